@@ -1,0 +1,39 @@
+# Installs the library, its headers, a CMake package (find_package(tambour)) and a pkg-config file.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS tambour EXPORT tambourTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/tambour DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT tambourTargets NAMESPACE tambour::
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tambour)
+
+get_target_property(tambour_type tambour TYPE)
+configure_package_config_file(cmake/tambourConfig.cmake.in ${PROJECT_BINARY_DIR}/tambourConfig.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tambour)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tambourConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/tambourConfig.cmake
+              ${PROJECT_BINARY_DIR}/tambourConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tambour)
+
+# The prefix is found from where the file lies, so that `cmake --install --prefix` and archives that
+# are unpacked elsewhere need no rewriting. Directories given as absolute paths (some distributions
+# give CMAKE_INSTALL_LIBDIR so) cannot move, and are written as they are.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(tambour_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+  set(tambour_pc_libdir "${CMAKE_INSTALL_LIBDIR}")
+else()
+  file(RELATIVE_PATH tambour_pc_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+  string(REGEX REPLACE "/$" "" tambour_pc_up "${tambour_pc_up}")
+  set(tambour_pc_prefix "\${pcfiledir}/${tambour_pc_up}")
+  set(tambour_pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+endif()
+if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  set(tambour_pc_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
+else()
+  set(tambour_pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+configure_file(cmake/tambour.pc.in ${PROJECT_BINARY_DIR}/tambour.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/tambour.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,33 @@
+# tambour_room(NAME SOURCES ... [NEEDS rooms...] [LINKS libraries...])
+# A room is an object library tambour_NAME. NEEDS names the rooms below it, which is the only way
+# to see their headers. All rooms together are the library `tambour`.
+
+add_library(tambour_options INTERFACE)
+target_compile_options(tambour_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow
+                                                 -fno-omit-frame-pointer)
+target_compile_definitions(tambour_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+if(TAMBOUR_SANITIZE)
+  target_compile_options(tambour_options INTERFACE -fsanitize=${TAMBOUR_SANITIZE}
+                                                   -fno-sanitize-recover=all)
+  target_link_options(tambour_options INTERFACE -fsanitize=${TAMBOUR_SANITIZE})
+endif()
+if(TAMBOUR_COVERAGE)
+  target_compile_options(tambour_options INTERFACE --coverage)
+  target_link_options(tambour_options INTERFACE --coverage)
+endif()
+
+function(tambour_room name)
+  cmake_parse_arguments(room "" "" "SOURCES;NEEDS;LINKS" ${ARGN})
+  add_library(tambour_${name} OBJECT ${room_SOURCES})
+  target_link_libraries(tambour_${name} PRIVATE $<BUILD_INTERFACE:tambour_options>)
+  target_include_directories(tambour_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+  target_link_libraries(tambour_${name} PRIVATE ${room_LINKS})
+  foreach(lower IN LISTS room_NEEDS)
+    # Only usage requirements travel between rooms: their objects join once, in `tambour`.
+    target_include_directories(tambour_${name} PUBLIC
+      $<TARGET_PROPERTY:tambour_${lower},INTERFACE_INCLUDE_DIRECTORIES>)
+    add_dependencies(tambour_${name} tambour_${lower})
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY TAMBOUR_ROOMS tambour_${name})
+endfunction()
