@@ -1,0 +1,118 @@
+// The event loop: waits for what was asked of it, and calls back.
+#pragma once
+
+#include <tambour/callback.h>
+#include <tambour/clock.h>
+#include <tambour/result.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace tambour {
+
+namespace loop {
+class Core;
+}
+
+/// How the loop learns from the kernel what has happened.
+enum class BackendKind : std::uint8_t {
+  automatic,  ///< TAMBOUR_BACKEND where set, else what measured fastest: see docs/backends.md.
+  epoll,      ///< epoll(7).
+  io_uring,   ///< io_uring(7); falls back to epoll where the kernel or a sandbox forbids it.
+  poll,       ///< poll(2).
+  select,     ///< select(2): descriptors below FD_SETSIZE only.
+};
+
+struct LoopOptions {
+  BackendKind backend = BackendKind::automatic;
+
+  /// How long the loop may poll without sleeping when events have lately come at least that fast.
+  /// Saves the kernel's wake-up (a few to tens of microseconds an event) for a processor at full use
+  /// meanwhile. Zero, the default: never.
+  Duration spin{0};
+
+  /// io_uring: entries of the submission and completion queues; rounded up to powers of two.
+  /// Small ones only cost system calls: nothing is lost.
+  unsigned submission_entries = 256;
+  unsigned completion_entries = 4096;
+};
+
+/// What the loop runs on.
+struct BackendTraits {
+  BackendKind kind;
+  std::string_view name;        ///< "epoll", "io_uring", "poll" or "select".
+  bool edges;                   ///< Trigger::edge reports less than Trigger::level.
+  bool closed;                  ///< Events::closed is reported.
+  std::string_view features;    ///< Of the kernel, as probed: "SINGLE_ISSUER DEFER_TASKRUN", say.
+  std::string_view fell_back;   ///< Why the backend that was asked for is not the one; else empty.
+};
+
+/// Runs the callbacks of its watchers and timers on one thread.
+///
+/// Belongs to the thread that made it; every function but post() and wake() is to be called there,
+/// which is checked, always: a breach aborts with a message. Several loops in one thread are fine. It
+/// cannot move. Watchers do not keep it alive; they may be destroyed after it, silently.
+class EventLoop {
+ public:
+  /// Throws std::system_error where the kernel refuses what a loop needs (EMFILE, ENOMEM), and
+  /// EINVAL where TAMBOUR_BACKEND names no backend.
+  explicit EventLoop(const LoopOptions& options = {});
+
+  /// The same for programs without exceptions.
+  static Result<std::unique_ptr<EventLoop>> open(const LoopOptions& options = {});
+
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+  ~EventLoop();
+
+  /// Runs until stop(), or until nothing is left to wait for: no started watcher or timer, no
+  /// posted task, no reference (see ref). An exception that leaves a callback leaves run(); the
+  /// loop stays whole, and running it again goes on with what was due. May be called inside a
+  /// callback; it then also runs what the outer call had still to run.
+  void run();
+
+  /// Waits until something is due, runs what is, once, and returns; at once where nothing is left.
+  void run_once();
+
+  /// Runs what is due without waiting. Leaves a stop() for the next run().
+  void run_ready();
+
+  /// Makes run() and run_once() return when the callbacks of this turn are done; called while the
+  /// loop is not running, it makes the next run() return at once.
+  void stop() noexcept;
+
+  /// The time at which the current turn began to call back. Cheap: reads no clock.
+  [[nodiscard]] TimePoint now() const noexcept;
+
+  /// Reads the clock into now(); for callbacks that take long before they use it.
+  void update_now() noexcept;
+
+  /// Runs `task` on the loop's thread, in the order of posting; callable from any thread, and inside
+  /// callbacks for the next turn. Throws std::bad_alloc only. Tasks that are left when the loop is
+  /// destroyed are destroyed without being run.
+  void post(Callback<void()> task);
+
+  /// Interrupts the wait, from any thread; async-signal-safe.
+  void wake() noexcept;
+
+  /// A reference keeps run() going without a watcher, as a worker that only takes posts needs;
+  /// unref() takes it back, also one that a started watcher holds.
+  void ref() noexcept;
+  void unref() noexcept;
+
+  /// In the child after fork(2), before anything else is done with the loop: gives it kernel objects
+  /// of its own, with all watchers and timers as they were. The parent is untouched.
+  Result<> reopen_after_fork() noexcept;
+
+  [[nodiscard]] const BackendTraits& backend() const noexcept;
+
+ private:
+  friend class FdWatcher;
+  friend class Timer;
+
+  loop::Core* core_;  ///< Shared with the handles, which may live longer.
+};
+
+}  // namespace tambour

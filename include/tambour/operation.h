@@ -1,0 +1,118 @@
+// What the loop runs, and what a backend completes.
+//
+// These are the intrusive bases of the public handles. Programs do not use them directly; they stand
+// here because a handle, which embeds them, has to have a size.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include <tambour/events.h>
+
+namespace tambour {
+
+/// A link of a circular, doubly linked list; alone, it points nowhere. Moving a link puts the new one
+/// in the old one's place. Nothing is owned and nothing is allocated.
+class Link {
+ public:
+  Link() = default;
+  Link(Link&& other) noexcept { take_place_of(other); }
+  Link& operator=(Link&& other) noexcept {
+    if (this != &other) {
+      unlink();
+      take_place_of(other);
+    }
+    return *this;
+  }
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+  ~Link() { unlink(); }
+
+  [[nodiscard]] bool linked() const noexcept { return next_ != nullptr; }
+
+  void unlink() noexcept {
+    if (next_ == nullptr) return;
+    remove();
+  }
+
+ protected:
+  friend class ReadyQueue;
+
+  void remove() noexcept {
+    next_->previous_ = previous_;
+    previous_->next_ = next_;
+    next_ = nullptr;
+  }
+
+  void take_place_of(Link& other) noexcept {
+    if (other.next_ == nullptr) return;
+    next_ = other.next_;
+    previous_ = other.previous_;
+    next_->previous_ = this;
+    previous_->next_ = this;
+    other.next_ = nullptr;
+  }
+
+  Link* next_ = nullptr;
+  Link* previous_ = nullptr;
+};
+
+/// Something that waits for its callback to be run in this turn of the loop.
+class Ready : public Link {
+ public:
+  using Run = void (*)(Ready&);
+  explicit Ready(Run run) noexcept : run_(run) {}
+
+ private:
+  friend class ReadyQueue;
+  Run run_;
+};
+
+enum class OperationKind : std::uint8_t {
+  poll,  ///< Readiness of a descriptor, reported until it is cancelled.
+};
+
+/// Something that takes time. The caller owns it, and does not touch its parameters from submit to
+/// completion.
+///
+/// A `poll` operation differs from all other kinds in one way: the kernel borrows nothing from it, so
+/// it may complete any number of times, and `cancel` ends it at once, without a last completion.
+class Operation : public Ready {
+ public:
+  Operation(OperationKind operation_kind, Run run) noexcept : Ready(run), kind(operation_kind) {}
+
+  Operation(Operation&& other) noexcept
+      : Ready(std::move(other)),
+        kind(other.kind),
+        trigger(other.trigger),
+        events(other.events),
+        fd(other.fd),
+        result(other.result) {
+    take_place_on_fd(other);
+  }
+  Operation& operator=(Operation&&) = delete;
+
+  OperationKind kind;
+  Trigger trigger = Trigger::level;
+  Events events = Events::none;  ///< poll: what is asked for.
+  int fd = -1;
+  std::int32_t result = 0;  ///< poll: the Events that came. Negative: an errno value, negated.
+
+  /// The other operations on the same descriptor; a list that starts in the backend's record of it.
+  /// `link_on_fd` points at whatever points at this operation, null while not submitted.
+  Operation* next_on_fd = nullptr;
+  Operation** link_on_fd = nullptr;
+
+ private:
+  void take_place_on_fd(Operation& other) noexcept {
+    if (other.link_on_fd == nullptr) return;
+    next_on_fd = other.next_on_fd;
+    link_on_fd = other.link_on_fd;
+    *link_on_fd = this;
+    if (next_on_fd != nullptr) next_on_fd->link_on_fd = &next_on_fd;
+    other.link_on_fd = nullptr;
+    other.next_on_fd = nullptr;
+  }
+};
+
+}  // namespace tambour

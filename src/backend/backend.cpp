@@ -1,0 +1,80 @@
+// Which backend a loop gets.
+
+#include "backend/backend.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+
+#include "backend/epoll.h"
+#include "backend/poll.h"
+#include "backend/readiness.h"
+#include "backend/select.h"
+#include "backend/uring.h"
+
+namespace tambour::backend {
+namespace {
+
+std::optional<BackendKind> kind_named(std::string_view name) noexcept {
+  constexpr std::pair<std::string_view, BackendKind> names[] = {
+      {"auto", BackendKind::automatic}, {"epoll", BackendKind::epoll},
+      {"io_uring", BackendKind::io_uring}, {"poll", BackendKind::poll},
+      {"select", BackendKind::select},
+  };
+  for (const auto& [known, kind] : names) {
+    if (name == known) return kind;
+  }
+  return std::nullopt;
+}
+
+const char* reason_for(const Error& error) noexcept {
+  switch (error.value()) {
+    case EPERM:
+    case EACCES:
+      return "io_uring: forbidden by a seccomp filter or sysctl kernel.io_uring_disabled (EPERM)";
+    case ENOSYS:
+      return "io_uring: not in this kernel (ENOSYS)";
+    case ENOMEM:
+      return "io_uring: RLIMIT_MEMLOCK has no room for a ring (ENOMEM)";
+    case EOPNOTSUPP:
+    case EINVAL:
+      return "io_uring: this kernel lacks what is needed (before Linux 5.11)";
+    default:
+      return "io_uring: the kernel refused a ring";
+  }
+}
+
+Result<std::unique_ptr<Backend>> open_uring_or_epoll(const LoopOptions& options) {
+  auto ring = Uring::open(options);
+  if (ring) return ring;
+  auto epoll = Readiness<Epoll>::open();
+  if (epoll) (*epoll)->set_fell_back(reason_for(ring.error()));
+  return epoll;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> open_backend(const LoopOptions& options) {
+  BackendKind kind = options.backend;
+  if (kind == BackendKind::automatic) {
+    if (const char* name = std::getenv("TAMBOUR_BACKEND"); name != nullptr && *name != '\0') {
+      const auto named = kind_named(name);
+      if (!named) return std::unexpected(system_error(EINVAL));
+      kind = *named;
+    }
+  }
+  switch (kind) {
+    case BackendKind::io_uring:
+      return open_uring_or_epoll(options);
+    case BackendKind::poll:
+      return Readiness<Poll>::open();
+    case BackendKind::select:
+      return Readiness<Select>::open();
+    case BackendKind::automatic:
+    case BackendKind::epoll:
+      break;
+  }
+  return Readiness<Epoll>::open();
+}
+
+}  // namespace tambour::backend

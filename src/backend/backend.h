@@ -1,0 +1,64 @@
+// The contract between the loop and the kernel.
+//
+// A backend takes operations and says which of them are finished. It keeps no time and calls nobody
+// back: what is finished goes to a queue, which the loop runs. All functions belong to the loop's
+// thread, but for wake().
+#pragma once
+
+#include <tambour/event_loop.h>
+#include <tambour/operation.h>
+#include <tambour/result.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "op/ready_queue.h"
+
+namespace tambour::backend {
+
+class Backend {
+ public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend() = default;
+
+  /// Takes an operation until it is completed or cancelled. Cannot fail and calls nobody back: what
+  /// goes wrong is the operation's result. Submitting a `poll` operation again says that its events
+  /// or its trigger have changed.
+  virtual void submit(Operation& operation) noexcept = 0;
+
+  /// For a `poll` operation: it is the caller's again, at once. (An operation that the kernel
+  /// borrows memory from completes exactly once all the same, with ECANCELED if this came first.)
+  virtual void cancel(Operation& operation) noexcept = 0;
+
+  /// Hands over what was submitted, waits once for at most `timeout_ns` (negative: as long as it
+  /// takes), and appends what is finished. Returns early for no reason at times.
+  virtual void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept = 0;
+
+  /// Ends the wait of another thread, or the next one; async-signal-safe.
+  virtual void wake() noexcept = 0;
+
+  /// From now on the number `fd` may mean another open file than before.
+  virtual void forget(int fd) noexcept = 0;
+
+  /// In the child after fork(2): replaces what is shared with the parent, which is left alone.
+  virtual Result<> reopen() noexcept = 0;
+
+  /// Operations that are still submitted become their owners' again, silently.
+  virtual void abandon() noexcept = 0;
+
+  [[nodiscard]] const BackendTraits& traits() const noexcept { return traits_; }
+
+  /// Says that this backend stands in for another one. `why` is static text.
+  void set_fell_back(std::string_view why) noexcept { traits_.fell_back = why; }
+
+ protected:
+  BackendTraits traits_{};
+};
+
+/// Opens what the options, the environment (TAMBOUR_BACKEND) and the kernel agree on, in that order.
+/// EINVAL where the environment names no backend.
+Result<std::unique_ptr<Backend>> open_backend(const LoopOptions& options);
+
+}  // namespace tambour::backend

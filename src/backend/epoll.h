@@ -1,0 +1,52 @@
+// epoll(7), level-triggered unless asked otherwise.
+#pragma once
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+
+#include <sys/epoll.h>
+
+#include "backend/readiness.h"
+#include "base/unique_fd.h"
+
+namespace tambour::backend {
+
+/// Traps that the code below steps around:
+/// - A registration belongs to the open file, not to the number. close(2) ends it only when the last
+///   duplicate is gone; until then events go on, under a number that may mean something else.
+/// - Adding what is there fails with EEXIST, which is the cheapest way to ask whether it is.
+/// - Regular files are refused with EPERM.
+class Epoll {
+ public:
+  static constexpr BackendTraits traits{.kind = BackendKind::epoll,
+                                        .name = "epoll",
+                                        .edges = true,
+                                        .closed = true,
+                                        .features = {},
+                                        .fell_back = {}};
+  static constexpr bool kernel_keeps_registrations = true;
+
+  int open() noexcept;
+  int reopen() noexcept { return open(); }
+  int set(const Change& change) noexcept;
+
+  template <class Sink>
+  void wait(std::int64_t timeout_ns, Sink&& sink) noexcept {
+    const int count = wait_for_events(timeout_ns);
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = events_[static_cast<std::size_t>(i)];
+      sink(static_cast<int>(event.data.u64 & 0xffffffff), Events(event.events & 0xffff),
+           static_cast<std::uint32_t>(event.data.u64 >> 32));
+    }
+  }
+
+ private:
+  int wait_for_events(std::int64_t timeout_ns) noexcept;
+
+  base::UniqueFd epoll_;
+  bool has_pwait2_ = true;
+  std::array<epoll_event, 1024> events_;
+};
+
+}  // namespace tambour::backend

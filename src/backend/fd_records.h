@@ -1,0 +1,145 @@
+// What the loop wants of each descriptor, and what the kernel was last told.
+//
+// Every backend needs the same bookkeeping for `poll` operations: which of them stand on a
+// descriptor, and which descriptors have changed since the kernel was last told. Changes are only
+// noted, and looked at once before the next wait, so that stop-set-start costs no system call.
+//
+// The trap is the number. A descriptor can be closed and its number given to another file without
+// anybody telling us. `unsure` marks numbers that may mean another file than the kernel was told
+// about; generations tell events of the former file from those of the latter.
+#pragma once
+
+#include <tambour/operation.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "op/ready_queue.h"
+
+namespace tambour::backend {
+
+/// What is asked of one descriptor.
+struct Interest {
+  Events events = Events::none;
+  Trigger trigger = Trigger::level;
+
+  bool operator==(const Interest&) const = default;
+};
+
+struct FdRecord {
+  Operation* first = nullptr;     ///< The operations that stand on this descriptor.
+  std::uint32_t generation = 0;   ///< Which of the number's registrations the kernel holds.
+  std::int32_t next_changed = not_changed;
+  Interest armed{};               ///< What the kernel was told.
+  bool unsure = false;            ///< The number may mean another file since.
+  bool always_ready = false;      ///< epoll: a regular file, which it refuses.
+  bool unwanted = false;          ///< The kernel reported what nobody asked for.
+
+  static constexpr std::int32_t not_changed = -2;
+  static constexpr std::int32_t last_changed = -1;
+
+  /// The union of what the operations ask for; edges only if all of them do.
+  [[nodiscard]] Interest wanted() const noexcept {
+    Interest sum{Events::none, Trigger::edge};
+    for (const Operation* op = first; op != nullptr; op = op->next_on_fd) {
+      sum.events |= op->events;
+      if (op->trigger == Trigger::level) sum.trigger = Trigger::level;
+    }
+    if (sum.events == Events::none) sum.trigger = Trigger::level;
+    return sum;
+  }
+};
+
+class FdRecords {
+ public:
+  FdRecords() = default;
+  FdRecords(const FdRecords&) = delete;
+  FdRecords& operator=(const FdRecords&) = delete;
+
+  /// Puts a `poll` operation on its descriptor, or notes that it has changed. Where there is no
+  /// memory for the descriptor's record, the operation completes with ENOMEM.
+  void submit(Operation& op) noexcept {
+    if (op.link_on_fd == nullptr && !link(op)) return;
+    note_change(op.fd);
+  }
+
+  void cancel(Operation& op) noexcept {
+    op.unlink();
+    *op.link_on_fd = op.next_on_fd;
+    if (op.next_on_fd != nullptr) op.next_on_fd->link_on_fd = op.link_on_fd;
+    op.link_on_fd = nullptr;
+    note_change(op.fd);
+  }
+
+  /// The record of a descriptor that the kernel was told of, and so has one: records are not removed.
+  [[nodiscard]] FdRecord& at(int fd) noexcept { return records_[static_cast<std::size_t>(fd)]; }
+
+  void forget(int fd) noexcept {
+    if (fd < 0 || static_cast<std::size_t>(fd) >= records_.size()) return;
+    at(fd).unsure = true;
+    note_change(fd);
+  }
+
+  void note_change(int fd) noexcept {
+    FdRecord& record = at(fd);
+    if (record.next_changed != FdRecord::not_changed) return;
+    record.next_changed = first_changed_;
+    first_changed_ = fd;
+  }
+
+  /// Calls f(fd, record) once for each descriptor that has changed since the last time. Changes that
+  /// f notes are left for the next time.
+  template <class F>
+  void take_changes(F&& f) {
+    std::int32_t fd = first_changed_;
+    first_changed_ = FdRecord::last_changed;
+    while (fd >= 0) {
+      FdRecord& record = at(fd);
+      const std::int32_t next = record.next_changed;
+      record.next_changed = FdRecord::not_changed;
+      f(fd, record);
+      fd = next;
+    }
+  }
+
+  /// The kernel was told nothing: after fork, or with a new epoll set.
+  void disarm_all() noexcept;
+
+  /// Gives `got` to the operations that asked for any of it. False: none did.
+  static bool deliver(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
+    // poll(2): an error or a hang-up makes everything ready, in that nothing would block.
+    constexpr Events hang_up = Events(0x010);
+    if (has(got, Events::error | hang_up)) {
+      got = (got & Events::error) | Events::read | Events::write | Events::closed;
+    }
+    bool delivered = false;
+    for (Operation* op = record.first; op != nullptr; op = op->next_on_fd) {
+      const Events hit = got & (op->events | Events::error);
+      if (hit == Events::none) continue;
+      op->result |= std::int32_t(hit);
+      if (!op->linked()) ready.push(*op);
+      delivered = true;
+    }
+    return delivered;
+  }
+
+  /// Ends the operations on a descriptor with an errno value.
+  void fail(FdRecord& record, int error, ReadyQueue& ready) noexcept;
+
+  /// Moves what has failed in submit.
+  void take_failed(ReadyQueue& ready) noexcept { ready.take(failed_); }
+  [[nodiscard]] bool any_failed() const noexcept { return !failed_.empty(); }
+
+  /// All operations become their owners' again.
+  void abandon() noexcept;
+
+ private:
+  bool link(Operation& op) noexcept;
+  bool grow(int fd) noexcept;
+
+  std::vector<FdRecord> records_;
+  std::int32_t first_changed_ = FdRecord::last_changed;
+  ReadyQueue failed_;
+};
+
+}  // namespace tambour::backend

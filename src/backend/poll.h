@@ -1,0 +1,55 @@
+// poll(2): every descriptor is handed over at every wait. Simple, and slow from a few hundred on.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <poll.h>
+
+#include "backend/readiness.h"
+
+namespace tambour::backend {
+
+class Poll {
+ public:
+  static constexpr BackendTraits traits{.kind = BackendKind::poll,
+                                        .name = "poll",
+                                        .edges = false,
+                                        .closed = true,
+                                        .features = {},
+                                        .fell_back = {}};
+  static constexpr bool kernel_keeps_registrations = false;
+
+  int open() noexcept { return 0; }
+  int reopen() noexcept;
+  int set(const Change& change) noexcept;
+
+  template <class Sink>
+  void wait(std::int64_t timeout_ns, Sink&& sink) noexcept {
+    int left = wait_for_events(timeout_ns);
+    for (std::size_t i = 0; left > 0 && i < polled_.size(); ++i) {
+      const pollfd& polled = polled_[i];
+      if (polled.revents == 0) continue;
+      --left;
+      if ((polled.revents & POLLNVAL) != 0) {
+        // Its record is set again, and with that removed here, at the next change of interest.
+        sink.fail(polled.fd, EBADF);
+        gone_.push_back(polled.fd);
+      } else {
+        sink(polled.fd, Events(static_cast<std::uint16_t>(polled.revents)), 0);
+      }
+    }
+    forget_gone();
+  }
+
+ private:
+  int wait_for_events(std::int64_t timeout_ns) noexcept;
+  void remove(int fd) noexcept;
+  void forget_gone() noexcept;
+
+  std::vector<pollfd> polled_;
+  std::vector<std::int32_t> index_of_;  ///< By descriptor; -1: not polled.
+  std::vector<int> gone_;
+};
+
+}  // namespace tambour::backend

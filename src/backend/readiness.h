@@ -1,0 +1,186 @@
+// A backend out of any system call that reports readiness: epoll, poll, select.
+//
+// A Poller knows the system call and nothing else:
+//
+//   static constexpr BackendTraits traits;
+//   static constexpr bool kernel_keeps_registrations;
+//   int open() noexcept;                        0, or an errno value
+//   int set(const Change& change) noexcept;     0, an errno value, or Change::kept
+//   void wait(std::int64_t timeout_ns, Sink&& sink) noexcept;
+//   int reopen() noexcept;                      as open(), with nothing registered
+//
+// and calls sink(fd, events, generation) for what is ready, and sink.fail(fd, error) for descriptors
+// that turn out to be none.
+#pragma once
+
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/fd_records.h"
+#include "backend/wake_up.h"
+
+namespace tambour::backend {
+
+/// What a Poller is to tell the kernel of one descriptor.
+struct Change {
+  int fd;
+  Interest old;              ///< What it was told last.
+  Interest now;              ///< Events::none: to be removed.
+  bool unsure;               ///< The number may mean another file since.
+  std::uint32_t generation;  ///< Of a new registration, to come back with its events.
+
+  /// The kernel knew the file already, under the former generation.
+  static constexpr int kept = -1;
+};
+
+template <class Poller>
+class Readiness final : public Backend {
+ public:
+  static Result<std::unique_ptr<Backend>> open() {
+    auto self = std::unique_ptr<Readiness>(new (std::nothrow) Readiness);
+    if (self == nullptr) return std::unexpected(system_error(ENOMEM));
+    if (const int error = self->poller_.open()) return std::unexpected(system_error(error));
+    if (auto opened = self->wake_up_.open(!Poller::traits.edges); !opened)
+      return std::unexpected(opened.error());
+    self->records_.submit(self->wake_up_);
+    return self;
+  }
+
+  void submit(Operation& op) noexcept override { records_.submit(op); }
+  void cancel(Operation& op) noexcept override { records_.cancel(op); }
+  void forget(int fd) noexcept override { records_.forget(fd); }
+  void wake() noexcept override { wake_up_.wake(); }
+  void abandon() noexcept override { records_.abandon(); }
+
+  void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept override {
+    apply_changes(ready);
+    records_.take_failed(ready);
+    if (!always_ready_.empty()) deliver_always_ready(ready);
+    if (!ready.empty()) timeout_ns = 0;
+    poller_.wait(timeout_ns, Sink{*this, ready});
+    if (strangers_) rebuild();
+  }
+
+  Result<> reopen() noexcept override {
+    records_.cancel(wake_up_);
+    if (auto opened = wake_up_.open(!Poller::traits.edges); !opened) return opened;
+    if (const int error = poller_.reopen()) return std::unexpected(system_error(error));
+    records_.disarm_all();
+    records_.submit(wake_up_);
+    return {};
+  }
+
+ private:
+  Readiness() noexcept { traits_ = Poller::traits; }
+
+  struct Sink {
+    Readiness& self;
+    ReadyQueue& ready;
+
+    void operator()(int fd, Events events, std::uint32_t generation) const noexcept {
+      FdRecord& record = self.records_.at(fd);
+      if (is_stranger(record, generation)) {
+        // A file that was closed under this number lives on elsewhere (dup(2), fork(2)), and so
+        // does its registration, out of reach of epoll_ctl(2).
+        self.strangers_ = true;
+      } else if (!FdRecords::deliver(record, events, ready)) {
+        record.unwanted = true;
+        self.records_.note_change(fd);
+      }
+    }
+
+    static bool is_stranger(const FdRecord& record, std::uint32_t generation) noexcept {
+      return Poller::kernel_keeps_registrations && record.generation != generation;
+    }
+
+    void fail(int fd, int error) const noexcept {
+      self.records_.fail(self.records_.at(fd), error, ready);
+    }
+  };
+
+  void apply_changes(ReadyQueue& ready) noexcept {
+    records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record, ready); });
+  }
+
+  void apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
+    const Interest wanted = record.wanted();
+    const bool unsure = std::exchange(record.unsure, false);
+    if (record.always_ready && !unsure) return;
+    if (wanted == record.armed && !unsure) return;
+    if (wanted.events == Events::none) {
+      if (!std::exchange(record.unwanted, false) && may_stay_armed(record, unsure)) return;
+      if (record.armed.events == Events::none) return;
+    }
+    record.unwanted = false;
+    const int outcome = poller_.set({.fd = fd,
+                                     .old = record.armed,
+                                     .now = wanted,
+                                     .unsure = unsure,
+                                     .generation = record.generation + 1});
+    switch (outcome) {
+      case 0:
+        ++record.generation;
+        [[fallthrough]];
+      case Change::kept:
+        record.armed = wanted;
+        record.always_ready = false;
+        break;
+      case EPERM:
+        note_always_ready(fd, record, ready);
+        break;
+      default:
+        records_.fail(record, outcome, ready);
+    }
+  }
+
+  /// A registration that nobody wants stays in the kernel until it reports something: most are gone
+  /// with their descriptor before that, or wanted again. Not so when writing was asked for, which
+  /// is nearly always possible and would be reported at once.
+  static bool may_stay_armed(FdRecord& record, bool unsure) noexcept {
+    if (!Poller::kernel_keeps_registrations || has(record.armed.events, Events::write))
+      return false;
+    record.unsure = unsure;
+    return true;
+  }
+
+  void note_always_ready(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
+    record.armed = {};
+    if (record.always_ready) return;
+    try {
+      always_ready_.push_back(fd);
+      record.always_ready = true;
+    } catch (const std::bad_alloc&) {
+      records_.fail(record, ENOMEM, ready);
+    }
+  }
+
+  /// poll(2) says of regular files that they are ready for reading and writing; so do we.
+  void deliver_always_ready(ReadyQueue& ready) noexcept {
+    std::erase_if(always_ready_, [&](int fd) {
+      FdRecord& record = records_.at(fd);
+      if (record.always_ready && FdRecords::deliver(record, Events::read | Events::write, ready))
+        return false;
+      record.always_ready = false;
+      return true;
+    });
+  }
+
+  void rebuild() noexcept {
+    strangers_ = false;
+    // Where there is no descriptor for a new set, the old one serves on, at the price of being woken
+    // by strangers, until there is.
+    if (poller_.reopen() == 0) records_.disarm_all();
+  }
+
+  Poller poller_;
+  FdRecords records_;
+  WakeUp wake_up_;
+  std::vector<int> always_ready_;
+  bool strangers_ = false;
+};
+
+}  // namespace tambour::backend

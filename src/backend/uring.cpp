@@ -1,0 +1,203 @@
+#include "backend/uring.h"
+
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+namespace tambour::backend {
+namespace {
+
+// What comes back with a completion: the descriptor and its generation, or this, which asks for
+// nothing to be done. Descriptors are not negative, so the two cannot meet.
+constexpr std::uint64_t nothing_to_do = ~std::uint64_t{0};
+
+std::uint64_t token_of(int fd, std::uint32_t generation) noexcept {
+  return std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd);
+}
+
+bool has_flag(unsigned set, unsigned flag) noexcept { return (set & flag) != 0; }
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> Uring::open(const LoopOptions& options) {
+  auto self = std::unique_ptr<Uring>(
+      new (std::nothrow) Uring(options.submission_entries, options.completion_entries));
+  if (self == nullptr) return std::unexpected(system_error(ENOMEM));
+  if (const int error = self->open_ring()) return std::unexpected(system_error(error));
+  self->describe();
+  if (auto opened = self->wake_up_.open(false); !opened) return std::unexpected(opened.error());
+  self->records_.submit(self->wake_up_);
+  return self;
+}
+
+Uring::~Uring() { close_ring(); }
+
+int Uring::open_ring() noexcept {
+  // Best first; a kernel refuses flags that it does not know with EINVAL. DEFER_TASKRUN (6.1) runs
+  // the kernel's half of a completion when we wait, and not whenever we happen to be interrupted.
+  constexpr unsigned attempts[] = {
+      IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL,
+      IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL, 0};
+  int error = EINVAL;
+  for (const unsigned flags : attempts) {
+    error = open_ring_with(flags);
+    if (error != EINVAL) break;
+  }
+  if (error != 0) return error;
+  ring_is_open_ = true;
+  defers_task_work_ = has_flag(ring_.flags, IORING_SETUP_DEFER_TASKRUN);
+  constexpr unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
+  if ((ring_.features & needed) != needed) {
+    close_ring();
+    return EOPNOTSUPP;
+  }
+  // Spares the kernel a look-up at each entry; where it has no room for one more, all works without.
+  ::io_uring_register_ring_fd(&ring_);
+  return 0;
+}
+
+int Uring::open_ring_with(unsigned flags) noexcept {
+  unsigned submissions = submission_entries_;
+  unsigned completions = completion_entries_;
+  for (;;) {
+    io_uring_params params{};
+    params.flags = flags | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
+    params.cq_entries = completions;
+    const int error = -::io_uring_queue_init_params(submissions, &ring_, &params);
+    // RLIMIT_MEMLOCK is charged for the rings even where no page is locked: smaller ones may fit.
+    if (error != ENOMEM || submissions <= 8) return error;
+    submissions /= 2;
+    completions = completions / 2 > submissions ? completions / 2 : submissions;
+  }
+}
+
+void Uring::close_ring() noexcept {
+  if (std::exchange(ring_is_open_, false)) ::io_uring_queue_exit(&ring_);
+}
+
+void Uring::describe() {
+  const auto note = [&](bool holds, const char* name) {
+    if (!holds) return;
+    if (!features_.empty()) features_ += ' ';
+    features_ += name;
+  };
+  note(has_flag(ring_.flags, IORING_SETUP_SINGLE_ISSUER), "SINGLE_ISSUER");
+  note(defers_task_work_, "DEFER_TASKRUN");
+  note(has_flag(ring_.flags, IORING_SETUP_COOP_TASKRUN), "COOP_TASKRUN");
+  note(ring_.ring_fd != ring_.enter_ring_fd, "REGISTERED_RING");
+  traits_ = {.kind = BackendKind::io_uring,
+             .name = "io_uring",
+             .edges = true,
+             .closed = true,
+             .features = features_,
+             .fell_back = {}};
+}
+
+Result<> Uring::reopen() noexcept {
+  records_.cancel(wake_up_);
+  if (auto opened = wake_up_.open(false); !opened) return opened;
+  // Unmaps the parent's ring, which is all that the child has of it: its entries are not touched.
+  close_ring();
+  if (const int error = open_ring()) return std::unexpected(system_error(error));
+  records_.disarm_all();
+  records_.submit(wake_up_);
+  return {};
+}
+
+void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
+  records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record); });
+  records_.take_failed(ready);
+  enter(ready.empty() ? timeout_ns : 0);
+  reap(ready);
+}
+
+void Uring::apply_change(int fd, FdRecord& record) noexcept {
+  const Interest wanted = record.wanted();
+  const bool unsure = std::exchange(record.unsure, false);
+  if (wanted == record.armed && !unsure) return;
+  if (record.armed.events != Events::none) disarm(fd, record);
+  if (wanted.events != Events::none) arm(fd, record, wanted);
+}
+
+void Uring::arm(int fd, FdRecord& record, Interest wanted) noexcept {
+  io_uring_sqe* entry = next_entry();
+  if (wanted.trigger == Trigger::edge) {
+    ::io_uring_prep_poll_multishot(entry, fd, unsigned(wanted.events));
+  } else {
+    ::io_uring_prep_poll_add(entry, fd, unsigned(wanted.events));
+  }
+  record.armed = wanted;
+  ::io_uring_sqe_set_data64(entry, token_of(fd, ++record.generation));
+}
+
+void Uring::disarm(int fd, FdRecord& record) noexcept {
+  io_uring_sqe* entry = next_entry();
+  ::io_uring_prep_poll_remove(entry, token_of(fd, record.generation));
+  ::io_uring_sqe_set_data64(entry, nothing_to_do);
+  record.armed = {};
+  // What is still on its way from the former poll belongs to nobody.
+  ++record.generation;
+}
+
+io_uring_sqe* Uring::next_entry() noexcept {
+  io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
+  while (entry == nullptr) {
+    // The ring is full of what we have not handed over yet. EBUSY, EAGAIN: the kernel wants to be
+    // rid of completions first; they are kept until reap() (IORING_FEAT_NODROP).
+    const int submitted = ::io_uring_submit(&ring_);
+    base::check(submitted >= 0 || submitted == -EINTR || submitted == -EAGAIN ||
+                    submitted == -EBUSY,
+                "the ring of a loop was closed by other code");
+    if (submitted == -EBUSY || submitted == -EAGAIN) ::io_uring_get_events(&ring_);
+    entry = ::io_uring_get_sqe(&ring_);
+  }
+  return entry;
+}
+
+void Uring::enter(std::int64_t timeout_ns) noexcept {
+  int outcome;
+  if (timeout_ns == 0) {
+    outcome = ::io_uring_submit_and_get_events(&ring_);
+  } else if (timeout_ns < 0) {
+    outcome = ::io_uring_submit_and_wait(&ring_, 1);
+  } else {
+    const timespec rest = base::to_timespec(timeout_ns);
+    __kernel_timespec timeout{.tv_sec = rest.tv_sec, .tv_nsec = rest.tv_nsec};
+    io_uring_cqe* first = nullptr;
+    outcome = ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
+  }
+  base::check(outcome >= 0 || outcome == -EINTR || outcome == -ETIME || outcome == -EAGAIN ||
+                  outcome == -EBUSY,
+              "the ring of a loop was closed by other code");
+}
+
+void Uring::reap(ReadyQueue& ready) noexcept {
+  unsigned head;
+  unsigned count = 0;
+  io_uring_cqe* completion;
+  io_uring_for_each_cqe(&ring_, head, completion) {
+    ++count;
+    if (completion->user_data != nothing_to_do) complete_poll(*completion, ready);
+  }
+  ::io_uring_cq_advance(&ring_, count);
+}
+
+void Uring::complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noexcept {
+  const int fd = static_cast<int>(completion.user_data & 0xffffffff);
+  FdRecord& record = records_.at(fd);
+  if (token_of(fd, record.generation) != completion.user_data) return;
+  if (!has_flag(completion.flags, IORING_CQE_F_MORE)) {
+    record.armed = {};
+    records_.note_change(fd);
+  }
+  if (completion.res >= 0) {
+    FdRecords::deliver(record, Events(static_cast<std::uint16_t>(completion.res)), ready);
+  } else if (completion.res != -ECANCELED) {
+    records_.fail(record, -completion.res, ready);
+  }
+}
+
+}  // namespace tambour::backend

@@ -1,0 +1,65 @@
+// io_uring(7): interest travels in the submission ring, so that changing it costs no system call of
+// its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <liburing.h>
+
+#include "backend/backend.h"
+#include "backend/fd_records.h"
+#include "backend/wake_up.h"
+
+namespace tambour::backend {
+
+/// Level-triggered readiness out of one-shot polls: each is armed anew before the next wait, and arming
+/// looks at the descriptor. Edges are a multishot poll, which is what that is after its first event.
+///
+/// The kernel's poll holds a reference to the open file, so a descriptor closed while watched stays
+/// open inside the kernel, and its peer is told nothing, until the next wait.
+class Uring final : public Backend {
+ public:
+  /// ENOSYS, EPERM, ENOMEM where the kernel, a seccomp filter, the sysctl or RLIMIT_MEMLOCK forbid
+  /// a ring; EOPNOTSUPP where it lacks what is needed here (before Linux 5.11).
+  static Result<std::unique_ptr<Backend>> open(const LoopOptions& options);
+
+  ~Uring() override;
+
+  void submit(Operation& op) noexcept override { records_.submit(op); }
+  void cancel(Operation& op) noexcept override { records_.cancel(op); }
+  void forget(int fd) noexcept override { records_.forget(fd); }
+  void wake() noexcept override { wake_up_.wake(); }
+  void abandon() noexcept override { records_.abandon(); }
+  void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept override;
+  Result<> reopen() noexcept override;
+
+ private:
+  Uring(unsigned submission_entries, unsigned completion_entries) noexcept
+      : submission_entries_(submission_entries), completion_entries_(completion_entries) {}
+
+  int open_ring() noexcept;
+  int open_ring_with(unsigned flags) noexcept;
+  void close_ring() noexcept;
+  void describe();
+
+  void apply_change(int fd, FdRecord& record) noexcept;
+  void arm(int fd, FdRecord& record, Interest wanted) noexcept;
+  void disarm(int fd, FdRecord& record) noexcept;
+  io_uring_sqe* next_entry() noexcept;
+  void enter(std::int64_t timeout_ns) noexcept;
+  void reap(ReadyQueue& ready) noexcept;
+  void complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noexcept;
+
+  unsigned submission_entries_;
+  unsigned completion_entries_;
+  io_uring ring_{};
+  bool ring_is_open_ = false;
+  bool defers_task_work_ = false;
+  FdRecords records_;
+  WakeUp wake_up_;
+  std::string features_;
+};
+
+}  // namespace tambour::backend

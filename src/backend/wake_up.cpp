@@ -1,0 +1,38 @@
+#include "backend/wake_up.h"
+
+#include <cerrno>
+#include <cstdint>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace tambour::backend {
+
+Result<> WakeUp::open(bool drain) noexcept {
+  const int opened = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (opened < 0) return std::unexpected(system_error(errno));
+  eventfd_ = base::UniqueFd(opened);
+  drain_ = drain;
+  fd = opened;
+  events = Events::read;
+  trigger = drain ? Trigger::level : Trigger::edge;
+  return {};
+}
+
+void WakeUp::wake() noexcept {
+  const int saved = errno;  // A signal handler must leave it alone.
+  const std::uint64_t one = 1;
+  // EAGAIN needs 2^64 - 2 wakes that nobody has seen, and then the loop is awake.
+  [[maybe_unused]] const auto written = ::write(eventfd_.get(), &one, sizeof one);
+  errno = saved;
+}
+
+void WakeUp::run(Ready& ready) {
+  auto& self = static_cast<WakeUp&>(ready);
+  self.result = 0;
+  if (!self.drain_) return;
+  std::uint64_t count;
+  [[maybe_unused]] const auto bytes = ::read(self.eventfd_.get(), &count, sizeof count);
+}
+
+}  // namespace tambour::backend

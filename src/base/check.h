@@ -1,0 +1,15 @@
+// Contracts that are always checked. A breach is a programmer's error: it cannot be reported to the
+// code that made it, so the process ends with a sentence that says what was expected.
+#pragma once
+
+namespace tambour::base {
+
+[[noreturn]] void contract_breached(const char* sentence) noexcept;
+
+/// Cheap enough for every build: one predictable branch.
+inline void check(bool holds, const char* sentence) noexcept {
+  if (!holds) [[unlikely]]
+    contract_breached(sentence);
+}
+
+}  // namespace tambour::base

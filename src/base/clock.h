@@ -1,0 +1,29 @@
+// The monotonic clock as a count of nanoseconds, which is what heaps compare.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <limits>
+
+namespace tambour::base {
+
+inline constexpr std::int64_t ns_per_s = 1'000'000'000;
+inline constexpr std::int64_t end_of_time_ns = std::numeric_limits<std::int64_t>::max();
+
+inline std::int64_t monotonic_ns() noexcept {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * ns_per_s + now.tv_nsec;
+}
+
+/// a + b without overflow: ends at the end of time. `a` is a time, so not negative.
+inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) noexcept {
+  std::int64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? end_of_time_ns : sum;
+}
+
+inline timespec to_timespec(std::int64_t ns) noexcept {
+  return {.tv_sec = ns / ns_per_s, .tv_nsec = ns % ns_per_s};
+}
+
+}  // namespace tambour::base

@@ -1,0 +1,185 @@
+// A binary heap's flatter sister: four children a node, the key beside the pointer.
+//
+// Four children of 16 bytes fill one cache line, so that a level costs one miss where a binary heap
+// of pointers costs four. The root stands at index 3, which puts the children of node k at
+// 4k - 8 ... 4k - 5: the start of a line, as the array is aligned. Index 0 says "not in the heap".
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <vector>
+
+namespace tambour::base {
+
+/// Holds pointers to items by ascending key. `Place` tells an item where it stands:
+/// Place::set(item, index). Owns its array, not the items. Only reserve() can fail.
+template <class Item, class Place>
+class QuadHeap {
+ public:
+  using Key = std::int64_t;
+
+  struct Entry {
+    Key key;
+    Item* item;
+  };
+
+  QuadHeap() = default;
+  QuadHeap(const QuadHeap&) = delete;
+  QuadHeap& operator=(const QuadHeap&) = delete;
+  ~QuadHeap() { release(entries_); }
+
+  [[nodiscard]] bool empty() const noexcept { return end_ == root; }
+  [[nodiscard]] std::size_t size() const noexcept { return end_ - root; }
+  [[nodiscard]] Key top_key() const noexcept { return entries_[root].key; }
+  [[nodiscard]] Item& top() const noexcept { return *entries_[root].item; }
+
+  /// Makes room for `items` in all. Throws std::bad_alloc, and then nothing has changed.
+  void reserve(std::size_t items) {
+    if (items <= capacity_) return;
+    std::size_t wanted = capacity_ == 0 ? 61 : capacity_ * 2;
+    if (wanted < items) wanted = items;
+    auto* grown = static_cast<Entry*>(::operator new((wanted + root) * sizeof(Entry), line));
+    if (!empty()) std::memcpy(grown + root, entries_ + root, size() * sizeof(Entry));
+    release(entries_);
+    entries_ = grown;
+    capacity_ = wanted;
+  }
+
+  /// Needs the room to have been reserved.
+  void push(Item& item, Key key) noexcept { sift_up(end_++, {key, &item}); }
+
+  void remove(std::uint32_t index) noexcept {
+    Place::set(*entries_[index].item, 0);
+    const Entry last = entries_[--end_];
+    if (index != end_) settle(index, last);
+  }
+
+  void pop() noexcept {
+    Place::set(*entries_[root].item, 0);
+    const Entry last = entries_[--end_];
+    if (end_ != root) sift_hole_down(root, last);
+  }
+
+  void lower_key(std::uint32_t index, Key key) noexcept {
+    sift_up(index, {key, entries_[index].item});
+  }
+
+  /// The item at `index` has a new address.
+  void replace(std::uint32_t index, Item& item) noexcept { entries_[index].item = &item; }
+
+  void raise_top_key(Key key) noexcept { sift_down(root, {key, entries_[root].item}); }
+
+  /// Takes out all items whose key is at most `limit`, in ascending order. Far cheaper than as many
+  /// calls of pop() when they are many: those sift an entry through the whole depth each. Throws
+  /// std::bad_alloc, and then nothing has changed.
+  [[nodiscard]] std::vector<Entry> take_up_to(Key limit) {
+    // They are a tree under the root. Level by level, so that their indices ascend.
+    std::vector<std::size_t> holes;
+    if (!empty() && top_key() <= limit) holes.push_back(root);
+    for (std::size_t i = 0; i < holes.size(); ++i) {
+      const std::size_t first = first_child_of(holes[i]);
+      for (std::size_t child = first; child < first + 4 && child < end_; ++child) {
+        if (entries_[child].key <= limit) holes.push_back(child);
+      }
+    }
+    std::vector<Entry> taken;
+    taken.reserve(holes.size());
+    for (const std::size_t hole : holes) taken.push_back(entries_[hole]);
+    // From the bottom upwards: below a hole, the heap is whole again.
+    for (std::size_t i = holes.size(); i-- > 0;) {
+      const Entry last = entries_[--end_];
+      if (holes[i] != end_) sift_down(holes[i], last);
+    }
+    std::ranges::sort(taken, {}, &Entry::key);
+    for (const Entry& entry : taken) Place::set(*entry.item, 0);
+    return taken;
+  }
+
+  /// Calls f for each item, in no order, and forgets them all.
+  template <class F>
+  void drain(F&& f) noexcept {
+    for (std::size_t i = root; i < end_; ++i) {
+      Place::set(*entries_[i].item, 0);
+      f(*entries_[i].item);
+    }
+    end_ = root;
+  }
+
+ private:
+  static constexpr std::size_t root = 3;
+  static constexpr std::align_val_t line{64};
+
+  static void release(Entry* entries) noexcept { ::operator delete(entries, line); }
+
+  static std::size_t parent_of(std::size_t index) noexcept { return index / 4 + 2; }
+  static std::size_t first_child_of(std::size_t index) noexcept { return index * 4 - 8; }
+
+  void put(std::size_t index, Entry entry) noexcept {
+    entries_[index] = entry;
+    Place::set(*entry.item, static_cast<std::uint32_t>(index));
+  }
+
+  void settle(std::size_t index, Entry entry) noexcept {
+    if (index != root && entry.key < entries_[parent_of(index)].key) {
+      sift_up(index, entry);
+    } else {
+      sift_down(index, entry);
+    }
+  }
+
+  void sift_up(std::size_t index, Entry entry) noexcept {
+    while (index != root) {
+      const std::size_t parent = parent_of(index);
+      if (entries_[parent].key <= entry.key) break;
+      put(index, entries_[parent]);
+      index = parent;
+    }
+    put(index, entry);
+  }
+
+  /// The child of `index` with the least key; `index` has a child.
+  [[nodiscard]] std::size_t least_child_of(std::size_t index) const noexcept {
+    const std::size_t first = first_child_of(index);
+    if (first + 4 <= end_) {
+      // Two independent comparisons, then one: no chain of mispredicted branches.
+      const std::size_t a = first + (entries_[first + 1].key < entries_[first].key);
+      const std::size_t b = first + 2 + (entries_[first + 3].key < entries_[first + 2].key);
+      return entries_[b].key < entries_[a].key ? b : a;
+    }
+    std::size_t least = first;
+    for (std::size_t child = first + 1; child < end_; ++child) {
+      if (entries_[child].key < entries_[least].key) least = child;
+    }
+    return least;
+  }
+
+  void sift_down(std::size_t index, Entry entry) noexcept {
+    while (first_child_of(index) < end_) {
+      const std::size_t child = least_child_of(index);
+      if (entry.key <= entries_[child].key) break;
+      put(index, entries_[child]);
+      index = child;
+    }
+    put(index, entry);
+  }
+
+  /// For an entry that comes from the bottom, and so most likely goes back there: the hole sinks
+  /// without comparing, then the entry rises the little that is left.
+  void sift_hole_down(std::size_t index, Entry entry) noexcept {
+    while (first_child_of(index) < end_) {
+      const std::size_t child = least_child_of(index);
+      put(index, entries_[child]);
+      index = child;
+    }
+    sift_up(index, entry);
+  }
+
+  Entry* entries_ = nullptr;
+  std::size_t end_ = root;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace tambour::base

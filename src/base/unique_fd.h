@@ -1,0 +1,36 @@
+// Owns a file descriptor.
+#pragma once
+
+#include <utility>
+
+#include <unistd.h>
+
+namespace tambour::base {
+
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) noexcept : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  UniqueFd(const UniqueFd&) = delete;
+  UniqueFd& operator=(const UniqueFd&) = delete;
+  ~UniqueFd() { reset(-1); }
+
+  void reset(int fd) noexcept {
+    // close(2) is not repeated at EINTR: on Linux the descriptor is gone all the same.
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = fd;
+  }
+
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace tambour::base

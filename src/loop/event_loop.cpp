@@ -1,0 +1,66 @@
+#include <tambour/event_loop.h>
+
+#include "loop/core.h"
+
+namespace tambour {
+namespace {
+
+loop::Core* open_core(const LoopOptions& options) {
+  auto opened = backend::open_backend(options);
+  if (!opened) throw std::system_error(opened.error(), "EventLoop");
+  return new loop::Core(std::move(*opened), options);
+}
+
+}  // namespace
+
+EventLoop::EventLoop(const LoopOptions& options) : core_(open_core(options)) {}
+
+EventLoop::~EventLoop() { core_->close(); }
+
+Result<std::unique_ptr<EventLoop>> EventLoop::open(const LoopOptions& options) {
+  try {
+    return std::make_unique<EventLoop>(options);
+  } catch (const std::system_error& refused) {
+    return std::unexpected(refused.code());
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(system_error(ENOMEM));
+  }
+}
+
+void EventLoop::run() { core_->run(); }
+void EventLoop::run_once() { core_->run_once(); }
+void EventLoop::run_ready() { core_->run_ready(); }
+
+void EventLoop::stop() noexcept {
+  core_->check_thread();
+  core_->stop();
+}
+
+TimePoint EventLoop::now() const noexcept { return TimePoint(Duration(core_->now_ns())); }
+
+void EventLoop::update_now() noexcept {
+  core_->check_thread();
+  core_->update_now();
+}
+
+void EventLoop::post(Callback<void()> task) { core_->post(std::move(task)); }
+void EventLoop::wake() noexcept { core_->wake(); }
+
+void EventLoop::ref() noexcept {
+  core_->check_thread();
+  core_->add_reference();
+}
+
+void EventLoop::unref() noexcept {
+  core_->check_thread();
+  core_->drop_reference();
+}
+
+Result<> EventLoop::reopen_after_fork() noexcept {
+  core_->check_thread();
+  return core_->reopen();
+}
+
+const BackendTraits& EventLoop::backend() const noexcept { return core_->backend().traits(); }
+
+}  // namespace tambour

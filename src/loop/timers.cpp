@@ -1,0 +1,59 @@
+#include "loop/timers.h"
+
+#include <new>
+
+namespace tambour::loop {
+
+void Timers::expire(std::int64_t now_ns, ReadyQueue& ready) noexcept {
+  constexpr int few = 8;
+  for (int i = 0; i < few; ++i) {
+    if (!any_due(now_ns)) return;
+    expire_top(now_ns, ready);
+  }
+  if (!any_due(now_ns)) return;
+  try {
+    expire_all(now_ns, ready);
+  } catch (const std::bad_alloc&) {
+    while (any_due(now_ns)) expire_top(now_ns, ready);
+  }
+}
+
+void Timers::make_ready(Timer& timer, std::int64_t now_ns, ReadyQueue& ready) noexcept {
+  if (!timer.linked()) ready.push(timer);
+  if (timer.interval_ns_ <= 0) return;
+  const std::int64_t missed = (now_ns - timer.deadline_ns_) / timer.interval_ns_;
+  timer.deadline_ns_ =
+      base::saturating_add(timer.deadline_ns_, (missed + 1) * timer.interval_ns_);
+}
+
+void Timers::expire_top(std::int64_t now_ns, ReadyQueue& ready) noexcept {
+  Timer& timer = heap_.top();
+  if (timer.started_ && timer.deadline_ns_ <= now_ns) make_ready(timer, now_ns, ready);
+  if (timer.started_ && timer.deadline_ns_ > now_ns) {
+    timer.queued_ns_ = timer.deadline_ns_;
+    heap_.raise_top_key(timer.deadline_ns_);
+  } else {
+    heap_.pop();
+  }
+}
+
+void Timers::expire_all(std::int64_t now_ns, ReadyQueue& ready) {
+  const auto due = heap_.take_up_to(now_ns);
+  for (std::size_t i = 0; i < due.size(); ++i) {
+    // Many timers are spread over much memory: have some on their way while this one is handled.
+    constexpr std::size_t ahead = 8;
+    if (i + ahead < due.size()) __builtin_prefetch(due[i + ahead].item);
+    Timer& timer = *due[i].item;
+    if (timer.started_ && timer.deadline_ns_ <= now_ns) make_ready(timer, now_ns, ready);
+    if (timer.started_ && timer.deadline_ns_ > now_ns) arm(timer);
+  }
+}
+
+void Timers::abandon() noexcept {
+  heap_.drain([](Timer& timer) {
+    timer.started_ = false;
+    timer.unlink();
+  });
+}
+
+}  // namespace tambour::loop
