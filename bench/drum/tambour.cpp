@@ -1,0 +1,75 @@
+// The drum on Tambour's own interface.
+//
+// Between rounds a watcher is stopped, its interest is set, and it is started again, on the same open
+// file: naming the descriptor anew would ask the kernel whether it is still that file. Idle timeouts
+// are pushed back with Timer::reset, as an idle timeout is meant to be.
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <tambour/tambour.h>
+
+#include "drum/drum.h"
+
+namespace {
+
+class Tambour {
+ public:
+  explicit Tambour(bench::Ring& ring) : ring_(ring) {
+    pairs_.reserve(ring.pairs());
+    for (int i = 0; i < ring.pairs(); ++i) pairs_.emplace_back(*this, i);
+  }
+
+  void restart(int i) {
+    Pair& pair = pairs_[i];
+    pair.watcher.stop();
+    pair.watcher.set(tambour::Events::read);
+    check(pair.watcher.start());
+    if (ring_.timeouts()) {
+      pair.idle.stop();
+      push_back(pair);
+    }
+  }
+  void settle() { loop_.run_ready(); }
+  void run() { loop_.run(); }
+
+  bench::About about() const {
+    return {"tambour", TAMBOUR_VERSION, std::string(loop_.backend().name)};
+  }
+
+ private:
+  struct Pair {
+    Pair(Tambour& self, int i)
+        : watcher(self.loop_, self.ring_.fd(i), tambour::Events::read,
+                  [this, &self](tambour::Events) { self.on_readable(*this); }),
+          idle(self.loop_, &bench::Ring::idle_timeout_expired),
+          index(i) {}
+
+    tambour::FdWatcher watcher;
+    tambour::Timer idle;
+    int index;
+  };
+
+  void on_readable(Pair& pair) {
+    if (!ring_.receive(pair.index)) return;
+    if (ring_.timeouts()) push_back(pair);
+    ring_.pass_on(pair.index);
+    if (ring_.over()) loop_.stop();
+  }
+
+  void push_back(Pair& pair) {
+    pair.idle.reset(tambour::Duration(long(ring_.idle_seconds() * 1e9)));
+  }
+
+  static void check(const tambour::Result<>& result) {
+    if (!result) bench::fail(result.error().message());
+  }
+
+  bench::Ring& ring_;
+  tambour::EventLoop loop_;
+  std::vector<Pair> pairs_;  ///< Never grows, so that its elements stay where callbacks expect them.
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return bench::play_drum<Tambour>(argc, argv); }

@@ -1,0 +1,44 @@
+// The timers of Tambour's own interface.
+//
+// An idle timeout is armed with Timer::reset, which counts from the beginning of the turn, as every
+// peer's timer does; Timer::start counts from the call, and reads the clock for that.
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <tambour/tambour.h>
+
+#include "timers/timers.h"
+
+namespace {
+
+class Tambour {
+ public:
+  Tambour(int timers, bench::Expiries& expiries) {
+    timers_.reserve(timers);
+    for (int i = 0; i < timers; ++i)
+      timers_.emplace_back(loop_, [&expiries] { ++expiries.count; });
+  }
+
+  void arm(int i, double seconds) { timers_[i].reset(duration(seconds)); }
+  void reset(int i) { timers_[i].reset(); }
+  void cancel(int i) { timers_[i].stop(); }
+  void once(int i, double seconds) { timers_[i].start(duration(seconds)); }
+  void turn() { loop_.run_ready(); }
+
+  bench::About about() const {
+    return {"tambour", TAMBOUR_VERSION, std::string(loop_.backend().name)};
+  }
+
+ private:
+  static tambour::Duration duration(double seconds) {
+    return tambour::Duration(long(seconds * 1e9));
+  }
+
+  tambour::EventLoop loop_;
+  std::vector<tambour::Timer> timers_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return bench::play_timers<Tambour>(argc, argv); }
