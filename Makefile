@@ -1,0 +1,110 @@
+# The front door. CMake does the work (CMakePresets.json); `make` alone lists what there is to do.
+#
+#   PREFIX  where `make install` puts the library (/usr/local)
+#   JOBS    how many processes to build and test with (one a processor)
+#   FULL=1  with `make bench`: every suite in full, not the quick set
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+FULL ?= 0
+# Debian's own, which is where the packages put matplotlib, rich and pytest.
+PYTHON ?= /usr/bin/python3
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+# A test that hangs is a test that failed. The default is for tests that set no limit themselves.
+CTEST := ctest --output-on-failure --no-tests=error --parallel $(JOBS) --timeout 120
+PYTESTS := $(wildcard bench/tests bench/runner/tests tests/bench)
+COVERED := src/base src/op src/backend src/loop
+
+# Configures preset $(1) into $(2) where that has not been done since the presets changed. Whatever
+# else changes, the build itself sees.
+define configure
+	@test -f $(2)/build.ninja -a $(2)/configure.log -nt CMakePresets.json || { \
+	  echo "configuring $(2)" && mkdir -p $(2) && \
+	  cmake --preset $(1) >$(2)/configure.log 2>&1 || { \
+	    cat $(2)/configure.log; rm -f $(2)/configure.log; exit 1; }; }
+endef
+define compile
+	@cmake --build $(1) --parallel $(JOBS)
+endef
+
+# The release build has the benchmarks in it, and leaves out the peers that are not there.
+.PHONY: build
+build: ## build the library, the tests and the benchmarks into build/
+	@tools/bootstrap --quiet build library tests peers benchmarks
+	$(call configure,release,build)
+	$(call compile,build)
+
+.PHONY: bench
+bench: build ## the benchmarks against the peers, quick set (FULL=1: everything)
+	@bench/run $(if $(filter-out 0,$(FULL)),full,quick)
+
+.PHONY: test
+test: build ## all tests
+	@$(CTEST) --test-dir build
+ifneq ($(PYTESTS),)
+	@$(PYTHON) -m pytest -q -p no:cacheprovider $(PYTESTS)
+endif
+
+.PHONY: check
+check: configured ## format, style, layers, headers, shell scripts, findings of clang-tidy
+	@$(PYTHON) tools/check
+
+# The findings need the compile commands, but nothing compiled.
+.PHONY: configured
+configured:
+	@tools/bootstrap --quiet build library tests peers benchmarks checks
+	$(call configure,release,build)
+
+.PHONY: format
+format: ## format the C++
+	@tools/bootstrap --quiet checks
+	@git ls-files -z -co --exclude-standard '*.h' '*.hpp' '*.c' '*.cpp' '*.cc' '*.ipp' \
+	  | xargs -0 --no-run-if-empty clang-format-19 -i
+
+.PHONY: debug
+debug: ## build into build/debug, with assertions and without optimization
+	@tools/bootstrap --quiet build library tests peers benchmarks
+	$(call configure,debug,build/debug)
+	$(call compile,build/debug)
+
+.PHONY: asan
+asan: ## all tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer
+	@tools/bootstrap --quiet build library tests
+	$(call configure,asan,build/asan)
+	$(call compile,build/asan)
+	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) --test-dir build/asan
+
+# GCC 12's ThreadSanitizer cannot place its shadow where the kernel randomizes addresses by more
+# than 28 bits (vm.mmap_rnd_bits), so that is turned off where the machine lets us.
+.PHONY: tsan
+tsan: ## all tests under ThreadSanitizer
+	@tools/bootstrap --quiet build library tests
+	$(call configure,tsan,build/tsan)
+	$(call compile,build/tsan)
+	@$$(setarch -R true 2>/dev/null && echo setarch -R) $(CTEST) --test-dir build/tsan
+
+# Branches that only an exception takes, or that the compiler says cannot be reached, do not count.
+.PHONY: coverage
+coverage: ## lines and branches that the tests reach, and a page in build/coverage/html
+	@tools/bootstrap --quiet build library tests checks
+	$(call configure,coverage,build/coverage)
+	$(call compile,build/coverage)
+	@find build/coverage -name '*.gcda' -delete
+	@$(CTEST) --test-dir build/coverage
+	@mkdir -p build/coverage/html
+	@gcovr --root . --object-directory build/coverage $(COVERED:%=--filter '%/') \
+	  --exclude-throw-branches --exclude-unreachable-branches \
+	  --html-details build/coverage/html/index.html --print-summary
+
+.PHONY: install
+install: build ## install the library under PREFIX
+	@cmake --install build --prefix $(abspath $(PREFIX))
+
+.PHONY: clean
+clean: ## remove build/
+	@rm -rf build
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

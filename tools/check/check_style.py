@@ -1,0 +1,63 @@
+"""What a machine can see of the style: length of lines and files, leftovers, how a file opens."""
+
+import re
+from collections.abc import Iterator
+
+from tree import Fault, Tree
+
+COLUMNS_MAX = 100
+LINES_MAX = 500
+
+CPP = (".h", ".hpp", ".c", ".cpp", ".cc", ".ipp")
+# Prose is not held to a width: a table in Markdown cannot be broken.
+CODE = CPP + (".py", ".sh", ".cmake", ".in", "CMakeLists.txt", "Makefile")
+
+# Written in two pieces so that this file does not find itself.
+LEFTOVER = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
+DEAD_INCLUDE = re.compile(r"^\s*(//(?!/)|/\*)\s*#\s*include\b")
+FILE_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9]+)+|CMakeLists\.txt")
+
+
+def is_code(tree: Tree, path: str) -> bool:
+    if path.endswith(CODE):
+        return True
+    name = path.rsplit("/", 1)[-1]
+    return "." not in name and tree.first_line(path).startswith("#!")
+
+
+def check_lines(tree: Tree, path: str) -> Iterator[Fault]:
+    for number, line in enumerate(tree.lines(path), start=1):
+        if len(line) > COLUMNS_MAX:
+            yield Fault(path, number, f"{len(line)} columns, at most {COLUMNS_MAX}")
+        if line != line.rstrip():
+            yield Fault(path, number, "space at the end of the line")
+        if "\t" in line and not path.endswith("Makefile"):
+            yield Fault(path, number, "tab")
+        if match := LEFTOVER.search(line):
+            yield Fault(path, number, f"{match.group()}: write an issue, or do it")
+        if path.endswith(CPP) and DEAD_INCLUDE.match(line):
+            yield Fault(path, number, "an #include that is commented out")
+
+
+def check_source(tree: Tree, path: str) -> Iterator[Fault]:
+    """The rules for the library itself."""
+    lines = tree.lines(path)
+    if len(lines) > LINES_MAX:
+        yield Fault(path, LINES_MAX, f"{len(lines)} lines, at most {LINES_MAX}: a file is one idea")
+    # The source of a header need not say again what that says.
+    stem = path.rsplit(".", 1)[0]
+    headers = {f"{stem}.h", f"include/tambour/{stem.rsplit('/', 1)[-1]}.h"} - {path}
+    if not headers & set(tree.paths) and not (lines and lines[0].startswith("//")):
+        yield Fault(path, 1, "a file opens with a sentence that says what it is for")
+    if path.endswith(".h") and "#pragma once" not in lines:
+        yield Fault(path, 1, "#pragma once is missing")
+    if not FILE_NAME.fullmatch(path.rsplit("/", 1)[-1]):
+        yield Fault(path, 1, "file names are snake_case")
+
+
+def run(tree: Tree) -> Iterator[Fault]:
+    for path in tree.paths:
+        if is_code(tree, path):
+            yield from check_lines(tree, path)
+    for path in tree.under("src/", "include/", suffixes=CPP):
+        yield from check_source(tree, path)
