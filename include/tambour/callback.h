@@ -30,8 +30,8 @@ class Closure {
 template <class Signature>
 class Callback;
 
-/// Owns one callable. A closure that is trivially copyable, callable as const and no larger than two
-/// pointers is stored inside and costs no allocation; any other is allocated once.
+/// Owns one callable. A closure that is trivially copyable, callable as const and no larger than
+/// two pointers is stored inside and costs no allocation; any other is allocated once.
 template <class R, class... Args>
 class Callback<R(Args...)> {
  public:
@@ -92,6 +92,7 @@ class Callback<R(Args...)> {
   template <class F>
   struct Allocated final : Closure {
     template <class G>
+      requires std::constructible_from<F, G>
     explicit Allocated(G&& callable) : function(std::forward<G>(callable)) {}
     F function;
   };

@@ -1,14 +1,14 @@
 // The event loop: waits for what was asked of it, and calls back.
 #pragma once
 
-#include <tambour/callback.h>
-#include <tambour/clock.h>
-#include <tambour/result.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+
+#include <tambour/callback.h>
+#include <tambour/clock.h>
+#include <tambour/result.h>
 
 namespace tambour {
 
@@ -29,8 +29,8 @@ struct LoopOptions {
   BackendKind backend = BackendKind::automatic;
 
   /// How long the loop may poll without sleeping when events have lately come at least that fast.
-  /// Saves the kernel's wake-up (a few to tens of microseconds an event) for a processor at full use
-  /// meanwhile. Zero, the default: never.
+  /// Saves the kernel's wake-up (a few to tens of microseconds an event) for a processor at full
+  /// use meanwhile. Zero, the default: never.
   Duration spin{0};
 
   /// io_uring: entries of the submission and completion queues; rounded up to powers of two.
@@ -42,18 +42,18 @@ struct LoopOptions {
 /// What the loop runs on.
 struct BackendTraits {
   BackendKind kind;
-  std::string_view name;        ///< "epoll", "io_uring", "poll" or "select".
-  bool edges;                   ///< Trigger::edge reports less than Trigger::level.
-  bool closed;                  ///< Events::closed is reported.
-  std::string_view features;    ///< Of the kernel, as probed: "SINGLE_ISSUER DEFER_TASKRUN", say.
-  std::string_view fell_back;   ///< Why the backend that was asked for is not the one; else empty.
+  std::string_view name;       ///< "epoll", "io_uring", "poll" or "select".
+  bool edges;                  ///< Trigger::edge reports less than Trigger::level.
+  bool closed;                 ///< Events::closed is reported.
+  std::string_view features;   ///< Of the kernel, as probed: "SINGLE_ISSUER DEFER_TASKRUN", say.
+  std::string_view fell_back;  ///< Why the backend that was asked for is not the one; else empty.
 };
 
 /// Runs the callbacks of its watchers and timers on one thread.
 ///
 /// Belongs to the thread that made it; every function but post() and wake() is to be called there,
-/// which is checked, always: a breach aborts with a message. Several loops in one thread are fine. It
-/// cannot move. Watchers do not keep it alive; they may be destroyed after it, silently.
+/// which is checked, always: a breach aborts with a message. Several loops in one thread are fine.
+/// It cannot move. Watchers do not keep it alive; they may be destroyed after it, silently.
 class EventLoop {
  public:
   /// Throws std::system_error where the kernel refuses what a loop needs (EMFILE, ENOMEM), and
@@ -89,9 +89,9 @@ class EventLoop {
   /// Reads the clock into now(); for callbacks that take long before they use it.
   void update_now() noexcept;
 
-  /// Runs `task` on the loop's thread, in the order of posting; callable from any thread, and inside
-  /// callbacks for the next turn. Throws std::bad_alloc only. Tasks that are left when the loop is
-  /// destroyed are destroyed without being run.
+  /// Runs `task` on the loop's thread, in the order of posting; callable from any thread, and
+  /// inside callbacks for the next turn. Throws std::bad_alloc only. Tasks that are left when the
+  /// loop is destroyed are destroyed without being run.
   void post(Callback<void()> task);
 
   /// Interrupts the wait, from any thread; async-signal-safe.
@@ -102,8 +102,8 @@ class EventLoop {
   void ref() noexcept;
   void unref() noexcept;
 
-  /// In the child after fork(2), before anything else is done with the loop: gives it kernel objects
-  /// of its own, with all watchers and timers as they were. The parent is untouched.
+  /// In the child after fork(2), before anything else is done with the loop: gives it kernel
+  /// objects of its own, with all watchers and timers as they were. The parent is untouched.
   Result<> reopen_after_fork() noexcept;
 
   [[nodiscard]] const BackendTraits& backend() const noexcept;

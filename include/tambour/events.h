@@ -11,11 +11,12 @@ namespace tambour {
 /// A set of readiness events: what a watcher asks for, and what its callback is told.
 enum class Events : std::uint16_t {
   none = 0,
-  read = 0x001,      ///< Reading does not block: data, end of file, or a pending error (POLLIN).
-  urgent = 0x002,    ///< Out-of-band data, or a priority condition of the device (POLLPRI).
-  write = 0x004,     ///< Writing does not block (POLLOUT).
-  error = 0x008,     ///< An error is pending, or the watcher failed. Reported without being asked.
-  closed = 0x2000,   ///< The peer has closed, or shut down writing (POLLRDHUP). Under select: with read only.
+  read = 0x001,     ///< Reading does not block: data, end of file, or a pending error (POLLIN).
+  urgent = 0x002,   ///< Out-of-band data, or a priority condition of the device (POLLPRI).
+  write = 0x004,    ///< Writing does not block (POLLOUT).
+  error = 0x008,    ///< An error is pending, or the watcher failed. Reported without being asked.
+  closed = 0x2000,  ///< The peer has closed, or shut down writing (POLLRDHUP). Under select: with
+                    ///< read only.
 };
 
 constexpr Events operator|(Events a, Events b) noexcept {

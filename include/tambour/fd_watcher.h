@@ -15,15 +15,15 @@ class Core;
 
 /// Calls back when a descriptor is ready for what was asked. Any number may watch one descriptor.
 ///
-/// Owns its callback, not the descriptor: stop or destroy the watcher before closing that. Moves and
-/// is destroyed freely, inside its own callback too, and falls silent at once. Belongs to the
+/// Owns its callback, not the descriptor: stop or destroy the watcher before closing that. Moves
+/// and is destroyed freely, inside its own callback too, and falls silent at once. Belongs to the
 /// thread of its loop. Outliving the loop is harmless; starting it again then is not.
 ///
 /// What fails after start() is told to the callback, once, as Events::error with the reason in
 /// error(), and the watcher has then stopped: EBADF (not an open descriptor), ERANGE (the select
-/// backend ends at FD_SETSIZE), ENOMEM, EOPNOTSUPP (Events::closed without read under select). Regular
-/// files are always ready, as in poll(2). An error that is pending on the descriptor itself arrives
-/// as Events::error besides the events asked for, and the watcher goes on.
+/// backend ends at FD_SETSIZE), ENOMEM, EOPNOTSUPP (Events::closed without read under select).
+/// Regular files are always ready, as in poll(2). An error that is pending on the descriptor itself
+/// arrives as Events::error besides the events asked for, and the watcher goes on.
 class FdWatcher final : private Operation {
  public:
   using Function = Callback<void(Events)>;
@@ -45,9 +45,9 @@ class FdWatcher final : private Operation {
   /// Watches for other events on the same open file. A started watcher stays started.
   void set(Events interest, Trigger trigger = Trigger::level) noexcept;
 
-  /// Watches `fd` from now on, stopped or started as it was. Says also that `fd` may be another open
-  /// file than the loop last saw under this number, which costs a system call to find out: after a
-  /// close and an open, use this; where only the interest changes, the other.
+  /// Watches `fd` from now on, stopped or started as it was. Says also that `fd` may be another
+  /// open file than the loop last saw under this number, which costs a system call to find out:
+  /// after a close and an open, use this; where only the interest changes, the other.
   void set(int fd, Events interest, Trigger trigger = Trigger::level) noexcept;
 
   /// Replaces what is called; allowed inside the callback.
@@ -58,9 +58,7 @@ class FdWatcher final : private Operation {
   [[nodiscard]] Events interest() const noexcept { return events; }
 
   /// Why the watcher stopped by itself; empty where it did not. Cleared by start().
-  [[nodiscard]] Error error() const noexcept {
-    return result < 0 ? system_error(result) : Error();
-  }
+  [[nodiscard]] Error error() const noexcept { return result < 0 ? system_error(result) : Error(); }
 
  private:
   static void run(Ready& ready);

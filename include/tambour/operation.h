@@ -1,7 +1,7 @@
 // What the loop runs, and what a backend completes.
 //
-// These are the intrusive bases of the public handles. Programs do not use them directly; they stand
-// here because a handle, which embeds them, has to have a size.
+// These are the intrusive bases of the public handles. Programs do not use them directly; they
+// stand here because a handle, which embeds them, has to have a size.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace tambour {
 
-/// A link of a circular, doubly linked list; alone, it points nowhere. Moving a link puts the new one
-/// in the old one's place. Nothing is owned and nothing is allocated.
+/// A link of a circular, doubly linked list; alone, it points nowhere. Moving a link puts the new
+/// one in the old one's place. Nothing is owned and nothing is allocated.
 class Link {
  public:
   Link() = default;
@@ -75,14 +75,14 @@ enum class OperationKind : std::uint8_t {
 /// Something that takes time. The caller owns it, and does not touch its parameters from submit to
 /// completion.
 ///
-/// A `poll` operation differs from all other kinds in one way: the kernel borrows nothing from it, so
-/// it may complete any number of times, and `cancel` ends it at once, without a last completion.
+/// A `poll` operation differs from all other kinds in one way: the kernel borrows nothing from it,
+/// so it may complete any number of times, and `cancel` ends it at once, without a last completion.
 class Operation : public Ready {
  public:
   Operation(OperationKind operation_kind, Run run) noexcept : Ready(run), kind(operation_kind) {}
 
   Operation(Operation&& other) noexcept
-      : Ready(std::move(other)),
+      : Ready(static_cast<Ready&&>(other)),  // Only the base: the rest is read below.
         kind(other.kind),
         trigger(other.trigger),
         events(other.events),

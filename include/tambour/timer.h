@@ -1,14 +1,14 @@
 // Deadlines: one-shot, repeating, and the idle timeout that is pushed back on every event.
 #pragma once
 
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
 #include <tambour/callback.h>
 #include <tambour/clock.h>
 #include <tambour/operation.h>
 #include <tambour/result.h>
-
-#include <cmath>
-#include <cstdint>
-#include <type_traits>
 
 namespace tambour {
 
@@ -40,8 +40,8 @@ class Timer final : private Ready {
   /// where the sum is beyond the clock. A started timer is started anew.
   void start(Duration delay) noexcept;
 
-  /// Expires after `delay` and every `interval` after that, measured from expiry to expiry; expiries
-  /// that a busy loop missed are skipped. An interval of zero or less means once.
+  /// Expires after `delay` and every `interval` after that, measured from expiry to expiry;
+  /// expiries that a busy loop missed are skipped. An interval of zero or less means once.
   void start(Duration delay, Duration interval) noexcept;
 
   /// Expires once at `deadline`; at the next turn if that is past.
@@ -61,8 +61,8 @@ class Timer final : private Ready {
   }
 
   /// Pushes the deadline to `delay` after the time at which this turn of the loop began, which is
-  /// when the loop learned of the event that is being handled: the idle timeout's own operation. Does
-  /// not read the clock. Starts a stopped timer; keeps the interval.
+  /// when the loop learned of the event that is being handled: the idle timeout's own operation.
+  /// Does not read the clock. Starts a stopped timer; keeps the interval.
   void reset(Duration delay) noexcept;
 
   /// The same, with the delay (for a repeating timer, the interval) that was last given.
@@ -97,7 +97,7 @@ class Timer final : private Ready {
 
   loop::Core* core_;
   std::int64_t deadline_ns_ = 0;
-  std::int64_t queued_ns_ = 0;  ///< Where it stands in the heap: never later than the deadline.
+  std::int64_t queued_ns_ = 0;    ///< Where it stands in the heap: never later than the deadline.
   std::uint32_t heap_index_ = 0;  ///< 0: not in the heap.
   bool started_ = false;
   // Up to here and one further is what a reset touches: one cache line.

@@ -17,7 +17,7 @@ namespace {
 
 std::optional<BackendKind> kind_named(std::string_view name) noexcept {
   constexpr std::pair<std::string_view, BackendKind> names[] = {
-      {"auto", BackendKind::automatic}, {"epoll", BackendKind::epoll},
+      {"auto", BackendKind::automatic},    {"epoll", BackendKind::epoll},
       {"io_uring", BackendKind::io_uring}, {"poll", BackendKind::poll},
       {"select", BackendKind::select},
   };

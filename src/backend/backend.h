@@ -5,12 +5,12 @@
 // thread, but for wake().
 #pragma once
 
+#include <cstdint>
+#include <memory>
+
 #include <tambour/event_loop.h>
 #include <tambour/operation.h>
 #include <tambour/result.h>
-
-#include <cstdint>
-#include <memory>
 
 #include "op/ready_queue.h"
 
@@ -57,8 +57,8 @@ class Backend {
   BackendTraits traits_{};
 };
 
-/// Opens what the options, the environment (TAMBOUR_BACKEND) and the kernel agree on, in that order.
-/// EINVAL where the environment names no backend.
+/// Opens what the options, the environment (TAMBOUR_BACKEND) and the kernel agree on, in that
+/// order. EINVAL where the environment names no backend.
 Result<std::unique_ptr<Backend>> open_backend(const LoopOptions& options);
 
 }  // namespace tambour::backend

@@ -51,7 +51,7 @@ int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {
     if (!has_pwait2_) {
       // Before Linux 5.11, milliseconds: rounded up, since a timer is never early.
       constexpr std::int64_t ns_per_ms = 1'000'000;
-      constexpr std::int64_t longest_ms = 24 * 3600 * 1000;
+      constexpr std::int64_t longest_ms = std::int64_t{24} * 3600 * 1000;
       const std::int64_t ms = timeout_ns / ns_per_ms + 1;
       count = ::epoll_wait(epoll_.get(), events_.data(), room,
                            static_cast<int>(ms < longest_ms ? ms : longest_ms));

@@ -1,11 +1,11 @@
 // epoll(7), level-triggered unless asked otherwise.
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <array>
 #include <cerrno>
 #include <cstdint>
-
-#include <sys/epoll.h>
 
 #include "backend/readiness.h"
 #include "base/unique_fd.h"
@@ -13,7 +13,8 @@
 namespace tambour::backend {
 
 /// Traps that the code below steps around:
-/// - A registration belongs to the open file, not to the number. close(2) ends it only when the last
+/// - A registration belongs to the open file, not to the number. close(2) ends it only when the
+/// last
 ///   duplicate is gone; until then events go on, under a number that may mean something else.
 /// - Adding what is there fails with EEXIST, which is the cheapest way to ask whether it is.
 /// - Regular files are refused with EPERM.

@@ -9,10 +9,10 @@
 // about; generations tell events of the former file from those of the latter.
 #pragma once
 
-#include <tambour/operation.h>
-
 #include <cstdint>
 #include <vector>
+
+#include <tambour/operation.h>
 
 #include "op/ready_queue.h"
 
@@ -27,13 +27,13 @@ struct Interest {
 };
 
 struct FdRecord {
-  Operation* first = nullptr;     ///< The operations that stand on this descriptor.
-  std::uint32_t generation = 0;   ///< Which of the number's registrations the kernel holds.
+  Operation* first = nullptr;    ///< The operations that stand on this descriptor.
+  std::uint32_t generation = 0;  ///< Which of the number's registrations the kernel holds.
   std::int32_t next_changed = not_changed;
-  Interest armed{};               ///< What the kernel was told.
-  bool unsure = false;            ///< The number may mean another file since.
-  bool always_ready = false;      ///< epoll: a regular file, which it refuses.
-  bool unwanted = false;          ///< The kernel reported what nobody asked for.
+  Interest armed{};           ///< What the kernel was told.
+  bool unsure = false;        ///< The number may mean another file since.
+  bool always_ready = false;  ///< epoll: a regular file, which it refuses.
+  bool unwanted = false;      ///< The kernel reported what nobody asked for.
 
   static constexpr std::int32_t not_changed = -2;
   static constexpr std::int32_t last_changed = -1;
@@ -71,7 +71,8 @@ class FdRecords {
     note_change(op.fd);
   }
 
-  /// The record of a descriptor that the kernel was told of, and so has one: records are not removed.
+  /// The record of a descriptor that the kernel was told of, and so has one: records are not
+  /// removed.
   [[nodiscard]] FdRecord& at(int fd) noexcept { return records_[static_cast<std::size_t>(fd)]; }
 
   void forget(int fd) noexcept {
@@ -87,8 +88,8 @@ class FdRecords {
     first_changed_ = fd;
   }
 
-  /// Calls f(fd, record) once for each descriptor that has changed since the last time. Changes that
-  /// f notes are left for the next time.
+  /// Calls f(fd, record) once for each descriptor that has changed since the last time. Changes
+  /// that f notes are left for the next time.
   template <class F>
   void take_changes(F&& f) {
     std::int32_t fd = first_changed_;

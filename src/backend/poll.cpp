@@ -31,8 +31,7 @@ int Poll::set(const Change& change) noexcept {
   } catch (const std::bad_alloc&) {
     return ENOMEM;
   }
-  polled_[static_cast<std::size_t>(index_of_[slot])].events =
-      static_cast<short>(change.now.events);
+  polled_[static_cast<std::size_t>(index_of_[slot])].events = static_cast<short>(change.now.events);
   return 0;
 }
 

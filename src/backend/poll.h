@@ -1,10 +1,10 @@
 // poll(2): every descriptor is handed over at every wait. Simple, and slow from a few hundred on.
 #pragma once
 
+#include <poll.h>
+
 #include <cstdint>
 #include <vector>
-
-#include <poll.h>
 
 #include "backend/readiness.h"
 

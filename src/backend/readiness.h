@@ -9,8 +9,8 @@
 //   void wait(std::int64_t timeout_ns, Sink&& sink) noexcept;
 //   int reopen() noexcept;                      as open(), with nothing registered
 //
-// and calls sink(fd, events, generation) for what is ready, and sink.fail(fd, error) for descriptors
-// that turn out to be none.
+// and calls sink(fd, events, generation) for what is ready, and sink.fail(fd, error) for
+// descriptors that turn out to be none.
 #pragma once
 
 #include <cerrno>
@@ -171,8 +171,8 @@ class Readiness final : public Backend {
 
   void rebuild() noexcept {
     strangers_ = false;
-    // Where there is no descriptor for a new set, the old one serves on, at the price of being woken
-    // by strangers, until there is.
+    // Where there is no descriptor for a new set, the old one serves on, at the price of being
+    // woken by strangers, until there is.
     if (poller_.reopen() == 0) records_.disarm_all();
   }
 

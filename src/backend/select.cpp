@@ -1,9 +1,9 @@
 #include "backend/select.h"
 
-#include <cerrno>
-
 #include <fcntl.h>
 #include <poll.h>
+
+#include <cerrno>
 
 #include "base/check.h"
 #include "base/clock.h"

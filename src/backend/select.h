@@ -1,17 +1,17 @@
 // select(2): for completeness and for comparison. Descriptors below FD_SETSIZE (1024) only.
 #pragma once
 
-#include <cstdint>
-
 #include <sys/select.h>
+
+#include <cstdint>
 
 #include "backend/readiness.h"
 
 namespace tambour::backend {
 
-/// The call has no word for a peer that closed: one is readable, so Events::closed is told along with
-/// Events::read, at the price of a poll(2), and refused without it (EOPNOTSUPP). A pending error
-/// arrives, as it does from the call, as readiness.
+/// The call has no word for a peer that closed: one is readable, so Events::closed is told along
+/// with Events::read, at the price of a poll(2), and refused without it (EOPNOTSUPP). A pending
+/// error arrives, as it does from the call, as readiness.
 class Select {
  public:
   static constexpr BackendTraits traits{.kind = BackendKind::select,

@@ -54,7 +54,8 @@ int Uring::open_ring() noexcept {
     close_ring();
     return EOPNOTSUPP;
   }
-  // Spares the kernel a look-up at each entry; where it has no room for one more, all works without.
+  // Spares the kernel a look-up at each entry; where it has no room for one more, all works
+  // without.
   ::io_uring_register_ring_fd(&ring_);
   return 0;
 }
@@ -148,9 +149,9 @@ io_uring_sqe* Uring::next_entry() noexcept {
     // The ring is full of what we have not handed over yet. EBUSY, EAGAIN: the kernel wants to be
     // rid of completions first; they are kept until reap() (IORING_FEAT_NODROP).
     const int submitted = ::io_uring_submit(&ring_);
-    base::check(submitted >= 0 || submitted == -EINTR || submitted == -EAGAIN ||
-                    submitted == -EBUSY,
-                "the ring of a loop was closed by other code");
+    base::check(
+        submitted >= 0 || submitted == -EINTR || submitted == -EAGAIN || submitted == -EBUSY,
+        "the ring of a loop was closed by other code");
     if (submitted == -EBUSY || submitted == -EAGAIN) ::io_uring_get_events(&ring_);
     entry = ::io_uring_get_sqe(&ring_);
   }

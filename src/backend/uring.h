@@ -14,8 +14,9 @@
 
 namespace tambour::backend {
 
-/// Level-triggered readiness out of one-shot polls: each is armed anew before the next wait, and arming
-/// looks at the descriptor. Edges are a multishot poll, which is what that is after its first event.
+/// Level-triggered readiness out of one-shot polls: each is armed anew before the next wait, and
+/// arming looks at the descriptor. Edges are a multishot poll, which is what that is after its
+/// first event.
 ///
 /// The kernel's poll holds a reference to the open file, so a descriptor closed while watched stays
 /// open inside the kernel, and its peer is told nothing, until the next wait.

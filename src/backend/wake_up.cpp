@@ -1,10 +1,10 @@
 #include "backend/wake_up.h"
 
-#include <cerrno>
-#include <cstdint>
-
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
 
 namespace tambour::backend {
 

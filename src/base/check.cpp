@@ -1,9 +1,9 @@
 #include "base/check.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
-
-#include <unistd.h>
 
 namespace tambour::base {
 namespace {

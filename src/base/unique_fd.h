@@ -1,9 +1,9 @@
 // Owns a file descriptor.
 #pragma once
 
-#include <utility>
-
 #include <unistd.h>
+
+#include <utility>
 
 namespace tambour::base {
 

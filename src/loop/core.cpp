@@ -57,8 +57,8 @@ void Core::run_ready() {
 void Core::post(Callback<void()> task) {
   posted_.push(std::move(task));
   // Only the first task after the loop fell asleep wakes it. The loop says that it sleeps and then
-  // looks at the queue, we push and then look whether it sleeps, all sequentially consistent: either
-  // it sees the task or we see it asleep.
+  // looks at the queue, we push and then look whether it sleeps, all sequentially consistent:
+  // either it sees the task or we see it asleep.
   if (sleeping_.load(std::memory_order_seq_cst) &&
       sleeping_.exchange(false, std::memory_order_seq_cst)) {
     backend_->wake();

@@ -4,15 +4,15 @@
 // delete what was retired. What becomes ready while callbacks run waits for the next turn, so that
 // no descriptor starves another. Everything but post() and wake() belongs to one thread.
 //
-// Handles may outlive their loop, so the memory of a core is shared by the loop and its handles: the
-// loop closes it, and whoever is last deletes it.
+// Handles may outlive their loop, so the memory of a core is shared by the loop and its handles:
+// the loop closes it, and whoever is last deletes it.
 #pragma once
-
-#include <tambour/event_loop.h>
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+
+#include <tambour/event_loop.h>
 
 #include "backend/backend.h"
 #include "base/check.h"

@@ -1,8 +1,9 @@
-#include <tambour/event_loop.h>
 #include <tambour/fd_watcher.h>
 
 #include <memory>
 #include <utility>
+
+#include <tambour/event_loop.h>
 
 #include "loop/core.h"
 
@@ -10,15 +11,13 @@ namespace tambour {
 
 FdWatcher::FdWatcher(EventLoop& loop, int watched, Events interest, Function function,
                      Trigger wanted) noexcept
-    : Operation(OperationKind::poll, &run),
-      core_(loop.core_),
-      function_(std::move(function)) {
+    : Operation(OperationKind::poll, &run), core_(loop.core_), function_(std::move(function)) {
   core_->attach();
   set(watched, interest, wanted);
 }
 
 FdWatcher::FdWatcher(FdWatcher&& other) noexcept
-    : Operation(std::move(other)),
+    : Operation(static_cast<Operation&&>(other)),
       core_(std::exchange(other.core_, nullptr)),
       function_(std::move(other.function_)) {}
 

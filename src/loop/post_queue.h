@@ -1,12 +1,12 @@
 // Tasks from any thread to the loop's: many producers, one consumer, first in first out.
 //
-// Producers push onto a stack with one compare-and-swap; the consumer takes the whole stack with one
-// exchange and turns it over. No lock, so nobody waits for a producer that was preempted.
+// Producers push onto a stack with one compare-and-swap; the consumer takes the whole stack with
+// one exchange and turns it over. No lock, so nobody waits for a producer that was preempted.
 #pragma once
 
-#include <tambour/callback.h>
-
 #include <atomic>
+
+#include <tambour/callback.h>
 
 namespace tambour::loop {
 

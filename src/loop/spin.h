@@ -1,7 +1,7 @@
 // Whether waiting without sleeping is worth it.
 //
-// Waking an idle processor takes the kernel longer than a whole round trip takes two busy ones. So a
-// loop whose events come close upon one another does better to keep asking for a while; one whose
+// Waking an idle processor takes the kernel longer than a whole round trip takes two busy ones. So
+// a loop whose events come close upon one another does better to keep asking for a while; one whose
 // events are rare does better to sleep. What decides is how long the last waits took.
 #pragma once
 

@@ -1,8 +1,9 @@
-#include <tambour/event_loop.h>
 #include <tambour/timer.h>
 
 #include <memory>
 #include <utility>
+
+#include <tambour/event_loop.h>
 
 #include "base/clock.h"
 #include "loop/core.h"
@@ -17,7 +18,7 @@ Timer::Timer(EventLoop& loop, Function function)
 }
 
 Timer::Timer(Timer&& other) noexcept
-    : Ready(std::move(other)),
+    : Ready(static_cast<Ready&&>(other)),
       core_(std::exchange(other.core_, nullptr)),
       deadline_ns_(other.deadline_ns_),
       queued_ns_(other.queued_ns_),

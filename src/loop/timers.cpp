@@ -22,8 +22,7 @@ void Timers::make_ready(Timer& timer, std::int64_t now_ns, ReadyQueue& ready) no
   if (!timer.linked()) ready.push(timer);
   if (timer.interval_ns_ <= 0) return;
   const std::int64_t missed = (now_ns - timer.deadline_ns_) / timer.interval_ns_;
-  timer.deadline_ns_ =
-      base::saturating_add(timer.deadline_ns_, (missed + 1) * timer.interval_ns_);
+  timer.deadline_ns_ = base::saturating_add(timer.deadline_ns_, (missed + 1) * timer.interval_ns_);
 }
 
 void Timers::expire_top(std::int64_t now_ns, ReadyQueue& ready) noexcept {

@@ -1,14 +1,14 @@
 // The timers of one loop: a heap that is touched as seldom as can be.
 //
-// What stands in the heap is a lower bound. A timer whose deadline moved later, or that was stopped,
-// keeps its place; when that comes up, the timer is put where it belongs by then, or taken out. So
-// the heap never misses a deadline, and pushing one back costs a store.
+// What stands in the heap is a lower bound. A timer whose deadline moved later, or that was
+// stopped, keeps its place; when that comes up, the timer is put where it belongs by then, or taken
+// out. So the heap never misses a deadline, and pushing one back costs a store.
 #pragma once
-
-#include <tambour/timer.h>
 
 #include <cstddef>
 #include <cstdint>
+
+#include <tambour/timer.h>
 
 #include "base/clock.h"
 #include "base/quad_heap.h"

@@ -1,0 +1,207 @@
+"""Each check finds a fault that was planted, and is content with the same tree without it."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# A tree that keeps every rule.
+CLEAN = {
+    "include/tambour/events.h": "// What can happen.\n#pragma once\n\n#include <cstdint>\n",
+    "include/tambour/loop.h": "// The loop.\n#pragma once\n\n#include <tambour/events.h>\n",
+    "src/base/list.h": "// A list.\n#pragma once\n",
+    "src/backend/epoll.h": '// epoll.\n#pragma once\n\n#include "base/list.h"\n',
+    "src/backend/epoll.cpp": '#include "backend/epoll.h"\n\n#include <tambour/events.h>\n',
+    "src/loop/loop.cpp": '// The loop.\n#include <liburing.h>\n\n#include "backend/epoll.h"\n',
+    "compat/libev/ev.c": '#include "loop/loop.h"\n',
+    "src/loop/loop.h": "// The loop.\n#pragma once\n",
+    "examples/echo.cpp": "// Echo.\n#include <tambour/loop.h>\n",
+}
+
+
+class CheckTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name).resolve()
+        for path, text in CLEAN.items():
+            self.write(path, text)
+        for name in (".clang-format", ".clang-tidy"):
+            shutil.copy(ROOT / name, self.root)
+
+    def write(self, path: str, text: str) -> None:
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def check(self, name: str) -> subprocess.CompletedProcess:
+        result = subprocess.run(
+            [sys.executable, "-B", ROOT / "tools/check", "--root", self.root, name],
+            capture_output=True, text=True, check=False)
+        if result.returncode == 77:
+            self.skipTest(result.stdout.strip())
+        return result
+
+    def assert_clean(self, name: str) -> None:
+        result = self.check(name)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def assert_fault(self, name: str, place: str, message: str) -> None:
+        result = self.check(name)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        found = [line for line in result.stdout.splitlines() if line.startswith(place + ": ")]
+        self.assertTrue(any(message in line for line in found), result.stdout)
+
+
+class Layers(CheckTest):
+    def test_clean(self) -> None:
+        self.assert_clean("layers")
+
+    def test_every_upward_include(self) -> None:
+        for path, line in {
+            "src/base/list.h": '#include "op/operation.h"',
+            "src/op/poll.h": '#include "backend/epoll.h"',
+            "src/backend/epoll.h": '#include "loop/loop.h"',
+            "src/loop/loop.h": '#include "net/stream.h"',
+            "src/net/stream.h": '#include "tls/tls.h"',
+            "src/tls/tls.h": '# include  "http/http.h"',
+            "include/tambour/events.h": '#include "base/list.h"',
+            "compat/libev/ev.c": '#include "net/stream.h"',
+            "bindings/perl/Tambour.xs": '#include "loop/loop.h"',
+            "examples/echo.cpp": '#include "base/list.h"',
+        }.items():
+            with self.subTest(path):
+                self.write(path, line + "\n")
+                self.assert_fault("layers", f"{path}:1", "may include only")
+                self.write(path, CLEAN.get(path, ""))
+
+    def test_public_header_that_needs_a_library(self) -> None:
+        self.write("include/tambour/loop.h", "#include <liburing.h>\n")
+        self.assert_fault("layers", "include/tambour/loop.h:1", "needs no other library")
+
+    def test_ways_of_writing_an_include(self) -> None:
+        for line, message in {
+            '#include "list.h"': 'write "room/file.h"',
+            '#include "../base/list.h"': "write the path from src/",
+            "#include <base/list.h>": "are written",
+            '#include "tambour/events.h"': "are written",
+            '#include "base/nothing.h"': "no such header",
+            "#include <tambour/nothing.h>": "no such public header",
+        }.items():
+            with self.subTest(line):
+                self.write("src/backend/epoll.cpp", f"\n{line}\n")
+                self.assert_fault("layers", "src/backend/epoll.cpp:2", message)
+
+    def test_unknown_room(self) -> None:
+        self.write("src/attic/old.cpp", "// Old.\n")
+        self.assert_fault("layers", "src/attic/old.cpp:1", "is not a room")
+
+
+class Headers(CheckTest):
+    def test_clean(self) -> None:
+        self.assert_clean("headers")
+
+    def test_header_that_relies_on_its_includer(self) -> None:
+        self.write("include/tambour/loop.h", "#pragma once\ninline std::string name;\n")
+        self.assert_fault("headers", "include/tambour/loop.h:1", "does not compile alone")
+
+    def test_header_that_can_be_included_only_once(self) -> None:
+        self.write("include/tambour/loop.h", "struct Loop {};\n")
+        self.assert_fault("headers", "include/tambour/loop.h:1", "does not compile alone")
+
+
+class Style(CheckTest):
+    def test_clean(self) -> None:
+        self.assert_clean("style")
+
+    def test_longest_line_and_file(self) -> None:
+        self.write("src/base/list.h", "//" + "x" * 98 + "\n#pragma once\n" + "\n" * 498)
+        self.assert_clean("style")
+
+    def test_planted(self) -> None:
+        opening = "// A list.\n#pragma once\n"
+        for text, line, message in [
+            ("//" + "x" * 99 + "\n#pragma once\n", 1, "101 columns"),
+            (opening + "\n" * 499, 500, "501 lines"),
+            (opening + "// TO" + "DO: later\n", 3, "write an issue"),
+            (opening + "int x;  // FIX" + "ME\n", 3, "write an issue"),
+            (opening + "// #include <vector>\n", 3, "commented out"),
+            (opening + "int x; \n", 3, "space at the end"),
+            (opening + "\tint x;\n", 3, "tab"),
+            ("#pragma once\n", 1, "a file opens with"),
+            ("// A list.\n", 1, "#pragma once is missing"),
+        ]:
+            with self.subTest(message):
+                self.write("src/base/list.h", text)
+                self.assert_fault("style", f"src/base/list.h:{line}", message)
+
+    def test_only_a_source_with_a_header_may_open_without_a_sentence(self) -> None:
+        self.write("src/loop/events.cpp", "#include <tambour/events.h>\n")
+        self.write("src/base/list.cpp", '#include "base/list.h"\n')
+        self.assert_clean("style")
+        self.write("src/base/heap.cpp", '#include "base/list.h"\n')
+        self.assert_fault("style", "src/base/heap.cpp:1", "a file opens with")
+
+    def test_scripts_are_code(self) -> None:
+        self.write("tools/script", "#!/bin/sh\n# " + "x" * 100 + "\n")
+        self.assert_fault("style", "tools/script:2", "102 columns")
+
+    def test_name_of_a_file(self) -> None:
+        self.write("src/base/LinkedList.h", "// A list.\n#pragma once\n")
+        self.assert_fault("style", "src/base/LinkedList.h:1", "snake_case")
+
+
+class Format(CheckTest):
+    def test_clean(self) -> None:
+        self.assert_clean("format")
+
+    def test_planted(self) -> None:
+        self.write("src/base/list.h", "// A list.\n#pragma once\n\nint  *first();\n")
+        self.assert_fault("format", "src/base/list.h:4", "not formatted")
+
+    def test_order_of_includes(self) -> None:
+        self.write("src/backend/epoll.cpp",
+                   '#include <tambour/events.h>\n#include "backend/epoll.h"\n')
+        self.assert_fault("format", "src/backend/epoll.cpp:1", "not formatted")
+
+
+class Shell(CheckTest):
+    def test_planted(self) -> None:
+        self.assert_clean("shell")
+        self.write("tools/script", "#!/bin/sh\necho $1\n")
+        self.assert_fault("shell", "tools/script:2", "SC2086")
+
+
+class Findings(CheckTest):
+    def setUp(self) -> None:
+        super().setUp()
+        # With absolute paths, as CMake writes them.
+        source = f"{self.root}/src/loop/loop.cpp"
+        command = {"directory": f"{self.root}/build", "file": source,
+                   "command": f"c++ -std=c++23 -I{self.root}/src -c {source}"}
+        self.write("build/compile_commands.json", json.dumps([command]))
+
+    def test_planted(self) -> None:
+        self.write("src/loop/loop.cpp", '// The loop.\n#include "loop/loop.h"\n\nint turns;\n')
+        self.assert_clean("findings")
+        self.write("src/loop/loop.cpp", "// The loop.\nclass event_loop {};\nint* turn = 0;\n")
+        self.assert_fault("findings", "src/loop/loop.cpp:2", "readability-identifier-naming")
+        self.assert_fault("findings", "src/loop/loop.cpp:3", "modernize-use-nullptr")
+
+    def test_header(self) -> None:
+        self.write("src/loop/loop.cpp", '// The loop.\n#include "loop/loop.h"\n')
+        self.write("src/loop/loop.h",
+                   "// The loop.\n#pragma once\n\nclass Loop {\n  int turns = 0;\n};\n")
+        self.assert_fault("findings", "src/loop/loop.h:5", "private member 'turns'")
+
+    def test_source_that_does_not_compile(self) -> None:
+        self.write("src/loop/loop.cpp", "int turns = nothing;\n")
+        self.assert_fault("findings", "src/loop/loop.cpp:1", "undeclared identifier")
+
+
+if __name__ == "__main__":
+    unittest.main()
