@@ -5,7 +5,10 @@
 // be released on its own, so that the loop keeps it until its turn ends.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <concepts>
+#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -105,8 +108,11 @@ class Callback<R(Args...)> {
 
   template <class F>
   static R invoke_inside(Words words, Args... args) {
-    // The copy in `words` is the callable: trivially copyable types begin their life by memcpy.
-    const F& function = *std::launder(reinterpret_cast<const F*>(&words));
+    // By way of bytes, which costs nothing: to read the words in place as an F, which they are not,
+    // would let the compiler assume that they were never written.
+    std::array<std::byte, sizeof(F)> bytes;
+    std::memcpy(bytes.data(), &words, sizeof(F));
+    const F function = std::bit_cast<F>(bytes);
     return std::invoke_r<R>(function, std::forward<Args>(args)...);
   }
 

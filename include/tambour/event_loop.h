@@ -1,6 +1,7 @@
 // The event loop: waits for what was asked of it, and calls back.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include <tambour/callback.h>
 #include <tambour/clock.h>
+#include <tambour/events.h>
 #include <tambour/result.h>
 
 namespace tambour {
@@ -102,6 +104,28 @@ class EventLoop {
   void ref() noexcept;
   void unref() noexcept;
 
+  /// How many callbacks are due and have not been run.
+  [[nodiscard]] std::size_t pending_count() const noexcept;
+
+  /// Calls `runner` in each turn in place of running what is due, so that a lock can be taken
+  /// around it, say; it calls run_pending(). An empty one puts things back.
+  void set_pending_runner(Callback<void()> runner) noexcept;
+
+  /// Runs what is due, now; also from inside a callback.
+  void run_pending();
+
+  /// Makes the loop wait at least `io` between two looks at the descriptors, and lets timers be up
+  /// to `timeout` late, so that more is done in each turn: fewer turns for a longer delay.
+  void set_collect_intervals(Duration io, Duration timeout) noexcept;
+
+  /// Between suspend() and resume() no time passes for timers, as when a program was stopped with
+  /// SIGSTOP, or a laptop asleep. No turns may be run meanwhile.
+  void suspend() noexcept;
+  void resume() noexcept;
+
+  /// Makes the watchers of a descriptor see `events` as if the kernel had reported them.
+  void feed_fd(int fd, Events events) noexcept;
+
   /// In the child after fork(2), before anything else is done with the loop: gives it kernel
   /// objects of its own, with all watchers and timers as they were. The parent is untouched.
   Result<> reopen_after_fork() noexcept;
@@ -109,8 +133,15 @@ class EventLoop {
   [[nodiscard]] const BackendTraits& backend() const noexcept;
 
  private:
+  friend class Async;
+  friend class Child;
+  friend class EmbeddedLoop;
   friend class FdWatcher;
+  friend class FileStatus;
+  friend class Hook;
+  friend class Signal;
   friend class Timer;
+  friend class WallTimer;
 
   loop::Core* core_;  ///< Shared with the handles, which may live longer.
 };

@@ -50,6 +50,9 @@ class FdWatcher final : private Operation {
   /// after a close and an open, use this; where only the interest changes, the other.
   void set(int fd, Events interest, Trigger trigger = Trigger::level) noexcept;
 
+  using Ready::priority;
+  using Ready::set_priority;
+
   /// Replaces what is called; allowed inside the callback.
   void set_function(Function function) noexcept;
 

@@ -57,15 +57,29 @@ class Link {
   Link* previous_ = nullptr;
 };
 
+/// Of what is due in one turn, a higher priority runs first. Everything starts with 0.
+inline constexpr int priority_min = -2;
+inline constexpr int priority_max = 2;
+
 /// Something that waits for its callback to be run in this turn of the loop.
 class Ready : public Link {
  public:
   using Run = void (*)(Ready&);
   explicit Ready(Run run) noexcept : run_(run) {}
 
+  [[nodiscard]] int priority() const noexcept { return priority_max - urgency_; }
+
+  /// Out of range is clamped. What is queued already keeps its place.
+  void set_priority(int priority) noexcept {
+    if (priority < priority_min) priority = priority_min;
+    if (priority > priority_max) priority = priority_max;
+    urgency_ = static_cast<std::uint8_t>(priority_max - priority);
+  }
+
  private:
   friend class ReadyQueue;
   Run run_;
+  std::uint8_t urgency_ = priority_max;  ///< 0 is the highest priority.
 };
 
 enum class OperationKind : std::uint8_t {

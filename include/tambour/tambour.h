@@ -1,11 +1,13 @@
 // All of Tambour.
 #pragma once
 
+#include <tambour/async.h>       // IWYU pragma: export
 #include <tambour/callback.h>    // IWYU pragma: export
 #include <tambour/clock.h>       // IWYU pragma: export
 #include <tambour/event_loop.h>  // IWYU pragma: export
 #include <tambour/events.h>      // IWYU pragma: export
 #include <tambour/fd_watcher.h>  // IWYU pragma: export
+#include <tambour/hooks.h>       // IWYU pragma: export
 #include <tambour/operation.h>   // IWYU pragma: export
 #include <tambour/result.h>      // IWYU pragma: export
 #include <tambour/timer.h>       // IWYU pragma: export

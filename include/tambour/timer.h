@@ -78,6 +78,9 @@ class Timer final : private Ready {
     return started_ ? TimePoint(Duration(deadline_ns_)) : never;
   }
 
+  using Ready::priority;
+  using Ready::set_priority;
+
   /// Replaces what is called; allowed inside the callback.
   void set_function(Function function) noexcept;
 
@@ -95,11 +98,12 @@ class Timer final : private Ready {
   static void run(Ready& ready);
   void arm(std::int64_t deadline_ns) noexcept;
 
+  // Small ones first: they fit into what the base leaves of its last word.
+  bool started_ = false;
+  std::uint32_t heap_index_ = 0;  ///< 0: not in the heap.
   loop::Core* core_;
   std::int64_t deadline_ns_ = 0;
-  std::int64_t queued_ns_ = 0;    ///< Where it stands in the heap: never later than the deadline.
-  std::uint32_t heap_index_ = 0;  ///< 0: not in the heap.
-  bool started_ = false;
+  std::int64_t queued_ns_ = 0;  ///< Where it stands in the heap: never later than the deadline.
   // Up to here and one further is what a reset touches: one cache line.
   std::int64_t delay_ns_ = 0;
   std::int64_t interval_ns_ = 0;

@@ -1,8 +1,8 @@
 // The contract between the loop and the kernel.
 //
-// A backend takes operations and says which of them are finished. It keeps no time and calls nobody
-// back: what is finished goes to a queue, which the loop runs. All functions belong to the loop's
-// thread, but for wake().
+// A backend takes operations and says which of them are finished. It keeps no timers and calls
+// nobody back: what is finished goes to a queue, which the loop runs. All functions belong to the
+// loop's thread, but for wake().
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <tambour/operation.h>
 #include <tambour/result.h>
 
+#include "base/clock.h"
 #include "op/ready_queue.h"
 
 namespace tambour::backend {
@@ -42,11 +43,17 @@ class Backend {
   /// From now on the number `fd` may mean another open file than before.
   virtual void forget(int fd) noexcept = 0;
 
+  /// Makes the `poll` operations on a descriptor see events that the kernel did not report.
+  virtual void feed(int fd, Events events, ReadyQueue& ready) noexcept = 0;
+
   /// In the child after fork(2): replaces what is shared with the parent, which is left alone.
   virtual Result<> reopen() noexcept = 0;
 
   /// Operations that are still submitted become their owners' again, silently.
   virtual void abandon() noexcept = 0;
+
+  /// The time that deadlines are measured in. The simulator has its own.
+  [[nodiscard]] virtual std::int64_t monotonic_ns() const noexcept { return base::monotonic_ns(); }
 
   [[nodiscard]] const BackendTraits& traits() const noexcept { return traits_; }
 

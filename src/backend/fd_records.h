@@ -81,6 +81,11 @@ class FdRecords {
     note_change(fd);
   }
 
+  void feed(int fd, Events events, ReadyQueue& ready) noexcept {
+    if (fd < 0 || static_cast<std::size_t>(fd) >= records_.size()) return;
+    deliver(at(fd), events, ready);
+  }
+
   void note_change(int fd) noexcept {
     FdRecord& record = at(fd);
     if (record.next_changed != FdRecord::not_changed) return;

@@ -55,6 +55,9 @@ class Readiness final : public Backend {
   void forget(int fd) noexcept override { records_.forget(fd); }
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
+  void feed(int fd, Events events, ReadyQueue& ready) noexcept override {
+    records_.feed(fd, events, ready);
+  }
 
   void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept override {
     apply_changes(ready);

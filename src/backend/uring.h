@@ -33,6 +33,9 @@ class Uring final : public Backend {
   void forget(int fd) noexcept override { records_.forget(fd); }
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
+  void feed(int fd, Events events, ReadyQueue& ready) noexcept override {
+    records_.feed(fd, events, ready);
+  }
   void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept override;
   Result<> reopen() noexcept override;
 

@@ -98,6 +98,13 @@ class QuadHeap {
     return taken;
   }
 
+  /// Replaces each key by f(item, key), which must keep their order.
+  template <class F>
+  void change_keys(F&& f) noexcept {
+    for (std::size_t i = root; i < end_; ++i)
+      entries_[i].key = f(*entries_[i].item, entries_[i].key);
+  }
+
   /// Calls f for each item, in no order, and forgets them all.
   template <class F>
   void drain(F&& f) noexcept {

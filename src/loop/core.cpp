@@ -1,5 +1,6 @@
 #include "loop/core.h"
 
+#include <ctime>
 #include <utility>
 
 namespace tambour::loop {
@@ -22,11 +23,22 @@ class Core::Running {
 };
 
 Core::Core(std::unique_ptr<backend::Backend> backend, const LoopOptions& options) noexcept
-    : spin_(options.spin.count()), backend_(std::move(backend)) {}
+    : spin_(options.spin.count()), backend_(std::move(backend)) {
+  update_now();
+}
 
 void Core::close() noexcept {
   check_thread();
   base::check(depth_ == 0, "a loop was destroyed inside one of its own callbacks");
+  {
+    const Running running(*this);
+    run_hooks(HookPoint::cleanup);
+  }
+  for (Hook*& first : hooks_) {
+    while (first != nullptr) first->stop();
+  }
+  while (asyncs_ != nullptr) asyncs_->stop();
+  retire(pending_runner_.release());
   backend_->abandon();
   timers_.abandon();
   backend_.reset();
@@ -56,23 +68,21 @@ void Core::run_ready() {
 
 void Core::post(Callback<void()> task) {
   posted_.push(std::move(task));
-  // Only the first task after the loop fell asleep wakes it. The loop says that it sleeps and then
-  // looks at the queue, we push and then look whether it sleeps, all sequentially consistent:
-  // either it sees the task or we see it asleep.
-  if (sleeping_.load(std::memory_order_seq_cst) &&
-      sleeping_.exchange(false, std::memory_order_seq_cst)) {
-    backend_->wake();
-  }
+  rouse();
 }
 
 bool Core::turn(Wait wait) {
-  if (wait == Wait::until_due && !any_due()) {
+  run_hooks(HookPoint::prepare);
+  if (wait == Wait::until_due && !any_due() && hooks_at(HookPoint::idle) == nullptr) {
     wait_until_due();
   } else {
     backend_->poll(0, ready_);
   }
   update_now();
+  run_hooks(HookPoint::check);
   timers_.expire(now_ns_, ready_);
+  if (any_async_sent_.load(std::memory_order_relaxed)) queue_asyncs();
+  if (hooks_at(HookPoint::idle) != nullptr) queue_idle_hooks();
   if (!any_due()) return false;
   dispatch();
   return true;
@@ -84,41 +94,144 @@ void Core::wait_until_due() {
     sleep(until_ns);
     return;
   }
-  const std::int64_t began_ns = base::monotonic_ns();
+  const std::int64_t began_ns = clock_ns();
   if (!spin(until_ns)) sleep(until_ns);
-  if (!ready_.empty()) spin_.note_wait(base::monotonic_ns() - began_ns);
+  if (!ready_.empty()) spin_.note_wait(clock_ns() - began_ns);
 }
 
 bool Core::spin(std::int64_t until_ns) noexcept {
   const std::int64_t budget_ns = spin_.budget_ns();
   if (budget_ns == 0) return false;
-  std::int64_t give_up_ns = base::saturating_add(base::monotonic_ns(), budget_ns);
+  std::int64_t give_up_ns = base::saturating_add(clock_ns(), budget_ns);
   const bool timer_comes_first = until_ns <= give_up_ns;
   if (timer_comes_first) give_up_ns = until_ns;
   do {
     backend_->poll(0, ready_);
-    if (!ready_.empty() || !posted_.empty()) return true;
-  } while (base::monotonic_ns() < give_up_ns);
+    if (!ready_.empty() || any_from_others()) return true;
+  } while (clock_ns() < give_up_ns);
   return timer_comes_first;
 }
 
 void Core::sleep(std::int64_t until_ns) noexcept {
   std::int64_t timeout_ns = -1;
+  if (collect_io_ns_ + collect_timeout_ns_ != 0) until_ns = collect(until_ns);
   if (until_ns != base::end_of_time_ns) {
     // A fresh reading: the callbacks of this turn have taken time too.
-    timeout_ns = until_ns - base::monotonic_ns();
+    timeout_ns = until_ns - clock_ns();
     if (timeout_ns < 0) timeout_ns = 0;
   }
   sleeping_.store(true, std::memory_order_seq_cst);
-  backend_->poll(posted_.empty() ? timeout_ns : 0, ready_);
+  backend_->poll(any_from_others() ? 0 : timeout_ns, ready_);
   sleeping_.store(false, std::memory_order_relaxed);
 }
 
+std::int64_t Core::collect(std::int64_t until_ns) noexcept {
+  const std::int64_t now_ns = clock_ns();
+  const std::int64_t soonest_ns = base::saturating_add(now_ns, collect_timeout_ns_);
+  if (until_ns < soonest_ns) until_ns = soonest_ns;
+  const std::int64_t pause_ns =
+      until_ns - now_ns < collect_io_ns_ ? until_ns - now_ns : collect_io_ns_;
+  if (pause_ns > 0) {
+    const timespec pause = base::to_timespec(pause_ns);
+    ::clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
+  }
+  return until_ns;
+}
+
 void Core::dispatch() {
-  running_queue_.take(ready_);
-  while (!running_queue_.empty()) running_queue_.run_first();
-  if (!posted_.empty()) posted_.run();
+  if (pending_runner_) {
+    pending_runner_();
+  } else {
+    run_pending();
+  }
   if (retired_ != nullptr && depth_ == 1) delete_retired();
+}
+
+void Core::run_pending() {
+  const Running running(*this);
+  running_queue_.take(ready_);
+  running_queue_.run_all();
+  if (!posted_.empty()) posted_.run();
+}
+
+void Core::set_pending_runner(Callback<void()> runner) noexcept {
+  retire(pending_runner_.release());
+  pending_runner_ = std::move(runner);
+}
+
+void Core::resume() noexcept {
+  update_now();
+  timers_.shift(now_ns_ - suspended_ns_);
+}
+
+Result<> Core::reopen() noexcept {
+  auto reopened = backend_->reopen();
+  if (reopened) queue_hooks(HookPoint::fork, ready_);
+  return reopened;
+}
+
+void Core::run_hooks(HookPoint point) {
+  if (hooks_at(point) == nullptr) return;
+  queue_hooks(point, running_queue_);
+  running_queue_.run_all();
+}
+
+void Core::queue_hooks(HookPoint point, ReadyQueue& queue) noexcept {
+  for (Hook* hook = hooks_at(point); hook != nullptr; hook = hook->next_) {
+    if (!hook->linked()) queue.push(*hook);
+  }
+}
+
+void Core::queue_idle_hooks() noexcept {
+  const bool none_due = ready_.empty();
+  const int highest_due = none_due ? 0 : ready_.highest_priority();
+  for (Hook* hook = hooks_at(HookPoint::idle); hook != nullptr; hook = hook->next_) {
+    if ((none_due || hook->priority() > highest_due) && !hook->linked()) ready_.push(*hook);
+  }
+}
+
+void Core::queue_asyncs() noexcept {
+  any_async_sent_.store(false, std::memory_order_seq_cst);
+  for (Async* async = asyncs_; async != nullptr; async = async->next_) {
+    if (async->sent() && !async->linked()) ready_.push(*async);
+  }
+}
+
+template <class Item>
+void Core::put_first(Item*& first, Item& item) noexcept {
+  item.next_ = first;
+  item.link_ = &first;
+  if (first != nullptr) first->link_ = &item.next_;
+  first = &item;
+}
+
+template <class Item>
+void Core::take_out(Item& item) noexcept {
+  *item.link_ = item.next_;
+  if (item.next_ != nullptr) item.next_->link_ = item.link_;
+  item.next_ = nullptr;
+  item.link_ = nullptr;
+}
+
+void Core::add(Hook& hook) noexcept {
+  put_first(hooks_at(hook.point_), hook);
+  if (hook.point_ != HookPoint::cleanup) add_reference();
+}
+
+void Core::remove(Hook& hook) noexcept {
+  take_out(hook);
+  if (hook.point_ != HookPoint::cleanup) drop_reference();
+}
+
+void Core::add(Async& async) noexcept {
+  put_first(asyncs_, async);
+  add_reference();
+  if (async.sent()) any_async_sent_.store(true, std::memory_order_seq_cst);
+}
+
+void Core::remove(Async& async) noexcept {
+  take_out(async);
+  drop_reference();
 }
 
 void Core::delete_retired() noexcept {

@@ -8,11 +8,15 @@
 // the loop closes it, and whoever is last deletes it.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include <tambour/async.h>
 #include <tambour/event_loop.h>
+#include <tambour/hooks.h>
 
 #include "backend/backend.h"
 #include "base/check.h"
@@ -45,14 +49,16 @@ class Core {
 
   void post(Callback<void()> task);
   void wake() noexcept { backend_->wake(); }
-  Result<> reopen() noexcept { return backend_->reopen(); }
+  Result<> reopen() noexcept;
 
   /// Watchers, timers and references that keep run() going.
   void add_reference() noexcept { ++references_; }
   void drop_reference() noexcept { --references_; }
 
+  /// When this turn began to call back, and what the clock says at this moment.
   [[nodiscard]] std::int64_t now_ns() const noexcept { return now_ns_; }
-  void update_now() noexcept { now_ns_ = base::monotonic_ns(); }
+  [[nodiscard]] std::int64_t clock_ns() const noexcept { return backend_->monotonic_ns(); }
+  void update_now() noexcept { now_ns_ = clock_ns(); }
 
   /// Keeps a closure that may be running until the turn ends.
   void retire(Closure* closure) noexcept {
@@ -67,6 +73,29 @@ class Core {
                 "a loop was used from a thread that is not its own, or after it was destroyed");
   }
 
+  void add(Hook& hook) noexcept;
+  void remove(Hook& hook) noexcept;
+  void add(Async& async) noexcept;
+  void remove(Async& async) noexcept;
+  /// Any thread, and signal handlers.
+  void async_sent() noexcept {
+    any_async_sent_.store(true, std::memory_order_seq_cst);
+    rouse();
+  }
+
+  [[nodiscard]] std::size_t pending_count() const noexcept {
+    return ready_.size() + running_queue_.size();
+  }
+  void set_pending_runner(Callback<void()> runner) noexcept;
+  void run_pending();
+  void set_collect_intervals(std::int64_t io_ns, std::int64_t timeout_ns) noexcept {
+    collect_io_ns_ = io_ns > 0 ? io_ns : 0;
+    collect_timeout_ns_ = timeout_ns > 0 ? timeout_ns : 0;
+  }
+  void suspend() noexcept { suspended_ns_ = clock_ns(); }
+  void resume() noexcept;
+  void feed_fd(int fd, Events events) noexcept { backend_->feed(fd, events, ready_); }
+
   backend::Backend& backend() noexcept { return *backend_; }
   Timers& timers() noexcept { return timers_; }
 
@@ -76,7 +105,10 @@ class Core {
   enum class Wait : std::uint8_t { none, until_due };
 
   [[nodiscard]] bool any_due() const noexcept {
-    return !ready_.empty() || !running_queue_.empty() || !posted_.empty();
+    return !ready_.empty() || !running_queue_.empty() || any_from_others();
+  }
+  [[nodiscard]] bool any_from_others() const noexcept {
+    return !posted_.empty() || any_async_sent_.load(std::memory_order_seq_cst);
   }
   [[nodiscard]] bool alive() const noexcept { return references_ > 0 || any_due(); }
   /// True where anything was due.
@@ -87,8 +119,30 @@ class Core {
   void dispatch();
   void delete_retired() noexcept;
 
+  /// Wakes the loop if it sleeps. Whoever calls has left something for it to find first.
+  void rouse() noexcept {
+    // The loop says that it sleeps and then looks for what others left; they leave it and then look
+    // whether it sleeps, all sequentially consistent: one of the two sees the other.
+    if (sleeping_.load(std::memory_order_seq_cst) &&
+        sleeping_.exchange(false, std::memory_order_seq_cst)) {
+      backend_->wake();
+    }
+  }
+  [[nodiscard]] Hook*& hooks_at(HookPoint point) noexcept {
+    return hooks_[static_cast<std::size_t>(point)];
+  }
+  std::int64_t collect(std::int64_t until_ns) noexcept;
+  template <class Item>
+  static void put_first(Item*& first, Item& item) noexcept;
+  template <class Item>
+  static void take_out(Item& item) noexcept;
+  void run_hooks(HookPoint point);
+  void queue_hooks(HookPoint point, ReadyQueue& queue) noexcept;
+  void queue_idle_hooks() noexcept;
+  void queue_asyncs() noexcept;
+
   const void* thread_ = __builtin_thread_pointer();
-  std::int64_t now_ns_ = base::monotonic_ns();
+  std::int64_t now_ns_ = 0;
   std::int64_t references_ = 0;
   bool stop_ = false;
   int depth_ = 0;  ///< Of run() inside callbacks of run().
@@ -99,8 +153,15 @@ class Core {
   Timers timers_;
   Spin spin_;
   std::unique_ptr<backend::Backend> backend_;
+  std::array<Hook*, 5> hooks_{};  ///< By HookPoint: the started ones, the latest first.
+  Async* asyncs_ = nullptr;
+  Callback<void()> pending_runner_;
+  std::int64_t collect_io_ns_ = 0;
+  std::int64_t collect_timeout_ns_ = 0;
+  std::int64_t suspended_ns_ = 0;
   PostQueue posted_;
   std::atomic<bool> sleeping_{false};
+  std::atomic<bool> any_async_sent_{false};
 };
 
 }  // namespace tambour::loop

@@ -56,6 +56,38 @@ void EventLoop::unref() noexcept {
   core_->drop_reference();
 }
 
+std::size_t EventLoop::pending_count() const noexcept {
+  core_->check_thread();
+  return core_->pending_count();
+}
+
+void EventLoop::set_pending_runner(Callback<void()> runner) noexcept {
+  core_->check_thread();
+  core_->set_pending_runner(std::move(runner));
+}
+
+void EventLoop::run_pending() { core_->run_pending(); }
+
+void EventLoop::set_collect_intervals(Duration io, Duration timeout) noexcept {
+  core_->check_thread();
+  core_->set_collect_intervals(io.count(), timeout.count());
+}
+
+void EventLoop::suspend() noexcept {
+  core_->check_thread();
+  core_->suspend();
+}
+
+void EventLoop::resume() noexcept {
+  core_->check_thread();
+  core_->resume();
+}
+
+void EventLoop::feed_fd(int fd, Events events) noexcept {
+  core_->check_thread();
+  core_->feed_fd(fd, events);
+}
+
 Result<> EventLoop::reopen_after_fork() noexcept {
   core_->check_thread();
   return core_->reopen();

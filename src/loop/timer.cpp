@@ -19,11 +19,11 @@ Timer::Timer(EventLoop& loop, Function function)
 
 Timer::Timer(Timer&& other) noexcept
     : Ready(static_cast<Ready&&>(other)),
+      started_(std::exchange(other.started_, false)),
+      heap_index_(std::exchange(other.heap_index_, 0)),
       core_(std::exchange(other.core_, nullptr)),
       deadline_ns_(other.deadline_ns_),
       queued_ns_(other.queued_ns_),
-      heap_index_(std::exchange(other.heap_index_, 0)),
-      started_(std::exchange(other.started_, false)),
       delay_ns_(other.delay_ns_),
       interval_ns_(other.interval_ns_),
       function_(std::move(other.function_)) {
@@ -60,9 +60,10 @@ void Timer::arm(std::int64_t deadline_ns) noexcept {
 void Timer::start(Duration delay) noexcept { start(delay, Duration::zero()); }
 
 void Timer::start(Duration delay, Duration interval) noexcept {
+  core_->check_thread();
   delay_ns_ = delay.count();
   interval_ns_ = interval.count();
-  arm(base::saturating_add(base::monotonic_ns(), delay_ns_ > 0 ? delay_ns_ : 0));
+  arm(base::saturating_add(core_->clock_ns(), delay_ns_ > 0 ? delay_ns_ : 0));
 }
 
 void Timer::start_at(TimePoint deadline) noexcept {

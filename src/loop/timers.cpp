@@ -48,6 +48,13 @@ void Timers::expire_all(std::int64_t now_ns, ReadyQueue& ready) {
   }
 }
 
+void Timers::shift(std::int64_t by_ns) noexcept {
+  heap_.change_keys([by_ns](Timer& timer, std::int64_t) {
+    timer.deadline_ns_ = base::saturating_add(timer.deadline_ns_, by_ns);
+    return timer.queued_ns_ = base::saturating_add(timer.queued_ns_, by_ns);
+  });
+}
+
 void Timers::abandon() noexcept {
   heap_.drain([](Timer& timer) {
     timer.started_ = false;

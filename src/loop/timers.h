@@ -54,6 +54,9 @@ class Timers {
   /// Appends the timers whose time has come, in the order of their deadlines.
   void expire(std::int64_t now_ns, ReadyQueue& ready) noexcept;
 
+  /// Moves all deadlines by the same time, which leaves their order.
+  void shift(std::int64_t by_ns) noexcept;
+
   /// All timers are their owners' again, stopped.
   void abandon() noexcept;
 

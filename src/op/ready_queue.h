@@ -1,56 +1,103 @@
-// What waits to be called back, first come first served.
+// What waits to be called back: by priority, and first come first served within one.
 #pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
 
 #include <tambour/operation.h>
 
 namespace tambour {
 
-/// An intrusive queue of Ready items. Appending cannot fail; an item leaves from anywhere by
+/// A queue of Ready items for each priority. Appending cannot fail; an item leaves from anywhere by
 /// unlink(). Owns nothing: what is left when it is destroyed is merely no longer queued.
 class ReadyQueue {
  public:
-  ReadyQueue() noexcept { close_ring(); }
+  ReadyQueue() noexcept {
+    for (Link& head : heads_) close_ring(head);
+  }
   ReadyQueue(const ReadyQueue&) = delete;
   ReadyQueue& operator=(const ReadyQueue&) = delete;
   ~ReadyQueue() {
-    while (!empty()) head_.next_->unlink();
-    head_.next_ = nullptr;  // The head is alone in its ring: nothing to unlink from.
+    while (!empty()) first().remove();
+    for (Link& head : heads_) head.next_ = nullptr;  // Each is alone in its ring.
   }
 
-  [[nodiscard]] bool empty() const noexcept { return head_.next_ == &head_; }
+  [[nodiscard]] bool empty() const noexcept {
+    // Items leave without telling, so that a bit may outlive the last of its items.
+    while (perhaps_ != 0) {
+      const Link& head = heads_[highest()];
+      if (head.next_ != &head) return false;
+      perhaps_ &= perhaps_ - 1;
+    }
+    return true;
+  }
 
   /// The item is in no queue.
   void push(Ready& item) noexcept {
-    Link& link = item;
-    link.next_ = &head_;
-    link.previous_ = head_.previous_;
-    head_.previous_->next_ = &link;
-    head_.previous_ = &link;
+    append(item.urgency_, item, item);
+    perhaps_ |= 1U << item.urgency_;
   }
 
-  /// Moves all of `other` behind what is here.
+  /// Moves all of `other` behind what is here, priority by priority.
   void take(ReadyQueue& other) noexcept {
-    if (other.empty()) return;
-    Link& first = *other.head_.next_;
-    Link& last = *other.head_.previous_;
-    first.previous_ = head_.previous_;
-    head_.previous_->next_ = &first;
-    last.next_ = &head_;
-    head_.previous_ = &last;
-    other.close_ring();
+    while (!other.empty()) {
+      const unsigned urgency = other.highest();
+      Link& head = other.heads_[urgency];
+      append(urgency, *head.next_, *head.previous_);
+      close_ring(head);
+      perhaps_ |= 1U << urgency;
+    }
   }
 
-  /// Takes the first item out and runs it; it may destroy itself and anything else.
-  void run_first() {
-    auto& item = static_cast<Ready&>(*head_.next_);
-    item.remove();
-    item.run_(item);
+  /// How many items are queued; takes as many steps.
+  [[nodiscard]] std::size_t size() const noexcept {
+    std::size_t count = 0;
+    for (const Link& head : heads_) {
+      for (const Link* link = head.next_; link != &head; link = link->next_) ++count;
+    }
+    return count;
+  }
+
+  /// The priority of the first item; there is one.
+  [[nodiscard]] int highest_priority() const noexcept {
+    return priority_max - static_cast<int>(highest());
+  }
+
+  /// Takes out and runs one after another until none is left; each may destroy itself and anything
+  /// else. Where one throws, those behind it stay.
+  void run_all() {
+    while (!empty()) {
+      // What is run here goes to another queue when it is due again, so that nothing of a higher
+      // priority can come in between but through a nested call, which leaves nothing.
+      const Link& head = heads_[highest()];
+      do {
+        auto& item = static_cast<Ready&>(*head.next_);
+        item.remove();
+        item.run_(item);
+      } while (head.next_ != &head);
+    }
   }
 
  private:
-  void close_ring() noexcept { head_.next_ = head_.previous_ = &head_; }
+  static void close_ring(Link& head) noexcept { head.next_ = head.previous_ = &head; }
 
-  Link head_;
+  /// Bit 0 is the highest priority, which makes finding it one instruction.
+  [[nodiscard]] unsigned highest() const noexcept {
+    return static_cast<unsigned>(std::countr_zero(perhaps_));
+  }
+  [[nodiscard]] Ready& first() noexcept { return static_cast<Ready&>(*heads_[highest()].next_); }
+
+  void append(unsigned urgency, Link& first, Link& last) noexcept {
+    Link& head = heads_[urgency];
+    first.previous_ = head.previous_;
+    last.next_ = &head;
+    head.previous_->next_ = &first;
+    head.previous_ = &last;
+  }
+
+  mutable unsigned perhaps_ = 0;
+  std::array<Link, priority_max - priority_min + 1> heads_;
 };
 
 }  // namespace tambour

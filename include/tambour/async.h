@@ -1,0 +1,56 @@
+// A bell that other threads, and signal handlers, ring: libev's ev_async.
+#pragma once
+
+#include <atomic>
+
+#include <tambour/callback.h>
+#include <tambour/operation.h>
+
+namespace tambour {
+
+class EventLoop;
+namespace loop {
+class Core;
+}
+
+/// Calls back on the loop's thread after send() from any other. Sends that the callback has not
+/// seen yet are one. For more than a bell, EventLoop::post carries a function.
+///
+/// Cannot move: others hold it by address, and must have let go of it before it is destroyed. All
+/// but send() belongs to the thread of the loop. Started, it keeps the loop running.
+class Async final : private Ready {
+ public:
+  using Function = Callback<void()>;
+
+  Async(EventLoop& loop, Function function) noexcept;
+  Async(const Async&) = delete;
+  Async& operator=(const Async&) = delete;
+  ~Async();
+
+  void start() noexcept;
+  /// A callback that was due does not come.
+  void stop() noexcept;
+  [[nodiscard]] bool started() const noexcept { return link_ != nullptr; }
+
+  /// Any thread, and signal handlers: async-signal-safe, no lock, no allocation. A send to a
+  /// stopped one is kept until it is started. Not after the loop was destroyed.
+  void send() noexcept;
+
+  /// True between send() and the callback.
+  [[nodiscard]] bool sent() const noexcept { return sent_.load(std::memory_order_acquire); }
+
+  using Ready::priority;
+  using Ready::set_priority;
+
+ private:
+  friend class loop::Core;
+  static void run(Ready& ready);
+
+  std::atomic<bool> sent_{false};
+  loop::Core* core_;
+  Async* next_ = nullptr;
+  Async** link_ = nullptr;  ///< What points at this one in the loop's list; null while stopped.
+  Function function_;
+};
+
+}  // namespace tambour

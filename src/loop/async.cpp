@@ -1,0 +1,46 @@
+#include <tambour/async.h>
+
+#include <utility>
+
+#include <tambour/event_loop.h>
+
+#include "loop/core.h"
+
+namespace tambour {
+
+Async::Async(EventLoop& loop, Function function) noexcept
+    : Ready(&run), core_(loop.core_), function_(std::move(function)) {
+  core_->attach();
+}
+
+Async::~Async() {
+  stop();
+  core_->retire(function_.release());
+  core_->detach();
+}
+
+void Async::start() noexcept {
+  core_->check_thread();
+  if (!started()) core_->add(*this);
+}
+
+void Async::stop() noexcept {
+  if (!started()) return;
+  core_->check_thread();
+  unlink();
+  core_->remove(*this);
+}
+
+void Async::send() noexcept {
+  // The flag first: a loop that is roused by somebody else in between finds it.
+  if (!sent_.exchange(true, std::memory_order_seq_cst)) core_->async_sent();
+}
+
+void Async::run(Ready& ready) {
+  auto& self = static_cast<Async&>(ready);
+  // Before the callback, which may be answered by a further send.
+  self.sent_.store(false, std::memory_order_seq_cst);
+  self.function_();
+}
+
+}  // namespace tambour

@@ -1,0 +1,57 @@
+#include <tambour/hooks.h>
+
+#include <memory>
+#include <utility>
+
+#include <tambour/event_loop.h>
+
+#include "loop/core.h"
+
+namespace tambour {
+
+Hook::Hook(EventLoop& loop, HookPoint point, Function function) noexcept
+    : Ready(&run), point_(point), core_(loop.core_), function_(std::move(function)) {
+  core_->attach();
+}
+
+Hook::Hook(Hook&& other) noexcept
+    : Ready(static_cast<Ready&&>(other)),
+      point_(other.point_),
+      core_(std::exchange(other.core_, nullptr)),
+      next_(std::exchange(other.next_, nullptr)),
+      link_(std::exchange(other.link_, nullptr)),
+      function_(std::move(other.function_)) {
+  if (link_ != nullptr) *link_ = this;
+  if (next_ != nullptr) next_->link_ = &next_;
+}
+
+Hook& Hook::operator=(Hook&& other) noexcept {
+  if (this != &other) {
+    std::destroy_at(this);
+    std::construct_at(this, std::move(other));
+  }
+  return *this;
+}
+
+Hook::~Hook() {
+  if (core_ == nullptr) return;  // Moved from.
+  stop();
+  core_->retire(function_.release());
+  core_->detach();
+}
+
+void Hook::start() noexcept {
+  core_->check_thread();
+  if (!started()) core_->add(*this);
+}
+
+void Hook::stop() noexcept {
+  if (!started()) return;
+  core_->check_thread();
+  unlink();
+  core_->remove(*this);
+}
+
+void Hook::run(Ready& ready) { static_cast<Hook&>(ready).function_(); }
+
+}  // namespace tambour
