@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <source_location>
 
 #include <tambour/callback.h>
 #include <tambour/operation.h>
@@ -22,7 +23,8 @@ class Async final : private Ready {
  public:
   using Function = Callback<void()>;
 
-  Async(EventLoop& loop, Function function) noexcept;
+  Async(EventLoop& loop, Function function,
+        std::source_location created_at = std::source_location::current()) noexcept;
   Async(const Async&) = delete;
   Async& operator=(const Async&) = delete;
   ~Async();

@@ -10,6 +10,7 @@
 #include <tambour/callback.h>
 #include <tambour/clock.h>
 #include <tambour/events.h>
+#include <tambour/loop_stats.h>
 #include <tambour/result.h>
 
 namespace tambour {
@@ -34,6 +35,9 @@ struct LoopOptions {
   /// Saves the kernel's wake-up (a few to tens of microseconds an event) for a processor at full
   /// use meanwhile. Zero, the default: never.
   Duration spin{0};
+
+  /// Whether stats() knows times: two more readings of the clock in each turn.
+  bool measure_times = false;
 
   /// io_uring: entries of the submission and completion queues; rounded up to powers of two.
   /// Small ones only cost system calls: nothing is lost.
@@ -122,6 +126,13 @@ class EventLoop {
   /// SIGSTOP, or a laptop asleep. No turns may be run meanwhile.
   void suspend() noexcept;
   void resume() noexcept;
+
+  [[nodiscard]] LoopStats stats() const noexcept;
+
+  /// Calls `report` after each callback that took longer than `threshold`, with the place in the
+  /// program where its handle was made. Costs two readings of the clock for each callback; an empty
+  /// one turns it off.
+  void set_stall_detector(Duration threshold, Callback<void(const Stall&)> report) noexcept;
 
   /// Makes the watchers of a descriptor see `events` as if the kernel had reported them.
   void feed_fd(int fd, Events events) noexcept;

@@ -1,6 +1,8 @@
 // Readiness of a file descriptor, as a callback: libev's ev_io, libevent's event, muduo's Channel.
 #pragma once
 
+#include <source_location>
+
 #include <tambour/callback.h>
 #include <tambour/events.h>
 #include <tambour/operation.h>
@@ -30,7 +32,8 @@ class FdWatcher final : private Operation {
 
   /// Not started. `fd` may be negative until set() names another.
   FdWatcher(EventLoop& loop, int fd, Events interest, Function function,
-            Trigger trigger = Trigger::level) noexcept;
+            Trigger trigger = Trigger::level,
+            std::source_location created_at = std::source_location::current()) noexcept;
   FdWatcher(FdWatcher&& other) noexcept;
   FdWatcher& operator=(FdWatcher&& other) noexcept;
   ~FdWatcher();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <source_location>
 #include <utility>
 
 #include <tambour/callback.h>
@@ -30,7 +31,8 @@ class Hook : private Ready {
  public:
   using Function = Callback<void()>;
 
-  Hook(EventLoop& loop, HookPoint point, Function function) noexcept;
+  Hook(EventLoop& loop, HookPoint point, Function function,
+       std::source_location created_at = std::source_location::current()) noexcept;
   Hook(Hook&& other) noexcept;
   Hook& operator=(Hook&& other) noexcept;
   ~Hook();
@@ -57,7 +59,9 @@ class Hook : private Ready {
 template <HookPoint where>
 class HookAt final : public Hook {
  public:
-  HookAt(EventLoop& loop, Function function) noexcept : Hook(loop, where, std::move(function)) {}
+  HookAt(EventLoop& loop, Function function,
+         std::source_location created_at = std::source_location::current()) noexcept
+      : Hook(loop, where, std::move(function), created_at) {}
 };
 
 using Prepare = HookAt<HookPoint::prepare>;

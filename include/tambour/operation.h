@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <source_location>
 #include <utility>
 
 #include <tambour/events.h>
@@ -65,7 +66,12 @@ inline constexpr int priority_max = 2;
 class Ready : public Link {
  public:
   using Run = void (*)(Ready&);
-  explicit Ready(Run run) noexcept : run_(run) {}
+  /// `created_at` is what a stall detector names; a public handle passes its caller's.
+  explicit Ready(Run run,
+                 std::source_location created_at = std::source_location::current()) noexcept
+      : run_(run), created_at_(created_at) {}
+
+  [[nodiscard]] std::source_location created_at() const noexcept { return created_at_; }
 
   [[nodiscard]] int priority() const noexcept { return priority_max - urgency_; }
 
@@ -79,6 +85,7 @@ class Ready : public Link {
  private:
   friend class ReadyQueue;
   Run run_;
+  std::source_location created_at_;
   std::uint8_t urgency_ = priority_max;  ///< 0 is the highest priority.
 };
 
@@ -93,7 +100,9 @@ enum class OperationKind : std::uint8_t {
 /// so it may complete any number of times, and `cancel` ends it at once, without a last completion.
 class Operation : public Ready {
  public:
-  Operation(OperationKind operation_kind, Run run) noexcept : Ready(run), kind(operation_kind) {}
+  Operation(OperationKind operation_kind, Run run,
+            std::source_location created_at = std::source_location::current()) noexcept
+      : Ready(run, created_at), kind(operation_kind) {}
 
   Operation(Operation&& other) noexcept
       : Ready(static_cast<Ready&&>(other)),  // Only the base: the rest is read below.

@@ -8,6 +8,7 @@
 #include <tambour/events.h>      // IWYU pragma: export
 #include <tambour/fd_watcher.h>  // IWYU pragma: export
 #include <tambour/hooks.h>       // IWYU pragma: export
+#include <tambour/loop_stats.h>  // IWYU pragma: export
 #include <tambour/operation.h>   // IWYU pragma: export
 #include <tambour/result.h>      // IWYU pragma: export
 #include <tambour/timer.h>       // IWYU pragma: export

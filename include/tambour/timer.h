@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <source_location>
 #include <type_traits>
 
 #include <tambour/callback.h>
@@ -31,7 +32,8 @@ class Timer final : private Ready {
 
   /// Not started. Throws std::bad_alloc: the room that starting needs is reserved here, so that
   /// starting cannot fail.
-  Timer(EventLoop& loop, Function function);
+  Timer(EventLoop& loop, Function function,
+        std::source_location created_at = std::source_location::current());
   Timer(Timer&& other) noexcept;
   Timer& operator=(Timer&& other) noexcept;
   ~Timer();

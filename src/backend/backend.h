@@ -55,6 +55,9 @@ class Backend {
   /// The time that deadlines are measured in. The simulator has its own.
   [[nodiscard]] virtual std::int64_t monotonic_ns() const noexcept { return base::monotonic_ns(); }
 
+  /// How many system calls it has made.
+  [[nodiscard]] std::uint64_t system_calls() const noexcept { return system_calls_; }
+
   [[nodiscard]] const BackendTraits& traits() const noexcept { return traits_; }
 
   /// Says that this backend stands in for another one. `why` is static text.
@@ -62,6 +65,7 @@ class Backend {
 
  protected:
   BackendTraits traits_{};
+  std::uint64_t system_calls_ = 0;
 };
 
 /// Opens what the options, the environment (TAMBOUR_BACKEND) and the kernel agree on, in that

@@ -14,6 +14,7 @@
 
 #include <tambour/operation.h>
 
+#include "base/probe.h"
 #include "op/ready_queue.h"
 
 namespace tambour::backend {
@@ -122,6 +123,7 @@ class FdRecords {
     for (Operation* op = record.first; op != nullptr; op = op->next_on_fd) {
       const Events hit = got & (op->events | Events::error);
       if (hit == Events::none) continue;
+      TAMBOUR_PROBE2(complete, op, hit);
       op->result |= std::int32_t(hit);
       if (!op->linked()) ready.push(*op);
       delivered = true;

@@ -22,6 +22,7 @@
 #include "backend/backend.h"
 #include "backend/fd_records.h"
 #include "backend/wake_up.h"
+#include "base/probe.h"
 
 namespace tambour::backend {
 
@@ -64,6 +65,8 @@ class Readiness final : public Backend {
     records_.take_failed(ready);
     if (!always_ready_.empty()) deliver_always_ready(ready);
     if (!ready.empty()) timeout_ns = 0;
+    ++system_calls_;
+    TAMBOUR_PROBE1(poll, timeout_ns);
     poller_.wait(timeout_ns, Sink{*this, ready});
     if (strangers_) rebuild();
   }
@@ -119,6 +122,8 @@ class Readiness final : public Backend {
       if (record.armed.events == Events::none) return;
     }
     record.unwanted = false;
+    ++system_calls_;
+    TAMBOUR_PROBE2(submit, fd, unsigned(wanted.events));
     const int outcome = poller_.set({.fd = fd,
                                      .old = record.armed,
                                      .now = wanted,

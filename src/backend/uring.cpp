@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/probe.h"
 
 namespace tambour::backend {
 namespace {
@@ -130,6 +131,7 @@ void Uring::arm(int fd, FdRecord& record, Interest wanted) noexcept {
   } else {
     ::io_uring_prep_poll_add(entry, fd, unsigned(wanted.events));
   }
+  TAMBOUR_PROBE2(submit, fd, unsigned(wanted.events));
   record.armed = wanted;
   ::io_uring_sqe_set_data64(entry, token_of(fd, ++record.generation));
 }
@@ -146,6 +148,7 @@ void Uring::disarm(int fd, FdRecord& record) noexcept {
 io_uring_sqe* Uring::next_entry() noexcept {
   io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
   while (entry == nullptr) {
+    ++system_calls_;
     // The ring is full of what we have not handed over yet. EBUSY, EAGAIN: the kernel wants to be
     // rid of completions first; they are kept until reap() (IORING_FEAT_NODROP).
     const int submitted = ::io_uring_submit(&ring_);
@@ -160,6 +163,8 @@ io_uring_sqe* Uring::next_entry() noexcept {
 
 void Uring::enter(std::int64_t timeout_ns) noexcept {
   int outcome;
+  ++system_calls_;
+  TAMBOUR_PROBE1(poll, timeout_ns);
   if (timeout_ns == 0) {
     outcome = ::io_uring_submit_and_get_events(&ring_);
   } else if (timeout_ns < 0) {

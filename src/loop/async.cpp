@@ -8,8 +8,8 @@
 
 namespace tambour {
 
-Async::Async(EventLoop& loop, Function function) noexcept
-    : Ready(&run), core_(loop.core_), function_(std::move(function)) {
+Async::Async(EventLoop& loop, Function function, std::source_location created_at) noexcept
+    : Ready(&run, created_at), core_(loop.core_), function_(std::move(function)) {
   core_->attach();
 }
 

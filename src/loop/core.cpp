@@ -3,6 +3,8 @@
 #include <ctime>
 #include <utility>
 
+#include "base/probe.h"
+
 namespace tambour::loop {
 
 /// Marks the loop as running for as long as callbacks may be on the stack, however they leave.
@@ -23,7 +25,9 @@ class Core::Running {
 };
 
 Core::Core(std::unique_ptr<backend::Backend> backend, const LoopOptions& options) noexcept
-    : spin_(options.spin.count()), backend_(std::move(backend)) {
+    : spin_(options.spin.count()),
+      backend_(std::move(backend)),
+      measure_times_(options.measure_times) {
   update_now();
 }
 
@@ -72,6 +76,8 @@ void Core::post(Callback<void()> task) {
 }
 
 bool Core::turn(Wait wait) {
+  ++stats_.turns;
+  const std::int64_t before_ns = measure_times_ ? clock_ns() : 0;
   run_hooks(HookPoint::prepare);
   if (wait == Wait::until_due && !any_due() && hooks_at(HookPoint::idle) == nullptr) {
     wait_until_due();
@@ -79,12 +85,14 @@ bool Core::turn(Wait wait) {
     backend_->poll(0, ready_);
   }
   update_now();
+  if (measure_times_) stats_.waiting += Duration(now_ns_ - before_ns);
   run_hooks(HookPoint::check);
   timers_.expire(now_ns_, ready_);
   if (any_async_sent_.load(std::memory_order_relaxed)) queue_asyncs();
   if (hooks_at(HookPoint::idle) != nullptr) queue_idle_hooks();
   if (!any_due()) return false;
   dispatch();
+  if (measure_times_) note_times(now_ns_);
   return true;
 }
 
@@ -120,6 +128,7 @@ void Core::sleep(std::int64_t until_ns) noexcept {
     timeout_ns = until_ns - clock_ns();
     if (timeout_ns < 0) timeout_ns = 0;
   }
+  ++stats_.waits;
   sleeping_.store(true, std::memory_order_seq_cst);
   backend_->poll(any_from_others() ? 0 : timeout_ns, ready_);
   sleeping_.store(false, std::memory_order_relaxed);
@@ -150,8 +159,45 @@ void Core::dispatch() {
 void Core::run_pending() {
   const Running running(*this);
   running_queue_.take(ready_);
-  running_queue_.run_all();
-  if (!posted_.empty()) posted_.run();
+  const std::size_t count = run_queue();
+  TAMBOUR_PROBE1(dispatch, count);
+  stats_.callbacks += count;
+  if (!posted_.empty()) stats_.tasks += posted_.run();
+}
+
+std::size_t Core::run_queue() {
+  if (!report_stall_) return running_queue_.run_all();
+  return running_queue_.run_all([this](const Ready& item, auto call) {
+    const std::source_location created_at = item.created_at();
+    const std::int64_t began_ns = clock_ns();
+    call();
+    const std::int64_t took_ns = clock_ns() - began_ns;
+    if (took_ns > stall_ns_ && report_stall_)
+      report_stall_({.created_at = created_at, .took = Duration(took_ns)});
+  });
+}
+
+void Core::note_times(std::int64_t before_ns) noexcept {
+  const Duration calling(clock_ns() - before_ns);
+  stats_.calling += calling;
+  if (calling > stats_.lag_max) stats_.lag_max = calling;
+}
+
+LoopStats Core::stats() const noexcept {
+  LoopStats stats = stats_;
+  stats.system_calls = backend_->system_calls();
+  stats.wake_ups = wake_ups_.load(std::memory_order_relaxed);
+  stats.timers = timers_.size();
+  stats.pending = pending_count();
+  stats.references = references_;
+  return stats;
+}
+
+void Core::set_stall_detector(std::int64_t threshold_ns,
+                              Callback<void(const Stall&)> report) noexcept {
+  stall_ns_ = threshold_ns;
+  retire(report_stall_.release());
+  report_stall_ = std::move(report);
 }
 
 void Core::set_pending_runner(Callback<void()> runner) noexcept {
@@ -173,7 +219,7 @@ Result<> Core::reopen() noexcept {
 void Core::run_hooks(HookPoint point) {
   if (hooks_at(point) == nullptr) return;
   queue_hooks(point, running_queue_);
-  running_queue_.run_all();
+  stats_.callbacks += run_queue();
 }
 
 void Core::queue_hooks(HookPoint point, ReadyQueue& queue) noexcept {

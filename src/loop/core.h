@@ -94,6 +94,8 @@ class Core {
   }
   void suspend() noexcept { suspended_ns_ = clock_ns(); }
   void resume() noexcept;
+  [[nodiscard]] LoopStats stats() const noexcept;
+  void set_stall_detector(std::int64_t threshold_ns, Callback<void(const Stall&)> report) noexcept;
   void feed_fd(int fd, Events events) noexcept { backend_->feed(fd, events, ready_); }
 
   backend::Backend& backend() noexcept { return *backend_; }
@@ -125,6 +127,7 @@ class Core {
     // whether it sleeps, all sequentially consistent: one of the two sees the other.
     if (sleeping_.load(std::memory_order_seq_cst) &&
         sleeping_.exchange(false, std::memory_order_seq_cst)) {
+      wake_ups_.fetch_add(1, std::memory_order_relaxed);
       backend_->wake();
     }
   }
@@ -136,6 +139,8 @@ class Core {
   static void put_first(Item*& first, Item& item) noexcept;
   template <class Item>
   static void take_out(Item& item) noexcept;
+  std::size_t run_queue();
+  void note_times(std::int64_t before_ns) noexcept;
   void run_hooks(HookPoint point);
   void queue_hooks(HookPoint point, ReadyQueue& queue) noexcept;
   void queue_idle_hooks() noexcept;
@@ -156,12 +161,17 @@ class Core {
   std::array<Hook*, 5> hooks_{};  ///< By HookPoint: the started ones, the latest first.
   Async* asyncs_ = nullptr;
   Callback<void()> pending_runner_;
+  LoopStats stats_;
+  bool measure_times_;
+  std::int64_t stall_ns_ = 0;
+  Callback<void(const Stall&)> report_stall_;
   std::int64_t collect_io_ns_ = 0;
   std::int64_t collect_timeout_ns_ = 0;
   std::int64_t suspended_ns_ = 0;
   PostQueue posted_;
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> any_async_sent_{false};
+  std::atomic<std::uint64_t> wake_ups_{0};
 };
 
 }  // namespace tambour::loop

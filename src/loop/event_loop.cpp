@@ -83,6 +83,17 @@ void EventLoop::resume() noexcept {
   core_->resume();
 }
 
+LoopStats EventLoop::stats() const noexcept {
+  core_->check_thread();
+  return core_->stats();
+}
+
+void EventLoop::set_stall_detector(Duration threshold,
+                                   Callback<void(const Stall&)> report) noexcept {
+  core_->check_thread();
+  core_->set_stall_detector(threshold.count(), std::move(report));
+}
+
 void EventLoop::feed_fd(int fd, Events events) noexcept {
   core_->check_thread();
   core_->feed_fd(fd, events);

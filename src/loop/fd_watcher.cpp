@@ -10,8 +10,10 @@
 namespace tambour {
 
 FdWatcher::FdWatcher(EventLoop& loop, int watched, Events interest, Function function,
-                     Trigger wanted) noexcept
-    : Operation(OperationKind::poll, &run), core_(loop.core_), function_(std::move(function)) {
+                     Trigger wanted, std::source_location created_at) noexcept
+    : Operation(OperationKind::poll, &run, created_at),
+      core_(loop.core_),
+      function_(std::move(function)) {
   core_->attach();
   set(watched, interest, wanted);
 }

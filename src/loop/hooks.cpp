@@ -9,8 +9,9 @@
 
 namespace tambour {
 
-Hook::Hook(EventLoop& loop, HookPoint point, Function function) noexcept
-    : Ready(&run), point_(point), core_(loop.core_), function_(std::move(function)) {
+Hook::Hook(EventLoop& loop, HookPoint point, Function function,
+           std::source_location created_at) noexcept
+    : Ready(&run, created_at), point_(point), core_(loop.core_), function_(std::move(function)) {
   core_->attach();
 }
 

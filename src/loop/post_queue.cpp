@@ -24,7 +24,8 @@ void PostQueue::push(Callback<void()> task) {
   }
 }
 
-void PostQueue::run() {
+std::size_t PostQueue::run() {
+  std::size_t count = 0;
   if (taken_ == nullptr) {
     Task* newest = posted_.exchange(nullptr, std::memory_order_acquire);
     while (newest != nullptr) {
@@ -34,8 +35,10 @@ void PostQueue::run() {
   }
   while (taken_ != nullptr) {
     const std::unique_ptr<Task> task(std::exchange(taken_, taken_->next));
+    ++count;
     task->function();
   }
+  return count;
 }
 
 }  // namespace tambour::loop

@@ -29,8 +29,8 @@ class PostQueue {
   }
 
   /// The consumer: runs what was posted before this call. A task that throws is gone; those behind
-  /// it are run by the next call.
-  void run();
+  /// it are run by the next call. Returns how many were run.
+  std::size_t run();
 
  private:
   struct Task {

@@ -10,8 +10,8 @@
 
 namespace tambour {
 
-Timer::Timer(EventLoop& loop, Function function)
-    : Ready(&run), core_(loop.core_), function_(std::move(function)) {
+Timer::Timer(EventLoop& loop, Function function, std::source_location created_at)
+    : Ready(&run, created_at), core_(loop.core_), function_(std::move(function)) {
   core_->check_thread();
   core_->timers().attach();
   core_->attach();

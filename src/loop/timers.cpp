@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "base/probe.h"
+
 namespace tambour::loop {
 
 void Timers::expire(std::int64_t now_ns, ReadyQueue& ready) noexcept {
@@ -19,6 +21,7 @@ void Timers::expire(std::int64_t now_ns, ReadyQueue& ready) noexcept {
 }
 
 void Timers::make_ready(Timer& timer, std::int64_t now_ns, ReadyQueue& ready) noexcept {
+  TAMBOUR_PROBE2(timer, &timer, now_ns - timer.deadline_ns_);
   if (!timer.linked()) ready.push(timer);
   if (timer.interval_ns_ <= 0) return;
   const std::int64_t missed = (now_ns - timer.deadline_ns_) / timer.interval_ns_;

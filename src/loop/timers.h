@@ -46,6 +46,8 @@ class Timers {
     }
   }
 
+  [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }
+
   /// No timer expires before this; a timer need not expire then.
   [[nodiscard]] std::int64_t next_ns() const noexcept {
     return heap_.empty() ? base::end_of_time_ns : heap_.top_key();

@@ -65,8 +65,11 @@ class ReadyQueue {
   }
 
   /// Takes out and runs one after another until none is left; each may destroy itself and anything
-  /// else. Where one throws, those behind it stay.
-  void run_all() {
+  /// else. Where one throws, those behind it stay. `watch(item, call)` is to call call() once, and
+  /// not to touch the item after that. Returns how many were run.
+  template <class Watch>
+  std::size_t run_all(Watch&& watch) {
+    std::size_t count = 0;
     while (!empty()) {
       // What is run here goes to another queue when it is due again, so that nothing of a higher
       // priority can come in between but through a nested call, which leaves nothing.
@@ -74,9 +77,15 @@ class ReadyQueue {
       do {
         auto& item = static_cast<Ready&>(*head.next_);
         item.remove();
-        item.run_(item);
+        ++count;
+        watch(static_cast<const Ready&>(item), [&item] { item.run_(item); });
       } while (head.next_ != &head);
     }
+    return count;
+  }
+
+  std::size_t run_all() {
+    return run_all([](const Ready&, auto call) { call(); });
   }
 
  private:
