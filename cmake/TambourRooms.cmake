@@ -3,11 +3,11 @@
 # to see their headers. All rooms together are the library `tambour`.
 
 add_library(tambour_options INTERFACE)
-target_compile_options(tambour_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow
-                                                 -fno-omit-frame-pointer)
+target_compile_options(tambour_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
 target_compile_definitions(tambour_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 if(TAMBOUR_SANITIZE)
-  target_compile_options(tambour_options INTERFACE -fsanitize=${TAMBOUR_SANITIZE}
+  target_compile_options(tambour_options INTERFACE -fno-omit-frame-pointer
+                                                   -fsanitize=${TAMBOUR_SANITIZE}
                                                    -fno-sanitize-recover=all)
   target_link_options(tambour_options INTERFACE -fsanitize=${TAMBOUR_SANITIZE})
 endif()

@@ -1,13 +1,13 @@
 // The drum on Tambour's own interface.
 //
-// Between rounds a watcher is stopped, its interest is set, and it is started again, on the same open
-// file: naming the descriptor anew would ask the kernel whether it is still that file. Idle timeouts
-// are pushed back with Timer::reset, as an idle timeout is meant to be.
+// Between rounds a watcher is stopped, its interest is set, and it is started again, on the same
+// open file: naming the descriptor anew would ask the kernel whether it is still that file. Idle
+// timeouts are pushed back with Timer::reset, as an idle timeout is meant to be.
+#include <tambour/tambour.h>
+
 #include <chrono>
 #include <string>
 #include <vector>
-
-#include <tambour/tambour.h>
 
 #include "drum/drum.h"
 
@@ -34,7 +34,7 @@ class Tambour {
   void run() { loop_.run(); }
 
   bench::About about() const {
-    return {"tambour", TAMBOUR_VERSION, std::string(loop_.backend().name)};
+    return {"tambour", std::string(tambour::version), std::string(loop_.backend().name)};
   }
 
  private:
@@ -67,7 +67,8 @@ class Tambour {
 
   bench::Ring& ring_;
   tambour::EventLoop loop_;
-  std::vector<Pair> pairs_;  ///< Never grows, so that its elements stay where callbacks expect them.
+  std::vector<Pair>
+      pairs_;  ///< Never grows, so that its elements stay where callbacks expect them.
 };
 
 }  // namespace

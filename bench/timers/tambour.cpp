@@ -2,11 +2,11 @@
 //
 // An idle timeout is armed with Timer::reset, which counts from the beginning of the turn, as every
 // peer's timer does; Timer::start counts from the call, and reads the clock for that.
+#include <tambour/tambour.h>
+
 #include <chrono>
 #include <string>
 #include <vector>
-
-#include <tambour/tambour.h>
 
 #include "timers/timers.h"
 
@@ -16,18 +16,17 @@ class Tambour {
  public:
   Tambour(int timers, bench::Expiries& expiries) {
     timers_.reserve(timers);
-    for (int i = 0; i < timers; ++i)
-      timers_.emplace_back(loop_, [&expiries] { ++expiries.count; });
+    for (int i = 0; i < timers; ++i) timers_.emplace_back(loop_, [&expiries] { ++expiries.count; });
   }
 
   void arm(int i, double seconds) { timers_[i].reset(duration(seconds)); }
-  void reset(int i) { timers_[i].reset(); }
+  void reset(int i, double seconds) { timers_[i].reset(duration(seconds)); }
   void cancel(int i) { timers_[i].stop(); }
   void once(int i, double seconds) { timers_[i].start(duration(seconds)); }
   void turn() { loop_.run_ready(); }
 
   bench::About about() const {
-    return {"tambour", TAMBOUR_VERSION, std::string(loop_.backend().name)};
+    return {"tambour", std::string(tambour::version), std::string(loop_.backend().name)};
   }
 
  private:

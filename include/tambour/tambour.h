@@ -1,14 +1,21 @@
 // All of Tambour.
 #pragma once
 
-#include <tambour/async.h>       // IWYU pragma: export
-#include <tambour/callback.h>    // IWYU pragma: export
-#include <tambour/clock.h>       // IWYU pragma: export
-#include <tambour/event_loop.h>  // IWYU pragma: export
-#include <tambour/events.h>      // IWYU pragma: export
-#include <tambour/fd_watcher.h>  // IWYU pragma: export
-#include <tambour/hooks.h>       // IWYU pragma: export
-#include <tambour/loop_stats.h>  // IWYU pragma: export
-#include <tambour/operation.h>   // IWYU pragma: export
-#include <tambour/result.h>      // IWYU pragma: export
-#include <tambour/timer.h>       // IWYU pragma: export
+#include <tambour/async.h>          // IWYU pragma: export
+#include <tambour/callback.h>       // IWYU pragma: export
+#include <tambour/child.h>          // IWYU pragma: export
+#include <tambour/clock.h>          // IWYU pragma: export
+#include <tambour/embedded_loop.h>  // IWYU pragma: export
+#include <tambour/event_loop.h>     // IWYU pragma: export
+#include <tambour/events.h>         // IWYU pragma: export
+#include <tambour/fd_watcher.h>     // IWYU pragma: export
+#include <tambour/file_status.h>    // IWYU pragma: export
+#include <tambour/hooks.h>          // IWYU pragma: export
+#include <tambour/loop_stats.h>     // IWYU pragma: export
+#include <tambour/operation.h>      // IWYU pragma: export
+#include <tambour/result.h>         // IWYU pragma: export
+#include <tambour/signal.h>         // IWYU pragma: export
+#include <tambour/simulation.h>     // IWYU pragma: export
+#include <tambour/timer.h>          // IWYU pragma: export
+#include <tambour/version.h>        // IWYU pragma: export
+#include <tambour/wall_timer.h>     // IWYU pragma: export

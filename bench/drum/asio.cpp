@@ -1,0 +1,94 @@
+// The drum on standalone asio, in its proactor style: each socket always has one read of one byte.
+//
+// Measured against async_wait(wait_read) with a recv of one's own, and against a stream_descriptor:
+// this is the fastest of them by 3 to 10 %, because waiting alone costs an epoll_ctl each time. The
+// loop runs on one thread and says so, which spares its locks.
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include <asio/io_context.hpp>
+#include <asio/local/stream_protocol.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/version.hpp>
+
+#include "drum/drum.h"
+
+namespace {
+
+class Asio {
+ public:
+  explicit Asio(bench::Ring& ring) : ring_(ring) {
+    for (int i = 0; i < ring.pairs(); ++i) pairs_.emplace_back(context_, ring.fd(i));
+  }
+  ~Asio() {
+    // The ring owns the descriptors and closes them.
+    for (Pair& pair : pairs_) pair.socket.release();
+  }
+  Asio(const Asio&) = delete;
+  Asio& operator=(const Asio&) = delete;
+
+  void restart(int i) {
+    pairs_[i].socket.cancel();
+    read(i);
+    if (ring_.timeouts()) set_idle_timeout(i);
+  }
+  void settle() {
+    context_.restart();
+    context_.poll();
+  }
+  void run() {
+    context_.restart();
+    context_.run();
+  }
+
+  bench::About about() const {
+    return {"asio",
+            std::to_string(ASIO_VERSION / 100'000) + "." +
+                std::to_string(ASIO_VERSION / 100 % 1'000) + "." +
+                std::to_string(ASIO_VERSION % 100),
+            "epoll"};
+  }
+
+ private:
+  struct Pair {
+    Pair(asio::io_context& context, int fd)
+        : socket(context, asio::local::stream_protocol(), fd), idle(context) {}
+    asio::local::stream_protocol::socket socket;
+    asio::steady_timer idle;
+    char byte = 0;
+  };
+
+  void read(int i) {
+    pairs_[i].socket.async_read_some(asio::buffer(&pairs_[i].byte, 1),
+                                     [this, i](const asio::error_code& error, std::size_t) {
+                                       if (!error) on_read(i);
+                                     });
+  }
+
+  void on_read(int i) {
+    ring_.received();
+    if (ring_.timeouts()) set_idle_timeout(i);
+    ring_.pass_on(i);
+    if (ring_.over()) context_.stop();
+    read(i);
+  }
+
+  void set_idle_timeout(int i) {
+    // Setting a new expiry aborts the wait for the old one.
+    const auto idle = std::chrono::nanoseconds(std::int64_t(ring_.idle_seconds() * 1e9));
+    pairs_[i].idle.expires_after(idle);
+    pairs_[i].idle.async_wait([](const asio::error_code& error) {
+      if (!error) bench::Ring::idle_timeout_expired();
+    });
+  }
+
+  bench::Ring& ring_;
+  asio::io_context context_{ASIO_CONCURRENCY_HINT_UNSAFE};
+  std::deque<Pair> pairs_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return bench::play_drum<Asio>(argc, argv); }

@@ -1,0 +1,91 @@
+// The ring's sockets, the command line, and the verdict on a round.
+#include "drum/drum.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
+
+namespace bench {
+
+DrumOptions parse_drum_options(int argc, char** argv) {
+  DrumOptions options;
+  CLI::App app("Pass the flower to the drum: bytes handed round a ring of socket pairs.");
+  app.add_option("--pairs", options.pairs, "socket pairs in the ring")
+      ->required()
+      ->check(CLI::Range(1, 10'000'000));
+  app.add_option("--active", options.active, "bytes under way at the same time")
+      ->required()
+      ->check(CLI::Range(1, 10'000'000));
+  app.add_option("--writes", options.writes, "hand-overs in a round")
+      ->required()
+      ->check(CLI::Range(0, 1'000'000'000));
+  app.add_option("--iterations", options.iterations, "rounds to play")
+      ->required()
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_flag("--timeouts", options.timeouts, "an idle timeout on each pair, set anew by reads");
+  try {
+    app.parse(argc, argv);
+    if (options.active > options.pairs) throw CLI::ValidationError("--active exceeds --pairs");
+  } catch (const CLI::ParseError& error) {
+    std::exit(app.exit(error) == 0 ? 0 : 2);
+  }
+  return options;
+}
+
+Ring::Ring(const DrumOptions& options) : options_(options) {
+  // Kept for the loop, which needs an epoll instance, a wake-up and the like, and does not always
+  // say so when it cannot have them.
+  std::array<int, 32> spare;
+  for (int& fd : spare) fd = dup(STDERR_FILENO);
+  readers_.reserve(options.pairs);
+  writers_.reserve(options.pairs);
+  for (int pair = 0; pair < options.pairs; ++pair) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
+      fail_errno(std::to_string(options.pairs) + " socket pairs were asked for, " +
+                 std::to_string(pair) + " were possible");
+    }
+    readers_.push_back(ends[0]);
+    writers_.push_back(ends[1]);
+  }
+  for (int fd : spare) close(fd);
+}
+
+Ring::~Ring() {
+  for (int fd : readers_) close(fd);
+  for (int fd : writers_) close(fd);
+}
+
+void Ring::start_round() {
+  reads_ = 0;
+  sends_ = 0;
+  writes_left_ = options_.writes;
+}
+
+void Ring::send_first() {
+  for (int i = 0; i < options_.active; ++i) send_to(i * space());
+}
+
+int Ring::finish_round() const {
+  const int expected = options_.active + options_.writes;
+  if (reads_ != expected || sends_ != expected) {
+    fail("the round ended after " + std::to_string(reads_) + " reads of " + std::to_string(sends_) +
+         " bytes sent; " + std::to_string(expected) + " were due");
+  }
+  return reads_;
+}
+
+void Ring::idle_timeout_expired() { fail("an idle timeout of 10 s expired within a round"); }
+
+bool Ring::receive_failed() {
+  // A callback that finds nothing is a spurious wake-up: slow, but not wrong.
+  if (errno != EAGAIN) fail_errno("recv");
+  return false;
+}
+
+void Ring::send_failed() { fail_errno("send"); }
+
+}  // namespace bench

@@ -1,0 +1,157 @@
+"""Look into a document: cells, entries, ratios, noise. No opinion on how they are shown."""
+
+import math
+import statistics
+from dataclasses import dataclass
+
+from .model import Metric
+from .subjects import FLOOR, OURS
+from .suite import Suite
+from .words import listed
+
+NOISE_LARGE = 0.05
+
+
+def _key(params: dict) -> tuple:
+    return tuple(sorted(params.items()))
+
+
+class Figures:
+    """The results of one suite in a document."""
+
+    def __init__(self, suite: Suite, document: dict) -> None:
+        self.suite = suite
+        self.entries = [e for e in document["results"] if e["suite"] == suite.name]
+        self._index = {(_key(e["params"]), e["subject"], e["metric"]): e for e in self.entries}
+        cells = {_key(e["params"]): e["params"] for e in self.entries}
+        self.cells: list[dict] = list(cells.values())
+        measured = {e["subject"] for e in self.entries}
+        known = [s.name for s in suite.subjects if s.name in measured]
+        self.subjects: list[str] = known + sorted(measured - set(known))
+
+    def entry(self, params: dict, subject: str, metric: str) -> dict | None:
+        """The entry of the document, or None."""
+        return self._index.get((_key(params), subject, metric))
+
+    def value(self, params: dict, subject: str, metric: str, statistic: str = "median"):
+        """Its median or minimum, or None."""
+        entry = self.entry(params, subject, metric)
+        return entry[statistic] if entry else None
+
+    def ratio(self, params: dict, subject: str, base: str, metric: str) -> float | None:
+        """Median of `subject` by median of `base` in one cell, or None where one is missing."""
+        above = self.value(params, subject, metric)
+        below = self.value(params, base, metric)
+        return above / below if above is not None and below else None
+
+    def best(self, params: dict, metric: Metric, statistic: str = "median"):
+        """The best value in a cell, floor excluded: nobody competes with bare system calls."""
+        values = [self.value(params, s, metric.name, statistic)
+                  for s in self.subjects if s != FLOOR]
+        values = [v for v in values if v is not None]
+        return metric.best(values) if values else None
+
+    def varying(self) -> list[str]:
+        """Parameters with more than one value in these results (an absent one counts as one)."""
+        names = dict.fromkeys(name for cell in self.cells for name in cell)
+        return [n for n in names if len({cell.get(n) for cell in self.cells}) > 1]
+
+    def constant(self) -> tuple[str, ...]:
+        """Parameters that every cell has alike: said once, not in each heading."""
+        return tuple(n for n in dict.fromkeys(n for c in self.cells for n in c)
+                     if n not in self.varying())
+
+    def groups(self, but: tuple[str, ...]) -> list[tuple[dict, list[dict]]]:
+        """Cells that differ only in the parameters `but`: (what they share, the cells)."""
+        found: dict[tuple, tuple[dict, list[dict]]] = {}
+        for cell in self.cells:
+            shared = {name: value for name, value in cell.items() if name not in but}
+            found.setdefault(_key(shared), (shared, []))[1].append(cell)
+        return list(found.values())
+
+    def spread(self, params: dict, subject: str, metric: str) -> float | None:
+        """How far a subject's median stands above its minimum; it needs three rounds."""
+        entry = self.entry(params, subject, metric)
+        if not self.suite.noisy or not entry or len(entry["samples"]) < 3 or entry["min"] <= 0:
+            return None
+        return entry["median"] / entry["min"] - 1
+
+    def noise(self, params: dict, metric: str) -> float | None:
+        """The median of the subjects' spreads in this cell. Differences below it decide nothing."""
+        spreads = [self.spread(params, subject, metric) for subject in self.subjects]
+        spreads = [spread for spread in spreads if spread is not None]
+        return statistics.median(spreads) if spreads else None
+
+    def noise_between(self, params: dict, metric: str, one: str, other: str) -> float:
+        """What a difference between two subjects must exceed: the cell's noise and their own."""
+        return max(self.noise(params, metric) or 0.0, self.spread(params, one, metric) or 0.0,
+                   self.spread(params, other, metric) or 0.0)
+
+    def noise_overall(self, metric: str) -> float | None:
+        """The median of the cells' noise."""
+        cells = [self.noise(cell, metric) for cell in self.cells]
+        cells = [c for c in cells if c is not None]
+        return statistics.median(cells) if cells else None
+
+
+def geometric_mean(values: list[float]) -> float:
+    """The mean of ratios that doesn't depend on which side is the base."""
+    return math.exp(statistics.fmean(math.log(v) for v in values))
+
+
+@dataclass
+class Headline:
+    """Tambour's median by each other's, over the cells of one variant of one metric."""
+
+    words: str
+    metric: Metric
+    ratios: dict[str, tuple[float, float, float]]  # geometric mean, least, greatest
+    noises: dict[str, float]  # what a difference to that subject must exceed
+
+    def verdict(self, subject: str) -> str:
+        """"gain" or "loss" for Tambour; "even" within the noise, or against bare system calls."""
+        mean = self.ratios[subject][0]
+        if subject == FLOOR or abs(mean - 1) <= max(0.005, self.noises[subject]):
+            return "even"
+        return "gain" if (mean < 1) == (self.metric.better == "less") else "loss"
+
+
+def headlines(figures: Figures) -> list[Headline]:
+    """One for each metric and variant.
+
+    A variant is one choice of the parameters that are not numbers, such as with timeouts.
+    """
+    if OURS not in figures.subjects:
+        return []
+    numbers = tuple(p.name for p in figures.suite.parameters if not p.flag and not p.choices)
+    found = []
+    for metric in figures.suite.metrics:
+        for shared, cells in figures.groups(numbers):
+            ratios, noises = {}, {}
+            for subject in figures.subjects:
+                each = [figures.ratio(c, OURS, subject, metric.name) for c in cells]
+                each = [r for r in each if r]
+                if each and subject != OURS:
+                    ratios[subject] = (geometric_mean(each), min(each), max(each))
+                    noises[subject] = statistics.median(
+                        figures.noise_between(c, metric.name, OURS, subject) for c in cells)
+            variant = figures.suite.describe(shared, but=figures.constant())
+            words = metric.title if variant == figures.suite.title \
+                else f"{metric.title}, {variant}"
+            if ratios:
+                found.append(Headline(words, metric, ratios, noises))
+    return found
+
+
+def noise_notes(suites: list[Suite], document: dict) -> list[str]:
+    """A line for each suite on which this machine was too noisy for small differences."""
+    notes = []
+    for suite in suites:
+        figures = Figures(suite, document)
+        found = {m.name: figures.noise_overall(m.name) for m in suite.metrics}
+        loud = [f"{noise:.0%} ({name})" for name, noise in found.items()
+                if noise is not None and noise > NOISE_LARGE]
+        if loud:
+            notes.append(f"{suite.name}: the machine was noisy: medians stand {listed(loud)} above "
+                         "their minima; a smaller difference decides nothing")
+    return notes

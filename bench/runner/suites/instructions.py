@@ -1,0 +1,110 @@
+"""Instructions: what the drum costs in user space, counted and not timed."""
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from .. import gate, subjects
+from ..charts import Bars
+from ..model import Left, Metric
+from ..subjects import executable
+from ..suite import Suite, number, outcome, read_line
+from .drum import PAIRS, ACTIVE, TIMEOUTS, adjust_pairs, unfit_for_pairs
+
+# Two runs that differ only in this: their difference is events and nothing else.
+WRITES = (2000, 12_000)
+
+
+class Instructions(Suite):
+    """User-space instructions for each event of the drum, by callgrind."""
+
+    name = "instructions"
+    title = "Instructions per event"
+    what = ("User-space instructions for each event of the drum, counted by valgrind's callgrind "
+            "and therefore the same on a busy machine as on an idle one.")
+    how = ("The program runs twice with everything alike but the number of hand-overs; the "
+           "difference in instructions by the difference in events is the figure, so set-up "
+           "cancels out.")
+    program = "drum"
+    order = 30
+    parameters = (PAIRS, ACTIVE, type(TIMEOUTS)(TIMEOUTS.name, TIMEOUTS.help, (False, True),
+                                                flag=True))
+    metrics = (Metric("instructions_per_event", "instructions", "instructions per event"),)
+    subjects = subjects.pick(*subjects.LOOPS)
+    rounds = 1
+    time_limit = 180.0
+    noisy = False
+
+    def unavailable(self):
+        return None if shutil.which("valgrind") else "valgrind is not installed"
+
+    def adjust(self, params, limits):
+        return adjust_pairs(params, limits)
+
+    def adjusted_why(self, limits):
+        return f"the limit of open files is {limits.open_files:,}"
+
+    def unfit(self, subject, cell):
+        return unfit_for_pairs(subject, cell)
+
+    def cost(self, cell):
+        return 1.2  # valgrind's start, twice
+
+    def measure(self, subject, cell, launcher):
+        path = executable(launcher.build, self.program, subject)
+        counts, events = [], []
+        for writes in WRITES:
+            with tempfile.TemporaryDirectory(prefix="tambour-callgrind-") as scratch:
+                out = Path(scratch) / "out"
+                text = launcher.run(
+                    ["valgrind", "--tool=callgrind", "-q", f"--callgrind-out-file={out}",
+                     str(path), *self._arguments(cell, writes)],
+                    env=subject.env, cores=self.cores, fixed_addresses=True)
+                said = read_line(text)
+                counts.append(total_instructions(out))
+                events.append(sum(number(each, "events") for each in said["iterations"]))
+        if events[1] <= events[0]:
+            raise Left(f"handled no more events for {WRITES[1]:,} writes than for {WRITES[0]:,}")
+        per_event = (counts[1] - counts[0]) / (events[1] - events[0])
+        if per_event <= 0:
+            raise Left("took no more instructions for more events")
+        return outcome(subject, said, {self.metrics[0].name: round(per_event)})
+
+    def _arguments(self, cell, writes: int) -> list[str]:
+        words = ["--pairs", str(cell.get("pairs")), "--active", str(cell.get("active")),
+                 "--writes", str(writes)]
+        return words + ["--timeouts"] * cell.get("timeouts") + ["--iterations", "1"]
+
+    def charts(self, figures):
+        charts = []
+        for shared, cells in figures.groups(("timeouts",)):
+            where = self.describe(shared)
+            name = "-".join(["instructions", *(str(v) for v in shared.values())])
+            labels = [self.describe({"timeouts": c["timeouts"]}) for c in cells]
+            charts.append(Bars(name, "", f"{self.title}: {where}", self.metrics[0].name, cells,
+                               labels, "instructions per event, user space"))
+        return charts
+
+    def add_options(self, parser):
+        gate.add_options(parser)
+
+    def check_options(self, options, chosen):
+        gate.check_options(options, chosen)
+
+    def conclude(self, document, options, console):
+        return gate.conclude(self, document, options, console)
+
+
+def total_instructions(out: Path) -> int:
+    """The instructions in callgrind's output file; Left when it has none."""
+    try:
+        found = re.findall(r"^(?:totals|summary): (\d+)", out.read_text(), re.MULTILINE)
+    except OSError:
+        found = []
+    if not found:
+        raise Left("callgrind wrote no total")
+    return int(found[-1])
+
+
+SUITE = Instructions()

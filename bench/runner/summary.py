@@ -1,0 +1,58 @@
+"""What a run says on the terminal at its end: the headline ratios, and what was left out."""
+
+from rich.table import Table
+
+from . import words
+from .figures import Figures, headlines
+from .suite import Suite
+
+
+def show(document: dict, suites: dict[str, Suite], console) -> None:
+    """Tambour by each other subject for each metric; then the reasons of what is missing."""
+    for suite in suites.values():
+        figures = Figures(suite, document)
+        rows = headlines(figures)
+        if rows:
+            console.print(_ratios(suite, rows))
+        elif figures.entries:
+            console.print(_medians(figures))
+    lines = words.left_out_lines(document["left_out"], suites)
+    for suite, subject, where, why in lines:
+        console.print(f"left out: {suite}, {where}: {subject}: {why}", style="yellow",
+                      markup=False, highlight=False, soft_wrap=True)
+    for note in document["machine"].get("notes", []):
+        console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _ratios(suite: Suite, rows) -> Table:
+    """Subjects are the rows: there are more of them than a terminal has columns for."""
+    table = Table(title=f"{suite.title}: Tambour by each other (below 1: Tambour takes less)")
+    table.add_column("subject", no_wrap=True)
+    for line in rows:
+        table.add_column(line.words, justify="right")
+    for subject in dict.fromkeys(name for line in rows for name in line.ratios):
+        table.add_row(subject, *(_ratio(line, subject) for line in rows))
+    return table
+
+
+def _ratio(line, subject: str) -> str:
+    if subject not in line.ratios:
+        return "–"
+    text = words.ratio(line.ratios[subject][0])
+    colour = {"gain": "green", "loss": "red", "even": ""}[line.verdict(subject)]
+    return f"[{colour}]{text}[/]" if colour else text
+
+
+def _medians(figures: Figures) -> Table:
+    """Without Tambour among the subjects there is no ratio to it."""
+    table = Table(title=f"{figures.suite.title}: medians")
+    table.add_column("cell")
+    table.add_column("metric")
+    for subject in figures.subjects:
+        table.add_column(subject, justify="right")
+    for cell in figures.cells:
+        for metric in figures.suite.metrics:
+            table.add_row(figures.suite.describe(cell), metric.name,
+                          *(words.quantity(figures.value(cell, s, metric.name))
+                            for s in figures.subjects))
+    return table

@@ -1,0 +1,71 @@
+"""Ratios, noise, and who is ahead."""
+
+import pytest
+from conftest import made_up
+from runner.figures import Figures, geometric_mean, headlines, noise_notes
+from runner.model import Metric
+from runner.suites import load
+
+DRUM = load()["drum"]
+CELL = {"pairs": 100, "active": 10}
+
+
+def figures(values):
+    return Figures(DRUM, made_up(values, **CELL))
+
+
+def test_ratio_is_of_medians():
+    one = figures({"tambour": [10, 20, 90], "libev": [40, 5, 50]})
+    assert one.ratio(CELL, "tambour", "libev", "event_ns") == 0.5
+    assert one.ratio(CELL, "tambour", "asio", "event_ns") is None
+
+
+def test_geometric_mean_is_even_handed():
+    assert geometric_mean([2.0, 0.5]) == pytest.approx(1.0)
+
+
+def test_floor_is_not_a_competitor():
+    one = figures({"floor": [1], "tambour": [2], "libev": [3]})
+    assert one.best(CELL, DRUM.metrics[0]) == 2
+
+
+def test_best_of_more_is_the_greatest():
+    assert Metric("bytes_per_s", "B/s", "", "more").best([1, 3, 2]) == 3
+
+
+def test_noise_is_the_median_over_the_minimum():
+    one = figures({"tambour": [100, 110, 150], "libev": [100, 110, 150]})
+    assert one.noise(CELL, "event_ns") == pytest.approx(0.10)
+    assert figures({"tambour": [100, 110]}).noise(CELL, "event_ns") is None  # too few rounds
+
+
+@pytest.mark.parametrize("theirs, verdict", [(200, "gain"), (50, "loss"), (101, "even")])
+def test_verdict(theirs, verdict):
+    one = figures({"tambour": [100, 102, 103], "libev": [theirs, theirs * 1.02, theirs * 1.03]})
+    line = next(line for line in headlines(one) if line.metric.name == "event_ns")
+    assert line.verdict("libev") == verdict
+    assert line.ratios["libev"][0] == pytest.approx(100 / theirs)
+
+
+def test_a_subject_that_wavers_is_ahead_of_nobody():
+    one = figures({"tambour": [100, 140, 150], "libev": [180, 181, 182],
+                   "asio": [100, 101, 102], "libuv": [200, 201, 202]})
+    assert one.noise(CELL, "event_ns") < 0.02
+    line = next(line for line in headlines(one) if line.metric.name == "event_ns")
+    assert line.verdict("libev") == "even"  # 23 % less, but its own spread is 40 %
+
+
+def test_the_floor_is_no_loss():
+    line = headlines(figures({"tambour": [100], "floor": [10]}))[0]
+    assert line.verdict("floor") == "even"
+
+
+def test_without_tambour_there_is_no_headline():
+    assert headlines(figures({"libev": [1]})) == []
+
+
+def test_a_noisy_machine_is_told():
+    quiet = made_up({"libev": [100, 101, 102]}, **CELL)
+    noisy = made_up({"libev": [100, 130, 140]}, **CELL)
+    assert noise_notes([DRUM], quiet) == []
+    assert "noisy" in noise_notes([DRUM], noisy)[0] and "30%" in noise_notes([DRUM], noisy)[0]

@@ -1,0 +1,44 @@
+#include "sleep/sleep.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+namespace bench {
+
+SleepOptions parse_sleep_options(int argc, char** argv) {
+  SleepOptions options;
+  int length_us = 0;
+  CLI::App app("How long after its deadline a timer's callback runs.");
+  app.add_option("--length-us", length_us, "length of a sleep in microseconds")
+      ->required()
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--sleeps", options.sleeps, "sleeps in an iteration")
+      ->required()
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--iterations", options.iterations, "iterations")
+      ->required()
+      ->check(CLI::Range(1, 1'000'000));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::exit(app.exit(error) == 0 ? 0 : 2);
+  }
+  options.length_ns = std::int64_t{length_us} * 1000;
+  return options;
+}
+
+void Lateness::add(std::int64_t slept_ns) {
+  if (slept_ns < options_.length_ns) {
+    fail("a sleep of " + std::to_string(options_.length_ns) + " ns ended after " +
+         std::to_string(slept_ns));
+  }
+  late_ns_.push_back(double(slept_ns - options_.length_ns));
+}
+
+void Lateness::report_to(Report& report) {
+  std::ranges::sort(late_ns_);
+  const auto at = [&](double part) { return late_ns_[std::size_t(part * (late_ns_.size() - 1))]; };
+  report.add({{{"late_ns", at(0.5)}, {"late_p99_ns", at(0.99)}}});
+}
+
+}  // namespace bench

@@ -1,0 +1,27 @@
+// A one-shot timer of Tambour's.
+#include <tambour/tambour.h>
+
+#include <string>
+
+#include "sleep/sleep.h"
+
+namespace {
+
+class Tambour {
+ public:
+  void sleep(std::int64_t length_ns) {
+    timer_.start(tambour::Duration(length_ns));
+    loop_.run();
+  }
+  bench::About about() const {
+    return {"tambour", std::string(tambour::version), std::string(loop_.backend().name)};
+  }
+
+ private:
+  tambour::EventLoop loop_;
+  tambour::Timer timer_{loop_, [] {}};
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return bench::play_sleep<Tambour>(argc, argv); }

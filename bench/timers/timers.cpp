@@ -1,0 +1,52 @@
+// The command line, the draws, and the wait until everything is due.
+#include "timers/timers.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <ctime>
+#include <numeric>
+
+namespace bench {
+
+TimerOptions parse_timer_options(int argc, char** argv) {
+  TimerOptions options;
+  CLI::App app("What timers cost: arm, reset, cancel, expire.");
+  app.add_option("--timers", options.timers, "timers in the loop")
+      ->required()
+      ->check(CLI::Range(1, 100'000'000));
+  app.add_option("--iterations", options.iterations, "measurements to take")
+      ->required()
+      ->check(CLI::Range(1, 1'000'000));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::exit(app.exit(error) == 0 ? 0 : 2);
+  }
+  return options;
+}
+
+void busy_wait_until_due(double seconds) {
+  timespec tick;
+  clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+  constexpr double whole_milliseconds = 0.001;
+  const double wait = seconds + double(tick.tv_nsec) / 1e9 + whole_milliseconds;
+  const auto due = now_ns() + std::int64_t(wait * 1e9);
+  while (now_ns() < due) {
+  }
+}
+
+TimerPlan::TimerPlan(int timers)
+    : intervals_(timers), left_(timers), delays_(timers), order_(timers) {
+  srand48(1);
+  for (double& interval : intervals_) interval = 60 + drand48();
+  for (int i = 0; i < timers; ++i) left_[i] = intervals_[i] * (1 + drand48()) / 2;
+  for (double& delay : delays_) delay = delay_max * drand48();
+  std::iota(order_.begin(), order_.end(), 0);
+}
+
+const std::vector<int>& TimerPlan::shuffled() {
+  std::shuffle(order_.begin(), order_.end(), random_);
+  return order_;
+}
+
+}  // namespace bench
