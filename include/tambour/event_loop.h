@@ -15,6 +15,7 @@
 
 namespace tambour {
 
+class SimulatedHost;
 namespace loop {
 class Core;
 }
@@ -26,6 +27,7 @@ enum class BackendKind : std::uint8_t {
   io_uring,   ///< io_uring(7); falls back to epoll where the kernel or a sandbox forbids it.
   poll,       ///< poll(2).
   select,     ///< select(2): descriptors below FD_SETSIZE only.
+  simulated,  ///< Virtual time and descriptors: <tambour/simulation.h>. Needs a simulated_host.
 };
 
 struct LoopOptions {
@@ -43,12 +45,16 @@ struct LoopOptions {
   /// Small ones only cost system calls: nothing is lost.
   unsigned submission_entries = 256;
   unsigned completion_entries = 4096;
+
+  /// The machine of a Simulation that the loop runs on, with `automatic` or `simulated`; see
+  /// SimulatedHost::loop_options(). Null: on this one.
+  SimulatedHost* simulated_host = nullptr;
 };
 
 /// What the loop runs on.
 struct BackendTraits {
   BackendKind kind;
-  std::string_view name;       ///< "epoll", "io_uring", "poll" or "select".
+  std::string_view name;       ///< "epoll", "io_uring", "poll", "select" or "sim".
   bool edges;                  ///< Trigger::edge reports less than Trigger::level.
   bool closed;                 ///< Events::closed is reported.
   std::string_view features;   ///< Of the kernel, as probed: "SINGLE_ISSUER DEFER_TASKRUN", say.

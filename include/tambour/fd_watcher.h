@@ -59,12 +59,15 @@ class FdWatcher final : private Operation {
   /// Replaces what is called; allowed inside the callback.
   void set_function(Function function) noexcept;
 
-  [[nodiscard]] bool started() const noexcept { return link_on_fd != nullptr; }
+  /// A watcher that has failed is started until that is told.
+  [[nodiscard]] bool started() const noexcept { return link_on_fd != nullptr || linked(); }
   [[nodiscard]] int descriptor() const noexcept { return fd; }
   [[nodiscard]] Events interest() const noexcept { return events; }
 
   /// Why the watcher stopped by itself; empty where it did not. Cleared by start().
-  [[nodiscard]] Error error() const noexcept { return result < 0 ? system_error(result) : Error(); }
+  [[nodiscard]] Error error() const noexcept {
+    return result < 0 && !started() ? system_error(result) : Error();
+  }
 
  private:
   static void run(Ready& ready);

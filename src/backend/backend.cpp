@@ -4,12 +4,14 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <optional>
 
 #include "backend/epoll.h"
 #include "backend/poll.h"
 #include "backend/readiness.h"
 #include "backend/select.h"
+#include "backend/sim/sim.h"
 #include "backend/uring.h"
 
 namespace tambour::backend {
@@ -38,7 +40,7 @@ const char* reason_for(const Error& error) noexcept {
       return "io_uring: RLIMIT_MEMLOCK has no room for a ring (ENOMEM)";
     case EOPNOTSUPP:
     case EINVAL:
-      return "io_uring: this kernel lacks what is needed (before Linux 5.11)";
+      return "io_uring: this kernel lacks what is needed (before Linux 5.13)";
     default:
       return "io_uring: the kernel refused a ring";
   }
@@ -54,8 +56,15 @@ Result<std::unique_ptr<Backend>> open_uring_or_epoll(const LoopOptions& options)
 
 }  // namespace
 
+void Backend::pause(std::int64_t ns) noexcept {
+  const timespec time = base::to_timespec(ns);
+  ::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
+}
+
 Result<std::unique_ptr<Backend>> open_backend(const LoopOptions& options) {
   BackendKind kind = options.backend;
+  if (kind == BackendKind::automatic && options.simulated_host != nullptr)
+    kind = BackendKind::simulated;
   if (kind == BackendKind::automatic) {
     if (const char* name = std::getenv("TAMBOUR_BACKEND"); name != nullptr && *name != '\0') {
       const auto named = kind_named(name);
@@ -70,6 +79,9 @@ Result<std::unique_ptr<Backend>> open_backend(const LoopOptions& options) {
       return Readiness<Poll>::open();
     case BackendKind::select:
       return Readiness<Select>::open();
+    case BackendKind::simulated:
+      if (options.simulated_host == nullptr) return std::unexpected(system_error(EINVAL));
+      return sim::Sim::open(*options.simulated_host);
     case BackendKind::automatic:
     case BackendKind::epoll:
       break;

@@ -55,6 +55,30 @@ class Backend {
   /// The time that deadlines are measured in. The simulator has its own.
   [[nodiscard]] virtual std::int64_t monotonic_ns() const noexcept { return base::monotonic_ns(); }
 
+  /// The wall clock in nanoseconds since 1970. The simulator has its own.
+  [[nodiscard]] virtual std::int64_t wall_ns() const noexcept { return base::wall_ns(); }
+
+  /// True where both clocks are the backend's own, so that no timer of the kernel knows of them.
+  [[nodiscard]] virtual bool has_virtual_time() const noexcept { return false; }
+
+  /// How often a virtual wall clock has been set.
+  [[nodiscard]] virtual std::uint64_t wall_changes() const noexcept { return 0; }
+
+  /// What another loop watches to know that poll() would find something: readable then. It stays
+  /// the backend's, and may be another one after poll() or reopen(). EOPNOTSUPP: there is none.
+  [[nodiscard]] virtual Result<int> descriptor() noexcept {
+    return std::unexpected(system_error(EOPNOTSUPP));
+  }
+
+  /// True where poll() has something to hand over or to report that the descriptor does not show.
+  [[nodiscard]] virtual bool must_poll() const noexcept { return false; }
+
+  /// Sleeps for so long, whatever happens meanwhile.
+  virtual void pause(std::int64_t ns) noexcept;
+
+  /// Says whose backend it is. The simulator lets loops take turns.
+  virtual void belong_to(loop::Core&) noexcept {}
+
   /// How many system calls it has made.
   [[nodiscard]] std::uint64_t system_calls() const noexcept { return system_calls_; }
 

@@ -31,8 +31,7 @@ int Epoll::set(const Change& change) noexcept {
     return error == ENOENT ? control(EPOLL_CTL_ADD) : error;
   }
   const int error = control(EPOLL_CTL_ADD);
-  if (error != EEXIST) return error;
-  return change.old == change.now ? Change::kept : control(EPOLL_CTL_MOD);
+  return error == EEXIST ? control(EPOLL_CTL_MOD) : error;
 }
 
 int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {

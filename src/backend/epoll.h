@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <limits>
 
 #include "backend/readiness.h"
 #include "base/unique_fd.h"
@@ -16,7 +17,9 @@ namespace tambour::backend {
 /// - A registration belongs to the open file, not to the number. close(2) ends it only when the
 /// last
 ///   duplicate is gone; until then events go on, under a number that may mean something else.
-/// - Adding what is there fails with EEXIST, which is the cheapest way to ask whether it is.
+/// - Adding what is there fails with EEXIST, which is the cheapest way to ask whether it is. What
+/// is
+///   there may then bear any former generation: a duplicate can bring a former file back.
 /// - Regular files are refused with EPERM.
 class Epoll {
  public:
@@ -27,10 +30,12 @@ class Epoll {
                                         .features = {},
                                         .fell_back = {}};
   static constexpr bool kernel_keeps_registrations = true;
+  static constexpr int fd_end = std::numeric_limits<int>::max();
 
   int open() noexcept;
   int reopen() noexcept { return open(); }
   int set(const Change& change) noexcept;
+  [[nodiscard]] int descriptor() const noexcept { return epoll_.get(); }
 
   template <class Sink>
   void wait(std::int64_t timeout_ns, Sink&& sink) noexcept {

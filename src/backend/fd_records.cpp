@@ -1,5 +1,7 @@
 #include "backend/fd_records.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <new>
@@ -7,10 +9,12 @@
 namespace tambour::backend {
 
 bool FdRecords::link(Operation& op) noexcept {
-  if (static_cast<std::size_t>(op.fd) >= records_.size() && !grow(op.fd)) {
-    op.result = -ENOMEM;
-    failed_.push(op);
-    return false;
+  if (static_cast<std::size_t>(op.fd) >= records_.size()) {
+    if (const int error = grow(op.fd)) {
+      op.result = -error;
+      failed_.push(op);
+      return false;
+    }
   }
   FdRecord& record = at(op.fd);
   op.next_on_fd = record.first;
@@ -20,34 +24,56 @@ bool FdRecords::link(Operation& op) noexcept {
   return true;
 }
 
-bool FdRecords::grow(int fd) noexcept {
+int FdRecords::grow(int fd) noexcept {
+  // A number that was never a descriptor may be enormous, and is no reason to fill the memory.
+  if (!virtual_ && ::fcntl(fd, F_GETFD) < 0) return EBADF;
   const std::size_t needed = static_cast<std::size_t>(fd) + 1;
   try {
     records_.resize(std::max({needed, records_.size() * 2, std::size_t{64}}));
   } catch (const std::bad_alloc&) {
-    return false;
+    return ENOMEM;
   }
   // The records have moved, and the first operation of each points into its record.
   for (FdRecord& record : records_) {
     if (record.first != nullptr) record.first->link_on_fd = &record.first;
   }
-  return true;
+  return 0;
+}
+
+bool FdRecords::deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
+  // poll(2): an error or a hang-up makes everything ready, in that nothing would block.
+  const bool hung_up = has(got, hang_up);
+  got = (got & Events::error) | Events::read | Events::write | Events::closed;
+  bool delivered = false;
+  for (Operation* op = record.first; op != nullptr; op = op->next_on_fd) {
+    Events hit = got & (op->events | Events::error);
+    // Nothing urgent will come any more. The kernel goes on reporting the hang-up, and who asked
+    // for nothing else has to be told, or the loop would spin in silence.
+    if (hung_up && hit == Events::none) hit = op->events;
+    if (hit == Events::none) continue;
+    complete(*op, hit, ready);
+    delivered = true;
+  }
+  return delivered;
 }
 
 void FdRecords::disarm_all() noexcept {
   for (std::size_t fd = 0; fd < records_.size(); ++fd) {
     FdRecord& record = records_[fd];
     record.armed = {};
-    record.always_ready = false;
-    record.unsure = false;
     if (record.first != nullptr) note_change(static_cast<int>(fd));
   }
 }
 
-void FdRecords::fail(FdRecord& record, int error, ReadyQueue& ready) noexcept {
-  while (Operation* op = record.first) {
-    record.first = op->next_on_fd;
-    if (record.first != nullptr) record.first->link_on_fd = &record.first;
+void FdRecords::fail(FdRecord& record, int error, ReadyQueue& ready, Events what) noexcept {
+  Operation** link = &record.first;
+  while (Operation* op = *link) {
+    if (what != Events::none && !has(op->events, what)) {
+      link = &op->next_on_fd;
+      continue;
+    }
+    *link = op->next_on_fd;
+    if (*link != nullptr) (*link)->link_on_fd = link;
     op->link_on_fd = nullptr;
     op->next_on_fd = nullptr;
     op->result = -error;

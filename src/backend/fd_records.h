@@ -34,6 +34,7 @@ struct FdRecord {
   Interest armed{};           ///< What the kernel was told.
   bool unsure = false;        ///< The number may mean another file since.
   bool always_ready = false;  ///< epoll: a regular file, which it refuses.
+  bool edge_is_due = false;   ///< An edge may have been missed: the kernel is to look again.
   bool unwanted = false;      ///< The kernel reported what nobody asked for.
 
   static constexpr std::int32_t not_changed = -2;
@@ -54,6 +55,8 @@ struct FdRecord {
 class FdRecords {
  public:
   FdRecords() = default;
+  /// `are_virtual`: the descriptors are not the kernel's, and only open ones are submitted.
+  explicit FdRecords(bool are_virtual) noexcept : virtual_(are_virtual) {}
   FdRecords(const FdRecords&) = delete;
   FdRecords& operator=(const FdRecords&) = delete;
 
@@ -61,6 +64,9 @@ class FdRecords {
   /// memory for the descriptor's record, the operation completes with ENOMEM.
   void submit(Operation& op) noexcept {
     if (op.link_on_fd == nullptr && !link(op)) return;
+    // What is ready already has been reported, but not to this operation, or not for good: an event
+    // that was due is dropped when its watcher stops.
+    if (op.trigger == Trigger::edge) at(op.fd).edge_is_due = true;
     note_change(op.fd);
   }
 
@@ -114,25 +120,24 @@ class FdRecords {
 
   /// Gives `got` to the operations that asked for any of it. False: none did.
   static bool deliver(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
-    // poll(2): an error or a hang-up makes everything ready, in that nothing would block.
-    constexpr Events hang_up = Events(0x010);
-    if (has(got, Events::error | hang_up)) {
-      got = (got & Events::error) | Events::read | Events::write | Events::closed;
-    }
+    if (has(got, Events::error | hang_up)) [[unlikely]]
+      return deliver_broken(record, got, ready);
     bool delivered = false;
     for (Operation* op = record.first; op != nullptr; op = op->next_on_fd) {
-      const Events hit = got & (op->events | Events::error);
+      const Events hit = got & op->events;
       if (hit == Events::none) continue;
-      TAMBOUR_PROBE2(complete, op, hit);
-      op->result |= std::int32_t(hit);
-      if (!op->linked()) ready.push(*op);
+      complete(*op, hit, ready);
       delivered = true;
     }
     return delivered;
   }
 
-  /// Ends the operations on a descriptor with an errno value.
-  void fail(FdRecord& record, int error, ReadyQueue& ready) noexcept;
+  /// Ends the operations on a descriptor with an errno value, or only those that ask for `what`.
+  void fail(FdRecord& record, int error, ReadyQueue& ready, Events what = Events::none) noexcept;
+
+  [[nodiscard]] bool any_changes() const noexcept {
+    return first_changed_ != FdRecord::last_changed || any_failed();
+  }
 
   /// Moves what has failed in submit.
   void take_failed(ReadyQueue& ready) noexcept { ready.take(failed_); }
@@ -142,9 +147,19 @@ class FdRecords {
   void abandon() noexcept;
 
  private:
-  bool link(Operation& op) noexcept;
-  bool grow(int fd) noexcept;
+  static constexpr Events hang_up = Events(0x010);  // POLLHUP
 
+  static void complete(Operation& op, Events hit, ReadyQueue& ready) noexcept {
+    TAMBOUR_PROBE2(complete, &op, hit);
+    op.result |= std::int32_t(hit);
+    if (!op.linked()) ready.push(op);
+  }
+
+  static bool deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) noexcept;
+  bool link(Operation& op) noexcept;
+  int grow(int fd) noexcept;
+
+  bool virtual_ = false;
   std::vector<FdRecord> records_;
   std::int32_t first_changed_ = FdRecord::last_changed;
   ReadyQueue failed_;

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "backend/readiness.h"
@@ -19,6 +20,7 @@ class Poll {
                                         .features = {},
                                         .fell_back = {}};
   static constexpr bool kernel_keeps_registrations = false;
+  static constexpr int fd_end = std::numeric_limits<int>::max();
 
   int open() noexcept { return 0; }
   int reopen() noexcept;

@@ -4,10 +4,12 @@
 //
 //   static constexpr BackendTraits traits;
 //   static constexpr bool kernel_keeps_registrations;
+//   static constexpr int fd_end;                one more than the highest descriptor that it takes
 //   int open() noexcept;                        0, or an errno value
-//   int set(const Change& change) noexcept;     0, an errno value, or Change::kept
+//   int set(const Change& change) noexcept;     0, or an errno value
 //   void wait(std::int64_t timeout_ns, Sink&& sink) noexcept;
 //   int reopen() noexcept;                      as open(), with nothing registered
+//   int descriptor() const noexcept;            optional: readable when wait() would report
 //
 // and calls sink(fd, events, generation) for what is ready, and sink.fail(fd, error) for
 // descriptors that turn out to be none.
@@ -33,9 +35,6 @@ struct Change {
   Interest now;              ///< Events::none: to be removed.
   bool unsure;               ///< The number may mean another file since.
   std::uint32_t generation;  ///< Of a new registration, to come back with its events.
-
-  /// The kernel knew the file already, under the former generation.
-  static constexpr int kept = -1;
 };
 
 template <class Poller>
@@ -45,9 +44,7 @@ class Readiness final : public Backend {
     auto self = std::unique_ptr<Readiness>(new (std::nothrow) Readiness);
     if (self == nullptr) return std::unexpected(system_error(ENOMEM));
     if (const int error = self->poller_.open()) return std::unexpected(system_error(error));
-    if (auto opened = self->wake_up_.open(!Poller::traits.edges); !opened)
-      return std::unexpected(opened.error());
-    self->records_.submit(self->wake_up_);
+    if (auto opened = self->open_wake_up(); !opened) return std::unexpected(opened.error());
     return self;
   }
 
@@ -71,17 +68,35 @@ class Readiness final : public Backend {
     if (strangers_) rebuild();
   }
 
+  Result<int> descriptor() noexcept override {
+    if constexpr (requires { poller_.descriptor(); }) {
+      return poller_.descriptor();
+    } else {
+      return Backend::descriptor();
+    }
+  }
+  [[nodiscard]] bool must_poll() const noexcept override {
+    return records_.any_changes() || !always_ready_.empty() || strangers_;
+  }
+
   Result<> reopen() noexcept override {
-    records_.cancel(wake_up_);
-    if (auto opened = wake_up_.open(!Poller::traits.edges); !opened) return opened;
+    // Not submitted where reopening has failed before.
+    if (wake_up_.link_on_fd != nullptr) records_.cancel(wake_up_);
     if (const int error = poller_.reopen()) return std::unexpected(system_error(error));
     records_.disarm_all();
-    records_.submit(wake_up_);
-    return {};
+    return open_wake_up();
   }
 
  private:
   Readiness() noexcept { traits_ = Poller::traits; }
+
+  Result<> open_wake_up() noexcept {
+    if (auto opened = wake_up_.open(!Poller::traits.edges); !opened) return opened;
+    // A loop that nobody can wake is none.
+    if (wake_up_.fd >= Poller::fd_end) return std::unexpected(system_error(ERANGE));
+    records_.submit(wake_up_);
+    return {};
+  }
 
   struct Sink {
     Readiness& self;
@@ -115,8 +130,10 @@ class Readiness final : public Backend {
   void apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
     const Interest wanted = record.wanted();
     const bool unsure = std::exchange(record.unsure, false);
+    const bool edge_is_due =
+        std::exchange(record.edge_is_due, false) && wanted.trigger == Trigger::edge;
     if (record.always_ready && !unsure) return;
-    if (wanted == record.armed && !unsure) return;
+    if (wanted == record.armed && !unsure && !edge_is_due) return;
     if (wanted.events == Events::none) {
       if (!std::exchange(record.unwanted, false) && may_stay_armed(record, unsure)) return;
       if (record.armed.events == Events::none) return;
@@ -132,13 +149,16 @@ class Readiness final : public Backend {
     switch (outcome) {
       case 0:
         ++record.generation;
-        [[fallthrough]];
-      case Change::kept:
         record.armed = wanted;
         record.always_ready = false;
         break;
       case EPERM:
         note_always_ready(fd, record, ready);
+        break;
+      case EOPNOTSUPP:
+        // Told to those who asked for it; the others are looked at anew.
+        records_.fail(record, outcome, ready, Events::closed);
+        records_.note_change(fd);
         break;
       default:
         records_.fail(record, outcome, ready);

@@ -21,6 +21,7 @@ class Select {
                                         .features = {},
                                         .fell_back = {}};
   static constexpr bool kernel_keeps_registrations = false;
+  static constexpr int fd_end = FD_SETSIZE;
 
   int open() noexcept;
   int reopen() noexcept { return open(); }

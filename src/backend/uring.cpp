@@ -1,5 +1,7 @@
 #include "backend/uring.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -18,6 +20,11 @@ constexpr std::uint64_t nothing_to_do = ~std::uint64_t{0};
 std::uint64_t token_of(int fd, std::uint32_t generation) noexcept {
   return std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd);
 }
+
+// A ring may be mapped where another thread's ring has just been unmapped. The kernel puts the one
+// after the other; this says so in the program too, where ThreadSanitizer, which does not see the
+// system calls of liburing, would find two threads at one address.
+std::atomic<unsigned> rings_closed{0};
 
 bool has_flag(unsigned set, unsigned flag) noexcept { return (set & flag) != 0; }
 
@@ -44,13 +51,16 @@ int Uring::open_ring() noexcept {
       IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL, 0};
   int error = EINVAL;
   for (const unsigned flags : attempts) {
+    if (!may_defer_ && has_flag(flags, IORING_SETUP_DEFER_TASKRUN)) continue;
     error = open_ring_with(flags);
     if (error != EINVAL) break;
   }
   if (error != 0) return error;
   ring_is_open_ = true;
+  static_cast<void>(rings_closed.load(std::memory_order_acquire));
   defers_task_work_ = has_flag(ring_.flags, IORING_SETUP_DEFER_TASKRUN);
-  constexpr unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
+  // The last one for its age: multishot poll came with it, and has no flag of its own.
+  constexpr unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_RSRC_TAGS;
   if ((ring_.features & needed) != needed) {
     close_ring();
     return EOPNOTSUPP;
@@ -62,8 +72,9 @@ int Uring::open_ring() noexcept {
 }
 
 int Uring::open_ring_with(unsigned flags) noexcept {
-  unsigned submissions = submission_entries_;
-  unsigned completions = completion_entries_;
+  // The kernel wants at least one entry, and no fewer completions than submissions.
+  unsigned submissions = std::max(submission_entries_, 1U);
+  unsigned completions = std::max(completion_entries_, submissions);
   for (;;) {
     io_uring_params params{};
     params.flags = flags | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
@@ -77,10 +88,13 @@ int Uring::open_ring_with(unsigned flags) noexcept {
 }
 
 void Uring::close_ring() noexcept {
-  if (std::exchange(ring_is_open_, false)) ::io_uring_queue_exit(&ring_);
+  if (!std::exchange(ring_is_open_, false)) return;
+  rings_closed.fetch_add(1, std::memory_order_release);
+  ::io_uring_queue_exit(&ring_);
 }
 
 void Uring::describe() {
+  features_.clear();
   const auto note = [&](bool holds, const char* name) {
     if (!holds) return;
     if (!features_.empty()) features_ += ' ';
@@ -98,8 +112,28 @@ void Uring::describe() {
              .fell_back = {}};
 }
 
+Result<int> Uring::descriptor() noexcept {
+  // Work that is deferred until we ask for it wakes nobody who waits for the ring's descriptor,
+  // nor, more than once, an eventfd registered with it (Linux 6.18). So the ring is made anew
+  // without.
+  if (defers_task_work_) {
+    io_uring deferring = std::exchange(ring_, {});
+    may_defer_ = false;
+    if (const int error = open_ring()) {
+      ring_ = deferring;
+      ring_is_open_ = defers_task_work_ = may_defer_ = true;
+      return std::unexpected(system_error(error));
+    }
+    ::io_uring_queue_exit(&deferring);
+    describe();
+    records_.disarm_all();
+  }
+  return ring_.ring_fd;
+}
+
 Result<> Uring::reopen() noexcept {
-  records_.cancel(wake_up_);
+  // Not submitted where reopening has failed before.
+  if (wake_up_.link_on_fd != nullptr) records_.cancel(wake_up_);
   if (auto opened = wake_up_.open(false); !opened) return opened;
   // Unmaps the parent's ring, which is all that the child has of it: its entries are not touched.
   close_ring();
@@ -119,7 +153,9 @@ void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
 void Uring::apply_change(int fd, FdRecord& record) noexcept {
   const Interest wanted = record.wanted();
   const bool unsure = std::exchange(record.unsure, false);
-  if (wanted == record.armed && !unsure) return;
+  const bool edge_is_due =
+      std::exchange(record.edge_is_due, false) && wanted.trigger == Trigger::edge;
+  if (wanted == record.armed && !unsure && !edge_is_due) return;
   if (record.armed.events != Events::none) disarm(fd, record);
   if (wanted.events != Events::none) arm(fd, record, wanted);
 }
@@ -195,6 +231,9 @@ void Uring::complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noe
   const int fd = static_cast<int>(completion.user_data & 0xffffffff);
   FdRecord& record = records_.at(fd);
   if (token_of(fd, record.generation) != completion.user_data) return;
+  // A file that cannot be polled is always ready for reading and writing, and never for what was
+  // asked here: nothing will come, and nothing is to be armed until something else is asked.
+  if (completion.res == -EINVAL) return;
   if (!has_flag(completion.flags, IORING_CQE_F_MORE)) {
     record.armed = {};
     records_.note_change(fd);

@@ -23,7 +23,7 @@ namespace tambour::backend {
 class Uring final : public Backend {
  public:
   /// ENOSYS, EPERM, ENOMEM where the kernel, a seccomp filter, the sysctl or RLIMIT_MEMLOCK forbid
-  /// a ring; EOPNOTSUPP where it lacks what is needed here (before Linux 5.11).
+  /// a ring; EOPNOTSUPP where it lacks what is needed here (before Linux 5.13).
   static Result<std::unique_ptr<Backend>> open(const LoopOptions& options);
 
   ~Uring() override;
@@ -38,6 +38,8 @@ class Uring final : public Backend {
   }
   void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept override;
   Result<> reopen() noexcept override;
+  Result<int> descriptor() noexcept override;
+  [[nodiscard]] bool must_poll() const noexcept override { return records_.any_changes(); }
 
  private:
   Uring(unsigned submission_entries, unsigned completion_entries) noexcept
@@ -61,6 +63,7 @@ class Uring final : public Backend {
   io_uring ring_{};
   bool ring_is_open_ = false;
   bool defers_task_work_ = false;
+  bool may_defer_ = true;
   FdRecords records_;
   WakeUp wake_up_;
   std::string features_;

@@ -1,4 +1,4 @@
-// The monotonic clock as a count of nanoseconds, which is what heaps compare.
+// The clocks as counts of nanoseconds, which is what heaps compare.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,13 @@ inline constexpr std::int64_t end_of_time_ns = std::numeric_limits<std::int64_t>
 inline std::int64_t monotonic_ns() noexcept {
   timespec now;
   ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * ns_per_s + now.tv_nsec;
+}
+
+/// CLOCK_REALTIME, which people and other programs set: nanoseconds since 1970.
+inline std::int64_t wall_ns() noexcept {
+  timespec now;
+  ::clock_gettime(CLOCK_REALTIME, &now);
   return std::int64_t{now.tv_sec} * ns_per_s + now.tv_nsec;
 }
 

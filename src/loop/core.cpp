@@ -1,9 +1,13 @@
 #include "loop/core.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <ctime>
+#include <new>
 #include <utility>
 
 #include "base/probe.h"
+#include "loop/services.h"
 
 namespace tambour::loop {
 
@@ -28,8 +32,11 @@ Core::Core(std::unique_ptr<backend::Backend> backend, const LoopOptions& options
     : spin_(options.spin.count()),
       backend_(std::move(backend)),
       measure_times_(options.measure_times) {
+  backend_->belong_to(*this);
   update_now();
 }
+
+Core::~Core() = default;
 
 void Core::close() noexcept {
   check_thread();
@@ -42,6 +49,8 @@ void Core::close() noexcept {
     while (first != nullptr) first->stop();
   }
   while (asyncs_ != nullptr) asyncs_->stop();
+  if (services_ != nullptr) services_->abandon();
+  services_.reset();
   retire(pending_runner_.release());
   backend_->abandon();
   timers_.abandon();
@@ -79,6 +88,7 @@ bool Core::turn(Wait wait) {
   ++stats_.turns;
   const std::int64_t before_ns = measure_times_ ? clock_ns() : 0;
   run_hooks(HookPoint::prepare);
+  if (services_ != nullptr) services_ns_ = services_->before_wait();
   if (wait == Wait::until_due && !any_due() && hooks_at(HookPoint::idle) == nullptr) {
     wait_until_due();
   } else {
@@ -88,6 +98,7 @@ bool Core::turn(Wait wait) {
   if (measure_times_) stats_.waiting += Duration(now_ns_ - before_ns);
   run_hooks(HookPoint::check);
   timers_.expire(now_ns_, ready_);
+  if (services_ns_ <= now_ns_) services_->expire(now_ns_);
   if (any_async_sent_.load(std::memory_order_relaxed)) queue_asyncs();
   if (hooks_at(HookPoint::idle) != nullptr) queue_idle_hooks();
   if (!any_due()) return false;
@@ -97,7 +108,7 @@ bool Core::turn(Wait wait) {
 }
 
 void Core::wait_until_due() {
-  const std::int64_t until_ns = timers_.next_ns();
+  const std::int64_t until_ns = std::min(timers_.next_ns(), services_ns_);
   if (!spin_.enabled()) {
     sleep(until_ns);
     return;
@@ -141,8 +152,7 @@ std::int64_t Core::collect(std::int64_t until_ns) noexcept {
   const std::int64_t pause_ns =
       until_ns - now_ns < collect_io_ns_ ? until_ns - now_ns : collect_io_ns_;
   if (pause_ns > 0) {
-    const timespec pause = base::to_timespec(pause_ns);
-    ::clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
+    backend_->pause(pause_ns);
   }
   return until_ns;
 }
@@ -159,10 +169,12 @@ void Core::dispatch() {
 void Core::run_pending() {
   const Running running(*this);
   running_queue_.take(ready_);
+  // What is posted from here on, by callbacks too, is for the next turn.
+  posted_.take();
   const std::size_t count = run_queue();
   TAMBOUR_PROBE1(dispatch, count);
   stats_.callbacks += count;
-  if (!posted_.empty()) stats_.tasks += posted_.run();
+  stats_.tasks += posted_.run();
 }
 
 std::size_t Core::run_queue() {
@@ -210,8 +222,24 @@ void Core::resume() noexcept {
   timers_.shift(now_ns_ - suspended_ns_);
 }
 
+Result<Services*> Core::open_services() noexcept {
+  if (services_ == nullptr) services_.reset(new (std::nothrow) Services(*this));
+  if (services_ == nullptr) return std::unexpected(system_error(ENOMEM));
+  return services_.get();
+}
+
+std::int64_t Core::begin_foreign_wait() noexcept {
+  constexpr std::int64_t at_once = 0;
+  if (services_ != nullptr) services_ns_ = services_->before_wait();
+  if (any_due() || hooks_at(HookPoint::idle) != nullptr || backend_->must_poll()) return at_once;
+  sleeping_.store(true, std::memory_order_seq_cst);
+  if (any_from_others()) return at_once;
+  return std::min(timers_.next_ns(), services_ns_);
+}
+
 Result<> Core::reopen() noexcept {
   auto reopened = backend_->reopen();
+  if (reopened && services_ != nullptr) reopened = services_->reopen();
   if (reopened) queue_hooks(HookPoint::fork, ready_);
   return reopened;
 }

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <tambour/async.h>
 #include <tambour/event_loop.h>
@@ -27,6 +28,8 @@
 #include "op/ready_queue.h"
 
 namespace tambour::loop {
+
+class Services;
 
 class Core {
  public:
@@ -59,6 +62,7 @@ class Core {
   [[nodiscard]] std::int64_t now_ns() const noexcept { return now_ns_; }
   [[nodiscard]] std::int64_t clock_ns() const noexcept { return backend_->monotonic_ns(); }
   void update_now() noexcept { now_ns_ = clock_ns(); }
+  [[nodiscard]] std::int64_t wall_ns() const noexcept { return backend_->wall_ns(); }
 
   /// Keeps a closure that may be running until the turn ends.
   void retire(Closure* closure) noexcept {
@@ -67,6 +71,8 @@ class Core {
     retired_ = closure;
     if (depth_ == 0) delete_retired();
   }
+
+  [[nodiscard]] bool closed() const noexcept { return backend_ == nullptr; }
 
   void check_thread() const noexcept {
     base::check(__builtin_thread_pointer() == thread_,
@@ -101,9 +107,31 @@ class Core {
   backend::Backend& backend() noexcept { return *backend_; }
   Timers& timers() noexcept { return timers_; }
 
+  /// What signals, children and the like need; made when the first of them starts. ENOMEM.
+  Result<Services*> open_services() noexcept;
+  /// The same where something has been started, and the loop has not been destroyed since.
+  Services& services() noexcept { return *services_; }
+
+  /// Queues for the next turn, or, from inside what runs, for this one. Priorities count as ever.
+  void queue(Ready& item) noexcept {
+    if (!item.linked()) ready_.push(item);
+  }
+  void queue_now(Ready& item) noexcept {
+    if (!item.linked()) running_queue_.push(item);
+  }
+
+  /// For a loop whose waiting another loop does: until when it has nothing to do, by its own clock,
+  /// unless its backend's descriptor becomes readable. The start of time: something is due.
+  std::int64_t begin_foreign_wait() noexcept;
+  void end_foreign_wait() noexcept { sleeping_.store(false, std::memory_order_relaxed); }
+
+  /// For whoever lets the loop take its turns, by run_ready(): what run() looks at between two.
+  [[nodiscard]] bool alive() const noexcept { return references_ > 0 || any_due(); }
+  [[nodiscard]] bool take_stop() noexcept { return std::exchange(stop_, false); }
+
  private:
   class Running;
-  ~Core() = default;
+  ~Core();
   enum class Wait : std::uint8_t { none, until_due };
 
   [[nodiscard]] bool any_due() const noexcept {
@@ -112,7 +140,6 @@ class Core {
   [[nodiscard]] bool any_from_others() const noexcept {
     return !posted_.empty() || any_async_sent_.load(std::memory_order_seq_cst);
   }
-  [[nodiscard]] bool alive() const noexcept { return references_ > 0 || any_due(); }
   /// True where anything was due.
   bool turn(Wait wait);
   void wait_until_due();
@@ -158,6 +185,8 @@ class Core {
   Timers timers_;
   Spin spin_;
   std::unique_ptr<backend::Backend> backend_;
+  std::unique_ptr<Services> services_;
+  std::int64_t services_ns_ = base::end_of_time_ns;  ///< When they have something to do next.
   std::array<Hook*, 5> hooks_{};  ///< By HookPoint: the started ones, the latest first.
   Async* asyncs_ = nullptr;
   Callback<void()> pending_runner_;

@@ -42,25 +42,19 @@ Result<> FdWatcher::start() noexcept {
   core_->check_thread();
   if (started()) return {};
   if (fd < 0) return std::unexpected(system_error(EBADF));
-  // A failure that is still to be told is overtaken, and has kept its reference.
-  if (linked()) {
-    unlink();
-  } else {
-    core_->add_reference();
-  }
+  core_->add_reference();
   result = 0;
   core_->backend().submit(*this);
   return {};
 }
 
 void FdWatcher::stop() noexcept {
-  if (started()) {
+  if (!started()) return;
+  if (link_on_fd != nullptr) {
     core_->check_thread();
     core_->backend().cancel(*this);
-  } else if (linked()) {
-    unlink();
   } else {
-    return;
+    unlink();  // From the failures that are still to be told.
   }
   result = 0;
   core_->drop_reference();
@@ -70,7 +64,13 @@ void FdWatcher::set(Events interest, Trigger wanted) noexcept {
   core_->check_thread();
   events = interest;
   trigger = wanted;
-  if (started()) core_->backend().submit(*this);
+  if (link_on_fd == nullptr) return;
+  // What was due in this turn and is not asked for any more is not told.
+  if (linked()) {
+    result &= std::int32_t(interest | Events::error);
+    if (result == 0) unlink();
+  }
+  core_->backend().submit(*this);
 }
 
 void FdWatcher::set(int watched, Events interest, Trigger wanted) noexcept {

@@ -24,15 +24,17 @@ void PostQueue::push(Callback<void()> task) {
   }
 }
 
+void PostQueue::take() noexcept {
+  if (empty() || taken_ != nullptr) return;
+  Task* newest = posted_.exchange(nullptr, std::memory_order_acquire);
+  while (newest != nullptr) {
+    Task* older = std::exchange(newest->next, taken_);
+    taken_ = std::exchange(newest, older);
+  }
+}
+
 std::size_t PostQueue::run() {
   std::size_t count = 0;
-  if (taken_ == nullptr) {
-    Task* newest = posted_.exchange(nullptr, std::memory_order_acquire);
-    while (newest != nullptr) {
-      Task* older = std::exchange(newest->next, taken_);
-      taken_ = std::exchange(newest, older);
-    }
-  }
   while (taken_ != nullptr) {
     const std::unique_ptr<Task> task(std::exchange(taken_, taken_->next));
     ++count;

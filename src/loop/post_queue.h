@@ -28,8 +28,12 @@ class PostQueue {
     return posted_.load(std::memory_order_acquire) == nullptr && taken_ == nullptr;
   }
 
-  /// The consumer: runs what was posted before this call. A task that throws is gone; those behind
-  /// it are run by the next call. Returns how many were run.
+  /// The consumer: takes what was posted before this call, unless some of what was taken before has
+  /// still to be run.
+  void take() noexcept;
+
+  /// The consumer: runs what was taken. A task that throws is gone; those behind it are run by the
+  /// next call. Returns how many were run.
   std::size_t run();
 
  private:

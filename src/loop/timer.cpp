@@ -84,10 +84,10 @@ void Timer::reset() noexcept {
 }
 
 void Timer::stop() noexcept {
-  if (!started_ && !linked()) return;
-  core_->check_thread();
-  unlink();
   if (!started_) return;
+  // One that was due when its loop was destroyed is in no heap any more, and was not abandoned.
+  if (!core_->closed()) core_->check_thread();
+  unlink();
   started_ = false;
   core_->drop_reference();
 }

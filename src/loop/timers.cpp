@@ -30,8 +30,10 @@ void Timers::make_ready(Timer& timer, std::int64_t now_ns, ReadyQueue& ready) no
 
 void Timers::expire_top(std::int64_t now_ns, ReadyQueue& ready) noexcept {
   Timer& timer = heap_.top();
-  if (timer.started_ && timer.deadline_ns_ <= now_ns) make_ready(timer, now_ns, ready);
-  if (timer.started_ && timer.deadline_ns_ > now_ns) {
+  const std::int64_t key_ns = heap_.top_key();
+  if (timer.started_ && timer.deadline_ns_ == key_ns) make_ready(timer, now_ns, ready);
+  // Repeating, or pushed back; perhaps not beyond this turn, but behind others that are due in it.
+  if (timer.started_ && timer.deadline_ns_ > key_ns) {
     timer.queued_ns_ = timer.deadline_ns_;
     heap_.raise_top_key(timer.deadline_ns_);
   } else {
@@ -45,10 +47,13 @@ void Timers::expire_all(std::int64_t now_ns, ReadyQueue& ready) {
     // Many timers are spread over much memory: have some on their way while this one is handled.
     constexpr std::size_t ahead = 8;
     if (i + ahead < due.size()) __builtin_prefetch(due[i + ahead].item);
+    // What was pushed back, but not beyond this turn, is in the heap again and has its place here.
+    while (next_ns() < due[i].key) expire_top(now_ns, ready);
     Timer& timer = *due[i].item;
-    if (timer.started_ && timer.deadline_ns_ <= now_ns) make_ready(timer, now_ns, ready);
-    if (timer.started_ && timer.deadline_ns_ > now_ns) arm(timer);
+    if (timer.started_ && timer.deadline_ns_ == due[i].key) make_ready(timer, now_ns, ready);
+    if (timer.started_ && timer.deadline_ns_ > due[i].key) arm(timer);
   }
+  while (any_due(now_ns)) expire_top(now_ns, ready);
 }
 
 void Timers::shift(std::int64_t by_ns) noexcept {

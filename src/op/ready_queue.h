@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 
 #include <tambour/operation.h>
 
@@ -19,35 +20,37 @@ class ReadyQueue {
   ReadyQueue(const ReadyQueue&) = delete;
   ReadyQueue& operator=(const ReadyQueue&) = delete;
   ~ReadyQueue() {
-    while (!empty()) first().remove();
-    for (Link& head : heads_) head.next_ = nullptr;  // Each is alone in its ring.
+    for (Link& head : heads_) {
+      while (!is_alone(head)) head.next_->remove();
+      head.next_ = nullptr;
+    }
   }
 
   [[nodiscard]] bool empty() const noexcept {
-    // Items leave without telling, so that a bit may outlive the last of its items.
-    while (perhaps_ != 0) {
-      const Link& head = heads_[highest()];
-      if (head.next_ != &head) return false;
-      perhaps_ &= perhaps_ - 1;
-    }
-    return true;
+    return is_alone(heads_[normal]) && (others_ == 0 || others() == 0);
   }
 
   /// The item is in no queue.
   void push(Ready& item) noexcept {
-    append(item.urgency_, item, item);
-    perhaps_ |= 1U << item.urgency_;
+    // Nearly everything has the same priority, whose queue is looked at without being noted.
+    if (item.urgency_ == normal) [[likely]] {
+      append(heads_[normal], item, item);
+    } else {
+      append(heads_[item.urgency_], item, item);
+      others_ |= 1U << item.urgency_;
+    }
   }
 
   /// Moves all of `other` behind what is here, priority by priority.
   void take(ReadyQueue& other) noexcept {
-    while (!other.empty()) {
-      const unsigned urgency = other.highest();
+    for (unsigned left = other.all(); left != 0; left &= left - 1) {
+      const auto urgency = static_cast<unsigned>(std::countr_zero(left));
       Link& head = other.heads_[urgency];
-      append(urgency, *head.next_, *head.previous_);
+      append(heads_[urgency], *head.next_, *head.previous_);
       close_ring(head);
-      perhaps_ |= 1U << urgency;
     }
+    others_ |= other.others_;
+    other.others_ = 0;
   }
 
   /// How many items are queued; takes as many steps.
@@ -61,7 +64,7 @@ class ReadyQueue {
 
   /// The priority of the first item; there is one.
   [[nodiscard]] int highest_priority() const noexcept {
-    return priority_max - static_cast<int>(highest());
+    return priority_max - std::countr_zero(all());
   }
 
   /// Takes out and runs one after another until none is left; each may destroy itself and anything
@@ -70,10 +73,10 @@ class ReadyQueue {
   template <class Watch>
   std::size_t run_all(Watch&& watch) {
     std::size_t count = 0;
-    while (!empty()) {
+    while (const unsigned left = all()) {
       // What is run here goes to another queue when it is due again, so that nothing of a higher
       // priority can come in between but through a nested call, which leaves nothing.
-      const Link& head = heads_[highest()];
+      const Link& head = heads_[std::countr_zero(left)];
       do {
         auto& item = static_cast<Ready&>(*head.next_);
         item.remove();
@@ -91,21 +94,34 @@ class ReadyQueue {
  private:
   static void close_ring(Link& head) noexcept { head.next_ = head.previous_ = &head; }
 
-  /// Bit 0 is the highest priority, which makes finding it one instruction.
-  [[nodiscard]] unsigned highest() const noexcept {
-    return static_cast<unsigned>(std::countr_zero(perhaps_));
-  }
-  [[nodiscard]] Ready& first() noexcept { return static_cast<Ready&>(*heads_[highest()].next_); }
+  static bool is_alone(const Link& head) noexcept { return head.next_ == &head; }
 
-  void append(unsigned urgency, Link& first, Link& last) noexcept {
-    Link& head = heads_[urgency];
+  /// The queues with something in them, but for the normal one's. Items leave without telling, so
+  /// that a bit may outlive the last of its items.
+  unsigned others() const noexcept {
+    for (unsigned left = others_; left != 0; left &= left - 1) {
+      const auto urgency = static_cast<unsigned>(std::countr_zero(left));
+      if (is_alone(heads_[urgency])) others_ &= ~(1U << urgency);
+    }
+    return others_;
+  }
+
+  /// The queues with something in them. Bit 0 is the highest priority.
+  [[nodiscard]] unsigned all() const noexcept {
+    const unsigned normal_too = is_alone(heads_[normal]) ? 0 : 1U << normal;
+    return (others_ == 0 ? 0 : others()) | normal_too;
+  }
+
+  static void append(Link& head, Link& first, Link& last) noexcept {
     first.previous_ = head.previous_;
     last.next_ = &head;
     head.previous_->next_ = &first;
     head.previous_ = &last;
   }
 
-  mutable unsigned perhaps_ = 0;
+  static constexpr std::uint8_t normal = priority_max;  ///< The urgency of priority 0.
+
+  mutable unsigned others_ = 0;
   std::array<Link, priority_max - priority_min + 1> heads_;
 };
 

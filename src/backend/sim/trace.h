@@ -1,0 +1,53 @@
+// What has happened in a simulation, a line each: time, who, what.
+//
+// The text is what two runs of one seed are compared by, so nothing in it may depend on addresses,
+// on the machine or on the real clock.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <tambour/callback.h>
+
+namespace tambour::backend::sim {
+
+class Trace {
+ public:
+  /// One line; ends with its life. Silent where the trace is off.
+  class Line {
+   public:
+    Line(Trace* trace, std::int64_t now_ns, std::string_view who);
+    Line(const Line&) = delete;
+    Line& operator=(const Line&) = delete;
+    ~Line();
+
+    Line& operator<<(std::string_view text) {
+      if (trace_ != nullptr) trace_->text_.append(text);
+      return *this;
+    }
+    template <std::integral Number>
+      requires(!std::same_as<Number, bool>)
+    Line& operator<<(Number number) {
+      if (trace_ != nullptr) trace_->append_number(std::int64_t(number));
+      return *this;
+    }
+
+   private:
+    Trace* trace_;
+  };
+
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+  void set_tracer(Callback<void(std::string_view)> tracer) noexcept { tracer_ = std::move(tracer); }
+
+ private:
+  void append_number(std::int64_t number);
+  void append_time(std::int64_t now_ns);
+
+  std::string text_;
+  Callback<void(std::string_view)> tracer_;
+};
+
+}  // namespace tambour::backend::sim

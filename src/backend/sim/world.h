@@ -1,0 +1,103 @@
+// The world that hosts share: time, what is going to happen, the network's cuts, chance.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tambour/callback.h>
+#include <tambour/simulation.h>
+
+#include "backend/sim/random.h"
+#include "backend/sim/trace.h"
+#include "base/clock.h"
+
+namespace tambour::backend::sim {
+
+class Channel;
+class Machine;
+class Sim;
+
+class World {
+ public:
+  World(std::uint64_t seed, const SimulationOptions& options);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  ~World();
+
+  // Time.
+  [[nodiscard]] std::int64_t now_ns() const noexcept { return now_ns_; }
+  [[nodiscard]] std::int64_t wall_ns() const noexcept { return now_ns_ + wall_offset_ns_; }
+  void set_wall(std::int64_t wall_ns);
+  [[nodiscard]] std::uint64_t wall_changes() const noexcept { return wall_changes_; }
+
+  /// Calls `what` at a time that has not passed; what is for one time, in the order of scheduling.
+  void schedule(std::int64_t at_ns, Callback<void()> what);
+  void schedule_in(std::int64_t delay_ns, Callback<void()> what) {
+    schedule(base::saturating_add(now_ns_, delay_ns), std::move(what));
+  }
+  /// The end of time where nothing is going to happen.
+  [[nodiscard]] std::int64_t next_event_ns() const noexcept {
+    return events_.empty() ? base::end_of_time_ns : events_.front().at_ns;
+  }
+  /// Moves the clock, and lets happen what happens until then. Not backwards.
+  void advance_to(std::int64_t ns);
+  void advance_by_turn() { advance_to(base::saturating_add(now_ns_, turn_ns())); }
+
+  /// A step of the scenario; keeps the simulation running until it was made.
+  void add_step(std::int64_t delay_ns, Callback<void()> step);
+  [[nodiscard]] bool any_steps() const noexcept { return steps_ > 0; }
+
+  // Network. Hosts by their numbers, from 1.
+  [[nodiscard]] std::int64_t draw_delay_ns() noexcept;
+  [[nodiscard]] bool is_cut(const Machine& from, const Machine& to) const noexcept;
+  void cut(unsigned from, unsigned to);
+  void heal(unsigned from, unsigned to);
+  /// Calls Channel::resume() when something is healed.
+  void add_stuck(std::weak_ptr<Channel> channel) { stuck_.push_back(std::move(channel)); }
+
+  /// A line of the trace.
+  [[nodiscard]] Trace::Line trace_line(std::string_view who) {
+    return {options.trace ? &trace : nullptr, now_ns_, who};
+  }
+
+  const std::uint64_t seed;
+  SimulationOptions options;
+  Random random;
+  Trace trace;
+  std::string failure;
+  bool stop = false;
+  std::vector<std::unique_ptr<SimulatedHost>> hosts;
+  std::vector<Machine*> machines;  ///< The inside of the hosts, in the same order.
+  std::vector<Sim*> loops;
+
+ private:
+  struct Event {
+    std::int64_t at_ns;
+    std::uint64_t number;
+    Callback<void()> what;
+  };
+  /// For a heap whose first is the soonest.
+  static bool is_later(const Event& one, const Event& other) noexcept {
+    return std::pair(one.at_ns, one.number) > std::pair(other.at_ns, other.number);
+  }
+  [[nodiscard]] std::int64_t turn_ns() const noexcept {
+    return options.turn_time.count() > 0 ? options.turn_time.count() : 1;
+  }
+
+  std::int64_t now_ns_;
+  std::int64_t wall_offset_ns_;
+  std::uint64_t wall_changes_ = 0;
+  std::vector<Event> events_;
+  std::uint64_t scheduled_ = 0;
+  std::size_t steps_ = 0;
+  std::set<std::pair<unsigned, unsigned>> cuts_;
+  std::vector<std::weak_ptr<Channel>> stuck_;
+};
+
+}  // namespace tambour::backend::sim

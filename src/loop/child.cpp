@@ -1,0 +1,91 @@
+#include <tambour/child.h>
+
+#include <memory>
+#include <utility>
+
+#include <tambour/event_loop.h>
+
+#include "loop/child_table.h"
+#include "loop/core.h"
+#include "loop/services.h"
+
+namespace tambour {
+
+Child::Child(EventLoop& loop, pid_t pid, Function function, ChildChanges changes,
+             std::source_location created_at) noexcept
+    : Operation(OperationKind::poll, &run, created_at),
+      pid_(pid),
+      any_(false),
+      changes_(changes),
+      core_(loop.core_),
+      function_(std::move(function)) {
+  events = Events::read;
+  // A child that is traced by another process has ended, and yet cannot be
+  // waited for: levels would keep the loop busy until it can.
+  trigger = Trigger::edge;
+  core_->attach();
+}
+
+Child::Child(EventLoop& loop, AnyChild /*any*/, Function function, ChildChanges changes,
+             std::source_location created_at) noexcept
+    : Child(loop, pid_t{0}, std::move(function), changes, created_at) {
+  any_ = true;
+}
+
+Child::Child(Child&& other) noexcept
+    : Operation(static_cast<Operation&&>(other)),
+      pid_(other.pid_),
+      any_(other.any_),
+      changes_(other.changes_),
+      core_(std::exchange(other.core_, nullptr)),
+      next_(std::exchange(other.next_, nullptr)),
+      link_(std::exchange(other.link_, nullptr)),
+      function_(std::move(other.function_)) {
+  if (link_ == nullptr) return;
+  other.fd = -1;
+  *link_ = this;
+  if (next_ != nullptr) next_->link_ = &next_;
+  loop::ChildTable::move(other, *this);
+}
+
+Child& Child::operator=(Child&& other) noexcept {
+  if (this != &other) {
+    std::destroy_at(this);
+    std::construct_at(this, std::move(other));
+  }
+  return *this;
+}
+
+Child::~Child() {
+  if (core_ == nullptr) return;  // Moved from.
+  stop();
+  core_->retire(function_.release());
+  core_->detach();
+}
+
+Result<> Child::start() noexcept {
+  core_->check_thread();
+  if (started()) return {};
+  auto services = core_->open_services();
+  if (!services) return std::unexpected(services.error());
+  return (*services)->children.add(*this);
+}
+
+void Child::stop() noexcept {
+  if (!started()) return;
+  core_->check_thread();
+  core_->services().children.remove(*this);
+}
+
+void Child::set_function(Function function) noexcept {
+  core_->check_thread();
+  core_->retire(function_.release());
+  function_ = std::move(function);
+}
+
+void Child::run(Ready& ready) {
+  auto& self = static_cast<Child&>(ready);
+  self.core_->services().children.run(self);
+}
+
+}  // namespace tambour

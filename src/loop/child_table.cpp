@@ -1,0 +1,207 @@
+#include "loop/child_table.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+
+namespace tambour::loop {
+namespace {
+
+constinit std::mutex mutex;
+
+/// Named children by the low bits of their pids.
+std::array<Child*, 256> buckets;
+Child* any = nullptr;
+
+/// Changes when a fork empties the table: the threads of those who stood in it
+/// are gone, and their stacks may be somebody else's.
+std::uint64_t epoch = 1;
+
+// Linux 5.4; older headers do not name it.
+constexpr auto by_pidfd = static_cast<idtype_t>(3);
+
+int flags_for(ChildChanges changes) noexcept {
+  const int stops = changes == ChildChanges::all ? WSTOPPED | WCONTINUED : 0;
+  return WEXITED | WNOHANG | stops;
+}
+
+ChildStatus status_of(const siginfo_t& info) noexcept {
+  ChildStatus status{.pid = info.si_pid, .code = info.si_status};
+  switch (info.si_code) {
+    case CLD_EXITED:
+      status.event = ChildStatus::Event::exited;
+      break;
+    case CLD_STOPPED:
+    case CLD_TRAPPED:
+      status.event = ChildStatus::Event::stopped;
+      break;
+    case CLD_CONTINUED:
+      status.event = ChildStatus::Event::continued;
+      break;
+    default:
+      status.event = ChildStatus::Event::signaled;
+      status.dumped_core = info.si_code == CLD_DUMPED;
+  }
+  return status;
+}
+
+}  // namespace
+
+void ChildTable::register_fork_handlers() noexcept {
+  static const int registered = ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
+                                                 [] {
+                                                   forget_all();
+                                                   mutex.unlock();
+                                                 });
+  static_cast<void>(registered);
+}
+
+void ChildTable::forget_all() noexcept {
+  buckets.fill(nullptr);
+  any = nullptr;
+  ++epoch;
+}
+
+Child*& ChildTable::bucket_of(pid_t pid) noexcept {
+  return buckets[static_cast<std::size_t>(pid) % buckets.size()];
+}
+
+void ChildTable::insert(Child& child) noexcept {
+  child.epoch_ = epoch;
+  if (child.any_) {
+    any = &child;
+    return;
+  }
+  Child*& first = bucket_of(child.pid_);
+  child.next_of_pid_ = first;
+  child.link_of_pid_ = &first;
+  if (first != nullptr) first->link_of_pid_ = &child.next_of_pid_;
+  first = &child;
+}
+
+Result<> ChildTable::enter(Child& child) noexcept {
+  register_fork_handlers();
+  const std::scoped_lock lock(mutex);
+  if (child.any_) {
+    if (any != nullptr) return std::unexpected(system_error(EBUSY));
+  } else {
+    if (child.pid_ <= 0) return std::unexpected(system_error(EINVAL));
+    siginfo_t info{};
+    // Only to ask whether there is such a child: nothing is taken.
+    if (::waitid(P_PID, static_cast<id_t>(child.pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+      return std::unexpected(system_error(errno));
+  }
+  child.has_status_ = false;
+  insert(child);
+  return {};
+}
+
+void ChildTable::leave(Child& child) noexcept {
+  const std::scoped_lock lock(mutex);
+  child.has_status_ = false;
+  if (child.epoch_ != epoch) return;
+  if (child.any_) {
+    any = nullptr;
+    return;
+  }
+  *child.link_of_pid_ = child.next_of_pid_;
+  if (child.next_of_pid_ != nullptr) child.next_of_pid_->link_of_pid_ = child.link_of_pid_;
+}
+
+void ChildTable::move(Child& from, Child& to) noexcept {
+  const std::scoped_lock lock(mutex);
+  to.has_status_ = std::exchange(from.has_status_, false);
+  to.status_ = from.status_;
+  to.epoch_ = std::exchange(from.epoch_, 0);
+  if (to.epoch_ != epoch) return;
+  if (to.any_) {
+    any = &to;
+    return;
+  }
+  to.next_of_pid_ = from.next_of_pid_;
+  to.link_of_pid_ = from.link_of_pid_;
+  *to.link_of_pid_ = &to;
+  if (to.next_of_pid_ != nullptr) to.next_of_pid_->link_of_pid_ = &to.next_of_pid_;
+}
+
+bool ChildTable::look(Child& child) noexcept {
+  const std::scoped_lock lock(mutex);
+  return look_locked(child);
+}
+
+bool ChildTable::take(Child& child, ChildStatus& status) noexcept {
+  const std::scoped_lock lock(mutex);
+  if (!look_locked(child)) return false;
+  status = child.status_;
+  child.has_status_ = false;
+  return true;
+}
+
+bool ChildTable::enter_after_fork(Child& child) noexcept {
+  const std::scoped_lock lock(mutex);
+  if (child.any_) {
+    insert(child);
+  } else if (!child.has_status_) {
+    give(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = ECHILD});
+  }
+  return child.has_status_;
+}
+
+bool ChildTable::look_locked(Child& child) noexcept {
+  if (child.has_status_) return true;
+  return child.any_ ? look_at_any(child) : look_at_named(child);
+}
+
+bool ChildTable::look_at_named(Child& child) noexcept {
+  siginfo_t info{};
+  const int flags = flags_for(child.changes_);
+  int outcome = -1;
+  errno = EINVAL;
+  // A pidfd means this child for ever, whatever other code waits for and forks
+  // meanwhile.
+  if (child.fd >= 0) outcome = ::waitid(by_pidfd, static_cast<id_t>(child.fd), &info, flags);
+  if (outcome != 0 && errno == EINVAL)  // Linux 5.3 has pidfds, but not this.
+    outcome = ::waitid(P_PID, static_cast<id_t>(child.pid_), &info, flags);
+  if (outcome != 0) {
+    give(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = errno});
+    return true;
+  }
+  if (info.si_pid == 0) return false;
+  give_to_named(status_of(info));
+  return child.has_status_;
+}
+
+bool ChildTable::look_at_any(Child& child) noexcept {
+  for (;;) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, flags_for(child.changes_)) != 0 || info.si_pid == 0) return false;
+    const ChildStatus status = status_of(info);
+    if (give_to_named(status)) continue;
+    give(child, status);
+    return true;
+  }
+}
+
+void ChildTable::give(Child& child, const ChildStatus& status) noexcept {
+  child.status_ = status;
+  child.has_status_ = true;
+}
+
+bool ChildTable::give_to_named(const ChildStatus& status) noexcept {
+  bool is_named = false;
+  for (Child* child = bucket_of(status.pid); child != nullptr; child = child->next_of_pid_) {
+    // One that has been told of an end already waited for a former child of
+    // that pid.
+    if (child->pid_ != status.pid || (child->has_status_ && child->status_.ended())) continue;
+    is_named = true;
+    if (status.ended() || child->changes_ == ChildChanges::all) give(*child, status);
+  }
+  return is_named;
+}
+
+}  // namespace tambour::loop

@@ -1,0 +1,144 @@
+#include "loop/children.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "loop/child_table.h"
+#include "loop/core.h"
+#include "loop/service_watch.h"
+
+namespace tambour::loop {
+namespace {
+
+std::atomic<bool> no_pidfds{false};
+
+int open_pidfd(pid_t pid) noexcept {
+  if (no_pidfds.load(std::memory_order_relaxed)) return -1;
+  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+}
+
+}  // namespace
+
+void Children::avoid_pidfds(bool avoid) noexcept { no_pidfds = avoid; }
+
+Children::Children(Core& core) noexcept
+    : core_(core), sigchld_(core, SIGCHLD, [this](int) { look_at_all(); }) {
+  sigchld_.set_priority(priority_max);
+}
+
+Result<> Children::add(Child& child) noexcept {
+  if (auto entered = ChildTable::enter(child); !entered) return entered;
+  if (!watch_by_pidfd(child)) {
+    if (auto watched = watch_by_signal(); !watched) {
+      ChildTable::leave(child);
+      return watched;
+    }
+    // Its SIGCHLD may have come and gone.
+    if (ChildTable::look(child)) core_.queue(child);
+  }
+  child.next_ = first_;
+  child.link_ = &first_;
+  if (first_ != nullptr) first_->link_ = &child.next_;
+  first_ = &child;
+  core_.add_reference();
+  return {};
+}
+
+void Children::remove(Child& child) noexcept {
+  forget_descriptor(child);
+  child.unlink();
+  ChildTable::leave(child);
+  *child.link_ = child.next_;
+  if (child.next_ != nullptr) child.next_->link_ = child.link_;
+  child.next_ = nullptr;
+  child.link_ = nullptr;
+  core_.drop_reference();
+}
+
+/// A pidfd tells of the end only, and of one child.
+bool Children::watch_by_pidfd(Child& child) noexcept {
+  if (child.any_ || child.changes_ == ChildChanges::all) return false;
+  const int pidfd = open_pidfd(child.pid_);
+  if (pidfd < 0) return false;
+  if (!can_watch(core_, pidfd)) {
+    ::close(pidfd);
+    return false;
+  }
+  child.fd = pidfd;
+  core_.backend().forget(pidfd);
+  core_.backend().submit(child);
+  return true;
+}
+
+Result<> Children::watch_by_signal() noexcept {
+  if (by_signal_ == 0) {
+    if (auto started = sigchld_.start(); !started) return started;
+    core_.drop_reference();  // The children keep the loop running, not this.
+  }
+  ++by_signal_;
+  return {};
+}
+
+void Children::forget_descriptor(Child& child) noexcept {
+  child.result = 0;
+  if (child.fd < 0) {
+    if (--by_signal_ > 0) return;
+    core_.add_reference();
+    sigchld_.stop();
+    return;
+  }
+  if (child.link_on_fd != nullptr) core_.backend().cancel(child);
+  core_.backend().forget(child.fd);
+  ::close(std::exchange(child.fd, -1));
+}
+
+void Children::look_at_all() noexcept {
+  for (Child* child = first_; child != nullptr; child = child->next_) {
+    if (child->fd < 0 && ChildTable::look(*child)) core_.queue_now(*child);
+  }
+}
+
+void Children::run(Child& child) {
+  const int error = -std::exchange(child.result, 0);
+  if (error > 0) return fall_back_to_signal(child);
+  ChildStatus status;
+  if (!ChildTable::take(child, status)) return;
+  if (status.ended() && !child.any_) {
+    remove(child);
+  } else if (ChildTable::look(child)) {
+    // The next one; behind whatever else of its priority is due in this turn.
+    core_.queue_now(child);
+  }
+  child.function_(status);
+}
+
+/// The backend could not watch the pidfd after all (ENOMEM).
+void Children::fall_back_to_signal(Child& child) {
+  auto watched = watch_by_signal();
+  if (watched) {
+    core_.backend().forget(child.fd);
+    ::close(std::exchange(child.fd, -1));
+    if (ChildTable::look(child)) core_.queue_now(child);
+    return;
+  }
+  const ChildStatus status{.pid = child.pid_, .code = watched.error().value()};
+  remove(child);
+  child.function_(status);
+}
+
+void Children::reopen() noexcept {
+  for (Child* child = first_; child != nullptr; child = child->next_) {
+    if (ChildTable::enter_after_fork(*child)) core_.queue(*child);
+  }
+}
+
+void Children::abandon() noexcept {
+  while (first_ != nullptr) remove(*first_);
+}
+
+}  // namespace tambour::loop

@@ -1,0 +1,42 @@
+// The children that one loop waits for.
+#pragma once
+
+#include <tambour/child.h>
+#include <tambour/result.h>
+#include <tambour/signal.h>
+
+namespace tambour::loop {
+
+class Core;
+
+class Children {
+ public:
+  explicit Children(Core& core) noexcept;
+
+  Result<> add(Child& child) noexcept;
+  void remove(Child& child) noexcept;
+
+  /// The child's turn has come: tells what there is to tell.
+  void run(Child& child);
+
+  void reopen() noexcept;
+  void abandon() noexcept;
+
+  /// For tests: does as if there were no pidfds, as before Linux 5.3 and in old
+  /// sandboxes.
+  static void avoid_pidfds(bool avoid) noexcept;
+
+ private:
+  bool watch_by_pidfd(Child& child) noexcept;
+  Result<> watch_by_signal() noexcept;
+  void forget_descriptor(Child& child) noexcept;
+  void fall_back_to_signal(Child& child);
+  void look_at_all() noexcept;
+
+  Core& core_;
+  Child* first_ = nullptr;
+  int by_signal_ = 0;  ///< How many are watched through SIGCHLD.
+  Signal sigchld_;
+};
+
+}  // namespace tambour::loop

@@ -1,0 +1,106 @@
+#include "loop/embedded_loops.h"
+
+#include <cerrno>
+
+#include "loop/core.h"
+#include "loop/service_watch.h"
+#include "loop/services.h"
+
+namespace tambour::loop {
+
+EmbeddedLoop*& EmbeddedLoops::around(Core& inner) noexcept {
+  return inner.services().embedded_loops.around_;
+}
+
+/// True where `outer` is `inner`, or runs somewhere inside it.
+bool EmbeddedLoops::contains(Core& inner, Core* outer) noexcept {
+  for (;;) {
+    if (outer == &inner) return true;
+    const EmbeddedLoop* embedded = around(*outer);
+    if (embedded == nullptr) return false;
+    outer = embedded->outer_;
+  }
+}
+
+Result<> EmbeddedLoops::add(EmbeddedLoop& embedded) noexcept {
+  Core& inner = *embedded.inner_;
+  inner.check_thread();
+  if (auto services = inner.open_services(); !services) return std::unexpected(services.error());
+  if (contains(inner, &core_)) return std::unexpected(system_error(ELOOP));
+  if (around(inner) != nullptr) return std::unexpected(system_error(EBUSY));
+  auto descriptor = inner.backend().descriptor();
+  if (!descriptor) return std::unexpected(descriptor.error());
+  if (!can_watch(core_, *descriptor)) return std::unexpected(system_error(ERANGE));
+  around(inner) = &embedded;
+  embedded.fd = -1;
+  embedded.next_ = first_;
+  embedded.link_ = &first_;
+  if (first_ != nullptr) first_->link_ = &embedded.next_;
+  first_ = &embedded;
+  core_.add_reference();
+  return {};
+}
+
+void EmbeddedLoops::remove(EmbeddedLoop& embedded) noexcept {
+  around(*embedded.inner_) = nullptr;
+  embedded.inner_->end_foreign_wait();
+  embedded.unlink();
+  embedded.result = 0;
+  if (embedded.link_on_fd != nullptr) core_.backend().cancel(embedded);
+  *embedded.link_ = embedded.next_;
+  if (embedded.next_ != nullptr) embedded.next_->link_ = embedded.link_;
+  embedded.next_ = nullptr;
+  embedded.link_ = nullptr;
+  core_.drop_reference();
+}
+
+void EmbeddedLoops::moved(EmbeddedLoop& embedded) noexcept {
+  around(*embedded.inner_) = &embedded;
+  *embedded.link_ = &embedded;
+  if (embedded.next_ != nullptr) embedded.next_->link_ = &embedded.next_;
+}
+
+/// The inner loop's descriptor may be another one than last time: an epoll set
+/// is made anew to be rid of registrations that cannot be removed, and all of
+/// them after a fork.
+void EmbeddedLoops::watch_descriptor(EmbeddedLoop& embedded) noexcept {
+  const auto descriptor = embedded.inner_->backend().descriptor();
+  if (!descriptor || *descriptor == embedded.fd) return;
+  if (embedded.link_on_fd != nullptr) core_.backend().cancel(embedded);
+  embedded.fd = *descriptor;
+  core_.backend().forget(embedded.fd);
+  core_.backend().submit(embedded);
+}
+
+std::int64_t EmbeddedLoops::before_wait() noexcept {
+  std::int64_t soonest_ns = base::end_of_time_ns;
+  for (EmbeddedLoop* embedded = first_; embedded != nullptr; embedded = embedded->next_) {
+    Core& inner = *embedded->inner_;
+    watch_descriptor(*embedded);
+    const std::int64_t until_ns = inner.begin_foreign_wait();
+    embedded->due_ns_ = base::end_of_time_ns;
+    if (until_ns == base::end_of_time_ns) continue;
+    // The two may go by different clocks.
+    const std::int64_t wait_ns = until_ns - inner.clock_ns();
+    if (wait_ns <= 0) {
+      core_.queue(*embedded);
+      continue;
+    }
+    embedded->due_ns_ = base::saturating_add(core_.clock_ns(), wait_ns);
+    if (embedded->due_ns_ < soonest_ns) soonest_ns = embedded->due_ns_;
+  }
+  return soonest_ns;
+}
+
+void EmbeddedLoops::expire(std::int64_t now_ns) noexcept {
+  for (EmbeddedLoop* embedded = first_; embedded != nullptr; embedded = embedded->next_) {
+    if (embedded->due_ns_ <= now_ns) core_.queue(*embedded);
+  }
+}
+
+void EmbeddedLoops::abandon() noexcept {
+  if (around_ != nullptr) around_->stop();
+  while (first_ != nullptr) first_->stop();
+}
+
+}  // namespace tambour::loop

@@ -1,0 +1,221 @@
+#include "loop/file_status_path.h"
+
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "loop/core.h"
+#include "loop/services.h"
+
+namespace tambour::loop {
+namespace {
+
+/// File systems that only this machine changes, so that inotify sees everything
+/// (statfs(2)). Any other is looked at as well.
+constexpr std::array<unsigned long, 15> local_file_systems{
+    0xEF53,      // ext2, ext3, ext4
+    0x01021994,  // tmpfs
+    0x858458f6,  // ramfs
+    0x9123683E,  // btrfs
+    0x58465342,  // XFS
+    0xF2F52010,  // F2FS
+    0x794c7630,  // overlayfs
+    0xca451a4e,  // bcachefs
+    0x2fc12fc1,  // ZFS
+    0x3153464a,  // JFS
+    0x52654973,  // ReiserFS
+    0x4d44,      // FAT
+    0x2011BAB0,  // exFAT
+    0x73717368,  // SquashFS
+    0xe0f5e1e2,  // EROFS
+};
+
+bool only_changes_here(const char* path) noexcept {
+  struct statfs found{};
+  if (::statfs(path, &found) != 0) return false;
+  // Some architectures have it signed, and 32 bits wide.
+  const auto type = static_cast<unsigned long>(found.f_type) & 0xffffffff;
+  return std::ranges::find(local_file_systems, type) != local_file_systems.end();
+}
+
+FileState state_of(const char* path) noexcept {
+  FileState state;
+  state.exists = ::stat(path, &state.status) == 0;
+  if (!state.exists) {
+    state.error = system_error(errno);
+    state.status = {};
+  }
+  return state;
+}
+
+bool same_file(const FileState& a, const FileState& b) noexcept {
+  if (!a.exists || !b.exists) return a.exists == b.exists;
+  return a.status.st_dev == b.status.st_dev && a.status.st_ino == b.status.st_ino;
+}
+
+/// The name of the last part of a path, and, in `path`, of the directory that
+/// it is in.
+std::string_view split(std::string_view& path) noexcept {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const auto slash = path.rfind('/');
+  if (slash == std::string_view::npos) return std::exchange(path, ".");
+  const std::string_view name = path.substr(slash + 1);
+  path = path.substr(0, slash == 0 ? 1 : slash);
+  return name;
+}
+
+Duration interval_of(const FileStatusOptions& options) noexcept {
+  if (options.interval <= Duration::zero()) return FileStatusOptions::interval_default;
+  return std::max(options.interval, FileStatusOptions::interval_min);
+}
+
+}  // namespace
+
+WatchedPath::WatchedPath(EventLoop& loop, Core& core, std::string path,
+                         FileStatus::Function function, const FileStatusOptions& options,
+                         std::source_location created_at)
+    : Ready(&run, created_at),
+      core_(core),
+      path_(std::move(path)),
+      options_(options),
+      target_(*this),
+      holder_(*this),
+      timer_(
+          loop, [this] { look_again(false); }, created_at),
+      function_(std::move(function)) {
+  scratch_.reserve(path_.size() + 1);
+  core_.attach();
+}
+
+WatchedPath::~WatchedPath() {
+  stop();
+  core_.retire(function_.release());
+  core_.detach();
+}
+
+Result<> WatchedPath::start() noexcept {
+  core_.check_thread();
+  if (started()) return {};
+  auto services = core_.open_services();
+  if (!services) return std::unexpected(services.error());
+  (*services)->inotify.enter(*this);
+  core_.add_reference();
+  anew_ = true;
+  current_ = see();
+  return {};
+}
+
+void WatchedPath::stop() noexcept {
+  if (!started()) return;
+  core_.check_thread();
+  unlink();
+  set_polling(false);
+  Inotify& inotify = core_.services().inotify;
+  inotify.unwatch(target_);
+  inotify.unwatch(holder_);
+  inotify.leave(*this);
+  core_.drop_reference();
+}
+
+void WatchedPath::look() noexcept {
+  core_.check_thread();
+  unlink();
+  current_ = started() ? see() : state_of(path_.c_str());
+}
+
+void WatchedPath::look_again(bool anew) noexcept {
+  anew_ |= anew;
+  core_.queue_now(*this);
+}
+
+void WatchedPath::set_function(FileStatus::Function function) noexcept {
+  core_.check_thread();
+  core_.retire(function_.release());
+  function_ = std::move(function);
+}
+
+void WatchedPath::run(Ready& ready) {
+  auto& self = static_cast<WatchedPath&>(ready);
+  const FileState now = self.see();
+  const FileState before = std::exchange(self.current_, now);
+  if (!now.same_as(before)) self.function_(before, now);
+}
+
+FileState WatchedPath::see() noexcept {
+  const FileState state = state_of(path_.c_str());
+  const bool watches_it = target_.watched() && !anew_ && same_file(state, current_);
+  return watches_it ? state : see_anew();
+}
+
+/// Watches what the path leads to now, and looks again after that: what
+/// happened in between is not told by anybody.
+FileState WatchedPath::see_anew() noexcept {
+  anew_ = false;
+  bool is_told = false;
+  FileState state = state_of(path_.c_str());
+  // A path that never stays the same for as long is looked at from time to
+  // time.
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    is_told = state.exists ? watch_what_is_there() : watch_what_is_above(state);
+    const FileState former = std::exchange(state, state_of(path_.c_str()));
+    if (same_file(former, state)) break;
+    is_told = false;
+  }
+  set_polling(!is_told || options_.always_look);
+  return state;
+}
+
+/// True where the kernel will tell everything.
+bool WatchedPath::watch_what_is_there() noexcept {
+  Inotify& inotify = core_.services().inotify;
+  bool is_told =
+      inotify.watch_file(target_, path_.c_str()) == 0 && only_changes_here(path_.c_str());
+  struct ::stat link{};
+  if (::lstat(path_.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) {
+    inotify.unwatch(holder_);
+    return is_told;
+  }
+  std::string_view directory = path_;
+  const std::string_view name = split(directory);
+  scratch_ = directory;
+  if (inotify.watch_entry(holder_, scratch_.c_str(), name) != 0) is_told = false;
+  return is_told;
+}
+
+bool WatchedPath::watch_what_is_above(const FileState& state) noexcept {
+  Inotify& inotify = core_.services().inotify;
+  inotify.unwatch(holder_);
+  struct ::stat link{};
+  // Of a link that leads nowhere, only the link itself can be watched.
+  bool is_told = ::lstat(path_.c_str(), &link) != 0 &&
+                 (state.error.value() == ENOENT || state.error.value() == ENOTDIR);
+  std::string_view directory = path_;
+  int error = ENOENT;
+  while (error == ENOENT || error == ENOTDIR) {
+    if (directory == "/" || directory == "." || directory.empty()) return false;
+    const std::string_view name = split(directory);
+    scratch_ = directory;
+    error = inotify.watch_entry(target_, scratch_.c_str(), name);
+  }
+  if (error != 0 || !only_changes_here(scratch_.c_str())) is_told = false;
+  return is_told;
+}
+
+void WatchedPath::set_polling(bool polling) noexcept {
+  if (polling == timer_.started()) return;
+  // The reference that keeps the loop running is the path's own; a second one
+  // would outlast an EventLoop::unref().
+  if (polling) {
+    timer_.start(interval_of(options_), interval_of(options_));
+    core_.drop_reference();
+  } else {
+    core_.add_reference();
+    timer_.stop();
+  }
+}
+
+}  // namespace tambour::loop

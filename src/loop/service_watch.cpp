@@ -1,0 +1,51 @@
+#include "loop/service_watch.h"
+
+#include <sys/select.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "loop/core.h"
+
+namespace tambour::loop {
+
+ServiceWatch::ServiceWatch(Core& core, Callback<void()> readable) noexcept
+    : Operation(OperationKind::poll, &run), core_(core), readable_(std::move(readable)) {
+  events = Events::read;
+  set_priority(priority_max);
+}
+
+Result<> ServiceWatch::start(int descriptor) noexcept {
+  if (!can_watch(core_, descriptor)) return std::unexpected(system_error(ERANGE));
+  stop();
+  fd = descriptor;
+  core_.backend().forget(fd);
+  core_.backend().submit(*this);
+  return {};
+}
+
+void ServiceWatch::stop() noexcept {
+  unlink();
+  result = 0;
+  if (link_on_fd != nullptr) core_.backend().cancel(*this);
+}
+
+void ServiceWatch::feed() noexcept { core_.queue(*this); }
+
+void ServiceWatch::run(Ready& ready) {
+  auto& self = static_cast<ServiceWatch&>(ready);
+  const int error = -std::exchange(self.result, 0);
+  if (error > 0) {
+    // Nothing may be lost for want of memory: until there is some, the loop
+    // asks again and again.
+    if (error == ENOMEM) self.core_.backend().submit(self);
+    return;
+  }
+  self.readable_();
+}
+
+bool can_watch(Core& core, int descriptor) noexcept {
+  return core.backend().traits().kind != BackendKind::select || descriptor < FD_SETSIZE;
+}
+
+}  // namespace tambour::loop

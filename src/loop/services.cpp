@@ -1,0 +1,40 @@
+#include "loop/services.h"
+
+#include <algorithm>
+
+#include "loop/core.h"
+
+namespace tambour::loop {
+
+Services::Services(Core& core) noexcept
+    : signals(core), children(core), wall_timers(core), inotify(core), embedded_loops(core) {}
+
+std::int64_t Services::before_wait() noexcept {
+  signals.before_wait();
+  return std::min(wall_timers.before_wait(), embedded_loops.before_wait());
+}
+
+void Services::expire(std::int64_t now_ns) noexcept {
+  wall_timers.expire();
+  embedded_loops.expire(now_ns);
+}
+
+Result<> Services::reopen() noexcept {
+  // All of them, whatever becomes of one.
+  Result<> outcomes[] = {signals.reopen(), wall_timers.reopen(), inotify.reopen()};
+  children.reopen();
+  for (Result<>& outcome : outcomes) {
+    if (!outcome) return outcome;
+  }
+  return {};
+}
+
+void Services::abandon() noexcept {
+  embedded_loops.abandon();
+  inotify.abandon();
+  wall_timers.abandon();
+  children.abandon();  // Before the signals, of which it has one.
+  signals.abandon();
+}
+
+}  // namespace tambour::loop

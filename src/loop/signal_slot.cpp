@@ -1,0 +1,160 @@
+#include "loop/signal_slot.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <mutex>
+#include <new>
+
+#include "base/unique_fd.h"
+
+namespace tambour::loop {
+namespace {
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(std::atomic<SignalSlot*>::is_always_lock_free);
+
+struct Disposition {
+  int watchers = 0;  ///< Slots that watch the signal.
+  struct sigaction former{};
+};
+
+/// Guards everything here but what the handler uses.
+constinit std::mutex mutex;
+std::array<Disposition, SignalSlot::number_max + 1> dispositions;
+constinit std::atomic<SignalSlot*> first_slot{nullptr};
+
+void on_signal(int number) { SignalSlot::raise(number); }
+
+int make_eventfd() noexcept { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+}  // namespace
+
+SignalSlot::SignalSlot(int eventfd) noexcept : process_(::getpid()), eventfd_(eventfd) {}
+
+void SignalSlot::register_fork_handlers() noexcept {
+  // Another thread may hold the mutex while one forks, and is not there to
+  // release it in the child.
+  static const int registered = ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
+                                                 [] {
+                                                   forget_pending();
+                                                   mutex.unlock();
+                                                 });
+  static_cast<void>(registered);
+}
+
+void SignalSlot::forget_pending() noexcept {
+  // What the parent was sent is the parent's, as with the kernel's own pending
+  // signals.
+  for (SignalSlot* slot = first_slot.load(); slot != nullptr; slot = slot->next_)
+    slot->pending_.store(0);
+}
+
+Result<SignalSlot*> SignalSlot::take() noexcept {
+  register_fork_handlers();
+  const std::scoped_lock lock(mutex);
+  for (SignalSlot* slot = first_slot.load(); slot != nullptr; slot = slot->next_) {
+    if (slot->taken_) continue;
+    if (auto owned = slot->own(); !owned) return std::unexpected(owned.error());
+    slot->taken_ = true;
+    return slot;
+  }
+  const int eventfd = make_eventfd();
+  if (eventfd < 0) return std::unexpected(system_error(errno));
+  auto* slot = new (std::nothrow) SignalSlot(eventfd);
+  if (slot == nullptr) {
+    ::close(eventfd);
+    return std::unexpected(system_error(ENOMEM));
+  }
+  slot->next_ = first_slot.load();
+  first_slot.store(slot);
+  return slot;
+}
+
+void SignalSlot::give_back() noexcept {
+  take_pending();
+  const std::scoped_lock lock(mutex);
+  taken_ = false;
+}
+
+Result<> SignalSlot::watch(int number) noexcept {
+  if (number < 1 || number > number_max) return std::unexpected(system_error(EINVAL));
+  const std::scoped_lock lock(mutex);
+  // First the slot, so that the handler's first run finds it.
+  watched_.fetch_or(bit_of(number));
+  Disposition& disposition = dispositions[static_cast<std::size_t>(number)];
+  if (disposition.watchers == 0) {
+    struct sigaction ours{};
+    ours.sa_handler = &on_signal;
+    ours.sa_flags = SA_RESTART;
+    sigemptyset(&ours.sa_mask);
+    if (::sigaction(number, &ours, &disposition.former) != 0) {
+      watched_.fetch_and(~bit_of(number));
+      return std::unexpected(system_error(errno));
+    }
+  }
+  ++disposition.watchers;
+  return {};
+}
+
+void SignalSlot::unwatch(int number) noexcept {
+  const std::scoped_lock lock(mutex);
+  Disposition& disposition = dispositions[static_cast<std::size_t>(number)];
+  if (--disposition.watchers == 0) {
+    struct sigaction current{};
+    // Other code may have put its own handler in place of ours; it keeps it.
+    if (::sigaction(number, nullptr, &current) == 0 && current.sa_handler == &on_signal)
+      ::sigaction(number, &disposition.former, nullptr);
+  }
+  watched_.fetch_and(~bit_of(number));
+  pending_.fetch_and(~bit_of(number));
+}
+
+std::uint64_t SignalSlot::take_pending() noexcept {
+  std::uint64_t rings;
+  // Read before the word is taken: what comes in between rings once more, for
+  // nothing.
+  [[maybe_unused]] const auto bytes = ::read(eventfd_, &rings, sizeof rings);
+  return pending_.exchange(0);
+}
+
+Result<> SignalSlot::own() noexcept {
+  if (process_.load() == ::getpid()) return {};
+  return reopen();
+}
+
+Result<> SignalSlot::reopen() noexcept {
+  const base::UniqueFd fresh(make_eventfd());
+  if (!fresh.is_open()) return std::unexpected(system_error(errno));
+  // In one step, so that a handler never finds the number closed.
+  if (::dup3(fresh.get(), eventfd_, O_CLOEXEC) < 0) return std::unexpected(system_error(errno));
+  process_.store(::getpid());
+  if (any_pending()) ring();
+  return {};
+}
+
+void SignalSlot::ring() const noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(eventfd_, &one, sizeof one);
+}
+
+void SignalSlot::raise(int number) noexcept {
+  if (number < 1 || number > number_max) return;
+  const int saved = errno;
+  const std::uint64_t bit = bit_of(number);
+  const pid_t process = ::getpid();
+  for (SignalSlot* slot = first_slot.load(); slot != nullptr; slot = slot->next_) {
+    if ((slot->watched_.load() & bit) == 0) continue;
+    // Where the bit is set already, whoever set it has rung, or is about to.
+    if ((slot->pending_.fetch_or(bit) & bit) != 0) continue;
+    if (slot->process_.load() == process) slot->ring();
+  }
+  errno = saved;
+}
+
+}  // namespace tambour::loop

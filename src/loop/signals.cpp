@@ -1,0 +1,88 @@
+#include "loop/signals.h"
+
+#include <bit>
+#include <utility>
+
+#include "loop/core.h"
+
+namespace tambour::loop {
+
+Signals::Signals(Core& core) noexcept : core_(core), watch_(core, [this] { take_pending(); }) {}
+
+Result<> Signals::open_slot() noexcept {
+  if (slot_ != nullptr) return {};
+  auto taken = SignalSlot::take();
+  if (!taken) return std::unexpected(taken.error());
+  if (auto started = watch_.start((*taken)->descriptor()); !started) {
+    (*taken)->give_back();
+    return started;
+  }
+  slot_ = *taken;
+  return {};
+}
+
+Result<> Signals::add(Signal& signal) noexcept {
+  const int number = signal.number_;
+  if (number < 1 || number > SignalSlot::number_max) return std::unexpected(system_error(EINVAL));
+  if (auto opened = open_slot(); !opened) return opened;
+  Signal*& first = first_[static_cast<std::size_t>(number)];
+  if (first == nullptr) {
+    if (auto watched = slot_->watch(number); !watched) return watched;
+  }
+  signal.next_ = first;
+  signal.link_ = &first;
+  if (first != nullptr) first->link_ = &signal.next_;
+  first = &signal;
+  core_.add_reference();
+  return {};
+}
+
+void Signals::remove(Signal& signal) noexcept {
+  signal.unlink();
+  *signal.link_ = signal.next_;
+  if (signal.next_ != nullptr) signal.next_->link_ = signal.link_;
+  signal.next_ = nullptr;
+  signal.link_ = nullptr;
+  if (first_[static_cast<std::size_t>(signal.number_)] == nullptr) slot_->unwatch(signal.number_);
+  core_.drop_reference();
+}
+
+template <class F>
+void Signals::for_each_of(std::uint64_t set, F&& f) noexcept {
+  for (; set != 0; set &= set - 1) {
+    const auto number = static_cast<std::size_t>(std::countr_zero(set)) + 1;
+    for (Signal* signal = first_[number]; signal != nullptr; signal = signal->next_) f(*signal);
+  }
+}
+
+void Signals::take_pending() noexcept {
+  for_each_of(slot_->take_pending(), [this](Signal& signal) { core_.queue_now(signal); });
+}
+
+void Signals::feed(int number) noexcept {
+  if (number < 1 || number > SignalSlot::number_max) return;
+  for_each_of(SignalSlot::bit_of(number), [this](Signal& signal) { core_.queue(signal); });
+}
+
+void Signals::before_wait() noexcept {
+  if (slot_ == nullptr || !slot_->any_pending() || !core_.backend().has_virtual_time()) return;
+  for_each_of(slot_->take_pending(), [this](Signal& signal) { core_.queue(signal); });
+}
+
+Result<> Signals::reopen() noexcept {
+  if (slot_ == nullptr) return {};
+  auto reopened = slot_->reopen();
+  if (!reopened) return reopened;
+  return watch_.start(slot_->descriptor());
+}
+
+void Signals::abandon() noexcept {
+  for (Signal*& first : first_) {
+    while (first != nullptr) remove(*first);
+  }
+  if (slot_ == nullptr) return;
+  watch_.stop();
+  std::exchange(slot_, nullptr)->give_back();
+}
+
+}  // namespace tambour::loop

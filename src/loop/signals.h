@@ -1,0 +1,47 @@
+// The signal watchers of one loop.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <tambour/result.h>
+#include <tambour/signal.h>
+
+#include "loop/service_watch.h"
+#include "loop/signal_slot.h"
+
+namespace tambour::loop {
+
+class Core;
+
+class Signals {
+ public:
+  explicit Signals(Core& core) noexcept;
+
+  /// EINVAL; EMFILE, ENFILE, ENOMEM, ERANGE for the first.
+  Result<> add(Signal& signal) noexcept;
+  void remove(Signal& signal) noexcept;
+
+  /// Makes the watchers of a signal due in the next turn.
+  void feed(int number) noexcept;
+
+  /// Under virtual time, real descriptors are not seen.
+  void before_wait() noexcept;
+  Result<> reopen() noexcept;
+  void abandon() noexcept;
+
+ private:
+  Result<> open_slot() noexcept;
+  void take_pending() noexcept;
+
+  /// Calls f for each watcher of each signal in the set.
+  template <class F>
+  void for_each_of(std::uint64_t set, F&& f) noexcept;
+
+  Core& core_;
+  SignalSlot* slot_ = nullptr;
+  std::array<Signal*, SignalSlot::number_max + 1> first_{};  ///< By number.
+  ServiceWatch watch_;
+};
+
+}  // namespace tambour::loop

@@ -1,0 +1,93 @@
+// Simulation::run(): lets the loops of a simulation take turns.
+//
+// A loop has its turn when something is due in it; which of several, the seed decides. When nothing
+// is due in any, the clock moves on to what comes first: a deadline, or something on its way.
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <tambour/simulation.h>
+
+#include "backend/sim/sim.h"
+#include "backend/sim/world.h"
+#include "loop/core.h"
+
+namespace tambour {
+namespace {
+
+using backend::sim::Sim;
+using backend::sim::World;
+
+/// What all loops together have to do.
+struct Agenda {
+  std::vector<Sim*> due;
+  std::int64_t next_ns = base::end_of_time_ns;  ///< When the first of the others will be due.
+  bool any_alive = false;
+};
+
+void look_at_all(World& world, Agenda& agenda) {
+  agenda.due.clear();
+  agenda.next_ns = base::end_of_time_ns;
+  agenda.any_alive = false;
+  for (Sim* sim : world.loops) {
+    loop::Core& core = *sim->core();
+    if (core.take_stop()) sim->stopped = true;
+    if (sim->stopped || !core.alive()) continue;
+    agenda.any_alive = true;
+    const std::int64_t until_ns = core.begin_foreign_wait();
+    core.end_foreign_wait();
+    if (until_ns <= world.now_ns()) {
+      agenda.due.push_back(sim);
+    } else {
+      agenda.next_ns = std::min(agenda.next_ns, until_ns);
+    }
+  }
+}
+
+/// Lets time pass until something happens, which nothing may until the end.
+void wait_for_next(World& world, const Agenda& agenda, std::int64_t end_ns) {
+  std::int64_t next_ns = agenda.next_ns;
+  if (next_ns != base::end_of_time_ns) {
+    const std::int64_t lateness_max_ns = world.options.lateness_max.count();
+    next_ns = base::saturating_add(next_ns, world.random.between(0, lateness_max_ns));
+  }
+  world.advance_to(std::min({next_ns, world.next_event_ns(), end_ns}));
+}
+
+/// `to_the_end`: even where nothing is left to do.
+SimulationEnd run_until(World& world, std::int64_t end_ns, bool to_the_end) {
+  for (Sim* sim : world.loops) sim->stopped = false;
+  Agenda agenda;
+  while (!world.stop) {
+    look_at_all(world, agenda);
+    if (!to_the_end && !agenda.any_alive && !world.any_steps()) return SimulationEnd::finished;
+    if (world.now_ns() >= end_ns) return SimulationEnd::timeout;
+    if (!agenda.due.empty()) {
+      // Nothing is known of the others' state after it: callbacks may destroy loops, too.
+      agenda.due[world.random.below(agenda.due.size())]->core()->run_ready();
+      continue;
+    }
+    const bool will_come = std::min(agenda.next_ns, world.next_event_ns()) != base::end_of_time_ns;
+    if (!to_the_end && !will_come) return SimulationEnd::stalled;
+    wait_for_next(world, agenda, end_ns);
+  }
+  world.stop = false;
+  return SimulationEnd::stopped;
+}
+
+std::int64_t end_of(const World& world, Duration time) noexcept {
+  return base::saturating_add(world.now_ns(), std::max<std::int64_t>(time.count(), 0));
+}
+
+}  // namespace
+
+SimulationEnd Simulation::run(Duration time_max) {
+  return run_until(*world_, end_of(*world_, time_max), false);
+}
+
+SimulationEnd Simulation::run_for(Duration time) {
+  return run_until(*world_, end_of(*world_, time), true);
+}
+
+}  // namespace tambour

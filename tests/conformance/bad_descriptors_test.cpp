@@ -1,0 +1,310 @@
+// What is wrong with a descriptor is told once, as an error, and harms nobody else.
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A number that is no open descriptor, and low enough for select.
+int closed_number() {
+  auto pipe = test::open_pipe();
+  const auto high = test::duplicate_above(pipe.near, 800);
+  return high.get();
+}
+
+class BadDescriptors : public test::OnEveryBackend {
+ protected:
+  test::Ends pipe = test::open_pipe();
+  int calls = 0;
+  std::vector<Events> told;
+  Error error;
+
+  /// Watches `fd`; what it is told is noted.
+  FdWatcher& watch(int fd, Events interest) {
+    watcher_.emplace(loop(), fd, interest, [this](Events events) {
+      told.push_back(events);
+      error = watcher_->error();
+      if (error) {
+        EXPECT_FALSE(watcher_->started());
+      }
+    });
+    return *watcher_;
+  }
+
+  void expect_told_once(int errno_value) {
+    EXPECT_EQ(told, std::vector{Events::error});
+    EXPECT_EQ(error, system_error(errno_value)) << error.message();
+    told.clear();
+  }
+
+ private:
+  std::optional<FdWatcher> watcher_;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(BadDescriptors);
+
+TEST_P(BadDescriptors, a_negative_one_is_refused_by_start) {
+  for (const int fd : {-1, -2, std::numeric_limits<int>::min()}) {
+    FdWatcher& watcher = watch(fd, Events::read);
+    const auto started = watcher.start();
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error(), system_error(EBADF));
+    EXPECT_FALSE(watcher.started());
+    run_turns();
+    EXPECT_TRUE(told.empty()) << "never by both";
+    // And can be mended.
+    watcher.set(pipe.far.get(), Events::write);
+    ASSERT_TRUE(watcher.start());
+    run_turns(1);
+    EXPECT_EQ(told, std::vector{Events::write});
+    told.clear();
+    // A started watcher that is given a negative one stops.
+    watcher.set(fd, Events::write);
+    EXPECT_FALSE(watcher.started());
+    run_turns();
+    EXPECT_TRUE(told.empty());
+    loop().run();
+  }
+}
+
+TEST_P(BadDescriptors, a_closed_one_is_told_once) {
+  FdWatcher& watcher = watch(closed_number(), Events::read);
+  ASSERT_TRUE(watcher.start());
+  EXPECT_TRUE(watcher.started());
+  // Told by the loop, which has nothing left to wait for after that.
+  loop().run();
+  expect_told_once(EBADF);
+  EXPECT_TRUE(watcher.error());
+  run_turns();
+  EXPECT_TRUE(told.empty());
+}
+
+TEST_P(BadDescriptors, the_largest_number_is_told_as_any_other) {
+  FdWatcher& watcher = watch(std::numeric_limits<int>::max(), Events::read);
+  ASSERT_TRUE(watcher.start());
+  loop().run();
+  ASSERT_EQ(told, std::vector{Events::error});
+  const bool beyond_select = is(BackendKind::select) && error == system_error(ERANGE);
+  EXPECT_TRUE(error == system_error(EBADF) || beyond_select) << error.message();
+}
+
+TEST_P(BadDescriptors, every_watcher_of_it_is_told) {
+  const int fd = closed_number();
+  std::vector<FdWatcher> watchers;
+  for (int i = 0; i < 10; ++i) {
+    watchers.emplace_back(loop(), fd, Events::read, [this](Events events) {
+      ++calls;
+      EXPECT_EQ(events, Events::error);
+    });
+  }
+  for (FdWatcher& watcher : watchers) ASSERT_TRUE(watcher.start());
+  loop().run();
+  EXPECT_EQ(calls, 10);
+  for (const FdWatcher& watcher : watchers) EXPECT_EQ(watcher.error(), system_error(EBADF));
+}
+
+TEST_P(BadDescriptors, others_are_told_what_they_wait_for) {
+  FdWatcher good(loop(), pipe.far.get(), Events::write, [this](Events) { ++calls; });
+  ASSERT_TRUE(good.start());
+  for (int i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(watch(closed_number(), Events::read).start());
+    run_turns();
+    expect_told_once(EBADF);
+    EXPECT_GT(calls, i);
+  }
+}
+
+TEST_P(BadDescriptors, a_watcher_that_failed_can_be_started_again) {
+  const int fd = closed_number();
+  FdWatcher& watcher = watch(fd, Events::read);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(watcher.start());
+    EXPECT_FALSE(watcher.error());
+    run_turns();
+    expect_told_once(EBADF);
+  }
+  watcher.set(pipe.near.get(), Events::read);
+  ASSERT_TRUE(watcher.start());
+  EXPECT_FALSE(watcher.error());
+  test::write_to(pipe.far);
+  run_turns(2);
+  EXPECT_EQ(told, (std::vector{Events::read, Events::read}));
+}
+
+TEST_P(BadDescriptors, a_watcher_that_failed_starts_again_in_its_callback) {
+  FdWatcher watcher(loop(), closed_number(), Events::read, [&](Events events) {
+    if (++calls == 1) {
+      EXPECT_EQ(events, Events::error);
+      watcher.set(pipe.near.get(), Events::read);
+      EXPECT_TRUE(watcher.start());
+    } else {
+      EXPECT_EQ(events, Events::read);
+    }
+  });
+  ASSERT_TRUE(watcher.start());
+  test::write_to(pipe.far);
+  run_turns();
+  EXPECT_GE(calls, 2);
+}
+
+// The failure is known to the loop, but has not been told yet, when another callback comes first.
+TEST_P(BadDescriptors, a_failure_that_is_due_is_overtaken_by_a_change) {
+  enum class Change : std::uint8_t { stop, start, other_descriptor, destroy };
+  for (const Change change :
+       {Change::stop, Change::start, Change::other_descriptor, Change::destroy}) {
+    calls = 0;
+    Error last;
+    std::optional<FdWatcher> failing;
+    failing.emplace(loop(), closed_number(), Events::read, [&](Events) {
+      ++calls;
+      last = failing->error();
+    });
+    Timer meddler(loop(), [&] {
+      if (change == Change::stop) failing->stop();
+      if (change == Change::start) {
+        EXPECT_TRUE(failing->start());
+      }
+      if (change == Change::other_descriptor) failing->set(pipe.near.get(), Events::read);
+      if (change == Change::destroy) failing.reset();
+    });
+    meddler.set_priority(priority_max);
+    meddler.start_at(TimePoint());
+    test::write_to(pipe.far);
+    ASSERT_TRUE(failing->start());
+    run_turns(2);
+    switch (change) {
+      case Change::stop:
+      case Change::destroy:
+        EXPECT_EQ(calls, 0);
+        break;
+      case Change::start:
+        EXPECT_EQ(calls, 1);
+        EXPECT_EQ(last, system_error(EBADF));
+        break;
+      case Change::other_descriptor:
+        // As far as its owner knew, the watcher was started.
+        EXPECT_GE(calls, 1);
+        EXPECT_TRUE(failing->started());
+        failing->stop();
+    }
+    failing.reset();
+    loop().run();
+  }
+}
+
+TEST_P(BadDescriptors, one_that_is_closed_while_watched_spins_nobody) {
+  FdWatcher& watcher = watch(pipe.near.get(), Events::read);
+  ASSERT_TRUE(watcher.start());
+  run_turns();
+  pipe.near.reset(-1);
+  EXPECT_TRUE(sleeps_through(50ms));
+  // poll(2) and select(2) are given the number anew each time and see it. The others hold the file,
+  // or have dropped it silently.
+  if (is(BackendKind::poll) || is(BackendKind::select)) {
+    expect_told_once(EBADF);
+    EXPECT_FALSE(watcher.started());
+  } else {
+    EXPECT_TRUE(told.empty());
+    watcher.stop();
+  }
+  loop().run();
+  // The number serves again.
+  pipe = test::open_pipe();
+  test::write_to(pipe.far);
+  watcher.set(pipe.near.get(), Events::read);
+  ASSERT_TRUE(watcher.start());
+  run_turns(1);
+  EXPECT_EQ(told, std::vector{Events::read});
+}
+
+TEST_P(BadDescriptors, beyond_a_thousand_only_select_refuses) {
+  const auto high = test::duplicate_above(pipe.near, FD_SETSIZE);
+  if (!high.is_open()) GTEST_SKIP() << "the limit of open files is too low";
+  FdWatcher& watcher = watch(high.get(), Events::read);
+  ASSERT_TRUE(watcher.start());
+  test::write_to(pipe.far);
+  run_turns(2);
+  if (!is(BackendKind::select)) {
+    EXPECT_EQ(told, (std::vector{Events::read, Events::read}));
+    return;
+  }
+  expect_told_once(ERANGE);
+  // The highest that it can watch.
+  const auto highest = test::duplicate_above(pipe.near, FD_SETSIZE - 1);
+  ASSERT_EQ(highest.get(), FD_SETSIZE - 1);
+  watcher.set(highest.get(), Events::read);
+  ASSERT_TRUE(watcher.start());
+  run_turns(1);
+  EXPECT_EQ(told, std::vector{Events::read});
+}
+
+TEST_P(BadDescriptors, closed_without_read_is_refused_where_it_cannot_be_told) {
+  const auto sockets = test::open_socketpair();
+  FdWatcher& watcher = watch(sockets.near.get(), Events::closed);
+  ASSERT_TRUE(watcher.start());
+  run_turns();
+  if (traits().closed) {
+    EXPECT_TRUE(told.empty());
+    return;
+  }
+  expect_told_once(EOPNOTSUPP);
+  watcher.set(Events::closed | Events::read);
+  ASSERT_TRUE(watcher.start());
+  ASSERT_EQ(::shutdown(sockets.far.get(), SHUT_WR), 0);
+  run_turns(1);
+  EXPECT_EQ(told, std::vector{Events::closed | Events::read});
+}
+
+TEST_P(BadDescriptors, a_wish_that_is_refused_harms_no_other_watcher_of_the_descriptor) {
+  const auto sockets = test::open_socketpair();
+  FdWatcher writer(loop(), sockets.near.get(), Events::write, [this](Events events) {
+    ++calls;
+    EXPECT_EQ(events, Events::write);
+  });
+  ASSERT_TRUE(writer.start());
+  run_turns(1);
+  ASSERT_TRUE(watch(sockets.near.get(), Events::closed).start());
+  run_turns(3);
+  EXPECT_GE(calls, 3);
+  EXPECT_TRUE(writer.started());
+}
+
+TEST_P(BadDescriptors, a_loop_whose_own_descriptors_are_high_is_refused_or_works) {
+  // Fills every number below FD_SETSIZE.
+  destroy_loop();
+  std::vector<test::UniqueFd> filler;
+  while (filler.empty() || (filler.back().is_open() && filler.back().get() < FD_SETSIZE))
+    filler.push_back(test::duplicate_above(pipe.near, 3));
+  if (!filler.back().is_open()) GTEST_SKIP() << "the limit of open files is too low";
+  const auto opened = EventLoop::open(options());
+  if (!opened) {
+    EXPECT_TRUE(is(BackendKind::select)) << opened.error().message();
+    return;
+  }
+  // Whoever got a loop can wake it.
+  Timer limit(**opened, [&opened] { (*opened)->stop(); });
+  limit.start(10s);
+  (*opened)->run_ready();
+  (*opened)->run_ready();
+  (*opened)->wake();
+  (*opened)->run_once();
+  EXPECT_TRUE(limit.started());
+}
+
+}  // namespace
+}  // namespace tambour

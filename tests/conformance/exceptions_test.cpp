@@ -1,0 +1,188 @@
+// An exception that leaves a callback leaves run(); the loop is whole, and the rest is not lost.
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Thrown : std::runtime_error {
+  Thrown() : std::runtime_error("thrown by a callback") {}
+};
+
+class Exceptions : public test::OnEveryBackend {
+ protected:
+  test::Ends pipe = test::open_pipe();
+  int calls = 0;
+  int thrown = 0;
+
+  /// Runs to the end, catching on the way.
+  void run_to_the_end() {
+    for (bool again = true; again;) {
+      try {
+        loop().run();
+        again = false;
+      } catch (const Thrown&) {
+        ++thrown;
+      }
+    }
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Exceptions);
+
+TEST_P(Exceptions, every_watcher_is_called_once_though_each_throws) {
+  std::vector<std::unique_ptr<FdWatcher>> watchers;
+  for (int i = 0; i < 10; ++i) {
+    watchers.push_back(
+        std::make_unique<FdWatcher>(loop(), pipe.near.get(), Events::read, [&, i](Events) {
+          ++calls;
+          watchers[static_cast<std::size_t>(i)]->stop();
+          throw Thrown();
+        }));
+    ASSERT_TRUE(watchers.back()->start());
+  }
+  test::write_to(pipe.far);
+  run_to_the_end();
+  EXPECT_EQ(calls, 10);
+  EXPECT_EQ(thrown, 10);
+}
+
+TEST_P(Exceptions, every_timer_is_called_once_though_each_throws) {
+  std::vector<Timer> timers;
+  for (int i = 0; i < 10; ++i) {
+    timers.emplace_back(loop(), [this] {
+      ++calls;
+      throw Thrown();
+    });
+    timers.back().start(0ms);
+  }
+  run_to_the_end();
+  EXPECT_EQ(calls, 10);
+  EXPECT_EQ(thrown, 10);
+  for (const Timer& timer : timers) EXPECT_FALSE(timer.started());
+}
+
+TEST_P(Exceptions, every_task_is_run_once_and_in_order_though_each_throws) {
+  std::vector<int> log;
+  for (int i = 0; i < 4; ++i) {
+    loop().post([&log, i] {
+      log.push_back(i);
+      throw Thrown();
+    });
+  }
+  run_to_the_end();
+  EXPECT_EQ(log, (std::vector{0, 1, 2, 3}));
+  EXPECT_EQ(thrown, 4);
+}
+
+TEST_P(Exceptions, what_was_due_behind_it_is_run_without_waiting) {
+  Timer first(loop(), [] { throw Thrown(); });
+  Timer second(loop(), [this] { ++calls; });
+  Timer distant(loop(), [] { FAIL(); });
+  const TimePoint past = Clock::now() - 1s;
+  first.start_at(past);
+  second.start_at(past + 1ms);
+  distant.start(1h);
+  EXPECT_THROW(loop().run(), Thrown);
+  EXPECT_EQ(calls, 0);
+  loop().run_once();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Exceptions, a_repeating_timer_goes_on) {
+  Timer timer(loop(), [&] {
+    if (++calls == 3) timer.stop();
+    throw Thrown();
+  });
+  timer.start(0ms, 1ms);
+  run_to_the_end();
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(thrown, 3);
+}
+
+TEST_P(Exceptions, a_watcher_that_throws_stays_started) {
+  FdWatcher watcher(loop(), pipe.near.get(), Events::read, [&](Events) {
+    if (++calls == 3) watcher.stop();
+    throw Thrown();
+  });
+  ASSERT_TRUE(watcher.start());
+  test::write_to(pipe.far);
+  run_to_the_end();
+  EXPECT_EQ(calls, 3);
+}
+
+TEST_P(Exceptions, closures_are_freed_though_they_throw) {
+  const auto token = std::make_shared<int>(7);
+  std::optional<Timer> timer;
+  timer.emplace(loop(), [&timer, token] {
+    timer.reset();
+    EXPECT_EQ(*token, 7);
+    throw Thrown();
+  });
+  timer->start(0ms);
+  EXPECT_THROW(loop().run(), Thrown);
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+TEST_P(Exceptions, pass_through_nested_runs) {
+  Timer inner(loop(), [] { throw Thrown(); });
+  Timer outer(loop(), [&] {
+    ++calls;
+    inner.start(0ms);
+    loop().run();
+    FAIL() << "the exception was lost";
+  });
+  outer.start(0ms);
+  EXPECT_THROW(loop().run(), Thrown);
+  loop().run();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Exceptions, that_are_caught_inside_a_callback_leave_the_rest_due) {
+  Timer third(loop(), [this] { ++calls; });
+  Timer second(loop(), [] { throw Thrown(); });
+  Timer first(loop(), [&] { EXPECT_THROW(loop().run_once(), Thrown); });
+  const TimePoint past = Clock::now() - 1s;
+  first.start_at(past);
+  second.start_at(past + 1ms);
+  third.start_at(past + 2ms);
+  loop().run();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Exceptions, leave_a_loop_that_can_be_destroyed_with_work_left) {
+  Timer first(loop(), [] { throw Thrown(); });
+  Timer one_shot(loop(), [this] { ++calls; });
+  Timer repeating(loop(), [this] { ++calls; });
+  FdWatcher watcher(loop(), pipe.near.get(), Events::read, [this](Events) { ++calls; });
+  FdWatcher failed(loop(), 900, Events::read, [this](Events) { ++calls; });
+  const TimePoint past = Clock::now() - 1s;
+  first.start_at(past);
+  // First in the turn, whatever became ready before the timers.
+  first.set_priority(priority_max);
+  one_shot.start_at(past + 1ms);
+  repeating.start(0ms, 1ms);
+  ASSERT_TRUE(watcher.start());
+  ASSERT_TRUE(failed.start());
+  test::write_to(pipe.far);
+  EXPECT_THROW(loop().run(), Thrown);
+  destroy_loop();
+  // All of them were due, and outlive their loop in silence.
+  one_shot.stop();
+  watcher.stop();
+  EXPECT_EQ(calls, 0);
+}
+
+}  // namespace
+}  // namespace tambour

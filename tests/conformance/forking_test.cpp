@@ -1,0 +1,190 @@
+// After fork(2), parent and child go their own ways.
+#include <fcntl.h>
+
+#include <cerrno>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+#include "support/process.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Forking : public test::OnEveryBackend {
+ protected:
+  test::Ends pipe = test::open_pipe();
+  test::Ends other = test::open_pipe();
+  int calls = 0;
+  int expiries = 0;
+  int edges = 0;
+
+  std::optional<FdWatcher> watcher;
+  std::optional<FdWatcher> edge;
+  std::optional<Timer> timer;
+
+  void SetUp() override {
+    OnEveryBackend::SetUp();
+    if (IsSkipped()) return;
+    watcher.emplace(loop(), pipe.near.get(), Events::read, [this](Events) {
+      test::drain(pipe.near);
+      ++calls;
+    });
+    edge.emplace(
+        loop(), other.near.get(), Events::read, [this](Events) { ++edges; }, Trigger::edge);
+    timer.emplace(loop(), [this] { ++expiries; });
+    ASSERT_TRUE(watcher->start());
+    ASSERT_TRUE(edge->start());
+    timer->start(2ms, 2ms);
+    run_turns();
+  }
+
+  void TearDown() override {
+    watcher.reset();
+    edge.reset();
+    timer.reset();
+    OnEveryBackend::TearDown();
+  }
+
+  /// Everything that a loop can do, with the watchers as they were before the fork.
+  bool works() {
+    const int calls_before = calls;
+    const int edges_before = edges;
+    const int expiries_before = expiries;
+    test::write_to(pipe.far);
+    test::write_to(other.far);
+    return run_until(
+        [&] { return calls > calls_before && edges > edges_before && expiries > expiries_before; });
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Forking);
+
+TEST_P(Forking, the_child_works_and_the_parent_goes_on) {
+  EXPECT_EQ(test::in_child([this] {
+              if (!loop().reopen_after_fork()) return 1;
+              if (!works()) return 2;
+              // Posts from a thread of its own wake it.
+              std::jthread poster([this] {
+                std::this_thread::sleep_for(5ms);
+                loop().post([this] { loop().stop(); });
+              });
+              timer->stop();
+              loop().run();
+              return 0;
+            }),
+            0);
+  EXPECT_TRUE(works());
+}
+
+TEST_P(Forking, the_child_takes_nothing_from_the_parent) {
+  EXPECT_EQ(test::in_child([this] {
+              if (!loop().reopen_after_fork()) return 1;
+              // All its own objects go, and what it shares is left alone.
+              watcher.reset();
+              edge.reset();
+              timer.reset();
+              run_turns();
+              destroy_loop();
+              return 0;
+            }),
+            0);
+  test::write_to(pipe.far);
+  run_turns(2);
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(works());
+}
+
+TEST_P(Forking, what_the_parent_waits_for_does_not_wake_the_child) {
+  EXPECT_EQ(test::in_child([this] {
+              if (!loop().reopen_after_fork()) return 1;
+              watcher->stop();
+              test::write_to(pipe.far);
+              timer->stop();
+              edge->stop();
+              return sleeps_through(50ms) ? 0 : 2;
+            }),
+            0);
+  run_turns(2);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Forking, wakes_of_the_child_do_not_reach_the_parent) {
+  EXPECT_EQ(test::in_child([this] {
+              if (!loop().reopen_after_fork()) return 1;
+              for (int i = 0; i < 100; ++i) loop().wake();
+              run_turns();
+              return 0;
+            }),
+            0);
+  timer->stop();
+  EXPECT_TRUE(sleeps_through(30ms));
+}
+
+TEST_P(Forking, a_change_that_was_not_handed_over_yet_is_made_in_both) {
+  const auto third = test::open_pipe();
+  int thirds = 0;
+  FdWatcher late(loop(), third.near.get(), Events::read, [&](Events) {
+    ++thirds;
+    late.stop();
+  });
+  ASSERT_TRUE(late.start());
+  watcher->stop();
+  test::write_to(third.far);
+  EXPECT_EQ(test::in_child([&] {
+              if (!loop().reopen_after_fork()) return 1;
+              test::write_to(pipe.far);
+              return run_until([&] { return thirds == 1; }) && calls == 0 ? 0 : 2;
+            }),
+            0);
+  EXPECT_TRUE(run_until([&] { return thirds == 1; }));
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_P(Forking, children_of_children_work) {
+  EXPECT_EQ(test::in_child([this] {
+              if (!loop().reopen_after_fork()) return 1;
+              const int grandchild = test::in_child([this] {
+                if (!loop().reopen_after_fork()) return 3;
+                return works() ? 0 : 4;
+              });
+              if (grandchild != 0) return grandchild;
+              return works() ? 0 : 2;
+            }),
+            0);
+  EXPECT_TRUE(works());
+}
+
+// Where there is no descriptor to be had, that is said, and can be tried again.
+TEST_P(Forking, reopening_can_fail_and_be_repeated) {
+  TAMBOUR_NEEDS_LAST_DESCRIPTOR();
+  EXPECT_EQ(test::in_child([this] {
+              const std::size_t open = test::open_descriptors();
+              {
+                // No descriptor beyond those that are there.
+                const test::UniqueFd lowest(::fcntl(pipe.near.get(), F_DUPFD, 0));
+                const test::OpenFilesLimit limit(static_cast<rlim_t>(lowest.get()));
+                for (int i = 0; i < 3; ++i) {
+                  const auto reopened = loop().reopen_after_fork();
+                  if (reopened) return 1;
+                  if (reopened.error() != system_error(EMFILE)) return 2;
+                }
+              }
+              if (!loop().reopen_after_fork()) return 3;
+              if (test::open_descriptors() != open) return 4;
+              return works() ? 0 : 5;
+            }),
+            0);
+  EXPECT_TRUE(works());
+}
+
+}  // namespace
+}  // namespace tambour

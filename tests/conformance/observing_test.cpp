@@ -1,0 +1,195 @@
+// What a loop tells about itself, and what callers may do to its turns: feeding events, running
+// what is pending themselves, collecting, suspending.
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Observing : public test::OnEveryBackend {
+ protected:
+  test::Ends pipe = test::open_pipe();
+  int calls = 0;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Observing);
+
+TEST_P(Observing, counts_what_the_loop_does) {
+  const LoopStats before = loop().stats();
+  Timer timer(loop(), [this] { ++calls; });
+  timer.start(1ms);
+  loop().post([] {});
+  loop().post([] {});
+  EXPECT_EQ(loop().stats().references, 1);
+  EXPECT_EQ(loop().stats().timers, 1U);
+  loop().run();
+  const LoopStats after = loop().stats();
+  EXPECT_GE(after.turns, before.turns + 1);
+  EXPECT_EQ(after.callbacks - before.callbacks, 1U);
+  EXPECT_EQ(after.tasks - before.tasks, 2U);
+  EXPECT_GE(after.system_calls, before.system_calls + 1);
+  EXPECT_EQ(after.references, 0);
+  EXPECT_EQ(after.timers, 0U);
+  EXPECT_EQ(after.pending, 0U);
+  EXPECT_EQ(after.calling, Duration::zero());
+}
+
+TEST_P(Observing, counts_wake_ups_by_other_threads) {
+  loop().ref();
+  std::thread other([this] {
+    std::this_thread::sleep_for(20ms);
+    loop().post([this] { loop().stop(); });
+  });
+  loop().run();
+  other.join();
+  loop().unref();
+  // A loop that spins is not always asleep when the post comes.
+  EXPECT_LE(loop().stats().wake_ups, 1U);
+  if (options().spin == Duration::zero()) {
+    EXPECT_EQ(loop().stats().wake_ups, 1U);
+  }
+}
+
+TEST_P(Observing, measures_times_on_request) {
+  LoopOptions measured = options();
+  measured.measure_times = true;
+  EventLoop timed(measured);
+  Timer timer(timed, [] { std::this_thread::sleep_for(5ms); });
+  timer.start(10ms);
+  timed.run();
+  const LoopStats stats = timed.stats();
+  EXPECT_GE(stats.calling, Duration(5ms));
+  EXPECT_GE(stats.lag_max, Duration(5ms));
+  EXPECT_LE(stats.lag_max, stats.calling);
+  EXPECT_GE(stats.waiting, Duration(9ms));
+}
+
+TEST_P(Observing, names_the_line_of_a_handle_whose_callback_stalls) {
+  std::vector<Stall> stalls;
+  loop().set_stall_detector(5ms, [&](const Stall& stall) { stalls.push_back(stall); });
+  const unsigned line = __LINE__ + 1;
+  Timer slow(loop(), [] { std::this_thread::sleep_for(8ms); });
+  Timer quick(loop(), [this] { ++calls; });
+  slow.start(0ms);
+  quick.start(0ms);
+  loop().run();
+  ASSERT_EQ(stalls.size(), 1U);
+  EXPECT_EQ(stalls.front().created_at.line(), line);
+  EXPECT_TRUE(std::string(stalls.front().created_at.file_name()).ends_with("observing_test.cpp"));
+  EXPECT_GE(stalls.front().took, Duration(8ms));
+  loop().set_stall_detector(5ms, {});
+  slow.start(0ms);
+  loop().run();
+  EXPECT_EQ(stalls.size(), 1U);
+}
+
+TEST_P(Observing, stalls_of_watchers_hooks_and_asyncs_are_named_too) {
+  std::vector<unsigned> lines;
+  loop().set_stall_detector(2ms,
+                            [&](const Stall& stall) { lines.push_back(stall.created_at.line()); });
+  test::write_to(pipe.far);
+  // A handle in one line, since compilers differ in which line of several they name.
+  const auto stall_once = [&](auto& handle) {
+    handle.stop();
+    std::this_thread::sleep_for(3ms);
+  };
+  const unsigned line = __LINE__;
+  FdWatcher watcher(loop(), pipe.near.get(), Events::read, [&](Events) { stall_once(watcher); });
+  Check check(loop(), [&] { stall_once(check); });
+  Async async(loop(), [&] { stall_once(async); });
+  ASSERT_TRUE(watcher.start());
+  check.start();
+  async.start();
+  async.send();
+  loop().run();
+  std::ranges::sort(lines);
+  EXPECT_EQ(lines, (std::vector<unsigned>{line + 1, line + 2, line + 3}));
+}
+
+TEST_P(Observing, fed_events_reach_the_watchers_that_asked_for_them) {
+  std::vector<Events> told;
+  FdWatcher reader(loop(), pipe.near.get(), Events::read,
+                   [&](Events events) { told.push_back(events); });
+  ASSERT_TRUE(reader.start());
+  loop().feed_fd(pipe.near.get(), Events::write);
+  loop().feed_fd(pipe.near.get(), Events::read);
+  loop().feed_fd(-1, Events::read);
+  loop().feed_fd(1'000'000, Events::read);
+  EXPECT_EQ(loop().pending_count(), 1U);
+  loop().run_ready();
+  EXPECT_EQ(told, std::vector<Events>{Events::read});
+}
+
+TEST_P(Observing, what_is_pending_is_run_by_the_callers_runner) {
+  int runs = 0;
+  Timer timer(loop(), [this] { ++calls; });
+  timer.start(0ms);
+  loop().set_pending_runner([&] {
+    ++runs;
+    EXPECT_EQ(loop().pending_count(), 1U);
+    EXPECT_EQ(calls, 0);
+    loop().run_pending();
+  });
+  loop().run();
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(calls, 1);
+  loop().set_pending_runner({});
+  timer.start(0ms);
+  loop().run();
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_P(Observing, a_runner_that_runs_nothing_leaves_it_pending) {
+  int runs = 0;
+  Timer timer(loop(), [this] { ++calls; });
+  timer.start(0ms);
+  loop().set_pending_runner([&] {
+    if (++runs == 3) loop().run_pending();
+  });
+  loop().run();
+  EXPECT_EQ(runs, 3);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Observing, no_time_passes_while_suspended) {
+  Timer timer(loop(), [this] { ++calls; });
+  timer.start(30ms);
+  loop().suspend();
+  std::this_thread::sleep_for(60ms);
+  loop().resume();
+  const TimePoint resumed = loop().now();
+  EXPECT_GT(timer.deadline(), resumed + 10ms);
+  loop().run_ready();
+  EXPECT_EQ(calls, 0);
+  loop().run();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Observing, collecting_does_the_same_in_fewer_turns) {
+  loop().set_collect_intervals(2ms, 20ms);
+  const std::uint64_t before = loop().stats().turns;
+  std::vector<Timer> timers;
+  for (int i = 0; i < 20; ++i) {
+    timers.emplace_back(loop(), [this] { ++calls; });
+    timers.back().start(std::chrono::microseconds(500 * i));
+  }
+  loop().run();
+  EXPECT_EQ(calls, 20);
+  EXPECT_LT(loop().stats().turns - before, 10U);
+}
+
+}  // namespace
+}  // namespace tambour

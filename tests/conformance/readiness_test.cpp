@@ -1,0 +1,230 @@
+// Each kind of file is ready when poll(2) says so, for what was asked, and for nothing else.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+constexpr Events all = Events::read | Events::write | Events::closed;
+
+class Readiness : public test::OnEveryBackend {
+ protected:
+  /// What a watcher of `fd` is told in the first turns.
+  Events told(const test::UniqueFd& fd, Events interest) {
+    Events seen = Events::none;
+    FdWatcher watcher(loop(), fd.get(), interest, [&seen](Events events) { seen |= events; });
+    EXPECT_TRUE(watcher.start());
+    run_turns();
+    EXPECT_TRUE(watcher.started());
+    EXPECT_FALSE(watcher.error());
+    return seen;
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Readiness);
+
+TEST_P(Readiness, a_pipe_is_readable_when_it_holds_something) {
+  const auto pipe = test::open_pipe();
+  EXPECT_EQ(told(pipe.near, Events::read), Events::none);
+  test::write_to(pipe.far);
+  EXPECT_EQ(told(pipe.near, Events::read), Events::read);
+}
+
+TEST_P(Readiness, a_pipe_is_writable_until_it_is_full) {
+  const auto pipe = test::open_pipe();
+  EXPECT_EQ(told(pipe.far, Events::write), Events::write);
+  test::fill(pipe.far);
+  EXPECT_EQ(told(pipe.far, Events::write), Events::none);
+  test::drain(pipe.near);
+  EXPECT_EQ(told(pipe.far, Events::write), Events::write);
+}
+
+TEST_P(Readiness, a_pipe_is_readable_when_its_writers_are_gone) {
+  auto pipe = test::open_pipe();
+  pipe.far.reset(-1);
+  EXPECT_EQ(told(pipe.near, Events::read), Events::read);
+}
+
+TEST_P(Readiness, a_pipe_without_readers_is_writable_with_an_error) {
+  auto pipe = test::open_pipe();
+  pipe.near.reset(-1);
+  const Events seen = told(pipe.far, Events::write);
+  // select(2) has no word for errors: what would not block is ready.
+  const bool has_errors = !is(BackendKind::select);
+  EXPECT_EQ(seen, has_errors ? Events::write | Events::error : Events::write);
+}
+
+TEST_P(Readiness, sockets_are_told_only_of_what_was_asked) {
+  for (const auto open : {&test::open_socketpair, &test::open_tcp}) {
+    const auto sockets = open();
+    EXPECT_EQ(told(sockets.near, Events::read | Events::write), Events::write);
+    test::write_to(sockets.far);
+    test::await(sockets.near, Events::read);
+    EXPECT_EQ(told(sockets.near, Events::read), Events::read);
+    EXPECT_EQ(told(sockets.near, Events::write), Events::write);
+    EXPECT_EQ(told(sockets.near, Events::read | Events::write), Events::read | Events::write);
+  }
+}
+
+TEST_P(Readiness, a_peer_that_has_shut_down_writing_has_closed) {
+  for (const auto open : {&test::open_socketpair, &test::open_tcp}) {
+    const auto sockets = open();
+    EXPECT_EQ(told(sockets.near, Events::read | Events::closed), Events::none);
+    ASSERT_EQ(::shutdown(sockets.far.get(), SHUT_WR), 0);
+    test::await(sockets.near, Events::closed);
+    EXPECT_EQ(told(sockets.near, Events::read | Events::closed), Events::read | Events::closed);
+    EXPECT_EQ(told(sockets.near, all), all);
+    EXPECT_EQ(told(sockets.near, Events::read), Events::read);
+    if (traits().closed) {
+      EXPECT_EQ(told(sockets.near, Events::closed), Events::closed);
+    }
+  }
+}
+
+TEST_P(Readiness, a_peer_that_is_gone_has_closed) {
+  for (const auto open : {&test::open_socketpair, &test::open_tcp}) {
+    auto sockets = open();
+    sockets.far.reset(-1);
+    test::await(sockets.near, Events::closed);
+    EXPECT_EQ(told(sockets.near, all), all);
+    if (traits().closed) {
+      EXPECT_EQ(told(sockets.near, Events::closed), Events::closed);
+    }
+  }
+}
+
+TEST_P(Readiness, closed_is_told_before_what_is_left_was_read) {
+  const auto sockets = test::open_socketpair();
+  test::write_to(sockets.far);
+  EXPECT_EQ(told(sockets.near, Events::read | Events::closed), Events::read);
+  ASSERT_EQ(::shutdown(sockets.far.get(), SHUT_WR), 0);
+  EXPECT_EQ(told(sockets.near, Events::read | Events::closed), Events::read | Events::closed);
+}
+
+TEST_P(Readiness, data_out_of_band_is_urgent) {
+  const auto sockets = test::open_tcp();
+  EXPECT_EQ(told(sockets.near, Events::urgent), Events::none);
+  ASSERT_EQ(::send(sockets.far.get(), "!", 1, MSG_OOB), 1);
+  test::await(sockets.near, Events::urgent);
+  EXPECT_EQ(told(sockets.near, Events::urgent), Events::urgent);
+  EXPECT_EQ(told(sockets.near, Events::urgent | Events::write), Events::urgent | Events::write);
+  char byte = 0;
+  ASSERT_EQ(::recv(sockets.near.get(), &byte, 1, MSG_OOB), 1);
+  EXPECT_EQ(told(sockets.near, Events::urgent), Events::none);
+}
+
+TEST_P(Readiness, plain_data_is_not_urgent) {
+  const auto sockets = test::open_tcp();
+  test::write_to(sockets.far);
+  test::await(sockets.near, Events::read);
+  EXPECT_EQ(told(sockets.near, Events::urgent), Events::none);
+  EXPECT_EQ(told(sockets.near, Events::urgent | Events::read), Events::read);
+}
+
+TEST_P(Readiness, a_refused_connection_is_told_with_its_error) {
+  const auto refused = test::open_refused();
+  Events seen = Events::none;
+  FdWatcher watcher(loop(), refused.get(), Events::write, [&](Events events) {
+    seen |= events;
+    // The descriptor's own error: the watcher itself is well.
+    EXPECT_TRUE(watcher.started());
+    EXPECT_FALSE(watcher.error());
+  });
+  ASSERT_TRUE(watcher.start());
+  ASSERT_TRUE(run_until([&seen] { return seen != Events::none; }));
+  EXPECT_TRUE(has(seen, Events::write));
+  EXPECT_TRUE(has(seen, Events::error) || is(BackendKind::select));
+  int error = 0;
+  socklen_t size = sizeof error;
+  ASSERT_EQ(::getsockopt(refused.get(), SOL_SOCKET, SO_ERROR, &error, &size), 0);
+  EXPECT_EQ(error, ECONNREFUSED);
+}
+
+TEST_P(Readiness, an_eventfd_is_readable_when_it_counts) {
+  const auto counter = test::open_eventfd();
+  EXPECT_EQ(told(counter, Events::read | Events::write), Events::write);
+  test::write_to(counter, std::string_view("\1\0\0\0\0\0\0\0", 8));
+  EXPECT_EQ(told(counter, Events::read), Events::read);
+}
+
+TEST_P(Readiness, a_regular_file_is_always_ready) {
+  const auto file = test::open_regular_file();
+  EXPECT_EQ(told(file, Events::read), Events::read);
+  EXPECT_EQ(told(file, Events::write), Events::write);
+  EXPECT_EQ(told(file, Events::read | Events::write), Events::read | Events::write);
+}
+
+TEST_P(Readiness, a_regular_file_is_ready_in_each_turn_until_it_is_not_watched) {
+  const auto file = test::open_regular_file();
+  int calls = 0;
+  FdWatcher watcher(loop(), file.get(), Events::read, [&calls](Events) { ++calls; });
+  for (int round = 1; round <= 3; ++round) {
+    ASSERT_TRUE(watcher.start());
+    run_turns(4);
+    EXPECT_GE(calls, 4 * round - 1);
+    watcher.stop();
+    const int before = calls;
+    run_turns(4);
+    EXPECT_EQ(calls, before);
+    calls = 4 * round;
+  }
+}
+
+TEST_P(Readiness, a_regular_file_is_never_urgent_and_never_closed) {
+  const auto file = test::open_regular_file();
+  EXPECT_EQ(told(file, Events::urgent), Events::none);
+  if (traits().closed) {
+    EXPECT_EQ(told(file, Events::closed), Events::none);
+  }
+}
+
+TEST_P(Readiness, a_regular_file_serves_watchers_that_want_different_things) {
+  const auto file = test::open_regular_file();
+  Events seen_read = Events::none;
+  Events seen_write = Events::none;
+  FdWatcher reader(loop(), file.get(), Events::read, [&](Events events) { seen_read |= events; });
+  FdWatcher writer(loop(), file.get(), Events::write, [&](Events events) { seen_write |= events; });
+  ASSERT_TRUE(reader.start());
+  run_turns();
+  ASSERT_TRUE(writer.start());
+  run_turns();
+  EXPECT_EQ(seen_read, Events::read);
+  EXPECT_EQ(seen_write, Events::write);
+}
+
+// A hang-up is told whether or not it was asked for. A watcher that asked for nothing which a
+// hang-up makes ready must not keep the loop awake for ever.
+TEST_P(Readiness, a_hang_up_does_not_spin_a_watcher_of_urgent_data) {
+  auto sockets = test::open_socketpair();
+  int calls = 0;
+  FdWatcher watcher(loop(), sockets.near.get(), Events::urgent, [&](Events) {
+    ++calls;
+    watcher.stop();
+  });
+  ASSERT_TRUE(watcher.start());
+  run_turns();
+  EXPECT_EQ(calls, 0);
+  sockets.far.reset(-1);
+  using namespace std::chrono_literals;
+  EXPECT_TRUE(sleeps_through(50ms));
+  EXPECT_LE(calls, 1);
+}
+
+TEST_P(Readiness, a_watcher_of_nothing_is_told_nothing) {
+  const auto pipe = test::open_pipe();
+  test::write_to(pipe.far);
+  EXPECT_EQ(told(pipe.near, Events::none), Events::none);
+}
+
+}  // namespace
+}  // namespace tambour

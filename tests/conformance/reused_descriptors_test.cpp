@@ -1,0 +1,282 @@
+// A number may mean another file tomorrow. No event reaches a stranger, and the new file gets its
+// own.
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+#include "support/process.h"
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ReusedDescriptors : public test::OnEveryBackend {
+ protected:
+  int calls = 0;
+
+  static test::UniqueFd copy(const test::UniqueFd& fd) { return test::duplicate_above(fd, 0); }
+
+  /// A pipe with another reading end under the number that `number` has given up.
+  static test::Ends open_pipe_at(int number) {
+    test::Ends pipe = test::open_pipe();
+    if (pipe.near.get() == number) return pipe;
+    return {test::UniqueFd(::dup2(pipe.near.get(), number)), std::move(pipe.far)};
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(ReusedDescriptors);
+
+// Odd files are ready, even ones are not, and each is watched by its own watcher for one turn.
+TEST_P(ReusedDescriptors, a_million_files_under_one_number) {
+  // The variants that spin differ in how they wait; the waiting is not what this is about.
+  const std::size_t cycles = options().spin > 0ns ? 100'000 : 1'000'000;
+  std::size_t expected = 0;
+  std::size_t told = 0;
+  int number = -1;
+  for (std::size_t i = 0; i < test::scaled(cycles); ++i) {
+    const bool ready = i % 2 != 0;
+    const test::UniqueFd file(::eventfd(ready ? 1 : 0, EFD_CLOEXEC));
+    if (number < 0) number = file.get();
+    ASSERT_EQ(file.get(), number);
+    FdWatcher watcher(loop(), number, Events::read, [&told, &ready](Events events) {
+      EXPECT_EQ(events, Events::read);
+      EXPECT_TRUE(ready) << "an event for a stranger";
+      ++told;
+    });
+    ASSERT_TRUE(watcher.start());
+    loop().run_ready();
+    expected += ready ? 1 : 0;
+    ASSERT_EQ(told, expected) << "cycle " << i;
+  }
+}
+
+// The same with two files that live on under other numbers, and come back again and again.
+TEST_P(ReusedDescriptors, two_files_take_turns_under_one_number) {
+  const auto full = test::open_pipe();
+  const auto empty = test::open_pipe();
+  test::write_to(full.far);
+  const auto number = test::duplicate_above(full.near, 100);
+  std::size_t expected = 0;
+  std::size_t told = 0;
+  for (std::size_t i = 0; i < test::scaled(20'000); ++i) {
+    const bool ready = i % 2 != 0;
+    // Closes what is there and opens the other under the same number.
+    ASSERT_EQ(::dup2(ready ? full.near.get() : empty.near.get(), number.get()), number.get());
+    FdWatcher watcher(loop(), number.get(), Events::read, [&told, &ready](Events) {
+      EXPECT_TRUE(ready) << "an event for a stranger";
+      ++told;
+    });
+    ASSERT_TRUE(watcher.start());
+    loop().run_ready();
+    expected += ready ? 1 : 0;
+    ASSERT_EQ(told, expected) << "cycle " << i;
+  }
+}
+
+TEST_P(ReusedDescriptors, one_watcher_serves_one_file_after_another) {
+  std::optional<test::Ends> pipe(test::open_pipe());
+  const int number = pipe->near.get();
+  FdWatcher watcher(loop(), number, Events::read, [&](Events) {
+    ++calls;
+    test::drain(pipe->near);
+  });
+  ASSERT_TRUE(watcher.start());
+  const std::size_t cycles = test::scaled(20'000);
+  for (std::size_t i = 1; i <= cycles; ++i) {
+    if (i % 3 == 0) run_turns(1);
+    const bool stopped = i % 2 == 0;
+    if (stopped) watcher.stop();
+    pipe.reset();
+    pipe.emplace(test::open_pipe());
+    ASSERT_EQ(pipe->near.get(), number);
+    watcher.set(number, Events::read);
+    if (stopped) {
+      ASSERT_TRUE(watcher.start());
+    }
+    test::write_to(pipe->far);
+    loop().run_ready();
+    ASSERT_EQ(calls, static_cast<int>(i));
+  }
+}
+
+// epoll(7), Q6: closing does not end the registration while the open file lives on under another
+// number, and its events come under the old one.
+TEST_P(ReusedDescriptors, a_duplicate_keeps_no_registration_alive) {
+  for (const bool watcher_stays : {false, true}) {
+    auto former = test::open_pipe();
+    const int number = former.near.get();
+    const auto duplicate = copy(former.near);
+    std::optional<FdWatcher> watcher;
+    watcher.emplace(loop(), number, Events::read, [](Events) { FAIL() << "a stranger's event"; });
+    ASSERT_TRUE(watcher->start());
+    run_turns();
+    if (!watcher_stays) watcher.reset();
+    if (watcher_stays) watcher->stop();
+    former.near.reset(-1);
+    const auto latter = open_pipe_at(number);
+    ASSERT_EQ(latter.near.get(), number);
+
+    int told = 0;
+    FdWatcher heir(loop(), number, Events::read, [&told](Events) { ++told; });
+    ASSERT_TRUE(heir.start());
+    run_turns();
+    test::write_to(former.far);
+    run_turns();
+    EXPECT_EQ(told, 0);
+    EXPECT_TRUE(sleeps_through(50ms));
+    EXPECT_EQ(told, 0);
+    test::write_to(latter.far);
+    ASSERT_TRUE(run_until([&told] { return told > 0; }));
+    test::drain(latter.near);
+    told = 0;
+    EXPECT_TRUE(sleeps_through(50ms));
+    EXPECT_EQ(told, 0);
+  }
+}
+
+TEST_P(ReusedDescriptors, a_duplicate_of_a_file_that_nobody_watches_spins_nobody) {
+  auto pipe = test::open_pipe();
+  const auto duplicate = copy(pipe.near);
+  {
+    FdWatcher watcher(loop(), pipe.near.get(), Events::read, [](Events) { FAIL(); });
+    ASSERT_TRUE(watcher.start());
+    run_turns();
+  }
+  pipe.near.reset(-1);
+  test::write_to(pipe.far);
+  EXPECT_TRUE(sleeps_through(50ms));
+}
+
+TEST_P(ReusedDescriptors, watchers_go_on_when_a_stranger_made_the_kernel_forget) {
+  // Everything that a loop watches survives the measures against a stranger.
+  const auto file = test::open_regular_file();
+  const auto steady = test::open_pipe();
+  int reads = 0;
+  int edges = 0;
+  int always = 0;
+  FdWatcher level(loop(), steady.near.get(), Events::read, [&reads](Events) { ++reads; });
+  FdWatcher edge(
+      loop(), steady.near.get(), Events::read, [&edges](Events) { ++edges; }, Trigger::edge);
+  FdWatcher regular(loop(), file.get(), Events::read, [&always](Events) { ++always; });
+  ASSERT_TRUE(level.start());
+  ASSERT_TRUE(edge.start());
+  ASSERT_TRUE(regular.start());
+  for (int round = 0; round < 20; ++round) {
+    auto pipe = test::open_pipe();
+    const auto duplicate = copy(pipe.near);
+    std::optional<FdWatcher> watcher;
+    watcher.emplace(loop(), pipe.near.get(), Events::read, [](Events) { FAIL(); });
+    ASSERT_TRUE(watcher->start());
+    run_turns(1);
+    watcher.reset();
+    pipe.near.reset(-1);
+    test::write_to(pipe.far);
+    run_turns(3);
+    reads = edges = always = 0;
+    test::write_to(steady.far);
+    loop().wake();
+    run_turns(1);
+    EXPECT_EQ(reads, 1);
+    EXPECT_EQ(edges, 1);
+    EXPECT_EQ(always, 1);
+    test::drain(steady.near);
+    run_turns(1);
+  }
+}
+
+// The same file comes back under its number, when the kernel still knows it.
+TEST_P(ReusedDescriptors, a_file_that_comes_back_is_told) {
+  auto pipe = test::open_pipe();
+  const int number = pipe.near.get();
+  const auto duplicate = copy(pipe.near);
+  for (int round = 0; round < 10; ++round) {
+    FdWatcher watcher(loop(), number, Events::read, [this](Events) { ++calls; });
+    ASSERT_TRUE(watcher.start());
+    run_turns();
+    test::write_to(pipe.far);
+    calls = 0;
+    ASSERT_TRUE(run_until([this] { return calls > 0; }));
+    test::drain(duplicate);
+    // Another file meanwhile, watched, in every second round.
+    watcher.stop();
+    if (round % 2 != 0) {
+      const auto other = test::open_pipe();
+      ASSERT_EQ(::dup2(other.near.get(), number), number);
+      watcher.set(number, Events::read);
+      ASSERT_TRUE(watcher.start());
+      run_turns();
+      watcher.stop();
+    }
+    ASSERT_EQ(::dup2(duplicate.get(), number), number);
+  }
+}
+
+// A's callback closes what B watches, and C gets the number, all while B is due.
+TEST_P(ReusedDescriptors, an_event_that_is_due_does_not_reach_the_next_owner_of_the_number) {
+  for (int round = 0; round < 100; ++round) {
+    struct Side {
+      test::Ends pipe = test::open_pipe();
+      std::optional<FdWatcher> watcher;
+      int calls = 0;
+    };
+    std::vector<Side> sides(2);
+    std::optional<test::Ends> reopened;
+    int heirs = 0;
+    for (std::size_t i = 0; i < 2; ++i) {
+      sides[i].watcher.emplace(loop(), sides[i].pipe.near.get(), Events::read, [&, i](Events) {
+        ++sides[i].calls;
+        if (reopened) return;
+        Side& due = sides[1 - i];
+        const int number = due.pipe.near.get();
+        due.watcher.reset();
+        due.pipe.near.reset(-1);
+        reopened.emplace(open_pipe_at(number));
+        due.watcher.emplace(loop(), number, Events::read, [&heirs](Events) { ++heirs; });
+        ASSERT_TRUE(due.watcher->start());
+      });
+      ASSERT_TRUE(sides[i].watcher->start());
+    }
+    run_turns(1);
+    for (const Side& side : sides) test::write_to(side.pipe.far);
+    run_turns(3);
+    EXPECT_EQ(heirs, 0);
+    EXPECT_EQ(sides[0].calls == 0, sides[1].calls > 0) << "one of them was closed while due";
+    test::write_to(reopened->far);
+    run_turns(1);
+    EXPECT_EQ(heirs, 1);
+  }
+}
+
+TEST_P(ReusedDescriptors, a_regular_file_and_a_pipe_take_turns_under_one_number) {
+  const auto file = test::open_regular_file();
+  const auto pipe = test::open_pipe();
+  const auto number = test::duplicate_above(file, 100);
+  FdWatcher watcher(loop(), number.get(), Events::read, [this](Events) { ++calls; });
+  ASSERT_TRUE(watcher.start());
+  for (int round = 0; round < 20; ++round) {
+    const bool regular = round % 2 == 0;
+    ASSERT_GE(::dup2(regular ? file.get() : pipe.near.get(), number.get()), 0);
+    watcher.set(number.get(), Events::read);
+    calls = 0;
+    run_turns(3);
+    EXPECT_EQ(calls, regular ? 3 : 0);
+    if (regular) continue;
+    test::write_to(pipe.far);
+    run_turns(1);
+    EXPECT_EQ(calls, 1);
+    test::drain(pipe.near);
+  }
+}
+
+}  // namespace
+}  // namespace tambour

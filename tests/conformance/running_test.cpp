@@ -1,0 +1,314 @@
+// How a loop runs: until when, for how long, and what is left for the next turn.
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Running : public test::OnEveryBackend {
+ protected:
+  test::Ends pipe = test::open_pipe();
+  int calls = 0;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Running);
+
+TEST_P(Running, returns_at_once_where_nothing_is_left) {
+  loop().run();
+  loop().run_once();
+  loop().run_ready();
+  Timer timer(loop(), [this] { ++calls; });
+  FdWatcher watcher(loop(), pipe.near.get(), Events::read, [this](Events) { ++calls; });
+  loop().run();
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_P(Running, goes_on_until_the_last_watcher_has_stopped) {
+  test::write_to(pipe.far, "abc");
+  FdWatcher watcher(loop(), pipe.near.get(), Events::read, [&](Events) {
+    if (++calls == 5) watcher.stop();
+  });
+  ASSERT_TRUE(watcher.start());
+  loop().run();
+  EXPECT_EQ(calls, 5);
+}
+
+TEST_P(Running, goes_on_until_the_last_timer_has_expired) {
+  Timer first(loop(), [this] { ++calls; });
+  int left = 3;
+  Timer second(loop(), [&] {
+    ++calls;
+    if (--left > 0) second.start(1ms);
+  });
+  first.start(1ms);
+  second.start(0ms);
+  loop().run();
+  EXPECT_EQ(calls, 4);
+}
+
+TEST_P(Running, runs_what_was_posted_before_it_returns) {
+  loop().post([this] {
+    ++calls;
+    loop().post([this] { ++calls; });
+  });
+  loop().run();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_P(Running, once_waits_for_something_and_runs_it) {
+  Timer timer(loop(), [this] { ++calls; });
+  timer.start(5ms, 5ms);
+  for (int i = 1; i <= 3; ++i) {
+    loop().run_once();
+    EXPECT_EQ(calls, i);
+  }
+}
+
+// The deadline in the heap is a lower bound: when it comes up, nothing need be due.
+TEST_P(Running, once_does_not_return_for_a_deadline_that_was_moved) {
+  Timer moved(loop(), [this] { ++calls; });
+  moved.start(2ms);
+  moved.start(10ms);
+  loop().run_once();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Running, once_does_not_return_for_a_timer_that_was_stopped) {
+  Timer stopped(loop(), [this] { FAIL(); });
+  Timer later(loop(), [this] { ++calls; });
+  later.start(10ms);
+  stopped.start(2ms);
+  stopped.stop();
+  loop().run_once();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Running, ready_runs_what_is_due_and_does_not_wait) {
+  Timer timer(loop(), [this] { FAIL(); });
+  timer.start(1h);
+  FdWatcher watcher(loop(), pipe.near.get(), Events::read, [this](Events) { ++calls; });
+  ASSERT_TRUE(watcher.start());
+  loop().run_ready();
+  EXPECT_EQ(calls, 0);
+  test::write_to(pipe.far);
+  loop().run_ready();
+  EXPECT_EQ(calls, 1);
+  loop().post([this] { calls += 10; });
+  loop().run_ready();
+  EXPECT_EQ(calls, 12);
+}
+
+TEST_P(Running, what_becomes_due_in_callbacks_waits_for_the_next_turn) {
+  Timer second(loop(), [this] { calls += 10; });
+  Timer first(loop(), [&] {
+    ++calls;
+    second.start(0ms);
+    loop().post([this] { calls += 100; });
+  });
+  first.start(0ms);
+  loop().run_once();
+  EXPECT_EQ(calls, 1);
+  while (calls < 111) loop().run_once();
+  EXPECT_EQ(calls, 111);
+}
+
+TEST_P(Running, a_post_in_the_callback_of_a_watcher_is_for_the_next_turn) {
+  test::write_to(pipe.far);
+  FdWatcher watcher(loop(), pipe.near.get(), Events::read, [&](Events) {
+    ++calls;
+    watcher.stop();
+    loop().post([this] { calls += 100; });
+  });
+  ASSERT_TRUE(watcher.start());
+  loop().run_once();
+  EXPECT_EQ(calls, 1);
+  loop().run_once();
+  EXPECT_EQ(calls, 101);
+}
+
+TEST_P(Running, stop_ends_run_after_the_callbacks_of_the_turn) {
+  Timer first(loop(), [this] {
+    ++calls;
+    loop().stop();
+  });
+  Timer second(loop(), [this] {
+    ++calls;
+    loop().stop();
+  });
+  Timer later(loop(), [this] { ++calls; });
+  later.start(1h);
+  first.start(0ms);
+  second.start(0ms);
+  loop().run();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_P(Running, stop_before_run_makes_the_next_return_at_once_and_only_that) {
+  Timer timer(loop(), [this] { ++calls; });
+  timer.start(0ms);
+  loop().stop();
+  loop().run();
+  EXPECT_EQ(calls, 0);
+  loop().run();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Running, ready_leaves_a_stop_for_the_next_run) {
+  Timer timer(loop(), [this] { ++calls; });
+  timer.start(0ms);
+  loop().stop();
+  while (calls == 0) loop().run_ready();
+  timer.start(0ms);
+  loop().run();
+  EXPECT_EQ(calls, 1);
+  loop().run();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_P(Running, a_reference_keeps_it_going) {
+  loop().ref();
+  Timer timer(loop(), [this] {
+    ++calls;
+    // Nothing else is left: the loop ends because of this.
+    loop().unref();
+  });
+  timer.start(1ms);
+  loop().run();
+  EXPECT_EQ(calls, 1);
+  loop().run();
+}
+
+TEST_P(Running, a_watcher_without_its_reference_does_not_keep_it_going) {
+  FdWatcher watcher(loop(), pipe.near.get(), Events::read, [this](Events) { ++calls; });
+  ASSERT_TRUE(watcher.start());
+  loop().unref();
+  loop().run();
+  EXPECT_EQ(calls, 0);
+  // It is watched all the same, while something else keeps the loop.
+  test::write_to(pipe.far);
+  Timer timer(loop(), [] {});
+  timer.start(1ms);
+  loop().run();
+  EXPECT_GE(calls, 1);
+  loop().ref();
+  watcher.stop();
+  loop().run();
+}
+
+TEST_P(Running, now_is_the_beginning_of_the_turn) {
+  std::vector<TimePoint> seen;
+  Timer timer(loop(), [&] {
+    const TimePoint began = loop().now();
+    EXPECT_LE(began, Clock::now());
+    EXPECT_GE(began, timer.deadline() == never ? TimePoint() : timer.deadline());
+    while (Clock::now() < began + 1ms) {
+    }
+    EXPECT_EQ(loop().now(), began);
+    loop().update_now();
+    EXPECT_GE(loop().now(), began + 1ms);
+    seen.push_back(began);
+  });
+  timer.start(0ms);
+  loop().run();
+  timer.start(1ms);
+  loop().run();
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_GE(seen[1], seen[0] + 2ms);
+}
+
+TEST_P(Running, a_nested_run_runs_the_rest_of_the_turn) {
+  std::vector<int> log;
+  Timer first(loop(), [&] {
+    log.push_back(1);
+    loop().run_ready();
+    log.push_back(9);
+  });
+  Timer second(loop(), [&] { log.push_back(2); });
+  const TimePoint past = Clock::now() - 1s;
+  first.start_at(past);
+  second.start_at(past + 1ms);
+  loop().run();
+  EXPECT_EQ(log, (std::vector{1, 2, 9}));
+}
+
+TEST_P(Running, a_nested_run_waits_and_stops_on_its_own) {
+  std::vector<int> log;
+  Timer inner(loop(), [&] {
+    log.push_back(2);
+    loop().stop();
+  });
+  Timer after(loop(), [&] { log.push_back(4); });
+  Timer outer(loop(), [&] {
+    log.push_back(1);
+    inner.start(1ms);
+    loop().run();
+    log.push_back(3);
+    after.start(1ms);
+  });
+  outer.start(0ms);
+  loop().run();
+  // The stop was for the inner run.
+  EXPECT_EQ(log, (std::vector{1, 2, 3, 4}));
+}
+
+TEST_P(Running, a_nested_run_in_a_posted_task_keeps_the_order_of_posts) {
+  std::vector<int> log;
+  loop().post([&] {
+    log.push_back(1);
+    loop().post([&] { log.push_back(3); });
+    loop().run();
+    log.push_back(4);
+  });
+  loop().post([&] { log.push_back(2); });
+  loop().run();
+  EXPECT_EQ(log, (std::vector{1, 2, 3, 4}));
+}
+
+TEST_P(Running, a_closure_lives_through_a_nested_run_that_its_watcher_does_not_survive) {
+  const auto token = std::make_shared<int>(7);
+  std::optional<Timer> timer;
+  timer.emplace(loop(), [&, token] {
+    timer.reset();
+    loop().run_once();
+    EXPECT_EQ(*token, 7);
+    EXPECT_EQ(token.use_count(), 2);
+  });
+  Timer other(loop(), [this] { ++calls; });
+  timer->start(0ms);
+  other.start(1ms);
+  loop().run();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+TEST_P(Running, higher_priorities_are_called_first_in_a_turn) {
+  std::vector<int> log;
+  std::vector<Timer> timers;
+  for (const int priority : {-2, 1, 0, 2, -1}) {
+    timers.emplace_back(loop(), [&log, priority] { log.push_back(priority); });
+    timers.back().set_priority(priority);
+    EXPECT_EQ(timers.back().priority(), priority);
+  }
+  FdWatcher watcher(loop(), pipe.near.get(), Events::read, [&](Events) {
+    log.push_back(2);
+    watcher.stop();
+  });
+  watcher.set_priority(2);
+  test::write_to(pipe.far);
+  ASSERT_TRUE(watcher.start());
+  for (Timer& timer : timers) timer.start_at(TimePoint());
+  loop().run_once();
+  EXPECT_EQ(log, (std::vector{2, 2, 1, 0, -1, -2}));
+}
+
+}  // namespace
+}  // namespace tambour

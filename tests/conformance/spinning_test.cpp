@@ -1,0 +1,96 @@
+// Asking again without sleeping costs nothing where nothing happens, whatever the option says.
+#include <atomic>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+#include "support/process.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Spinning : public test::OnEveryBackend {};
+
+TAMBOUR_ON_EVERY_BACKEND(Spinning);
+
+TEST_P(Spinning, an_idle_loop_sleeps) { EXPECT_TRUE(sleeps_through(200ms)); }
+
+TEST_P(Spinning, a_loop_of_rare_timers_sleeps) {
+  int calls = 0;
+  Timer rare(loop(), [&calls] { ++calls; });
+  rare.start(5ms, 5ms);
+  EXPECT_TRUE(sleeps_through(200ms));
+  EXPECT_GT(calls, 0);
+}
+
+TEST_P(Spinning, a_loop_of_rare_events_sleeps) {
+  // As long as it takes, the budget is given up once events have proved to be rare.
+  LoopOptions long_spin = options();
+  if (long_spin.spin > 0ns) long_spin.spin = 2ms;
+  EventLoop own(long_spin);
+  const auto pipe = test::open_pipe();
+  int reads = 0;
+  FdWatcher watcher(own, pipe.near.get(), Events::read, [&](Events) {
+    test::drain(pipe.near);
+    ++reads;
+  });
+  ASSERT_TRUE(watcher.start());
+  std::atomic<bool> over = false;
+  std::jthread writer([&] {
+    while (!over) {
+      test::write_to(pipe.far);
+      std::this_thread::sleep_for(10ms);
+    }
+  });
+  // The first few teach it.
+  while (reads < 10) own.run_once();
+  const Duration before = test::processor_time();
+  while (reads < 30) own.run_once();
+  over = true;
+  EXPECT_LT(test::processor_time() - before, 40ms) << "of 200 ms";
+}
+
+TEST_P(Spinning, a_burst_is_answered) {
+  const auto sockets = test::open_socketpair();
+  int rounds = 0;
+  FdWatcher near(loop(), sockets.near.get(), Events::read, [&](Events) {
+    test::drain(sockets.near);
+    if (++rounds == 1000) return loop().stop();
+    test::write_to(sockets.near);
+  });
+  FdWatcher far(loop(), sockets.far.get(), Events::read, [&](Events) {
+    test::drain(sockets.far);
+    test::write_to(sockets.far);
+  });
+  ASSERT_TRUE(near.start());
+  ASSERT_TRUE(far.start());
+  test::write_to(sockets.near);
+  loop().run();
+  EXPECT_EQ(rounds, 1000);
+}
+
+TEST_P(Spinning, a_stop_from_a_task_is_noticed_between_two_events) {
+  // The loop spins or sleeps as it likes; a post reaches it either way.
+  const auto sockets = test::open_socketpair();
+  FdWatcher watcher(loop(), sockets.near.get(), Events::read, [](Events) {});
+  ASSERT_TRUE(watcher.start());
+  for (int i = 0; i < 500; ++i) {
+    std::atomic<bool> posted = false;
+    std::jthread poster([&] {
+      loop().post([this] { loop().stop(); });
+      posted = true;
+    });
+    loop().run();
+    poster.join();
+    EXPECT_TRUE(posted);
+  }
+}
+
+}  // namespace
+}  // namespace tambour

@@ -1,0 +1,208 @@
+// Which backend a loop gets: the option says, then the environment, then what the kernel allows.
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/process.h"
+
+namespace tambour {
+namespace {
+
+constexpr std::pair<const char*, BackendKind> names[] = {
+    {"epoll", BackendKind::epoll},
+    {"io_uring", BackendKind::io_uring},
+    {"poll", BackendKind::poll},
+    {"select", BackendKind::select},
+};
+
+/// TAMBOUR_BACKEND, for as long as this lives.
+class Environment {
+ public:
+  explicit Environment(const char* value) {
+    if (const char* now = std::getenv(name)) before_ = now;
+    set(value);
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+  ~Environment() { set(before_ ? before_->c_str() : nullptr); }
+
+ private:
+  static constexpr const char* name = "TAMBOUR_BACKEND";
+  static void set(const char* value) {
+    if (value != nullptr) {
+      ::setenv(name, value, 1);
+    } else {
+      ::unsetenv(name);
+    }
+  }
+  std::optional<std::string> before_;
+};
+
+/// Where io_uring was asked for, epoll with a reason is the same.
+void expect_kind(const BackendTraits& traits, BackendKind wanted) {
+  if (wanted == BackendKind::io_uring && traits.kind == BackendKind::epoll) {
+    EXPECT_FALSE(traits.fell_back.empty());
+    return;
+  }
+  EXPECT_EQ(traits.kind, wanted);
+  EXPECT_TRUE(traits.fell_back.empty()) << traits.fell_back;
+}
+
+/// Works, and says why it is not what was asked for.
+int status_of_fallen_back_loop(std::string_view reason) {
+  EventLoop loop({.backend = BackendKind::io_uring});
+  if (loop.backend().kind != BackendKind::epoll) return 1;
+  if (loop.backend().fell_back.find(reason) == std::string_view::npos) return 2;
+  const auto pipe = test::open_pipe();
+  int calls = 0;
+  FdWatcher watcher(loop, pipe.near.get(), Events::read, [&](Events) {
+    ++calls;
+    loop.stop();
+  });
+  if (!watcher.start()) return 3;
+  test::write_to(pipe.far);
+  loop.run();
+  return calls == 1 ? 0 : 4;
+}
+
+/// From here on io_uring_setup(2) fails with `errno_value`, as in most containers.
+bool forbid_io_uring(int errno_value) {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K,
+               SECCOMP_RET_ERRNO | (static_cast<unsigned>(errno_value) & SECCOMP_RET_DATA)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{.len = std::size(filter), .filter = filter};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(BackendChoice, the_option_decides) {
+  for (const auto& [name, kind] : names) {
+    const EventLoop loop({.backend = kind});
+    expect_kind(loop.backend(), kind);
+    if (loop.backend().kind == kind) {
+      EXPECT_EQ(loop.backend().name, name);
+    }
+  }
+}
+
+TEST(BackendChoice, the_environment_decides_where_the_option_does_not) {
+  for (const auto& [name, kind] : names) {
+    const Environment environment(name);
+    const EventLoop loop;
+    expect_kind(loop.backend(), kind);
+  }
+}
+
+TEST(BackendChoice, the_option_beats_the_environment) {
+  const Environment environment("poll");
+  for (const auto& [name, kind] : names) expect_kind(EventLoop({.backend = kind}).backend(), kind);
+  // Even one that makes no sense.
+  const Environment nonsense("nonsense");
+  EXPECT_EQ(EventLoop({.backend = BackendKind::epoll}).backend().kind, BackendKind::epoll);
+}
+
+TEST(BackendChoice, nobody_has_to_decide) {
+  const Environment unset(nullptr);
+  const BackendKind automatic = EventLoop().backend().kind;
+  EXPECT_NE(automatic, BackendKind::automatic);
+  for (const char* value : {"", "auto"}) {
+    const Environment environment(value);
+    EXPECT_EQ(EventLoop().backend().kind, automatic);
+  }
+}
+
+TEST(BackendChoice, an_unknown_name_is_an_error) {
+  for (const char* value : {"iouring", "EPOLL", " epoll", "epoll ", "kqueue", "0"}) {
+    const Environment environment(value);
+    const auto opened = EventLoop::open();
+    ASSERT_FALSE(opened) << value;
+    EXPECT_EQ(opened.error(), system_error(EINVAL));
+    try {
+      const EventLoop loop;
+      FAIL() << "no exception for " << value;
+    } catch (const std::system_error& thrown) {
+      EXPECT_EQ(thrown.code(), system_error(EINVAL));
+    }
+  }
+}
+
+TEST(BackendChoice, any_size_of_ring_will_do) {
+  const bool here = EventLoop({.backend = BackendKind::io_uring}).backend().fell_back.empty();
+  if (!here) GTEST_SKIP() << "io_uring cannot run here";
+  for (const unsigned submissions : {0U, 1U, 3U, 256U, 1'000'000U}) {
+    for (const unsigned completions : {0U, 1U, 3U, 256U, 1'000'000U}) {
+      const EventLoop loop({.backend = BackendKind::io_uring,
+                            .submission_entries = submissions,
+                            .completion_entries = completions});
+      EXPECT_EQ(loop.backend().kind, BackendKind::io_uring)
+          << submissions << ", " << completions << ": " << loop.backend().fell_back;
+    }
+  }
+}
+
+TEST(BackendChoice, falls_back_where_a_sandbox_forbids_io_uring) {
+  EXPECT_EQ(test::in_child([] {
+              if (!forbid_io_uring(EPERM)) return 77;
+              return status_of_fallen_back_loop("EPERM");
+            }),
+            0);
+}
+
+TEST(BackendChoice, falls_back_where_the_kernel_has_no_io_uring) {
+  EXPECT_EQ(test::in_child([] {
+              if (!forbid_io_uring(ENOSYS)) return 77;
+              return status_of_fallen_back_loop("ENOSYS");
+            }),
+            0);
+}
+
+TEST(BackendChoice, falls_back_where_no_memory_may_be_locked) {
+  const int status = test::in_child([] {
+    const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+    if (::setrlimit(RLIMIT_MEMLOCK, &none) != 0) return 77;
+    // CAP_IPC_LOCK is above the limit.
+    constexpr unsigned nobody = 65534;
+    if (::geteuid() == 0 && ::setresuid(nobody, nobody, nobody) != 0) return 77;
+    if (EventLoop({.backend = BackendKind::io_uring}).backend().kind == BackendKind::io_uring)
+      return 78;
+    return status_of_fallen_back_loop("RLIMIT_MEMLOCK");
+  });
+  if (status == 77) GTEST_SKIP() << "the limit cannot be set here";
+  if (status == 78) GTEST_SKIP() << "this kernel does not count rings against the limit";
+  EXPECT_EQ(status, 0);
+}
+
+TEST(BackendChoice, the_environment_falls_back_too) {
+  EXPECT_EQ(test::in_child([] {
+              const Environment environment("io_uring");
+              if (!forbid_io_uring(EPERM)) return 77;
+              const EventLoop loop;
+              if (loop.backend().kind != BackendKind::epoll) return 1;
+              return loop.backend().fell_back.empty() ? 2 : 0;
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace tambour

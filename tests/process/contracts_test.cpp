@@ -1,0 +1,117 @@
+// A breach of the contract ends the process with a sentence, in every build.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* wrong_thread = "contract breached: .*thread that is not its own";
+constexpr const char* after_the_end = "contract breached: .*after it was destroyed";
+constexpr const char* in_its_callback = "contract breached: .*inside one of its own callbacks";
+
+/// Inside EXPECT_DEATH: the thread dies with the child that the macro makes.
+void in_another_thread(const std::function<void()>& body) { std::thread(body).join(); }
+
+class Contracts : public testing::Test {
+ protected:
+  // The child that dies is made by fork and exec, so that it has no threads but its own.
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  EventLoop loop;
+  test::Ends pipe = test::open_pipe();
+  FdWatcher watcher{loop, pipe.near.get(), Events::read, [](Events) {}};
+  Timer timer{loop, [] {}};
+};
+
+TEST_F(Contracts, a_loop_is_run_by_its_own_thread) {
+  EXPECT_DEATH(in_another_thread([this] { loop.run(); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { loop.run_once(); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { loop.run_ready(); }), wrong_thread);
+}
+
+TEST_F(Contracts, a_loop_is_changed_by_its_own_thread) {
+  EXPECT_DEATH(in_another_thread([this] { loop.stop(); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { loop.ref(); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { loop.update_now(); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { static_cast<void>(loop.reopen_after_fork()); }),
+               wrong_thread);
+}
+
+TEST_F(Contracts, watchers_belong_to_the_thread_of_their_loop) {
+  EXPECT_DEATH(in_another_thread([this] { static_cast<void>(watcher.start()); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { watcher.set(Events::write); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { watcher.set_function([](Events) {}); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread(
+                   [this] { FdWatcher other(loop, pipe.near.get(), Events::read, [](Events) {}); }),
+               wrong_thread);
+  ASSERT_TRUE(watcher.start());
+  EXPECT_DEATH(in_another_thread([this] { watcher.stop(); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { FdWatcher moved(std::move(watcher)); }), wrong_thread);
+}
+
+TEST_F(Contracts, timers_belong_to_the_thread_of_their_loop) {
+  EXPECT_DEATH(in_another_thread([this] { timer.start(1ms); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { timer.start_at(TimePoint()); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { timer.reset(1ms); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { timer.set_function([] {}); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { Timer other(loop, [] {}); }), wrong_thread);
+  timer.start(1h);
+  EXPECT_DEATH(in_another_thread([this] { timer.stop(); }), wrong_thread);
+}
+
+TEST_F(Contracts, a_loop_is_not_destroyed_by_another_thread) {
+  auto own = std::make_unique<EventLoop>();
+  EXPECT_DEATH(in_another_thread([&own] { own.reset(); }), wrong_thread);
+}
+
+TEST_F(Contracts, a_loop_is_not_destroyed_in_its_own_callback) {
+  EXPECT_DEATH(
+      {
+        auto own = std::make_unique<EventLoop>();
+        Timer destroyer(*own, [&own] { own.reset(); });
+        destroyer.start(0ms);
+        own->run();
+      },
+      in_its_callback);
+  EXPECT_DEATH(
+      {
+        auto own = std::make_unique<EventLoop>();
+        own->post([&own] { own.reset(); });
+        own->run_ready();
+      },
+      in_its_callback);
+}
+
+TEST_F(Contracts, nothing_starts_after_its_loop_is_gone) {
+  std::optional<EventLoop> own(std::in_place);
+  FdWatcher late_watcher(*own, pipe.near.get(), Events::read, [](Events) {});
+  Timer late_timer(*own, [] {});
+  own.reset();
+  EXPECT_DEATH(static_cast<void>(late_watcher.start()), after_the_end);
+  EXPECT_DEATH(late_watcher.set(Events::write), after_the_end);
+  EXPECT_DEATH(late_timer.start(1ms), after_the_end);
+  EXPECT_DEATH(late_timer.reset(), after_the_end);
+}
+
+TEST_F(Contracts, posting_and_waking_are_for_all_threads) {
+  int calls = 0;
+  in_another_thread([&] {
+    loop.post([&calls] { ++calls; });
+    loop.wake();
+  });
+  loop.run();
+  EXPECT_EQ(calls, 1);
+}
+
+}  // namespace
+}  // namespace tambour

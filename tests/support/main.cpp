@@ -1,0 +1,12 @@
+// The main function of every test program. An exit status of 77 says that all tests were skipped,
+// and 1 also that none was found: a filter that matches nothing tests nothing.
+#include <gtest/gtest.h>
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  const int status = RUN_ALL_TESTS();
+  if (status != 0 || testing::GTEST_FLAG(list_tests)) return status;
+  const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
+  if (tests.test_to_run_count() == 0) return 1;
+  return tests.skipped_test_count() == tests.test_to_run_count() ? 77 : 0;
+}

@@ -1,0 +1,69 @@
+#include "support/on_every_backend.h"
+
+#include <ostream>
+
+#include "support/process.h"
+
+namespace tambour::test {
+
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
+
+const std::vector<Variant>& all_variants() {
+  using namespace std::chrono_literals;
+  // As in tests/CMakeLists.txt.
+  static const std::vector<Variant> variants{
+      {.name = "epoll", .options = {.backend = BackendKind::epoll}},
+      {.name = "io_uring", .options = {.backend = BackendKind::io_uring}},
+      // Rings that overflow at every occasion.
+      {.name = "io_uring_small",
+       .options = {.backend = BackendKind::io_uring,
+                   .submission_entries = 4,
+                   .completion_entries = 8}},
+      {.name = "poll", .options = {.backend = BackendKind::poll}},
+      {.name = "select", .options = {.backend = BackendKind::select}},
+      {.name = "epoll_spin", .options = {.backend = BackendKind::epoll, .spin = 50us}},
+      {.name = "io_uring_spin", .options = {.backend = BackendKind::io_uring, .spin = 50us}},
+  };
+  return variants;
+}
+
+std::string name_of_variant(const testing::TestParamInfo<Variant>& variant) {
+  return variant.param.name;
+}
+
+void OnEveryBackend::SetUp() {
+  own_loop_.emplace(options());
+  if (traits().kind != options().backend) {
+    GTEST_SKIP() << GetParam().name << " cannot run here: " << traits().fell_back;
+  }
+}
+
+void OnEveryBackend::TearDown() { own_loop_.reset(); }
+
+void OnEveryBackend::run_turns(int turns) {
+  for (int turn = 0; turn < turns; ++turn) loop().run_ready();
+}
+
+bool OnEveryBackend::run_until(const std::function<bool()>& done) {
+  using namespace std::chrono_literals;
+  bool late = false;
+  Timer limit(loop(), [&late] { late = true; });
+  limit.start(10s);
+  while (!late && !done()) loop().run_once();
+  return done();
+}
+
+void OnEveryBackend::run_for(Duration time) {
+  bool over = false;
+  Timer end(loop(), [&over] { over = true; });
+  end.start(time);
+  while (!over) loop().run_once();
+}
+
+bool OnEveryBackend::sleeps_through(Duration time) {
+  const Duration before = processor_time();
+  run_for(time);
+  return (processor_time() - before) * 5 < time;
+}
+
+}  // namespace tambour::test

@@ -1,0 +1,260 @@
+// The intrusive queue of what is due, and the links that it consists of.
+#include "op/ready_queue.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/operation.h>
+
+namespace tambour {
+namespace {
+
+using Log = std::vector<int>;
+
+/// Notes that it ran, and then does what it was given to do.
+struct Item : Ready {
+  Item(Log& its_log, int its_name) : Ready(&run), log(&its_log), name(its_name) {}
+  static void run(Ready& ready) {
+    auto& self = static_cast<Item&>(ready);
+    self.log->push_back(self.name);
+    if (const auto also = std::exchange(self.then, nullptr)) also();
+  }
+
+  Log* log;
+  int name;
+  std::function<void()> then;
+};
+
+TEST(ReadyQueue, runs_first_come_first_served) {
+  Log log;
+  ReadyQueue queue;
+  Item a(log, 1), b(log, 2), c(log, 3);
+  for (Item* item : {&a, &b, &c}) queue.push(*item);
+  queue.run_all();
+  EXPECT_EQ(log, (Log{1, 2, 3}));
+  EXPECT_FALSE(a.linked() || b.linked() || c.linked());
+}
+
+TEST(ReadyQueue, runs_higher_priorities_first) {
+  Log log;
+  ReadyQueue queue;
+  std::vector<Item> items;
+  for (const int priority : {-2, 1, 0, 2, -1, 0, 2}) items.emplace_back(log, priority);
+  for (Item& item : items) {
+    item.set_priority(item.name);
+    queue.push(item);
+  }
+  EXPECT_EQ(queue.highest_priority(), 2);
+  EXPECT_EQ(queue.size(), items.size());
+  queue.run_all();
+  EXPECT_EQ(log, (Log{2, 2, 1, 0, 0, -1, -2}));
+}
+
+TEST(ReadyQueue, clamps_priorities) {
+  Log log;
+  Item item(log, 1);
+  EXPECT_EQ(item.priority(), 0);
+  item.set_priority(100);
+  EXPECT_EQ(item.priority(), priority_max);
+  item.set_priority(-100);
+  EXPECT_EQ(item.priority(), priority_min);
+}
+
+TEST(ReadyQueue, what_is_queued_keeps_its_place_when_its_priority_changes) {
+  Log log;
+  ReadyQueue queue;
+  Item a(log, 1), b(log, 2);
+  queue.push(a);
+  queue.push(b);
+  b.set_priority(priority_max);
+  queue.run_all();
+  EXPECT_EQ(log, (Log{1, 2}));
+}
+
+TEST(ReadyQueue, is_empty_once_the_last_of_a_priority_has_left) {
+  Log log;
+  ReadyQueue queue;
+  Item high(log, 1), low(log, 2);
+  high.set_priority(2);
+  low.set_priority(-2);
+  queue.push(high);
+  queue.push(low);
+  high.unlink();
+  EXPECT_FALSE(queue.empty());
+  EXPECT_EQ(queue.highest_priority(), -2);
+  low.unlink();
+  EXPECT_TRUE(queue.empty());
+  queue.push(high);
+  EXPECT_FALSE(queue.empty());
+  queue.run_all();
+  EXPECT_EQ(log, Log{1});
+}
+
+TEST(ReadyQueue, lets_items_leave_from_anywhere) {
+  for (int left_out = 0; left_out < 3; ++left_out) {
+    Log log;
+    ReadyQueue queue;
+    std::vector<Item> items;
+    for (int i = 0; i < 3; ++i) items.emplace_back(log, i);
+    for (Item& item : items) queue.push(item);
+    items[static_cast<std::size_t>(left_out)].unlink();
+    queue.run_all();
+    EXPECT_EQ(log.size(), 2U);
+    EXPECT_EQ(std::ranges::count(log, left_out), 0);
+  }
+}
+
+TEST(ReadyQueue, an_item_that_is_destroyed_has_left) {
+  Log log;
+  ReadyQueue queue;
+  Item stays(log, 1);
+  {
+    Item goes(log, 2);
+    queue.push(goes);
+    queue.push(stays);
+  }
+  queue.run_all();
+  EXPECT_EQ(log, Log{1});
+}
+
+TEST(ReadyQueue, an_item_may_destroy_itself_and_its_neighbours_while_it_runs) {
+  Log log;
+  ReadyQueue queue;
+  std::vector<std::unique_ptr<Item>> items;
+  for (int i = 0; i < 4; ++i) {
+    items.push_back(std::make_unique<Item>(log, i));
+    queue.push(*items.back());
+  }
+  items[0]->then = [&] {
+    items[0].reset();
+    items[1].reset();
+    items[3].reset();
+  };
+  queue.run_all();
+  EXPECT_EQ(log, (Log{0, 2}));
+}
+
+TEST(ReadyQueue, an_item_may_queue_itself_again_while_it_runs) {
+  Log log;
+  ReadyQueue queue;
+  Item item(log, 1);
+  item.then = [&] { queue.push(item); };
+  queue.push(item);
+  queue.run_all();
+  EXPECT_EQ(log, (Log{1, 1}));
+}
+
+TEST(ReadyQueue, an_item_may_run_the_rest_while_it_runs) {
+  Log log;
+  ReadyQueue queue;
+  Item a(log, 1), b(log, 2), c(log, 3);
+  for (Item* item : {&a, &b, &c}) queue.push(*item);
+  a.then = [&] {
+    queue.run_all();
+    log.push_back(9);
+  };
+  queue.run_all();
+  EXPECT_EQ(log, (Log{1, 2, 3, 9}));
+}
+
+TEST(ReadyQueue, keeps_the_rest_when_an_item_throws) {
+  Log log;
+  ReadyQueue queue;
+  Item a(log, 1), b(log, 2);
+  queue.push(a);
+  queue.push(b);
+  a.then = [] { throw 1; };
+  EXPECT_THROW(queue.run_all(), int);
+  queue.run_all();
+  EXPECT_EQ(log, (Log{1, 2}));
+}
+
+TEST(ReadyQueue, an_item_that_moves_keeps_its_place) {
+  Log log;
+  ReadyQueue queue;
+  Item a(log, 1), b(log, 2), c(log, 3);
+  for (Item* item : {&a, &b, &c}) queue.push(*item);
+  const Item moved(std::move(b));
+  EXPECT_TRUE(moved.linked());
+  EXPECT_FALSE(b.linked());  // NOLINT(bugprone-use-after-move): that is what is asked.
+  queue.run_all();
+  EXPECT_EQ(log, (Log{1, 2, 3}));
+}
+
+TEST(ReadyQueue, a_move_onto_a_queued_link_takes_that_one_out) {
+  Log log;
+  ReadyQueue queue;
+  Item a(log, 1), b(log, 2);
+  queue.push(a);
+  queue.push(b);
+  static_cast<Link&>(a) = std::move(static_cast<Link&>(b));
+  EXPECT_TRUE(a.linked());
+  EXPECT_FALSE(b.linked());  // NOLINT(bugprone-use-after-move): that is what is asked.
+  queue.run_all();
+  EXPECT_EQ(log, Log{1});
+}
+
+TEST(ReadyQueue, a_link_moved_onto_itself_stays) {
+  Log log;
+  ReadyQueue queue;
+  Item a(log, 1);
+  queue.push(a);
+  Link& link = a;
+  link = std::move(static_cast<Link&>(a));
+  queue.run_all();
+  EXPECT_EQ(log, Log{1});
+}
+
+TEST(ReadyQueue, takes_another_queue_behind_its_own) {
+  Log log;
+  ReadyQueue queue, other, empty;
+  Item a(log, 1), b(log, 2), c(log, 3), d(log, 4);
+  queue.push(a);
+  other.push(b);
+  other.push(c);
+  queue.take(other);
+  EXPECT_TRUE(other.empty());
+  queue.take(empty);
+  queue.push(d);
+  queue.run_all();
+  EXPECT_EQ(log, (Log{1, 2, 3, 4}));
+  // A queue that was taken from is whole.
+  other.push(a);
+  other.run_all();
+  EXPECT_EQ(log.back(), 1);
+}
+
+TEST(ReadyQueue, takes_another_queue_priority_by_priority) {
+  Log log;
+  ReadyQueue queue, other;
+  Item a(log, 1), b(log, 2), c(log, 3);
+  c.set_priority(1);
+  queue.push(a);
+  other.push(b);
+  other.push(c);
+  queue.take(other);
+  EXPECT_TRUE(other.empty());
+  queue.run_all();
+  EXPECT_EQ(log, (Log{3, 1, 2}));
+}
+
+TEST(ReadyQueue, leaves_its_items_unlinked_when_it_is_destroyed) {
+  Log log;
+  Item a(log, 1), b(log, 2);
+  {
+    ReadyQueue queue;
+    queue.push(a);
+    queue.push(b);
+  }
+  EXPECT_FALSE(a.linked() || b.linked());
+  EXPECT_TRUE(log.empty());
+}
+
+}  // namespace
+}  // namespace tambour
