@@ -113,6 +113,10 @@ class Simulation {
   /// wall clock. May throw only under Simulation::run().
   void after(Duration delay, Callback<void()> step);
 
+  /// Inside a callback: lets time pass, as work does that takes long. What is on its way arrives
+  /// meanwhile; no loop has its turn.
+  void spend(Duration time);
+
   [[nodiscard]] TimePoint now() const noexcept;
   [[nodiscard]] std::chrono::sys_time<Duration> wall_now() const noexcept;
   /// Sets the wall clock of all hosts, as clock_settime(2): timers do not notice, but those that go

@@ -65,7 +65,8 @@ class Sim final : public Backend, private Watcher {
   void harvest(ReadyQueue& ready);
   void tell_falsehood(ReadyQueue& ready);
   void wait_until(std::int64_t deadline_ns, ReadyQueue& ready);
-  bool take_wake_up() noexcept;
+  /// Queues the wake-up where there was one: to be woken is something that is due.
+  bool take_wake_up(ReadyQueue& ready) noexcept;
 
   Machine& machine_;
   loop::Core* core_ = nullptr;
@@ -77,6 +78,7 @@ class Sim final : public Backend, private Watcher {
   std::vector<Watch*> looking_at_;
   bool changed_ = false;
   std::atomic<int> woken_{0};
+  Ready wake_up_{[](Ready&) {}};
 };
 
 }  // namespace tambour::backend::sim

@@ -65,6 +65,10 @@ void Simulation::after(Duration delay, Callback<void()> step) {
   world_->add_step(delay.count(), std::move(step));
 }
 
+void Simulation::spend(Duration time) {
+  world_->advance_to(base::saturating_add(world_->now_ns(), time.count()));
+}
+
 TimePoint Simulation::now() const noexcept { return TimePoint(Duration(world_->now_ns())); }
 
 std::chrono::sys_time<Duration> Simulation::wall_now() const noexcept {

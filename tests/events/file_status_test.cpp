@@ -1,0 +1,357 @@
+// File status: what becomes of a path is told, by inotify or by looking.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+#include "support/process.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+void write_file(const fs::path& path, std::string_view text) {
+  std::ofstream(path, std::ios::trunc) << text;
+}
+
+/// Sets the time of the last change of the contents, to the nanosecond.
+void set_time(const fs::path& path, std::int64_t seconds, long nanoseconds) {
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                             {.tv_sec = seconds, .tv_nsec = nanoseconds}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+}
+
+class FileStatusTest : public test::OnEveryBackend {
+ protected:
+  void SetUp() override {
+    OnEveryBackend::SetUp();
+    std::string pattern = fs::temp_directory_path() / "tambour-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory = pattern;
+    path = directory / "file";
+  }
+  void TearDown() override {
+    OnEveryBackend::TearDown();
+    fs::remove_all(directory);
+  }
+
+  struct Change {
+    FileState before;
+    FileState now;
+  };
+  auto note() {
+    return
+        [this](const FileState& before, const FileState& now) { changes.push_back({before, now}); };
+  }
+
+  /// Does something, and waits until one more change has been told.
+  template <class F>
+  void expect_told(F&& f, const char* what) {
+    const std::size_t before = changes.size();
+    f();
+    EXPECT_TRUE(run_until([&] { return changes.size() > before; })) << what;
+  }
+
+  fs::path directory;
+  fs::path path;
+  std::vector<Change> changes;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(FileStatusTest);
+
+TEST_P(FileStatusTest, a_file_appears_grows_and_disappears) {
+  for (const bool always_look : {false, true}) {
+    changes.clear();
+    FileStatus watcher(loop(), path, note(), {.interval = 100ms, .always_look = always_look});
+    ASSERT_TRUE(watcher.start());
+    EXPECT_EQ(watcher.path(), path);
+    EXPECT_FALSE(watcher.current().exists);
+    EXPECT_EQ(watcher.current().error, system_error(ENOENT));
+    expect_told([this] { write_file(path, ""); }, "appears");
+    EXPECT_FALSE(changes.back().before.exists);
+    EXPECT_TRUE(changes.back().now.exists);
+    EXPECT_FALSE(changes.back().now.error);
+    expect_told([this] { write_file(path, "text"); }, "grows");
+    EXPECT_TRUE(run_until([&] { return watcher.current().status.st_size == 4; }));
+    expect_told([this] { fs::remove(path); }, "disappears");
+    EXPECT_TRUE(changes.back().before.exists);
+    EXPECT_FALSE(changes.back().now.exists);
+    expect_told([this] { write_file(path, "again"); }, "appears again");
+    EXPECT_TRUE(run_until([&] { return watcher.current().status.st_size == 5; }));
+    fs::remove(path);
+  }
+}
+
+TEST_P(FileStatusTest, what_does_not_change_it_is_not_told) {
+  write_file(path, "text");
+  FileStatus watcher(loop(), path, note());
+  ASSERT_TRUE(watcher.start());
+  std::string text;
+  std::ifstream(path) >> text;  // Only the time of access.
+  write_file(directory / "other", "text");
+  fs::remove(directory / "other");
+  run_for(10ms);
+  EXPECT_TRUE(changes.empty());
+}
+
+TEST_P(FileStatusTest, attributes_are_told) {
+  write_file(path, "text");
+  FileStatus watcher(loop(), path, note());
+  ASSERT_TRUE(watcher.start());
+  expect_told([this] { fs::permissions(path, fs::perms::owner_read); }, "mode");
+  EXPECT_EQ(changes.back().now.status.st_mode & 0777, 0400U);
+  expect_told([this] { fs::create_hard_link(path, directory / "link"); }, "links");
+  EXPECT_EQ(changes.back().now.status.st_nlink, 2U);
+  EXPECT_EQ(changes.back().before.status.st_nlink, 1U);
+}
+
+TEST_P(FileStatusTest, changes_within_one_second_are_told_to_the_nanosecond) {
+  write_file(path, "text");
+  set_time(path, 1'000'000'000, 5);
+  FileStatus watcher(loop(), path, note());
+  ASSERT_TRUE(watcher.start());
+  for (long nanoseconds = 6; nanoseconds < 9; ++nanoseconds) {
+    expect_told([&] { set_time(path, 1'000'000'000, nanoseconds); }, "time");
+    EXPECT_EQ(changes.back().now.status.st_mtim.tv_nsec, nanoseconds);
+  }
+}
+
+TEST_P(FileStatusTest, a_file_that_another_replaces_is_told_and_the_other_watched) {
+  write_file(path, "old");
+  const test::UniqueFd still_open(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  FileStatus watcher(loop(), path, note());
+  ASSERT_TRUE(watcher.start());
+  for (int round = 0; round < 3; ++round) {
+    write_file(directory / "new", std::string(10 + static_cast<std::size_t>(round), 'x'));
+    expect_told([this] { fs::rename(directory / "new", path); }, "replaced");
+    EXPECT_NE(changes.back().before.status.st_ino, changes.back().now.status.st_ino);
+    expect_told([this] { std::ofstream(path, std::ios::app) << "more"; }, "grows");
+  }
+  expect_told([this] { fs::rename(path, directory / "elsewhere"); }, "moved away");
+  EXPECT_FALSE(changes.back().now.exists);
+  expect_told([this] { fs::rename(directory / "elsewhere", path); }, "moved back");
+  EXPECT_TRUE(changes.back().now.exists);
+}
+
+TEST_P(FileStatusTest, missing_directories_are_waited_for_one_after_the_other) {
+  const fs::path deep = directory / "a" / "b" / "c" / "file";
+  FileStatus watcher(loop(), deep, note(), {.interval = 1h});
+  ASSERT_TRUE(watcher.start());
+  fs::create_directory(directory / "a");
+  run_turns();
+  fs::create_directories(deep.parent_path());
+  run_turns();
+  EXPECT_TRUE(changes.empty());
+  expect_told([&] { write_file(deep, ""); }, "appears");
+  expect_told([&] { fs::remove_all(directory / "a"); }, "disappears");
+  EXPECT_FALSE(watcher.current().exists);
+  // All at once, and from elsewhere.
+  fs::create_directories(directory / "z" / "b" / "c");
+  write_file(directory / "z" / "b" / "c" / "file", "text");
+  expect_told([&] { fs::rename(directory / "z", directory / "a"); },
+              "appears with its directories");
+  EXPECT_EQ(watcher.current().status.st_size, 4);
+}
+
+TEST_P(FileStatusTest, a_relative_path_and_one_with_slashes_are_paths_too) {
+  const fs::path former = fs::current_path();
+  fs::current_path(directory);
+  FileStatus plain(loop(), "file", note(), {.interval = 1h});
+  FileStatus slashed(loop(), "sub///", note(), {.interval = 1h});
+  FileStatus root(loop(), "/", note());
+  FileStatus empty(loop(), "", note());
+  for (FileStatus* watcher : {&plain, &slashed, &root, &empty}) ASSERT_TRUE(watcher->start());
+  EXPECT_TRUE(root.current().exists);
+  EXPECT_TRUE(empty.polls());
+  expect_told([this] { write_file(path, ""); }, "file");
+  expect_told([this] { fs::create_directory(directory / "sub"); }, "directory");
+  EXPECT_TRUE(plain.current().exists);
+  EXPECT_TRUE(slashed.current().exists);
+  fs::current_path(former);
+}
+
+TEST_P(FileStatusTest, a_link_is_followed_and_watched_itself) {
+  write_file(directory / "one", "1");
+  write_file(directory / "two", "22");
+  fs::create_symlink(directory / "one", path);
+  FileStatus watcher(loop(), path, note(), {.interval = 1h});
+  ASSERT_TRUE(watcher.start());
+  EXPECT_EQ(watcher.current().status.st_size, 1);
+  expect_told([this] { std::ofstream(directory / "one", std::ios::app) << "1"; }, "target");
+  fs::create_symlink(directory / "two", directory / "new");
+  expect_told([this] { fs::rename(directory / "new", path); }, "link");
+  EXPECT_NE(changes.back().before.status.st_ino, changes.back().now.status.st_ino);
+  expect_told([this] { std::ofstream(directory / "two", std::ios::app) << "2"; }, "new target");
+  // Where it leads nowhere, only looking helps.
+  EXPECT_FALSE(watcher.polls());
+  expect_told([this] { fs::remove(directory / "two"); }, "no target");
+  EXPECT_TRUE(watcher.polls());
+}
+
+TEST_P(FileStatusTest, what_a_directory_holds_changes_it) {
+  FileStatus watcher(loop(), directory, note());
+  ASSERT_TRUE(watcher.start());
+  expect_told([this] { fs::create_directory(directory / "sub"); }, "created");
+  expect_told([this] { fs::remove(directory / "sub"); }, "removed");
+}
+
+TEST_P(FileStatusTest, many_watch_one_file_under_several_names) {
+  write_file(path, "text");
+  fs::create_hard_link(path, directory / "link");
+  std::vector<FileStatus> watchers;
+  for (int i = 0; i < 20; ++i) {
+    watchers.emplace_back(loop(), i % 2 == 0 ? path : directory / "link", note());
+    ASSERT_TRUE(watchers.back().start());
+  }
+  std::ofstream(path, std::ios::app) << "more";
+  EXPECT_TRUE(run_until([this] { return changes.size() == 20; }));
+  for (int i = 0; i < 10; ++i) watchers.pop_back();
+  set_time(path, 5, 5);
+  EXPECT_TRUE(run_until([this] { return changes.size() == 30; }));
+  run_turns();
+  EXPECT_EQ(changes.size(), 30U);
+}
+
+TEST_P(FileStatusTest, what_the_kernel_does_not_tell_is_looked_at) {
+  // The directory of a process changes by its end, which no inotify sees.
+  const auto go = std::make_unique<test::Ends>(test::open_pipe());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  FileStatus watcher(loop(), "/proc/" + std::to_string(child), note(), {.interval = 1ms});
+  ASSERT_TRUE(watcher.start());
+  EXPECT_TRUE(watcher.polls());
+  EXPECT_EQ(loop().stats().references, 1);
+  expect_told(
+      [child] {
+        ::kill(child, SIGKILL);
+        ::waitpid(child, nullptr, 0);
+      },
+      "the process has ended");
+  EXPECT_FALSE(watcher.current().exists);
+}
+
+TEST_P(FileStatusTest, without_room_for_inotify_it_is_looked_at) {
+  TAMBOUR_NEEDS_LAST_DESCRIPTOR();
+  write_file(path, "text");
+  FileStatus watcher(loop(), path, note(), {.interval = 100ms});
+  {
+    const test::OpenFilesLimit none(static_cast<rlim_t>(test::open_eventfd().get()));
+    ASSERT_TRUE(watcher.start());
+  }
+  EXPECT_TRUE(watcher.polls());
+  EXPECT_EQ(loop().stats().references, 1);
+  expect_told([this] { set_time(path, 5, 5); }, "time");
+  // By then it has found room.
+  EXPECT_FALSE(watcher.polls());
+  EXPECT_EQ(loop().stats().references, 1);
+  watcher.stop();
+  EXPECT_EQ(loop().stats().references, 0);
+}
+
+TEST_P(FileStatusTest, a_look_is_silent) {
+  FileStatus watcher(loop(), path, note());
+  write_file(path, "text");
+  watcher.look();
+  EXPECT_TRUE(watcher.current().exists);
+  ASSERT_TRUE(watcher.start());
+  set_time(path, 5, 5);
+  watcher.look();
+  EXPECT_EQ(watcher.current().status.st_mtim.tv_sec, 5);
+  run_turns();
+  EXPECT_TRUE(changes.empty());
+}
+
+TEST_P(FileStatusTest, a_stopped_one_is_silent_at_once) {
+  write_file(path, "text");
+  FileStatus first(loop(), path, note());
+  FileStatus second(loop(), path, note());
+  first.set_priority(1);
+  EXPECT_EQ(first.priority(), 1);
+  first.set_function([&](const FileState& before, const FileState& now) {
+    changes.push_back({before, now});
+    second.stop();
+  });
+  ASSERT_TRUE(first.start());
+  ASSERT_TRUE(second.start());
+  expect_told([this] { set_time(path, 5, 5); }, "time");
+  run_turns();
+  EXPECT_EQ(changes.size(), 1U);
+  EXPECT_FALSE(second.started());
+}
+
+TEST_P(FileStatusTest, it_moves_and_is_destroyed_anywhere) {
+  write_file(path, "text");
+  const auto weight = std::make_shared<int>(7);
+  std::vector<std::optional<FileStatus>> watchers(4);
+  int calls = 0;
+  for (auto& watcher : watchers) {
+    watcher.emplace(loop(), path, [&, weight](const FileState& before, const FileState& now) {
+      ++calls;
+      for (auto& each : watchers) each.reset();
+      EXPECT_EQ(*weight, 7);
+      EXPECT_FALSE(now.same_as(before));
+    });
+    ASSERT_TRUE(watcher->start());
+    FileStatus elsewhere(std::move(*watcher));
+    EXPECT_TRUE(elsewhere.started());
+    watcher = std::move(elsewhere);
+  }
+  set_time(path, 5, 5);
+  EXPECT_TRUE(run_until([&] { return calls == 1; }));
+  run_turns();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(weight.use_count(), 1);
+}
+
+TEST_P(FileStatusTest, it_may_outlive_its_loop) {
+  write_file(path, "text");
+  FileStatus watcher(loop(), path, note(), {.always_look = true});
+  ASSERT_TRUE(watcher.start());
+  set_time(path, 5, 5);
+  destroy_loop();
+  EXPECT_FALSE(watcher.started());
+  watcher.stop();
+  EXPECT_TRUE(changes.empty());
+}
+
+TEST_P(FileStatusTest, the_forked_child_has_its_own) {
+  write_file(path, "text");
+  FileStatus watcher(loop(), path, note(), {.interval = 1h});
+  FileStatus missing(loop(), directory / "missing", note(), {.interval = 1h});
+  ASSERT_TRUE(watcher.start());
+  ASSERT_TRUE(missing.start());
+  EXPECT_EQ(test::in_child([this] {
+              if (!loop().reopen_after_fork()) return 1;
+              run_turns();
+              set_time(path, 5, 5);
+              if (!run_until([this] { return changes.size() == 1; })) return 2;
+              write_file(directory / "missing", "");
+              return run_until([this] { return changes.size() >= 2; }) ? 0 : 3;
+            }),
+            0);
+  EXPECT_TRUE(run_until([this] { return changes.size() >= 2; }));
+}
+
+}  // namespace
+}  // namespace tambour

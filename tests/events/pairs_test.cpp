@@ -1,0 +1,223 @@
+// Every type of watcher is destroyed inside the callback of every other, both
+// being due: who is called first destroys both, and nobody is called any more.
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+/// A started watcher of some type.
+class Subject {
+ public:
+  Subject() = default;
+  Subject(const Subject&) = delete;
+  Subject& operator=(const Subject&) = delete;
+  virtual ~Subject() = default;
+  /// Makes it due.
+  virtual void trigger() {}
+};
+
+using Called = std::function<void()>;
+
+struct FdSubject final : Subject {
+  FdSubject(EventLoop& loop, Called called)
+      : watcher(loop, pipe.near.get(), Events::read, [called](Events) { called(); }) {
+    EXPECT_TRUE(watcher.start());
+  }
+  void trigger() override { test::write_to(pipe.far); }
+  test::Ends pipe = test::open_pipe();
+  FdWatcher watcher;
+};
+
+struct TimerSubject final : Subject {
+  TimerSubject(EventLoop& loop, Called called) : timer(loop, std::move(called)) {
+    timer.start(Duration::zero(), Duration(1));
+  }
+  Timer timer;
+};
+
+struct WallTimerSubject final : Subject {
+  WallTimerSubject(EventLoop& loop, Called called) : timer(loop, std::move(called)) {
+    EXPECT_TRUE(timer.start_at(WallTime::clock::now()));
+  }
+  WallTimer timer;
+};
+
+struct SignalSubject final : Subject {
+  SignalSubject(EventLoop& loop, Called called)
+      : watcher(loop, SIGUSR1, [called](int) { called(); }) {
+    EXPECT_TRUE(watcher.start());
+  }
+  void trigger() override { ::raise(SIGUSR1); }
+  Signal watcher;
+};
+
+template <ChildChanges changes>
+struct ChildSubject final : Subject {
+  ChildSubject(EventLoop& loop, Called called)
+      : pid(::fork()),
+        child(loop, exit_if_child(pid), [called](const ChildStatus&) { called(); }, changes) {
+    EXPECT_TRUE(child.start());
+  }
+  ~ChildSubject() override { ::waitpid(pid, nullptr, 0); }
+  void trigger() override {
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
+  }
+  static pid_t exit_if_child(pid_t forked) {
+    if (forked == 0) ::_exit(0);
+    return forked;
+  }
+  pid_t pid;
+  Child child;
+};
+
+struct FileStatusSubject final : Subject {
+  FileStatusSubject(EventLoop& loop, Called called)
+      : path(std::filesystem::temp_directory_path() / "tambour-test-XXXXXX") {
+    ::close(::mkstemp(path.data()));
+    watcher.emplace(loop, path, [called](const FileState&, const FileState&) { called(); });
+    EXPECT_TRUE(watcher->start());
+  }
+  ~FileStatusSubject() override { ::unlink(path.c_str()); }
+  void trigger() override { ::chmod(path.c_str(), 0400); }
+  std::string path;
+  std::optional<FileStatus> watcher;
+};
+
+template <HookPoint point>
+struct HookSubject final : Subject {
+  HookSubject(EventLoop& loop, Called called) : own_loop(loop), hook(loop, std::move(called)) {
+    // Idle hooks run only where nothing else of their priority is due.
+    hook.set_priority(1);
+    hook.start();
+  }
+  void trigger() override {
+    if (point != HookPoint::fork) return;
+    EXPECT_TRUE(own_loop.reopen_after_fork());
+  }
+  EventLoop& own_loop;
+  HookAt<point> hook;
+};
+
+struct AsyncSubject final : Subject {
+  AsyncSubject(EventLoop& loop, Called called) : async(loop, std::move(called)) { async.start(); }
+  void trigger() override { async.send(); }
+  Async async;
+};
+
+struct EmbeddedSubject final : Subject {
+  EmbeddedSubject(EventLoop& loop, Called called)
+      : inner({.backend = BackendKind::epoll}), embedded(loop, inner, std::move(called)) {
+    EXPECT_TRUE(embedded.start());
+  }
+  void trigger() override {
+    inner.post([] {});
+  }
+  EventLoop inner;
+  EmbeddedLoop embedded;
+};
+
+struct Type {
+  const char* name;
+  std::unique_ptr<Subject> (*make)(EventLoop& loop, Called called);
+};
+
+template <class T>
+std::unique_ptr<Subject> make(EventLoop& loop, Called called) {
+  return std::make_unique<T>(loop, std::move(called));
+}
+
+constexpr Type types[] = {
+    {"FdWatcher", &make<FdSubject>},
+    {"Timer", &make<TimerSubject>},
+    {"WallTimer", &make<WallTimerSubject>},
+    {"Signal", &make<SignalSubject>},
+    {"Child by pidfd", &make<ChildSubject<ChildChanges::end>>},
+    {"Child by SIGCHLD", &make<ChildSubject<ChildChanges::all>>},
+    {"FileStatus", &make<FileStatusSubject>},
+    {"Prepare", &make<HookSubject<HookPoint::prepare>>},
+    {"Check", &make<HookSubject<HookPoint::check>>},
+    {"Idle", &make<HookSubject<HookPoint::idle>>},
+    {"ForkHook", &make<HookSubject<HookPoint::fork>>},
+    {"CleanupHook", &make<HookSubject<HookPoint::cleanup>>},
+    {"Async", &make<AsyncSubject>},
+    {"EmbeddedLoop", &make<EmbeddedSubject>},
+};
+
+class Pairs : public test::OnEveryBackend {};
+
+TAMBOUR_ON_EVERY_BACKEND(Pairs);
+
+TEST_P(Pairs, whoever_is_called_first_destroys_both) {
+  for (const Type& first : types) {
+    for (const Type& second : types) {
+      SCOPED_TRACE(std::string(first.name) + " and " + second.name);
+      std::unique_ptr<Subject> one;
+      std::unique_ptr<Subject> other;
+      int calls = 0;
+      const Called destroy_both = [&] {
+        ++calls;
+        one.reset();
+        other.reset();
+      };
+      {
+        EventLoop own(options());
+        one = first.make(own, destroy_both);
+        other = second.make(own, destroy_both);
+        one->trigger();
+        other->trigger();
+        // A few turns: not every backend tells everything in the first.
+        for (int turn = 0; turn < 4; ++turn) own.run_ready();
+        EXPECT_LE(own.stats().references, 0);
+      }
+      EXPECT_EQ(calls, 1);
+    }
+  }
+}
+
+TEST_P(Pairs, one_destroys_the_other_and_goes_on) {
+  for (const Type& first : types) {
+    for (const Type& second : types) {
+      SCOPED_TRACE(std::string(first.name) + " and " + second.name);
+      std::unique_ptr<Subject> one;
+      std::unique_ptr<Subject> other;
+      bool other_is_gone = false;
+      int calls = 0;
+      {
+        EventLoop own(options());
+        one = first.make(own, [&] {
+          ++calls;
+          other.reset();
+          other_is_gone = true;
+        });
+        other = second.make(own, [&] { EXPECT_FALSE(other_is_gone); });
+        one->trigger();
+        other->trigger();
+        for (int turn = 0; turn < 4; ++turn) own.run_ready();
+      }
+      EXPECT_GE(calls, 1);
+      EXPECT_EQ(other, nullptr);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tambour

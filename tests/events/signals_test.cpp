@@ -1,0 +1,377 @@
+// Signals: who is told, on which thread, and what becomes of the process's
+// dispositions.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "events/heartbeat.h"
+#include "support/files.h"
+#include "support/on_every_backend.h"
+#include "support/process.h"
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+class Signals : public test::OnEveryBackend {
+ protected:
+  static struct sigaction disposition(int number) {
+    struct sigaction current{};
+    ::sigaction(number, nullptr, &current);
+    return current;
+  }
+
+  int calls = 0;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Signals);
+
+TEST_P(Signals, all_watchers_of_a_signal_are_told_and_no_others) {
+  std::vector<int> seen;
+  Signal first(loop(), SIGUSR1, [&seen](int number) { seen.push_back(number); });
+  Signal second(loop(), SIGUSR1, [&seen](int number) { seen.push_back(number); });
+  Signal other(loop(), SIGUSR2, [&seen](int number) { seen.push_back(number); });
+  ASSERT_TRUE(first.start());
+  ASSERT_TRUE(second.start());
+  ASSERT_TRUE(other.start());
+  EXPECT_EQ(first.number(), SIGUSR1);
+  ::raise(SIGUSR1);
+  run_turns();
+  EXPECT_EQ(seen, (std::vector<int>{SIGUSR1, SIGUSR1}));
+  ::raise(SIGUSR2);
+  run_turns();
+  EXPECT_EQ(seen, (std::vector<int>{SIGUSR1, SIGUSR1, SIGUSR2}));
+}
+
+TEST_P(Signals, the_first_and_the_last_signal_number_can_be_watched) {
+  for (const int number : {SIGHUP, SIGRTMIN, SIGRTMAX}) {
+    Signal signal(loop(), number, [this](int) { ++calls; });
+    ASSERT_TRUE(signal.start());
+    calls = 0;
+    ::raise(number);
+    run_turns();
+    EXPECT_EQ(calls, 1);
+  }
+}
+
+TEST_P(Signals, what_cannot_be_watched_is_refused) {
+  for (const int number : {-1, 0, 32, 65, 1000, SIGKILL, SIGSTOP}) {
+    Signal signal(loop(), number, [this](int) { ++calls; });
+    const auto started = signal.start();
+    ASSERT_FALSE(started) << number;
+    EXPECT_EQ(started.error(), system_error(EINVAL)) << number;
+    EXPECT_FALSE(signal.started());
+  }
+  loop().run();  // Nothing keeps it running.
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_P(Signals, a_burst_is_one_call) {
+  Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
+  ASSERT_TRUE(signal.start());
+  for (int i = 0; i < 100; ++i) ::raise(SIGUSR1);
+  run_turns();
+  EXPECT_EQ(calls, 1);
+  ::raise(SIGUSR1);
+  run_turns();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_P(Signals, a_signal_ends_the_wait) {
+  Signal signal(loop(), SIGUSR1, [this](int) { loop().stop(); });
+  ASSERT_TRUE(signal.start());
+  const test::Heartbeat heartbeat(loop());
+  std::jthread sender([] { ::kill(::getpid(), SIGUSR1); });
+  loop().run();
+  SUCCEED();
+}
+
+TEST_P(Signals, none_is_lost_however_fast_they_come) {
+  std::atomic<std::size_t> sent{0};
+  std::size_t seen = 0;
+  const std::size_t count = test::scaled(20'000);
+  Signal signal(loop(), SIGUSR1, [&](int) { seen = sent.load(); });
+  ASSERT_TRUE(signal.start());
+  const test::Heartbeat heartbeat(loop());
+  std::jthread sender([&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      ++sent;
+      ::kill(::getpid(), SIGUSR1);
+    }
+  });
+  EXPECT_TRUE(run_until([&] { return seen == count; }));
+}
+
+TEST_P(Signals, loops_in_several_threads_are_each_told_on_their_own) {
+  constexpr int threads = 4;
+  std::atomic<int> ready{0};
+  std::atomic<int> told{0};
+  std::vector<std::jthread> runners;
+  for (int i = 0; i < threads; ++i) {
+    runners.emplace_back([&] {
+      EventLoop own(options());
+      const test::Heartbeat heartbeat(own);
+      const auto self = std::this_thread::get_id();
+      std::vector<Signal> signals;
+      int left = 2;
+      for (int watcher = 0; watcher < 2; ++watcher) {
+        signals.emplace_back(own, SIGUSR2, [&](int) {
+          if (std::this_thread::get_id() == self) ++told;
+          if (--left == 0) own.stop();
+        });
+      }
+      for (Signal& signal : signals) ASSERT_TRUE(signal.start());
+      ++ready;
+      own.run();
+    });
+  }
+  while (ready < threads) std::this_thread::yield();
+  ::kill(::getpid(), SIGUSR2);
+  runners.clear();
+  EXPECT_EQ(told, 2 * threads);
+}
+
+TEST_P(Signals, the_former_disposition_comes_back_with_the_last_watcher) {
+  struct sigaction ignore{};
+  ignore.sa_handler = SIG_IGN;
+  struct sigaction before{};
+  ::sigaction(SIGUSR2, &ignore, &before);
+  {
+    EventLoop other(options());
+    Signal first(loop(), SIGUSR2, [](int) {});
+    Signal second(other, SIGUSR2, [](int) {});
+    ASSERT_TRUE(first.start());
+    EXPECT_NE(disposition(SIGUSR2).sa_handler, SIG_IGN);
+    EXPECT_NE(disposition(SIGUSR2).sa_flags & SA_RESTART, 0);
+    ASSERT_TRUE(second.start());
+    first.stop();
+    EXPECT_NE(disposition(SIGUSR2).sa_handler, SIG_IGN);
+    // The other loop is destroyed, its watcher started.
+  }
+  EXPECT_EQ(disposition(SIGUSR2).sa_handler, SIG_IGN);
+  ::sigaction(SIGUSR2, &before, nullptr);
+}
+
+TEST_P(Signals, a_handler_that_other_code_has_installed_since_stays) {
+  struct sigaction before = disposition(SIGUSR2);
+  Signal signal(loop(), SIGUSR2, [](int) {});
+  ASSERT_TRUE(signal.start());
+  struct sigaction ignore{};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGUSR2, &ignore, nullptr);
+  signal.stop();
+  EXPECT_EQ(disposition(SIGUSR2).sa_handler, SIG_IGN);
+  ::sigaction(SIGUSR2, &before, nullptr);
+}
+
+TEST_P(Signals, the_handler_leaves_errno_alone) {
+  Signal signal(loop(), SIGUSR1, [](int) {});
+  ASSERT_TRUE(signal.start());
+  errno = EDOM;
+  ::raise(SIGUSR1);
+  ::raise(SIGUSR1);
+  EXPECT_EQ(errno, EDOM);
+}
+
+TEST_P(Signals, feeding_tells_all_loops_or_one) {
+  EventLoop other(options());
+  int others = 0;
+  Signal here(loop(), SIGUSR1, [this](int) { ++calls; });
+  Signal there(other, SIGUSR1, [&others](int) { ++others; });
+  ASSERT_TRUE(here.start());
+  ASSERT_TRUE(there.start());
+  Signal::feed(SIGUSR1);
+  run_turns();
+  for (int turn = 0; turn < 3; ++turn) other.run_ready();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(others, 1);
+  Signal::feed(loop(), SIGUSR1);
+  run_turns();
+  other.run_ready();
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(others, 1);
+  for (const int number : {-1, 0, SIGUSR2, 65}) {
+    Signal::feed(number);
+    Signal::feed(loop(), number);
+  }
+  run_turns();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_P(Signals, what_is_fed_in_a_callback_comes_in_the_next_turn) {
+  Signal signal(loop(), SIGUSR1, [this](int) {
+    ++calls;
+    Signal::feed(loop(), SIGUSR1);
+  });
+  ASSERT_TRUE(signal.start());
+  Signal::feed(loop(), SIGUSR1);
+  for (int turn = 1; turn <= 4; ++turn) {
+    run_turns(1);
+    EXPECT_EQ(calls, turn);
+  }
+}
+
+TEST_P(Signals, a_stopped_one_is_silent_at_once) {
+  Signal first(loop(), SIGUSR1, [this](int) { ++calls; });
+  Signal second(loop(), SIGUSR1, [&](int) {
+    ++calls;
+    first.stop();
+  });
+  ASSERT_TRUE(first.start());
+  ASSERT_TRUE(second.start());  // Called first.
+  ::raise(SIGUSR1);
+  run_turns();
+  EXPECT_EQ(calls, 1);
+  // What came before it was started is nothing to it.
+  second.stop();
+  Signal keep(loop(), SIGUSR1, [](int) {});
+  ASSERT_TRUE(keep.start());
+  ::raise(SIGUSR1);
+  keep.stop();
+  ASSERT_TRUE(first.start());
+  run_turns();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Signals, priorities_decide_who_runs_first) {
+  std::vector<int> order;
+  const auto pipe = test::open_pipe();
+  FdWatcher reader(loop(), pipe.near.get(), Events::read, [&](Events) {
+    order.push_back(0);
+    test::drain(pipe.near);
+  });
+  ASSERT_TRUE(reader.start());
+  std::vector<Signal> signals;
+  for (const int priority : {-2, 1, -1, 2}) {
+    signals.emplace_back(loop(), SIGUSR1, [&order, priority](int) { order.push_back(priority); });
+    signals.back().set_priority(priority);
+    ASSERT_TRUE(signals.back().start());
+  }
+  run_turns();
+  test::write_to(pipe.far);
+  ::raise(SIGUSR1);
+  // A small ring brings one after the other.
+  EXPECT_TRUE(run_until([&] { return order.size() == 5; }));
+  if (GetParam().name == "io_uring_small") return;
+  EXPECT_EQ(order, (std::vector<int>{2, 1, 0, -1, -2}));
+}
+
+TEST_P(Signals, it_moves_and_is_destroyed_anywhere) {
+  std::optional<Signal> signal;
+  const auto weight = std::make_shared<int>(7);
+  signal.emplace(loop(), SIGUSR1, [&, weight](int) {
+    ++calls;
+    signal.reset();
+    EXPECT_EQ(*weight, 7);
+  });
+  ASSERT_TRUE(signal->start());
+  Signal elsewhere(std::move(*signal));
+  signal.reset();
+  EXPECT_TRUE(elsewhere.started());
+  signal.emplace(std::move(elsewhere));
+  ::raise(SIGUSR1);
+  run_turns();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(weight.use_count(), 1);
+  EXPECT_FALSE(signal);
+}
+
+TEST_P(Signals, a_started_one_keeps_the_loop_running_unless_it_is_unreferenced) {
+  Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
+  ASSERT_TRUE(signal.start());
+  ASSERT_TRUE(signal.start());
+  EXPECT_EQ(loop().stats().references, 1);
+  loop().unref();
+  loop().run();
+  loop().ref();
+  signal.stop();
+  EXPECT_EQ(loop().stats().references, 0);
+  loop().run();
+}
+
+TEST_P(Signals, it_may_outlive_its_loop) {
+  const struct sigaction before = disposition(SIGUSR1);
+  Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
+  ASSERT_TRUE(signal.start());
+  ::raise(SIGUSR1);
+  loop().run_ready();
+  ::raise(SIGUSR1);
+  destroy_loop();
+  EXPECT_FALSE(signal.started());
+  EXPECT_EQ(disposition(SIGUSR1).sa_handler, before.sa_handler);
+  signal.stop();
+  EXPECT_LE(calls, 1);
+}
+
+TEST_P(Signals, loops_that_come_and_go_use_the_same_descriptors) {
+  const auto watch_once = [this] {
+    EventLoop own(options());
+    Signal signal(own, SIGUSR1, [this](int) { ++calls; });
+    ASSERT_TRUE(signal.start());
+    ::raise(SIGUSR1);
+    for (int turn = 0; turn < 3; ++turn) own.run_ready();
+  };
+  watch_once();
+  const std::size_t before = test::open_descriptors();
+  for (int i = 0; i < 20; ++i) watch_once();
+  EXPECT_EQ(test::open_descriptors(), before);
+  EXPECT_EQ(calls, 21);
+}
+
+TEST_P(Signals, the_forked_child_has_its_own) {
+  Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
+  ASSERT_TRUE(signal.start());
+  ::raise(SIGUSR1);  // The parent's.
+  EXPECT_EQ(test::in_child([this] {
+              // Before the loop is reopened: kept, and nobody else is told.
+              ::raise(SIGUSR1);
+              if (!loop().reopen_after_fork()) return 1;
+              run_turns();
+              if (calls != 1) return 2;
+              ::raise(SIGUSR1);
+              run_turns();
+              if (calls != 2) return 3;
+              EventLoop second(options());
+              Signal another(second, SIGUSR1, [this](int) { calls += 10; });
+              if (!another.start()) return 4;
+              ::raise(SIGUSR1);
+              run_turns();
+              for (int turn = 0; turn < 3; ++turn) second.run_ready();
+              return calls == 13 ? 0 : 5;
+            }),
+            0);
+  run_turns();
+  EXPECT_EQ(calls, 1);
+  ::raise(SIGUSR1);
+  run_turns();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_P(Signals, signals_of_a_forked_child_do_not_wake_the_parent) {
+  Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
+  ASSERT_TRUE(signal.start());
+  run_turns();
+  EXPECT_EQ(test::in_child([] {
+              ::raise(SIGUSR1);
+              return 0;
+            }),
+            0);
+  const std::uint64_t before = loop().stats().callbacks;
+  run_turns();
+  EXPECT_EQ(loop().stats().callbacks, before);
+  EXPECT_EQ(calls, 0);
+}
+
+}  // namespace
+}  // namespace tambour

@@ -1,0 +1,112 @@
+// The same calls on the kernel and on a simulated host, and a record of what they answered.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <tambour/tambour.h>
+
+namespace tambour::test {
+
+class Calls {
+ public:
+  Calls() = default;
+  Calls(const Calls&) = delete;
+  Calls& operator=(const Calls&) = delete;
+  virtual ~Calls() = default;
+
+  virtual int socket(int domain, int type) = 0;
+  virtual int socketpair(int domain, int type, int* fds) = 0;
+  virtual int pipe2(int* fds) = 0;
+  virtual int eventfd(unsigned initial, int flags) = 0;
+  virtual int dup(int fd) = 0;
+  virtual int close(int fd) = 0;
+  virtual int bind(int fd, const sockaddr* address, socklen_t size) = 0;
+  virtual int listen(int fd, int backlog) = 0;
+  virtual int accept(int fd, sockaddr* address, socklen_t* size) = 0;
+  virtual int connect(int fd, const sockaddr* address, socklen_t size) = 0;
+  virtual int shutdown(int fd, int how) = 0;
+  virtual ssize_t read(int fd, void* into, std::size_t size) = 0;
+  virtual ssize_t write(int fd, const void* from, std::size_t size) = 0;
+  virtual ssize_t recvfrom(int fd, void* into, std::size_t size, int flags, sockaddr* address,
+                           socklen_t* address_size) = 0;
+  virtual ssize_t sendto(int fd, const void* from, std::size_t size, int flags,
+                         const sockaddr* address, socklen_t address_size) = 0;
+  virtual int getsockopt(int fd, int level, int option, void* value, socklen_t* size) = 0;
+  virtual int setsockopt(int fd, int level, int option, const void* value, socklen_t size) = 0;
+  virtual int getsockname(int fd, sockaddr* address, socklen_t* size) = 0;
+  virtual int getpeername(int fd, sockaddr* address, socklen_t* size) = 0;
+
+  /// A loop that can watch these descriptors.
+  virtual EventLoop& loop() = 0;
+};
+
+/// Makes calls and writes down what came of them, in words that are the same on both sides:
+/// descriptors by the order of their making, ports by nothing at all.
+class Recorder {
+ public:
+  explicit Recorder(Calls& calls) noexcept : calls_(calls) {}
+
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+  void say(std::string_view words) { text_.append(words) += '\n'; }
+
+  int socket(int domain, int type);
+  struct Two {
+    int one;
+    int other;
+  };
+  Two socketpair(int type);
+  Two pipe();
+  int eventfd(unsigned initial, int flags = 0);
+  /// A TCP connection over 127.0.0.1: the connecting end, and the accepted.
+  Two tcp();
+  /// Bound to a free port of 127.0.0.1, or of ::1.
+  int bound(int domain, int type);
+  int tcp_listener(int backlog = 5);
+
+  int dup(int fd);
+  void close(int fd);
+  void listen(int fd, int backlog = 5);
+  int accept(int fd);
+  /// To where `target` is bound.
+  void connect(int fd, int target);
+  void connect_unix(int fd, std::string_view name);
+  void bind_unix(int fd, std::string_view name);
+  void bind_where(int fd, int target);
+  void shutdown(int fd, int how);
+  void read(int fd, std::size_t size);
+  void write(int fd, std::string_view bytes);
+  void recv(int fd, std::size_t size, int flags = 0);
+  void send(int fd, std::string_view bytes, int flags = 0);
+  void send_to(int fd, std::string_view bytes, int target);
+  /// What is received, and whether it comes from where `sender` is bound.
+  void recv_from(int fd, int sender);
+  void error_of(int fd);
+  void option(int fd, int option);
+  void linger_reset(int fd);
+  void names(int fd);
+  /// What a loop tells of it.
+  void ready(int fd);
+  /// Writes until it would block, and says only that.
+  void fill(int fd);
+  void drain(int fd);
+
+ private:
+  struct Where {
+    sockaddr_storage address{};
+    socklen_t size = sizeof(sockaddr_storage);
+    [[nodiscard]] sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&address); }
+  };
+  Where where(int fd);
+  void result(std::string_view what, ssize_t outcome);
+
+  Calls& calls_;
+  std::string text_;
+};
+
+}  // namespace tambour::test

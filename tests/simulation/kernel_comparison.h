@@ -1,0 +1,42 @@
+// The fixture of the comparisons: each scenario is played to the kernel and to a simulated host,
+// and the records compared.
+#pragma once
+
+#include <iosfwd>
+#include <ostream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "simulation/both_worlds.h"
+
+namespace tambour::test {
+
+struct Scenario {
+  const char* name;
+  void (*play)(Recorder&);
+};
+
+inline void PrintTo(const Scenario& scenario,
+                    std::ostream* out) {  // NOLINT: GoogleTest's own name.
+  *out << scenario.name;
+}
+
+inline std::string name_of_scenario(const testing::TestParamInfo<Scenario>& scenario) {
+  return scenario.param.name;
+}
+
+class KernelComparison : public testing::TestWithParam<Scenario> {
+ protected:
+  static void compare() {
+    KernelCalls kernel;
+    SimulatedCalls simulated;
+    Recorder expected(kernel);
+    Recorder got(simulated);
+    GetParam().play(expected);
+    GetParam().play(got);
+    EXPECT_EQ(got.text(), expected.text());
+  }
+};
+
+}  // namespace tambour::test

@@ -1,0 +1,111 @@
+// A service and its clients in a thousand worlds: nothing is answered wrongly, everything is in the
+// end, nothing is left over. And the simulator finds what it is there to find.
+#include "simulation/service.h"
+
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// One server and three clients on machines of their own; the network breaks at random for a
+/// minute, and is whole from then on.
+void play(Simulation& simulation, test::Canary canary) {
+  SimulatedHost& server_host = simulation.add_host("server");
+  EventLoop server_loop(server_host.loop_options());
+  test::LineServer server(server_loop, server_host, 7000, canary);
+  struct Machine {
+    SimulatedHost& host;
+    EventLoop loop{host.loop_options()};
+    std::optional<test::LineClient> client;
+  };
+  std::vector<std::unique_ptr<Machine>> machines;
+  for (const char* name : {"one", "two", "three"}) {
+    machines.push_back(std::make_unique<Machine>(simulation.add_host(name)));
+    Machine& machine = *machines.back();
+    machine.client.emplace(simulation, machine.loop, machine.host, server_host.endpoint(7000), 60);
+  }
+  for (int i = 0; i < 4; ++i) {
+    const auto at = Duration(simulation.random(60'000'000'000));
+    SimulatedHost& host = machines[simulation.random(machines.size())]->host;
+    simulation.after(at, [&] { simulation.partition(server_host, host); });
+    simulation.after(at + Duration(simulation.random(20'000'000'000)),
+                     [&] { simulation.heal(server_host, host); });
+  }
+  // Resets for ever would let nobody ever finish.
+  simulation.after(60s, [&] { simulation.options().stream_reset = 0; });
+  simulation.after(80s, [&] { simulation.heal(); });
+
+  const auto all_done = [&] {
+    for (const auto& machine : machines) {
+      if (!machine->client->done()) return false;
+    }
+    return true;
+  };
+  for (int i = 0; i < 60 && !all_done() && simulation.failure().empty(); ++i)
+    simulation.run_for(1min);
+  if (!all_done()) simulation.fail("not everything was answered");
+  simulation.run_for(2min);
+  if (server.connections() != 0) simulation.fail("the server still has connections");
+  server.close();
+  if (server_host.descriptors() != 0) simulation.fail("the server has left descriptors open");
+}
+
+std::optional<SimulationFailure> try_seeds(std::uint64_t count, test::Canary canary) {
+  return simulate({.first = 1, .count = count},
+                  [canary](Simulation& simulation) { play(simulation, canary); });
+}
+
+TEST(SimulatedService, a_thousand_worlds) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto failure = try_seeds(test::scaled(1000), test::Canary::none);
+  EXPECT_FALSE(failure) << failure->report();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  std::cout << test::scaled(1000) << " seeds in " << took.count() << " s" << std::endl;
+}
+
+TEST(SimulatedService, the_canaries_are_found) {
+  for (const test::Canary canary :
+       {test::Canary::forgets_short_write, test::Canary::dies_of_early_reset}) {
+    const auto failure = try_seeds(10'000, canary);
+    ASSERT_TRUE(failure) << "canary " << int(canary);
+    std::cout << "canary " << int(canary) << " found at seed " << failure->seed << ": "
+              << failure->what << std::endl;
+    // The seed alone repeats it.
+    Simulation again(failure->seed, SimulationOptions::rough(failure->seed));
+    play(again, canary);
+    EXPECT_EQ(again.failure(), failure->what);
+    EXPECT_TRUE(again.trace().ends_with(failure->trace_tail));
+  }
+}
+
+std::string trace_of(std::uint64_t seed) {
+  Simulation simulation(seed, SimulationOptions::rough(seed));
+  play(simulation, test::Canary::none);
+  return simulation.trace();
+}
+
+TEST(SimulatedService, a_seed_is_one_trace_and_another_is_another) {
+  std::vector<std::string> traces;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    traces.push_back(trace_of(seed));
+    EXPECT_GT(traces.back().size(), 1000);
+    EXPECT_TRUE(trace_of(seed) == traces.back()) << "seed " << seed;
+  }
+  for (std::size_t i = 1; i < traces.size(); ++i) EXPECT_TRUE(traces[i] != traces[0]);
+}
+
+}  // namespace
+}  // namespace tambour

@@ -1,0 +1,229 @@
+// Time passes when nothing else is left to do, and as fast as the machine can.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(SimulatedTime, an_hour_of_timers_passes_in_milliseconds) {
+  Simulation simulation;
+  EventLoop loop(simulation.add_host("host").loop_options());
+  int seconds = 0;
+  Timer each_second(loop, [&] {
+    if (++seconds == 3600) each_second.stop();
+  });
+  each_second.start(1s, 1s);
+  const TimePoint began = simulation.now();
+  const auto really_began = std::chrono::steady_clock::now();
+  loop.run();
+  EXPECT_EQ(seconds, 3600);
+  EXPECT_GE(simulation.now() - began, 1h);
+  EXPECT_LT(simulation.now() - began, 1h + 1s);
+  EXPECT_LT(std::chrono::steady_clock::now() - really_began, 1s);
+}
+
+TEST(SimulatedTime, a_timer_is_late_as_far_as_it_may_be_and_never_early) {
+  SimulationOptions options;
+  options.lateness_max = 5ms;
+  Simulation simulation(7, options);
+  EventLoop loop(simulation.add_host("host").loop_options());
+  Duration latest{0};
+  for (int i = 0; i < 200; ++i) {
+    const TimePoint deadline = simulation.now() + 1s;
+    Timer timer(loop, [&] {
+      EXPECT_GE(simulation.now(), deadline);
+      latest = std::max(latest, simulation.now() - deadline);
+    });
+    timer.start(1s);
+    loop.run();
+  }
+  EXPECT_GT(latest, 3ms);
+  EXPECT_LT(latest, 6ms);
+}
+
+TEST(SimulatedTime, the_clock_moves_for_all_loops_together) {
+  Simulation simulation;
+  EventLoop one(simulation.add_host("one").loop_options());
+  EventLoop other(simulation.add_host("other").loop_options());
+  std::string order;
+  Timer a(one, [&] { order += 'a'; });
+  Timer b(other, [&] { order += 'b'; });
+  Timer c(one, [&] { order += 'c'; });
+  b.start(2s);
+  a.start(1s);
+  c.start(3s);
+  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(order, "abc");
+}
+
+TEST(SimulatedTime, a_loop_that_never_waits_does_not_stop_the_clock) {
+  Simulation simulation;
+  EventLoop busy(simulation.add_host("busy").loop_options());
+  EventLoop other(simulation.add_host("other").loop_options());
+  Idle idle(busy, [] {});
+  idle.start();
+  bool rang = false;
+  Timer timer(other, [&] {
+    rang = true;
+    idle.stop();
+  });
+  timer.start(1ms);
+  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_TRUE(rang);
+}
+
+TEST(SimulatedTime, work_takes_time) {
+  Simulation simulation;
+  EventLoop loop(simulation.add_host("host").loop_options());
+  const TimePoint began = simulation.now();
+  Timer busy(loop, [&] { simulation.spend(5s); });
+  Duration expired{0};
+  Timer late(loop, [&] { expired = simulation.now() - began; });
+  busy.start(1s);
+  late.start(2s);
+  loop.run();
+  EXPECT_GE(expired, 6s);
+  EXPECT_LT(expired, 6s + 1ms);
+}
+
+TEST(SimulatedTime, spinning_and_collecting_end) {
+  Simulation simulation;
+  LoopOptions options = simulation.add_host("host").loop_options();
+  options.spin = 50us;
+  EventLoop loop(options);
+  loop.set_collect_intervals(10ms, 10ms);
+  bool rang = false;
+  Timer timer(loop, [&] { rang = true; });
+  timer.start(1h);
+  const auto really_began = std::chrono::steady_clock::now();
+  loop.run();
+  EXPECT_TRUE(rang);
+  EXPECT_LT(std::chrono::steady_clock::now() - really_began, 1s);
+}
+
+TEST(SimulatedTime, the_wall_clock_is_set_and_the_other_clock_is_not) {
+  Simulation simulation;
+  EventLoop loop(simulation.add_host("host").loop_options());
+  const auto ten_years = std::chrono::years(10);
+  const auto wall_began = simulation.wall_now();
+  EXPECT_EQ(wall_began, simulation.options().wall_start);
+  std::vector<Duration> expiries;
+  const TimePoint began = simulation.now();
+  Timer timer(loop, [&] {
+    expiries.push_back(std::chrono::floor<std::chrono::milliseconds>(simulation.now() - began));
+    if (expiries.size() == 4) timer.stop();
+  });
+  timer.start(1s, 1s);
+  simulation.after(1500ms, [&] { simulation.set_wall_clock(wall_began + ten_years); });
+  simulation.after(2500ms, [&] { simulation.set_wall_clock(wall_began - ten_years); });
+  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(expiries, (std::vector<Duration>{1s, 2s, 3s, 4s}));
+  const auto passed = simulation.wall_now() - (wall_began - ten_years);
+  EXPECT_EQ(std::chrono::floor<std::chrono::milliseconds>(passed), 1500ms);
+}
+
+TEST(SimulatedLoops, run_says_how_it_ended) {
+  Simulation simulation;
+  SimulatedHost& host = simulation.add_host("host");
+  EventLoop loop(host.loop_options());
+  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+
+  Timer timer(loop, [] {});
+  timer.start(1h);
+  const TimePoint began = simulation.now();
+  EXPECT_EQ(simulation.run(1min), SimulationEnd::timeout);
+  EXPECT_EQ(simulation.now() - began, 1min);
+
+  simulation.after(1s, [&] { simulation.stop(); });
+  EXPECT_EQ(simulation.run(), SimulationEnd::stopped);
+
+  timer.stop();
+  FdWatcher never(loop, host.eventfd(0, 0), Events::read, [](Events) {});
+  ASSERT_TRUE(never.start());
+  EXPECT_EQ(simulation.run(), SimulationEnd::stalled);
+
+  loop.post([&] { loop.stop(); });
+  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(simulation.run(), SimulationEnd::stalled) << "a stop is for one run";
+}
+
+TEST(SimulatedLoops, post_and_wake_reach_a_loop_that_waits) {
+  Simulation simulation;
+  EventLoop one(simulation.add_host("one").loop_options());
+  EventLoop other(simulation.add_host("other").loop_options());
+  other.ref();
+  int arrived = 0;
+  Async bell(other, [&] {
+    ++arrived;
+    bell.stop();
+  });
+  bell.start();
+  Timer timer(one, [&] {
+    other.post([&] {
+      ++arrived;
+      other.unref();
+    });
+    bell.send();
+  });
+  timer.start(1s);
+  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(arrived, 2);
+}
+
+TEST(SimulatedLoops, a_loop_may_be_destroyed_by_another) {
+  Simulation simulation;
+  SimulatedHost& host = simulation.add_host("host");
+  EventLoop one(host.loop_options());
+  auto other = std::make_unique<EventLoop>(host.loop_options());
+  Timer never(*other, [] { ADD_FAILURE(); });
+  never.start(2s);
+  Timer timer(one, [&] { other.reset(); });
+  timer.start(1s);
+  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+}
+
+TEST(SimulatedLoops, what_a_callback_throws_leaves_run) {
+  Simulation simulation;
+  EventLoop loop(simulation.add_host("host").loop_options());
+  int calls = 0;
+  Timer timer(loop, [&] {
+    if (++calls == 1) throw std::runtime_error("thrown");
+    timer.stop();
+  });
+  timer.start(1s, 1s);
+  EXPECT_THROW(simulation.run(), std::runtime_error);
+  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(SimulatedLoops, a_loop_without_a_host_is_refused) {
+  const auto loop = EventLoop::open({.backend = BackendKind::simulated});
+  ASSERT_FALSE(loop);
+  EXPECT_EQ(loop.error(), system_error(EINVAL));
+}
+
+TEST(SimulatedLoops, descriptors_of_the_kernel_are_none_here) {
+  Simulation simulation;
+  EventLoop loop(simulation.add_host("host").loop_options());
+  for (const int fd : {0, SimulatedHost::first_descriptor, 2'000'000'000}) {
+    Events seen = Events::none;
+    FdWatcher watcher(loop, fd, Events::read, [&](Events events) { seen |= events; });
+    ASSERT_TRUE(watcher.start());
+    loop.run();
+    EXPECT_EQ(seen, Events::error);
+    EXPECT_EQ(watcher.error(), system_error(EBADF));
+  }
+}
+
+}  // namespace
+}  // namespace tambour

@@ -1,0 +1,68 @@
+// The wall clock is set an hour and ten years, forwards and backwards: timers that go by it are on
+// time, and the others do not notice.
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Jump {
+  const char* name;
+  Duration by;
+};
+
+class WallClockJumps : public testing::TestWithParam<Jump> {
+ protected:
+  /// Whatever the jump, it comes half a second after the start.
+  void run() {
+    simulation.after(500ms,
+                     [this] { simulation.set_wall_clock(simulation.wall_now() + GetParam().by); });
+    EXPECT_EQ(simulation.run(std::chrono::years(20)), SimulationEnd::finished);
+  }
+
+  Simulation simulation;
+  EventLoop loop{simulation.add_host("host").loop_options()};
+  const TimePoint began = simulation.now();
+  const std::chrono::sys_time<Duration> wall_began = simulation.wall_now();
+};
+
+INSTANTIATE_TEST_SUITE_P(By, WallClockJumps,
+                         testing::Values(Jump{"an_hour", 1h}, Jump{"minus_an_hour", -1h},
+                                         Jump{"ten_years", std::chrono::years(10)},
+                                         Jump{"minus_ten_years", -std::chrono::years(10)}),
+                         [](const auto& jump) { return std::string(jump.param.name); });
+
+TEST_P(WallClockJumps, a_timer_does_not_notice) {
+  TimePoint expired = never;
+  Timer timer(loop, [&] { expired = simulation.now(); });
+  timer.start(2h);
+  run();
+  EXPECT_GE(expired - began, 2h);
+  EXPECT_LT(expired - began, 2h + 1ms);
+}
+
+TEST_P(WallClockJumps, a_wall_timer_is_on_time) {
+  const auto time = wall_began + 2h;
+  std::chrono::sys_time<Duration> expired;
+  WallTimer timer(loop, [&] { expired = simulation.wall_now(); });
+  ASSERT_TRUE(timer.start_at(time));
+  run();
+  EXPECT_GE(expired, time);
+  if (GetParam().by < 2h) {
+    EXPECT_LT(expired, time + 1ms);
+    EXPECT_GE(simulation.now() - began, 2h - GetParam().by);
+  } else {
+    // The clock has jumped past it: at once, then.
+    EXPECT_LT(simulation.now() - began, 500ms + 1ms);
+  }
+}
+
+}  // namespace
+}  // namespace tambour
