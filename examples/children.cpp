@@ -1,5 +1,4 @@
-// Keeps a few workers running: one that dies is started again, until each has
-// had three lives.
+// Keeps a few workers running: one that dies is started again, until each has had three lives.
 #include <unistd.h>
 
 #include <cstdio>
@@ -21,8 +20,7 @@ class Worker {
  private:
   void spawn() {
     const pid_t pid = ::fork();
-    // The child has a copy of the loop, which it must not use: it does its
-    // work, or calls execve.
+    // The child has a copy of the loop, which it must not use: it does its work, or calls execve.
     if (pid == 0) ::_exit(number_);
     child_ = std::make_unique<tambour::Child>(
         loop_, pid, [this](const tambour::ChildStatus& status) { ended(status); });

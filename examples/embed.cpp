@@ -1,6 +1,5 @@
-// A library that brings a loop of its own lives in a program that runs another:
-// the program's loop waits for both. Here the library likes epoll, and the
-// program takes what is best.
+// A library that brings a loop of its own lives in a program that runs another: the program's loop
+// waits for both. Here the library likes epoll, and the program takes what is best.
 #include <cstdio>
 #include <thread>
 

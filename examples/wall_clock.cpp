@@ -1,6 +1,5 @@
-// Three ways to say when: at a time, at every full so many, and by a rule of
-// one's own, here "at midnight, local time". All go by the wall clock, also
-// when that is set.
+// Three ways to say when: at a time, at every full so many, and by a rule of one's own, here "at
+// midnight, local time". All go by the wall clock, also when that is set.
 #include <chrono>
 #include <cstdio>
 #include <ctime>

@@ -19,18 +19,15 @@ class ChildTable;
 class Core;
 }  // namespace loop
 
-/// What has become of a child (waitid(2)).
+/// What has become of a child (waitid(2)). A status is lost, mostly with ECHILD, where other code
+/// has waited for the child, SIGCHLD is ignored, or this process is a fork of the child's parent.
 struct ChildStatus {
   enum class Event : std::uint8_t {
     exited,     ///< `code` is its exit status, 0 to 255.
     signaled,   ///< A signal, `code`, ended it.
-    stopped,    ///< A signal, `code`, stopped it. Only where asked for, as the
-                ///< next one.
+    stopped,    ///< A signal, `code`, stopped it. Only where asked for, as the next one.
     continued,  ///< Goes on; `code` is SIGCONT.
-    lost,       ///< It has ended, or is nobody's child here, and its status went
-                ///< elsewhere: other code waited for it, SIGCHLD is ignored, or this
-                ///< process is a fork of its parent. `code` is an errno value, ECHILD
-                ///< mostly.
+    lost,       ///< It has ended, and its status went elsewhere: `code` is an errno value.
   };
 
   pid_t pid = 0;
@@ -53,28 +50,24 @@ enum class ChildChanges : std::uint8_t {
 struct AnyChild {};
 inline constexpr AnyChild any_child{};
 
-/// Waits for one child, and takes its status: reports once how it ended, and
-/// has then stopped. Several may wait for the same child, in several loops; all
-/// are told. Children that nobody named are left alone: other code may wait for
-/// its own.
+/// Waits for one child, and takes its status: reports once how it ended, and has then stopped.
+/// Several may wait for the same child, in several loops; all are told. Children that nobody named
+/// are left alone: other code may wait for its own.
 ///
-/// With `any_child` it takes the status of every child of the process that no
-/// started Child names, also of those that other code has made and means to
-/// wait for; at most one of the process can be started at a time. For programs
-/// that are the parent of everything, as init(1).
+/// With `any_child` it takes the status of every child of the process that no started Child names,
+/// also of those that other code has made and means to wait for; at most one of the process can be
+/// started at a time. For programs that are the parent of everything, as init(1).
 ///
-/// One child is watched through a pidfd (pidfd_open(2)), which costs a
-/// descriptor each; where there is none to be had, through SIGCHLD, as are
-/// stops and `any_child` (see Signal for what that means to the process).
-/// SIGCHLD must not be ignored, nor set with SA_NOCLDWAIT: the kernel then
-/// keeps no status (`lost`). Stopping or destroying a Child leaves the process
-/// as it is; unless somebody waits for it later, it stays a zombie.
+/// One child is watched through a pidfd (pidfd_open(2)), which costs a descriptor each; where there
+/// is none to be had, through SIGCHLD, as are stops and `any_child` (see Signal for what that means
+/// to the process). SIGCHLD must not be ignored, nor set with SA_NOCLDWAIT: the kernel then keeps
+/// no status (`lost`). Stopping or destroying a Child leaves the process as it is; unless somebody
+/// waits for it later, it stays a zombie.
 ///
-/// Owns its callback. A started one keeps the loop running. Moves and is
-/// destroyed freely, inside its own callback too, and falls silent at once.
-/// Belongs to the thread of its loop, which it may outlive, silently. After
-/// fork(2) and EventLoop::reopen_after_fork() in the child, what is named is
-/// reported as `lost`, being the parent's.
+/// Owns its callback. A started one keeps the loop running. Moves and is destroyed freely, inside
+/// its own callback too, and falls silent at once. Belongs to the thread of its loop, which it may
+/// outlive, silently. After fork(2) and EventLoop::reopen_after_fork() in the child, what is named
+/// is reported as `lost`, being the parent's.
 class Child final : private Operation {
  public:
   using Function = Callback<void(const ChildStatus&)>;
@@ -87,10 +80,9 @@ class Child final : private Operation {
   Child& operator=(Child&& other) noexcept;
   ~Child();
 
-  /// The child may have ended already. ECHILD: no child of this process, or its
-  /// status was taken. EINVAL: not a pid. EBUSY: another any_child is started.
-  /// EMFILE, ENFILE, ENOMEM, ERANGE: as Signal::start(), where SIGCHLD is
-  /// needed. No effect on a started one.
+  /// The child may have ended already. ECHILD: no child of this process, or its status was taken.
+  /// EINVAL: not a pid. EBUSY: another any_child is started. EMFILE, ENFILE, ENOMEM, ERANGE: as
+  /// Signal::start(), where SIGCHLD is needed. No effect on a started one.
   Result<> start() noexcept;
 
   /// A status that was taken and not yet reported is dropped.
@@ -114,8 +106,7 @@ class Child final : private Operation {
   pid_t pid_;
   bool any_;
   ChildChanges changes_;
-  bool has_status_ = false;  ///< Taken and not yet reported. Other loops may set
-                             ///< it: see ChildTable.
+  bool has_status_ = false;  ///< Taken and not yet reported. Other loops may set it: ChildTable.
   ChildStatus status_;
   std::uint64_t epoch_ = 0;  ///< Of the table that it stands in.
   Child* next_of_pid_ = nullptr;

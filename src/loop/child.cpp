@@ -20,8 +20,8 @@ Child::Child(EventLoop& loop, pid_t pid, Function function, ChildChanges changes
       core_(loop.core_),
       function_(std::move(function)) {
   events = Events::read;
-  // A child that is traced by another process has ended, and yet cannot be
-  // waited for: levels would keep the loop busy until it can.
+  // A child that is traced by another process has ended, and yet cannot be waited for: levels would
+  // keep the loop busy until it can.
   trigger = Trigger::edge;
   core_->attach();
 }

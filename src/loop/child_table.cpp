@@ -18,8 +18,8 @@ constinit std::mutex mutex;
 std::array<Child*, 256> buckets;
 Child* any = nullptr;
 
-/// Changes when a fork empties the table: the threads of those who stood in it
-/// are gone, and their stacks may be somebody else's.
+/// Changes when a fork empties the table: the threads of those who stood in it are gone, and their
+/// stacks may be somebody else's.
 std::uint64_t epoch = 1;
 
 // Linux 5.4; older headers do not name it.
@@ -162,8 +162,7 @@ bool ChildTable::look_at_named(Child& child) noexcept {
   const int flags = flags_for(child.changes_);
   int outcome = -1;
   errno = EINVAL;
-  // A pidfd means this child for ever, whatever other code waits for and forks
-  // meanwhile.
+  // A pidfd means this child for ever, whatever other code waits for and forks meanwhile.
   if (child.fd >= 0) outcome = ::waitid(by_pidfd, static_cast<id_t>(child.fd), &info, flags);
   if (outcome != 0 && errno == EINVAL)  // Linux 5.3 has pidfds, but not this.
     outcome = ::waitid(P_PID, static_cast<id_t>(child.pid_), &info, flags);
@@ -195,8 +194,7 @@ void ChildTable::give(Child& child, const ChildStatus& status) noexcept {
 bool ChildTable::give_to_named(const ChildStatus& status) noexcept {
   bool is_named = false;
   for (Child* child = bucket_of(status.pid); child != nullptr; child = child->next_of_pid_) {
-    // One that has been told of an end already waited for a former child of
-    // that pid.
+    // One that has been told of an end already waited for a former child of that pid.
     if (child->pid_ != status.pid || (child->has_status_ && child->status_.ended())) continue;
     is_named = true;
     if (status.ended() || child->changes_ == ChildChanges::all) give(*child, status);

@@ -1,13 +1,11 @@
 // Who waits for which child: one table for the process.
 //
-// waitid(2) gives the status of a child once. Whoever takes it, on whichever
-// thread, hands it to all who wait for that child, under the mutex under which
-// it was taken. So a status is neither lost nor told twice, and a pid that the
-// kernel gives away again is not mixed up with the former.
+// waitid(2) gives the status of a child once. Whoever takes it, on whichever thread, hands it to
+// all who wait for that child, under the mutex under which it was taken. So a status is neither
+// lost nor told twice, and a pid that the kernel gives away again is not mixed up with the former.
 //
-// Nobody has to be woken for that: each who waits hears of the end of the child
-// by its own pidfd or by SIGCHLD, which goes to all loops, and then finds the
-// status taken already.
+// Nobody has to be woken for that: each who waits hears of the end of the child by its own pidfd or
+// by SIGCHLD, which goes to all loops, and then finds the status taken already.
 #pragma once
 
 #include <tambour/child.h>
@@ -30,8 +28,8 @@ class ChildTable {
   /// The same, and hands it over.
   static bool take(Child& child, ChildStatus& status) noexcept;
 
-  /// In a forked child: what is named is not a child of this process. True
-  /// where there is now something to tell.
+  /// In a forked child: what is named is not a child of this process. True where there is now
+  /// something to tell.
   static bool enter_after_fork(Child& child) noexcept;
 
  private:

@@ -22,8 +22,7 @@ class Children {
   void reopen() noexcept;
   void abandon() noexcept;
 
-  /// For tests: does as if there were no pidfds, as before Linux 5.3 and in old
-  /// sandboxes.
+  /// For tests: does as if there were no pidfds, as before Linux 5.3 and in old sandboxes.
   static void avoid_pidfds(bool avoid) noexcept;
 
  private:

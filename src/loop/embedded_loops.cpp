@@ -28,6 +28,8 @@ Result<> EmbeddedLoops::add(EmbeddedLoop& embedded) noexcept {
   if (auto services = inner.open_services(); !services) return std::unexpected(services.error());
   if (contains(inner, &core_)) return std::unexpected(system_error(ELOOP));
   if (around(inner) != nullptr) return std::unexpected(system_error(EBUSY));
+  // A simulated loop watches simulated descriptors only.
+  if (core_.backend().has_virtual_time()) return std::unexpected(system_error(EOPNOTSUPP));
   auto descriptor = inner.backend().descriptor();
   if (!descriptor) return std::unexpected(descriptor.error());
   if (!can_watch(core_, *descriptor)) return std::unexpected(system_error(ERANGE));
@@ -60,9 +62,8 @@ void EmbeddedLoops::moved(EmbeddedLoop& embedded) noexcept {
   if (embedded.next_ != nullptr) embedded.next_->link_ = &embedded.next_;
 }
 
-/// The inner loop's descriptor may be another one than last time: an epoll set
-/// is made anew to be rid of registrations that cannot be removed, and all of
-/// them after a fork.
+/// The inner loop's descriptor may be another one than last time: an epoll set is made anew to be
+/// rid of registrations that cannot be removed, and all of them after a fork.
 void EmbeddedLoops::watch_descriptor(EmbeddedLoop& embedded) noexcept {
   const auto descriptor = embedded.inner_->backend().descriptor();
   if (!descriptor || *descriptor == embedded.fd) return;

@@ -18,8 +18,7 @@ class EmbeddedLoops {
   void remove(EmbeddedLoop& embedded) noexcept;
   static void moved(EmbeddedLoop& embedded) noexcept;
 
-  /// Queues the loops that have something to do, and says when the next one
-  /// will.
+  /// Queues the loops that have something to do, and says when the next one will.
   std::int64_t before_wait() noexcept;
   void expire(std::int64_t now_ns) noexcept;
   void abandon() noexcept;

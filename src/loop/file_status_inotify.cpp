@@ -16,8 +16,7 @@
 namespace tambour::loop {
 namespace {
 
-/// What changes the status of a file; of a directory, whose entries are its
-/// contents, too.
+/// What changes the status of a file; of a directory, whose entries are its contents, too.
 constexpr std::uint32_t file_events = IN_ATTRIB | IN_MODIFY | IN_CREATE | IN_DELETE |
                                       IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF;
 constexpr std::uint32_t entry_events = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
@@ -47,6 +46,8 @@ void Inotify::leave(WatchedPath& path) noexcept {
 
 int Inotify::open() noexcept {
   if (inotify_.is_open()) return 0;
+  // A simulated loop watches simulated descriptors only: paths are looked at.
+  if (core_.backend().has_virtual_time()) return EOPNOTSUPP;
   base::UniqueFd opened(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!opened.is_open()) return errno;
   if (auto started = watch_.start(opened.get()); !started) return started.error().value();
@@ -105,8 +106,7 @@ void Inotify::unwatch(WatchedPlace& place) noexcept {
 
 void Inotify::on_readable() noexcept {
   alignas(inotify_event) std::array<char, 4096> buffer;
-  // Bounded, so that a directory in uproar does not keep everything else
-  // waiting.
+  // Bounded, so that a directory in uproar does not keep everything else waiting.
   for (int round = 0; round < 16; ++round) {
     const auto size = ::read(inotify_.get(), buffer.data(), buffer.size());
     if (size <= 0) return;

@@ -1,8 +1,7 @@
 // The inotify(7) instance of a loop, which its watchers of paths share.
 //
-// The kernel knows one watch for an inode in an instance, however many paths
-// lead there: so places that are watched share it, and the events asked for
-// only ever grow while one of them is left.
+// The kernel knows one watch for an inode in an instance, however many paths lead there: so places
+// that are watched share it, and the events asked for only ever grow while one of them is left.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +42,8 @@ class Inotify {
   void enter(WatchedPath& path) noexcept;
   void leave(WatchedPath& path) noexcept;
 
-  /// Watches what `file` names now, in place of what was watched. 0, or an
-  /// errno value: then the place is not watched.
+  /// Watches what `file` names now, in place of what was watched. 0, or an errno value: then the
+  /// place is not watched.
   int watch_file(WatchedPlace& place, const char* file) noexcept;
   /// The same for the entry `name` of a directory. ENOTDIR where it is none.
   int watch_entry(WatchedPlace& place, const char* directory, std::string_view name) noexcept;

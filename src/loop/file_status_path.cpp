@@ -14,8 +14,8 @@
 namespace tambour::loop {
 namespace {
 
-/// File systems that only this machine changes, so that inotify sees everything
-/// (statfs(2)). Any other is looked at as well.
+/// File systems that only this machine changes, so that inotify sees everything (statfs(2)). Any
+/// other is looked at as well.
 constexpr std::array<unsigned long, 15> local_file_systems{
     0xEF53,      // ext2, ext3, ext4
     0x01021994,  // tmpfs
@@ -57,8 +57,7 @@ bool same_file(const FileState& a, const FileState& b) noexcept {
   return a.status.st_dev == b.status.st_dev && a.status.st_ino == b.status.st_ino;
 }
 
-/// The name of the last part of a path, and, in `path`, of the directory that
-/// it is in.
+/// The name of the last part of a path, and, in `path`, of the directory that it is in.
 std::string_view split(std::string_view& path) noexcept {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   const auto slash = path.rfind('/');
@@ -151,14 +150,13 @@ FileState WatchedPath::see() noexcept {
   return watches_it ? state : see_anew();
 }
 
-/// Watches what the path leads to now, and looks again after that: what
-/// happened in between is not told by anybody.
+/// Watches what the path leads to now, and looks again after that: what happened in between is not
+/// told by anybody.
 FileState WatchedPath::see_anew() noexcept {
   anew_ = false;
   bool is_told = false;
   FileState state = state_of(path_.c_str());
-  // A path that never stays the same for as long is looked at from time to
-  // time.
+  // A path that never stays the same for as long is looked at from time to time.
   for (int attempt = 0; attempt < 5; ++attempt) {
     is_told = state.exists ? watch_what_is_there() : watch_what_is_above(state);
     const FileState former = std::exchange(state, state_of(path_.c_str()));
@@ -207,8 +205,8 @@ bool WatchedPath::watch_what_is_above(const FileState& state) noexcept {
 
 void WatchedPath::set_polling(bool polling) noexcept {
   if (polling == timer_.started()) return;
-  // The reference that keeps the loop running is the path's own; a second one
-  // would outlast an EventLoop::unref().
+  // The reference that keeps the loop running is the path's own; a second one would outlast an
+  // EventLoop::unref().
   if (polling) {
     timer_.start(interval_of(options_), interval_of(options_));
     core_.drop_reference();

@@ -1,5 +1,4 @@
-// A path whose status is watched: the inside of a FileStatus, which can move,
-// and this cannot.
+// A path whose status is watched: the inside of a FileStatus, which can move, and this cannot.
 #pragma once
 
 #include <source_location>
@@ -15,8 +14,8 @@ namespace tambour::loop {
 
 class Core;
 
-/// Something happens to the path: it is queued, and looks when its turn comes.
-/// Whatever has happened by then is one change.
+/// Something happens to the path: it is queued, and looks when its turn comes. Whatever has
+/// happened by then is one change.
 class WatchedPath final : public Ready {
  public:
   WatchedPath(EventLoop& loop, Core& core, std::string path, FileStatus::Function function,
@@ -31,8 +30,7 @@ class WatchedPath final : public Ready {
 
   /// Looks, and makes what it sees the current state.
   void look() noexcept;
-  /// Looks when its turn comes. `anew`: what was watched may not be the right
-  /// thing any more.
+  /// Looks when its turn comes. `anew`: what was watched may not be the right thing any more.
   void look_again(bool anew) noexcept;
 
   void set_function(FileStatus::Function function) noexcept;

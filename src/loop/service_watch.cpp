@@ -36,8 +36,7 @@ void ServiceWatch::run(Ready& ready) {
   auto& self = static_cast<ServiceWatch&>(ready);
   const int error = -std::exchange(self.result, 0);
   if (error > 0) {
-    // Nothing may be lost for want of memory: until there is some, the loop
-    // asks again and again.
+    // Nothing may be lost for want of memory: until there is some, the loop asks again and again.
     if (error == ENOMEM) self.core_.backend().submit(self);
     return;
   }

@@ -1,6 +1,5 @@
-// What a loop needs only for some of its handles: signals, children, the wall
-// clock, file status, loops embedded in it. Made when the first of those
-// starts.
+// What a loop needs only for some of its handles: signals, children, the wall clock, file status,
+// loops embedded in it. Made when the first of those starts.
 #pragma once
 
 #include <cstdint>

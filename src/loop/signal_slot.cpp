@@ -38,8 +38,7 @@ int make_eventfd() noexcept { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 SignalSlot::SignalSlot(int eventfd) noexcept : process_(::getpid()), eventfd_(eventfd) {}
 
 void SignalSlot::register_fork_handlers() noexcept {
-  // Another thread may hold the mutex while one forks, and is not there to
-  // release it in the child.
+  // Another thread may hold the mutex while one forks, and is not there to release it in the child.
   static const int registered = ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
                                                  [] {
                                                    forget_pending();
@@ -49,8 +48,7 @@ void SignalSlot::register_fork_handlers() noexcept {
 }
 
 void SignalSlot::forget_pending() noexcept {
-  // What the parent was sent is the parent's, as with the kernel's own pending
-  // signals.
+  // What the parent was sent is the parent's, as with the kernel's own pending signals.
   for (SignalSlot* slot = first_slot.load(); slot != nullptr; slot = slot->next_)
     slot->pending_.store(0);
 }
@@ -117,8 +115,7 @@ void SignalSlot::unwatch(int number) noexcept {
 
 std::uint64_t SignalSlot::take_pending() noexcept {
   std::uint64_t rings;
-  // Read before the word is taken: what comes in between rings once more, for
-  // nothing.
+  // Read before the word is taken: what comes in between rings once more, for nothing.
   [[maybe_unused]] const auto bytes = ::read(eventfd_, &rings, sizeof rings);
   return pending_.exchange(0);
 }

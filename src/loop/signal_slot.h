@@ -1,10 +1,9 @@
 // Where a signal handler leaves word for a loop.
 //
-// A handler may run at any moment, on any thread, also while a loop is being
-// destroyed on another. So what it touches is never freed and never closed:
-// slots are made as loops need them, kept in a list that only grows, and given
-// to another loop when one is done with them. Only lock-free atomics and
-// write(2) are used from inside the handler.
+// A handler may run at any moment, on any thread, also while a loop is being destroyed on another.
+// So what it touches is never freed and never closed: slots are made as loops need them, kept in a
+// list that only grows, and given to another loop when one is done with them. Only lock-free
+// atomics and write(2) are used from inside the handler.
 #pragma once
 
 #include <sys/types.h>
@@ -16,19 +15,16 @@
 
 namespace tambour::loop {
 
-/// One loop's share in the signals of the process. Everything but raise()
-/// belongs to the loop.
+/// One loop's share in the signals of the process. Everything but raise() belongs to the loop.
 class SignalSlot {
  public:
   /// A slot that watches nothing. EMFILE, ENFILE, ENOMEM.
   static Result<SignalSlot*> take() noexcept;
   void give_back() noexcept;
 
-  /// Installs the handler where this is the first slot that watches the signal;
-  /// EINVAL.
+  /// Installs the handler where this is the first slot that watches the signal; EINVAL.
   Result<> watch(int number) noexcept;
-  /// Puts the former disposition back where it was the last. What is pending is
-  /// forgotten.
+  /// Puts the former disposition back where it was the last. What is pending is forgotten.
   void unwatch(int number) noexcept;
 
   /// Readable when signals are pending.
@@ -42,8 +38,7 @@ class SignalSlot {
   /// In the child after fork(2): an eventfd of its own, under the same number.
   Result<> reopen() noexcept;
 
-  /// The signal handler's work: leaves word in all slots that watch the signal.
-  /// Async-signal-safe.
+  /// The signal handler's work: leaves word in all slots that watch the signal. Async-signal-safe.
   static void raise(int number) noexcept;
 
   static constexpr int number_max = 64;
@@ -60,8 +55,7 @@ class SignalSlot {
 
   std::atomic<std::uint64_t> watched_{0};
   std::atomic<std::uint64_t> pending_{0};
-  std::atomic<pid_t> process_;  ///< Whose the eventfd is: a forked child must
-                                ///< not wake its parent.
+  std::atomic<pid_t> process_;  ///< Whose the eventfd is: a child must not wake its parent.
   int eventfd_;
   bool taken_ = true;           ///< Guarded by the mutex of the table.
   SignalSlot* next_ = nullptr;  ///< Does not change once the slot is in the list.

@@ -30,8 +30,7 @@ Result<> WallTimers::open_timerfd() noexcept {
   if (!opened.is_open()) return std::unexpected(system_error(errno));
   if (auto started = watch_.start(opened.get()); !started) return started;
   timerfd_ = std::move(opened);
-  // Armed before anybody reads the clock: from here on no change of it goes
-  // unseen.
+  // Armed before anybody reads the clock: from here on no change of it goes unseen.
   armed_ns_ = base::end_of_time_ns;
   if (set_timerfd(armed_ns_) == ECANCELED) watch_.feed();
   return {};
@@ -48,8 +47,7 @@ int WallTimers::set_timerfd(std::int64_t deadline_ns) noexcept {
 void WallTimers::arm() noexcept {
   if (!timerfd_.is_open() || heap_.empty() || heap_.top_key() >= armed_ns_) return;
   armed_ns_ = heap_.top_key();
-  // It is armed all the same, and has told what read(2) would tell, which
-  // therefore will not.
+  // It is armed all the same, and has told what read(2) would tell, which therefore will not.
   if (set_timerfd(armed_ns_) == ECANCELED) {
     was_set_ = true;
     watch_.feed();
@@ -110,8 +108,7 @@ void WallTimers::reschedule(Queue queue) noexcept {
 
 /// Puts a timer back after the clock was set to `now_ns`.
 void WallTimers::put(WallTimer& timer, Queue queue, std::int64_t now_ns) noexcept {
-  // What is queued finds out itself, when its turn comes. What the clock has
-  // jumped over expires.
+  // What is queued finds out itself, when its turn comes. What the clock has jumped over expires.
   if (!timer.linked() && timer.deadline_ns_ > now_ns) {
     if (timer.rule_ == WallTimer::Rule::interval) timer.deadline_ns_ = timer.time_after(now_ns);
     // To be asked from the queue, where the user's code may do as it likes.

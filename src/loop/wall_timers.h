@@ -1,9 +1,9 @@
-// The wall-clock timers of one loop: a heap, and one timerfd(2) that is also
-// told when the clock is set.
+// The wall-clock timers of one loop: a heap, and one timerfd(2) that is also told when the clock is
+// set.
 //
-// All started timers are in the heap. One that is queued stands at its end
-// until it has run. The timerfd is set to a time that is at most the first
-// deadline: a later one costs no system call until it comes up.
+// All started timers are in the heap. One that is queued stands at its end until it has run. The
+// timerfd is set to a time that is at most the first deadline: a later one costs no system call
+// until it comes up.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +32,11 @@ class WallTimers {
 
   /// The timer's deadline is another one.
   void move(WallTimer& timer) noexcept;
-  /// Queues a timer, which then finds that it is not due, and asks for its next
-  /// time.
+  /// Queues a timer, which then finds that it is not due, and asks for its next time.
   void ask(WallTimer& timer) noexcept;
 
-  /// Under virtual time: when something has to be done, by the loop's clock.
-  /// Else never: the timerfd tells.
+  /// Under virtual time: when something has to be done, by the loop's clock. Else never: the
+  /// timerfd tells.
   std::int64_t before_wait() noexcept;
   void expire() noexcept;
 

@@ -1,88 +1,28 @@
-// Children: each is reported once, with its status, by pidfd or by SIGCHLD;
-// others are left alone.
+// Children: each is reported once, with its status, by pidfd or by SIGCHLD; others are left alone.
 #include "loop/children.h"
 
-#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <map>
 #include <memory>
 #include <optional>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <tambour/tambour.h>
 
-#include "events/heartbeat.h"
+#include "events/children.h"
 #include "support/files.h"
-#include "support/on_every_backend.h"
 #include "support/process.h"
-#include "support/scale.h"
 
 namespace tambour {
 namespace {
 
-using Event = ChildStatus::Event;
-
-/// A child that ends, with `status`, when `go` is closed, or is at its end.
-pid_t fork_waiting(const test::Ends& go, int status) {
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  ::close(go.far.get());
-  pollfd closed{.fd = go.near.get(), .events = POLLIN, .revents = 0};
-  ::poll(&closed, 1, -1);
-  ::_exit(status);
-}
-
-pid_t fork_exiting(int status) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(status);
-  return child;
-}
-
-/// Waits until the child has ended, and leaves its status.
-void await_zombie(pid_t child) {
-  siginfo_t info{};
-  ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
-}
-
-/// Each promise is kept in both ways.
-class Children : public test::OnEveryBackend {
- protected:
-  void SetUp() override {
-    OnEveryBackend::SetUp();
-    heartbeat.emplace(loop());
-  }
-  void TearDown() override {
-    heartbeat.reset();
-    loop::Children::avoid_pidfds(false);
-    OnEveryBackend::TearDown();
-    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
-  }
-
-  template <class F>
-  void both_ways(F&& f) {
-    for (const bool avoid : {false, true}) {
-      SCOPED_TRACE(avoid ? "by SIGCHLD" : "by pidfd");
-      loop::Children::avoid_pidfds(avoid);
-      seen.clear();
-      f();
-    }
-  }
-
-  auto note() {
-    return [this](const ChildStatus& status) { seen.push_back(status); };
-  }
-
-  std::vector<ChildStatus> seen;
-  std::optional<test::Heartbeat> heartbeat;
-};
+class Children : public ChildrenTest {};
 
 TAMBOUR_ON_EVERY_BACKEND(Children);
 
@@ -152,73 +92,6 @@ TEST_P(Children, what_is_no_child_is_refused) {
   });
 }
 
-TEST_P(Children, a_thousand_that_exit_at_once_are_each_told_once) {
-  const std::size_t count = test::sanitized ? 150 : 1000;
-  both_ways([&] {
-    auto go = test::open_pipe();
-    const pid_t stranger = fork_waiting(go, 99);
-    std::map<pid_t, int> expected;
-    std::vector<Child> children;
-    for (std::size_t i = 0; i < count; ++i) {
-      const int status = static_cast<int>(i % 251);
-      const pid_t pid = fork_waiting(go, status);
-      ASSERT_GT(pid, 0);
-      expected[pid] = status;
-      children.emplace_back(loop(), pid, note());
-      ASSERT_TRUE(children.back().start());
-    }
-    go = {};
-    loop().run();
-    ASSERT_EQ(seen.size(), count);
-    for (const ChildStatus& status : seen) {
-      ASSERT_EQ(status.event, Event::exited);
-      ASSERT_EQ(expected.at(status.pid), status.code);
-      expected.erase(status.pid);
-    }
-    // Other code's child is still there for it.
-    int status = 0;
-    ASSERT_EQ(::waitpid(stranger, &status, 0), stranger);
-    EXPECT_EQ(WEXITSTATUS(status), 99);
-  });
-}
-
-TEST_P(Children, any_child_takes_all_that_are_not_named) {
-  const std::size_t count = test::sanitized ? 100 : 500;
-  both_ways([&] {
-    auto go = test::open_pipe();
-    std::map<pid_t, int> expected;
-    std::vector<ChildStatus> named;
-    std::vector<Child> children;
-    for (std::size_t i = 0; i < count; ++i) {
-      const int status = static_cast<int>(i % 251);
-      const pid_t pid = fork_waiting(go, status);
-      if (i % 3 == 0) {
-        children.emplace_back(loop(), pid, [&](const ChildStatus& end) { named.push_back(end); });
-        ASSERT_TRUE(children.back().start());
-      } else {
-        expected[pid] = status;
-      }
-    }
-    const std::size_t unnamed = expected.size();
-    Child all(loop(), any_child, note());
-    EXPECT_EQ(all.pid(), 0);
-    ASSERT_TRUE(all.start());
-    Child second(loop(), any_child, note());
-    EXPECT_EQ(second.start().error(), system_error(EBUSY));
-    go = {};
-    EXPECT_TRUE(
-        run_until([&] { return seen.size() == unnamed && named.size() == children.size(); }));
-    for (const ChildStatus& status : seen) {
-      ASSERT_TRUE(expected.contains(status.pid));
-      EXPECT_EQ(expected[status.pid], status.code);
-      expected.erase(status.pid);
-    }
-    EXPECT_TRUE(all.started());
-    all.stop();
-    ASSERT_TRUE(second.start());
-  });
-}
-
 TEST_P(Children, stops_and_continuations_are_told_where_asked_for) {
   auto go = test::open_pipe();
   const pid_t pid = fork_waiting(go, 5);
@@ -243,37 +116,6 @@ TEST_P(Children, stops_and_continuations_are_told_where_asked_for) {
   EXPECT_EQ(seen.back().code, 5);
   ASSERT_EQ(ends.size(), 1U);
   EXPECT_EQ(ends.back().code, 5);
-}
-
-TEST_P(Children, all_who_wait_for_one_child_are_told_in_whatever_loop) {
-  both_ways([this] {
-    auto go = test::open_pipe();
-    const pid_t pid = fork_waiting(go, 9);
-    std::vector<Child> here;
-    for (int i = 0; i < 3; ++i) here.emplace_back(loop(), pid, note());
-    for (Child& child : here) ASSERT_TRUE(child.start());
-    std::atomic<int> told{0};
-    std::atomic<int> ready{0};
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < 3; ++i) {
-      threads.emplace_back([&] {
-        EventLoop own(options());
-        const test::Heartbeat own_heartbeat(own);
-        Child child(own, pid, [&told](const ChildStatus& status) {
-          if (status.event == Event::exited && status.code == 9) ++told;
-        });
-        EXPECT_TRUE(child.start());
-        ++ready;
-        own.run();
-      });
-    }
-    while (ready < 3) std::this_thread::yield();
-    go = {};
-    loop().run();
-    threads.clear();
-    EXPECT_EQ(told, 3);
-    EXPECT_EQ(seen.size(), 3U);
-  });
 }
 
 TEST_P(Children, one_whose_status_went_elsewhere_is_lost) {
@@ -303,8 +145,7 @@ TEST_P(Children, where_sigchld_is_ignored_the_pidfd_still_tells_of_the_end) {
   Child child(loop(), fork_waiting(go, 1), note());
   ASSERT_TRUE(child.start());
   go = {};
-  // Under select, high numbers are watched by signal, which replaces the
-  // disposition.
+  // Under select, high numbers are watched by signal, which replaces the disposition.
   EXPECT_TRUE(run_until([this] { return !seen.empty(); }));
   EXPECT_EQ(seen[0].event, Event::lost);
   ::sigaction(SIGCHLD, &before, nullptr);
@@ -358,25 +199,6 @@ TEST_P(Children, a_stopped_one_leaves_the_child_to_others) {
   });
 }
 
-TEST_P(Children, any_child_may_be_destroyed_in_its_callback) {
-  auto go = test::open_pipe();
-  std::vector<pid_t> pids;
-  for (int i = 0; i < 5; ++i) pids.push_back(fork_waiting(go, 1));
-  std::optional<Child> all;
-  all.emplace(loop(), any_child, [&](const ChildStatus& status) {
-    seen.push_back(status);
-    if (seen.size() == 2) all.reset();
-  });
-  ASSERT_TRUE(all->start());
-  go = {};
-  EXPECT_TRUE(run_until([&] { return seen.size() == 2; }));
-  run_turns();
-  EXPECT_EQ(seen.size(), 2U);
-  // One more status may have been taken for the next call, which then did not
-  // come.
-  for (const pid_t pid : pids) ::waitpid(pid, nullptr, 0);
-}
-
 TEST_P(Children, it_may_outlive_its_loop) {
   both_ways([this] {
     EventLoop own(options());
@@ -416,30 +238,6 @@ TEST_P(Children, no_descriptor_is_left_and_none_is_needed) {
   watch_one();
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_EQ(seen[0].code, 2);
-}
-
-TEST_P(Children, a_forked_child_has_children_of_its_own) {
-  both_ways([this] {
-    auto go = test::open_pipe();
-    const pid_t sibling = fork_waiting(go, 6);
-    Child child(loop(), sibling, note());
-    ASSERT_TRUE(child.start());
-    EXPECT_EQ(test::in_child([&] {
-                if (!loop().reopen_after_fork()) return 1;
-                loop().run();  // Until it has told that the sibling is no child.
-                if (seen.size() != 1 || seen[0].event != Event::lost) return 2;
-                Child grandchild(loop(), fork_exiting(7), note());
-                Child all(loop(), any_child, note());
-                if (!grandchild.start() || !all.start()) return 3;
-                if (!run_until([&] { return seen.size() == 2; })) return 4;
-                return seen[1].event == Event::exited && seen[1].code == 7 ? 0 : 5;
-              }),
-              0);
-    go = {};
-    loop().run();
-    ASSERT_EQ(seen.size(), 1U);
-    EXPECT_EQ(seen[0].code, 6);
-  });
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// One loop inside another: whatever the inner one has to do, the outer one sees
-// to it.
+// One loop inside another: whatever the inner one has to do, the outer one sees to it.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,8 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The outer loop is on every backend, the inner one on each that can be
-/// embedded.
+/// The outer loop is on every backend, the inner one on each that can be embedded.
 class EmbeddedLoops : public test::OnEveryBackend {
  protected:
   template <class F>
@@ -280,8 +278,7 @@ TEST_P(EmbeddedLoops, an_epoll_set_that_is_made_anew_is_watched_anew) {
   EventLoop inner({.backend = BackendKind::epoll});
   EmbeddedLoop embedded(loop(), inner);
   ASSERT_TRUE(embedded.start());
-  // A registration that lives on in a duplicate can only be left behind with
-  // the whole set.
+  // A registration that lives on in a duplicate can only be left behind with the whole set.
   auto stranger = test::open_pipe();
   test::UniqueFd duplicate;
   {

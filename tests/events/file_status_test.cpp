@@ -18,6 +18,7 @@
 
 #include <tambour/tambour.h>
 
+#include "events/children.h"
 #include "support/files.h"
 #include "support/on_every_backend.h"
 #include "support/process.h"
@@ -232,8 +233,7 @@ TEST_P(FileStatusTest, many_watch_one_file_under_several_names) {
 
 TEST_P(FileStatusTest, what_the_kernel_does_not_tell_is_looked_at) {
   // The directory of a process changes by its end, which no inotify sees.
-  const auto go = std::make_unique<test::Ends>(test::open_pipe());
-  const pid_t child = ::fork();
+  const pid_t child = fork_or_abort();
   if (child == 0) {
     ::pause();
     ::_exit(0);

@@ -1,8 +1,7 @@
 // Lets a loop turn now and then under a sanitizer.
 //
-// ThreadSanitizer puts off signal handlers until the thread makes a call that
-// it knows, which not all of the loop's waits are: a signal could come just
-// before one, and be handled after it.
+// ThreadSanitizer puts off signal handlers until the thread makes a call that it knows, which not
+// all of the loop's waits are: a signal could come just before one, and be handled after it.
 #pragma once
 
 #include <tambour/tambour.h>

@@ -1,5 +1,5 @@
-// Every type of watcher is destroyed inside the callback of every other, both
-// being due: who is called first destroys both, and nobody is called any more.
+// Every type of watcher is destroyed inside the callback of every other, both being due: who is
+// called first destroys both, and nobody is called any more.
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@
 
 #include <tambour/tambour.h>
 
+#include "events/children.h"
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
@@ -72,7 +73,7 @@ struct SignalSubject final : Subject {
 template <ChildChanges changes>
 struct ChildSubject final : Subject {
   ChildSubject(EventLoop& loop, Called called)
-      : pid(::fork()),
+      : pid(fork_or_abort()),
         child(loop, exit_if_child(pid), [called](const ChildStatus&) { called(); }, changes) {
     EXPECT_TRUE(child.start());
   }

@@ -1,5 +1,4 @@
-// The wall clock of a simulation: hours and years pass at once, and wall-clock
-// timers keep to it.
+// The wall clock of a simulation: hours and years pass at once, and wall-clock timers keep to it.
 #include <algorithm>
 #include <chrono>
 #include <csignal>

@@ -1,22 +1,7 @@
-// Wall-clock timers: never early, aligned, computed, and on time after the
-// clock was set.
-//
-// Nobody may set the machine's clock for a test, and time namespaces leave
-// CLOCK_REALTIME as it is. So the system calls that know of it are replaced in
-// this program: the clock is the real one and an offset, timers are set by
-// that, and setting it does to a timerfd what the kernel does.
-#include <dlfcn.h>
-#include <sys/syscall.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
+// Wall-clock timers: never early, aligned, computed, and gone when they are gone.
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -24,102 +9,16 @@
 
 #include <tambour/tambour.h>
 
-#include "base/clock.h"
-#include "support/on_every_backend.h"
+#include "events/settable_clock.h"
 #include "support/process.h"
 #include "support/random.h"
-#include "support/scale.h"
 
 namespace tambour {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// The clock that this program lives by, and the one timerfd that it can tell
-/// of a change.
-struct SettableClock {
-  std::int64_t offset_ns = 0;
-  int timerfd = -1;
-  bool was_set = false;            ///< The timerfd has not told yet.
-  bool set_before_arming = false;  ///< The next timerfd_settime finds that the clock was set.
-
-  void set_by(Duration time) {
-    offset_ns += time.count();
-    if (timerfd < 0) return;
-    was_set = true;
-    // Readable at once, as the kernel makes it.
-    itimerspec now{};
-    now.it_value.tv_nsec = 1;
-    ::syscall(SYS_timerfd_settime, timerfd, 0, &now, nullptr);
-  }
-};
-
-SettableClock settable;
-
-}  // namespace
-}  // namespace tambour
-
-using tambour::settable;
-
-extern "C" {
-
-int clock_gettime(clockid_t clock, timespec* now) noexcept {
-  const auto outcome = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));
-  if (clock == CLOCK_REALTIME && outcome == 0 && settable.offset_ns != 0) {
-    *now = tambour::base::to_timespec(std::int64_t{now->tv_sec} * tambour::base::ns_per_s +
-                                      now->tv_nsec + settable.offset_ns);
-  }
-  return outcome;
-}
-
-int timerfd_settime(int fd, int flags, const itimerspec* wanted, itimerspec* old) noexcept {
-  settable.timerfd = fd;
-  itimerspec real = *wanted;
-  const std::int64_t wanted_ns =
-      std::int64_t{wanted->it_value.tv_sec} * tambour::base::ns_per_s + wanted->it_value.tv_nsec;
-  if (wanted_ns != tambour::base::end_of_time_ns)
-    real.it_value =
-        tambour::base::to_timespec(std::max<std::int64_t>(wanted_ns - settable.offset_ns, 1));
-  const auto outcome = static_cast<int>(::syscall(SYS_timerfd_settime, fd, flags, &real, old));
-  // Tells what read(2) has not told yet, which then will not.
-  if (!settable.set_before_arming && !settable.was_set) return outcome;
-  settable.set_before_arming = settable.was_set = false;
-  errno = ECANCELED;
-  return -1;
-}
-
-ssize_t read(int fd, void* into, std::size_t size) {
-  const ssize_t outcome = ::syscall(SYS_read, fd, into, size);
-  if (fd != settable.timerfd || !settable.was_set) return outcome;
-  settable.was_set = false;
-  errno = ECANCELED;
-  return -1;
-}
-
-}  // extern "C"
-
-namespace tambour {
-namespace {
-
-WallTime wall_now() { return WallTime(Duration(base::wall_ns())); }
-
-class WallTimers : public test::OnEveryBackend {
- protected:
-  void SetUp() override {
-    settable = {};
-    OnEveryBackend::SetUp();
-  }
-  void TearDown() override {
-    OnEveryBackend::TearDown();
-    settable = {};
-  }
-
-  auto count() {
-    return [this] { ++calls; };
-  }
-
-  int calls = 0;
-};
+class WallTimers : public SettableClockTest {};
 
 TAMBOUR_ON_EVERY_BACKEND(WallTimers);
 
@@ -306,108 +205,6 @@ TEST_P(WallTimers, no_system_call_is_made_for_what_comes_later) {
     ASSERT_TRUE(later.back().start_at(wall_now() + 2h));
   }
   EXPECT_TRUE(settable.set_before_arming);
-}
-
-/// How far the clock is set, and back again.
-constexpr Duration leaps[] = {1h, -1h, 24h * 365 * 10, -24h * 365 * 10};
-
-TEST_P(WallTimers, when_the_clock_is_set_absolute_times_are_as_far_off_as_it_says) {
-  for (const Duration leap : leaps) {
-    calls = 0;
-    WallTimer passed(loop(), count());
-    WallTimer ahead(loop(), [this] { calls += 100; });
-    Timer monotonic(loop(), [this] { calls += 10; });
-    monotonic.start(20ms);
-    ASSERT_TRUE(passed.start_at(wall_now() + std::chrono::abs(leap) - 1min));
-    ASSERT_TRUE(ahead.start_at(wall_now() + leap + 10ms));
-    if (leap < Duration::zero()) {
-      // Due already, as the clock stands; it has not been called when that
-      // changes.
-      settable.set_by(leap);
-      EXPECT_TRUE(run_until([this] { return calls == 110; }));
-    } else {
-      run_turns();
-      EXPECT_EQ(calls, 0);
-      settable.set_by(leap);
-      EXPECT_TRUE(run_until([this] { return calls == 111; }));
-    }
-    settable.set_by(-leap);
-    run_turns();
-  }
-}
-
-TEST_P(WallTimers, when_the_clock_is_set_intervals_go_by_the_new_time) {
-  for (const Duration leap : leaps) {
-    calls = 0;
-    WallTimer timer(loop(), count());
-    ASSERT_TRUE(timer.start_every(30min));
-    run_turns();
-    settable.set_by(leap);
-    EXPECT_TRUE(run_until([&] { return std::chrono::abs(timer.time() - wall_now()) <= 30min; }));
-    run_turns();
-    // What the clock jumped over is one call.
-    EXPECT_EQ(calls, leap > Duration::zero() ? 1 : 0);
-    EXPECT_GT(timer.time(), wall_now());
-    EXPECT_EQ(timer.time().time_since_epoch() % 30min, Duration::zero());
-    settable.set_by(-leap);
-    run_turns();
-  }
-}
-
-TEST_P(WallTimers, when_the_clock_is_set_computed_ones_are_asked) {
-  for (const Duration leap : leaps) {
-    calls = 0;
-    std::vector<WallTime> asked_at;
-    WallTimer timer(loop(), count());
-    ASSERT_TRUE(timer.start_by([&](WallTime now) {
-      asked_at.push_back(now);
-      return now + 24h * 365 * 100;
-    }));
-    run_turns();
-    ASSERT_EQ(asked_at.size(), 1U);
-    settable.set_by(leap);
-    EXPECT_TRUE(run_until([&] { return asked_at.size() == 2; }));
-    EXPECT_GE(std::chrono::abs(asked_at[1] - asked_at[0]), std::chrono::abs(leap) - 1min);
-    run_turns();
-    EXPECT_EQ(asked_at.size(), 2U);
-    EXPECT_EQ(calls, 0);
-    settable.set_by(-leap);
-    run_turns();
-  }
-}
-
-TEST_P(WallTimers, a_change_while_the_timer_is_set_is_not_missed) {
-  WallTimer timer(loop(), count());
-  settable.set_before_arming = true;
-  ASSERT_TRUE(timer.start_every(1h));
-  // The kernel tells here what it then does not tell read(2).
-  settable.offset_ns = Duration(-24h).count();
-  settable.set_before_arming = true;
-  WallTimer sooner(loop(), count());
-  ASSERT_TRUE(sooner.start_at(wall_now() + 24h + 1ms));
-  EXPECT_TRUE(run_until([&] { return timer.time() - wall_now() <= 1h; }));
-  EXPECT_EQ(calls, 0);
-}
-
-TEST_P(WallTimers, the_clock_may_be_set_back_by_a_callback_of_the_same_turn) {
-  WallTimer first(loop(), [this] {
-    ++calls;
-    settable.set_by(-1h);
-  });
-  WallTimer once(loop(), count());
-  WallTimer hourly(loop(), count());
-  first.set_priority(1);
-  const WallTime due = wall_now();
-  ASSERT_TRUE(first.start_at(due));
-  ASSERT_TRUE(once.start_at(due));
-  ASSERT_TRUE(hourly.start_every(1h));
-  EXPECT_TRUE(run_until([this] { return calls == 1; }));
-  run_turns();
-  EXPECT_EQ(calls, 1) << "its time has not come";
-  EXPECT_EQ(once.time(), due);
-  EXPECT_LE(hourly.time() - wall_now(), 1h);
-  settable.set_by(1h);
-  EXPECT_TRUE(run_until([this] { return calls == 3; }));
 }
 
 TEST_P(WallTimers, the_forked_child_has_its_own) {

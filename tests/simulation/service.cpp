@@ -142,7 +142,9 @@ void LineClient::ask() {
   const auto batch = 1 + int(simulation_.random(4));
   for (int i = 0; i < batch && asked_ < total_; ++i) {
     std::string line = std::to_string(asked_++) + " ";
-    line.append(simulation_.random(300), char('a' + simulation_.random(26)));
+    // One after the other: in one call, each compiler would draw them in an order of its own.
+    const char letter = char('a' + simulation_.random(26));
+    line.append(simulation_.random(300), letter);
     questions_.push_back(line + "\n");
     expected_.emplace_back(line.rbegin(), line.rend());
     out_ += questions_.back();

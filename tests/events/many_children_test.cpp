@@ -1,0 +1,168 @@
+// Many children at once, many who wait for one, and who takes what nobody waits for.
+#include <sys/wait.h>
+
+#include <atomic>
+#include <cerrno>
+#include <map>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "events/children.h"
+#include "events/heartbeat.h"
+#include "support/files.h"
+#include "support/process.h"
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+class ManyChildren : public ChildrenTest {};
+
+TAMBOUR_ON_EVERY_BACKEND(ManyChildren);
+
+TEST_P(ManyChildren, a_thousand_that_exit_at_once_are_each_told_once) {
+  const std::size_t count = test::sanitized ? 150 : 1000;
+  both_ways([&] {
+    auto go = test::open_pipe();
+    const pid_t stranger = fork_waiting(go, 99);
+    std::map<pid_t, int> expected;
+    std::vector<Child> children;
+    for (std::size_t i = 0; i < count; ++i) {
+      const int status = static_cast<int>(i % 251);
+      const pid_t pid = fork_waiting(go, status);
+      expected[pid] = status;
+      children.emplace_back(loop(), pid, note());
+      ASSERT_TRUE(children.back().start());
+    }
+    go = {};
+    loop().run();
+    ASSERT_EQ(seen.size(), count);
+    for (const ChildStatus& status : seen) {
+      ASSERT_EQ(status.event, Event::exited);
+      ASSERT_EQ(expected.at(status.pid), status.code);
+      expected.erase(status.pid);
+    }
+    // Other code's child is still there for it.
+    int status = 0;
+    ASSERT_EQ(::waitpid(stranger, &status, 0), stranger);
+    EXPECT_EQ(WEXITSTATUS(status), 99);
+  });
+}
+
+TEST_P(ManyChildren, any_child_takes_all_that_are_not_named) {
+  const std::size_t count = test::sanitized ? 100 : 500;
+  both_ways([&] {
+    auto go = test::open_pipe();
+    std::map<pid_t, int> expected;
+    std::vector<ChildStatus> named;
+    std::vector<Child> children;
+    for (std::size_t i = 0; i < count; ++i) {
+      const int status = static_cast<int>(i % 251);
+      const pid_t pid = fork_waiting(go, status);
+      if (i % 3 == 0) {
+        children.emplace_back(loop(), pid, [&](const ChildStatus& end) { named.push_back(end); });
+        ASSERT_TRUE(children.back().start());
+      } else {
+        expected[pid] = status;
+      }
+    }
+    const std::size_t unnamed = expected.size();
+    Child all(loop(), any_child, note());
+    EXPECT_EQ(all.pid(), 0);
+    ASSERT_TRUE(all.start());
+    Child second(loop(), any_child, note());
+    EXPECT_EQ(second.start().error(), system_error(EBUSY));
+    go = {};
+    EXPECT_TRUE(
+        run_until([&] { return seen.size() == unnamed && named.size() == children.size(); }));
+    for (const ChildStatus& status : seen) {
+      ASSERT_TRUE(expected.contains(status.pid));
+      EXPECT_EQ(expected[status.pid], status.code);
+      expected.erase(status.pid);
+    }
+    EXPECT_TRUE(all.started());
+    all.stop();
+    ASSERT_TRUE(second.start());
+  });
+}
+
+TEST_P(ManyChildren, all_who_wait_for_one_child_are_told_in_whatever_loop) {
+  both_ways([this] {
+    auto go = test::open_pipe();
+    const pid_t pid = fork_waiting(go, 9);
+    std::vector<Child> here;
+    for (int i = 0; i < 3; ++i) here.emplace_back(loop(), pid, note());
+    for (Child& child : here) ASSERT_TRUE(child.start());
+    std::atomic<int> told{0};
+    std::atomic<int> ready{0};
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        EventLoop own(options());
+        const test::Heartbeat own_heartbeat(own);
+        Child child(own, pid, [&told](const ChildStatus& status) {
+          if (status.event == Event::exited && status.code == 9) ++told;
+        });
+        EXPECT_TRUE(child.start());
+        ++ready;
+        own.run();
+      });
+    }
+    while (ready < 3) std::this_thread::yield();
+    go = {};
+    loop().run();
+    threads.clear();
+    EXPECT_EQ(told, 3);
+    EXPECT_EQ(seen.size(), 3U);
+  });
+}
+
+TEST_P(ManyChildren, any_child_may_be_destroyed_in_its_callback) {
+  auto go = test::open_pipe();
+  std::vector<pid_t> pids;
+  for (int i = 0; i < 5; ++i) pids.push_back(fork_waiting(go, 1));
+  std::optional<Child> all;
+  all.emplace(loop(), any_child, [&](const ChildStatus& status) {
+    seen.push_back(status);
+    if (seen.size() == 2) all.reset();
+  });
+  ASSERT_TRUE(all->start());
+  go = {};
+  EXPECT_TRUE(run_until([&] { return seen.size() == 2; }));
+  run_turns();
+  EXPECT_EQ(seen.size(), 2U);
+  // One more status may have been taken for the next call, which then did not come.
+  for (const pid_t pid : pids) ::waitpid(pid, nullptr, 0);
+}
+
+TEST_P(ManyChildren, a_forked_child_has_children_of_its_own) {
+  both_ways([this] {
+    auto go = test::open_pipe();
+    const pid_t sibling = fork_waiting(go, 6);
+    Child child(loop(), sibling, note());
+    ASSERT_TRUE(child.start());
+    EXPECT_EQ(test::in_child([&] {
+                if (!loop().reopen_after_fork()) return 1;
+                loop().run();  // Until it has told that the sibling is no child.
+                if (seen.size() != 1 || seen[0].event != Event::lost) return 2;
+                Child grandchild(loop(), fork_exiting(7), note());
+                Child all(loop(), any_child, note());
+                if (!grandchild.start() || !all.start()) return 3;
+                if (!run_until([&] { return seen.size() == 2; })) return 4;
+                return seen[1].event == Event::exited && seen[1].code == 7 ? 0 : 5;
+              }),
+              0);
+    go = {};
+    loop().run();
+    ASSERT_EQ(seen.size(), 1U);
+    EXPECT_EQ(seen[0].code, 6);
+  });
+}
+
+}  // namespace
+}  // namespace tambour

@@ -1,0 +1,115 @@
+// A wall clock that tests can set.
+//
+// Nobody may set the machine's clock for a test, and time namespaces leave CLOCK_REALTIME as it is.
+// So the system calls that know of it are replaced in the program that includes this, in one of its
+// sources: the clock is the real one and an offset, timers are set by that, and setting it does to
+// a timerfd what the kernel does.
+#pragma once
+
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "base/clock.h"
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+/// The clock that this program lives by, and the one timerfd that it can tell of a change.
+struct SettableClock {
+  std::int64_t offset_ns = 0;
+  int timerfd = -1;
+  bool was_set = false;            ///< The timerfd has not told yet.
+  bool set_before_arming = false;  ///< The next timerfd_settime finds that the clock was set.
+
+  void set_by(Duration time) {
+    offset_ns += time.count();
+    if (timerfd < 0) return;
+    was_set = true;
+    // Readable at once, as the kernel makes it.
+    itimerspec now{};
+    now.it_value.tv_nsec = 1;
+    ::syscall(SYS_timerfd_settime, timerfd, 0, &now, nullptr);
+  }
+};
+
+SettableClock settable;
+
+}  // namespace
+}  // namespace tambour
+
+using tambour::settable;
+
+extern "C" {
+
+int clock_gettime(clockid_t clock, timespec* now) noexcept {
+  const auto outcome = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));
+  if (clock == CLOCK_REALTIME && outcome == 0 && settable.offset_ns != 0) {
+    *now = tambour::base::to_timespec(std::int64_t{now->tv_sec} * tambour::base::ns_per_s +
+                                      now->tv_nsec + settable.offset_ns);
+  }
+  return outcome;
+}
+
+int timerfd_settime(int fd, int flags, const itimerspec* wanted, itimerspec* old) noexcept {
+  settable.timerfd = fd;
+  itimerspec real = *wanted;
+  const std::int64_t wanted_ns =
+      std::int64_t{wanted->it_value.tv_sec} * tambour::base::ns_per_s + wanted->it_value.tv_nsec;
+  if (wanted_ns != tambour::base::end_of_time_ns)
+    real.it_value =
+        tambour::base::to_timespec(std::max<std::int64_t>(wanted_ns - settable.offset_ns, 1));
+  const auto outcome = static_cast<int>(::syscall(SYS_timerfd_settime, fd, flags, &real, old));
+  // Tells what read(2) has not told yet, which then will not.
+  if (!settable.set_before_arming && !settable.was_set) return outcome;
+  settable.set_before_arming = settable.was_set = false;
+  errno = ECANCELED;
+  return -1;
+}
+
+ssize_t read(int fd, void* into, std::size_t size) {
+  const ssize_t outcome = ::syscall(SYS_read, fd, into, size);
+  if (fd != settable.timerfd || !settable.was_set) return outcome;
+  settable.was_set = false;
+  errno = ECANCELED;
+  return -1;
+}
+
+}  // extern "C"
+
+namespace tambour {
+namespace {
+
+WallTime wall_now() { return WallTime(Duration(base::wall_ns())); }
+
+/// Wall-clock timers over a clock of their own.
+class SettableClockTest : public test::OnEveryBackend {
+ protected:
+  void SetUp() override {
+    settable = {};
+    OnEveryBackend::SetUp();
+  }
+  void TearDown() override {
+    OnEveryBackend::TearDown();
+    settable = {};
+  }
+
+  auto count() {
+    return [this] { ++calls; };
+  }
+
+  int calls = 0;
+};
+
+}  // namespace
+}  // namespace tambour
