@@ -202,27 +202,6 @@ TEST_P(Readiness, a_regular_file_serves_watchers_that_want_different_things) {
   EXPECT_EQ(seen_write, Events::write);
 }
 
-TEST_P(Readiness, is_still_told_when_a_higher_descriptor_is_not_watched_any_more) {
-  const auto pipe = test::open_pipe();
-  for (const Events interest : {Events::read, Events::write, Events::urgent}) {
-    const auto sockets = test::open_tcp();
-    const auto higher = test::duplicate_above(pipe.near, sockets.near.get() + 50);
-    Events seen = Events::none;
-    FdWatcher watcher(loop(), sockets.near.get(), interest, [&](Events events) { seen |= events; });
-    FdWatcher beside(loop(), higher.get(), Events::read, [](Events) { FAIL(); });
-    ASSERT_TRUE(watcher.start());
-    ASSERT_TRUE(beside.start());
-    run_turns();
-    beside.stop();
-    run_turns();
-    seen = Events::none;
-    ASSERT_EQ(::send(sockets.far.get(), "!", 1, interest == Events::urgent ? MSG_OOB : 0), 1);
-    test::await(sockets.near, interest);
-    run_turns();
-    EXPECT_EQ(seen, interest);
-  }
-}
-
 // A hang-up is told whether or not it was asked for. A watcher that asked for nothing which a
 // hang-up makes ready must not keep the loop awake for ever.
 TEST_P(Readiness, a_hang_up_does_not_spin_a_watcher_of_urgent_data) {
