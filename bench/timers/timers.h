@@ -74,7 +74,7 @@ class TimerPlan {
  public:
   explicit TimerPlan(int timers);
 
-  /// The idle timeout of each timer, 60 to 61 s. The drum's 10 s would be too short here: a million
+  /// An idle timeout for each, 60 to 61 s. The drum's 10 s would be too short here: a million
   /// timers of the slowest peer take longer than that to be armed and reset.
   const std::vector<double>& intervals() const { return intervals_; }
   /// What is left of it, half to all: connections were last heard of at any time.
@@ -114,7 +114,7 @@ void measure_all(Subject& subject, TimerPlan& plan, const Expiries& expiries, Ti
   });
   const std::vector<int>& order = plan.shuffled();
   totals.reset += measure(subject, [&] {
-    for (int i : order) subject.reset(i, plan.intervals()[i]);
+    for (int i = 0; i < timers; ++i) subject.reset(order[i], plan.intervals()[i]);
   });
   plan.shuffled();
   totals.cancel += measure(subject, [&] {

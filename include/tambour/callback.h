@@ -47,43 +47,40 @@ class Callback<R(Args...)> {
     if constexpr (stored_inside<Callable>) {
       Callable copy(std::forward<F>(callable));
       std::memcpy(&words_, std::addressof(copy), sizeof(Callable));
-      invoke_ = &invoke_inside<Callable>;
+      kind_ = &kind<&invoke_inside<Callable>, false>;
     } else {
-      auto* closure = new Allocated<Callable>(std::forward<F>(callable));
-      owned_ = closure;
+      Closure* closure = new Allocated<Callable>(std::forward<F>(callable));
       words_.first = closure;
-      invoke_ = &invoke_allocated<Callable>;
+      kind_ = &kind<&invoke_allocated<Callable>, true>;
     }
   }
 
   Callback(Callback&& other) noexcept
-      : invoke_(std::exchange(other.invoke_, nullptr)),
-        owned_(std::exchange(other.owned_, nullptr)),
-        words_(other.words_) {}
+      : kind_(std::exchange(other.kind_, nullptr)), words_(other.words_) {}
   Callback& operator=(Callback&& other) noexcept {
     Callback(std::move(other)).swap(*this);
     return *this;
   }
   Callback(const Callback&) = delete;
   Callback& operator=(const Callback&) = delete;
-  ~Callback() { delete owned_; }
+  ~Callback() { delete release(); }
 
   void swap(Callback& other) noexcept {
-    std::swap(invoke_, other.invoke_);
-    std::swap(owned_, other.owned_);
+    std::swap(kind_, other.kind_);
     std::swap(words_, other.words_);
   }
 
-  explicit operator bool() const noexcept { return invoke_ != nullptr; }
+  explicit operator bool() const noexcept { return kind_ != nullptr; }
 
   /// Calls it. The Callback may be destroyed or moved meanwhile, provided that what `release` gave
   /// up lives until the call has returned.
-  R operator()(Args... args) const { return invoke_(words_, std::forward<Args>(args)...); }
+  R operator()(Args... args) const { return kind_->invoke(words_, std::forward<Args>(args)...); }
 
   /// Empties this and hands its heap closure, if it has one, to the caller.
   [[nodiscard]] Closure* release() noexcept {
-    invoke_ = nullptr;
-    return std::exchange(owned_, nullptr);
+    const Kind* released = std::exchange(kind_, nullptr);
+    if (released == nullptr || !released->allocated) return nullptr;
+    return static_cast<Closure*>(words_.first);
   }
 
  private:
@@ -91,6 +88,15 @@ class Callback<R(Args...)> {
     void* first;
     void* second;
   };
+
+  /// What the words hold. One object for each type of callable, so that a Callback, of which there
+  /// is one in every handle, is three words.
+  struct Kind {
+    R (*invoke)(Words, Args...);
+    bool allocated;  ///< The first word is a Closure, and ours.
+  };
+  template <R (*invoke)(Words, Args...), bool allocated>
+  static constexpr Kind kind{invoke, allocated};
 
   template <class F>
   struct Allocated final : Closure {
@@ -118,12 +124,11 @@ class Callback<R(Args...)> {
 
   template <class F>
   static R invoke_allocated(Words words, Args... args) {
-    auto* closure = static_cast<Allocated<F>*>(words.first);
+    auto* closure = static_cast<Allocated<F>*>(static_cast<Closure*>(words.first));
     return std::invoke_r<R>(closure->function, std::forward<Args>(args)...);
   }
 
-  R (*invoke_)(Words, Args...) = nullptr;
-  Closure* owned_ = nullptr;
+  const Kind* kind_ = nullptr;
   Words words_{};
 };
 

@@ -9,7 +9,8 @@
 
 namespace tambour {
 
-/// Counts since the loop was opened, and what is there at the moment. Times are measured only where
+/// Counts since the loop was opened, and what is there at the moment, which takes a step for each
+/// timer and each callback that is due. Times are measured only where
 /// LoopOptions::measure_times says so, since each costs a reading of the clock in each turn.
 struct LoopStats {
   std::uint64_t turns = 0;         ///< Iterations of the loop.

@@ -98,17 +98,24 @@ class Timer final : private Ready {
   }
 
   static void run(Ready& ready);
-  void arm(std::int64_t deadline_ns) noexcept;
 
-  // Small ones first: they fit into what the base leaves of its last word.
+  /// What was due in this turn does not come. A one-shot timer leaves the heap when it becomes due,
+  /// so that the link, on another cache line, need seldom be looked at.
+  void unqueue() noexcept {
+    if (heap_index_ == 0 || repeating_) unlink();
+  }
+  void arm(std::int64_t deadline_ns) noexcept;
+  void arm_after(std::int64_t from_ns, std::int64_t delay_ns) noexcept;
+
+  // Small ones first: they fit into what the base leaves of its last word. A reset touches these
+  // and period_ns_, and nothing else: half a cache line.
   bool started_ = false;
+  bool repeating_ = false;
   std::uint32_t heap_index_ = 0;  ///< 0: not in the heap.
   loop::Core* core_;
   std::int64_t deadline_ns_ = 0;
+  std::int64_t period_ns_ = 0;  ///< The interval if repeating, else the delay that was last given.
   std::int64_t queued_ns_ = 0;  ///< Where it stands in the heap: never later than the deadline.
-  // Up to here and one further is what a reset touches: one cache line.
-  std::int64_t delay_ns_ = 0;
-  std::int64_t interval_ns_ = 0;
   Function function_;
 };
 

@@ -105,6 +105,31 @@ class QuadHeap {
       entries_[i].key = f(*entries_[i].item, entries_[i].key);
   }
 
+  /// Whether f is true of an item; asks in no order, but for the top, which comes first.
+  template <class F>
+  [[nodiscard]] bool any_of(F&& f) const {
+    for (std::size_t i = root; i < end_; ++i) {
+      if (f(*entries_[i].item)) return true;
+    }
+    return false;
+  }
+
+  /// Takes out the items of which f is true. Costs as much as building the heap anew.
+  template <class F>
+  void remove_if(F&& f) noexcept {
+    std::size_t kept = root;
+    for (std::size_t i = root; i < end_; ++i) {
+      if (f(*entries_[i].item)) {
+        Place::set(*entries_[i].item, 0);
+      } else {
+        put(kept++, entries_[i]);
+      }
+    }
+    end_ = kept;
+    if (size() < 2) return;
+    for (std::size_t i = parent_of(end_ - 1) + 1; i-- > root;) sift_down(i, entries_[i]);
+  }
+
   /// Calls f for each item, in no order, and forgets them all.
   template <class F>
   void drain(F&& f) noexcept {

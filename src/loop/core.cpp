@@ -201,7 +201,7 @@ LoopStats Core::stats() const noexcept {
   stats.wake_ups = wake_ups_.load(std::memory_order_relaxed);
   stats.timers = timers_.size();
   stats.pending = pending_count();
-  stats.references = references_;
+  stats.references = references_ + timers_.count_started();
   return stats;
 }
 

@@ -54,7 +54,7 @@ class Core {
   void wake() noexcept { backend_->wake(); }
   Result<> reopen() noexcept;
 
-  /// Watchers, timers and references that keep run() going.
+  /// Watchers and references that keep run() going, as started timers do.
   void add_reference() noexcept { ++references_; }
   void drop_reference() noexcept { --references_; }
 
@@ -126,7 +126,9 @@ class Core {
   void end_foreign_wait() noexcept { sleeping_.store(false, std::memory_order_relaxed); }
 
   /// For whoever lets the loop take its turns, by run_ready(): what run() looks at between two.
-  [[nodiscard]] bool alive() const noexcept { return references_ > 0 || any_due(); }
+  [[nodiscard]] bool alive() noexcept {
+    return references_ > 0 || any_due() || timers_.are_started(1 - references_);
+  }
   [[nodiscard]] bool take_stop() noexcept { return std::exchange(stop_, false); }
 
  private:

@@ -1,5 +1,6 @@
 #include <tambour/timer.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -20,12 +21,12 @@ Timer::Timer(EventLoop& loop, Function function, std::source_location created_at
 Timer::Timer(Timer&& other) noexcept
     : Ready(static_cast<Ready&&>(other)),
       started_(std::exchange(other.started_, false)),
+      repeating_(other.repeating_),
       heap_index_(std::exchange(other.heap_index_, 0)),
       core_(std::exchange(other.core_, nullptr)),
       deadline_ns_(other.deadline_ns_),
+      period_ns_(other.period_ns_),
       queued_ns_(other.queued_ns_),
-      delay_ns_(other.delay_ns_),
-      interval_ns_(other.interval_ns_),
       function_(std::move(other.function_)) {
   if (core_ != nullptr) core_->timers().moved(*this);
 }
@@ -48,48 +49,46 @@ Timer::~Timer() {
 
 void Timer::arm(std::int64_t deadline_ns) noexcept {
   core_->check_thread();
-  unlink();
-  deadline_ns_ = deadline_ns;
-  if (!started_) {
-    started_ = true;
-    core_->add_reference();
-  }
-  core_->timers().arm(*this);
+  unqueue();
+  started_ = true;
+  core_->timers().arm(*this, deadline_ns);
+}
+
+void Timer::arm_after(std::int64_t from_ns, std::int64_t delay_ns) noexcept {
+  arm(base::saturating_add(from_ns, std::max(delay_ns, std::int64_t{0})));
 }
 
 void Timer::start(Duration delay) noexcept { start(delay, Duration::zero()); }
 
 void Timer::start(Duration delay, Duration interval) noexcept {
   core_->check_thread();
-  delay_ns_ = delay.count();
-  interval_ns_ = interval.count();
-  arm(base::saturating_add(core_->clock_ns(), delay_ns_ > 0 ? delay_ns_ : 0));
+  unqueue();
+  repeating_ = interval.count() > 0;
+  period_ns_ = repeating_ ? interval.count() : delay.count();
+  arm_after(core_->clock_ns(), delay.count());
 }
 
 void Timer::start_at(TimePoint deadline) noexcept {
-  delay_ns_ = 0;
-  interval_ns_ = 0;
-  const std::int64_t deadline_ns = deadline.time_since_epoch().count();
-  arm(deadline_ns > 0 ? deadline_ns : 0);
+  core_->check_thread();
+  unqueue();
+  repeating_ = false;
+  period_ns_ = 0;
+  arm(std::max(deadline.time_since_epoch().count(), std::int64_t{0}));
 }
 
 void Timer::reset(Duration delay) noexcept {
-  delay_ns_ = delay.count();
-  arm(base::saturating_add(core_->now_ns(), delay_ns_ > 0 ? delay_ns_ : 0));
+  if (!repeating_) period_ns_ = delay.count();
+  arm_after(core_->now_ns(), delay.count());
 }
 
-void Timer::reset() noexcept {
-  const std::int64_t again_ns = interval_ns_ > 0 ? interval_ns_ : delay_ns_;
-  arm(base::saturating_add(core_->now_ns(), again_ns > 0 ? again_ns : 0));
-}
+void Timer::reset() noexcept { arm_after(core_->now_ns(), period_ns_); }
 
 void Timer::stop() noexcept {
   if (!started_) return;
   // One that was due when its loop was destroyed is in no heap any more, and was not abandoned.
   if (!core_->closed()) core_->check_thread();
-  unlink();
+  unqueue();
   started_ = false;
-  core_->drop_reference();
 }
 
 void Timer::set_function(Function function) noexcept {
@@ -100,10 +99,7 @@ void Timer::set_function(Function function) noexcept {
 
 void Timer::run(Ready& ready) {
   auto& self = static_cast<Timer&>(ready);
-  if (self.interval_ns_ <= 0) {
-    self.started_ = false;
-    self.core_->drop_reference();
-  }
+  if (!self.repeating_) self.started_ = false;
   self.function_();
 }
 

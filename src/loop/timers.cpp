@@ -23,9 +23,9 @@ void Timers::expire(std::int64_t now_ns, ReadyQueue& ready) noexcept {
 void Timers::make_ready(Timer& timer, std::int64_t now_ns, ReadyQueue& ready) noexcept {
   TAMBOUR_PROBE2(timer, &timer, now_ns - timer.deadline_ns_);
   if (!timer.linked()) ready.push(timer);
-  if (timer.interval_ns_ <= 0) return;
-  const std::int64_t missed = (now_ns - timer.deadline_ns_) / timer.interval_ns_;
-  timer.deadline_ns_ = base::saturating_add(timer.deadline_ns_, (missed + 1) * timer.interval_ns_);
+  if (!timer.repeating_) return;
+  const std::int64_t missed = (now_ns - timer.deadline_ns_) / timer.period_ns_;
+  timer.deadline_ns_ = base::saturating_add(timer.deadline_ns_, (missed + 1) * timer.period_ns_);
 }
 
 void Timers::expire_top(std::int64_t now_ns, ReadyQueue& ready) noexcept {
@@ -51,9 +51,34 @@ void Timers::expire_all(std::int64_t now_ns, ReadyQueue& ready) {
     while (next_ns() < due[i].key) expire_top(now_ns, ready);
     Timer& timer = *due[i].item;
     if (timer.started_ && timer.deadline_ns_ == due[i].key) make_ready(timer, now_ns, ready);
-    if (timer.started_ && timer.deadline_ns_ > due[i].key) arm(timer);
+    if (timer.started_ && timer.deadline_ns_ > due[i].key) arm(timer, timer.deadline_ns_);
   }
   while (any_due(now_ns)) expire_top(now_ns, ready);
+}
+
+std::int64_t Timers::count_started() const noexcept {
+  std::int64_t count = 0;
+  static_cast<void>(heap_.any_of([&count](const Timer& timer) {
+    if (timer.started_) ++count;
+    return false;
+  }));
+  return count;
+}
+
+bool Timers::are_started(std::int64_t at_least) noexcept {
+  std::size_t stopped = 0;
+  const bool found = heap_.any_of([&](const Timer& timer) {
+    if (!timer.started_) {
+      ++stopped;
+      return false;
+    }
+    return --at_least <= 0;
+  });
+  // Walked past again and again, they would be paid for in each turn.
+  if (stopped > heap_.size() / 2) {
+    heap_.remove_if([](const Timer& timer) { return !timer.started_; });
+  }
+  return found;
 }
 
 void Timers::shift(std::int64_t by_ns) noexcept {

@@ -1,4 +1,5 @@
 // How a loop runs: until when, for how long, and what is left for the next turn.
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -202,6 +203,33 @@ TEST_P(Running, a_watcher_without_its_reference_does_not_keep_it_going) {
   loop().ref();
   watcher.stop();
   loop().run();
+}
+
+TEST_P(Running, timers_without_their_references_do_not_keep_it_going) {
+  std::vector<std::unique_ptr<Timer>> timers;
+  for (int i = 0; i < 100; ++i) {
+    timers.push_back(std::make_unique<Timer>(loop(), [this] { ++calls; }));
+    timers.back()->start(1h + i * 1s);
+    if (i < 3) loop().unref();
+  }
+  Timer sooner(loop(), [&] {
+    // Three are left, and nobody waits for them. Those that stop stood before and behind them.
+    for (std::size_t i = 0; i < timers.size(); ++i) {
+      if (i < 40 || i > 42) timers[i]->stop();
+    }
+  });
+  sooner.start(1ms);
+  loop().run();
+  EXPECT_EQ(calls, 0);
+  EXPECT_TRUE(timers[41]->started());
+  for (int i = 0; i < 3; ++i) loop().ref();
+  // A stopped timer starts again, wherever the loop has left it.
+  timers[41]->start(0ms);
+  timers[7]->start(0ms);
+  timers[40]->stop();
+  timers[42]->stop();
+  loop().run();
+  EXPECT_EQ(calls, 2);
 }
 
 TEST_P(Running, now_is_the_beginning_of_the_turn) {

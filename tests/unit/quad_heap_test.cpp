@@ -56,6 +56,27 @@ TEST(QuadHeap, takes_the_extremes_of_its_keys) {
   EXPECT_EQ(&heap.top(), &greatest);
 }
 
+TEST(QuadHeap, removes_what_a_predicate_says) {
+  for (const int divisor : {1, 2, 3, 100}) {
+    Heap heap;
+    std::vector<Item> items(1000);
+    heap.reserve(items.size());
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      items[i].key = static_cast<std::int64_t>(i * 7919 % 1000);
+      heap.push(items[i], items[i].key);
+    }
+    heap.remove_if([divisor](const Item& item) { return item.key % divisor == 0; });
+    EXPECT_FALSE(heap.any_of([divisor](const Item& item) { return item.key % divisor == 0; }));
+    for (std::int64_t expected = 0; expected < 1000; ++expected) {
+      if (expected % divisor == 0) continue;
+      ASSERT_EQ(heap.top_key(), expected);
+      heap.pop();
+    }
+    EXPECT_TRUE(heap.empty());
+    for (const Item& item : items) EXPECT_EQ(item.index, 0U);
+  }
+}
+
 TEST(QuadHeap, removes_every_place_of_every_small_size) {
   for (std::size_t size = 1; size <= 40; ++size) {
     for (std::size_t removed = 0; removed < size; ++removed) {
