@@ -16,6 +16,7 @@
 namespace tambour {
 
 class SimulatedHost;
+class TaskScope;
 namespace loop {
 class Core;
 }
@@ -148,6 +149,10 @@ class EventLoop {
   Result<> reopen_after_fork() noexcept;
 
   [[nodiscard]] const BackendTraits& backend() const noexcept;
+
+  /// The tasks that were spawned on the loop itself; see spawn() in <tambour/task_scope.h>. Throws
+  /// std::bad_alloc, the first time.
+  [[nodiscard]] TaskScope& tasks();
 
  private:
   friend class Async;

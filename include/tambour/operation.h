@@ -37,12 +37,20 @@ class Link {
   }
 
  protected:
+  friend class LinkList;
   friend class ReadyQueue;
 
   void remove() noexcept {
     next_->previous_ = previous_;
     previous_->next_ = next_;
     next_ = nullptr;
+  }
+
+  void put_between(Link& previous, Link& next) noexcept {
+    previous_ = &previous;
+    next_ = &next;
+    previous.next_ = this;
+    next.previous_ = this;
   }
 
   void take_place_of(Link& other) noexcept {
@@ -56,6 +64,23 @@ class Link {
 
   Link* next_ = nullptr;
   Link* previous_ = nullptr;
+};
+
+/// The head of such a list: a link that is never taken out. Links that are still there when it is
+/// destroyed are alone from then on.
+class LinkList final : private Link {
+ public:
+  LinkList() noexcept { next_ = previous_ = this; }
+  LinkList(const LinkList&) = delete;
+  LinkList& operator=(const LinkList&) = delete;
+  ~LinkList() {
+    while (Link* link = first()) link->unlink();
+    next_ = nullptr;
+  }
+
+  [[nodiscard]] Link* first() const noexcept { return next_ == this ? nullptr : next_; }
+  /// The link is in no list.
+  void push_back(Link& link) noexcept { link.put_between(*previous_, *this); }
 };
 
 /// Of what is due in one turn, a higher priority runs first. Everything starts with 0.

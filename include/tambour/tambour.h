@@ -16,6 +16,10 @@
 #include <tambour/result.h>         // IWYU pragma: export
 #include <tambour/signal.h>         // IWYU pragma: export
 #include <tambour/simulation.h>     // IWYU pragma: export
+#include <tambour/task.h>           // IWYU pragma: export
+#include <tambour/task_scope.h>     // IWYU pragma: export
 #include <tambour/timer.h>          // IWYU pragma: export
 #include <tambour/version.h>        // IWYU pragma: export
+#include <tambour/wait.h>           // IWYU pragma: export
 #include <tambour/wall_timer.h>     // IWYU pragma: export
+#include <tambour/when.h>           // IWYU pragma: export

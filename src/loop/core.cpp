@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <exception>
 #include <new>
 #include <utility>
+
+#include <tambour/task_scope.h>
 
 #include "base/probe.h"
 #include "loop/services.h"
@@ -38,9 +41,21 @@ Core::Core(std::unique_ptr<backend::Backend> backend, const LoopOptions& options
 
 Core::~Core() = default;
 
+TaskScope& Core::tasks(EventLoop& loop) {
+  if (tasks_ == nullptr) {
+    tasks_ = std::make_unique<TaskScope>(loop);
+    // Nobody joins these: their exceptions go where those of callbacks go.
+    tasks_->set_exception_handler([&loop](std::exception_ptr thrown) {
+      loop.post([thrown = std::move(thrown)] { std::rethrow_exception(thrown); });
+    });
+  }
+  return *tasks_;
+}
+
 void Core::close() noexcept {
   check_thread();
   base::check(depth_ == 0, "a loop was destroyed inside one of its own callbacks");
+  tasks_.reset();
   {
     const Running running(*this);
     run_hooks(HookPoint::cleanup);

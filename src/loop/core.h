@@ -74,6 +74,9 @@ class Core {
 
   [[nodiscard]] bool closed() const noexcept { return backend_ == nullptr; }
 
+  /// The tasks that the loop owns; made when first asked for. Throws std::bad_alloc.
+  TaskScope& tasks(EventLoop& loop);
+
   void check_thread() const noexcept {
     base::check(__builtin_thread_pointer() == thread_,
                 "a loop was used from a thread that is not its own, or after it was destroyed");
@@ -188,6 +191,7 @@ class Core {
   Spin spin_;
   std::unique_ptr<backend::Backend> backend_;
   std::unique_ptr<Services> services_;
+  std::unique_ptr<TaskScope> tasks_;
   std::int64_t services_ns_ = base::end_of_time_ns;  ///< When they have something to do next.
   std::array<Hook*, 5> hooks_{};  ///< By HookPoint: the started ones, the latest first.
   Async* asyncs_ = nullptr;

@@ -106,4 +106,9 @@ Result<> EventLoop::reopen_after_fork() noexcept {
 
 const BackendTraits& EventLoop::backend() const noexcept { return core_->backend().traits(); }
 
+TaskScope& EventLoop::tasks() {
+  core_->check_thread();
+  return core_->tasks(*this);
+}
+
 }  // namespace tambour

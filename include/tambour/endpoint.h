@@ -1,0 +1,82 @@
+// Where a socket is bound or connected: an IPv4 or IPv6 address and port, or a Unix-domain name.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <tambour/result.h>
+
+namespace tambour {
+
+/// A socket address (socket(7): ip(7), ipv6(7), unix(7)), as a value.
+class Endpoint {
+ public:
+  /// IPv4's any address and any port: 0.0.0.0:0.
+  Endpoint() noexcept;
+
+  /// Reads what to_string() writes, and what people write:
+  ///
+  ///   127.0.0.1:80   [::1]:80   [fe80::1%eth0]:80   [fe80::1%2]:80   *:80   :80
+  ///   unix:/run/server.sock   unix:@abstract
+  ///
+  /// `*` and nothing stand for every address of the machine, IPv6 and, as far as the system's
+  /// bindv6only setting allows, IPv4. Names of hosts are not looked up. EINVAL where the text is
+  /// none of these; ERANGE where the port is above 65535; ENODEV where the machine has no interface
+  /// of the zone's name; ENAMETOOLONG where a Unix name has more than 107 bytes (abstract: 107
+  /// without the @).
+  static Result<Endpoint> parse(std::string_view text);
+
+  /// An address without a port, IPv6 without brackets: "127.0.0.1", "::1", "fe80::1%eth0".
+  static Result<Endpoint> parse(std::string_view address, std::uint16_t port);
+
+  /// A path, or an abstract name if it begins with '@' (or with a null byte, as the kernel has it).
+  static Result<Endpoint> unix_name(std::string_view name);
+
+  static Endpoint any_v4(std::uint16_t port) noexcept;
+  static Endpoint any_v6(std::uint16_t port) noexcept;
+  static Endpoint loopback_v4(std::uint16_t port) noexcept;
+  static Endpoint loopback_v6(std::uint16_t port) noexcept;
+
+  /// What getsockname(2), accept(2) and the like have filled in. EAFNOSUPPORT for other families,
+  /// EINVAL where `size` is too small for the family or larger than any of its addresses.
+  static Result<Endpoint> from(const sockaddr* address, socklen_t size) noexcept;
+
+  /// AF_INET, AF_INET6 or AF_UNIX.
+  [[nodiscard]] int family() const noexcept { return storage_.any.sa_family; }
+  [[nodiscard]] bool is_ip() const noexcept { return family() != AF_UNIX; }
+
+  /// 0 for Unix names.
+  [[nodiscard]] std::uint16_t port() const noexcept;
+  /// The same address with another port. No effect on Unix names.
+  [[nodiscard]] Endpoint with_port(std::uint16_t port) const noexcept;
+
+  /// Without the port: "127.0.0.1", "fe80::1%eth0", "/run/server.sock", "@abstract"; empty for a
+  /// Unix socket without a name.
+  [[nodiscard]] std::string address() const;
+  /// As parse() reads it. Bytes of Unix names stand as they are.
+  [[nodiscard]] std::string to_string() const;
+
+  /// For system calls.
+  [[nodiscard]] const sockaddr* data() const noexcept { return &storage_.any; }
+  [[nodiscard]] socklen_t size() const noexcept { return size_; }
+
+  bool operator==(const Endpoint& other) const noexcept;
+
+ private:
+  [[nodiscard]] std::string_view unix_bytes() const noexcept;
+
+  union Storage {
+    sockaddr any;
+    sockaddr_in v4;
+    sockaddr_in6 v6;
+    sockaddr_un local;
+  } storage_;
+  socklen_t size_;
+};
+
+}  // namespace tambour

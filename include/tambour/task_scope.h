@@ -1,0 +1,93 @@
+// Tasks that run beside whoever started them: spawned on a loop, or in a scope that waits for them.
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <stop_token>
+#include <utility>
+
+#include <tambour/callback.h>
+#include <tambour/event_loop.h>
+#include <tambour/task.h>
+
+namespace tambour {
+
+/// Owns tasks that run at the same time, so that none is forgotten: whoever makes one either awaits
+/// join() or destroys it, which destroys the tasks that are left, silently, wherever they wait.
+///
+///   TaskScope scope(loop);
+///   for (TcpStream& peer : peers) scope.spawn(greet(peer));
+///   co_await scope.join();
+///
+/// Where a task throws, the others are asked to stop, and join() throws the first exception when
+/// all have ended. Belongs to the thread of its loop; stays where it is.
+class TaskScope final : private TaskObserver {
+ public:
+  explicit TaskScope(EventLoop& loop);
+  /// One whose tasks are also asked to stop when `outer` is: that of the task that makes it, say.
+  TaskScope(EventLoop& loop, std::stop_token outer);
+  TaskScope(const TaskScope&) = delete;
+  TaskScope& operator=(const TaskScope&) = delete;
+  ~TaskScope();
+
+  /// Starts `task`, which runs at once until it first waits.
+  template <class T>
+  void spawn(Task<T> task) {
+    start(task.release());
+  }
+
+  /// Asks the tasks to stop: what they wait for ends with ECANCELED. May be called more than once.
+  void request_stop() noexcept { stop_.request_stop(); }
+  [[nodiscard]] bool stop_requested() const noexcept { return stop_.stop_requested(); }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+
+  /// Is told of every exception in place of join(), and the other tasks go on.
+  void set_exception_handler(Callback<void(std::exception_ptr)> handler) noexcept;
+
+  class Join {
+   public:
+    explicit Join(TaskScope& scope) noexcept : scope_(scope) {}
+    [[nodiscard]] bool await_ready() const noexcept { return scope_.empty(); }
+    void await_suspend(std::coroutine_handle<> awaiting) noexcept { scope_.joining_ = awaiting; }
+    void await_resume() {
+      if (scope_.thrown_ != nullptr) std::rethrow_exception(std::exchange(scope_.thrown_, nullptr));
+    }
+
+   private:
+    TaskScope& scope_;
+  };
+
+  /// Waits until no task is left. One may wait at a time.
+  [[nodiscard]] Join join() noexcept { return Join(*this); }
+
+ private:
+  struct Forward {
+    TaskScope& scope;
+    void operator()() const noexcept { scope.request_stop(); }
+  };
+
+  void start(TaskPromiseBase& promise);
+  std::coroutine_handle<> task_ended(Link& task) noexcept override;
+
+  std::stop_source stop_;
+  TaskContext context_;
+  LinkList tasks_;
+  std::size_t size_ = 0;
+  std::coroutine_handle<> joining_;
+  std::exception_ptr thrown_;
+  Callback<void(std::exception_ptr)> handler_;
+  std::stop_callback<Forward> outer_;
+};
+
+/// Runs `task` on `loop`, at once until it first waits. The loop owns it: tasks that still wait
+/// when the loop is destroyed are destroyed first, silently. An exception that leaves the task
+/// leaves the loop's run(), as one that leaves a callback does.
+template <class T>
+void spawn(EventLoop& loop, Task<T> task) {
+  loop.tasks().spawn(std::move(task));
+}
+
+}  // namespace tambour

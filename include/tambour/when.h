@@ -1,0 +1,191 @@
+// Several tasks at once, as one: until all have ended, until the first has, or for so long at most.
+//
+// The tasks run side by side on the thread of whoever awaits. None outlives the wait: what ends the
+// wait early asks the others to stop, and they are waited for.
+#pragma once
+
+#include <array>
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <stop_token>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <tambour/clock.h>
+#include <tambour/result.h>
+#include <tambour/task.h>
+#include <tambour/wait.h>
+
+namespace tambour {
+
+/// What stands for the result of a task in tuples and variants: void has no values.
+template <class T>
+using WhenValue = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+/// What when_all and when_any share.
+template <class... Ts>
+class TaskGroup : protected TaskObserver {
+ public:
+  explicit TaskGroup(Task<Ts>... tasks) noexcept : tasks_(std::move(tasks)...) {}
+
+  [[nodiscard]] static bool await_ready() noexcept { return false; }
+
+  template <HasTaskContext Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+    const TaskContext& outer = awaiting.promise().context();
+    awaiting_ = awaiting;
+    context_ = {.loop = outer.loop, .stop = stop_.get_token()};
+    outer_.emplace(outer.stop, Forward{stop_});
+    // One more than there are, so that none of those that end at once is the last.
+    left_ = sizeof...(Ts) + 1;
+    std::apply([this](auto&... task) { (start(task.promise()), ...); }, tasks_);
+    return --left_ != 0;
+  }
+
+ protected:
+  struct Forward {
+    std::stop_source& stop;
+    void operator()() const noexcept { stop.request_stop(); }
+  };
+
+  void start(TaskPromiseBase& promise) {
+    promise.observe_from(*this, context_);
+    promise.handle().resume();
+  }
+
+  std::coroutine_handle<> ended() noexcept {
+    return --left_ == 0 ? awaiting_ : std::noop_coroutine();
+  }
+
+  template <class T>
+  static WhenValue<T> take(Task<T>& task) {
+    if constexpr (std::is_void_v<T>) {
+      task.promise().take();
+      return {};
+    } else {
+      return task.promise().take();
+    }
+  }
+
+  std::tuple<Task<Ts>...> tasks_;
+  std::stop_source stop_;
+
+ private:
+  std::size_t left_ = 0;
+  std::coroutine_handle<> awaiting_;
+  TaskContext context_;
+  std::optional<std::stop_callback<Forward>> outer_;
+};
+
+template <class... Ts>
+class [[nodiscard]] WhenAll final : public TaskGroup<Ts...> {
+ public:
+  using TaskGroup<Ts...>::TaskGroup;
+
+  std::tuple<WhenValue<Ts>...> await_resume() {
+    if (thrown_ != nullptr) std::rethrow_exception(thrown_);
+    return std::apply(
+        [](auto&... task) { return std::tuple<WhenValue<Ts>...>(TaskGroup<Ts...>::take(task)...); },
+        this->tasks_);
+  }
+
+ private:
+  std::coroutine_handle<> task_ended(Link& task) noexcept override {
+    if (std::exception_ptr thrown = static_cast<TaskPromiseBase&>(task).exception();
+        thrown != nullptr && thrown_ == nullptr) {
+      thrown_ = std::move(thrown);
+      this->stop_.request_stop();
+    }
+    return this->ended();
+  }
+
+  std::exception_ptr thrown_;
+};
+
+/// Runs all of them, and gives their results in order. Where one throws, the others are asked to
+/// stop, and the first exception is thrown when all have ended.
+///
+///   auto [user, friends] = co_await when_all(load_user(id), load_friends(id));
+template <class... Ts>
+WhenAll<Ts...> when_all(Task<Ts>... tasks) noexcept {
+  return WhenAll<Ts...>(std::move(tasks)...);
+}
+
+template <class... Ts>
+class [[nodiscard]] WhenAny final : public TaskGroup<Ts...> {
+ public:
+  using TaskGroup<Ts...>::TaskGroup;
+  using Value = std::variant<WhenValue<Ts>...>;
+
+  Value await_resume() { return take_first(std::index_sequence_for<Ts...>()); }
+
+ private:
+  std::coroutine_handle<> task_ended(Link& task) noexcept override {
+    if (first_ == nullptr) {
+      first_ = &task;
+      this->stop_.request_stop();
+    }
+    return this->ended();
+  }
+
+  template <std::size_t... indices>
+  Value take_first(std::index_sequence<indices...>) {
+    std::optional<Value> value;
+    static_cast<void>((take_if_first<indices>(value) || ...));
+    return std::move(*value);
+  }
+
+  template <std::size_t index>
+  bool take_if_first(std::optional<Value>& value) {
+    auto& task = std::get<index>(this->tasks_);
+    if (&task.promise() != first_) return false;
+    value.emplace(std::in_place_index<index>, TaskGroup<Ts...>::take(task));
+    return true;
+  }
+
+  const Link* first_ = nullptr;
+};
+
+/// Runs all of them until the first ends, asks the others to stop, and gives the first one's result
+/// when all have ended; the index of the variant says whose it is. If the first threw, so does
+/// this; what the others return or throw is dropped.
+template <class... Ts>
+  requires(sizeof...(Ts) > 0)
+WhenAny<Ts...> when_any(Task<Ts>... tasks) noexcept {
+  return WhenAny<Ts...>(std::move(tasks)...);
+}
+
+template <class T>
+inline constexpr bool is_result = false;
+template <class T>
+inline constexpr bool is_result<Result<T>> = true;
+
+/// A Result stays what it is; anything else becomes one.
+template <class T>
+using ResultOf = std::conditional_t<is_result<T>, T, Result<T>>;
+
+/// Runs `task` for `limit` at most: ETIMEDOUT where it had to be asked to stop, and has. ECANCELED
+/// where whoever awaits was asked to stop, unless the task returned something better.
+///
+///   auto line = co_await timeout(5s, read_line(stream));
+template <class T>
+Task<ResultOf<T>> timeout(Duration limit, Task<T> task) {
+  auto sleep = [](Duration duration) -> Task<Result<>> { co_return co_await sleep_for(duration); };
+  auto first = co_await when_any(std::move(task), sleep(limit));
+  if (first.index() == 1) {
+    if (const Result<>& slept = std::get<1>(first); !slept)
+      co_return std::unexpected(slept.error());
+    co_return std::unexpected(system_error(ETIMEDOUT));
+  }
+  if constexpr (std::is_void_v<T>) {
+    co_return ResultOf<T>();
+  } else {
+    co_return ResultOf<T>(std::get<0>(std::move(first)));
+  }
+}
+
+}  // namespace tambour

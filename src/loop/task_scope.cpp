@@ -1,0 +1,48 @@
+#include <tambour/task_scope.h>
+
+#include <utility>
+
+#include <tambour/event_loop.h>
+
+namespace tambour {
+
+TaskScope::TaskScope(EventLoop& loop) : TaskScope(loop, std::stop_token()) {}
+
+TaskScope::TaskScope(EventLoop& loop, std::stop_token outer)
+    : context_{.loop = &loop, .stop = stop_.get_token()},
+      outer_(std::move(outer), Forward{*this}) {}
+
+TaskScope::~TaskScope() {
+  // A task that is destroyed may spawn further ones out of its destructors.
+  while (Link* task = tasks_.first()) static_cast<TaskPromiseBase*>(task)->handle().destroy();
+}
+
+void TaskScope::set_exception_handler(Callback<void(std::exception_ptr)> handler) noexcept {
+  handler_ = std::move(handler);
+}
+
+void TaskScope::start(TaskPromiseBase& promise) {
+  promise.observe_from(*this, context_);
+  tasks_.push_back(promise);
+  ++size_;
+  promise.handle().resume();
+}
+
+std::coroutine_handle<> TaskScope::task_ended(Link& task) noexcept {
+  auto& promise = static_cast<TaskPromiseBase&>(task);
+  std::exception_ptr thrown = promise.exception();
+  promise.handle().destroy();
+  --size_;
+  if (thrown != nullptr) {
+    if (handler_) {
+      handler_(std::move(thrown));
+    } else {
+      if (thrown_ == nullptr) thrown_ = std::move(thrown);
+      request_stop();
+    }
+  }
+  if (!empty() || joining_ == nullptr) return std::noop_coroutine();
+  return std::exchange(joining_, nullptr);
+}
+
+}  // namespace tambour

@@ -1,0 +1,220 @@
+#include <tambour/endpoint.h>
+
+#include <arpa/inet.h>
+#include <net/if.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <system_error>
+
+namespace tambour {
+namespace {
+
+constexpr std::string_view unix_scheme = "unix:";
+constexpr std::size_t unix_header = offsetof(sockaddr_un, sun_path);
+// A path is terminated; an abstract name begins with a null byte. Either takes one.
+constexpr std::size_t unix_name_max = sizeof(sockaddr_un::sun_path) - 1;
+
+std::unexpected<Error> error_of(int errno_value) {
+  return std::unexpected(system_error(errno_value));
+}
+
+/// All of `text` as a number. EINVAL, or ERANGE where it is one, and too large.
+template <class Number>
+Result<Number> parse_number(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (rest != end || error == std::errc::invalid_argument) return error_of(EINVAL);
+  if (error == std::errc::result_out_of_range) return error_of(ERANGE);
+  return number;
+}
+
+Result<std::uint32_t> parse_zone(const std::string& zone) {
+  if (zone.empty()) return error_of(EINVAL);
+  if (const auto number = parse_number<std::uint32_t>(zone)) return *number;
+  const unsigned index = ::if_nametoindex(zone.c_str());
+  if (index == 0) return error_of(ENODEV);
+  return index;
+}
+
+bool has_null(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
+}  // namespace
+
+Endpoint::Endpoint() noexcept : storage_{}, size_(sizeof(sockaddr_in)) {
+  storage_.v4.sin_family = AF_INET;
+}
+
+Result<Endpoint> Endpoint::parse(std::string_view text) {
+  if (text.starts_with(unix_scheme)) return unix_name(text.substr(unix_scheme.size()));
+
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return error_of(EINVAL);
+  const auto port = parse_number<std::uint16_t>(text.substr(colon + 1));
+  if (!port) return std::unexpected(port.error());
+
+  std::string_view host = text.substr(0, colon);
+  if (host.empty() || host == "*") return any_v6(*port);
+  const bool in_brackets = host.starts_with('[') && host.ends_with(']');
+  if (in_brackets) host = host.substr(1, host.size() - 2);
+  auto endpoint = parse(host, *port);
+  // ::1:80 could mean more than one thing; only IPv6 has brackets, and always.
+  if (endpoint && (endpoint->family() == AF_INET6) != in_brackets) return error_of(EINVAL);
+  return endpoint;
+}
+
+Result<Endpoint> Endpoint::parse(std::string_view address, std::uint16_t port) {
+  if (has_null(address)) return error_of(EINVAL);
+  Endpoint parsed;
+  const std::size_t percent = address.find('%');
+  const std::string plain(address.substr(0, percent));
+  if (percent == std::string_view::npos &&
+      ::inet_pton(AF_INET, plain.c_str(), &parsed.storage_.v4.sin_addr) == 1) {
+    parsed.storage_.v4.sin_port = htons(port);
+    return parsed;
+  }
+  parsed = any_v6(port);
+  if (::inet_pton(AF_INET6, plain.c_str(), &parsed.storage_.v6.sin6_addr) != 1)
+    return error_of(EINVAL);
+  if (percent != std::string_view::npos) {
+    const auto zone = parse_zone(std::string(address.substr(percent + 1)));
+    if (!zone) return std::unexpected(zone.error());
+    parsed.storage_.v6.sin6_scope_id = *zone;
+  }
+  return parsed;
+}
+
+Result<Endpoint> Endpoint::unix_name(std::string_view name) {
+  if (name.empty()) return error_of(EINVAL);
+  const bool is_abstract = name.front() == '@' || name.front() == '\0';
+  if (is_abstract) name.remove_prefix(1);
+  // A path ends at its first null byte: what stands behind would be lost in silence.
+  if (!is_abstract && has_null(name)) return error_of(EINVAL);
+  if (name.size() > unix_name_max) return error_of(ENAMETOOLONG);
+  Endpoint endpoint;
+  endpoint.storage_.local = {};
+  endpoint.storage_.local.sun_family = AF_UNIX;
+  name.copy(endpoint.storage_.local.sun_path + (is_abstract ? 1 : 0), name.size());
+  endpoint.size_ = static_cast<socklen_t>(unix_header + name.size() + 1);
+  return endpoint;
+}
+
+Endpoint Endpoint::any_v4(std::uint16_t port) noexcept { return Endpoint().with_port(port); }
+
+Endpoint Endpoint::any_v6(std::uint16_t port) noexcept {
+  Endpoint endpoint;
+  endpoint.storage_.v6 = {};
+  endpoint.storage_.v6.sin6_family = AF_INET6;
+  endpoint.size_ = sizeof(sockaddr_in6);
+  return endpoint.with_port(port);
+}
+
+Endpoint Endpoint::loopback_v4(std::uint16_t port) noexcept {
+  Endpoint endpoint = any_v4(port);
+  endpoint.storage_.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return endpoint;
+}
+
+Endpoint Endpoint::loopback_v6(std::uint16_t port) noexcept {
+  Endpoint endpoint = any_v6(port);
+  endpoint.storage_.v6.sin6_addr = in6addr_loopback;
+  return endpoint;
+}
+
+Result<Endpoint> Endpoint::from(const sockaddr* address, socklen_t size) noexcept {
+  if (address == nullptr || size < sizeof(sa_family_t)) return error_of(EINVAL);
+  sa_family_t family;
+  std::memcpy(&family, address, sizeof(family));
+  std::size_t least = 0;
+  std::size_t most = 0;
+  switch (family) {
+    case AF_INET:
+      least = most = sizeof(sockaddr_in);
+      break;
+    case AF_INET6:
+      least = most = sizeof(sockaddr_in6);
+      break;
+    case AF_UNIX:
+      least = unix_header, most = sizeof(sockaddr_un);
+      break;
+    default:
+      return error_of(EAFNOSUPPORT);
+  }
+  // The kernel may report one byte more than sockaddr_un has, for a path that fills it.
+  if (family == AF_UNIX && size == most + 1) --size;
+  if (size < least || size > most) return error_of(EINVAL);
+  Endpoint endpoint;
+  endpoint.storage_ = {};
+  std::memcpy(&endpoint.storage_, address, size);
+  endpoint.size_ = size;
+  return endpoint;
+}
+
+std::uint16_t Endpoint::port() const noexcept {
+  switch (family()) {
+    case AF_INET:
+      return ntohs(storage_.v4.sin_port);
+    case AF_INET6:
+      return ntohs(storage_.v6.sin6_port);
+    default:
+      return 0;
+  }
+}
+
+Endpoint Endpoint::with_port(std::uint16_t port) const noexcept {
+  Endpoint changed = *this;
+  if (family() == AF_INET) changed.storage_.v4.sin_port = htons(port);
+  if (family() == AF_INET6) changed.storage_.v6.sin6_port = htons(port);
+  return changed;
+}
+
+std::string_view Endpoint::unix_bytes() const noexcept {
+  const std::string_view bytes(storage_.local.sun_path, size_ - unix_header);
+  // The terminator of a path may or may not be counted; an abstract name's first byte always is.
+  if (bytes.empty() || bytes.front() == '\0') return bytes;
+  return bytes.substr(0, bytes.find('\0'));
+}
+
+std::string Endpoint::address() const {
+  if (family() == AF_UNIX) {
+    std::string name(unix_bytes());
+    if (!name.empty() && name.front() == '\0') name.front() = '@';
+    return name;
+  }
+  char text[INET6_ADDRSTRLEN];
+  if (family() == AF_INET) return ::inet_ntop(AF_INET, &storage_.v4.sin_addr, text, sizeof(text));
+  std::string address = ::inet_ntop(AF_INET6, &storage_.v6.sin6_addr, text, sizeof(text));
+  if (const std::uint32_t zone = storage_.v6.sin6_scope_id; zone != 0) {
+    char name[IF_NAMESIZE];
+    address += '%';
+    address += ::if_indextoname(zone, name) != nullptr ? name : std::to_string(zone);
+  }
+  return address;
+}
+
+std::string Endpoint::to_string() const {
+  if (family() == AF_UNIX) return std::string(unix_scheme) + address();
+  const std::string host = family() == AF_INET6 ? '[' + address() + ']' : address();
+  return host + ':' + std::to_string(port());
+}
+
+bool Endpoint::operator==(const Endpoint& other) const noexcept {
+  if (family() != other.family()) return false;
+  switch (family()) {
+    case AF_INET:
+      return storage_.v4.sin_port == other.storage_.v4.sin_port &&
+             storage_.v4.sin_addr.s_addr == other.storage_.v4.sin_addr.s_addr;
+    case AF_INET6:
+      return storage_.v6.sin6_port == other.storage_.v6.sin6_port &&
+             storage_.v6.sin6_scope_id == other.storage_.v6.sin6_scope_id &&
+             std::memcmp(&storage_.v6.sin6_addr, &other.storage_.v6.sin6_addr, sizeof(in6_addr)) ==
+                 0;
+    default:
+      return unix_bytes() == other.unix_bytes();
+  }
+}
+
+}  // namespace tambour

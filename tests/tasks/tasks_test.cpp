@@ -1,0 +1,321 @@
+// Tasks: how they begin, end, throw, and are destroyed.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/task.h>
+#include <tambour/task_scope.h>
+#include <tambour/wait.h>
+#include <tambour/when.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Tasks : public test::OnEveryBackend {
+ public:
+  using OnEveryBackend::loop;
+
+  std::vector<std::string> log;
+
+  Task<int> number(int value) {
+    log.push_back("number " + std::to_string(value));
+    co_return value;
+  }
+  Task<int> number_after(Duration delay, int value) {
+    const Result<> slept = co_await sleep_for(delay);
+    log.push_back(std::to_string(value) + (slept ? "" : " " + slept.error().message()));
+    co_return value;
+  }
+  static Task<int> thrower(Duration delay) {
+    co_await sleep_for(delay);
+    throw std::runtime_error("thrown");
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Tasks);
+
+/// Says when it is destroyed.
+class Witness {
+ public:
+  explicit Witness(bool& destroyed) : destroyed_(&destroyed) {}
+  Witness(Witness&& other) noexcept : destroyed_(std::exchange(other.destroyed_, nullptr)) {}
+  Witness& operator=(Witness&&) = delete;
+  ~Witness() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+  }
+
+ private:
+  bool* destroyed_;
+};
+
+TEST_P(Tasks, does_nothing_until_it_is_awaited) {
+  Task<int> task = number(1);
+  EXPECT_TRUE(log.empty());
+  spawn(loop(), [](Task<int> awaited, std::vector<std::string>& said) -> Task<> {
+    const int value = co_await std::move(awaited);
+    said.push_back("awaited " + std::to_string(value));
+  }(std::move(task), log));
+  // None of this waits for anything.
+  EXPECT_EQ(log, (std::vector<std::string>{"number 1", "awaited 1"}));
+  EXPECT_TRUE(loop().tasks().empty());
+}
+
+TEST_P(Tasks, gives_references_and_what_can_only_move) {
+  int there = 1;
+  auto refer = [](int& value) -> Task<int&> { co_return value; };
+  auto move = [](int value) -> Task<std::unique_ptr<int>> {
+    co_return std::make_unique<int>(value);
+  };
+  spawn(loop(), [](auto first, auto second, int& same) -> Task<> {
+    int& value = co_await first(same);
+    EXPECT_EQ(&value, &same);
+    const auto moved = co_await second(7);
+    EXPECT_EQ(*moved, 7);
+  }(refer, move, there));
+  EXPECT_TRUE(loop().tasks().empty());
+}
+
+TEST_P(Tasks, a_long_chain_of_tasks_that_end_at_once_needs_no_stack) {
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  constexpr int steps = 1'000'000;
+#else
+  constexpr int steps = 1000;  // The compiler transfers control by calls there.
+#endif
+  long sum = 0;
+  spawn(loop(), [](long& total) -> Task<> {
+    auto one = []() -> Task<int> { co_return 1; };
+    for (int i = 0; i < steps; ++i) total += co_await one();
+  }(sum));
+  EXPECT_EQ(sum, steps);
+}
+
+TEST_P(Tasks, an_exception_reaches_whoever_awaits) {
+  spawn(loop(), [](std::vector<std::string>& said) -> Task<> {
+    try {
+      co_await thrower(1ms);
+    } catch (const std::runtime_error& thrown) {
+      said.emplace_back(thrown.what());
+    }
+  }(log));
+  loop().run();
+  EXPECT_EQ(log, std::vector<std::string>{"thrown"});
+}
+
+TEST_P(Tasks, an_exception_of_a_spawned_task_leaves_run) {
+  spawn(loop(), thrower(1ms));
+  spawn(loop(), number_after(2ms, 2));
+  EXPECT_THROW(loop().run(), std::runtime_error);
+  // The others go on.
+  loop().run();
+  EXPECT_EQ(log, std::vector<std::string>{"2"});
+}
+
+TEST_P(Tasks, destroying_a_task_destroys_what_it_waits_for) {
+  bool destroyed = false;
+  {
+    TaskScope scope(loop());
+    scope.spawn([](Witness witness) -> Task<> {
+      co_await sleep_for(1h);
+      ADD_FAILURE() << "nobody waits for an hour";
+      static_cast<void>(witness);
+    }(Witness(destroyed)));
+    loop().run_ready();
+    EXPECT_FALSE(destroyed);
+    EXPECT_EQ(loop().stats().timers, 1U);
+  }
+  EXPECT_TRUE(destroyed);
+  EXPECT_EQ(loop().stats().timers, 0U);
+  loop().run();
+}
+
+TEST_P(Tasks, the_loop_destroys_the_tasks_that_are_left) {
+  bool destroyed = false;
+  {
+    EventLoop other(options());
+    spawn(other, [](Witness witness) -> Task<> {
+      co_await sleep_for(1h);
+      static_cast<void>(witness);
+    }(Witness(destroyed)));
+    other.run_ready();
+    EXPECT_FALSE(destroyed);
+  }
+  EXPECT_TRUE(destroyed);
+}
+
+TEST_P(Tasks, a_task_that_is_never_awaited_is_only_destroyed) {
+  bool destroyed = false;
+  {
+    const auto task = [](Witness witness) -> Task<> {
+      ADD_FAILURE() << "nobody awaits it";
+      static_cast<void>(witness);
+      co_return;
+    }(Witness(destroyed));
+    EXPECT_TRUE(bool(task));
+  }
+  EXPECT_TRUE(destroyed);
+}
+
+TEST_P(Tasks, a_scope_waits_for_all_of_its_tasks) {
+  spawn(loop(), [](Tasks& self) -> Task<> {
+    TaskScope scope(self.loop());
+    for (int i = 3; i > 0; --i) scope.spawn(self.number_after(i * 2ms, i));
+    EXPECT_EQ(scope.size(), 3U);
+    co_await scope.join();
+    self.log.emplace_back("joined");
+    co_await scope.join();
+  }(*this));
+  loop().run();
+  EXPECT_EQ(log, (std::vector<std::string>{"1", "2", "3", "joined"}));
+}
+
+TEST_P(Tasks, a_scope_stops_the_others_where_one_throws) {
+  spawn(loop(), [](Tasks& self) -> Task<> {
+    TaskScope scope(self.loop());
+    scope.spawn(self.number_after(1h, 1));
+    scope.spawn(thrower(1ms));
+    scope.spawn(self.number_after(2h, 2));
+    try {
+      co_await scope.join();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const std::runtime_error&) {
+      self.log.emplace_back("caught");
+    }
+    EXPECT_TRUE(scope.empty());
+  }(*this));
+  loop().run();
+  const std::string cancelled = " " + system_error(ECANCELED).message();
+  EXPECT_EQ(log.back(), "caught");
+  std::ranges::sort(log);  // Who is asked first is not said.
+  EXPECT_EQ(log, (std::vector<std::string>{"1" + cancelled, "2" + cancelled, "caught"}));
+}
+
+TEST_P(Tasks, stopping_reaches_the_innermost_wait) {
+  TaskScope scope(loop());
+  scope.spawn([](Tasks& self) -> Task<> {
+    const int value = co_await self.number_after(1h, 5);
+    EXPECT_EQ(value, 5);
+    const TaskContext& context = co_await this_task;
+    EXPECT_EQ(context.loop, &self.loop());
+    EXPECT_TRUE(context.stop.stop_requested());
+    // Who goes on waiting after that is told so each time.
+    EXPECT_FALSE(co_await sleep_for(1h));
+    self.log.emplace_back("ended");
+  }(*this));
+  loop().run_ready();
+  scope.request_stop();
+  // Not from inside.
+  EXPECT_TRUE(log.empty());
+  loop().run();
+  EXPECT_EQ(log.size(), 2U);
+  EXPECT_TRUE(scope.empty());
+}
+
+TEST_P(Tasks, a_scope_inside_a_task_is_stopped_with_it) {
+  TaskScope outer(loop());
+  outer.spawn([](Tasks& self) -> Task<> {
+    const TaskContext& context = co_await this_task;
+    TaskScope inner(self.loop(), context.stop);
+    inner.spawn(self.number_after(1h, 1));
+    co_await inner.join();
+  }(*this));
+  loop().run_ready();
+  outer.request_stop();
+  loop().run();
+  EXPECT_EQ(log.size(), 1U);
+}
+
+TEST_P(Tasks, all_give_their_results_in_order) {
+  spawn(loop(), [](Tasks& self) -> Task<> {
+    auto nothing = []() -> Task<> { co_return; };
+    const auto [first, second, third] =
+        co_await when_all(self.number_after(4ms, 1), self.number_after(1ms, 2), nothing());
+    EXPECT_EQ(first, 1);
+    EXPECT_EQ(second, 2);
+    EXPECT_EQ(third, std::monostate());
+    const auto [at_once] = co_await when_all(self.number(3));
+    EXPECT_EQ(at_once, 3);
+  }(*this));
+  loop().run();
+  EXPECT_EQ(log, (std::vector<std::string>{"2", "1", "number 3"}));
+}
+
+TEST_P(Tasks, all_stop_where_one_throws) {
+  spawn(loop(), [](Tasks& self) -> Task<> {
+    try {
+      co_await when_all(self.number_after(1h, 1), thrower(0ms), self.number_after(1h, 2));
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const std::runtime_error&) {
+      self.log.emplace_back("caught");
+    }
+  }(*this));
+  loop().run();
+  EXPECT_EQ(log.size(), 3U);
+  EXPECT_EQ(log.back(), "caught");
+}
+
+TEST_P(Tasks, the_first_of_any_stops_the_others) {
+  spawn(loop(), [](Tasks& self) -> Task<> {
+    const auto first =
+        co_await when_any(self.number_after(1h, 1), self.number_after(1ms, 2), thrower(1h));
+    EXPECT_EQ(first.index(), 1U);
+    EXPECT_EQ(std::get<1>(first), 2);
+  }(*this));
+  loop().run();
+  EXPECT_EQ(log.size(), 2U);
+  EXPECT_EQ(log.front(), "2");
+}
+
+TEST_P(Tasks, a_timeout_tells_its_three_ends_apart) {
+  std::vector<Error> errors;
+  auto run = [](Tasks& self, Duration limit, Duration needed, std::vector<Error>& ends) -> Task<> {
+    const Result<int> got = co_await timeout(limit, self.number_after(needed, 1));
+    ends.push_back(got ? Error() : got.error());
+  };
+  spawn(loop(), run(*this, 1h, 1ms, errors));
+  loop().run();
+  spawn(loop(), run(*this, 1ms, 1h, errors));
+  loop().run();
+  {
+    TaskScope scope(loop());
+    scope.spawn([](Tasks&, std::vector<Error>& ends) -> Task<> {
+      const Result<> slept =
+          co_await timeout(1h, []() -> Task<Result<>> { co_return co_await sleep_for(2h); }());
+      ends.push_back(slept.error());
+    }(*this, errors));
+    loop().run_ready();
+    scope.request_stop();
+    loop().run();
+  }
+  EXPECT_EQ(errors,
+            (std::vector<Error>{Error(), system_error(ETIMEDOUT), system_error(ECANCELED)}));
+}
+
+TEST_P(Tasks, waits_for_a_descriptor) {
+  spawn(loop(), [](Tasks& self) -> Task<> {
+    test::Ends ends = test::open_pipe();
+    const Result<Events> early = co_await timeout(1ms, [](int fd) -> Task<Result<Events>> {
+      co_return co_await ready(fd, Events::read);
+    }(ends.near.get()));
+    EXPECT_EQ(early.error(), system_error(ETIMEDOUT));
+    test::write_to(ends.far);
+    const Result<Events> events = co_await ready(ends.near.get(), Events::read);
+    EXPECT_TRUE(events && has(*events, Events::read));
+    EXPECT_EQ((co_await ready(-1, Events::read)).error(), system_error(EBADF));
+    self.log.emplace_back("done");
+  }(*this));
+  loop().run();
+  EXPECT_EQ(log, std::vector<std::string>{"done"});
+}
+
+}  // namespace
+}  // namespace tambour
