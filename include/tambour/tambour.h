@@ -2,10 +2,12 @@
 #pragma once
 
 #include <tambour/async.h>          // IWYU pragma: export
+#include <tambour/buffer.h>         // IWYU pragma: export
 #include <tambour/callback.h>       // IWYU pragma: export
 #include <tambour/child.h>          // IWYU pragma: export
 #include <tambour/clock.h>          // IWYU pragma: export
 #include <tambour/embedded_loop.h>  // IWYU pragma: export
+#include <tambour/endpoint.h>       // IWYU pragma: export
 #include <tambour/event_loop.h>     // IWYU pragma: export
 #include <tambour/events.h>         // IWYU pragma: export
 #include <tambour/fd_watcher.h>     // IWYU pragma: export

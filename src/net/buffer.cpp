@@ -1,0 +1,451 @@
+#include <tambour/buffer.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <stdexcept>
+
+namespace tambour {
+
+/// Memory, and how many segments show it. The bytes stand behind the header, or are an owner's.
+struct Buffer::Block {
+  std::atomic<std::size_t> owners{1};
+  std::size_t capacity;
+  std::byte* data;
+  std::shared_ptr<const void> owner;  ///< Of bytes that are somebody else's.
+  bool is_ours = true;                ///< And may be written.
+
+  [[nodiscard]] bool is_unshared() const noexcept {
+    // Acquire: what others have read from the block was read before.
+    return owners.load(std::memory_order_acquire) == 1;
+  }
+  /// Whoever alone owns a block may write to it: nobody else can become an owner meanwhile.
+  [[nodiscard]] bool writable() const noexcept { return is_ours && is_unshared(); }
+  [[nodiscard]] std::byte* end() const noexcept { return data + capacity; }
+};
+
+/// Part of a block that a buffer shows; never empty in the chain.
+struct Buffer::Segment {
+  Segment* next;
+  Block* block;
+  std::byte* begin;
+  std::byte* end;
+
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(end - begin); }
+  [[nodiscard]] std::size_t room_behind() const noexcept {
+    return block->writable() ? static_cast<std::size_t>(block->end() - end) : 0;
+  }
+  [[nodiscard]] std::size_t room_before() const noexcept {
+    return block->writable() ? static_cast<std::size_t>(begin - block->data) : 0;
+  }
+
+  /// Takes over what the caller owns of the block, also where it throws.
+  static Segment* make(Block* block, std::byte* begin, std::byte* end);
+  /// Empty, at the start of a new block.
+  static Segment* make(std::size_t capacity);
+  [[nodiscard]] Segment* share(std::byte* from, std::byte* to) const;
+  static void drop(Segment* segment) noexcept;
+};
+
+/// The blocks and segments that a thread has used last, kept for the next to come.
+struct Buffer::Pool {
+  static constexpr std::size_t block_bytes = 4096;
+  static constexpr std::size_t kept_blocks_max = 64;
+  static constexpr std::size_t kept_segments_max = 256;
+
+  struct Free {
+    Free* next;
+  };
+
+  Free* blocks = nullptr;
+  Free* segments = nullptr;
+  std::size_t block_count = 0;
+  std::size_t segment_count = 0;
+
+  Pool() = default;
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool() {
+    while (blocks != nullptr) ::operator delete(std::exchange(blocks, blocks->next));
+    while (segments != nullptr) ::operator delete(std::exchange(segments, segments->next));
+  }
+
+  static void* take(Free*& list, std::size_t& count, std::size_t size) {
+    if (list == nullptr) return ::operator new(size);
+    --count;
+    return std::exchange(list, list->next);
+  }
+  static void give(Free*& list, std::size_t& count, std::size_t most, void* memory) noexcept {
+    if (count == most) {
+      ::operator delete(memory);
+      return;
+    }
+    ++count;
+    list = new (memory) Free{list};
+  }
+
+  /// That of this thread; null where the thread is about to end, and has destroyed it.
+  static Pool* mine() noexcept;
+
+  static Block* new_block(std::size_t capacity) {
+    constexpr std::size_t small = block_bytes - sizeof(Block);
+    Pool* const pool = mine();
+    void* memory;
+    if (capacity <= small) {
+      capacity = small;
+      memory = pool != nullptr ? take(pool->blocks, pool->block_count, block_bytes)
+                               : ::operator new(block_bytes);
+    } else {
+      memory = ::operator new(sizeof(Block) + capacity);
+    }
+    auto* data = static_cast<std::byte*>(memory) + sizeof(Block);
+    return new (memory) Block{.capacity = capacity, .data = data, .owner = nullptr};
+  }
+
+  static void drop(Block* block) noexcept {
+    if (!block->is_unshared() && block->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    Pool* const pool = mine();
+    const bool pooled = block->is_ours && block->capacity == block_bytes - sizeof(Block);
+    block->~Block();
+    if (pooled && pool != nullptr) {
+      give(pool->blocks, pool->block_count, kept_blocks_max, block);
+    } else {
+      ::operator delete(block);
+    }
+  }
+};
+
+Buffer::Pool* Buffer::Pool::mine() noexcept {
+  // A buffer may be destroyed after the pool: a global one, or another thread_local.
+  thread_local constinit bool ended = false;
+  struct Holder {
+    Pool pool;
+    ~Holder() { ended = true; }
+  };
+  if (ended) return nullptr;
+  thread_local Holder holder;
+  return &holder.pool;
+}
+
+Buffer::Segment* Buffer::Segment::make(Block* block, std::byte* begin, std::byte* end) {
+  Pool* const pool = Pool::mine();
+  try {
+    void* memory = pool != nullptr
+                       ? Pool::take(pool->segments, pool->segment_count, sizeof(Segment))
+                       : ::operator new(sizeof(Segment));
+    return new (memory) Segment{.next = nullptr, .block = block, .begin = begin, .end = end};
+  } catch (...) {
+    Pool::drop(block);
+    throw;
+  }
+}
+
+Buffer::Segment* Buffer::Segment::make(std::size_t capacity) {
+  Block* const block = Pool::new_block(capacity);
+  return make(block, block->data, block->data);
+}
+
+Buffer::Segment* Buffer::Segment::share(std::byte* from, std::byte* to) const {
+  block->owners.fetch_add(1, std::memory_order_relaxed);
+  return make(block, from, to);
+}
+
+void Buffer::Segment::drop(Segment* segment) noexcept {
+  Pool::drop(segment->block);
+  if (Pool* const pool = Pool::mine()) {
+    Pool::give(pool->segments, pool->segment_count, Pool::kept_segments_max, segment);
+  } else {
+    ::operator delete(segment);
+  }
+}
+
+void Buffer::check_sum(std::size_t size, std::size_t more) {
+  if (more > max_size() - size) throw std::length_error("tambour::Buffer");
+}
+
+void Buffer::push_back(Segment* segment) noexcept {
+  (last_ == nullptr ? first_ : last_->next) = segment;
+  last_ = segment;
+  size_ += segment->size();
+}
+
+void Buffer::push_front(Segment* segment) noexcept {
+  segment->next = first_;
+  if (first_ == nullptr) last_ = segment;
+  first_ = segment;
+  size_ += segment->size();
+}
+
+Buffer::Segment* Buffer::pop_front() noexcept {
+  Segment* const segment = std::exchange(first_, first_->next);
+  if (first_ == nullptr) last_ = nullptr;
+  size_ -= segment->size();
+  segment->next = nullptr;
+  return segment;
+}
+
+void Buffer::clear() noexcept {
+  while (first_ != nullptr) Segment::drop(pop_front());
+  commit(0);
+}
+
+std::size_t Buffer::room_behind() const noexcept {
+  return last_ != nullptr ? last_->room_behind() : 0;
+}
+
+std::span<std::byte> Buffer::prepare(std::size_t size) {
+  check_sum(size_, size);
+  size = std::max<std::size_t>(size, 1);
+  if (prepared_ == nullptr && room_behind() >= size) return {last_->end, room_behind()};
+  if (prepared_ != nullptr && prepared_->room_behind() < size) commit(0);
+  if (prepared_ == nullptr) prepared_ = Segment::make(size);
+  return {prepared_->end, prepared_->room_behind()};
+}
+
+void Buffer::commit(std::size_t size) noexcept {
+  if (size == 0) {
+    if (prepared_ != nullptr) Segment::drop(std::exchange(prepared_, nullptr));
+  } else if (prepared_ != nullptr) {
+    prepared_->end += size;
+    push_back(std::exchange(prepared_, nullptr));
+  } else {
+    last_->end += size;
+    size_ += size;
+  }
+}
+
+void Buffer::append(std::span<const std::byte> bytes) {
+  check_sum(size_, bytes.size());
+  commit(0);
+  const std::size_t at_hand = std::min(room_behind(), bytes.size());
+  Segment* more = nullptr;
+  if (at_hand < bytes.size()) {
+    // Ever more at a time, so that a long message that comes in short pieces lies in few blocks.
+    constexpr std::size_t growth_max = 64 * 1024 - sizeof(Block);
+    more = Segment::make(std::max(bytes.size() - at_hand, std::min(size_, growth_max)));
+  }
+  if (at_hand > 0) {
+    std::memcpy(last_->end, bytes.data(), at_hand);
+    commit(at_hand);
+  }
+  if (more == nullptr) return;
+  const auto rest = bytes.subspan(at_hand);
+  std::memcpy(more->begin, rest.data(), rest.size());
+  more->end += rest.size();
+  push_back(more);
+}
+
+void Buffer::append(Buffer&& other) {
+  if (&other == this || other.empty()) return;
+  check_sum(size_, other.size_);
+  commit(0);
+  (last_ == nullptr ? first_ : last_->next) = std::exchange(other.first_, nullptr);
+  last_ = std::exchange(other.last_, nullptr);
+  size_ += std::exchange(other.size_, 0);
+}
+
+void Buffer::append_shared(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+  if (bytes.empty()) return;
+  check_sum(size_, bytes.size());
+  commit(0);
+  // Never written: writable() asks for the owner.
+  auto* const data = const_cast<std::byte*>(bytes.data());  // NOLINT: as said.
+  Block* const block = new Block{
+      .capacity = bytes.size(), .data = data, .owner = std::move(owner), .is_ours = false};
+  push_back(Segment::make(block, data, data + bytes.size()));
+}
+
+void Buffer::prepend(std::span<const std::byte> bytes) {
+  check_sum(size_, bytes.size());
+  if (bytes.empty()) return;
+  if (first_ == nullptr || first_->room_before() < bytes.size()) {
+    Segment* const segment = Segment::make(bytes.size());
+    // At the end of its block, so that what is prepended next finds room.
+    segment->begin = segment->end = segment->block->end();
+    push_front(segment);
+  }
+  first_->begin -= bytes.size();
+  size_ += bytes.size();
+  // The bytes may be the block's own, but lie behind where these go.
+  std::memcpy(first_->begin, bytes.data(), bytes.size());
+}
+
+void Buffer::prepend(Buffer&& other) {
+  if (&other == this) return;
+  other.append(std::move(*this));
+  swap(other);
+}
+
+void Buffer::consume(std::size_t size) noexcept {
+  while (size > 0) {
+    const std::size_t here = std::min(size, first_->size());
+    first_->begin += here;
+    size_ -= here;
+    size -= here;
+    if (first_->size() == 0) Segment::drop(pop_front());
+  }
+}
+
+Buffer Buffer::take(std::size_t size) {
+  Buffer taken;
+  while (first_ != nullptr && size >= first_->size()) {
+    size -= first_->size();
+    taken.push_back(pop_front());
+  }
+  if (first_ == nullptr || size == 0) return taken;
+  try {
+    taken.push_back(first_->share(first_->begin, first_->begin + size));
+  } catch (...) {
+    prepend(std::move(taken));
+    throw;
+  }
+  consume(size);
+  return taken;
+}
+
+Buffer Buffer::share() const { return share(0, size_); }
+
+Buffer Buffer::share(std::size_t from, std::size_t size) const {
+  Buffer shared;
+  for (const Segment* segment = first_; segment != nullptr && size > 0; segment = segment->next) {
+    const std::size_t skipped = std::min(from, segment->size());
+    from -= skipped;
+    const std::size_t here = std::min(size, segment->size() - skipped);
+    if (here == 0) continue;
+    std::byte* const begin = segment->begin + skipped;
+    shared.push_back(segment->share(begin, begin + here));
+    size -= here;
+  }
+  return shared;
+}
+
+std::span<const std::byte> Buffer::front() const noexcept {
+  if (first_ == nullptr) return {};
+  return {first_->begin, first_->size()};
+}
+
+std::span<const std::byte> Buffer::peek(std::size_t size) {
+  size = std::min(size, size_);
+  if (size == 0) return {};
+  if (first_->size() < size) {
+    Segment* const together = Segment::make(size);
+    copy_to({together->begin, size});
+    together->end += size;
+    consume(size);
+    push_front(together);
+  }
+  return {first_->begin, size};
+}
+
+std::string_view Buffer::text() {
+  const auto bytes = peek(size_);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::size_t Buffer::copy_to(std::span<std::byte> target) const noexcept {
+  std::size_t copied = 0;
+  for (const Segment* segment = first_; segment != nullptr; segment = segment->next) {
+    const std::size_t here = std::min(segment->size(), target.size() - copied);
+    if (here == 0) break;
+    std::memcpy(target.data() + copied, segment->begin, here);
+    copied += here;
+  }
+  return copied;
+}
+
+std::string Buffer::to_string() const {
+  std::string text(size_, '\0');
+  copy_to(std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+bool Buffer::begins_with(const Segment* segment, const std::byte* at,
+                         std::string_view what) noexcept {
+  while (segment != nullptr) {
+    const std::size_t here = std::min(static_cast<std::size_t>(segment->end - at), what.size());
+    if (std::memcmp(at, what.data(), here) != 0) return false;
+    what.remove_prefix(here);
+    if (what.empty()) return true;
+    segment = segment->next;
+    if (segment != nullptr) at = segment->begin;
+  }
+  return false;
+}
+
+std::optional<std::size_t> Buffer::find(std::string_view what, std::size_t from) const noexcept {
+  if (from > size_ || what.size() > size_ - from) return std::nullopt;
+  if (what.empty()) return from;
+  std::size_t passed = 0;
+  for (const Segment* segment = first_; segment != nullptr; segment = segment->next) {
+    const std::byte* at = segment->begin + std::min(segment->size(), from - std::min(from, passed));
+    while (at != segment->end) {
+      const auto left = static_cast<std::size_t>(segment->end - at);
+      at = static_cast<const std::byte*>(std::memchr(at, what.front(), left));
+      if (at == nullptr) break;
+      if (begins_with(segment, at, what))
+        return passed + static_cast<std::size_t>(at - segment->begin);
+      ++at;
+    }
+    passed += segment->size();
+  }
+  return std::nullopt;
+}
+
+bool Buffer::equals(std::string_view text) const noexcept {
+  return size_ == text.size() && (text.empty() || begins_with(first_, first_->begin, text));
+}
+
+std::byte Buffer::operator[](std::size_t index) const noexcept {
+  const Segment* segment = first_;
+  for (; index >= segment->size(); segment = segment->next) index -= segment->size();
+  return segment->begin[index];
+}
+
+std::size_t Buffer::pieces(std::span<iovec> pieces, std::size_t size) const noexcept {
+  std::size_t count = 0;
+  for (const Segment* segment = first_; segment != nullptr; segment = segment->next) {
+    if (count == pieces.size() || size == 0) break;
+    const std::size_t here = std::min(size, segment->size());
+    pieces[count++] = {.iov_base = segment->begin, .iov_len = here};
+    size -= here;
+  }
+  return count;
+}
+
+Result<std::size_t> Buffer::read_from(int fd, std::size_t size) {
+  if (size == 0) return 0;
+  // What does not fit into the block at hand goes through the stack, and so does not cost a large
+  // block for each reader that has little to read.
+  std::array<std::byte, 60 * 1024> overflow;
+  const auto room = prepare(1);
+  const std::size_t here = std::min(room.size(), size);
+  const std::size_t beyond = std::min(overflow.size(), size - here);
+  const std::array<iovec, 2> pieces{{{.iov_base = room.data(), .iov_len = here},
+                                     {.iov_base = overflow.data(), .iov_len = beyond}}};
+  const ssize_t got = ::readv(fd, pieces.data(), beyond > 0 ? 2 : 1);
+  if (got < 0) {
+    const Error error = system_error(errno);
+    commit(0);
+    return std::unexpected(error);
+  }
+  const auto count = static_cast<std::size_t>(got);
+  commit(std::min(count, here));
+  if (count > here) append(std::span(overflow).first(count - here));
+  return count;
+}
+
+Result<std::size_t> Buffer::write_to(int fd) noexcept {
+  std::array<iovec, 64> out;
+  const std::size_t count = pieces(out);
+  if (count == 0) return 0;
+  const ssize_t written = ::writev(fd, out.data(), static_cast<int>(count));
+  if (written < 0) return std::unexpected(system_error(errno));
+  consume(static_cast<std::size_t>(written));
+  return static_cast<std::size_t>(written);
+}
+
+}  // namespace tambour
