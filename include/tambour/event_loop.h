@@ -17,9 +17,11 @@ namespace tambour {
 
 class SimulatedHost;
 class TaskScope;
+class EventLoop;
 namespace loop {
 class Core;
-}
+Core& core_of(EventLoop& loop) noexcept;
+}  // namespace loop
 
 /// How the loop learns from the kernel what has happened.
 enum class BackendKind : std::uint8_t {
@@ -164,6 +166,7 @@ class EventLoop {
   friend class Signal;
   friend class Timer;
   friend class WallTimer;
+  friend loop::Core& loop::core_of(EventLoop& loop) noexcept;
 
   loop::Core* core_;  ///< Shared with the handles, which may live longer.
 };

@@ -12,6 +12,7 @@
 #include <tambour/operation.h>
 #include <tambour/result.h>
 
+#include "backend/system.h"
 #include "base/clock.h"
 #include "op/ready_queue.h"
 
@@ -63,6 +64,9 @@ class Backend {
 
   /// How often a virtual wall clock has been set.
   [[nodiscard]] virtual std::uint64_t wall_changes() const noexcept { return 0; }
+
+  /// Where the descriptors are that this backend watches.
+  [[nodiscard]] virtual System& system() noexcept { return kernel(); }
 
   /// What another loop watches to know that poll() would find something: readable then. It stays
   /// the backend's, and may be another one after poll() or reopen(). EOPNOTSUPP: there is none.

@@ -13,6 +13,8 @@ loop::Core* open_core(const LoopOptions& options) {
 
 }  // namespace
 
+loop::Core& loop::core_of(EventLoop& loop) noexcept { return *loop.core_; }
+
 EventLoop::EventLoop(const LoopOptions& options) : core_(open_core(options)) {}
 
 EventLoop::~EventLoop() { core_->close(); }

@@ -180,6 +180,7 @@ TEST(Buffer, refuses_sizes_that_cannot_be) {
     EXPECT_THROW(static_cast<void>(buffer.prepare(size)), std::length_error) << size;
   }
   for (const std::size_t size : {std::size_t(PTRDIFF_MAX) - 3, std::size_t(PTRDIFF_MAX) - 100}) {
+    if (test::sanitized) break;  // Their allocators end the program instead.
     EXPECT_THROW(static_cast<void>(buffer.prepare(size)), std::bad_alloc) << size;
   }
   EXPECT_EQ(buffer, "abc");

@@ -72,7 +72,9 @@ ssize_t send(Machine& machine, SystemCall call, int fd, Message& message, const 
 }  // namespace
 
 SimulatedHost::SimulatedHost(std::unique_ptr<Machine> machine) noexcept
-    : machine_(std::move(machine)) {}
+    : machine_(std::move(machine)) {
+  machine_->system = std::make_unique<backend::SystemOf<SimulatedHost>>(*this);
+}
 
 SimulatedHost::~SimulatedHost() = default;
 

@@ -16,6 +16,7 @@
 #include "backend/sim/address.h"
 #include "backend/sim/file.h"
 #include "backend/sim/world.h"
+#include "backend/system.h"
 
 namespace tambour::backend::sim {
 
@@ -29,6 +30,7 @@ class Machine {
   const unsigned number;  ///< From 1.
   std::size_t descriptors_max = 1024;
   unsigned loops_made = 0;
+  std::unique_ptr<System> system;  ///< The host's functions, for what its loops do themselves.
 
   // Descriptors.
   [[nodiscard]] FilePointer file(int fd) const noexcept {

@@ -46,6 +46,7 @@ class Sim final : public Backend, private Watcher {
   void pause(std::int64_t ns) noexcept override {
     machine_.world.advance_to(base::saturating_add(machine_.world.now_ns(), ns));
   }
+  [[nodiscard]] System& system() noexcept override { return *machine_.system; }
   void belong_to(loop::Core& core) noexcept override { core_ = &core; }
   [[nodiscard]] bool must_poll() const noexcept override {
     return changed_ || !candidates_.empty() || woken_.load(std::memory_order_relaxed) != 0;

@@ -1,0 +1,101 @@
+// The system calls on sockets and files that a loop makes for its user: the kernel's, or those of
+// a simulated host.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+
+namespace tambour::backend {
+
+/// Each function is that of section 2 of the manual: -1 and errno where it fails.
+class System {
+ public:
+  System() = default;
+  System(const System&) = delete;
+  System& operator=(const System&) = delete;
+  virtual ~System() = default;
+
+  virtual int socket(int domain, int type, int protocol) noexcept = 0;
+  virtual int close(int fd) noexcept = 0;
+  virtual int bind(int fd, const sockaddr* address, socklen_t size) noexcept = 0;
+  virtual int listen(int fd, int backlog) noexcept = 0;
+  virtual int accept4(int fd, sockaddr* address, socklen_t* size, int flags) noexcept = 0;
+  virtual int connect(int fd, const sockaddr* address, socklen_t size) noexcept = 0;
+  virtual int shutdown(int fd, int how) noexcept = 0;
+  virtual ssize_t read(int fd, void* into, std::size_t size) noexcept = 0;
+  virtual ssize_t write(int fd, const void* from, std::size_t size) noexcept = 0;
+  virtual ssize_t recv(int fd, void* into, std::size_t size, int flags) noexcept = 0;
+  virtual ssize_t send(int fd, const void* from, std::size_t size, int flags) noexcept = 0;
+  virtual ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept = 0;
+  virtual ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept = 0;
+  virtual int getsockopt(int fd, int level, int option, void* value, socklen_t* size) noexcept = 0;
+  virtual int setsockopt(int fd, int level, int option, const void* value,
+                         socklen_t size) noexcept = 0;
+  virtual int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept = 0;
+  virtual int getpeername(int fd, sockaddr* address, socklen_t* size) noexcept = 0;
+  virtual int unlink(const char* path) noexcept = 0;
+};
+
+/// Makes a System of anything that has these functions.
+template <class Host>
+class SystemOf final : public System {
+ public:
+  explicit SystemOf(Host& host) noexcept : host_(host) {}
+
+  int socket(int domain, int type, int protocol) noexcept override {
+    return host_.socket(domain, type, protocol);
+  }
+  int close(int fd) noexcept override { return host_.close(fd); }
+  int bind(int fd, const sockaddr* address, socklen_t size) noexcept override {
+    return host_.bind(fd, address, size);
+  }
+  int listen(int fd, int backlog) noexcept override { return host_.listen(fd, backlog); }
+  int accept4(int fd, sockaddr* address, socklen_t* size, int flags) noexcept override {
+    return host_.accept4(fd, address, size, flags);
+  }
+  int connect(int fd, const sockaddr* address, socklen_t size) noexcept override {
+    return host_.connect(fd, address, size);
+  }
+  int shutdown(int fd, int how) noexcept override { return host_.shutdown(fd, how); }
+  ssize_t read(int fd, void* into, std::size_t size) noexcept override {
+    return host_.read(fd, into, size);
+  }
+  ssize_t write(int fd, const void* from, std::size_t size) noexcept override {
+    return host_.write(fd, from, size);
+  }
+  ssize_t recv(int fd, void* into, std::size_t size, int flags) noexcept override {
+    return host_.recv(fd, into, size, flags);
+  }
+  ssize_t send(int fd, const void* from, std::size_t size, int flags) noexcept override {
+    return host_.send(fd, from, size, flags);
+  }
+  ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept override {
+    return host_.recvmsg(fd, message, flags);
+  }
+  ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept override {
+    return host_.sendmsg(fd, message, flags);
+  }
+  int getsockopt(int fd, int level, int option, void* value, socklen_t* size) noexcept override {
+    return host_.getsockopt(fd, level, option, value, size);
+  }
+  int setsockopt(int fd, int level, int option, const void* value,
+                 socklen_t size) noexcept override {
+    return host_.setsockopt(fd, level, option, value, size);
+  }
+  int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept override {
+    return host_.getsockname(fd, address, size);
+  }
+  int getpeername(int fd, sockaddr* address, socklen_t* size) noexcept override {
+    return host_.getpeername(fd, address, size);
+  }
+  int unlink(const char* path) noexcept override { return host_.unlink(path); }
+
+ private:
+  Host& host_;
+};
+
+/// This machine's.
+System& kernel() noexcept;
+
+}  // namespace tambour::backend

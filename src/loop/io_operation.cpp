@@ -1,0 +1,174 @@
+#include <tambour/io_operation.h>
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include <tambour/event_loop.h>
+
+#include "base/check.h"
+#include "loop/core.h"
+
+namespace tambour {
+namespace {
+
+/// A Unix socket says EAGAIN where the listener's backlog is full, and nothing tells when it is not
+/// any more: that is for the caller to try again.
+constexpr bool must_wait(IoKind kind, std::int32_t outcome) noexcept {
+  return outcome == (kind == IoKind::connect ? -EINPROGRESS : -EAGAIN);
+}
+
+/// Data that a peer will send is seldom there already; what we have to say can mostly be said.
+constexpr bool tries_first(IoKind kind) noexcept {
+  return kind != IoKind::recv && kind != IoKind::recvmsg && kind != IoKind::read;
+}
+
+}  // namespace
+
+Events IoOperation::readiness() const noexcept {
+  switch (io_kind) {
+    case IoKind::accept:
+    case IoKind::recv:
+    case IoKind::recvmsg:
+    case IoKind::read:
+      return Events::read;
+    case IoKind::connect:
+    case IoKind::send:
+    case IoKind::sendmsg:
+    case IoKind::write:
+      return Events::write;
+  }
+  return Events::none;
+}
+
+std::int32_t IoOperation::attempt(loop::Core& core) noexcept {
+  if (make_room != nullptr) {
+    make_room(*this);
+    if (size == 0) return -ENOMEM;
+  }
+  std::int32_t outcome;
+  do {
+    outcome = call(core.backend().system());
+  } while (outcome == -EINTR);
+  return outcome == -EWOULDBLOCK ? -EAGAIN : outcome;
+}
+
+std::int32_t IoOperation::call(backend::System& system) noexcept {
+  constexpr int accepted = SOCK_NONBLOCK | SOCK_CLOEXEC;
+  constexpr int now = MSG_DONTWAIT;
+  constexpr int quietly = MSG_DONTWAIT | MSG_NOSIGNAL;
+  ssize_t outcome = -1;
+  switch (io_kind) {
+    case IoKind::accept:
+      outcome = system.accept4(fd, address, address_size, accepted);
+      break;
+    case IoKind::connect:
+      if (connecting_) {
+        int error = 0;
+        socklen_t error_size = sizeof(error);
+        outcome = system.getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_size);
+        if (outcome == 0) return -error;
+      } else {
+        outcome = system.connect(fd, address, *address_size);
+        connecting_ = outcome < 0 && errno == EINPROGRESS;
+      }
+      break;
+    case IoKind::recv:
+      outcome = system.recv(fd, data, size, flags | now);
+      break;
+    case IoKind::recvmsg:
+      outcome = system.recvmsg(fd, static_cast<msghdr*>(data), flags | now | MSG_CMSG_CLOEXEC);
+      break;
+    case IoKind::send:
+      outcome = system.send(fd, data, size, flags | quietly);
+      break;
+    case IoKind::sendmsg:
+      outcome = system.sendmsg(fd, static_cast<const msghdr*>(data), flags | quietly);
+      break;
+    case IoKind::read:
+      outcome = system.read(fd, data, size);
+      break;
+    case IoKind::write:
+      outcome = system.write(fd, data, size);
+      break;
+  }
+  return outcome < 0 ? -errno : static_cast<std::int32_t>(outcome);
+}
+
+bool IoOperation::submit_or_finish(EventLoop& loop, int descriptor) noexcept {
+  loop::Core& core = loop::core_of(loop);
+  core.check_thread();
+  base::check(!busy(), "an operation was submitted while it was busy");
+  fd = descriptor;
+  connecting_ = false;
+  if (descriptor < 0) {
+    result = -EBADF;
+  } else if (tries_first(io_kind)) {
+    result = attempt(core);
+  } else {
+    result = -EAGAIN;
+  }
+  if (!must_wait(io_kind, result)) return true;
+  begin(core);
+  events = readiness();
+  result = 0;
+  core.backend().submit(*this);
+  return false;
+}
+
+void IoOperation::submit(EventLoop& loop, int descriptor) noexcept {
+  if (!submit_or_finish(loop, descriptor)) return;
+  begin(loop::core_of(loop));
+  core_->queue(*this);
+}
+
+void IoOperation::begin(loop::Core& core) noexcept {
+  core_ = &core;
+  core_->attach();
+  core_->add_reference();
+}
+
+void IoOperation::end() noexcept {
+  loop::Core& core = *std::exchange(core_, nullptr);
+  if (!core.closed()) core.drop_reference();
+  core.detach();
+}
+
+void IoOperation::cancel() noexcept {
+  if (!busy() || core_->closed()) return;
+  core_->check_thread();
+  // Failed, or done without having waited, and about to be told.
+  if (link_on_fd == nullptr) return;
+  core_->backend().cancel(*this);
+  result = -ECANCELED;
+  core_->queue(*this);
+}
+
+void IoOperation::abandon() noexcept {
+  if (!busy()) return;
+  // The loop may have been destroyed, and has given back what it held.
+  if (!core_->closed()) {
+    core_->check_thread();
+    if (link_on_fd != nullptr) core_->backend().cancel(*this);
+  }
+  unlink();
+  end();
+}
+
+void IoOperation::run(Ready& ready) {
+  auto& self = static_cast<IoOperation&>(ready);
+  if (self.link_on_fd != nullptr) {
+    const std::int32_t outcome = self.attempt(*self.core_);
+    if (must_wait(self.io_kind, outcome)) {
+      self.result = 0;
+      return;
+    }
+    self.core_->backend().cancel(self);
+    self.result = outcome;
+  }
+  self.end();
+  self.completed_(self);
+}
+
+}  // namespace tambour

@@ -1,0 +1,31 @@
+#include <tambour/task_event.h>
+
+#include "loop/core.h"
+
+namespace tambour {
+
+void TaskEvent::set() noexcept {
+  loop::Core& core = loop::core_of(loop_);
+  core.check_thread();
+  set_ = true;
+  while (Link* link = waiting_.first()) {
+    link->unlink();
+    core.queue(*static_cast<Wait*>(link));
+  }
+}
+
+void TaskEvent::Wait::Stop::operator()() const noexcept {
+  // Queued already, and about to be told that it has happened: so it has.
+  if (self.event_.set_) return;
+  self.cancelled_ = true;
+  self.unlink();
+  loop::core_of(self.event_.loop_).queue(self);
+}
+
+void TaskEvent::Wait::run(Ready& ready) {
+  auto& self = static_cast<Wait&>(ready);
+  self.stop_.reset();
+  self.awaiting_.resume();
+}
+
+}  // namespace tambour

@@ -1,0 +1,211 @@
+#include <tambour/stream.h>
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include <tambour/event_loop.h>
+
+#include "backend/system.h"
+#include "base/check.h"
+#include "loop/core.h"
+
+namespace tambour {
+namespace {
+
+std::unexpected<Error> last_error() noexcept { return std::unexpected(system_error(errno)); }
+
+using Name = int (backend::System::*)(int, sockaddr*, socklen_t*) noexcept;
+
+Result<Endpoint> endpoint_of(backend::System& system, int fd, Name name) noexcept {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  auto* const place = reinterpret_cast<sockaddr*>(&address);
+  if ((system.*name)(fd, place, &size) != 0) return last_error();
+  return Endpoint::from(place, size);
+}
+
+}  // namespace
+
+Socket::Socket(EventLoop& loop, int fd) noexcept
+    : loop_(&loop), system_(&loop::core_of(loop).backend().system()), fd_(fd) {
+  // What the loop may know of the number was another file.
+  loop::core_of(loop).backend().forget(fd);
+}
+
+Socket::Socket(Socket&& other) noexcept
+    : loop_(other.loop_),
+      system_(other.system_),
+      fd_(std::exchange(other.fd_, -1)),
+      waits_(std::exchange(other.waits_, {})) {
+  for (SocketWait* wait : waits_) {
+    if (wait != nullptr) wait->socket_ = this;
+  }
+}
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  if (this != &other) {
+    std::destroy_at(this);
+    std::construct_at(this, std::move(other));
+  }
+  return *this;
+}
+
+Result<Socket> Socket::open(EventLoop& loop, int family, int type, int protocol) noexcept {
+  backend::System& system = loop::core_of(loop).backend().system();
+  const int fd = system.socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+  if (fd < 0) return last_error();
+  return Socket(loop, fd);
+}
+
+int Socket::release() noexcept {
+  for (SocketWait*& wait : waits_) {
+    if (wait == nullptr) continue;
+    wait->cancel();
+    wait->socket_ = nullptr;
+    wait = nullptr;
+  }
+  return std::exchange(fd_, -1);
+}
+
+void Socket::close() noexcept {
+  if (fd_ >= 0) system_->close(release());
+}
+
+Result<Endpoint> Socket::local_endpoint() const noexcept {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  return endpoint_of(*system_, fd_, &backend::System::getsockname);
+}
+
+Result<Endpoint> Socket::peer_endpoint() const noexcept {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  return endpoint_of(*system_, fd_, &backend::System::getpeername);
+}
+
+Result<> Socket::set_option(int level, int option, int value) noexcept {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (system_->setsockopt(fd_, level, option, &value, sizeof(value)) != 0) return last_error();
+  return {};
+}
+
+bool SocketWait::begin() noexcept {
+  if (!socket_->is_open()) {
+    result = -EBADF;
+    return false;
+  }
+  SocketWait*& waiting = socket_->waiting(to_write_);
+  base::check(waiting == nullptr, "two tasks read, or two wrote, one socket at the same time");
+  while (submit_or_finish(socket_->loop(), socket_->descriptor())) {
+    if (result < 0 || !go_on()) return false;
+  }
+  waiting = this;
+  return true;
+}
+
+void SocketWait::completed(IoOperation& operation) {
+  auto& self = static_cast<SocketWait&>(operation);
+  if (self.result >= 0 && self.socket_ != nullptr) {
+    while (self.go_on()) {
+      if (!self.submit_or_finish(self.socket_->loop(), self.socket_->descriptor())) return;
+      if (self.result < 0) break;
+    }
+  }
+  self.leave();
+  self.stop_.reset();
+  self.awaiting_.resume();
+}
+
+void SocketWait::leave() noexcept {
+  if (socket_ == nullptr) return;
+  if (SocketWait*& waiting = socket_->waiting(to_write_); waiting == this) waiting = nullptr;
+  socket_ = nullptr;
+}
+
+Result<std::size_t> Stream::Read::await_resume() const noexcept {
+  if (result < 0) return std::unexpected(system_error(result));
+  return static_cast<std::size_t>(result);
+}
+
+Stream::ReadBuffer::ReadBuffer(Stream& stream, Buffer& into, std::size_t most) noexcept
+    : SocketWait(stream, IoKind::recv, false), into_(into), most_(std::max<std::size_t>(most, 1)) {
+  make_room = &prepare;
+}
+
+void Stream::ReadBuffer::prepare(IoOperation& operation) noexcept {
+  auto& self = static_cast<ReadBuffer&>(operation);
+  self.size = 0;
+  try {
+    const auto room = self.into_.prepare(self.socket()->read_size_);
+    self.data = room.data();
+    self.size = std::min(room.size(), self.most_);
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+}
+
+bool Stream::ReadBuffer::go_on() noexcept {
+  // Who fills its room has more to say: the next is given four times as much, up to what the kernel
+  // hands over at a time. Who leaves most of it unused goes back to what is at hand.
+  constexpr std::size_t least = 4096;
+  constexpr std::size_t most = 256 * 1024;
+  const auto got = static_cast<std::size_t>(result);
+  std::uint32_t& hint = socket()->read_size_;
+  if (got == size && size < most_) {
+    hint = static_cast<std::uint32_t>(std::min(most, std::max(least, size) * 4));
+  } else if (got < hint / 4) {
+    hint = 0;
+  }
+  return false;
+}
+
+Result<std::size_t> Stream::ReadBuffer::await_resume() noexcept {
+  const std::size_t got = result > 0 ? static_cast<std::size_t>(result) : 0;
+  into_.commit(got);
+  if (result < 0) return std::unexpected(system_error(result));
+  return got;
+}
+
+bool Stream::Write::go_on() noexcept {
+  const auto taken = static_cast<std::size_t>(result);
+  data = static_cast<std::byte*>(data) + taken;
+  size -= taken;
+  return size > 0;
+}
+
+Result<> Stream::Write::await_resume() const noexcept {
+  if (result < 0) return std::unexpected(system_error(result));
+  return {};
+}
+
+Stream::WriteBuffer::WriteBuffer(Stream& stream, Buffer& from) noexcept
+    : SocketWait(stream, IoKind::sendmsg, true), from_(from) {
+  message_.msg_iov = pieces_.data();
+  data = &message_;
+  set_pieces();
+}
+
+void Stream::WriteBuffer::set_pieces() noexcept { message_.msg_iovlen = from_.pieces(pieces_); }
+
+bool Stream::WriteBuffer::go_on() noexcept {
+  from_.consume(static_cast<std::size_t>(result));
+  set_pieces();
+  return !from_.empty();
+}
+
+Result<> Stream::WriteBuffer::await_resume() const noexcept {
+  if (result < 0) return std::unexpected(system_error(result));
+  return {};
+}
+
+Result<> Stream::finish() noexcept {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (system().shutdown(descriptor(), SHUT_WR) != 0) return last_error();
+  return {};
+}
+
+}  // namespace tambour

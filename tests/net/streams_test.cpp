@@ -1,0 +1,328 @@
+// Streams and servers, by tasks, on every backend.
+#include <tambour/tcp.h>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+#include "support/scale.h"
+#include "support/temporary_folder.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+Task<> echo(TcpStream peer) {
+  Buffer buffer;
+  for (;;) {
+    const auto got = co_await peer.read(buffer);
+    if (!got || *got == 0) co_return;
+    if (!co_await peer.write(buffer)) co_return;
+  }
+}
+
+/// All that a peer sends.
+Task<Result<Buffer>> read_all(Stream& stream) {
+  Buffer all;
+  for (;;) {
+    const auto got = co_await stream.read(all);
+    if (!got) co_return std::unexpected(got.error());
+    if (*got == 0) co_return all;
+  }
+}
+
+class Streams : public test::OnEveryBackend {
+ public:
+  using OnEveryBackend::loop;
+
+  TcpServer listen(const Endpoint& at = Endpoint::loopback_v4(0), const ListenOptions& how = {}) {
+    auto server = TcpServer::listen(loop(), at, how);
+    if (!server) throw std::system_error(server.error());
+    return std::move(*server);
+  }
+
+  /// Two ends of a connection.
+  struct Ends {
+    Stream near, far;
+  };
+  Ends open_ends() {
+    int fds[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0)
+      throw std::system_error(system_error(errno));
+    return {Stream(loop(), fds[0]), Stream(loop(), fds[1])};
+  }
+
+  /// Runs a task to its end, and nothing longer.
+  void run(Task<> task) {
+    bool done = false;
+    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
+      co_await std::move(inner);
+      ended = true;
+    }(std::move(task), done));
+    EXPECT_TRUE(run_until([&done] { return done; }));
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Streams);
+
+TEST_P(Streams, echo_over_tcp_4_tcp_6_and_unix) {
+  const test::TemporaryFolder folder;
+  for (const Endpoint& at : {Endpoint::loopback_v4(0), Endpoint::loopback_v6(0),
+                             Endpoint::unix_name(folder.path() + "/socket").value(),
+                             Endpoint::unix_name("@" + folder.path()).value()}) {
+    TcpServer server = listen(at);
+    server.serve(echo);
+    EXPECT_EQ(server.endpoint().family(), at.family());
+    run([](Endpoint to) -> Task<> {
+      auto stream = co_await TcpStream::connect(to);
+      EXPECT_TRUE(stream) << to.to_string();
+      if (!stream) co_return;
+      EXPECT_EQ(stream->peer_endpoint(), to);
+      EXPECT_TRUE(co_await stream->write("hello"));
+      Buffer back;
+      while (back.size() < 5) {
+        const auto got = co_await stream->read(back);
+        EXPECT_TRUE(got && *got > 0);
+        if (!got || *got == 0) co_return;
+      }
+      EXPECT_EQ(back, "hello");
+    }(server.endpoint()));
+    EXPECT_EQ(server.accepted(), 1U);
+    EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
+  }
+}
+
+TEST_P(Streams, large_messages_arrive_to_the_byte) {
+  Ends ends = open_ends();
+  std::string sent(test::scaled(8'000'000), '\0');
+  std::minstd_rand random(1);
+  for (char& byte : sent) byte = char(random());
+  TaskScope scope(loop());
+  scope.spawn([](Stream stream, const std::string& text) -> Task<> {
+    Buffer first(text.substr(0, text.size() / 2));
+    EXPECT_TRUE(co_await stream.write(first));
+    EXPECT_TRUE(first.empty());
+    EXPECT_TRUE(co_await stream.write(std::string_view(text).substr(text.size() / 2)));
+  }(std::move(ends.near), sent));
+  Buffer received;
+  run([](Stream& stream, Buffer& into) -> Task<> {
+    auto all = co_await read_all(stream);
+    EXPECT_TRUE(all);
+    if (all) into = std::move(*all);
+  }(ends.far, received));
+  EXPECT_EQ(received.size(), sent.size());
+  EXPECT_TRUE(received == sent);
+}
+
+TEST_P(Streams, one_that_waits_holds_nothing_but_its_frame) {
+  Ends ends = open_ends();
+  Buffer buffer;
+  TaskScope scope(loop());
+  scope.spawn([](Stream& stream, Buffer& into) -> Task<> {
+    EXPECT_EQ(co_await stream.read(into), 1U);
+  }(ends.near, buffer));
+  run_turns();
+  EXPECT_TRUE(buffer.empty());
+  EXPECT_EQ(scope.size(), 1U);
+  run([](Stream& stream) -> Task<> { EXPECT_TRUE(co_await stream.write("x")); }(ends.far));
+  EXPECT_TRUE(run_until([&] { return scope.empty(); }));
+  EXPECT_EQ(buffer, "x");
+}
+
+TEST_P(Streams, who_waits_is_told_when_it_is_closed_moved_or_stopped) {
+  std::vector<Error> errors;
+  auto reader = [](Stream& stream, std::vector<Error>& told) -> Task<> {
+    std::array<std::byte, 16> place;
+    const auto got = co_await stream.read(place);
+    told.push_back(got ? Error() : got.error());
+  };
+  Ends ends = open_ends();
+  TaskScope scope(loop());
+  scope.spawn(reader(ends.near, errors));
+  run_turns();
+  Stream moved = std::move(ends.near);
+  run_turns();
+  EXPECT_TRUE(errors.empty());
+  moved.close();
+  // Not from inside.
+  EXPECT_TRUE(errors.empty());
+  run_turns();
+  EXPECT_EQ(errors, std::vector<Error>{system_error(ECANCELED)});
+  scope.spawn(reader(moved, errors));
+  EXPECT_EQ(errors.back(), system_error(EBADF));
+
+  ends = open_ends();
+  scope.spawn(reader(ends.near, errors));
+  run_turns();
+  scope.request_stop();
+  run_turns();
+  EXPECT_EQ(errors.size(), 3U);
+  EXPECT_EQ(errors.back(), system_error(ECANCELED));
+  EXPECT_TRUE(ends.near.is_open());
+}
+
+TEST_P(Streams, the_end_of_the_loop_ends_whoever_waits) {
+  auto other = std::make_unique<EventLoop>(options());
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+  Stream outlives(*other, fds[0]);
+  spawn(*other, [](Stream stream) -> Task<> {
+    std::array<std::byte, 16> place;
+    co_await stream.read(place);
+    ADD_FAILURE() << "nothing was sent";
+  }(Stream(*other, fds[1])));
+  other->run_ready();
+  other.reset();
+  EXPECT_TRUE(outlives.is_open());
+  char byte;
+  EXPECT_EQ(::recv(outlives.descriptor(), &byte, 1, 0), 0);
+}
+
+TEST_P(Streams, a_peer_that_is_gone_is_an_error_and_no_signal) {
+  Ends ends = open_ends();
+  ends.far.close();
+  run([](Stream& stream) -> Task<> {
+    EXPECT_EQ((co_await stream.write("x")).error(), system_error(EPIPE));
+    std::array<std::byte, 16> place;
+    EXPECT_EQ(co_await stream.read(place), 0U);
+  }(ends.near));
+}
+
+TEST_P(Streams, each_direction_ends_on_its_own) {
+  Ends ends = open_ends();
+  TaskScope scope(loop());
+  scope.spawn([](Stream& stream) -> Task<> {
+    auto question = co_await read_all(stream);
+    EXPECT_TRUE(question && *question == "question");
+    EXPECT_TRUE(co_await stream.write("answer"));
+    EXPECT_TRUE(stream.finish());
+  }(ends.far));
+  run([](Stream& stream) -> Task<> {
+    EXPECT_TRUE(co_await stream.write("question"));
+    EXPECT_TRUE(stream.finish());
+    auto answer = co_await read_all(stream);
+    EXPECT_TRUE(answer && *answer == "answer");
+  }(ends.near));
+}
+
+TEST_P(Streams, says_why_it_cannot_connect_or_listen) {
+  TcpServer server = listen();
+  EXPECT_EQ(TcpServer::listen(loop(), server.endpoint()).error(), system_error(EADDRINUSE));
+  const Endpoint gone = server.endpoint();
+  server.stop();
+  run([](Endpoint to) -> Task<> {
+    EXPECT_EQ((co_await TcpStream::connect(to)).error(), system_error(ECONNREFUSED));
+    const Endpoint nowhere = Endpoint::unix_name("/no/such/socket").value();
+    EXPECT_EQ((co_await TcpStream::connect(nowhere)).error(), system_error(ENOENT));
+  }(gone));
+  EXPECT_EQ(TcpServer::listen(loop(), Endpoint::parse("192.0.2.1:80").value()).error(),
+            system_error(EADDRNOTAVAIL));
+}
+
+TEST_P(Streams, a_unix_name_that_a_dead_server_has_left_is_taken_over) {
+  const test::TemporaryFolder folder;
+  const Endpoint at = Endpoint::unix_name(folder.path() + "/socket").value();
+  {
+    auto dead = Socket::open(loop(), AF_UNIX, SOCK_STREAM);
+    ASSERT_TRUE(dead);
+    ASSERT_EQ(::bind(dead->descriptor(), at.data(), at.size()), 0);
+  }
+  ASSERT_EQ(::access((folder.path() + "/socket").c_str(), F_OK), 0);
+  {
+    TcpServer server = listen(at);
+    // This one is not dead.
+    EXPECT_EQ(TcpServer::listen(loop(), at).error(), system_error(EADDRINUSE));
+  }
+  EXPECT_NE(::access((folder.path() + "/socket").c_str(), F_OK), 0);
+}
+
+TEST_P(Streams, serves_so_many_at_a_time) {
+  TcpServer server = listen(Endpoint::loopback_v4(0), {.connections_max = 2});
+  std::size_t most = 0;
+  server.serve([&](TcpStream stream) -> Task<> {
+    most = std::max(most, server.connections());
+    auto all = co_await read_all(stream);
+    EXPECT_TRUE(all);
+    co_await sleep_for(1ms);
+  });
+  TaskScope clients(loop());
+  for (int i = 0; i < 7; ++i) {
+    clients.spawn([](Endpoint to) -> Task<> {
+      auto stream = co_await TcpStream::connect(to);
+      EXPECT_TRUE(stream && co_await stream->write("x"));
+    }(server.endpoint()));
+  }
+  EXPECT_TRUE(run_until([&] { return server.accepted() == 7 && server.connections() == 0; }));
+  EXPECT_EQ(most, 2U);
+}
+
+TEST_P(Streams, a_server_shuts_down_when_its_handlers_have_ended) {
+  TcpServer server = listen();
+  server.serve(echo);
+  Stream client;
+  run([](TcpServer& from, Stream& into) -> Task<> {
+    auto stream = co_await TcpStream::connect(from.endpoint());
+    EXPECT_TRUE(stream);
+    into = std::move(*stream);
+    EXPECT_TRUE(co_await into.write("x"));
+    Buffer back;
+    EXPECT_EQ(co_await into.read(back), 1U);
+  }(server, client));
+  TaskScope scope(loop());
+  scope.spawn([](TcpServer& ending) -> Task<> { co_await ending.shut_down(1h); }(server));
+  run_turns();
+  EXPECT_EQ(scope.size(), 1U);
+  client.close();
+  EXPECT_TRUE(run_until([&] { return scope.empty(); }));
+  loop().run();
+}
+
+TEST_P(Streams, a_server_that_shuts_down_does_not_wait_forever) {
+  TcpServer server = listen();
+  server.serve(echo);
+  run([](TcpServer& from) -> Task<> {
+    auto stream = co_await TcpStream::connect(from.endpoint());
+    EXPECT_TRUE(stream && co_await stream->write("x"));
+    Buffer back;
+    EXPECT_EQ(co_await stream->read(back), 1U);
+    co_await from.shut_down(1ms);
+    EXPECT_EQ(from.connections(), 0U);
+    EXPECT_EQ(co_await stream->read(back), 0U);
+  }(server));
+  loop().run();
+}
+
+TEST_P(Streams, an_exception_of_a_handler_leaves_run_and_the_server_goes_on) {
+  TcpServer server = listen();
+  int served = 0;
+  server.serve([&served](TcpStream) -> Task<> {
+    if (++served == 1) throw std::runtime_error("of the first");
+    co_return;
+  });
+  TaskScope clients(loop());
+  auto connect = [](Endpoint to) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(stream);
+    Buffer nothing;
+    if (!stream) co_return;
+    EXPECT_EQ(co_await stream->read(nothing), 0U);
+  };
+  clients.spawn(connect(server.endpoint()));
+  EXPECT_THROW(loop().run(), std::runtime_error);
+  clients.spawn(connect(server.endpoint()));
+  EXPECT_TRUE(run_until([&] { return served == 2 && clients.empty(); }));
+}
+
+}  // namespace
+}  // namespace tambour
