@@ -13,13 +13,17 @@
 #include <tambour/fd_watcher.h>     // IWYU pragma: export
 #include <tambour/file_status.h>    // IWYU pragma: export
 #include <tambour/hooks.h>          // IWYU pragma: export
+#include <tambour/io_operation.h>   // IWYU pragma: export
 #include <tambour/loop_stats.h>     // IWYU pragma: export
 #include <tambour/operation.h>      // IWYU pragma: export
 #include <tambour/result.h>         // IWYU pragma: export
 #include <tambour/signal.h>         // IWYU pragma: export
 #include <tambour/simulation.h>     // IWYU pragma: export
+#include <tambour/stream.h>         // IWYU pragma: export
 #include <tambour/task.h>           // IWYU pragma: export
+#include <tambour/task_event.h>     // IWYU pragma: export
 #include <tambour/task_scope.h>     // IWYU pragma: export
+#include <tambour/tcp.h>            // IWYU pragma: export
 #include <tambour/timer.h>          // IWYU pragma: export
 #include <tambour/version.h>        // IWYU pragma: export
 #include <tambour/wait.h>           // IWYU pragma: export

@@ -1,6 +1,4 @@
 // Streams and servers, by tasks, on every backend.
-#include <tambour/tcp.h>
-
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,6 +10,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include <tambour/tcp.h>
 
 #include "support/files.h"
 #include "support/on_every_backend.h"

@@ -1,0 +1,104 @@
+// The tasks of a server and its client, as in life, in a thousand worlds that fail.
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+Task<> echo(TcpStream peer) {
+  Buffer buffer;
+  while (const auto got = co_await peer.read(buffer)) {
+    if (*got == 0 || !co_await peer.write(buffer)) co_return;
+  }
+}
+
+/// One connection, a message there and back. What fails on the way is the world's doing; what comes
+/// back must be what was sent.
+Task<Result<>> exchange(Simulation& simulation, Endpoint server, const std::string& message) {
+  auto stream = co_await TcpStream::connect(server);
+  if (!stream) co_return std::unexpected(stream.error());
+  TaskScope scope(stream->loop(), (co_await this_task).stop);
+  scope.spawn([](TcpStream& to, const std::string& text) -> Task<> {
+    static_cast<void>(co_await to.write(text));
+  }(*stream, message));
+  Buffer back;
+  Result<> outcome;
+  while (back.size() < message.size()) {
+    const auto got = co_await stream->read(back);
+    if (!got) outcome = std::unexpected(got.error());
+    if (got && *got == 0) outcome = std::unexpected(system_error(ECONNRESET));
+    if (!outcome) break;
+    if (!message.starts_with(back.text())) simulation.fail("something else came back");
+  }
+  scope.request_stop();
+  co_await scope.join();
+  co_return outcome;
+}
+
+Task<> client(Simulation& simulation, Endpoint server, int& done) {
+  std::string message;
+  for (int i = 0; i < 10; ++i) {
+    message.resize(simulation.random(i % 2 == 0 ? 100 : 100'000) + 1);
+    for (char& byte : message) byte = char(simulation.random(256));
+    for (Duration pause = 10ms;; pause *= 2) {
+      if (co_await timeout(10min, exchange(simulation, server, message))) break;
+      co_await sleep_for(pause);
+    }
+    ++done;
+  }
+}
+
+void scenario(Simulation& simulation) {
+  SimulatedHost& near = simulation.add_host("near");
+  SimulatedHost& far = simulation.add_host("far");
+  EventLoop near_loop(near.loop_options());
+  EventLoop far_loop(far.loop_options());
+  const sockaddr_in at = near.endpoint(7000);
+  const Endpoint endpoint =
+      Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof(at)).value();
+  auto server = TcpServer::listen(near_loop, endpoint);
+  // Where there is no descriptor to be had, there is no server either, and it says so.
+  for (int i = 0; !server && i < 1000; ++i) server = TcpServer::listen(near_loop, endpoint);
+  if (!server) return simulation.fail("no server: " + server.error().message());
+  server->serve(echo);
+  int done = 0;
+  TaskScope scope(far_loop);
+  scope.spawn([](Simulation& world, Endpoint to, int& count) -> Task<> {
+    co_await client(world, to, count);
+    world.stop();
+  }(simulation, endpoint, done));
+
+  for (int i = 0; i < 3; ++i) {
+    const Duration begin = std::chrono::milliseconds(simulation.random(2000));
+    simulation.after(begin, [&simulation, &near, &far] { simulation.partition(near, far); });
+    simulation.after(begin + std::chrono::milliseconds(simulation.random(100'000)),
+                     [&simulation] { simulation.heal(); });
+  }
+  // Rough worlds reset what is large again and again: that they calm down is part of the scenario.
+  simulation.after(1h, [&simulation] { simulation.options() = SimulationOptions(); });
+  if (simulation.run(24h * 365) != SimulationEnd::stopped)
+    simulation.fail("after " + std::to_string(done) + " messages nothing happens any more");
+  scope.request_stop();
+  // Nothing is left of those who are gone, however they went.
+  simulation.run_for(24h);
+  if (server->connections() != 0)
+    simulation.fail(std::to_string(server->connections()) + " streams are left");
+}
+
+TEST(SimulatedTasks, a_server_and_a_client_survive_a_thousand_worlds) {
+  const auto failure = simulate({.first = 1, .count = test::scaled(1000)}, &scenario);
+  EXPECT_FALSE(failure) << failure->report();
+}
+
+}  // namespace
+}  // namespace tambour
