@@ -35,7 +35,7 @@ enum class IoKind : std::uint8_t {
 };
 
 /// Owned by whoever submits it, with all that its parameters point to. Completes exactly once for
-/// each submit, never from inside it; `result` is then what the system call returned, or an errno
+/// each submit, never from inside it; `outcome` is then what the system call returned, or an errno
 /// value, negated. Destroying or cancelling it at any time is allowed: destroyed, it falls silent;
 /// cancelled, it completes with ECANCELED, unless it was done. Stays where it is while submitted.
 /// Belongs to the thread of its loop.
@@ -53,8 +53,8 @@ class IoOperation : public Operation {
   /// Starts it, on `fd`. It must not be busy.
   void submit(EventLoop& loop, int fd) noexcept;
 
-  /// The same, but where it can be done at once, it is, and does not complete: true, with `result`.
-  /// For callers who can go on without being called back.
+  /// The same, but where it can be done at once, it is, and does not complete: true, with
+  /// `outcome`. For callers who can go on without being called back.
   [[nodiscard]] bool submit_or_finish(EventLoop& loop, int fd) noexcept;
 
   void cancel() noexcept;
@@ -63,6 +63,10 @@ class IoOperation : public Operation {
   [[nodiscard]] bool busy() const noexcept { return core_ != nullptr; }
 
   IoKind io_kind;
+  /// It stays submitted, and completes again and again, until the outcome is an error or, for what
+  /// receives and reads, 0: the end.
+  bool repeat = false;
+  std::int32_t outcome = 0;
   int flags = 0;  ///< Those of the system call.
   void* data = nullptr;
   std::size_t size = 0;
@@ -78,6 +82,7 @@ class IoOperation : public Operation {
   static void run(Ready& ready);
 
   [[nodiscard]] Events readiness() const noexcept;
+  [[nodiscard]] bool goes_on() const noexcept;
   [[nodiscard]] std::int32_t attempt(loop::Core& core) noexcept;
   [[nodiscard]] std::int32_t call(backend::System& system) noexcept;
   void begin(loop::Core& core) noexcept;

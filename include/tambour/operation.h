@@ -8,6 +8,7 @@
 #include <source_location>
 #include <utility>
 
+#include <tambour/callback.h>
 #include <tambour/events.h>
 
 namespace tambour {
@@ -78,10 +79,18 @@ class LinkList final : private Link {
     next_ = nullptr;
   }
 
-  [[nodiscard]] Link* first() const noexcept { return next_ == this ? nullptr : next_; }
+  /// Null: there is none.
+  [[nodiscard]] Link* first() const noexcept { return after(*this); }
+  [[nodiscard]] Link* after(const Link& link) const noexcept {
+    Link* const next = link.next_;
+    return next == this ? nullptr : next;
+  }
   /// The link is in no list.
   void push_back(Link& link) noexcept { link.put_between(*previous_, *this); }
 };
+
+/// Something on the heap that belongs to a loop, or to an object of one, until it has ended.
+class LoopOwned : public Closure, public Link {};
 
 /// Of what is due in one turn, a higher priority runs first. Everything starts with 0.
 inline constexpr int priority_min = -2;

@@ -94,7 +94,7 @@ class SocketWait : protected IoOperation {
   /// Null where it was closed.
   [[nodiscard]] Socket* socket() const noexcept { return socket_; }
 
-  /// Whether more is to be done, `result` being no error. The next operation's parameters are set.
+  /// Whether more is to be done, `outcome` being no error. The next operation's parameters are set.
   [[nodiscard]] virtual bool go_on() noexcept { return false; }
 
  private:

@@ -6,6 +6,7 @@
 #include <tambour/callback.h>       // IWYU pragma: export
 #include <tambour/child.h>          // IWYU pragma: export
 #include <tambour/clock.h>          // IWYU pragma: export
+#include <tambour/connection.h>     // IWYU pragma: export
 #include <tambour/embedded_loop.h>  // IWYU pragma: export
 #include <tambour/endpoint.h>       // IWYU pragma: export
 #include <tambour/event_loop.h>     // IWYU pragma: export

@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include <tambour/connection.h>
 #include <tambour/endpoint.h>
 #include <tambour/event_loop.h>
 #include <tambour/result.h>
@@ -75,6 +76,9 @@ class TcpServer {
   void serve(Handler handler) {
     serve_with(std::move(handler));
   }
+
+  /// The same in the callback style: each stream becomes a Connection.
+  void serve(ConnectionCallbacks callbacks);
 
   /// Accepts no more, and closes the listener; the streams go on.
   void stop() noexcept;

@@ -56,6 +56,10 @@ void Core::close() noexcept {
   check_thread();
   base::check(depth_ == 0, "a loop was destroyed inside one of its own callbacks");
   tasks_.reset();
+  while (Link* owned = owned_.first()) {
+    owned->unlink();
+    delete static_cast<LoopOwned*>(owned);
+  }
   {
     const Running running(*this);
     run_hooks(HookPoint::cleanup);

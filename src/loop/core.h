@@ -72,6 +72,9 @@ class Core {
     if (depth_ == 0) delete_retired();
   }
 
+  /// What is deleted with the loop, if not before: by retire(), once it is unlinked.
+  [[nodiscard]] LinkList& owned() noexcept { return owned_; }
+
   [[nodiscard]] bool closed() const noexcept { return backend_ == nullptr; }
 
   /// The tasks that the loop owns; made when first asked for. Throws std::bad_alloc.
@@ -192,6 +195,7 @@ class Core {
   std::unique_ptr<backend::Backend> backend_;
   std::unique_ptr<Services> services_;
   std::unique_ptr<TaskScope> tasks_;
+  LinkList owned_;
   std::int64_t services_ns_ = base::end_of_time_ns;  ///< When they have something to do next.
   std::array<Hook*, 5> hooks_{};  ///< By HookPoint: the started ones, the latest first.
   Async* asyncs_ = nullptr;

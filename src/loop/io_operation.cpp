@@ -47,53 +47,58 @@ std::int32_t IoOperation::attempt(loop::Core& core) noexcept {
     make_room(*this);
     if (size == 0) return -ENOMEM;
   }
-  std::int32_t outcome;
+  std::int32_t answer;
   do {
-    outcome = call(core.backend().system());
-  } while (outcome == -EINTR);
-  return outcome == -EWOULDBLOCK ? -EAGAIN : outcome;
+    answer = call(core.backend().system());
+  } while (answer == -EINTR);
+  return answer;
 }
 
 std::int32_t IoOperation::call(backend::System& system) noexcept {
   constexpr int accepted = SOCK_NONBLOCK | SOCK_CLOEXEC;
   constexpr int now = MSG_DONTWAIT;
   constexpr int quietly = MSG_DONTWAIT | MSG_NOSIGNAL;
-  ssize_t outcome = -1;
+  ssize_t answer = -1;
   switch (io_kind) {
     case IoKind::accept:
-      outcome = system.accept4(fd, address, address_size, accepted);
+      answer = system.accept4(fd, address, address_size, accepted);
       break;
     case IoKind::connect:
       if (connecting_) {
         int error = 0;
         socklen_t error_size = sizeof(error);
-        outcome = system.getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_size);
-        if (outcome == 0) return -error;
+        answer = system.getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_size);
+        if (answer == 0) return -error;
       } else {
-        outcome = system.connect(fd, address, *address_size);
-        connecting_ = outcome < 0 && errno == EINPROGRESS;
+        answer = system.connect(fd, address, *address_size);
+        connecting_ = answer < 0 && errno == EINPROGRESS;
       }
       break;
     case IoKind::recv:
-      outcome = system.recv(fd, data, size, flags | now);
+      answer = system.recv(fd, data, size, flags | now);
       break;
     case IoKind::recvmsg:
-      outcome = system.recvmsg(fd, static_cast<msghdr*>(data), flags | now | MSG_CMSG_CLOEXEC);
+      answer = system.recvmsg(fd, static_cast<msghdr*>(data), flags | now | MSG_CMSG_CLOEXEC);
       break;
     case IoKind::send:
-      outcome = system.send(fd, data, size, flags | quietly);
+      answer = system.send(fd, data, size, flags | quietly);
       break;
     case IoKind::sendmsg:
-      outcome = system.sendmsg(fd, static_cast<const msghdr*>(data), flags | quietly);
+      answer = system.sendmsg(fd, static_cast<const msghdr*>(data), flags | quietly);
       break;
     case IoKind::read:
-      outcome = system.read(fd, data, size);
+      answer = system.read(fd, data, size);
       break;
     case IoKind::write:
-      outcome = system.write(fd, data, size);
+      answer = system.write(fd, data, size);
       break;
   }
-  return outcome < 0 ? -errno : static_cast<std::int32_t>(outcome);
+  return answer < 0 ? -errno : static_cast<std::int32_t>(answer);
+}
+
+bool IoOperation::goes_on() const noexcept {
+  const bool zero_is_the_end = !tries_first(io_kind);
+  return repeat && (outcome > 0 || (outcome == 0 && !zero_is_the_end));
 }
 
 bool IoOperation::submit_or_finish(EventLoop& loop, int descriptor) noexcept {
@@ -103,13 +108,13 @@ bool IoOperation::submit_or_finish(EventLoop& loop, int descriptor) noexcept {
   fd = descriptor;
   connecting_ = false;
   if (descriptor < 0) {
-    result = -EBADF;
+    outcome = -EBADF;
   } else if (tries_first(io_kind)) {
-    result = attempt(core);
+    outcome = attempt(core);
   } else {
-    result = -EAGAIN;
+    outcome = -EAGAIN;
   }
-  if (!must_wait(io_kind, result)) return true;
+  if (!must_wait(io_kind, outcome)) return true;
   begin(core);
   events = readiness();
   result = 0;
@@ -138,10 +143,11 @@ void IoOperation::end() noexcept {
 void IoOperation::cancel() noexcept {
   if (!busy() || core_->closed()) return;
   core_->check_thread();
-  // Failed, or done without having waited, and about to be told.
+  // Done without having waited, or failed, and about to be told.
   if (link_on_fd == nullptr) return;
   core_->backend().cancel(*this);
-  result = -ECANCELED;
+  outcome = -ECANCELED;
+  result = 0;
   core_->queue(*this);
 }
 
@@ -159,13 +165,14 @@ void IoOperation::abandon() noexcept {
 void IoOperation::run(Ready& ready) {
   auto& self = static_cast<IoOperation&>(ready);
   if (self.link_on_fd != nullptr) {
-    const std::int32_t outcome = self.attempt(*self.core_);
-    if (must_wait(self.io_kind, outcome)) {
-      self.result = 0;
-      return;
-    }
+    self.result = 0;
+    const std::int32_t answer = self.attempt(*self.core_);
+    if (must_wait(self.io_kind, answer)) return;
+    self.outcome = answer;
+    if (self.goes_on()) return self.completed_(self);
     self.core_->backend().cancel(self);
-    self.result = outcome;
+  } else if (self.result < 0) {
+    self.outcome = self.result;  // The descriptor cannot be watched.
   }
   self.end();
   self.completed_(self);

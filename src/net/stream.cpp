@@ -14,6 +14,7 @@
 #include "backend/system.h"
 #include "base/check.h"
 #include "loop/core.h"
+#include "net/read_size.h"
 
 namespace tambour {
 namespace {
@@ -95,13 +96,13 @@ Result<> Socket::set_option(int level, int option, int value) noexcept {
 
 bool SocketWait::begin() noexcept {
   if (!socket_->is_open()) {
-    result = -EBADF;
+    outcome = -EBADF;
     return false;
   }
   SocketWait*& waiting = socket_->waiting(to_write_);
   base::check(waiting == nullptr, "two tasks read, or two wrote, one socket at the same time");
   while (submit_or_finish(socket_->loop(), socket_->descriptor())) {
-    if (result < 0 || !go_on()) return false;
+    if (outcome < 0 || !go_on()) return false;
   }
   waiting = this;
   return true;
@@ -109,10 +110,10 @@ bool SocketWait::begin() noexcept {
 
 void SocketWait::completed(IoOperation& operation) {
   auto& self = static_cast<SocketWait&>(operation);
-  if (self.result >= 0 && self.socket_ != nullptr) {
+  if (self.outcome >= 0 && self.socket_ != nullptr) {
     while (self.go_on()) {
       if (!self.submit_or_finish(self.socket_->loop(), self.socket_->descriptor())) return;
-      if (self.result < 0) break;
+      if (self.outcome < 0) break;
     }
   }
   self.leave();
@@ -127,8 +128,8 @@ void SocketWait::leave() noexcept {
 }
 
 Result<std::size_t> Stream::Read::await_resume() const noexcept {
-  if (result < 0) return std::unexpected(system_error(result));
-  return static_cast<std::size_t>(result);
+  if (outcome < 0) return std::unexpected(system_error(outcome));
+  return static_cast<std::size_t>(outcome);
 }
 
 Stream::ReadBuffer::ReadBuffer(Stream& stream, Buffer& into, std::size_t most) noexcept
@@ -149,36 +150,28 @@ void Stream::ReadBuffer::prepare(IoOperation& operation) noexcept {
 }
 
 bool Stream::ReadBuffer::go_on() noexcept {
-  // Who fills its room has more to say: the next is given four times as much, up to what the kernel
-  // hands over at a time. Who leaves most of it unused goes back to what is at hand.
-  constexpr std::size_t least = 4096;
-  constexpr std::size_t most = 256 * 1024;
-  const auto got = static_cast<std::size_t>(result);
   std::uint32_t& hint = socket()->read_size_;
-  if (got == size && size < most_) {
-    hint = static_cast<std::uint32_t>(std::min(most, std::max(least, size) * 4));
-  } else if (got < hint / 4) {
-    hint = 0;
-  }
+  // Where less was asked for than there was room, the answer says little.
+  if (size < most_) hint = net::next_read_size(hint, size, static_cast<std::size_t>(outcome));
   return false;
 }
 
 Result<std::size_t> Stream::ReadBuffer::await_resume() noexcept {
-  const std::size_t got = result > 0 ? static_cast<std::size_t>(result) : 0;
+  const std::size_t got = outcome > 0 ? static_cast<std::size_t>(outcome) : 0;
   into_.commit(got);
-  if (result < 0) return std::unexpected(system_error(result));
+  if (outcome < 0) return std::unexpected(system_error(outcome));
   return got;
 }
 
 bool Stream::Write::go_on() noexcept {
-  const auto taken = static_cast<std::size_t>(result);
+  const auto taken = static_cast<std::size_t>(outcome);
   data = static_cast<std::byte*>(data) + taken;
   size -= taken;
   return size > 0;
 }
 
 Result<> Stream::Write::await_resume() const noexcept {
-  if (result < 0) return std::unexpected(system_error(result));
+  if (outcome < 0) return std::unexpected(system_error(outcome));
   return {};
 }
 
@@ -192,13 +185,13 @@ Stream::WriteBuffer::WriteBuffer(Stream& stream, Buffer& from) noexcept
 void Stream::WriteBuffer::set_pieces() noexcept { message_.msg_iovlen = from_.pieces(pieces_); }
 
 bool Stream::WriteBuffer::go_on() noexcept {
-  from_.consume(static_cast<std::size_t>(result));
+  from_.consume(static_cast<std::size_t>(outcome));
   set_pieces();
   return !from_.empty();
 }
 
 Result<> Stream::WriteBuffer::await_resume() const noexcept {
-  if (result < 0) return std::unexpected(system_error(result));
+  if (outcome < 0) return std::unexpected(system_error(outcome));
   return {};
 }
 

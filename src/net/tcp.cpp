@@ -29,7 +29,7 @@ class Connect final : public SocketWait {
     address_size = &size_;
   }
   [[nodiscard]] Error await_resume() const noexcept {
-    return result < 0 ? system_error(result) : Error();
+    return outcome < 0 ? system_error(outcome) : Error();
   }
 
  private:
@@ -40,7 +40,7 @@ class Connect final : public SocketWait {
 class Accept final : public SocketWait {
  public:
   explicit Accept(Socket& listener) noexcept : SocketWait(listener, IoKind::accept, false) {}
-  [[nodiscard]] int await_resume() const noexcept { return result; }
+  [[nodiscard]] int await_resume() const noexcept { return outcome; }
 };
 
 /// What a peer did to its own connection before it was accepted is no failure of the listener:
@@ -106,14 +106,35 @@ class TcpServer::State {
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State() { stop(); }
+  ~State() {
+    stop();
+    Connection::drop(connections_);
+  }
 
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
-  [[nodiscard]] std::size_t connections() const noexcept { return handlers_.size(); }
+  [[nodiscard]] std::size_t connections() const noexcept {
+    return handlers_.size() + connection_count_;
+  }
   [[nodiscard]] std::uint64_t accepted() const noexcept { return accepted_; }
 
   void serve(std::function<Task<>(TcpStream)> handler) {
     handler_ = std::move(handler);
+    take_ = [this](TcpStream stream) { handlers_.spawn(serve_one(std::move(stream))); };
+    acceptor_.spawn(accept_all());
+  }
+
+  void serve(ConnectionCallbacks callbacks) {
+    callbacks.on_close = [this, on_close = std::move(callbacks.on_close)](Connection& connection,
+                                                                          Error error) {
+      --connection_count_;
+      room_.set();
+      if (on_close) on_close(connection, error);
+    };
+    take_ = [this, shared = std::make_shared<const ConnectionCallbacks>(std::move(callbacks))](
+                TcpStream stream) {
+      ++connection_count_;
+      Connection::start(std::move(stream), shared, connections_);
+    };
     acceptor_.spawn(accept_all());
   }
 
@@ -128,9 +149,16 @@ class TcpServer::State {
   Task<> shut_down(Duration grace) {
     stop();
     co_await acceptor_.join();
-    Timer alarm(listener_.loop(), [this] { handlers_.request_stop(); });
+    Timer alarm(listener_.loop(), [this] {
+      handlers_.request_stop();
+      Connection::close_all(connections_);
+    });
     alarm.start(grace);
     co_await handlers_.join();
+    while (connection_count_ > 0) {
+      room_.reset();
+      if (!co_await room_.wait()) Connection::close_all(connections_);
+    }
   }
 
   Task<Result<TcpStream>> accept() {
@@ -164,7 +192,7 @@ class TcpServer::State {
       }
       auto accepted = co_await accept();
       if (!accepted) co_return;
-      handlers_.spawn(serve_one(std::move(*accepted)));
+      take_(std::move(*accepted));
     }
   }
 
@@ -181,6 +209,9 @@ class TcpServer::State {
   std::size_t connections_max_;
   std::uint64_t accepted_ = 0;
   std::function<Task<>(TcpStream)> handler_;
+  std::function<void(TcpStream)> take_;
+  LinkList connections_;
+  std::size_t connection_count_ = 0;
   TaskEvent room_;
   TaskScope handlers_;
   TaskScope acceptor_;
@@ -225,6 +256,7 @@ const Endpoint& TcpServer::endpoint() const noexcept { return state_->endpoint()
 Task<Result<TcpStream>> TcpServer::accept() { return state_->accept(); }
 void TcpServer::stop() noexcept { state_->stop(); }
 Task<> TcpServer::shut_down(Duration grace) { return state_->shut_down(grace); }
+void TcpServer::serve(ConnectionCallbacks callbacks) { state_->serve(std::move(callbacks)); }
 std::size_t TcpServer::connections() const noexcept { return state_->connections(); }
 std::uint64_t TcpServer::accepted() const noexcept { return state_->accepted(); }
 

@@ -7,7 +7,6 @@
 
 #include <tambour/tambour.h>
 
-
 #include "support/scale.h"
 
 namespace tambour {

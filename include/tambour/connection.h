@@ -1,0 +1,132 @@
+// A connected byte stream in the callback style: muduo's TcpConnection, libevent's bufferevent.
+//
+// The loop reads what comes into a buffer, and calls back; what is sent goes to the kernel at once
+// as far as that takes it, and waits in a buffer as far as it does not. The trap: a peer that does
+// not read makes the latter grow; `on_high_water` says when.
+#pragma once
+
+#include <any>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include <tambour/buffer.h>
+#include <tambour/callback.h>
+#include <tambour/clock.h>
+#include <tambour/endpoint.h>
+#include <tambour/operation.h>
+#include <tambour/result.h>
+#include <tambour/stream.h>
+
+namespace tambour {
+
+class Connection;
+class Timer;
+
+/// Whoever is not interested leaves a function empty. All run on the connection's loop, and may
+/// close the connection.
+struct ConnectionCallbacks {
+  /// It is there, and nothing has been read.
+  std::function<void(Connection&)> on_connection{};
+  /// Bytes have come. What is left in the buffer stays for the next time.
+  std::function<void(Connection&, Buffer&)> on_message{};
+  /// All that waited to be sent has gone to the kernel; not called for what goes there at once.
+  std::function<void(Connection&)> on_write_complete{};
+  /// What waits to be sent has grown to the high-water mark, or beyond; that many bytes.
+  std::function<void(Connection&, std::size_t)> on_high_water{};
+  /// It is closed: without an error where close() or the peer did that, else with the reason.
+  /// ETIMEDOUT: nothing has come for the idle timeout. The connection is gone afterwards.
+  std::function<void(Connection&, Error)> on_close{};
+};
+
+/// Owned by its server, or else its loop, until it is closed; callbacks get a reference, which is
+/// good until on_close has returned. Who is destroyed closes what it owns, silently. Belongs to the
+/// thread of its loop. An idle one holds no memory for bytes.
+class Connection final : private Operation, private LoopOwned {
+ public:
+  /// Takes over `stream`, for which nobody may be waiting, and calls on_connection before it
+  /// returns. Throws std::bad_alloc.
+  static Connection& start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks);
+
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// Sends bytes, which are copied as far as the kernel does not take them at once. Nothing is sent
+  /// after close_after_write(). What goes wrong is told by on_close, later. Throws std::bad_alloc.
+  void send(std::span<const std::byte> bytes);
+  void send(std::string_view text) { send(std::as_bytes(std::span(text))); }
+  /// The same without copying; `bytes` is empty then.
+  void send(Buffer&& bytes);
+
+  /// Bytes that wait to be sent.
+  [[nodiscard]] std::size_t unsent() const noexcept { return output_.size(); }
+
+  /// Sends what waits, tells the peer that nothing more will come (shutdown(2)), and closes when
+  /// the peer has closed too.
+  void close_after_write() noexcept;
+  /// Closes now; what waits is lost. on_close comes in a later turn.
+  void close() noexcept { end(0); }
+
+  /// Lets what comes wait in the kernel, and the peer with it.
+  void pause_reading() noexcept;
+  void resume_reading() noexcept;
+
+  /// Closes it when nothing has come for so long; zero: never, as at first. Throws std::bad_alloc.
+  void set_idle_timeout(Duration time);
+  void set_high_water_mark(std::size_t bytes) noexcept { high_water_bytes_ = bytes; }
+
+  [[nodiscard]] int descriptor() const noexcept { return socket_.descriptor(); }
+  [[nodiscard]] EventLoop& loop() const noexcept { return socket_.loop(); }
+  [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept {
+    return socket_.local_endpoint();
+  }
+  [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept { return socket_.peer_endpoint(); }
+
+  /// Whatever the program keeps with it.
+  [[nodiscard]] std::any& context() noexcept { return context_; }
+
+ private:
+  friend class TcpServer;
+  static Connection& start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks,
+                           LinkList& owner);
+  /// Closes what is in the list: with a callback each, or without.
+  static void close_all(LinkList& owner) noexcept;
+  static void drop(LinkList& owner) noexcept;
+
+  Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) noexcept;
+  ~Connection() override;
+
+  static void run(Ready& ready);
+  void read_some();
+  void write_some();
+  /// How much the kernel takes now; ends the connection where it is broken.
+  [[nodiscard]] std::size_t send_now(std::span<iovec> pieces) noexcept;
+  [[nodiscard]] std::size_t send_output() noexcept;
+  [[nodiscard]] bool may_send() const noexcept { return !ended_ && !finishing_; }
+  void wait_to_send(std::size_t unsent_before);
+  void watch() noexcept;
+  void finish_output() noexcept;
+  void end(int error) noexcept;
+  void tell_end();
+  void leave() noexcept;
+
+  Socket socket_;
+  std::shared_ptr<const ConnectionCallbacks> callbacks_;
+  Buffer input_;
+  Buffer output_;
+  std::size_t high_water_bytes_ = std::size_t{64} * 1024 * 1024;
+  std::unique_ptr<Timer> idle_;
+  std::any context_;
+  std::uint32_t read_size_ = 0;  ///< What the last read suggests for the next.
+  int error_ = 0;                ///< Why it ended.
+  bool paused_ = false;
+  bool finishing_ = false;  ///< Nothing more is sent once the output is empty.
+  bool finished_ = false;   ///< The peer was told so.
+  bool peer_finished_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace tambour

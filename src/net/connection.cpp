@@ -1,0 +1,236 @@
+#include <tambour/connection.h>
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <tambour/timer.h>
+
+#include "backend/system.h"
+#include "loop/core.h"
+#include "net/read_size.h"
+
+namespace tambour {
+namespace {
+
+constexpr std::size_t pieces_max = 16;
+
+}  // namespace
+
+Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
+  LinkList& owner = loop::core_of(stream.loop()).owned();
+  return start(std::move(stream), std::move(callbacks), owner);
+}
+
+Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks,
+                              LinkList& owner) {
+  auto* self = new Connection(std::move(stream), std::move(callbacks));
+  loop::core_of(self->loop()).add_reference();
+  owner.push_back(static_cast<LoopOwned&>(*self));
+  self->watch();
+  if (self->callbacks_->on_connection) self->callbacks_->on_connection(*self);
+  return *self;
+}
+
+Connection::Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) noexcept
+    : Operation(OperationKind::poll, &run),
+      socket_(std::move(stream)),
+      callbacks_(std::move(callbacks)) {
+  fd = socket_.descriptor();
+}
+
+Connection::~Connection() {
+  if (link_on_fd != nullptr) loop::core_of(loop()).backend().cancel(*this);
+}
+
+void Connection::watch() noexcept {
+  Events wanted = Events::none;
+  if (!paused_ && !peer_finished_) wanted |= Events::read;
+  if (!output_.empty()) wanted |= Events::write;
+  if (wanted == events && (link_on_fd != nullptr) == (wanted != Events::none)) return;
+  events = wanted;
+  backend::Backend& backend = loop::core_of(loop()).backend();
+  if (wanted != Events::none) {
+    backend.submit(*this);
+  } else if (link_on_fd != nullptr) {
+    backend.cancel(*this);
+  }
+}
+
+void Connection::run(Ready& ready) {
+  auto& self = static_cast<Connection&>(ready);
+  if (self.ended_) return self.tell_end();
+  if (self.result < 0) return self.end(-self.result);
+  const Events got = Events(std::uint16_t(std::exchange(self.result, 0)));
+  // Whatever is wrong with the descriptor, reading or writing says what.
+  const bool broken = has(got, Events::error);
+  if (!self.paused_ && !self.peer_finished_ && (broken || has(got, Events::read))) self.read_some();
+  if (self.ended_ || self.output_.empty()) return;
+  if (broken || has(got, Events::write)) self.write_some();
+}
+
+void Connection::read_some() {
+  const auto room = input_.prepare(read_size_);
+  backend::System& system = loop::core_of(loop()).backend().system();
+  ssize_t got;
+  do {
+    got = system.recv(fd, room.data(), room.size(), MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got <= 0) {
+    const int error = got < 0 ? errno : 0;
+    input_.commit(0);
+    if (error == EAGAIN) return;
+    if (error != 0) return end(error);
+    peer_finished_ = true;
+    close_after_write();
+    if (!ended_) watch();
+    return;
+  }
+  const auto count = static_cast<std::size_t>(got);
+  read_size_ = net::next_read_size(read_size_, room.size(), count);
+  input_.commit(count);
+  if (idle_ != nullptr) idle_->reset();
+  if (callbacks_->on_message) {
+    callbacks_->on_message(*this, input_);
+  } else {
+    input_.clear();
+  }
+}
+
+std::size_t Connection::send_now(std::span<iovec> pieces) noexcept {
+  backend::System& system = loop::core_of(loop()).backend().system();
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  ssize_t taken;
+  do {
+    taken = system.sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (taken < 0 && errno == EINTR);
+  if (taken >= 0) return static_cast<std::size_t>(taken);
+  if (errno != EAGAIN) end(errno);
+  return 0;
+}
+
+std::size_t Connection::send_output() noexcept {
+  std::array<iovec, pieces_max> pieces;
+  const std::size_t count = output_.pieces(pieces);
+  if (count == 0) return 0;
+  const std::size_t taken = send_now(std::span(pieces).first(count));
+  output_.consume(taken);
+  return taken;
+}
+
+void Connection::send(std::span<const std::byte> bytes) {
+  if (!may_send() || bytes.empty()) return;
+  const std::size_t before = output_.size();
+  if (before == 0) {
+    std::array<iovec, 1> piece{
+        {{.iov_base = const_cast<std::byte*>(bytes.data()),  // NOLINT: sendmsg(2) reads.
+          .iov_len = bytes.size()}}};
+    bytes = bytes.subspan(send_now(piece));
+    if (ended_ || bytes.empty()) return;
+  }
+  output_.append(bytes);
+  wait_to_send(before);
+}
+
+void Connection::send(Buffer&& bytes) {
+  if (!may_send() || bytes.empty()) return bytes.clear();
+  const std::size_t before = output_.size();
+  output_.append(std::move(bytes));
+  while (before == 0 && !output_.empty() && !ended_ && send_output() > 0) {
+  }
+  if (ended_ || output_.empty()) return;
+  wait_to_send(before);
+}
+
+void Connection::wait_to_send(std::size_t unsent_before) {
+  watch();
+  if (unsent_before >= high_water_bytes_ || unsent() < high_water_bytes_) return;
+  if (callbacks_->on_high_water) callbacks_->on_high_water(*this, unsent());
+}
+
+void Connection::write_some() {
+  static_cast<void>(send_output());
+  if (ended_ || !output_.empty()) return;
+  finish_output();
+  if (ended_) return;
+  watch();
+  if (callbacks_->on_write_complete) callbacks_->on_write_complete(*this);
+}
+
+void Connection::close_after_write() noexcept {
+  if (ended_) return;
+  finishing_ = true;
+  if (output_.empty()) finish_output();
+}
+
+void Connection::finish_output() noexcept {
+  if (!finishing_) return;
+  if (peer_finished_) return end(0);
+  if (std::exchange(finished_, true)) return;
+  loop::core_of(loop()).backend().system().shutdown(fd, SHUT_WR);
+}
+
+void Connection::pause_reading() noexcept {
+  paused_ = true;
+  if (!ended_) watch();
+}
+
+void Connection::resume_reading() noexcept {
+  paused_ = false;
+  if (!ended_) watch();
+}
+
+void Connection::set_idle_timeout(Duration time) {
+  if (ended_) return;
+  if (time <= Duration::zero()) return idle_.reset();
+  if (idle_ == nullptr) idle_ = std::make_unique<Timer>(loop(), [this] { end(ETIMEDOUT); });
+  idle_->reset(time);
+}
+
+void Connection::end(int error) noexcept {
+  if (std::exchange(ended_, true)) return;
+  error_ = error;
+  idle_.reset();
+  loop::Core& core = loop::core_of(loop());
+  if (link_on_fd != nullptr) core.backend().cancel(*this);
+  core.queue(*this);
+}
+
+void Connection::tell_end() {
+  // Also where on_close throws.
+  const struct Ending {
+    Connection& self;
+    ~Ending() { self.leave(); }
+  } ending{*this};
+  if (callbacks_->on_close)
+    callbacks_->on_close(*this, error_ != 0 ? system_error(error_) : Error());
+}
+
+void Connection::leave() noexcept {
+  loop::Core& core = loop::core_of(loop());
+  socket_.close();
+  static_cast<LoopOwned*>(this)->unlink();
+  core.drop_reference();
+  core.retire(this);
+}
+
+void Connection::drop(LinkList& owner) noexcept {
+  while (Link* link = owner.first()) {
+    auto& self = static_cast<Connection&>(static_cast<LoopOwned&>(*link));
+    self.end(0);
+    static_cast<Ready&>(self).unlink();
+    self.leave();
+  }
+}
+
+void Connection::close_all(LinkList& owner) noexcept {
+  for (Link* link = owner.first(); link != nullptr; link = owner.after(*link))
+    static_cast<Connection&>(static_cast<LoopOwned&>(*link)).close();
+}
+
+}  // namespace tambour

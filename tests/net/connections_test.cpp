@@ -1,0 +1,279 @@
+// Connections: the callback style over streams, on every backend.
+#include <sys/socket.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/connection.h>
+#include <tambour/tcp.h>
+
+#include "support/on_every_backend.h"
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Connections : public test::OnEveryBackend {
+ protected:
+  using Callbacks = ConnectionCallbacks;
+
+  /// A connection with these callbacks; its other end is `peer`.
+  Connection& connect(Callbacks callbacks) {
+    int fds[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    peer = Stream(loop(), fds[1]);
+    return Connection::start(Stream(loop(), fds[0]),
+                             std::make_shared<const Callbacks>(std::move(callbacks)));
+  }
+  std::function<void(Connection&, Error)> note_end() {
+    return [this](Connection&, Error error) { ends.push_back(error); };
+  }
+  bool run_until_end() {
+    return run_until([this] { return !ends.empty(); });
+  }
+  void peer_sends(std::string_view text) {
+    ASSERT_EQ(::send(peer.descriptor(), text.data(), text.size(), 0), ssize_t(text.size()));
+  }
+  /// All that has arrived at the peer by now.
+  std::string peer_reads() {
+    std::string all(1 << 20, '\0');
+    const ssize_t got = ::recv(peer.descriptor(), all.data(), all.size(), MSG_DONTWAIT);
+    all.resize(got < 0 ? 0 : std::size_t(got));
+    return all;
+  }
+
+  Stream peer;
+  std::vector<Error> ends;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Connections);
+
+TEST_P(Connections, echo) {
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  ASSERT_TRUE(server);
+  server->serve({.on_message = [](Connection& connection, Buffer& buffer) {
+    connection.send(std::move(buffer));
+  }});
+  std::string sent(test::scaled(3'000'000), 'x');
+  for (std::size_t i = 0; i < sent.size(); i += 7) sent[i] = char('a' + i % 26);
+  bool same = false;
+  spawn(loop(), [](Endpoint to, const std::string& text, bool& equal) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(stream);
+    TaskScope scope(stream->loop());
+    scope.spawn([](TcpStream& out, const std::string& all) -> Task<> {
+      EXPECT_TRUE(co_await out.write(all));
+      EXPECT_TRUE(out.finish());
+    }(*stream, text));
+    Buffer back;
+    while (const auto got = co_await stream->read(back)) {
+      if (*got == 0) break;
+    }
+    co_await scope.join();
+    equal = back == text;
+  }(server->endpoint(), sent, same));
+  EXPECT_TRUE(run_until([&] { return same; }));
+  EXPECT_TRUE(run_until([&] { return server->connections() == 0; }));
+}
+
+TEST_P(Connections, keeps_what_was_not_taken) {
+  std::vector<std::string> lines;
+  connect({.on_message = [&](Connection&, Buffer& buffer) {
+    while (const auto end = buffer.find('\n')) {
+      lines.push_back(buffer.take(*end).to_string());
+      buffer.consume(1);
+    }
+  }});
+  peer_sends("one\ntw");
+  run_turns();
+  EXPECT_EQ(lines, std::vector<std::string>{"one"});
+  peer_sends("o\n\n");
+  run_turns();
+  EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", ""}));
+}
+
+TEST_P(Connections, tells_when_all_is_written_and_when_too_much_waits) {
+  std::vector<std::size_t> high;
+  int complete = 0;
+  Connection& connection =
+      connect({.on_write_complete = [&](Connection&) { ++complete; },
+               .on_high_water = [&](Connection&, std::size_t bytes) { high.push_back(bytes); }});
+  connection.send("at once");
+  run_turns();
+  EXPECT_EQ(complete, 0);
+  EXPECT_EQ(peer_reads(), "at once");
+  connection.set_high_water_mark(1'000'000);
+  const std::string piece(300'000, 'x');
+  std::size_t sent = 0;
+  while (connection.unsent() < 1'000'000) {
+    EXPECT_TRUE(high.empty());
+    connection.send(piece);
+    sent += piece.size();
+  }
+  connection.send("y");
+  EXPECT_EQ(high.size(), 1U);
+  EXPECT_EQ(high.front() + 1, connection.unsent());
+  std::size_t received = 0;
+  EXPECT_TRUE(run_until([&] {
+    received += peer_reads().size();
+    return complete == 1 && received == sent + 1;
+  }));
+  EXPECT_EQ(connection.unsent(), 0U);
+}
+
+TEST_P(Connections, sends_the_rest_before_it_closes) {
+  std::string text(2'000'000, 'x');
+  Connection& connection = connect({.on_close = note_end()});
+  connection.send(text);
+  connection.close_after_write();
+  connection.send("too late");
+  std::size_t received = 0;
+  EXPECT_TRUE(run_until([&] { return (received += peer_reads().size()) == text.size(); }));
+  run_turns();
+  EXPECT_TRUE(ends.empty());
+  char byte;
+  EXPECT_EQ(::recv(peer.descriptor(), &byte, 1, 0), 0);
+  peer.close();
+  EXPECT_TRUE(run_until_end());
+  EXPECT_EQ(ends, std::vector<Error>{Error()});
+  loop().run();
+}
+
+TEST_P(Connections, answers_a_peer_that_says_no_more) {
+  connect({.on_message =
+               [](Connection& connection, Buffer& buffer) {
+                 buffer.clear();
+                 connection.send(std::string(2'000'000, 'x'));
+               },
+           .on_close = note_end()});
+  peer_sends("?");
+  ASSERT_TRUE(peer.finish());
+  std::size_t received = 0;
+  EXPECT_TRUE(run_until([&] {
+    received += peer_reads().size();
+    return !ends.empty();
+  }));
+  received += peer_reads().size();
+  EXPECT_EQ(received, 2'000'000U);
+  EXPECT_EQ(ends, std::vector<Error>{Error()});
+}
+
+TEST_P(Connections, waits_while_it_is_paused) {
+  int messages = 0;
+  Connection& connection = connect({.on_message = [&](Connection& own, Buffer& buffer) {
+    buffer.clear();
+    ++messages;
+    own.pause_reading();
+  }});
+  peer_sends("x");
+  run_turns();
+  peer_sends("y");
+  run_turns();
+  EXPECT_EQ(messages, 1);
+  connection.resume_reading();
+  run_turns();
+  EXPECT_EQ(messages, 2);
+  connection.close();
+  loop().run();
+}
+
+TEST_P(Connections, closes_where_nothing_comes) {
+  Connection& connection = connect({.on_close = note_end()});
+  connection.set_idle_timeout(20ms);
+  const TimePoint begin = loop().now();
+  loop().run();
+  EXPECT_EQ(ends, std::vector<Error>{system_error(ETIMEDOUT)});
+  EXPECT_GE(loop().now() - begin, 20ms);
+}
+
+TEST_P(Connections, says_why_it_was_broken) {
+  Connection& connection = connect({.on_close = note_end()});
+  peer.close();
+  connection.send("x");
+  EXPECT_TRUE(ends.empty());
+  loop().run();
+  EXPECT_EQ(ends, std::vector<Error>{system_error(EPIPE)});
+}
+
+TEST_P(Connections, may_be_closed_in_any_callback) {
+  for (int in = 0; in < 4; ++in) {
+    ends.clear();
+    const auto close_in = [in](int which, Connection& connection) {
+      if (in == which) connection.close();
+    };
+    Connection& connection =
+        connect({.on_connection = [&](Connection& own) { close_in(0, own); },
+                 .on_message = [&](Connection& own, Buffer&) { close_in(1, own); },
+                 .on_write_complete = [&](Connection& own) { close_in(2, own); },
+                 .on_high_water = [&](Connection& own, std::size_t) { close_in(3, own); },
+                 .on_close = note_end()});
+    connection.set_high_water_mark(1);
+    connection.send(std::string(2'000'000, 'x'));
+    connection.send("after it was closed, perhaps");
+    peer_sends("x");
+    EXPECT_TRUE(run_until([&] {
+      peer_reads();
+      return !ends.empty();
+    })) << in;
+    EXPECT_EQ(ends, std::vector<Error>{Error()});
+    loop().run();
+  }
+}
+
+TEST_P(Connections, a_server_may_be_destroyed_by_its_own_connection) {
+  auto server = std::make_unique<TcpServer>(
+      std::move(TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value()));
+  server->serve(
+      {.on_message = [&](Connection&, Buffer&) { server.reset(); }, .on_close = note_end()});
+  bool ended = false;
+  spawn(loop(), [](Endpoint to, bool& done) -> Task<> {
+    auto idle = co_await TcpStream::connect(to);
+    auto busy = co_await TcpStream::connect(to);
+    EXPECT_TRUE(idle && busy && co_await busy->write("x"));
+    Buffer nothing;
+    static_cast<void>(co_await busy->read(nothing));
+    static_cast<void>(co_await idle->read(nothing));
+    EXPECT_TRUE(nothing.empty());
+    done = true;
+  }(server->endpoint(), ended));
+  EXPECT_TRUE(run_until([&] { return ended; }));
+  EXPECT_EQ(server, nullptr);
+  EXPECT_TRUE(ends.empty());
+  loop().run();
+}
+
+TEST_P(Connections, a_loop_that_ends_closes_what_is_left) {
+  connect({.on_close = note_end()}).send(std::string(2'000'000, 'x'));
+  const int fd = peer.release();
+  destroy_loop();
+  EXPECT_TRUE(ends.empty());
+  std::string all(4'000'000, '\0');
+  EXPECT_GT(::recv(fd, all.data(), all.size(), MSG_WAITALL), 0);
+  EXPECT_EQ(::recv(fd, all.data(), all.size(), MSG_DONTWAIT), 0);
+  ::close(fd);
+}
+
+TEST_P(Connections, shutting_down_waits_and_then_closes) {
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  ASSERT_TRUE(server);
+  server->serve({.on_close = note_end()});
+  spawn(loop(), [](TcpServer& ending) -> Task<> {
+    auto stream = co_await TcpStream::connect(ending.endpoint());
+    EXPECT_TRUE(stream && co_await stream->write("x"));
+    while (ending.connections() == 0) co_await sleep_for(1ms);
+    co_await ending.shut_down(1ms);
+    EXPECT_EQ(ending.connections(), 0U);
+  }(*server));
+  loop().run();
+  EXPECT_EQ(ends, std::vector<Error>{Error()});
+}
+
+}  // namespace
+}  // namespace tambour
