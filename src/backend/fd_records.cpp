@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <new>
 
+#include "base/system_call.h"
+
 namespace tambour::backend {
 
 bool FdRecords::link(Operation& op) noexcept {
@@ -26,7 +28,7 @@ bool FdRecords::link(Operation& op) noexcept {
 
 int FdRecords::grow(int fd) noexcept {
   // A number that was never a descriptor may be enormous, and is no reason to fill the memory.
-  if (!virtual_ && ::fcntl(fd, F_GETFD) < 0) return EBADF;
+  if (!virtual_ && base::system_call(base::Call::fcntl, ::fcntl, fd, F_GETFD) < 0) return EBADF;
   const std::size_t needed = static_cast<std::size_t>(fd) + 1;
   try {
     records_.resize(std::max({needed, records_.size() * 2, std::size_t{64}}));

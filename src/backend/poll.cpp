@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/system_call.h"
 
 namespace tambour::backend {
 
@@ -54,8 +55,8 @@ void Poll::forget_gone() noexcept {
 
 int Poll::wait_for_events(std::int64_t timeout_ns) noexcept {
   const timespec timeout = base::to_timespec(timeout_ns);
-  const int count =
-      ::ppoll(polled_.data(), polled_.size(), timeout_ns < 0 ? nullptr : &timeout, nullptr);
+  const int count = base::system_call(base::Call::ppoll, ::ppoll, polled_.data(), polled_.size(),
+                                      timeout_ns < 0 ? nullptr : &timeout, nullptr);
   base::check(count >= 0 || errno == EINTR || errno == ENOMEM,
               "poll(2) refused the descriptors of a loop: RLIMIT_NOFILE was lowered");
   return count;

@@ -9,9 +9,13 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/probe.h"
+#include "base/system_call.h"
 
 namespace tambour::backend {
 namespace {
+
+using base::Call;
+using base::ring_call;
 
 // What comes back with a completion: the descriptor and its generation, or this, which asks for
 // nothing to be done. Descriptors are not negative, so the two cannot meet.
@@ -25,6 +29,10 @@ std::uint64_t token_of(int fd, std::uint32_t generation) noexcept {
 // after the other; this says so in the program too, where ThreadSanitizer, which does not see the
 // system calls of liburing, would find two threads at one address.
 std::atomic<unsigned> rings_closed{0};
+
+int open_queue(io_uring* ring, unsigned entries, io_uring_params* params) noexcept {
+  return ::io_uring_queue_init_params(entries, ring, params);
+}
 
 bool has_flag(unsigned set, unsigned flag) noexcept { return (set & flag) != 0; }
 
@@ -79,7 +87,7 @@ int Uring::open_ring_with(unsigned flags) noexcept {
     io_uring_params params{};
     params.flags = flags | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
     params.cq_entries = completions;
-    const int error = -::io_uring_queue_init_params(submissions, &ring_, &params);
+    const int error = -ring_call(Call::ring_open, open_queue, &ring_, submissions, &params);
     // RLIMIT_MEMLOCK is charged for the rings even where no page is locked: smaller ones may fit.
     if (error != ENOMEM || submissions <= 8) return error;
     submissions /= 2;
@@ -187,7 +195,7 @@ io_uring_sqe* Uring::next_entry() noexcept {
     ++system_calls_;
     // The ring is full of what we have not handed over yet. EBUSY, EAGAIN: the kernel wants to be
     // rid of completions first; they are kept until reap() (IORING_FEAT_NODROP).
-    const int submitted = ::io_uring_submit(&ring_);
+    const int submitted = ring_call(Call::ring_enter, ::io_uring_submit, &ring_);
     base::check(
         submitted >= 0 || submitted == -EINTR || submitted == -EAGAIN || submitted == -EBUSY,
         "the ring of a loop was closed by other code");
@@ -202,14 +210,15 @@ void Uring::enter(std::int64_t timeout_ns) noexcept {
   ++system_calls_;
   TAMBOUR_PROBE1(poll, timeout_ns);
   if (timeout_ns == 0) {
-    outcome = ::io_uring_submit_and_get_events(&ring_);
+    outcome = ring_call(Call::ring_enter, ::io_uring_submit_and_get_events, &ring_);
   } else if (timeout_ns < 0) {
-    outcome = ::io_uring_submit_and_wait(&ring_, 1);
+    outcome = ring_call(Call::ring_enter, ::io_uring_submit_and_wait, &ring_, 1);
   } else {
     const timespec rest = base::to_timespec(timeout_ns);
     __kernel_timespec timeout{.tv_sec = rest.tv_sec, .tv_nsec = rest.tv_nsec};
     io_uring_cqe* first = nullptr;
-    outcome = ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
+    outcome = ring_call(Call::ring_enter, ::io_uring_submit_and_wait_timeout, &ring_, &first, 1,
+                        &timeout, nullptr);
   }
   base::check(outcome >= 0 || outcome == -EINTR || outcome == -ETIME || outcome == -EAGAIN ||
                   outcome == -EBUSY,
@@ -222,6 +231,7 @@ void Uring::reap(ReadyQueue& ready) noexcept {
   io_uring_cqe* completion;
   io_uring_for_each_cqe(&ring_, head, completion) {
     ++count;
+    base::rewrite_completion(*completion);
     if (completion->user_data != nothing_to_do) complete_poll(*completion, ready);
   }
   ::io_uring_cq_advance(&ring_, count);

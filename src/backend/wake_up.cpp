@@ -6,10 +6,14 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "backend/fd_records.h"
+#include "base/system_call.h"
+
 namespace tambour::backend {
 
 Result<> WakeUp::open(bool drain) noexcept {
-  const int opened = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  const int opened =
+      base::system_call(base::Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (opened < 0) return std::unexpected(system_error(errno));
   eventfd_ = base::UniqueFd(opened);
   drain_ = drain;
@@ -23,7 +27,8 @@ void WakeUp::wake() noexcept {
   const int saved = errno;  // A signal handler must leave it alone.
   const std::uint64_t one = 1;
   // EAGAIN needs 2^64 - 2 wakes that nobody has seen, and then the loop is awake.
-  [[maybe_unused]] const auto written = ::write(eventfd_.get(), &one, sizeof one);
+  [[maybe_unused]] const auto written =
+      base::uninterrupted(base::Call::eventfd_write, ::write, eventfd_.get(), &one, sizeof one);
   errno = saved;
 }
 
@@ -32,7 +37,8 @@ void WakeUp::run(Ready& ready) {
   self.result = 0;
   if (!self.drain_) return;
   std::uint64_t count;
-  [[maybe_unused]] const auto bytes = ::read(self.eventfd_.get(), &count, sizeof count);
+  [[maybe_unused]] const auto bytes = base::system_call(base::Call::eventfd_read, ::read,
+                                                        self.eventfd_.get(), &count, sizeof count);
 }
 
 }  // namespace tambour::backend
