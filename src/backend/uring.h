@@ -65,7 +65,7 @@ class Uring final : public Backend {
   bool defers_task_work_ = false;
   bool may_defer_ = true;
   FdRecords records_;
-  WakeUp wake_up_;
+  WakeUp wake_up_{records_};
   std::string features_;
 };
 

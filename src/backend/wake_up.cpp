@@ -5,8 +5,8 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <utility>
 
-#include "backend/fd_records.h"
 #include "base/system_call.h"
 
 namespace tambour::backend {
@@ -34,8 +34,11 @@ void WakeUp::wake() noexcept {
 
 void WakeUp::run(Ready& ready) {
   auto& self = static_cast<WakeUp&>(ready);
-  self.result = 0;
-  if (!self.drain_) return;
+  const int error = -std::exchange(self.result, 0);
+  // A loop that nobody can wake is none: until the kernel has room for it, it asks again and again.
+  // Not where other code has closed the descriptor.
+  if (error > 0 && error != EBADF) self.records_.submit(self);
+  if (error > 0 || !self.drain_) return;
   std::uint64_t count;
   [[maybe_unused]] const auto bytes = base::system_call(base::Call::eventfd_read, ::read,
                                                         self.eventfd_.get(), &count, sizeof count);
