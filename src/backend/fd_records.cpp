@@ -59,6 +59,12 @@ bool FdRecords::deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) 
   return delivered;
 }
 
+void FdRecords::doubt_all() noexcept {
+  for (std::size_t fd = 0; fd < records_.size(); ++fd) {
+    if (records_[fd].armed.events != Events::none) forget(static_cast<int>(fd));
+  }
+}
+
 void FdRecords::disarm_all() noexcept {
   for (std::size_t fd = 0; fd < records_.size(); ++fd) {
     FdRecord& record = records_[fd];

@@ -34,6 +34,11 @@ int open_queue(io_uring* ring, unsigned entries, io_uring_params* params) noexce
   return ::io_uring_queue_init_params(entries, ring, params);
 }
 
+/// EBADR: the kernel had no memory to keep a completion, which is lost, and says so once.
+bool is_temporary(int outcome) noexcept {
+  return outcome == -EINTR || outcome == -EAGAIN || outcome == -EBUSY || outcome == -EBADR;
+}
+
 bool has_flag(unsigned set, unsigned flag) noexcept { return (set & flag) != 0; }
 
 }  // namespace
@@ -152,24 +157,26 @@ Result<> Uring::reopen() noexcept {
 }
 
 void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
-  records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record); });
+  base::check(ring_is_open_, "a loop was run although reopening it after fork(2) had failed");
+  records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record, ready); });
   records_.take_failed(ready);
-  enter(ready.empty() ? timeout_ns : 0);
+  // Handing over many entries may bring completions, and those further changes.
+  enter(ready.empty() && !records_.any_changes() ? timeout_ns : 0);
   reap(ready);
 }
 
-void Uring::apply_change(int fd, FdRecord& record) noexcept {
+void Uring::apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
   const Interest wanted = record.wanted();
   const bool unsure = std::exchange(record.unsure, false);
   const bool edge_is_due =
       std::exchange(record.edge_is_due, false) && wanted.trigger == Trigger::edge;
   if (wanted == record.armed && !unsure && !edge_is_due) return;
-  if (record.armed.events != Events::none) disarm(fd, record);
-  if (wanted.events != Events::none) arm(fd, record, wanted);
+  if (record.armed.events != Events::none) disarm(fd, record, ready);
+  if (wanted.events != Events::none) arm(fd, record, wanted, ready);
 }
 
-void Uring::arm(int fd, FdRecord& record, Interest wanted) noexcept {
-  io_uring_sqe* entry = next_entry();
+void Uring::arm(int fd, FdRecord& record, Interest wanted, ReadyQueue& ready) noexcept {
+  io_uring_sqe* entry = next_entry(ready);
   if (wanted.trigger == Trigger::edge) {
     ::io_uring_prep_poll_multishot(entry, fd, unsigned(wanted.events));
   } else {
@@ -180,8 +187,8 @@ void Uring::arm(int fd, FdRecord& record, Interest wanted) noexcept {
   ::io_uring_sqe_set_data64(entry, token_of(fd, ++record.generation));
 }
 
-void Uring::disarm(int fd, FdRecord& record) noexcept {
-  io_uring_sqe* entry = next_entry();
+void Uring::disarm(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
+  io_uring_sqe* entry = next_entry(ready);
   ::io_uring_prep_poll_remove(entry, token_of(fd, record.generation));
   ::io_uring_sqe_set_data64(entry, nothing_to_do);
   record.armed = {};
@@ -189,17 +196,20 @@ void Uring::disarm(int fd, FdRecord& record) noexcept {
   ++record.generation;
 }
 
-io_uring_sqe* Uring::next_entry() noexcept {
+io_uring_sqe* Uring::next_entry(ReadyQueue& ready) noexcept {
   io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
   while (entry == nullptr) {
     ++system_calls_;
     // The ring is full of what we have not handed over yet. EBUSY, EAGAIN: the kernel wants to be
-    // rid of completions first; they are kept until reap() (IORING_FEAT_NODROP).
+    // rid of completions first.
     const int submitted = ring_call(Call::ring_enter, ::io_uring_submit, &ring_);
-    base::check(
-        submitted >= 0 || submitted == -EINTR || submitted == -EAGAIN || submitted == -EBUSY,
-        "the ring of a loop was closed by other code");
-    if (submitted == -EBUSY || submitted == -EAGAIN) ::io_uring_get_events(&ring_);
+    base::check(submitted >= 0 || is_temporary(submitted),
+                "the ring of a loop was closed by other code");
+    if (submitted == -EBADR) records_.doubt_all();
+    if (submitted == -EBUSY || submitted == -EAGAIN) {
+      ::io_uring_get_events(&ring_);
+      reap(ready);
+    }
     entry = ::io_uring_get_sqe(&ring_);
   }
   return entry;
@@ -220,9 +230,9 @@ void Uring::enter(std::int64_t timeout_ns) noexcept {
     outcome = ring_call(Call::ring_enter, ::io_uring_submit_and_wait_timeout, &ring_, &first, 1,
                         &timeout, nullptr);
   }
-  base::check(outcome >= 0 || outcome == -EINTR || outcome == -ETIME || outcome == -EAGAIN ||
-                  outcome == -EBUSY,
+  base::check(outcome >= 0 || outcome == -ETIME || is_temporary(outcome),
               "the ring of a loop was closed by other code");
+  if (outcome == -EBADR) records_.doubt_all();
 }
 
 void Uring::reap(ReadyQueue& ready) noexcept {
