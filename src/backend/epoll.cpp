@@ -35,7 +35,10 @@ int Epoll::set(const Change& change) noexcept {
   }
   if (change.old.events != Events::none && !change.unsure) {
     const int error = modify();
-    return error == ENOENT ? add() : error;
+    if (error == ENOENT) return add();
+    // What has failed is not watched, in the kernel neither: it would go on reporting.
+    if (error != 0) control(Call::epoll_remove, EPOLL_CTL_DEL);
+    return error;
   }
   const int error = add();
   return error == EEXIST ? modify() : error;
@@ -54,7 +57,8 @@ int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {
     if (has_pwait2_) {
       count = system_call(Call::epoll_pwait2, ::epoll_pwait2, epoll_.get(), events_.data(), room,
                           &timeout, nullptr);
-      if (count < 0 && errno == ENOSYS) has_pwait2_ = false;
+      // EPERM: from a seccomp filter that is older than the call.
+      if (count < 0 && (errno == ENOSYS || errno == EPERM)) has_pwait2_ = false;
     }
     if (!has_pwait2_) {
       // Before Linux 5.11, milliseconds: rounded up, since a timer is never early.
