@@ -25,8 +25,11 @@ int Poll::set(const Change& change) noexcept {
   try {
     if (slot >= index_of_.size()) index_of_.resize(std::max(slot + 1, index_of_.size() * 2), -1);
     if (index_of_[slot] < 0) {
+      // All the room first: what stands in one of them alone could not be removed.
+      if (polled_.size() == polled_.capacity())
+        polled_.reserve(std::max(polled_.size() * 2, std::size_t{16}));
+      gone_.reserve(polled_.capacity());  // So that a wait cannot fail for want of memory.
       polled_.push_back({.fd = change.fd, .events = 0, .revents = 0});
-      gone_.reserve(polled_.size());  // So that a wait cannot fail for want of memory.
       index_of_[slot] = static_cast<std::int32_t>(polled_.size()) - 1;
     }
   } catch (const std::bad_alloc&) {
