@@ -23,9 +23,10 @@ class Core;
 ///
 /// What fails after start() is told to the callback, once, as Events::error with the reason in
 /// error(), and the watcher has then stopped: EBADF (not an open descriptor), ERANGE (the select
-/// backend ends at FD_SETSIZE), ENOMEM, EOPNOTSUPP (Events::closed without read under select).
-/// Regular files are always ready, as in poll(2). An error that is pending on the descriptor itself
-/// arrives as Events::error besides the events asked for, and the watcher goes on.
+/// backend ends at FD_SETSIZE), ENOMEM, ENOSPC, ENOBUFS (the kernel has no room), EOPNOTSUPP
+/// (Events::closed without read under select). Regular files are always ready, as in poll(2). An
+/// error that is pending on the descriptor itself arrives as Events::error besides the events asked
+/// for, and the watcher goes on.
 class FdWatcher final : private Operation {
  public:
   using Function = Callback<void(Events)>;

@@ -13,6 +13,7 @@
 #include "backend/select.h"
 #include "backend/sim/sim.h"
 #include "backend/uring.h"
+#include "base/system_call.h"
 
 namespace tambour::backend {
 namespace {
@@ -57,8 +58,8 @@ Result<std::unique_ptr<Backend>> open_uring_or_epoll(const LoopOptions& options)
 }  // namespace
 
 void Backend::pause(std::int64_t ns) noexcept {
-  const timespec time = base::to_timespec(ns);
-  ::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
+  timespec rest = base::to_timespec(ns);
+  base::uninterrupted(base::Call::nanosleep, ::nanosleep, &rest, &rest);
 }
 
 Result<std::unique_ptr<Backend>> open_backend(const LoopOptions& options) {

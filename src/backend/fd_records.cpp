@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <new>
 
+#include "base/system_call.h"
+
 namespace tambour::backend {
 
 bool FdRecords::link(Operation& op) noexcept {
@@ -26,7 +28,7 @@ bool FdRecords::link(Operation& op) noexcept {
 
 int FdRecords::grow(int fd) noexcept {
   // A number that was never a descriptor may be enormous, and is no reason to fill the memory.
-  if (!virtual_ && ::fcntl(fd, F_GETFD) < 0) return EBADF;
+  if (!virtual_ && base::system_call(base::Call::fcntl, ::fcntl, fd, F_GETFD) < 0) return EBADF;
   const std::size_t needed = static_cast<std::size_t>(fd) + 1;
   try {
     records_.resize(std::max({needed, records_.size() * 2, std::size_t{64}}));
@@ -55,6 +57,12 @@ bool FdRecords::deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) 
     delivered = true;
   }
   return delivered;
+}
+
+void FdRecords::doubt_all() noexcept {
+  for (std::size_t fd = 0; fd < records_.size(); ++fd) {
+    if (records_[fd].armed.events != Events::none) forget(static_cast<int>(fd));
+  }
 }
 
 void FdRecords::disarm_all() noexcept {

@@ -115,6 +115,9 @@ class FdRecords {
     }
   }
 
+  /// What the kernel was told may have ended unseen: all is to be told again.
+  void doubt_all() noexcept;
+
   /// The kernel was told nothing: after fork, or with a new epoll set.
   void disarm_all() noexcept;
 

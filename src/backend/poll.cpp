@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/system_call.h"
 
 namespace tambour::backend {
 
@@ -24,8 +25,11 @@ int Poll::set(const Change& change) noexcept {
   try {
     if (slot >= index_of_.size()) index_of_.resize(std::max(slot + 1, index_of_.size() * 2), -1);
     if (index_of_[slot] < 0) {
+      // All the room first: what stands in one of them alone could not be removed.
+      if (polled_.size() == polled_.capacity())
+        polled_.reserve(std::max(polled_.size() * 2, std::size_t{16}));
+      gone_.reserve(polled_.capacity());  // So that a wait cannot fail for want of memory.
       polled_.push_back({.fd = change.fd, .events = 0, .revents = 0});
-      gone_.reserve(polled_.size());  // So that a wait cannot fail for want of memory.
       index_of_[slot] = static_cast<std::int32_t>(polled_.size()) - 1;
     }
   } catch (const std::bad_alloc&) {
@@ -54,8 +58,8 @@ void Poll::forget_gone() noexcept {
 
 int Poll::wait_for_events(std::int64_t timeout_ns) noexcept {
   const timespec timeout = base::to_timespec(timeout_ns);
-  const int count =
-      ::ppoll(polled_.data(), polled_.size(), timeout_ns < 0 ? nullptr : &timeout, nullptr);
+  const int count = base::system_call(base::Call::ppoll, ::ppoll, polled_.data(), polled_.size(),
+                                      timeout_ns < 0 ? nullptr : &timeout, nullptr);
   base::check(count >= 0 || errno == EINTR || errno == ENOMEM,
               "poll(2) refused the descriptors of a loop: RLIMIT_NOFILE was lowered");
   return count;

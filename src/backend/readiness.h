@@ -206,7 +206,7 @@ class Readiness final : public Backend {
 
   Poller poller_;
   FdRecords records_;
-  WakeUp wake_up_;
+  WakeUp wake_up_{records_};
   std::vector<int> always_ready_;
   bool strangers_ = false;
 };

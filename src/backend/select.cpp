@@ -7,8 +7,12 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/system_call.h"
 
 namespace tambour::backend {
+
+using base::Call;
+using base::system_call;
 
 int Select::open() noexcept {
   FD_ZERO(&read_);
@@ -31,7 +35,9 @@ bool Select::is_watched(int fd) const noexcept {
   return FD_ISSET(fd, &read_) || FD_ISSET(fd, &write_) || FD_ISSET(fd, &urgent_);
 }
 
-bool Select::is_open(int fd) noexcept { return ::fcntl(fd, F_GETFD) >= 0; }
+bool Select::is_open(int fd) noexcept {
+  return system_call(Call::fcntl, ::fcntl, fd, F_GETFD) >= 0;
+}
 
 int Select::set(const Change& change) noexcept {
   if (change.fd >= FD_SETSIZE) return ERANGE;
@@ -51,8 +57,8 @@ int Select::wait_for_events(std::int64_t timeout_ns) noexcept {
   ready_write_ = write_;
   ready_urgent_ = urgent_;
   const timespec timeout = base::to_timespec(timeout_ns);
-  const int count = ::pselect(end_, &ready_read_, &ready_write_, &ready_urgent_,
-                              timeout_ns < 0 ? nullptr : &timeout, nullptr);
+  const int count = system_call(Call::pselect, ::pselect, end_, &ready_read_, &ready_write_,
+                                &ready_urgent_, timeout_ns < 0 ? nullptr : &timeout, nullptr);
   if (count >= 0) return count;
   if (errno == EBADF) return -1;
   base::check(errno == EINTR || errno == ENOMEM, "select(2) refused the descriptors of a loop");
@@ -71,7 +77,8 @@ Events Select::take_result(int fd, int& left) noexcept {
   take(ready_urgent_, Events::urgent);
   if (has(events, Events::read) && FD_ISSET(fd, &closed_)) {
     pollfd probe{.fd = fd, .events = POLLRDHUP, .revents = 0};
-    if (::poll(&probe, 1, 0) > 0) events |= Events(static_cast<std::uint16_t>(probe.revents));
+    if (system_call(Call::poll, ::poll, &probe, 1, 0) > 0)
+      events |= Events(static_cast<std::uint16_t>(probe.revents));
   }
   return events;
 }

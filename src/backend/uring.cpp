@@ -9,9 +9,13 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/probe.h"
+#include "base/system_call.h"
 
 namespace tambour::backend {
 namespace {
+
+using base::Call;
+using base::ring_call;
 
 // What comes back with a completion: the descriptor and its generation, or this, which asks for
 // nothing to be done. Descriptors are not negative, so the two cannot meet.
@@ -25,6 +29,15 @@ std::uint64_t token_of(int fd, std::uint32_t generation) noexcept {
 // after the other; this says so in the program too, where ThreadSanitizer, which does not see the
 // system calls of liburing, would find two threads at one address.
 std::atomic<unsigned> rings_closed{0};
+
+int open_queue(io_uring* ring, unsigned entries, io_uring_params* params) noexcept {
+  return ::io_uring_queue_init_params(entries, ring, params);
+}
+
+/// EBADR: the kernel had no memory to keep a completion, which is lost, and says so once.
+bool is_temporary(int outcome) noexcept {
+  return outcome == -EINTR || outcome == -EAGAIN || outcome == -EBUSY || outcome == -EBADR;
+}
 
 bool has_flag(unsigned set, unsigned flag) noexcept { return (set & flag) != 0; }
 
@@ -79,7 +92,7 @@ int Uring::open_ring_with(unsigned flags) noexcept {
     io_uring_params params{};
     params.flags = flags | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
     params.cq_entries = completions;
-    const int error = -::io_uring_queue_init_params(submissions, &ring_, &params);
+    const int error = -ring_call(Call::ring_open, open_queue, &ring_, submissions, &params);
     // RLIMIT_MEMLOCK is charged for the rings even where no page is locked: smaller ones may fit.
     if (error != ENOMEM || submissions <= 8) return error;
     submissions /= 2;
@@ -144,24 +157,26 @@ Result<> Uring::reopen() noexcept {
 }
 
 void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
-  records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record); });
+  base::check(ring_is_open_, "a loop was run although reopening it after fork(2) had failed");
+  records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record, ready); });
   records_.take_failed(ready);
-  enter(ready.empty() ? timeout_ns : 0);
+  // Handing over many entries may bring completions, and those further changes.
+  enter(ready.empty() && !records_.any_changes() ? timeout_ns : 0);
   reap(ready);
 }
 
-void Uring::apply_change(int fd, FdRecord& record) noexcept {
+void Uring::apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
   const Interest wanted = record.wanted();
   const bool unsure = std::exchange(record.unsure, false);
   const bool edge_is_due =
       std::exchange(record.edge_is_due, false) && wanted.trigger == Trigger::edge;
   if (wanted == record.armed && !unsure && !edge_is_due) return;
-  if (record.armed.events != Events::none) disarm(fd, record);
-  if (wanted.events != Events::none) arm(fd, record, wanted);
+  if (record.armed.events != Events::none) disarm(fd, record, ready);
+  if (wanted.events != Events::none) arm(fd, record, wanted, ready);
 }
 
-void Uring::arm(int fd, FdRecord& record, Interest wanted) noexcept {
-  io_uring_sqe* entry = next_entry();
+void Uring::arm(int fd, FdRecord& record, Interest wanted, ReadyQueue& ready) noexcept {
+  io_uring_sqe* entry = next_entry(ready);
   if (wanted.trigger == Trigger::edge) {
     ::io_uring_prep_poll_multishot(entry, fd, unsigned(wanted.events));
   } else {
@@ -172,8 +187,8 @@ void Uring::arm(int fd, FdRecord& record, Interest wanted) noexcept {
   ::io_uring_sqe_set_data64(entry, token_of(fd, ++record.generation));
 }
 
-void Uring::disarm(int fd, FdRecord& record) noexcept {
-  io_uring_sqe* entry = next_entry();
+void Uring::disarm(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
+  io_uring_sqe* entry = next_entry(ready);
   ::io_uring_prep_poll_remove(entry, token_of(fd, record.generation));
   ::io_uring_sqe_set_data64(entry, nothing_to_do);
   record.armed = {};
@@ -181,17 +196,20 @@ void Uring::disarm(int fd, FdRecord& record) noexcept {
   ++record.generation;
 }
 
-io_uring_sqe* Uring::next_entry() noexcept {
+io_uring_sqe* Uring::next_entry(ReadyQueue& ready) noexcept {
   io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
   while (entry == nullptr) {
     ++system_calls_;
     // The ring is full of what we have not handed over yet. EBUSY, EAGAIN: the kernel wants to be
-    // rid of completions first; they are kept until reap() (IORING_FEAT_NODROP).
-    const int submitted = ::io_uring_submit(&ring_);
-    base::check(
-        submitted >= 0 || submitted == -EINTR || submitted == -EAGAIN || submitted == -EBUSY,
-        "the ring of a loop was closed by other code");
-    if (submitted == -EBUSY || submitted == -EAGAIN) ::io_uring_get_events(&ring_);
+    // rid of completions first.
+    const int submitted = ring_call(Call::ring_enter, ::io_uring_submit, &ring_);
+    base::check(submitted >= 0 || is_temporary(submitted),
+                "the ring of a loop was closed by other code");
+    if (submitted == -EBADR) records_.doubt_all();
+    if (submitted == -EBUSY || submitted == -EAGAIN) {
+      ::io_uring_get_events(&ring_);
+      reap(ready);
+    }
     entry = ::io_uring_get_sqe(&ring_);
   }
   return entry;
@@ -202,18 +220,19 @@ void Uring::enter(std::int64_t timeout_ns) noexcept {
   ++system_calls_;
   TAMBOUR_PROBE1(poll, timeout_ns);
   if (timeout_ns == 0) {
-    outcome = ::io_uring_submit_and_get_events(&ring_);
+    outcome = ring_call(Call::ring_enter, ::io_uring_submit_and_get_events, &ring_);
   } else if (timeout_ns < 0) {
-    outcome = ::io_uring_submit_and_wait(&ring_, 1);
+    outcome = ring_call(Call::ring_enter, ::io_uring_submit_and_wait, &ring_, 1);
   } else {
     const timespec rest = base::to_timespec(timeout_ns);
     __kernel_timespec timeout{.tv_sec = rest.tv_sec, .tv_nsec = rest.tv_nsec};
     io_uring_cqe* first = nullptr;
-    outcome = ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
+    outcome = ring_call(Call::ring_enter, ::io_uring_submit_and_wait_timeout, &ring_, &first, 1,
+                        &timeout, nullptr);
   }
-  base::check(outcome >= 0 || outcome == -EINTR || outcome == -ETIME || outcome == -EAGAIN ||
-                  outcome == -EBUSY,
+  base::check(outcome >= 0 || outcome == -ETIME || is_temporary(outcome),
               "the ring of a loop was closed by other code");
+  if (outcome == -EBADR) records_.doubt_all();
 }
 
 void Uring::reap(ReadyQueue& ready) noexcept {
@@ -222,6 +241,7 @@ void Uring::reap(ReadyQueue& ready) noexcept {
   io_uring_cqe* completion;
   io_uring_for_each_cqe(&ring_, head, completion) {
     ++count;
+    base::rewrite_completion(*completion);
     if (completion->user_data != nothing_to_do) complete_poll(*completion, ready);
   }
   ::io_uring_cq_advance(&ring_, count);

@@ -39,7 +39,10 @@ class Uring final : public Backend {
   void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept override;
   Result<> reopen() noexcept override;
   Result<int> descriptor() noexcept override;
-  [[nodiscard]] bool must_poll() const noexcept override { return records_.any_changes(); }
+  [[nodiscard]] bool must_poll() const noexcept override {
+    // The kernel may have refused, for the moment, what it was handed (EAGAIN).
+    return records_.any_changes() || ::io_uring_sq_ready(&ring_) != 0;
+  }
 
  private:
   Uring(unsigned submission_entries, unsigned completion_entries) noexcept
@@ -50,10 +53,10 @@ class Uring final : public Backend {
   void close_ring() noexcept;
   void describe();
 
-  void apply_change(int fd, FdRecord& record) noexcept;
-  void arm(int fd, FdRecord& record, Interest wanted) noexcept;
-  void disarm(int fd, FdRecord& record) noexcept;
-  io_uring_sqe* next_entry() noexcept;
+  void apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept;
+  void arm(int fd, FdRecord& record, Interest wanted, ReadyQueue& ready) noexcept;
+  void disarm(int fd, FdRecord& record, ReadyQueue& ready) noexcept;
+  io_uring_sqe* next_entry(ReadyQueue& ready) noexcept;
   void enter(std::int64_t timeout_ns) noexcept;
   void reap(ReadyQueue& ready) noexcept;
   void complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noexcept;
@@ -65,7 +68,7 @@ class Uring final : public Backend {
   bool defers_task_work_ = false;
   bool may_defer_ = true;
   FdRecords records_;
-  WakeUp wake_up_;
+  WakeUp wake_up_{records_};
   std::string features_;
 };
 

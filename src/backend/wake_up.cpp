@@ -5,11 +5,15 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <utility>
+
+#include "base/system_call.h"
 
 namespace tambour::backend {
 
 Result<> WakeUp::open(bool drain) noexcept {
-  const int opened = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  const int opened =
+      base::system_call(base::Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (opened < 0) return std::unexpected(system_error(errno));
   eventfd_ = base::UniqueFd(opened);
   drain_ = drain;
@@ -23,16 +27,21 @@ void WakeUp::wake() noexcept {
   const int saved = errno;  // A signal handler must leave it alone.
   const std::uint64_t one = 1;
   // EAGAIN needs 2^64 - 2 wakes that nobody has seen, and then the loop is awake.
-  [[maybe_unused]] const auto written = ::write(eventfd_.get(), &one, sizeof one);
+  [[maybe_unused]] const auto written =
+      base::uninterrupted(base::Call::eventfd_write, ::write, eventfd_.get(), &one, sizeof one);
   errno = saved;
 }
 
 void WakeUp::run(Ready& ready) {
   auto& self = static_cast<WakeUp&>(ready);
-  self.result = 0;
-  if (!self.drain_) return;
+  const int error = -std::exchange(self.result, 0);
+  // A loop that nobody can wake is none: until the kernel has room for it, it asks again and again.
+  // Not where other code has closed the descriptor.
+  if (error > 0 && error != EBADF) self.records_.submit(self);
+  if (error > 0 || !self.drain_) return;
   std::uint64_t count;
-  [[maybe_unused]] const auto bytes = ::read(self.eventfd_.get(), &count, sizeof count);
+  [[maybe_unused]] const auto bytes = base::system_call(base::Call::eventfd_read, ::read,
+                                                        self.eventfd_.get(), &count, sizeof count);
 }
 
 }  // namespace tambour::backend

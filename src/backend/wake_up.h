@@ -4,6 +4,7 @@
 #include <tambour/operation.h>
 #include <tambour/result.h>
 
+#include "backend/fd_records.h"
 #include "base/unique_fd.h"
 
 namespace tambour::backend {
@@ -11,7 +12,9 @@ namespace tambour::backend {
 /// A `poll` operation on an eventfd of its own. Pinned: the backend that owns it submits it.
 class WakeUp final : public Operation {
  public:
-  WakeUp() noexcept : Operation(OperationKind::poll, &run) {}
+  /// `records`: where its owner submits it.
+  explicit WakeUp(FdRecords& records) noexcept
+      : Operation(OperationKind::poll, &run), records_(records) {}
 
   /// `drain`: the backend has levels only, so the eventfd has to be read each time; with edges, a
   /// further write is a further edge, and reading would be a system call for nothing.
@@ -23,6 +26,7 @@ class WakeUp final : public Operation {
  private:
   static void run(Ready& ready);
 
+  FdRecords& records_;
   base::UniqueFd eventfd_;
   bool drain_ = false;
 };

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/system_call.h"
+
 namespace tambour::loop {
 namespace {
 
@@ -48,6 +50,11 @@ ChildStatus status_of(const siginfo_t& info) noexcept {
       status.dumped_core = info.si_code == CLD_DUMPED;
   }
   return status;
+}
+
+/// With WNOHANG it is not interrupted; a supervisor of seccomp's may be in its place.
+int wait_id(idtype_t type, id_t id, siginfo_t& info, int flags) noexcept {
+  return base::uninterrupted(base::Call::waitid, ::waitid, type, id, &info, flags);
 }
 
 }  // namespace
@@ -93,7 +100,7 @@ Result<> ChildTable::enter(Child& child) noexcept {
     if (child.pid_ <= 0) return std::unexpected(system_error(EINVAL));
     siginfo_t info{};
     // Only to ask whether there is such a child: nothing is taken.
-    if (::waitid(P_PID, static_cast<id_t>(child.pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+    if (wait_id(P_PID, static_cast<id_t>(child.pid_), info, WEXITED | WNOHANG | WNOWAIT) != 0)
       return std::unexpected(system_error(errno));
   }
   child.has_status_ = false;
@@ -163,9 +170,9 @@ bool ChildTable::look_at_named(Child& child) noexcept {
   int outcome = -1;
   errno = EINVAL;
   // A pidfd means this child for ever, whatever other code waits for and forks meanwhile.
-  if (child.fd >= 0) outcome = ::waitid(by_pidfd, static_cast<id_t>(child.fd), &info, flags);
+  if (child.fd >= 0) outcome = wait_id(by_pidfd, static_cast<id_t>(child.fd), info, flags);
   if (outcome != 0 && errno == EINVAL)  // Linux 5.3 has pidfds, but not this.
-    outcome = ::waitid(P_PID, static_cast<id_t>(child.pid_), &info, flags);
+    outcome = wait_id(P_PID, static_cast<id_t>(child.pid_), info, flags);
   if (outcome != 0) {
     give(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = errno});
     return true;
@@ -178,7 +185,7 @@ bool ChildTable::look_at_named(Child& child) noexcept {
 bool ChildTable::look_at_any(Child& child) noexcept {
   for (;;) {
     siginfo_t info{};
-    if (::waitid(P_ALL, 0, &info, flags_for(child.changes_)) != 0 || info.si_pid == 0) return false;
+    if (wait_id(P_ALL, 0, info, flags_for(child.changes_)) != 0 || info.si_pid == 0) return false;
     const ChildStatus status = status_of(info);
     if (give_to_named(status)) continue;
     give(child, status);

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <utility>
 
+#include "base/system_call.h"
 #include "loop/child_table.h"
 #include "loop/core.h"
 #include "loop/service_watch.h"
@@ -19,7 +20,8 @@ std::atomic<bool> no_pidfds{false};
 
 int open_pidfd(pid_t pid) noexcept {
   if (no_pidfds.load(std::memory_order_relaxed)) return -1;
-  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  return static_cast<int>(
+      base::system_call(base::Call::pidfd_open, ::syscall, long{SYS_pidfd_open}, pid, 0));
 }
 
 }  // namespace

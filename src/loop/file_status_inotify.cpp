@@ -10,11 +10,15 @@
 #include <new>
 #include <utility>
 
+#include "base/system_call.h"
 #include "loop/core.h"
 #include "loop/file_status_path.h"
 
 namespace tambour::loop {
 namespace {
+
+using base::Call;
+using base::system_call;
 
 /// What changes the status of a file; of a directory, whose entries are its contents, too.
 constexpr std::uint32_t file_events = IN_ATTRIB | IN_MODIFY | IN_CREATE | IN_DELETE |
@@ -48,7 +52,8 @@ int Inotify::open() noexcept {
   if (inotify_.is_open()) return 0;
   // A simulated loop watches simulated descriptors only: paths are looked at.
   if (core_.backend().has_virtual_time()) return EOPNOTSUPP;
-  base::UniqueFd opened(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  base::UniqueFd opened(
+      system_call(Call::inotify_create, ::inotify_init1, IN_CLOEXEC | IN_NONBLOCK));
   if (!opened.is_open()) return errno;
   if (auto started = watch_.start(opened.get()); !started) return started.error().value();
   inotify_ = std::move(opened);
@@ -70,7 +75,8 @@ int Inotify::watch(WatchedPlace& place, const char* path, std::uint32_t mask) no
   int watch = -1;
   int error = open();
   if (error == 0) {
-    watch = ::inotify_add_watch(inotify_.get(), path, mask | IN_MASK_ADD);
+    watch = system_call(Call::inotify_add, ::inotify_add_watch, inotify_.get(), path,
+                        mask | IN_MASK_ADD);
     if (watch < 0) error = errno;
   }
   if (place.watched() && place.watch == watch) return 0;
@@ -108,7 +114,8 @@ void Inotify::on_readable() noexcept {
   alignas(inotify_event) std::array<char, 4096> buffer;
   // Bounded, so that a directory in uproar does not keep everything else waiting.
   for (int round = 0; round < 16; ++round) {
-    const auto size = ::read(inotify_.get(), buffer.data(), buffer.size());
+    const auto size =
+        system_call(Call::inotify_read, ::read, inotify_.get(), buffer.data(), buffer.size());
     if (size <= 0) return;
     for (std::size_t at = 0; at < static_cast<std::size_t>(size);) {
       inotify_event event;

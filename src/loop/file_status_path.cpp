@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/system_call.h"
 #include "loop/core.h"
 #include "loop/services.h"
 
@@ -36,7 +37,7 @@ constexpr std::array<unsigned long, 15> local_file_systems{
 
 bool only_changes_here(const char* path) noexcept {
   struct statfs found{};
-  if (::statfs(path, &found) != 0) return false;
+  if (base::system_call(base::Call::statfs, ::statfs, path, &found) != 0) return false;
   // Some architectures have it signed, and 32 bits wide.
   const auto type = static_cast<unsigned long>(found.f_type) & 0xffffffff;
   return std::ranges::find(local_file_systems, type) != local_file_systems.end();
@@ -44,7 +45,7 @@ bool only_changes_here(const char* path) noexcept {
 
 FileState state_of(const char* path) noexcept {
   FileState state;
-  state.exists = ::stat(path, &state.status) == 0;
+  state.exists = base::system_call(base::Call::stat, ::stat, path, &state.status) == 0;
   if (!state.exists) {
     state.error = system_error(errno);
     state.status = {};
@@ -173,7 +174,8 @@ bool WatchedPath::watch_what_is_there() noexcept {
   bool is_told =
       inotify.watch_file(target_, path_.c_str()) == 0 && only_changes_here(path_.c_str());
   struct ::stat link{};
-  if (::lstat(path_.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) {
+  if (base::system_call(base::Call::stat, ::lstat, path_.c_str(), &link) != 0 ||
+      !S_ISLNK(link.st_mode)) {
     inotify.unwatch(holder_);
     return is_told;
   }
@@ -189,7 +191,7 @@ bool WatchedPath::watch_what_is_above(const FileState& state) noexcept {
   inotify.unwatch(holder_);
   struct ::stat link{};
   // Of a link that leads nowhere, only the link itself can be watched.
-  bool is_told = ::lstat(path_.c_str(), &link) != 0 &&
+  bool is_told = base::system_call(base::Call::stat, ::lstat, path_.c_str(), &link) != 0 &&
                  (state.error.value() == ENOENT || state.error.value() == ENOTDIR);
   std::string_view directory = path_;
   int error = ENOENT;

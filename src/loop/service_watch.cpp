@@ -36,8 +36,9 @@ void ServiceWatch::run(Ready& ready) {
   auto& self = static_cast<ServiceWatch&>(ready);
   const int error = -std::exchange(self.result, 0);
   if (error > 0) {
-    // Nothing may be lost for want of memory: until there is some, the loop asks again and again.
-    if (error == ENOMEM) self.core_.backend().submit(self);
+    // Nothing may be lost because the kernel has no room: until there is some, the loop asks again
+    // and again. Not where other code has closed the descriptor.
+    if (error != EBADF) self.core_.backend().submit(self);
     return;
   }
   self.readable_();

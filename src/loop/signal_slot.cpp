@@ -11,10 +11,13 @@
 #include <mutex>
 #include <new>
 
+#include "base/system_call.h"
 #include "base/unique_fd.h"
 
 namespace tambour::loop {
 namespace {
+
+using base::Call;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<SignalSlot*>::is_always_lock_free);
@@ -31,7 +34,9 @@ constinit std::atomic<SignalSlot*> first_slot{nullptr};
 
 void on_signal(int number) { SignalSlot::raise(number); }
 
-int make_eventfd() noexcept { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+int make_eventfd() noexcept {
+  return base::system_call(Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
 
 }  // namespace
 
@@ -116,7 +121,8 @@ void SignalSlot::unwatch(int number) noexcept {
 std::uint64_t SignalSlot::take_pending() noexcept {
   std::uint64_t rings;
   // Read before the word is taken: what comes in between rings once more, for nothing.
-  [[maybe_unused]] const auto bytes = ::read(eventfd_, &rings, sizeof rings);
+  [[maybe_unused]] const auto bytes =
+      base::system_call(Call::eventfd_read, ::read, eventfd_, &rings, sizeof rings);
   return pending_.exchange(0);
 }
 
@@ -129,7 +135,8 @@ Result<> SignalSlot::reopen() noexcept {
   const base::UniqueFd fresh(make_eventfd());
   if (!fresh.is_open()) return std::unexpected(system_error(errno));
   // In one step, so that a handler never finds the number closed.
-  if (::dup3(fresh.get(), eventfd_, O_CLOEXEC) < 0) return std::unexpected(system_error(errno));
+  if (base::uninterrupted(Call::dup, ::dup3, fresh.get(), eventfd_, O_CLOEXEC) < 0)
+    return std::unexpected(system_error(errno));
   process_.store(::getpid());
   if (any_pending()) ring();
   return {};
@@ -137,7 +144,8 @@ Result<> SignalSlot::reopen() noexcept {
 
 void SignalSlot::ring() const noexcept {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(eventfd_, &one, sizeof one);
+  [[maybe_unused]] const auto written =
+      base::uninterrupted(Call::eventfd_write, ::write, eventfd_, &one, sizeof one);
 }
 
 void SignalSlot::raise(int number) noexcept {

@@ -7,9 +7,13 @@
 #include <new>
 #include <utility>
 
+#include "base/system_call.h"
 #include "loop/core.h"
 
 namespace tambour::loop {
+
+using base::Call;
+using base::system_call;
 
 WallTimers::WallTimers(Core& core) noexcept
     : core_(core), watch_(core, [this] { on_readable(); }) {}
@@ -26,7 +30,8 @@ Result<> WallTimers::open() noexcept {
 }
 
 Result<> WallTimers::open_timerfd() noexcept {
-  base::UniqueFd opened(::timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+  base::UniqueFd opened(system_call(Call::timerfd_create, ::timerfd_create, CLOCK_REALTIME,
+                                    TFD_CLOEXEC | TFD_NONBLOCK));
   if (!opened.is_open()) return std::unexpected(system_error(errno));
   if (auto started = watch_.start(opened.get()); !started) return started;
   timerfd_ = std::move(opened);
@@ -41,7 +46,10 @@ int WallTimers::set_timerfd(std::int64_t deadline_ns) noexcept {
   itimerspec setting{};
   setting.it_value = base::to_timespec(deadline_ns > 0 ? deadline_ns : 1);
   constexpr int flags = TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET;
-  return ::timerfd_settime(timerfd_.get(), flags, &setting, nullptr) == 0 ? 0 : errno;
+  return system_call(Call::timerfd_set, ::timerfd_settime, timerfd_.get(), flags, &setting,
+                     nullptr) == 0
+             ? 0
+             : errno;
 }
 
 void WallTimers::arm() noexcept {
@@ -75,7 +83,8 @@ void WallTimers::ask(WallTimer& timer) noexcept {
 
 void WallTimers::on_readable() noexcept {
   std::uint64_t expirations;
-  const auto bytes = ::read(timerfd_.get(), &expirations, sizeof expirations);
+  const auto bytes =
+      system_call(Call::timerfd_read, ::read, timerfd_.get(), &expirations, sizeof expirations);
   look((bytes < 0 && errno == ECANCELED) || std::exchange(was_set_, false));
 }
 

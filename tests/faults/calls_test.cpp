@@ -1,0 +1,136 @@
+// Each system call fails once, for each reason that it may have.
+#include <cerrno>
+
+#include <gtest/gtest.h>
+
+#include "faults/faults.h"
+#include "faults/sweep.h"
+
+namespace tambour {
+namespace {
+
+using test::Call;
+using test::Faults;
+
+struct Failure {
+  Call call;
+  int error;
+  bool is_told;  ///< The program may be told; else it never hears of it.
+};
+
+constexpr Failure failures[] = {
+    {Call::dup, EMFILE, true},
+    {Call::dup, EINTR, false},
+    {Call::epoll_add, ENOMEM, true},
+    {Call::epoll_add, ENOSPC, true},
+    {Call::epoll_create, EMFILE, true},
+    {Call::epoll_create, ENFILE, true},
+    {Call::epoll_create, ENOMEM, true},
+    {Call::epoll_modify, ENOMEM, true},
+    {Call::epoll_pwait2, EINTR, false},
+    {Call::epoll_pwait2, ENOSYS, false},
+    {Call::epoll_pwait2, EPERM, false},
+    {Call::epoll_wait, EINTR, false},
+    {Call::eventfd, EMFILE, true},
+    {Call::eventfd, ENFILE, true},
+    {Call::eventfd, ENOMEM, true},
+    {Call::eventfd, ENODEV, true},
+    {Call::eventfd_read, EAGAIN, false},
+    {Call::eventfd_read, EINTR, false},
+    {Call::eventfd_write, EINTR, false},
+    {Call::inotify_add, ENOSPC, false},
+    {Call::inotify_add, ENOMEM, false},
+    {Call::inotify_create, EMFILE, false},
+    {Call::inotify_create, ENFILE, false},
+    {Call::inotify_create, ENOMEM, false},
+    {Call::inotify_read, EAGAIN, false},
+    {Call::inotify_read, EINTR, false},
+    {Call::nanosleep, EINTR, false},
+    {Call::pidfd_open, EMFILE, false},
+    {Call::pidfd_open, ENFILE, false},
+    {Call::pidfd_open, ENOMEM, false},
+    {Call::pidfd_open, ENODEV, false},
+    {Call::pidfd_open, ENOSYS, false},
+    {Call::pidfd_open, EPERM, false},
+    {Call::poll, EINTR, false},
+    {Call::poll, ENOMEM, false},
+    {Call::ppoll, EINTR, false},
+    {Call::ppoll, ENOMEM, false},
+    {Call::pselect, EINTR, false},
+    {Call::pselect, ENOMEM, false},
+    {Call::pselect, EBADF, false},
+    {Call::ring_completion, ECANCELED, false},
+    {Call::ring_completion, ENOBUFS, true},
+    {Call::ring_completion, ENOMEM, true},
+    {Call::ring_enter, EAGAIN, false},
+    {Call::ring_enter, EBUSY, false},
+    {Call::ring_enter, EINTR, false},
+    {Call::ring_enter, EBADR, false},
+    {Call::ring_open, EINVAL, false},
+    {Call::ring_open, EMFILE, true},
+    {Call::ring_open, ENFILE, true},
+    {Call::ring_open, ENOMEM, true},
+    {Call::ring_open, ENOSYS, true},
+    {Call::ring_open, EPERM, true},
+    {Call::stat, EIO, false},
+    {Call::stat, ENOMEM, false},
+    {Call::statfs, EIO, false},
+    {Call::timerfd_create, EMFILE, true},
+    {Call::timerfd_create, ENFILE, true},
+    {Call::timerfd_create, ENODEV, true},
+    {Call::timerfd_create, ENOMEM, true},
+    {Call::timerfd_read, EAGAIN, false},
+    {Call::timerfd_read, ECANCELED, false},
+    {Call::timerfd_read, EINTR, false},
+    {Call::timerfd_set, ECANCELED, false},
+    {Call::waitid, ECHILD, true},
+    {Call::waitid, EINTR, false},
+};
+
+/// How many occurrences are tried at most: calls that the clock repeats have no last one.
+constexpr unsigned nth_max = 25;
+
+class Calls : public test::Sweep {
+ protected:
+  /// Plays with each occurrence of one failure, as `plan` has it, until there are no more.
+  template <class Plan>
+  void sweep(int error, bool is_told, Plan&& plan) {
+    for (unsigned nth = 1; nth <= nth_max; ++nth) {
+      SCOPED_TRACE(testing::Message() << "occurrence " << nth);
+      Faults faults;
+      const Error told = play([&] { plan(faults, nth); }, [&] { faults.clear(); });
+      if (told) {
+        EXPECT_TRUE(is_told) << told.message();
+        EXPECT_EQ(told, system_error(error)) << told.message();
+      }
+      if (!faults.hit() || HasFailure()) return;
+    }
+  }
+};
+
+TEST_P(Calls, may_fail_once) {
+  for (const Failure& failure : failures) {
+    SCOPED_TRACE(testing::Message() << "call " << static_cast<int>(failure.call) << ": "
+                                    << system_error(failure.error).message());
+    sweep(failure.error, failure.is_told,
+          [&](Faults& faults, unsigned nth) { faults.fail(failure.call, nth, failure.error); });
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(Calls, that_hand_over_entries_may_take_fewer) {
+  if (options().backend != BackendKind::io_uring) GTEST_SKIP() << "no ring";
+  for (const unsigned count : {0U, 1U, 2U}) {
+    sweep(0, false, [&](Faults& faults, unsigned nth) { faults.take_only(count, nth); });
+  }
+}
+
+TEST_P(Calls, that_report_for_good_may_end) {
+  if (options().backend != BackendKind::io_uring) GTEST_SKIP() << "no ring";
+  sweep(0, false, [](Faults& faults, unsigned nth) { faults.end_multishot(nth); });
+}
+
+TAMBOUR_ON_EACH_BACKEND(Calls);
+
+}  // namespace
+}  // namespace tambour

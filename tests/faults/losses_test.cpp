@@ -1,0 +1,124 @@
+// What a loop must not lose, whatever fails: that it can be woken, what it watches for itself, and
+// what its ring has to report.
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "faults/faults.h"
+#include "faults/scenarios.h"
+#include "support/files.h"
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+using test::Call;
+using test::Faults;
+
+class Losses : public test::OnEveryBackend {
+ protected:
+  /// Whether the backend makes such calls.
+  [[nodiscard]] bool makes(Call call) const {
+    return is(call == Call::epoll_add ? BackendKind::epoll : BackendKind::io_uring);
+  }
+};
+
+/// A descriptor that cannot be watched for a while, for want of the kernel's memory.
+constexpr std::pair<Call, int> refusals[] = {{Call::epoll_add, ENOMEM},
+                                             {Call::epoll_add, ENOSPC},
+                                             {Call::ring_completion, ENOMEM},
+                                             {Call::ring_completion, ENOBUFS}};
+
+TEST_P(Losses, do_not_make_a_loop_deaf) {
+  for (const auto& [call, error] : refusals) {
+    SCOPED_TRACE(system_error(error).message());
+    Faults faults;
+    faults.fail(call, 1, error, 3);
+    EventLoop fresh(options());
+    // Its own bell is all that there is to watch.
+    for (int turn = 0; turn < 5; ++turn) {
+      fresh.wake();
+      fresh.run_ready();
+    }
+    faults.clear();
+    EXPECT_EQ(faults.hit(), makes(call));
+    EXPECT_FALSE(test::play_posting(fresh));
+  }
+}
+
+TEST_P(Losses, are_none_of_signals) {
+  for (const auto& [call, error] : refusals) {
+    SCOPED_TRACE(system_error(error).message());
+    EventLoop fresh(options());
+    fresh.run_ready();
+    int calls = 0;
+    Signal signal(fresh, SIGUSR1, [&calls](int) { ++calls; });
+    ASSERT_TRUE(signal.start());
+    Faults faults;
+    faults.fail(call, 1, error, 3);
+    ::raise(SIGUSR1);
+    for (int turn = 0; turn < 8; ++turn) fresh.run_ready();
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(faults.hit(), makes(call));
+  }
+}
+
+/// A ring may take nothing while completions wait for room (io_uring_enter(2), EBUSY).
+TEST_P(Losses, are_none_where_a_full_ring_has_to_be_read_first) {
+  if (!is(BackendKind::io_uring)) GTEST_SKIP() << "no ring";
+  constexpr std::size_t many = 600;  // More than the ring has entries.
+  const test::Ends pipe = test::open_pipe();
+  std::array<std::optional<test::UniqueFd>, many> copies;
+  std::array<std::optional<FdWatcher>, many> watchers;
+  std::size_t calls = 0;
+  loop().run_ready();
+  for (std::size_t i = 0; i < many; ++i) {
+    copies[i] = test::duplicate_above(pipe.near, 0);
+    if (!copies[i]->is_open()) GTEST_SKIP() << "too few descriptors";
+    watchers[i].emplace(loop(), copies[i]->get(), Events::read, [&calls, &watchers, i](Events) {
+      ++calls;
+      watchers[i]->stop();
+    });
+    ASSERT_TRUE(watchers[i]->start());
+  }
+  loop().wake();
+  {
+    Faults faults;
+    faults.fail_until(Call::ring_completion, Call::ring_enter, 1, EBUSY);
+    loop().run_ready();
+    EXPECT_TRUE(faults.hit());
+  }
+  test::write_to(pipe.far);
+  EXPECT_TRUE(run_until([&] { return calls == many; })) << calls;
+}
+
+/// The kernel had no memory for a completion, and says so once (EBADR): it may have been anybody's.
+TEST_P(Losses, of_completions_are_made_good) {
+  if (!is(BackendKind::io_uring)) GTEST_SKIP() << "no ring";
+  for (const Trigger trigger : {Trigger::level, Trigger::edge}) {
+    const test::Ends pipe = test::open_pipe();
+    int calls = 0;
+    FdWatcher watcher(
+        loop(), pipe.near.get(), Events::read,
+        [&](Events) {
+          ++calls;
+          watcher.stop();
+        },
+        trigger);
+    ASSERT_TRUE(watcher.start());
+    loop().run_ready();
+    test::write_to(pipe.far);
+    Faults faults;
+    faults.lose_completion(1);
+    EXPECT_TRUE(run_until([&] { return calls == 1; }));
+    EXPECT_TRUE(faults.hit());
+  }
+}
+
+TAMBOUR_ON_EVERY_BACKEND(Losses);
+
+}  // namespace
+}  // namespace tambour

@@ -1,0 +1,369 @@
+#include "faults/scenarios.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "support/files.h"
+
+namespace tambour::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Runs until `done`; five seconds without it are a hang.
+template <class Done>
+void run_until(EventLoop& loop, Done&& done, const char* what) {
+  bool late = false;
+  Timer limit(loop, [&late] { late = true; });
+  limit.start(5s);
+  while (!done() && !late) loop.run_once();
+  EXPECT_TRUE(done()) << what << " did not come";
+}
+
+/// A watcher that counts what it reads, and keeps the error that it was told.
+class Reader {
+ public:
+  Reader(EventLoop& loop, int fd, Trigger trigger)
+      : watcher_(loop, fd, Events::read, [this](Events events) { on_ready(events); }, trigger) {}
+
+  Error start() {
+    const auto started = watcher_.start();
+    return started ? Error() : started.error();
+  }
+  void stop() { watcher_.stop(); }
+  void watch(int fd) { watcher_.set(fd, Events::read); }
+  [[nodiscard]] bool has(int bytes) const { return error_ || bytes_ >= bytes; }
+  [[nodiscard]] int bytes() const { return bytes_; }
+  [[nodiscard]] Error error() const { return error_; }
+
+ private:
+  void on_ready(Events events) {
+    if (watcher_.error()) {
+      EXPECT_EQ(events, Events::error);
+      EXPECT_FALSE(error_) << "told twice";
+      EXPECT_FALSE(watcher_.started());
+      error_ = watcher_.error();
+      return;
+    }
+    std::array<char, 64> buffer;
+    const auto got = ::read(watcher_.descriptor(), buffer.data(), buffer.size());
+    if (got > 0) bytes_ += static_cast<int>(got);
+  }
+
+  FdWatcher watcher_;
+  int bytes_ = 0;
+  Error error_;
+};
+
+Error echo(EventLoop& loop, Trigger trigger) {
+  const Ends pipe = open_pipe();
+  Reader reader(loop, pipe.near.get(), trigger);
+  if (const Error error = reader.start()) return error;
+  for (int round = 1; round <= 3; ++round) {
+    write_to(pipe.far);
+    run_until(loop, [&] { return reader.has(round); }, "what was written");
+    if (reader.error()) return reader.error();
+    EXPECT_EQ(reader.bytes(), round);
+  }
+  return {};
+}
+
+Error play_edges(EventLoop& loop) { return echo(loop, Trigger::edge); }
+
+/// More changes at once than a small ring has entries.
+Error play_many(EventLoop& loop) {
+  constexpr std::size_t count = 12;
+  std::array<Ends, count> sockets;
+  std::array<std::optional<Reader>, count> readers;
+  for (std::size_t i = 0; i < count; ++i) {
+    sockets[i] = open_socketpair();
+    readers[i].emplace(loop, sockets[i].near.get(), i % 2 == 0 ? Trigger::level : Trigger::edge);
+    if (const Error error = readers[i]->start()) return error;
+  }
+  for (int round = 1; round <= 2; ++round) {
+    for (std::size_t i = 0; i < count; ++i) {
+      write_to(sockets[i].far);
+      if (round == 1) continue;
+      readers[i]->stop();
+      if (const Error error = readers[i]->error() ? Error() : readers[i]->start()) return error;
+    }
+    for (const auto& reader : readers)
+      run_until(loop, [&] { return reader->has(round); }, "what was written");
+  }
+  for (const auto& reader : readers) {
+    if (reader->error()) return reader->error();
+  }
+  return {};
+}
+
+/// Several interests in one descriptor, which come and go.
+Error play_interests(EventLoop& loop) {
+  const Ends sockets = open_socketpair();
+  Reader reader(loop, sockets.near.get(), Trigger::level);
+  if (const Error error = reader.start()) return error;
+  for (int round = 1; round <= 2; ++round) {
+    bool can_write = false;
+    Error error;
+    FdWatcher writer(loop, sockets.near.get(), Events::write, [&](Events) {
+      error = writer.error();
+      can_write = true;
+      writer.stop();
+    });
+    if (const auto started = writer.start(); !started) return started.error();
+    run_until(loop, [&] { return can_write; }, "room to write");
+    write_to(sockets.far);
+    run_until(loop, [&] { return reader.has(round); }, "what was written");
+    if (error) return error;
+    if (reader.error()) return reader.error();
+  }
+  return {};
+}
+
+/// A number that comes to mean another file, whose former file lives on under another number.
+Error play_reuse(EventLoop& loop) {
+  Ends former = open_pipe();
+  const int number = former.near.get();
+  Reader reader(loop, number, Trigger::level);
+  if (const Error error = reader.start()) return error;
+  write_to(former.far);
+  run_until(loop, [&] { return reader.has(1); }, "the first line");
+  if (reader.error()) return reader.error();
+  const UniqueFd kept = duplicate_above(former.near, number + 1);
+  const Ends latter = open_pipe();
+  if (::dup3(latter.near.get(), number, O_CLOEXEC | O_NONBLOCK) < 0 && errno == EINVAL)
+    ::dup3(latter.near.get(), number, O_CLOEXEC);
+  reader.watch(number);
+  write_to(former.far);
+  write_to(latter.far);
+  run_until(loop, [&] { return reader.has(2); }, "the line of the new file");
+  for (int turn = 0; turn < 3; ++turn) loop.run_ready();
+  write_to(latter.far);
+  run_until(loop, [&] { return reader.has(3); }, "the next line of the new file");
+  return reader.error();
+}
+
+Error play_timers(EventLoop& loop) {
+  int calls = 0;
+  const auto count = [&calls] { ++calls; };
+  std::array<std::optional<Timer>, 20> timers;
+  for (auto& timer : timers) timer.emplace(loop, count).start(1ms);
+  run_until(loop, [&] { return calls >= 20; }, "each timer");
+  Timer repeating(loop, count);
+  repeating.start(200us, 200us);
+  run_until(loop, [&] { return calls >= 23; }, "the repeating timer");
+  return {};
+}
+
+Error play_collecting(EventLoop& loop) {
+  loop.set_collect_intervals(1ms, 100us);
+  const Error error = echo(loop, Trigger::level);
+  loop.set_collect_intervals(0ms, 0ms);
+  return error;
+}
+
+/// A thread that calls `f` whenever the loop is about to sleep.
+template <class F>
+class WhenAsleep {
+ public:
+  WhenAsleep(EventLoop& loop, F f)
+      : prepare_(loop, [this] { turns_.fetch_add(1); }), f_(f), thread_([this] { run(); }) {
+    prepare_.start();
+  }
+  WhenAsleep(const WhenAsleep&) = delete;
+  WhenAsleep& operator=(const WhenAsleep&) = delete;
+  ~WhenAsleep() {
+    over_ = true;
+    thread_.join();
+  }
+
+ private:
+  void run() {
+    for (int seen = 0; !over_; std::this_thread::yield()) {
+      if (turns_.load() == seen) continue;
+      seen = turns_.load();
+      f_();
+    }
+  }
+
+  std::atomic<int> turns_{0};
+  std::atomic<bool> over_{false};
+  Prepare prepare_;
+  F f_;
+  std::thread thread_;
+};
+
+Error play_bell(EventLoop& loop) {
+  int rings = 0;
+  Async bell(loop, [&rings] { ++rings; });
+  bell.start();
+  const WhenAsleep ringer(loop, [&bell] { bell.send(); });
+  run_until(loop, [&] { return rings >= 5; }, "the bell");
+  return {};
+}
+
+Error play_signal(EventLoop& loop) {
+  int calls = 0;
+  Signal signal(loop, SIGUSR1, [&calls](int) { ++calls; });
+  for (int round = 1; round <= 2; ++round) {
+    if (const auto started = signal.start(); !started) return started.error();
+    ::raise(SIGUSR1);
+    run_until(loop, [&] { return calls == round; }, "the signal");
+    signal.stop();
+  }
+  return {};
+}
+
+Error wait_for_child(EventLoop& loop, ChildChanges changes) {
+  const pid_t pid = ::fork();
+  if (pid < 0) std::abort();
+  if (pid == 0) ::_exit(3);
+  ChildStatus status;
+  Child child(
+      loop, pid,
+      [&status](const ChildStatus& told) {
+        EXPECT_EQ(status.pid, 0) << "told twice";
+        status = told;
+      },
+      changes);
+  Error error;
+  if (const auto started = child.start(); !started) {
+    error = started.error();
+  } else {
+    run_until(loop, [&] { return status.pid != 0; }, "the child's end");
+    if (status.event == ChildStatus::Event::lost) {
+      error = system_error(status.code);
+    } else {
+      EXPECT_EQ(status.code, 3);
+    }
+  }
+  child.stop();
+  if (error) ::waitpid(pid, nullptr, 0);
+  EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), -1) << "the child was left";
+  return error;
+}
+
+Error play_child(EventLoop& loop) { return wait_for_child(loop, ChildChanges::end); }
+Error play_child_by_signal(EventLoop& loop) { return wait_for_child(loop, ChildChanges::all); }
+
+Error play_wall_timer(EventLoop& loop) {
+  int calls = 0;
+  WallTimer once(loop, [&calls] { ++calls; });
+  WallTimer again(loop, [&calls] { ++calls; });
+  const auto now = std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now());
+  if (const auto started = once.start_at(now + 2ms); !started) return started.error();
+  if (const auto started = again.start_every(1ms); !started) return started.error();
+  run_until(loop, [&] { return calls >= 4 && !once.started(); }, "the time of day");
+  return {};
+}
+
+/// A file of its own, which is not there.
+class MissingFile {
+ public:
+  MissingFile() {
+    if (::mkdtemp(folder_.data()) == nullptr) std::abort();
+    path_ = folder_ + "/file";
+  }
+  MissingFile(const MissingFile&) = delete;
+  MissingFile& operator=(const MissingFile&) = delete;
+  ~MissingFile() {
+    ::unlink(path_.c_str());
+    ::rmdir(folder_.c_str());
+  }
+
+  void make() const {
+    const UniqueFd made(::open(path_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    if (!made.is_open()) std::abort();
+  }
+  void remove() const { ::unlink(path_.c_str()); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string folder_ = "/tmp/tambour-test-XXXXXX";
+  std::string path_;
+};
+
+/// The last that the watcher says is what is. On its way there, a file that could not be looked at
+/// does not exist.
+Error play_file_status(EventLoop& loop) {
+  const MissingFile file;
+  bool exists = false;
+  FileStatus status(loop, file.path(),
+                    [&](const FileState&, const FileState& now) { exists = now.exists; },
+                    {.interval = FileStatusOptions::interval_min});
+  if (const auto started = status.start(); !started) return started.error();
+  file.make();
+  run_until(loop, [&] { return exists; }, "the file");
+  file.remove();
+  run_until(loop, [&] { return !exists; }, "the end of the file");
+  return {};
+}
+
+Error play_embedded(EventLoop& outer) {
+  const BackendKind kind =
+      outer.backend().kind == BackendKind::io_uring ? BackendKind::io_uring : BackendKind::epoll;
+  const auto inner = EventLoop::open({.backend = kind});
+  if (!inner) return inner.error();
+  EmbeddedLoop embedded(outer, **inner);
+  if (const auto started = embedded.start(); !started) return started.error();
+  const Ends pipe = open_pipe();
+  Reader reader(**inner, pipe.near.get(), Trigger::level);
+  if (const Error error = reader.start()) return error;
+  for (int round = 1; round <= 2; ++round) {
+    write_to(pipe.far);
+    run_until(outer, [&] { return reader.has(round); }, "what the inner loop reads");
+    if (reader.error()) return reader.error();
+  }
+  bool expired = false;
+  Timer timer(**inner, [&expired] { expired = true; });
+  timer.start(1ms);
+  run_until(outer, [&] { return expired; }, "the inner loop's timer");
+  return {};
+}
+
+}  // namespace
+
+Error play_echo(EventLoop& loop) { return echo(loop, Trigger::level); }
+
+Error play_posting(EventLoop& loop) {
+  int tasks = 0;
+  std::atomic<int> posted{0};
+  const auto post = [&] {
+    if (posted.fetch_add(1) < 5) loop.post([&tasks] { ++tasks; });
+  };
+  const WhenAsleep poster(loop, post);
+  run_until(loop, [&] { return tasks >= 5; }, "what was posted");
+  return {};
+}
+
+std::span<const Scenario> all_scenarios() {
+  static constexpr Scenario scenarios[] = {
+      {"echo", play_echo},
+      {"edges", play_edges},
+      {"many", play_many},
+      {"interests", play_interests},
+      {"reuse", play_reuse},
+      {"timers", play_timers},
+      {"collecting", play_collecting},
+      {"posting", play_posting},
+      {"bell", play_bell},
+      {"signal", play_signal},
+      {"child", play_child},
+      {"child_by_signal", play_child_by_signal},
+      {"wall_timer", play_wall_timer},
+      {"file_status", play_file_status},
+      {"embedded", play_embedded},
+  };
+  return scenarios;
+}
+
+}  // namespace tambour::test

@@ -1,0 +1,72 @@
+#include "faults/sweep.h"
+
+#include <new>
+#include <ostream>
+
+#include "support/process.h"
+
+namespace tambour::test {
+
+void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
+
+std::string name_of_sweep(const testing::TestParamInfo<Sweep::ParamType>& sweep) {
+  return std::get<Scenario>(sweep.param).name + ("_" + std::get<Variant>(sweep.param).name);
+}
+
+void Sweep::SetUp() {
+  const auto loop = EventLoop::open(options());
+  ASSERT_TRUE(loop);
+  const BackendTraits& traits = (*loop)->backend();
+  if (traits.kind != options().backend) {
+    GTEST_SKIP() << std::get<Variant>(GetParam()).name << " cannot run here: " << traits.fell_back;
+  }
+  if (EmbeddedLoop::possible(**loop)) {
+    EXPECT_FALSE(scenario().play(**loop));
+  }
+  // What is opened once for the process and kept, as an eventfd for its signals, has been by now.
+  Signal signal(**loop, SIGUSR1, [](int) {});
+  EXPECT_TRUE(signal.start());
+}
+
+Error Sweep::play(const std::function<void()>& plan, const std::function<void()>& clear) {
+  const std::size_t before = open_descriptors();
+  std::unique_ptr<EventLoop> loop;
+  plan();
+  const Error told = play_once(loop);
+  clear();
+  play_again(loop);
+  loop.reset();
+  EXPECT_EQ(open_descriptors(), before) << "descriptors were left";
+  return told;
+}
+
+Error Sweep::play_once(std::unique_ptr<EventLoop>& loop) {
+  auto opened = EventLoop::open(options());
+  if (!opened) return opened.error();
+  loop = std::move(*opened);
+  const LoopStats before = loop->stats();
+  Error told;
+  try {
+    told = scenario().play(*loop);
+  } catch (const std::bad_alloc&) {
+    told = system_error(ENOMEM);
+  }
+  expect_no_spin(*loop, before);
+  return told;
+}
+
+void Sweep::play_again(std::unique_ptr<EventLoop>& loop) {
+  if (loop == nullptr) loop = std::make_unique<EventLoop>(options());
+  const LoopStats before = loop->stats();
+  EXPECT_EQ(scenario().play(*loop), Error()) << "although nothing failed any more";
+  expect_no_spin(*loop, before);
+  EXPECT_EQ(loop->stats().references, 0) << "something was left started";
+}
+
+void Sweep::expect_no_spin(const EventLoop& loop, const LoopStats& before) const {
+  const LoopStats now = loop.stats();
+  EXPECT_LT(now.turns - before.turns, 400U) << "the loop was kept busy";
+  EXPECT_LT(now.system_calls - before.system_calls, 1200U) << "the kernel was kept busy";
+}
+
+}  // namespace tambour::test
