@@ -1,5 +1,7 @@
 #include "backend/uring.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -25,6 +27,11 @@ std::uint64_t token_of(int fd, std::uint32_t generation) noexcept {
 // after the other; this says so in the program too, where ThreadSanitizer, which does not see the
 // system calls of liburing, would find two threads at one address.
 std::atomic<unsigned> rings_closed{0};
+
+bool is_urgent(int fd) noexcept {
+  pollfd probe{.fd = fd, .events = POLLPRI, .revents = 0};
+  return ::poll(&probe, 1, 0) > 0 && (probe.revents & POLLPRI) != 0;
+}
 
 bool has_flag(unsigned set, unsigned flag) noexcept { return (set & flag) != 0; }
 
@@ -239,7 +246,11 @@ void Uring::complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noe
     records_.note_change(fd);
   }
   if (completion.res >= 0) {
-    FdRecords::deliver(record, Events(static_cast<std::uint16_t>(completion.res)), ready);
+    auto events = Events(static_cast<std::uint16_t>(completion.res));
+    // A poll that had to wait reports what it was woken with, and whoever queues ordinary data
+    // wakes those who wait for urgent data too (sock_def_readable, Linux 6.18).
+    if (has(events, Events::urgent) && !is_urgent(fd)) events &= ~Events::urgent;
+    FdRecords::deliver(record, events, ready);
   } else if (completion.res != -ECANCELED) {
     records_.fail(record, -completion.res, ready);
   }
