@@ -24,6 +24,7 @@
 #include "backend/backend.h"
 #include "backend/fd_records.h"
 #include "backend/wake_up.h"
+#include "base/canary.h"
 #include "base/probe.h"
 
 namespace tambour::backend {
@@ -115,7 +116,8 @@ class Readiness final : public Backend {
     }
 
     static bool is_stranger(const FdRecord& record, std::uint32_t generation) noexcept {
-      return Poller::kernel_keeps_registrations && record.generation != generation;
+      return Poller::kernel_keeps_registrations && record.generation != generation &&
+             base::canary != base::Canary::stranger_is_told;
     }
 
     void fail(int fd, int error) const noexcept {
