@@ -24,7 +24,6 @@
 #include "backend/backend.h"
 #include "backend/fd_records.h"
 #include "backend/wake_up.h"
-#include "base/canary.h"
 #include "base/probe.h"
 
 namespace tambour::backend {
@@ -116,8 +115,7 @@ class Readiness final : public Backend {
     }
 
     static bool is_stranger(const FdRecord& record, std::uint32_t generation) noexcept {
-      return Poller::kernel_keeps_registrations && record.generation != generation &&
-             base::canary != base::Canary::stranger_is_told;
+      return Poller::kernel_keeps_registrations && record.generation != generation;
     }
 
     void fail(int fd, int error) const noexcept {

@@ -12,7 +12,6 @@ enum class Canary : std::uint8_t {
   none,
   stopped_is_told,   ///< A watcher that was due when it was stopped is called all the same.
   pushed_back_lost,  ///< A timer whose deadline has moved later is not put back into the heap.
-  stranger_is_told,  ///< An event of a former file is taken for one of the number's next.
 };
 
 #ifdef TAMBOUR_CANARIES

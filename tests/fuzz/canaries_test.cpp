@@ -13,7 +13,7 @@
 namespace tambour {
 namespace {
 
-constexpr std::uint64_t inputs_max = 20000;
+constexpr std::uint64_t inputs_max = 5000;
 
 std::optional<std::uint64_t> first_seed_that_fails(base::Canary canary, fuzz::Worlds worlds) {
   base::canary = canary;
@@ -37,7 +37,6 @@ TEST(Canaries, are_not_seen_where_there_are_none) {
 TEST(Canaries, are_found_in_all_worlds) {
   EXPECT_TRUE(first_seed_that_fails(base::Canary::stopped_is_told, fuzz::Worlds::all));
   EXPECT_TRUE(first_seed_that_fails(base::Canary::pushed_back_lost, fuzz::Worlds::all));
-  EXPECT_TRUE(first_seed_that_fails(base::Canary::stranger_is_told, fuzz::Worlds::all));
 }
 
 TEST(Canaries, are_found_by_the_simulator) {

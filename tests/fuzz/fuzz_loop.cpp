@@ -1,7 +1,7 @@
 // The libFuzzer target: `make fuzz` runs it. A failure prints the calls, and the input is kept.
 //
 // TAMBOUR_FUZZ_WORLD=simulated plays every input on the simulator; TAMBOUR_FUZZ_TRACE=1 prints each
-// call as it is made, for the failures that end the process; TAMBOUR_FUZZ_CANARY=1 (2, 3) plants a
+// call as it is made, for the failures that end the process; TAMBOUR_FUZZ_CANARY=1 (or 2) plants a
 // fault in a library that was built with them.
 #include <cstddef>
 #include <cstdint>
