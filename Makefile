@@ -3,9 +3,11 @@
 #   PREFIX  where `make install` puts the library (/usr/local)
 #   JOBS    how many processes to build and test with (one a processor)
 #   FULL=1  with `make bench`: every suite in full, not the quick set
+#   FUZZ_SECONDS  how long `make fuzz` looks for faults (60)
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FULL ?= 0
+FUZZ_SECONDS ?= 60
 # Debian's own, which is where the packages put matplotlib, rich and pytest.
 PYTHON ?= /usr/bin/python3
 MAKEFLAGS += --no-print-directory
@@ -96,6 +98,19 @@ coverage: ## lines and branches that the tests reach, and a page in build/covera
 	@gcovr --root . --object-directory build/coverage $(COVERED:%=--filter '%/') \
 	  --exclude-throw-branches --exclude-unreachable-branches \
 	  --html-details build/coverage/html/index.html --print-summary
+
+# The inputs that the fuzzer finds worth keeping join a copy of the corpus; what it finds wrong lies
+# beside that.
+.PHONY: fuzz
+fuzz: ## fuzz calls on a loop for FUZZ_SECONDS, on all backends and on the simulator alone
+	@tools/bootstrap --quiet build library checks
+	$(call configure,fuzz,build/fuzz)
+	@cmake --build build/fuzz --parallel $(JOBS) --target fuzz_loop
+	@mkdir -p build/fuzz/corpus
+	@cd build/fuzz && export UBSAN_OPTIONS=print_stacktrace=1 && for world in all simulated; do \
+	  echo "fuzzing, world: $$world" && TAMBOUR_FUZZ_WORLD=$$world tests/fuzz/fuzz_loop \
+	    corpus $(CURDIR)/tests/fuzz/corpus -max_len=512 -timeout=20 -print_funcs=0 -verbosity=0 \
+	    -print_final_stats=1 -max_total_time=$$(($(FUZZ_SECONDS) / 2)) || exit 1; done
 
 .PHONY: install
 install: build ## install the library under PREFIX

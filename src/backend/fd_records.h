@@ -14,6 +14,7 @@
 
 #include <tambour/operation.h>
 
+#include "base/canary.h"
 #include "base/probe.h"
 #include "op/ready_queue.h"
 
@@ -71,7 +72,7 @@ class FdRecords {
   }
 
   void cancel(Operation& op) noexcept {
-    op.unlink();
+    if (base::canary != base::Canary::stopped_is_told) op.unlink();
     *op.link_on_fd = op.next_on_fd;
     if (op.next_on_fd != nullptr) op.next_on_fd->link_on_fd = op.link_on_fd;
     op.link_on_fd = nullptr;

@@ -131,6 +131,22 @@ TEST_P(Readiness, plain_data_is_not_urgent) {
   EXPECT_EQ(told(sockets.near, Events::urgent | Events::read), Events::read);
 }
 
+TEST_P(Readiness, plain_data_that_arrives_while_watched_is_not_urgent) {
+  const auto sockets = test::open_socketpair();
+  int calls = 0;
+  Events all = Events::none;
+  FdWatcher urgent(loop(), sockets.near.get(), Events::urgent, [&](Events) { ++calls; });
+  FdWatcher both(loop(), sockets.near.get(), Events::urgent | Events::read,
+                 [&](Events events) { all |= events; });
+  ASSERT_TRUE(urgent.start());
+  ASSERT_TRUE(both.start());
+  run_turns();
+  test::write_to(sockets.far);
+  run_turns();
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(all, Events::read);
+}
+
 TEST_P(Readiness, a_refused_connection_is_told_with_its_error) {
   const auto refused = test::open_refused();
   Events seen = Events::none;

@@ -1,0 +1,377 @@
+#include "fuzz/player.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "fuzz/player_handles.h"
+
+namespace tambour::fuzz {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t callbacks_max = 1000;
+constexpr std::uint64_t calls_max = 2000;
+constexpr int depth_max = 3;
+constexpr int turns_max = 30;
+
+constexpr BackendKind kinds[] = {BackendKind::epoll, BackendKind::poll, BackendKind::select,
+                                 BackendKind::io_uring};
+
+}  // namespace
+
+Player::Player(std::span<const std::uint8_t> bytes, Worlds worlds, bool trace)
+    : input_(bytes), worlds_(worlds), trace_(trace) {}
+
+Player::~Player() = default;
+
+/// The first byte is the backend: the simulator's for half of all, and the second its seed.
+void Player::open_world() {
+  const std::uint8_t backend = input_.byte();
+  const std::uint8_t seed = input_.byte();
+  if (worlds_ == Worlds::simulated || backend % 8 < 4) {
+    SimulationOptions options;
+    options.trace = false;
+    noisy_ = backend % 4 == 1;
+    if (noisy_) options.early_wake_up = 0.3;
+    if (backend % 4 == 2) options.false_event = 0.3;
+    if (backend % 4 == 3) options.lateness_max = 100us;
+    model_.false_events = options.false_event > 0;
+    world_ = simulated_descriptors(seed, options);
+  } else {
+    LoopOptions options{.backend = kinds[backend % 4]};
+    if (seed % 4 == 1) options.spin = 1us;
+    if (seed % 4 == 2) options.submission_entries = 4, options.completion_entries = 8;
+    options.measure_times = seed % 4 == 3;
+    world_ = kernel_descriptors(options);
+  }
+  loop_.emplace(world_->options());
+  model_.without_errors = loop_->backend().kind == BackendKind::select;
+  exact_ = loop_->backend().kind != BackendKind::io_uring;
+  note("loop on " + std::string(loop_->backend().name));
+  open_hooks();
+}
+
+/// The model has to know when the loop looks at descriptors and clock. What an input can make has
+/// priorities from -1 to 1, so that these are the first and the last.
+void Player::open_hooks() {
+  first_prepare_.emplace(*loop_, HookPoint::prepare, [this] { begin_prepare(); });
+  last_prepare_.emplace(*loop_, HookPoint::prepare, [this] { end_prepare(); });
+  first_check_.emplace(*loop_, HookPoint::check, [this] { begin_check(); });
+  last_check_.emplace(*loop_, HookPoint::check, [this] { end_check(); });
+  first_prepare_->set_priority(priority_max);
+  first_check_->set_priority(priority_max);
+  last_prepare_->set_priority(priority_min);
+  last_check_->set_priority(priority_min);
+  for (auto* hook : {&first_prepare_, &last_prepare_, &first_check_, &last_check_}) {
+    (*hook)->start();
+    loop_->unref();
+  }
+  guard_.emplace(*loop_, [this] {
+    note("guard expires");
+    loop_->stop();
+    stopping_ = true;
+  });
+  guard_->set_priority(priority_min);
+}
+
+void Player::close_world() {
+  note("end");
+  const bool loop_first = input_.flag();
+  const auto destroy_all = [this] {
+    for (auto& slot : watchers_) destroy(slot);
+    for (auto& slot : timers_) destroy(slot);
+    for (auto& slot : hooks_) destroy(slot);
+    for (auto& slot : asyncs_) destroy(slot);
+    for (auto& slot : signals_) destroy(slot);
+  };
+  if (!loop_first) destroy_all();
+  if (!silent()) model_.destroying_loop();
+  note("destroy loop");
+  loop_.reset();
+  if (!silent()) model_.destroyed_loop();
+  for (auto& slot : timers_) check(slot.handle == nullptr || !slot.handle->started(), "started");
+  destroy_all();
+  for (auto* hook : {&first_prepare_, &last_prepare_, &first_check_, &last_check_}) hook->reset();
+  guard_.reset();
+  for (File& file : files_) {
+    if (file.fd >= 0) world_->close(file.fd);
+  }
+}
+
+Outcome Player::play() {
+  open_world();
+  open_files();
+  while (!input_.empty() && !silent() && calls_ < calls_max) {
+    act();
+    if (!silent()) check_state();
+  }
+  close_world();
+  return {.failure = model_.failure(), .trace = lines_, .callbacks = callbacks_};
+}
+
+void Player::check_state() {
+  const std::int64_t references = model_.references() + references_;
+  check(loop_->stats().references == references, "stats().references is not what was started");
+  const std::int64_t due = model_.count_due();
+  // What wake() leaves, and what watches for signals, is the loop's own.
+  if (due >= 0 && !silent()) check(loop_->pending_count() >= std::size_t(due), "pending_count()");
+  for (auto& slot : timers_) {
+    if (slot.handle == nullptr) continue;
+    const Item& item = model_.at(slot.id);
+    check(slot.handle->started() == item.started, "Timer::started()");
+    if (item.started && item.due == Due::no)
+      check(slot.handle->deadline().time_since_epoch().count() == item.deadline, "deadline()");
+  }
+  for (auto& slot : watchers_) {
+    if (slot.handle == nullptr) continue;
+    check(slot.handle->started() == model_.at(slot.id).started, "FdWatcher::started()");
+  }
+}
+
+// --- Running.
+
+void Player::run(Run how) {
+  static constexpr const char* names[] = {"run_ready", "run_once", "run", "run_pending"};
+  note(std::string(names[std::size_t(how)]) + "()");
+  const State state = state_;
+  const int depth = depth_;
+  const bool catches = depth == 0 || input_.flag();
+  const bool waits = how == Run::once || how == Run::forever;
+  const bool guards = waits && !guard_->started();
+  if (depth == 0) turns_left_ = turns_max;
+  // Whatever happens, a wait ends: the guard expires again and again.
+  if (guards) {
+    const bool is_virtual = world_->options().simulated_host != nullptr;
+    guard_->start(is_virtual ? std::min(delay(), Duration(1h)) : 20us, 20us);
+  }
+  ++depth_;
+  bool thrown = false;
+  try {
+    run_loop(how);
+  } catch (const Thrown&) {
+    thrown = true;
+  }
+  depth_ = depth;
+  state_ = state;
+  if (guards) guard_->stop();
+  if (!thrown) return;
+  note("an exception left it");
+  model_.interrupted();
+  if (!catches) throw Thrown{};
+}
+
+void Player::run_loop(Run how) {
+  const std::uint64_t before = dispatches_;
+  const std::uint64_t turns = turns_;
+  switch (how) {
+    case Run::ready:
+      loop_->run_ready();
+      break;
+    case Run::once:
+      loop_->run_once();
+      break;
+    case Run::forever:
+      loop_->run();
+      break;
+    case Run::pending:
+      model_.begin_pending();
+      state_ = State::dispatching;
+      loop_->run_pending();
+      break;
+  }
+  if (silent()) return;
+  // A loop that had been told to stop returns at once.
+  if (how == Run::pending || turns_ != turns) model_.end_dispatch("a run");
+  check_return(how, before);
+}
+
+void Player::check_return(Run how, std::uint64_t dispatches_before) {
+  if (how != Run::once && how != Run::forever) return;
+  const bool stopped = std::exchange(stopping_, false);
+  if (stopped) return;
+  if (how == Run::once && (dispatches_ != dispatches_before || model_.disturbed())) return;
+  const std::int64_t guards = guard_->started() ? 1 : 0;
+  check(model_.references() + references_ + guards <= 0 && !model_.anything_due(),
+        "run() returned though there is something to wait for");
+}
+
+std::map<int, unsigned> Player::look() {
+  std::map<int, unsigned> seen;
+  for (const auto& [id, item] : model_.items()) {
+    if (item.kind != Kind::watcher || !item.started || item.failing) continue;
+    if (!seen.contains(item.fd)) seen[item.fd] = world_->ready(item.fd);
+  }
+  return seen;
+}
+
+void Player::begin_prepare() {
+  if (silent()) return loop_->stop();
+  state_ = State::preparing;
+  ++turns_;
+  model_.begin_prepare();
+  if (--turns_left_ >= 0) return;
+  loop_->stop();
+  stopping_ = true;
+}
+
+/// The simulator's readiness, which a watcher has told, does not say what made everything ready.
+unsigned Player::perhaps_hung_up(unsigned ready) {
+  constexpr unsigned all = POLLIN | POLLOUT | POLLRDHUP;
+  return world_->options().simulated_host != nullptr && (ready & all) == all ? POLLHUP : 0;
+}
+
+bool Player::is_touched(int fd) const {
+  return std::ranges::any_of(
+      files_, [&](const File& file) { return file.fd == fd && touched_.contains(file.channel); });
+}
+
+void Player::end_prepare() {
+  if (silent()) return;
+  state_ = State::waiting;
+  before_wait_ = look();
+  // What io_uring still holds is let go of in the wait, which may close a file and so hang up on
+  // its peer: the model looks once more when the wait is over.
+  if (exact_) {
+    std::map<int, Readiness> seen;
+    for (const auto& [fd, ready] : before_wait_)
+      seen[fd] = {.must = ready, .may = ready | perhaps_hung_up(ready)};
+    model_.wait(seen);
+  }
+}
+
+void Player::begin_check() {
+  if (silent()) return;
+  if (!exact_) {
+    std::map<int, Readiness> seen;
+    for (const auto& [fd, ready] : look()) {
+      const unsigned before = before_wait_[fd];
+      seen[fd] = {.must = ready & before, .may = ready | before};
+      // And it may report what was so for a moment only, and the rest in the next turn.
+      constexpr unsigned any = POLLIN | POLLOUT | POLLRDHUP | POLLERR | POLLHUP;
+      if (is_touched(fd)) seen[fd] = {.must = 0, .may = seen[fd].may | any};
+    }
+    model_.wait(seen);
+    touched_.clear();
+  }
+  state_ = State::checking;
+  model_.begin_check();
+}
+
+void Player::end_check() {
+  if (silent() || state_ != State::checking) return;
+  state_ = State::dispatching;
+  model_.begin_dispatch(loop_->now().time_since_epoch().count());
+  note("turn at " + std::to_string(loop_->now().time_since_epoch().count()));
+}
+
+void Player::called(Id id, std::uint32_t tag, Events events) {
+  ++callbacks_;
+  ++dispatches_;
+  if (silent()) return;
+  if (trace_) {
+    const auto found = model_.items().find(id);
+    note((found == model_.items().end() ? "unknown " + std::to_string(id)
+                                        : Model::name(id, found->second)) +
+         " is called with " + std::to_string(unsigned(events)));
+  }
+  const bool cleaning_up = model_.items().contains(id) && model_.at(id).kind == Kind::cleanup;
+  model_.called(id, tag, events);
+  if (silent()) {
+    if (!cleaning_up) loop_->stop();
+    return;
+  }
+  if (!cleaning_up) act_inside();
+}
+
+void Player::task_called(std::uint32_t number) {
+  ++callbacks_;
+  ++dispatches_;
+  if (silent()) return;
+  note("task " + std::to_string(number) + " is run");
+  model_.task_called(number);
+  act_inside();
+}
+
+void Player::act_inside() {
+  if (callbacks_ > callbacks_max) {
+    loop_->stop();
+    stopping_ = true;
+    return;
+  }
+  ++depth_;
+  for (std::size_t count = input_.below(4); count > 0 && !silent(); --count) act();
+  --depth_;
+  if (state_ == State::dispatching && !silent() && input_.byte() == 255) {
+    note("throw");
+    throw Thrown{};
+  }
+}
+
+void Player::act_on_running() {
+  const Run how = Run(input_.below(4));
+  const bool possible = depth_ == 0 || (state_ == State::dispatching && depth_ < depth_max * 2);
+  if (possible && callbacks_ < callbacks_max) run(how);
+}
+
+// --- What everything needs.
+
+void Player::note(const std::string& line) {
+  if (!trace_) return;
+  lines_.append(std::size_t(2 * depth_), ' ').append(line) += '\n';
+  static const bool at_once = std::getenv("TAMBOUR_FUZZ_TRACE") != nullptr;
+  if (at_once) std::fprintf(stderr, "%*s%s\n", 2 * depth_, "", line.c_str());
+}
+
+void Player::check(bool holds, const char* what) {
+  if (!holds) model_.fail(std::string("wrong: ") + what);
+}
+
+Duration Player::delay() {
+  const std::uint8_t kind = input_.byte();
+  switch (kind % 8) {
+    case 0:
+      return Duration(0);
+    case 1:
+      return Duration(input_.byte());
+    case 2:
+    case 3:
+      return std::chrono::microseconds(input_.byte());
+    case 4:
+    case 5:
+      return std::chrono::milliseconds(input_.byte());
+    case 6:
+      return kind < 128 ? Duration(-1) : Duration(std::chrono::hours(input_.byte()));
+    default:
+      return kind < 128 ? Duration::max() : Duration::min();
+  }
+}
+
+Events Player::events() {
+  static constexpr Events choices[] = {Events::read,
+                                       Events::write,
+                                       Events::read | Events::write,
+                                       Events::read | Events::closed,
+                                       Events::none,
+                                       Events::urgent,
+                                       Events::read | Events::write | Events::closed,
+                                       Events::read | Events::urgent};
+  return choices[input_.below(std::size(choices))];
+}
+
+Outcome play(std::span<const std::uint8_t> bytes, Worlds worlds) {
+  const bool trace = std::getenv("TAMBOUR_FUZZ_TRACE") != nullptr;
+  Outcome outcome = Player(bytes, worlds, trace).play();
+  if (outcome.failure.empty() || trace) return outcome;
+  // Once more, with a trace: the real clock may make it another run.
+  const Outcome again = Player(bytes, worlds, true).play();
+  outcome.trace =
+      again.failure.empty() ? "(it does not happen again)\n" + again.trace : again.trace;
+  return outcome;
+}
+
+}  // namespace tambour::fuzz
