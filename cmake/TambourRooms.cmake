@@ -5,6 +5,9 @@
 add_library(tambour_options INTERFACE)
 target_compile_options(tambour_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
 target_compile_definitions(tambour_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+if(NOT TAMBOUR_PROBES)
+  target_compile_definitions(tambour_options INTERFACE TAMBOUR_NO_PROBES)
+endif()
 if(TAMBOUR_SANITIZE)
   target_compile_options(tambour_options INTERFACE -fno-omit-frame-pointer
                                                    -fsanitize=${TAMBOUR_SANITIZE}

@@ -1,5 +1,7 @@
 #include "backend/uring.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -37,6 +39,13 @@ int open_queue(io_uring* ring, unsigned entries, io_uring_params* params) noexce
 /// EBADR: the kernel had no memory to keep a completion, which is lost, and says so once.
 bool is_temporary(int outcome) noexcept {
   return outcome == -EINTR || outcome == -EAGAIN || outcome == -EBUSY || outcome == -EBADR;
+}
+
+// A poll for POLLPRI is woken by no wake-up that says what it is for (Linux 6.18 leaves the bit out
+// where it looks whether a wake-up matters). Sockets wake for normal, urgent and "band" data all at
+// once, and only the last of these is never there: asking for it too hears of urgent data.
+unsigned asked_of_ring(Events wanted) noexcept {
+  return unsigned(wanted) | (has(wanted, Events::urgent) ? unsigned{POLLRDBAND} : 0U);
 }
 
 bool has_flag(unsigned set, unsigned flag) noexcept { return (set & flag) != 0; }
@@ -178,9 +187,9 @@ void Uring::apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
 void Uring::arm(int fd, FdRecord& record, Interest wanted, ReadyQueue& ready) noexcept {
   io_uring_sqe* entry = next_entry(ready);
   if (wanted.trigger == Trigger::edge) {
-    ::io_uring_prep_poll_multishot(entry, fd, unsigned(wanted.events));
+    ::io_uring_prep_poll_multishot(entry, fd, asked_of_ring(wanted.events));
   } else {
-    ::io_uring_prep_poll_add(entry, fd, unsigned(wanted.events));
+    ::io_uring_prep_poll_add(entry, fd, asked_of_ring(wanted.events));
   }
   TAMBOUR_PROBE2(submit, fd, unsigned(wanted.events));
   record.armed = wanted;
@@ -254,15 +263,27 @@ void Uring::complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noe
   // A file that cannot be polled is always ready for reading and writing, and never for what was
   // asked here: nothing will come, and nothing is to be armed until something else is asked.
   if (completion.res == -EINVAL) return;
+  const Events armed = record.armed.events;
   if (!has_flag(completion.flags, IORING_CQE_F_MORE)) {
     record.armed = {};
     records_.note_change(fd);
   }
   if (completion.res >= 0) {
-    FdRecords::deliver(record, Events(static_cast<std::uint16_t>(completion.res)), ready);
+    const auto told = Events(static_cast<std::uint16_t>(completion.res));
+    FdRecords::deliver(record, has(armed, Events::urgent) ? look(fd, armed, told) : told, ready);
   } else if (completion.res != -ECANCELED) {
     records_.fail(record, -completion.res, ready);
   }
+}
+
+/// What there is of what was told, by poll(2). The ring says what a wake-up may have been for,
+/// which from a socket is urgent data whenever there is any data.
+Events Uring::look(int fd, Events wanted, Events told) noexcept {
+  ++system_calls_;
+  pollfd polled{.fd = fd, .events = static_cast<short>(wanted), .revents = 0};
+  const int count = base::uninterrupted(Call::poll, ::poll, &polled, nfds_t{1}, 0);
+  if (count < 0) return told;
+  return count > 0 ? Events(static_cast<std::uint16_t>(polled.revents)) : Events::none;
 }
 
 }  // namespace tambour::backend

@@ -16,7 +16,7 @@ namespace tambour::backend {
 
 /// Level-triggered readiness out of one-shot polls: each is armed anew before the next wait, and
 /// arming looks at the descriptor. Edges are a multishot poll, which is what that is after its
-/// first event.
+/// first event. Urgent data needs a detour, and a poll(2) for each event of its watchers.
 ///
 /// The kernel's poll holds a reference to the open file, so a descriptor closed while watched stays
 /// open inside the kernel, and its peer is told nothing, until the next wait.
@@ -59,6 +59,7 @@ class Uring final : public Backend {
   io_uring_sqe* next_entry(ReadyQueue& ready) noexcept;
   void enter(std::int64_t timeout_ns) noexcept;
   void reap(ReadyQueue& ready) noexcept;
+  Events look(int fd, Events wanted, Events told) noexcept;
   void complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noexcept;
 
   unsigned submission_entries_;

@@ -1,8 +1,8 @@
 // Static probes for perf(1) and bpftrace(8): one no-op instruction each while nobody looks.
-// docs/observing.md shows how to look.
+// docs/observing.md shows how to look. CMake's option TAMBOUR_PROBES leaves them out.
 #pragma once
 
-#if __has_include(<sys/sdt.h>)
+#if !defined(TAMBOUR_NO_PROBES) && __has_include(<sys/sdt.h>)
 #include <sys/sdt.h>
 #define TAMBOUR_PROBE1(name, a) DTRACE_PROBE1(tambour, name, a)
 #define TAMBOUR_PROBE2(name, a, b) DTRACE_PROBE2(tambour, name, a, b)

@@ -152,6 +152,7 @@ bool ChildTable::take(Child& child, ChildStatus& status) noexcept {
 bool ChildTable::enter_after_fork(Child& child) noexcept {
   const std::scoped_lock lock(mutex);
   if (child.any_) {
+    child.has_status_ = false;  // Of a child of the parent, who tells it.
     insert(child);
   } else if (!child.has_status_) {
     give(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = ECHILD});

@@ -35,7 +35,9 @@ FileStatus& FileStatus::operator=(FileStatus&& other) noexcept = default;
 FileStatus::~FileStatus() = default;
 
 Result<> FileStatus::start() noexcept { return watched_->start(); }
-void FileStatus::stop() noexcept { watched_->stop(); }
+void FileStatus::stop() noexcept {
+  if (started()) watched_->stop();
+}
 bool FileStatus::started() const noexcept { return watched_ != nullptr && watched_->started(); }
 void FileStatus::look() noexcept { watched_->look(); }
 const std::string& FileStatus::path() const noexcept { return watched_->path(); }

@@ -131,8 +131,10 @@ std::int64_t WallTimers::before_wait() noexcept {
   const std::uint64_t changes = core_.backend().wall_changes();
   if (std::exchange(changes_seen_, changes) != changes) reschedule(&Core::queue);
   if (heap_.top_key() == base::end_of_time_ns) return base::end_of_time_ns;
-  const std::int64_t wait_ns = heap_.top_key() - core_.wall_ns();
-  return base::saturating_add(core_.clock_ns(), wait_ns > 0 ? wait_ns : 0);
+  // Compared first: a time may be further back than the difference can say.
+  const std::int64_t now_ns = core_.wall_ns();
+  const std::int64_t wait_ns = heap_.top_key() > now_ns ? heap_.top_key() - now_ns : 0;
+  return base::saturating_add(core_.clock_ns(), wait_ns);
 }
 
 void WallTimers::expire() noexcept {

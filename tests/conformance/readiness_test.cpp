@@ -147,6 +147,51 @@ TEST_P(Readiness, plain_data_that_arrives_while_watched_is_not_urgent) {
   EXPECT_EQ(all, Events::read);
 }
 
+// As above, but it comes while the watcher waits: the kernel wakes those who wait for any data.
+TEST_P(Readiness, data_that_arrives_is_urgent_or_not) {
+  for (const Trigger trigger : {Trigger::level, Trigger::edge}) {
+    const auto sockets = test::open_tcp();
+    Events seen = Events::none;
+    FdWatcher both(
+        loop(), sockets.near.get(), Events::read | Events::urgent,
+        [&seen](Events events) { seen |= events; }, trigger);
+    ASSERT_TRUE(both.start());
+    run_turns();
+    EXPECT_EQ(seen, Events::none);
+    test::write_to(sockets.far);
+    test::await(sockets.near, Events::read);
+    run_turns();
+    EXPECT_EQ(seen, Events::read);
+    test::drain(sockets.near);
+    seen = Events::none;
+    ASSERT_EQ(::send(sockets.far.get(), "!", 1, MSG_OOB), 1);
+    test::await(sockets.near, Events::urgent);
+    run_turns();
+    EXPECT_EQ(seen, Events::urgent);
+  }
+}
+
+TEST_P(Readiness, plain_data_that_arrives_is_not_urgent) {
+  for (const Trigger trigger : {Trigger::level, Trigger::edge}) {
+    const auto sockets = test::open_tcp();
+    Events seen = Events::none;
+    FdWatcher urgent(
+        loop(), sockets.near.get(), Events::urgent, [&seen](Events events) { seen |= events; },
+        trigger);
+    ASSERT_TRUE(urgent.start());
+    run_turns();
+    for (int round = 0; round < 3; ++round) {
+      test::write_to(sockets.far);
+      test::await(sockets.near, Events::read);
+      run_turns();
+      EXPECT_EQ(seen, Events::none);
+    }
+    ASSERT_EQ(::send(sockets.far.get(), "!", 1, MSG_OOB), 1);
+    ASSERT_TRUE(run_until([&seen] { return seen != Events::none; }));
+    EXPECT_EQ(seen, Events::urgent);
+  }
+}
+
 TEST_P(Readiness, a_refused_connection_is_told_with_its_error) {
   const auto refused = test::open_refused();
   Events seen = Events::none;
@@ -216,6 +261,28 @@ TEST_P(Readiness, a_regular_file_serves_watchers_that_want_different_things) {
   run_turns();
   EXPECT_EQ(seen_read, Events::read);
   EXPECT_EQ(seen_write, Events::write);
+}
+
+TEST_P(Readiness, is_still_told_when_a_higher_descriptor_is_not_watched_any_more) {
+  const auto pipe = test::open_pipe();
+  for (const Events interest : {Events::read, Events::write, Events::urgent}) {
+    if (interest == Events::urgent && is(BackendKind::simulated)) continue;  // It has none.
+    const auto sockets = test::open_tcp();
+    const auto higher = test::duplicate_above(pipe.near, sockets.near.get() + 50);
+    Events seen = Events::none;
+    FdWatcher watcher(loop(), sockets.near.get(), interest, [&](Events events) { seen |= events; });
+    FdWatcher beside(loop(), higher.get(), Events::read, [](Events) { FAIL(); });
+    ASSERT_TRUE(watcher.start());
+    ASSERT_TRUE(beside.start());
+    run_turns();
+    beside.stop();
+    run_turns();
+    seen = Events::none;
+    ASSERT_EQ(::send(sockets.far.get(), "!", 1, interest == Events::urgent ? MSG_OOB : 0), 1);
+    test::await(sockets.near, interest);
+    run_turns();
+    EXPECT_EQ(seen, interest);
+  }
 }
 
 // A hang-up is told whether or not it was asked for. A watcher that asked for nothing which a

@@ -324,6 +324,15 @@ TEST_P(FileStatusTest, it_moves_and_is_destroyed_anywhere) {
   EXPECT_EQ(weight.use_count(), 1);
 }
 
+TEST_P(FileStatusTest, what_was_moved_from_may_be_stopped) {
+  FileStatus watcher(loop(), path, note());
+  ASSERT_TRUE(watcher.start());
+  FileStatus elsewhere(std::move(watcher));
+  watcher.stop();  // NOLINT(bugprone-use-after-move)
+  EXPECT_FALSE(watcher.started());
+  EXPECT_TRUE(elsewhere.started());
+}
+
 TEST_P(FileStatusTest, it_may_outlive_its_loop) {
   write_file(path, "text");
   FileStatus watcher(loop(), path, note(), {.always_look = true});

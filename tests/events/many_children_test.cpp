@@ -29,10 +29,12 @@ TEST_P(ManyChildren, a_thousand_that_exit_at_once_are_each_told_once) {
   const std::size_t count = test::sanitized ? 150 : 1000;
   both_ways([&] {
     auto go = test::open_pipe();
-    const pid_t stranger = fork_waiting(go, 99);
+    std::vector<pid_t> strangers;
     std::map<pid_t, int> expected;
     std::vector<Child> children;
     for (std::size_t i = 0; i < count; ++i) {
+      // Children of other code in between, who end with all the others.
+      if (i % 50 == 0) strangers.push_back(fork_waiting(go, 99));
       const int status = static_cast<int>(i % 251);
       const pid_t pid = fork_waiting(go, status);
       expected[pid] = status;
@@ -47,10 +49,12 @@ TEST_P(ManyChildren, a_thousand_that_exit_at_once_are_each_told_once) {
       ASSERT_EQ(expected.at(status.pid), status.code);
       expected.erase(status.pid);
     }
-    // Other code's child is still there for it.
-    int status = 0;
-    ASSERT_EQ(::waitpid(stranger, &status, 0), stranger);
-    EXPECT_EQ(WEXITSTATUS(status), 99);
+    // Other code's children are still there for it.
+    for (const pid_t stranger : strangers) {
+      int status = 0;
+      ASSERT_EQ(::waitpid(stranger, &status, 0), stranger);
+      EXPECT_EQ(WEXITSTATUS(status), 99);
+    }
   });
 }
 
@@ -138,6 +142,28 @@ TEST_P(ManyChildren, any_child_may_be_destroyed_in_its_callback) {
   EXPECT_EQ(seen.size(), 2U);
   // One more status may have been taken for the next call, which then did not come.
   for (const pid_t pid : pids) ::waitpid(pid, nullptr, 0);
+}
+
+// Two have ended: the second's status is taken when the first is told, and waits for its turn.
+TEST_P(ManyChildren, a_forked_child_does_not_tell_what_its_parent_is_about_to) {
+  auto go = test::open_pipe();
+  const pid_t pids[] = {fork_waiting(go, 1), fork_waiting(go, 2)};
+  go = {};
+  for (const pid_t pid : pids) await_zombie(pid);
+  int status_of_fork = -1;
+  Child all(loop(), any_child, [&](const ChildStatus& status) {
+    seen.push_back(status);
+    if (seen.size() != 1) return;
+    status_of_fork = test::in_child([&] {
+      if (!loop().reopen_after_fork()) return 1;
+      run_turns();
+      return seen.size() == 1 ? 0 : 2;
+    });
+  });
+  ASSERT_TRUE(all.start());
+  EXPECT_TRUE(run_until([&] { return seen.size() == 2; }));
+  EXPECT_EQ(status_of_fork, 0);
+  EXPECT_NE(seen[0].pid, seen[1].pid);
 }
 
 TEST_P(ManyChildren, a_forked_child_has_children_of_its_own) {

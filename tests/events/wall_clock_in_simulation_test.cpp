@@ -70,6 +70,16 @@ TEST_F(InSimulation, timers_are_on_time_however_the_clock_is_set) {
   }
 }
 
+TEST_F(InSimulation, the_beginning_of_time_is_past) {
+  WallTimer timer(loop, [&] { ++calls; });
+  ASSERT_TRUE(timer.start_at(WallTime::min()));
+  EXPECT_EQ(simulation.run(1h), SimulationEnd::finished);
+  EXPECT_EQ(calls, 1);
+  ASSERT_TRUE(timer.start_at(WallTime::max()));
+  EXPECT_EQ(simulation.run(1h), SimulationEnd::stalled);
+  EXPECT_EQ(calls, 1);
+}
+
 TEST_F(InSimulation, a_jump_over_several_times_is_one_call) {
   WallTimer hourly(loop, [&] { ++calls; });
   ASSERT_TRUE(hourly.start_every(1h));

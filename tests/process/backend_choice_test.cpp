@@ -1,14 +1,8 @@
 // Which backend a loop gets: the option says, then the environment, then what the kernel allows.
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -21,6 +15,7 @@
 
 #include "support/files.h"
 #include "support/process.h"
+#include "support/sandbox.h"
 
 namespace tambour {
 namespace {
@@ -65,6 +60,10 @@ void expect_kind(const BackendTraits& traits, BackendKind wanted) {
   EXPECT_TRUE(traits.fell_back.empty()) << traits.fell_back;
 }
 
+bool io_uring_runs_here() {
+  return EventLoop({.backend = BackendKind::io_uring}).backend().fell_back.empty();
+}
+
 /// Works, and says why it is not what was asked for.
 int status_of_fallen_back_loop(std::string_view reason) {
   EventLoop loop({.backend = BackendKind::io_uring});
@@ -80,20 +79,6 @@ int status_of_fallen_back_loop(std::string_view reason) {
   test::write_to(pipe.far);
   loop.run();
   return calls == 1 ? 0 : 4;
-}
-
-/// From here on io_uring_setup(2) fails with `errno_value`, as in most containers.
-bool forbid_io_uring(int errno_value) {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K,
-               SECCOMP_RET_ERRNO | (static_cast<unsigned>(errno_value) & SECCOMP_RET_DATA)),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{.len = std::size(filter), .filter = filter};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 TEST(BackendChoice, the_option_decides) {
@@ -148,8 +133,7 @@ TEST(BackendChoice, an_unknown_name_is_an_error) {
 }
 
 TEST(BackendChoice, any_size_of_ring_will_do) {
-  const bool here = EventLoop({.backend = BackendKind::io_uring}).backend().fell_back.empty();
-  if (!here) GTEST_SKIP() << "io_uring cannot run here";
+  if (!io_uring_runs_here()) GTEST_SKIP() << "io_uring cannot run here";
   for (const unsigned submissions : {0U, 1U, 3U, 256U, 1'000'000U}) {
     for (const unsigned completions : {0U, 1U, 3U, 256U, 1'000'000U}) {
       const EventLoop loop({.backend = BackendKind::io_uring,
@@ -163,21 +147,38 @@ TEST(BackendChoice, any_size_of_ring_will_do) {
 
 TEST(BackendChoice, falls_back_where_a_sandbox_forbids_io_uring) {
   EXPECT_EQ(test::in_child([] {
-              if (!forbid_io_uring(EPERM)) return 77;
+              if (!test::forbid_io_uring(EPERM)) return 77;
               return status_of_fallen_back_loop("EPERM");
+            }),
+            0);
+}
+
+TEST(BackendChoice, nobody_who_asks_for_nothing_is_troubled_by_a_sandbox) {
+  EXPECT_EQ(test::in_child([] {
+              const Environment unset(nullptr);
+              if (!test::forbid_io_uring(EPERM)) return 77;
+              const EventLoop loop;
+              if (loop.backend().kind == BackendKind::io_uring) return 1;
+              for (const BackendKind kind :
+                   {BackendKind::epoll, BackendKind::poll, BackendKind::select}) {
+                const EventLoop other({.backend = kind});
+                if (other.backend().kind != kind || !other.backend().fell_back.empty()) return 2;
+              }
+              return 0;
             }),
             0);
 }
 
 TEST(BackendChoice, falls_back_where_the_kernel_has_no_io_uring) {
   EXPECT_EQ(test::in_child([] {
-              if (!forbid_io_uring(ENOSYS)) return 77;
+              if (!test::forbid_io_uring(ENOSYS)) return 77;
               return status_of_fallen_back_loop("ENOSYS");
             }),
             0);
 }
 
 TEST(BackendChoice, falls_back_where_no_memory_may_be_locked) {
+  if (!io_uring_runs_here()) GTEST_SKIP() << "io_uring cannot run here";
   const int status = test::in_child([] {
     const rlimit none{.rlim_cur = 0, .rlim_max = 0};
     if (::setrlimit(RLIMIT_MEMLOCK, &none) != 0) return 77;
@@ -196,7 +197,7 @@ TEST(BackendChoice, falls_back_where_no_memory_may_be_locked) {
 TEST(BackendChoice, the_environment_falls_back_too) {
   EXPECT_EQ(test::in_child([] {
               const Environment environment("io_uring");
-              if (!forbid_io_uring(EPERM)) return 77;
+              if (!test::forbid_io_uring(EPERM)) return 77;
               const EventLoop loop;
               if (loop.backend().kind != BackendKind::epoll) return 1;
               return loop.backend().fell_back.empty() ? 2 : 0;

@@ -136,7 +136,7 @@ void event_counters(Recorder& io) {
     io.read(counter, 8);
     io.ready(counter);
     io.write(counter, std::string(8, '\xff'));
-    io.write(counter, "\xfe" + std::string(7, '\xff'));
+    io.write(counter, std::string("\xfe").append(7, '\xff'));
     io.write(counter, five);
     io.ready(counter);
   }

@@ -73,6 +73,14 @@ class SimulatedNetwork : public testing::Test {
   int far = -1;
 };
 
+TEST_F(SimulatedNetwork, what_takes_for_ever_does_not_arrive) {
+  establish();
+  simulation.options().delay_min = simulation.options().delay_max = Duration::max();
+  ASSERT_EQ(a.send(near, "late", 4, 0), 4);
+  pass(1h);
+  EXPECT_EQ(read(b, far), "EAGAIN");
+}
+
 TEST_F(SimulatedNetwork, hosts_have_names_and_addresses) {
   EXPECT_EQ(a.name(), "a");
   EXPECT_EQ(a.ip(), "10.0.0.1");

@@ -43,12 +43,13 @@ bool Address::loopback() const noexcept {
 std::string Address::text() const {
   if (family == AF_UNIX) {
     if (path.empty()) return "unnamed";
-    return path[0] == '\0' ? "@" + path.substr(1) : path;
+    return path[0] == '\0' ? std::string("@").append(path, 1) : path;
   }
   std::array<char, INET6_ADDRSTRLEN> digits{};
   ::inet_ntop(family, ip.data(), digits.data(), digits.size());
-  const std::string host = digits.data();
-  return (family == AF_INET6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  std::string text = digits.data();
+  if (family == AF_INET6) text = std::string("[").append(text).append("]");
+  return text.append(":").append(std::to_string(port));
 }
 
 int parse(const sockaddr* from, socklen_t size, int family, Address& to) {

@@ -33,9 +33,9 @@ void Channel::send(SegmentKind kind, std::string bytes) {
 }
 
 std::int64_t Channel::draw_arrival_ns() {
-  std::int64_t at_ns = world_.now_ns() + world_.draw_delay_ns();
+  std::int64_t at_ns = base::saturating_add(world_.now_ns(), world_.draw_delay_ns());
   if (world_.random.chance(world_.options.stream_loss))
-    at_ns += world_.options.retransmit_delay.count();
+    at_ns = base::saturating_add(at_ns, world_.options.retransmit_delay.count());
   return last_at_ns_ = std::max(last_at_ns_, at_ns);
 }
 

@@ -20,8 +20,8 @@ Sim::Sim(Machine& machine) : machine_(machine) {
              .closed = true,
              .features = {},
              .fell_back = {}};
-  machine_.world.loops.push_back(this);
   label_ = machine_.name + "#" + std::to_string(++machine_.loops_made);
+  machine_.world.loops.push_back(this);  // Last: what throws above has left nothing behind.
 }
 
 Sim::~Sim() {

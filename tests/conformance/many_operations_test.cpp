@@ -1,0 +1,76 @@
+// A hundred thousand operations, many at once, and each event counted: rings that are smaller than
+// what is due (io_uring_small) lose none.
+#include <unistd.h>
+
+#include <cstddef>
+#include <deque>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+/// A pipe that gets one byte a round; its callback takes that byte, and nothing is left to tell.
+struct Source {
+  Source(EventLoop& loop, Trigger trigger)
+      : watcher(
+            loop, pipe.near.get(), Events::read, [this](Events events) { take(events); }, trigger) {
+    EXPECT_TRUE(watcher.start());
+  }
+  void take(Events events) {
+    char byte = 0;
+    EXPECT_EQ(events, Events::read);
+    EXPECT_EQ(::read(pipe.near.get(), &byte, 1), 1);
+    ++told;
+  }
+  test::Ends pipe = test::open_pipe();
+  std::size_t told = 0;
+  FdWatcher watcher;
+};
+
+class ManyOperations : public test::OnEveryBackend {
+ protected:
+  /// Each round is one event for each source, no more and no less.
+  void play(Trigger trigger, bool restart) {
+    constexpr std::size_t at_once = 200;
+    const std::size_t rounds = test::scaled(100'000) / at_once;
+    std::deque<Source> sources;
+    for (std::size_t i = 0; i < at_once; ++i) sources.emplace_back(loop(), trigger);
+    run_turns();
+    std::size_t total = 0;
+    for (std::size_t round = 1; round <= rounds; ++round) {
+      for (Source& source : sources) {
+        if (restart) source.watcher.stop();
+        test::write_to(source.pipe.far);
+        if (restart) {
+          ASSERT_TRUE(source.watcher.start());
+        }
+      }
+      ASSERT_TRUE(run_until([&] {
+        total = 0;
+        for (const Source& source : sources) total += source.told;
+        return total >= at_once * round;
+      })) << total
+          << " of " << at_once * round;
+      for (const Source& source : sources) ASSERT_EQ(source.told, round);
+    }
+    EXPECT_EQ(total, at_once * rounds);
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(ManyOperations);
+
+TEST_P(ManyOperations, none_of_a_hundred_thousand_levels_is_lost) { play(Trigger::level, false); }
+
+TEST_P(ManyOperations, none_of_a_hundred_thousand_edges_is_lost) { play(Trigger::edge, false); }
+
+TEST_P(ManyOperations, none_is_lost_by_watchers_that_stop_and_start) { play(Trigger::level, true); }
+
+}  // namespace
+}  // namespace tambour

@@ -1,0 +1,52 @@
+// A simulated loop that cannot be made for want of memory leaves nothing in its world.
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+namespace {
+
+std::optional<std::size_t> allocations_left;
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  if (allocations_left && (*allocations_left)-- == 0) {
+    allocations_left.reset();
+    throw std::bad_alloc();
+  }
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace tambour {
+namespace {
+
+TEST(SimulatedMemory, a_loop_that_could_not_be_made_leaves_nothing) {
+  std::size_t failures = 0;
+  for (bool made = false; !made; ++failures) {
+    Simulation simulation;
+    // Too long to be kept inside a string.
+    SimulatedHost& host = simulation.add_host("a host that has a rather long name");
+    const LoopOptions options = host.loop_options();
+    allocations_left = failures;
+    const auto opened = EventLoop::open(options);
+    allocations_left.reset();
+    made = opened.has_value();
+    if (!made) {
+      EXPECT_EQ(opened.error(), system_error(ENOMEM));
+    }
+    // Finds what is left of it, if anything.
+    simulation.run();
+  }
+  EXPECT_GT(failures, 4U);
+}
+
+}  // namespace
+}  // namespace tambour

@@ -1,0 +1,87 @@
+"""What the documents say is tested, is tested: each test that docs/ names exists, and each type of
+event has one."""
+
+import re
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# The types of libev's manual, "WATCHER TYPES".
+LIBEV_TYPES = ("ev_io", "ev_timer", "ev_periodic", "ev_signal", "ev_child", "ev_stat", "ev_idle",
+               "ev_prepare", "ev_check", "ev_embed", "ev_fork", "ev_cleanup", "ev_async")
+
+ENTRY = re.compile(r"`((?:unit|conformance|events|process|simulation)\.[a-z0-9_]+)`")
+CASE = re.compile(r"`(the_[a-z0-9_]+)`")
+
+
+def entries(text: str) -> list[str]:
+    """The tests that a text names, as ctest lists them but for the backend."""
+    return ENTRY.findall(text)
+
+
+def source_of(entry: str) -> Path:
+    """The file that ctest finds the entry in: see tests/CMakeLists.txt."""
+    folder, name = entry.split(".")
+    return ROOT / "tests" / folder / f"{name}_test.cpp"
+
+
+def rows(text: str, first: str) -> dict[str, list[str]]:
+    """The rows of the table whose first heading is `first`, by what stands first in each."""
+    table: dict[str, list[str]] = {}
+    lines = iter(text.splitlines())
+    for line in lines:
+        if line.startswith(first):
+            next(lines)
+            break
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        table[cells[0].strip("`")] = cells
+    return table
+
+
+class Documents(unittest.TestCase):
+    def setUp(self) -> None:
+        self.events = (ROOT / "docs/events.md").read_text()
+
+    def test_every_test_that_is_named_exists(self) -> None:
+        documents = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+        for document in documents:
+            for entry in entries(document.read_text()):
+                self.assertTrue(source_of(entry).is_file(), f"{document.name}: no test {entry}")
+
+    def test_a_test_that_does_not_exist_would_be_found(self) -> None:
+        self.assertEqual(entries("| `ev_x` | see | `events.nothing`, `conformance.hooks` |"),
+                         ["events.nothing", "conformance.hooks"])
+        self.assertFalse(source_of("events.nothing").exists())
+
+    def test_every_case_that_is_named_exists(self) -> None:
+        sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("*_test.cpp"))
+        for case in CASE.findall(self.events):
+            self.assertIn(f" {case})", sources)
+
+    def test_every_type_of_libev_has_a_counterpart_and_a_test(self) -> None:
+        table = rows(self.events, "| libev | Tambour | what differs | test |")
+        self.assertEqual(sorted(table), sorted(LIBEV_TYPES))
+        for libev, (_, counterpart, _, test) in table.items():
+            header = re.search(r"\(\.\./(include/[^)]*)\)", counterpart)
+            name = re.search(r"`(\w+)`", counterpart)
+            self.assertTrue(header and name, libev)
+            self.assertRegex((ROOT / header.group(1)).read_text(),
+                             rf"\b(class|using) {name.group(1)}\b", libev)
+            self.assertTrue(entries(test), f"{libev} names no test")
+            sources = [source_of(entry).read_text() for entry in entries(test)]
+            self.assertTrue(any(re.search(rf"\b{name.group(1)}\b", source) for source in sources),
+                            f"{libev}: none of its tests has a {name.group(1)} in it")
+
+    def test_every_row_names_a_test(self) -> None:
+        table = rows(self.events, "| libev | Tambour | test |")
+        self.assertGreater(len(table), 10)
+        for libev, cells in table.items():
+            self.assertTrue(entries(cells[-1]) or cells[-1] == "each of the above", libev)
+
+
+if __name__ == "__main__":
+    unittest.main()
