@@ -131,22 +131,6 @@ TEST_P(Readiness, plain_data_is_not_urgent) {
   EXPECT_EQ(told(sockets.near, Events::urgent | Events::read), Events::read);
 }
 
-TEST_P(Readiness, plain_data_that_arrives_while_watched_is_not_urgent) {
-  const auto sockets = test::open_socketpair();
-  int calls = 0;
-  Events all = Events::none;
-  FdWatcher urgent(loop(), sockets.near.get(), Events::urgent, [&](Events) { ++calls; });
-  FdWatcher both(loop(), sockets.near.get(), Events::urgent | Events::read,
-                 [&](Events events) { all |= events; });
-  ASSERT_TRUE(urgent.start());
-  ASSERT_TRUE(both.start());
-  run_turns();
-  test::write_to(sockets.far);
-  run_turns();
-  EXPECT_EQ(calls, 0);
-  EXPECT_EQ(all, Events::read);
-}
-
 // As above, but it comes while the watcher waits: the kernel wakes those who wait for any data.
 TEST_P(Readiness, data_that_arrives_is_urgent_or_not) {
   for (const Trigger trigger : {Trigger::level, Trigger::edge}) {

@@ -16,14 +16,15 @@ std::size_t allocations = 0;
 
 }  // namespace
 
-// Counts, so that a test can say "costs no allocation".
-void* operator new(std::size_t size) {
+// Counts, so that a test can say "costs no allocation". Not inlined, where GCC would see free()
+// take what came from operator new.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace tambour {
 namespace {

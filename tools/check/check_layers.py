@@ -26,6 +26,10 @@ SOURCES = (".h", ".hpp", ".c", ".cpp", ".cc", ".ipp", ".xs")
 PRIVATE_LIBRARIES = ("liburing", "openssl/", "ares", "nghttp2/")
 
 
+# Of the system, in a folder that is called like a room.
+SYSTEM_HEADERS = ("net/if.h",)
+
+
 def rooms_up_to(top: str | None) -> list[str]:
     return [] if top is None else ROOMS[:ROOMS.index(top) + 1]
 
@@ -41,6 +45,8 @@ def check_file(tree: Tree, path: str, reachable: list[str], who: str) -> Iterato
                 yield Fault(path, line, f"{name}: public headers are written <{name}>")
             elif f"include/{name}" not in tree.paths:
                 yield Fault(path, line, f"<{name}>: no such public header")
+        elif quote == "<" and name in SYSTEM_HEADERS:
+            continue
         elif first in ROOMS and "/" in name:
             if first not in reachable:
                 allowed = ", ".join(["public headers", *reachable])
