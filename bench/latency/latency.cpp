@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,24 +12,14 @@
 #include <cerrno>
 #include <vector>
 
+#include "common/processor.h"
+
 namespace bench {
 namespace {
 
 struct Percentiles {
   double mean, median, p99;
 };
-
-/// The runner pins the whole program to one processor; a client there would measure the scheduler.
-void move_to_another_processor() {
-  const int here = sched_getcpu();
-  cpu_set_t others;
-  CPU_ZERO(&others);
-  for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); ++cpu) {
-    if (cpu != here) CPU_SET(cpu, &others);
-  }
-  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0)
-    fail("a second processor is needed for the client");
-}
 
 Percentiles measure_round_trips(int fd, int count) {
   std::vector<double> took;

@@ -9,6 +9,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "net/read_size.h"
+
 namespace tambour {
 
 /// Memory, and how many segments show it. The bytes stand behind the header, or are an owner's.
@@ -53,69 +55,78 @@ struct Buffer::Segment {
 
 /// The blocks and segments that a thread has used last, kept for the next to come.
 struct Buffer::Pool {
-  static constexpr std::size_t block_bytes = 4096;
-  static constexpr std::size_t kept_blocks_max = 64;
-  static constexpr std::size_t kept_segments_max = 256;
-
   struct Free {
     Free* next;
   };
 
-  Free* blocks = nullptr;
-  Free* segments = nullptr;
-  std::size_t block_count = 0;
-  std::size_t segment_count = 0;
+  /// Pieces of memory of one size.
+  struct Shelf {
+    std::size_t bytes;
+    std::size_t kept_max;
+    std::size_t kept = 0;
+    Free* first = nullptr;
+
+    void* take() {
+      if (first == nullptr) return ::operator new(bytes);
+      --kept;
+      return std::exchange(first, first->next);
+    }
+    void give(void* memory) noexcept {
+      if (kept == kept_max) {
+        ::operator delete(memory);
+        return;
+      }
+      ++kept;
+      first = new (memory) Free{first};
+    }
+    void clear() noexcept {
+      while (first != nullptr) ::operator delete(std::exchange(first, first->next));
+    }
+  };
+
+  Shelf small{.bytes = 4096, .kept_max = 64};
+  /// What a kernel hands over at a time, where there is much.
+  Shelf large{.bytes = net::large_block_bytes, .kept_max = 16};
+  Shelf segments{.bytes = sizeof(Segment), .kept_max = 256};
 
   Pool() = default;
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
   ~Pool() {
-    while (blocks != nullptr) ::operator delete(std::exchange(blocks, blocks->next));
-    while (segments != nullptr) ::operator delete(std::exchange(segments, segments->next));
+    for (Shelf* shelf : {&small, &large, &segments}) shelf->clear();
   }
 
-  static void* take(Free*& list, std::size_t& count, std::size_t size) {
-    if (list == nullptr) return ::operator new(size);
-    --count;
-    return std::exchange(list, list->next);
-  }
-  static void give(Free*& list, std::size_t& count, std::size_t most, void* memory) noexcept {
-    if (count == most) {
-      ::operator delete(memory);
-      return;
-    }
-    ++count;
-    list = new (memory) Free{list};
+  /// Null: a size that is not kept.
+  [[nodiscard]] Shelf* shelf_of(std::size_t bytes) noexcept {
+    if (bytes == small.bytes) return &small;
+    return bytes == large.bytes ? &large : nullptr;
   }
 
   /// That of this thread; null where the thread is about to end, and has destroyed it.
   static Pool* mine() noexcept;
 
   static Block* new_block(std::size_t capacity) {
-    constexpr std::size_t small = block_bytes - sizeof(Block);
     Pool* const pool = mine();
-    void* memory;
-    if (capacity <= small) {
-      capacity = small;
-      memory = pool != nullptr ? take(pool->blocks, pool->block_count, block_bytes)
-                               : ::operator new(block_bytes);
-    } else {
-      memory = ::operator new(sizeof(Block) + capacity);
+    std::size_t bytes = sizeof(Block) + capacity;
+    for (const std::size_t kept : {std::size_t{4096}, net::large_block_bytes}) {
+      // What is nearly as large as one that is kept takes one of those.
+      if (bytes > kept / 4 && bytes <= kept) bytes = kept;
     }
+    bytes = std::max<std::size_t>(bytes, 4096);
+    Shelf* const shelf = pool != nullptr ? pool->shelf_of(bytes) : nullptr;
+    void* const memory = shelf != nullptr ? shelf->take() : ::operator new(bytes);
     auto* data = static_cast<std::byte*>(memory) + sizeof(Block);
-    return new (memory) Block{.capacity = capacity, .data = data, .owner = nullptr};
+    return new (memory) Block{.capacity = bytes - sizeof(Block), .data = data, .owner = nullptr};
   }
 
   static void drop(Block* block) noexcept {
     if (!block->is_unshared() && block->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     Pool* const pool = mine();
-    const bool pooled = block->is_ours && block->capacity == block_bytes - sizeof(Block);
+    const std::size_t bytes = block->is_ours ? sizeof(Block) + block->capacity : sizeof(Block);
     block->~Block();
-    if (pooled && pool != nullptr) {
-      give(pool->blocks, pool->block_count, kept_blocks_max, block);
-    } else {
-      ::operator delete(block);
-    }
+    Shelf* const shelf = pool != nullptr ? pool->shelf_of(bytes) : nullptr;
+    if (shelf != nullptr) return shelf->give(block);
+    ::operator delete(block);
   }
 };
 
@@ -134,9 +145,7 @@ Buffer::Pool* Buffer::Pool::mine() noexcept {
 Buffer::Segment* Buffer::Segment::make(Block* block, std::byte* begin, std::byte* end) {
   Pool* const pool = Pool::mine();
   try {
-    void* memory = pool != nullptr
-                       ? Pool::take(pool->segments, pool->segment_count, sizeof(Segment))
-                       : ::operator new(sizeof(Segment));
+    void* memory = pool != nullptr ? pool->segments.take() : ::operator new(sizeof(Segment));
     return new (memory) Segment{.next = nullptr, .block = block, .begin = begin, .end = end};
   } catch (...) {
     Pool::drop(block);
@@ -157,7 +166,7 @@ Buffer::Segment* Buffer::Segment::share(std::byte* from, std::byte* to) const {
 void Buffer::Segment::drop(Segment* segment) noexcept {
   Pool::drop(segment->block);
   if (Pool* const pool = Pool::mine()) {
-    Pool::give(pool->segments, pool->segment_count, Pool::kept_segments_max, segment);
+    pool->segments.give(segment);
   } else {
     ::operator delete(segment);
   }
@@ -225,7 +234,7 @@ void Buffer::append(std::span<const std::byte> bytes) {
   Segment* more = nullptr;
   if (at_hand < bytes.size()) {
     // Ever more at a time, so that a long message that comes in short pieces lies in few blocks.
-    constexpr std::size_t growth_max = 64 * 1024 - sizeof(Block);
+    constexpr std::size_t growth_max = net::large_block_bytes - sizeof(Block);
     more = Segment::make(std::max(bytes.size() - at_hand, std::min(size_, growth_max)));
   }
   if (at_hand > 0) {

@@ -84,7 +84,7 @@ TEST_P(Running, once_does_not_return_for_a_deadline_that_was_moved) {
 }
 
 TEST_P(Running, once_does_not_return_for_a_timer_that_was_stopped) {
-  Timer stopped(loop(), [this] { FAIL(); });
+  Timer stopped(loop(), [] { FAIL(); });
   Timer later(loop(), [this] { ++calls; });
   later.start(10ms);
   stopped.start(2ms);
@@ -94,7 +94,7 @@ TEST_P(Running, once_does_not_return_for_a_timer_that_was_stopped) {
 }
 
 TEST_P(Running, ready_runs_what_is_due_and_does_not_wait) {
-  Timer timer(loop(), [this] { FAIL(); });
+  Timer timer(loop(), [] { FAIL(); });
   timer.start(1h);
   FdWatcher watcher(loop(), pipe.near.get(), Events::read, [this](Events) { ++calls; });
   ASSERT_TRUE(watcher.start());

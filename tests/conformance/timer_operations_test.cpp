@@ -94,7 +94,6 @@ TEST_P(TimerOperations, repetitions_do_not_drift) {
 
 TEST_P(TimerOperations, missed_repetitions_are_skipped) {
   const Duration interval = 1ms;
-  TimePoint last;
   Timer timer(loop(), [&] {
     // The next expiry lies ahead, by at most one interval, however many were missed.
     EXPECT_GT(timer.deadline(), loop().now());

@@ -126,7 +126,6 @@ void LineServer::accept_all() {
 LineClient::LineClient(Simulation& simulation, EventLoop& loop, SimulatedHost& host,
                        sockaddr_in server, int total)
     : simulation_(simulation),
-      loop_(loop),
       host_(host),
       server_(server),
       total_(total),

@@ -60,7 +60,6 @@ class LineClient {
   void take_answers();
 
   Simulation& simulation_;
-  EventLoop& loop_;
   SimulatedHost& host_;
   sockaddr_in server_;
   int total_;
