@@ -74,6 +74,9 @@ class Socket {
 /// socket.
 class SocketWait : protected IoOperation {
  public:
+  SocketWait(const SocketWait&) = delete;
+  SocketWait& operator=(const SocketWait&) = delete;
+
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
   template <HasTaskContext Promise>
@@ -87,8 +90,6 @@ class SocketWait : protected IoOperation {
  protected:
   SocketWait(Socket& socket, IoKind what, bool to_write) noexcept
       : IoOperation(what, &completed), socket_(&socket), to_write_(to_write) {}
-  SocketWait(const SocketWait&) = delete;
-  SocketWait& operator=(const SocketWait&) = delete;
   ~SocketWait() { leave(); }
 
   /// Null where it was closed.

@@ -429,7 +429,7 @@ Result<std::size_t> Buffer::read_from(int fd, std::size_t size) {
   if (size == 0) return 0;
   // What does not fit into the block at hand goes through the stack, and so does not cost a large
   // block for each reader that has little to read.
-  std::array<std::byte, 60 * 1024> overflow;
+  std::array<std::byte, std::size_t{60} * 1024> overflow;
   const auto room = prepare(1);
   const std::size_t here = std::min(room.size(), size);
   const std::size_t beyond = std::min(overflow.size(), size - here);

@@ -25,8 +25,9 @@ std::unexpected<Error> error_of(int errno_value) {
 template <class Number>
 Result<Number> parse_number(std::string_view text) {
   Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, number);
   if (rest != end || error == std::errc::invalid_argument) return error_of(EINVAL);
   if (error == std::errc::result_out_of_range) return error_of(ERANGE);
   return number;

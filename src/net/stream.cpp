@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <memory>
-#include <new>
-#include <stdexcept>
 #include <utility>
 
 #include <tambour/event_loop.h>
@@ -139,13 +138,12 @@ Stream::ReadBuffer::ReadBuffer(Stream& stream, Buffer& into, std::size_t most) n
 
 void Stream::ReadBuffer::prepare(IoOperation& operation) noexcept {
   auto& self = static_cast<ReadBuffer&>(operation);
-  self.size = 0;
   try {
     const auto room = self.into_.prepare(self.socket()->read_size_);
     self.data = room.data();
     self.size = std::min(room.size(), self.most_);
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {
+  } catch (const std::exception&) {
+    self.size = 0;  // No memory, or more than a buffer can hold.
   }
 }
 
