@@ -96,6 +96,7 @@ coverage: ## lines and branches that the tests reach, and a page in build/covera
 	@$(CTEST) --test-dir build/coverage
 	@mkdir -p build/coverage/html
 	@gcovr --root . --object-directory build/coverage $(COVERED:%=--filter '%/') \
+	  --gcov-executable 'llvm-cov-19 gcov' \
 	  --exclude-throw-branches --exclude-unreachable-branches \
 	  --html-details build/coverage/html/index.html --print-summary
 

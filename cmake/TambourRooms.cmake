@@ -18,13 +18,15 @@ if(TAMBOUR_FUZZ)
   target_compile_options(tambour_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(TAMBOUR_COVERAGE)
-  target_compile_options(tambour_options INTERFACE --coverage)
+  # What is asked is what the tests reach of the library, so that alone is instrumented.
+  set(tambour_coverage --coverage)
   target_link_options(tambour_options INTERFACE --coverage)
 endif()
 
 function(tambour_room name)
   cmake_parse_arguments(room "" "" "SOURCES;NEEDS;LINKS" ${ARGN})
   add_library(tambour_${name} OBJECT ${room_SOURCES})
+  target_compile_options(tambour_${name} PRIVATE ${tambour_coverage})
   target_link_libraries(tambour_${name} PRIVATE $<BUILD_INTERFACE:tambour_options>)
   target_include_directories(tambour_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
