@@ -4,9 +4,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
+
+#include "common/options.h"
 
 namespace bench {
 
@@ -22,16 +23,12 @@ DrumOptions parse_drum_options(int argc, char** argv) {
   app.add_option("--writes", options.writes, "hand-overs in a round")
       ->required()
       ->check(CLI::Range(0, 1'000'000'000));
-  app.add_option("--iterations", options.iterations, "rounds to play")
-      ->required()
-      ->check(CLI::Range(1, 1'000'000));
+  add_iterations(app, options.iterations);
   app.add_flag("--timeouts", options.timeouts, "an idle timeout on each pair, set anew by reads");
-  try {
-    app.parse(argc, argv);
+  app.callback([&options] {
     if (options.active > options.pairs) throw CLI::ValidationError("--active exceeds --pairs");
-  } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error) == 0 ? 0 : 2);
-  }
+  });
+  parse_or_exit(app, argc, argv);
   return options;
 }
 

@@ -7,11 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <vector>
 
+#include "common/options.h"
 #include "common/processor.h"
 
 namespace bench {
@@ -48,14 +48,8 @@ LatencyOptions parse_latency_options(int argc, char** argv) {
   app.add_option("--round-trips", options.round_trips, "round trips in an iteration")
       ->required()
       ->check(CLI::Range(1, 100'000'000));
-  app.add_option("--iterations", options.iterations, "iterations")
-      ->required()
-      ->check(CLI::Range(1, 1'000'000));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error) == 0 ? 0 : 2);
-  }
+  add_iterations(app, options.iterations);
+  parse_or_exit(app, argc, argv);
   return options;
 }
 

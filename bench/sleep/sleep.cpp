@@ -1,7 +1,8 @@
 #include "sleep/sleep.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+
+#include "common/options.h"
 
 namespace bench {
 
@@ -15,14 +16,8 @@ SleepOptions parse_sleep_options(int argc, char** argv) {
   app.add_option("--sleeps", options.sleeps, "sleeps in an iteration")
       ->required()
       ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--iterations", options.iterations, "iterations")
-      ->required()
-      ->check(CLI::Range(1, 1'000'000));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error) == 0 ? 0 : 2);
-  }
+  add_iterations(app, options.iterations);
+  parse_or_exit(app, argc, argv);
   options.length_ns = std::int64_t{length_us} * 1000;
   return options;
 }

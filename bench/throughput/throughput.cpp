@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -17,6 +16,7 @@
 #include <ctime>
 #include <vector>
 
+#include "common/options.h"
 #include "common/processor.h"
 
 namespace bench {
@@ -151,14 +151,8 @@ ThroughputOptions parse_throughput_options(int argc, char** argv) {
   app.add_option("--milliseconds", options.milliseconds, "length of a measurement")
       ->required()
       ->check(CLI::Range(10, 50'000));
-  app.add_option("--iterations", options.iterations, "measurements to take")
-      ->required()
-      ->check(CLI::Range(1, 1'000'000));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error) == 0 ? 0 : 2);
-  }
+  add_iterations(app, options.iterations);
+  parse_or_exit(app, argc, argv);
   return options;
 }
 

@@ -1,10 +1,11 @@
 // The command line, the draws, and the wait until everything is due.
 #include "timers/timers.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <ctime>
 #include <numeric>
+
+#include "common/options.h"
 
 namespace bench {
 
@@ -14,14 +15,8 @@ TimerOptions parse_timer_options(int argc, char** argv) {
   app.add_option("--timers", options.timers, "timers in the loop")
       ->required()
       ->check(CLI::Range(1, 100'000'000));
-  app.add_option("--iterations", options.iterations, "measurements to take")
-      ->required()
-      ->check(CLI::Range(1, 1'000'000));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error) == 0 ? 0 : 2);
-  }
+  add_iterations(app, options.iterations);
+  parse_or_exit(app, argc, argv);
   return options;
 }
 

@@ -96,7 +96,7 @@ class Buffer {
   std::size_t copy_to(std::span<std::byte> target) const noexcept;
   [[nodiscard]] std::string to_string() const;
 
-  /// Where `what` first begins, at `from` or behind it. Nothing is found empty at `from` itself.
+  /// Where `what` first begins, at `from` or behind it. An empty `what` is found at `from`.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view what,
                                                 std::size_t from = 0) const noexcept;
   [[nodiscard]] std::optional<std::size_t> find(char what, std::size_t from = 0) const noexcept {

@@ -120,8 +120,7 @@ class Connection final : private Operation, private LoopOwned {
   std::size_t high_water_bytes_ = std::size_t{64} * 1024 * 1024;
   std::unique_ptr<Timer> idle_;
   std::any context_;
-  std::uint32_t read_size_ = 0;  ///< What the last read suggests for the next.
-  int error_ = 0;                ///< Why it ended.
+  int error_ = 0;  ///< Why it ended.
   bool paused_ = false;
   bool finishing_ = false;  ///< Nothing more is sent once the output is empty.
   bool finished_ = false;   ///< The peer was told so.

@@ -63,9 +63,6 @@ class IoOperation : public Operation {
   [[nodiscard]] bool busy() const noexcept { return core_ != nullptr; }
 
   IoKind io_kind;
-  /// It stays submitted, and completes again and again, until the outcome is an error or, for what
-  /// receives and reads, 0: the end.
-  bool repeat = false;
   std::int32_t outcome = 0;
   int flags = 0;  ///< Those of the system call.
   void* data = nullptr;
@@ -82,7 +79,6 @@ class IoOperation : public Operation {
   static void run(Ready& ready);
 
   [[nodiscard]] Events readiness() const noexcept;
-  [[nodiscard]] bool goes_on() const noexcept;
   [[nodiscard]] std::int32_t attempt(loop::Core& core) noexcept;
   [[nodiscard]] std::int32_t call(backend::System& system) noexcept;
   void begin(loop::Core& core) noexcept;

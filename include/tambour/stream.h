@@ -57,6 +57,7 @@ class Socket {
   Result<> set_option(int level, int option, int value) noexcept;
 
  protected:
+  friend class Connection;
   friend class SocketWait;
   friend class Stream;
   class SocketWait*& waiting(bool to_write) noexcept { return waits_[to_write ? 1 : 0]; }

@@ -45,11 +45,14 @@ TaskScope& Core::tasks(EventLoop& loop) {
   if (tasks_ == nullptr) {
     tasks_ = std::make_unique<TaskScope>(loop);
     // Nobody joins these: their exceptions go where those of callbacks go.
-    tasks_->set_exception_handler([&loop](std::exception_ptr thrown) {
-      loop.post([thrown = std::move(thrown)] { std::rethrow_exception(thrown); });
-    });
+    tasks_->set_exception_handler(
+        [this](std::exception_ptr thrown) { throw_out_of_run(std::move(thrown)); });
   }
   return *tasks_;
+}
+
+void Core::throw_out_of_run(std::exception_ptr thrown) {
+  post([thrown = std::move(thrown)] { std::rethrow_exception(thrown); });
 }
 
 void Core::close() noexcept {

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -71,6 +72,9 @@ class Core {
     retired_ = closure;
     if (depth_ == 0) delete_retired();
   }
+
+  /// Makes `thrown` leave run() in a later turn, as what leaves a callback does.
+  void throw_out_of_run(std::exception_ptr thrown);
 
   /// What is deleted with the loop, if not before: by retire(), once it is unlinked.
   [[nodiscard]] LinkList& owned() noexcept { return owned_; }

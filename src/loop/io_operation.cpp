@@ -96,11 +96,6 @@ std::int32_t IoOperation::call(backend::System& system) noexcept {
   return answer < 0 ? -errno : static_cast<std::int32_t>(answer);
 }
 
-bool IoOperation::goes_on() const noexcept {
-  const bool zero_is_the_end = !tries_first(io_kind);
-  return repeat && (outcome > 0 || (outcome == 0 && !zero_is_the_end));
-}
-
 bool IoOperation::submit_or_finish(EventLoop& loop, int descriptor) noexcept {
   loop::Core& core = loop::core_of(loop);
   core.check_thread();
@@ -169,7 +164,6 @@ void IoOperation::run(Ready& ready) {
     const std::int32_t answer = self.attempt(*self.core_);
     if (must_wait(self.io_kind, answer)) return;
     self.outcome = answer;
-    if (self.goes_on()) return self.completed_(self);
     self.core_->backend().cancel(self);
   } else if (self.result < 0) {
     self.outcome = self.result;  // The descriptor cannot be watched.

@@ -73,7 +73,7 @@ void Connection::run(Ready& ready) {
 }
 
 void Connection::read_some() {
-  const auto room = input_.prepare(read_size_);
+  const auto room = input_.prepare(socket_.read_size_);
   backend::System& system = loop::core_of(loop()).backend().system();
   ssize_t got;
   do {
@@ -90,7 +90,7 @@ void Connection::read_some() {
     return;
   }
   const auto count = static_cast<std::size_t>(got);
-  read_size_ = net::next_read_size(read_size_, room.size(), count);
+  socket_.read_size_ = net::next_read_size(socket_.read_size_, room.size(), count);
   input_.commit(count);
   if (idle_ != nullptr) idle_->reset();
   if (callbacks_->on_message) {

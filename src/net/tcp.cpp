@@ -101,7 +101,7 @@ class TcpServer::State {
         handlers_(listener_.loop()),
         acceptor_(listener_.loop()) {
     handlers_.set_exception_handler([this](std::exception_ptr thrown) {
-      listener_.loop().post([thrown = std::move(thrown)] { std::rethrow_exception(thrown); });
+      loop::core_of(listener_.loop()).throw_out_of_run(std::move(thrown));
     });
   }
   State(const State&) = delete;

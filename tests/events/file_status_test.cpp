@@ -22,6 +22,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 #include "support/process.h"
+#include "support/temporary_folder.h"
 
 namespace tambour {
 namespace {
@@ -42,18 +43,6 @@ void set_time(const fs::path& path, std::int64_t seconds, long nanoseconds) {
 
 class FileStatusTest : public test::OnEveryBackend {
  protected:
-  void SetUp() override {
-    OnEveryBackend::SetUp();
-    std::string pattern = fs::temp_directory_path() / "tambour-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory = pattern;
-    path = directory / "file";
-  }
-  void TearDown() override {
-    OnEveryBackend::TearDown();
-    fs::remove_all(directory);
-  }
-
   struct Change {
     FileState before;
     FileState now;
@@ -71,8 +60,9 @@ class FileStatusTest : public test::OnEveryBackend {
     EXPECT_TRUE(run_until([&] { return changes.size() > before; })) << what;
   }
 
-  fs::path directory;
-  fs::path path;
+  test::TemporaryFolder folder;
+  fs::path directory = folder.path();
+  fs::path path = directory / "file";
   std::vector<Change> changes;
 };
 
