@@ -89,7 +89,7 @@ class Connection final : private Operation, private LoopOwned {
   [[nodiscard]] std::any& context() noexcept { return context_; }
 
  private:
-  friend class TcpServer;
+  friend class StreamServerBase;
   static Connection& start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks,
                            LinkList& owner);
   /// Closes what is in the list: with a callback each, or without.

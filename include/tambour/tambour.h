@@ -21,11 +21,14 @@
 #include <tambour/signal.h>         // IWYU pragma: export
 #include <tambour/simulation.h>     // IWYU pragma: export
 #include <tambour/stream.h>         // IWYU pragma: export
+#include <tambour/stream_server.h>  // IWYU pragma: export
 #include <tambour/task.h>           // IWYU pragma: export
 #include <tambour/task_event.h>     // IWYU pragma: export
 #include <tambour/task_scope.h>     // IWYU pragma: export
 #include <tambour/tcp.h>            // IWYU pragma: export
 #include <tambour/timer.h>          // IWYU pragma: export
+#include <tambour/unique_fd.h>      // IWYU pragma: export
+#include <tambour/unix.h>           // IWYU pragma: export
 #include <tambour/version.h>        // IWYU pragma: export
 #include <tambour/wait.h>           // IWYU pragma: export
 #include <tambour/wall_timer.h>     // IWYU pragma: export

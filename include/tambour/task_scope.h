@@ -64,12 +64,15 @@ class TaskScope final : private TaskObserver {
   [[nodiscard]] Join join() noexcept { return Join(*this); }
 
  private:
+  friend class StreamServerBase;
   struct Forward {
     TaskScope& scope;
     void operator()() const noexcept { scope.request_stop(); }
   };
 
   void start(TaskPromiseBase& promise);
+  /// Is called whenever a task has ended and is gone.
+  void set_ended_handler(Callback<void()> handler) noexcept { ended_ = std::move(handler); }
   std::coroutine_handle<> task_ended(Link& task) noexcept override;
 
   std::stop_source stop_;
@@ -79,6 +82,7 @@ class TaskScope final : private TaskObserver {
   std::coroutine_handle<> joining_;
   std::exception_ptr thrown_;
   Callback<void(std::exception_ptr)> handler_;
+  Callback<void()> ended_;
   std::stop_callback<Forward> outer_;
 };
 

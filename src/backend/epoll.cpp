@@ -12,7 +12,7 @@ using base::system_call;
 int Epoll::open() noexcept {
   const int opened = system_call(Call::epoll_create, ::epoll_create1, int{EPOLL_CLOEXEC});
   if (opened < 0) return errno;
-  epoll_ = base::UniqueFd(opened);
+  epoll_ = UniqueFd(opened);
   return 0;
 }
 

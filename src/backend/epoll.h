@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "backend/readiness.h"
-#include "base/unique_fd.h"
+#include <tambour/unique_fd.h>
 
 namespace tambour::backend {
 
@@ -50,7 +50,7 @@ class Epoll {
  private:
   int wait_for_events(std::int64_t timeout_ns) noexcept;
 
-  base::UniqueFd epoll_;
+  UniqueFd epoll_;
   bool has_pwait2_ = true;
   std::array<epoll_event, 1024> events_;
 };

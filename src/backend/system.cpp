@@ -7,6 +7,7 @@ namespace {
 
 struct Kernel {
   static constexpr auto socket = ::socket;
+  static constexpr auto socketpair = ::socketpair;
   static constexpr auto close = ::close;
   static constexpr auto bind = ::bind;
   static constexpr auto listen = ::listen;

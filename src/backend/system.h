@@ -17,6 +17,7 @@ class System {
   virtual ~System() = default;
 
   virtual int socket(int domain, int type, int protocol) noexcept = 0;
+  virtual int socketpair(int domain, int type, int protocol, int* fds) noexcept = 0;
   virtual int close(int fd) noexcept = 0;
   virtual int bind(int fd, const sockaddr* address, socklen_t size) noexcept = 0;
   virtual int listen(int fd, int backlog) noexcept = 0;
@@ -45,6 +46,9 @@ class SystemOf final : public System {
 
   int socket(int domain, int type, int protocol) noexcept override {
     return host_.socket(domain, type, protocol);
+  }
+  int socketpair(int domain, int type, int protocol, int* fds) noexcept override {
+    return host_.socketpair(domain, type, protocol, fds);
   }
   int close(int fd) noexcept override { return host_.close(fd); }
   int bind(int fd, const sockaddr* address, socklen_t size) noexcept override {

@@ -15,7 +15,7 @@ Result<> WakeUp::open(bool drain) noexcept {
   const int opened =
       base::system_call(base::Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (opened < 0) return std::unexpected(system_error(errno));
-  eventfd_ = base::UniqueFd(opened);
+  eventfd_ = UniqueFd(opened);
   drain_ = drain;
   fd = opened;
   events = Events::read;

@@ -5,7 +5,7 @@
 #include <tambour/result.h>
 
 #include "backend/fd_records.h"
-#include "base/unique_fd.h"
+#include <tambour/unique_fd.h>
 
 namespace tambour::backend {
 
@@ -27,7 +27,7 @@ class WakeUp final : public Operation {
   static void run(Ready& ready);
 
   FdRecords& records_;
-  base::UniqueFd eventfd_;
+  UniqueFd eventfd_;
   bool drain_ = false;
 };
 

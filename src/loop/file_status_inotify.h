@@ -11,7 +11,7 @@
 
 #include <tambour/result.h>
 
-#include "base/unique_fd.h"
+#include <tambour/unique_fd.h>
 #include "loop/service_watch.h"
 
 namespace tambour::loop {
@@ -61,7 +61,7 @@ class Inotify {
   void drop_watch(int watch) noexcept;
 
   Core& core_;
-  base::UniqueFd inotify_;
+  UniqueFd inotify_;
   std::unordered_map<int, WatchedPlace*> places_;  ///< By the kernel's number.
   WatchedPath* first_ = nullptr;
   ServiceWatch watch_;

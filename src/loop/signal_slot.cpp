@@ -12,7 +12,7 @@
 #include <new>
 
 #include "base/system_call.h"
-#include "base/unique_fd.h"
+#include <tambour/unique_fd.h>
 
 namespace tambour::loop {
 namespace {
@@ -132,7 +132,7 @@ Result<> SignalSlot::own() noexcept {
 }
 
 Result<> SignalSlot::reopen() noexcept {
-  const base::UniqueFd fresh(make_eventfd());
+  const UniqueFd fresh(make_eventfd());
   if (!fresh.is_open()) return std::unexpected(system_error(errno));
   // In one step, so that a handler never finds the number closed.
   if (base::uninterrupted(Call::dup, ::dup3, fresh.get(), eventfd_, O_CLOEXEC) < 0)

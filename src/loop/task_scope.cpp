@@ -41,6 +41,7 @@ std::coroutine_handle<> TaskScope::task_ended(Link& task) noexcept {
       request_stop();
     }
   }
+  if (ended_) ended_();
   if (!empty() || joining_ == nullptr) return std::noop_coroutine();
   return std::exchange(joining_, nullptr);
 }

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/quad_heap.h"
-#include "base/unique_fd.h"
+#include <tambour/unique_fd.h>
 #include "loop/service_watch.h"
 
 namespace tambour::loop {
@@ -62,7 +62,7 @@ class WallTimers {
 
   Core& core_;
   base::QuadHeap<WallTimer, Place> heap_;
-  base::UniqueFd timerfd_;
+  UniqueFd timerfd_;
   std::int64_t armed_ns_ = base::end_of_time_ns;
   bool was_set_ = false;  ///< The clock, as the timerfd said out of turn.
   std::uint64_t changes_seen_ = 0;

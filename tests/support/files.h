@@ -7,11 +7,9 @@
 
 #include <tambour/events.h>
 
-#include "base/unique_fd.h"
+#include <tambour/unique_fd.h>
 
 namespace tambour::test {
-
-using base::UniqueFd;
 
 /// Two ends. What is written to `far` is read from `near`; with sockets also the other way.
 struct Ends {

@@ -1,0 +1,113 @@
+// Listening, and serving each stream that comes: what TcpServer and UnixServer share.
+#pragma once
+
+#include <cerrno>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <tambour/clock.h>
+#include <tambour/connection.h>
+#include <tambour/endpoint.h>
+#include <tambour/result.h>
+#include <tambour/stream.h>
+#include <tambour/task.h>
+
+namespace tambour {
+
+class EventLoop;
+
+struct ListenOptions {
+  int backlog = 4096;                      ///< listen(2); the system's somaxconn cuts it.
+  bool reuse_port = false;                 ///< Several listeners on one endpoint: SO_REUSEPORT.
+  bool v6_only = false;                    ///< IPV6_V6ONLY.
+  std::size_t connections_max = SIZE_MAX;  ///< Served at a time; further ones wait in the backlog.
+};
+
+/// What does not depend on the type of stream; programs use a StreamServer.
+class StreamServerBase {
+ public:
+  StreamServerBase(StreamServerBase&&) noexcept;
+  StreamServerBase& operator=(StreamServerBase&&) noexcept;
+  ~StreamServerBase();
+
+  /// Where it listens, the port included that the system has chosen for 0.
+  [[nodiscard]] const Endpoint& endpoint() const noexcept;
+
+  /// Serves in the callback style: each stream becomes a Connection. Once.
+  void serve(ConnectionCallbacks callbacks);
+
+  /// Accepts no more, and closes the listener; the streams go on.
+  void stop() noexcept;
+
+  /// Stops, waits until the handlers have ended, but for `grace` at most, asks those that are left
+  /// to stop, and waits for them. For a task.
+  Task<> shut_down(Duration grace);
+
+  /// How many streams are served now, and how many have been accepted in all.
+  [[nodiscard]] std::size_t connections() const noexcept;
+  [[nodiscard]] std::uint64_t accepted() const noexcept;
+
+ protected:
+  class State;
+  explicit StreamServerBase(std::unique_ptr<State> state) noexcept;
+
+  static Result<StreamServerBase> open(EventLoop& loop, const Endpoint& at,
+                                       const ListenOptions& options);
+  Task<Result<Socket>> accept_socket();
+  void serve_with(std::function<Task<>(Socket)> handler);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+/// Accepts streams, and serves each with a task.
+///
+///   TcpServer server = TcpServer::listen(loop, Endpoint::parse("127.0.0.1:7000").value()).value();
+///   server.serve(echo);
+///
+/// Where the process has no descriptor left (EMFILE) or the system no memory, it waits a little and
+/// accepts again; the connections wait in the backlog. Destroying it destroys the tasks.
+template <class S>
+  requires std::derived_from<S, Stream>
+class StreamServer final : public StreamServerBase {
+ public:
+  /// EADDRINUSE, EACCES, EADDRNOTAVAIL; EAFNOSUPPORT where the endpoint is not one of such streams.
+  /// A Unix path that nobody listens on any more is unlinked first, and again when the server
+  /// stops; one that somebody does is EADDRINUSE.
+  static Result<StreamServer> listen(EventLoop& loop, const Endpoint& at,
+                                     const ListenOptions& options = {}) {
+    if (!S::takes(at)) return std::unexpected(system_error(EAFNOSUPPORT));
+    auto server = open(loop, at, options);
+    if (!server) return std::unexpected(server.error());
+    return StreamServer(std::move(*server));
+  }
+
+  using StreamServerBase::serve;
+
+  /// Accepts from now on, and runs `handler(stream)`, which returns a Task<>, for each stream. An
+  /// exception that leaves a handler leaves the loop's run(). Once.
+  template <class Handler>
+    requires std::is_invocable_r_v<Task<>, Handler&, S>
+  void serve(Handler handler) {
+    serve_with([handler = std::move(handler)](Socket socket) mutable -> Task<> {
+      return handler(S(std::move(socket)));
+    });
+  }
+
+  /// Waits for one connection, for those who do not serve().
+  Task<Result<S>> accept() {
+    auto socket = co_await accept_socket();
+    if (!socket) co_return std::unexpected(socket.error());
+    co_return S(std::move(*socket));
+  }
+
+ private:
+  explicit StreamServer(StreamServerBase&& base) noexcept : StreamServerBase(std::move(base)) {}
+};
+
+}  // namespace tambour

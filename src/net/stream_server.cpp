@@ -1,0 +1,229 @@
+#include <tambour/stream_server.h>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <string>
+
+#include <tambour/clock.h>
+#include <tambour/event_loop.h>
+#include <tambour/task_event.h>
+#include <tambour/task_scope.h>
+#include <tambour/timer.h>
+#include <tambour/wait.h>
+
+#include "backend/system.h"
+#include "loop/core.h"
+
+namespace tambour {
+namespace {
+
+std::unexpected<Error> last_error() noexcept { return std::unexpected(system_error(errno)); }
+
+class Accept final : public SocketWait {
+ public:
+  explicit Accept(Socket& listener) noexcept : SocketWait(listener, IoKind::accept, false) {}
+  [[nodiscard]] int await_resume() const noexcept { return outcome; }
+};
+
+/// What a peer did to its own connection before it was accepted is no failure of the listener:
+/// accept(2) names them, "treat them like EAGAIN".
+bool concerns_only_the_peer(int error) noexcept {
+  constexpr int errors[] = {ECONNABORTED, EPROTO,     ENOPROTOOPT, EHOSTDOWN, ENONET,
+                            EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH, ENETDOWN,  EPERM};
+  return std::ranges::find(errors, error) != std::end(errors);
+}
+
+/// The process or the system has run out of something, which may pass.
+bool is_shortage(int error) noexcept {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+bool has_path(const Endpoint& at) {
+  return at.family() == AF_UNIX && !at.address().empty() && at.address().front() != '@';
+}
+
+/// Whether nobody listens on a path that exists: a server that has died leaves its name behind.
+bool is_left_over(EventLoop& loop, const Endpoint& at) noexcept {
+  auto probe = Socket::open(loop, AF_UNIX, SOCK_STREAM);
+  if (!probe) return false;
+  auto& system = loop::core_of(loop).backend().system();
+  return system.connect(probe->descriptor(), at.data(), at.size()) != 0 && errno == ECONNREFUSED;
+}
+
+}  // namespace
+
+class StreamServerBase::State {
+ public:
+  State(Socket listener, const Endpoint& at, const ListenOptions& options)
+      : listener_(std::move(listener)),
+        endpoint_(at),
+        connections_max_(options.connections_max),
+        room_(listener_.loop()),
+        handlers_(listener_.loop()),
+        acceptor_(listener_.loop()) {
+    handlers_.set_exception_handler([this](std::exception_ptr thrown) {
+      loop::core_of(listener_.loop()).throw_out_of_run(std::move(thrown));
+    });
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    stop();
+    Connection::drop(connections_);
+  }
+
+  [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
+  [[nodiscard]] std::size_t connections() const noexcept {
+    return handlers_.size() + connection_count_;
+  }
+  [[nodiscard]] std::uint64_t accepted() const noexcept { return accepted_; }
+
+  void serve(std::function<Task<>(Socket)> handler) {
+    handler_ = std::move(handler);
+    handlers_.set_ended_handler([this] { room_.set(); });
+    take_ = [this](Socket socket) { handlers_.spawn(handler_(std::move(socket))); };
+    acceptor_.spawn(accept_all());
+  }
+
+  void serve(ConnectionCallbacks callbacks) {
+    callbacks.on_close = [this, on_close = std::move(callbacks.on_close)](Connection& connection,
+                                                                          Error error) {
+      --connection_count_;
+      room_.set();
+      if (on_close) on_close(connection, error);
+    };
+    take_ = [this, shared = std::make_shared<const ConnectionCallbacks>(std::move(callbacks))](
+                Socket socket) {
+      ++connection_count_;
+      Connection::start(Stream(std::move(socket)), shared, connections_);
+    };
+    acceptor_.spawn(accept_all());
+  }
+
+  void stop() noexcept {
+    if (!listener_.is_open()) return;
+    acceptor_.request_stop();
+    auto& system = loop::core_of(listener_.loop()).backend().system();
+    listener_.close();
+    if (has_path(endpoint_)) system.unlink(endpoint_.address().c_str());
+  }
+
+  Task<> shut_down(Duration grace) {
+    stop();
+    co_await acceptor_.join();
+    Timer alarm(listener_.loop(), [this] {
+      handlers_.request_stop();
+      Connection::close_all(connections_);
+    });
+    alarm.start(grace);
+    co_await handlers_.join();
+    while (connection_count_ > 0) {
+      room_.reset();
+      if (!co_await room_.wait()) Connection::close_all(connections_);
+    }
+  }
+
+  Task<Result<Socket>> accept() {
+    Duration pause = pause_least;
+    for (;;) {
+      if (!listener_.is_open()) co_return std::unexpected(system_error(ECANCELED));
+      const int outcome = co_await Accept(listener_);
+      if (outcome >= 0) {
+        ++accepted_;
+        co_return Socket(listener_.loop(), outcome);
+      }
+      if (is_shortage(-outcome)) {
+        if (auto slept = co_await sleep_for(pause); !slept)
+          co_return std::unexpected(slept.error());
+        pause = std::min(pause * 2, pause_most);
+      } else if (!concerns_only_the_peer(-outcome)) {
+        co_return std::unexpected(system_error(outcome));
+      }
+    }
+  }
+
+ private:
+  static constexpr Duration pause_least = std::chrono::milliseconds(10);
+  static constexpr Duration pause_most = std::chrono::milliseconds(640);
+
+  Task<> accept_all() {
+    for (;;) {
+      if (connections() >= connections_max_) {
+        room_.reset();
+        if (!co_await room_.wait()) co_return;
+      }
+      auto accepted = co_await accept();
+      if (!accepted) co_return;
+      take_(std::move(*accepted));
+    }
+  }
+
+  Socket listener_;
+  Endpoint endpoint_;
+  std::size_t connections_max_;
+  std::uint64_t accepted_ = 0;
+  std::function<Task<>(Socket)> handler_;
+  std::function<void(Socket)> take_;
+  LinkList connections_;
+  std::size_t connection_count_ = 0;
+  TaskEvent room_;
+  TaskScope handlers_;
+  TaskScope acceptor_;
+};
+
+Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, const Endpoint& at,
+                                                const ListenOptions& options) {
+  auto& system = loop::core_of(loop).backend().system();
+  auto listener = Socket::open(loop, at.family(), SOCK_STREAM);
+  if (!listener) return std::unexpected(listener.error());
+  if (at.is_ip()) {
+    // A server that starts anew does not wait for the connections of the former to be forgotten.
+    if (auto set = listener->set_option(SOL_SOCKET, SO_REUSEADDR, 1); !set)
+      return std::unexpected(set.error());
+    if (at.family() == AF_INET6) {
+      if (auto set = listener->set_option(IPPROTO_IPV6, IPV6_V6ONLY, options.v6_only ? 1 : 0); !set)
+        return std::unexpected(set.error());
+    }
+    if (options.reuse_port) {
+      if (auto set = listener->set_option(SOL_SOCKET, SO_REUSEPORT, 1); !set)
+        return std::unexpected(set.error());
+    }
+  }
+  const int fd = listener->descriptor();
+  int bound = system.bind(fd, at.data(), at.size());
+  if (bound != 0 && errno == EADDRINUSE && has_path(at) && is_left_over(loop, at)) {
+    system.unlink(at.address().c_str());
+    bound = system.bind(fd, at.data(), at.size());
+  }
+  if (bound != 0 || system.listen(fd, options.backlog) != 0) return last_error();
+  const auto local = listener->local_endpoint();
+  if (!local) return std::unexpected(local.error());
+  return StreamServerBase(std::make_unique<State>(std::move(*listener), *local, options));
+}
+
+StreamServerBase::StreamServerBase(std::unique_ptr<State> state) noexcept
+    : state_(std::move(state)) {}
+StreamServerBase::StreamServerBase(StreamServerBase&&) noexcept = default;
+StreamServerBase& StreamServerBase::operator=(StreamServerBase&&) noexcept = default;
+StreamServerBase::~StreamServerBase() = default;
+
+const Endpoint& StreamServerBase::endpoint() const noexcept { return state_->endpoint(); }
+void StreamServerBase::stop() noexcept { state_->stop(); }
+Task<> StreamServerBase::shut_down(Duration grace) { return state_->shut_down(grace); }
+std::size_t StreamServerBase::connections() const noexcept { return state_->connections(); }
+std::uint64_t StreamServerBase::accepted() const noexcept { return state_->accepted(); }
+Task<Result<Socket>> StreamServerBase::accept_socket() { return state_->accept(); }
+
+void StreamServerBase::serve(ConnectionCallbacks callbacks) {
+  state_->serve(std::move(callbacks));
+}
+
+void StreamServerBase::serve_with(std::function<Task<>(Socket)> handler) {
+  state_->serve(std::move(handler));
+}
+
+}  // namespace tambour

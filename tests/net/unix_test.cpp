@@ -1,0 +1,263 @@
+// Unix-domain streams and servers, on every backend: names, credentials, descriptors.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/simulation.h>
+#include <tambour/unix.h>
+
+#include "support/on_every_backend.h"
+#include "support/temporary_folder.h"
+
+namespace tambour {
+namespace {
+
+Task<> echo(UnixStream peer) {
+  Buffer buffer;
+  for (;;) {
+    const auto got = co_await peer.read(buffer);
+    if (!got || *got == 0) co_return;
+    if (!co_await peer.write(buffer)) co_return;
+  }
+}
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+class UnixStreams : public test::OnEveryBackend {
+ public:
+  using OnEveryBackend::loop;
+
+  /// Runs a task to its end, and nothing longer.
+  void run(Task<> task) {
+    TaskScope scope(loop());
+    scope.spawn(std::move(task));
+    EXPECT_TRUE(run_until([&scope] { return scope.empty(); }));
+  }
+
+  [[nodiscard]] Endpoint path() const {
+    return Endpoint::unix_name(folder_.path() + "/socket").value();
+  }
+  [[nodiscard]] Endpoint abstract_name() const {
+    return Endpoint::unix_name("@" + folder_.path()).value();
+  }
+  [[nodiscard]] bool path_exists() const { return ::access(path().address().c_str(), F_OK) == 0; }
+
+ private:
+  test::TemporaryFolder folder_;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(UnixStreams);
+
+TEST_P(UnixStreams, echo_over_paths_and_abstract_names) {
+  for (const Endpoint& at : {path(), abstract_name()}) {
+    auto server = UnixServer::listen(loop(), at);
+    ASSERT_TRUE(server) << server.error().message();
+    server->serve(echo);
+    EXPECT_EQ(server->endpoint(), at);
+    run([](Endpoint to) -> Task<> {
+      auto stream = co_await UnixStream::connect(to);
+      EXPECT_TRUE(stream) << to.to_string();
+      if (!stream) co_return;
+      EXPECT_EQ(stream->peer_endpoint(), to);
+      EXPECT_TRUE(co_await stream->write("hello"));
+      Buffer back;
+      while (back.size() < 5) {
+        const auto got = co_await stream->read(back);
+        EXPECT_TRUE(got && *got > 0);
+        if (!got || *got == 0) co_return;
+      }
+      EXPECT_EQ(back, "hello");
+    }(at));
+    EXPECT_TRUE(run_until([&] { return server->connections() == 0; }));
+  }
+}
+
+TEST_P(UnixStreams, a_name_that_a_dead_server_has_left_is_taken_over) {
+  {
+    auto dead = Socket::open(loop(), AF_UNIX, SOCK_STREAM);
+    ASSERT_TRUE(dead);
+    ASSERT_EQ(::bind(dead->descriptor(), path().data(), path().size()), 0);
+  }
+  ASSERT_TRUE(path_exists());
+  {
+    auto server = UnixServer::listen(loop(), path());
+    ASSERT_TRUE(server);
+    // This one is not dead.
+    EXPECT_EQ(UnixServer::listen(loop(), path()).error(), system_error(EADDRINUSE));
+  }
+  EXPECT_FALSE(path_exists());
+}
+
+TEST_P(UnixStreams, says_why_it_cannot_connect_or_listen) {
+  EXPECT_EQ(UnixServer::listen(loop(), Endpoint::loopback_v4(0)).error(),
+            system_error(EAFNOSUPPORT));
+  run([](Endpoint nobody) -> Task<> {
+    const Endpoint nowhere = Endpoint::unix_name("/no/such/socket").value();
+    EXPECT_EQ((co_await UnixStream::connect(nowhere)).error(), system_error(ENOENT));
+    EXPECT_EQ((co_await UnixStream::connect(nobody)).error(), system_error(ECONNREFUSED));
+    EXPECT_EQ((co_await UnixStream::connect(Endpoint::loopback_v4(1))).error(),
+              system_error(EAFNOSUPPORT));
+  }(abstract_name()));
+  UnixStream none;
+  EXPECT_EQ(none.peer_credentials().error(), system_error(EBADF));
+}
+
+TEST_P(UnixStreams, tells_who_the_peer_is) {
+  auto server = UnixServer::listen(loop(), abstract_name());
+  ASSERT_TRUE(server);
+  const PeerCredentials mine{.process = ::getpid(), .user = ::geteuid(), .group = ::getegid()};
+  Result<PeerCredentials> seen;
+  server->serve([&seen](UnixStream peer) -> Task<> {
+    seen = peer.peer_credentials();
+    co_return;
+  });
+  run([](Endpoint to, PeerCredentials expected) -> Task<> {
+    auto stream = co_await UnixStream::connect(to);
+    EXPECT_TRUE(stream);
+    if (stream) EXPECT_EQ(stream->peer_credentials(), expected);
+  }(abstract_name(), mine));
+  EXPECT_TRUE(run_until([&] { return server->accepted() == 1 && server->connections() == 0; }));
+  EXPECT_EQ(seen, mine);
+}
+
+TEST_P(UnixStreams, hands_over_descriptors) {
+  auto ends = UnixStream::pair(loop());
+  ASSERT_TRUE(ends);
+  std::array<int, 2> pipe_ends;
+  ASSERT_EQ(::pipe(pipe_ends.data()), 0);
+  const UniqueFd out(pipe_ends[0]);
+  UniqueFd in(pipe_ends[1]);
+  run([](UnixStream& near, UnixStream& far, int fd) -> Task<> {
+    EXPECT_TRUE(co_await near.send(bytes_of("take this"), std::array{fd, fd}));
+    std::array<std::byte, 64> place;
+    auto received = co_await far.receive(place);
+    EXPECT_TRUE(received);
+    if (!received) co_return;
+    EXPECT_EQ(received->size, 9U);
+    EXPECT_FALSE(received->truncated);
+    EXPECT_EQ(received->descriptors.size(), 2U);
+    for (const UniqueFd& come : received->descriptors) {
+      EXPECT_NE(come.get(), fd);
+      EXPECT_EQ(::fcntl(come.get(), F_GETFD), FD_CLOEXEC);
+      EXPECT_EQ(::write(come.get(), "x", 1), 1);
+    }
+  }(ends->first, ends->second, in.get()));
+  in.reset(-1);
+  // Nobody holds the end to write to any more: two bytes, and the end of the file.
+  std::array<char, 8> bytes;
+  EXPECT_EQ(::read(out.get(), bytes.data(), bytes.size()), 2);
+  EXPECT_EQ(::read(out.get(), bytes.data(), bytes.size()), 0);
+}
+
+TEST_P(UnixStreams, bytes_come_without_descriptors_too_and_the_end) {
+  auto ends = UnixStream::pair(loop());
+  ASSERT_TRUE(ends);
+  run([](UnixStream& near, UnixStream& far) -> Task<> {
+    EXPECT_TRUE(co_await near.send(bytes_of("plain"), {}));
+    std::array<std::byte, 3> place;
+    auto received = co_await far.receive(place);
+    EXPECT_TRUE(received && received->size == 3 && received->descriptors.empty());
+    received = co_await far.receive(place);
+    EXPECT_TRUE(received && received->size == 2);
+    EXPECT_TRUE(near.finish());
+    received = co_await far.receive(place);
+    EXPECT_TRUE(received && received->size == 0);
+  }(ends->first, ends->second));
+}
+
+TEST_P(UnixStreams, as_many_as_one_message_carries_and_no_more) {
+  auto ends = UnixStream::pair(loop());
+  ASSERT_TRUE(ends);
+  const std::vector<int> most(UnixStream::descriptors_max, STDIN_FILENO);
+  const std::vector<int> more(UnixStream::descriptors_max + 1, STDIN_FILENO);
+  run([](UnixStream& near, UnixStream& far, std::span<const int> all,
+         std::span<const int> too_many) -> Task<> {
+    EXPECT_EQ((co_await near.send(bytes_of("x"), too_many)).error(), system_error(EINVAL));
+    EXPECT_EQ((co_await near.send({}, all)).error(), system_error(EINVAL));
+    EXPECT_EQ((co_await near.send(bytes_of("x"), std::array{-1})).error(), system_error(EBADF));
+    EXPECT_TRUE(co_await near.send(bytes_of("x"), all));
+    std::array<std::byte, 1> place;
+    const auto received = co_await far.receive(place);
+    EXPECT_TRUE(received && received->descriptors.size() == all.size());
+  }(ends->first, ends->second, most, more));
+}
+
+TEST_P(UnixStreams, a_message_larger_than_the_kernel_takes_at_once_carries_them_too) {
+  auto ends = UnixStream::pair(loop());
+  ASSERT_TRUE(ends);
+  const std::string large(3'000'000, 'x');
+  TaskScope sender(loop());
+  sender.spawn([](UnixStream stream, const std::string& text) -> Task<> {
+    EXPECT_TRUE(co_await stream.send(bytes_of(text), std::array{STDIN_FILENO}));
+  }(std::move(ends->first), large));
+  run([](UnixStream stream, std::size_t expected) -> Task<> {
+    std::vector<std::byte> place(100'000);
+    std::size_t bytes = 0;
+    std::size_t descriptors = 0;
+    for (;;) {
+      const auto received = co_await stream.receive(place);
+      EXPECT_TRUE(received);
+      if (!received || received->size == 0) break;
+      bytes += received->size;
+      descriptors += received->descriptors.size();
+    }
+    EXPECT_EQ(bytes, expected);
+    EXPECT_EQ(descriptors, 1U);
+  }(std::move(ends->second), large.size()));
+}
+
+TEST_P(UnixStreams, says_when_a_descriptor_was_lost) {
+  auto ends = UnixStream::pair(loop());
+  ASSERT_TRUE(ends);
+  // Whatever this process had open before, nothing more fits in.
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 256, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<UniqueFd> filling;
+  for (int fd; (fd = ::dup(STDIN_FILENO)) >= 0;) filling.emplace_back(fd);
+  ASSERT_EQ(errno, EMFILE);
+  run([](UnixStream& near, UnixStream& far) -> Task<> {
+    EXPECT_TRUE(co_await near.send(bytes_of("x"), std::array{STDIN_FILENO}));
+    std::array<std::byte, 1> place;
+    const auto received = co_await far.receive(place);
+    EXPECT_TRUE(received);
+    if (!received) co_return;
+    EXPECT_EQ(received->size, 1U);
+    EXPECT_TRUE(received->descriptors.empty());
+    EXPECT_TRUE(received->truncated);
+  }(ends->first, ends->second));
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST(SimulatedUnixStreams, talk_and_refuse_what_is_not_simulated) {
+  Simulation simulation(1);
+  SimulatedHost& host = simulation.add_host("one");
+  EventLoop loop(host.loop_options());
+  auto ends = UnixStream::pair(loop);
+  ASSERT_TRUE(ends);
+  bool done = false;
+  spawn(loop, [](UnixStream near, UnixStream far, bool& ended) -> Task<> {
+    EXPECT_TRUE(co_await near.write("hello"));
+    std::array<std::byte, 8> place;
+    const auto received = co_await far.receive(place);
+    EXPECT_TRUE(received && received->size == 5);
+    EXPECT_EQ((co_await near.send(bytes_of("x"), std::array{0})).error(),
+              system_error(EOPNOTSUPP));
+    ended = true;
+  }(std::move(ends->first), std::move(ends->second), done));
+  simulation.run();
+  EXPECT_TRUE(done);
+}
+
+}  // namespace
+}  // namespace tambour
