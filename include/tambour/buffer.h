@@ -29,8 +29,7 @@ class Buffer {
   Buffer() = default;
   explicit Buffer(std::string_view text) { append(text); }
   Buffer(Buffer&& other) noexcept
-      : first_(std::exchange(other.first_, nullptr)),
-        last_(std::exchange(other.last_, nullptr)),
+      : last_(std::exchange(other.last_, nullptr)),
         prepared_(std::exchange(other.prepared_, nullptr)),
         size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
@@ -42,7 +41,6 @@ class Buffer {
   ~Buffer() { clear(); }
 
   void swap(Buffer& other) noexcept {
-    std::swap(first_, other.first_);
     std::swap(last_, other.last_);
     std::swap(prepared_, other.prepared_);
     std::swap(size_, other.size_);
@@ -127,15 +125,19 @@ class Buffer {
 
   [[nodiscard]] bool equals(std::string_view text) const noexcept;
   /// Whether the bytes from `at` on, which lie in `segment`, begin with `what`.
-  static bool begins_with(const Segment* segment, const std::byte* at,
-                          std::string_view what) noexcept;
+  [[nodiscard]] bool begins_with(const Segment* segment, const std::byte* at,
+                                 std::string_view what) const noexcept;
   static void check_sum(std::size_t size, std::size_t more);
+  [[nodiscard]] Segment* first() const noexcept;
+  /// Null behind the last one.
+  [[nodiscard]] Segment* after(const Segment* segment) const noexcept;
   void push_back(Segment* segment) noexcept;
   void push_front(Segment* segment) noexcept;
   Segment* pop_front() noexcept;
   [[nodiscard]] std::size_t room_behind() const noexcept;
 
-  Segment* first_ = nullptr;
+  /// In a ring: the last is followed by the first. An idle connection has a buffer, and there are
+  /// many of those.
   Segment* last_ = nullptr;
   Segment* prepared_ = nullptr;  ///< Empty; becomes the last one with commit().
   std::size_t size_ = 0;

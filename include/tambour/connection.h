@@ -62,7 +62,9 @@ class Connection final : private Operation, private LoopOwned {
   void send(Buffer&& bytes);
 
   /// Bytes that wait to be sent.
-  [[nodiscard]] std::size_t unsent() const noexcept { return output_.size(); }
+  [[nodiscard]] std::size_t unsent() const noexcept {
+    return output_ != nullptr ? output_->size() : 0;
+  }
 
   /// Sends what waits, tells the peer that nothing more will come (shutdown(2)), and closes when
   /// the peer has closed too.
@@ -78,12 +80,10 @@ class Connection final : private Operation, private LoopOwned {
   void set_idle_timeout(Duration time);
   void set_high_water_mark(std::size_t bytes) noexcept { high_water_bytes_ = bytes; }
 
-  [[nodiscard]] int descriptor() const noexcept { return socket_.descriptor(); }
-  [[nodiscard]] EventLoop& loop() const noexcept { return socket_.loop(); }
-  [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept {
-    return socket_.local_endpoint();
-  }
-  [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept { return socket_.peer_endpoint(); }
+  [[nodiscard]] int descriptor() const noexcept { return fd; }
+  [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
+  [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
+  [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
 
   /// Whatever the program keeps with it.
   [[nodiscard]] std::any& context() noexcept { return context_; }
@@ -104,8 +104,10 @@ class Connection final : private Operation, private LoopOwned {
   void write_some();
   /// How much the kernel takes now; ends the connection where it is broken.
   [[nodiscard]] std::size_t send_now(std::span<iovec> pieces) noexcept;
-  [[nodiscard]] std::size_t send_output() noexcept;
+  /// The same for what is in the buffer, as much as goes at a time; drops what was taken.
+  [[nodiscard]] std::size_t send_from(Buffer& bytes) noexcept;
   [[nodiscard]] bool may_send() const noexcept { return !ended_ && !finishing_; }
+  [[nodiscard]] Buffer& output();
   void wait_to_send(std::size_t unsent_before);
   void watch() noexcept;
   void finish_output() noexcept;
@@ -113,14 +115,16 @@ class Connection final : private Operation, private LoopOwned {
   void tell_end();
   void leave() noexcept;
 
-  Socket socket_;
+  // There are many of these, and most of them idle: what an idle one does not need is elsewhere.
+  EventLoop* loop_;
   std::shared_ptr<const ConnectionCallbacks> callbacks_;
   Buffer input_;
-  Buffer output_;
+  std::unique_ptr<Buffer> output_;  ///< What waits to be sent; null where nothing does.
   std::size_t high_water_bytes_ = std::size_t{64} * 1024 * 1024;
   std::unique_ptr<Timer> idle_;
   std::any context_;
-  int error_ = 0;  ///< Why it ended.
+  std::uint32_t read_size_ = 0;  ///< What the last read suggests for the next.
+  int error_ = 0;                ///< Why it ended.
   bool paused_ = false;
   bool finishing_ = false;  ///< Nothing more is sent once the output is empty.
   bool finished_ = false;   ///< The peer was told so.

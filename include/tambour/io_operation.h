@@ -70,9 +70,9 @@ class IoOperation : public Operation {
   sockaddr* address = nullptr;
   socklen_t* address_size = nullptr;
 
-  /// Where set, is called just before the system call to say where it shall read to: `data` and
-  /// `size`. An operation that waits then holds no memory. Must not throw; a `size` of 0 ends the
-  /// operation with ENOMEM.
+  /// Where set, is called just before the system call to say where it shall read to or write from:
+  /// `data` and `size`. An operation that waits then holds no memory. Must not throw; a `size` of 0
+  /// ends the operation with ENOMEM.
   void (*make_room)(IoOperation&) = nullptr;
 
  private:

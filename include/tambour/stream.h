@@ -180,13 +180,10 @@ class Stream : public Socket {
     [[nodiscard]] Result<> await_resume() const noexcept;
 
    private:
+    static void prepare(IoOperation& operation) noexcept;
     [[nodiscard]] bool go_on() noexcept override;
-    void set_pieces() noexcept;
 
-    static constexpr std::size_t pieces_max = 16;
     Buffer& from_;
-    std::array<iovec, pieces_max> pieces_;
-    msghdr message_{};
   };
 
   /// The same for a buffer, from whose front is dropped what was taken.

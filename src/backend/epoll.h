@@ -8,8 +8,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "backend/readiness.h"
 #include <tambour/unique_fd.h>
+
+#include "backend/readiness.h"
 
 namespace tambour::backend {
 

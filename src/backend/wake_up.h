@@ -3,9 +3,9 @@
 
 #include <tambour/operation.h>
 #include <tambour/result.h>
+#include <tambour/unique_fd.h>
 
 #include "backend/fd_records.h"
-#include <tambour/unique_fd.h>
 
 namespace tambour::backend {
 

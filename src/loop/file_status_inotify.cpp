@@ -52,8 +52,7 @@ int Inotify::open() noexcept {
   if (inotify_.is_open()) return 0;
   // A simulated loop watches simulated descriptors only: paths are looked at.
   if (core_.backend().has_virtual_time()) return EOPNOTSUPP;
-  UniqueFd opened(
-      system_call(Call::inotify_create, ::inotify_init1, IN_CLOEXEC | IN_NONBLOCK));
+  UniqueFd opened(system_call(Call::inotify_create, ::inotify_init1, IN_CLOEXEC | IN_NONBLOCK));
   if (!opened.is_open()) return errno;
   if (auto started = watch_.start(opened.get()); !started) return started.error().value();
   inotify_ = std::move(opened);

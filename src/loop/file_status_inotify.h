@@ -10,8 +10,8 @@
 #include <unordered_map>
 
 #include <tambour/result.h>
-
 #include <tambour/unique_fd.h>
+
 #include "loop/service_watch.h"
 
 namespace tambour::loop {

@@ -11,8 +11,9 @@
 #include <mutex>
 #include <new>
 
-#include "base/system_call.h"
 #include <tambour/unique_fd.h>
+
+#include "base/system_call.h"
 
 namespace tambour::loop {
 namespace {

@@ -31,7 +31,7 @@ Result<> WallTimers::open() noexcept {
 
 Result<> WallTimers::open_timerfd() noexcept {
   UniqueFd opened(system_call(Call::timerfd_create, ::timerfd_create, CLOCK_REALTIME,
-                                    TFD_CLOEXEC | TFD_NONBLOCK));
+                              TFD_CLOEXEC | TFD_NONBLOCK));
   if (!opened.is_open()) return std::unexpected(system_error(errno));
   if (auto started = watch_.start(opened.get()); !started) return started;
   timerfd_ = std::move(opened);

@@ -9,11 +9,11 @@
 #include <cstdint>
 
 #include <tambour/result.h>
+#include <tambour/unique_fd.h>
 #include <tambour/wall_timer.h>
 
 #include "base/clock.h"
 #include "base/quad_heap.h"
-#include <tambour/unique_fd.h>
 #include "loop/service_watch.h"
 
 namespace tambour::loop {

@@ -176,29 +176,39 @@ void Buffer::check_sum(std::size_t size, std::size_t more) {
   if (more > max_size() - size) throw std::length_error("tambour::Buffer");
 }
 
+Buffer::Segment* Buffer::first() const noexcept { return last_ == nullptr ? nullptr : last_->next; }
+
+Buffer::Segment* Buffer::after(const Segment* segment) const noexcept {
+  return segment == last_ ? nullptr : segment->next;
+}
+
 void Buffer::push_back(Segment* segment) noexcept {
-  (last_ == nullptr ? first_ : last_->next) = segment;
+  push_front(segment);
   last_ = segment;
-  size_ += segment->size();
 }
 
 void Buffer::push_front(Segment* segment) noexcept {
-  segment->next = first_;
-  if (first_ == nullptr) last_ = segment;
-  first_ = segment;
+  if (last_ == nullptr) {
+    segment->next = last_ = segment;
+  } else {
+    segment->next = std::exchange(last_->next, segment);
+  }
   size_ += segment->size();
 }
 
 Buffer::Segment* Buffer::pop_front() noexcept {
-  Segment* const segment = std::exchange(first_, first_->next);
-  if (first_ == nullptr) last_ = nullptr;
+  Segment* const segment = last_->next;
+  if (segment == last_) {
+    last_ = nullptr;
+  } else {
+    last_->next = segment->next;
+  }
   size_ -= segment->size();
-  segment->next = nullptr;
   return segment;
 }
 
 void Buffer::clear() noexcept {
-  while (first_ != nullptr) Segment::drop(pop_front());
+  while (last_ != nullptr) Segment::drop(pop_front());
   commit(0);
 }
 
@@ -252,7 +262,8 @@ void Buffer::append(Buffer&& other) {
   if (&other == this || other.empty()) return;
   check_sum(size_, other.size_);
   commit(0);
-  (last_ == nullptr ? first_ : last_->next) = std::exchange(other.first_, nullptr);
+  // Two rings become one where their lasts change whom they are followed by.
+  if (last_ != nullptr) std::swap(last_->next, other.last_->next);
   last_ = std::exchange(other.last_, nullptr);
   size_ += std::exchange(other.size_, 0);
 }
@@ -271,16 +282,17 @@ void Buffer::append_shared(std::span<const std::byte> bytes, std::shared_ptr<con
 void Buffer::prepend(std::span<const std::byte> bytes) {
   check_sum(size_, bytes.size());
   if (bytes.empty()) return;
-  if (first_ == nullptr || first_->room_before() < bytes.size()) {
+  if (last_ == nullptr || first()->room_before() < bytes.size()) {
     Segment* const segment = Segment::make(bytes.size());
     // At the end of its block, so that what is prepended next finds room.
     segment->begin = segment->end = segment->block->end();
     push_front(segment);
   }
-  first_->begin -= bytes.size();
+  std::byte*& begin = first()->begin;
+  begin -= bytes.size();
   size_ += bytes.size();
   // The bytes may be the block's own, but lie behind where these go.
-  std::memcpy(first_->begin, bytes.data(), bytes.size());
+  std::memcpy(begin, bytes.data(), bytes.size());
 }
 
 void Buffer::prepend(Buffer&& other) {
@@ -291,23 +303,24 @@ void Buffer::prepend(Buffer&& other) {
 
 void Buffer::consume(std::size_t size) noexcept {
   while (size > 0) {
-    const std::size_t here = std::min(size, first_->size());
-    first_->begin += here;
+    Segment* const segment = first();
+    const std::size_t here = std::min(size, segment->size());
+    segment->begin += here;
     size_ -= here;
     size -= here;
-    if (first_->size() == 0) Segment::drop(pop_front());
+    if (segment->size() == 0) Segment::drop(pop_front());
   }
 }
 
 Buffer Buffer::take(std::size_t size) {
   Buffer taken;
-  while (first_ != nullptr && size >= first_->size()) {
-    size -= first_->size();
+  while (last_ != nullptr && size >= first()->size()) {
+    size -= first()->size();
     taken.push_back(pop_front());
   }
-  if (first_ == nullptr || size == 0) return taken;
+  if (last_ == nullptr || size == 0) return taken;
   try {
-    taken.push_back(first_->share(first_->begin, first_->begin + size));
+    taken.push_back(first()->share(first()->begin, first()->begin + size));
   } catch (...) {
     prepend(std::move(taken));
     throw;
@@ -320,7 +333,7 @@ Buffer Buffer::share() const { return share(0, size_); }
 
 Buffer Buffer::share(std::size_t from, std::size_t size) const {
   Buffer shared;
-  for (const Segment* segment = first_; segment != nullptr && size > 0; segment = segment->next) {
+  for (const Segment* segment = first(); segment != nullptr && size > 0; segment = after(segment)) {
     const std::size_t skipped = std::min(from, segment->size());
     from -= skipped;
     const std::size_t here = std::min(size, segment->size() - skipped);
@@ -333,21 +346,21 @@ Buffer Buffer::share(std::size_t from, std::size_t size) const {
 }
 
 std::span<const std::byte> Buffer::front() const noexcept {
-  if (first_ == nullptr) return {};
-  return {first_->begin, first_->size()};
+  if (last_ == nullptr) return {};
+  return {first()->begin, first()->size()};
 }
 
 std::span<const std::byte> Buffer::peek(std::size_t size) {
   size = std::min(size, size_);
   if (size == 0) return {};
-  if (first_->size() < size) {
+  if (first()->size() < size) {
     Segment* const together = Segment::make(size);
     copy_to({together->begin, size});
     together->end += size;
     consume(size);
     push_front(together);
   }
-  return {first_->begin, size};
+  return {first()->begin, size};
 }
 
 std::string_view Buffer::text() {
@@ -357,7 +370,7 @@ std::string_view Buffer::text() {
 
 std::size_t Buffer::copy_to(std::span<std::byte> target) const noexcept {
   std::size_t copied = 0;
-  for (const Segment* segment = first_; segment != nullptr; segment = segment->next) {
+  for (const Segment* segment = first(); segment != nullptr; segment = after(segment)) {
     const std::size_t here = std::min(segment->size(), target.size() - copied);
     if (here == 0) break;
     std::memcpy(target.data() + copied, segment->begin, here);
@@ -373,13 +386,13 @@ std::string Buffer::to_string() const {
 }
 
 bool Buffer::begins_with(const Segment* segment, const std::byte* at,
-                         std::string_view what) noexcept {
+                         std::string_view what) const noexcept {
   while (segment != nullptr) {
     const std::size_t here = std::min(static_cast<std::size_t>(segment->end - at), what.size());
     if (std::memcmp(at, what.data(), here) != 0) return false;
     what.remove_prefix(here);
     if (what.empty()) return true;
-    segment = segment->next;
+    segment = after(segment);
     if (segment != nullptr) at = segment->begin;
   }
   return false;
@@ -389,7 +402,7 @@ std::optional<std::size_t> Buffer::find(std::string_view what, std::size_t from)
   if (from > size_ || what.size() > size_ - from) return std::nullopt;
   if (what.empty()) return from;
   std::size_t passed = 0;
-  for (const Segment* segment = first_; segment != nullptr; segment = segment->next) {
+  for (const Segment* segment = first(); segment != nullptr; segment = after(segment)) {
     const std::byte* at = segment->begin + std::min(segment->size(), from - std::min(from, passed));
     while (at != segment->end) {
       const auto left = static_cast<std::size_t>(segment->end - at);
@@ -405,18 +418,18 @@ std::optional<std::size_t> Buffer::find(std::string_view what, std::size_t from)
 }
 
 bool Buffer::equals(std::string_view text) const noexcept {
-  return size_ == text.size() && (text.empty() || begins_with(first_, first_->begin, text));
+  return size_ == text.size() && (text.empty() || begins_with(first(), first()->begin, text));
 }
 
 std::byte Buffer::operator[](std::size_t index) const noexcept {
-  const Segment* segment = first_;
+  const Segment* segment = first();
   for (; index >= segment->size(); segment = segment->next) index -= segment->size();
   return segment->begin[index];
 }
 
 std::size_t Buffer::pieces(std::span<iovec> pieces, std::size_t size) const noexcept {
   std::size_t count = 0;
-  for (const Segment* segment = first_; segment != nullptr; segment = segment->next) {
+  for (const Segment* segment = first(); segment != nullptr; segment = after(segment)) {
     if (count == pieces.size() || size == 0) break;
     const std::size_t here = std::min(size, segment->size());
     pieces[count++] = {.iov_base = segment->begin, .iov_len = here};

@@ -12,6 +12,7 @@
 #include "backend/system.h"
 #include "loop/core.h"
 #include "net/read_size.h"
+#include "net/socket_names.h"
 
 namespace tambour {
 namespace {
@@ -37,19 +38,23 @@ Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCal
 
 Connection::Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) noexcept
     : Operation(OperationKind::poll, &run),
-      socket_(std::move(stream)),
-      callbacks_(std::move(callbacks)) {
-  fd = socket_.descriptor();
+      loop_(&stream.loop()),
+      callbacks_(std::move(callbacks)),
+      read_size_(stream.read_size_) {
+  fd = stream.release();
 }
 
 Connection::~Connection() {
-  if (link_on_fd != nullptr) loop::core_of(loop()).backend().cancel(*this);
+  if (fd < 0) return;
+  backend::Backend& backend = loop::core_of(loop()).backend();
+  if (link_on_fd != nullptr) backend.cancel(*this);
+  backend.system().close(fd);
 }
 
 void Connection::watch() noexcept {
   Events wanted = Events::none;
   if (!paused_ && !peer_finished_) wanted |= Events::read;
-  if (!output_.empty()) wanted |= Events::write;
+  if (unsent() > 0) wanted |= Events::write;
   if (wanted == events && (link_on_fd != nullptr) == (wanted != Events::none)) return;
   events = wanted;
   backend::Backend& backend = loop::core_of(loop()).backend();
@@ -68,12 +73,12 @@ void Connection::run(Ready& ready) {
   // Whatever is wrong with the descriptor, reading or writing says what.
   const bool broken = has(got, Events::error);
   if (!self.paused_ && !self.peer_finished_ && (broken || has(got, Events::read))) self.read_some();
-  if (self.ended_ || self.output_.empty()) return;
+  if (self.ended_ || self.unsent() == 0) return;
   if (broken || has(got, Events::write)) self.write_some();
 }
 
 void Connection::read_some() {
-  const auto room = input_.prepare(socket_.read_size_);
+  const auto room = input_.prepare(read_size_);
   backend::System& system = loop::core_of(loop()).backend().system();
   ssize_t got;
   do {
@@ -90,7 +95,7 @@ void Connection::read_some() {
     return;
   }
   const auto count = static_cast<std::size_t>(got);
-  socket_.read_size_ = net::next_read_size(socket_.read_size_, room.size(), count);
+  read_size_ = net::next_read_size(read_size_, room.size(), count);
   input_.commit(count);
   if (idle_ != nullptr) idle_->reset();
   if (callbacks_->on_message) {
@@ -114,18 +119,23 @@ std::size_t Connection::send_now(std::span<iovec> pieces) noexcept {
   return 0;
 }
 
-std::size_t Connection::send_output() noexcept {
+std::size_t Connection::send_from(Buffer& bytes) noexcept {
   std::array<iovec, pieces_max> pieces;
-  const std::size_t count = output_.pieces(pieces);
+  const std::size_t count = bytes.pieces(pieces);
   if (count == 0) return 0;
   const std::size_t taken = send_now(std::span(pieces).first(count));
-  output_.consume(taken);
+  bytes.consume(taken);
   return taken;
+}
+
+Buffer& Connection::output() {
+  if (output_ == nullptr) output_ = std::make_unique<Buffer>();
+  return *output_;
 }
 
 void Connection::send(std::span<const std::byte> bytes) {
   if (!may_send() || bytes.empty()) return;
-  const std::size_t before = output_.size();
+  const std::size_t before = unsent();
   if (before == 0) {
     std::array<iovec, 1> piece{
         {{.iov_base = const_cast<std::byte*>(bytes.data()),  // NOLINT: sendmsg(2) reads.
@@ -133,17 +143,18 @@ void Connection::send(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(send_now(piece));
     if (ended_ || bytes.empty()) return;
   }
-  output_.append(bytes);
+  output().append(bytes);
   wait_to_send(before);
 }
 
 void Connection::send(Buffer&& bytes) {
   if (!may_send() || bytes.empty()) return bytes.clear();
-  const std::size_t before = output_.size();
-  output_.append(std::move(bytes));
-  while (before == 0 && !output_.empty() && !ended_ && send_output() > 0) {
+  const std::size_t before = unsent();
+  while (before == 0 && !bytes.empty() && !ended_ && send_from(bytes) > 0) {
   }
-  if (ended_ || output_.empty()) return;
+  if (ended_) return bytes.clear();
+  if (bytes.empty()) return;
+  output().append(std::move(bytes));
   wait_to_send(before);
 }
 
@@ -154,8 +165,9 @@ void Connection::wait_to_send(std::size_t unsent_before) {
 }
 
 void Connection::write_some() {
-  static_cast<void>(send_output());
-  if (ended_ || !output_.empty()) return;
+  static_cast<void>(send_from(*output_));
+  if (ended_ || !output_->empty()) return;
+  output_.reset();
   finish_output();
   if (ended_) return;
   watch();
@@ -165,7 +177,7 @@ void Connection::write_some() {
 void Connection::close_after_write() noexcept {
   if (ended_) return;
   finishing_ = true;
-  if (output_.empty()) finish_output();
+  if (unsent() == 0) finish_output();
 }
 
 void Connection::finish_output() noexcept {
@@ -173,6 +185,16 @@ void Connection::finish_output() noexcept {
   if (peer_finished_) return end(0);
   if (std::exchange(finished_, true)) return;
   loop::core_of(loop()).backend().system().shutdown(fd, SHUT_WR);
+}
+
+Result<Endpoint> Connection::local_endpoint() const noexcept {
+  backend::System& system = loop::core_of(loop()).backend().system();
+  return net::endpoint_of(system, fd, &backend::System::getsockname);
+}
+
+Result<Endpoint> Connection::peer_endpoint() const noexcept {
+  backend::System& system = loop::core_of(loop()).backend().system();
+  return net::endpoint_of(system, fd, &backend::System::getpeername);
 }
 
 void Connection::pause_reading() noexcept {
@@ -213,7 +235,7 @@ void Connection::tell_end() {
 
 void Connection::leave() noexcept {
   loop::Core& core = loop::core_of(loop());
-  socket_.close();
+  core.backend().system().close(std::exchange(fd, -1));
   static_cast<LoopOwned*>(this)->unlink();
   core.drop_reference();
   core.retire(this);

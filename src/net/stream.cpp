@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <exception>
 #include <memory>
@@ -14,21 +15,12 @@
 #include "base/check.h"
 #include "loop/core.h"
 #include "net/read_size.h"
+#include "net/socket_names.h"
 
 namespace tambour {
 namespace {
 
 std::unexpected<Error> last_error() noexcept { return std::unexpected(system_error(errno)); }
-
-using Name = int (backend::System::*)(int, sockaddr*, socklen_t*) noexcept;
-
-Result<Endpoint> endpoint_of(backend::System& system, int fd, Name name) noexcept {
-  sockaddr_storage address{};
-  socklen_t size = sizeof(address);
-  auto* const place = reinterpret_cast<sockaddr*>(&address);
-  if ((system.*name)(fd, place, &size) != 0) return last_error();
-  return Endpoint::from(place, size);
-}
 
 }  // namespace
 
@@ -79,12 +71,12 @@ void Socket::close() noexcept {
 
 Result<Endpoint> Socket::local_endpoint() const noexcept {
   if (!is_open()) return std::unexpected(system_error(EBADF));
-  return endpoint_of(*system_, fd_, &backend::System::getsockname);
+  return net::endpoint_of(*system_, fd_, &backend::System::getsockname);
 }
 
 Result<Endpoint> Socket::peer_endpoint() const noexcept {
   if (!is_open()) return std::unexpected(system_error(EBADF));
-  return endpoint_of(*system_, fd_, &backend::System::getpeername);
+  return net::endpoint_of(*system_, fd_, &backend::System::getpeername);
 }
 
 Result<> Socket::set_option(int level, int option, int value) noexcept {
@@ -175,16 +167,22 @@ Result<> Stream::Write::await_resume() const noexcept {
 
 Stream::WriteBuffer::WriteBuffer(Stream& stream, Buffer& from) noexcept
     : SocketWait(stream, IoKind::sendmsg, true), from_(from) {
-  message_.msg_iov = pieces_.data();
-  data = &message_;
-  set_pieces();
+  make_room = &prepare;
 }
 
-void Stream::WriteBuffer::set_pieces() noexcept { message_.msg_iovlen = from_.pieces(pieces_); }
+void Stream::WriteBuffer::prepare(IoOperation& operation) noexcept {
+  // Read by the system call that follows, and by nobody later: whoever waits to write, and there
+  // may be many, needs none of its own.
+  thread_local std::array<iovec, 16> pieces;
+  thread_local msghdr message;
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = static_cast<WriteBuffer&>(operation).from_.pieces(pieces);
+  operation.data = &message;
+  operation.size = sizeof(message);
+}
 
 bool Stream::WriteBuffer::go_on() noexcept {
   from_.consume(static_cast<std::size_t>(outcome));
-  set_pieces();
   return !from_.empty();
 }
 

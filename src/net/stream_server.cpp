@@ -218,9 +218,7 @@ std::size_t StreamServerBase::connections() const noexcept { return state_->conn
 std::uint64_t StreamServerBase::accepted() const noexcept { return state_->accepted(); }
 Task<Result<Socket>> StreamServerBase::accept_socket() { return state_->accept(); }
 
-void StreamServerBase::serve(ConnectionCallbacks callbacks) {
-  state_->serve(std::move(callbacks));
-}
+void StreamServerBase::serve(ConnectionCallbacks callbacks) { state_->serve(std::move(callbacks)); }
 
 void StreamServerBase::serve_with(std::function<Task<>(Socket)> handler) {
   state_->serve(std::move(handler));

@@ -1,4 +1,6 @@
 // Unix-domain streams and servers, on every backend: names, credentials, descriptors.
+#include <tambour/unix.h>
+
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -11,7 +13,6 @@
 #include <gtest/gtest.h>
 
 #include <tambour/simulation.h>
-#include <tambour/unix.h>
 
 #include "support/on_every_backend.h"
 #include "support/temporary_folder.h"
@@ -251,8 +252,7 @@ TEST(SimulatedUnixStreams, talk_and_refuse_what_is_not_simulated) {
     std::array<std::byte, 8> place;
     const auto received = co_await far.receive(place);
     EXPECT_TRUE(received && received->size == 5);
-    EXPECT_EQ((co_await near.send(bytes_of("x"), std::array{0})).error(),
-              system_error(EOPNOTSUPP));
+    EXPECT_EQ((co_await near.send(bytes_of("x"), std::array{0})).error(), system_error(EOPNOTSUPP));
     ended = true;
   }(std::move(ends->first), std::move(ends->second), done));
   simulation.run();

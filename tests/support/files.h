@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include <tambour/events.h>
-
 #include <tambour/unique_fd.h>
 
 namespace tambour::test {
