@@ -1,0 +1,180 @@
+// Streams over a network that loses packets, holds them back, or falls silent.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/event_loop.h>
+#include <tambour/task_scope.h>
+#include <tambour/tcp.h>
+#include <tambour/wait.h>
+
+#include "support/network.h"
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Bytes that repeat after a prime number of them, so that none is taken for its neighbour's.
+class Pattern {
+ public:
+  Pattern() : bytes_(999'983 + most) {
+    std::minstd_rand random(1);
+    for (std::size_t i = 0; i < period; ++i) bytes_[i] = std::byte(random() >> 8);
+    std::copy_n(bytes_.begin(), most, bytes_.begin() + period);
+  }
+  static constexpr std::size_t most = 65536;
+
+  /// Those from `at` on; `size` is at most `most`.
+  [[nodiscard]] std::span<const std::byte> at(std::size_t at, std::size_t size) const {
+    return std::span(bytes_).subspan(at % period, size);
+  }
+
+ private:
+  static constexpr std::size_t period = 999'983;
+  std::vector<std::byte> bytes_;
+};
+
+const Pattern& pattern() {
+  static const Pattern made;
+  return made;
+}
+
+Task<> send_pattern(Endpoint to, std::size_t bytes, std::size_t piece) {
+  auto stream = co_await TcpStream::connect(to);
+  EXPECT_TRUE(stream);
+  if (!stream) co_return;
+  for (std::size_t sent = 0; sent < bytes; sent += piece) {
+    const auto written = co_await stream->write(pattern().at(sent, std::min(piece, bytes - sent)));
+    EXPECT_TRUE(written) << "after " << sent;
+    if (!written) co_return;
+  }
+  EXPECT_TRUE(stream->finish());
+  // The other end has it all when it closes too.
+  std::array<std::byte, 1> nothing;
+  EXPECT_EQ(co_await stream->read(nothing), 0U);
+}
+
+Task<> receive_pattern(TcpStream stream, std::size_t& received) {
+  Buffer buffer;
+  for (;;) {
+    const auto got = co_await stream.read(buffer);
+    EXPECT_TRUE(got) << "after " << received;
+    if (!got || *got == 0) co_return;
+    while (!buffer.empty()) {
+      const auto piece = buffer.front().first(std::min(buffer.front().size(), Pattern::most));
+      const auto expected = pattern().at(received, piece.size());
+      if (std::memcmp(piece.data(), expected.data(), piece.size()) != 0) {
+        ADD_FAILURE() << "other bytes than were sent, after " << received;
+        co_return;
+      }
+      received += piece.size();
+      buffer.consume(piece.size());
+    }
+  }
+}
+
+/// So many bytes arrive as they were sent, in pieces of at most `piece`.
+void transfer(std::size_t bytes, std::size_t piece) {
+  EventLoop loop;
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
+  std::size_t received = 0;
+  server.serve([&](TcpStream stream) { return receive_pattern(std::move(stream), received); });
+  spawn(loop, [](TcpServer& from, std::size_t count, std::size_t at_a_time) -> Task<> {
+    co_await send_pattern(from.endpoint(), count, at_a_time);
+    co_await from.shut_down(1h);
+  }(server, bytes, piece));
+  loop.run();
+  EXPECT_EQ(received, bytes);
+}
+
+TEST(RoughNetwork, a_gibibyte_arrives_to_the_byte) {
+  transfer(test::scaled(std::size_t{1} << 30), Pattern::most);
+}
+
+TEST(RoughNetwork, single_bytes_arrive_to_the_byte) { transfer(test::scaled(200'000), 1); }
+
+TEST(RoughNetwork, bytes_arrive_where_a_fifth_of_the_packets_is_lost) {
+  if (!test::has_program("nft")) GTEST_SKIP() << "nft is not here";
+  test::in_own_network([] {
+    test::command(
+        "nft 'add table inet rough; add chain inet rough in "
+        "{ type filter hook input priority 0; }; "
+        "add rule inet rough in numgen random mod 100 < 20 drop'");
+    transfer(300'000, 10'000);
+  });
+}
+
+TEST(RoughNetwork, bytes_arrive_at_a_megabit_per_second) {
+  if (!test::has_program("tc")) GTEST_SKIP() << "tc is not here";
+  test::in_own_network([] {
+    // Packets larger than the bucket would never pass.
+    test::command(
+        "ip link set lo mtu 1500; tc qdisc add dev lo root tbf rate 1mbit burst 16kb latency "
+        "400ms");
+    transfer(200'000, 10'000);
+  });
+}
+
+TEST(RoughNetwork, peers_that_fall_silent_are_closed_once_each) {
+  if (!test::has_program("nft")) GTEST_SKIP() << "nft is not here";
+  test::in_own_network([] {
+    EventLoop loop;
+    auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
+    std::vector<Error> ends;
+    constexpr std::size_t count = 100;
+    std::size_t opened = 0;
+    server.serve(ConnectionCallbacks{
+        .on_connection =
+            [&](Connection& peer) {
+              // Half of them by our own clock, half by the kernel's, which sees that what is sent
+              // is not acknowledged.
+              if (++opened % 2 == 0) return peer.set_idle_timeout(500ms);
+              const int limit_ms = 500;
+              EXPECT_EQ(::setsockopt(peer.descriptor(), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms,
+                                     sizeof(limit_ms)),
+                        0);
+            },
+        .on_message =
+            [](Connection& peer, Buffer& bytes) {
+              bytes.clear();
+              peer.send("said once, and heard");
+            },
+        .on_close = [&](Connection&, Error error) { ends.push_back(error); }});
+    spawn(loop, [](TcpServer& serving, std::size_t peers) -> Task<> {
+      std::vector<TcpStream> silent;
+      for (std::size_t i = 0; i < peers; ++i) {
+        auto stream = co_await TcpStream::connect(serving.endpoint());
+        EXPECT_TRUE(stream);
+        if (!stream) co_return;
+        silent.push_back(std::move(*stream));
+      }
+      while (serving.connections() < peers) co_await sleep_for(1ms);
+      // From here on the server says what nobody hears, and a peer that dies cannot say so.
+      for (TcpStream& stream : silent) EXPECT_TRUE(co_await stream.write("x"));
+      test::command(
+          "nft 'add table inet silent; add chain inet silent in "
+          "{ type filter hook input priority 0; }; add rule inet silent in drop'");
+      silent.clear();
+      while (serving.connections() > 0) co_await sleep_for(1ms);
+      serving.stop();
+    }(server, count));
+    loop.run();
+    EXPECT_EQ(ends.size(), count);
+    EXPECT_EQ(std::ranges::count(ends, system_error(ETIMEDOUT)), std::ptrdiff_t{count});
+  });
+}
+
+}  // namespace
+}  // namespace tambour

@@ -1,0 +1,181 @@
+// A server among peers as they are: ten thousand of them, killed, slow, or more than the process
+// may have.
+#include <malloc.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tcp.h>
+#include <tambour/timer.h>
+
+#include "support/on_every_backend.h"
+#include "support/process.h"
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A process that connects so many times, says a byte on each connection, and holds them. It never
+/// reads.
+class Peers {
+ public:
+  Peers(const Endpoint& server, std::size_t count) : pid_(::fork()) {
+    if (pid_ < 0) throw std::system_error(system_error(errno));
+    if (pid_ == 0) besiege(server, count);
+  }
+  Peers(Peers&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  Peers& operator=(Peers&&) = delete;
+  ~Peers() {
+    if (pid_ < 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  [[noreturn]] static void besiege(const Endpoint& server, std::size_t count) {
+    // What the server holds is not kept open by its peers.
+    ::close_range(3, ~0U, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      const int fd = ::socket(server.family(), SOCK_STREAM, 0);
+      if (::connect(fd, server.data(), server.size()) != 0 || ::write(fd, "x", 1) != 1) ::_exit(1);
+    }
+    for (;;) ::pause();
+  }
+
+  pid_t pid_;
+};
+
+/// Serves, and notes that each connection is closed once.
+class Siege : public test::OnEveryBackend {
+ protected:
+  void SetUp() override {
+    OnEveryBackend::SetUp();
+    if (IsSkipped()) return;
+    if (is(BackendKind::select) || options().spin > Duration::zero())
+      GTEST_SKIP() << "for those who have many connections";
+  }
+
+  TcpServer serve(ConnectionCallbacks callbacks = {}) {
+    auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
+    callbacks.on_connection = [this, also = callbacks.on_connection](Connection& peer) {
+      EXPECT_TRUE(open_.insert(&peer).second);
+      if (also) also(peer);
+    };
+    callbacks.on_message = [this](Connection&, Buffer& bytes) {
+      heard_ += bytes.size();
+      bytes.clear();
+    };
+    callbacks.on_close = [this](Connection& peer, Error) {
+      EXPECT_EQ(open_.erase(&peer), 1U) << "closed twice";
+      ++closed_;
+    };
+    server.serve(std::move(callbacks));
+    return server;
+  }
+
+  [[nodiscard]] bool run_until_open(std::size_t count) {
+    return run_until([this, count] { return open_.size() == count; });
+  }
+
+  std::set<const Connection*> open_;
+  std::size_t heard_ = 0;
+  std::size_t closed_ = 0;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Siege);
+
+TEST_P(Siege, peers_that_are_killed_leave_nothing_behind) {
+  const std::size_t crowd = test::scaled(9000);
+  const std::size_t each = test::scaled(1000);
+  auto server = serve();
+  std::size_t memory = 0;
+  const std::size_t descriptors = test::open_descriptors();
+  for (int round = 0; round < 3; ++round) {
+    {
+      std::vector<Peers> holding;
+      for (int i = 0; i < 3; ++i) holding.emplace_back(server.endpoint(), crowd / 3);
+      ASSERT_TRUE(run_until_open(crowd));
+      for (int i = 0; i < 2; ++i) {
+        const std::size_t closed_before = closed_;
+        {
+          const Peers victims(server.endpoint(), each);
+          ASSERT_TRUE(run_until_open(crowd + each));
+        }
+        ASSERT_TRUE(run_until_open(crowd));
+        EXPECT_EQ(closed_, closed_before + each);
+      }
+    }
+    ASSERT_TRUE(run_until_open(0));
+    EXPECT_EQ(server.connections(), 0U);
+    EXPECT_EQ(test::open_descriptors(), descriptors);
+    // What the first round leaves is what the loop and the allocator keep for the next.
+    const std::size_t now = ::mallinfo2().uordblks;
+    if (round > 0) EXPECT_LE(now, memory + 4096);
+    memory = now;
+  }
+  EXPECT_EQ(server.accepted(), 3 * (crowd + 2 * each));
+  EXPECT_EQ(closed_, server.accepted());
+  EXPECT_GT(heard_, server.accepted() / 2);  // Some die between connecting and speaking.
+}
+
+TEST_P(Siege, without_descriptors_it_waits_and_then_serves_all) {
+  TAMBOUR_NEEDS_LAST_DESCRIPTOR();
+  auto server = serve();
+  constexpr std::size_t served = 50;
+  constexpr std::size_t wanted = 200;
+  {
+    const Peers peers(server.endpoint(), wanted);  // Which are not under our limit.
+    const test::OpenFilesLimit limit(test::open_descriptors() + served);
+    ASSERT_TRUE(run_until([this] { return open_.size() >= served / 2; }));
+    run_for(100ms);
+    const std::size_t reached = open_.size();
+    EXPECT_LT(reached, wanted);
+    // A hundredth of a second in one: not a tight loop about connections that it cannot take.
+    const Duration before = test::processor_time();
+    run_for(1s);
+    EXPECT_LT(test::processor_time() - before, test::sanitized ? 100ms : 10ms);
+    EXPECT_EQ(open_.size(), reached);
+  }
+  // The peers are gone; those that were never accepted are, now that there is room, and have ended.
+  ASSERT_TRUE(run_until([&] { return server.accepted() == wanted && open_.empty(); }))
+      << server.accepted() << " accepted, " << open_.size() << " open";
+  EXPECT_EQ(closed_, wanted);
+}
+
+TEST_P(Siege, peers_that_do_not_read_are_told_apart) {
+  std::size_t too_slow = 0;
+  ConnectionCallbacks callbacks;
+  callbacks.on_connection = [](Connection& peer) {
+    peer.set_high_water_mark(64 * 1024);
+    // More than the kernel takes for a peer that does not read.
+    for (int i = 0; i < 64; ++i) peer.send(std::string(256 * 1024, 'x'));
+  };
+  callbacks.on_high_water = [&too_slow](Connection& peer, std::size_t bytes) {
+    EXPECT_GE(bytes, 64U * 1024);
+    ++too_slow;
+    peer.close();
+  };
+  auto server = serve(std::move(callbacks));
+  constexpr std::size_t count = 20;
+  const Peers peers(server.endpoint(), count);
+  ASSERT_TRUE(run_until([this] { return closed_ == count; }));
+  EXPECT_EQ(too_slow, count);
+  EXPECT_EQ(server.connections(), 0U);
+}
+
+}  // namespace
+}  // namespace tambour

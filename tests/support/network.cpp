@@ -1,0 +1,49 @@
+#include "support/network.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "support/process.h"
+
+namespace tambour::test {
+namespace {
+
+constexpr int not_allowed = 77;
+
+bool enter_own_network() {
+  const uid_t user = ::getuid();
+  const gid_t group = ::getgid();
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
+  std::ofstream("/proc/self/setgroups") << "deny";
+  std::ofstream("/proc/self/uid_map") << "0 " << user << " 1";
+  std::ofstream("/proc/self/gid_map") << "0 " << group << " 1";
+  return std::system("PATH=$PATH:/usr/sbin:/sbin ip link set lo up 2>/dev/null") == 0;
+}
+
+}  // namespace
+
+bool has_program(const std::string& name) {
+  return std::system(("PATH=$PATH:/usr/sbin:/sbin command -v " + name + " >/dev/null").c_str()) == 0;
+}
+
+void command(const std::string& line) {
+  EXPECT_EQ(std::system(("PATH=$PATH:/usr/sbin:/sbin; " + line).c_str()), 0) << line;
+}
+
+void in_own_network(const std::function<void()>& body) {
+  const int status = in_child([&body] {
+    if (!enter_own_network()) return not_allowed;
+    body();
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  if (status == not_allowed) GTEST_SKIP() << "a network namespace cannot be had here";
+  EXPECT_EQ(status, 0) << "see above";
+}
+
+}  // namespace tambour::test
