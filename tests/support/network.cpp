@@ -29,7 +29,8 @@ bool enter_own_network() {
 }  // namespace
 
 bool has_program(const std::string& name) {
-  return std::system(("PATH=$PATH:/usr/sbin:/sbin command -v " + name + " >/dev/null").c_str()) == 0;
+  return std::system(("PATH=$PATH:/usr/sbin:/sbin command -v " + name + " >/dev/null").c_str()) ==
+         0;
 }
 
 void command(const std::string& line) {
