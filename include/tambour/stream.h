@@ -126,7 +126,7 @@ class Stream : public Socket {
   class Read final : public SocketWait {
    public:
     Read(Stream& stream, std::span<std::byte> into) noexcept
-        : SocketWait(stream, IoKind::recv, false) {
+        : SocketWait(stream, stream.is_socket_ ? IoKind::recv : IoKind::read, false) {
       data = into.data();
       size = into.size();
     }
@@ -157,7 +157,7 @@ class Stream : public Socket {
   class Write final : public SocketWait {
    public:
     Write(Stream& stream, std::span<const std::byte> from) noexcept
-        : SocketWait(stream, IoKind::send, true) {
+        : SocketWait(stream, stream.is_socket_ ? IoKind::send : IoKind::write, true) {
       data = const_cast<std::byte*>(from.data());  // NOLINT: send(2) reads.
       size = from.size();
     }
@@ -180,7 +180,8 @@ class Stream : public Socket {
     [[nodiscard]] Result<> await_resume() const noexcept;
 
    private:
-    static void prepare(IoOperation& operation) noexcept;
+    static void prepare_message(IoOperation& operation) noexcept;
+    static void prepare_piece(IoOperation& operation) noexcept;
     [[nodiscard]] bool go_on() noexcept override;
 
     Buffer& from_;
@@ -191,6 +192,9 @@ class Stream : public Socket {
 
   /// Tells the peer that nothing more will be sent: shutdown(2), SHUT_WR.
   Result<> finish() noexcept;
+
+ protected:
+  bool is_socket_ = true;  ///< Or it is read(2) and written (2).
 };
 
 }  // namespace tambour

@@ -17,6 +17,7 @@
 #include <tambour/io_operation.h>   // IWYU pragma: export
 #include <tambour/loop_stats.h>     // IWYU pragma: export
 #include <tambour/operation.h>      // IWYU pragma: export
+#include <tambour/pipe.h>           // IWYU pragma: export
 #include <tambour/result.h>         // IWYU pragma: export
 #include <tambour/signal.h>         // IWYU pragma: export
 #include <tambour/simulation.h>     // IWYU pragma: export

@@ -1,13 +1,41 @@
 #include "backend/system.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
 
 namespace tambour::backend {
 namespace {
 
+/// For pipes there is no MSG_NOSIGNAL. A SIGPIPE that a write raises is the thread's own, pends
+/// while it is blocked, and is taken back; one that was pending before stays.
+ssize_t write_quietly(int fd, const void* from, std::size_t size) noexcept {
+  sigset_t broken_pipe;
+  sigemptyset(&broken_pipe);
+  sigaddset(&broken_pipe, SIGPIPE);
+  sigset_t before;
+  ::pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
+  sigset_t pending;
+  sigpending(&pending);
+  const ssize_t written = ::write(fd, from, size);
+  const int error = errno;
+  if (written < 0 && error == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
+    constexpr timespec at_once{};
+    while (::sigtimedwait(&broken_pipe, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return written;
+}
+
 struct Kernel {
   static constexpr auto socket = ::socket;
   static constexpr auto socketpair = ::socketpair;
+  static constexpr auto pipe2 = ::pipe2;
   static constexpr auto close = ::close;
   static constexpr auto bind = ::bind;
   static constexpr auto listen = ::listen;
@@ -15,7 +43,7 @@ struct Kernel {
   static constexpr auto connect = ::connect;
   static constexpr auto shutdown = ::shutdown;
   static constexpr auto read = ::read;
-  static constexpr auto write = ::write;
+  static constexpr auto write = write_quietly;
   static constexpr auto recv = ::recv;
   static constexpr auto send = ::send;
   static constexpr auto recvmsg = ::recvmsg;

@@ -18,6 +18,7 @@ class System {
 
   virtual int socket(int domain, int type, int protocol) noexcept = 0;
   virtual int socketpair(int domain, int type, int protocol, int* fds) noexcept = 0;
+  virtual int pipe2(int* fds, int flags) noexcept = 0;
   virtual int close(int fd) noexcept = 0;
   virtual int bind(int fd, const sockaddr* address, socklen_t size) noexcept = 0;
   virtual int listen(int fd, int backlog) noexcept = 0;
@@ -25,6 +26,7 @@ class System {
   virtual int connect(int fd, const sockaddr* address, socklen_t size) noexcept = 0;
   virtual int shutdown(int fd, int how) noexcept = 0;
   virtual ssize_t read(int fd, void* into, std::size_t size) noexcept = 0;
+  /// Never with SIGPIPE.
   virtual ssize_t write(int fd, const void* from, std::size_t size) noexcept = 0;
   virtual ssize_t recv(int fd, void* into, std::size_t size, int flags) noexcept = 0;
   virtual ssize_t send(int fd, const void* from, std::size_t size, int flags) noexcept = 0;
@@ -50,6 +52,7 @@ class SystemOf final : public System {
   int socketpair(int domain, int type, int protocol, int* fds) noexcept override {
     return host_.socketpair(domain, type, protocol, fds);
   }
+  int pipe2(int* fds, int flags) noexcept override { return host_.pipe2(fds, flags); }
   int close(int fd) noexcept override { return host_.close(fd); }
   int bind(int fd, const sockaddr* address, socklen_t size) noexcept override {
     return host_.bind(fd, address, size);

@@ -124,7 +124,9 @@ Result<std::size_t> Stream::Read::await_resume() const noexcept {
 }
 
 Stream::ReadBuffer::ReadBuffer(Stream& stream, Buffer& into, std::size_t most) noexcept
-    : SocketWait(stream, IoKind::recv, false), into_(into), most_(std::max<std::size_t>(most, 1)) {
+    : SocketWait(stream, stream.is_socket_ ? IoKind::recv : IoKind::read, false),
+      into_(into),
+      most_(std::max<std::size_t>(most, 1)) {
   make_room = &prepare;
 }
 
@@ -166,11 +168,17 @@ Result<> Stream::Write::await_resume() const noexcept {
 }
 
 Stream::WriteBuffer::WriteBuffer(Stream& stream, Buffer& from) noexcept
-    : SocketWait(stream, IoKind::sendmsg, true), from_(from) {
-  make_room = &prepare;
+    : SocketWait(stream, stream.is_socket_ ? IoKind::sendmsg : IoKind::write, true), from_(from) {
+  make_room = stream.is_socket_ ? &prepare_message : &prepare_piece;
 }
 
-void Stream::WriteBuffer::prepare(IoOperation& operation) noexcept {
+void Stream::WriteBuffer::prepare_piece(IoOperation& operation) noexcept {
+  const auto piece = static_cast<WriteBuffer&>(operation).from_.front();
+  operation.data = const_cast<std::byte*>(piece.data());  // NOLINT: write(2) reads.
+  operation.size = piece.size();
+}
+
+void Stream::WriteBuffer::prepare_message(IoOperation& operation) noexcept {
   // Read by the system call that follows, and by nobody later: whoever waits to write, and there
   // may be many, needs none of its own.
   thread_local std::array<iovec, 16> pieces;

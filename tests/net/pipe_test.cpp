@@ -1,0 +1,120 @@
+// Pipes as streams, on every backend.
+#include <tambour/pipe.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <tambour/event_loop.h>
+#include <tambour/simulation.h>
+#include <tambour/task_scope.h>
+
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+Task<> write_all(PipeStream to, std::string text) {
+  Buffer half(text.substr(0, text.size() / 2));
+  half.append(std::string(1, text[text.size() / 2]));
+  EXPECT_TRUE(co_await to.write(half));
+  EXPECT_TRUE(half.empty());
+  EXPECT_TRUE(co_await to.write(std::string_view(text).substr(text.size() / 2 + 1)));
+}
+
+Task<> read_all(PipeStream from, Buffer& into) {
+  for (;;) {
+    const auto got = co_await from.read(into);
+    EXPECT_TRUE(got);
+    if (!got || *got == 0) co_return;
+  }
+}
+
+std::string long_text() {
+  std::string text(300'001, 'x');
+  for (std::size_t i = 0; i < text.size(); i += 7) text[i] = char('a' + i % 26);
+  return text;
+}
+
+class Pipes : public test::OnEveryBackend {};
+
+TAMBOUR_ON_EVERY_BACKEND(Pipes);
+
+TEST_P(Pipes, carry_more_than_they_hold) {
+  auto ends = PipeStream::open(loop());
+  ASSERT_TRUE(ends);
+  const std::string text = long_text();
+  Buffer received;
+  TaskScope scope(loop());
+  scope.spawn(write_all(std::move(ends->writer), text));
+  scope.spawn(read_all(std::move(ends->reader), received));
+  EXPECT_TRUE(run_until([&] { return scope.empty(); }));
+  EXPECT_EQ(received.size(), text.size());
+  EXPECT_TRUE(received == text);
+}
+
+TEST_P(Pipes, without_a_reader_are_an_error_and_no_signal) {
+  auto ends = PipeStream::open(loop());
+  ASSERT_TRUE(ends);
+  ends->reader.close();
+  sigset_t before;
+  ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &before), 0);
+  ASSERT_EQ(sigismember(&before, SIGPIPE), 0);
+  TaskScope scope(loop());
+  scope.spawn([](PipeStream& to) -> Task<> {
+    EXPECT_EQ((co_await to.write("x")).error(), system_error(EPIPE));
+    Buffer more("y");
+    EXPECT_EQ((co_await to.write(more)).error(), system_error(EPIPE));
+    EXPECT_EQ(more, "y");
+  }(ends->writer));
+  EXPECT_TRUE(run_until([&] { return scope.empty(); }));
+  sigset_t after;
+  ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &after), 0);
+  EXPECT_EQ(sigismember(&after, SIGPIPE), 0);
+  ASSERT_EQ(sigpending(&after), 0);
+  EXPECT_EQ(sigismember(&after, SIGPIPE), 0);
+}
+
+TEST_P(Pipes, that_block_are_made_not_to) {
+  std::array<int, 2> fds;
+  ASSERT_EQ(::pipe(fds.data()), 0);
+  PipeStream reader(loop(), fds[0]);
+  const PipeStream writer(loop(), fds[1]);
+  EXPECT_NE(::fcntl(fds[0], F_GETFL) & O_NONBLOCK, 0);
+  TaskScope scope(loop());
+  Result<std::size_t> got = 0;
+  scope.spawn([](PipeStream& from, Result<std::size_t>& told) -> Task<> {
+    std::array<std::byte, 8> place;
+    told = co_await from.read(place);
+  }(reader, got));
+  run_turns();
+  scope.request_stop();
+  run_turns();
+  EXPECT_TRUE(scope.empty());
+  EXPECT_EQ(got.error(), system_error(ECANCELED));
+  EXPECT_EQ(reader.finish().error(), system_error(ENOTSOCK));
+  EXPECT_EQ(reader.peer_endpoint().error(), system_error(ENOTSOCK));
+}
+
+TEST(SimulatedPipes, carry_more_than_they_hold) {
+  Simulation simulation(1);
+  EventLoop loop(simulation.add_host("one").loop_options());
+  auto ends = PipeStream::open(loop);
+  ASSERT_TRUE(ends);
+  const std::string text = long_text();
+  Buffer received;
+  spawn(loop, write_all(std::move(ends->writer), text));
+  spawn(loop, read_all(std::move(ends->reader), received));
+  simulation.run();
+  EXPECT_TRUE(received == text);
+}
+
+}  // namespace
+}  // namespace tambour
