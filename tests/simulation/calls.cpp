@@ -109,6 +109,23 @@ void Recorder::connect_unix(int fd, std::string_view name) {
   result("connect", calls_.connect(fd, reinterpret_cast<const sockaddr*>(&address), size));
 }
 
+void Recorder::bad_addresses(int fd, int family) {
+  Where to;
+  to.address.ss_family = sa_family_t(family);
+  socklen_t full = sizeof(sockaddr_in);
+  if (family == AF_INET6) full = 24;  // RFC 2133: without sin6_scope_id.
+  if (family == AF_UNIX) full = sizeof(sa_family_t);
+  const auto try_all = [&](socklen_t size) {
+    result("bind " + std::to_string(size), calls_.bind(fd, to.get(), size));
+    result("connect", calls_.connect(fd, to.get(), size));
+    result("sendto", calls_.sendto(fd, "x", 1, MSG_NOSIGNAL, to.get(), size));
+  };
+  for (socklen_t size = 1; size < full; ++size) try_all(size);
+  to.address.ss_family = sa_family_t(family == AF_UNIX ? AF_INET : AF_UNIX);
+  result("bind", calls_.bind(fd, to.get(), sizeof(sockaddr_in6)));
+  result("connect", calls_.connect(fd, to.get(), sizeof(sockaddr_in6)));
+}
+
 void Recorder::bind_unix(int fd, std::string_view name) {
   socklen_t size;
   const sockaddr_un address = unix_address(name, size);
@@ -197,6 +214,18 @@ void Recorder::names(int fd) {
       const auto* un = reinterpret_cast<const sockaddr_un*>(&found.address);
       say(std::string(un->sun_path, found.size - offsetof(sockaddr_un, sun_path)));
     }
+  }
+}
+
+void Recorder::names_cut_short(int fd, unsigned size) {
+  for (const bool peer : {false, true}) {
+    Where found;
+    found.size = size;
+    const int outcome = peer ? calls_.getpeername(fd, found.get(), &found.size)
+                             : calls_.getsockname(fd, found.get(), &found.size);
+    result(peer ? "getpeername" : "getsockname", outcome);
+    say("size " + std::to_string(found.size));
+    say("family " + std::to_string(found.address.ss_family));
   }
 }
 

@@ -76,6 +76,9 @@ class Recorder {
   /// To where `target` is bound.
   void connect(int fd, int target);
   void connect_unix(int fd, std::string_view name);
+  /// bind, connect and sendto with every size that is too small for `family`, and with a family
+  /// that is not the socket's.
+  void bad_addresses(int fd, int family);
   void bind_unix(int fd, std::string_view name);
   void bind_where(int fd, int target);
   void shutdown(int fd, int how);
@@ -90,6 +93,8 @@ class Recorder {
   void option(int fd, int option);
   void linger_reset(int fd);
   void names(int fd);
+  /// The same, into a buffer that is too small.
+  void names_cut_short(int fd, unsigned size);
   /// What a loop tells of it.
   void ready(int fd);
   /// Writes until it would block, and says only that.

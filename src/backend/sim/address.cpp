@@ -55,7 +55,7 @@ std::string Address::text() const {
 int parse(const sockaddr* from, socklen_t size, int family, Address& to) {
   if (from == nullptr) return -EFAULT;
   if (size < sizeof(sa_family_t)) return -EINVAL;
-  if (from->sa_family != family) return -EAFNOSUPPORT;
+  if (from->sa_family != family) return family == AF_UNIX ? -EINVAL : -EAFNOSUPPORT;
   to = {};
   to.family = family;
   if (family == AF_UNIX) return parse_unix(from, size, to);
@@ -67,9 +67,11 @@ int parse(const sockaddr* from, socklen_t size, int family, Address& to) {
     to.port = ntohs(in.sin_port);
     return 0;
   }
-  sockaddr_in6 in6;
-  if (size < sizeof in6) return -EINVAL;
-  std::memcpy(&in6, from, sizeof in6);
+  // RFC 2133 had no sin6_scope_id, and Linux still takes addresses without.
+  constexpr socklen_t shortest = offsetof(sockaddr_in6, sin6_scope_id);
+  sockaddr_in6 in6{};
+  if (size < shortest) return -EINVAL;
+  std::memcpy(&in6, from, std::min<std::size_t>(size, sizeof in6));
   const auto* ip = reinterpret_cast<const std::uint8_t*>(&in6.sin6_addr);
   if (is_mapped(ip)) {
     set_ip4(to, ip + mapped_prefix.size());

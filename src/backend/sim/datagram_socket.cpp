@@ -34,7 +34,7 @@ Events DatagramSocket::readiness() const noexcept {
 
 ssize_t DatagramSocket::receive(Message& message) {
   if (error_ != 0) return -take_error();
-  if (queue_.empty()) return shut_read_ && is_unix() ? 0 : -EAGAIN;
+  if (queue_.empty()) return -EAGAIN;
   const Datagram& first = queue_.front();
   const std::size_t taken = scatter(first.bytes, message.buffers);
   const std::size_t full = first.bytes.size();
@@ -73,7 +73,7 @@ ssize_t DatagramSocket::send_unix(const Address* to, std::string bytes) {
   const auto size = ssize_t(bytes.size());
   const auto target = unix_target(to);
   if (target == nullptr) {
-    if (to != nullptr) return machine_.path_exists(to->path) ? -ECONNREFUSED : -ENOENT;
+    if (to != nullptr) return machine_.nobody_at(SOCK_DGRAM, to->path);
     // The peer was closed: told once, and from then on there is none.
     return std::exchange(connected_, false) ? -ECONNREFUSED : -ENOTCONN;
   }
@@ -165,7 +165,7 @@ int DatagramSocket::bind(const Address& address) {
 int DatagramSocket::connect(const Address& address) {
   if (is_unix()) {
     const auto target = unix_target(&address);
-    if (target == nullptr) return machine_.path_exists(address.path) ? -ECONNREFUSED : -ENOENT;
+    if (target == nullptr) return machine_.nobody_at(SOCK_DGRAM, address.path);
     unix_peer_ = target;
   } else {
     if (machine_.route(address) == nullptr) return -ENETUNREACH;

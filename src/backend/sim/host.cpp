@@ -62,6 +62,11 @@ ssize_t send(Machine& machine, SystemCall call, int fd, Message& message, const 
   return machine.call_on_socket(call, fd, [&](Socket& socket) -> ssize_t {
     if (const int error = flags_supported(message.flags, MSG_MORE)) return error;
     if (to == nullptr || to_size == 0) return socket.send(message);
+    if (socket.type() == SOCK_STREAM) {
+      // tcp(7) does not look at the address; unix(7) refuses any.
+      if (socket.family() != AF_UNIX) return socket.send(message);
+      return socket.peer() != nullptr ? -EISCONN : -EOPNOTSUPP;
+    }
     Address address;
     if (const int error = parse(to, to_size, socket.family(), address)) return error;
     message.to = &address;

@@ -153,7 +153,8 @@ bool Machine::is_taken(int type, const Address& address) const noexcept {
 
 int Machine::bind(Socket& socket, Address& address) {
   if (address.family == AF_UNIX) {
-    return paths_.emplace(address.path, &socket).second ? 0 : -EADDRINUSE;
+    const auto name = unix_name(socket.type(), address.path);
+    return paths_.emplace(name, &socket).second ? 0 : -EADDRINUSE;
   }
   if (!address.any() && !is_own(address)) return -EADDRNOTAVAIL;
   if (address.port == 0) {
@@ -173,7 +174,7 @@ int Machine::bind(Socket& socket, Address& address) {
 
 void Machine::unbind(Socket& socket, const Address& address) noexcept {
   if (address.family == AF_UNIX) {
-    const auto bound = paths_.find(address.path);
+    const auto bound = paths_.find(unix_name(socket.type(), address.path));
     if (bound == paths_.end() || bound->second != &socket) return;
     // A file stays behind; an abstract name does not.
     if (address.path[0] == '\0') {
@@ -190,12 +191,20 @@ void Machine::unbind(Socket& socket, const Address& address) noexcept {
 }
 
 int Machine::unlink(const std::string& path) noexcept {
-  return paths_.erase(path) == 1 ? 0 : -ENOENT;
+  return paths_.erase(unix_name(0, path)) == 1 ? 0 : -ENOENT;
+}
+
+int Machine::nobody_at(int type, const std::string& path) const {
+  if (path.starts_with('\0')) return -ECONNREFUSED;
+  const auto bound = paths_.find(unix_name(type, path));
+  if (bound == paths_.end()) return -ENOENT;
+  // unix_find_bsd(): a path that is there for sockets of another type.
+  return bound->second != nullptr && bound->second->type() != type ? -EPROTOTYPE : -ECONNREFUSED;
 }
 
 Socket* Machine::find(int type, const Address& address) const noexcept {
   if (address.family == AF_UNIX) {
-    const auto bound = paths_.find(address.path);
+    const auto bound = paths_.find(unix_name(type, address.path));
     if (bound == paths_.end() || bound->second == nullptr) return nullptr;
     return bound->second->type() == type ? bound->second : nullptr;
   }

@@ -82,10 +82,8 @@ class Machine {
   int unlink(const std::string& path) noexcept;
   /// Who is bound to `address`; null where nobody is.
   [[nodiscard]] Socket* find(int type, const Address& address) const noexcept;
-  /// For AF_UNIX: the name is there, even if nobody is bound to it any more.
-  [[nodiscard]] bool path_exists(const std::string& path) const noexcept {
-    return paths_.contains(path);
-  }
+  /// For AF_UNIX, where nobody answers to the name: why, as an errno value negated.
+  [[nodiscard]] int nobody_at(int type, const std::string& path) const;
   /// The machine that has this address; null where none does.
   [[nodiscard]] Machine* route(const Address& to) const noexcept;
   /// The address that packets to `to` come from.
@@ -108,7 +106,12 @@ class Machine {
   std::size_t descriptors_ = 0;
   std::array<Fault, 32> faults_{};
   std::map<std::pair<int, std::uint16_t>, std::vector<Socket*>> ports_;  ///< By type and port.
-  std::map<std::string, Socket*> paths_;
+  /// A path is there for one socket of any type, and stays; an abstract name for one of each type.
+  using UnixName = std::pair<int, std::string>;
+  static UnixName unix_name(int type, const std::string& path) {
+    return {path.starts_with('\0') ? type : 0, path};
+  }
+  std::map<UnixName, Socket*> paths_;
 };
 
 }  // namespace tambour::backend::sim

@@ -64,7 +64,7 @@ ssize_t PipeEnd::send(Message& message) {
   if (wanted == 0) return 0;
   std::size_t taken = std::min(wanted, room());
   if (taken == 0 || (wanted <= atomic_bytes && taken < wanted)) return -EAGAIN;
-  if (wanted > atomic_bytes && world_.random.chance(world_.options.short_write))
+  if (wanted > atomic_bytes && taken > 1 && world_.random.chance(world_.options.short_write))
     taken = 1 + world_.random.below(taken - 1);
   shared_->bytes.append(gather(message.buffers, taken));
   shared_->reader->changed();

@@ -9,7 +9,8 @@
 namespace tambour::backend::sim {
 
 int StreamSocket::bind(const Address& address) {
-  if (bound_ || state_ != State::fresh) return -EINVAL;
+  // A Unix socket may have its name after its connection, but no second one.
+  if (bound_ || (is_unix() ? !local_.path.empty() : state_ != State::fresh)) return -EINVAL;
   Address chosen = address;
   // unix(7): autobind. Nobody relies on the name that comes of it.
   if (is_unix() && chosen.path.empty()) return -EOPNOTSUPP;
@@ -170,8 +171,7 @@ std::shared_ptr<StreamSocket> StreamSocket::admit(const Address& local, const Ad
 int StreamSocket::connect_unix(const Address& address) {
   auto* listener = static_cast<StreamSocket*>(machine_.find(SOCK_STREAM, address));
   if (listener == nullptr || !listener->listening()) {
-    if (machine_.path_exists(address.path) || address.path.starts_with('\0')) return -ECONNREFUSED;
-    return -ENOENT;
+    return machine_.nobody_at(SOCK_STREAM, address.path);
   }
   // unix_stream_connect() looks at the other's state before its own.
   if (listener->queue_is_full()) return -EAGAIN;

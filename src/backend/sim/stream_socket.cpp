@@ -112,7 +112,6 @@ int StreamSocket::cannot_send() {
 
 ssize_t StreamSocket::send(Message& message) {
   if (const int error = cannot_send()) return error;
-  if (message.to != nullptr && is_unix()) return -EISCONN;
   const std::size_t wanted = total_size(message.buffers);
   if (wanted == 0) return 0;
   std::size_t taken = std::min(wanted, out_->room());
@@ -180,7 +179,8 @@ int StreamSocket::shutdown(int how) {
     shutdown_unix(reading, writing);
     return 0;
   }
-  if (state_ == State::listening && reading) {
+  if (state_ == State::listening) {
+    if (!reading) return 0;
     close_listener();
     state_ = State::fresh;
     return 0;

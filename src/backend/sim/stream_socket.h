@@ -55,7 +55,6 @@ class StreamSocket final : public Socket, public std::enable_shared_from_this<St
   [[nodiscard]] bool is_unix() const noexcept { return family_ == AF_UNIX; }
   [[nodiscard]] bool has_channels() const noexcept { return in_ != nullptr; }
   [[nodiscard]] bool is_writable(std::size_t charged) const noexcept;
-  [[nodiscard]] std::size_t send_limit() const noexcept;
   [[nodiscard]] int not_connected(bool sending) const noexcept;
   ssize_t take(Message& message);
   ssize_t nothing_to_read();
