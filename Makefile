@@ -86,19 +86,17 @@ tsan: ## all tests under ThreadSanitizer
 	$(call compile,build/tsan)
 	@$$(setarch -R true 2>/dev/null && echo setarch -R) $(CTEST) --test-dir build/tsan
 
-# Branches that only an exception takes, or that the compiler says cannot be reached, do not count.
+# The counters of each process lie in a file that it maps (%c), so that children that end by
+# _exit(2), a signal or a breach of contract count too.
 .PHONY: coverage
-coverage: ## lines and branches that the tests reach, and a page in build/coverage/html
+coverage: ## lines and branches that the tests reach, and pages in build/coverage/html
 	@tools/bootstrap --quiet build library tests checks
 	$(call configure,coverage,build/coverage)
 	$(call compile,build/coverage)
-	@find build/coverage -name '*.gcda' -delete
-	@$(CTEST) --test-dir build/coverage
-	@mkdir -p build/coverage/html
-	@gcovr --root . --object-directory build/coverage $(COVERED:%=--filter '%/') \
-	  --gcov-executable 'llvm-cov-19 gcov' \
-	  --exclude-throw-branches --exclude-unreachable-branches \
-	  --html-details build/coverage/html/index.html --print-summary
+	@rm -rf build/coverage/profiles
+	@LLVM_PROFILE_FILE='$(CURDIR)/build/coverage/profiles/%p%c.profraw' \
+	  $(CTEST) --test-dir build/coverage
+	@$(PYTHON) tools/coverage build/coverage $(COVERED)
 
 # The inputs that the fuzzer finds worth keeping join a copy of the corpus; what it finds wrong lies
 # beside that.

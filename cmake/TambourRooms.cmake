@@ -19,8 +19,10 @@ if(TAMBOUR_FUZZ)
 endif()
 if(TAMBOUR_COVERAGE)
   # What is asked is what the tests reach of the library, so that alone is instrumented.
-  set(tambour_coverage --coverage)
-  target_link_options(tambour_options INTERFACE --coverage)
+  # The counters lie in a file that is mapped, so that processes that are killed count as well.
+  set(tambour_coverage -fprofile-instr-generate -fcoverage-mapping
+                       "SHELL:-mllvm -runtime-counter-relocation")
+  target_link_options(tambour_options INTERFACE -fprofile-instr-generate)
 endif()
 
 function(tambour_room name)

@@ -153,8 +153,8 @@ bool Machine::is_taken(int type, const Address& address) const noexcept {
 
 int Machine::bind(Socket& socket, Address& address) {
   if (address.family == AF_UNIX) {
-    const auto name = unix_name(socket.type(), address.path);
-    return paths_.emplace(name, &socket).second ? 0 : -EADDRINUSE;
+    const auto wanted = unix_name(socket.type(), address.path);
+    return paths_.emplace(wanted, &socket).second ? 0 : -EADDRINUSE;
   }
   if (!address.any() && !is_own(address)) return -EADDRNOTAVAIL;
   if (address.port == 0) {
