@@ -7,6 +7,7 @@
 
 #include <array>
 #include <csignal>
+#include <ctime>
 
 namespace tambour::fuzz {
 namespace {
@@ -37,6 +38,11 @@ class KernelDescriptors final : public Descriptors {
   }
   std::int64_t now_ns() override {
     return std::chrono::duration_cast<Duration>(Clock::now().time_since_epoch()).count();
+  }
+  std::int64_t wall_now_ns() override {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
   }
   void spend(Duration) override {}
   int bad_number() override { return 900; }
@@ -78,6 +84,11 @@ class SimulatedDescriptors final : public Descriptors {
     return unsigned(seen);
   }
   std::int64_t now_ns() override { return simulation_.now().time_since_epoch().count(); }
+  std::int64_t wall_now_ns() override { return simulation_.wall_now().time_since_epoch().count(); }
+  bool set_wall_clock(std::int64_t time_ns) override {
+    simulation_.set_wall_clock(WallTime(Duration(time_ns)));
+    return true;
+  }
   void spend(Duration time) override { simulation_.spend(time); }
   int bad_number() override { return SimulatedHost::first_descriptor + 900; }
 

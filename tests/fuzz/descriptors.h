@@ -30,6 +30,9 @@ class Descriptors {
   /// What poll(2) says.
   virtual unsigned ready(int fd) = 0;
   virtual std::int64_t now_ns() = 0;
+  virtual std::int64_t wall_now_ns() = 0;
+  /// False where the wall clock is the machine's, which is left alone.
+  virtual bool set_wall_clock(std::int64_t) { return false; }
   virtual void spend(Duration time) = 0;
   /// A number that is no open descriptor, and will not be.
   virtual int bad_number() = 0;

@@ -29,8 +29,9 @@ std::string text(Events events) { return std::to_string(unsigned(events)); }
 }  // namespace
 
 std::string Model::name(Id id, const Item& item) {
-  static constexpr const char* names[] = {"watcher",   "timer",        "prepare hook", "check hook",
-                                          "idle hook", "cleanup hook", "async",        "signal"};
+  static constexpr const char* names[] = {
+      "watcher",      "timer",     "prepare hook", "check hook", "idle hook",
+      "cleanup hook", "fork hook", "async",        "signal",     "wall-clock timer"};
   return std::string(names[std::size_t(item.kind)]) + " " + std::to_string(id);
 }
 
@@ -74,6 +75,7 @@ void Model::stop(Id id) {
   item.started = false;
   item.failing = false;
   item.raised = item.perhaps = false;
+  item.overdue = item.asked = false;
   drop(item);
 }
 
@@ -116,6 +118,40 @@ void Model::arm(Id id, std::int64_t deadline) {
   item.deadline = deadline;
 }
 
+void Model::arm_wall(Id id, std::int64_t deadline) {
+  stop(id);
+  Item& item = at(id);
+  item.started = true;
+  item.deadline = item.was_asked = deadline;
+  // In the world of the kernel, a descriptor of the loop's own tells of it.
+  if (!virtual_time) disturb();
+}
+
+void Model::answered(Id id, std::int64_t deadline) {
+  Item& item = at(id);
+  item.was_asked = item.deadline;
+  item.deadline = deadline;
+  disturb();
+}
+
+void Model::wall_clock_set(std::int64_t now_ns) {
+  disturb();
+  for (auto& [id, item] : items_) {
+    if (item.kind != Kind::wall_timer || !item.started) continue;
+    item.asked = item.asked || item.computed;
+    if (item.deadline > now_ns) item.certain = item.overdue = false;
+  }
+}
+
+void Model::reopened() {
+  disturb();
+  for (auto& [id, item] : items_) {
+    if (!item.started) continue;
+    if (item.kind == Kind::fork) queue(item, Due::next, true);
+    if (item.kind == Kind::wall_timer) item.asked = item.asked || item.computed;
+  }
+}
+
 void Model::feed_signal(int number) {
   for (auto& [id, item] : items_) {
     if (item.kind != Kind::signal || !item.started || item.number != number) continue;
@@ -141,6 +177,14 @@ void Model::begin_prepare() {
   if (disturbed_ > 0) --disturbed_;
   for (auto& [id, item] : items_) {
     if (item.kind == Kind::prepare && item.started) queue(item, Due::now, true);
+  }
+}
+
+void Model::look_at_wall_clock(std::int64_t now_ns) {
+  for (auto& [id, item] : items_) {
+    if (item.kind != Kind::wall_timer || !item.started) continue;
+    item.overdue = item.deadline <= now_ns;
+    if (!virtual_time) disturb();
   }
 }
 
@@ -214,6 +258,15 @@ void Model::expire(std::int64_t now_ns) {
   }
 }
 
+void Model::expire_by_wall_clock(std::int64_t now_ns) {
+  for (auto& [id, item] : items_) {
+    if (item.kind != Kind::wall_timer || !item.started || item.deadline > now_ns) continue;
+    const bool certain = virtual_time && item.overdue;
+    queue(item, Due::next, certain);
+    item.late = item.late || !certain || item.asked;
+  }
+}
+
 void Model::queue_idle() {
   int highest = -100;
   int highest_perhaps = -100;
@@ -229,8 +282,9 @@ void Model::queue_idle() {
   }
 }
 
-void Model::begin_dispatch(std::int64_t now_ns) {
+void Model::begin_dispatch(std::int64_t now_ns, std::int64_t wall_now_ns) {
   expire(now_ns);
+  expire_by_wall_clock(wall_now_ns);
   for (auto& [id, item] : items_) {
     if (item.kind == Kind::async && item.started && item.sent) queue(item, Due::next, true);
   }
@@ -263,7 +317,13 @@ void Model::end_dispatch(std::string_view after) {
   for (auto& [id, item] : items_) {
     if (item.due != Due::now) continue;
     if (item.certain) fail(name(id, item) + " has not been called after " + std::string(after));
+    const Events may = item.may;
     drop(item);
+    if (!item.loose) continue;
+    // Fed while it may or may not have been due: it comes by the next turn, or by run_pending().
+    queue(item, Due::next, false);
+    item.may = may;
+    item.late = true;
   }
   if (!taken_.empty()) fail("a posted task has not been run after " + std::string(after));
 }
@@ -292,14 +352,21 @@ void Model::check_order(Id id, const Item& called) {
   }
 }
 
-void Model::called(Id id, std::uint32_t tag, Events events) {
+void Model::called(Id id, std::uint32_t tag, Events events, std::int64_t wall_now_ns) {
   const auto found = items_.find(id);
   if (found == items_.end())
     return fail("one that was destroyed was called: " + std::to_string(id));
   Item& item = found->second;
   if (item.tag != tag) return fail(name(id, item) + ": a function was called that was replaced");
   if (!item.started) return fail(name(id, item) + " was called though it is stopped");
-  if (item.due != Due::now) return fail(name(id, item) + " was called though it is not due");
+  if (item.kind == Kind::wall_timer) {
+    if ((item.computed ? item.was_asked : item.deadline) > wall_now_ns)
+      return fail(name(id, item) + " was called before its time");
+    // The loop reads this clock itself, and may be later than the model.
+    if (item.due == Due::no) item.late = true;
+  } else if (item.due != Due::now) {
+    return fail(name(id, item) + " was called though it is not due");
+  }
   check_order(id, item);
   if (item.kind == Kind::watcher) {
     if (!contains(events, item.must) || !contains(item.may, events) || events == Events::none)
@@ -307,7 +374,9 @@ void Model::called(Id id, std::uint32_t tag, Events events) {
                   text(item.must) + " at least, " + text(item.may) + " at most");
     if (std::exchange(item.failing, false)) item.started = false;
   }
-  if (item.kind == Kind::timer && !item.repeating) item.started = false;
+  const bool once = !item.repeating && !item.computed;
+  if ((item.kind == Kind::timer || item.kind == Kind::wall_timer) && once) item.started = false;
+  item.overdue = item.asked = false;
   if (item.kind == Kind::async) item.sent = false;
   drop(item);
 }

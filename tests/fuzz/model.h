@@ -16,7 +16,18 @@
 
 namespace tambour::fuzz {
 
-enum class Kind : std::uint8_t { watcher, timer, prepare, check, idle, cleanup, async, signal };
+enum class Kind : std::uint8_t {
+  watcher,
+  timer,
+  prepare,
+  check,
+  idle,
+  cleanup,
+  fork,
+  async,
+  signal,
+  wall_timer,
+};
 
 /// Where a callback stands: not due, due in the next dispatch, or in the one that is under way.
 enum class Due : std::uint8_t { no, next, now };
@@ -59,6 +70,11 @@ struct Item {
   std::int64_t due_deadline = 0;
   std::uint64_t batch = 0;  ///< In which turn it became due.
 
+  bool overdue = false;        ///< Wall-clock timers: it was due before the wait;
+  bool asked = false;          ///< it may be queued without being due;
+  bool computed = false;       ///< it asks for its next time, before it calls,
+  std::int64_t was_asked = 0;  ///< which then was this.
+
   bool sent = false;     ///< Asyncs.
   bool raised = false;   ///< Signals: the process was sent it, and the loop has not looked since.
   bool perhaps = false;  ///< Signals: it was started soon after the process was sent its signal.
@@ -71,6 +87,8 @@ class Model {
   bool without_errors = false;
   /// Waits may report what is not ready.
   bool false_events = false;
+  /// The wall clock is the simulator's: what is due by it is so for certain.
+  bool virtual_time = false;
 
   Id add(Kind kind);
   void remove(Id id) { items_.erase(id); }
@@ -82,6 +100,11 @@ class Model {
   void set_interest(Id id, Events interest, bool edge);
   void feed(int fd, Events events);
   void arm(Id id, std::int64_t deadline);
+  void arm_wall(Id id, std::int64_t deadline);
+  /// A computed timer was asked, and has said when it calls next.
+  void answered(Id id, std::int64_t deadline);
+  void wall_clock_set(std::int64_t now_ns);
+  void reopened();
   void feed_signal(int number);
   void raise_signal(int number);
 
@@ -91,9 +114,11 @@ class Model {
 
   // The places of a turn, in their order.
   void begin_prepare();
+  /// The wall clock, before the loop looks at it and waits.
+  void look_at_wall_clock(std::int64_t now_ns);
   void wait(const std::map<int, Readiness>& descriptors);
   void begin_check();
-  void begin_dispatch(std::int64_t now_ns);
+  void begin_dispatch(std::int64_t now_ns, std::int64_t wall_now_ns);
   /// What was due is run now, by run_pending().
   void begin_pending();
   /// All that was due has been called.
@@ -103,7 +128,7 @@ class Model {
 
   void posted(std::uint32_t number) { posted_.push_back(number); }
   void task_called(std::uint32_t number);
-  void called(Id id, std::uint32_t tag, Events events);
+  void called(Id id, std::uint32_t tag, Events events, std::int64_t wall_now_ns);
   void destroying_loop();
   void destroyed_loop();
 
@@ -123,6 +148,7 @@ class Model {
   void told_by_wait(Item& watcher, const std::map<int, Readiness>& descriptors);
   void check_order(Id id, const Item& called);
   void expire(std::int64_t now_ns);
+  void expire_by_wall_clock(std::int64_t now_ns);
   void queue_idle();
 
   std::map<Id, Item> items_;

@@ -50,6 +50,7 @@ void Player::open_world() {
     world_ = kernel_descriptors(options);
   }
   loop_.emplace(world_->options());
+  model_.virtual_time = world_->options().simulated_host != nullptr;
   model_.without_errors = loop_->backend().kind == BackendKind::select;
   exact_ = loop_->backend().kind != BackendKind::io_uring;
   note("loop on " + std::string(loop_->backend().name));
@@ -88,6 +89,7 @@ void Player::close_world() {
     for (auto& slot : hooks_) destroy(slot);
     for (auto& slot : asyncs_) destroy(slot);
     for (auto& slot : signals_) destroy(slot);
+    for (auto& slot : wall_timers_) destroy(slot);
   };
   if (!loop_first) destroy_all();
   if (!silent()) model_.destroying_loop();
@@ -95,6 +97,8 @@ void Player::close_world() {
   loop_.reset();
   if (!silent()) model_.destroyed_loop();
   for (auto& slot : timers_) check(slot.handle == nullptr || !slot.handle->started(), "started");
+  for (auto& slot : wall_timers_)
+    check(slot.handle == nullptr || !slot.handle->started(), "started");
   destroy_all();
   for (auto* hook : {&first_prepare_, &last_prepare_, &first_check_, &last_check_}) hook->reset();
   guard_.reset();
@@ -127,6 +131,7 @@ void Player::check_state() {
     if (item.started && item.due == Due::no)
       check(slot.handle->deadline().time_since_epoch().count() == item.deadline, "deadline()");
   }
+  note_wall_times();
   for (auto& slot : watchers_) {
     if (slot.handle == nullptr) continue;
     check(slot.handle->started() == model_.at(slot.id).started, "FdWatcher::started()");
@@ -233,6 +238,7 @@ bool Player::is_touched(int fd) const {
 void Player::end_prepare() {
   if (silent()) return;
   state_ = State::waiting;
+  model_.look_at_wall_clock(world_->wall_now_ns());
   before_wait_ = look();
   // What io_uring still holds is let go of in the wait, which may close a file and so hang up on
   // its peer: the model looks once more when the wait is over.
@@ -265,7 +271,8 @@ void Player::begin_check() {
 void Player::end_check() {
   if (silent() || state_ != State::checking) return;
   state_ = State::dispatching;
-  model_.begin_dispatch(loop_->now().time_since_epoch().count());
+  note_wall_times();
+  model_.begin_dispatch(loop_->now().time_since_epoch().count(), world_->wall_now_ns());
   note("turn at " + std::to_string(loop_->now().time_since_epoch().count()));
 }
 
@@ -280,7 +287,7 @@ void Player::called(Id id, std::uint32_t tag, Events events) {
          " is called with " + std::to_string(unsigned(events)));
   }
   const bool cleaning_up = model_.items().contains(id) && model_.at(id).kind == Kind::cleanup;
-  model_.called(id, tag, events);
+  model_.called(id, tag, events, world_->wall_now_ns());
   if (silent()) {
     if (!cleaning_up) loop_->stop();
     return;

@@ -75,14 +75,22 @@ class Player {
   void act_on_hook();
   void act_on_async();
   void act_on_signal();
+  void act_on_wall_timer();
+  void start_wall_timer(Slot<WallTimer>& slot, std::size_t how);
+  void start_by_asking(Slot<WallTimer>& slot);
+  [[nodiscard]] WallTime answer(Id id, WallTime now);
+  void set_wall_clock();
+  void note_wall_times();
   void act_on_file();
   void act_on_loop();
+  void reopen();
   void act_on_running();
 
   void ensure(Slot<FdWatcher>& slot);
   void ensure(Slot<Timer>& slot);
   void ensure(Slot<Hook>& slot);
   void ensure(Slot<Signal>& slot);
+  void ensure(Slot<WallTimer>& slot);
   template <class Handle, std::size_t size>
   void move(std::array<Slot<Handle>, size>& slots, Slot<Handle>& slot);
   template <class Handle>
@@ -143,6 +151,7 @@ class Player {
   std::array<Slot<Hook>, 4> hooks_;
   std::array<Slot<Async>, 2> asyncs_;
   std::array<Slot<Signal>, 3> signals_;
+  std::array<Slot<WallTimer>, 3> wall_timers_;
   std::array<File, 8> files_;
   std::map<int, bool> announced_;  ///< The loop knows which open file a number means by now.
   std::optional<Hook> first_prepare_, last_prepare_, first_check_, last_check_;
@@ -162,6 +171,7 @@ class Player {
   std::uint64_t callbacks_ = 0;
   std::uint64_t calls_ = 0;
   bool stopping_ = false;
+  bool starting_ = false;  ///< A wall-clock timer is asked by its start.
   std::string lines_;
 };
 

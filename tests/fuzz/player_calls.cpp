@@ -11,7 +11,10 @@ namespace tambour::fuzz {
 
 void Player::act() {
   if (++calls_ > 4000) return;
-  switch (input_.below(16)) {
+  const std::uint8_t what = input_.byte();
+  if (what >= 160 && what % 16 == 14) return act_on_wall_timer();
+  if (what >= 208 && what % 16 == 15) return reopen();
+  switch (what % 16) {
     case 0:
     case 1:
       return act_on_running();
@@ -143,6 +146,14 @@ void Player::check_resumed(std::int64_t suspended_from, std::int64_t suspended_t
           "a deadline after resume()");
     item.deadline = deadline;
   }
+}
+
+/// As a child does after fork(2). Inside a callback nobody does.
+void Player::reopen() {
+  if (state_ != State::outside) return;
+  note("reopen after a fork");
+  check(loop_->reopen_after_fork().has_value(), "reopen_after_fork()");
+  model_.reopened();
 }
 
 void Player::act_on_loop() {

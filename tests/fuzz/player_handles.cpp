@@ -10,9 +10,10 @@ namespace {
 
 constexpr int signal_numbers[] = {SIGURG, SIGWINCH, SIGCONT};
 
-constexpr Kind kinds_of_hook[] = {Kind::idle, Kind::prepare, Kind::check, Kind::cleanup};
+constexpr Kind kinds_of_hook[] = {Kind::idle, Kind::prepare, Kind::check, Kind::cleanup,
+                                  Kind::fork};
 constexpr HookPoint points[] = {HookPoint::idle, HookPoint::prepare, HookPoint::check,
-                                HookPoint::cleanup};
+                                HookPoint::cleanup, HookPoint::fork};
 
 }  // namespace
 
