@@ -218,6 +218,27 @@ TEST_P(Children, it_may_outlive_its_loop) {
   });
 }
 
+TEST_P(Children, it_moves_over_another_and_calls_something_else) {
+  both_ways([this] {
+    auto go = test::open_pipe();
+    const pid_t pid = fork_waiting(go, 4);
+    const pid_t other = fork_waiting(go, 5);
+    Child child(loop(), pid, note());
+    Child target(loop(), other, note());
+    ASSERT_TRUE(child.start());
+    ASSERT_TRUE(target.start());
+    target = std::move(child);
+    EXPECT_TRUE(target.started());
+    int code = 0;
+    target.set_function([&code](const ChildStatus& status) { code = status.code; });
+    go = {};
+    loop().run();
+    EXPECT_EQ(code, 4);
+    EXPECT_TRUE(seen.empty()) << "nobody waits for the other any more";
+    ASSERT_EQ(::waitpid(other, nullptr, 0), other);
+  });
+}
+
 TEST_P(Children, no_descriptor_is_left_and_none_is_needed) {
   const auto watch_one = [this] {
     Child child(loop(), fork_exiting(2), note());

@@ -1,0 +1,115 @@
+// Single transfers, on what is ready, on what is not yet, and on what is no descriptor at all.
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include <tambour/io_operation.h>
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+class IoOperations : public test::OnEveryBackend {
+ protected:
+  struct Transfer : IoOperation {
+    explicit Transfer(IoKind kind) noexcept : IoOperation(kind, &complete) {}
+    static void complete(IoOperation& operation) { ++static_cast<Transfer&>(operation).calls; }
+    int calls = 0;
+  };
+
+  /// What the transfer of `size` bytes says; completes it in the loop.
+  std::int32_t outcome_of(IoKind kind, int fd, void* data, std::size_t size) {
+    Transfer transfer(kind);
+    transfer.data = data;
+    transfer.size = size;
+    transfer.submit(loop(), fd);
+    EXPECT_EQ(transfer.calls, 0) << "never from inside";
+    EXPECT_TRUE(run_until([&] { return transfer.calls == 1; }));
+    EXPECT_FALSE(transfer.busy());
+    return transfer.outcome;
+  }
+
+  std::array<char, 16> bytes{};
+};
+
+TAMBOUR_ON_EVERY_BACKEND(IoOperations);
+
+TEST_P(IoOperations, each_kind_moves_its_bytes) {
+  const auto pipe = test::open_pipe();
+  std::string_view word = "written";
+  void* const from = const_cast<char*>(word.data());
+  EXPECT_EQ(outcome_of(IoKind::write, pipe.far.get(), from, 7), 7);
+  EXPECT_EQ(outcome_of(IoKind::read, pipe.near.get(), bytes.data(), bytes.size()), 7);
+  EXPECT_EQ(std::string_view(bytes.data(), 7), word);
+  const auto pair = test::open_socketpair();
+  EXPECT_EQ(outcome_of(IoKind::send, pair.near.get(), from, 7), 7);
+  EXPECT_EQ(outcome_of(IoKind::recv, pair.far.get(), bytes.data(), 3), 3);
+  iovec rest{.iov_base = bytes.data(), .iov_len = bytes.size()};
+  msghdr message{};
+  message.msg_iov = &rest;
+  message.msg_iovlen = 1;
+  EXPECT_EQ(outcome_of(IoKind::recvmsg, pair.far.get(), &message, 1), 4);
+  rest.iov_len = 5;
+  EXPECT_EQ(outcome_of(IoKind::sendmsg, pair.far.get(), &message, 1), 5);
+  EXPECT_EQ(outcome_of(IoKind::recv, pair.near.get(), bytes.data(), bytes.size()), 5);
+}
+
+TEST_P(IoOperations, what_is_no_descriptor_is_told_by_the_completion) {
+  for (const IoKind kind : {IoKind::read, IoKind::recv, IoKind::write, IoKind::send}) {
+    EXPECT_EQ(outcome_of(kind, -1, bytes.data(), 1), -EBADF);
+    EXPECT_EQ(outcome_of(kind, 900, bytes.data(), 1), -EBADF);
+  }
+}
+
+TEST_P(IoOperations, one_that_finishes_at_once_does_not_complete) {
+  const auto pair = test::open_socketpair();
+  Transfer transfer(IoKind::send);
+  transfer.data = bytes.data();
+  transfer.size = 4;
+  EXPECT_TRUE(transfer.submit_or_finish(loop(), pair.near.get()));
+  EXPECT_EQ(transfer.outcome, 4);
+  EXPECT_FALSE(transfer.busy());
+  run_turns();
+  EXPECT_EQ(transfer.calls, 0);
+}
+
+TEST_P(IoOperations, a_cancelled_one_says_so_once) {
+  const auto pair = test::open_socketpair();
+  Transfer transfer(IoKind::recv);
+  transfer.cancel();
+  transfer.data = bytes.data();
+  transfer.size = bytes.size();
+  transfer.submit(loop(), pair.near.get());
+  run_turns();
+  transfer.cancel();
+  transfer.cancel();
+  EXPECT_EQ(transfer.calls, 0);
+  EXPECT_TRUE(run_until([&] { return transfer.calls == 1; }));
+  EXPECT_EQ(transfer.outcome, -ECANCELED);
+  // What was done already stays so.
+  transfer.io_kind = IoKind::send;
+  transfer.submit(loop(), pair.near.get());
+  transfer.cancel();
+  EXPECT_TRUE(run_until([&] { return transfer.calls == 2; }));
+  EXPECT_EQ(transfer.outcome, std::int32_t(bytes.size()));
+}
+
+TEST_P(IoOperations, no_room_ends_it) {
+  const auto pair = test::open_socketpair();
+  Transfer transfer(IoKind::recv);
+  transfer.make_room = [](IoOperation& operation) { operation.size = 0; };
+  transfer.submit(loop(), pair.near.get());
+  test::write_to(pair.far);
+  EXPECT_TRUE(run_until([&] { return transfer.calls == 1; }));
+  EXPECT_EQ(transfer.outcome, -ENOMEM);
+}
+
+}  // namespace
+}  // namespace tambour
