@@ -136,16 +136,19 @@ class Stream : public Socket {
   /// Waits for bytes; 0: the peer has sent all that it will. ECONNRESET and the like; ECANCELED.
   [[nodiscard]] Read read(std::span<std::byte> into) noexcept { return {*this, into}; }
 
-  class ReadBuffer final : public SocketWait {
+  class ReadBuffer : public SocketWait {
    public:
     ReadBuffer(Stream& stream, Buffer& into, std::size_t most) noexcept;
     [[nodiscard]] Result<std::size_t> await_resume() noexcept;
 
-   private:
-    static void prepare(IoOperation& operation) noexcept;
+   protected:
     [[nodiscard]] bool go_on() noexcept override;
 
     Buffer& into_;
+
+   private:
+    static void prepare(IoOperation& operation) noexcept;
+
     std::size_t most_;
   };
 

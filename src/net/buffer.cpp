@@ -32,10 +32,17 @@ struct Buffer::Block {
 
 /// Part of a block that a buffer shows; never empty in the chain.
 struct Buffer::Segment {
+  /// What was searched for last, and so many bytes from the front of the buffer on are not that.
+  struct Searched {
+    std::uint64_t size : 56 = 0;
+    std::uint64_t what : 8 = 0;
+  };
+
   Segment* next;
   Block* block;
   std::byte* begin;
   std::byte* end;
+  Searched searched{};  ///< Kept by the last one, so that an empty buffer has none.
 
   [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(end - begin); }
   [[nodiscard]] std::size_t room_behind() const noexcept {
@@ -183,8 +190,10 @@ Buffer::Segment* Buffer::after(const Segment* segment) const noexcept {
 }
 
 void Buffer::push_back(Segment* segment) noexcept {
+  const auto searched = last_ != nullptr ? last_->searched : Segment::Searched();
   push_front(segment);
   last_ = segment;
+  segment->searched = searched;
 }
 
 void Buffer::push_front(Segment* segment) noexcept {
@@ -193,6 +202,7 @@ void Buffer::push_front(Segment* segment) noexcept {
   } else {
     segment->next = std::exchange(last_->next, segment);
   }
+  last_->searched = {};
   size_ += segment->size();
 }
 
@@ -203,8 +213,15 @@ Buffer::Segment* Buffer::pop_front() noexcept {
   } else {
     last_->next = segment->next;
   }
-  size_ -= segment->size();
+  lose_front(segment->size());
   return segment;
+}
+
+void Buffer::lose_front(std::size_t size) noexcept {
+  size_ -= size;
+  if (last_ == nullptr) return;
+  auto& searched = last_->searched;
+  searched.size = searched.size > size ? searched.size - size : 0;
 }
 
 void Buffer::clear() noexcept {
@@ -263,7 +280,10 @@ void Buffer::append(Buffer&& other) {
   check_sum(size_, other.size_);
   commit(0);
   // Two rings become one where their lasts change whom they are followed by.
-  if (last_ != nullptr) std::swap(last_->next, other.last_->next);
+  if (last_ != nullptr) {
+    std::swap(last_->next, other.last_->next);
+    other.last_->searched = last_->searched;
+  }
   last_ = std::exchange(other.last_, nullptr);
   size_ += std::exchange(other.size_, 0);
 }
@@ -291,6 +311,7 @@ void Buffer::prepend(std::span<const std::byte> bytes) {
   std::byte*& begin = first()->begin;
   begin -= bytes.size();
   size_ += bytes.size();
+  last_->searched = {};
   // The bytes may be the block's own, but lie behind where these go.
   std::memcpy(begin, bytes.data(), bytes.size());
 }
@@ -306,7 +327,7 @@ void Buffer::consume(std::size_t size) noexcept {
     Segment* const segment = first();
     const std::size_t here = std::min(size, segment->size());
     segment->begin += here;
-    size_ -= here;
+    lose_front(here);
     size -= here;
     if (segment->size() == 0) Segment::drop(pop_front());
   }
@@ -414,6 +435,32 @@ std::optional<std::size_t> Buffer::find(std::string_view what, std::size_t from)
     }
     passed += segment->size();
   }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> Buffer::search(char what) noexcept {
+  if (last_ == nullptr) return std::nullopt;
+  auto& searched = last_->searched;
+  const auto wanted = static_cast<unsigned char>(what);
+  if (searched.what != wanted) searched = {.size = 0, .what = wanted};
+  const std::size_t known = searched.size;
+  const Segment* segment = first();
+  std::size_t passed = 0;
+  // What has come since lies in the last one, mostly.
+  if (const std::size_t before_last = size_ - last_->size(); known >= before_last) {
+    segment = last_;
+    passed = before_last;
+  }
+  for (; segment != nullptr; segment = after(segment)) {
+    const std::size_t skipped = std::min(segment->size(), known - std::min(known, passed));
+    const std::byte* const from = segment->begin + skipped;
+    const void* const at = std::memchr(from, wanted, segment->size() - skipped);
+    if (at != nullptr)
+      return passed + static_cast<std::size_t>(static_cast<const std::byte*>(at) - segment->begin);
+    passed += segment->size();
+  }
+  constexpr std::uint64_t most = (std::uint64_t{1} << 56) - 1;
+  searched.size = std::min<std::uint64_t>(size_, most);
   return std::nullopt;
 }
 
