@@ -98,18 +98,23 @@ coverage: ## lines and branches that the tests reach, and pages in build/coverag
 	  $(CTEST) --test-dir build/coverage
 	@$(PYTHON) tools/coverage build/coverage $(COVERED)
 
-# The inputs that the fuzzer finds worth keeping join a copy of the corpus; what it finds wrong lies
-# beside that.
+# The inputs that a fuzzer finds worth keeping join a copy of its corpus; what it finds wrong lies
+# beside that. Half of the time is for the loop, in both worlds; the others share the rest.
+FUZZ := -max_len=512 -timeout=20 -print_funcs=0 -verbosity=0 -print_final_stats=1
+FUZZED := buffer endpoint codec proxy
 .PHONY: fuzz
-fuzz: ## fuzz calls on a loop for FUZZ_SECONDS, on all backends and on the simulator alone
+fuzz: ## fuzz for FUZZ_SECONDS: calls on a loop, on all backends and simulated; bytes of strangers
 	@tools/bootstrap --quiet build library checks
 	$(call configure,fuzz,build/fuzz)
-	@cmake --build build/fuzz --parallel $(JOBS) --target fuzz_loop
-	@mkdir -p build/fuzz/corpus
-	@cd build/fuzz && export UBSAN_OPTIONS=print_stacktrace=1 && for world in all simulated; do \
-	  echo "fuzzing, world: $$world" && TAMBOUR_FUZZ_WORLD=$$world tests/fuzz/fuzz_loop \
-	    corpus $(CURDIR)/tests/fuzz/corpus -max_len=512 -timeout=20 -print_funcs=0 -verbosity=0 \
-	    -print_final_stats=1 -max_total_time=$$(($(FUZZ_SECONDS) / 2)) || exit 1; done
+	@cmake --build build/fuzz --parallel $(JOBS) --target fuzzers
+	@cd build/fuzz && export UBSAN_OPTIONS=print_stacktrace=1 && run() { \
+	  mkdir -p corpus/$$1 && tests/fuzz/fuzz_$$1 corpus/$$1 $(CURDIR)/tests/fuzz/corpus/$$1 $(FUZZ) \
+	    -max_total_time=$$2; } && \
+	for world in all simulated; do \
+	  echo "fuzzing loop, world: $$world" && \
+	  TAMBOUR_FUZZ_WORLD=$$world run loop $$(($(FUZZ_SECONDS) / 4)) || exit 1; done && \
+	for name in $(FUZZED); do \
+	  echo "fuzzing $$name" && run $$name $$(($(FUZZ_SECONDS) / 8)) || exit 1; done
 
 .PHONY: install
 install: build ## install the library under PREFIX

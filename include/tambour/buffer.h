@@ -101,6 +101,10 @@ class Buffer {
     return find(std::string_view(&what, 1), from);
   }
 
+  /// Where `what` first is, as find() says; but where it was not found, the next search for it
+  /// begins with what has come since. For messages that come in many pieces.
+  [[nodiscard]] std::optional<std::size_t> search(char what) noexcept;
+
   /// The byte at `index`, which is less than size(). Walks the blocks.
   [[nodiscard]] std::byte operator[](std::size_t index) const noexcept;
 
@@ -134,6 +138,8 @@ class Buffer {
   void push_back(Segment* segment) noexcept;
   void push_front(Segment* segment) noexcept;
   Segment* pop_front() noexcept;
+  /// So many bytes at the front are no longer there.
+  void lose_front(std::size_t size) noexcept;
   [[nodiscard]] std::size_t room_behind() const noexcept;
 
   /// In a ring: the last is followed by the first. An idle connection has a buffer, and there are

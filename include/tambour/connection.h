@@ -24,7 +24,6 @@
 namespace tambour {
 
 class Connection;
-class Timer;
 
 /// Whoever is not interested leaves a function empty. All run on the connection's loop, and may
 /// close the connection.
@@ -83,7 +82,9 @@ class Connection final : private Operation, private LoopOwned {
   [[nodiscard]] int descriptor() const noexcept { return fd; }
   [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
+  /// Of a proxied connection, whose the proxy says it is; see Socket::proxy_header().
   [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
+  [[nodiscard]] const ProxyHeader* proxy_header() const noexcept;
 
   /// Whatever the program keeps with it.
   [[nodiscard]] std::any& context() noexcept { return context_; }
@@ -96,7 +97,9 @@ class Connection final : private Operation, private LoopOwned {
   static void close_all(LinkList& owner) noexcept;
   static void drop(LinkList& owner) noexcept;
 
-  Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) noexcept;
+  struct Extras;
+
+  Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks);
   ~Connection() override;
 
   static void run(Ready& ready);
@@ -108,6 +111,7 @@ class Connection final : private Operation, private LoopOwned {
   [[nodiscard]] std::size_t send_from(Buffer& bytes) noexcept;
   [[nodiscard]] bool may_send() const noexcept { return !ended_ && !finishing_; }
   [[nodiscard]] Buffer& output();
+  [[nodiscard]] Extras& extras();
   void wait_to_send(std::size_t unsent_before);
   void watch() noexcept;
   void finish_output() noexcept;
@@ -121,7 +125,7 @@ class Connection final : private Operation, private LoopOwned {
   Buffer input_;
   std::unique_ptr<Buffer> output_;  ///< What waits to be sent; null where nothing does.
   std::size_t high_water_bytes_ = std::size_t{64} * 1024 * 1024;
-  std::unique_ptr<Timer> idle_;
+  std::unique_ptr<Extras> extras_;  ///< What few have; null where it has none of that.
   std::any context_;
   std::uint32_t read_size_ = 0;  ///< What the last read suggests for the next.
   int error_ = 0;                ///< Why it ended.

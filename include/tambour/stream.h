@@ -9,6 +9,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -24,6 +25,7 @@
 namespace tambour {
 
 class EventLoop;
+struct ProxyHeader;
 class Stream;
 
 /// Owns a socket of a loop. Moves freely, also while it is used; destroying it closes the socket.
@@ -34,7 +36,7 @@ class Socket {
   Socket(EventLoop& loop, int fd) noexcept;
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;
-  ~Socket() { close(); }
+  ~Socket();
 
   /// Opens one: socket(2).
   static Result<Socket> open(EventLoop& loop, int family, int type, int protocol = 0) noexcept;
@@ -51,7 +53,13 @@ class Socket {
   [[nodiscard]] int release() noexcept;
 
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
+  /// Of a proxied stream, whose the proxy says it is.
   [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
+
+  /// What a proxy has said in front of the stream; null where nobody did. See proxy_protocol.h:
+  /// servers that require it set it, and so may whoever has read one.
+  [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxy_header_; }
+  void set_proxy_header(std::unique_ptr<const ProxyHeader> header) noexcept;
 
   /// setsockopt(2) with an int.
   Result<> set_option(int level, int option, int value) noexcept;
@@ -69,6 +77,8 @@ class Socket {
   int fd_ = -1;
   std::uint32_t read_size_ = 0;               ///< What the last read suggests for the next.
   std::array<class SocketWait*, 2> waits_{};  ///< Who waits to read, and to write.
+  /// Owned; here the type need not be known.
+  const ProxyHeader* proxy_header_ = nullptr;
 };
 
 /// What waits for a socket inside a task: an operation, told to stop with the task, or with the
@@ -136,16 +146,19 @@ class Stream : public Socket {
   /// Waits for bytes; 0: the peer has sent all that it will. ECONNRESET and the like; ECANCELED.
   [[nodiscard]] Read read(std::span<std::byte> into) noexcept { return {*this, into}; }
 
-  class ReadBuffer final : public SocketWait {
+  class ReadBuffer : public SocketWait {
    public:
     ReadBuffer(Stream& stream, Buffer& into, std::size_t most) noexcept;
     [[nodiscard]] Result<std::size_t> await_resume() noexcept;
 
-   private:
-    static void prepare(IoOperation& operation) noexcept;
+   protected:
     [[nodiscard]] bool go_on() noexcept override;
 
     Buffer& into_;
+
+   private:
+    static void prepare(IoOperation& operation) noexcept;
+
     std::size_t most_;
   };
 

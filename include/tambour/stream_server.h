@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cerrno>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -21,11 +22,22 @@ namespace tambour {
 
 class EventLoop;
 
+/// Whether a stream begins with what a proxy says about it (proxy_protocol.h). Where that is
+/// required, only proxies may reach the server: whoever can connect can say that he is anybody.
+enum class ProxyProtocol : std::uint8_t { off, required };
+
 struct ListenOptions {
   int backlog = 4096;                      ///< listen(2); the system's somaxconn cuts it.
   bool reuse_port = false;                 ///< Several listeners on one endpoint: SO_REUSEPORT.
   bool v6_only = false;                    ///< IPV6_V6ONLY.
   std::size_t connections_max = SIZE_MAX;  ///< Served at a time; further ones wait in the backlog.
+
+  /// Those that are to be served; who accepts by himself awaits read_proxy_header() too.
+  ProxyProtocol proxy_protocol = ProxyProtocol::off;
+  Duration proxy_header_timeout = std::chrono::seconds(5);  ///< Until all of the header has come.
+  /// Is told of a stream that is closed without having been served, and why: ETIMEDOUT, or what
+  /// read_proxy_header() says.
+  std::function<void(Stream&, Error)> on_refused{};
 };
 
 /// What does not depend on the type of stream; programs use a StreamServer.

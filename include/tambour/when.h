@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <exception>
@@ -186,6 +187,21 @@ Task<ResultOf<T>> timeout(Duration limit, Task<T> task) {
   } else {
     co_return ResultOf<T>(std::get<0>(std::move(first)));
   }
+}
+
+/// A wait that is started by being awaited, and can be moved until then: `read_line(stream,
+/// buffer)`.
+template <class Wait>
+concept MovableWait = std::movable<Wait> && requires(Wait wait) {
+  { std::move(wait).operator co_await().await_resume() };
+};
+
+/// The same for such a wait, as if it were a task.
+template <MovableWait Wait>
+auto timeout(Duration limit, Wait wait) {
+  using T = decltype(std::declval<Wait>().operator co_await().await_resume());
+  auto as_task = [](Wait own) -> Task<T> { co_return co_await std::move(own); };
+  return timeout(limit, as_task(std::move(wait)));
 }
 
 }  // namespace tambour

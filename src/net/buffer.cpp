@@ -2,133 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <limits>
-#include <new>
 #include <stdexcept>
 
+#include "net/buffer_blocks.h"
 #include "net/read_size.h"
 
 namespace tambour {
-
-/// Memory, and how many segments show it. The bytes stand behind the header, or are an owner's.
-struct Buffer::Block {
-  std::atomic<std::size_t> owners{1};
-  std::size_t capacity;
-  std::byte* data;
-  std::shared_ptr<const void> owner;  ///< Of bytes that are somebody else's.
-  bool is_ours = true;                ///< And may be written.
-
-  [[nodiscard]] bool is_unshared() const noexcept {
-    // Acquire: what others have read from the block was read before.
-    return owners.load(std::memory_order_acquire) == 1;
-  }
-  /// Whoever alone owns a block may write to it: nobody else can become an owner meanwhile.
-  [[nodiscard]] bool writable() const noexcept { return is_ours && is_unshared(); }
-  [[nodiscard]] std::byte* end() const noexcept { return data + capacity; }
-};
-
-/// Part of a block that a buffer shows; never empty in the chain.
-struct Buffer::Segment {
-  Segment* next;
-  Block* block;
-  std::byte* begin;
-  std::byte* end;
-
-  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(end - begin); }
-  [[nodiscard]] std::size_t room_behind() const noexcept {
-    return block->writable() ? static_cast<std::size_t>(block->end() - end) : 0;
-  }
-  [[nodiscard]] std::size_t room_before() const noexcept {
-    return block->writable() ? static_cast<std::size_t>(begin - block->data) : 0;
-  }
-
-  /// Takes over what the caller owns of the block, also where it throws.
-  static Segment* make(Block* block, std::byte* begin, std::byte* end);
-  /// Empty, at the start of a new block.
-  static Segment* make(std::size_t capacity);
-  [[nodiscard]] Segment* share(std::byte* from, std::byte* to) const;
-  static void drop(Segment* segment) noexcept;
-};
-
-/// The blocks and segments that a thread has used last, kept for the next to come.
-struct Buffer::Pool {
-  struct Free {
-    Free* next;
-  };
-
-  /// Pieces of memory of one size.
-  struct Shelf {
-    std::size_t bytes;
-    std::size_t kept_max;
-    std::size_t kept = 0;
-    Free* first = nullptr;
-
-    void* take() {
-      if (first == nullptr) return ::operator new(bytes);
-      --kept;
-      return std::exchange(first, first->next);
-    }
-    void give(void* memory) noexcept {
-      if (kept == kept_max) {
-        ::operator delete(memory);
-        return;
-      }
-      ++kept;
-      first = new (memory) Free{first};
-    }
-    void clear() noexcept {
-      while (first != nullptr) ::operator delete(std::exchange(first, first->next));
-    }
-  };
-
-  Shelf small{.bytes = 4096, .kept_max = 64};
-  /// What a kernel hands over at a time, where there is much.
-  Shelf large{.bytes = net::large_block_bytes, .kept_max = 16};
-  Shelf segments{.bytes = sizeof(Segment), .kept_max = 256};
-
-  Pool() = default;
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-  ~Pool() {
-    for (Shelf* shelf : {&small, &large, &segments}) shelf->clear();
-  }
-
-  /// Null: a size that is not kept.
-  [[nodiscard]] Shelf* shelf_of(std::size_t bytes) noexcept {
-    if (bytes == small.bytes) return &small;
-    return bytes == large.bytes ? &large : nullptr;
-  }
-
-  /// That of this thread; null where the thread is about to end, and has destroyed it.
-  static Pool* mine() noexcept;
-
-  static Block* new_block(std::size_t capacity) {
-    Pool* const pool = mine();
-    std::size_t bytes = sizeof(Block) + capacity;
-    for (const std::size_t kept : {std::size_t{4096}, net::large_block_bytes}) {
-      // What is nearly as large as one that is kept takes one of those.
-      if (bytes > kept / 4 && bytes <= kept) bytes = kept;
-    }
-    bytes = std::max<std::size_t>(bytes, 4096);
-    Shelf* const shelf = pool != nullptr ? pool->shelf_of(bytes) : nullptr;
-    void* const memory = shelf != nullptr ? shelf->take() : ::operator new(bytes);
-    auto* data = static_cast<std::byte*>(memory) + sizeof(Block);
-    return new (memory) Block{.capacity = bytes - sizeof(Block), .data = data, .owner = nullptr};
-  }
-
-  static void drop(Block* block) noexcept {
-    if (!block->is_unshared() && block->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    Pool* const pool = mine();
-    const std::size_t bytes = block->is_ours ? sizeof(Block) + block->capacity : sizeof(Block);
-    block->~Block();
-    Shelf* const shelf = pool != nullptr ? pool->shelf_of(bytes) : nullptr;
-    if (shelf != nullptr) return shelf->give(block);
-    ::operator delete(block);
-  }
-};
 
 Buffer::Pool* Buffer::Pool::mine() noexcept {
   // A buffer may be destroyed after the pool: a global one, or another thread_local.
@@ -176,15 +57,11 @@ void Buffer::check_sum(std::size_t size, std::size_t more) {
   if (more > max_size() - size) throw std::length_error("tambour::Buffer");
 }
 
-Buffer::Segment* Buffer::first() const noexcept { return last_ == nullptr ? nullptr : last_->next; }
-
-Buffer::Segment* Buffer::after(const Segment* segment) const noexcept {
-  return segment == last_ ? nullptr : segment->next;
-}
-
 void Buffer::push_back(Segment* segment) noexcept {
+  const auto searched = last_ != nullptr ? last_->searched : Segment::Searched();
   push_front(segment);
   last_ = segment;
+  segment->searched = searched;
 }
 
 void Buffer::push_front(Segment* segment) noexcept {
@@ -193,6 +70,7 @@ void Buffer::push_front(Segment* segment) noexcept {
   } else {
     segment->next = std::exchange(last_->next, segment);
   }
+  last_->searched = {};
   size_ += segment->size();
 }
 
@@ -203,8 +81,15 @@ Buffer::Segment* Buffer::pop_front() noexcept {
   } else {
     last_->next = segment->next;
   }
-  size_ -= segment->size();
+  lose_front(segment->size());
   return segment;
+}
+
+void Buffer::lose_front(std::size_t size) noexcept {
+  size_ -= size;
+  if (last_ == nullptr) return;
+  auto& searched = last_->searched;
+  searched.size = searched.size > size ? searched.size - size : 0;
 }
 
 void Buffer::clear() noexcept {
@@ -263,7 +148,10 @@ void Buffer::append(Buffer&& other) {
   check_sum(size_, other.size_);
   commit(0);
   // Two rings become one where their lasts change whom they are followed by.
-  if (last_ != nullptr) std::swap(last_->next, other.last_->next);
+  if (last_ != nullptr) {
+    std::swap(last_->next, other.last_->next);
+    other.last_->searched = last_->searched;
+  }
   last_ = std::exchange(other.last_, nullptr);
   size_ += std::exchange(other.size_, 0);
 }
@@ -291,6 +179,7 @@ void Buffer::prepend(std::span<const std::byte> bytes) {
   std::byte*& begin = first()->begin;
   begin -= bytes.size();
   size_ += bytes.size();
+  last_->searched = {};
   // The bytes may be the block's own, but lie behind where these go.
   std::memcpy(begin, bytes.data(), bytes.size());
 }
@@ -306,7 +195,7 @@ void Buffer::consume(std::size_t size) noexcept {
     Segment* const segment = first();
     const std::size_t here = std::min(size, segment->size());
     segment->begin += here;
-    size_ -= here;
+    lose_front(here);
     size -= here;
     if (segment->size() == 0) Segment::drop(pop_front());
   }
@@ -343,88 +232,6 @@ Buffer Buffer::share(std::size_t from, std::size_t size) const {
     size -= here;
   }
   return shared;
-}
-
-std::span<const std::byte> Buffer::front() const noexcept {
-  if (last_ == nullptr) return {};
-  return {first()->begin, first()->size()};
-}
-
-std::span<const std::byte> Buffer::peek(std::size_t size) {
-  size = std::min(size, size_);
-  if (size == 0) return {};
-  if (first()->size() < size) {
-    Segment* const together = Segment::make(size);
-    copy_to({together->begin, size});
-    together->end += size;
-    consume(size);
-    push_front(together);
-  }
-  return {first()->begin, size};
-}
-
-std::string_view Buffer::text() {
-  const auto bytes = peek(size_);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::size_t Buffer::copy_to(std::span<std::byte> target) const noexcept {
-  std::size_t copied = 0;
-  for (const Segment* segment = first(); segment != nullptr; segment = after(segment)) {
-    const std::size_t here = std::min(segment->size(), target.size() - copied);
-    if (here == 0) break;
-    std::memcpy(target.data() + copied, segment->begin, here);
-    copied += here;
-  }
-  return copied;
-}
-
-std::string Buffer::to_string() const {
-  std::string text(size_, '\0');
-  copy_to(std::as_writable_bytes(std::span(text)));
-  return text;
-}
-
-bool Buffer::begins_with(const Segment* segment, const std::byte* at,
-                         std::string_view what) const noexcept {
-  while (segment != nullptr) {
-    const std::size_t here = std::min(static_cast<std::size_t>(segment->end - at), what.size());
-    if (std::memcmp(at, what.data(), here) != 0) return false;
-    what.remove_prefix(here);
-    if (what.empty()) return true;
-    segment = after(segment);
-    if (segment != nullptr) at = segment->begin;
-  }
-  return false;
-}
-
-std::optional<std::size_t> Buffer::find(std::string_view what, std::size_t from) const noexcept {
-  if (from > size_ || what.size() > size_ - from) return std::nullopt;
-  if (what.empty()) return from;
-  std::size_t passed = 0;
-  for (const Segment* segment = first(); segment != nullptr; segment = after(segment)) {
-    const std::byte* at = segment->begin + std::min(segment->size(), from - std::min(from, passed));
-    while (at != segment->end) {
-      const auto left = static_cast<std::size_t>(segment->end - at);
-      at = static_cast<const std::byte*>(std::memchr(at, what.front(), left));
-      if (at == nullptr) break;
-      if (begins_with(segment, at, what))
-        return passed + static_cast<std::size_t>(at - segment->begin);
-      ++at;
-    }
-    passed += segment->size();
-  }
-  return std::nullopt;
-}
-
-bool Buffer::equals(std::string_view text) const noexcept {
-  return size_ == text.size() && (text.empty() || begins_with(first(), first()->begin, text));
-}
-
-std::byte Buffer::operator[](std::size_t index) const noexcept {
-  const Segment* segment = first();
-  for (; index >= segment->size(); segment = segment->next) index -= segment->size();
-  return segment->begin[index];
 }
 
 std::size_t Buffer::pieces(std::span<iovec> pieces, std::size_t size) const noexcept {

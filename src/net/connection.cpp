@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
+#include <tambour/proxy_protocol.h>
 #include <tambour/timer.h>
 
 #include "backend/system.h"
@@ -20,6 +22,11 @@ namespace {
 constexpr std::size_t pieces_max = 16;
 
 }  // namespace
+
+struct Connection::Extras {
+  std::optional<Timer> idle{};
+  std::unique_ptr<const ProxyHeader> proxy_header{};
+};
 
 Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
   LinkList& owner = loop::core_of(stream.loop()).owned();
@@ -36,12 +43,23 @@ Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCal
   return *self;
 }
 
-Connection::Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) noexcept
+Connection::Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks)
     : Operation(OperationKind::poll, &run),
       loop_(&stream.loop()),
       callbacks_(std::move(callbacks)),
       read_size_(stream.read_size_) {
+  if (stream.proxy_header() != nullptr)
+    extras().proxy_header.reset(std::exchange(stream.proxy_header_, nullptr));
   fd = stream.release();
+}
+
+Connection::Extras& Connection::extras() {
+  if (extras_ == nullptr) extras_ = std::make_unique<Extras>();
+  return *extras_;
+}
+
+const ProxyHeader* Connection::proxy_header() const noexcept {
+  return extras_ != nullptr ? extras_->proxy_header.get() : nullptr;
 }
 
 Connection::~Connection() {
@@ -97,7 +115,7 @@ void Connection::read_some() {
   const auto count = static_cast<std::size_t>(got);
   read_size_ = net::next_read_size(read_size_, room.size(), count);
   input_.commit(count);
-  if (idle_ != nullptr) idle_->reset();
+  if (extras_ != nullptr && extras_->idle) extras_->idle->reset();
   if (callbacks_->on_message) {
     callbacks_->on_message(*this, input_);
   } else {
@@ -193,6 +211,8 @@ Result<Endpoint> Connection::local_endpoint() const noexcept {
 }
 
 Result<Endpoint> Connection::peer_endpoint() const noexcept {
+  if (const ProxyHeader* header = proxy_header(); header != nullptr && header->source)
+    return *header->source;
   backend::System& system = loop::core_of(loop()).backend().system();
   return net::endpoint_of(system, fd, &backend::System::getpeername);
 }
@@ -209,15 +229,19 @@ void Connection::resume_reading() noexcept {
 
 void Connection::set_idle_timeout(Duration time) {
   if (ended_) return;
-  if (time <= Duration::zero()) return idle_.reset();
-  if (idle_ == nullptr) idle_ = std::make_unique<Timer>(loop(), [this] { end(ETIMEDOUT); });
-  idle_->reset(time);
+  if (time > Duration::zero()) {
+    auto& idle = extras().idle;
+    if (!idle) idle.emplace(loop(), [this] { end(ETIMEDOUT); });
+    idle->reset(time);
+  } else if (extras_ != nullptr) {
+    extras_->idle.reset();
+  }
 }
 
 void Connection::end(int error) noexcept {
   if (std::exchange(ended_, true)) return;
   error_ = error;
-  idle_.reset();
+  if (extras_ != nullptr) extras_->idle.reset();
   loop::Core& core = loop::core_of(loop());
   if (link_on_fd != nullptr) core.backend().cancel(*this);
   core.queue(*this);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <tambour/event_loop.h>
+#include <tambour/proxy_protocol.h>
 
 #include "backend/system.h"
 #include "base/check.h"
@@ -34,10 +35,16 @@ Socket::Socket(Socket&& other) noexcept
     : loop_(other.loop_),
       system_(other.system_),
       fd_(std::exchange(other.fd_, -1)),
-      waits_(std::exchange(other.waits_, {})) {
+      waits_(std::exchange(other.waits_, {})),
+      proxy_header_(std::exchange(other.proxy_header_, nullptr)) {
   for (SocketWait* wait : waits_) {
     if (wait != nullptr) wait->socket_ = this;
   }
+}
+
+Socket::~Socket() {
+  close();
+  delete proxy_header_;
 }
 
 Socket& Socket::operator=(Socket&& other) noexcept {
@@ -76,7 +83,12 @@ Result<Endpoint> Socket::local_endpoint() const noexcept {
 
 Result<Endpoint> Socket::peer_endpoint() const noexcept {
   if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (proxy_header_ != nullptr && proxy_header_->source) return *proxy_header_->source;
   return net::endpoint_of(*system_, fd_, &backend::System::getpeername);
+}
+
+void Socket::set_proxy_header(std::unique_ptr<const ProxyHeader> header) noexcept {
+  delete std::exchange(proxy_header_, header.release());
 }
 
 Result<> Socket::set_option(int level, int option, int value) noexcept {

@@ -10,10 +10,12 @@
 
 #include <tambour/clock.h>
 #include <tambour/event_loop.h>
+#include <tambour/proxy_protocol.h>
 #include <tambour/task_event.h>
 #include <tambour/task_scope.h>
 #include <tambour/timer.h>
 #include <tambour/wait.h>
+#include <tambour/when.h>
 
 #include "backend/system.h"
 #include "loop/core.h"
@@ -61,13 +63,14 @@ class StreamServerBase::State {
   State(Socket listener, const Endpoint& at, const ListenOptions& options)
       : listener_(std::move(listener)),
         endpoint_(at),
-        connections_max_(options.connections_max),
+        options_(options),
         room_(listener_.loop()),
         handlers_(listener_.loop()),
         acceptor_(listener_.loop()) {
     handlers_.set_exception_handler([this](std::exception_ptr thrown) {
       loop::core_of(listener_.loop()).throw_out_of_run(std::move(thrown));
     });
+    handlers_.set_ended_handler([this] { room_.set(); });
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -84,7 +87,6 @@ class StreamServerBase::State {
 
   void serve(std::function<Task<>(Socket)> handler) {
     handler_ = std::move(handler);
-    handlers_.set_ended_handler([this] { room_.set(); });
     take_ = [this](Socket socket) { handlers_.spawn(handler_(std::move(socket))); };
     acceptor_.spawn(accept_all());
   }
@@ -152,19 +154,35 @@ class StreamServerBase::State {
 
   Task<> accept_all() {
     for (;;) {
-      if (connections() >= connections_max_) {
+      while (connections() >= options_.connections_max) {
         room_.reset();
         if (!co_await room_.wait()) co_return;
       }
       auto accepted = co_await accept();
       if (!accepted) co_return;
-      take_(std::move(*accepted));
+      if (options_.proxy_protocol == ProxyProtocol::off) {
+        take_(std::move(*accepted));
+      } else {
+        handlers_.spawn(take_proxied(std::move(*accepted)));
+      }
     }
+  }
+
+  /// Beside those that are served: nobody waits for a proxy that has nothing to say.
+  Task<> take_proxied(Socket socket) {
+    Stream stream(std::move(socket));
+    auto header = co_await timeout(options_.proxy_header_timeout, read_proxy_header(stream));
+    if (!header) {
+      if (options_.on_refused) options_.on_refused(stream, header.error());
+      co_return;
+    }
+    stream.set_proxy_header(std::make_unique<const ProxyHeader>(std::move(*header)));
+    take_(std::move(stream));
   }
 
   Socket listener_;
   Endpoint endpoint_;
-  std::size_t connections_max_;
+  ListenOptions options_;
   std::uint64_t accepted_ = 0;
   std::function<Task<>(Socket)> handler_;
   std::function<void(Socket)> take_;

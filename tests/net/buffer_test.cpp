@@ -259,7 +259,7 @@ class Model {
     Buffer& buffer = buffers_[i];
     std::string& text = texts_[i];
     const std::size_t some = random_.below(text.size() + 3);
-    switch (random_.below(14)) {
+    switch (random_.below(15)) {
       case 0:
         return grow(buffer, text);
       case 1: {
@@ -312,6 +312,11 @@ class Model {
       case 12:
         std::swap(buffers_[i], buffers_[j]), std::swap(texts_[i], texts_[j]);
         return;
+      case 13: {
+        const char what = char('a' + random_.below(5));
+        EXPECT_EQ(buffer.search(what).value_or(std::string::npos), text.find(what));
+        return;
+      }
       default:
         return grow_by_own(buffer, text);
     }

@@ -1,0 +1,88 @@
+// A chat: what one says, line by line, all the others are told. With an address it serves there:
+//
+//   chat 127.0.0.1:7000        and, as often as you like:        nc 127.0.0.1 7000
+//
+// Without one, three guests of its own talk, and it ends. Shows lines in the callback style, and
+// what becomes of a guest who does not listen.
+#include <cstdio>
+#include <set>
+#include <string>
+
+#include <tambour/tambour.h>
+
+using namespace tambour;
+using namespace std::chrono_literals;
+
+class Chat {
+ public:
+  ConnectionCallbacks callbacks() {
+    return {.on_connection =
+                [this](Connection& guest) {
+                  guest.context() = "guest " + std::to_string(++guests_ever_);
+                  guest.set_high_water_mark(1'000'000);
+                  tell(guest, "has come");
+                  guests_.insert(&guest);
+                },
+            .on_message = [this](Connection& guest, Buffer& said) { listen(guest, said); },
+            // Who does not listen is not waited for, and cannot have all our memory.
+            .on_high_water = [](Connection& guest, std::size_t) { guest.close(); },
+            .on_close =
+                [this](Connection& guest, Error) {
+                  guests_.erase(&guest);
+                  tell(guest, "has left");
+                }};
+  }
+
+ private:
+  void listen(Connection& guest, Buffer& said) {
+    Result<std::optional<Buffer>> line;
+    while ((line = take_line(said, {.bytes_max = 1000})) && *line) tell(guest, (*line)->text());
+    if (!line) guest.close();  // Nobody has that much to say in one line.
+  }
+
+  /// Everybody but the one who spoke.
+  void tell(Connection& from, std::string_view what) {
+    Buffer line(std::any_cast<std::string&>(from.context()) + ": ");
+    // Who sends a carriage return within a line is not heard.
+    if (!append_line(line, what)) return;
+    for (Connection* guest : guests_) {
+      if (guest != &from) guest->send(line.share());
+    }
+  }
+
+  std::set<Connection*> guests_;
+  int guests_ever_ = 0;
+};
+
+/// Comes when the one before has come, says something, and hears so many lines.
+Task<> visit(Endpoint where, Duration when, std::string say, int lines) {
+  co_await sleep_for(when);
+  auto stream = co_await TcpStream::connect(where);
+  if (!stream || !co_await stream->write(say)) co_return;
+  Buffer heard;
+  while (lines-- > 0) {
+    auto line = co_await timeout(5s, read_line(*stream, heard));
+    if (!line) co_return;
+    std::printf("%s heard: %s\n", say.substr(0, 3).c_str(), line->to_string().c_str());
+  }
+}
+
+int main(int argc, char** argv) {
+  const auto at = Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:0");
+  if (!at) return std::fprintf(stderr, "%s: %s\n", argv[1], at.error().message().c_str()), 2;
+  EventLoop loop;
+  Chat chat;
+  auto server = TcpServer::listen(loop, *at);
+  if (!server) return std::fprintf(stderr, "%s\n", server.error().message().c_str()), 1;
+  server->serve(chat.callbacks());
+  if (argc < 2) {
+    spawn(loop, [](TcpServer& own) -> Task<> {
+      const Endpoint where = own.endpoint();
+      co_await when_all(visit(where, 0ms, "Ann says hello\n", 4),
+                        visit(where, 50ms, "Bob says hello\r\n", 2),
+                        visit(where, 100ms, "Cay says hello\nCay leaves\n", 0));
+      co_await own.shut_down(1s);
+    }(*server));
+  }
+  loop.run();
+}

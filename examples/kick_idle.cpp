@@ -1,0 +1,61 @@
+// A server that keeps its connections for as long as something comes: who says nothing for so many
+// milliseconds is told so, and closed. To move such a deadline costs one store, however many
+// connections there are and however much they say.
+//
+//   kick_idle 127.0.0.1:7000 10000
+//
+// Without arguments it has two guests of its own, one who talks and one who sleeps, and ends.
+#include <cstdio>
+#include <cstdlib>
+
+#include <tambour/tambour.h>
+
+using namespace tambour;
+using namespace std::chrono_literals;
+
+ConnectionCallbacks keep_for(Duration idle, int& kicked) {
+  return {.on_connection = [idle](Connection& guest) { guest.set_idle_timeout(idle); },
+          .on_message = [](Connection& guest, Buffer& bytes) { guest.send(std::move(bytes)); },
+          .on_close =
+              [&kicked](Connection& guest, Error error) {
+                if (error != system_error(ETIMEDOUT)) return;
+                ++kicked;
+                const auto peer = guest.peer_endpoint();
+                std::printf("%s fell asleep\n", peer ? peer->to_string().c_str() : "somebody");
+              }};
+}
+
+/// Talks so often, then sleeps until it is closed; says whether all was answered until then.
+Task<bool> visit(Endpoint where, int times) {
+  auto stream = co_await TcpStream::connect(where);
+  Buffer answers;
+  while (stream && times-- > 0) {
+    if (!co_await stream->write("tick\n")) co_return false;
+    if (!co_await read_line(*stream, answers)) co_return false;
+    co_await sleep_for(50ms);
+  }
+  co_return stream && (co_await read_line(*stream, answers)).error() == StreamError::end;
+}
+
+int main(int argc, char** argv) {
+  const auto at = Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:0");
+  if (!at) return std::fprintf(stderr, "%s: %s\n", argv[1], at.error().message().c_str()), 2;
+  const auto idle = std::chrono::milliseconds(argc > 2 ? std::atoi(argv[2]) : 1000);
+  EventLoop loop;
+  int kicked = 0;
+  auto server = TcpServer::listen(loop, *at);
+  if (!server) return std::fprintf(stderr, "%s\n", server.error().message().c_str()), 1;
+  server->serve(keep_for(idle, kicked));
+  bool is_well = true;
+  if (argc < 2) {
+    spawn(loop, [](TcpServer& own, bool& well) -> Task<> {
+      const Endpoint where = own.endpoint();
+      // The first talks for longer than anybody may sleep.
+      const auto [talked, slept] = co_await when_all(visit(where, 30), visit(where, 0));
+      well = talked && slept;
+      co_await own.shut_down(1s);
+    }(*server, is_well));
+  }
+  loop.run();
+  return is_well && (argc > 1 || kicked == 2) ? 0 : 1;
+}

@@ -1,0 +1,39 @@
+// What reading and writing headers of the PROXY protocol have in common.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace tambour::net {
+
+inline constexpr std::string_view proxy_v1_start = "PROXY ";
+inline constexpr std::size_t proxy_v1_bytes_max = 107;  // With the end of the line.
+
+inline constexpr std::string_view proxy_v2_signature{"\r\n\r\n\0\r\nQUIT\n", 12};
+inline constexpr std::size_t proxy_v2_bytes = 16;  // What stands before addresses and fields.
+
+/// The upper half of the byte for family and protocol.
+enum class ProxyFamily : std::uint8_t { unspecified, ip_4, ip_6, local };
+/// The lower half.
+enum class ProxyTransport : std::uint8_t { unspecified, stream, datagram };
+
+/// Of both addresses and ports together.
+constexpr std::size_t proxy_address_bytes(ProxyFamily family) noexcept {
+  switch (family) {
+    case ProxyFamily::ip_4:
+      return 12;
+    case ProxyFamily::ip_6:
+      return 36;
+    case ProxyFamily::local:
+      return 216;
+    case ProxyFamily::unspecified:
+      break;
+  }
+  return 0;
+}
+
+inline constexpr std::size_t proxy_field_bytes = 3;  // A type and the length of the value.
+inline constexpr std::size_t unique_id_bytes_max = 128;
+
+}  // namespace tambour::net

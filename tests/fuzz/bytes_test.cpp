@@ -1,0 +1,80 @@
+// What the fuzzers of buffers and of strangers' bytes have found worth keeping, parts of that, and
+// inputs drawn from seeds.
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fuzz/bytes_checks.h"
+#include "fuzz/random_input.h"
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+using Input = std::vector<std::uint8_t>;
+
+struct Target {
+  const char* name;
+  void (*check)(fuzz::Bytes);
+};
+
+void PrintTo(const Target& target, std::ostream* out) { *out << target.name; }  // NOLINT
+
+class FuzzedBytes : public testing::TestWithParam<Target> {
+ protected:
+  /// Empty: nothing is wrong.
+  static std::string wrong_with(fuzz::Bytes bytes) {
+    try {
+      GetParam().check(bytes);
+    } catch (const fuzz::Wrong& wrong) {
+      return wrong.what;
+    }
+    return "";
+  }
+  static std::vector<Input> corpus() {
+    std::vector<Input> inputs;
+    const auto folder = std::filesystem::path(TAMBOUR_CORPUS) / GetParam().name;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      std::ifstream file(entry.path(), std::ios::binary);
+      inputs.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    }
+    std::ranges::sort(inputs);
+    return inputs;
+  }
+};
+
+TEST_P(FuzzedBytes, are_as_the_model_says_with_the_corpus_and_changed_a_little) {
+  const auto inputs = corpus();
+  ASSERT_FALSE(inputs.empty());
+  std::mt19937_64 random(1);
+  for (const Input& input : inputs) {
+    ASSERT_EQ(wrong_with(input), "") << testing::PrintToString(input);
+    for (std::size_t i = 0; i < (test::sanitized ? 2 : 10) && !input.empty(); ++i) {
+      Input changed = input;
+      changed[random() % changed.size()] = static_cast<std::uint8_t>(random());
+      if (i % 2 == 0) changed.resize(random() % changed.size());
+      ASSERT_EQ(wrong_with(changed), "") << testing::PrintToString(changed);
+    }
+  }
+}
+
+TEST_P(FuzzedBytes, are_as_the_model_says_with_inputs_of_many_seeds) {
+  for (std::uint64_t seed = 1; seed <= (test::sanitized ? 30 : 500); ++seed)
+    ASSERT_EQ(wrong_with(fuzz::random_input(seed)), "") << "seed " << seed;
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, FuzzedBytes,
+                         testing::Values(Target{"buffer", fuzz::check_buffer},
+                                         Target{"endpoint", fuzz::check_endpoint},
+                                         Target{"codec", fuzz::check_codec},
+                                         Target{"proxy", fuzz::check_proxy}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+}  // namespace
+}  // namespace tambour

@@ -1,0 +1,261 @@
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include <tambour/buffer.h>
+
+#include "fuzz/bytes_checks.h"
+#include "fuzz/input.h"
+
+namespace tambour::fuzz {
+namespace {
+
+constexpr std::size_t none = std::string::npos;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string string_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Bytes that are somebody's and never read, because they would be more than there can be.
+std::span<const std::byte> impossible(std::size_t size) {
+  static const std::byte one{};
+  return {&one, size};
+}
+
+template <class Call>
+void expect_too_long(Call call) {
+  try {
+    call();
+  } catch (const std::length_error&) {
+    return;
+  }
+  throw Wrong{"more than a buffer can hold was taken"};
+}
+
+class Player {
+ public:
+  explicit Player(Bytes bytes) : input_(bytes) {}
+
+  void play() {
+    while (!input_.empty()) {
+      const std::size_t i = input_.below(count), j = input_.below(count);
+      const std::size_t call = input_.below(20);
+      if (call < 10) {
+        grow(call, i, j);
+      } else if (call < 15) {
+        shrink(call, i, j);
+      } else {
+        look(call, i);
+      }
+      if (texts_[i].size() > std::size_t{1} << 16) {
+        buffers_[i].clear();
+        texts_[i].clear();
+      }
+      check();
+    }
+  }
+
+ private:
+  static constexpr std::size_t count = 4;
+
+  /// Most are small; some cross the borders of blocks; few are beyond all that there is.
+  std::size_t size() {
+    const std::size_t byte = input_.byte();
+    if (byte < 128) return byte % 16;
+    if (byte < 192) return byte;
+    if (byte < 250) return byte * (input_.byte() % 32);
+    constexpr std::size_t special[] = {4096 - 32,
+                                       4096,
+                                       65536,
+                                       SIZE_MAX,
+                                       SIZE_MAX / 2,
+                                       Buffer::max_size() + 1,
+                                       Buffer::max_size() - 1};
+    return special[byte % std::size(special)];
+  }
+
+  std::string text() {
+    static const std::string endless = [] {
+      std::string made;
+      for (std::size_t i = 0; i < 70'000; ++i) made += char('a' + i * i % 7 % 3);
+      return made;
+    }();
+    const std::size_t length = size() % 66'000;
+    return endless.substr(made_++ % 7, length);
+  }
+
+  void grow(std::size_t call, std::size_t i, std::size_t j) {
+    Buffer& buffer = buffers_[i];
+    std::string& known = texts_[i];
+    const std::string more = text();
+    switch (call) {
+      case 0:
+        buffer.append(more);
+        break;
+      case 1:
+        buffer.prepend(more);
+        known.insert(0, more);
+        return;
+      case 2: {
+        auto owner = std::make_shared<const std::string>(more);
+        buffer.append_shared(bytes_of(*owner), owner);
+        break;
+      }
+      case 3:
+        if (i == j) return;
+        buffer.append(std::move(buffers_[j]));
+        known += std::exchange(texts_[j], "");
+        return;
+      case 4:
+        if (i == j) return;
+        buffer.prepend(std::move(buffers_[j]));
+        known.insert(0, std::exchange(texts_[j], ""));
+        return;
+      case 5:
+      case 6:
+        return prepare(buffer, known, call == 5);
+      case 7: {
+        const std::string own = string_of(buffer.front());
+        buffer.append(buffer.front());
+        known += own;
+        return;
+      }
+      case 8: {
+        const std::string own = string_of(buffer.front());
+        buffer.prepend(buffer.front());
+        known.insert(0, own);
+        return;
+      }
+      default:
+        return refuse(buffer, buffers_[j == i ? (i + 1) % count : j]);
+    }
+    known += more;
+  }
+
+  /// Room that is filled, in part or not at all, or left alone.
+  void prepare(Buffer& buffer, std::string& known, bool commits) {
+    const std::size_t wanted = size();
+    if (wanted > Buffer::max_size() - buffer.size())
+      return expect_too_long([&] { static_cast<void>(buffer.prepare(wanted)); });
+    if (wanted > std::size_t{1} << 20) return;
+    const auto room = buffer.prepare(wanted);
+    expect(room.size() >= std::max<std::size_t>(wanted, 1), "less room than was asked for");
+    const std::size_t used = std::min(size(), room.size());
+    for (std::size_t k = 0; k < used; ++k) room[k] = std::byte('x');
+    if (!commits) return;
+    buffer.commit(used);
+    known.append(used, 'x');
+  }
+
+  /// Nothing has changed where there is too much.
+  static void refuse(Buffer& buffer, Buffer& other) {
+    const std::size_t left = Buffer::max_size() - buffer.size();
+    const auto too_many = impossible(left + 1);
+    expect_too_long([&] { buffer.append(too_many); });
+    expect_too_long([&] { buffer.prepend(too_many); });
+    expect_too_long([&] { buffer.append_shared(too_many, nullptr); });
+    expect_too_long([&] { static_cast<void>(buffer.prepare(left + 1)); });
+    Buffer huge;
+    huge.append_shared(impossible(Buffer::max_size()), std::make_shared<int>());
+    if (!other.empty()) {
+      expect_too_long([&] { huge.append(other.front()); });
+      expect_too_long([&] { other.append(std::move(huge)); });
+    }
+    expect(huge.size() == Buffer::max_size(), "what was refused was taken nevertheless");
+    expect(huge.share(1, SIZE_MAX).size() == Buffer::max_size() - 1, "a part has a wrong size");
+    expect(huge.take(Buffer::max_size() - 1).size() == Buffer::max_size() - 1, "take");
+    expect(huge.size() == 1, "what take() leaves");
+  }
+
+  void shrink(std::size_t call, std::size_t i, std::size_t j) {
+    Buffer& buffer = buffers_[i];
+    std::string& known = texts_[i];
+    const std::size_t some = size();
+    switch (call) {
+      case 10: {
+        const std::size_t gone = std::min(some, known.size());
+        buffer.consume(gone);
+        known.erase(0, gone);
+        return;
+      }
+      case 11: {
+        Buffer taken = buffer.take(some);
+        const std::string expected = known.substr(0, some);
+        known.erase(0, some);
+        buffers_[j] = std::move(taken);
+        texts_[j] = expected;
+        return;
+      }
+      case 12: {
+        const std::size_t from = size();
+        buffers_[j] = Buffer(buffer.share(from, some));
+        texts_[j] = from > known.size() ? "" : std::string(known, from, some);
+        return;
+      }
+      case 13:
+        buffer.swap(buffers_[j]);
+        known.swap(texts_[j]);
+        return;
+      default:
+        buffer.clear();
+        known.clear();
+    }
+  }
+
+  void look(std::size_t call, std::size_t i) {
+    Buffer& buffer = buffers_[i];
+    const std::string& known = texts_[i];
+    const std::size_t some = size();
+    switch (call) {
+      case 15:
+        return expect(string_of(buffer.peek(some)) == known.substr(0, some), "peek()");
+      case 16: {
+        const std::string what = text().substr(0, 4);
+        const auto found = buffer.find(what, some).value_or(none);
+        return expect(found == known.find(what, some), "find()");
+      }
+      case 17: {
+        const char what = char('a' + input_.below(4));
+        return expect(buffer.search(what).value_or(none) == known.find(what), "search()");
+      }
+      case 18: {
+        std::array<iovec, 3> places;
+        std::string all;
+        for (std::size_t k = buffer.pieces(places, some); k > 0; --k)
+          all.insert(0, static_cast<const char*>(places[k - 1].iov_base), places[k - 1].iov_len);
+        return expect(all == known.substr(0, all.size()) && all.size() <= some, "pieces()");
+      }
+      default: {
+        if (some < known.size())
+          expect(std::to_integer<char>(buffer[some]) == known[some], "operator[]");
+        std::string copied(std::min<std::size_t>(some, 5000), '\0');
+        copied.resize(buffer.copy_to(std::as_writable_bytes(std::span(copied))));
+        expect(copied == known.substr(0, std::min<std::size_t>(some, 5000)), "copy_to()");
+      }
+    }
+  }
+
+  void check() const {
+    for (std::size_t i = 0; i < count; ++i) {
+      expect(buffers_[i].size() == texts_[i].size(), "size()");
+      expect(buffers_[i] == texts_[i], "what is in the buffer");
+      expect(buffers_[i].empty() == buffers_[i].front().empty(), "front()");
+    }
+  }
+
+  Input input_;
+  std::array<Buffer, count> buffers_;
+  std::array<std::string, count> texts_;
+  std::size_t made_ = 0;
+};
+
+}  // namespace
+
+void check_buffer(Bytes bytes) { Player(bytes).play(); }
+
+}  // namespace tambour::fuzz

@@ -1,0 +1,128 @@
+#include <cerrno>
+
+#include <tambour/proxy_protocol.h>
+
+#include "fuzz/bytes_checks.h"
+#include "fuzz/input.h"
+
+namespace tambour::fuzz {
+namespace {
+
+using Taken = Result<std::optional<ProxyHeader>>;
+
+Taken take(std::string_view bytes, std::size_t& left) {
+  Buffer buffer(bytes);
+  auto taken = take_proxy_header(buffer);
+  left = buffer.size();
+  expect(buffer == bytes.substr(bytes.size() - left), "what is left");
+  expect((taken && *taken) || left == bytes.size(), "something was taken without a header");
+  if (!taken) {
+    expect(taken.error() == system_error(EPROTO) || taken.error() == system_error(EBADMSG),
+           "which error");
+  }
+  return taken;
+}
+
+/// What may be done with every header that was read.
+void check_header(const ProxyHeader& header) {
+  expect(header.source.has_value() == header.destination.has_value(), "one end of two");
+  Buffer written;
+  expect(append_proxy_header(written, header).has_value(), "what was read cannot be written");
+  const auto again = take_proxy_header(written);
+  expect(again && *again && **again == header, "what was written is read otherwise");
+  expect(written.empty(), "more was written than is read");
+  const auto value = header.find(ProxyField::tls);
+  if (!value) return;
+  const auto tls = ProxyTls::parse(*value);
+  if (!tls) return expect(tls.error() == system_error(EBADMSG), "which error of TLS");
+  const auto once_more = ProxyTls::parse(tls->to_value().value());
+  expect(once_more && *once_more == *tls, "what TLS said, written and read");
+}
+
+/// Bytes as they are. What is read of them does not depend on how they come.
+void check_bytes(std::string_view bytes) {
+  std::size_t left = 0;
+  const Taken whole = take(bytes, left);
+  if (whole && *whole) check_header(**whole);
+  Buffer slow;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    slow.append(Buffer(bytes.substr(i, 1)));
+    const auto taken = take_proxy_header(slow);
+    if (!taken) return expect(whole == taken, "an error that depends on how the bytes come");
+    if (!*taken) continue;
+    expect(whole && *whole && **whole == **taken, "a header that depends on how the bytes come");
+    return expect(i + 1 + left == bytes.size(), "a header that ends elsewhere");
+  }
+  expect(whole && !*whole, "a header that needs all bytes at once");
+}
+
+Endpoint endpoint_of(Input& input, std::size_t family) {
+  const auto port = static_cast<std::uint16_t>(input.byte() * 257);
+  if (family == 0) {
+    return Endpoint::parse("10.0." + std::to_string(input.byte()) + ".1", port).value();
+  }
+  if (family == 1) {
+    return Endpoint::parse("2001:db8::" + std::to_string(input.byte()), port).value();
+  }
+  const std::string name(input.below(106) + 1, 'n');
+  return Endpoint::unix_name((input.flag() ? "@" : "/") + name.substr(1) + "x").value();
+}
+
+ProxyHeader header_of(Input& input) {
+  ProxyHeader header{.version = input.flag() ? 1 : 2};
+  const std::size_t family = input.below(header.version == 1 ? 3 : 5);
+  if (family == 4) {
+    header.is_local = true;
+    return header;
+  }
+  if (family < (header.version == 1 ? 2U : 3U)) {
+    header.source = endpoint_of(input, family);
+    header.destination = endpoint_of(input, family);
+  }
+  if (header.version == 1) return header;
+  if (header.source && input.flag()) header.socket_type = SOCK_DGRAM;
+  header.has_checksum = input.flag();
+  for (std::size_t left = input.below(4); left > 0; --left) {
+    std::uint8_t type = input.byte();
+    if (type == ProxyField::checksum || type == ProxyField::padding) type = ProxyField::tls;
+    header.fields.push_back({.type = type, .value = std::string(input.below(129), 'v')});
+  }
+  return header;
+}
+
+/// Written from what the bytes say: every part of it is "not yet", and no bit of it does harm.
+void check_written(Input input) {
+  const ProxyHeader header = header_of(input);
+  Buffer buffer;
+  expect(append_proxy_header(buffer, header).has_value(), "append_proxy_header()");
+  const std::string bytes = buffer.to_string();
+  std::size_t left = 0;
+  const auto same = take(bytes, left);
+  expect(same && *same && **same == header && left == 0, "what was written is not what is read");
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    const auto part = take(std::string_view(bytes).substr(0, size), left);
+    expect(part && !*part, "a part of a header is more than that");
+  }
+  std::string flipped = bytes;
+  // Values of fields are alike: of those, one bit in each byte.
+  for (std::size_t bit = 0; bit < 8 * bytes.size(); bit += bit < 8 * 64 ? 1 : 9) {
+    char& byte = flipped[bit / 8];
+    const char before = byte;
+    byte = static_cast<char>(byte ^ 1 << bit % 8);
+    const auto other = take(flipped, left);
+    if (other && *other) check_header(**other);
+    byte = before;
+  }
+}
+
+}  // namespace
+
+void check_proxy(Bytes bytes) {
+  const std::string_view text = text_of(bytes);
+  check_bytes(text);
+  check_bytes("PROXY " + std::string(text));
+  check_bytes(std::string("\r\n\r\n\0\r\nQUIT\n\x21", 13) + std::string(text));
+  check_written(Input(bytes));
+}
+
+}  // namespace tambour::fuzz

@@ -1,0 +1,19 @@
+// The libFuzzer targets whose check is TAMBOUR_FUZZ_CHECK, a function of bytes_checks.h.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "fuzz/bytes_checks.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size);
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  try {
+    tambour::fuzz::TAMBOUR_FUZZ_CHECK({bytes, size});
+  } catch (const tambour::fuzz::Wrong& wrong) {
+    std::fprintf(stderr, "%s\n", wrong.what.c_str());
+    std::abort();
+  }
+  return 0;
+}

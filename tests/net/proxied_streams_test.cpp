@@ -1,0 +1,236 @@
+// Streams that begin with what a proxy says, on every backend.
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/codec.h>
+#include <tambour/proxy_protocol.h>
+#include <tambour/tcp.h>
+#include <tambour/when.h>
+
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view line = "PROXY TCP4 192.0.2.1 192.0.2.2 1234 80\r\n";
+
+class ProxiedStreams : public test::OnEveryBackend {
+ protected:
+  void run(Task<> task) {
+    bool done = false;
+    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
+      co_await std::move(inner);
+      ended = true;
+    }(std::move(task), done));
+    EXPECT_TRUE(run_until([&done] { return done; }));
+  }
+  std::array<Stream, 2> open_ends() {
+    int fds[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    return {Stream(loop(), fds[0]), Stream(loop(), fds[1])};
+  }
+  TcpServer listen(ListenOptions options = {}) {
+    options.proxy_protocol = ProxyProtocol::required;
+    return TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value();
+  }
+  static std::string version_2() {
+    Buffer header;
+    EXPECT_TRUE(append_proxy_header(
+        header, {.source = Endpoint::parse("192.0.2.1:1234").value(),
+                 .destination = Endpoint::parse("192.0.2.2:80").value(),
+                 .fields = {{.type = ProxyField::authority, .value = std::string(2000, 'h')}},
+                 .has_checksum = true}));
+    return header.to_string();
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(ProxiedStreams);
+
+TEST_P(ProxiedStreams, are_read_to_the_end_of_the_header_and_not_beyond) {
+  for (const std::string& header : {std::string(line), version_2()}) {
+    for (const bool with_buffer : {false, true}) {
+      auto ends = open_ends();
+      const std::string text = header + "behind";
+      ASSERT_EQ(::send(ends[1].descriptor(), text.data(), text.size(), 0), ssize_t(text.size()));
+      run([](Stream& stream, bool buffered) -> Task<> {
+        Buffer buffer;
+        auto read = buffered ? co_await read_proxy_header(stream, buffer)
+                             : co_await read_proxy_header(stream);
+        EXPECT_TRUE(read);
+        if (read) EXPECT_EQ(read->source, Endpoint::parse("192.0.2.1:1234").value());
+        EXPECT_EQ(buffer.size(), buffered ? 6U : 0U);
+        auto behind = co_await read_exactly(stream, buffer, 6);
+        EXPECT_TRUE(behind && *behind == "behind");
+      }(ends[0], with_buffer));
+    }
+  }
+}
+
+TEST_P(ProxiedStreams, may_begin_byte_by_byte) {
+  for (const std::string& header : {std::string(line), version_2().substr(0, 100)}) {
+    auto ends = open_ends();
+    bool is_read = false;
+    TaskScope scope(loop());
+    scope.spawn([](Stream& stream, bool& done) -> Task<> {
+      auto read = co_await read_proxy_header(stream);
+      EXPECT_TRUE(read);
+      done = true;
+      std::array<std::byte, 10> place;
+      EXPECT_EQ(co_await stream.read(place), 1U);
+    }(ends[0], is_read));
+    for (std::size_t i = 0; i < header.size(); ++i) {
+      EXPECT_FALSE(is_read);
+      ASSERT_EQ(::send(ends[1].descriptor(), &header[i], 1, 0), 1);
+      run_turns(2);
+      // Nothing is left that says that there is something to read while the rest has not come.
+      if (i == 50) EXPECT_TRUE(sleeps_through(20ms));
+    }
+    if (header == line) {
+      EXPECT_TRUE(run_until([&] { return is_read; }));
+      ASSERT_EQ(::send(ends[1].descriptor(), "x", 1, 0), 1);
+      EXPECT_TRUE(run_until([&] { return scope.empty(); }));
+    }
+  }
+}
+
+TEST_P(ProxiedStreams, that_end_too_early_say_so) {
+  for (const std::string& header : {std::string(line), version_2().substr(0, 40)}) {
+    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, header.size() - 1}) {
+      for (const bool with_buffer : {false, true}) {
+        auto ends = open_ends();
+        if (size > 0)
+          ASSERT_EQ(::send(ends[1].descriptor(), header.data(), size, 0), ssize_t(size));
+        ends[1].close();
+        run([](Stream& stream, bool buffered, StreamError expected) -> Task<> {
+          Buffer buffer;
+          auto read = buffered ? co_await read_proxy_header(stream, buffer)
+                               : co_await read_proxy_header(stream);
+          EXPECT_EQ(read.error(), expected);
+        }(ends[0], with_buffer, size == 0 ? StreamError::end : StreamError::truncated));
+      }
+    }
+  }
+}
+
+TEST_P(ProxiedStreams, are_served_as_whose_the_proxy_says_they_are) {
+  std::vector<std::string> sources;
+  TcpServer server = listen();
+  server.serve([&](TcpStream stream) -> Task<> {
+    sources.push_back(stream.peer_endpoint()->to_string());
+    EXPECT_NE(stream.proxy_header(), nullptr);
+    const TcpStream moved = std::move(stream);
+    EXPECT_EQ(moved.peer_endpoint()->to_string(), sources.back());
+    EXPECT_TRUE(moved.local_endpoint()->to_string().starts_with("127.0.0.1:"));
+    co_return;
+  });
+  std::string own;
+  for (const std::string& header :
+       {std::string(line), version_2(), std::string("PROXY UNKNOWN\r\n")}) {
+    run([](Endpoint to, const std::string& first, std::string& name) -> Task<> {
+      auto stream = co_await TcpStream::connect(to);
+      name = stream->local_endpoint()->to_string();
+      EXPECT_TRUE(co_await stream->write(first));
+      Buffer nothing;
+      EXPECT_EQ(co_await stream->read(nothing), 0U);
+    }(server.endpoint(), header, own));
+  }
+  EXPECT_EQ(sources, (std::vector<std::string>{"192.0.2.1:1234", "192.0.2.1:1234", own}));
+  EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
+}
+
+TEST_P(ProxiedStreams, may_be_connections_too) {
+  std::string source, got;
+  TcpServer server = listen();
+  server.serve({.on_connection =
+                    [&](Connection& connection) {
+                      source = connection.peer_endpoint()->to_string();
+                      EXPECT_EQ(connection.proxy_header()->version, 1);
+                    },
+                .on_message = [&](Connection&, Buffer& buffer) { got = buffer.to_string(); }});
+  run([](Endpoint to) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(co_await stream->write(std::string(line) + "hello"));
+    EXPECT_TRUE(stream->finish());
+    Buffer nothing;
+    EXPECT_EQ(co_await stream->read(nothing), 0U);
+  }(server.endpoint()));
+  EXPECT_EQ(source, "192.0.2.1:1234");
+  EXPECT_EQ(got, "hello");
+  EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
+}
+
+TEST_P(ProxiedStreams, that_say_nothing_keep_nobody_waiting_and_are_closed_in_time) {
+  std::vector<Error> refused;
+  TcpServer server =
+      listen({.proxy_header_timeout = 50ms, .on_refused = [&](Stream& stream, Error error) {
+                EXPECT_TRUE(stream.peer_endpoint());
+                refused.push_back(error);
+              }});
+  int served = 0;
+  server.serve([&served](TcpStream) -> Task<> {
+    ++served;
+    co_return;
+  });
+  run([](Endpoint to, const int& count) -> Task<> {
+    auto silent = co_await TcpStream::connect(to);
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(co_await stream->write(line));
+    Buffer nothing;
+    EXPECT_EQ(co_await stream->read(nothing), 0U);
+    EXPECT_EQ(count, 1);
+    EXPECT_EQ(co_await silent->read(nothing), 0U);
+  }(server.endpoint(), served));
+  EXPECT_TRUE(run_until([&] { return !refused.empty(); }));
+  EXPECT_EQ(refused, std::vector<Error>{system_error(ETIMEDOUT)});
+  EXPECT_EQ(served, 1);
+}
+
+TEST_P(ProxiedStreams, count_while_their_header_is_waited_for) {
+  TcpServer server = listen({.connections_max = 1, .proxy_header_timeout = 20ms});
+  std::size_t most = 0;
+  server.serve([&](TcpStream) -> Task<> {
+    most = std::max(most, server.connections());
+    co_await sleep_for(1ms);
+  });
+  TaskScope clients(loop());
+  for (int i = 0; i < 6; ++i) {
+    clients.spawn([](Endpoint to, bool speaks) -> Task<> {
+      auto stream = co_await TcpStream::connect(to);
+      if (speaks) EXPECT_TRUE(co_await stream->write(line));
+      Buffer nothing;
+      EXPECT_EQ(co_await stream->read(nothing), 0U);
+    }(server.endpoint(), i % 3 != 0));
+  }
+  EXPECT_TRUE(run_until([&] { return clients.empty() && server.connections() == 0; }));
+  EXPECT_EQ(server.accepted(), 6U);
+  // One that is served, and one whose task is about to end, having handed it over.
+  EXPECT_LE(most, 2U);
+}
+
+TEST_P(ProxiedStreams, do_not_keep_a_server_from_shutting_down) {
+  std::vector<Error> refused;
+  TcpServer server = listen({.proxy_header_timeout = 1h, .on_refused = [&](Stream&, Error error) {
+                               refused.push_back(error);
+                             }});
+  server.serve([](TcpStream) -> Task<> { co_return; });
+  run([](TcpServer& own) -> Task<> {
+    auto silent = co_await TcpStream::connect(own.endpoint());
+    while (own.connections() == 0) co_await sleep_for(1ms);
+    co_await own.shut_down(1ms);
+    Buffer nothing;
+    EXPECT_EQ(co_await silent->read(nothing), 0U);
+  }(server));
+  EXPECT_EQ(refused, std::vector<Error>{system_error(ECANCELED)});
+  loop().run();
+}
+
+}  // namespace
+}  // namespace tambour
