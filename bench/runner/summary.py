@@ -26,10 +26,14 @@ def show(document: dict, suites: dict[str, Suite], console) -> None:
 
 def _ratios(suite: Suite, rows) -> Table:
     """Subjects are the rows: there are more of them than a terminal has columns for."""
-    table = Table(title=f"{suite.title}: Tambour by each other (below 1: Tambour takes less)")
+    kinds = {line.metric.better for line in rows}
+    words_of = {"less": "below 1: Tambour takes less", "more": "above 1: Tambour does more"}
+    hint = f" ({words_of[kinds.pop()]})" if len(kinds) == 1 else ""
+    table = Table(title=f"{suite.title}: Tambour by each other{hint}")
     table.add_column("subject", no_wrap=True)
     for line in rows:
-        table.add_column(line.words, justify="right")
+        tail = "" if hint else f" ({line.metric.better} is better)"
+        table.add_column(line.words + tail, justify="right")
     for subject in dict.fromkeys(name for line in rows for name in line.ratios):
         table.add_row(subject, *(_ratio(line, subject) for line in rows))
     return table
