@@ -22,12 +22,15 @@ _ALL = (
     _tambour("tambour-select", "select", fds_max=1024),
     Subject("floor", "floor"),
     Subject("epoll", "epoll"),
+    Subject("mutex", "mutex"),
     Subject("libev", "libev"),
     Subject("libevent", "libevent"),
     # libevent as libev's published program uses it: one more system call for each reset timeout.
     Subject("libevent-published", "libevent-published"),
     Subject("libuv", "libuv"),
     Subject("asio", "asio"),
+    Subject("boost", "boost"),
+    Subject("moodycamel", "moodycamel"),
     Subject("muduo", "muduo"),
     Subject("evpp", "evpp"),
 )

@@ -1,11 +1,9 @@
 """The drum: libev's and muduo's famous benchmark, "pass the flower to the drum"."""
 
-import statistics
-
 from .. import subjects
 from ..charts import Lines
 from ..model import Cell, Left, Metric, Parameter
-from ..suite import Suite, number
+from ..suite import Suite, mean_but_first
 
 PAIRS = Parameter("pairs", "socket pairs; clamped to the limit of open files", (1000,))
 ACTIVE = Parameter("active", "hand-overs under way at once; at most as many as pairs", (100,))
@@ -93,10 +91,7 @@ class Drum(Suite):
     def samples(self, iterations, cell):
         if cell.get("protocol") != MUDUO:
             return super().samples(iterations, cell)
-        if len(iterations) < 2:
-            raise Left("muduo's protocol drops the first round, and there is no second")
-        return {m.name: statistics.fmean(number(each, m.name) for each in iterations[1:])
-                for m in self.metrics}
+        return mean_but_first(iterations, self.metrics)
 
     def charts(self, figures):
         """libev's four panels for each variant: whole round and event processing."""

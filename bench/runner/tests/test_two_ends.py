@@ -1,10 +1,10 @@
-"""The suites that play with a TCP server, and metrics of which more is better."""
+"""The suites with two ends, and metrics of which more is better."""
 
 import io
 import re
 
 import pytest
-from conftest import made_up
+from conftest import entry, made_up
 from rich.console import Console
 from runner import report, summary, tables
 from runner.figures import Figures
@@ -67,3 +67,19 @@ def test_the_tables_show_the_best_sample():
     text = tables.render(Figures(SUITES["throughput"], document))
     assert "more is better" in text and "<th>max</th>" in text and "<th>min</th>" in text
     assert '<td class="start best">30.0</td><td class="best">50.0</td>' in text
+
+
+def test_ioevent_is_the_drum_with_a_lap_a_round(build):
+    done = build.run("ioevent", "--pairs", "500", "--rounds", "1", "--subjects", "libev")
+    assert done.returncode == 0, done.stderr
+    words = build.spawned()[0]["words"]
+    assert words[words.index("--writes") + 1] == "500" and words[-1] == "25"
+    mean = sum(1000.0 + 10 * i for i in range(1, 25)) / 24
+    assert entry(build.document(), "libev", "event_ns")["samples"] == [mean]
+
+
+@pytest.mark.parametrize("pattern, says", [("stream", "producers"), ("ring", "loops in the ring")])
+def test_post_draws_a_line_over_the_producers(pattern, says):
+    document = made_up({"tambour": [2.0]}, "post", "post_ns", producers=1, tasks=9, pattern=pattern)
+    charts = SUITES["post"].charts(Figures(SUITES["post"], document))
+    assert {chart.x_label for chart in charts} == {says} and len(charts) == 2
