@@ -43,6 +43,8 @@ _LOOKS = {
     "moodycamel": Look("moodycamel", "#4d6b00", "#b5d94c", "h"),
     "muduo": Look("muduo", "#5b3fa0", "#b8a2f2", "v"),
     "evpp": Look("evpp", "#7a4a2b", "#d29b74", "X"),
+    "evpp-boost": Look("evpp", "#7a4a2b", "#d29b74", "<", (3, 2), 1.1),
+    "evpp-moodycamel": Look("evpp", "#7a4a2b", "#d29b74", "h", (6, 2), 1.1),
 }
 # For subjects that a suite brings along: a last digit apart from those above, because in the SVG
 # the value stands for the name.

@@ -33,6 +33,9 @@ _ALL = (
     Subject("moodycamel", "moodycamel"),
     Subject("muduo", "muduo"),
     Subject("evpp", "evpp"),
+    # evpp built with another queue for what is posted.
+    Subject("evpp-boost", "evpp-boost"),
+    Subject("evpp-moodycamel", "evpp-moodycamel"),
 )
 LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-select", "floor",
          "epoll", "libev", "libevent", "libuv", "asio", "muduo", "evpp")

@@ -20,7 +20,8 @@ class Post(Suite):
     how = ("Time for each task from the first post to the last run; and processor time of all "
            "threads for each. mutex (a vector behind one), boost (lockfree::queue) and moodycamel "
            "(ConcurrentQueue) stand beside an epoll loop by hand; libevent and libuv bring the "
-           "wake-up and leave the queue to their users: a vector behind a mutex. The floor links "
+           "wake-up and leave the queue to their users: a vector behind a mutex. evpp is built with "
+           "one of these three. The floor links "
            "tasks into a stack with one atomic operation and allocates nothing.")
     order = 55
     parameters = (Parameter("producers", "threads that post; loops in a ring", (1, 2, 4, 8),
@@ -31,7 +32,8 @@ class Post(Suite):
     metrics = (Metric("post_ns", "ns", "time per task"),
                Metric("cpu_ns", "ns", "processor time per task, all threads"))
     subjects = subjects.pick("tambour", "tambour-uring", "floor", "mutex", "boost", "moodycamel",
-                             "libevent", "libuv", "asio", "muduo", "evpp")
+                             "libevent", "libuv", "asio", "muduo", "evpp", "evpp-boost",
+                             "evpp-moodycamel")
     iterations = 1
     quoted = "median"
     quick = ({"producers": (1, 8), "tasks": (100_000,), "rounds": 2},)
