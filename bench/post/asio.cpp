@@ -1,11 +1,10 @@
 // asio::post.
-#include <string>
 
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
-#include <asio/version.hpp>
 
+#include "common/asio_version.h"
 #include "post/post.h"
 
 namespace {
@@ -15,13 +14,7 @@ class Asio {
   void post(bench::Task task) { asio::post(context_, task); }
   void run() { context_.run(); }
   void stop() { context_.stop(); }
-  bench::About about() const {
-    return {"asio",
-            std::to_string(ASIO_VERSION / 100000) + "." +
-                std::to_string(ASIO_VERSION / 100 % 1000) + "." +
-                std::to_string(ASIO_VERSION % 100),
-            "epoll"};
-  }
+  bench::About about() const { return {"asio", bench::asio_version(), "epoll"}; }
 
  private:
   asio::io_context context_{1};

@@ -31,10 +31,10 @@ class Queue {
 class Boost : public bench::QueueBesideLoop<Queue> {
  public:
   bench::About about() const {
-    return {"boost",
-            std::to_string(BOOST_VERSION / 100000) + "." +
-                std::to_string(BOOST_VERSION / 100 % 1000),
-            "epoll"};
+    return {
+        "boost",
+        std::to_string(BOOST_VERSION / 100000) + "." + std::to_string(BOOST_VERSION / 100 % 1000),
+        "epoll"};
   }
 };
 

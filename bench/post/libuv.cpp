@@ -10,9 +10,8 @@ class Libuv {
  public:
   Libuv() {
     uv_loop_init(&loop_);
-    uv_async_init(&loop_, &async_, [](uv_async_t* async) {
-      static_cast<Libuv*>(async->data)->tasks_.run_all();
-    });
+    uv_async_init(&loop_, &async_,
+                  [](uv_async_t* async) { static_cast<Libuv*>(async->data)->tasks_.run_all(); });
     async_.data = this;
   }
   ~Libuv() {

@@ -1,10 +1,10 @@
-// moodycamel's ConcurrentQueue, with a token for the consumer and tasks taken many at a time, as its
-// documentation recommends. Producers have none: a token belongs to a thread, which post() does
+// moodycamel's ConcurrentQueue, with a token for the consumer and tasks taken many at a time, as
+// its documentation recommends. Producers have none: a token belongs to a thread, which post() does
 // not know.
+#include <concurrentqueue.h>
+
 #include <array>
 #include <cstddef>
-
-#include <concurrentqueue.h>
 
 #include "post/queue_beside_loop.h"
 

@@ -76,7 +76,7 @@ def _headlines(document: dict, shown: list[Suite]) -> str:
            *(f"<th>{escape(name)}</th>" for name in columns), "</tr></thead><tbody>"]
     for suite, line in rows:
         title = line.words if line.words.startswith(suite.name) else f"{suite.name}: {line.words}"
-        kind = "" if line.metric.better == "less" else "<small>more is better</small>"
+        kind = "" if line.metric.better == "less" else ", more is better"
         out.append(f"<tr><th>{escape(title)}{kind}</th>")
         out += [_headline(line, name) for name in columns]
         out.append("</tr>")

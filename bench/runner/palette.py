@@ -34,6 +34,7 @@ _LOOKS = {
     "floor": Look("floor", "#7a808a", "#9aa1ac", "d", (2, 2)),
     "epoll": Look("epoll", "#20262e", "#e8ebef", "x", (5, 2)),
     "mutex": Look("epoll", "#20262e", "#e8ebef", "x", (5, 2)),
+    "iouring": Look("epoll", "#20262e", "#e8ebef", "s", (5, 2)),
     "libev": Look("libev", "#0067a3", "#56b4e9", "s"),
     "libevent": Look("libevent", "#007d5a", "#2fcb9d", "D"),
     "libevent-published": Look("libevent", "#007d5a", "#2fcb9d", "D", (3, 2), 1.1),

@@ -23,6 +23,7 @@ _ALL = (
     Subject("floor", "floor"),
     Subject("epoll", "epoll"),
     Subject("mutex", "mutex"),
+    Subject("iouring", "iouring"),
     Subject("libev", "libev"),
     Subject("libevent", "libevent"),
     # libevent as libev's published program uses it: one more system call for each reset timeout.

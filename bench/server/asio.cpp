@@ -11,9 +11,9 @@
 #include <asio/buffer.hpp>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
-#include <asio/version.hpp>
 #include <asio/write.hpp>
 
+#include "common/asio_version.h"
 #include "server/server.h"
 
 namespace {
@@ -30,13 +30,7 @@ class Asio {
 
   void run() { context_.run(); }
 
-  bench::About about() const {
-    return {"asio",
-            std::to_string(ASIO_VERSION / 100000) + "." +
-                std::to_string(ASIO_VERSION / 100 % 1000) + "." +
-                std::to_string(ASIO_VERSION % 100),
-            "epoll"};
-  }
+  bench::About about() const { return {"asio", bench::asio_version(), "epoll"}; }
 
  private:
   class Session : public std::enable_shared_from_this<Session> {

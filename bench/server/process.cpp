@@ -57,8 +57,8 @@ void wait_for(const Done& done, pid_t process, const std::string& what) {
 
 ServerProcess::ServerProcess(Serve serve, ServerOptions options) : port_(free_port()) {
   options.port = port_;
-  void* shared = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                      -1, 0);
+  void* shared =
+      mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) fail_errno("mmap");
   page_ = new (shared) Page;
   const pid_t parent = getpid();

@@ -2,7 +2,9 @@
 #include "server/server.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/options.h"
@@ -11,6 +13,20 @@
 #include "server/process.h"
 
 namespace bench {
+namespace {
+
+void add_option(CLI::App& app, const GameOption& option) {
+  CLI::Option* added = app.add_option(option.name, *option.value, option.help)->required();
+  if (option.choices.empty()) {
+    added->check(CLI::Range(option.low, option.high));
+    return;
+  }
+  std::map<std::string, int> places;
+  for (const std::string& word : option.choices) places.emplace(word, int(places.size()));
+  added->transform(CLI::CheckedTransformer(places));
+}
+
+}  // namespace
 
 int play_server(int argc, char** argv, Serve serve) {
   own_processor();
@@ -26,7 +42,7 @@ int play_server(int argc, char** argv, Serve serve) {
   int iterations = 1;
   for (auto& game : games) {
     CLI::App* words = app.add_subcommand(game->name(), game->about());
-    game->add_options(*words);
+    for (const GameOption& option : game->options()) add_option(*words, option);
     add_iterations(*words, iterations);
   }
   parse_or_exit(app, argc, argv);

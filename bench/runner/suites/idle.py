@@ -22,11 +22,12 @@ class Idle(ServerSuite):
                             words="{:,} active"), MILLISECONDS)
     metrics = (Metric("heap_bytes_per_connection", "bytes", "heap bytes per connection"),
                Metric("rss_bytes_per_connection", "bytes", "resident bytes per connection"),
-               Metric("server_cpu_ns", "ns", "server's processor time per message, among idle ones"),
-               Metric("alone_cpu_ns", "ns", "the same, active ones alone"),
+               Metric("server_cpu_ns", "ns", "processor time per message, among idle ones"),
+               Metric("alone_cpu_ns", "ns", "processor time per message, active ones alone"),
                Metric("messages_per_s", "1/s", "messages per second, among idle ones",
                       better="more"),
-               Metric("alone_per_s", "1/s", "the same, active ones alone", better="more"))
+               Metric("alone_per_s", "1/s", "messages per second, active ones alone",
+                      better="more"))
     rounds = 3
     quick = ({"connections": (2000,), "active": (200,), "milliseconds": (100,), "rounds": 1},)
 

@@ -3,13 +3,13 @@
 from .. import subjects
 from ..charts import Lines
 from ..model import Metric
-from ..suite import Suite, mean_but_first
-from .drum import ACTIVE, PAIRS, adjust_pairs, unfit_for_pairs
+from ..pairs import ACTIVE, PAIRS, PairsSuite
+from ..suite import mean_but_first
 
 PAIRS_OF_EVPP = (500, 1000, 10_000, 30_000)
 
 
-class IoEvent(Suite):
+class IoEvent(PairsSuite):
     """Rounds of one lap each, whose mean counts."""
 
     name = "ioevent"
@@ -19,7 +19,6 @@ class IoEvent(Suite):
     how = ("The program of the drum, with as many hand-overs as there are pairs. A run has 25 "
            "rounds, the first is dropped, and the mean of the others counts; times are per event, "
            "without and with the time to start the watchers anew.")
-    program = "drum"
     order = 12
     parameters = (type(PAIRS)(PAIRS.name, PAIRS.help, PAIRS_OF_EVPP), ACTIVE)
     metrics = (Metric("event_ns", "ns", "event processing"),
@@ -31,15 +30,6 @@ class IoEvent(Suite):
     quoted = "median"
     quick = ({"pairs": (1000,), "rounds": 2},)
     full = ({"rounds": 10},)
-
-    def adjust(self, params, limits):
-        return adjust_pairs(params, limits)
-
-    def adjusted_why(self, limits):
-        return f"the limit of open files is {limits.open_files:,}"
-
-    def unfit(self, subject, cell):
-        return unfit_for_pairs(subject, cell)
 
     def arguments(self, cell):
         return ["--writes", str(cell.get("pairs")), *super().arguments(cell)]

@@ -20,9 +20,9 @@ class Post(Suite):
     how = ("Time for each task from the first post to the last run; and processor time of all "
            "threads for each. mutex (a vector behind one), boost (lockfree::queue) and moodycamel "
            "(ConcurrentQueue) stand beside an epoll loop by hand; libevent and libuv bring the "
-           "wake-up and leave the queue to their users: a vector behind a mutex. evpp is built with "
-           "one of these three. The floor links "
-           "tasks into a stack with one atomic operation and allocates nothing.")
+           "wake-up and leave the queue to their users: a vector behind a mutex. evpp is built "
+           "with one of these three. The floor links tasks into a stack with one atomic operation "
+           "and allocates nothing.")
     order = 55
     parameters = (Parameter("producers", "threads that post; loops in a ring", (1, 2, 4, 8),
                             high=1000),

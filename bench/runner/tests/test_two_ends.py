@@ -83,3 +83,12 @@ def test_post_draws_a_line_over_the_producers(pattern, says):
     document = made_up({"tambour": [2.0]}, "post", "post_ns", producers=1, tasks=9, pattern=pattern)
     charts = SUITES["post"].charts(Figures(SUITES["post"], document))
     assert {chart.x_label for chart in charts} == {says} and len(charts) == 2
+
+
+@pytest.mark.parametrize("direct, words", [(False, "In the page cache"), (True, "Past the page")])
+def test_files_says_what_is_read(direct, words):
+    suite = SUITES["files"]
+    params = {"mebibytes": 1, "depth": 1, "reads": 9, "direct": direct}
+    assert ("--direct" in suite.arguments(Cell("files", tuple(params.items())))) == direct
+    charts = suite.charts(Figures(suite, made_up({"floor": [2.0]}, "files", "read_ns", **params)))
+    assert all(chart.title.startswith(words) for chart in charts) and len(charts) == 2

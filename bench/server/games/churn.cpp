@@ -22,11 +22,9 @@ class Churn final : public Game {
  public:
   const char* name() const override { return "churn"; }
   const char* about() const override { return "connections opened, served once, and closed"; }
-  void add_options(CLI::App& app) override {
-    app.add_option("--open", open_, "connections that are open at a time")
-        ->required()
-        ->check(CLI::Range(1, 4000));
-    add_milliseconds(app, milliseconds_);
+  std::vector<GameOption> options() override {
+    return {{"--open", "connections that are open at a time", &open_, 1, 4000},
+            ask_milliseconds(milliseconds_)};
   }
   ServerOptions server() const override { return {.buffer_bytes = 4096}; }
 

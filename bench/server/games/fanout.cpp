@@ -18,12 +18,10 @@ class Fanout final : public Game {
  public:
   const char* name() const override { return "fanout"; }
   const char* about() const override { return "one message to thousands of connections"; }
-  void add_options(CLI::App& app) override {
-    add_connections(app, connections_);
-    add_size(app, size_);
-    app.add_option("--messages", messages_, "messages, one after the other")
-        ->required()
-        ->check(CLI::Range(1, 1'000'000));
+  std::vector<GameOption> options() override {
+    return {ask_connections(connections_),
+            ask_size(size_),
+            {"--messages", "messages, one after the other", &messages_}};
   }
   ServerOptions server() const override {
     return {.service = Service::spread, .buffer_bytes = 4096};
@@ -46,8 +44,7 @@ class Fanout final : public Game {
     for (const int fd : listeners_) abandon(fd);
     listeners_.clear();
     close(epoll_);
-    return {{"all_us", took / messages_ / 1e3},
-            {"server_cpu_ns", used / messages_ / connections_}};
+    return {{"all_us", took / messages_ / 1e3}, {"server_cpu_ns", used / messages_ / connections_}};
   }
 
  private:

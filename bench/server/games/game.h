@@ -2,8 +2,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/program.h"
@@ -12,12 +12,22 @@
 
 namespace bench {
 
+/// A number of the command line; with choices, the place of a word among them. All are required.
+struct GameOption {
+  const char* name;
+  const char* help;
+  int* value;
+  int low = 1;
+  int high = 1'000'000;
+  std::vector<std::string> choices{};
+};
+
 class Game {
  public:
   virtual ~Game() = default;
   virtual const char* name() const = 0;
   virtual const char* about() const = 0;
-  virtual void add_options(CLI::App& app) = 0;
+  virtual std::vector<GameOption> options() = 0;
   /// What is played with; the port is left open.
   virtual ServerOptions server() const = 0;
   virtual std::vector<Figure> play(ServerProcess& server) = 0;
@@ -30,18 +40,12 @@ std::unique_ptr<Game> make_idle();
 std::unique_ptr<Game> make_fanout();
 
 /// What several games ask for.
-inline void add_connections(CLI::App& app, int& connections) {
-  app.add_option("--connections", connections, "connections")
-      ->required()
-      ->check(CLI::Range(1, 1'000'000));
+inline GameOption ask_connections(int& value) { return {"--connections", "connections", &value}; }
+inline GameOption ask_size(int& value) {
+  return {"--size", "bytes of a message", &value, 1, 1 << 28};
 }
-inline void add_size(CLI::App& app, int& size) {
-  app.add_option("--size", size, "bytes of a message")->required()->check(CLI::Range(1, 1 << 28));
-}
-inline void add_milliseconds(CLI::App& app, int& milliseconds) {
-  app.add_option("--milliseconds", milliseconds, "length of a measurement")
-      ->required()
-      ->check(CLI::Range(10, 50'000));
+inline GameOption ask_milliseconds(int& value) {
+  return {"--milliseconds", "length of a measurement", &value, 10, 50'000};
 }
 
 }  // namespace bench

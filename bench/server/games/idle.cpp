@@ -19,19 +19,15 @@ class Idle final : public Game {
  public:
   const char* name() const override { return "idle"; }
   const char* about() const override { return "a few active connections among thousands"; }
-  void add_options(CLI::App& app) override {
-    add_connections(app, connections_);
-    app.add_option("--active", active_, "connections that are active, among them")
-        ->required()
-        ->check(CLI::Range(1, 1'000'000));
-    add_milliseconds(app, milliseconds_);
-    app.callback([this] {
-      if (active_ > connections_) throw CLI::ValidationError("--active exceeds --connections");
-    });
+  std::vector<GameOption> options() override {
+    return {ask_connections(connections_),
+            {"--active", "connections that are active, among them", &active_},
+            ask_milliseconds(milliseconds_)};
   }
   ServerOptions server() const override { return {.buffer_bytes = 4096}; }
 
   std::vector<Figure> play(ServerProcess& server) override {
+    if (active_ > connections_) fail("--active exceeds --connections");
     // What a library makes once, for its first connections, is no connection's.
     for (int i = 0; i < 16; ++i) abandon(open_one(server));
     server.settle();
@@ -47,12 +43,9 @@ class Idle final : public Game {
     const double rss_each = double(server.rss_bytes() - rss) / connections_;
     const Rate among = active.measure(milliseconds_);
     for (const int fd : idle) abandon(fd);
-    return {{"heap_bytes_per_connection", heap_each},
-            {"rss_bytes_per_connection", rss_each},
-            {"messages_per_s", among.per_second},
-            {"alone_per_s", alone.per_second},
-            {"server_cpu_ns", among.server_cpu_ns},
-            {"alone_cpu_ns", alone.server_cpu_ns}};
+    return {{"heap_bytes_per_connection", heap_each}, {"rss_bytes_per_connection", rss_each},
+            {"messages_per_s", among.per_second},     {"alone_per_s", alone.per_second},
+            {"server_cpu_ns", among.server_cpu_ns},   {"alone_cpu_ns", alone.server_cpu_ns}};
   }
 
  private:

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <string>
 
 #include "common/network.h"
 #include "server/games/exchange.h"
@@ -19,19 +18,15 @@ class Latency final : public Game {
  public:
   const char* name() const override { return "latency"; }
   const char* about() const override { return "round trips of one byte on one connection"; }
-  void add_options(CLI::App& app) override {
-    app.add_option("--round-trips", round_trips_, "round trips in an iteration")
-        ->required()
-        ->check(CLI::Range(1, 100'000'000));
-    app.add_option("--client", client_, "sleeps until the answer is there, or spins")
-        ->required()
-        ->check(CLI::IsMember({"sleeps", "spins"}));
+  std::vector<GameOption> options() override {
+    return {{"--round-trips", "round trips in an iteration", &round_trips_, 1, 100'000'000},
+            {"--client", "until the answer is there", &client_spins_, 0, 1, {"sleeps", "spins"}}};
   }
   ServerOptions server() const override { return {.buffer_bytes = 4096}; }
 
   std::vector<Figure> play(ServerProcess& server) override {
     const int fd = connect_to(server.port());
-    const int flags = client_ == "spins" ? MSG_DONTWAIT : 0;
+    const int flags = client_spins_ != 0 ? MSG_DONTWAIT : 0;
     char byte = 'r';
     const auto round_trip = [&] {
       send_message(fd, &byte, 1);
@@ -62,7 +57,7 @@ class Latency final : public Game {
 
  private:
   int round_trips_ = 0;
-  std::string client_;
+  int client_spins_ = 0;
 };
 
 }  // namespace

@@ -9,10 +9,8 @@ class Throughput final : public Game {
  public:
   const char* name() const override { return "throughput"; }
   const char* about() const override { return "messages there and back on many connections"; }
-  void add_options(CLI::App& app) override {
-    add_connections(app, connections_);
-    add_size(app, size_);
-    add_milliseconds(app, milliseconds_);
+  std::vector<GameOption> options() override {
+    return {ask_connections(connections_), ask_size(size_), ask_milliseconds(milliseconds_)};
   }
   ServerOptions server() const override { return {.buffer_bytes = 65536}; }
 
