@@ -1,5 +1,6 @@
 #include "server/process.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -68,6 +69,9 @@ ServerProcess::ServerProcess(Serve serve, ServerOptions options) : port_(free_po
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);
     move_to_own_processor();
+    // The standard output is the report's; some libraries log there.
+    if (const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0)
+      dup2(nowhere, STDOUT_FILENO);
     // Not every library writes without it.
     std::signal(SIGPIPE, SIG_IGN);
     answer = [page = page_] {
