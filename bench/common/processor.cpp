@@ -3,19 +3,49 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <ctime>
+
 #include "common/program.h"
 
 namespace bench {
+namespace {
+
+std::int64_t read_clock(clockid_t clock) {
+  timespec used;
+  if (clock_gettime(clock, &used) != 0) fail_errno("reading a processor clock");
+  return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
+}
+
+}  // namespace
+
+int own_processor() {
+  static const int own = sched_getcpu();
+  return own;
+}
 
 void move_to_another_processor() {
-  const int here = sched_getcpu();
   cpu_set_t others;
   CPU_ZERO(&others);
   for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); ++cpu) {
-    if (cpu != here) CPU_SET(cpu, &others);
+    if (cpu != own_processor()) CPU_SET(cpu, &others);
   }
   if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0)
-    fail("a second processor is needed for the client");
+    fail("a second processor is needed");
 }
+
+void move_to_own_processor() {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  CPU_SET(own_processor(), &own);
+  if (sched_setaffinity(0, sizeof own, &own) != 0) fail_errno("sched_setaffinity");
+}
+
+std::int64_t cpu_ns(pid_t process) {
+  clockid_t clock;
+  if (clock_getcpuclockid(process, &clock) != 0) fail("the process is gone");
+  return read_clock(clock);
+}
+
+std::int64_t own_cpu_ns() { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 }  // namespace bench

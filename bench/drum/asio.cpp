@@ -6,13 +6,12 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <string>
 
 #include <asio/io_context.hpp>
 #include <asio/local/stream_protocol.hpp>
 #include <asio/steady_timer.hpp>
-#include <asio/version.hpp>
 
+#include "common/asio_version.h"
 #include "drum/drum.h"
 
 namespace {
@@ -43,13 +42,7 @@ class Asio {
     context_.run();
   }
 
-  bench::About about() const {
-    return {"asio",
-            std::to_string(ASIO_VERSION / 100'000) + "." +
-                std::to_string(ASIO_VERSION / 100 % 1'000) + "." +
-                std::to_string(ASIO_VERSION % 100),
-            "epoll"};
-  }
+  bench::About about() const { return {"asio", bench::asio_version(), "epoll"}; }
 
  private:
   struct Pair {

@@ -182,6 +182,8 @@ def round_numbers(low: float, high: float) -> list[float]:
 
 
 def _bars(chart: Bars, figures: Figures, legend: bool):
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
     subjects = [s for s in figures.subjects
                 if any(figures.value(c, s, chart.metric) for c in chart.cells)]
     each = 0.8 / max(1, len(chart.cells))
@@ -202,7 +204,9 @@ def _bars(chart: Bars, figures: Figures, legend: bool):
                       color="#010203")
     axes.set_yticks(range(len(subjects)), subjects)
     axes.invert_yaxis()
-    axes.set_xlim(0, most * 1.16)
+    axes.set_xlim(0, most * 1.22)
+    axes.xaxis.set_major_locator(MaxNLocator(6, prune="upper"))  # the last would be cut
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.6g}"))
     axes.set_xlabel(chart.x_label)
     axes.set_title(chart.title, loc="left")
     axes.grid(True, axis="x")

@@ -34,8 +34,10 @@ class Figures:
         return self._index.get((_key(params), subject, metric))
 
     def value(self, params: dict, subject: str, metric: str, statistic: str = "median"):
-        """Its median or minimum, or None."""
+        """Its median, minimum or maximum, or None."""
         entry = self.entry(params, subject, metric)
+        if entry and statistic == "max":
+            return max(entry["samples"])
         return entry[statistic] if entry else None
 
     def ratio(self, params: dict, subject: str, base: str, metric: str) -> float | None:

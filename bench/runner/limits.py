@@ -19,6 +19,11 @@ class Limits:
         """The most socket pairs that one process can hold."""
         return max(1, (self.open_files - FDS_SPARE) // 2)
 
+    @property
+    def descriptors_max(self) -> int:
+        """The most connections of which one process can hold an end."""
+        return max(1, self.open_files - FDS_SPARE)
+
 
 def here() -> Limits:
     """The limits that children get: the hard limit of open files, to which each one is raised."""

@@ -22,14 +22,21 @@ _ALL = (
     _tambour("tambour-select", "select", fds_max=1024),
     Subject("floor", "floor"),
     Subject("epoll", "epoll"),
+    Subject("mutex", "mutex"),
+    Subject("iouring", "iouring"),
     Subject("libev", "libev"),
     Subject("libevent", "libevent"),
     # libevent as libev's published program uses it: one more system call for each reset timeout.
     Subject("libevent-published", "libevent-published"),
     Subject("libuv", "libuv"),
     Subject("asio", "asio"),
+    Subject("boost", "boost"),
+    Subject("moodycamel", "moodycamel"),
     Subject("muduo", "muduo"),
     Subject("evpp", "evpp"),
+    # evpp built with another queue for what is posted.
+    Subject("evpp-boost", "evpp-boost"),
+    Subject("evpp-moodycamel", "evpp-moodycamel"),
 )
 LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-select", "floor",
          "epoll", "libev", "libevent", "libuv", "asio", "muduo", "evpp")

@@ -7,6 +7,7 @@ suite overrides only what differs.
 
 import json
 import math
+import statistics
 
 from .limits import Limits
 from .model import Cell, Left, Metric, Outcome, Parameter, Subject
@@ -135,6 +136,14 @@ def number(iteration: dict, name: str) -> float:
     if not usable or not math.isfinite(value) or value < 0:
         raise Left(f"printed no usable {name}: {value!r}")
     return value
+
+
+def mean_but_first(iterations: list[dict], metrics) -> dict[str, float]:
+    """Samples of muduo's protocol: of the rounds of one run the first is dropped."""
+    if len(iterations) < 2:
+        raise Left("the first round is dropped, and there is no second")
+    return {m.name: statistics.fmean(number(each, m.name) for each in iterations[1:])
+            for m in metrics}
 
 
 def outcome(subject: Subject, said: dict, samples: dict[str, float]) -> Outcome:

@@ -6,6 +6,8 @@ from . import words
 from .figures import Figures, headlines
 from .suite import Suite
 
+METRICS_ABREAST = 4  # what a terminal of 80 columns holds
+
 
 def show(document: dict, suites: dict[str, Suite], console) -> None:
     """Tambour by each other subject for each metric; then the reasons of what is missing."""
@@ -13,7 +15,8 @@ def show(document: dict, suites: dict[str, Suite], console) -> None:
         figures = Figures(suite, document)
         rows = headlines(figures)
         if rows:
-            console.print(_ratios(suite, rows))
+            for first in range(0, len(rows), METRICS_ABREAST):
+                console.print(_ratios(suite, rows, rows[first:first + METRICS_ABREAST]))
         elif figures.entries:
             console.print(_medians(figures))
     lines = words.left_out_lines(document["left_out"], suites)
@@ -24,14 +27,18 @@ def show(document: dict, suites: dict[str, Suite], console) -> None:
         console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _ratios(suite: Suite, rows) -> Table:
+def _ratios(suite: Suite, rows, shown) -> Table:
     """Subjects are the rows: there are more of them than a terminal has columns for."""
-    table = Table(title=f"{suite.title}: Tambour by each other (below 1: Tambour takes less)")
+    kinds = {line.metric.better for line in rows}
+    words_of = {"less": "below 1: Tambour takes less", "more": "above 1: Tambour does more"}
+    hint = f" ({words_of[kinds.pop()]})" if len(kinds) == 1 else ""
+    table = Table(title=f"{suite.title}: Tambour by each other{hint}")
     table.add_column("subject", no_wrap=True)
-    for line in rows:
-        table.add_column(line.words, justify="right")
-    for subject in dict.fromkeys(name for line in rows for name in line.ratios):
-        table.add_row(subject, *(_ratio(line, subject) for line in rows))
+    for line in shown:
+        tail = "" if hint else f" ({line.metric.better} is better)"
+        table.add_column(line.words + tail, justify="right")
+    for subject in dict.fromkeys(name for line in shown for name in line.ratios):
+        table.add_row(subject, *(_ratio(line, subject) for line in shown))
     return table
 
 

@@ -11,7 +11,7 @@ OPEN = 2  # how many cells stand open; the others unfold
 
 
 def render(figures: Figures) -> str:
-    """All cells: median, least, ratio to the floor and to Tambour, for each metric."""
+    """All cells: median, best, ratio to the floor and to Tambour, for each metric."""
     constant = figures.constant()
     out = ["<h3>Figures</h3>",
            '<p class="soft">Ratios are of medians; the best of each column, floor aside, stands '
@@ -33,13 +33,13 @@ def render(figures: Figures) -> str:
 def _table(figures: Figures, cell: dict, metrics) -> str:
     has_floor = any(figures.entry(cell, FLOOR, m.name) for m in metrics)
     has_ours = any(figures.entry(cell, OURS, m.name) for m in metrics)
-    heads = ["median", "min"] if figures.suite.noisy else ["count"]
-    heads += ["× floor"] * has_floor + ["× Tambour"] * has_ours
-    titles = [escape(_head(figures, cell, m)) for m in metrics]
-    top = "".join(f'<th class="group start" colspan="{len(heads)}">{title}'
-                  "</th>" for title in titles)
-    second = "".join(f'<th{_start(at)}>{head}</th>' for _ in metrics
-                     for at, head in enumerate(heads))
+    heads = {m.name: ["median", _extreme(m)] if figures.suite.noisy else ["count"] for m in metrics}
+    for each in heads.values():
+        each += ["× floor"] * has_floor + ["× Tambour"] * has_ours
+    top = "".join(f'<th class="group start" colspan="{len(heads[m.name])}">'
+                  f"{escape(_head(figures, cell, m))}</th>" for m in metrics)
+    second = "".join(f'<th{_start(at)}>{head}</th>' for m in metrics
+                     for at, head in enumerate(heads[m.name]))
     rows = []
     for subject in figures.subjects:
         if not any(figures.entry(cell, subject, m.name) for m in metrics):
@@ -55,7 +55,13 @@ def _head(figures: Figures, cell: dict, metric) -> str:
     noise = figures.noise(cell, metric.name)
     tail = "" if noise is None else f" · noise {noise:.1%}"
     unit = "" if metric.unit in metric.title else f", {metric.unit}"
-    return f"{metric.title}{unit}{tail}"
+    kind = "" if metric.better == "less" else " · more is better"
+    return f"{metric.title}{unit}{kind}{tail}"
+
+
+def _extreme(metric) -> str:
+    """The statistic that stands for the best sample."""
+    return "min" if metric.better == "less" else "max"
 
 
 def _start(at: int) -> str:
@@ -65,13 +71,14 @@ def _start(at: int) -> str:
 def _cells(figures: Figures, cell: dict, subject: str, metric, has_floor: bool,
            has_ours: bool) -> str:
     median = figures.value(cell, subject, metric.name)
-    least = figures.value(cell, subject, metric.name, "min")
+    extreme = figures.value(cell, subject, metric.name, _extreme(metric))
     to_ours = figures.ratio(cell, subject, OURS, metric.name)
     noise = figures.noise_between(cell, metric.name, OURS, subject)
     near = to_ours is not None and subject != OURS and abs(to_ours - 1) < noise
     shown = [(words.quantity(median), _best(figures, cell, subject, metric, "median", median))]
     if figures.suite.noisy:
-        shown.append((words.quantity(least), _best(figures, cell, subject, metric, "min", least)))
+        shown.append((words.quantity(extreme),
+                      _best(figures, cell, subject, metric, _extreme(metric), extreme)))
     if has_floor:
         shown.append((words.ratio(figures.ratio(cell, subject, FLOOR, metric.name)), ""))
     if has_ours:

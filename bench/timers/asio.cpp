@@ -3,12 +3,11 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <string>
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
-#include <asio/version.hpp>
 
+#include "common/asio_version.h"
 #include "timers/timers.h"
 
 namespace {
@@ -33,13 +32,7 @@ class Asio {
     context_.poll();
   }
 
-  bench::About about() const {
-    return {"asio",
-            std::to_string(ASIO_VERSION / 100'000) + "." +
-                std::to_string(ASIO_VERSION / 100 % 1'000) + "." +
-                std::to_string(ASIO_VERSION % 100),
-            "epoll"};
-  }
+  bench::About about() const { return {"asio", bench::asio_version(), "epoll"}; }
 
  private:
   bench::Expiries& expiries_;

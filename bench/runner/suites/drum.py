@@ -1,42 +1,20 @@
 """The drum: libev's and muduo's famous benchmark, "pass the flower to the drum"."""
 
-import statistics
-
 from .. import subjects
 from ..charts import Lines
-from ..model import Cell, Left, Metric, Parameter
-from ..suite import Suite, number
+from ..model import Metric, Parameter
+from ..pairs import ACTIVE, PAIRS, TIMEOUTS, PairsSuite
+from ..suite import mean_but_first
 
-PAIRS = Parameter("pairs", "socket pairs; clamped to the limit of open files", (1000,))
-ACTIVE = Parameter("active", "hand-overs under way at once; at most as many as pairs", (100,))
-TIMEOUTS = Parameter("timeouts", "a 10 to 11 s idle timeout on each watcher, reset on each read; "
-                     "alone it means yes", (False,), flag=True)
 MUDUO = "muduo"
 # libevent as libev's published program uses it: deleted and added again for each reset timeout,
 # which is what the field's figures rest on; libevent's own users add it again and no more.
 PUBLISHED = "libevent-published"
 # They look at every descriptor on each wait: off the scale where pairs are many.
 SCANNING = ("tambour-poll", "tambour-select")
-# Descriptors that a loop has open besides its sockets: streams, wake-up, what a library keeps.
-FDS_BESIDES = 24
 
 
-def adjust_pairs(params: dict, limits) -> dict:
-    """Pairs within the limit of open files, and no more active than there are pairs."""
-    params["pairs"] = min(params["pairs"], limits.pairs_max)
-    if params["active"] > params["pairs"]:
-        raise Left(f"{params['active']:,} active are more than {params['pairs']:,} pairs")
-    return params
-
-
-def unfit_for_pairs(subject, cell: Cell) -> str | None:
-    """select's limit: descriptors below 1024."""
-    if subject.fds_max and 2 * cell.get("pairs") + FDS_BESIDES > subject.fds_max:
-        return f"{subject.backend} ends at {subject.fds_max:,} descriptors"
-    return None
-
-
-class Drum(Suite):
+class Drum(PairsSuite):
     """Bytes handed round socket pairs; the kernel's share is three quarters of each event."""
 
     name = "drum"
@@ -68,16 +46,10 @@ class Drum(Suite):
          "protocol": (MUDUO,)},
     )
 
-    def adjust(self, params, limits):
-        return adjust_pairs(params, limits)
-
-    def adjusted_why(self, limits):
-        return f"the limit of open files is {limits.open_files:,}"
-
     def unfit(self, subject, cell):
         if subject.name == PUBLISHED and not cell.get("timeouts"):
             return "without timeouts it is libevent"
-        return unfit_for_pairs(subject, cell)
+        return super().unfit(subject, cell)
 
     def rounds_of(self, cell):
         return 3 if cell.get("protocol") == MUDUO else 6
@@ -93,10 +65,7 @@ class Drum(Suite):
     def samples(self, iterations, cell):
         if cell.get("protocol") != MUDUO:
             return super().samples(iterations, cell)
-        if len(iterations) < 2:
-            raise Left("muduo's protocol drops the first round, and there is no second")
-        return {m.name: statistics.fmean(number(each, m.name) for each in iterations[1:])
-                for m in self.metrics}
+        return mean_but_first(iterations, self.metrics)
 
     def charts(self, figures):
         """libev's four panels for each variant: whole round and event processing."""

@@ -8,15 +8,15 @@ from pathlib import Path
 from .. import gate, subjects
 from ..charts import Bars
 from ..model import Left, Metric
+from ..pairs import ACTIVE, PAIRS, TIMEOUTS, PairsSuite
 from ..subjects import executable
-from ..suite import Suite, number, outcome, read_line
-from .drum import PAIRS, ACTIVE, TIMEOUTS, adjust_pairs, unfit_for_pairs
+from ..suite import number, outcome, read_line
 
 # Two runs that differ only in this: their difference is events and nothing else.
 WRITES = (2000, 12_000)
 
 
-class Instructions(Suite):
+class Instructions(PairsSuite):
     """User-space instructions for each event of the drum, by callgrind."""
 
     name = "instructions"
@@ -26,7 +26,6 @@ class Instructions(Suite):
     how = ("The program runs twice with everything alike but the number of hand-overs; the "
            "difference in instructions by the difference in events is the figure, so set-up "
            "cancels out.")
-    program = "drum"
     order = 30
     parameters = (PAIRS, ACTIVE, type(TIMEOUTS)(TIMEOUTS.name, TIMEOUTS.help, (False, True),
                                                 flag=True))
@@ -38,15 +37,6 @@ class Instructions(Suite):
 
     def unavailable(self):
         return None if shutil.which("valgrind") else "valgrind is not installed"
-
-    def adjust(self, params, limits):
-        return adjust_pairs(params, limits)
-
-    def adjusted_why(self, limits):
-        return f"the limit of open files is {limits.open_files:,}"
-
-    def unfit(self, subject, cell):
-        return unfit_for_pairs(subject, cell)
 
     def cost(self, cell):
         return 1.2  # valgrind's start, twice

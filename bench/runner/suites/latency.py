@@ -1,39 +1,44 @@
 """Round trips on one connection, sleeping and spinning."""
 
-import os
-
 from .. import subjects
-from ..model import Metric, Parameter, Subject
-from ..suite import Suite
+from ..charts import Bars
+from ..model import Metric, Parameter
+from ..servers import PEERS, SPINNING, TASKS, ServerSuite
 
-SPINNING = Subject("tambour-spin", "tambour", (("TAMBOUR_BENCH_SPIN_US", "100"),))
 
-
-class Latency(Suite):
+class Latency(ServerSuite):
     """One byte back and forth over TCP; the client is a process on another processor."""
 
     name = "latency"
     title = "Round trips on one connection"
-    what = ("A client on another processor sends one byte over TCP and waits for it to come back; "
-            "tambour-spin polls for up to 100 µs before it sleeps.")
-    how = "Mean, median and 99th percentile over the round trips of a run."
-    order = 30
+    what = ("A client on another processor sends one byte over TCP and waits for it to come back, "
+            "asleep or spinning; tambour-spin polls for up to 100 µs before it sleeps.")
+    how = ("Mean and percentiles over the round trips of a run, each of which is kept: the "
+           "percentiles are exact. Most of a round trip is the kernel waking a processor.")
+    order = 50
     parameters = (Parameter("round-trips", "round trips in a run", (20_000,),
-                            words="{:,} round trips"),)
+                            words="{:,} round trips"),
+                  Parameter("client", "sleeps until the answer is there, or spins",
+                            ("sleeps", "spins"), choices=("sleeps", "spins")))
     metrics = (Metric("round_trip_ns", "ns", "mean round trip"),
-               Metric("round_trip_p50_ns", "ns", "median"),
-               Metric("round_trip_p99_ns", "ns", "99th percentile"))
-    subjects = (*subjects.pick("tambour"), SPINNING,
-                *subjects.pick("tambour-uring", "floor", "epoll", "libev"))
-    iterations = 1
-    quoted = "median"
-    quick = ({"rounds": 2},)
-
-    def unavailable(self):
-        return None if (os.cpu_count() or 1) > 1 else "a second processor is needed"
+               Metric("p50_ns", "ns", "median"),
+               Metric("p99_ns", "ns", "99th percentile"),
+               Metric("p999_ns", "ns", "99.9th percentile"),
+               Metric("max_ns", "ns", "longest"))
+    subjects = (*subjects.pick("tambour"), SPINNING, TASKS, *subjects.pick("tambour-uring"), *PEERS)
+    quick = ({"round-trips": (5000,), "rounds": 2},)
+    full = ({"round-trips": (50_000,)},)
 
     def cost(self, cell):
-        return 0.05 + cell.get("round-trips") * 8e-5
+        return 0.05 + cell.get("round-trips") * 6e-5
+
+    def charts(self, figures):
+        charts = []
+        for shared, cells in figures.groups(("client",)):
+            labels = [self.describe({"client": each["client"]}) for each in cells]
+            charts.append(Bars(f"latency-{shared['round-trips']}", "", "Median round trip",
+                               "p50_ns", cells, labels, "ns"))
+        return charts
 
 
 SUITE = Latency()

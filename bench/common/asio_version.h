@@ -1,0 +1,15 @@
+// Which asio a program was compiled with; headers only, it cannot say so itself.
+#pragma once
+
+#include <string>
+
+#include <asio/version.hpp>
+
+namespace bench {
+
+inline std::string asio_version() {
+  return std::to_string(ASIO_VERSION / 100'000) + "." + std::to_string(ASIO_VERSION / 100 % 1'000) +
+         "." + std::to_string(ASIO_VERSION % 100);
+}
+
+}  // namespace bench

@@ -1,0 +1,53 @@
+"""Descriptors' events alone: evpp's suite, which is the drum with as many hand-overs as pairs."""
+
+from .. import subjects
+from ..charts import Lines
+from ..model import Metric
+from ..pairs import ACTIVE, PAIRS, PairsSuite
+from ..suite import mean_but_first
+
+PAIRS_OF_EVPP = (500, 1000, 10_000, 30_000)
+
+
+class IoEvent(PairsSuite):
+    """Rounds of one lap each, whose mean counts."""
+
+    name = "ioevent"
+    title = "I/O events"
+    what = ("evpp's I/O-event suite: bytes go once round a ring of socket pairs, so that each "
+            "watcher is called once a round.")
+    how = ("The program of the drum, with as many hand-overs as there are pairs. A run has 25 "
+           "rounds, the first is dropped, and the mean of the others counts; times are per event, "
+           "without and with the time to start the watchers anew.")
+    order = 12
+    parameters = (type(PAIRS)(PAIRS.name, PAIRS.help, PAIRS_OF_EVPP), ACTIVE)
+    metrics = (Metric("event_ns", "ns", "event processing"),
+               Metric("round_us", "µs", "whole round"))
+    subjects = subjects.pick("tambour", "tambour-uring", "floor", "epoll", "libev", "libevent",
+                             "libuv", "asio", "muduo", "evpp")
+    rounds = 3
+    iterations = 25
+    quoted = "median"
+    quick = ({"pairs": (1000,), "rounds": 2},)
+    full = ({"rounds": 10},)
+
+    def arguments(self, cell):
+        return ["--writes", str(cell.get("pairs")), *super().arguments(cell)]
+
+    def cost(self, cell):
+        return 0.05 + cell.get("pairs") * (1e-5 + self.iterations * 3e-6)
+
+    def samples(self, iterations, cell):
+        return mean_but_first(iterations, self.metrics)
+
+    def charts(self, figures):
+        return [Lines(f"ioevent-{name}-{shared['active']}", "",
+                      f"{shared['active']:,} active: {title}", name, "pairs", cells,
+                      "socket pairs", unit, scale)
+                for shared, cells in figures.groups(("pairs",))
+                for name, title, unit, scale in (
+                    ("event_ns", "event processing", "µs per event", 1e-3),
+                    ("round_us", "whole round", "µs", 1.0))]
+
+
+SUITE = IoEvent()

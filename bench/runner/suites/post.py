@@ -1,0 +1,62 @@
+"""Tasks posted between threads: evpp's task-queue suites."""
+
+from .. import subjects
+from ..charts import Lines
+from ..model import Metric, Parameter
+from ..servers import need_two_processors
+from ..suite import Suite
+
+RING = "ring"
+
+
+class Post(Suite):
+    """Producers and one loop; or loops in a ring."""
+
+    name = "post"
+    title = "Posting tasks between threads"
+    what = ("Threads post tasks, each a function object of two words, to one loop as fast as they "
+            "can; the loop on one processor, the threads on the others. In a ring, one task goes "
+            "from loop to loop.")
+    how = ("Time for each task from the first post to the last run; and processor time of all "
+           "threads for each. mutex (a vector behind one), boost (lockfree::queue) and moodycamel "
+           "(ConcurrentQueue) stand beside an epoll loop by hand; libevent and libuv bring the "
+           "wake-up and leave the queue to their users: a vector behind a mutex. evpp is built "
+           "with one of these three. The floor links tasks into a stack with one atomic operation "
+           "and allocates nothing.")
+    order = 55
+    parameters = (Parameter("producers", "threads that post; loops in a ring", (1, 2, 4, 8),
+                            high=1000),
+                  Parameter("tasks", "tasks in all; hand-overs in a ring", (500_000,)),
+                  Parameter("pattern", "stream to one loop, or ring of loops", ("stream",),
+                            choices=("stream", RING)))
+    metrics = (Metric("post_ns", "ns", "time per task"),
+               Metric("cpu_ns", "ns", "processor time per task, all threads"))
+    subjects = subjects.pick("tambour", "tambour-uring", "floor", "mutex", "boost", "moodycamel",
+                             "libevent", "libuv", "asio", "muduo", "evpp", "evpp-boost",
+                             "evpp-moodycamel")
+    iterations = 1
+    quoted = "median"
+    quick = ({"producers": (1, 8), "tasks": (100_000,), "rounds": 2},)
+    full = ({"producers": (1, 2, 4, 6, 8), "tasks": (1_000_000,)},
+            {"producers": (2, 8), "tasks": (20_000,), "pattern": (RING,)})
+
+    def unavailable(self):
+        return need_two_processors()
+
+    def cost(self, cell):
+        return 0.03 + cell.get("tasks") * (20e-6 if cell.get("pattern") == RING else 0.4e-6)
+
+    def charts(self, figures):
+        charts = []
+        for shared, cells in figures.groups(("producers",)):
+            pattern = shared["pattern"]
+            x = "loops in the ring" if pattern == RING else "producers"
+            for word, title, name in (("time", "time per task", "post_ns"),
+                                      ("cpu", "processor time per task", "cpu_ns")):
+                charts.append(Lines(f"post-{word}-{pattern}-{shared['tasks']}", "",
+                                    f"{pattern.capitalize()}: {title}", name, "producers", cells,
+                                    x, "ns"))
+        return charts
+
+
+SUITE = Post()

@@ -1,0 +1,74 @@
+// On Tambour: connections in the callback style, or, with TAMBOUR_BENCH_STYLE=tasks, a task for
+// each. With TAMBOUR_BENCH_SPIN_US set, the loop spins for as long.
+#include <tambour/tambour.h>
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "server/server.h"
+
+namespace {
+
+tambour::LoopOptions loop_options() {
+  tambour::LoopOptions options;
+  if (const char* spin_us = std::getenv("TAMBOUR_BENCH_SPIN_US"))
+    options.spin = std::chrono::microseconds(std::atoi(spin_us));
+  return options;
+}
+
+tambour::Task<> echo(tambour::TcpStream peer) {
+  tambour::Buffer buffer;
+  while (const auto got = co_await peer.read(buffer)) {
+    if (*got == 0 || !co_await peer.write(buffer)) break;
+  }
+}
+
+class Tambour {
+ public:
+  explicit Tambour(const bench::ServerOptions& options)
+      : server_(listen(loop_, tambour::Endpoint::loopback_v4(options.port))) {
+    const char* style = std::getenv("TAMBOUR_BENCH_STYLE");
+    if (style != nullptr && std::string_view(style) == "tasks") {
+      if (options.service != bench::Service::echo) bench::fail("tasks only echo");
+      server_.serve(echo);
+    } else if (options.service == bench::Service::echo) {
+      server_.serve({.on_message = [](tambour::Connection& connection, tambour::Buffer& buffer) {
+        connection.send(std::move(buffer));
+      }});
+    } else {
+      server_.serve({.on_connection = [this](tambour::Connection& each) { all_.insert(&each); },
+                     .on_message = [this](auto&, tambour::Buffer& buffer) { spread(buffer); },
+                     .on_close = [this](tambour::Connection& each, auto) { all_.erase(&each); }});
+    }
+  }
+
+  void run() { loop_.run(); }
+
+  bench::About about() const {
+    return {"tambour", std::string(tambour::version), std::string(loop_.backend().name)};
+  }
+
+ private:
+  static tambour::TcpServer listen(tambour::EventLoop& loop, const tambour::Endpoint& at) {
+    auto server = tambour::TcpServer::listen(loop, at);
+    if (!server) bench::fail("listening: " + server.error().message());
+    return std::move(*server);
+  }
+
+  void spread(tambour::Buffer& message) {
+    // Without sharing it: a message of this size goes to the kernel at once.
+    const std::string_view text = message.text();
+    for (tambour::Connection* each : all_) each->send(text);
+    message.clear();
+  }
+
+  tambour::EventLoop loop_{loop_options()};
+  tambour::TcpServer server_;
+  std::unordered_set<tambour::Connection*> all_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return bench::play_server<Tambour>(argc, argv); }
