@@ -93,11 +93,12 @@ Task<> ask(UdpSocket& socket, Endpoint server, std::size_t count, std::size_t pl
 TEST_P(Udp, echoes_ten_thousand_in_batches_of_any_size) {
   for (const Endpoint& at : {Endpoint::loopback_v4(0), Endpoint::loopback_v6(0)}) {
     for (const std::size_t places : {1, 3, 64}) {
+      const std::size_t count = places == 64 && at.family() == AF_INET ? 10'000 : 1000;
       UdpSocket server = bind(at);
       UdpSocket client = bind(at);
       TaskScope scope(loop());
       scope.spawn(echo(server, places));
-      run(ask(client, server.local_endpoint().value(), test::scaled(10'000), places));
+      run(ask(client, server.local_endpoint().value(), test::scaled(count), places));
     }
   }
 }
