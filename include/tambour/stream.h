@@ -104,6 +104,8 @@ class SocketWait : protected IoOperation {
   [[nodiscard]] virtual bool recover() noexcept { return false; }
   /// It is done, or has failed: resumes who awaits it.
   virtual void finish();
+  /// Its socket has forgotten it, and it is to end.
+  virtual void let_go() noexcept { cancel(); }
 
   /// False where it was done at once.
   [[nodiscard]] bool begin() noexcept;

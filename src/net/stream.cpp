@@ -59,8 +59,8 @@ Result<Socket> Socket::open(EventLoop& loop, int family, int type, int protocol)
 void Socket::stop_waiting(bool to_write) noexcept {
   SocketWait* const wait = std::exchange(waiting(to_write), nullptr);
   if (wait == nullptr) return;
-  wait->cancel();
   wait->socket_ = nullptr;
+  wait->let_go();
 }
 
 int Socket::release() noexcept {

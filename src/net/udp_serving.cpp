@@ -10,7 +10,7 @@
 namespace tambour {
 
 /// Waits in its socket's place for a reader, which is how it learns that the socket was moved,
-/// closed or told to stop. The loop owns it: it ends in a later turn than its socket may.
+/// closed or told to stop. The loop owns it: in its own callback it outlives its socket.
 class UdpSocket::Serving final : private SocketWait, private LoopOwned {
  public:
   static void start(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch) {
@@ -36,8 +36,15 @@ class UdpSocket::Serving final : private SocketWait, private LoopOwned {
     self.size = messages.count;
   }
 
+  void let_go() noexcept override {
+    if (running_) return;
+    cancel();  // What has come by now is for somebody else.
+    end();
+  }
+
   void finish() override {
-    if (socket() == nullptr) return end();
+    if (socket() == nullptr) return;  // Let go in this turn, at whose end it is deleted.
+    running_ = true;
     // The descriptor is not one, or the backend cannot watch it, and it would say so for ever.
     const bool is_over = result < 0 || outcome == -EBADF || outcome == -ENOTSOCK;
     // Also where a callback throws.
@@ -45,6 +52,7 @@ class UdpSocket::Serving final : private SocketWait, private LoopOwned {
       Serving& self;
       bool is_over;
       ~Rest() {
+        self.running_ = false;
         if (is_over || self.socket() == nullptr) {
           self.end();
         } else {
@@ -70,6 +78,7 @@ class UdpSocket::Serving final : private SocketWait, private LoopOwned {
   loop::Core& core_;
   UdpCallbacks callbacks_;
   DatagramBatch batch_;
+  bool running_ = false;
 };
 
 Result<> UdpSocket::serve(UdpCallbacks callbacks, std::size_t datagrams, std::size_t bytes_each) {

@@ -347,6 +347,35 @@ TEST_P(Udp, a_callback_may_close_move_and_destroy) {
   }
 }
 
+TEST_P(Udp, who_is_stopped_in_the_same_turn_takes_nothing) {
+  UdpSocket one = bind();
+  UdpSocket two = bind();
+  std::size_t served = 0;
+  const auto stop_both = [&](UdpSocket&, DatagramBatch& batch) {
+    served += batch.size();
+    one.stop_receiving();
+    two.stop_receiving();
+  };
+  std::size_t received = 0;
+  UdpSocket client = bind();
+  for (UdpSocket* socket : {&one, &two}) {
+    ASSERT_TRUE(socket->serve({.on_datagrams = stop_both}));
+    EXPECT_TRUE(client.try_send_to(bytes_of("x"), socket->local_endpoint().value()));
+  }
+  EXPECT_TRUE(run_until([&] { return served == 1; }));
+  EXPECT_EQ(loop().stats().references, 0U) << "the loop is kept";
+  TaskScope scope(loop());
+  for (UdpSocket* socket : {&one, &two}) {
+    scope.spawn([](UdpSocket& from, std::size_t& count) -> Task<> {
+      DatagramBatch batch;
+      if (const auto got = co_await from.receive(batch)) count += *got;
+    }(*socket, received));
+  }
+  EXPECT_TRUE(run_until([&] { return received == 1; }));
+  run_turns();
+  EXPECT_EQ(received + served, 2U);
+}
+
 TEST_P(Udp, what_a_callback_throws_leaves_run_and_it_goes_on) {
   UdpSocket server = bind();
   int calls = 0;
