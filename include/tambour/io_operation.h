@@ -24,14 +24,16 @@ class Core;
 }
 
 enum class IoKind : std::uint8_t {
-  accept,   ///< accept4(2), non-blocking, close-on-exec; `address` and `address_size` if not null.
-  connect,  ///< connect(2) to `address`, of *address_size bytes.
-  recv,     ///< recv(2) of up to `size` bytes into `data`.
-  recvmsg,  ///< recvmsg(2); `data` is the msghdr.
-  send,     ///< send(2) of up to `size` bytes from `data`, never with SIGPIPE.
-  sendmsg,  ///< sendmsg(2), never with SIGPIPE; `data` is the msghdr.
-  read,     ///< read(2): for pipes and the like. The descriptor must be non-blocking.
-  write,    ///< write(2).
+  accept,    ///< accept4(2), non-blocking, close-on-exec; `address` and `address_size` if not null.
+  connect,   ///< connect(2) to `address`, of *address_size bytes.
+  recv,      ///< recv(2) of up to `size` bytes into `data`.
+  recvmsg,   ///< recvmsg(2); `data` is the msghdr.
+  send,      ///< send(2) of up to `size` bytes from `data`, never with SIGPIPE.
+  sendmsg,   ///< sendmsg(2), never with SIGPIPE; `data` is the msghdr.
+  recvmmsg,  ///< recvmmsg(2); `data` is the first mmsghdr, and `size` how many there are.
+  sendmmsg,  ///< sendmmsg(2), never with SIGPIPE; the same.
+  read,      ///< read(2): for pipes and the like. The descriptor must be non-blocking.
+  write,     ///< write(2).
 };
 
 /// Owned by whoever submits it, with all that its parameters point to. Completes exactly once for

@@ -106,6 +106,9 @@ class SimulatedHost {
   ssize_t sendto(int fd, const void* from, std::size_t size, int flags, const sockaddr* address,
                  socklen_t address_size) noexcept;
   ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept;
+  /// Without a time limit, and each message by a call of its own: so they are traced, and fail.
+  int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept;
+  int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept;
 
   /// SO_ERROR, SO_TYPE, SO_DOMAIN, SO_ACCEPTCONN, SO_SNDBUF, SO_RCVBUF.
   int getsockopt(int fd, int level, int option, void* value, socklen_t* size) noexcept;

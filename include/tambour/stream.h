@@ -65,6 +65,8 @@ class Socket {
   Result<> set_option(int level, int option, int value) noexcept;
 
  protected:
+  /// Whoever waits to write, or to read, is told ECANCELED.
+  void stop_waiting(bool to_write) noexcept;
   friend class Connection;
   friend class SocketWait;
   friend class Stream;
@@ -108,6 +110,19 @@ class SocketWait : protected IoOperation {
 
   /// Whether more is to be done, `outcome` being no error. The next operation's parameters are set.
   [[nodiscard]] virtual bool go_on() noexcept { return false; }
+  /// Whether to try again otherwise, `outcome` being an error.
+  [[nodiscard]] virtual bool recover() noexcept { return false; }
+  /// It is done, or has failed: resumes who awaits it.
+  virtual void finish();
+  /// Its socket has forgotten it, and it is to end.
+  virtual void let_go() noexcept { cancel(); }
+
+  /// False where it was done at once.
+  [[nodiscard]] bool begin() noexcept;
+  /// The same for who does not wait: true where it is done, with `outcome`; otherwise it waits
+  /// unseen by the socket, and is to be destroyed or told to the socket.
+  [[nodiscard]] bool try_now() noexcept;
+  void leave() noexcept;
 
  private:
   friend class Socket;
@@ -117,9 +132,6 @@ class SocketWait : protected IoOperation {
   };
 
   static void completed(IoOperation& operation);
-  /// False where it was done at once.
-  [[nodiscard]] bool begin() noexcept;
-  void leave() noexcept;
 
   Socket* socket_;
   bool to_write_;

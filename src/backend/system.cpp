@@ -7,8 +7,12 @@
 #include <cerrno>
 #include <ctime>
 
+#include "base/system_call.h"
+
 namespace tambour::backend {
 namespace {
+
+using base::Call;
 
 /// For pipes there is no MSG_NOSIGNAL. A SIGPIPE that a write raises is the thread's own, pends
 /// while it is blocked, and is taken back; one that was pending before stays.
@@ -46,8 +50,18 @@ struct Kernel {
   static constexpr auto write = write_quietly;
   static constexpr auto recv = ::recv;
   static constexpr auto send = ::send;
-  static constexpr auto recvmsg = ::recvmsg;
-  static constexpr auto sendmsg = ::sendmsg;
+  static ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept {
+    return base::system_call(Call::recvmsg, ::recvmsg, fd, message, flags);
+  }
+  static ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept {
+    return base::system_call(Call::sendmsg, ::sendmsg, fd, message, flags);
+  }
+  static int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept {
+    return base::system_call(Call::recvmmsg, ::recvmmsg, fd, messages, count, flags, nullptr);
+  }
+  static int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept {
+    return base::system_call(Call::sendmmsg, ::sendmmsg, fd, messages, count, flags);
+  }
   static constexpr auto getsockopt = ::getsockopt;
   static constexpr auto setsockopt = ::setsockopt;
   static constexpr auto getsockname = ::getsockname;

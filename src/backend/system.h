@@ -32,6 +32,9 @@ class System {
   virtual ssize_t send(int fd, const void* from, std::size_t size, int flags) noexcept = 0;
   virtual ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept = 0;
   virtual ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept = 0;
+  /// Without a time limit.
+  virtual int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept = 0;
+  virtual int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept = 0;
   virtual int getsockopt(int fd, int level, int option, void* value, socklen_t* size) noexcept = 0;
   virtual int setsockopt(int fd, int level, int option, const void* value,
                          socklen_t size) noexcept = 0;
@@ -82,6 +85,12 @@ class SystemOf final : public System {
   }
   ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept override {
     return host_.sendmsg(fd, message, flags);
+  }
+  int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept override {
+    return host_.recvmmsg(fd, messages, count, flags);
+  }
+  int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept override {
+    return host_.sendmmsg(fd, messages, count, flags);
   }
   int getsockopt(int fd, int level, int option, void* value, socklen_t* size) noexcept override {
     return host_.getsockopt(fd, level, option, value, size);

@@ -36,9 +36,13 @@ enum class Call : std::uint8_t {
   poll,
   ppoll,
   pselect,
+  recvmmsg,
+  recvmsg,
   ring_completion,  ///< Not a call: a completion that is read.
   ring_enter,
   ring_open,
+  sendmmsg,
+  sendmsg,
   stat,
   statfs,
   timerfd_create,

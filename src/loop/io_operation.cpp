@@ -21,7 +21,8 @@ constexpr bool must_wait(IoKind kind, std::int32_t outcome) noexcept {
 
 /// Data that a peer will send is seldom there already; what we have to say can mostly be said.
 constexpr bool tries_first(IoKind kind) noexcept {
-  return kind != IoKind::recv && kind != IoKind::recvmsg && kind != IoKind::read;
+  return kind != IoKind::recv && kind != IoKind::recvmsg && kind != IoKind::recvmmsg &&
+         kind != IoKind::read;
 }
 
 }  // namespace
@@ -31,11 +32,13 @@ Events IoOperation::readiness() const noexcept {
     case IoKind::accept:
     case IoKind::recv:
     case IoKind::recvmsg:
+    case IoKind::recvmmsg:
     case IoKind::read:
       return Events::read;
     case IoKind::connect:
     case IoKind::send:
     case IoKind::sendmsg:
+    case IoKind::sendmmsg:
     case IoKind::write:
       return Events::write;
   }
@@ -85,6 +88,14 @@ std::int32_t IoOperation::call(backend::System& system) noexcept {
       break;
     case IoKind::sendmsg:
       answer = system.sendmsg(fd, static_cast<const msghdr*>(data), flags | quietly);
+      break;
+    case IoKind::recvmmsg:
+      answer = system.recvmmsg(fd, static_cast<mmsghdr*>(data), static_cast<unsigned>(size),
+                               flags | now | MSG_CMSG_CLOEXEC);
+      break;
+    case IoKind::sendmmsg:
+      answer = system.sendmmsg(fd, static_cast<mmsghdr*>(data), static_cast<unsigned>(size),
+                               flags | quietly);
       break;
     case IoKind::read:
       answer = system.read(fd, data, size);

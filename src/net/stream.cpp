@@ -35,6 +35,7 @@ Socket::Socket(Socket&& other) noexcept
     : loop_(other.loop_),
       system_(other.system_),
       fd_(std::exchange(other.fd_, -1)),
+      read_size_(other.read_size_),
       waits_(std::exchange(other.waits_, {})),
       proxy_header_(std::exchange(other.proxy_header_, nullptr)) {
   for (SocketWait* wait : waits_) {
@@ -62,13 +63,16 @@ Result<Socket> Socket::open(EventLoop& loop, int family, int type, int protocol)
   return Socket(loop, fd);
 }
 
+void Socket::stop_waiting(bool to_write) noexcept {
+  SocketWait* const wait = std::exchange(waiting(to_write), nullptr);
+  if (wait == nullptr) return;
+  wait->socket_ = nullptr;
+  wait->let_go();
+}
+
 int Socket::release() noexcept {
-  for (SocketWait*& wait : waits_) {
-    if (wait == nullptr) continue;
-    wait->cancel();
-    wait->socket_ = nullptr;
-    wait = nullptr;
-  }
+  stop_waiting(false);
+  stop_waiting(true);
   return std::exchange(fd_, -1);
 }
 
@@ -97,31 +101,39 @@ Result<> Socket::set_option(int level, int option, int value) noexcept {
   return {};
 }
 
-bool SocketWait::begin() noexcept {
+bool SocketWait::try_now() noexcept {
   if (!socket_->is_open()) {
     outcome = -EBADF;
-    return false;
+    return true;
   }
+  while (submit_or_finish(socket_->loop(), socket_->descriptor())) {
+    if (!(outcome < 0 ? recover() : go_on())) return true;
+  }
+  return false;
+}
+
+bool SocketWait::begin() noexcept {
   SocketWait*& waiting = socket_->waiting(to_write_);
   base::check(waiting == nullptr, "two tasks read, or two wrote, one socket at the same time");
-  while (submit_or_finish(socket_->loop(), socket_->descriptor())) {
-    if (outcome < 0 || !go_on()) return false;
-  }
+  if (try_now()) return false;
   waiting = this;
   return true;
 }
 
 void SocketWait::completed(IoOperation& operation) {
   auto& self = static_cast<SocketWait&>(operation);
-  if (self.outcome >= 0 && self.socket_ != nullptr) {
-    while (self.go_on()) {
+  if (self.socket_ != nullptr) {
+    while (self.outcome < 0 ? self.recover() : self.go_on()) {
       if (!self.submit_or_finish(self.socket_->loop(), self.socket_->descriptor())) return;
-      if (self.outcome < 0) break;
     }
   }
-  self.leave();
-  self.stop_.reset();
-  self.awaiting_.resume();
+  self.finish();
+}
+
+void SocketWait::finish() {
+  leave();
+  stop_.reset();
+  awaiting_.resume();
 }
 
 void SocketWait::leave() noexcept {

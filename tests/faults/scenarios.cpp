@@ -330,6 +330,34 @@ Error play_embedded(EventLoop& outer) {
   return {};
 }
 
+/// To a server and back: several in one call, and one alone.
+Error play_datagrams(EventLoop& loop) {
+  auto server = UdpSocket::bind(loop, Endpoint::loopback_v4(0));
+  auto client = UdpSocket::bind(loop, Endpoint::loopback_v4(0));
+  if (!server || !client) return (server ? client : server).error();
+  Error told;
+  std::size_t back = 0;
+  const auto note = [&told](const Result<>& outcome) {
+    if (!outcome && !told) told = outcome.error();
+  };
+  const auto on_error = [&note](UdpSocket&, Error error) { note(std::unexpected(error)); };
+  const auto echo_them = [&note](UdpSocket& socket, DatagramBatch& batch) {
+    note(socket.try_send(batch));
+  };
+  const auto count = [&back](UdpSocket&, DatagramBatch& batch) { back += batch.size(); };
+  note(server->serve({.on_datagrams = echo_them, .on_error = on_error}, 4, 100));
+  note(client->serve({.on_datagrams = count, .on_error = on_error}, 1, 100));
+  const Endpoint to = server->local_endpoint().value();
+  const auto bytes = std::as_bytes(std::span("hello"));
+  DatagramBatch batch(2, 100);
+  note(batch.add(bytes, to));
+  note(batch.add(bytes, to, {.ecn = Ecn::capable_0}));
+  note(client->try_send(batch));
+  note(client->try_send_to(bytes, to));
+  run_until(loop, [&] { return told || back == 3; }, "each datagram");
+  return told;
+}
+
 }  // namespace
 
 Error play_echo(EventLoop& loop) { return echo(loop, Trigger::level); }
@@ -362,6 +390,7 @@ std::span<const Scenario> all_scenarios() {
       {"wall_timer", play_wall_timer},
       {"file_status", play_file_status},
       {"embedded", play_embedded},
+      {"datagrams", play_datagrams},
   };
   return scenarios;
 }

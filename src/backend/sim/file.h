@@ -111,6 +111,8 @@ class Socket : public File {
 
   /// SO_ERROR: told once.
   int take_error() noexcept { return std::exchange(error_, 0); }
+  /// To be told by whatever comes next.
+  void leave_error(int error) noexcept { error_ = error; }
 
  protected:
   int family_;

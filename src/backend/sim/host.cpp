@@ -303,4 +303,27 @@ ssize_t SimulatedHost::sendmsg(int fd, const msghdr* header, int flags) noexcept
                          static_cast<const sockaddr*>(header->msg_name), header->msg_namelen);
 }
 
+int SimulatedHost::recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept {
+  unsigned done = 0;
+  while (done < count) {
+    const ssize_t result = recvmsg(fd, &messages[done].msg_hdr, flags);
+    if (result < 0) break;
+    messages[done++].msg_len = unsigned(result);
+  }
+  if (done == 0) return count == 0 ? 0 : -1;
+  // recvmmsg(2): what goes wrong behind the first is told by the next call.
+  if (done < count && errno != EAGAIN) machine_->file(fd)->as_socket()->leave_error(errno);
+  return int(done);
+}
+
+int SimulatedHost::sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept {
+  unsigned done = 0;
+  while (done < count) {
+    const ssize_t result = sendmsg(fd, &messages[done].msg_hdr, flags);
+    if (result < 0) break;
+    messages[done++].msg_len = unsigned(result);
+  }
+  return done == 0 && count > 0 ? -1 : int(done);
+}
+
 }  // namespace tambour

@@ -1,0 +1,92 @@
+// The callback style of datagrams: a receive operation that starts over each time.
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include <tambour/udp.h>
+
+#include "loop/core.h"
+
+namespace tambour {
+
+/// Waits in its socket's place for a reader, which is how it learns that the socket was moved,
+/// closed or told to stop. The loop owns it: in its own callback it outlives its socket.
+class UdpSocket::Serving final : private SocketWait, private LoopOwned {
+ public:
+  static void start(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch) {
+    auto* const self = new Serving(socket, std::move(callbacks), std::move(batch));
+    self->core_.owned().push_back(static_cast<LoopOwned&>(*self));
+    // Receiving waits first; where the descriptor cannot be watched, that is told later.
+    if (!self->begin()) self->end();
+  }
+
+ private:
+  Serving(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch)
+      : SocketWait(socket, batch.places() == 1 ? IoKind::recvmsg : IoKind::recvmmsg, false),
+        core_(loop::core_of(socket.loop())),
+        callbacks_(std::move(callbacks)),
+        batch_(std::move(batch)) {
+    make_room = &prepare;
+  }
+
+  static void prepare(IoOperation& operation) noexcept {
+    auto& self = static_cast<Serving&>(operation);
+    const auto messages = self.batch_.prepare_to_receive();
+    self.data = messages.first;
+    self.size = messages.count;
+  }
+
+  void let_go() noexcept override {
+    if (running_) return;
+    cancel();  // What has come by now is for somebody else.
+    end();
+  }
+
+  void finish() override {
+    if (socket() == nullptr) return;  // Let go in this turn, at whose end it is deleted.
+    running_ = true;
+    // The descriptor is not one, or the backend cannot watch it, and it would say so for ever.
+    const bool is_over = result < 0 || outcome == -EBADF || outcome == -ENOTSOCK;
+    // Also where a callback throws.
+    const struct Rest {
+      Serving& self;
+      bool is_over;
+      ~Rest() {
+        self.running_ = false;
+        if (is_over || self.socket() == nullptr) {
+          self.end();
+        } else {
+          static_cast<void>(self.try_now());
+        }
+      }
+    } rest{*this, is_over};
+    auto& udp = static_cast<UdpSocket&>(*socket());
+    if (outcome < 0) {
+      if (callbacks_.on_error) callbacks_.on_error(udp, system_error(outcome));
+      return;
+    }
+    batch_.received(static_cast<std::size_t>(outcome));
+    if (callbacks_.on_datagrams) callbacks_.on_datagrams(udp, batch_);
+  }
+
+  void end() noexcept {
+    leave();
+    static_cast<LoopOwned*>(this)->unlink();
+    core_.retire(this);
+  }
+
+  loop::Core& core_;
+  UdpCallbacks callbacks_;
+  DatagramBatch batch_;
+  bool running_ = false;
+};
+
+Result<> UdpSocket::serve(UdpCallbacks callbacks, std::size_t datagrams, std::size_t bytes_each) {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  DatagramBatch batch(datagrams, bytes_each);
+  if (!fits(batch)) return std::unexpected(system_error(EINVAL));
+  Serving::start(*this, std::move(callbacks), std::move(batch));
+  return {};
+}
+
+}  // namespace tambour

@@ -1,0 +1,186 @@
+// Datagrams where the kernel refuses: nothing is lost that was not said to be; and how many system
+// calls they cost.
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "faults/faults.h"
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+using test::Call;
+using test::Faults;
+
+std::string text_of(std::size_t number) { return std::string(200, char('a' + number % 26)); }
+
+class UdpFaults : public test::OnEveryBackend {
+ public:
+  using OnEveryBackend::loop;
+
+ protected:
+  UdpSocket bind(const UdpOptions& how = {}) {
+    auto socket = UdpSocket::bind(loop(), Endpoint::loopback_v4(0), how);
+    if (!socket) throw std::system_error(socket.error());
+    return std::move(*socket);
+  }
+
+  /// All of the server's from now on, one behind the other.
+  void collect(std::size_t places = 64, std::size_t bytes_each = 2048) {
+    ASSERT_TRUE(server.serve({.on_datagrams =
+                                  [this](UdpSocket&, DatagramBatch& came) {
+                                    for (const Datagram datagram : came)
+                                      got.emplace_back(datagram.text());
+                                  }},
+                             places, bytes_each));
+  }
+  void fill(DatagramBatch& batch, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      wanted.push_back(text_of(i));
+      ASSERT_TRUE(
+          batch.add(std::as_bytes(std::span(wanted.back())), server.local_endpoint().value()));
+    }
+  }
+  bool all_come() {
+    return run_until([this] { return got.size() >= wanted.size(); }) && got == wanted;
+  }
+  bool send_and_wait(DatagramBatch& batch, Result<>& outcome) {
+    bool done = false;
+    spawn(loop(), [](UdpSocket& socket, DatagramBatch& all, Result<>& told, bool& ended) -> Task<> {
+      told = co_await socket.send(all);
+      ended = true;
+    }(client, batch, outcome, done));
+    return run_until([&] { return done; });
+  }
+
+  UdpSocket server;
+  UdpSocket client;
+  std::vector<std::string> got;
+  std::vector<std::string> wanted;
+
+  void SetUp() override {
+    OnEveryBackend::SetUp();
+    if (IsSkipped()) return;
+    server = bind();
+    client = bind();
+  }
+  void TearDown() override {
+    server.close();
+    client.close();
+    OnEveryBackend::TearDown();
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(UdpFaults);
+
+TEST_P(UdpFaults, a_full_buffer_is_waited_for) {
+  collect();
+  for (const Call call : {Call::sendmsg, Call::sendmmsg}) {
+    DatagramBatch batch(200, 200);
+    fill(batch, call == Call::sendmsg ? 10 : 150);
+    Faults faults;
+    faults.fail(call, 1, EAGAIN, 3);
+    // Without waiting, it is told, and all of it is still there.
+    const std::size_t before = batch.size();
+    EXPECT_EQ(client.try_send(batch).error(), system_error(EAGAIN));
+    EXPECT_EQ(batch.size(), before);
+    Result<> outcome;
+    EXPECT_TRUE(send_and_wait(batch, outcome));
+    EXPECT_TRUE(outcome);
+    EXPECT_TRUE(batch.empty());
+    EXPECT_EQ(faults.count(call), 4U);
+    EXPECT_TRUE(all_come());
+  }
+}
+
+TEST_P(UdpFaults, a_failure_leaves_what_was_not_sent) {
+  collect();
+  DatagramBatch batch(100, 200);
+  fill(batch, 100);
+  Result<> outcome;
+  {
+    Faults faults;
+    faults.fail(Call::sendmmsg, 1, ENOBUFS);
+    EXPECT_TRUE(send_and_wait(batch, outcome));
+    EXPECT_EQ(outcome.error(), system_error(ENOBUFS));
+    EXPECT_EQ(batch.size(), 100U);
+  }
+  EXPECT_TRUE(send_and_wait(batch, outcome));
+  EXPECT_TRUE(outcome);
+  EXPECT_TRUE(all_come());
+}
+
+TEST_P(UdpFaults, a_device_that_cannot_cut_is_not_asked_again) {
+  for (const int error : {EIO, EINVAL, EMSGSIZE}) {
+    got.clear();
+    wanted.clear();
+    server = bind();
+    client = bind();
+    collect();
+    DatagramBatch batch(100, 200);
+    Faults faults;
+    faults.fail(Call::sendmsg, 1, error);
+    fill(batch, 20);
+    EXPECT_TRUE(client.try_send(batch));
+    EXPECT_TRUE(faults.hit());
+    EXPECT_EQ(faults.count(Call::sendmsg), 1U);
+    EXPECT_EQ(faults.count(Call::sendmmsg), 1U);
+    EXPECT_TRUE(all_come());
+    // The path may be another one; the device stays what it is.
+    fill(batch, 20);
+    EXPECT_TRUE(client.try_send(batch));
+    EXPECT_EQ(faults.count(Call::sendmsg), error == EIO ? 1U : 2U);
+    EXPECT_EQ(faults.count(Call::sendmmsg), error == EIO ? 2U : 1U);
+    EXPECT_TRUE(all_come());
+  }
+}
+
+TEST_P(UdpFaults, what_fails_otherwise_is_told_once) {
+  DatagramBatch batch(100, 200);
+  fill(batch, 20);
+  Faults faults;
+  // Cut by the kernel, and then one by one: the second answer counts.
+  faults.fail(Call::sendmsg, 1, EINVAL);
+  EXPECT_TRUE(client.try_send(batch));
+  fill(batch, 20);
+  faults.fail(Call::sendmsg, faults.count(Call::sendmsg) + 1, EPERM);
+  EXPECT_EQ(client.try_send(batch).error(), system_error(EPERM));
+  EXPECT_EQ(batch.size(), 20U);
+}
+
+/// Of 64 datagrams of 200 bytes to one destination: the figures of docs/datagrams.md.
+TEST_P(UdpFaults, a_batch_costs_so_many_calls) {
+  for (const bool gro : {false, true}) {
+    server = bind({.gro = gro});
+    collect(64, gro ? DatagramBatch::bytes_each_max : 2048);
+    for (const bool cut : {false, true}) {
+      got.clear();
+      wanted.clear();
+      client = bind();
+      DatagramBatch batch(64, 200);
+      if (!cut) {
+        // A first refusal is remembered.
+        fill(batch, 2);
+        Faults refusing;
+        refusing.fail(Call::sendmsg, 1, EIO);
+        EXPECT_TRUE(client.try_send(batch));
+        EXPECT_TRUE(all_come());
+        got.clear();
+        wanted.clear();
+      }
+      fill(batch, 64);
+      const Faults counting;
+      EXPECT_TRUE(client.try_send(batch));
+      EXPECT_TRUE(all_come());
+      EXPECT_EQ(counting.count(Call::sendmsg) + counting.count(Call::sendmmsg), 1U);
+      EXPECT_EQ(counting.count(Call::sendmsg), cut ? 1U : 0U);
+      EXPECT_EQ(counting.count(Call::recvmmsg), 1U);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tambour

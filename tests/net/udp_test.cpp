@@ -1,0 +1,429 @@
+// Datagrams by tasks and by callbacks, on every backend.
+#include <tambour/udp.h>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "net/datagrams.h"
+#include "support/on_every_backend.h"
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+using test::bytes_of;
+
+class Udp : public test::OnEveryBackend {
+ public:
+  using OnEveryBackend::loop;
+
+  UdpSocket bind(const Endpoint& at = Endpoint::loopback_v4(0), const UdpOptions& how = {}) {
+    auto socket = UdpSocket::bind(loop(), at, how);
+    if (!socket) throw std::system_error(socket.error());
+    return std::move(*socket);
+  }
+  /// Bound, and connected to where nobody is.
+  UdpSocket connect_to_nobody() {
+    // On an address of this process, so that other tests do not take the port meanwhile.
+    const int pid = ::getpid();
+    const std::string own =
+        "127.77." + std::to_string(pid / 250 % 250) + "." + std::to_string(1 + pid % 250);
+    const Endpoint nobody = bind(Endpoint::parse(own, 0).value()).local_endpoint().value();
+    UdpSocket socket = bind();
+    EXPECT_TRUE(socket.connect(nobody));
+    return socket;
+  }
+
+  /// Runs a task to its end, and nothing longer.
+  void run(Task<> task) {
+    bool done = false;
+    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
+      co_await std::move(inner);
+      ended = true;
+    }(std::move(task), done));
+    EXPECT_TRUE(run_until([&done] { return done; }));
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Udp);
+
+Task<> echo(UdpSocket& socket, std::size_t places) {
+  DatagramBatch batch(places, 2048);
+  while (co_await socket.receive(batch)) {
+    if (!co_await socket.send(batch)) co_return;
+  }
+}
+
+/// Sends `count` datagrams, in batches that the peer's buffer holds, and wants each back.
+Task<> ask(UdpSocket& socket, Endpoint server, std::size_t count, std::size_t places) {
+  DatagramBatch out(places, 2048);
+  DatagramBatch in(places, 2048);
+  std::map<std::string, int> owed;
+  for (std::size_t next = 0; next < count;) {
+    for (std::size_t i = 0; i < places && next < count; ++i, ++next) {
+      const std::string text = std::to_string(next) + std::string(next % 300, 'x');
+      EXPECT_TRUE(out.add(bytes_of(text), server));
+      ++owed[text];
+    }
+    EXPECT_TRUE(co_await socket.send(out));
+    EXPECT_TRUE(out.empty());
+    while (!owed.empty()) {
+      const auto got = co_await socket.receive(in);
+      EXPECT_TRUE(got && *got > 0 && *got == in.size());
+      if (!got) co_return;
+      for (const Datagram datagram : in) {
+        EXPECT_EQ(datagram.peer(), server);
+        EXPECT_FALSE(datagram.truncated());
+        EXPECT_EQ(owed.erase(std::string(datagram.text())), 1U) << datagram.text();
+      }
+    }
+  }
+}
+
+TEST_P(Udp, echoes_ten_thousand_in_batches_of_any_size) {
+  for (const Endpoint& at : {Endpoint::loopback_v4(0), Endpoint::loopback_v6(0)}) {
+    for (const std::size_t places : {1, 3, 64}) {
+      const std::size_t count = places == 64 && at.family() == AF_INET ? 10'000 : 1000;
+      UdpSocket server = bind(at);
+      UdpSocket client = bind(at);
+      TaskScope scope(loop());
+      scope.spawn(echo(server, places));
+      run(ask(client, server.local_endpoint().value(), test::scaled(count), places));
+    }
+  }
+}
+
+TEST_P(Udp, a_datagram_without_bytes_is_one) {
+  UdpSocket server = bind();
+  UdpSocket client = bind();
+  run([](UdpSocket& from, UdpSocket& to) -> Task<> {
+    const Endpoint at = to.local_endpoint().value();
+    for (const std::size_t places : {1, 8}) {
+      DatagramBatch batch(places, 100);
+      EXPECT_TRUE(co_await from.send_to({}, at));
+      EXPECT_EQ(co_await to.receive(batch), 1U);
+      EXPECT_TRUE(batch.front().bytes().empty());
+      EXPECT_EQ(batch.front().peer(), from.local_endpoint());
+    }
+    DatagramBatch batch(8, 100);
+    for (const char* text : {"a", "", "", "b"}) EXPECT_TRUE(batch.add(bytes_of(text), at));
+    EXPECT_TRUE(co_await from.send(batch));
+    EXPECT_EQ(co_await to.receive(batch), 4U);
+    std::string all;
+    for (const Datagram datagram : batch) (all += datagram.text()) += '|';
+    EXPECT_EQ(all, "a|||b|");
+  }(client, server));
+}
+
+TEST_P(Udp, says_what_was_cut_off) {
+  UdpSocket server = bind();
+  UdpSocket client = bind();
+  run([](UdpSocket& from, UdpSocket& to) -> Task<> {
+    const Endpoint at = to.local_endpoint().value();
+    for (const std::size_t places : {1, 4}) {
+      DatagramBatch batch(places, 10);
+      EXPECT_TRUE(co_await from.send_to(bytes_of("0123456789"), at));
+      EXPECT_EQ(co_await to.receive(batch), 1U);
+      EXPECT_FALSE(batch.front().truncated());
+      EXPECT_TRUE(co_await from.send_to(bytes_of("0123456789a"), at));
+      EXPECT_EQ(co_await to.receive(batch), 1U);
+      EXPECT_TRUE(batch.front().truncated());
+      EXPECT_EQ(batch.front().text(), "0123456789");
+    }
+  }(client, server));
+}
+
+TEST_P(Udp, a_refusal_is_told_and_the_socket_goes_on) {
+  UdpSocket socket = connect_to_nobody();
+  run([](UdpSocket& client) -> Task<> {
+    const Error refused = system_error(ECONNREFUSED);
+    DatagramBatch batch(4, 100);
+    EXPECT_TRUE(co_await client.send(bytes_of("x")));
+    EXPECT_EQ((co_await client.receive(batch)).error(), refused);
+    EXPECT_TRUE(co_await client.send(bytes_of("x")));
+    EXPECT_EQ((co_await client.send(bytes_of("not sent"))).error(), refused);
+    // In a batch: the one that was told of it is still the first.
+    EXPECT_TRUE(co_await client.send(bytes_of("x")));
+    EXPECT_TRUE(batch.add(bytes_of("first")));
+    EXPECT_TRUE(batch.add(bytes_of("second!")));
+    EXPECT_EQ((co_await client.send(batch)).error(), refused);
+    EXPECT_EQ(batch.size(), 2U);
+    EXPECT_EQ(batch.front().text(), "first");
+    // Somebody is there again.
+    const Endpoint there = client.peer_endpoint().value();
+    auto server = UdpSocket::bind(client.loop(), there);
+    EXPECT_TRUE(server);
+    EXPECT_TRUE(co_await client.send(batch));
+    EXPECT_TRUE(co_await server->receive(batch));
+    EXPECT_EQ(batch.front().text(), "first");
+    EXPECT_TRUE(co_await server->send(batch));
+    EXPECT_TRUE(co_await client.receive(batch));
+  }(socket));
+}
+
+TEST_P(Udp, a_connected_socket_hears_its_peer_alone) {
+  UdpSocket near = bind();
+  UdpSocket far = bind();
+  UdpSocket stranger = bind();
+  const Endpoint at = near.local_endpoint().value();
+  EXPECT_TRUE(near.connect(far.local_endpoint().value()));
+  EXPECT_EQ(near.peer_endpoint(), far.local_endpoint());
+  EXPECT_TRUE(stranger.try_send_to(bytes_of("stranger"), at));
+  EXPECT_TRUE(far.try_send_to(bytes_of("peer"), at));
+  run([](UdpSocket& socket, UdpSocket& other, Endpoint to) -> Task<> {
+    DatagramBatch batch;
+    EXPECT_EQ(co_await socket.receive(batch), 1U);
+    EXPECT_EQ(batch.front().text(), "peer");
+    EXPECT_TRUE(socket.disconnect());
+    EXPECT_EQ(socket.local_endpoint(), to);
+    EXPECT_EQ((co_await socket.send(bytes_of("x"))).error(), system_error(EDESTADDRREQ));
+    EXPECT_TRUE(co_await other.send_to(bytes_of("stranger"), to));
+    EXPECT_EQ(co_await socket.receive(batch), 1U);
+    EXPECT_EQ(batch.front().text(), "stranger");
+  }(near, stranger, at));
+}
+
+TEST_P(Udp, a_datagram_that_is_too_long_is_its_sender_s_error) {
+  UdpSocket server = bind();
+  UdpSocket client = bind(Endpoint::loopback_v4(0), {.send_buffer_bytes = 200'000});
+  run([](UdpSocket& from, UdpSocket& to) -> Task<> {
+    const Endpoint at = to.local_endpoint().value();
+    const std::string longest(65'507, 'x');
+    const std::string too_long(65'508, 'y');
+    const Error error = system_error(EMSGSIZE);
+    EXPECT_EQ((co_await from.send_to(bytes_of(too_long), at)).error(), error);
+    DatagramBatch batch(4, DatagramBatch::bytes_each_max);
+    EXPECT_TRUE(batch.add(bytes_of("before"), at));
+    EXPECT_TRUE(batch.add(bytes_of(too_long), at));
+    EXPECT_TRUE(batch.add(bytes_of(longest), at));
+    EXPECT_EQ((co_await from.send(batch)).error(), error);
+    EXPECT_EQ(batch.size(), 2U);
+    EXPECT_EQ(batch.front().bytes().size(), too_long.size());
+    batch.drop_front();
+    EXPECT_TRUE(co_await from.send(batch));
+    EXPECT_EQ(co_await to.receive(batch), 2U);
+    EXPECT_EQ(batch.front().text(), "before");
+    batch.drop_front();
+    EXPECT_EQ(batch.front().text(), longest);
+  }(client, server));
+}
+
+TEST_P(Udp, says_why_it_cannot) {
+  UdpSocket one = bind();
+  EXPECT_EQ(UdpSocket::bind(loop(), one.local_endpoint().value()).error(),
+            system_error(EADDRINUSE));
+  const Endpoint local = Endpoint::unix_name("@x").value();
+  const Error no_ip = system_error(EAFNOSUPPORT);
+  EXPECT_EQ(UdpSocket::bind(loop(), local).error(), no_ip);
+  EXPECT_EQ(one.connect(local).error(), no_ip);
+  EXPECT_EQ(one.try_send_to({}, local).error(), no_ip);
+  EXPECT_EQ(one.join(local).error(), no_ip);
+  EXPECT_EQ(one.try_send({}).error(), system_error(EDESTADDRREQ));
+  UdpSocket closed;
+  DatagramBatch batch;
+  run([](UdpSocket& socket, DatagramBatch& into) -> Task<> {
+    const Error bad = system_error(EBADF);
+    EXPECT_EQ((co_await socket.receive(into)).error(), bad);
+    EXPECT_TRUE(into.add(bytes_of("x"), Endpoint::loopback_v4(1)));
+    EXPECT_EQ((co_await socket.send(into)).error(), bad);
+    EXPECT_EQ(into.size(), 1U);
+    EXPECT_EQ((co_await socket.send_to({}, Endpoint::loopback_v4(1))).error(), bad);
+  }(closed, batch));
+  EXPECT_EQ(closed.try_send(batch).error(), system_error(EBADF));
+  EXPECT_EQ(closed.serve({}).error(), system_error(EBADF));
+  EXPECT_EQ(closed.connect(Endpoint::loopback_v4(1)).error(), system_error(EBADF));
+  EXPECT_EQ(closed.join(Endpoint::loopback_v4(1)).error(), system_error(EBADF));
+  closed.close();
+}
+
+TEST_P(Udp, several_share_a_port_where_both_want_that) {
+  const UdpOptions shared{.reuse_port = true};
+  UdpSocket one = bind(Endpoint::loopback_v4(0), shared);
+  UdpSocket two = bind(one.local_endpoint().value(), shared);
+  EXPECT_EQ(one.local_endpoint(), two.local_endpoint());
+  UdpSocket six = bind(Endpoint::any_v6(0), {.v6_only = true});
+  UdpSocket four = bind(Endpoint::any_v4(six.local_endpoint()->port()));
+}
+
+TEST_P(Udp, who_waits_is_told_when_it_is_closed_moved_or_stopped) {
+  std::vector<Error> errors;
+  auto reader = [](UdpSocket& socket, std::vector<Error>& told) -> Task<> {
+    DatagramBatch batch(1, 10);
+    const auto got = co_await socket.receive(batch);
+    told.push_back(got ? Error() : got.error());
+  };
+  const Error cancelled = system_error(ECANCELED);
+  UdpSocket socket = bind();
+  TaskScope scope(loop());
+  scope.spawn(reader(socket, errors));
+  run_turns();
+  UdpSocket moved = std::move(socket);
+  run_turns();
+  EXPECT_TRUE(errors.empty());
+  moved.stop_receiving();
+  EXPECT_TRUE(errors.empty()) << "told from inside";
+  run_turns();
+  EXPECT_EQ(errors, std::vector<Error>{cancelled});
+  scope.spawn(reader(moved, errors));
+  moved.close();
+  run_turns();
+  EXPECT_EQ(errors, (std::vector<Error>{cancelled, cancelled}));
+  moved = bind();
+  scope.spawn(reader(moved, errors));
+  run_turns();
+  scope.request_stop();
+  run_turns();
+  EXPECT_EQ(errors, (std::vector<Error>{cancelled, cancelled, cancelled}));
+  EXPECT_TRUE(moved.is_open());
+  // A task that is destroyed is told nothing.
+  {
+    TaskScope short_lived(loop());
+    short_lived.spawn(reader(moved, errors));
+    run_turns();
+  }
+  run_turns();
+  EXPECT_EQ(errors.size(), 3U);
+}
+
+TEST_P(Udp, serves_by_callbacks) {
+  UdpSocket server = bind();
+  std::size_t served = 0;
+  ASSERT_TRUE(server.serve({.on_datagrams = [&](UdpSocket& socket, DatagramBatch& batch) {
+    served += batch.size();
+    EXPECT_TRUE(socket.try_send(batch));
+    EXPECT_TRUE(batch.empty());
+  }}));
+  UdpSocket client = bind();
+  run(ask(client, server.local_endpoint().value(), 1000, 16));
+  EXPECT_EQ(served, 1000U);
+  // It goes where its socket goes.
+  UdpSocket moved = std::move(server);
+  run(ask(client, moved.local_endpoint().value(), 10, 1));
+  EXPECT_EQ(served, 1010U);
+  moved.stop_receiving();
+  EXPECT_TRUE(client.try_send_to(bytes_of("x"), moved.local_endpoint().value()));
+  run_turns();
+  EXPECT_EQ(served, 1010U);
+  ASSERT_TRUE(moved.serve({.on_datagrams = [&](UdpSocket&, DatagramBatch&) { served = 0; }}, 1));
+  EXPECT_TRUE(run_until([&] { return served == 0; }));
+  moved.close();
+  loop().run();  // Nothing keeps it.
+}
+
+TEST_P(Udp, a_callback_may_close_move_and_destroy) {
+  const auto bytes = bytes_of("x");
+  for (int way = 0; way < 5; ++way) {
+    auto socket = std::make_unique<UdpSocket>(bind());
+    const Endpoint at = socket->local_endpoint().value();
+    UdpSocket elsewhere;
+    int calls = 0;
+    ASSERT_TRUE(socket->serve({.on_datagrams = [&, alive = std::make_shared<int>(1)](
+                                                   UdpSocket& self, DatagramBatch& batch) {
+      ++calls;
+      if (way == 0) self.close();
+      if (way == 1) socket.reset();
+      if (way == 2) elsewhere = std::move(self);
+      if (way == 3) self.stop_receiving();
+      if (way == 4) self = bind();
+      EXPECT_EQ(*alive, 1) << "the callback was destroyed while it ran";
+      EXPECT_EQ(batch.front().text(), "x");
+    }}));
+    UdpSocket client = bind();
+    EXPECT_TRUE(client.try_send_to(bytes, at));
+    EXPECT_TRUE(run_until([&] { return calls == 1; }));
+    static_cast<void>(client.try_send_to(bytes, at));
+    run_turns();
+    EXPECT_EQ(calls, way == 2 ? 2 : 1) << way;
+  }
+}
+
+TEST_P(Udp, who_is_stopped_in_the_same_turn_takes_nothing) {
+  UdpSocket one = bind();
+  UdpSocket two = bind();
+  std::size_t served = 0;
+  const auto stop_both = [&](UdpSocket&, DatagramBatch& batch) {
+    served += batch.size();
+    one.stop_receiving();
+    two.stop_receiving();
+  };
+  std::size_t received = 0;
+  UdpSocket client = bind();
+  for (UdpSocket* socket : {&one, &two}) {
+    ASSERT_TRUE(socket->serve({.on_datagrams = stop_both}));
+    EXPECT_TRUE(client.try_send_to(bytes_of("x"), socket->local_endpoint().value()));
+  }
+  EXPECT_TRUE(run_until([&] { return served == 1; }));
+  EXPECT_EQ(loop().stats().references, 0U) << "the loop is kept";
+  TaskScope scope(loop());
+  for (UdpSocket* socket : {&one, &two}) {
+    scope.spawn([](UdpSocket& from, std::size_t& count) -> Task<> {
+      DatagramBatch batch;
+      if (const auto got = co_await from.receive(batch)) count += *got;
+    }(*socket, received));
+  }
+  EXPECT_TRUE(run_until([&] { return received == 1; }));
+  run_turns();
+  EXPECT_EQ(received + served, 2U);
+}
+
+TEST_P(Udp, what_a_callback_throws_leaves_run_and_it_goes_on) {
+  UdpSocket server = bind();
+  int calls = 0;
+  ASSERT_TRUE(server.serve({.on_datagrams = [&](UdpSocket&, DatagramBatch&) {
+    ++calls;
+    throw std::runtime_error("on_datagrams");
+  }}));
+  UdpSocket client = bind();
+  for (int round = 1; round <= 2; ++round) {
+    EXPECT_TRUE(client.try_send_to(bytes_of("x"), server.local_endpoint().value()));
+    EXPECT_THROW(loop().run(), std::runtime_error);
+    EXPECT_EQ(calls, round);
+  }
+}
+
+TEST_P(Udp, callbacks_are_told_of_errors_and_served_on) {
+  UdpSocket client = connect_to_nobody();
+  std::vector<Error> errors;
+  std::size_t came = 0;
+  ASSERT_TRUE(
+      client.serve({.on_datagrams = [&](UdpSocket&, DatagramBatch& batch) { came += batch.size(); },
+                    .on_error = [&](UdpSocket&, Error error) { errors.push_back(error); }}));
+  for (std::size_t round = 1; round <= 2; ++round) {
+    EXPECT_TRUE(client.try_send(bytes_of("x")));
+    EXPECT_TRUE(run_until([&] { return errors.size() == round; }));
+    EXPECT_EQ(errors.back(), system_error(ECONNREFUSED));
+  }
+  UdpSocket server = bind(client.peer_endpoint().value());
+  EXPECT_TRUE(server.try_send_to(bytes_of("x"), client.local_endpoint().value()));
+  EXPECT_TRUE(run_until([&] { return came == 1; }));
+}
+
+TEST_P(Udp, the_end_of_the_loop_ends_whoever_waits) {
+  auto other = std::make_unique<EventLoop>(options());
+  auto served = UdpSocket::bind(*other, Endpoint::loopback_v4(0));
+  ASSERT_TRUE(served);
+  ASSERT_TRUE(served->serve({}));
+  spawn(*other, [](UdpSocket socket) -> Task<> {
+    DatagramBatch batch;
+    static_cast<void>(co_await socket.receive(batch));
+    ADD_FAILURE() << "nothing was sent";
+  }(std::move(*UdpSocket::bind(*other, Endpoint::loopback_v4(0)))));
+  other->run_ready();
+  served->stop_receiving();  // Ends in a turn that does not come.
+  ASSERT_TRUE(served->serve({}));
+  other.reset();
+  EXPECT_TRUE(served->is_open());
+}
+
+}  // namespace
+}  // namespace tambour

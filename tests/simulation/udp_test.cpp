@@ -1,0 +1,162 @@
+// Datagrams as in life: lost, doubled, late, refused. Who asks again gets each answer.
+#include <chrono>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+Endpoint endpoint_of(SimulatedHost& host, std::uint16_t port) {
+  const sockaddr_in at = host.endpoint(port);
+  return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof(at)).value();
+}
+
+Result<UdpSocket> bind(EventLoop& loop, const Endpoint& at) {
+  auto socket = UdpSocket::bind(loop, at);
+  // Where there is no descriptor to be had, it says so.
+  for (int i = 0; !socket && i < 1000; ++i) socket = UdpSocket::bind(loop, at);
+  return socket;
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+/// Sends what is still owed in batches, and strikes out what comes back, until nothing is.
+class Client {
+ public:
+  Client(Simulation& simulation, EventLoop& loop, Endpoint server)
+      : simulation_(simulation), server_(server), scope_(loop) {
+    for (std::size_t i = 0; i < 40; ++i)
+      owed_.insert(std::to_string(i) + std::string(simulation.random(100), 'x'));
+    owed_.insert("");
+    asked_ = owed_;
+  }
+  void start(UdpSocket& socket) {
+    scope_.spawn(receive(socket));
+    scope_.spawn(send(socket));
+  }
+  void stop() { scope_.request_stop(); }
+  [[nodiscard]] bool ended() const { return scope_.empty(); }
+  [[nodiscard]] std::size_t owed() const { return owed_.size(); }
+
+ private:
+  Task<> receive(UdpSocket& socket) {
+    DatagramBatch batch(1 + simulation_.random(8), 200);
+    while (!owed_.empty()) {
+      const auto got = co_await socket.receive(batch);
+      if (!got && got.error() == system_error(ECANCELED)) co_return;
+      if (!got) continue;
+      if (*got == 0 || *got != batch.size()) simulation_.fail("received none");
+      for (const Datagram datagram : batch) {
+        if (datagram.peer() != server_) simulation_.fail("from a stranger");
+        if (!asked_.contains(std::string(datagram.text()))) simulation_.fail("was never asked");
+        owed_.erase(std::string(datagram.text()));
+      }
+    }
+    simulation_.stop();
+  }
+
+  Task<> send(UdpSocket& socket) {
+    DatagramBatch batch(1 + simulation_.random(16), 200);
+    while (!owed_.empty()) {
+      for (const std::string& text : owed_) {
+        if (!batch.add(bytes_of(text), server_)) break;
+      }
+      while (!batch.empty()) {
+        const auto sent = co_await socket.send(batch);
+        if (!sent && sent.error() == system_error(ECANCELED)) co_return;
+        if (sent ? !batch.empty() : batch.empty()) simulation_.fail("sent, or not?");
+        if (!sent) batch.drop_front();
+      }
+      if (!co_await sleep_for(1s)) co_return;
+    }
+  }
+
+  Simulation& simulation_;
+  Endpoint server_;
+  std::set<std::string> owed_;
+  std::set<std::string> asked_;
+  TaskScope scope_;
+};
+
+void scenario(Simulation& simulation) {
+  SimulatedHost& near = simulation.add_host("near");
+  SimulatedHost& far = simulation.add_host("far");
+  EventLoop near_loop(near.loop_options());
+  EventLoop far_loop(far.loop_options());
+  const Endpoint at = endpoint_of(near, 7000);
+  auto server = bind(near_loop, at);
+  auto socket = bind(far_loop, Endpoint::any_v4(0));
+  if (!server || !socket) return simulation.fail("no socket");
+  const auto echo = [](UdpSocket& self, DatagramBatch& batch) {
+    // What the world has no room for is lost on its way.
+    static_cast<void>(self.try_send(batch));
+  };
+  if (!server->serve({.on_datagrams = echo}, 1 + simulation.random(8), 200))
+    return simulation.fail("does not serve");
+  if (simulation.random(2) == 0 && !socket->connect(at)) return simulation.fail("not connected");
+  Client client(simulation, far_loop, at);
+  client.start(*socket);
+  // The server dies, and comes again: meanwhile it is refused.
+  simulation.after(3s, [&] { server->close(); });
+  simulation.after(6s, [&] {
+    server = bind(near_loop, at);
+    if (!server || !server->serve({.on_datagrams = echo})) simulation.fail("no server again");
+  });
+  simulation.after(1h, [&simulation] { simulation.options() = SimulationOptions(); });
+  if (simulation.run(24h) != SimulationEnd::stopped)
+    return simulation.fail(std::to_string(client.owed()) + " are still owed");
+  client.stop();
+  server->close();
+  simulation.run_for(1h);
+  if (!client.ended()) simulation.fail("somebody still waits");
+}
+
+TEST(SimulatedUdp, who_asks_again_gets_each_answer_in_a_thousand_worlds) {
+  const auto failure = simulate({.first = 1, .count = test::scaled(1000)}, &scenario);
+  EXPECT_FALSE(failure) << failure->report();
+}
+
+TEST(SimulatedUdp, calls_on_many_messages_end_where_one_fails) {
+  Simulation simulation(1);
+  SimulatedHost& host = simulation.add_host("host");
+  EventLoop loop(host.loop_options());
+  auto server = UdpSocket::bind(loop, Endpoint::loopback_v4(0));
+  auto client = UdpSocket::bind(loop, Endpoint::loopback_v4(0));
+  ASSERT_TRUE(server && client);
+  DatagramBatch batch(8, 100);
+  for (const char* text : {"a", "b", "c"})
+    ASSERT_TRUE(batch.add(bytes_of(text), server->local_endpoint().value()));
+  // sendmmsg(2): the error is lost, and the call is repeated from there on.
+  host.fail_next(SystemCall::send, ENOBUFS, 1, 1);
+  EXPECT_TRUE(client->try_send(batch));
+  host.fail_next(SystemCall::send, ENOBUFS, 2, 1);
+  for (const char* text : {"d", "e"})
+    ASSERT_TRUE(batch.add(bytes_of(text), server->local_endpoint().value()));
+  EXPECT_EQ(client->try_send(batch).error(), system_error(ENOBUFS));
+  EXPECT_EQ(batch.size(), 1U);
+  EXPECT_EQ(batch.front().text(), "e");
+  // recvmmsg(2): the error is kept for the next call.
+  host.fail_next(SystemCall::recv, ENOMEM, 1, 2);
+  std::string log;
+  ASSERT_TRUE(server->serve(
+      {.on_datagrams =
+           [&](UdpSocket&, DatagramBatch& came) {
+             for (const Datagram datagram : came) log += datagram.text();
+           },
+       .on_error = [&](UdpSocket&, Error error) { log += '(' + error.message() + ')'; }}));
+  simulation.run_for(1s);
+  EXPECT_EQ(log, "ab(" + system_error(ENOMEM).message() + ")cd");
+}
+
+}  // namespace
+}  // namespace tambour
