@@ -15,6 +15,7 @@
 #include <tambour/file_status.h>    // IWYU pragma: export
 #include <tambour/hooks.h>          // IWYU pragma: export
 #include <tambour/io_operation.h>   // IWYU pragma: export
+#include <tambour/loop_group.h>     // IWYU pragma: export
 #include <tambour/loop_stats.h>     // IWYU pragma: export
 #include <tambour/operation.h>      // IWYU pragma: export
 #include <tambour/pipe.h>           // IWYU pragma: export

@@ -55,14 +55,19 @@ void Core::throw_out_of_run(std::exception_ptr thrown) {
   post([thrown = std::move(thrown)] { std::rethrow_exception(thrown); });
 }
 
-void Core::close() noexcept {
-  check_thread();
-  base::check(depth_ == 0, "a loop was destroyed inside one of its own callbacks");
+void Core::drop_owned() noexcept {
   tasks_.reset();
   while (Link* owned = owned_.first()) {
     owned->unlink();
     delete static_cast<LoopOwned*>(owned);
   }
+  posted_.clear();
+}
+
+void Core::close() noexcept {
+  check_thread();
+  base::check(depth_ == 0, "a loop was destroyed inside one of its own callbacks");
+  drop_owned();
   {
     const Running running(*this);
     run_hooks(HookPoint::cleanup);

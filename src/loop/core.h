@@ -43,6 +43,9 @@ class Core {
     if (--owners_ == 0) delete this;
   }
 
+  /// Destroys what the loop owns, and what was posted to it and not run.
+  void drop_owned() noexcept;
+
   /// The loop is gone: its handles fall silent.
   void close() noexcept;
 
