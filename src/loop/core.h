@@ -54,7 +54,8 @@ class Core {
   void run_ready();
   void stop() noexcept { stop_ = true; }
 
-  void post(Callback<void()> task);
+  /// Any thread. Throws std::bad_alloc, and then `task` is the caller's.
+  void post(Callback<void()>&& task);
   void wake() noexcept { backend_->wake(); }
   Result<> reopen() noexcept;
 
