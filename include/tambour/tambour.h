@@ -20,8 +20,10 @@
 #include <tambour/operation.h>      // IWYU pragma: export
 #include <tambour/pipe.h>           // IWYU pragma: export
 #include <tambour/result.h>         // IWYU pragma: export
+#include <tambour/server_group.h>   // IWYU pragma: export
 #include <tambour/signal.h>         // IWYU pragma: export
 #include <tambour/simulation.h>     // IWYU pragma: export
+#include <tambour/spawn_on.h>       // IWYU pragma: export
 #include <tambour/stream.h>         // IWYU pragma: export
 #include <tambour/stream_server.h>  // IWYU pragma: export
 #include <tambour/task.h>           // IWYU pragma: export

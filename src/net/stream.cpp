@@ -34,6 +34,7 @@ Socket::Socket(Socket&& other) noexcept
     : loop_(other.loop_),
       system_(other.system_),
       fd_(std::exchange(other.fd_, -1)),
+      read_size_(other.read_size_),
       waits_(std::exchange(other.waits_, {})) {
   for (SocketWait* wait : waits_) {
     if (wait != nullptr) wait->socket_ = this;
@@ -63,6 +64,24 @@ int Socket::release() noexcept {
     wait = nullptr;
   }
   return std::exchange(fd_, -1);
+}
+
+void Socket::move_to(EventLoop& to, Callback<void(Socket)> then) {
+  loop::Core& core = loop::core_of(*loop_);
+  core.check_thread();
+  Socket carrier(std::move(*this));
+  for (SocketWait*& wait : carrier.waits_) {
+    if (wait == nullptr) continue;
+    wait->cancel();
+    wait->socket_ = nullptr;
+    wait = nullptr;
+  }
+  if (carrier.is_open()) core.backend().let_go(carrier.fd_);
+  to.post([&to, moved = std::move(carrier), call = std::move(then)]() mutable {
+    Socket arrived(to, moved.release());
+    arrived.read_size_ = moved.read_size_;
+    call(std::move(arrived));
+  });
 }
 
 void Socket::close() noexcept {
