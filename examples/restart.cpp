@@ -80,10 +80,11 @@ int main(int argc, char** argv) {
     loop.run();
     return refused ? 1 : 0;
   }
-  server->serve(answer);
+  // Before anybody can be answered, and then send one of them.
   Signal hang_up(loop, SIGHUP, [&](int) { spawn(loop, renew(loop, *server)); });
   Signal terminate(loop, SIGTERM, [&](int) { spawn(loop, end(loop, *server)); });
   if (!hang_up.start() || !terminate.start()) return 1;
+  server->serve(answer);
   tell_predecessor();
   loop.run();
 }

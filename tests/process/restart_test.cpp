@@ -53,7 +53,6 @@ TEST(Restart, server) {
   EventLoop loop;
   auto server = TcpServer::adopt(loop, inherited->take("web"));
   ASSERT_TRUE(server) << server.error().message();
-  server->serve(tell_process_id);
   const auto end = [&](Task<> first) {
     spawn(loop, [](EventLoop& own, TcpServer& served, Task<> before) -> Task<> {
       co_await std::move(before);
@@ -70,6 +69,8 @@ TEST(Restart, server) {
   Signal finish(loop, SIGTERM, [&](int) { end([]() -> Task<> { co_return; }()); });
   ASSERT_TRUE(renew.start());
   ASSERT_TRUE(finish.start());
+  // After the signals: whoever is answered sends them.
+  server->serve(tell_process_id);
   tell_predecessor();
   loop.run();
 }
