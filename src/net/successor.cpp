@@ -165,10 +165,10 @@ Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
   if (!child) co_return std::unexpected(child.error());
   to_say_ready.reset(-1);
   // Also where this task is destroyed while it waits.
-  struct Child {
+  struct Started {
     pid_t id;
     bool serves = false;
-    ~Child() {
+    ~Started() {
       if (!serves) end_child(id);
     }
   } started{*child};
