@@ -24,6 +24,8 @@
 namespace tambour {
 
 class Connection;
+class ConnectionOwner;
+class EventLoop;
 
 /// Whoever is not interested leaves a function empty. All run on the connection's loop, and may
 /// close the connection.
@@ -39,6 +41,8 @@ struct ConnectionCallbacks {
   /// It is closed: without an error where close() or the peer did that, else with the reason.
   /// ETIMEDOUT: nothing has come for the idle timeout. The connection is gone afterwards.
   std::function<void(Connection&, Error)> on_close{};
+  /// It has arrived on another loop, by move_to(): loop() is that one, whose thread this is.
+  std::function<void(Connection&)> on_move{};
 };
 
 /// Owned by its server, or else its loop, until it is closed; callbacks get a reference, which is
@@ -79,6 +83,14 @@ class Connection final : private Operation, private LoopOwned {
   void set_idle_timeout(Duration time);
   void set_high_water_mark(std::size_t bytes) noexcept { high_water_bytes_ = bytes; }
 
+  /// Goes on on another loop: on_move is called there, and from then on everything else. Bytes and
+  /// idle timeout go with it; what comes meanwhile waits in the kernel. Until the callback that
+  /// says this returns, it is still here, and may be used; then it is `to`'s, and no longer to be
+  /// touched on this thread. It leaves its server, which counts it no more, unless that serves on
+  /// `to` too (ServerGroup). Not in a simulation from one machine to another. Throws
+  /// std::bad_alloc; on_close is told ENOMEM where there is no memory on the way.
+  void move_to(EventLoop& to);
+
   [[nodiscard]] int descriptor() const noexcept { return fd; }
   [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
@@ -90,12 +102,11 @@ class Connection final : private Operation, private LoopOwned {
   [[nodiscard]] std::any& context() noexcept { return context_; }
 
  private:
-  friend class StreamServerBase;
+  friend class ConnectionOwner;
+  class Arrival;
+  struct Idle;
   static Connection& start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks,
-                           LinkList& owner);
-  /// Closes what is in the list: with a callback each, or without.
-  static void close_all(LinkList& owner) noexcept;
-  static void drop(LinkList& owner) noexcept;
+                           ConnectionOwner* owner);
 
   struct Extras;
 
@@ -118,9 +129,15 @@ class Connection final : private Operation, private LoopOwned {
   void end(int error) noexcept;
   void tell_end();
   void leave() noexcept;
+  void enter_list() noexcept;
+  void leave_list() noexcept;
+  void depart() noexcept;
+  void arrive(ConnectionOwner* owner, std::unique_ptr<Idle> idle);
+  void set_idle(std::unique_ptr<Idle> idle);
 
   // There are many of these, and most of them idle: what an idle one does not need is elsewhere.
   EventLoop* loop_;
+  ConnectionOwner* owner_;  ///< Null: the loop.
   std::shared_ptr<const ConnectionCallbacks> callbacks_;
   Buffer input_;
   std::unique_ptr<Buffer> output_;  ///< What waits to be sent; null where nothing does.
@@ -128,12 +145,13 @@ class Connection final : private Operation, private LoopOwned {
   std::unique_ptr<Extras> extras_;  ///< What few have; null where it has none of that.
   std::any context_;
   std::uint32_t read_size_ = 0;  ///< What the last read suggests for the next.
-  int error_ = 0;                ///< Why it ended.
-  bool paused_ = false;
-  bool finishing_ = false;  ///< Nothing more is sent once the output is empty.
-  bool finished_ = false;   ///< The peer was told so.
-  bool peer_finished_ = false;
-  bool ended_ = false;
+  std::int16_t error_ = 0;       ///< Why it ended.
+  bool paused_ : 1 = false;
+  bool moving_ : 1 = false;     ///< To another loop, when this turn has come to it.
+  bool finishing_ : 1 = false;  ///< Nothing more is sent once the output is empty.
+  bool finished_ : 1 = false;   ///< The peer was told so.
+  bool peer_finished_ : 1 = false;
+  bool ended_ : 1 = false;
 };
 
 }  // namespace tambour

@@ -105,8 +105,8 @@ class EventLoop {
   void update_now() noexcept;
 
   /// Runs `task` on the loop's thread, in the order of posting; callable from any thread, and
-  /// inside callbacks for the next turn. Throws std::bad_alloc only. Tasks that are left when the
-  /// loop is destroyed are destroyed without being run.
+  /// inside callbacks for the next turn. Throws std::bad_alloc only, also where eight million wait.
+  /// Tasks that are left when the loop is destroyed are destroyed without being run.
   void post(Callback<void()> task);
 
   /// Interrupts the wait, from any thread; async-signal-safe.

@@ -17,6 +17,7 @@
 #include <tambour/result.h>
 #include <tambour/stream.h>
 #include <tambour/task.h>
+#include <tambour/unique_fd.h>
 
 namespace tambour {
 
@@ -50,8 +51,14 @@ class StreamServerBase {
   /// Where it listens, the port included that the system has chosen for 0.
   [[nodiscard]] const Endpoint& endpoint() const noexcept;
 
+  /// The listener, which stays the server's; -1 once it has stopped.
+  [[nodiscard]] int descriptor() const noexcept;
+
   /// Serves in the callback style: each stream becomes a Connection. Once.
   void serve(ConnectionCallbacks callbacks);
+
+  /// Lets a Unix path be when the server stops: another program listens there too, or will.
+  void leave_name() noexcept;
 
   /// Accepts no more, and closes the listener; the streams go on.
   void stop() noexcept;
@@ -69,6 +76,9 @@ class StreamServerBase {
   explicit StreamServerBase(std::unique_ptr<State> state) noexcept;
 
   static Result<StreamServerBase> open(EventLoop& loop, const Endpoint& at,
+                                       const ListenOptions& options);
+  static Result<StreamServerBase> open(EventLoop& loop, UniqueFd listener,
+                                       bool (*takes)(const Endpoint&),
                                        const ListenOptions& options);
   Task<Result<Socket>> accept_socket();
   void serve_with(std::function<Task<>(Socket)> handler);
@@ -95,6 +105,16 @@ class StreamServer final : public StreamServerBase {
                                      const ListenOptions& options = {}) {
     if (!S::takes(at)) return std::unexpected(system_error(EAFNOSUPPORT));
     auto server = open(loop, at, options);
+    if (!server) return std::unexpected(server.error());
+    return StreamServer(std::move(*server));
+  }
+
+  /// Goes on with a listener that is open already: an inherited one, see InheritedListeners. Of the
+  /// options, connections_max counts. EINVAL where it is no listener of a stream; EAFNOSUPPORT,
+  /// EBADF. A Unix path stays when the server stops.
+  static Result<StreamServer> adopt(EventLoop& loop, UniqueFd listener,
+                                    const ListenOptions& options = {}) {
+    auto server = open(loop, std::move(listener), &S::takes, options);
     if (!server) return std::unexpected(server.error());
     return StreamServer(std::move(*server));
   }

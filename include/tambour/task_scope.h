@@ -64,6 +64,7 @@ class TaskScope final : private TaskObserver {
   [[nodiscard]] Join join() noexcept { return Join(*this); }
 
  private:
+  friend class ServerGroupBase;
   friend class StreamServerBase;
   struct Forward {
     TaskScope& scope;

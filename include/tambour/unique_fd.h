@@ -26,6 +26,9 @@ class UniqueFd {
     fd_ = fd;
   }
 
+  /// Gives it away.
+  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
 

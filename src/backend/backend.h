@@ -44,6 +44,9 @@ class Backend {
   /// From now on the number `fd` may mean another open file than before.
   virtual void forget(int fd) noexcept = 0;
 
+  /// Nobody watches `fd` here any more, but it stays open: another loop goes on with it.
+  virtual void let_go(int /*fd*/) noexcept {}
+
   /// Makes the `poll` operations on a descriptor see events that the kernel did not report.
   virtual void feed(int fd, Events events, ReadyQueue& ready) noexcept = 0;
 

@@ -83,14 +83,18 @@ class FdRecords {
   /// removed.
   [[nodiscard]] FdRecord& at(int fd) noexcept { return records_[static_cast<std::size_t>(fd)]; }
 
+  [[nodiscard]] bool knows(int fd) const noexcept {
+    return fd >= 0 && static_cast<std::size_t>(fd) < records_.size();
+  }
+
   void forget(int fd) noexcept {
-    if (fd < 0 || static_cast<std::size_t>(fd) >= records_.size()) return;
+    if (!knows(fd)) return;
     at(fd).unsure = true;
     note_change(fd);
   }
 
   void feed(int fd, Events events, ReadyQueue& ready) noexcept {
-    if (fd < 0 || static_cast<std::size_t>(fd) >= records_.size()) return;
+    if (!knows(fd)) return;
     deliver(at(fd), events, ready);
   }
 

@@ -51,6 +51,14 @@ class Readiness final : public Backend {
   void submit(Operation& op) noexcept override { records_.submit(op); }
   void cancel(Operation& op) noexcept override { records_.cancel(op); }
   void forget(int fd) noexcept override { records_.forget(fd); }
+  /// At once, while this thread is still the one that may close it.
+  void let_go(int fd) noexcept override {
+    if (!Poller::kernel_keeps_registrations || !records_.knows(fd)) return;
+    FdRecord& record = records_.at(fd);
+    record.unwanted = true;
+    ReadyQueue nobody;
+    if (record.first == nullptr) apply_change(fd, record, nobody);
+  }
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
   void feed(int fd, Events events, ReadyQueue& ready) noexcept override {

@@ -169,9 +169,19 @@ void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
   base::check(ring_is_open_, "a loop was run although reopening it after fork(2) had failed");
   records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record, ready); });
   records_.take_failed(ready);
+  ready.take(early_);
   // Handing over many entries may bring completions, and those further changes.
   enter(ready.empty() && !records_.any_changes() ? timeout_ns : 0);
   reap(ready);
+}
+
+void Uring::let_go(int fd) noexcept {
+  if (!records_.knows(fd)) return;
+  FdRecord& record = records_.at(fd);
+  if (record.first != nullptr || record.armed.events == Events::none) return;
+  disarm(fd, record, early_);
+  // The kernel's poll holds the file until its end is run, which is when it is asked for events.
+  enter(0);
 }
 
 void Uring::apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {

@@ -31,6 +31,7 @@ class Uring final : public Backend {
   void submit(Operation& op) noexcept override { records_.submit(op); }
   void cancel(Operation& op) noexcept override { records_.cancel(op); }
   void forget(int fd) noexcept override { records_.forget(fd); }
+  void let_go(int fd) noexcept override;
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
   void feed(int fd, Events events, ReadyQueue& ready) noexcept override {
@@ -41,7 +42,7 @@ class Uring final : public Backend {
   Result<int> descriptor() noexcept override;
   [[nodiscard]] bool must_poll() const noexcept override {
     // The kernel may have refused, for the moment, what it was handed (EAGAIN).
-    return records_.any_changes() || ::io_uring_sq_ready(&ring_) != 0;
+    return records_.any_changes() || !early_.empty() || ::io_uring_sq_ready(&ring_) != 0;
   }
 
  private:
@@ -70,6 +71,7 @@ class Uring final : public Backend {
   bool may_defer_ = true;
   FdRecords records_;
   WakeUp wake_up_{records_};
+  ReadyQueue early_;  ///< What was finished when something else was handed over.
   std::string features_;
 };
 

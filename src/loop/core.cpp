@@ -55,14 +55,21 @@ void Core::throw_out_of_run(std::exception_ptr thrown) {
   post([thrown = std::move(thrown)] { std::rethrow_exception(thrown); });
 }
 
-void Core::close() noexcept {
-  check_thread();
-  base::check(depth_ == 0, "a loop was destroyed inside one of its own callbacks");
+void Core::drop_owned() noexcept {
+  // What is on its way to an object that the loop owns goes before that.
+  posted_.clear();
   tasks_.reset();
   while (Link* owned = owned_.first()) {
     owned->unlink();
     delete static_cast<LoopOwned*>(owned);
   }
+  posted_.clear();
+}
+
+void Core::close() noexcept {
+  check_thread();
+  base::check(depth_ == 0, "a loop was destroyed inside one of its own callbacks");
+  drop_owned();
   {
     const Running running(*this);
     run_hooks(HookPoint::cleanup);
@@ -101,7 +108,7 @@ void Core::run_ready() {
   turn(Wait::none);
 }
 
-void Core::post(Callback<void()> task) {
+void Core::post(Callback<void()>&& task) {
   posted_.push(std::move(task));
   rouse();
 }
@@ -261,6 +268,7 @@ std::int64_t Core::begin_foreign_wait() noexcept {
 
 Result<> Core::reopen() noexcept {
   auto reopened = backend_->reopen();
+  if (reopened) reopened = posted_.reopen();
   if (reopened && services_ != nullptr) reopened = services_->reopen();
   if (reopened) queue_hooks(HookPoint::fork, ready_);
   return reopened;

@@ -43,6 +43,9 @@ class Core {
     if (--owners_ == 0) delete this;
   }
 
+  /// Destroys what the loop owns, and what was posted to it and not run.
+  void drop_owned() noexcept;
+
   /// The loop is gone: its handles fall silent.
   void close() noexcept;
 
@@ -51,7 +54,8 @@ class Core {
   void run_ready();
   void stop() noexcept { stop_ = true; }
 
-  void post(Callback<void()> task);
+  /// Any thread. Throws std::bad_alloc, and then `task` is the caller's.
+  void post(Callback<void()>&& task);
   void wake() noexcept { backend_->wake(); }
   Result<> reopen() noexcept;
 

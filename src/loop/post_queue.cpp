@@ -1,46 +1,186 @@
 #include "loop/post_queue.h"
 
-#include <memory>
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+#include <thread>
 #include <utility>
 
 namespace tambour::loop {
 
-void PostQueue::clear() noexcept {
-  destroy(std::exchange(taken_, nullptr));
-  destroy(posted_.exchange(nullptr, std::memory_order_acquire));
+PostQueue::~PostQueue() {
+  clear();
+  for (auto& spare : spares_) delete spare.load(std::memory_order_acquire);
+  Slot* const directory = directory_.load(std::memory_order_acquire);
+  // Those that are left are the next ones, mostly.
+  std::uint64_t at = head_;
+  for (std::size_t left = segment_count_.load(std::memory_order_acquire); left > 0;) {
+    if (Segment* segment = directory[slot_of(at)].load(std::memory_order_acquire)) {
+      delete segment;
+      --left;
+    }
+    at += segment_size;
+  }
+  std::free(directory);
 }
 
-void PostQueue::destroy(Task* first) noexcept {
-  while (first != nullptr) delete std::exchange(first, first->next);
+inline PostQueue::Slot* PostQueue::prepare() {
+  Slot* const directory = directory_.load(std::memory_order_acquire);
+  const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+  if (directory != nullptr && !is_full(tail) &&
+      directory[slot_of(tail + ahead)].load(std::memory_order_relaxed) != nullptr) [[likely]]
+    return directory;
+  return prepare_slowly(tail);
 }
 
-void PostQueue::push(Callback<void()> task) {
-  auto* pushed = new Task{.next = nullptr, .function = std::move(task)};
-  pushed->next = posted_.load(std::memory_order_relaxed);
-  // Sequentially consistent, as is the consumer's look before it sleeps: one of the two sees the
-  // other (see Core::post).
-  while (!posted_.compare_exchange_weak(pushed->next, pushed, std::memory_order_seq_cst,
-                                        std::memory_order_relaxed)) {
+PostQueue::Slot* PostQueue::prepare_slowly(std::uint64_t tail) {
+  Slot* directory = directory_.load(std::memory_order_acquire);
+  if (directory == nullptr) {
+    // Mapped, and not written to: the kernel has all of it be zero, and keeps what is looked at.
+    auto* const made = static_cast<Slot*>(std::calloc(segments_max, sizeof(Slot)));
+    if (made == nullptr) throw std::bad_alloc();
+    if (directory_.compare_exchange_strong(directory, made, std::memory_order_acq_rel)) {
+      directory = made;
+    } else {
+      std::free(made);
+    }
+  }
+  if (is_full(tail)) throw std::bad_alloc();
+  for (const std::uint64_t index : {tail, tail + ahead}) {
+    Slot& slot = directory[slot_of(index)];
+    if (slot.load(std::memory_order_acquire) == nullptr) add_segment(slot);
+  }
+  return directory;
+}
+
+void PostQueue::add_segment(Slot& slot) {
+  Segment* made = take_spare();
+  if (made == nullptr) made = new Segment;
+  Segment* none = nullptr;
+  // Where others have come first, even so long ago that theirs is used up and gone, this one is
+  // clean, and serves when the slot comes round again.
+  if (slot.compare_exchange_strong(none, made, std::memory_order_acq_rel)) {
+    segment_count_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    keep_spare(made);
   }
 }
 
-void PostQueue::take() noexcept {
-  if (empty() || taken_ != nullptr) return;
-  Task* newest = posted_.exchange(nullptr, std::memory_order_acquire);
-  while (newest != nullptr) {
-    Task* older = std::exchange(newest->next, taken_);
-    taken_ = std::exchange(newest, older);
+PostQueue::Segment* PostQueue::take_spare() noexcept {
+  for (auto& spare : spares_) {
+    if (spare.load(std::memory_order_relaxed) == nullptr) continue;
+    if (Segment* taken = spare.exchange(nullptr, std::memory_order_acquire)) return taken;
   }
+  return nullptr;
+}
+
+void PostQueue::keep_spare(Segment* segment) noexcept {
+  for (auto& spare : spares_) {
+    Segment* none = nullptr;
+    if (spare.compare_exchange_strong(none, segment, std::memory_order_release,
+                                      std::memory_order_relaxed))
+      return;
+  }
+  delete segment;
+}
+
+void PostQueue::push(Callback<void()>&& task) {
+  Slot* const directory = prepare();
+  const std::uint64_t index = tail_.fetch_add(1, std::memory_order_seq_cst);
+  Slot& slot = directory[slot_of(index)];
+  Segment* const segment = slot.load(std::memory_order_acquire);
+  Place& place = segment != nullptr ? segment->places[index % segment_size]  // As good as always.
+                                    : wait_for_place(slot, index);
+  place.task.swap(task);
+  place.is_there.store(true, std::memory_order_release);
+}
+
+PostQueue::Place& PostQueue::wait_for_place(Slot& slot, std::uint64_t index) noexcept {
+  // What was claimed has to be filled, and there may be memory again.
+  for (;;) {
+    if (Segment* segment = slot.load(std::memory_order_acquire))
+      return segment->places[index % segment_size];
+    try {
+      add_segment(slot);
+    } catch (const std::bad_alloc&) {
+      std::this_thread::yield();
+    }
+  }
+}
+
+PostQueue::Place* PostQueue::place_at_head() noexcept {
+  if (segment_ == nullptr)
+    segment_ =
+        directory_.load(std::memory_order_acquire)[slot_of(head_)].load(std::memory_order_acquire);
+  if (segment_ == nullptr) return nullptr;
+  Place& place = segment_->places[head_ % segment_size];
+  return place.is_there.load(std::memory_order_acquire) ? &place : nullptr;
+}
+
+Callback<void()> PostQueue::take_from(Place& place) noexcept {
+  Callback<void()> task(std::move(place.task));
+  place.is_there.store(false, std::memory_order_relaxed);
+  if (++head_ % segment_size == 0) end_segment();
+  return task;
+}
+
+void PostQueue::end_segment() noexcept {
+  const std::uint64_t last = head_ - 1;
+  directory_.load(std::memory_order_relaxed)[slot_of(last)].store(nullptr,
+                                                                  std::memory_order_release);
+  segment_count_.fetch_sub(1, std::memory_order_relaxed);
+  keep_spare(std::exchange(segment_, nullptr));
+  ended_.store(head_, std::memory_order_release);
 }
 
 std::size_t PostQueue::run() {
   std::size_t count = 0;
-  while (taken_ != nullptr) {
-    const std::unique_ptr<Task> task(std::exchange(taken_, taken_->next));
+  while (head_ != taken_) {
+    Place* const place = place_at_head();
+    if (place == nullptr) {
+      // Whoever has claimed it was interrupted, and may be waiting for this very processor.
+      if (count == 0) std::this_thread::yield();
+      break;
+    }
+    const Callback<void()> task = take_from(*place);
     ++count;
-    task->function();
+    if (task) task();
   }
   return count;
+}
+
+void PostQueue::clear() noexcept {
+  while (!empty()) {
+    taken_ = tail_.load(std::memory_order_acquire);
+    while (head_ != taken_) {
+      if (Place* place = place_at_head()) {
+        static_cast<void>(take_from(*place));
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  }
+}
+
+Result<> PostQueue::reopen() noexcept {
+  Slot* const directory = directory_.load(std::memory_order_acquire);
+  const std::uint64_t tail = tail_.load(std::memory_order_acquire);
+  for (std::uint64_t index = head_; index != tail; ++index) {
+    Slot& slot = directory[slot_of(index)];
+    if (slot.load(std::memory_order_acquire) == nullptr) {
+      try {
+        add_segment(slot);
+      } catch (const std::bad_alloc&) {
+        return std::unexpected(system_error(ENOMEM));
+      }
+    }
+    Place& place = slot.load(std::memory_order_acquire)->places[index % segment_size];
+    if (place.is_there.load(std::memory_order_acquire)) continue;
+    // What its thread has written by then may be half of a task.
+    new (&place.task) Callback<void()>();
+    place.is_there.store(true, std::memory_order_release);
+  }
+  return {};
 }
 
 }  // namespace tambour::loop

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -13,6 +14,7 @@
 
 #include "backend/system.h"
 #include "loop/core.h"
+#include "net/connection_owner.h"
 #include "net/read_size.h"
 #include "net/socket_names.h"
 
@@ -23,21 +25,97 @@ constexpr std::size_t pieces_max = 16;
 
 }  // namespace
 
+struct Connection::Idle {
+  /// It has been silent for long enough; the timer is only there where it is on a loop.
+  Duration time;
+  TimePoint deadline;
+  std::optional<Timer> timer{};
+};
+
+/// A connection on its way. What is never opened closes what is in it.
+class Connection::Arrival {
+ public:
+  explicit Arrival(EventLoop& to) noexcept : to_(to) {}
+  Arrival(const Arrival&) = delete;
+  Arrival& operator=(const Arrival&) = delete;
+  ~Arrival() {
+    if (connection_ == nullptr) return;
+    if (owner_ != nullptr) owner_->left();
+    delete connection_;
+  }
+
+  [[nodiscard]] EventLoop& to() const noexcept { return to_; }
+
+  void pack(Connection& connection, ConnectionOwner* owner, std::unique_ptr<Idle> idle) noexcept {
+    connection_ = &connection;
+    owner_ = owner;
+    idle_ = std::move(idle);
+  }
+  /// It could not be sent.
+  std::unique_ptr<Idle> unpack() noexcept {
+    connection_ = nullptr;
+    if (owner_ != nullptr) owner_->left();
+    return std::move(idle_);
+  }
+  void open() { std::exchange(connection_, nullptr)->arrive(owner_, std::move(idle_)); }
+
+ private:
+  EventLoop& to_;
+  Connection* connection_ = nullptr;
+  ConnectionOwner* owner_ = nullptr;
+  std::unique_ptr<Idle> idle_;
+};
+
 struct Connection::Extras {
-  std::optional<Timer> idle{};
+  std::unique_ptr<Idle> idle{};
+  std::unique_ptr<Arrival> arrival{};  ///< Where it is about to move to another loop.
   std::unique_ptr<const ProxyHeader> proxy_header{};
 };
 
+void ConnectionOwner::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
+  Connection& started = Connection::start(std::move(stream), std::move(callbacks), this);
+  if (closing_) started.close();
+}
+
+void ConnectionOwner::add(Connection& connection) noexcept {
+  connections_.push_back(static_cast<LoopOwned&>(connection));
+  ++size_;
+}
+
+void ConnectionOwner::remove(Connection& connection) noexcept {
+  static_cast<LoopOwned&>(connection).unlink();
+  --size_;
+  left();
+}
+
+void ConnectionOwner::close_all() noexcept {
+  closing_ = true;
+  for (Link* link = connections_.first(); link != nullptr; link = connections_.after(*link))
+    static_cast<Connection&>(static_cast<LoopOwned&>(*link)).close();
+}
+
+void ConnectionOwner::drop_all() noexcept {
+  while (Link* link = connections_.first()) {
+    auto& connection = static_cast<Connection&>(static_cast<LoopOwned&>(*link));
+    connection.end(0);
+    static_cast<Ready&>(connection).unlink();
+    link->unlink();
+    --size_;
+    connection.owner_ = nullptr;
+    connection.leave();
+  }
+}
+
 Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
-  LinkList& owner = loop::core_of(stream.loop()).owned();
-  return start(std::move(stream), std::move(callbacks), owner);
+  return start(std::move(stream), std::move(callbacks), nullptr);
 }
 
 Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks,
-                              LinkList& owner) {
+                              ConnectionOwner* owner) {
   auto* self = new Connection(std::move(stream), std::move(callbacks));
+  self->owner_ = owner;
   loop::core_of(self->loop()).add_reference();
-  owner.push_back(static_cast<LoopOwned&>(*self));
+  self->enter_list();
   self->watch();
   if (self->callbacks_->on_connection) self->callbacks_->on_connection(*self);
   return *self;
@@ -46,6 +124,7 @@ Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCal
 Connection::Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks)
     : Operation(OperationKind::poll, &run),
       loop_(&stream.loop()),
+      owner_(nullptr),
       callbacks_(std::move(callbacks)),
       read_size_(stream.read_size_) {
   if (stream.proxy_header() != nullptr)
@@ -62,6 +141,19 @@ const ProxyHeader* Connection::proxy_header() const noexcept {
   return extras_ != nullptr ? extras_->proxy_header.get() : nullptr;
 }
 
+void Connection::enter_list() noexcept {
+  if (owner_ != nullptr) return owner_->add(*this);
+  loop::core_of(loop()).owned().push_back(static_cast<LoopOwned&>(*this));
+}
+
+void Connection::leave_list() noexcept {
+  if (ConnectionOwner* owner = std::exchange(owner_, nullptr)) {
+    owner->remove(*this);
+  } else {
+    static_cast<LoopOwned*>(this)->unlink();
+  }
+}
+
 Connection::~Connection() {
   if (fd < 0) return;
   backend::Backend& backend = loop::core_of(loop()).backend();
@@ -73,6 +165,7 @@ void Connection::watch() noexcept {
   Events wanted = Events::none;
   if (!paused_ && !peer_finished_) wanted |= Events::read;
   if (unsent() > 0) wanted |= Events::write;
+  if (moving_) wanted = Events::none;
   if (wanted == events && (link_on_fd != nullptr) == (wanted != Events::none)) return;
   events = wanted;
   backend::Backend& backend = loop::core_of(loop()).backend();
@@ -86,6 +179,7 @@ void Connection::watch() noexcept {
 void Connection::run(Ready& ready) {
   auto& self = static_cast<Connection&>(ready);
   if (self.ended_) return self.tell_end();
+  if (self.moving_) return self.depart();
   if (self.result < 0) return self.end(-self.result);
   const Events got = Events(std::uint16_t(std::exchange(self.result, 0)));
   // Whatever is wrong with the descriptor, reading or writing says what.
@@ -115,7 +209,7 @@ void Connection::read_some() {
   const auto count = static_cast<std::size_t>(got);
   read_size_ = net::next_read_size(read_size_, room.size(), count);
   input_.commit(count);
-  if (extras_ != nullptr && extras_->idle) extras_->idle->reset();
+  if (extras_ != nullptr && extras_->idle != nullptr) extras_->idle->timer->reset(extras_->idle->time);
   if (callbacks_->on_message) {
     callbacks_->on_message(*this, input_);
   } else {
@@ -201,7 +295,8 @@ void Connection::close_after_write() noexcept {
 void Connection::finish_output() noexcept {
   if (!finishing_) return;
   if (peer_finished_) return end(0);
-  if (std::exchange(finished_, true)) return;
+  if (finished_) return;
+  finished_ = true;
   loop::core_of(loop()).backend().system().shutdown(fd, SHUT_WR);
 }
 
@@ -229,19 +324,93 @@ void Connection::resume_reading() noexcept {
 
 void Connection::set_idle_timeout(Duration time) {
   if (ended_) return;
-  if (time > Duration::zero()) {
-    auto& idle = extras().idle;
-    if (!idle) idle.emplace(loop(), [this] { end(ETIMEDOUT); });
-    idle->reset(time);
-  } else if (extras_ != nullptr) {
-    extras_->idle.reset();
+  if (time <= Duration::zero()) {
+    if (extras_ != nullptr) extras_->idle.reset();
+    return;
+  }
+  set_idle(std::make_unique<Idle>(Idle{.time = time, .deadline = loop().now() + time}));
+}
+
+void Connection::set_idle(std::unique_ptr<Idle> idle) {
+  idle->timer.emplace(loop(), [this] { end(ETIMEDOUT); });
+  idle->timer->start_at(idle->deadline);
+  extras().idle = std::move(idle);
+}
+
+void Connection::move_to(EventLoop& to) {
+  loop::Core& core = loop::core_of(loop());
+  core.check_thread();
+  if (ended_) return;
+  if (&to != loop_) extras().arrival = std::make_unique<Arrival>(to);
+  moving_ = &to != loop_;
+  // First, as to stop watching takes out of the queue what has come.
+  watch();
+  core.queue(*this);
+}
+
+void Connection::depart() noexcept {
+  loop::Core& core = loop::core_of(loop());
+  EventLoop& from = loop();
+  moving_ = false;
+  Arrival& arrival = *extras_->arrival;
+  Callback<void()> task;
+  try {
+    task = [arrived = std::move(extras_->arrival)]() mutable { arrived->open(); };
+  } catch (const std::bad_alloc&) {
+    return end(ENOMEM);
+  }
+  std::unique_ptr<Idle> idle = std::move(extras_->idle);
+  if (idle != nullptr) {
+    idle->deadline = idle->timer->deadline();
+    idle->timer.reset();
+  }
+  EventLoop& to = arrival.to();
+  ConnectionOwner* const owner = owner_;
+  arrival.pack(*this, owner != nullptr ? owner->on(to) : nullptr, std::move(idle));
+  core.backend().let_go(fd);
+  leave_list();
+  core.drop_reference();
+  // What the other thread finds is all in place before it can look.
+  loop_ = &to;
+  try {
+    loop::core_of(to).post(std::move(task));
+  } catch (const std::bad_alloc&) {
+    static_cast<void>(arrival.unpack());
+    loop_ = &from;
+    owner_ = owner != nullptr ? owner->on(from) : nullptr;
+    enter_list();
+    core.add_reference();
+    end(ENOMEM);
   }
 }
 
+void Connection::arrive(ConnectionOwner* owner, std::unique_ptr<Idle> idle) {
+  owner_ = owner;
+  loop::Core& core = loop::core_of(loop());
+  // What this loop may know of the number was another file.
+  core.backend().forget(fd);
+  core.add_reference();
+  enter_list();
+  result = 0;
+  try {
+    if (idle != nullptr) set_idle(std::move(idle));
+  } catch (const std::bad_alloc&) {
+    return end(ENOMEM);
+  }
+  watch();
+  if (owner_ != nullptr && owner_->closing()) return end(0);
+  if (callbacks_->on_move) callbacks_->on_move(*this);
+}
+
 void Connection::end(int error) noexcept {
-  if (std::exchange(ended_, true)) return;
-  error_ = error;
-  if (extras_ != nullptr) extras_->idle.reset();
+  if (ended_) return;
+  ended_ = true;
+  error_ = static_cast<std::int16_t>(error);
+  moving_ = false;
+  if (extras_ != nullptr) {
+    extras_->idle.reset();
+    extras_->arrival.reset();
+  }
   loop::Core& core = loop::core_of(loop());
   if (link_on_fd != nullptr) core.backend().cancel(*this);
   core.queue(*this);
@@ -253,6 +422,7 @@ void Connection::tell_end() {
     Connection& self;
     ~Ending() { self.leave(); }
   } ending{*this};
+  leave_list();
   if (callbacks_->on_close)
     callbacks_->on_close(*this, error_ != 0 ? system_error(error_) : Error());
 }
@@ -260,23 +430,8 @@ void Connection::tell_end() {
 void Connection::leave() noexcept {
   loop::Core& core = loop::core_of(loop());
   core.backend().system().close(std::exchange(fd, -1));
-  static_cast<LoopOwned*>(this)->unlink();
   core.drop_reference();
   core.retire(this);
-}
-
-void Connection::drop(LinkList& owner) noexcept {
-  while (Link* link = owner.first()) {
-    auto& self = static_cast<Connection&>(static_cast<LoopOwned&>(*link));
-    self.end(0);
-    static_cast<Ready&>(self).unlink();
-    self.leave();
-  }
-}
-
-void Connection::close_all(LinkList& owner) noexcept {
-  for (Link* link = owner.first(); link != nullptr; link = owner.after(*link))
-    static_cast<Connection&>(static_cast<LoopOwned&>(*link)).close();
 }
 
 }  // namespace tambour

@@ -76,6 +76,24 @@ int Socket::release() noexcept {
   return std::exchange(fd_, -1);
 }
 
+void Socket::move_to(EventLoop& to, Callback<void(Socket)> then) {
+  loop::Core& core = loop::core_of(*loop_);
+  core.check_thread();
+  Socket carrier(std::move(*this));
+  for (SocketWait*& wait : carrier.waits_) {
+    if (wait == nullptr) continue;
+    wait->cancel();
+    wait->socket_ = nullptr;
+    wait = nullptr;
+  }
+  if (carrier.is_open()) core.backend().let_go(carrier.fd_);
+  to.post([&to, moved = std::move(carrier), call = std::move(then)]() mutable {
+    Socket arrived(to, moved.release());
+    arrived.read_size_ = moved.read_size_;
+    call(std::move(arrived));
+  });
+}
+
 void Socket::close() noexcept {
   if (fd_ >= 0) system_->close(release());
 }

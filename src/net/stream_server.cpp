@@ -1,5 +1,6 @@
 #include <tambour/stream_server.h>
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -19,6 +20,7 @@
 
 #include "backend/system.h"
 #include "loop/core.h"
+#include "net/connection_owner.h"
 
 namespace tambour {
 namespace {
@@ -58,7 +60,7 @@ bool is_left_over(EventLoop& loop, const Endpoint& at) noexcept {
 
 }  // namespace
 
-class StreamServerBase::State {
+class StreamServerBase::State final : private ConnectionOwner {
  public:
   State(Socket listener, const Endpoint& at, const ListenOptions& options)
       : listener_(std::move(listener)),
@@ -76,12 +78,13 @@ class StreamServerBase::State {
   State& operator=(const State&) = delete;
   ~State() {
     stop();
-    Connection::drop(connections_);
+    drop_all();
   }
 
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
+  [[nodiscard]] int descriptor() const noexcept { return listener_.descriptor(); }
   [[nodiscard]] std::size_t connections() const noexcept {
-    return handlers_.size() + connection_count_;
+    return handlers_.size() + ConnectionOwner::size();
   }
   [[nodiscard]] std::uint64_t accepted() const noexcept { return accepted_; }
 
@@ -92,26 +95,22 @@ class StreamServerBase::State {
   }
 
   void serve(ConnectionCallbacks callbacks) {
-    callbacks.on_close = [this, on_close = std::move(callbacks.on_close)](Connection& connection,
-                                                                          Error error) {
-      --connection_count_;
-      room_.set();
-      if (on_close) on_close(connection, error);
-    };
     take_ = [this, shared = std::make_shared<const ConnectionCallbacks>(std::move(callbacks))](
-                Socket socket) {
-      ++connection_count_;
-      Connection::start(Stream(std::move(socket)), shared, connections_);
-    };
+                Socket socket) { start(Stream(std::move(socket)), shared); };
     acceptor_.spawn(accept_all());
   }
+
+  void leave_name() noexcept { owns_name_ = false; }
 
   void stop() noexcept {
     if (!listener_.is_open()) return;
     acceptor_.request_stop();
-    auto& system = loop::core_of(listener_.loop()).backend().system();
-    listener_.close();
-    if (has_path(endpoint_)) system.unlink(endpoint_.address().c_str());
+    backend::Backend& backend = loop::core_of(listener_.loop()).backend();
+    // Another program may have it open too, and then closing it here does not end it.
+    const int fd = listener_.release();
+    backend.let_go(fd);
+    backend.system().close(fd);
+    if (owns_name_ && has_path(endpoint_)) backend.system().unlink(endpoint_.address().c_str());
   }
 
   Task<> shut_down(Duration grace) {
@@ -119,13 +118,13 @@ class StreamServerBase::State {
     co_await acceptor_.join();
     Timer alarm(listener_.loop(), [this] {
       handlers_.request_stop();
-      Connection::close_all(connections_);
+      close_all();
     });
     alarm.start(grace);
     co_await handlers_.join();
-    while (connection_count_ > 0) {
+    while (ConnectionOwner::size() > 0) {
       room_.reset();
-      if (!co_await room_.wait()) Connection::close_all(connections_);
+      if (!co_await room_.wait()) close_all();
     }
   }
 
@@ -151,6 +150,8 @@ class StreamServerBase::State {
  private:
   static constexpr Duration pause_least = std::chrono::milliseconds(10);
   static constexpr Duration pause_most = std::chrono::milliseconds(640);
+
+  void left() noexcept override { room_.set(); }
 
   Task<> accept_all() {
     for (;;) {
@@ -184,10 +185,9 @@ class StreamServerBase::State {
   Endpoint endpoint_;
   ListenOptions options_;
   std::uint64_t accepted_ = 0;
+  bool owns_name_ = true;  ///< A Unix path is unlinked.
   std::function<Task<>(Socket)> handler_;
   std::function<void(Socket)> take_;
-  LinkList connections_;
-  std::size_t connection_count_ = 0;
   TaskEvent room_;
   TaskScope handlers_;
   TaskScope acceptor_;
@@ -223,6 +223,35 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, const Endpoint&
   return StreamServerBase(std::make_unique<State>(std::move(*listener), *local, options));
 }
 
+Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listener,
+                                                bool (*takes)(const Endpoint&),
+                                                const ListenOptions& options) {
+  const int fd = listener.get();
+  const auto asked = [fd](int option) -> Result<int> {
+    int value = 0;
+    socklen_t size = sizeof value;
+    if (::getsockopt(fd, SOL_SOCKET, option, &value, &size) != 0) return last_error();
+    return value;
+  };
+  const auto type = asked(SO_TYPE);
+  const auto listens = asked(SO_ACCEPTCONN);
+  if (!type || !listens)
+    return std::unexpected(system_error(fd < 0 ? EBADF : (!type ? type : listens).error().value()));
+  if (*type != SOCK_STREAM || *listens == 0) return std::unexpected(system_error(EINVAL));
+  // Of the open file, so that it holds for whoever else has it too.
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+      ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+    return last_error();
+  Socket socket(loop, listener.release());
+  const auto local = socket.local_endpoint();
+  if (!local) return std::unexpected(local.error());
+  if (!takes(*local)) return std::unexpected(system_error(EAFNOSUPPORT));
+  StreamServerBase server(std::make_unique<State>(std::move(socket), *local, options));
+  server.leave_name();
+  return server;
+}
+
 StreamServerBase::StreamServerBase(std::unique_ptr<State> state) noexcept
     : state_(std::move(state)) {}
 StreamServerBase::StreamServerBase(StreamServerBase&&) noexcept = default;
@@ -230,6 +259,8 @@ StreamServerBase& StreamServerBase::operator=(StreamServerBase&&) noexcept = def
 StreamServerBase::~StreamServerBase() = default;
 
 const Endpoint& StreamServerBase::endpoint() const noexcept { return state_->endpoint(); }
+int StreamServerBase::descriptor() const noexcept { return state_->descriptor(); }
+void StreamServerBase::leave_name() noexcept { state_->leave_name(); }
 void StreamServerBase::stop() noexcept { state_->stop(); }
 Task<> StreamServerBase::shut_down(Duration grace) { return state_->shut_down(grace); }
 std::size_t StreamServerBase::connections() const noexcept { return state_->connections(); }

@@ -1,0 +1,90 @@
+// A server that renews itself on SIGHUP: its successor gets the listener, and nobody is refused.
+//
+//   restart 127.0.0.1:7000     then: kill -HUP, the process that the answers name
+//   restart --demo             does that three times, to itself, and asks meanwhile
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include <tambour/tambour.h>
+
+using namespace tambour;
+using namespace std::chrono_literals;
+
+Task<> answer(TcpStream peer) {
+  static_cast<void>(co_await peer.write(std::to_string(::getpid())));
+}
+
+Task<> renew(EventLoop& loop, TcpServer& server) {
+  const auto successor = co_await start_successor({{&server, "web"}});
+  if (!successor) {
+    std::fprintf(stderr, "no successor: %s\n", successor.error().message().c_str());
+    co_return;
+  }
+  co_await server.shut_down(10s);
+  loop.stop();
+}
+
+Task<> end(EventLoop& loop, TcpServer& server) {
+  co_await server.shut_down(10s);
+  loop.stop();
+}
+
+/// The process that answers; 0: none does.
+Task<pid_t> ask(Endpoint server) {
+  auto stream = co_await TcpStream::connect(server);
+  Buffer text;
+  while (stream) {
+    const auto got = co_await stream->read(text);
+    if (!got || *got == 0) break;
+  }
+  co_return std::atoi(text.to_string().c_str());
+}
+
+/// Three renewals; each process that answers is told to renew itself, the last to end.
+Task<> demonstrate(TcpServer& server, bool& refused) {
+  if (!co_await start_successor({{&server, "web"}})) co_return;
+  const Endpoint at = server.endpoint();
+  server.stop();
+  std::set<pid_t> told;
+  while (told.size() < 4) {
+    const pid_t answered = co_await ask(at);
+    if (answered == 0) refused = true;
+    if (answered == 0) co_return;
+    if (!told.insert(answered).second) continue;
+    std::printf("process %d answers\n", answered);
+    ::kill(answered, told.size() < 4 ? SIGHUP : SIGTERM);
+  }
+}
+
+int main(int argc, char** argv) {
+  auto inherited = InheritedListeners::take_over();
+  if (!inherited) return std::fprintf(stderr, "bad LISTEN_FDS\n"), 2;
+  const bool demo = argc > 1 && std::string_view(argv[1]) == "--demo";
+  const auto at = Endpoint::parse(argc > 1 && !demo ? argv[1] : "127.0.0.1:0");
+  if (!at) return std::fprintf(stderr, "%s: %s\n", argv[1], at.error().message().c_str()), 2;
+
+  EventLoop loop;
+  UniqueFd web = inherited->take("web");
+  auto server =
+      web.is_open() ? TcpServer::adopt(loop, std::move(web)) : TcpServer::listen(loop, *at);
+  if (!server) return std::fprintf(stderr, "%s\n", server.error().message().c_str()), 1;
+  bool refused = false;
+  if (demo) {
+    spawn(loop, demonstrate(*server, refused));
+    loop.run();
+    return refused ? 1 : 0;
+  }
+  // Before anybody can be answered, and then send one of them.
+  Signal hang_up(loop, SIGHUP, [&](int) { spawn(loop, renew(loop, *server)); });
+  Signal terminate(loop, SIGTERM, [&](int) { spawn(loop, end(loop, *server)); });
+  if (!hang_up.start() || !terminate.start()) return 1;
+  server->serve(answer);
+  tell_predecessor();
+  loop.run();
+}

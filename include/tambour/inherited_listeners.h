@@ -1,0 +1,85 @@
+// Listeners that were open before the program began: from systemd, or from the program that this
+// one takes over from. And the other side: starting a successor.
+//
+// The protocol is that of systemd's socket activation, sd_listen_fds(3): descriptors from 3 on, and
+// LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES in the environment. A socket lives as long as somebody
+// has it open, so that between two programs no connection is refused: it waits in the backlog.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tambour/clock.h>
+#include <tambour/endpoint.h>
+#include <tambour/result.h>
+#include <tambour/stream_server.h>
+#include <tambour/task.h>
+#include <tambour/unique_fd.h>
+
+namespace tambour {
+
+/// The descriptors that were handed to this program. Those that nobody takes are closed with it.
+class InheritedListeners {
+ public:
+  InheritedListeners() = default;
+
+  /// Reads the environment, and takes those variables out of it, so that no child believes that
+  /// they are meant for it; for the start of main(), while there is one thread. None, where there
+  /// are none. EINVAL where the environment is not as it should be; EBADF where a descriptor is not
+  /// open. All of them are close-on-exec from then on.
+  static Result<InheritedListeners> take_over();
+
+  [[nodiscard]] std::size_t size() const noexcept { return listeners_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return listeners_.empty(); }
+
+  /// The first that has this name (FileDescriptorName= in systemd.socket(5)), or this address; it
+  /// is the caller's, for StreamServer::adopt(). Not open: there is none, or no further one.
+  [[nodiscard]] UniqueFd take(std::string_view name);
+  [[nodiscard]] UniqueFd take(const Endpoint& endpoint);
+
+ private:
+  struct Listener {
+    UniqueFd fd;
+    std::string name;
+  };
+  [[nodiscard]] UniqueFd take_at(std::size_t index);
+
+  std::vector<Listener> listeners_;
+};
+
+/// A listener for the next program, by the name that it will ask for. The name holds no colon.
+struct PassedListener {
+  StreamServerBase* server;
+  std::string name;
+};
+
+struct SuccessorOptions {
+  /// argv; the first is the program's path, and "/proc/self/exe" is this program's.
+  std::vector<std::string> arguments{"/proc/self/exe"};
+  /// How long it may take until it says that it serves.
+  Duration patience = std::chrono::seconds(30);
+};
+
+/// Starts the program that takes over, with copies of the listeners, and waits until it has called
+/// tell_predecessor(); gives its process id. It gets this program's environment and standard
+/// streams, and no other descriptor; no signal is blocked. Then, and only then, it is time to
+/// shut_down() the servers, which leave Unix paths to their successor.
+///
+/// Where it fails, nothing has changed, and this program serves on: EINVAL for a listener that has
+/// stopped, or a bad name; what execve(2) says; ECHILD: it ended, or closed its descriptors,
+/// without having said that it serves; ETIMEDOUT and ECANCELED (the task was asked to stop): it was
+/// killed.
+Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
+                                    SuccessorOptions options = {});
+
+/// Says to the program that has started this one that it serves now; nothing where there is none.
+/// Once the servers accept. Counts as success where the predecessor has gone.
+void tell_predecessor() noexcept;
+
+}  // namespace tambour

@@ -1,0 +1,133 @@
+// A server whose connections are spread over the loops of a group.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <tambour/clock.h>
+#include <tambour/connection.h>
+#include <tambour/endpoint.h>
+#include <tambour/loop_group.h>
+#include <tambour/result.h>
+#include <tambour/stream.h>
+#include <tambour/stream_server.h>
+#include <tambour/task.h>
+#include <tambour/tcp.h>
+#include <tambour/unix.h>
+
+namespace tambour {
+
+/// Which loop serves a connection.
+enum class Spread : std::uint8_t {
+  /// Each loop listens, and the kernel chooses among them by a hash of both addresses
+  /// (SO_REUSEPORT, socket(7)). No loop waits for another; few connections may be spread unevenly.
+  /// EOPNOTSUPP for Unix names.
+  kernel,
+  /// The same, but the loop of the processor that has received the connection, so that its bytes
+  /// stay in that processor's caches (SO_ATTACH_REUSEPORT_CBPF). EINVAL where the threads of the
+  /// group are not pinned.
+  processor,
+  /// The first loop listens, and hands connections to all in turn.
+  round_robin,
+  /// The same, but all connections of one address, whatever their ports, go to one loop.
+  peer_address,
+  /// The same, but to the loop with the least load: LoopGroup::least_loaded().
+  least_loaded,
+};
+
+struct GroupListenOptions {
+  Spread spread = Spread::kernel;
+  int backlog = 4096;    ///< Of each listener: listen(2).
+  bool v6_only = false;  ///< IPV6_V6ONLY.
+  /// Served at a time by all loops together; where each loop listens, each has an equal share.
+  std::size_t connections_max = SIZE_MAX;
+};
+
+/// What does not depend on the type of stream; programs use a StreamServerGroup.
+class ServerGroupBase {
+ public:
+  ServerGroupBase(ServerGroupBase&&) noexcept;
+  ServerGroupBase& operator=(ServerGroupBase&&) noexcept;
+  ~ServerGroupBase();
+
+  /// Where it listens, the port included that the system has chosen for 0.
+  [[nodiscard]] const Endpoint& endpoint() const noexcept;
+
+  /// Serves in the callback style: each stream becomes a Connection. The callbacks are those of all
+  /// loops, and called by several threads at once, each for its own connections. Once.
+  void serve(ConnectionCallbacks callbacks);
+
+  /// Accepts no more; the loops close their listeners soon, and the streams go on. Throws
+  /// std::bad_alloc. Any thread.
+  void stop();
+
+  /// Stops, waits until all handlers have ended, but for `grace` at most, asks those that are left
+  /// to stop, and waits for them. For one task, on any loop.
+  Task<> shut_down(Duration grace);
+
+  /// How many streams are served now, and how many have been accepted in all. Any thread.
+  [[nodiscard]] std::size_t connections() const noexcept;
+  [[nodiscard]] std::uint64_t accepted() const noexcept;
+
+ protected:
+  class Part;
+  class Shared;
+  explicit ServerGroupBase(std::shared_ptr<Shared> shared) noexcept;
+
+  static Result<ServerGroupBase> open(LoopGroup& group, const Endpoint& at,
+                                      const GroupListenOptions& options);
+  void serve_with(const std::function<Task<>(Socket)>& handler);
+
+ private:
+  void close() noexcept;
+
+  std::shared_ptr<Shared> shared_;
+};
+
+/// Accepts streams, and serves each with a task on one of the group's loops:
+///
+///   LoopGroup group({.threads = 4});
+///   auto server = TcpServerGroup::listen(group, at).value();
+///   server.serve(echo);
+///
+/// To make, to serve and to destroy one are for a thread that is none of the group's, as they wait
+/// for those; the group outlives it. Destroying it destroys the tasks and connections, on their
+/// loops. A connection that moves to another loop of the group stays with its server.
+template <class S>
+  requires std::derived_from<S, Stream>
+class StreamServerGroup final : public ServerGroupBase {
+ public:
+  /// As StreamServer::listen(), and what Spread says; ECANCELED where the group has been stopped.
+  static Result<StreamServerGroup> listen(LoopGroup& group, const Endpoint& at,
+                                          const GroupListenOptions& options = {}) {
+    if (!S::takes(at)) return std::unexpected(system_error(EAFNOSUPPORT));
+    auto server = open(group, at, options);
+    if (!server) return std::unexpected(server.error());
+    return StreamServerGroup(std::move(*server));
+  }
+
+  using ServerGroupBase::serve;
+
+  /// Accepts from now on, and runs `handler(stream)`, which returns a Task<>, for each stream. Each
+  /// loop has a copy of the handler. An exception that leaves it leaves the loop's run(). Once.
+  template <class Handler>
+    requires std::is_invocable_r_v<Task<>, Handler&, S>
+  void serve(Handler handler) {
+    serve_with([handler = std::move(handler)](Socket socket) mutable -> Task<> {
+      return handler(S(std::move(socket)));
+    });
+  }
+
+ private:
+  explicit StreamServerGroup(ServerGroupBase&& base) noexcept : ServerGroupBase(std::move(base)) {}
+};
+
+using TcpServerGroup = StreamServerGroup<TcpStream>;
+using UnixServerGroup = StreamServerGroup<UnixStream>;
+
+}  // namespace tambour

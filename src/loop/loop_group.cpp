@@ -1,0 +1,350 @@
+#include <tambour/loop_group.h>
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <tambour/async.h>
+
+#include "base/check.h"
+#include "loop/core.h"
+
+namespace tambour {
+namespace {
+
+/// The processors that this thread, and so those that it makes, may run on.
+std::vector<int> usable_processors() {
+  std::vector<int> usable;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+      if (CPU_ISSET(processor, &set)) usable.push_back(processor);
+    }
+  }
+  // A machine with more processors than the set has room for says EINVAL.
+  for (int i = 0; usable.empty() && i < int(std::thread::hardware_concurrency()); ++i)
+    usable.push_back(i);
+  if (usable.empty()) usable.push_back(0);
+  return usable;
+}
+
+void name_this_thread(const std::string& name, std::size_t index) {
+  constexpr std::size_t longest = 15;  // pthread_setname_np(3)
+  const std::string number = "/" + std::to_string(index);
+  const std::string cut = name.substr(0, longest - std::min(longest, number.size())) + number;
+  ::pthread_setname_np(::pthread_self(), cut.c_str());
+}
+
+void pin_this_thread(int processor) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(processor, &set);
+  if (const int error = ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set))
+    throw std::system_error(system_error(error), "LoopGroup");
+}
+
+/// Neighbouring values become distant ones (the finalizer of MurmurHash3).
+constexpr std::uint64_t mixed(std::uint64_t value) noexcept {
+  value = (value ^ value >> 33) * 0xff51afd7ed558ccdU;
+  value = (value ^ value >> 33) * 0xc4ceb9fe1a85ec53U;
+  return value ^ value >> 33;
+}
+
+}  // namespace
+
+/// The threads go through their lives together: none runs before all loops are there, none drops
+/// what its loop owns before all have returned from run(), and none destroys its loop before all
+/// have dropped theirs. So whatever a callback or a destructor says to another loop, that is there.
+class LoopGroup::State {
+ public:
+  explicit State(const LoopGroupOptions& options);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  [[nodiscard]] const auto& members() const noexcept { return members_; }
+  [[nodiscard]] auto& members() noexcept { return members_; }
+  [[nodiscard]] std::size_t take_turn() noexcept {
+    return turn_.fetch_add(1, std::memory_order_relaxed) % members_.size();
+  }
+  [[nodiscard]] bool in_thread() const noexcept { return of_this_thread == this; }
+
+  bool for_each(const std::function<void(EventLoop&)>& function);
+  void stop() noexcept;
+  /// Waits for the threads, and gives what they have thrown.
+  std::exception_ptr end() noexcept;
+
+ private:
+  // A line of its own: the loads are written by whoever accepts.
+  struct alignas(64) Member {
+    std::thread thread;
+    EventLoop* loop = nullptr;
+    Async* bell = nullptr;
+    std::atomic<std::ptrdiff_t> load{0};
+  };
+  enum class Phase : std::uint8_t { opening, running, ended, dropped, failed };
+  class Call;
+
+  static thread_local constinit const State* of_this_thread;
+
+  void live(std::size_t index, const LoopGroupOptions& options, int processor);
+  void run(EventLoop& loop) noexcept;
+  /// The last thread to come here begins the next phase.
+  void arrive(Phase next) noexcept;
+  Phase wait_for(Phase phase) noexcept;
+  void note_exception() noexcept;
+
+  std::vector<Member> members_;
+  std::atomic<std::size_t> turn_{0};
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> stopped_{false};  ///< All bells have been rung.
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Phase phase_ = Phase::opening;
+  std::size_t arrived_ = 0;
+  bool joined_ = false;
+  std::exception_ptr thrown_;
+};
+
+thread_local constinit const LoopGroup::State* LoopGroup::State::of_this_thread = nullptr;
+
+LoopGroup::State::State(const LoopGroupOptions& options) {
+  if (options.loop.simulated_host != nullptr || options.loop.backend == BackendKind::simulated)
+    throw std::system_error(system_error(EINVAL), "LoopGroup");
+  const std::vector<int> processors = usable_processors();
+  members_ = std::vector<Member>(options.threads != 0 ? options.threads : processors.size());
+  std::size_t begun = 0;
+  try {
+    for (; begun < members_.size(); ++begun) {
+      const int processor = options.pin ? processors[begun % processors.size()] : -1;
+      members_[begun].thread =
+          std::thread([this, begun, options, processor] { live(begun, options, processor); });
+    }
+  } catch (...) {
+    note_exception();
+    const std::lock_guard lock(mutex_);
+    phase_ = Phase::failed;
+  }
+  changed_.notify_all();
+  if (wait_for(Phase::running) != Phase::failed) return;
+  for (Member& member : members_) {
+    if (member.thread.joinable()) member.thread.join();
+  }
+  std::rethrow_exception(std::exchange(thrown_, nullptr));
+}
+
+void LoopGroup::State::live(std::size_t index, const LoopGroupOptions& options, int processor) {
+  of_this_thread = this;
+  try {
+    name_this_thread(options.name, index);
+    if (processor >= 0) pin_this_thread(processor);
+    EventLoop loop(options.loop);
+    // Keeps run() going too.
+    Async bell(loop, [&loop] { loop.stop(); });
+    bell.start();
+    members_[index].loop = &loop;
+    members_[index].bell = &bell;
+    arrive(Phase::running);
+    if (wait_for(Phase::running) == Phase::failed) return;
+    run(loop);
+    arrive(Phase::ended);
+    wait_for(Phase::ended);
+    loop::core_of(loop).drop_owned();
+    arrive(Phase::dropped);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return joined_; });
+  } catch (...) {
+    // The loop could not be opened.
+    note_exception();
+    const std::lock_guard lock(mutex_);
+    phase_ = Phase::failed;
+    changed_.notify_all();
+  }
+}
+
+void LoopGroup::State::run(EventLoop& loop) noexcept {
+  try {
+    loop.run();
+  } catch (...) {
+    note_exception();
+  }
+  stop();
+}
+
+void LoopGroup::State::arrive(Phase next) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (phase_ == Phase::failed || ++arrived_ < members_.size()) return;
+  arrived_ = 0;
+  phase_ = next;
+  changed_.notify_all();
+}
+
+LoopGroup::State::Phase LoopGroup::State::wait_for(Phase phase) noexcept {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return phase_ >= phase; });
+  return phase_;
+}
+
+void LoopGroup::State::note_exception() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (thrown_ == nullptr) thrown_ = std::current_exception();
+}
+
+void LoopGroup::State::stop() noexcept {
+  if (stopping_.exchange(true)) return;
+  for (Member& member : members_) member.bell->send();
+  stopped_ = true;
+  stopped_.notify_all();
+}
+
+std::exception_ptr LoopGroup::State::end() noexcept {
+  wait_for(Phase::dropped);
+  // A thread may still be on its way out of stop(), and ring the last bell.
+  stopped_.wait(false);
+  {
+    const std::lock_guard lock(mutex_);
+    joined_ = true;
+  }
+  changed_.notify_all();
+  for (Member& member : members_) {
+    if (member.thread.joinable()) member.thread.join();
+  }
+  return std::exchange(thrown_, nullptr);
+}
+
+/// One call of for_each(), shared by those who have still to make it.
+class LoopGroup::State::Call {
+ public:
+  Call(State& state, std::function<void(EventLoop&)> function)
+      : state_(state), left_(state.members_.size()), function_(std::move(function)) {}
+
+  void make(EventLoop& loop) noexcept {
+    std::exception_ptr thrown;
+    try {
+      function_(loop);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    const std::lock_guard lock(state_.mutex_);
+    if (thrown_ == nullptr) thrown_ = thrown;
+    if (--left_ == 0) state_.changed_.notify_all();
+  }
+
+  bool wait() {
+    std::unique_lock lock(state_.mutex_);
+    // What was posted after the group had stopped is never run, nor is it while we wait.
+    state_.changed_.wait(lock, [this] { return left_ == 0 || state_.phase_ >= Phase::dropped; });
+    if (thrown_ != nullptr) std::rethrow_exception(thrown_);
+    return left_ == 0;
+  }
+
+ private:
+  State& state_;
+  std::size_t left_;
+  std::exception_ptr thrown_;
+  std::function<void(EventLoop&)> function_;
+};
+
+bool LoopGroup::State::for_each(const std::function<void(EventLoop&)>& function) {
+  base::check(!in_thread(), "a thread of a group waited for the threads of the group");
+  {
+    const std::lock_guard lock(mutex_);
+    if (phase_ != Phase::running) return false;
+  }
+  const auto call = std::make_shared<Call>(*this, function);
+  for (const Member& member : members_)
+    member.loop->post([call, &loop = *member.loop] { call->make(loop); });
+  return call->wait();
+}
+
+LoopGroup::LoopGroup(const LoopGroupOptions& options) : state_(std::make_unique<State>(options)) {}
+
+Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& options) {
+  try {
+    return std::make_unique<LoopGroup>(options);
+  } catch (const std::system_error& refused) {
+    return std::unexpected(refused.code());
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(system_error(ENOMEM));
+  }
+}
+
+LoopGroup::~LoopGroup() {
+  base::check(!state_->in_thread(), "a group of loops was destroyed by one of its own threads");
+  stop();
+  // Nobody has asked for it, and nobody can any more.
+  if (const std::exception_ptr thrown = state_->end())
+    [](const std::exception_ptr& unclaimed) noexcept { std::rethrow_exception(unclaimed); }(thrown);
+}
+
+std::size_t LoopGroup::size() const noexcept { return state_->members().size(); }
+
+EventLoop& LoopGroup::operator[](std::size_t index) const noexcept {
+  base::check(index < size(), "a group was asked for a loop that it does not have");
+  return *state_->members()[index].loop;
+}
+
+EventLoop& LoopGroup::next() noexcept { return (*this)[state_->take_turn()]; }
+
+EventLoop& LoopGroup::by_hash(std::uint64_t hash) const noexcept {
+  return (*this)[mixed(hash) % size()];
+}
+
+EventLoop& LoopGroup::least_loaded() const noexcept {
+  return *std::ranges::min_element(state_->members(), {}, [](const auto& member) {
+            return member.load.load(std::memory_order_relaxed);
+          })->loop;
+}
+
+std::size_t LoopGroup::index_of(const EventLoop& loop) const noexcept {
+  const auto& members = state_->members();
+  const auto found =
+      std::ranges::find_if(members, [&](const auto& member) { return member.loop == &loop; });
+  return static_cast<std::size_t>(found - members.begin());
+}
+
+bool LoopGroup::in_thread() const noexcept { return state_->in_thread(); }
+
+void LoopGroup::add_load(const EventLoop& loop, std::ptrdiff_t by) noexcept {
+  const std::size_t index = index_of(loop);
+  base::check(index < size(), "the load of a loop was told to a group that is not its own");
+  state_->members()[index].load.fetch_add(by, std::memory_order_relaxed);
+}
+
+std::size_t LoopGroup::load(const EventLoop& loop) const noexcept {
+  const std::size_t index = index_of(loop);
+  if (index == size()) return 0;
+  const auto load = state_->members()[index].load.load(std::memory_order_relaxed);
+  return load > 0 ? static_cast<std::size_t>(load) : 0;
+}
+
+void LoopGroup::post_to_all(const std::function<void(EventLoop&)>& function) {
+  const auto shared = std::make_shared<const std::function<void(EventLoop&)>>(function);
+  for (const auto& member : state_->members())
+    member.loop->post([shared, &loop = *member.loop] { (*shared)(loop); });
+}
+
+bool LoopGroup::for_each(const std::function<void(EventLoop&)>& function) {
+  return state_->for_each(function);
+}
+
+void LoopGroup::stop() noexcept { state_->stop(); }
+
+void LoopGroup::join() {
+  base::check(!state_->in_thread(), "a group of loops was joined by one of its own threads");
+  if (const std::exception_ptr thrown = state_->end()) std::rethrow_exception(thrown);
+}
+
+}  // namespace tambour

@@ -1,0 +1,96 @@
+#include <tambour/inherited_listeners.h>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cstdlib>
+#include <utility>
+
+namespace tambour {
+namespace {
+
+/// SD_LISTEN_FDS_START
+constexpr int first_inherited = 3;
+
+std::optional<long> number_in(const char* text) noexcept {
+  if (text == nullptr) return std::nullopt;
+  const std::string_view all(text);
+  long number = 0;
+  const auto [end, error] = std::from_chars(all.begin(), all.end(), number);
+  if (error != std::errc() || end != all.end()) return std::nullopt;
+  return number;
+}
+
+Result<Endpoint> endpoint_of(int fd) noexcept {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  auto* const place = reinterpret_cast<sockaddr*>(&address);
+  if (::getsockname(fd, place, &size) != 0) return std::unexpected(system_error(errno));
+  return Endpoint::from(place, size);
+}
+
+/// LISTEN_FDNAMES: separated by colons; fewer names than descriptors are no error.
+std::string next_name(std::string_view& names) {
+  const std::size_t end = names.find(':');
+  std::string name(names.substr(0, end));
+  names.remove_prefix(end == std::string_view::npos ? names.size() : end + 1);
+  return name;
+}
+
+}  // namespace
+
+Result<InheritedListeners> InheritedListeners::take_over() {
+  const char* const process = std::getenv("LISTEN_PID");
+  const char* const count = std::getenv("LISTEN_FDS");
+  const char* const given_names = std::getenv("LISTEN_FDNAMES");
+  const auto for_process = number_in(process);
+  const auto listeners = number_in(count);
+  const std::string all_names = given_names != nullptr ? given_names : "";
+  const bool any = process != nullptr && count != nullptr;
+  for (const char* variable : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(variable);
+
+  InheritedListeners inherited;
+  if (!any) return inherited;
+  if (!for_process || !listeners || *listeners < 0 || *listeners > INT_MAX - first_inherited)
+    return std::unexpected(system_error(EINVAL));
+  // Meant for a parent, which has passed its environment on.
+  if (*for_process != ::getpid()) return inherited;
+  std::string_view names = all_names;
+  Error error;
+  for (int fd = first_inherited; fd < first_inherited + int(*listeners); ++fd) {
+    // Each of them, also after a bad one: none must go on to a child.
+    if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+      error = system_error(errno);
+    } else {
+      inherited.listeners_.push_back({UniqueFd(fd), next_name(names)});
+    }
+  }
+  if (error) return std::unexpected(error);
+  return inherited;
+}
+
+UniqueFd InheritedListeners::take_at(std::size_t index) {
+  UniqueFd taken = std::move(listeners_[index].fd);
+  listeners_.erase(listeners_.begin() + std::ptrdiff_t(index));
+  return taken;
+}
+
+UniqueFd InheritedListeners::take(std::string_view name) {
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    if (listeners_[i].name == name) return take_at(i);
+  }
+  return {};
+}
+
+UniqueFd InheritedListeners::take(const Endpoint& endpoint) {
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    if (endpoint_of(listeners_[i].fd.get()) == endpoint) return take_at(i);
+  }
+  return {};
+}
+
+}  // namespace tambour

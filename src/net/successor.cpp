@@ -1,0 +1,202 @@
+// The program that takes over, started with the listeners of this one.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include <tambour/events.h>
+#include <tambour/inherited_listeners.h>
+#include <tambour/wait.h>
+#include <tambour/when.h>
+
+namespace tambour {
+namespace {
+
+constexpr int first_passed = 3;
+constexpr const char* ready_variable = "TAMBOUR_READY_FD";
+
+/// What the child needs after fork(2), where it may not allocate: other threads of the parent may
+/// have been inside the allocator.
+struct Launch {
+  std::vector<int> fds;  ///< For descriptors 3, 4, ...: the listeners, and the pipe.
+  std::vector<std::string> strings;
+  std::vector<char*> arguments;
+  std::vector<char*> environment;
+  char* process_id = nullptr;  ///< Where the digits of LISTEN_PID go.
+};
+
+bool is_ours(std::string_view variable) noexcept {
+  for (const std::string_view name :
+       {"LISTEN_PID=", "LISTEN_FDS=", "LISTEN_FDNAMES=", "TAMBOUR_READY_FD="}) {
+    if (variable.starts_with(name)) return true;
+  }
+  return false;
+}
+
+Result<Launch> prepare(const std::vector<PassedListener>& listeners,
+                       const SuccessorOptions& options, int ready) {
+  if (options.arguments.empty()) return std::unexpected(system_error(EINVAL));
+  Launch launch;
+  std::string names;
+  for (const PassedListener& passed : listeners) {
+    const int fd = passed.server->descriptor();
+    if (fd < 0 || passed.name.contains(':')) return std::unexpected(system_error(EINVAL));
+    launch.fds.push_back(fd);
+    if (!names.empty() || &passed != &listeners.front()) names += ':';
+    names += passed.name;
+  }
+  launch.fds.push_back(ready);
+  const std::size_t count = listeners.size();
+  auto& strings = launch.strings;
+  strings = options.arguments;
+  strings.push_back("LISTEN_FDS=" + std::to_string(count));
+  strings.push_back("LISTEN_FDNAMES=" + names);
+  strings.push_back(std::string(ready_variable) + "=" + std::to_string(first_passed + int(count)));
+  strings.push_back("LISTEN_PID=" + std::string(20, '\0'));
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!is_ours(*variable)) strings.emplace_back(*variable);
+  }
+  for (std::size_t i = 0; i < strings.size(); ++i)
+    (i < options.arguments.size() ? launch.arguments : launch.environment)
+        .push_back(strings[i].data());
+  launch.arguments.push_back(nullptr);
+  launch.environment.push_back(nullptr);
+  launch.process_id = strings[options.arguments.size() + 3].data() + std::strlen("LISTEN_PID=");
+  return launch;
+}
+
+/// Digits by hand: what formats may allocate.
+void write_number(char* place, long number) noexcept {
+  std::array<char, 20> digits{};
+  std::size_t count = 0;
+  do {
+    digits[count++] = char('0' + number % 10);
+    number /= 10;
+  } while (number > 0);
+  while (count > 0) *place++ = digits[--count];
+  *place = '\0';
+}
+
+/// In the child: only what is async-signal-safe. Returns the errno value of what failed.
+int become(Launch& launch, int& report) noexcept {
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int count = int(launch.fds.size());
+  // Out of the way first: a number that is wanted may be that of another one to be passed.
+  const int above = first_passed + count;
+  const auto lift = [above](int& fd) {
+    const int lifted = ::fcntl(fd, F_DUPFD_CLOEXEC, above);
+    if (lifted >= 0) fd = lifted;
+    return lifted >= 0;
+  };
+  if (!lift(report) || !std::ranges::all_of(launch.fds, lift)) return errno;
+  for (int i = 0; i < count; ++i) {
+    // The copy is not close-on-exec.
+    if (::dup2(launch.fds[std::size_t(i)], first_passed + i) < 0) return errno;
+  }
+  write_number(launch.process_id, ::getpid());
+  ::execve(launch.arguments[0], launch.arguments.data(), launch.environment.data());
+  return errno;
+}
+
+Result<std::pair<UniqueFd, UniqueFd>> open_pipe(int flags) noexcept {
+  std::array<int, 2> fds{};
+  if (::pipe2(fds.data(), O_CLOEXEC | flags) != 0) return std::unexpected(system_error(errno));
+  return std::pair(UniqueFd(fds[0]), UniqueFd(fds[1]));
+}
+
+/// Returns once the child has become the program, or has failed to.
+Result<pid_t> launch_child(Launch launch) {
+  auto pipe = open_pipe(0);
+  if (!pipe) return std::unexpected(pipe.error());
+  auto& [outcome, reporting] = *pipe;
+  const pid_t child = ::fork();
+  if (child < 0) return std::unexpected(system_error(errno));
+  if (child == 0) {
+    int report = reporting.get();
+    const int error = become(launch, report);
+    static_cast<void>(!::write(report, &error, sizeof error));
+    ::_exit(127);
+  }
+  reporting.reset(-1);
+  int error = 0;
+  ssize_t got;
+  do {
+    got = ::read(outcome.get(), &error, sizeof error);
+  } while (got < 0 && errno == EINTR);
+  if (got <= 0) return child;
+  ::waitpid(child, nullptr, 0);
+  return std::unexpected(system_error(error));
+}
+
+void end_child(pid_t child) noexcept {
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+/// Until the child has written a byte.
+Task<Result<>> wait_until_ready(int fd) {
+  const auto readable = co_await ready(fd, Events::read);
+  if (!readable) co_return std::unexpected(readable.error());
+  char byte = 0;
+  // The end of the pipe: nobody is left who could write.
+  if (::read(fd, &byte, 1) != 1) co_return std::unexpected(system_error(ECHILD));
+  co_return Result<>();
+}
+
+}  // namespace
+
+Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
+                                    SuccessorOptions options) {
+  auto pipe = open_pipe(O_NONBLOCK);
+  if (!pipe) co_return std::unexpected(pipe.error());
+  auto& [says_ready, to_say_ready] = *pipe;
+  auto launch = prepare(listeners, options, to_say_ready.get());
+  if (!launch) co_return std::unexpected(launch.error());
+  const auto child = launch_child(std::move(*launch));
+  if (!child) co_return std::unexpected(child.error());
+  to_say_ready.reset(-1);
+  // Also where this task is destroyed while it waits.
+  struct Started {
+    pid_t id;
+    bool serves = false;
+    ~Started() {
+      if (!serves) end_child(id);
+    }
+  } started{*child};
+  if (const auto waited = co_await timeout(options.patience, wait_until_ready(says_ready.get()));
+      !waited)
+    co_return std::unexpected(waited.error());
+  started.serves = true;
+  for (const PassedListener& passed : listeners) passed.server->leave_name();
+  co_return started.id;
+}
+
+void tell_predecessor() noexcept {
+  const char* const text = std::getenv(ready_variable);
+  if (text == nullptr) return;
+  const UniqueFd pipe(std::atoi(text));
+  ::unsetenv(ready_variable);
+  if (pipe.get() < first_passed) return;
+  // SIGPIPE, where the predecessor has gone, would end this program.
+  sigset_t broken;
+  sigset_t before;
+  ::sigemptyset(&broken);
+  ::sigaddset(&broken, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &broken, &before);
+  if (::write(pipe.get(), "1", 1) < 0 && errno == EPIPE) {
+    const timespec at_once{};
+    ::sigtimedwait(&broken, nullptr, &at_once);
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace tambour

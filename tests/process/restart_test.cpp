@@ -1,0 +1,304 @@
+// A server that starts its successor, again and again, under load: no connection is refused, and
+// none is reset. And the protocol of sd_listen_fds(3), as others speak it.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/inherited_listeners.h>
+#include <tambour/tambour.h>
+
+#include "support/process.h"
+#include "support/scale.h"
+#include "support/temporary_folder.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* role = "TAMBOUR_TEST_RESTART_ROLE";
+
+SuccessorOptions this_test(const char* name) {
+  return {.arguments = {"/proc/self/exe", std::string("--gtest_filter=Restart.") + name,
+                        "--gtest_brief=1"}};
+}
+
+/// Says which process it is.
+Task<> tell_process_id(TcpStream peer) {
+  std::array<std::byte, 16> asked;
+  if (!co_await peer.read(asked)) co_return;
+  static_cast<void>(co_await peer.write(std::to_string(::getpid())));
+}
+
+// What the test below starts.
+TEST(Restart, server) {
+  if (std::getenv(role) == nullptr) GTEST_SKIP() << "is started by another test";
+  auto inherited = InheritedListeners::take_over();
+  ASSERT_TRUE(inherited) << inherited.error().message();
+  EventLoop loop;
+  auto server = TcpServer::adopt(loop, inherited->take("web"));
+  ASSERT_TRUE(server) << server.error().message();
+  const auto end = [&](Task<> first) {
+    spawn(loop, [](EventLoop& own, TcpServer& served, Task<> before) -> Task<> {
+      co_await std::move(before);
+      co_await served.shut_down(10s);
+      own.stop();
+    }(loop, *server, std::move(first)));
+  };
+  Signal renew(loop, SIGUSR1, [&](int) {
+    end([](TcpServer& served) -> Task<> {
+      const auto successor = co_await start_successor({{&served, "web"}}, this_test("server"));
+      if (!successor) std::_Exit(3);
+    }(*server));
+  });
+  Signal finish(loop, SIGTERM, [&](int) { end([]() -> Task<> { co_return; }()); });
+  ASSERT_TRUE(renew.start());
+  ASSERT_TRUE(finish.start());
+  // After the signals: whoever is answered sends them.
+  server->serve(tell_process_id);
+  tell_predecessor();
+  loop.run();
+}
+
+struct Tally {
+  std::map<int, int> answers;  ///< By process.
+  std::map<std::string, int> failures;
+  bool over = false;
+};
+
+Task<> ask_again_and_again(Endpoint to, Tally& tally) {
+  while (!tally.over) {
+    auto stream = co_await TcpStream::connect(to);
+    if (!stream) {
+      ++tally.failures["connect: " + stream.error().message()];
+      continue;
+    }
+    Buffer answer;
+    const auto written = co_await stream->write("?");
+    Result<std::size_t> got = 1;
+    while (written && got && *got > 0) got = co_await stream->read(answer);
+    int process = 0;
+    const std::string text = answer.to_string();
+    std::from_chars(text.data(), text.data() + text.size(), process);
+    if (!written || !got || process == 0) {
+      ++tally.failures["exchange: " + (!written ? written.error()
+                                       : got    ? Error()
+                                                : got.error())
+                                          .message()];
+    } else {
+      ++tally.answers[process];
+    }
+  }
+}
+
+Task<> restart_many_times(EventLoop& loop, TcpServer& first, int times, Tally& tally) {
+  const auto started = co_await start_successor({{&first, "web"}}, this_test("server"));
+  EXPECT_TRUE(started) << started.error().message();
+  if (!started) co_return;
+  const Endpoint at = first.endpoint();
+  first.stop();
+  TaskScope clients(loop);
+  for (int i = 0; i < 8; ++i) clients.spawn(ask_again_and_again(at, tally));
+  int current = *started;
+  int previous = current;
+  const TimePoint give_up = Clock::now() + 90s;
+  for (int i = 0; i < times && Clock::now() < give_up; ++i) {
+    const auto before = tally.answers;
+    ::kill(std::exchange(current, 0), SIGUSR1);
+    while (current == 0 && Clock::now() < give_up) {
+      for (const auto& [process, count] : tally.answers) {
+        if (!before.contains(process) && process != previous) current = process;
+      }
+      static_cast<void>(co_await sleep_for(1ms));
+    }
+    int status = -1;
+    while (::waitpid(previous, &status, WNOHANG) == 0 && Clock::now() < give_up)
+      static_cast<void>(co_await sleep_for(1ms));
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    previous = current;
+  }
+  tally.over = true;
+  co_await clients.join();
+  ::kill(current, SIGTERM);
+  int status = 0;
+  EXPECT_EQ(::waitpid(current, &status, 0), current);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST(Restart, under_load_refuses_and_resets_nothing) {
+  // Orphans become ours: each server is a child of the one before it.
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  ::setenv(role, "server", 1);
+  EventLoop loop;
+  auto first = TcpServer::listen(loop, Endpoint::loopback_v4(0));
+  ASSERT_TRUE(first);
+  Tally tally;
+  const int times = test::sanitized ? 5 : 20;
+  spawn(loop, restart_many_times(loop, *first, times, tally));
+  loop.run();
+  ::unsetenv(role);
+  EXPECT_EQ(tally.answers.size(), std::size_t(times) + 1);
+  for (const auto& [what, count] : tally.failures) ADD_FAILURE() << count << " times " << what;
+  int answers = 0;
+  for (const auto& [process, count] : tally.answers) answers += count;
+  EXPECT_GT(answers, times * 8);
+  RecordProperty("answers", answers);
+}
+
+class Successors : public testing::Test {
+ protected:
+  Result<pid_t> start(std::vector<PassedListener> listeners, SuccessorOptions options) {
+    Result<pid_t> outcome = std::unexpected(Error());
+    spawn(
+        loop,
+        [](Result<pid_t>& to, std::vector<PassedListener> passed, SuccessorOptions how) -> Task<> {
+          to = co_await start_successor(std::move(passed), std::move(how));
+        }(outcome, std::move(listeners), std::move(options)));
+    loop.run();
+    return outcome;
+  }
+
+  EventLoop loop;
+};
+
+TEST_F(Successors, that_cannot_be_started_are_errors) {
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
+  const std::size_t before = test::open_descriptors();
+  EXPECT_EQ(start({{&server, "a"}}, {.arguments = {"/no/such/program"}}).error(),
+            system_error(ENOENT));
+  EXPECT_EQ(start({{&server, "a:b"}}, {}).error(), system_error(EINVAL));
+  EXPECT_EQ(start({}, {.arguments = {}}).error(), system_error(EINVAL));
+  EXPECT_EQ(start({{&server, "a"}}, {.arguments = {"/bin/true"}}).error(), system_error(ECHILD));
+  EXPECT_EQ(start({{&server, "a"}},
+                  {.arguments = {"/bin/sh", "-c", "sleep 100 & wait"}, .patience = 20ms})
+                .error(),
+            system_error(ETIMEDOUT));
+  EXPECT_EQ(test::open_descriptors(), before);
+  server.stop();
+  EXPECT_EQ(start({{&server, "a"}}, {.arguments = {"/bin/true"}}).error(), system_error(EINVAL));
+}
+
+TEST_F(Successors, find_what_the_protocol_says) {
+  auto one = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
+  auto two = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
+  ::setenv("LISTEN_FDS", "7", 1);
+  const auto started = start(
+      {{&one, "first"}, {&two, ""}},
+      {.arguments = {"/bin/sh", "-c",
+                     "test $LISTEN_PID = $$ -a $LISTEN_FDS = 2 -a \"$LISTEN_FDNAMES\" = first: "
+                     "-a -S /proc/$$/fd/3 -a -S /proc/$$/fd/4 -a $TAMBOUR_READY_FD = 5 && "
+                     "printf 1 >&5"}});
+  EXPECT_TRUE(started) << started.error().message();
+  ::unsetenv("LISTEN_FDS");
+  if (started) ::waitpid(*started, nullptr, 0);
+}
+
+/// In a child: with these variables, and a listener as descriptor 3.
+int take_over(const char* process, const char* count, const char* names,
+              const std::function<int(InheritedListeners&)>& look) {
+  return test::in_child([&] {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    if (::listen(fd, 1) != 0) return 90;
+    if (fd != 3) ::dup2(fd, 3);
+    if (process != nullptr)
+      ::setenv("LISTEN_PID", *process == '=' ? std::to_string(::getpid()).c_str() : process, 1);
+    if (count != nullptr) ::setenv("LISTEN_FDS", count, 1);
+    if (names != nullptr) ::setenv("LISTEN_FDNAMES", names, 1);
+    auto inherited = InheritedListeners::take_over();
+    if (::getenv("LISTEN_PID") != nullptr || ::getenv("LISTEN_FDS") != nullptr ||
+        ::getenv("LISTEN_FDNAMES") != nullptr)
+      return 91;
+    return inherited ? look(*inherited) : 100 + inherited.error().value();
+  });
+}
+
+TEST(Inherited, listeners_are_those_that_are_meant_for_this_process) {
+  const auto size = [](InheritedListeners& all) { return int(all.size()); };
+  EXPECT_EQ(take_over("=", "1", nullptr, size), 1);
+  EXPECT_EQ(take_over("=", "0", nullptr, size), 0);
+  EXPECT_EQ(take_over("1", "1", "a", size), 0);
+  EXPECT_EQ(take_over(nullptr, nullptr, nullptr, size), 0);
+  EXPECT_EQ(take_over(nullptr, "1", nullptr, size), 0);
+  EXPECT_EQ(take_over("=", "many", nullptr, size), 100 + EINVAL);
+  EXPECT_EQ(take_over("=", "-1", nullptr, size), 100 + EINVAL);
+  EXPECT_EQ(take_over("", "1", nullptr, size), 100 + EINVAL);
+  EXPECT_EQ(take_over("=", "60000", nullptr, size), 100 + EBADF);
+}
+
+TEST(Inherited, listeners_are_found_by_name_and_address_and_are_close_on_exec) {
+  EXPECT_EQ(take_over("=", "1", "web:more",
+                      [](InheritedListeners& all) {
+                        if (all.take("more").is_open() || all.take("").is_open()) return 1;
+                        const UniqueFd fd = all.take("web");
+                        if (fd.get() != 3 || !all.empty() || all.take("web").is_open()) return 2;
+                        return ::fcntl(3, F_GETFD) == FD_CLOEXEC ? 0 : 3;
+                      }),
+            0);
+  EXPECT_EQ(take_over("=", "1", nullptr,
+                      [](InheritedListeners& all) {
+                        sockaddr_in address{};
+                        socklen_t length = sizeof address;
+                        auto* const place = reinterpret_cast<sockaddr*>(&address);
+                        if (::getsockname(3, place, &length) != 0) return 1;
+                        if (all.take(Endpoint::loopback_v4(1)).is_open()) return 2;
+                        return all.take(Endpoint::from(place, length).value()).is_open() ? 0 : 3;
+                      }),
+            0);
+}
+
+TEST(Adopting, takes_listeners_of_streams_only) {
+  EventLoop loop;
+  const auto adopt = [&loop](int type, bool listens) {
+    UniqueFd fd(::socket(AF_INET, type, 0));
+    if (listens) ::listen(fd.get(), 1);
+    return TcpServer::adopt(loop, std::move(fd));
+  };
+  EXPECT_TRUE(adopt(SOCK_STREAM, true));
+  EXPECT_EQ(adopt(SOCK_STREAM, false).error(), system_error(EINVAL));
+  EXPECT_EQ(adopt(SOCK_DGRAM, false).error(), system_error(EINVAL));
+  EXPECT_EQ(TcpServer::adopt(loop, UniqueFd()).error(), system_error(EBADF));
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
+  ::listen(fd.get(), 1);
+  EXPECT_EQ(UnixServer::adopt(loop, std::move(fd)).error(), system_error(EAFNOSUPPORT));
+}
+
+TEST(Adopting, leaves_the_path_to_whoever_listens_there) {
+  const test::TemporaryFolder folder;
+  const auto at = Endpoint::unix_name(folder.path() + "/socket").value();
+  EventLoop loop;
+  auto old = UnixServer::listen(loop, at).value();
+  auto renewed = UnixServer::adopt(loop, UniqueFd(::dup(old.descriptor()))).value();
+  old.leave_name();
+  old.stop();
+  EXPECT_EQ(::access((folder.path() + "/socket").c_str(), F_OK), 0);
+  bool served = false;
+  renewed.serve([&served](UnixStream) -> Task<> {
+    served = true;
+    co_return;
+  });
+  spawn(loop, [](Endpoint to, UnixServer& server) -> Task<> {
+    EXPECT_TRUE(co_await UnixStream::connect(to));
+    while (server.accepted() == 0) static_cast<void>(co_await sleep_for(1ms));
+    co_await server.shut_down(1s);
+  }(at, renewed));
+  loop.run();
+  EXPECT_TRUE(served);
+}
+
+}  // namespace
+}  // namespace tambour

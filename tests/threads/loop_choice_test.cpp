@@ -1,0 +1,117 @@
+// Groups of loops: which loop, on which thread, by which name; whatever the backend.
+#include <pthread.h>
+#include <sched.h>
+
+#include <array>
+#include <atomic>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <tambour/loop_group.h>
+
+namespace tambour {
+namespace {
+
+TEST(LoopGroup, takes_turns) {
+  LoopGroup group({.threads = 3});
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(&group.next(), &group[i]);
+  }
+}
+
+TEST(LoopGroup, hashes_are_mixed) {
+  LoopGroup group({.threads = 4});
+  std::array<int, 4> chosen{};
+  for (std::uint64_t i = 0; i < 4000; ++i) {
+    EventLoop& loop = group.by_hash(i * 64);
+    EXPECT_EQ(&loop, &group.by_hash(i * 64));
+    ++chosen[group.index_of(loop)];
+  }
+  for (const int count : chosen) EXPECT_NEAR(count, 1000, 150);
+}
+
+TEST(LoopGroup, knows_the_least_loaded) {
+  LoopGroup group({.threads = 3});
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(&group.least_loaded(), &group[i]);
+    group.add_load(group[i]);
+  }
+  group.add_load(group[1], -1);
+  EXPECT_EQ(&group.least_loaded(), &group[1]);
+  group.add_load(group[1], 10);
+  EXPECT_EQ(group.load(group[1]), 10U);
+  EXPECT_EQ(&group.least_loaded(), &group[0]);
+}
+
+TEST(LoopGroup, names_its_threads) {
+  const auto name_of_last = [](const std::string& given, std::size_t threads) {
+    LoopGroup group({.threads = threads, .name = given});
+    std::array<char, 32> name{};
+    group.for_each([&](EventLoop& loop) {
+      if (&loop == &group[threads - 1])
+        ::pthread_getname_np(::pthread_self(), name.data(), name.size());
+    });
+    return std::string(name.data());
+  };
+  EXPECT_EQ(name_of_last("tambour", 2), "tambour/1");
+  EXPECT_EQ(name_of_last("a name of many letters", 11), "a name of ma/10");
+  EXPECT_EQ(name_of_last("", 1), "/0");
+}
+
+TEST(LoopGroup, pins_its_threads) {
+  LoopGroup group({.threads = 4, .pin = true});
+  std::atomic<int> pinned = 0;
+  EXPECT_TRUE(group.for_each([&](EventLoop&) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (::sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1) ++pinned;
+  }));
+  EXPECT_EQ(pinned, 4);
+}
+
+TEST(LoopGroup, has_a_loop_for_each_processor_where_it_is_not_told) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+  EXPECT_EQ(LoopGroup().size(), std::size_t(CPU_COUNT(&set)));
+}
+
+TEST(LoopGroup, is_not_simulated) {
+  const auto group = LoopGroup::open({.loop = {.backend = BackendKind::simulated}});
+  ASSERT_FALSE(group);
+  EXPECT_EQ(group.error(), system_error(EINVAL));
+}
+
+TEST(LoopGroupDeath, an_exception_that_nobody_asks_for_ends_the_program) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        LoopGroup group({.threads = 1});
+        group[0].post([] { throw std::runtime_error("nobody asks for this"); });
+      },
+      "nobody asks for this");
+}
+
+TEST(LoopGroupDeath, its_threads_do_not_wait_for_themselves) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  LoopGroup group({.threads = 1});
+  EXPECT_DEATH(
+      {
+        LoopGroup own({.threads = 1});
+        own[0].post([&own] { own.join(); });
+        own.join();
+      },
+      "contract breached: .*joined by one of its own threads");
+  EXPECT_DEATH(
+      {
+        LoopGroup own({.threads = 1});
+        own[0].post([&own] { own.for_each([](EventLoop&) {}); });
+        own.join();
+      },
+      "contract breached: .*waited for the threads");
+}
+
+}  // namespace
+}  // namespace tambour

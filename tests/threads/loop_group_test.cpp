@@ -1,0 +1,168 @@
+// Groups of loops: their threads, whose turn it is, and how they end; on every backend.
+#include <tambour/loop_group.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <tambour/task_scope.h>
+#include <tambour/wait.h>
+
+#include "support/on_every_backend.h"
+#include "support/process.h"
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+class LoopGroups : public test::OnEveryBackend {
+ protected:
+  [[nodiscard]] LoopGroupOptions of(std::size_t threads) const {
+    return {.threads = threads, .loop = options()};
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(LoopGroups);
+
+TEST_P(LoopGroups, each_loop_has_a_thread_of_its_own) {
+  LoopGroup group(of(3));
+  ASSERT_EQ(group.size(), 3U);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  std::set<const EventLoop*> loops;
+  EXPECT_TRUE(group.for_each([&](EventLoop& loop) {
+    EXPECT_TRUE(group.in_thread());
+    EXPECT_EQ(loop.backend().kind, traits().kind);
+    const std::lock_guard lock(mutex);
+    threads.insert(std::this_thread::get_id());
+    loops.insert(&loop);
+  }));
+  EXPECT_EQ(threads.size(), 3U);
+  EXPECT_EQ(loops, (std::set<const EventLoop*>{&group[0], &group[1], &group[2]}));
+  EXPECT_FALSE(threads.contains(std::this_thread::get_id()));
+  EXPECT_FALSE(group.in_thread());
+  EXPECT_EQ(group.index_of(group[2]), 2U);
+  EXPECT_EQ(group.index_of(loop()), 3U);
+}
+
+TEST_P(LoopGroups, loops_without_work_run_on_until_stopped) {
+  LoopGroup group(of(2));
+  std::atomic<int> calls = 0;
+  for (int round = 1; round <= 50; ++round) {
+    group.post_to_all([&](EventLoop&) { ++calls; });
+    EXPECT_TRUE(group.for_each([](EventLoop&) {}));  // What was posted before has been run.
+    EXPECT_EQ(calls, 2 * round);
+  }
+  group.stop();
+  group.join();
+}
+
+TEST_P(LoopGroups, stop_may_come_from_a_callback_and_more_than_once) {
+  LoopGroup group(of(2));
+  group[1].post([&group] {
+    group.stop();
+    group.stop();
+  });
+  group.join();
+  group.join();
+  group.stop();
+  EXPECT_FALSE(group.for_each([](EventLoop&) { FAIL(); }));
+}
+
+TEST_P(LoopGroups, one_loop_that_stops_stops_all) {
+  LoopGroup group(of(3));
+  group[1].post([&group] { group[1].stop(); });
+  group.join();
+}
+
+TEST_P(LoopGroups, join_throws_what_has_left_a_callback) {
+  LoopGroup group(of(2));
+  group.next().post([] { throw std::runtime_error("thrown on a loop"); });
+  EXPECT_THROW(group.join(), std::runtime_error);
+  group.join();
+}
+
+TEST_P(LoopGroups, for_each_throws_what_its_function_throws_and_the_loops_run_on) {
+  LoopGroup group(of(2));
+  EXPECT_THROW(group.for_each([](EventLoop&) { throw std::runtime_error("thrown on a loop"); }),
+               std::runtime_error);
+  EXPECT_TRUE(group.for_each([](EventLoop&) {}));
+}
+
+TEST_P(LoopGroups, for_each_ends_also_where_the_group_stops_meanwhile) {
+  for (std::size_t round = 0; round < test::scaled(1000) / 5; ++round) {
+    LoopGroup group(of(2));
+    std::jthread stopper([&group] { group.stop(); });
+    while (group.for_each([](EventLoop&) {})) {
+    }
+  }
+}
+
+TEST_P(LoopGroups, what_loops_own_is_destroyed_while_all_loops_are_there) {
+  struct Teller {
+    LoopGroup& group;
+    std::atomic<int>& told;
+    ~Teller() {
+      for (std::size_t i = 0; i < group.size(); ++i) group[i].post([] { FAIL(); });
+      ++told;
+    }
+  };
+  std::atomic<int> told = 0;
+  LoopGroup group(of(3));
+  EXPECT_TRUE(group.for_each([&](EventLoop& loop) {
+    spawn(loop, [](LoopGroup& all, std::atomic<int>& count) -> Task<> {
+      const Teller teller{all, count};
+      static_cast<void>(co_await sleep_for(1h));
+    }(group, told));
+  }));
+  group.stop();
+  group.join();
+  EXPECT_EQ(told, 3);
+}
+
+TEST_P(LoopGroups, leave_nothing_open) {
+  const std::size_t before = test::open_descriptors();
+  for (int i = 0; i < 10; ++i) LoopGroup group(of(2));
+  EXPECT_EQ(test::open_descriptors(), before);
+}
+
+TEST_P(LoopGroups, threads_post_to_each_other) {
+  const std::size_t each = test::scaled(20'000);
+  LoopGroup group(of(3));
+  std::array<std::atomic<std::size_t>, 3> received{};
+  EXPECT_TRUE(group.for_each([&](EventLoop&) {
+    for (std::size_t i = 0; i < each; ++i) {
+      const std::size_t to = i % 3;
+      group[to].post([&, to] {
+        if (++received[to] == each) received[to].notify_one();
+      });
+    }
+  }));
+  std::size_t sum = 0;
+  // Each sends to each; what was posted before for_each posted is run before it.
+  EXPECT_TRUE(group.for_each([](EventLoop&) {}));
+  for (const auto& count : received) sum += count;
+  EXPECT_EQ(sum, 3 * each);
+}
+
+TEST_P(LoopGroups, a_refused_loop_is_an_error_and_leaves_nothing) {
+  TAMBOUR_NEEDS_LAST_DESCRIPTOR();
+  const std::size_t before = test::open_descriptors();
+  {
+    const test::OpenFilesLimit limit(before + 3);
+    const auto group = LoopGroup::open(of(16));
+    ASSERT_FALSE(group);
+    EXPECT_EQ(group.error(), system_error(EMFILE));
+  }
+  EXPECT_EQ(test::open_descriptors(), before);
+}
+
+}  // namespace
+}  // namespace tambour

@@ -1,0 +1,272 @@
+// Streams and connections that move between loops, under load: every byte arrives, in order.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/connection.h>
+#include <tambour/loop_group.h>
+#include <tambour/server_group.h>
+#include <tambour/spawn_on.h>
+#include <tambour/task_scope.h>
+#include <tambour/tcp.h>
+#include <tambour/timer.h>
+#include <tambour/wait.h>
+#include <tambour/when.h>
+
+#include "support/on_every_backend.h"
+#include "support/process.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Moving : public test::OnEveryBackend {
+ protected:
+  [[nodiscard]] LoopGroupOptions of(std::size_t threads) const {
+    return {.threads = threads, .loop = options()};
+  }
+  void run(Task<> task) {
+    bool done = false;
+    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
+      co_await std::move(inner);
+      ended = true;
+    }(std::move(task), done));
+    EXPECT_TRUE(eventually([&done] { return done; }));
+  }
+
+  /// As run_until(), for what happens on other threads, which does not wake this loop; and with a
+  /// minute's patience.
+  [[nodiscard]] bool eventually(const std::function<bool()>& done) {
+    Timer tick(loop(), [] {});
+    tick.start(1ms, 1ms);
+    for (int i = 0; i < 6 && !done(); ++i) static_cast<void>(run_until(done));
+    return done();
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Moving);
+
+/// Sends `rounds` messages of all sizes, each different, and compares what comes back.
+Task<> talk(Endpoint to, unsigned seed, int rounds, std::size_t& intact) {
+  auto stream = co_await TcpStream::connect(to);
+  EXPECT_TRUE(stream) << stream.error().message();
+  if (!stream) co_return;
+  std::minstd_rand random(seed);
+  for (int round = 0; round < rounds; ++round) {
+    std::string text(1 + random() % 3000, '\0');
+    for (char& byte : text) byte = char(random());
+    TaskScope scope(stream->loop());
+    scope.spawn([](TcpStream& out, const std::string& all) -> Task<> {
+      EXPECT_TRUE(co_await out.write(all));
+    }(*stream, text));
+    Buffer back;
+    while (back.size() < text.size()) {
+      const auto got = co_await stream->read(back);
+      EXPECT_TRUE(got && *got > 0);
+      if (!got || *got == 0) co_return;
+    }
+    co_await scope.join();
+    EXPECT_EQ(back, text);
+    if (!(back == text)) co_return;
+  }
+  ++intact;
+}
+
+Task<> talk_all(EventLoop& loop, Endpoint to, int peers, int rounds, std::size_t& intact) {
+  TaskScope scope(loop);
+  for (int i = 0; i < peers; ++i) scope.spawn(talk(to, unsigned(i), rounds, intact));
+  co_await scope.join();
+}
+
+TEST_P(Moving, a_thousand_connections_to_and_fro_under_load) {
+  const int peers = is(BackendKind::select) ? 200 : 1000;  // Descriptors below FD_SETSIZE.
+  const int rounds = 4;
+  LoopGroup group(of(3));
+  auto server =
+      TcpServerGroup::listen(group, Endpoint::loopback_v4(0), {.spread = Spread::round_robin});
+  ASSERT_TRUE(server);
+  std::atomic<int> moves = 0;
+  const auto next_to = [&group](EventLoop& loop) -> EventLoop& {
+    return group[(group.index_of(loop) + 1) % group.size()];
+  };
+  server->serve({.on_message =
+                     [&](Connection& connection, Buffer& bytes) {
+                       EXPECT_TRUE(group.index_of(connection.loop()) < group.size());
+                       // Half is sent before the move, and the rest where it arrives.
+                       connection.send(bytes.take(bytes.size() / 2));
+                       connection.move_to(next_to(connection.loop()));
+                       connection.context() = std::make_shared<Buffer>(std::move(bytes));
+                     },
+                 .on_move =
+                     [&](Connection& connection) {
+                       ++moves;
+                       auto& rest = std::any_cast<std::shared_ptr<Buffer>&>(connection.context());
+                       if (rest != nullptr) connection.send(std::move(*rest));
+                       rest = nullptr;
+                       if (moves % 5 == 0) connection.move_to(next_to(connection.loop()));
+                     }});
+  std::size_t intact = 0;
+  run(talk_all(loop(), server->endpoint(), peers, rounds, intact));
+  EXPECT_EQ(intact, std::size_t(peers));
+  EXPECT_GE(moves, peers * rounds);
+  EXPECT_TRUE(eventually([&] { return server->connections() == 0; }));
+  for (std::size_t i = 0; i < group.size(); ++i) EXPECT_EQ(group.load(group[i]), 0U);
+}
+
+/// An echo that goes on on the next loop after each read.
+struct Wanderer {
+  LoopGroup& group;
+  std::atomic<int>& moves;
+
+  Task<> operator()(TcpStream peer) {
+    Buffer buffer;
+    const auto got = co_await peer.read(buffer);
+    if (!got || *got == 0 || !co_await peer.write(buffer)) co_return;
+    ++moves;
+    EventLoop& next = group.next();
+    spawn_on(next, std::move(peer), *this);
+  }
+};
+
+TEST_P(Moving, streams_wander_from_task_to_task) {
+  const int peers = 100;
+  LoopGroup group(of(3));
+  auto server = TcpServerGroup::listen(group, Endpoint::loopback_v4(0));
+  ASSERT_TRUE(server);
+  std::atomic<int> moves = 0;
+  server->serve(Wanderer{group, moves});
+  std::size_t intact = 0;
+  run(talk_all(loop(), server->endpoint(), peers, 5, intact));
+  EXPECT_EQ(intact, std::size_t(peers));
+  EXPECT_GE(moves, peers * 5);
+}
+
+TEST_P(Moving, what_waits_to_be_sent_is_sent_from_the_other_loop) {
+  LoopGroup group(of(1));
+  std::string text(8'000'000, 'x');
+  for (std::size_t i = 0; i < text.size(); i += 101) text[i] = char('a' + i % 23);
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  ASSERT_TRUE(server);
+  std::atomic<bool> complete = false;
+  std::atomic<bool> high = false;
+  server->serve({.on_connection =
+                     [&](Connection& connection) {
+                       connection.set_high_water_mark(1000);
+                       connection.send(text);
+                       connection.close_after_write();
+                       connection.move_to(group[0]);
+                     },
+                 .on_write_complete =
+                     [&](Connection& connection) {
+                       EXPECT_EQ(&connection.loop(), &group[0]);
+                       complete = true;
+                     },
+                 .on_high_water = [&](Connection&, std::size_t) { high = true; }});
+  run([](Endpoint to, const std::string& all) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(stream);
+    static_cast<void>(co_await sleep_for(5ms));
+    Buffer got;
+    while (const auto read = co_await stream->read(got)) {
+      if (*read == 0) break;
+    }
+    EXPECT_EQ(got, all);
+  }(server->endpoint(), text));
+  EXPECT_TRUE(high);
+  EXPECT_EQ(server->connections(), 0U);  // It has left.
+}
+
+TEST_P(Moving, the_idle_timeout_goes_along) {
+  LoopGroup group(of(2));
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  ASSERT_TRUE(server);
+  std::atomic<bool> timed_out = false;
+  const TimePoint began = Clock::now();
+  server->serve({.on_connection =
+                     [&](Connection& connection) {
+                       connection.set_idle_timeout(30ms);
+                       connection.move_to(group[1]);
+                     },
+                 .on_close =
+                     [&](Connection& connection, Error error) {
+                       EXPECT_EQ(&connection.loop(), &group[1]);
+                       EXPECT_EQ(error, system_error(ETIMEDOUT));
+                       timed_out = true;
+                     }});
+  run([](Endpoint to) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(stream);
+    std::array<std::byte, 1> byte;
+    const auto got = co_await stream->read(byte);
+    EXPECT_TRUE(got && *got == 0);
+  }(server->endpoint()));
+  EXPECT_GE(Clock::now() - began, 30ms);
+  EXPECT_TRUE(eventually([&] { return timed_out.load(); }));
+}
+
+TEST_P(Moving, to_a_loop_that_ends_closes_and_leaves_nothing_open) {
+  const std::size_t before = test::open_descriptors();
+  {
+    LoopGroup group(of(2));
+    auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+    ASSERT_TRUE(server);
+    server->serve({.on_connection = [&](Connection& connection) {
+      connection.set_idle_timeout(1h);
+      connection.move_to(group[0]);
+      if (server->accepted() == 10) group.stop();
+    }});
+    run([](Endpoint to) -> Task<> {
+      std::vector<TcpStream> all;
+      for (int i = 0; i < 20; ++i) {
+        auto stream = co_await TcpStream::connect(to);
+        EXPECT_TRUE(stream);
+        all.push_back(std::move(*stream));
+      }
+    }(server->endpoint()));
+    EXPECT_TRUE(eventually([&] { return server->accepted() == 20; }));
+    run_turns();
+  }
+  run_turns();
+  EXPECT_EQ(test::open_descriptors(), before);
+}
+
+TEST_P(Moving, to_its_own_loop_takes_the_move_back) {
+  LoopGroup group(of(1));
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  ASSERT_TRUE(server);
+  int messages = 0;
+  server->serve({.on_connection =
+                     [&](Connection& connection) {
+                       connection.move_to(group[0]);
+                       connection.move_to(loop());
+                     },
+                 .on_message =
+                     [&](Connection& connection, Buffer& bytes) {
+                       EXPECT_EQ(&connection.loop(), &loop());
+                       bytes.clear();
+                       ++messages;
+                     },
+                 .on_move = [](Connection&) { FAIL(); }});
+  run([](Endpoint to) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(stream && co_await stream->write("hello"));
+    static_cast<void>(stream->finish());
+    std::array<std::byte, 1> byte;
+    static_cast<void>(co_await stream->read(byte));
+  }(server->endpoint()));
+  EXPECT_EQ(messages, 1);
+}
+
+}  // namespace
+}  // namespace tambour

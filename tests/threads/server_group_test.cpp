@@ -1,0 +1,319 @@
+// Servers over a group of loops: every way of spreading, on every backend.
+#include <tambour/server_group.h>
+
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/task_scope.h>
+#include <tambour/timer.h>
+#include <tambour/wait.h>
+
+#include "support/on_every_backend.h"
+#include "support/process.h"
+#include "support/scale.h"
+#include "support/temporary_folder.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ServerGroups : public test::OnEveryBackend {
+ protected:
+  [[nodiscard]] LoopGroupOptions of(std::size_t threads, bool pin = false) const {
+    return {.threads = threads, .pin = pin, .loop = options()};
+  }
+
+  template <class Server = TcpServerGroup>
+  static Server listen(LoopGroup& group, const GroupListenOptions& how,
+                       const Endpoint& at = Endpoint::loopback_v4(0)) {
+    auto server = Server::listen(group, at, how);
+    if (!server) throw std::system_error(server.error());
+    return std::move(*server);
+  }
+
+  /// Runs a task on the test's own loop, to its end.
+  void run(Task<> task) {
+    bool done = false;
+    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
+      co_await std::move(inner);
+      ended = true;
+    }(std::move(task), done));
+    EXPECT_TRUE(eventually([&done] { return done; }));
+  }
+
+  /// As run_until(), for what happens on other threads, which does not wake this loop; and with a
+  /// minute's patience.
+  [[nodiscard]] bool eventually(const std::function<bool()>& done) {
+    Timer tick(loop(), [] {});
+    tick.start(1ms, 1ms);
+    for (int i = 0; i < 6 && !done(); ++i) static_cast<void>(run_until(done));
+    return done();
+  }
+
+  /// Which thread of the group answers: the server sends its index.
+  static Task<int> ask(Endpoint to) {
+    auto stream = co_await TcpStream::connect(to);
+    if (!stream || !co_await stream->write("?")) co_return -1;
+    std::array<std::byte, 1> answer{};
+    const auto got = co_await stream->read(answer);
+    co_return got && *got == 1 ? int(answer[0]) : -1;
+  }
+};
+
+/// Answers with the index of its loop, until the peer has enough.
+auto index_in(LoopGroup& group) {
+  return [&group](TcpStream peer) -> Task<> {
+    EXPECT_TRUE(group.in_thread());
+    std::array<std::byte, 1> byte{};
+    for (;;) {
+      const auto got = co_await peer.read(byte);
+      if (!got || *got == 0) co_return;
+      byte[0] = std::byte(group.index_of(peer.loop()));
+      if (!co_await peer.write(byte)) co_return;
+    }
+  };
+}
+
+TAMBOUR_ON_EVERY_BACKEND(ServerGroups);
+
+TEST_P(ServerGroups, every_spread_serves_and_shuts_down) {
+  for (const Spread spread : {Spread::kernel, Spread::processor, Spread::round_robin,
+                              Spread::peer_address, Spread::least_loaded}) {
+    LoopGroup group(of(3, true));
+    TcpServerGroup server = listen(group, {.spread = spread});
+    server.serve(index_in(group));
+    std::set<int> answered;
+    run([](TcpServerGroup& own, std::set<int>& indices) -> Task<> {
+      for (int i = 0; i < 30; ++i) indices.insert(co_await ask(own.endpoint()));
+      co_await own.shut_down(10s);
+      EXPECT_EQ(own.connections(), 0U);
+    }(server, answered));
+    EXPECT_EQ(server.accepted(), 30U);
+    EXPECT_FALSE(answered.contains(-1));
+    if (spread == Spread::round_robin) {
+      EXPECT_EQ(answered, (std::set{0, 1, 2}));
+    }
+    if (spread == Spread::peer_address) {
+      EXPECT_EQ(answered.size(), 1U);
+    }
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(group.load(group[i]), 0U);
+    run([](Endpoint to) -> Task<> {
+      EXPECT_FALSE(co_await TcpStream::connect(to));
+    }(server.endpoint()));
+  }
+}
+
+TEST_P(ServerGroups, least_loaded_evens_out) {
+  LoopGroup group(of(3));
+  TcpServerGroup server = listen(group, {.spread = Spread::least_loaded});
+  server.serve(index_in(group));
+  std::vector<TcpStream> streams;
+  run([](Endpoint to, std::vector<TcpStream>& all) -> Task<> {
+    for (int i = 0; i < 9; ++i) {
+      auto stream = co_await TcpStream::connect(to);
+      EXPECT_TRUE(stream);
+      all.push_back(std::move(*stream));
+    }
+  }(server.endpoint(), streams));
+  EXPECT_TRUE(eventually([&] { return server.connections() == 9; }));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(group.load(group[i]), 3U);
+  streams.clear();
+  EXPECT_TRUE(eventually([&] { return server.connections() == 0; }));
+}
+
+TEST_P(ServerGroups, processor_needs_threads_that_are_pinned) {
+  LoopGroup group(of(2));
+  const auto server =
+      TcpServerGroup::listen(group, Endpoint::loopback_v4(0), {.spread = Spread::processor});
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  ::sched_getaffinity(0, sizeof set, &set);
+  if (CPU_COUNT(&set) == 1) GTEST_SKIP() << "there is one processor, to which all are pinned";
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error(), system_error(EINVAL));
+}
+
+TEST_P(ServerGroups, processor_is_the_one_that_received) {
+  LoopGroup group(of(0, true));
+  TcpServerGroup server = listen(group, {.spread = Spread::processor});
+  server.serve(index_in(group));
+  // Over loopback, what is sent is received on the sender's processor.
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    int answer = -1;
+    std::thread client([&] {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      ::sched_getaffinity(0, sizeof set, &set);
+      int processor = -1;
+      for (std::size_t nth = 0; nth <= i; ++nth) {
+        do {
+          ++processor;
+        } while (!CPU_ISSET(processor, &set));
+      }
+      CPU_ZERO(&set);
+      CPU_SET(processor, &set);
+      ASSERT_EQ(::sched_setaffinity(0, sizeof set, &set), 0);
+      const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      ASSERT_EQ(::connect(fd, server.endpoint().data(), server.endpoint().size()), 0);
+      char byte = '?';
+      EXPECT_EQ(::send(fd, &byte, 1, 0), 1);
+      EXPECT_EQ(::recv(fd, &byte, 1, 0), 1);
+      ::close(fd);
+      answer = byte;
+    });
+    client.join();
+    EXPECT_EQ(answer, int(i));
+  }
+}
+
+TEST_P(ServerGroups, unix_names_are_handed_over) {
+  const test::TemporaryFolder folder;
+  LoopGroup group(of(2));
+  const auto at = Endpoint::unix_name(folder.path() + "/socket").value();
+  const auto refused = UnixServerGroup::listen(group, at);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error(), system_error(EOPNOTSUPP));
+  auto server = listen<UnixServerGroup>(group, {.spread = Spread::round_robin}, at);
+  std::atomic<int> served = 0;
+  server.serve([&served](UnixStream) -> Task<> {
+    ++served;
+    co_return;
+  });
+  run([](Endpoint to) -> Task<> {
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(co_await UnixStream::connect(to));
+  }(at));
+  EXPECT_TRUE(eventually([&] { return served == 4 && server.connections() == 0; }));
+}
+
+TEST_P(ServerGroups, serves_connections) {
+  LoopGroup group(of(2));
+  TcpServerGroup server = listen(group, {.spread = Spread::round_robin});
+  std::atomic<int> open = 0;
+  server.serve({.on_connection = [&](Connection&) { ++open; },
+                .on_message = [&](Connection& connection,
+                                  Buffer& bytes) { connection.send(std::move(bytes)); },
+                .on_close = [&](Connection&, Error) { --open; }});
+  run([](Endpoint to) -> Task<> {
+    for (int i = 0; i < 10; ++i) {
+      auto stream = co_await TcpStream::connect(to);
+      EXPECT_TRUE(stream && co_await stream->write("hello"));
+      Buffer back;
+      while (back.size() < 5) {
+        const auto got = co_await stream->read(back);
+        EXPECT_TRUE(got && *got > 0);
+        if (!got || *got == 0) co_return;
+      }
+      EXPECT_EQ(back, "hello");
+    }
+  }(server.endpoint()));
+  EXPECT_TRUE(eventually([&] { return open == 0 && server.connections() == 0; }));
+  EXPECT_EQ(server.accepted(), 10U);
+}
+
+TEST_P(ServerGroups, connections_max_holds_for_all_loops) {
+  LoopGroup group(of(2));
+  TcpServerGroup server = listen(group, {.spread = Spread::round_robin, .connections_max = 3});
+  std::atomic<std::size_t> now = 0;
+  std::atomic<std::size_t> most = 0;
+  server.serve([&](TcpStream peer) -> Task<> {
+    const std::size_t mine = ++now;
+    std::size_t before = most;
+    while (before < mine && !most.compare_exchange_weak(before, mine)) {
+    }
+    std::array<std::byte, 1> byte;
+    static_cast<void>(co_await peer.read(byte));
+    --now;
+  });
+  run([](Endpoint to) -> Task<> {
+    for (int round = 0; round < 3; ++round) {
+      std::vector<TcpStream> all;
+      for (int i = 0; i < 8; ++i) {
+        auto stream = co_await TcpStream::connect(to);
+        EXPECT_TRUE(stream);
+        all.push_back(std::move(*stream));
+      }
+      static_cast<void>(co_await sleep_for(5ms));
+    }
+  }(server.endpoint()));
+  EXPECT_TRUE(eventually([&] { return server.accepted() == 24 && server.connections() == 0; }));
+  EXPECT_EQ(most, 3U);
+}
+
+TEST_P(ServerGroups, shut_down_asks_those_that_stay) {
+  LoopGroup group(of(2));
+  TcpServerGroup server = listen(group, {.spread = Spread::round_robin});
+  std::atomic<int> asked = 0;
+  server.serve([&](TcpStream peer) -> Task<> {
+    std::array<std::byte, 1> byte;
+    const auto got = co_await peer.read(byte);
+    if (!got && got.error() == system_error(ECANCELED)) ++asked;
+  });
+  run([](TcpServerGroup& own) -> Task<> {
+    std::vector<TcpStream> all;
+    for (int i = 0; i < 6; ++i) {
+      auto stream = co_await TcpStream::connect(own.endpoint());
+      EXPECT_TRUE(stream);
+      all.push_back(std::move(*stream));
+    }
+    while (own.connections() < 6) static_cast<void>(co_await sleep_for(1ms));
+    co_await own.shut_down(10ms);
+    EXPECT_EQ(own.connections(), 0U);
+  }(server));
+  EXPECT_EQ(asked, 6);
+}
+
+TEST_P(ServerGroups, end_before_and_after_their_group_stops_under_load) {
+  for (int round = 0; round < 12; ++round) {
+    LoopGroup group(of(2));
+    TcpServerGroup server =
+        listen(group, {.spread = round % 2 == 0 ? Spread::kernel : Spread::round_robin});
+    if (round % 3 == 0) {
+      server.serve({.on_message = [](Connection& connection, Buffer& bytes) {
+        connection.send(std::move(bytes));
+      }});
+    } else {
+      server.serve(index_in(group));
+    }
+    const Endpoint to = server.endpoint();
+    std::vector<TcpStream> streams;
+    run([](Endpoint at, std::vector<TcpStream>& all) -> Task<> {
+      for (int i = 0; i < 10; ++i) {
+        auto stream = co_await TcpStream::connect(at);
+        if (stream && co_await stream->write("?")) all.push_back(std::move(*stream));
+      }
+    }(to, streams));
+    if (round % 4 < 2) group.stop();
+    if (round % 4 == 1) group.join();
+    // The server is destroyed here, and then the group.
+  }
+}
+
+TEST_P(ServerGroups, leave_nothing_open) {
+  const std::size_t before = test::open_descriptors();
+  {
+    LoopGroup group(of(3));
+    TcpServerGroup server = listen(group, {});
+    EXPECT_EQ(
+        TcpServerGroup::listen(group, server.endpoint(), {.spread = Spread::round_robin}).error(),
+        system_error(EADDRINUSE));
+    server.serve(index_in(group));
+  }
+  EXPECT_EQ(test::open_descriptors(), before);
+}
+
+}  // namespace
+}  // namespace tambour
