@@ -81,10 +81,11 @@ void Core::close() noexcept {
   if (services_ != nullptr) services_->abandon();
   services_.reset();
   retire(pending_runner_.release());
+  // What is destroyed with a task may still have to leave the backend, or close a descriptor there.
+  posted_.clear();
   backend_->abandon();
   timers_.abandon();
   backend_.reset();
-  posted_.clear();
   // A handle that is started after this is told so by check_thread().
   thread_ = nullptr;
   detach();
