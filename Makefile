@@ -112,9 +112,9 @@ fuzz: ## fuzz for FUZZ_SECONDS: calls on a loop, on all backends and simulated; 
 	    -max_total_time=$$2; } && \
 	for world in all simulated; do \
 	  echo "fuzzing loop, world: $$world" && \
-	  TAMBOUR_FUZZ_WORLD=$$world run loop $$(($(FUZZ_SECONDS) / 4)) || exit 1; done && \
+	  TAMBOUR_FUZZ_WORLD=$$world run loop $$((($(FUZZ_SECONDS) + 3) / 4)) || exit 1; done && \
 	for name in $(FUZZED); do \
-	  echo "fuzzing $$name" && run $$name $$(($(FUZZ_SECONDS) / 8)) || exit 1; done
+	  echo "fuzzing $$name" && run $$name $$((($(FUZZ_SECONDS) + 7) / 8)) || exit 1; done
 
 .PHONY: install
 install: build ## install the library under PREFIX

@@ -86,6 +86,9 @@ class Player {
       return made;
     }();
     const std::size_t length = size() % 66'000;
+    // Of one letter mostly, so that there are letters that a buffer does not have.
+    const std::size_t kind = input_.below(6);
+    if (kind < 4) return std::string(length, char('a' + kind));
     return endless.substr(made_++ % 7, length);
   }
 
@@ -240,11 +243,13 @@ class Player {
     }
   }
 
-  void check() const {
+  void check() {
     for (std::size_t i = 0; i < count; ++i) {
       expect(buffers_[i].size() == texts_[i].size(), "size()");
       expect(buffers_[i] == texts_[i], "what is in the buffer");
       expect(buffers_[i].empty() == buffers_[i].front().empty(), "front()");
+      // Each time, so that there is always something that the last search has left behind.
+      expect(buffers_[i].search('d').value_or(none) == texts_[i].find('d'), "search() again");
     }
   }
 

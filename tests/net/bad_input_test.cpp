@@ -89,7 +89,9 @@ TEST_P(BadInput, addresses_that_are_none_are_refused_before_any_call) {
         "unix:", "127.0.0.1:80\n"}) {
     const auto at = Endpoint::parse(text);
     EXPECT_FALSE(at) << text;
-    if (!at) EXPECT_EQ(at.error().category(), std::generic_category()) << text;
+    if (!at) {
+      EXPECT_EQ(at.error().category(), std::generic_category()) << text;
+    }
   }
   EXPECT_EQ(Endpoint::parse("127.0.0.1:65536").error(), system_error(ERANGE));
   EXPECT_EQ(Endpoint::parse("unix:" + std::string(108, 'x')).error(), system_error(ENAMETOOLONG));

@@ -252,6 +252,52 @@ TEST(Buffer, parts_may_end_in_other_threads) {
 }
 
 /// One random step, on a few buffers and the strings that they should equal.
+TEST(Buffer, search_goes_on_where_it_ended_whatever_has_changed) {
+  const auto searched = [] {
+    Buffer buffer = in_pieces({"aaa", "aaa"});
+    EXPECT_EQ(buffer.search('x'), std::nullopt);
+    return buffer;
+  };
+  Buffer buffer = searched();
+  buffer.append("ax");
+  EXPECT_EQ(buffer.search('x'), 7U);
+  EXPECT_EQ(buffer.search('a'), 0U);
+  EXPECT_EQ(buffer.search('x'), 7U);
+  buffer = searched();
+  buffer.prepend("x");
+  EXPECT_EQ(buffer.search('x'), 0U);
+  buffer = searched();
+  buffer.prepend(Buffer("ax"));
+  EXPECT_EQ(buffer.search('x'), 1U);
+  for (std::size_t gone = 0; gone <= 6; ++gone) {
+    buffer = searched();
+    buffer.consume(gone);
+    buffer.append(in_pieces({"x", "a"}));
+    EXPECT_EQ(buffer.search('x'), 6 - gone);
+    buffer = searched();
+    const Buffer taken = buffer.take(gone);
+    buffer.append("x");
+    EXPECT_EQ(buffer.search('x'), 6 - gone);
+    buffer = searched();
+    EXPECT_EQ(buffer.peek(gone).size(), gone);
+    buffer.append(Buffer("x"));
+    EXPECT_EQ(buffer.search('x'), 6U);
+  }
+  // One buffer's search says nothing of another's bytes.
+  buffer = searched();
+  Buffer other("x");
+  other.append(std::move(buffer));
+  EXPECT_EQ(other.search('x'), 0U);
+  Buffer into("ax");
+  into.append(searched());
+  EXPECT_EQ(into.search('x'), 1U);
+  Buffer short_one = in_pieces({"a", "x"}), taken = searched();
+  taken = short_one.take(2);
+  EXPECT_EQ(taken.search('x'), 1U);
+  EXPECT_EQ(Buffer().search('x'), std::nullopt);
+  EXPECT_EQ(Buffer("\xff").search('\xff'), 0U);
+}
+
 class Model {
  public:
   void step() {

@@ -65,7 +65,9 @@ TEST_P(ProxiedStreams, are_read_to_the_end_of_the_header_and_not_beyond) {
         auto read = buffered ? co_await read_proxy_header(stream, buffer)
                              : co_await read_proxy_header(stream);
         EXPECT_TRUE(read);
-        if (read) EXPECT_EQ(read->source, Endpoint::parse("192.0.2.1:1234").value());
+        if (read) {
+          EXPECT_EQ(read->source, Endpoint::parse("192.0.2.1:1234").value());
+        }
         EXPECT_EQ(buffer.size(), buffered ? 6U : 0U);
         auto behind = co_await read_exactly(stream, buffer, 6);
         EXPECT_TRUE(behind && *behind == "behind");
@@ -91,7 +93,9 @@ TEST_P(ProxiedStreams, may_begin_byte_by_byte) {
       ASSERT_EQ(::send(ends[1].descriptor(), &header[i], 1, 0), 1);
       run_turns(2);
       // Nothing is left that says that there is something to read while the rest has not come.
-      if (i == 50) EXPECT_TRUE(sleeps_through(20ms));
+      if (i == 50) {
+        EXPECT_TRUE(sleeps_through(20ms));
+      }
     }
     if (header == line) {
       EXPECT_TRUE(run_until([&] { return is_read; }));
@@ -106,8 +110,9 @@ TEST_P(ProxiedStreams, that_end_too_early_say_so) {
     for (const std::size_t size : {std::size_t{0}, std::size_t{1}, header.size() - 1}) {
       for (const bool with_buffer : {false, true}) {
         auto ends = open_ends();
-        if (size > 0)
+        if (size > 0) {
           ASSERT_EQ(::send(ends[1].descriptor(), header.data(), size, 0), ssize_t(size));
+        }
         ends[1].close();
         run([](Stream& stream, bool buffered, StreamError expected) -> Task<> {
           Buffer buffer;
@@ -204,7 +209,9 @@ TEST_P(ProxiedStreams, count_while_their_header_is_waited_for) {
   for (int i = 0; i < 6; ++i) {
     clients.spawn([](Endpoint to, bool speaks) -> Task<> {
       auto stream = co_await TcpStream::connect(to);
-      if (speaks) EXPECT_TRUE(co_await stream->write(line));
+      if (speaks) {
+        EXPECT_TRUE(co_await stream->write(line));
+      }
       Buffer nothing;
       EXPECT_EQ(co_await stream->read(nothing), 0U);
     }(server.endpoint(), i % 3 != 0));

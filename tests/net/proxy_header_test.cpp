@@ -250,6 +250,31 @@ TEST(ProxyWriter, says_what_the_reader_reads) {
   }
 }
 
+TEST(ProxyWriter, says_also_what_is_read_of_a_header_with_one_bit_changed) {
+  for (const ProxyHeader& header :
+       {ProxyHeader{.version = 1, .source = at("[::1]:1"), .destination = at("[2001::2]:65535")},
+        ProxyHeader{.source = at("10.0.0.1:1"), .destination = at("10.0.0.2:2")},
+        ProxyHeader{.socket_type = SOCK_DGRAM,
+                    .source = at("unix:/run/a"),
+                    .destination = at("unix:@b"),
+                    .fields = {{ProxyField::alpn, "h2"}, {ProxyField::unique_id, "17"}}}}) {
+    Buffer written;
+    ASSERT_TRUE(append_proxy_header(written, header));
+    const std::string bytes = written.to_string();
+    for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+      std::string flipped = bytes;
+      flipped[bit / 8] = char(flipped[bit / 8] ^ 1 << bit % 8);
+      Buffer buffer(flipped);
+      const auto read = take_proxy_header(buffer);
+      if (!read || !*read) continue;
+      Buffer again;
+      ASSERT_TRUE(append_proxy_header(again, **read)) << bit;
+      const auto same = take_proxy_header(again);
+      EXPECT_TRUE(same && *same && **same == **read) << bit;
+    }
+  }
+}
+
 TEST(ProxyWriter, refuses_what_cannot_be_said) {
   const auto expect_refused = [](const ProxyHeader& header, int error) {
     Buffer buffer("before");
@@ -297,7 +322,9 @@ TEST(ProxyTls, is_read_and_written) {
     const auto part = ProxyTls::parse(value->substr(0, size));
     // Whole fields may be missing, but none is half there.
     EXPECT_EQ(part.has_value(), size == 5 || size == 15) << size;
-    if (!part) EXPECT_EQ(part.error(), system_error(EBADMSG));
+    if (!part) {
+      EXPECT_EQ(part.error(), system_error(EBADMSG));
+    }
   }
   EXPECT_EQ((ProxyTls{.fields = {{0x21, std::string(65536, 'x')}}}.to_value().error()),
             system_error(EMSGSIZE));
