@@ -87,7 +87,7 @@ class Connection final : private Operation, private LoopOwned {
   /// idle timeout go with it; what comes meanwhile waits in the kernel. Until the callback that
   /// says this returns, it is still here, and may be used; then it is `to`'s, and no longer to be
   /// touched on this thread. It leaves its server, which counts it no more, unless that serves on
-  /// `to` too (ServerGroup). Not in a simulation from one machine to another. Throws
+  /// `to` too (TcpServerGroup). Not in a simulation from one machine to another. Throws
   /// std::bad_alloc; on_close is told ENOMEM where there is no memory on the way.
   void move_to(EventLoop& to);
 

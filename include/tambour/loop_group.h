@@ -68,7 +68,7 @@ class LoopGroup {
   [[nodiscard]] EventLoop& least_loaded() const noexcept;
 
   /// What least_loaded() compares: connections, say, each counted when its loop is chosen, and
-  /// taken back when it is closed. A ServerGroup counts its own.
+  /// taken back when it is closed. A TcpServerGroup counts its own.
   void add_load(const EventLoop& loop, std::ptrdiff_t by = 1) noexcept;
   [[nodiscard]] std::size_t load(const EventLoop& loop) const noexcept;
 
