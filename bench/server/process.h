@@ -26,7 +26,7 @@ class ServerProcess {
 
   std::int64_t cpu_ns() const { return bench::cpu_ns(process_); }
 
-  /// Waits until it has nothing to do.
+  /// Waits until it has done all that clients have asked of it.
   void settle() const;
 
   /// Bytes that it has from malloc(3), overhead included. It must be at rest.
@@ -36,6 +36,9 @@ class ServerProcess {
 
  private:
   struct Page;
+
+  /// Whether it waits in the kernel, and not for a processor.
+  bool sleeps() const;
 
   std::uint16_t port_;
   pid_t process_ = -1;
