@@ -105,7 +105,7 @@ def _cells(request: Request, limits: Limits, plan: Plan) -> list[Cell]:
             _note(plan, f"{suite.name}: skipped: {why}")
             continue
         for name, value in ran.items():
-            if value != asked[name]:
+            if value != asked.get(name, value):  # What it adds, nobody asked for.
                 changed.setdefault((name, value), {})[asked[name]] = None
         cells[Cell(suite.name, tuple(ran.items()))] = None
     for (name, value), asked_values in changed.items():

@@ -1,0 +1,183 @@
+#include "make.h"
+
+namespace tambour::perl {
+namespace {
+
+/// Makes the scalar and, by `make(self)`, the handle behind it.
+template <class Make>
+SV* make_watcher(pTHX_ State& state, Kind kind, SV* callback, bool plain, Make&& make) {
+  SV* const self = new_watcher(aTHX_ callback, plain);
+  bool refused = false;
+  try {
+    state.count_up();
+    set_handle(self, make(self), kind);
+  } catch (const std::bad_alloc&) {
+    refused = true;
+  }
+  if (refused) [[unlikely]] {
+    state.count_down();
+    SvREFCNT_dec_NN(reinterpret_cast<SV*>(callback_of(self)));
+    SvREFCNT_dec_NN(self);
+    croak("Tambour: out of memory for a watcher");
+  }
+  return self;
+}
+
+/// The same for what start() of watcher.h can start.
+template <class Make>
+SV* make_started(pTHX_ State& state, Kind kind, SV* callback, bool plain, Make&& make) {
+  SV* const self = make_watcher(aTHX_ state, kind, callback, plain, std::forward<Make>(make));
+  // Blessed first: where it cannot be started, it ends with the reference.
+  SV* const reference = bless_watcher(aTHX_ self, state.stash(kind));
+  start(aTHX_ state, self);
+  return reference;
+}
+
+void check_time(pTHX_ NV seconds, const char* what) {
+  if (std::isnan(seconds)) croak("Tambour: %s is not a number", what);
+}
+
+/// What the loop calls for a watcher that has nothing to say but that it is due.
+auto noting(State& state, SV* self) noexcept {
+  return [&state, self] { state.note(self); };
+}
+
+}  // namespace
+
+int fd_of(pTHX_ SV* handle, bool for_writing) {
+  SvGETMAGIC(handle);
+  SV* const inner = SvROK(handle) ? SvRV(handle) : handle;
+  int fd = -1;
+  if (isGV_with_GP(inner) || SvTYPE(inner) == SVt_PVIO) {
+    IO* const io =
+        isGV_with_GP(inner) ? GvIO(reinterpret_cast<GV*>(inner)) : reinterpret_cast<IO*>(inner);
+    PerlIO* file = nullptr;
+    if (io != nullptr) file = for_writing ? IoOFP(io) : IoIFP(io);
+    // A handle of one direction has its file in both places, but a directory in neither.
+    if (file != nullptr) fd = PerlIO_fileno(file);
+  } else if (looks_like_number(handle)) {
+    const IV number = SvIV_nomg(handle);
+    if (number >= 0 && number <= INT_MAX) fd = static_cast<int>(number);
+  } else if (!SvROK(handle) && SvOK(handle)) {
+    IO* const io = sv_2io(handle);  // By name; croaks if unknown.
+    if (io != nullptr && IoIFP(io) != nullptr) fd = PerlIO_fileno(IoIFP(io));
+  }
+  if (fd < 0) croak("Tambour: not an open file handle nor a descriptor");
+  return fd;
+}
+
+int signal_of(pTHX_ SV* signal) {
+  SvGETMAGIC(signal);
+  int number = 0;
+  if (looks_like_number(signal)) {
+    number = static_cast<int>(SvIV_nomg(signal));
+  } else {
+    const char* name = SvPV_nomg_nolen(signal);
+    if (std::strncmp(name, "SIG", 3) == 0) name += 3;
+    for (int i = 1; i < SIG_SIZE; ++i) {
+      if (std::strcmp(name, PL_sig_name[i]) == 0) number = PL_sig_num[i];
+    }
+  }
+  if (number <= 0 || number >= NSIG) croak("Tambour: no such signal: %" SVf, SVfARG(signal));
+  return number;
+}
+
+SV* make_io(pTHX_ int fd, Events events, SV* callback, bool plain) {
+  State& own = state(aTHX);
+  SV* const self = make_watcher(aTHX_ own, Kind::io, callback, plain, [&](SV* made) {
+    auto* const watcher = new (own.cells().take())
+        FdWatcher(own.loop(), fd, events, [&own, made](Events got) { own.note(made, got); });
+    static_cast<void>(watcher->start());  // Fails for negative descriptors only.
+    return watcher;
+  });
+  return bless_watcher(aTHX_ self, own.stash(Kind::io));
+}
+
+void set_timer(Timer& timer, NV after, NV interval) noexcept {
+  // From the time at which the turn began, as AnyEvent->now says; start() would read the clock.
+  if (interval > 0 || timer.started()) timer.start(Duration::max(), to_duration(interval));
+  timer.reset(to_duration(after));
+}
+
+SV* make_timer(pTHX_ NV after, NV interval, SV* callback, bool plain) {
+  check_time(aTHX_ after, "the delay of a timer");
+  check_time(aTHX_ interval, "the interval of a timer");
+  State& own = state(aTHX);
+  SV* const self = make_watcher(aTHX_ own, Kind::timer, callback, plain, [&](SV* made) {
+    void* const cell = own.cells().take();
+    try {
+      auto* const timer = new (cell) Timer(own.loop(), noting(own, made));
+      set_timer(*timer, after, interval);
+      return timer;
+    } catch (...) {
+      own.cells().give_back(cell);
+      throw;
+    }
+  });
+  return bless_watcher(aTHX_ self, own.stash(Kind::timer));
+}
+
+SV* make_wall(pTHX_ NV at, NV interval, SV* callback) {
+  check_time(aTHX_ at, "the time of a wall-clock timer");
+  check_time(aTHX_ interval, "the interval of a wall-clock timer");
+  State& own = state(aTHX);
+  return make_started(aTHX_ own, Kind::wall, callback, false, [&](SV* made) {
+    auto* const watch = new WallWatch(own, made);
+    watch->at = to_duration(at);
+    watch->interval = to_duration(interval);
+    return watch;
+  });
+}
+
+SV* make_signal(pTHX_ SV* signal, SV* callback, bool plain) {
+  const int number = signal_of(aTHX_ signal);
+  State& own = state(aTHX);
+  return make_started(aTHX_ own, Kind::signal, callback, plain, [&](SV* made) {
+    return new Signal(own.loop(), number, [&own, made](int) { own.note(made); });
+  });
+}
+
+SV* make_child(pTHX_ IV pid, bool trace, SV* callback, bool plain) {
+  if (pid < 0 || pid > INT_MAX) croak("Tambour: no such process: %" IVdf, pid);
+  State& own = state(aTHX);
+  return make_started(aTHX_ own, Kind::child, callback, plain, [&](SV* made) {
+    return new ChildWatch(own, made, static_cast<pid_t>(pid), trace);
+  });
+}
+
+SV* make_stat(pTHX_ SV* path, NV interval, SV* callback) {
+  check_time(aTHX_ interval, "the interval of a file's status");
+  STRLEN length;
+  const char* const bytes = SvPVbyte(path, length);
+  State& own = state(aTHX);
+  return make_started(aTHX_ own, Kind::stat, callback, false, [&](SV* made) {
+    return new StatWatch(own, made, std::string(bytes, length),
+                         {.interval = to_duration(interval)});
+  });
+}
+
+SV* make_idle(pTHX_ SV* callback, bool plain) {
+  State& own = state(aTHX);
+  return make_started(aTHX_ own, Kind::idle, callback, plain,
+                      [&](SV* made) { return new Idle(own.loop(), noting(own, made)); });
+}
+
+SV* make_fork(pTHX_ SV* callback) {
+  State& own = state(aTHX);
+  return make_started(aTHX_ own, Kind::fork, callback, false,
+                      [&](SV* made) { return new ForkHook(own.loop(), noting(own, made)); });
+}
+
+SV* make_async(pTHX_ SV* callback) {
+  State& own = state(aTHX);
+  return make_started(aTHX_ own, Kind::async, callback, false,
+                      [&](SV* made) { return new Async(own.loop(), noting(own, made)); });
+}
+
+SV* make_hook(pTHX_ Kind kind, SV* callback) {
+  State& own = state(aTHX);
+  return make_started(aTHX_ own, kind, callback, false,
+                      [&](SV* made) { return new RunHook(own, made, kind); });
+}
+
+}  // namespace tambour::perl

@@ -1,0 +1,42 @@
+// How watchers are made: what Tambour.xs, which is glue, calls.
+#pragma once
+
+#include "state.h"
+
+namespace tambour::perl {
+
+/// A Duration out of seconds, rounded up: a fraction of a nanosecond must not make a timer early.
+inline Duration to_duration(NV seconds) noexcept {
+  constexpr NV limit = 9.2e9;  // Seconds; near the end of a 64-bit count of nanoseconds.
+  if (seconds >= limit) return Duration::max();
+  if (seconds <= -limit) return -Duration::max();
+  const NV ns = seconds * 1e9;
+  const auto whole = static_cast<std::int64_t>(ns);
+  return Duration(whole + (NV(whole) < ns));
+}
+
+inline NV to_seconds(Duration duration) noexcept { return NV(duration.count()) / 1e9; }
+
+/// The descriptor of a file handle, of a reference to one, or a number; croaks where there is none.
+int fd_of(pTHX_ SV* handle, bool for_writing);
+
+/// The number of a signal, given by number or by name, with or without SIG; croaks if unknown.
+int signal_of(pTHX_ SV* signal);
+
+/// Each gives a mortal reference to a started watcher. All croak where they cannot.
+SV* make_io(pTHX_ int fd, Events events, SV* callback, bool plain);
+SV* make_timer(pTHX_ NV after, NV interval, SV* callback, bool plain);
+SV* make_wall(pTHX_ NV at, NV interval, SV* callback);
+SV* make_signal(pTHX_ SV* signal, SV* callback, bool plain);
+SV* make_child(pTHX_ IV pid, bool trace, SV* callback, bool plain);
+SV* make_stat(pTHX_ SV* path, NV interval, SV* callback);
+SV* make_idle(pTHX_ SV* callback, bool plain);
+SV* make_fork(pTHX_ SV* callback);
+SV* make_async(pTHX_ SV* callback);
+/// prepare, check, cleanup.
+SV* make_hook(pTHX_ Kind kind, SV* callback);
+
+/// Sets a timer anew; it is started.
+void set_timer(Timer& timer, NV after, NV interval) noexcept;
+
+}  // namespace tambour::perl

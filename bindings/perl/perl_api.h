@@ -1,0 +1,41 @@
+// Perl's own headers, after everything that their macros would change the meaning of.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tambour/async.h>
+#include <tambour/child.h>
+#include <tambour/event_loop.h>
+#include <tambour/fd_watcher.h>
+#include <tambour/file_status.h>
+#include <tambour/hooks.h>
+#include <tambour/signal.h>
+#include <tambour/timer.h>
+#include <tambour/wall_timer.h>
+
+// Perl's headers are C, in whose words C++23 finds something to say.
+#pragma GCC diagnostic push
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Wdeprecated-volatile"
+#else
+#pragma GCC diagnostic ignored "-Wvolatile"
+#endif
+#define PERL_NO_GET_CONTEXT
+#include <EXTERN.h>
+#include <perl.h>
+// After perl.h: it needs it.
+#include <XSUB.h>
+#pragma GCC diagnostic pop

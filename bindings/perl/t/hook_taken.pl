@@ -1,0 +1,19 @@
+# Watchers end with Perl's hook for destructors in other hands; for lifetime.t.
+use strict;
+use warnings;
+
+use Config;
+use Tambour;
+
+if ($Config{useithreads}) { require threads; require threads::shared }
+my $alive = 1;
+{
+    package Guard;
+    sub DESTROY { $alive = 0 }
+}
+my $guard = bless {}, "Guard";
+my $timer = do { my $held = $guard; Tambour::timer 0, 0, sub { print "called\n" if $held } };
+undef $guard;
+undef $timer;
+Tambour::run_ready();
+print $alive ? "held\n" : "freed\n";
