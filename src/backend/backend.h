@@ -44,6 +44,10 @@ class Backend {
   /// From now on the number `fd` may mean another open file than before.
   virtual void forget(int fd) noexcept = 0;
 
+  /// The same where it most likely still means that file. Only the price differs: what is right for
+  /// the one case, costs a system call more in the other.
+  virtual void doubt(int fd) noexcept { forget(fd); }
+
   /// Makes the `poll` operations on a descriptor see events that the kernel did not report.
   virtual void feed(int fd, Events events, ReadyQueue& ready) noexcept = 0;
 

@@ -33,7 +33,8 @@ struct FdRecord {
   std::uint32_t generation = 0;  ///< Which of the number's registrations the kernel holds.
   std::int32_t next_changed = not_changed;
   Interest armed{};           ///< What the kernel was told.
-  bool unsure = false;        ///< The number may mean another file since.
+  bool unsure = false;        ///< The number may mean another file since;
+  bool likely = false;        ///< it most likely does not.
   bool always_ready = false;  ///< epoll: a regular file, which it refuses.
   bool edge_is_due = false;   ///< An edge may have been missed: the kernel is to look again.
   bool unwanted = false;      ///< The kernel reported what nobody asked for.
@@ -86,6 +87,15 @@ class FdRecords {
   void forget(int fd) noexcept {
     if (fd < 0 || static_cast<std::size_t>(fd) >= records_.size()) return;
     at(fd).unsure = true;
+    at(fd).likely = false;
+    note_change(fd);
+  }
+
+  void doubt(int fd) noexcept {
+    if (fd < 0 || static_cast<std::size_t>(fd) >= records_.size()) return;
+    FdRecord& record = at(fd);
+    if (!record.unsure) record.likely = true;
+    record.unsure = true;
     note_change(fd);
   }
 

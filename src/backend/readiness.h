@@ -33,7 +33,8 @@ struct Change {
   int fd;
   Interest old;              ///< What it was told last.
   Interest now;              ///< Events::none: to be removed.
-  bool unsure;               ///< The number may mean another file since.
+  bool unsure;               ///< The number may mean another file since;
+  bool likely;               ///< it most likely does not.
   std::uint32_t generation;  ///< Of a new registration, to come back with its events.
 };
 
@@ -51,6 +52,7 @@ class Readiness final : public Backend {
   void submit(Operation& op) noexcept override { records_.submit(op); }
   void cancel(Operation& op) noexcept override { records_.cancel(op); }
   void forget(int fd) noexcept override { records_.forget(fd); }
+  void doubt(int fd) noexcept override { records_.doubt(fd); }
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
   void feed(int fd, Events events, ReadyQueue& ready) noexcept override {
@@ -130,6 +132,7 @@ class Readiness final : public Backend {
   void apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
     const Interest wanted = record.wanted();
     const bool unsure = std::exchange(record.unsure, false);
+    const bool likely = std::exchange(record.likely, false);
     const bool edge_is_due =
         std::exchange(record.edge_is_due, false) && wanted.trigger == Trigger::edge;
     if (record.always_ready && !unsure) return;
@@ -145,6 +148,7 @@ class Readiness final : public Backend {
                                      .old = record.armed,
                                      .now = wanted,
                                      .unsure = unsure,
+                                     .likely = likely,
                                      .generation = record.generation + 1});
     switch (outcome) {
       case 0:
