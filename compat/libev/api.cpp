@@ -50,8 +50,8 @@ void Loop::verify() {
     for (const ev_io* io = record.first; io != nullptr;
          io = reinterpret_cast<const ev_io*>(io->next)) {
       // A second walk at half the speed is met where the list runs in a circle.
+      check(steps == 0 || io != slow, "ev_verify: an io watcher list contains a loop");
       if ((++steps & 1) == 0) slow = reinterpret_cast<const ev_io*>(slow->next);
-      check(steps == 1 || io != slow, "ev_verify: an io watcher list contains a loop");
       check(io->active != 0, "ev_verify: an inactive watcher stands on a descriptor");
       check(io->fd == fd, "ev_verify: a watcher stands on another descriptor than its own");
     }

@@ -107,8 +107,11 @@ class FdRecords {
   void note_change(int fd) noexcept {
     FdRecord& record = at(fd);
     if (record.next_changed != FdRecord::not_changed) return;
-    record.next_changed = first_changed_;
-    first_changed_ = fd;
+    record.next_changed = FdRecord::last_changed;
+    // The kernel reports what is ready in the order in which it was told of it: first come, first
+    // served, there too.
+    (first_changed_ < 0 ? first_changed_ : at(latest_changed_).next_changed) = fd;
+    latest_changed_ = fd;
   }
 
   /// Calls f(fd, record) once for each descriptor that has changed since the last time. Changes
@@ -176,6 +179,7 @@ class FdRecords {
   bool virtual_ = false;
   std::vector<FdRecord> records_;
   std::int32_t first_changed_ = FdRecord::last_changed;
+  std::int32_t latest_changed_ = FdRecord::last_changed;  ///< The end of that list, if there is one.
   ReadyQueue failed_;
 };
 

@@ -105,7 +105,7 @@ static int walk(const struct section *section) {
   pid = fork();
   need(pid >= 0, "fork");
   if (pid == 0) {
-    alarm(60);
+    alarm(30);
     section->walk();
     fflush(stdout);
     _exit(0);

@@ -61,6 +61,7 @@ static void signals(void) {
   raise(SIGUSR2);
   say("other: %d", !!ev_run(other, EVRUN_ONCE));
   ev_signal_stop(other, &usr2);
+  ev_signal_stop(loop, &urgent);
   say("nothing left: %d", ev_run(other, 0));
   ev_loop_destroy(loop);
   ev_loop_destroy(other);
@@ -96,6 +97,8 @@ static void from_outside(void) {
   }
   say("a sleeping loop is woken: %d", !!ev_run(loop, EVRUN_ONCE));
   waitpid(pid, 0, 0);
+  ev_signal_stop(loop, &usr1);
+  ev_signal_stop(loop, &usr2);
   ev_loop_destroy(loop);
 }
 
@@ -253,6 +256,7 @@ static void after_fork(unsigned flags, int tell) {
   TURN(loop);
   pid = fork();
   if (pid == 0) {
+    alarm(20);
     if (tell) ev_loop_fork(loop);
     in_child(loop, ends, "child");
     raise(SIGUSR1);
@@ -270,6 +274,7 @@ static void after_fork(unsigned flags, int tell) {
   in_child(loop, ends, "parent, as if forked");
   ev_async_send(loop, &async);
   ev_run(loop, EVRUN_ONCE);
+  ev_signal_stop(loop, &usr1);
   ev_loop_destroy(loop);
 }
 
