@@ -140,6 +140,7 @@ void ev_set_invoke_pending_cb(struct ev_loop* loop, ev_loop_callback cb) noexcep
 }
 void ev_set_loop_release_cb(struct ev_loop* loop, void (*release)(struct ev_loop*) noexcept,
                             void (*acquire)(struct ev_loop*) noexcept) noexcept {
+  if (release != nullptr || acquire != nullptr) loop->prepare_to_be_released();
   loop->release_cb = release;
   loop->acquire_cb = acquire;
 }

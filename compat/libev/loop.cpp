@@ -1,6 +1,7 @@
 #include "loop.h"
 
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -130,38 +131,57 @@ void Loop::poll(ev_tstamp seconds) noexcept {
 /// what is theirs then, but only waits until there is something to be found.
 void Loop::poll_released(std::int64_t timeout_ns) noexcept {
   poller->poll(0, ready_);
-  do {
-    const bool block = timeout_ns != 0 && ready_.empty();
-    if (release_cb != nullptr) release_cb(handle());
-    if (block) timeout_ns = block_released(timeout_ns);
-    if (acquire_cb != nullptr) acquire_cb(handle());
-    if (!block) return;
-    poller->poll(0, ready_);
-  } while (timeout_ns != 0 && ready_.empty() && !messages_.load(std::memory_order_seq_cst));
+  bool block = timeout_ns != 0 && ready_.empty();
+  const int count = block ? list_descriptors() : 0;
+  // To list them may have taken a wake for one that was seen before.
+  if (messages_.load(std::memory_order_seq_cst)) block = false;
+  if (release_cb != nullptr) release_cb(handle());
+  if (block) {
+    const timespec timeout = base::to_timespec(timeout_ns < 0 ? 0 : timeout_ns);
+    base::system_call(base::Call::ppoll, ::ppoll, &released_[0], static_cast<nfds_t>(count),
+                      timeout_ns < 0 ? nullptr : &timeout, nullptr);
+  }
+  if (acquire_cb != nullptr) acquire_cb(handle());
+  if (block) poller->poll(0, ready_);
 }
 
-/// What is left of the time to wait; less than nothing is left of the time without end.
-std::int64_t Loop::block_released(std::int64_t timeout_ns) noexcept {
-  const timespec timeout = base::to_timespec(timeout_ns < 0 ? 0 : timeout_ns);
+/// What poll_released() waits for: the backend, where it is one descriptor, or else all of those
+/// that it watches, and one that wakes the loop.
+int Loop::list_descriptors() noexcept {
+  released_.need(1);
   if (const auto descriptor = poller->descriptor()) {
-    pollfd watched{.fd = *descriptor, .events = POLLIN, .revents = 0};
-    ::ppoll(&watched, 1, timeout_ns < 0 ? nullptr : &timeout, nullptr);
-    return 0;
+    released_[0] = {.fd = *descriptor, .events = POLLIN, .revents = 0};
+    return 1;
   }
-  // What poll(2) and select(2) wait for is in the hands of other threads now: between two looks,
-  // it is slept.
-  constexpr std::int64_t nap_ns = 1'000'000;
-  const std::int64_t nap = timeout_ns < 0 ? nap_ns : std::min(timeout_ns, nap_ns);
-  const timespec rest = base::to_timespec(nap);
-  base::system_call(base::Call::nanosleep, ::nanosleep, &rest, nullptr);
-  return timeout_ns < 0 ? timeout_ns : timeout_ns - nap;
+  std::uint64_t wakes;
+  base::system_call(base::Call::eventfd_read, ::read, waker_.get(), &wakes, sizeof wakes);
+  int count = 0;
+  released_[count++] = {.fd = waker_.get(), .events = POLLIN, .revents = 0};
+  descriptors.for_each([&](int fd, const FdRecord& record) {
+    if (record.first == nullptr) return;
+    released_.need(count + 1);
+    released_[count++] = {.fd = fd, .events = static_cast<short>(record.events), .revents = 0};
+  });
+  return count;
+}
+
+void Loop::prepare_to_be_released() noexcept {
+  if (poller->descriptor()) return;
+  waker_ = base::UniqueFd(base::system_call(base::Call::eventfd, ::eventfd, 0,
+                                            EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 void Loop::wake_up() noexcept {
   // The loop says that it sleeps and then looks for messages; we leave one and then look whether it
   // sleeps, all sequentially consistent: one of the two sees the other.
   messages_.store(true, std::memory_order_seq_cst);
-  if (asleep_.load(std::memory_order_seq_cst)) poller->wake();
+  if (!asleep_.load(std::memory_order_seq_cst)) return;
+  poller->wake();
+  if (!waker_.is_open()) return;
+  const int saved = errno;
+  const std::uint64_t one = 1;
+  base::system_call(base::Call::eventfd_write, ::write, waker_.get(), &one, sizeof one);
+  errno = saved;
 }
 
 void Loop::feed_idles() noexcept {

@@ -8,6 +8,7 @@
 // there (ev_async_send, ev_feed_signal) may be called at any time, from signal handlers too.
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -80,6 +81,9 @@ struct Loop {
   /// From now on, changes of the wall clock are told at once, where the kernel can.
   void watch_wall_clock() noexcept;
 
+  /// From now on others use the loop while it waits.
+  void prepare_to_be_released() noexcept;
+
   /// Any thread, and signal handlers: take_messages() is called in the next turn, which comes soon.
   void wake_up() noexcept;
 
@@ -130,7 +134,8 @@ struct Loop {
   [[nodiscard]] ev_tstamp time_to_wait(ev_tstamp before) noexcept;
   void poll(ev_tstamp seconds) noexcept;
   void poll_released(std::int64_t timeout_ns) noexcept;
-  std::int64_t block_released(std::int64_t timeout_ns) noexcept;
+  void block_released(std::int64_t timeout_ns) noexcept;
+  int list_descriptors() noexcept;
   void feed_idles() noexcept;
   void reopen() noexcept;
   void take_messages() noexcept;
@@ -144,6 +149,8 @@ struct Loop {
   ev_watcher messenger_;               ///< Pending where there are messages.
   std::atomic<bool> asleep_{false};    ///< Somebody has to wake the loop.
   std::atomic<bool> messages_{false};  ///< There is something for take_messages().
+  Array<pollfd> released_;             ///< What is waited for while the loop is released,
+  base::UniqueFd waker_;               ///< and what ends that, where the backend cannot.
   bool use_timerfd_;
   base::UniqueFd timerfd_;
   ev_io timerfd_io_;

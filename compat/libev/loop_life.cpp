@@ -27,6 +27,7 @@ std::unique_ptr<backend::Backend> open_kind(BackendKind kind) noexcept {
     auto opened = backend::open_backend({.backend = kind});
     // io_uring falls back to epoll in silence; whoever asked for io_uring here did not ask for that.
     if (!opened || (*opened)->traits().kind != kind) return nullptr;
+    if (!(*opened)->share()) return nullptr;
     return std::move(*opened);
   } catch (const std::bad_alloc&) {
     return nullptr;
@@ -44,14 +45,17 @@ unsigned with_environment(unsigned flags) noexcept {
 
 }  // namespace
 
-struct ev_loop* Loop::open(unsigned flags) noexcept {
-  flags = with_environment(flags);
+struct ev_loop* Loop::open(unsigned asked) noexcept {
+  const unsigned flags = with_environment(asked);
   for (const Kind& each : kinds) {
     if ((flags & each.flag) == 0) continue;
     auto opened = open_kind(each.kind);
     if (opened == nullptr) continue;
     void* const memory = reallocate(nullptr, sizeof(struct ev_loop));
-    return new (memory) struct ev_loop(std::move(opened), flags, each.flag);
+    // These two are no matter of the environment.
+    constexpr unsigned fixed = EVFLAG_FORKCHECK | EVFLAG_NOSIGMASK;
+    return new (memory)
+        struct ev_loop(std::move(opened), (flags & ~fixed) | (asked & fixed), each.flag);
   }
   return nullptr;
 }
@@ -79,6 +83,7 @@ void Loop::reopen() noexcept {
   forked = false;
   // Without descriptors for a new one, the old backend, which is the parent's too, is all there is.
   if (auto reopened = poller->reopen(); !reopened) system_error_occurred("(libev) fork");
+  if (waker_.is_open()) prepare_to_be_released();
   signals.reopen();
   stats.reopen();
   if (timerfd_.is_open()) {

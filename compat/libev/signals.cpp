@@ -98,7 +98,9 @@ void Signals::install(int number) noexcept {
   // What cannot be caught (SIGKILL) simply never comes.
   if (!slot_->watch(number)) return;
   by_slot_ |= SignalSlot::bit_of(number);
-  if ((loop_.flags & EVFLAG_NOSIGMASK) == 0) set_mask(SIG_UNBLOCK, number);
+  // The other way round than the manual has it, and as the original does it, which is what
+  // programs have been tried with.
+  if ((loop_.flags & EVFLAG_NOSIGMASK) != 0) set_mask(SIG_UNBLOCK, number);
 }
 
 void Signals::uninstall(int number) noexcept {

@@ -78,6 +78,9 @@ class Backend {
     return std::unexpected(system_error(EOPNOTSUPP));
   }
 
+  /// From now on different threads use it, though one at a time.
+  virtual Result<> share() noexcept { return {}; }
+
   /// True where poll() has something to hand over or to report that the descriptor does not show.
   [[nodiscard]] virtual bool must_poll() const noexcept { return false; }
 

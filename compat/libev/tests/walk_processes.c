@@ -122,6 +122,25 @@ static void masks(void) {
   }
 }
 
+static void blocked_before(void) {
+  static const unsigned flags[] = {0, EVFLAG_NOSIGMASK};
+  int i;
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, SIGUSR1);
+  for (i = 0; i < 2; ++i) {
+    Loop *loop = ev_loop_new(flags[i]);
+    ev_signal w;
+    sigprocmask(SIG_BLOCK, &one, 0);
+    ev_signal_init(&w, on_signal, SIGUSR1);
+    w.data = "usr1";
+    ev_signal_start(loop, &w);
+    say("flags %x: blocked %d", flags[i], is_blocked(SIGUSR1));
+    ev_signal_stop(loop, &w);
+    ev_loop_destroy(loop);
+  }
+}
+
 static ev_child watched[4], any;
 static int children_left;
 static void on_child(Loop *loop, ev_child *w, int revents) {
@@ -290,6 +309,7 @@ static void forks(void) {
 const struct section process_sections[] = {{"signal", signals},
                                            {"from outside", from_outside},
                                            {"masks", masks},
+                                           {"blocked before", blocked_before},
                                            {"child", children},
                                            {"many children", many_children},
                                            {"fork", forks},
