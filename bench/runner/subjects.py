@@ -20,6 +20,8 @@ _ALL = (
     _tambour("tambour-uring", "io_uring"),
     _tambour("tambour-poll", "poll"),
     _tambour("tambour-select", "select", fds_max=1024),
+    # libev's programs on our libev.so.4.
+    Subject("tambour-libev", "tambour-libev"),
     Subject("floor", "floor"),
     Subject("epoll", "epoll"),
     Subject("libev", "libev"),
@@ -31,8 +33,8 @@ _ALL = (
     Subject("muduo", "muduo"),
     Subject("evpp", "evpp"),
 )
-LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-select", "floor",
-         "epoll", "libev", "libevent", "libuv", "asio", "muduo", "evpp")
+LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-select",
+         "tambour-libev", "floor", "epoll", "libev", "libevent", "libuv", "asio", "muduo", "evpp")
 OURS = "tambour"
 FLOOR = "floor"
 

@@ -73,13 +73,19 @@ static void interrupted(Loop *loop, ev_timer *w, int revents) {
   kill(getpid(), SIGUSR2);
 }
 
+static int signals_seen;
+static void counts(Loop *loop, ev_signal *w, int revents) {
+  on_signal(loop, w, revents);
+  ++signals_seen;
+}
+
 static void from_outside(void) {
   Loop *loop = ev_loop_new(0);
   ev_signal usr1, usr2;
   ev_timer timer;
   pid_t pid;
-  ev_signal_init(&usr1, on_signal, SIGUSR1);
-  ev_signal_init(&usr2, on_signal, SIGUSR2);
+  ev_signal_init(&usr1, counts, SIGUSR1);
+  ev_signal_init(&usr2, counts, SIGUSR2);
   usr1.data = "usr1";
   usr2.data = "usr2";
   ev_signal_start(loop, &usr1);
@@ -88,14 +94,15 @@ static void from_outside(void) {
   timer.data = "timer";
   ev_timer_start(loop, &timer);
   ev_run(loop, EVRUN_ONCE);
-  ev_run(loop, EVRUN_ONCE);
+  while (signals_seen < 2) ev_run(loop, EVRUN_ONCE);
   pid = fork();
   if (pid == 0) {
     usleep(20000);
     kill(getppid(), SIGUSR1);
     _exit(0);
   }
-  say("a sleeping loop is woken: %d", !!ev_run(loop, EVRUN_ONCE));
+  /* A system call that is interrupted may end the turn first. */
+  while (signals_seen < 3) ev_run(loop, EVRUN_ONCE);
   waitpid(pid, 0, 0);
   ev_signal_stop(loop, &usr1);
   ev_signal_stop(loop, &usr2);
@@ -142,9 +149,10 @@ static void blocked_before(void) {
 }
 
 static ev_child watched[4], any;
-static int children_left;
+static int children_left, changes;
 static void on_child(Loop *loop, ev_child *w, int revents) {
   (void)loop;
+  ++changes;
   say("    %s: %s, its pid %d, %s %d", (const char *)w->data, names(revents), w->rpid == w->pid,
       WIFEXITED(w->rstatus) ? "exit" : WIFSIGNALED(w->rstatus) ? "signal" : "stop",
       WIFEXITED(w->rstatus)     ? WEXITSTATUS(w->rstatus)
@@ -200,10 +208,11 @@ static void children(void) {
   ev_child_start(loop, &watched[1]);
   ev_child_start(loop, &watched[2]);
   ev_child_start(loop, &any);
+  changes = 0;
   kill(pid, SIGSTOP);
-  ev_run(loop, EVRUN_ONCE);
+  while (changes < 1) ev_run(loop, EVRUN_ONCE);
   kill(pid, SIGCONT);
-  ev_run(loop, EVRUN_ONCE);
+  while (changes < 2) ev_run(loop, EVRUN_ONCE);
   kill(pid, SIGKILL);
   ev_run(loop, 0);
   say("priority as the signal's: %d", ev_priority(&any));
