@@ -40,12 +40,20 @@ void fail(FdRecord& record) noexcept {
   }
 }
 
+[[gnu::noinline]] void tell_all(FdRecord& record, std::int32_t result) noexcept {
+  if (result < 0) return fail(record);
+  feed_list(record.loop.pendings, record.first, from_events(result));
+}
+
 void on_ready(Ready& ready) {
   auto& record = static_cast<FdRecord&>(ready);
   const std::int32_t result = std::exchange(record.result, 0);
-  if (result < 0) [[unlikely]]
-    return fail(record);
-  feed_list(record.loop.pendings, record.first, from_events(result));
+  ev_io* const io = record.first;
+  // Nearly always one watcher, and nothing that has failed.
+  if (result < 0 || io == nullptr || io->next != nullptr) [[unlikely]]
+    return tell_all(record, result);
+  const int hit = io->events & from_events(result);
+  if (hit != 0) record.loop.pendings.feed(base_of(io), hit);
 }
 
 }  // namespace

@@ -26,14 +26,16 @@ class Pendings {
   /// Makes a watcher due, or adds events to what it is due for.
   void feed(ev_watcher* watcher, int events) noexcept {
     Row& row = rows_[watcher->priority - EV_MINPRI];
+    current_ = priority_count - 1;
     if (watcher->pending != 0) {
       row.items[watcher->pending - 1].events |= events;
-    } else {
-      row.items.need(row.count + 1);
-      row.items[row.count] = {watcher, events};
-      watcher->pending = ++row.count;
+      return;
     }
-    current_ = priority_count - 1;
+    // Nothing but this last call needs a stack frame.
+    if (row.count == row.items.capacity()) [[unlikely]]
+      return make_room_and_feed(row, watcher, events);
+    row.items[row.count] = {watcher, events};
+    watcher->pending = ++row.count;
   }
 
   /// The events that it was due for; 0 where it was not.
@@ -89,6 +91,11 @@ class Pendings {
     Array<Item> items;
     int count = 0;
   };
+
+  [[gnu::noinline]] void make_room_and_feed(Row& row, ev_watcher* watcher, int events) noexcept {
+    row.items.need(row.count + 1);
+    feed(watcher, events);
+  }
 
   static void do_nothing(struct ev_loop*, ev_watcher*, int) {}
 

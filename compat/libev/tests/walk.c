@@ -119,7 +119,7 @@ int main(int argc, char **argv) {
   size_t i;
   int failed = 0, found = 0;
   const struct section *section;
-  if (argc == 2 && strcmp(argv[1], "--library") == 0) {
+  if (argc > 1 && strcmp(argv[1], "--library") == 0) {
     Dl_info info;
     need(dladdr(dlsym(RTLD_DEFAULT, "ev_run"), &info) != 0, "dladdr");
     puts(info.dli_fname);
