@@ -103,9 +103,7 @@ void ev_sleep(ev_tstamp delay) noexcept {
 void ev_set_allocator(void* (*cb)(void*, long) noexcept) noexcept {
   tambour::libev::set_allocator(cb);
 }
-void ev_set_syserr_cb(void (*cb)(const char*) noexcept) noexcept {
-  tambour::libev::syserr_cb = cb;
-}
+void ev_set_syserr_cb(void (*cb)(const char*) noexcept) noexcept { tambour::libev::syserr_cb = cb; }
 
 int ev_run(struct ev_loop* loop, int flags) { return loop->run(flags); }
 void ev_break(struct ev_loop* loop, int how) noexcept { loop->break_how = how; }

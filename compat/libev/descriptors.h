@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include <ev.h>
+
 #include <tambour/operation.h>
 
 #include "array.h"

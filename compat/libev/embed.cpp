@@ -62,9 +62,8 @@ void ev_embed_sweep(struct ev_loop* loop, ev_embed* w) noexcept {
 void ev_embed_start(struct ev_loop* loop, ev_embed* w) noexcept {
   if (w->active != 0) return;
   const int descriptor = descriptor_of(w->other);
-  tambour::base::check(
-      descriptor >= 0 && (ev_backend(w->other) & ev_embeddable_backends()) != 0,
-      "ev_embed_start: the loop to be embedded is not embeddable");
+  tambour::base::check(descriptor >= 0 && (ev_backend(w->other) & ev_embeddable_backends()) != 0,
+                       "ev_embed_start: the loop to be embedded is not embeddable");
   w->other->be_embedded(true);
   ev_io_init(&w->io, &on_readable, descriptor, EV_READ);
   ev_set_priority(&w->io, w->priority);

@@ -8,8 +8,13 @@
 
 namespace {
 
-enum Flags : int { timeout_added = 0x01, inserted = 0x02, signal_added = 0x04, active = 0x08,
-                   initialised = 0x80 };
+enum Flags : int {
+  timeout_added = 0x01,
+  inserted = 0x02,
+  signal_added = 0x04,
+  active = 0x08,
+  initialised = 0x80
+};
 constexpr short persist = 0x10;
 constexpr int io_events = EV_READ | EV_WRITE;
 
@@ -187,7 +192,9 @@ int event_base_set(event_base* base, event* ev) {
 
 int event_loop(int flags) { return event_base_loop(current, flags); }
 int event_dispatch() { return event_base_dispatch(current); }
-int event_base_loop(event_base* base, int flags) { return ev_run(loop_of(base), flags) == 0 ? 1 : 0; }
+int event_base_loop(event_base* base, int flags) {
+  return ev_run(loop_of(base), flags) == 0 ? 1 : 0;
+}
 int event_base_dispatch(event_base* base) { return event_base_loop(base, 0); }
 
 int event_loopexit(timeval* tv) { return event_base_loopexit(current, tv); }

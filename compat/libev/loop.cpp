@@ -167,8 +167,8 @@ int Loop::list_descriptors() noexcept {
 
 void Loop::prepare_to_be_released() noexcept {
   if (poller->descriptor()) return;
-  waker_ = base::UniqueFd(base::system_call(base::Call::eventfd, ::eventfd, 0,
-                                            EFD_CLOEXEC | EFD_NONBLOCK));
+  waker_ = base::UniqueFd(
+      base::system_call(base::Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 void Loop::wake_up() noexcept {

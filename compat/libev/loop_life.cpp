@@ -25,7 +25,8 @@ constexpr Kind kinds[] = {{EVBACKEND_IOURING, BackendKind::io_uring},
 std::unique_ptr<backend::Backend> open_kind(BackendKind kind) noexcept {
   try {
     auto opened = backend::open_backend({.backend = kind});
-    // io_uring falls back to epoll in silence; whoever asked for io_uring here did not ask for that.
+    // io_uring falls back to epoll in silence; whoever asked for io_uring here did not ask for
+    // that.
     if (!opened || (*opened)->traits().kind != kind) return nullptr;
     if (!(*opened)->share()) return nullptr;
     return std::move(*opened);
@@ -54,8 +55,8 @@ struct ev_loop* Loop::open(unsigned asked) noexcept {
     void* const memory = reallocate(nullptr, sizeof(struct ev_loop));
     // These two are no matter of the environment.
     constexpr unsigned fixed = EVFLAG_FORKCHECK | EVFLAG_NOSIGMASK;
-    return new (memory)
-        struct ev_loop(std::move(opened), (flags & ~fixed) | (asked & fixed), each.flag);
+    return new (memory) struct ev_loop(std::move(opened), (flags & ~fixed) | (asked & fixed),
+                                       each.flag);
   }
   return nullptr;
 }

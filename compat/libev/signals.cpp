@@ -210,9 +210,7 @@ void ev_signal_stop(struct ev_loop* loop, ev_signal* w) noexcept {
 
 void ev_feed_signal(int signum) noexcept { tambour::libev::Signals::raise(signum); }
 
-void ev_feed_signal_event(struct ev_loop* loop, int signum) noexcept {
-  loop->signals.feed(signum);
-}
+void ev_feed_signal_event(struct ev_loop* loop, int signum) noexcept { loop->signals.feed(signum); }
 
 void ev_async_start(struct ev_loop* loop, ev_async* w) noexcept {
   if (w->active != 0) return;

@@ -172,8 +172,8 @@ void Stats::unwatch(ev_stat& watcher) noexcept {
 }
 
 void Stats::on_timer(struct ev_loop* loop, ev_timer* timer, int) {
-  auto* const watcher = reinterpret_cast<ev_stat*>(reinterpret_cast<char*>(timer) -
-                                                   offsetof(ev_stat, timer));
+  auto* const watcher =
+      reinterpret_cast<ev_stat*>(reinterpret_cast<char*>(timer) - offsetof(ev_stat, timer));
   loop->stats.compare(*watcher);
 }
 
@@ -195,8 +195,8 @@ void Stats::compare(ev_stat& watcher) noexcept {
 void Stats::on_readable() noexcept {
   alignas(inotify_event) char buffer[sizeof(inotify_event) * 2 + NAME_MAX];
   for (;;) {
-    const ssize_t bytes = base::system_call(base::Call::inotify_read, ::read, inotify_.get(),
-                                            buffer, sizeof buffer);
+    const ssize_t bytes =
+        base::system_call(base::Call::inotify_read, ::read, inotify_.get(), buffer, sizeof buffer);
     if (bytes <= 0) return;
     for (ssize_t at = 0; at < bytes;) {
       const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);

@@ -86,7 +86,8 @@ void Timers::verify() const noexcept {
 void Periodics::put_after_now(ev_periodic& periodic) const noexcept {
   constexpr ev_tstamp least_interval = 1. / 8192.;
   const ev_tstamp now = loop_.clock.wall;
-  const ev_tstamp interval = periodic.interval > least_interval ? periodic.interval : least_interval;
+  const ev_tstamp interval =
+      periodic.interval > least_interval ? periodic.interval : least_interval;
   ev_tstamp at = periodic.offset + interval * std::floor((now - periodic.offset) / interval);
   while (at <= now) {
     const ev_tstamp next = at + periodic.interval;
@@ -160,7 +161,8 @@ void Periodics::reschedule() noexcept {
 void Periodics::verify() const noexcept {
   for (std::uint32_t index = heap_.first_index(); index < heap_.end_index(); ++index) {
     const ev_periodic& periodic = heap_.item(index);
-    base::check(periodic.active == static_cast<int>(index), "ev_verify: a periodic's place is wrong");
+    base::check(periodic.active == static_cast<int>(index),
+                "ev_verify: a periodic's place is wrong");
     base::check(heap_.key(index) == key_of(periodic.at), "ev_verify: a periodic stands elsewhere");
     base::check(heap_.key(heap_.parent(index)) <= heap_.key(index),
                 "ev_verify: the heap of periodics is not in order");

@@ -179,7 +179,8 @@ class FdRecords {
   bool virtual_ = false;
   std::vector<FdRecord> records_;
   std::int32_t first_changed_ = FdRecord::last_changed;
-  std::int32_t latest_changed_ = FdRecord::last_changed;  ///< The end of that list, if there is one.
+  std::int32_t latest_changed_ =
+      FdRecord::last_changed;  ///< The end of that list, if there is one.
   ReadyQueue failed_;
 };
 

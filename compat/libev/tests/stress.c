@@ -14,13 +14,13 @@
 
 typedef struct ev_loop Loop;
 
-static void need(int holds, const char *what) {
+static void need(int holds, const char* what) {
   if (holds) return;
   fprintf(stderr, "stress: %s\n", what);
   exit(1);
 }
 
-static void nothing(Loop *loop, ev_timer *w, int revents) { (void)loop, (void)w, (void)revents; }
+static void nothing(Loop* loop, ev_timer* w, int revents) { (void)loop, (void)w, (void)revents; }
 
 static int open_descriptors(void) {
   int fd, count = 0;
@@ -32,7 +32,7 @@ static void many_loops(void) {
   const int before = open_descriptors();
   int i;
   for (i = 0; i < 10000; ++i) {
-    Loop *loop = i % 100 ? ev_loop_new(0) : ev_default_loop(0);
+    Loop* loop = i % 100 ? ev_loop_new(0) : ev_default_loop(0);
     ev_timer timer;
     ev_timer_init(&timer, nothing, 0., 0.);
     ev_timer_start(loop, &timer);
@@ -46,11 +46,11 @@ static void many_loops(void) {
 struct echo {
   ev_io io;
   ev_timer idle;
-  int *left;
+  int* left;
 };
 
-static void echoes(Loop *loop, ev_io *w, int revents) {
-  struct echo *echo = (struct echo *)w->data;
+static void echoes(Loop* loop, ev_io* w, int revents) {
+  struct echo* echo = (struct echo*)w->data;
   char byte;
   (void)revents;
   if (read(w->fd, &byte, 1) != 1) return;
@@ -62,13 +62,13 @@ static void echoes(Loop *loop, ev_io *w, int revents) {
   need(write(w->fd, &byte, 1) == 1, "write");
 }
 
-static void too_late(Loop *loop, ev_timer *w, int revents) {
+static void too_late(Loop* loop, ev_timer* w, int revents) {
   (void)loop, (void)w, (void)revents;
   need(0, "an idle timeout expired");
 }
 
-static void *loop_of_its_own(void *unused) {
-  Loop *loop = ev_loop_new(0);
+static void* loop_of_its_own(void* unused) {
+  Loop* loop = ev_loop_new(0);
   struct echo echo[20];
   int left = 4000, i;
   (void)unused;
@@ -76,7 +76,7 @@ static void *loop_of_its_own(void *unused) {
     int fds[2], end;
     need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0, "pair");
     for (end = 0; end < 2; ++end) {
-      struct echo *each = &echo[i + end];
+      struct echo* each = &echo[i + end];
       each->left = &left;
       ev_io_init(&each->io, echoes, fds[end], EV_READ);
       each->io.data = each;
@@ -106,14 +106,14 @@ static void many_threads(void) {
   for (i = 0; i < 4; ++i) pthread_join(threads[i], 0);
 }
 
-static Loop *target;
+static Loop* target;
 static ev_async wake;
 static int wakes;
-static void woken(Loop *loop, ev_async *w, int revents) {
+static void woken(Loop* loop, ev_async* w, int revents) {
   (void)w, (void)revents;
   if (++wakes == 1) ev_break(loop, EVBREAK_ALL);
 }
-static void *wakes_up(void *unused) {
+static void* wakes_up(void* unused) {
   int i;
   (void)unused;
   for (i = 0; i < 1000; ++i) ev_async_send(target, &wake);
@@ -136,14 +136,14 @@ static void woken_by_threads(void) {
 }
 
 static void freed_at_once(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   int fds[2], i;
   need(pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0, "pipe2");
   need(write(fds[1], "x", 1) == 1, "write");
   for (i = 0; i < 2000; ++i) {
-    ev_io *io = malloc(sizeof *io);
-    ev_timer *timer = malloc(sizeof *timer);
-    ev_init(io, (void (*)(Loop *, ev_io *, int))0);
+    ev_io* io = malloc(sizeof *io);
+    ev_timer* timer = malloc(sizeof *timer);
+    ev_init(io, (void (*)(Loop*, ev_io*, int))0);
     ev_io_set(io, fds[0], EV_READ);
     ev_timer_init(timer, nothing, i % 7, i % 3);
     ev_io_start(loop, io);
@@ -168,7 +168,7 @@ static void freed_at_once(void) {
 static void forks(void) {
   int i, status;
   for (i = 0; i < 20; ++i) {
-    Loop *loop = ev_loop_new(i % 2 ? 0 : EVFLAG_FORKCHECK);
+    Loop* loop = ev_loop_new(i % 2 ? 0 : EVFLAG_FORKCHECK);
     ev_timer timer;
     pid_t pid;
     ev_timer_init(&timer, nothing, .001, 0.);

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-void say(const char *format, ...) {
+void say(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vprintf(format, arguments);
@@ -19,21 +19,21 @@ void say(const char *format, ...) {
   fflush(stdout);
 }
 
-void need(int holds, const char *what) {
+void need(int holds, const char* what) {
   if (holds) return;
   fprintf(stderr, "walk: %s failed: %s\n", what, strerror(errno));
   exit(3);
 }
 
-const char *names(int revents) {
+const char* names(int revents) {
   static const struct {
     int bit;
-    const char *name;
-  } known[] = {{EV_READ, "READ"},       {EV_WRITE, "WRITE"},     {EV__IOFDSET, "IOFDSET"},
+    const char* name;
+  } known[] = {{EV_READ, "READ"},       {EV_WRITE, "WRITE"},       {EV__IOFDSET, "IOFDSET"},
                {EV_TIMER, "TIMER"},     {EV_PERIODIC, "PERIODIC"}, {EV_SIGNAL, "SIGNAL"},
-               {EV_CHILD, "CHILD"},     {EV_STAT, "STAT"},       {EV_IDLE, "IDLE"},
-               {EV_PREPARE, "PREPARE"}, {EV_CHECK, "CHECK"},     {EV_EMBED, "EMBED"},
-               {EV_FORK, "FORK"},       {EV_CLEANUP, "CLEANUP"}, {EV_ASYNC, "ASYNC"},
+               {EV_CHILD, "CHILD"},     {EV_STAT, "STAT"},         {EV_IDLE, "IDLE"},
+               {EV_PREPARE, "PREPARE"}, {EV_CHECK, "CHECK"},       {EV_EMBED, "EMBED"},
+               {EV_FORK, "FORK"},       {EV_CLEANUP, "CLEANUP"},   {EV_ASYNC, "ASYNC"},
                {EV_CUSTOM, "CUSTOM"},   {EV_ERROR, "ERROR"}};
   static char text[256];
   size_t i;
@@ -48,10 +48,10 @@ const char *names(int revents) {
   return text[0] ? text : "NONE";
 }
 
-#define PRINTER(type)                                          \
-  void on_##type(Loop *loop, ev_##type *w, int revents) {      \
-    (void)loop;                                                \
-    say("    %s: %s", (const char *)w->data, names(revents));  \
+#define PRINTER(type)                                        \
+  void on_##type(Loop* loop, ev_##type* w, int revents) {    \
+    (void)loop;                                              \
+    say("    %s: %s", (const char*)w->data, names(revents)); \
   }
 PRINTER(io)
 PRINTER(timer)
@@ -84,7 +84,7 @@ struct ends make_pair(void) {
   return ends;
 }
 
-void put(int fd, const char *bytes) {
+void put(int fd, const char* bytes) {
   need(write(fd, bytes, strlen(bytes)) == (ssize_t)strlen(bytes), "write");
 }
 
@@ -93,12 +93,12 @@ void drain(int fd) {
   while (read(fd, bytes, sizeof bytes) > 0) continue;
 }
 
-static const struct section *const all[] = {loop_sections, watcher_sections, io_sections,
+static const struct section* const all[] = {loop_sections, watcher_sections, io_sections,
                                             time_sections, process_sections, other_sections,
                                             event_sections};
 
 /* Each section has a process of its own: a default loop of its own, and no descriptors left. */
-static int walk(const struct section *section) {
+static int walk(const struct section* section) {
   int status = -1;
   pid_t pid;
   say("%s", section->name);
@@ -115,10 +115,10 @@ static int walk(const struct section *section) {
   return status != 0;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   size_t i;
   int failed = 0, found = 0;
-  const struct section *section;
+  const struct section* section;
   if (argc > 1 && strcmp(argv[1], "--library") == 0) {
     Dl_info info;
     need(dladdr(dlsym(RTLD_DEFAULT, "ev_run"), &info) != 0, "dladdr");

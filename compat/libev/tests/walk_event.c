@@ -2,15 +2,15 @@
 #include <signal.h>
 #include <string.h>
 
-#include "../emulation.h"
+#include "emulation.h"
 #include "walk.h"
 
 #define PERSIST 0x10
 #define IS_INITIALISED 0x80
 
-static void on_event(int fd, short events, void *arg) {
+static void on_event(int fd, short events, void* arg) {
   (void)fd;
-  say("    %s: %s", (const char *)arg, names(events));
+  say("    %s: %s", (const char*)arg, names(events));
 }
 
 static struct timeval ms(int count) {
@@ -25,7 +25,7 @@ static void basics(void) {
   struct event_base *first, *second;
   say("%s, %s", event_get_version(), event_get_method());
   first = event_init();
-  say("the default loop: %d", (struct ev_loop *)first == EV_DEFAULT_UC);
+  say("the default loop: %d", (struct ev_loop*)first == EV_DEFAULT_UC);
   second = event_init();
   say("another: %d, %s", first != second, event_base_get_method(second));
   event_base_free(second);
@@ -82,7 +82,7 @@ static void events(void) {
 }
 
 static void exits_and_once(void) {
-  struct event_base *base = event_init();
+  struct event_base* base = event_init();
   struct ends ends = make_pipe();
   struct timeval tv = ms(10), zero = ms(0);
   struct event forever;
@@ -99,7 +99,5 @@ static void exits_and_once(void) {
   event_del(&forever);
 }
 
-const struct section event_sections[] = {{"event basics", basics},
-                                         {"events", events},
-                                         {"event exits and once", exits_and_once},
-                                         {0, 0}};
+const struct section event_sections[] = {
+    {"event basics", basics}, {"events", events}, {"event exits and once", exits_and_once}, {0, 0}};

@@ -7,7 +7,7 @@
 #include "walk.h"
 
 static void level_triggered(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   struct ends ends = make_pair();
   ev_io w;
   char byte;
@@ -45,15 +45,15 @@ static void level_triggered(void) {
 }
 
 static void several_watchers(void) {
-  static const char *labels[] = {"read 1", "write 1", "both 1", "read 2", "none", "urgent read"};
+  static const char* labels[] = {"read 1", "write 1", "both 1", "read 2", "none", "urgent read"};
   static const int events[] = {EV_READ, EV_WRITE, EV_READ | EV_WRITE, EV_READ, EV_NONE, EV_READ};
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   struct ends ends = make_pair();
   ev_io w[6];
   int i;
   for (i = 0; i < 6; ++i) {
     ev_io_init(&w[i], on_io, ends.read, events[i]);
-    w[i].data = (void *)labels[i];
+    w[i].data = (void*)labels[i];
   }
   ev_set_priority(&w[5], 1);
   for (i = 0; i < 6; ++i) ev_io_start(loop, &w[i]);
@@ -83,21 +83,21 @@ static void several_watchers(void) {
 }
 
 static ev_io stopping[3];
-static void stops_others(Loop *loop, ev_io *w, int revents) {
+static void stops_others(Loop* loop, ev_io* w, int revents) {
   int i;
   on_io(loop, w, revents);
   for (i = 0; i < 3; ++i) ev_io_stop(loop, &stopping[i]);
 }
 
 static void stopped_by_others(void) {
-  static const char *labels[] = {"one", "two", "three"};
-  Loop *loop = ev_loop_new(0);
+  static const char* labels[] = {"one", "two", "three"};
+  Loop* loop = ev_loop_new(0);
   int i;
   for (i = 0; i < 3; ++i) {
     struct ends ends = make_pipe();
     put(ends.write, "x");
     ev_io_init(&stopping[i], stops_others, ends.read, EV_READ);
-    stopping[i].data = getenv("WALK_ANY_ORDER") ? "one of three" : (void *)labels[i];
+    stopping[i].data = getenv("WALK_ANY_ORDER") ? "one of three" : (void*)labels[i];
     ev_io_start(loop, &stopping[i]);
   }
   TURN(loop);
@@ -106,7 +106,7 @@ static void stopped_by_others(void) {
 }
 
 static void reused_numbers(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   struct ends old = make_pair(), fresh;
   ev_io w, second;
   int spare;
@@ -149,7 +149,7 @@ static void reused_numbers(void) {
 }
 
 static void many_reuses(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   int round, events = 0;
   ev_io w;
   struct ends ends;
@@ -174,7 +174,7 @@ static void many_reuses(void) {
 }
 
 static void hang_ups(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   struct ends ends = make_pipe(), pair = make_pair(), broken = make_pipe();
   ev_io reader, writer, no_reader;
   ev_io_init(&reader, on_io, ends.read, EV_READ);
@@ -204,7 +204,7 @@ static void hang_ups(void) {
 }
 
 static void regular_files(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   char name[] = "/tmp/tambour-walk-XXXXXX";
   const int fd = mkstemp(name);
   ev_io w;
@@ -225,7 +225,7 @@ static void regular_files(void) {
 }
 
 static void full_pipe(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   struct ends ends = make_pipe();
   char block[4096];
   ev_io w;
@@ -242,15 +242,15 @@ static void full_pipe(void) {
 }
 
 static void order_of_descriptors(void) {
-  static const char *labels[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
-  Loop *loop = ev_loop_new(0);
+  static const char* labels[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+  Loop* loop = ev_loop_new(0);
   struct ends ends[10];
   ev_io w[10];
   int i;
   for (i = 0; i < 10; ++i) {
     ends[i] = make_pipe();
     ev_io_init(&w[i], on_io, ends[i].read, EV_READ);
-    w[i].data = (void *)labels[i];
+    w[i].data = (void*)labels[i];
     ev_set_priority(&w[i], i == 4 ? 2 : i == 7 ? -1 : 0);
     ev_io_start(loop, &w[i]);
   }
@@ -262,10 +262,10 @@ static void order_of_descriptors(void) {
   ev_loop_destroy(loop);
 }
 
-static void on_once(int revents, void *arg) { say("    %s: %s", (const char *)arg, names(revents)); }
+static void on_once(int revents, void* arg) { say("    %s: %s", (const char*)arg, names(revents)); }
 
 static void once(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   struct ends ends = make_pipe(), silent = make_pipe();
   ev_once(loop, ends.read, EV_READ, 10., on_once, "readable");
   ev_once(loop, -1, 0, .005, on_once, "timeout");

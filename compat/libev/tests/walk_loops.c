@@ -16,7 +16,7 @@ static void versions(void) {
 }
 
 static void clocks(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_tstamp before = ev_time(), slept;
   say("ev_time is time: %d", before - (double)time(0) < 2. && before - (double)time(0) > -2.);
   ev_sleep(.02);
@@ -39,7 +39,7 @@ static void clocks(void) {
 }
 
 static long held, asked;
-static void *counting_allocator(void *memory, long size) EV_NOEXCEPT {
+static void* counting_allocator(void* memory, long size) EV_NOEXCEPT {
   if (!memory && size) ++held;
   if (memory && !size) --held;
   if (size) ++asked;
@@ -49,7 +49,7 @@ static void *counting_allocator(void *memory, long size) EV_NOEXCEPT {
 }
 
 static void allocator(void) {
-  Loop *loop;
+  Loop* loop;
   ev_timer timers[300];
   ev_io io;
   int i;
@@ -89,10 +89,10 @@ static void default_loop(void) {
 }
 
 static void backends(void) {
-  static const unsigned kinds[] = {EVBACKEND_SELECT,   EVBACKEND_POLL,    EVBACKEND_EPOLL,
-                                   EVBACKEND_KQUEUE,   EVBACKEND_DEVPOLL, EVBACKEND_PORT};
+  static const unsigned kinds[] = {EVBACKEND_SELECT, EVBACKEND_POLL,    EVBACKEND_EPOLL,
+                                   EVBACKEND_KQUEUE, EVBACKEND_DEVPOLL, EVBACKEND_PORT};
   size_t i;
-  Loop *loop;
+  Loop* loop;
   unsetenv("LIBEV_FLAGS");
   loop = ev_loop_new(EVFLAG_AUTO);
   say("auto: %x", ev_backend(loop));
@@ -111,7 +111,7 @@ static void backends(void) {
 }
 
 static void environment(void) {
-  Loop *loop;
+  Loop* loop;
   setenv("LIBEV_FLAGS", "2", 1);
   loop = ev_loop_new(EVBACKEND_EPOLL);
   say("LIBEV_FLAGS=2: %x", ev_backend(loop));
@@ -128,7 +128,7 @@ static void environment(void) {
   ev_loop_destroy(loop);
 }
 
-static void counting(Loop *loop, ev_timer *w, int revents) {
+static void counting(Loop* loop, ev_timer* w, int revents) {
   (void)revents;
   say("  depth %u, pending %u", ev_depth(loop), ev_pending_count(loop));
   if (w->data) {
@@ -141,7 +141,7 @@ static void counting(Loop *loop, ev_timer *w, int revents) {
 }
 
 static void running(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_timer timer;
   char nested;
   unsigned before;
@@ -168,7 +168,7 @@ static void running(void) {
 }
 
 static int break_with;
-static void breaking(Loop *loop, ev_timer *w, int revents) {
+static void breaking(Loop* loop, ev_timer* w, int revents) {
   (void)revents;
   say("  at depth %u", ev_depth(loop));
   if (ev_depth(loop) < 3) {
@@ -182,7 +182,7 @@ static void breaking(Loop *loop, ev_timer *w, int revents) {
 }
 
 static void breaks(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_timer timer;
   for (break_with = EVBREAK_ONE; break_with <= EVBREAK_ALL; ++break_with) {
     say("how %d", break_with);
@@ -197,7 +197,7 @@ static void breaks(void) {
   ev_loop_destroy(loop);
 }
 
-static void cancel_break(Loop *loop, ev_timer *w, int revents) {
+static void cancel_break(Loop* loop, ev_timer* w, int revents) {
   static int calls;
   (void)revents;
   ev_break(loop, EVBREAK_ONE);
@@ -206,13 +206,13 @@ static void cancel_break(Loop *loop, ev_timer *w, int revents) {
   (void)w;
 }
 
-static void break_in_prepare(Loop *loop, ev_prepare *w, int revents) {
+static void break_in_prepare(Loop* loop, ev_prepare* w, int revents) {
   on_prepare(loop, w, revents);
   ev_break(loop, EVBREAK_ONE);
 }
 
 static void more_breaks(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_timer timer;
   ev_prepare prepare;
   ev_check check;
@@ -232,7 +232,7 @@ static void more_breaks(void) {
 }
 
 static void suspension(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_timer timer;
   ev_periodic periodic;
   ev_timer_init(&timer, on_timer, .05, 0.);
@@ -252,7 +252,7 @@ static void suspension(void) {
 }
 
 static void data_and_intervals(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_timer timer, later;
   ev_io io;
   ev_tstamp before;
@@ -282,20 +282,20 @@ static void data_and_intervals(void) {
   ev_loop_destroy(loop);
 }
 
-static void my_invoke(Loop *loop) {
+static void my_invoke(Loop* loop) {
   say("  %u pending", ev_pending_count(loop));
   ev_invoke_pending(loop);
 }
-static void released(Loop *loop) EV_NOEXCEPT {
+static void released(Loop* loop) EV_NOEXCEPT {
   (void)loop;
   say("  released");
 }
-static void acquired(Loop *loop) EV_NOEXCEPT {
+static void acquired(Loop* loop) EV_NOEXCEPT {
   (void)loop;
   say("  acquired");
 }
 static void threading_hooks(void) {
-  Loop *loop = ev_loop_new(EVFLAG_AUTO);
+  Loop* loop = ev_loop_new(EVFLAG_AUTO);
   ev_timer timer;
   ev_idle idle;
   ev_timer_init(&timer, on_timer, 0., 0.);
@@ -320,7 +320,7 @@ static void threading_hooks(void) {
 }
 
 static void compatibility(void) {
-  Loop *loop = ev_default_loop(0);
+  Loop* loop = ev_default_loop(0);
   ev_timer timer;
   ev_timer_init(&timer, on_timer, .001, 0.);
   timer.data = "timer";

@@ -10,23 +10,23 @@
 
 static char folder[64];
 
-static void file(const char *name, char *path) { sprintf(path, "%s/%s", folder, name); }
+static void file(const char* name, char* path) { sprintf(path, "%s/%s", folder, name); }
 
-static void write_file(const char *path, const char *text) {
+static void write_file(const char* path, const char* text) {
   const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   need(fd >= 0, "open");
   put(fd, text);
   close(fd);
 }
 
-static void changed(Loop *loop, ev_stat *w, int revents) {
+static void changed(Loop* loop, ev_stat* w, int revents) {
   (void)loop;
-  say("    %s: %s, links %d to %d, size %d to %d", (const char *)w->data, names(revents),
-      (int)w->prev.st_nlink, (int)w->attr.st_nlink,
-      w->prev.st_nlink ? (int)w->prev.st_size : -1, w->attr.st_nlink ? (int)w->attr.st_size : -1);
+  say("    %s: %s, links %d to %d, size %d to %d", (const char*)w->data, names(revents),
+      (int)w->prev.st_nlink, (int)w->attr.st_nlink, w->prev.st_nlink ? (int)w->prev.st_size : -1,
+      w->attr.st_nlink ? (int)w->attr.st_size : -1);
 }
 
-static void give_up(Loop *loop, ev_timer *w, int revents) {
+static void give_up(Loop* loop, ev_timer* w, int revents) {
   (void)revents;
   say("    nothing came");
   (void)w;
@@ -34,7 +34,7 @@ static void give_up(Loop *loop, ev_timer *w, int revents) {
 }
 
 static void stats_with(unsigned flags) {
-  Loop *loop = ev_loop_new(flags);
+  Loop* loop = ev_loop_new(flags);
   char there[128], missing[128], other[128];
   ev_stat present, absent, same;
   ev_timer limit;
@@ -92,7 +92,7 @@ static void stats(void) {
 }
 
 static ev_embed embed;
-static void sweep(Loop *loop, ev_embed *w, int revents) {
+static void sweep(Loop* loop, ev_embed* w, int revents) {
   on_embed(loop, w, revents);
   ev_embed_sweep(loop, w);
 }
@@ -137,14 +137,14 @@ static void embeds(void) {
   embedding(0);
 }
 
-static Loop *woken;
+static Loop* woken;
 static ev_async asyncs[3];
 static void handler(int number) {
   (void)number;
   ev_async_send(woken, &asyncs[0]);
 }
 
-static void *sender(void *unused) {
+static void* sender(void* unused) {
   int i;
   (void)unused;
   for (i = 0; i < 100; ++i) ev_async_send(woken, &asyncs[1]);
@@ -152,13 +152,13 @@ static void *sender(void *unused) {
 }
 
 static void async(void) {
-  static const char *labels[] = {"async 1", "async 2", "urgent"};
+  static const char* labels[] = {"async 1", "async 2", "urgent"};
   pthread_t thread;
   int i;
   woken = ev_loop_new(0);
   for (i = 0; i < 3; ++i) {
     ev_async_init(&asyncs[i], on_async);
-    asyncs[i].data = (void *)labels[i];
+    asyncs[i].data = (void*)labels[i];
     ev_set_priority(&asyncs[i], i == 2 ? 2 : 0);
     ev_async_start(woken, &asyncs[i]);
   }
@@ -191,42 +191,40 @@ static void async(void) {
 static struct {
   pthread_mutex_t lock;
   pthread_cond_t invoked;
-  Loop *loop;
+  Loop* loop;
   ev_async wake;
   int calls;
 } shared = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, {0}, 0};
 
-static void release(Loop *loop) EV_NOEXCEPT {
+static void release(Loop* loop) EV_NOEXCEPT {
   (void)loop;
   pthread_mutex_unlock(&shared.lock);
 }
-static void acquire(Loop *loop) EV_NOEXCEPT {
+static void acquire(Loop* loop) EV_NOEXCEPT {
   (void)loop;
   pthread_mutex_lock(&shared.lock);
 }
-static void invoke(Loop *loop) {
+static void invoke(Loop* loop) {
   while (ev_pending_count(loop)) {
     ev_invoke_pending(loop);
     pthread_cond_broadcast(&shared.invoked);
   }
 }
-static void nothing(Loop *loop, ev_async *w, int revents) {
-  (void)loop, (void)w, (void)revents;
-}
-static void *loop_thread(void *unused) {
+static void nothing(Loop* loop, ev_async* w, int revents) { (void)loop, (void)w, (void)revents; }
+static void* loop_thread(void* unused) {
   (void)unused;
   acquire(shared.loop);
   ev_run(shared.loop, 0);
   release(shared.loop);
   return 0;
 }
-static void counted(Loop *loop, ev_io *w, int revents) {
+static void counted(Loop* loop, ev_io* w, int revents) {
   (void)revents;
   drain(w->fd);
   ev_io_stop(loop, w);
   ++shared.calls;
 }
-static void stop_all(Loop *loop, ev_timer *w, int revents) {
+static void stop_all(Loop* loop, ev_timer* w, int revents) {
   (void)w, (void)revents;
   ev_break(loop, EVBREAK_ALL);
 }
@@ -262,8 +260,5 @@ static void threads(void) {
   ev_loop_destroy(shared.loop);
 }
 
-const struct section other_sections[] = {{"stat", stats},
-                                         {"embed", embeds},
-                                         {"async", async},
-                                         {"threads", threads},
-                                         {0, 0}};
+const struct section other_sections[] = {
+    {"stat", stats}, {"embed", embeds}, {"async", async}, {"threads", threads}, {0, 0}};

@@ -67,20 +67,20 @@ static void signals(void) {
   ev_loop_destroy(other);
 }
 
-static void interrupted(Loop *loop, ev_timer *w, int revents) {
+static void interrupted(Loop* loop, ev_timer* w, int revents) {
   on_timer(loop, w, revents);
   kill(getpid(), SIGUSR1);
   kill(getpid(), SIGUSR2);
 }
 
 static int signals_seen;
-static void counts(Loop *loop, ev_signal *w, int revents) {
+static void counts(Loop* loop, ev_signal* w, int revents) {
   on_signal(loop, w, revents);
   ++signals_seen;
 }
 
 static void from_outside(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_signal usr1, usr2;
   ev_timer timer;
   pid_t pid;
@@ -114,7 +114,7 @@ static void masks(void) {
                                    EVFLAG_SIGNALFD | EVFLAG_NOSIGMASK};
   size_t i;
   for (i = 0; i < sizeof flags / sizeof *flags; ++i) {
-    Loop *loop = ev_loop_new(flags[i]);
+    Loop* loop = ev_loop_new(flags[i]);
     ev_signal w;
     ev_signal_init(&w, on_signal, SIGUSR1);
     w.data = "usr1";
@@ -136,7 +136,7 @@ static void blocked_before(void) {
   sigemptyset(&one);
   sigaddset(&one, SIGUSR1);
   for (i = 0; i < 2; ++i) {
-    Loop *loop = ev_loop_new(flags[i]);
+    Loop* loop = ev_loop_new(flags[i]);
     ev_signal w;
     sigprocmask(SIG_BLOCK, &one, 0);
     ev_signal_init(&w, on_signal, SIGUSR1);
@@ -150,11 +150,13 @@ static void blocked_before(void) {
 
 static ev_child watched[4], any;
 static int children_left, changes;
-static void on_child(Loop *loop, ev_child *w, int revents) {
+static void on_child(Loop* loop, ev_child* w, int revents) {
   (void)loop;
   ++changes;
-  say("    %s: %s, its pid %d, %s %d", (const char *)w->data, names(revents), w->rpid == w->pid,
-      WIFEXITED(w->rstatus) ? "exit" : WIFSIGNALED(w->rstatus) ? "signal" : "stop",
+  say("    %s: %s, its pid %d, %s %d", (const char*)w->data, names(revents), w->rpid == w->pid,
+      WIFEXITED(w->rstatus)     ? "exit"
+      : WIFSIGNALED(w->rstatus) ? "signal"
+                                : "stop",
       WIFEXITED(w->rstatus)     ? WEXITSTATUS(w->rstatus)
       : WIFSIGNALED(w->rstatus) ? WTERMSIG(w->rstatus)
                                 : WIFSTOPPED(w->rstatus));
@@ -182,16 +184,16 @@ static void waits(void) {
   for (;;) pause();
 }
 
-static void one_child(const char *name, void (*does)(void)) {
-  Loop *loop = ev_default_loop(0);
+static void one_child(const char* name, void (*does)(void)) {
+  Loop* loop = ev_default_loop(0);
   ev_child_init(&watched[0], on_child, child_that(does), 0);
-  watched[0].data = (void *)name;
+  watched[0].data = (void*)name;
   ev_child_start(loop, &watched[0]);
   say("  run: %d", ev_run(loop, 0));
 }
 
 static void children(void) {
-  Loop *loop = ev_default_loop(0);
+  Loop* loop = ev_default_loop(0);
   pid_t pid;
   int status;
   say("sigchld is caught: %d", !is_default(SIGCHLD));
@@ -231,7 +233,7 @@ static void children(void) {
 
 static void many_children(void) {
   static ev_child w[40];
-  Loop *loop = ev_default_loop(EVFLAG_SIGNALFD);
+  Loop* loop = ev_default_loop(EVFLAG_SIGNALFD);
   int i;
   ev_child_init(&any, on_child, 0, 0);
   any.data = "any";
@@ -247,7 +249,7 @@ static void many_children(void) {
   say("nothing left: %d", ev_run(loop, 0));
 }
 
-static void in_child(Loop *loop, struct ends ends, const char *who) {
+static void in_child(Loop* loop, struct ends ends, const char* who) {
   put(ends.write, "x");
   say("  %s", who);
   ev_run(loop, EVRUN_ONCE);
@@ -256,7 +258,7 @@ static void in_child(Loop *loop, struct ends ends, const char *who) {
 }
 
 static void after_fork(unsigned flags, int tell) {
-  Loop *loop = ev_loop_new(flags);
+  Loop* loop = ev_loop_new(flags);
   ev_fork first, second;
   ev_io io;
   ev_timer timer;
@@ -315,11 +317,7 @@ static void forks(void) {
   after_fork(EVFLAG_SIGNALFD, 1);
 }
 
-const struct section process_sections[] = {{"signal", signals},
-                                           {"from outside", from_outside},
-                                           {"masks", masks},
-                                           {"blocked before", blocked_before},
-                                           {"child", children},
-                                           {"many children", many_children},
-                                           {"fork", forks},
-                                           {0, 0}};
+const struct section process_sections[] = {{"signal", signals}, {"from outside", from_outside},
+                                           {"masks", masks},    {"blocked before", blocked_before},
+                                           {"child", children}, {"many children", many_children},
+                                           {"fork", forks},     {0, 0}};

@@ -6,13 +6,13 @@
 
 static void expiry(void) {
   static const double after[] = {.03, .01, .02, .01, 0., -1., .02, .015};
-  static const char *labels[] = {"30", "10", "20", "10 too", "0", "past", "20 too", "15"};
-  Loop *loop = ev_loop_new(0);
+  static const char* labels[] = {"30", "10", "20", "10 too", "0", "past", "20 too", "15"};
+  Loop* loop = ev_loop_new(0);
   ev_timer w[8];
   int i;
   for (i = 0; i < 8; ++i) {
     ev_timer_init(&w[i], on_timer, after[i], 0.);
-    w[i].data = (void *)labels[i];
+    w[i].data = (void*)labels[i];
     ev_timer_start(loop, &w[i]);
   }
   ev_verify(loop);
@@ -29,7 +29,7 @@ static void expiry(void) {
 }
 
 static void ties(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   static ev_timer w[100];
   static char labels[100][8];
   int i;
@@ -46,13 +46,13 @@ static void ties(void) {
 }
 
 static int expiries;
-static void repeating_callback(Loop *loop, ev_timer *w, int revents) {
+static void repeating_callback(Loop* loop, ev_timer* w, int revents) {
   on_timer(loop, w, revents);
   if (++expiries == 3) ev_timer_stop(loop, w);
 }
 
 static void repeating(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_timer w;
   ev_timer_init(&w, repeating_callback, .005, .01);
   w.data = "repeating";
@@ -72,7 +72,7 @@ static void repeating(void) {
 static int about(double value, double wanted) { return fabs(value - wanted) < 1e-6; }
 
 static void again(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_timer w;
   ev_init(&w, on_timer);
   w.data = "again";
@@ -109,7 +109,7 @@ static void again(void) {
 /* Idle timeouts that are pushed back: each fires once, in the order of its last push. */
 static ev_timer pushed[50];
 static int push_turns;
-static void push(Loop *loop, ev_timer *w, int revents) {
+static void push(Loop* loop, ev_timer* w, int revents) {
   int i;
   (void)revents;
   if (++push_turns == 10) {
@@ -120,14 +120,14 @@ static void push(Loop *loop, ev_timer *w, int revents) {
   ev_timer_stop(loop, &pushed[push_turns]);
 }
 
-static void ended(Loop *loop, ev_timer *w, int revents) {
+static void ended(Loop* loop, ev_timer* w, int revents) {
   on_timer(loop, w, revents);
   ev_timer_stop(loop, w);
 }
 
 static void pushed_back(void) {
   static char labels[50][8];
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_timer pusher;
   int i;
   ev_timer_init(&pusher, push, .002, .002);
@@ -155,7 +155,7 @@ static void pushed_back(void) {
 }
 
 static void pushed_beyond_a_wait(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_timer w;
   ev_tstamp before = ev_now(loop);
   unsigned turns;
@@ -172,7 +172,7 @@ static void pushed_beyond_a_wait(void) {
 }
 
 static void order_of_priorities(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_timer early, late, urgent;
   ev_timer_init(&early, on_timer, .001, 0.);
   ev_timer_init(&late, on_timer, .002, 0.);
@@ -189,13 +189,13 @@ static void order_of_priorities(void) {
   ev_loop_destroy(loop);
 }
 
-static ev_tstamp next_time(ev_periodic *w, ev_tstamp now) EV_NOEXCEPT {
+static ev_tstamp next_time(ev_periodic* w, ev_tstamp now) EV_NOEXCEPT {
   (void)w;
   return now + .01;
 }
 
 static void periodics(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_periodic past, soon, regular, computed;
   ev_tstamp now;
   ev_now_update(loop);
@@ -240,7 +240,7 @@ static void periodics(void) {
 }
 
 static void no_timerfd(void) {
-  Loop *loop = ev_loop_new(EVFLAG_NOTIMERFD);
+  Loop* loop = ev_loop_new(EVFLAG_NOTIMERFD);
   ev_periodic w;
   ev_timer timer;
   ev_periodic_init(&w, on_periodic, ev_time() + .01, 0., 0);
@@ -254,7 +254,7 @@ static void no_timerfd(void) {
 }
 
 static void many_turns(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   static ev_timer w[300];
   static char labels[300][8];
   unsigned seed = 7;
@@ -266,7 +266,7 @@ static void many_turns(void) {
     w[i].repeat = 0.;
   }
   for (i = 0; i < 3000; ++i) {
-    ev_timer *each;
+    ev_timer* each;
     seed = seed * 1103515245u + 12345u;
     each = &w[seed / 65536 % 300];
     switch (seed / 7 % 3) {

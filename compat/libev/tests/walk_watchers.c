@@ -4,7 +4,7 @@
 #include "walk.h"
 
 static void states(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_timer w;
   ev_init(&w, on_timer);
   w.data = "timer";
@@ -33,7 +33,7 @@ static void states(void) {
 }
 
 static void clamping(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_prepare w;
   int priority;
   for (priority = -4; priority <= 4; ++priority) {
@@ -51,12 +51,12 @@ static void clamping(void) {
 static ev_prepare rest[12];
 
 static void order(void) {
-  static const char *labels[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
-  Loop *loop = ev_loop_new(0);
+  static const char* labels[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
+  Loop* loop = ev_loop_new(0);
   int i;
   for (i = 0; i < 12; ++i) {
     ev_prepare_init(&rest[i], on_prepare);
-    rest[i].data = (void *)labels[i];
+    rest[i].data = (void*)labels[i];
     ev_set_priority(&rest[i], i % 5 - 2);
     ev_prepare_start(loop, &rest[i]);
   }
@@ -77,7 +77,7 @@ static void order(void) {
 }
 
 static ev_idle fed[4];
-static void feeding(Loop *loop, ev_idle *w, int revents) {
+static void feeding(Loop* loop, ev_idle* w, int revents) {
   on_idle(loop, w, revents);
   if (w == &fed[0] && revents == EV_CUSTOM) {
     ev_feed_event(loop, &fed[1], EV_CUSTOM); /* a higher priority */
@@ -89,13 +89,13 @@ static void feeding(Loop *loop, ev_idle *w, int revents) {
 }
 
 static void feeding_in_callbacks(void) {
-  static const char *labels[] = {"normal", "high", "low", "normal too"};
+  static const char* labels[] = {"normal", "high", "low", "normal too"};
   static const int priorities[] = {0, 2, -2, 0};
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   int i;
   for (i = 0; i < 4; ++i) {
     ev_idle_init(&fed[i], feeding);
-    fed[i].data = (void *)labels[i];
+    fed[i].data = (void*)labels[i];
     ev_set_priority(&fed[i], priorities[i]);
   }
   ev_feed_event(loop, &fed[0], EV_CUSTOM);
@@ -105,10 +105,10 @@ static void feeding_in_callbacks(void) {
 }
 
 static void freed_while_pending(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   int i;
   for (i = 0; i < 100; ++i) {
-    ev_timer *w = malloc(sizeof *w);
+    ev_timer* w = malloc(sizeof *w);
     ev_timer_init(w, on_timer, 1., 0.);
     w->data = "freed";
     ev_set_priority(w, i % 5 - 2);
@@ -127,7 +127,7 @@ static void freed_while_pending(void) {
 }
 
 static void idles(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   struct ends ends = make_pipe();
   ev_idle low, normal, high;
   ev_io io;
@@ -170,16 +170,16 @@ static void idles(void) {
 
 static ev_prepare prepares[3];
 static ev_check checks[3];
-static void changing(Loop *loop, ev_prepare *w, int revents) {
+static void changing(Loop* loop, ev_prepare* w, int revents) {
   on_prepare(loop, w, revents);
   if (w == &prepares[2]) ev_prepare_stop(loop, &prepares[0]); /* pending, not yet called */
   if (w == &prepares[1]) ev_prepare_start(loop, &prepares[0]);
 }
 
 static void prepares_and_checks(void) {
-  static const char *labels[] = {"prepare 1", "prepare 2", "prepare 3"};
-  static const char *check_labels[] = {"check 1", "check 2", "check 3"};
-  Loop *loop = ev_loop_new(0);
+  static const char* labels[] = {"prepare 1", "prepare 2", "prepare 3"};
+  static const char* check_labels[] = {"check 1", "check 2", "check 3"};
+  Loop* loop = ev_loop_new(0);
   struct ends ends = make_pipe();
   ev_io io, urgent;
   ev_timer timer;
@@ -187,8 +187,8 @@ static void prepares_and_checks(void) {
   for (i = 0; i < 3; ++i) {
     ev_prepare_init(&prepares[i], changing);
     ev_check_init(&checks[i], on_check);
-    prepares[i].data = (void *)labels[i];
-    checks[i].data = (void *)check_labels[i];
+    prepares[i].data = (void*)labels[i];
+    checks[i].data = (void*)check_labels[i];
     ev_prepare_start(loop, &prepares[i]);
     ev_check_start(loop, &checks[i]);
   }
@@ -217,7 +217,7 @@ static void prepares_and_checks(void) {
 }
 
 static void cleanups(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   ev_cleanup first, second, urgent;
   ev_cleanup_init(&first, on_cleanup);
   ev_cleanup_init(&second, on_cleanup);
@@ -241,7 +241,7 @@ static void cleanups(void) {
 }
 
 static ev_timer inner;
-static void modal(Loop *loop, ev_io *w, int revents) {
+static void modal(Loop* loop, ev_io* w, int revents) {
   static int depth;
   on_io(loop, w, revents);
   if (depth++ > 0) return;
@@ -251,7 +251,7 @@ static void modal(Loop *loop, ev_io *w, int revents) {
 }
 
 static void modal_interaction(void) {
-  Loop *loop = ev_loop_new(0);
+  Loop* loop = ev_loop_new(0);
   struct ends a = make_pipe(), b = make_pipe();
   ev_io first, second;
   ev_io_init(&first, modal, a.read, EV_READ);
