@@ -20,6 +20,8 @@ _ALL = (
     _tambour("tambour-uring", "io_uring"),
     _tambour("tambour-poll", "poll"),
     _tambour("tambour-select", "select", fds_max=1024),
+    # libev's programs on our libev.so.4.
+    Subject("tambour-libev", "tambour-libev"),
     Subject("floor", "floor"),
     Subject("epoll", "epoll"),
     Subject("mutex", "mutex"),
@@ -38,8 +40,8 @@ _ALL = (
     Subject("evpp-boost", "evpp-boost"),
     Subject("evpp-moodycamel", "evpp-moodycamel"),
 )
-LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-select", "floor",
-         "epoll", "libev", "libevent", "libuv", "asio", "muduo", "evpp")
+LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-select",
+         "tambour-libev", "floor", "epoll", "libev", "libevent", "libuv", "asio", "muduo", "evpp")
 OURS = "tambour"
 FLOOR = "floor"
 

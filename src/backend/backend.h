@@ -44,6 +44,10 @@ class Backend {
   /// From now on the number `fd` may mean another open file than before.
   virtual void forget(int fd) noexcept = 0;
 
+  /// The same where it most likely still means that file. Only the price differs: what is right for
+  /// the one case, costs a system call more in the other.
+  virtual void doubt(int fd) noexcept { forget(fd); }
+
   /// Nobody watches `fd` here any more, but it stays open: another loop goes on with it.
   virtual void let_go(int /*fd*/) noexcept {}
 
@@ -76,6 +80,9 @@ class Backend {
   [[nodiscard]] virtual Result<int> descriptor() noexcept {
     return std::unexpected(system_error(EOPNOTSUPP));
   }
+
+  /// From now on different threads use it, though one at a time.
+  virtual Result<> share() noexcept { return {}; }
 
   /// True where poll() has something to hand over or to report that the descriptor does not show.
   [[nodiscard]] virtual bool must_poll() const noexcept { return false; }

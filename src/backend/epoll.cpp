@@ -33,7 +33,7 @@ int Epoll::set(const Change& change) noexcept {
     control(Call::epoll_remove, EPOLL_CTL_DEL);
     return 0;
   }
-  if (change.old.events != Events::none && !change.unsure) {
+  if (change.old.events != Events::none && (!change.unsure || change.likely)) {
     const int error = modify();
     if (error == ENOENT) return add();
     // What has failed is not watched, in the kernel neither: it would go on reporting.

@@ -33,7 +33,8 @@ struct FdRecord {
   std::uint32_t generation = 0;  ///< Which of the number's registrations the kernel holds.
   std::int32_t next_changed = not_changed;
   Interest armed{};           ///< What the kernel was told.
-  bool unsure = false;        ///< The number may mean another file since.
+  bool unsure = false;        ///< The number may mean another file since;
+  bool likely = false;        ///< it most likely does not.
   bool always_ready = false;  ///< epoll: a regular file, which it refuses.
   bool edge_is_due = false;   ///< An edge may have been missed: the kernel is to look again.
   bool unwanted = false;      ///< The kernel reported what nobody asked for.
@@ -90,6 +91,15 @@ class FdRecords {
   void forget(int fd) noexcept {
     if (!knows(fd)) return;
     at(fd).unsure = true;
+    at(fd).likely = false;
+    note_change(fd);
+  }
+
+  void doubt(int fd) noexcept {
+    if (fd < 0 || static_cast<std::size_t>(fd) >= records_.size()) return;
+    FdRecord& record = at(fd);
+    if (!record.unsure) record.likely = true;
+    record.unsure = true;
     note_change(fd);
   }
 
@@ -101,8 +111,11 @@ class FdRecords {
   void note_change(int fd) noexcept {
     FdRecord& record = at(fd);
     if (record.next_changed != FdRecord::not_changed) return;
-    record.next_changed = first_changed_;
-    first_changed_ = fd;
+    record.next_changed = FdRecord::last_changed;
+    // The kernel reports what is ready in the order in which it was told of it: first come, first
+    // served, there too.
+    (first_changed_ < 0 ? first_changed_ : at(latest_changed_).next_changed) = fd;
+    latest_changed_ = fd;
   }
 
   /// Calls f(fd, record) once for each descriptor that has changed since the last time. Changes
@@ -170,6 +183,8 @@ class FdRecords {
   bool virtual_ = false;
   std::vector<FdRecord> records_;
   std::int32_t first_changed_ = FdRecord::last_changed;
+  std::int32_t latest_changed_ =
+      FdRecord::last_changed;  ///< The end of that list, if there is one.
   ReadyQueue failed_;
 };
 

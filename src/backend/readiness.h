@@ -33,7 +33,8 @@ struct Change {
   int fd;
   Interest old;              ///< What it was told last.
   Interest now;              ///< Events::none: to be removed.
-  bool unsure;               ///< The number may mean another file since.
+  bool unsure;               ///< The number may mean another file since;
+  bool likely;               ///< it most likely does not.
   std::uint32_t generation;  ///< Of a new registration, to come back with its events.
 };
 
@@ -59,6 +60,7 @@ class Readiness final : public Backend {
     ReadyQueue nobody;
     if (record.first == nullptr) apply_change(fd, record, nobody);
   }
+  void doubt(int fd) noexcept override { records_.doubt(fd); }
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
   void feed(int fd, Events events, ReadyQueue& ready) noexcept override {
@@ -138,6 +140,7 @@ class Readiness final : public Backend {
   void apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
     const Interest wanted = record.wanted();
     const bool unsure = std::exchange(record.unsure, false);
+    const bool likely = std::exchange(record.likely, false);
     const bool edge_is_due =
         std::exchange(record.edge_is_due, false) && wanted.trigger == Trigger::edge;
     if (record.always_ready && !unsure) return;
@@ -153,6 +156,7 @@ class Readiness final : public Backend {
                                      .old = record.armed,
                                      .now = wanted,
                                      .unsure = unsure,
+                                     .likely = likely,
                                      .generation = record.generation + 1});
     switch (outcome) {
       case 0:

@@ -89,7 +89,7 @@ int Uring::open_ring() noexcept {
   }
   // Spares the kernel a look-up at each entry; where it has no room for one more, all works
   // without.
-  ::io_uring_register_ring_fd(&ring_);
+  if (!shared_) ::io_uring_register_ring_fd(&ring_);
   return 0;
 }
 
@@ -139,18 +139,35 @@ Result<int> Uring::descriptor() noexcept {
   // nor, more than once, an eventfd registered with it (Linux 6.18). So the ring is made anew
   // without.
   if (defers_task_work_) {
-    io_uring deferring = std::exchange(ring_, {});
-    may_defer_ = false;
-    if (const int error = open_ring()) {
-      ring_ = deferring;
-      ring_is_open_ = defers_task_work_ = may_defer_ = true;
-      return std::unexpected(system_error(error));
-    }
-    ::io_uring_queue_exit(&deferring);
-    describe();
-    records_.disarm_all();
+    if (auto reopened = reopen_without_deferring(); !reopened)
+      return std::unexpected(reopened.error());
   }
   return ring_.ring_fd;
+}
+
+Result<> Uring::share() noexcept {
+  // To defer work is for a single thread, and so is the number under which a ring is registered.
+  shared_ = true;
+  auto reopened = reopen_without_deferring();
+  if (!reopened) shared_ = false;
+  return reopened;
+}
+
+Result<> Uring::reopen_without_deferring() noexcept {
+  io_uring former = std::exchange(ring_, {});
+  const bool deferred = std::exchange(defers_task_work_, false);
+  const bool might_defer = std::exchange(may_defer_, false);
+  if (const int error = open_ring()) {
+    ring_ = former;
+    ring_is_open_ = true;
+    defers_task_work_ = deferred;
+    may_defer_ = might_defer;
+    return std::unexpected(system_error(error));
+  }
+  ::io_uring_queue_exit(&former);
+  describe();
+  records_.disarm_all();
+  return {};
 }
 
 Result<> Uring::reopen() noexcept {

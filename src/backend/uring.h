@@ -40,6 +40,7 @@ class Uring final : public Backend {
   void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept override;
   Result<> reopen() noexcept override;
   Result<int> descriptor() noexcept override;
+  Result<> share() noexcept override;
   [[nodiscard]] bool must_poll() const noexcept override {
     // The kernel may have refused, for the moment, what it was handed (EAGAIN).
     return records_.any_changes() || !early_.empty() || ::io_uring_sq_ready(&ring_) != 0;
@@ -50,6 +51,7 @@ class Uring final : public Backend {
       : submission_entries_(submission_entries), completion_entries_(completion_entries) {}
 
   int open_ring() noexcept;
+  Result<> reopen_without_deferring() noexcept;
   int open_ring_with(unsigned flags) noexcept;
   void close_ring() noexcept;
   void describe();
@@ -69,6 +71,7 @@ class Uring final : public Backend {
   bool ring_is_open_ = false;
   bool defers_task_work_ = false;
   bool may_defer_ = true;
+  bool shared_ = false;
   FdRecords records_;
   WakeUp wake_up_{records_};
   ReadyQueue early_;  ///< What was finished when something else was handed over.

@@ -36,6 +36,18 @@ class QuadHeap {
   [[nodiscard]] Key top_key() const noexcept { return entries_[root].key; }
   [[nodiscard]] Item& top() const noexcept { return *entries_[root].item; }
 
+  /// The entries, by index, as Place::set() was told it: first_index() up to end_index().
+  [[nodiscard]] Key key(std::uint32_t index) const noexcept { return entries_[index].key; }
+  [[nodiscard]] Item& item(std::uint32_t index) const noexcept { return *entries_[index].item; }
+  static constexpr std::uint32_t first_index() noexcept { return root; }
+  [[nodiscard]] std::uint32_t end_index() const noexcept {
+    return static_cast<std::uint32_t>(end_);
+  }
+  /// The first has none, and is its own.
+  static std::uint32_t parent(std::uint32_t index) noexcept {
+    return index == root ? index : static_cast<std::uint32_t>(parent_of(index));
+  }
+
   /// Makes room for `items` in all. Throws std::bad_alloc, and then nothing has changed.
   void reserve(std::size_t items) {
     if (items <= capacity_) return;

@@ -21,7 +21,8 @@ class Timers(Suite):
     order = 20
     parameters = (Parameter("timers", "timers in the loop", (1000, 10_000, 100_000)),)
     metrics = tuple(Metric(name, "ns", word) for name, word in WORDS.items())
-    subjects = subjects.pick("tambour", "libev", "libevent", "libuv", "asio", "muduo", "evpp")
+    subjects = subjects.pick("tambour", "tambour-libev", "libev", "libevent", "libuv", "asio",
+                             "muduo", "evpp")
     time_limit = 120.0
     quick = ({"timers": (10_000, 100_000), "rounds": 3},)
     full = ({"timers": (1000, 10_000, 100_000, 1_000_000)},)

@@ -1,0 +1,51 @@
+// Memory as ev_set_allocator(3) gives it, and arrays of plain values in it.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+namespace tambour::libev {
+
+/// What ev_set_allocator() set: works like realloc(3), and with a size of zero like free(3).
+using Allocator = void* (*)(void*, long) noexcept;
+void set_allocator(Allocator allocator) noexcept;
+
+/// Never null for a size other than zero: where there is no memory, the process ends with a
+/// sentence, as libev's does. There is no way to report it through this interface.
+void* reallocate(void* memory, std::size_t bytes) noexcept;
+
+/// Grows by doubling; what is new is not initialised. Owns its memory.
+template <class T>
+class Array {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  Array() = default;
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array() { reallocate(data_, 0); }
+
+  [[nodiscard]] int capacity() const noexcept { return capacity_; }
+  T& operator[](int index) noexcept { return data_[index]; }
+  const T& operator[](int index) const noexcept { return data_[index]; }
+
+  /// Makes room for `count` in all.
+  void need(int count) noexcept {
+    if (count > capacity_) [[unlikely]]
+      grow(count);
+  }
+
+ private:
+  void grow(int count) noexcept {
+    constexpr int least = 64;
+    int wanted = capacity_ == 0 ? least : capacity_ * 2;
+    if (wanted < count) wanted = count;
+    data_ = static_cast<T*>(reallocate(data_, static_cast<std::size_t>(wanted) * sizeof(T)));
+    capacity_ = wanted;
+  }
+
+  T* data_ = nullptr;
+  int capacity_ = 0;
+};
+
+}  // namespace tambour::libev

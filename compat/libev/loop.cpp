@@ -1,0 +1,266 @@
+#include "loop.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/system_call.h"
+
+namespace tambour::libev {
+namespace {
+
+/// Where the kernel cannot tell of changes of the wall clock, it is looked at so often, in seconds.
+constexpr ev_tstamp longest_unwatched_wait = 59.743;
+
+/// Rounded up, and a little more, as a timer is due only when its time has passed. Negative:
+/// without end.
+std::int64_t nanoseconds(ev_tstamp seconds) noexcept {
+  constexpr ev_tstamp longest = 1e9;
+  if (!(seconds > 0.)) return 0;
+  if (seconds >= longest) return -1;
+  constexpr std::int64_t margin_ns = 500;
+  return static_cast<std::int64_t>(std::ceil(seconds * 1e9)) + margin_ns;
+}
+
+constexpr ev_tstamp without_end = 1e13;
+
+}  // namespace
+
+int Loop::run(int how) {
+  ++depth;
+  break_how = EVBREAK_CANCEL;
+  invoke_pending();
+  do {
+    if ((flags & EVFLAG_FORKCHECK) != 0 && ::getpid() != process) [[unlikely]] {
+      process = ::getpid();
+      forked = true;
+    }
+    if (forked && forks.count() != 0) [[unlikely]] {
+      forks.feed_all(pendings, EV_FORK);
+      invoke_pending();
+    }
+    if (prepares.count() != 0) [[unlikely]] {
+      prepares.feed_all(pendings, EV_PREPARE);
+      invoke_pending();
+    }
+    if (break_how != EVBREAK_CANCEL) break;
+    if (forked) [[unlikely]]
+      reopen();
+    wait(how);
+    timers.expire();
+    periodics.expire();
+    if (idle_count != 0) feed_idles();
+    if (checks.count() != 0) checks.feed_all(pendings, EV_CHECK);
+    invoke_pending();
+  } while (references != 0 && break_how == EVBREAK_CANCEL &&
+           (how & (EVRUN_ONCE | EVRUN_NOWAIT)) == 0);
+  if (break_how == EVBREAK_ONE) break_how = EVBREAK_CANCEL;
+  --depth;
+  return references;
+}
+
+void Loop::wait(int how) {
+  const bool timed = !timers.empty() || !periodics.empty();
+  const bool may_block = (how & EVRUN_NOWAIT) == 0 && idle_count == 0 && references != 0;
+  ++iterations;
+  ++turns;
+  for (;;) {
+    ev_tstamp seconds = 0.;
+    if (may_block) {
+      const ev_tstamp before = clock.monotonic;
+      // Without deadlines, nobody asks for the time before the kernel has been asked.
+      if (timed || io_interval > 0.) update_time();
+      seconds = time_to_wait(before);
+    }
+    poll(seconds);
+    const bool got_any = !ready_.empty();
+    if (got_any) ready_.run_all();
+    const bool told = messages_.load(std::memory_order_acquire);
+    if (told) {
+      messages_.store(false, std::memory_order_seq_cst);
+      pendings.feed(&messenger_, EV_CUSTOM);
+    }
+    update_time();
+    // A deadline that was pushed back may have ended the wait; nobody is to notice.
+    if (!may_block || got_any || told || timers.empty()) return;
+    if (timers.next() >= clock.monotonic || timers.any_due()) return;
+  }
+}
+
+ev_tstamp Loop::time_to_wait(ev_tstamp before) noexcept {
+  ev_tstamp seconds = without_end;
+  if (!timers.empty()) seconds = timers.next() - clock.monotonic;
+  if (!periodics.empty()) {
+    seconds = std::min(seconds, periodics.next() - clock.wall);
+    if (!timerfd_.is_open()) seconds = std::min(seconds, longest_unwatched_wait);
+  }
+  if (seconds < timeout_interval) seconds = timeout_interval;
+  if (io_interval > 0.) [[unlikely]] {
+    const ev_tstamp pause = std::min(io_interval - (clock.monotonic - before), seconds);
+    if (pause > 0.) {
+      ev_sleep(pause);
+      seconds -= pause;
+    }
+  }
+  return seconds;
+}
+
+void Loop::poll(ev_tstamp seconds) noexcept {
+  std::int64_t timeout_ns = nanoseconds(seconds);
+  if (timeout_ns != 0) {
+    asleep_.store(true, std::memory_order_seq_cst);
+    if (messages_.load(std::memory_order_seq_cst)) timeout_ns = 0;
+  }
+  if (release_cb != nullptr || acquire_cb != nullptr) [[unlikely]] {
+    poll_released(timeout_ns);
+  } else {
+    poller->poll(timeout_ns, ready_);
+  }
+  asleep_.store(embedded_in_ != 0, std::memory_order_relaxed);
+}
+
+/// While the loop is released, other threads may start and stop watchers: it touches nothing of
+/// what is theirs then, but only waits until there is something to be found.
+void Loop::poll_released(std::int64_t timeout_ns) noexcept {
+  poller->poll(0, ready_);
+  bool block = timeout_ns != 0 && ready_.empty();
+  const int count = block ? list_descriptors() : 0;
+  // To list them may have taken a wake for one that was seen before.
+  if (messages_.load(std::memory_order_seq_cst)) block = false;
+  if (release_cb != nullptr) release_cb(handle());
+  if (block) {
+    const timespec timeout = base::to_timespec(timeout_ns < 0 ? 0 : timeout_ns);
+    base::system_call(base::Call::ppoll, ::ppoll, &released_[0], static_cast<nfds_t>(count),
+                      timeout_ns < 0 ? nullptr : &timeout, nullptr);
+  }
+  if (acquire_cb != nullptr) acquire_cb(handle());
+  if (block) poller->poll(0, ready_);
+}
+
+/// What poll_released() waits for: the backend, where it is one descriptor, or else all of those
+/// that it watches, and one that wakes the loop.
+int Loop::list_descriptors() noexcept {
+  released_.need(1);
+  if (const auto descriptor = poller->descriptor()) {
+    released_[0] = {.fd = *descriptor, .events = POLLIN, .revents = 0};
+    return 1;
+  }
+  std::uint64_t wakes;
+  base::system_call(base::Call::eventfd_read, ::read, waker_.get(), &wakes, sizeof wakes);
+  int count = 0;
+  released_[count++] = {.fd = waker_.get(), .events = POLLIN, .revents = 0};
+  descriptors.for_each([&](int fd, const FdRecord& record) {
+    if (record.first == nullptr) return;
+    released_.need(count + 1);
+    released_[count++] = {.fd = fd, .events = static_cast<short>(record.events), .revents = 0};
+  });
+  return count;
+}
+
+void Loop::prepare_to_be_released() noexcept {
+  if (poller->descriptor()) return;
+  waker_ = base::UniqueFd(
+      base::system_call(base::Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK));
+}
+
+void Loop::wake_up() noexcept {
+  // The loop says that it sleeps and then looks for messages; we leave one and then look whether it
+  // sleeps, all sequentially consistent: one of the two sees the other.
+  messages_.store(true, std::memory_order_seq_cst);
+  if (!asleep_.load(std::memory_order_seq_cst)) return;
+  poller->wake();
+  if (!waker_.is_open()) return;
+  const int saved = errno;
+  const std::uint64_t one = 1;
+  base::system_call(base::Call::eventfd_write, ::write, waker_.get(), &one, sizeof one);
+  errno = saved;
+}
+
+void Loop::feed_idles() noexcept {
+  for (int priority = EV_MAXPRI; priority >= EV_MINPRI; --priority) {
+    if (pendings.any(priority)) return;
+    Watchers<ev_idle>& those = idles[priority - EV_MINPRI];
+    if (those.count() == 0) continue;
+    those.feed_all(pendings, EV_IDLE);
+    return;
+  }
+}
+
+void Loop::start_own(ev_io& io, int fd) noexcept {
+  ev_io_set(&io, fd, EV_READ);
+  io.active = active_own;
+  descriptors.add(io);
+}
+
+void Loop::stop_own(ev_io& io) noexcept {
+  take_back(&io);
+  if (io.active == 0) return;
+  descriptors.remove(io);
+  io.active = 0;
+}
+
+void Loop::on_message(struct ev_loop* loop, ev_watcher*, int) { loop->take_messages(); }
+
+void Loop::take_messages() noexcept {
+  messages_.store(false, std::memory_order_seq_cst);
+  signals.take_messages();
+  if (!async_sent.exchange(false, std::memory_order_seq_cst)) return;
+  for (int i = asyncs.count(); i-- > 0;) {
+    ev_async* const async = asyncs[i];
+    if (__atomic_exchange_n(&async->sent, 0, __ATOMIC_SEQ_CST) == 0) continue;
+    pendings.feed(base_of(async), EV_ASYNC);
+  }
+}
+
+void Loop::watch_wall_clock() noexcept {
+  if (!use_timerfd_ || timerfd_.is_open()) return;
+  open_timerfd();
+}
+
+void Loop::open_timerfd() noexcept {
+  using base::Call;
+  timerfd_ = base::UniqueFd(base::system_call(Call::timerfd_create, ::timerfd_create,
+                                              CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timerfd_.is_open()) {
+    use_timerfd_ = false;
+    return;
+  }
+  ev_init(&timerfd_io_, &on_wall_clock_set);
+  ev_set_priority(&timerfd_io_, EV_MINPRI);
+  start_own(timerfd_io_, timerfd_.get());
+  arm_timerfd();
+  // What has happened before is known from here on.
+  clock.synchronise();
+}
+
+/// For the furthest time there is: what is wanted is not that time, but that it is cancelled.
+void Loop::arm_timerfd() noexcept {
+  itimerspec never{};
+  never.it_value.tv_sec = std::numeric_limits<std::int32_t>::max();
+  constexpr int how = TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET;
+  const auto arm = [&] {
+    return base::system_call(base::Call::timerfd_set, ::timerfd_settime, timerfd_.get(), how,
+                             &never, nullptr);
+  };
+  // ECANCELED: the clock has been set since it was read, which whoever calls does anew.
+  if (arm() != 0 && errno == ECANCELED) arm();
+}
+
+void Loop::on_wall_clock_set(struct ev_loop* loop, ev_io*, int) {
+  std::uint64_t expirations;
+  base::system_call(base::Call::timerfd_read, ::read, loop->timerfd_.get(), &expirations,
+                    sizeof expirations);
+  loop->arm_timerfd();
+  loop->clock.synchronise();
+  loop->periodics.reschedule();
+}
+
+}  // namespace tambour::libev

@@ -1,0 +1,107 @@
+// The watchers whose callbacks are due.
+//
+// As the manual has it: by priority, and within one the latest first. What is pending has its place
+// in `ev_watcher::pending`, so that it can be taken back in one step: a watcher may be stopped, and
+// its memory freed, while it is pending.
+#pragma once
+
+#include <ev.h>
+
+#include "array.h"
+
+namespace tambour::libev {
+
+inline constexpr int priority_count = EV_MAXPRI - EV_MINPRI + 1;
+
+/// A watcher of any type, as the macros of ev.h see it.
+template <class Watcher>
+ev_watcher* base_of(Watcher* watcher) noexcept {
+  return reinterpret_cast<ev_watcher*>(watcher);
+}
+
+class Pendings {
+ public:
+  Pendings() noexcept { ev_init(&nobody_, &do_nothing); }
+
+  /// Makes a watcher due, or adds events to what it is due for.
+  void feed(ev_watcher* watcher, int events) noexcept {
+    Row& row = rows_[watcher->priority - EV_MINPRI];
+    current_ = priority_count - 1;
+    if (watcher->pending != 0) {
+      row.items[watcher->pending - 1].events |= events;
+      return;
+    }
+    // Nothing but this last call needs a stack frame.
+    if (row.count == row.items.capacity()) [[unlikely]]
+      return make_room_and_feed(row, watcher, events);
+    row.items[row.count] = {watcher, events};
+    watcher->pending = ++row.count;
+  }
+
+  /// The events that it was due for; 0 where it was not.
+  int take_back(ev_watcher* watcher) noexcept {
+    if (watcher->pending == 0) return 0;
+    Item& item = rows_[watcher->priority - EV_MINPRI].items[watcher->pending - 1];
+    item.watcher = &nobody_;
+    watcher->pending = 0;
+    return item.events;
+  }
+
+  /// Calls back until nothing is due, each time the highest priority first.
+  void invoke(struct ev_loop* loop) {
+    current_ = priority_count;
+    do {
+      --current_;
+      // A callback that feeds sends `current_` to the top again.
+      while (rows_[current_].count != 0) {
+        Row& row = rows_[current_];
+        const Item item = row.items[--row.count];
+        item.watcher->pending = 0;
+        item.watcher->cb(loop, item.watcher, item.events);
+      }
+    } while (current_ > 0);
+  }
+
+  [[nodiscard]] bool any(int priority) const noexcept {
+    return rows_[priority - EV_MINPRI].count != 0;
+  }
+  [[nodiscard]] unsigned count() const noexcept {
+    int sum = 0;
+    for (const Row& row : rows_) sum += row.count;
+    return static_cast<unsigned>(sum);
+  }
+
+  /// Calls f(watcher, index, priority) for each; what was taken back is somebody else's.
+  template <class F>
+  void for_each(F&& f) const {
+    for (int priority = EV_MINPRI; priority <= EV_MAXPRI; ++priority) {
+      const Row& row = rows_[priority - EV_MINPRI];
+      for (int i = 0; i < row.count; ++i) {
+        if (row.items[i].watcher != &nobody_) f(*row.items[i].watcher, i, priority);
+      }
+    }
+  }
+
+ private:
+  struct Item {
+    ev_watcher* watcher;
+    int events;
+  };
+  struct Row {
+    Array<Item> items;
+    int count = 0;
+  };
+
+  [[gnu::noinline]] void make_room_and_feed(Row& row, ev_watcher* watcher, int events) noexcept {
+    row.items.need(row.count + 1);
+    feed(watcher, events);
+  }
+
+  static void do_nothing(struct ev_loop*, ev_watcher*, int) {}
+
+  Row rows_[priority_count];
+  int current_ = 0;
+  ev_watcher nobody_;  ///< In the place of what was taken back.
+};
+
+}  // namespace tambour::libev

@@ -1,0 +1,233 @@
+#include "signals.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+
+#include "base/check.h"
+#include "loop.h"
+
+namespace tambour::libev {
+namespace {
+
+using SignalSlot = tambour::loop::SignalSlot;
+
+/// Whose a signal is. The handler's side reads `loop` at any time.
+struct Owner {
+  std::atomic<Loop*> loop{nullptr};
+  ev_signal* first = nullptr;
+};
+std::array<Owner, SignalSlot::number_max + 1> owners;
+
+Owner& owner_of(int number) noexcept { return owners[static_cast<std::size_t>(number)]; }
+
+bool is_signal(int number) noexcept { return number > 0 && number <= SignalSlot::number_max; }
+
+ev_signal* after(const ev_signal* watcher) noexcept {
+  return reinterpret_cast<ev_signal*>(watcher->next);
+}
+
+void set_mask(int how, int number) noexcept {
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  ::pthread_sigmask(how, &one, nullptr);
+}
+
+}  // namespace
+
+Signals::Signals(Loop& loop, bool use_signalfd) noexcept
+    : loop_(loop), use_signalfd_(use_signalfd) {
+  ev_init(&slot_io_, &on_readable);
+  ev_init(&signalfd_io_, &on_readable);
+  ev_set_priority(&slot_io_, EV_MAXPRI);
+  ev_set_priority(&signalfd_io_, EV_MAXPRI);
+  sigemptyset(&blocked_);
+}
+
+Signals::~Signals() {
+  // Watchers that outlive their loop are never told of anything again.
+  for (int number = 1; number <= SignalSlot::number_max; ++number) {
+    if (owner_of(number).loop.load() != &loop_) continue;
+    uninstall(number);
+    owner_of(number).first = nullptr;
+    owner_of(number).loop = nullptr;
+  }
+  if (slot_ != nullptr) slot_->give_back();
+}
+
+void Signals::add(ev_signal& watcher) noexcept {
+  const int number = watcher.signum;
+  base::check(is_signal(number), "ev_signal_start: illegal signal number");
+  Owner& owner = owner_of(number);
+  Loop* const whose = owner.loop.load();
+  base::check(whose == nullptr || whose == &loop_,
+              "ev_signal_start: a signal must not be attached to two different loops");
+  owner.loop = &loop_;
+  loop_.start(&watcher, 1);
+  watcher.next = reinterpret_cast<ev_watcher_list*>(owner.first);
+  owner.first = &watcher;
+  if (watcher.next == nullptr) install(number);
+}
+
+void Signals::remove(ev_signal& watcher) noexcept {
+  const int number = watcher.signum;
+  Owner& owner = owner_of(number);
+  ev_signal* before = nullptr;
+  ev_signal* each = owner.first;
+  while (each != nullptr && each != &watcher) each = after(before = each);
+  if (each != nullptr && before == nullptr) owner.first = after(&watcher);
+  if (each != nullptr && before != nullptr) before->next = watcher.next;
+  loop_.stop(&watcher);
+  if (owner.first != nullptr) return;
+  uninstall(number);
+  owner.loop = nullptr;
+}
+
+void Signals::install(int number) noexcept {
+  if (use_signalfd_ && open_signalfd()) {
+    sigaddset(&blocked_, number);
+    set_mask(SIG_BLOCK, number);
+    ::signalfd(signalfd_.get(), &blocked_, 0);
+    return;
+  }
+  if (!open_slot()) return;
+  // What cannot be caught (SIGKILL) simply never comes.
+  if (!slot_->watch(number)) return;
+  by_slot_ |= SignalSlot::bit_of(number);
+  // The other way round than the manual has it, and as the original does it, which is what
+  // programs have been tried with.
+  if ((loop_.flags & EVFLAG_NOSIGMASK) != 0) set_mask(SIG_UNBLOCK, number);
+}
+
+void Signals::uninstall(int number) noexcept {
+  if (signalfd_.is_open() && sigismember(&blocked_, number) == 1) {
+    sigdelset(&blocked_, number);
+    ::signalfd(signalfd_.get(), &blocked_, 0);
+    set_mask(SIG_UNBLOCK, number);
+    return;
+  }
+  if ((by_slot_ & SignalSlot::bit_of(number)) == 0) return;
+  by_slot_ &= ~SignalSlot::bit_of(number);
+  slot_->unwatch(number);
+  // Whatever it was before: so the manual has it.
+  std::signal(number, SIG_DFL);
+}
+
+bool Signals::open_slot() noexcept {
+  if (slot_ != nullptr) return true;
+  auto taken = SignalSlot::take();
+  if (!taken) {
+    errno = taken.error().value();
+    system_error_occurred("(libev) error creating signal/async pipe");
+    return false;
+  }
+  slot_ = *taken;
+  loop_.start_own(slot_io_, slot_->descriptor());
+  return true;
+}
+
+bool Signals::open_signalfd() noexcept {
+  if (signalfd_.is_open()) return true;
+  signalfd_ = base::UniqueFd(::signalfd(-1, &blocked_, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!signalfd_.is_open()) {
+    use_signalfd_ = false;
+    return false;
+  }
+  loop_.start_own(signalfd_io_, signalfd_.get());
+  return true;
+}
+
+void Signals::on_readable(struct ev_loop* loop, ev_io* io, int) {
+  if (io == &loop->signals.signalfd_io_) return loop->signals.read_signalfd();
+  loop->take_messages();
+}
+
+void Signals::read_signalfd() noexcept {
+  std::array<signalfd_siginfo, 16> infos;
+  for (;;) {
+    const ssize_t bytes = ::read(signalfd_.get(), infos.data(), sizeof infos);
+    if (bytes <= 0) return;
+    const auto count = static_cast<std::size_t>(bytes) / sizeof infos[0];
+    for (std::size_t i = 0; i < count; ++i) feed(static_cast<int>(infos[i].ssi_signo));
+    if (count < infos.size()) return;
+  }
+}
+
+void Signals::feed(int number) noexcept {
+  if (!is_signal(number) || owner_of(number).loop.load() != &loop_) return;
+  for (ev_signal* each = owner_of(number).first; each != nullptr; each = after(each))
+    loop_.pendings.feed(base_of(each), EV_SIGNAL);
+}
+
+void Signals::raise(int number) noexcept {
+  if (!is_signal(number)) return;
+  Loop* const loop = owner_of(number).loop.load();
+  if (loop == nullptr) return;
+  loop->signals.raised_.fetch_or(SignalSlot::bit_of(number), std::memory_order_seq_cst);
+  loop->wake_up();
+}
+
+void Signals::take_messages() noexcept {
+  std::uint64_t come = raised_.exchange(0, std::memory_order_seq_cst);
+  if (slot_ != nullptr && slot_->any_pending()) come |= slot_->take_pending();
+  // The highest number first, which makes the lowest the first to be called.
+  while (come != 0) {
+    const int number = static_cast<int>(std::bit_width(come));
+    come &= ~SignalSlot::bit_of(number);
+    feed(number);
+  }
+}
+
+void Signals::reopen() noexcept {
+  if (slot_ != nullptr) {
+    loop_.stop_own(slot_io_);
+    static_cast<void>(slot_->reopen());
+    loop_.start_own(slot_io_, slot_->descriptor());
+  }
+  if (signalfd_.is_open()) {
+    loop_.stop_own(signalfd_io_);
+    signalfd_.reset(-1);
+    open_signalfd();
+  }
+}
+
+ev_signal* Signals::first_of(int number) noexcept { return owner_of(number).first; }
+
+}  // namespace tambour::libev
+
+void ev_signal_start(struct ev_loop* loop, ev_signal* w) noexcept {
+  if (w->active == 0) loop->signals.add(*w);
+}
+
+void ev_signal_stop(struct ev_loop* loop, ev_signal* w) noexcept {
+  loop->take_back(w);
+  if (w->active != 0) loop->signals.remove(*w);
+}
+
+void ev_feed_signal(int signum) noexcept { tambour::libev::Signals::raise(signum); }
+
+void ev_feed_signal_event(struct ev_loop* loop, int signum) noexcept { loop->signals.feed(signum); }
+
+void ev_async_start(struct ev_loop* loop, ev_async* w) noexcept {
+  if (w->active != 0) return;
+  w->sent = 0;
+  loop->start(w, loop->asyncs.add(w));
+}
+
+void ev_async_stop(struct ev_loop* loop, ev_async* w) noexcept {
+  loop->take_back(w);
+  if (w->active == 0) return;
+  loop->asyncs.remove(w);
+  loop->stop(w);
+}
+
+void ev_async_send(struct ev_loop* loop, ev_async* w) noexcept {
+  __atomic_store_n(&w->sent, 1, __ATOMIC_SEQ_CST);
+  // Once is enough until the loop has looked.
+  if (loop->async_sent.exchange(true, std::memory_order_seq_cst)) return;
+  loop->wake_up();
+}

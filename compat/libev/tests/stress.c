@@ -1,0 +1,197 @@
+/* What has to be clean under the sanitizers: loops made and destroyed by the thousand, a loop in
+   each of several threads, forks among them, and watchers freed as soon as they may be. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <ev.h>
+
+typedef struct ev_loop Loop;
+
+static void need(int holds, const char* what) {
+  if (holds) return;
+  fprintf(stderr, "stress: %s\n", what);
+  exit(1);
+}
+
+static void nothing(Loop* loop, ev_timer* w, int revents) { (void)loop, (void)w, (void)revents; }
+
+static int open_descriptors(void) {
+  int fd, count = 0;
+  for (fd = 0; fd < 1024; ++fd) count += fcntl(fd, F_GETFD) >= 0;
+  return count;
+}
+
+static void many_loops(void) {
+  const int before = open_descriptors();
+  int i;
+  for (i = 0; i < 10000; ++i) {
+    Loop* loop = i % 100 ? ev_loop_new(0) : ev_default_loop(0);
+    ev_timer timer;
+    ev_timer_init(&timer, nothing, 0., 0.);
+    ev_timer_start(loop, &timer);
+    if (i % 10 == 0) ev_run(loop, EVRUN_NOWAIT);
+    ev_loop_destroy(loop);
+  }
+  /* The slots of signals are kept for the next loops. */
+  need(open_descriptors() <= before + 1, "loops left descriptors");
+}
+
+struct echo {
+  ev_io io;
+  ev_timer idle;
+  int* left;
+};
+
+static void echoes(Loop* loop, ev_io* w, int revents) {
+  struct echo* echo = (struct echo*)w->data;
+  char byte;
+  (void)revents;
+  if (read(w->fd, &byte, 1) != 1) return;
+  ev_timer_again(loop, &echo->idle);
+  if (--*echo->left <= 0) {
+    ev_break(loop, EVBREAK_ALL);
+    return;
+  }
+  need(write(w->fd, &byte, 1) == 1, "write");
+}
+
+static void too_late(Loop* loop, ev_timer* w, int revents) {
+  (void)loop, (void)w, (void)revents;
+  need(0, "an idle timeout expired");
+}
+
+static void* loop_of_its_own(void* unused) {
+  Loop* loop = ev_loop_new(0);
+  struct echo echo[20];
+  int left = 4000, i;
+  (void)unused;
+  for (i = 0; i < 20; i += 2) {
+    int fds[2], end;
+    need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0, "pair");
+    for (end = 0; end < 2; ++end) {
+      struct echo* each = &echo[i + end];
+      each->left = &left;
+      ev_io_init(&each->io, echoes, fds[end], EV_READ);
+      each->io.data = each;
+      ev_init(&each->idle, too_late);
+      each->idle.repeat = 60.;
+      ev_io_start(loop, &each->io);
+      ev_timer_again(loop, &each->idle);
+    }
+    need(write(fds[0], "x", 1) == 1, "write");
+  }
+  ev_run(loop, 0);
+  for (i = 0; i < 20; ++i) {
+    ev_io_stop(loop, &echo[i].io);
+    ev_timer_stop(loop, &echo[i].idle);
+    close(echo[i].io.fd);
+  }
+  ev_verify(loop);
+  ev_loop_destroy(loop);
+  return 0;
+}
+
+static void many_threads(void) {
+  pthread_t threads[4];
+  int i;
+  for (i = 0; i < 4; ++i)
+    need(pthread_create(&threads[i], 0, loop_of_its_own, 0) == 0, "pthread_create");
+  for (i = 0; i < 4; ++i) pthread_join(threads[i], 0);
+}
+
+static Loop* target;
+static ev_async wake;
+static int wakes;
+static void woken(Loop* loop, ev_async* w, int revents) {
+  (void)w, (void)revents;
+  if (++wakes == 1) ev_break(loop, EVBREAK_ALL);
+}
+static void* wakes_up(void* unused) {
+  int i;
+  (void)unused;
+  for (i = 0; i < 1000; ++i) ev_async_send(target, &wake);
+  return 0;
+}
+
+static void woken_by_threads(void) {
+  pthread_t threads[3];
+  int round, i;
+  for (round = 0; round < 50; ++round) {
+    target = ev_loop_new(0);
+    wakes = 0;
+    ev_async_init(&wake, woken);
+    ev_async_start(target, &wake);
+    for (i = 0; i < 3; ++i) need(pthread_create(&threads[i], 0, wakes_up, 0) == 0, "thread");
+    ev_run(target, 0);
+    for (i = 0; i < 3; ++i) pthread_join(threads[i], 0);
+    ev_loop_destroy(target);
+  }
+}
+
+static void freed_at_once(void) {
+  Loop* loop = ev_loop_new(0);
+  int fds[2], i;
+  need(pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0, "pipe2");
+  need(write(fds[1], "x", 1) == 1, "write");
+  for (i = 0; i < 2000; ++i) {
+    ev_io* io = malloc(sizeof *io);
+    ev_timer* timer = malloc(sizeof *timer);
+    ev_init(io, (void (*)(Loop*, ev_io*, int))0);
+    ev_io_set(io, fds[0], EV_READ);
+    ev_timer_init(timer, nothing, i % 7, i % 3);
+    ev_io_start(loop, io);
+    ev_timer_start(loop, timer);
+    ev_feed_event(loop, io, EV_READ);
+    ev_feed_event(loop, timer, EV_TIMER);
+    if (i % 2) ev_clear_pending(loop, io);
+    ev_io_stop(loop, io);
+    ev_timer_stop(loop, timer);
+    memset(io, 0x5a, sizeof *io);
+    memset(timer, 0x5a, sizeof *timer);
+    free(io);
+    free(timer);
+    if (i % 5 == 0) ev_run(loop, EVRUN_NOWAIT);
+  }
+  ev_verify(loop);
+  ev_loop_destroy(loop);
+  close(fds[0]);
+  close(fds[1]);
+}
+
+static void forks(void) {
+  int i, status;
+  for (i = 0; i < 20; ++i) {
+    Loop* loop = ev_loop_new(i % 2 ? 0 : EVFLAG_FORKCHECK);
+    ev_timer timer;
+    pid_t pid;
+    ev_timer_init(&timer, nothing, .001, 0.);
+    ev_timer_start(loop, &timer);
+    pid = fork();
+    if (pid == 0) {
+      if (i % 2) ev_loop_fork(loop);
+      ev_run(loop, 0);
+      ev_loop_destroy(loop);
+      _exit(0);
+    }
+    ev_run(loop, 0);
+    need(waitpid(pid, &status, 0) == pid && status == 0, "a child failed");
+    ev_loop_destroy(loop);
+  }
+}
+
+int main(void) {
+  many_loops();
+  freed_at_once();
+  forks();
+  many_threads();
+  woken_by_threads();
+  puts("done");
+  return 0;
+}

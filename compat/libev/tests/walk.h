@@ -1,0 +1,63 @@
+/* A walk through the manual of libev, ev(3), section by section. What happens is printed; the test
+   compares what the original and ours print, line by line. Nothing that is printed may depend on
+   how fast the machine is. */
+#ifndef WALK_H
+#define WALK_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <ev.h>
+
+typedef struct ev_loop Loop;
+
+struct section {
+  const char* name;
+  void (*walk)(void);
+};
+
+extern const struct section loop_sections[];
+extern const struct section watcher_sections[];
+extern const struct section io_sections[];
+extern const struct section time_sections[];
+extern const struct section process_sections[];
+extern const struct section other_sections[];
+extern const struct section event_sections[];
+
+/* Prints a line of the trace. */
+void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Ends the walk with a sentence where something fails that has nothing to do with libev. */
+void need(int holds, const char* what);
+
+/* Callbacks that print the name that the watcher's `data` points at, and the events. */
+void on_io(Loop* loop, ev_io* w, int revents);
+void on_timer(Loop* loop, ev_timer* w, int revents);
+void on_periodic(Loop* loop, ev_periodic* w, int revents);
+void on_signal(Loop* loop, ev_signal* w, int revents);
+void on_idle(Loop* loop, ev_idle* w, int revents);
+void on_prepare(Loop* loop, ev_prepare* w, int revents);
+void on_check(Loop* loop, ev_check* w, int revents);
+void on_fork(Loop* loop, ev_fork* w, int revents);
+void on_cleanup(Loop* loop, ev_cleanup* w, int revents);
+void on_async(Loop* loop, ev_async* w, int revents);
+void on_embed(Loop* loop, ev_embed* w, int revents);
+void on_stat(Loop* loop, ev_stat* w, int revents);
+
+/* The names of a set of events. */
+const char* names(int revents);
+
+/* Runs what is due without waiting. */
+#define TURN(loop) say("  turn: %s", ev_run((loop), EVRUN_NOWAIT) ? "more" : "none left")
+
+/* A pipe; descriptors that stay open until the section ends. */
+struct ends {
+  int read, write;
+};
+struct ends make_pipe(void);
+struct ends make_pair(void);
+void put(int fd, const char* bytes);
+void drain(int fd);
+
+#endif

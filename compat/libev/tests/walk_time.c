@@ -1,0 +1,310 @@
+/* ev_timer - relative and optionally repeating timeouts; ev_periodic - to cron or not to cron? */
+#include <math.h>
+#include <string.h>
+
+#include "walk.h"
+
+static void expiry(void) {
+  static const double after[] = {.03, .01, .02, .01, 0., -1., .02, .015};
+  static const char* labels[] = {"30", "10", "20", "10 too", "0", "past", "20 too", "15"};
+  Loop* loop = ev_loop_new(0);
+  ev_timer w[8];
+  int i;
+  for (i = 0; i < 8; ++i) {
+    ev_timer_init(&w[i], on_timer, after[i], 0.);
+    w[i].data = (void*)labels[i];
+    ev_timer_start(loop, &w[i]);
+  }
+  ev_verify(loop);
+  say("run: %d", ev_run(loop, 0));
+  say("stopped: %d", ev_is_active(&w[0]));
+  for (i = 0; i < 8; ++i) {
+    ev_timer_set(&w[i], after[i], 0.);
+    ev_timer_start(loop, &w[i]);
+  }
+  ev_sleep(.05);
+  say("all in one turn");
+  TURN(loop);
+  ev_loop_destroy(loop);
+}
+
+static void ties(void) {
+  Loop* loop = ev_loop_new(0);
+  static ev_timer w[100];
+  static char labels[100][8];
+  int i;
+  for (i = 0; i < 100; ++i) {
+    sprintf(labels[i], "%d", i);
+    ev_timer_init(&w[i], on_timer, (i * 37 % 4) * .001, 0.);
+    w[i].data = labels[i];
+    ev_timer_start(loop, &w[i]);
+  }
+  for (i = 0; i < 100; i += 9) ev_timer_stop(loop, &w[i]);
+  ev_sleep(.01);
+  TURN(loop);
+  ev_loop_destroy(loop);
+}
+
+static int expiries;
+static void repeating_callback(Loop* loop, ev_timer* w, int revents) {
+  on_timer(loop, w, revents);
+  if (++expiries == 3) ev_timer_stop(loop, w);
+}
+
+static void repeating(void) {
+  Loop* loop = ev_loop_new(0);
+  ev_timer w;
+  ev_timer_init(&w, repeating_callback, .005, .01);
+  w.data = "repeating";
+  ev_timer_start(loop, &w);
+  say("run: %d after %d", ev_run(loop, 0), expiries);
+  expiries = 0;
+  ev_timer_set(&w, 0., .01);
+  ev_timer_start(loop, &w);
+  ev_sleep(.1);
+  say("late: called once for what was missed");
+  TURN(loop);
+  say("and next in less than the interval: %d", ev_timer_remaining(loop, &w) <= .01);
+  ev_timer_stop(loop, &w);
+  ev_loop_destroy(loop);
+}
+
+static int about(double value, double wanted) { return fabs(value - wanted) < 1e-6; }
+
+static void again(void) {
+  Loop* loop = ev_loop_new(0);
+  ev_timer w;
+  ev_init(&w, on_timer);
+  w.data = "again";
+  w.repeat = 0.;
+  ev_timer_again(loop, &w);
+  say("not active, not repeating: active %d", ev_is_active(&w));
+  w.repeat = 17.;
+  ev_timer_again(loop, &w);
+  say("not active, repeating: active %d, %d", !!ev_is_active(&w),
+      about(ev_timer_remaining(loop, &w), 17.));
+  w.repeat = 60.;
+  ev_timer_again(loop, &w);
+  say("active, later: %d", about(ev_timer_remaining(loop, &w), 60.));
+  w.repeat = 1.;
+  ev_timer_again(loop, &w);
+  say("active, earlier: %d", about(ev_timer_remaining(loop, &w), 1.));
+  ev_feed_event(loop, &w, EV_TIMER);
+  ev_timer_again(loop, &w);
+  say("what was pending is forgotten: %d", ev_is_pending(&w));
+  w.repeat = 0.;
+  ev_feed_event(loop, &w, EV_TIMER);
+  ev_timer_again(loop, &w);
+  say("active, not repeating: active %d, pending %d", ev_is_active(&w), ev_is_pending(&w));
+  say("remaining of a stopped one: %d", about(ev_timer_remaining(loop, &w), 1.));
+  ev_timer_set(&w, 5., 0.);
+  say("remaining of one that is set: %d", ev_timer_remaining(loop, &w) == 5.);
+  ev_timer_start(loop, &w);
+  say("remaining of a started one: %d", about(ev_timer_remaining(loop, &w), 5.));
+  ev_timer_stop(loop, &w);
+  say("at is relative again: %d", about(w.at, 5.));
+  ev_loop_destroy(loop);
+}
+
+/* Idle timeouts that are pushed back: each fires once, in the order of its last push. */
+static ev_timer pushed[50];
+static int push_turns;
+static void push(Loop* loop, ev_timer* w, int revents) {
+  int i;
+  (void)revents;
+  if (++push_turns == 10) {
+    ev_timer_stop(loop, w);
+    return;
+  }
+  for (i = push_turns; i < 50; i += 3) ev_timer_again(loop, &pushed[i]);
+  ev_timer_stop(loop, &pushed[push_turns]);
+}
+
+static void ended(Loop* loop, ev_timer* w, int revents) {
+  on_timer(loop, w, revents);
+  ev_timer_stop(loop, w);
+}
+
+static void pushed_back(void) {
+  static char labels[50][8];
+  Loop* loop = ev_loop_new(0);
+  ev_timer pusher;
+  int i;
+  ev_timer_init(&pusher, push, .002, .002);
+  pusher.data = "pusher";
+  for (i = 0; i < 50; ++i) {
+    sprintf(labels[i], "%d", i);
+    ev_init(&pushed[i], ended);
+    pushed[i].repeat = .2 + i * .003;
+    pushed[i].data = labels[i];
+    ev_timer_again(loop, &pushed[i]);
+  }
+  ev_timer_start(loop, &pusher);
+  ev_verify(loop);
+  while (push_turns < 10) ev_run(loop, EVRUN_ONCE);
+  ev_verify(loop);
+  /* Far from their ends, and in an order that does not depend on when the pushes were. */
+  for (i = 0; i < 50; ++i) {
+    if (!ev_is_active(&pushed[i])) continue;
+    pushed[i].repeat = .01 + (i * 17 % 50) * .001;
+    ev_timer_again(loop, &pushed[i]);
+  }
+  ev_verify(loop);
+  say("run: %d", ev_run(loop, 0));
+  ev_loop_destroy(loop);
+}
+
+static void pushed_beyond_a_wait(void) {
+  Loop* loop = ev_loop_new(0);
+  ev_timer w;
+  ev_tstamp before = ev_now(loop);
+  unsigned turns;
+  ev_init(&w, ended);
+  w.data = "pushed";
+  w.repeat = .01;
+  ev_timer_again(loop, &w);
+  w.repeat = .08;
+  ev_timer_again(loop, &w);
+  turns = ev_iteration(loop);
+  ev_run(loop, EVRUN_ONCE);
+  say("in one turn: %u, not early: %d", ev_iteration(loop) - turns, ev_now(loop) - before >= .08);
+  ev_loop_destroy(loop);
+}
+
+static void order_of_priorities(void) {
+  Loop* loop = ev_loop_new(0);
+  ev_timer early, late, urgent;
+  ev_timer_init(&early, on_timer, .001, 0.);
+  ev_timer_init(&late, on_timer, .002, 0.);
+  ev_timer_init(&urgent, on_timer, .003, 0.);
+  early.data = "early";
+  late.data = "late";
+  urgent.data = "urgent";
+  ev_set_priority(&urgent, 2);
+  ev_timer_start(loop, &late);
+  ev_timer_start(loop, &urgent);
+  ev_timer_start(loop, &early);
+  ev_sleep(.01);
+  TURN(loop);
+  ev_loop_destroy(loop);
+}
+
+static ev_tstamp next_time(ev_periodic* w, ev_tstamp now) EV_NOEXCEPT {
+  (void)w;
+  return now + .01;
+}
+
+static void periodics(void) {
+  Loop* loop = ev_loop_new(0);
+  ev_periodic past, soon, regular, computed;
+  ev_tstamp now;
+  ev_now_update(loop);
+  now = ev_now(loop);
+  ev_periodic_init(&past, on_periodic, now - 100., 0., 0);
+  ev_periodic_init(&soon, on_periodic, now + .01, 0., 0);
+  ev_periodic_init(&regular, on_periodic, 10., 3600., 0);
+  ev_periodic_init(&computed, on_periodic, 0., 0., next_time);
+  past.data = "past";
+  soon.data = "soon";
+  regular.data = "regular";
+  computed.data = "computed";
+  ev_periodic_start(loop, &past);
+  ev_periodic_start(loop, &past);
+  say("active %d, at as given: %d", !!ev_is_active(&past), ev_periodic_at(&past) == now - 100.);
+  TURN(loop);
+  say("active %d", ev_is_active(&past));
+  ev_periodic_start(loop, &soon);
+  say("run: %d", ev_run(loop, 0));
+  ev_periodic_start(loop, &regular);
+  say("at the full hour and ten seconds: %d, in the hour to come: %d",
+      fmod(ev_periodic_at(&regular), 3600.) == 10.,
+      ev_periodic_at(&regular) > ev_now(loop) && ev_periodic_at(&regular) <= ev_now(loop) + 3600.);
+  regular.interval = 60.;
+  ev_periodic_again(loop, &regular);
+  say("again: %d", fmod(ev_periodic_at(&regular), 60.) == 10.);
+  ev_verify(loop);
+  ev_periodic_stop(loop, &regular);
+  ev_periodic_start(loop, &computed);
+  say("computed: %d", ev_periodic_at(&computed) == ev_now(loop) + .01);
+  ev_run(loop, EVRUN_ONCE);
+  ev_run(loop, EVRUN_ONCE);
+  say("active %d", !!ev_is_active(&computed));
+  ev_periodic_stop(loop, &computed);
+  ev_periodic_set(&regular, 0., .02, 0);
+  ev_periodic_start(loop, &regular);
+  ev_run(loop, EVRUN_ONCE);
+  say("a multiple of the interval: %d",
+      fabs(ev_periodic_at(&regular) / .02 - round(ev_periodic_at(&regular) / .02)) < 1e-3);
+  ev_periodic_stop(loop, &regular);
+  ev_loop_destroy(loop);
+}
+
+static void no_timerfd(void) {
+  Loop* loop = ev_loop_new(EVFLAG_NOTIMERFD);
+  ev_periodic w;
+  ev_timer timer;
+  ev_periodic_init(&w, on_periodic, ev_time() + .01, 0., 0);
+  w.data = "periodic";
+  ev_timer_init(&timer, on_timer, .005, 0.);
+  timer.data = "timer";
+  ev_periodic_start(loop, &w);
+  ev_timer_start(loop, &timer);
+  say("run: %d", ev_run(loop, 0));
+  ev_loop_destroy(loop);
+}
+
+static void many_turns(void) {
+  Loop* loop = ev_loop_new(0);
+  static ev_timer w[300];
+  static char labels[300][8];
+  unsigned seed = 7;
+  int i;
+  for (i = 0; i < 300; ++i) {
+    sprintf(labels[i], "%d", i);
+    ev_init(&w[i], on_timer);
+    w[i].data = labels[i];
+    w[i].repeat = 0.;
+  }
+  for (i = 0; i < 3000; ++i) {
+    ev_timer* each;
+    seed = seed * 1103515245u + 12345u;
+    each = &w[seed / 65536 % 300];
+    switch (seed / 7 % 3) {
+      case 0:
+        ev_timer_stop(loop, each);
+        break;
+      case 1:
+        each->repeat = 0.;
+        ev_timer_stop(loop, each);
+        ev_timer_set(each, 1. + (double)(seed / 131072 % 1000), 0.);
+        ev_timer_start(loop, each);
+        break;
+      default:
+        each->repeat = 1. + (double)(seed / 131072 % 1000);
+        ev_timer_again(loop, each);
+    }
+    if (i % 100 == 0) ev_verify(loop);
+  }
+  /* All distinct from here on, and all due. */
+  for (i = 0; i < 300; ++i) {
+    if (!ev_is_active(&w[i])) continue;
+    ev_timer_stop(loop, &w[i]);
+    ev_timer_set(&w[i], (i * 101 % 300) * 1e-5, 0.);
+    ev_timer_start(loop, &w[i]);
+  }
+  ev_sleep(.01);
+  TURN(loop);
+  ev_loop_destroy(loop);
+}
+
+const struct section time_sections[] = {{"expiry", expiry},
+                                        {"ties", ties},
+                                        {"repeating", repeating},
+                                        {"again", again},
+                                        {"pushed back", pushed_back},
+                                        {"pushed beyond a wait", pushed_beyond_a_wait},
+                                        {"order of priorities", order_of_priorities},
+                                        {"periodic", periodics},
+                                        {"no timerfd", no_timerfd},
+                                        {"many turns", many_turns},
+                                        {0, 0}};

@@ -1,0 +1,220 @@
+#include "timers.h"
+
+#include <cmath>
+
+#include "base/check.h"
+#include "loop.h"
+
+namespace tambour::libev {
+namespace {
+
+/// Makes those due that a turn has found, so that the first of them is called first.
+void feed_in_reverse(Loop& loop, int count, int events) noexcept {
+  while (count-- > 0) loop.pendings.feed(loop.in_reverse[count], events);
+}
+
+template <class Watcher>
+void note(Loop& loop, int& count, Watcher& watcher) noexcept {
+  loop.in_reverse.need(count + 1);
+  loop.in_reverse[count++] = base_of(&watcher);
+}
+
+}  // namespace
+
+void Timers::start(ev_timer& timer) noexcept {
+  heap_.reserve(heap_.size() + 1);
+  loop_.start(&timer, 0);
+  heap_.push(timer, key_of(timer.at));
+}
+
+void Timers::stop(ev_timer& timer) noexcept {
+  heap_.remove(static_cast<std::uint32_t>(timer.active));
+  loop_.stop(&timer);
+}
+
+void Timers::move_forward(ev_timer& timer) noexcept {
+  const std::int64_t key = key_of(timer.at);
+  const auto index = static_cast<std::uint32_t>(timer.active);
+  if (key < heap_.key(index)) heap_.lower_key(index, key);
+}
+
+bool Timers::any_due() noexcept {
+  const std::int64_t now = key_of(loop_.clock.monotonic);
+  while (!heap_.empty() && heap_.top_key() < now) {
+    const std::int64_t key = key_of(heap_.top().at);
+    if (key == heap_.top_key()) return true;
+    heap_.raise_top_key(key);
+  }
+  return false;
+}
+
+void Timers::expire() noexcept {
+  int count = 0;
+  const ev_tstamp now = loop_.clock.monotonic;
+  while (any_due()) {
+    ev_timer& timer = heap_.top();
+    if (timer.repeat != 0.) {
+      base::check(timer.repeat > 0., "ev_timer: negative repeat value");
+      timer.at += timer.repeat;
+      if (timer.at < now) timer.at = now;
+      heap_.raise_top_key(key_of(timer.at));
+    } else {
+      ev_timer_stop(loop_.handle(), &timer);
+    }
+    note(loop_, count, timer);
+  }
+  feed_in_reverse(loop_, count, EV_TIMER);
+}
+
+void Timers::shift(ev_tstamp by) noexcept {
+  heap_.change_keys([by](ev_timer& timer, std::int64_t key) {
+    timer.at += by;
+    return key_of(time_of(key) + by);
+  });
+}
+
+void Timers::verify() const noexcept {
+  for (std::uint32_t index = heap_.first_index(); index < heap_.end_index(); ++index) {
+    const ev_timer& timer = heap_.item(index);
+    base::check(timer.active == static_cast<int>(index), "ev_verify: a timer's place is wrong");
+    base::check(heap_.key(index) <= key_of(timer.at), "ev_verify: a timer stands too late");
+    base::check(heap_.key(heap_.parent(index)) <= heap_.key(index),
+                "ev_verify: the heap of timers is not in order");
+  }
+}
+
+void Periodics::put_after_now(ev_periodic& periodic) const noexcept {
+  constexpr ev_tstamp least_interval = 1. / 8192.;
+  const ev_tstamp now = loop_.clock.wall;
+  const ev_tstamp interval =
+      periodic.interval > least_interval ? periodic.interval : least_interval;
+  ev_tstamp at = periodic.offset + interval * std::floor((now - periodic.offset) / interval);
+  while (at <= now) {
+    const ev_tstamp next = at + periodic.interval;
+    if (next == at) {  // The interval is too small for the time to show it.
+      at = now;
+      break;
+    }
+    at = next;
+  }
+  periodic.at = at;
+}
+
+void Periodics::start(ev_periodic& periodic) noexcept {
+  loop_.watch_wall_clock();
+  if (periodic.reschedule_cb != nullptr) {
+    periodic.at = periodic.reschedule_cb(&periodic, loop_.clock.wall);
+  } else if (periodic.interval != 0.) {
+    base::check(periodic.interval >= 0., "ev_periodic_start: negative interval");
+    put_after_now(periodic);
+  } else {
+    periodic.at = periodic.offset;
+  }
+  heap_.reserve(heap_.size() + 1);
+  loop_.start(&periodic, 0);
+  heap_.push(periodic, key_of(periodic.at));
+}
+
+void Periodics::stop(ev_periodic& periodic) noexcept {
+  heap_.remove(static_cast<std::uint32_t>(periodic.active));
+  loop_.stop(&periodic);
+}
+
+void Periodics::expire() noexcept {
+  if (heap_.empty()) return;
+  int count = 0;
+  const ev_tstamp now = loop_.clock.wall;
+  while (!heap_.empty() && heap_.top_key() < key_of(now)) {
+    ev_periodic& periodic = heap_.top();
+    if (periodic.reschedule_cb != nullptr) {
+      periodic.at = periodic.reschedule_cb(&periodic, now);
+      base::check(periodic.at >= now, "ev_periodic: the reschedule callback returned a past time");
+      heap_.raise_top_key(key_of(periodic.at));
+    } else if (periodic.interval != 0.) {
+      put_after_now(periodic);
+      heap_.raise_top_key(key_of(periodic.at));
+    } else {
+      ev_periodic_stop(loop_.handle(), &periodic);
+    }
+    note(loop_, count, periodic);
+  }
+  feed_in_reverse(loop_, count, EV_PERIODIC);
+}
+
+void Periodics::reschedule() noexcept {
+  int count = 0;
+  heap_.drain([&](ev_periodic& periodic) {
+    scratch_.need(count + 1);
+    scratch_[count++] = &periodic;
+  });
+  for (int i = 0; i < count; ++i) {
+    ev_periodic& periodic = *scratch_[i];
+    if (periodic.reschedule_cb != nullptr) {
+      periodic.at = periodic.reschedule_cb(&periodic, loop_.clock.wall);
+    } else if (periodic.interval != 0.) {
+      put_after_now(periodic);
+    }
+    heap_.push(periodic, key_of(periodic.at));
+  }
+}
+
+void Periodics::verify() const noexcept {
+  for (std::uint32_t index = heap_.first_index(); index < heap_.end_index(); ++index) {
+    const ev_periodic& periodic = heap_.item(index);
+    base::check(periodic.active == static_cast<int>(index),
+                "ev_verify: a periodic's place is wrong");
+    base::check(heap_.key(index) == key_of(periodic.at), "ev_verify: a periodic stands elsewhere");
+    base::check(heap_.key(heap_.parent(index)) <= heap_.key(index),
+                "ev_verify: the heap of periodics is not in order");
+  }
+}
+
+}  // namespace tambour::libev
+
+using tambour::base::check;
+
+void ev_timer_start(struct ev_loop* loop, ev_timer* w) noexcept {
+  if (w->active != 0) return;
+  w->at += loop->clock.monotonic;
+  check(w->repeat >= 0., "ev_timer_start: negative repeat value");
+  loop->timers.start(*w);
+}
+
+void ev_timer_stop(struct ev_loop* loop, ev_timer* w) noexcept {
+  loop->take_back(w);
+  if (w->active == 0) return;
+  loop->timers.stop(*w);
+  w->at -= loop->clock.monotonic;
+}
+
+void ev_timer_again(struct ev_loop* loop, ev_timer* w) noexcept {
+  loop->take_back(w);
+  if (w->active != 0) {
+    if (w->repeat != 0.) {
+      loop->timers.move(*w, loop->clock.monotonic + w->repeat);
+    } else {
+      ev_timer_stop(loop, w);
+    }
+  } else if (w->repeat != 0.) {
+    w->at = w->repeat;
+    ev_timer_start(loop, w);
+  }
+}
+
+ev_tstamp ev_timer_remaining(struct ev_loop* loop, ev_timer* w) noexcept {
+  return w->at - (w->active != 0 ? loop->clock.monotonic : 0.);
+}
+
+void ev_periodic_start(struct ev_loop* loop, ev_periodic* w) noexcept {
+  if (w->active == 0) loop->periodics.start(*w);
+}
+
+void ev_periodic_stop(struct ev_loop* loop, ev_periodic* w) noexcept {
+  loop->take_back(w);
+  if (w->active != 0) loop->periodics.stop(*w);
+}
+
+void ev_periodic_again(struct ev_loop* loop, ev_periodic* w) noexcept {
+  ev_periodic_stop(loop, w);
+  ev_periodic_start(loop, w);
+}

@@ -1,0 +1,40 @@
+// The started watchers of one simple type: prepare, check, fork, cleanup, async, and idle of one
+// priority. Each has its place in `ev_watcher::active`; to take one out moves the last one there.
+#pragma once
+
+#include <ev.h>
+
+#include "array.h"
+#include "pending.h"
+
+namespace tambour::libev {
+
+template <class Watcher>
+class Watchers {
+ public:
+  [[nodiscard]] int count() const noexcept { return count_; }
+  Watcher* operator[](int index) const noexcept { return items_[index]; }
+
+  /// The value for `active`.
+  int add(Watcher* watcher) noexcept {
+    items_.need(count_ + 1);
+    items_[count_] = watcher;
+    return ++count_;
+  }
+
+  void remove(const Watcher* watcher) noexcept {
+    Watcher* const last = items_[--count_];
+    items_[watcher->active - 1] = last;
+    last->active = watcher->active;
+  }
+
+  void feed_all(Pendings& pendings, int events) noexcept {
+    for (int i = 0; i < count_; ++i) pendings.feed(base_of(items_[i]), events);
+  }
+
+ private:
+  Array<Watcher*> items_;
+  int count_ = 0;
+};
+
+}  // namespace tambour::libev
