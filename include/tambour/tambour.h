@@ -34,3 +34,4 @@
 #include <tambour/wait.h>           // IWYU pragma: export
 #include <tambour/wall_timer.h>     // IWYU pragma: export
 #include <tambour/when.h>           // IWYU pragma: export
+#include <tambour/worker_pool.h>    // IWYU pragma: export

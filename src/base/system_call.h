@@ -41,6 +41,7 @@ enum class Call : std::uint8_t {
   ring_open,
   stat,
   statfs,
+  thread_create,
   timerfd_create,
   timerfd_read,
   timerfd_set,

@@ -1,5 +1,5 @@
 // What a loop needs only for some of its handles: signals, children, the wall clock, file status,
-// loops embedded in it. Made when the first of those starts.
+// loops embedded in it, calls on other threads. Made when the first of those starts.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "loop/file_status_inotify.h"
 #include "loop/signals.h"
 #include "loop/wall_timers.h"
+#include "loop/worker_returns.h"
 
 namespace tambour::loop {
 
@@ -39,6 +40,7 @@ class Services {
   WallTimers wall_timers;
   Inotify inotify;
   EmbeddedLoops embedded_loops;
+  WorkerReturns worker_returns;
 };
 
 }  // namespace tambour::loop

@@ -75,6 +75,7 @@ constexpr Failure failures[] = {
     {Call::stat, EIO, false},
     {Call::stat, ENOMEM, false},
     {Call::statfs, EIO, false},
+    {Call::thread_create, EAGAIN, true},
     {Call::timerfd_create, EMFILE, true},
     {Call::timerfd_create, ENFILE, true},
     {Call::timerfd_create, ENODEV, true},

@@ -330,6 +330,27 @@ Error play_embedded(EventLoop& outer) {
   return {};
 }
 
+/// Calls on the threads of a pool, started for it.
+Error play_workers(EventLoop& loop) {
+  WorkerPool pool(2);
+  Error error;
+  int calls = 0;
+  TaskScope scope(loop);
+  // The allocations of the tasks.
+  scope.set_exception_handler(
+      [&error](const std::exception_ptr&) { error = system_error(ENOMEM); });
+  for (int i = 0; i < 5; ++i) {
+    scope.spawn([](WorkerPool& with, int& count, Error& told) -> Task<> {
+      const auto got = co_await with.run([] { return 1; });
+      if (!got) told = got.error();
+      count += got.value_or(0);
+    }(pool, calls, error));
+  }
+  run_until(loop, [&] { return scope.empty(); }, "a worker");
+  if (!error) EXPECT_EQ(calls, 5);
+  return error;
+}
+
 }  // namespace
 
 Error play_echo(EventLoop& loop) { return echo(loop, Trigger::level); }
@@ -362,6 +383,7 @@ std::span<const Scenario> all_scenarios() {
       {"wall_timer", play_wall_timer},
       {"file_status", play_file_status},
       {"embedded", play_embedded},
+      {"workers", play_workers},
   };
   return scenarios;
 }
