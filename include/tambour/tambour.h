@@ -12,6 +12,7 @@
 #include <tambour/event_loop.h>     // IWYU pragma: export
 #include <tambour/events.h>         // IWYU pragma: export
 #include <tambour/fd_watcher.h>     // IWYU pragma: export
+#include <tambour/file.h>           // IWYU pragma: export
 #include <tambour/file_status.h>    // IWYU pragma: export
 #include <tambour/hooks.h>          // IWYU pragma: export
 #include <tambour/io_operation.h>   // IWYU pragma: export

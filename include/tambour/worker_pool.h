@@ -68,6 +68,12 @@ class WorkerCall : public Link {
   /// On a worker; in a simulation, on the loop's thread.
   virtual void work() noexcept = 0;
 
+  /// One more owner, and one fewer; the last deletes it.
+  void retain() noexcept { owners_.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
  private:
   friend class WorkerPool;
   friend class loop::WorkerMailbox;
@@ -80,10 +86,6 @@ class WorkerCall : public Link {
     explicit OnLoop(WorkerCall& of) noexcept : call(of) {}
     WorkerCall& call;
   };
-
-  void release() noexcept {
-    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-  }
 
   std::atomic<unsigned> owners_{1};
   State state_ = State::waiting;  ///< Under the queue's lock.

@@ -6,6 +6,9 @@
 
 #include <cerrno>
 #include <ctime>
+#include <unistd.h>
+
+#include "base/system_call.h"
 
 namespace tambour::backend {
 namespace {
@@ -31,6 +34,7 @@ ssize_t write_quietly(int fd, const void* from, std::size_t size) noexcept {
   errno = error;
   return written;
 }
+using base::Call;
 
 struct Kernel {
   static constexpr auto socket = ::socket;
@@ -53,6 +57,22 @@ struct Kernel {
   static constexpr auto getsockname = ::getsockname;
   static constexpr auto getpeername = ::getpeername;
   static constexpr auto unlink = ::unlink;
+  static int open(const char* path, int flags, mode_t permissions) noexcept {
+    return base::system_call(Call::file_open, ::open, path, flags, permissions);
+  }
+  static ssize_t pread(int fd, void* into, std::size_t size, off_t offset) noexcept {
+    return base::system_call(Call::file_read, ::pread, fd, into, size, offset);
+  }
+  static ssize_t pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept {
+    return base::system_call(Call::file_write, ::pwrite, fd, from, size, offset);
+  }
+  static int fsync(int fd) noexcept { return base::system_call(Call::file_sync, ::fsync, fd); }
+  static int fstat(int fd, struct stat* into) noexcept {
+    return base::system_call(Call::file_size, ::fstat, fd, into);
+  }
+  static int ftruncate(int fd, off_t size) noexcept {
+    return base::system_call(Call::file_truncate, ::ftruncate, fd, size);
+  }
 };
 
 }  // namespace

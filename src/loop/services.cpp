@@ -36,6 +36,7 @@ Result<> Services::reopen() noexcept {
 }
 
 void Services::abandon() noexcept {
+  file_requests.abandon();
   worker_returns.abandon();
   embedded_loops.abandon();
   inotify.abandon();

@@ -98,7 +98,7 @@ void WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<
   returns_ = &(*services)->worker_returns;
   awaiting_ = awaiting;
   when_stopped_ = when_stopped;
-  owners_.fetch_add(1, std::memory_order_relaxed);  // The pool's, until it returns.
+  retain();  // The pool's, until it returns.
   returns_->expect(*this);
   if (stop.stop_requested()) {
     error_ = ECANCELED;

@@ -7,13 +7,14 @@
 namespace tambour::backend::sim {
 namespace {
 
-constexpr std::array<std::string_view, 20> call_names{
-    "socket", "socketpair", "pipe",       "eventfd",     "dup",         "close", "bind",
-    "listen", "accept",     "connect",    "shutdown",    "read",        "write", "recv",
-    "send",   "getsockopt", "setsockopt", "getsockname", "getpeername", "unlink"};
+constexpr std::array<std::string_view, 26> call_names{
+    "socket", "socketpair", "pipe",       "eventfd",     "dup",         "close",  "bind",
+    "listen", "accept",     "connect",    "shutdown",    "read",        "write",  "recv",
+    "send",   "getsockopt", "setsockopt", "getsockname", "getpeername", "unlink", "open",
+    "pread",  "pwrite",     "fsync",      "fstat",       "ftruncate"};
 
 bool makes_descriptors(SystemCall what) noexcept {
-  return what <= SystemCall::dup || what == SystemCall::accept;
+  return what <= SystemCall::dup || what == SystemCall::accept || what == SystemCall::open;
 }
 
 bool waits(SystemCall what) noexcept {
@@ -153,6 +154,7 @@ bool Machine::is_taken(int type, const Address& address) const noexcept {
 
 int Machine::bind(Socket& socket, Address& address) {
   if (address.family == AF_UNIX) {
+    if (disk.contains(address.path)) return -EADDRINUSE;
     return paths_.emplace(address.path, &socket).second ? 0 : -EADDRINUSE;
   }
   if (!address.any() && !is_own(address)) return -EADDRNOTAVAIL;
@@ -190,7 +192,7 @@ void Machine::unbind(Socket& socket, const Address& address) noexcept {
 }
 
 int Machine::unlink(const std::string& path) noexcept {
-  return paths_.erase(path) == 1 ? 0 : -ENOENT;
+  return paths_.erase(path) + disk.erase(path) == 1 ? 0 : -ENOENT;
 }
 
 Socket* Machine::find(int type, const Address& address) const noexcept {
