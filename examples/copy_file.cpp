@@ -16,7 +16,7 @@ using namespace tambour;
 struct Copy {
   File from, to;
   std::uint64_t next = 0;
-  Error error;
+  Error error{};
 };
 
 Task<> copy_blocks(Copy& copy) {

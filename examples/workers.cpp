@@ -11,9 +11,10 @@ using namespace tambour;
 Task<> sum_up(WorkerPool& pool, int size, long& total) {
   // The vector goes with the callable: the task may be destroyed before the worker is done.
   std::vector<long> numbers(std::size_t(size), 1);
-  const auto sum = co_await pool.run([numbers = std::move(numbers)] {
+  auto add = [numbers = std::move(numbers)] {
     return std::accumulate(numbers.begin(), numbers.end(), 0L);
-  });
+  };
+  const auto sum = co_await pool.run(std::move(add));
   if (!sum) co_return;
   total += *sum;  // Back on the loop's thread: nothing here needs a lock.
 }

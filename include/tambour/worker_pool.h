@@ -1,10 +1,12 @@
 // Threads for what would keep a loop waiting: calls that block, and long computations.
 //
-//   const auto digest = co_await WorkerPool::shared().run([text] { return hash(text); });
+//   auto work = [text] { return hash(text); };
+//   const auto digest = co_await WorkerPool::shared().run(std::move(work));
 //
 // The task waits on its own loop, and goes on there. The trap: the callable runs on another thread,
 // and may still run when the task that asked for it was destroyed. What it refers to must live that
-// long; what it captures by value does.
+// long; what it captures by value does. (A lambda that captures more than numbers and references is
+// given a name first: as a temporary inside co_await, GCC 12 destroys its captures twice.)
 #pragma once
 
 #include <atomic>

@@ -28,6 +28,8 @@ class RingFiles {
   /// True where the kernel is to be asked, which has it.
   [[nodiscard]] bool request_cancel(FileOperation& op) noexcept;
 
+  [[nodiscard]] bool any_in_flight() const noexcept { return in_flight_ != nullptr; }
+
   /// The next to be handed over; null: none. It is to be prepared.
   [[nodiscard]] FileOperation* next() noexcept {
     return in_flight_count_ < in_flight_max_ ? static_cast<FileOperation*>(pending_) : nullptr;

@@ -142,6 +142,10 @@ Result<int> Uring::descriptor() noexcept {
   // nor, more than once, an eventfd registered with it (Linux 6.18). So the ring is made anew
   // without.
   if (defers_task_work_) {
+    while (files_.any_in_flight()) {
+      enter(-1);
+      reap(files_.ended());
+    }
     io_uring deferring = std::exchange(ring_, {});
     may_defer_ = false;
     if (const int error = open_ring()) {

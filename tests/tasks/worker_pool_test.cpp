@@ -65,8 +65,8 @@ TEST_P(WorkerPools, a_task_goes_on_at_its_loop_with_what_a_worker_gave) {
     EXPECT_TRUE(there && *there != here);
     EXPECT_EQ(std::this_thread::get_id(), here);
     EXPECT_TRUE(co_await with.run([] {}));
-    auto moved = co_await with.run(
-        [value = std::make_unique<int>(7)]() mutable { return std::move(value); });
+    auto give = [value = std::make_unique<int>(7)]() mutable { return std::move(value); };
+    auto moved = co_await with.run(std::move(give));
     EXPECT_TRUE(moved && **moved == 7);
     const Result<int> failed =
         co_await with.run([]() -> Result<int> { return std::unexpected(system_error(EDOM)); });
