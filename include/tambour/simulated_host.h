@@ -20,6 +20,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tambour/event_loop.h>
 
@@ -60,6 +61,7 @@ enum class SystemCall : std::uint8_t {
   fsync,
   fstat,
   ftruncate,
+  look_up,
 };
 
 /// Made by Simulation::add_host(), and belongs to it. One process with its own descriptors.
@@ -107,6 +109,10 @@ class SimulatedHost {
   int fsync(int fd) noexcept;
   int fstat(int fd, struct stat* into) noexcept;  ///< st_size and st_mode.
   int ftruncate(int fd, off_t size) noexcept;
+
+  /// getaddrinfo(3) for hosts of the simulation, by their names, and "localhost": IPv6 first. 0,
+  /// EAI_NONAME, or EAI_SYSTEM where fail_next() has it so.
+  int look_up(const char* name, int family, std::vector<sockaddr_storage>& found);
 
   ssize_t read(int fd, void* into, std::size_t size) noexcept;
   ssize_t write(int fd, const void* from, std::size_t size) noexcept;

@@ -7,6 +7,7 @@
 #include <tambour/child.h>          // IWYU pragma: export
 #include <tambour/clock.h>          // IWYU pragma: export
 #include <tambour/connection.h>     // IWYU pragma: export
+#include <tambour/connector.h>      // IWYU pragma: export
 #include <tambour/embedded_loop.h>  // IWYU pragma: export
 #include <tambour/endpoint.h>       // IWYU pragma: export
 #include <tambour/event_loop.h>     // IWYU pragma: export
@@ -19,6 +20,7 @@
 #include <tambour/loop_stats.h>     // IWYU pragma: export
 #include <tambour/operation.h>      // IWYU pragma: export
 #include <tambour/pipe.h>           // IWYU pragma: export
+#include <tambour/resolver.h>       // IWYU pragma: export
 #include <tambour/result.h>         // IWYU pragma: export
 #include <tambour/signal.h>         // IWYU pragma: export
 #include <tambour/simulation.h>     // IWYU pragma: export

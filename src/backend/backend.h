@@ -88,6 +88,9 @@ class Backend {
   /// Sleeps for so long, whatever happens meanwhile.
   virtual void pause(std::int64_t ns) noexcept;
 
+  /// Chance, for delays and the like; nothing that is to be secret. The simulator has its own.
+  [[nodiscard]] virtual std::uint64_t random() noexcept;
+
   /// Says whose backend it is. The simulator lets loops take turns.
   virtual void belong_to(loop::Core&) noexcept {}
 
@@ -102,6 +105,9 @@ class Backend {
  protected:
   BackendTraits traits_{};
   std::uint64_t system_calls_ = 0;
+
+ private:
+  std::uint64_t random_state_ = 0;
 };
 
 /// Opens what the options, the environment (TAMBOUR_BACKEND) and the kernel agree on, in that

@@ -1,17 +1,21 @@
 #include "backend/system.h"
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <ctime>
-#include <unistd.h>
+#include <memory>
 
 #include "base/system_call.h"
 
 namespace tambour::backend {
 namespace {
+
+using base::Call;
 
 /// For pipes there is no MSG_NOSIGNAL. A SIGPIPE that a write raises is the thread's own, pends
 /// while it is blocked, and is taken back; one that was pending before stays.
@@ -34,7 +38,6 @@ ssize_t write_quietly(int fd, const void* from, std::size_t size) noexcept {
   errno = error;
   return written;
 }
-using base::Call;
 
 struct Kernel {
   static constexpr auto socket = ::socket;
@@ -72,6 +75,21 @@ struct Kernel {
   }
   static int ftruncate(int fd, off_t size) noexcept {
     return base::system_call(Call::file_truncate, ::ftruncate, fd, size);
+  }
+  static int look_up(const char* host, int family, std::vector<sockaddr_storage>& found) {
+    if (const auto planned = base::planned_outcome(Call::look_up)) {
+      errno = -*planned;
+      return EAI_SYSTEM;
+    }
+    addrinfo hints{};
+    hints.ai_family = family;
+    hints.ai_socktype = SOCK_STREAM;  // Else each address comes once for each type.
+    addrinfo* first = nullptr;
+    if (const int value = ::getaddrinfo(host, nullptr, &hints, &first)) return value;
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(first, &::freeaddrinfo);
+    for (const addrinfo* each = first; each != nullptr; each = each->ai_next)
+      std::memcpy(&found.emplace_back(), each->ai_addr, each->ai_addrlen);
+    return 0;
   }
 };
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <cstddef>
+#include <vector>
 
 namespace tambour::backend {
 
@@ -45,6 +46,8 @@ class System {
   virtual int fsync(int fd) noexcept = 0;
   virtual int fstat(int fd, struct stat* into) noexcept = 0;
   virtual int ftruncate(int fd, off_t size) noexcept = 0;
+  /// getaddrinfo(3), but without the port: 0, or one of its values.
+  virtual int look_up(const char* host, int family, std::vector<sockaddr_storage>& found) = 0;
 };
 
 /// Makes a System of anything that has these functions.
@@ -116,6 +119,9 @@ class SystemOf final : public System {
   int fsync(int fd) noexcept override { return host_.fsync(fd); }
   int fstat(int fd, struct stat* into) noexcept override { return host_.fstat(fd, into); }
   int ftruncate(int fd, off_t size) noexcept override { return host_.ftruncate(fd, size); }
+  int look_up(const char* host, int family, std::vector<sockaddr_storage>& found) override {
+    return host_.look_up(host, family, found);
+  }
 
  private:
   Host& host_;

@@ -37,6 +37,7 @@ enum class Call : std::uint8_t {
   inotify_add,
   inotify_create,
   inotify_read,
+  look_up,
   nanosleep,
   pidfd_open,
   poll,

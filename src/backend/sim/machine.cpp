@@ -7,11 +7,11 @@
 namespace tambour::backend::sim {
 namespace {
 
-constexpr std::array<std::string_view, 26> call_names{
+constexpr std::array<std::string_view, 27> call_names{
     "socket", "socketpair", "pipe",       "eventfd",     "dup",         "close",  "bind",
     "listen", "accept",     "connect",    "shutdown",    "read",        "write",  "recv",
     "send",   "getsockopt", "setsockopt", "getsockname", "getpeername", "unlink", "open",
-    "pread",  "pwrite",     "fsync",      "fstat",       "ftruncate"};
+    "pread",  "pwrite",     "fsync",      "fstat",       "ftruncate",   "look_up"};
 
 bool makes_descriptors(SystemCall what) noexcept {
   return what <= SystemCall::dup || what == SystemCall::accept || what == SystemCall::open;
@@ -128,17 +128,7 @@ Machine* Machine::route(const Address& to) const noexcept {
 }
 
 Address Machine::source_for(const Address& to) const noexcept {
-  if (to.loopback() || to.any()) {
-    Address loopback;
-    loopback.family = to.family;
-    if (to.family == AF_INET) {
-      loopback.ip[0] = 127;
-      loopback.ip[3] = 1;
-    } else {
-      loopback.ip[15] = 1;
-    }
-    return loopback;
-  }
+  if (to.loopback() || to.any()) return loopback_address(to.family);
   return host_address(to.family, number);
 }
 
