@@ -1,4 +1,4 @@
-// Connecting to one of several addresses: in virtual time, to the millisecond, and for real.
+// Connecting to one of several addresses: in virtual time, to the millisecond.
 #include <tambour/connector.h>
 
 #include <netdb.h>
@@ -18,8 +18,6 @@
 #include <tambour/tcp.h>
 #include <tambour/wait.h>
 
-#include "support/on_every_backend.h"
-#include "support/process.h"
 #include "support/scale.h"
 
 namespace tambour {
@@ -272,41 +270,6 @@ TEST(Connector, leaves_nothing_behind_in_a_thousand_worlds) {
   const auto failure = simulate({.first = 1, .count = test::scaled(1000)}, scenario);
   EXPECT_FALSE(failure) << failure->report();
   EXPECT_GT(connected, 10);
-}
-
-class RealConnector : public test::OnEveryBackend {};
-
-TAMBOUR_ON_EVERY_BACKEND(RealConnector);
-
-TEST_P(RealConnector, finds_the_address_that_answers) {
-  const auto server = [this] {
-    auto listening = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
-    EXPECT_TRUE(listening);
-    return std::make_unique<TcpServer>(std::move(*listening));
-  }();
-  server->serve(hold);
-  const std::uint16_t at = server->endpoint().port();
-  int connected = 0;
-  const auto run = [&](auto to) {
-    bool done = false;
-    spawn(loop(), [](auto whither, int& count, bool& ended) -> Task<> {
-      const auto stream = co_await connect(std::move(whither));
-      EXPECT_TRUE(stream) << stream.error().message();
-      count += stream ? 1 : 0;
-      ended = true;
-    }(std::move(to), connected, done));
-    EXPECT_TRUE(run_until([&] { return done; }));
-  };
-  run(server->endpoint().to_string());
-  run("localhost:" + std::to_string(at));
-  // Nobody is there over IPv6.
-  run(std::vector{Endpoint::loopback_v6(at), Endpoint::loopback_v4(at)});
-  EXPECT_EQ(connected, 3);
-  EXPECT_TRUE(run_until([&] { return server->connections() == 0; }));
-  const std::size_t before = test::open_descriptors();
-  run(std::vector{Endpoint::loopback_v6(at), Endpoint::loopback_v4(at)});
-  EXPECT_TRUE(run_until([&] { return server->connections() == 0; }));
-  EXPECT_EQ(test::open_descriptors(), before);
 }
 
 }  // namespace
