@@ -46,6 +46,7 @@ bool RingFiles::takes(OperationKind kind) const noexcept { return (kinds_ & bit_
 
 void RingFiles::submit(FileOperation& op) noexcept {
   op.handed_over = op.cancel_requested = op.doubted = op.probing = op.has_ended = false;
+  op.misses = 0;
   // First come, first served.
   op.next_on_fd = nullptr;
   op.link_on_fd = pending_end_;
@@ -169,8 +170,13 @@ void RingFiles::answer_probe(FileOperation& op, int result, ReadyQueue& ready) n
       end(op, op.result, ready);
     }
   } else if (result == -ENOENT) {
-    // What has become of it, nobody knows any more.
-    end(op, -EIO, ready);
+    // It may only be on its way: the kernel does not find what is done and has still to be told.
+    constexpr unsigned char misses_max = 3;
+    if (++op.misses < misses_max) {
+      op.doubted = any_doubted_ = true;
+    } else {
+      end(op, -EIO, ready);  // What has become of it, nobody knows any more.
+    }
   }
 }
 

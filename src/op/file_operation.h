@@ -29,6 +29,7 @@ struct FileOperation : Operation {
   bool doubted = false;  ///< Its completion may be lost.
   bool probing = false;  ///< The kernel was asked whether it still has it.
   bool has_ended = false;
+  unsigned char misses = 0;  ///< How often in a row it knew nothing of it.
 };
 
 }  // namespace tambour

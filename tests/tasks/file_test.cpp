@@ -322,7 +322,7 @@ class SimulatedDisk : public testing::Test {
 };
 
 TEST_F(SimulatedDisk, does_what_the_kernel_does_and_repeats_its_seed) {
-  for (std::uint64_t seed = 1; seed <= 8; ++seed) EXPECT_EQ(play(seed), play(seed));
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) EXPECT_EQ(play(seed), play(seed));
 }
 
 }  // namespace
