@@ -112,8 +112,8 @@ TEST_P(WorkerPools, does_so_much_at_a_time) {
 }
 
 TEST_P(WorkerPools, one_that_is_stopped_before_it_began_is_never_called) {
-  WorkerPool pool(1);
   Gate gate;
+  WorkerPool pool(1);
   std::atomic<int> calls{0};
   std::vector<Error> told;
   TaskScope scope(loop());
@@ -137,8 +137,8 @@ TEST_P(WorkerPools, one_that_is_stopped_before_it_began_is_never_called) {
 }
 
 TEST_P(WorkerPools, one_that_has_begun_is_waited_for_or_left) {
+  Gate begun, other_begun, gate;  // Longer than the pool, whose threads pass them.
   WorkerPool pool(2);
-  Gate begun, other_begun, gate;
   std::vector<Error> waited, left;
   TaskScope scope(loop());
   scope.spawn(tell(pool, [&] { begun.open(), gate.pass(); }, waited));
@@ -183,8 +183,8 @@ TEST_P(WorkerPools, a_task_that_is_destroyed_leaves_its_call_what_it_needs) {
 }
 
 TEST_P(WorkerPools, the_loop_may_be_gone_when_a_worker_comes_back) {
-  WorkerPool pool(1);
   Gate begun, gate;
+  WorkerPool pool(1);
   const auto seen = std::make_shared<std::atomic<int>>(0);
   auto other = std::make_unique<EventLoop>(options());
   TaskScope outlives(*other);
