@@ -124,7 +124,13 @@ class Ready : public Link {
 };
 
 enum class OperationKind : std::uint8_t {
-  poll,  ///< Readiness of a descriptor, reported until it is cancelled.
+  poll,           ///< Readiness of a descriptor, reported until it is cancelled.
+  file_open,      ///< These are FileOperations (src/op): openat(2),
+  file_read,      ///< pread(2),
+  file_write,     ///< pwrite(2),
+  file_sync,      ///< fsync(2),
+  file_size,      ///< fstat(2),
+  file_truncate,  ///< ftruncate(2).
 };
 
 /// Something that takes time. The caller owns it, and does not touch its parameters from submit to

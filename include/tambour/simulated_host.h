@@ -11,6 +11,7 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -19,6 +20,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tambour/event_loop.h>
 
@@ -53,6 +55,13 @@ enum class SystemCall : std::uint8_t {
   getsockname,
   getpeername,
   unlink,
+  open,
+  pread,
+  pwrite,
+  fsync,
+  fstat,
+  ftruncate,
+  look_up,
 };
 
 /// Made by Simulation::add_host(), and belongs to it. One process with its own descriptors.
@@ -90,7 +99,20 @@ class SimulatedHost {
   /// EINPROGRESS, and later writable, but for AF_UNIX and datagrams.
   int connect(int fd, const sockaddr* address, socklen_t size) noexcept;
   int shutdown(int fd, int how) noexcept;
-  int unlink(const char* path) noexcept;  ///< The name of a Unix socket.
+  int unlink(const char* path) noexcept;  ///< Of a file, or the name of a Unix socket.
+
+  /// Regular files, in memory, that last as long as the host. Names are only compared: there are
+  /// folders nowhere, and no permissions. O_CREAT, O_EXCL, O_TRUNC, O_APPEND and the access mode.
+  int open(const char* path, int flags, mode_t permissions) noexcept;
+  ssize_t pread(int fd, void* into, std::size_t size, off_t offset) noexcept;
+  ssize_t pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept;
+  int fsync(int fd) noexcept;
+  int fstat(int fd, struct stat* into) noexcept;  ///< st_size and st_mode.
+  int ftruncate(int fd, off_t size) noexcept;
+
+  /// getaddrinfo(3) for hosts of the simulation, by their names, and "localhost": IPv6 first. 0,
+  /// EAI_NONAME, or EAI_SYSTEM where fail_next() has it so.
+  int look_up(const char* name, int family, std::vector<sockaddr_storage>& found);
 
   ssize_t read(int fd, void* into, std::size_t size) noexcept;
   ssize_t write(int fd, const void* from, std::size_t size) noexcept;

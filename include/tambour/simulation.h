@@ -40,9 +40,9 @@ struct SimulationOptions {
   Duration stream_timeout = std::chrono::seconds(924);   ///< Of data that is not acknowledged.
 
   // System calls.
-  double short_read = 0;      ///< Chance that a stream gives less than was asked and is there.
-  double short_write = 0;     ///< Chance that a stream takes less than it has room for.
-  double would_block = 0;     ///< Chance of EAGAIN although the descriptor is ready.
+  double short_read = 0;   ///< Chance that a stream or file gives less than was asked and is there.
+  double short_write = 0;  ///< Chance that a stream or file takes less than it has room for.
+  double would_block = 0;  ///< Chance of EAGAIN although the descriptor is ready.
   double no_descriptors = 0;  ///< Chance of EMFILE or ENFILE where a descriptor is made.
   double no_memory = 0;       ///< Chance of ENOMEM or ENOBUFS where memory is needed.
   std::size_t stream_buffer_bytes = std::size_t{256} * 1024;    ///< Of one direction.

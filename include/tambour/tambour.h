@@ -8,12 +8,14 @@
 #include <tambour/clock.h>                // IWYU pragma: export
 #include <tambour/codec.h>                // IWYU pragma: export
 #include <tambour/connection.h>           // IWYU pragma: export
+#include <tambour/connector.h>            // IWYU pragma: export
 #include <tambour/datagrams.h>            // IWYU pragma: export
 #include <tambour/embedded_loop.h>        // IWYU pragma: export
 #include <tambour/endpoint.h>             // IWYU pragma: export
 #include <tambour/event_loop.h>           // IWYU pragma: export
 #include <tambour/events.h>               // IWYU pragma: export
 #include <tambour/fd_watcher.h>           // IWYU pragma: export
+#include <tambour/file.h>                 // IWYU pragma: export
 #include <tambour/file_status.h>          // IWYU pragma: export
 #include <tambour/hooks.h>                // IWYU pragma: export
 #include <tambour/inherited_listeners.h>  // IWYU pragma: export
@@ -23,6 +25,7 @@
 #include <tambour/operation.h>            // IWYU pragma: export
 #include <tambour/pipe.h>                 // IWYU pragma: export
 #include <tambour/proxy_protocol.h>       // IWYU pragma: export
+#include <tambour/resolver.h>             // IWYU pragma: export
 #include <tambour/result.h>               // IWYU pragma: export
 #include <tambour/server_group.h>         // IWYU pragma: export
 #include <tambour/signal.h>               // IWYU pragma: export
@@ -43,3 +46,4 @@
 #include <tambour/wait.h>                 // IWYU pragma: export
 #include <tambour/wall_timer.h>           // IWYU pragma: export
 #include <tambour/when.h>                 // IWYU pragma: export
+#include <tambour/worker_pool.h>          // IWYU pragma: export

@@ -62,6 +62,17 @@ void Backend::pause(std::int64_t ns) noexcept {
   base::uninterrupted(base::Call::nanosleep, ::nanosleep, &rest, &rest);
 }
 
+std::uint64_t Backend::random() noexcept {
+  // Other numbers in each loop, and at each time.
+  if (random_state_ == 0)
+    random_state_ = std::uint64_t(base::wall_ns()) ^ reinterpret_cast<std::uintptr_t>(this);
+  // SplitMix64, as for the seeds of the simulator (sim/random.h).
+  std::uint64_t mixed = random_state_ += 0x9e3779b97f4a7c15;
+  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+  return mixed ^ (mixed >> 31);
+}
+
 Result<std::unique_ptr<Backend>> open_backend(const LoopOptions& options) {
   BackendKind kind = options.backend;
   if (kind == BackendKind::automatic && options.simulated_host != nullptr)

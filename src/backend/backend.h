@@ -30,9 +30,17 @@ class Backend {
   /// or its trigger have changed.
   virtual void submit(Operation& operation) noexcept = 0;
 
-  /// For a `poll` operation: it is the caller's again, at once. (An operation that the kernel
-  /// borrows memory from completes exactly once all the same, with ECANCELED if this came first.)
+  /// For a `poll` operation: it is the caller's again, at once. An operation that the kernel
+  /// borrows memory from completes exactly once all the same, with ECANCELED if this came first.
   virtual void cancel(Operation& operation) noexcept = 0;
+
+  /// Whether it takes operations of this kind, besides `poll`, which all do. If not, the loop has
+  /// them done by threads.
+  [[nodiscard]] virtual bool takes(OperationKind /*kind*/) const noexcept { return false; }
+
+  /// For an operation other than `poll`: cancels it, and waits until the kernel has let go of what
+  /// it borrowed. It is the caller's again, with its result, and does not complete.
+  virtual void reclaim(Operation& /*operation*/) noexcept {}
 
   /// Hands over what was submitted, waits once for at most `timeout_ns` (negative: as long as it
   /// takes), and appends what is finished. Returns early for no reason at times.
@@ -90,6 +98,9 @@ class Backend {
   /// Sleeps for so long, whatever happens meanwhile.
   virtual void pause(std::int64_t ns) noexcept;
 
+  /// Chance, for delays and the like; nothing that is to be secret. The simulator has its own.
+  [[nodiscard]] virtual std::uint64_t random() noexcept;
+
   /// Says whose backend it is. The simulator lets loops take turns.
   virtual void belong_to(loop::Core&) noexcept {}
 
@@ -104,6 +115,9 @@ class Backend {
  protected:
   BackendTraits traits_{};
   std::uint64_t system_calls_ = 0;
+
+ private:
+  std::uint64_t random_state_ = 0;
 };
 
 /// Opens what the options, the environment (TAMBOUR_BACKEND) and the kernel agree on, in that

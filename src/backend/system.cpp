@@ -1,11 +1,16 @@
 #include "backend/system.h"
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <ctime>
+#include <memory>
+
+#include "base/system_call.h"
 
 #include "base/system_call.h"
 
@@ -67,6 +72,37 @@ struct Kernel {
   static constexpr auto getsockname = ::getsockname;
   static constexpr auto getpeername = ::getpeername;
   static constexpr auto unlink = ::unlink;
+  static int open(const char* path, int flags, mode_t permissions) noexcept {
+    return base::system_call(Call::file_open, ::open, path, flags, permissions);
+  }
+  static ssize_t pread(int fd, void* into, std::size_t size, off_t offset) noexcept {
+    return base::system_call(Call::file_read, ::pread, fd, into, size, offset);
+  }
+  static ssize_t pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept {
+    return base::system_call(Call::file_write, ::pwrite, fd, from, size, offset);
+  }
+  static int fsync(int fd) noexcept { return base::system_call(Call::file_sync, ::fsync, fd); }
+  static int fstat(int fd, struct stat* into) noexcept {
+    return base::system_call(Call::file_size, ::fstat, fd, into);
+  }
+  static int ftruncate(int fd, off_t size) noexcept {
+    return base::system_call(Call::file_truncate, ::ftruncate, fd, size);
+  }
+  static int look_up(const char* host, int family, std::vector<sockaddr_storage>& found) {
+    if (const auto planned = base::planned_outcome(Call::look_up)) {
+      errno = -*planned;
+      return EAI_SYSTEM;
+    }
+    addrinfo hints{};
+    hints.ai_family = family;
+    hints.ai_socktype = SOCK_STREAM;  // Else each address comes once for each type.
+    addrinfo* first = nullptr;
+    if (const int value = ::getaddrinfo(host, nullptr, &hints, &first)) return value;
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(first, &::freeaddrinfo);
+    for (const addrinfo* each = first; each != nullptr; each = each->ai_next)
+      std::memcpy(&found.emplace_back(), each->ai_addr, each->ai_addrlen);
+    return 0;
+  }
 };
 
 }  // namespace

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <cstddef>
+#include <vector>
 
 namespace tambour::backend {
 
@@ -41,6 +43,14 @@ class System {
   virtual int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept = 0;
   virtual int getpeername(int fd, sockaddr* address, socklen_t* size) noexcept = 0;
   virtual int unlink(const char* path) noexcept = 0;
+  virtual int open(const char* path, int flags, mode_t permissions) noexcept = 0;
+  virtual ssize_t pread(int fd, void* into, std::size_t size, off_t offset) noexcept = 0;
+  virtual ssize_t pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept = 0;
+  virtual int fsync(int fd) noexcept = 0;
+  virtual int fstat(int fd, struct stat* into) noexcept = 0;
+  virtual int ftruncate(int fd, off_t size) noexcept = 0;
+  /// getaddrinfo(3), but without the port: 0, or one of its values.
+  virtual int look_up(const char* host, int family, std::vector<sockaddr_storage>& found) = 0;
 };
 
 /// Makes a System of anything that has these functions.
@@ -106,6 +116,21 @@ class SystemOf final : public System {
     return host_.getpeername(fd, address, size);
   }
   int unlink(const char* path) noexcept override { return host_.unlink(path); }
+  int open(const char* path, int flags, mode_t permissions) noexcept override {
+    return host_.open(path, flags, permissions);
+  }
+  ssize_t pread(int fd, void* into, std::size_t size, off_t offset) noexcept override {
+    return host_.pread(fd, into, size, offset);
+  }
+  ssize_t pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept override {
+    return host_.pwrite(fd, from, size, offset);
+  }
+  int fsync(int fd) noexcept override { return host_.fsync(fd); }
+  int fstat(int fd, struct stat* into) noexcept override { return host_.fstat(fd, into); }
+  int ftruncate(int fd, off_t size) noexcept override { return host_.ftruncate(fd, size); }
+  int look_up(const char* host, int family, std::vector<sockaddr_storage>& found) override {
+    return host_.look_up(host, family, found);
+  }
 
  private:
   Host& host_;

@@ -19,12 +19,14 @@ namespace {
 using base::Call;
 using base::ring_call;
 
-// What comes back with a completion: the descriptor and its generation, or this, which asks for
-// nothing to be done. Descriptors are not negative, so the two cannot meet.
+// What comes back with a completion: the descriptor and its generation, a file operation
+// (RingFiles, which has the highest bit), or this, which asks for nothing to be done. Descriptors
+// are not negative, so that none of them can meet.
 constexpr std::uint64_t nothing_to_do = ~std::uint64_t{0};
 
 std::uint64_t token_of(int fd, std::uint32_t generation) noexcept {
-  return std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd);
+  constexpr std::uint32_t bits = 0x7fffffff;
+  return std::uint64_t{generation & bits} << 32 | static_cast<std::uint32_t>(fd);
 }
 
 // A ring may be mapped where another thread's ring has just been unmapped. The kernel puts the one
@@ -87,6 +89,7 @@ int Uring::open_ring() noexcept {
     close_ring();
     return EOPNOTSUPP;
   }
+  files_.open(ring_);
   // Spares the kernel a look-up at each entry; where it has no room for one more, all works
   // without.
   if (!shared_) ::io_uring_register_ring_fd(&ring_);
@@ -154,6 +157,11 @@ Result<> Uring::share() noexcept {
 }
 
 Result<> Uring::reopen_without_deferring() noexcept {
+  // What the kernel has borrowed memory for is told by this ring.
+  while (files_.any_in_flight()) {
+    enter(-1);
+    reap(files_.ended());
+  }
   io_uring former = std::exchange(ring_, {});
   const bool deferred = std::exchange(defers_task_work_, false);
   const bool might_defer = std::exchange(may_defer_, false);
@@ -178,6 +186,7 @@ Result<> Uring::reopen() noexcept {
   close_ring();
   if (const int error = open_ring()) return std::unexpected(system_error(error));
   records_.disarm_all();
+  files_.cancel_all();
   records_.submit(wake_up_);
   return {};
 }
@@ -187,6 +196,7 @@ void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
   records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record, ready); });
   records_.take_failed(ready);
   ready.take(early_);
+  hand_over_files(ready);
   // Handing over many entries may bring completions, and those further changes.
   enter(ready.empty() && !records_.any_changes() ? timeout_ns : 0);
   reap(ready);
@@ -199,6 +209,45 @@ void Uring::let_go(int fd) noexcept {
   disarm(fd, record, early_);
   // The kernel's poll holds the file until its end is run, which is when it is asked for events.
   enter(0);
+}
+
+void Uring::hand_over_files(ReadyQueue& ready) noexcept {
+  while (FileOperation* op = files_.next()) files_.prepare(*op, *next_entry(ready));
+  while (FileOperation* op = files_.next_doubted())
+    RingFiles::prepare_probe(*op, *next_entry(ready));
+  files_.take_ended(ready);
+}
+
+void Uring::cancel(Operation& op) noexcept {
+  if (op.kind == OperationKind::poll) [[likely]] {
+    records_.cancel(op);
+  } else {
+    request_cancel(static_cast<FileOperation&>(op));
+  }
+}
+
+void Uring::request_cancel(FileOperation& op) noexcept {
+  if (!files_.request_cancel(op)) return;
+  io_uring_sqe* entry = next_entry(files_.ended());
+  ::io_uring_prep_cancel64(entry, RingFiles::token_of(op), 0);
+  ::io_uring_sqe_set_data64(entry, nothing_to_do);
+}
+
+void Uring::reclaim(Operation& op) noexcept {
+  auto& file_op = static_cast<FileOperation&>(op);
+  request_cancel(file_op);
+  while (file_op.link_on_fd != nullptr) {
+    // What else ends meanwhile waits for the next turn.
+    hand_over_files(files_.ended());
+    enter(-1);
+    reap(files_.ended());
+  }
+  op.unlink();
+}
+
+void Uring::note_lost() noexcept {
+  records_.doubt_all();
+  files_.doubt_all();
 }
 
 void Uring::apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
@@ -241,7 +290,7 @@ io_uring_sqe* Uring::next_entry(ReadyQueue& ready) noexcept {
     const int submitted = ring_call(Call::ring_enter, ::io_uring_submit, &ring_);
     base::check(submitted >= 0 || is_temporary(submitted),
                 "the ring of a loop was closed by other code");
-    if (submitted == -EBADR) records_.doubt_all();
+    if (submitted == -EBADR) note_lost();
     if (submitted == -EBUSY || submitted == -EAGAIN) {
       ::io_uring_get_events(&ring_);
       reap(ready);
@@ -268,7 +317,7 @@ void Uring::enter(std::int64_t timeout_ns) noexcept {
   }
   base::check(outcome >= 0 || outcome == -ETIME || is_temporary(outcome),
               "the ring of a loop was closed by other code");
-  if (outcome == -EBADR) records_.doubt_all();
+  if (outcome == -EBADR) note_lost();
 }
 
 void Uring::reap(ReadyQueue& ready) noexcept {
@@ -278,7 +327,12 @@ void Uring::reap(ReadyQueue& ready) noexcept {
   io_uring_for_each_cqe(&ring_, head, completion) {
     ++count;
     base::rewrite_completion(*completion);
-    if (completion->user_data != nothing_to_do) complete_poll(*completion, ready);
+    if (completion->user_data == nothing_to_do) continue;
+    if (RingFiles::is_own(completion->user_data)) {
+      files_.complete(*completion, ready);
+    } else {
+      complete_poll(*completion, ready);
+    }
   }
   ::io_uring_cq_advance(&ring_, count);
 }

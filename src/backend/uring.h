@@ -10,6 +10,7 @@
 
 #include "backend/backend.h"
 #include "backend/fd_records.h"
+#include "backend/ring_files.h"
 #include "backend/wake_up.h"
 
 namespace tambour::backend {
@@ -28,8 +29,18 @@ class Uring final : public Backend {
 
   ~Uring() override;
 
-  void submit(Operation& op) noexcept override { records_.submit(op); }
-  void cancel(Operation& op) noexcept override { records_.cancel(op); }
+  void submit(Operation& op) noexcept override {
+    if (op.kind == OperationKind::poll) [[likely]] {
+      records_.submit(op);
+    } else {
+      files_.submit(static_cast<FileOperation&>(op));
+    }
+  }
+  void cancel(Operation& op) noexcept override;
+  [[nodiscard]] bool takes(OperationKind kind) const noexcept override {
+    return files_.takes(kind);
+  }
+  void reclaim(Operation& op) noexcept override;
   void forget(int fd) noexcept override { records_.forget(fd); }
   void let_go(int fd) noexcept override;
   void wake() noexcept override { wake_up_.wake(); }
@@ -43,7 +54,8 @@ class Uring final : public Backend {
   Result<> share() noexcept override;
   [[nodiscard]] bool must_poll() const noexcept override {
     // The kernel may have refused, for the moment, what it was handed (EAGAIN).
-    return records_.any_changes() || !early_.empty() || ::io_uring_sq_ready(&ring_) != 0;
+    return records_.any_changes() || !early_.empty() || files_.must_poll() ||
+           ::io_uring_sq_ready(&ring_) != 0;
   }
 
  private:
@@ -60,6 +72,9 @@ class Uring final : public Backend {
   void arm(int fd, FdRecord& record, Interest wanted, ReadyQueue& ready) noexcept;
   void disarm(int fd, FdRecord& record, ReadyQueue& ready) noexcept;
   io_uring_sqe* next_entry(ReadyQueue& ready) noexcept;
+  void request_cancel(FileOperation& op) noexcept;
+  void hand_over_files(ReadyQueue& ready) noexcept;
+  void note_lost() noexcept;
   void enter(std::int64_t timeout_ns) noexcept;
   void reap(ReadyQueue& ready) noexcept;
   Events look(int fd, Events wanted, Events told) noexcept;
@@ -73,6 +88,7 @@ class Uring final : public Backend {
   bool may_defer_ = true;
   bool shared_ = false;
   FdRecords records_;
+  RingFiles files_;
   WakeUp wake_up_{records_};
   ReadyQueue early_;  ///< What was finished when something else was handed over.
   std::string features_;

@@ -300,6 +300,7 @@ void Core::queue_asyncs() noexcept {
   for (Async* async = asyncs_; async != nullptr; async = async->next_) {
     if (async->sent() && !async->linked()) ready_.push(*async);
   }
+  if (services_ != nullptr) services_->worker_returns.look();
 }
 
 template <class Item>

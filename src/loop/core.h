@@ -103,6 +103,9 @@ class Core {
     rouse();
   }
 
+  /// Any thread, while the loop lives.
+  void worker_returned() noexcept { async_sent(); }
+
   [[nodiscard]] std::size_t pending_count() const noexcept {
     return ready_.size() + running_queue_.size();
   }

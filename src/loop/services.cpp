@@ -7,7 +7,12 @@
 namespace tambour::loop {
 
 Services::Services(Core& core) noexcept
-    : signals(core), children(core), wall_timers(core), inotify(core), embedded_loops(core) {}
+    : signals(core),
+      children(core),
+      wall_timers(core),
+      inotify(core),
+      embedded_loops(core),
+      worker_returns(core) {}
 
 std::int64_t Services::before_wait() noexcept {
   signals.before_wait();
@@ -21,7 +26,8 @@ void Services::expire(std::int64_t now_ns) noexcept {
 
 Result<> Services::reopen() noexcept {
   // All of them, whatever becomes of one.
-  Result<> outcomes[] = {signals.reopen(), wall_timers.reopen(), inotify.reopen()};
+  Result<> outcomes[] = {signals.reopen(), wall_timers.reopen(), inotify.reopen(),
+                         worker_returns.reopen()};
   children.reopen();
   for (Result<>& outcome : outcomes) {
     if (!outcome) return outcome;
@@ -30,6 +36,8 @@ Result<> Services::reopen() noexcept {
 }
 
 void Services::abandon() noexcept {
+  file_requests.abandon();
+  worker_returns.abandon();
   embedded_loops.abandon();
   inotify.abandon();
   wall_timers.abandon();

@@ -1,5 +1,6 @@
 // What a loop needs only for some of its handles: signals, children, the wall clock, file status,
-// loops embedded in it. Made when the first of those starts.
+// loops embedded in it, calls on other
+// threads, operations on files. Made when the first of those starts.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,11 @@
 
 #include "loop/children.h"
 #include "loop/embedded_loops.h"
+#include "loop/file_request.h"
 #include "loop/file_status_inotify.h"
 #include "loop/signals.h"
 #include "loop/wall_timers.h"
+#include "loop/worker_returns.h"
 
 namespace tambour::loop {
 
@@ -39,6 +42,8 @@ class Services {
   WallTimers wall_timers;
   Inotify inotify;
   EmbeddedLoops embedded_loops;
+  WorkerReturns worker_returns;
+  FileRequests file_requests;
 };
 
 }  // namespace tambour::loop

@@ -209,7 +209,8 @@ void Connection::read_some() {
   const auto count = static_cast<std::size_t>(got);
   read_size_ = net::next_read_size(read_size_, room.size(), count);
   input_.commit(count);
-  if (extras_ != nullptr && extras_->idle != nullptr) extras_->idle->timer->reset(extras_->idle->time);
+  if (extras_ != nullptr && extras_->idle != nullptr)
+    extras_->idle->timer->reset(extras_->idle->time);
   if (callbacks_->on_message) {
     callbacks_->on_message(*this, input_);
   } else {

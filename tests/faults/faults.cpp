@@ -1,11 +1,15 @@
 #include "faults/faults.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
 
 #include <liburing.h>
+
+#include "backend/ring_files.h"
 
 namespace tambour::test {
 namespace {
@@ -14,6 +18,12 @@ constinit std::atomic<Faults*> plan{nullptr};
 
 /// What a completion bears that is not a poll's (backend/uring.cpp).
 constexpr std::uint64_t nothing_to_do = ~std::uint64_t{0};
+
+/// A file operation that gives a descriptor.
+bool is_opening(std::uint64_t token) noexcept {
+  const FileOperation* op = backend::RingFiles::operation_of(token);
+  return op != nullptr && op->kind == OperationKind::file_open;
+}
 
 /// Hands over only the first `count` of the entries that wait, and does not wait for completions:
 /// what io_uring_enter(2) does where it runs out of memory for the next one.
@@ -94,6 +104,8 @@ void Faults::rewrite(io_uring_cqe& completion) noexcept {
   if (!fails(Call::ring_completion)) return;
   if (has_more) ended_ = completion.user_data;
   completion.flags &= ~IORING_CQE_F_MORE;
+  // What was opened would be lost.
+  if (completion.res >= 0 && is_opening(completion.user_data)) ::close(completion.res);
   if (kind_ == Kind::error) completion.res = outcome_;
   if (kind_ == Kind::lost) {
     completion.user_data = nothing_to_do;

@@ -358,6 +358,62 @@ Error play_datagrams(EventLoop& loop) {
   return told;
 }
 
+Task<> write_and_read(std::string path, Error& error) {
+  const auto note = [&error](const auto& outcome) {
+    if (!outcome && !error) error = outcome.error();
+    return outcome.has_value();
+  };
+  auto file = co_await File::open(path, FileMode::replace);
+  if (!note(file)) co_return;
+  const std::string text(10'000, 'x');
+  if (!note(co_await file->write_at(text, 0)) || !note(co_await file->sync())) co_return;
+  std::string back(20'000, '\0');
+  const auto got = co_await file->read_at(std::as_writable_bytes(std::span(back)), 0);
+  if (!note(got)) co_return;
+  EXPECT_EQ(*got, text.size());
+  EXPECT_TRUE(back.starts_with(text));
+  const auto size = co_await file->size();
+  if (note(size)) EXPECT_EQ(*size, text.size());
+  note(co_await file->truncate(1));
+}
+
+/// Several files at a time.
+Error play_files(EventLoop& loop) {
+  const MissingFile file;
+  Error error;
+  {
+    TaskScope scope(loop);
+    // The allocations of the tasks.
+    scope.set_exception_handler(
+        [&error](const std::exception_ptr&) { error = system_error(ENOMEM); });
+    for (int i = 0; i < 3; ++i) scope.spawn(write_and_read(file.path() + std::to_string(i), error));
+    run_until(loop, [&] { return scope.empty(); }, "what was read");
+  }
+  for (int i = 0; i < 3; ++i) ::unlink((file.path() + std::to_string(i)).c_str());
+  return error;
+}
+
+/// Calls on the threads of a pool, started for it.
+Error play_workers(EventLoop& loop) {
+  WorkerPool pool(2);
+  Error error;
+  int calls = 0;
+  TaskScope scope(loop);
+  // The allocations of the tasks.
+  scope.set_exception_handler(
+      [&error](const std::exception_ptr&) { error = system_error(ENOMEM); });
+  for (int i = 0; i < 5; ++i) {
+    scope.spawn([](WorkerPool& with, int& count, Error& told) -> Task<> {
+      const auto got = co_await with.run([] { return 1; });
+      if (!got) told = got.error();
+      count += got.value_or(0);
+    }(pool, calls, error));
+  }
+  run_until(loop, [&] { return scope.empty(); }, "a worker");
+  if (!error) EXPECT_EQ(calls, 5);
+  return error;
+}
+
 }  // namespace
 
 Error play_echo(EventLoop& loop) { return echo(loop, Trigger::level); }
@@ -391,6 +447,8 @@ std::span<const Scenario> all_scenarios() {
       {"file_status", play_file_status},
       {"embedded", play_embedded},
       {"datagrams", play_datagrams},
+      {"workers", play_workers},
+      {"files", play_files},
   };
   return scenarios;
 }

@@ -128,6 +128,18 @@ Address host_address(int family, unsigned number) noexcept {
   return address;
 }
 
+Address loopback_address(int family) noexcept {
+  Address loopback;
+  loopback.family = family;
+  if (family == AF_INET) {
+    loopback.ip[0] = 127;
+    loopback.ip[3] = 1;
+  } else {
+    loopback.ip[15] = 1;
+  }
+  return loopback;
+}
+
 unsigned host_number(const Address& address) noexcept {
   if (address.family != AF_INET && address.family != AF_INET6) return 0;
   const std::size_t size = address.family == AF_INET ? 4 : 16;

@@ -33,6 +33,9 @@ void store(const Address& from, int family, sockaddr* to, socklen_t* size) noexc
 /// The addresses of the n-th host, counted from 1.
 Address host_address(int family, unsigned number) noexcept;
 
+/// 127.0.0.1 or ::1.
+Address loopback_address(int family) noexcept;
+
 /// The number of the host that has this address, or 0.
 unsigned host_number(const Address& address) noexcept;
 

@@ -21,6 +21,7 @@
 namespace tambour::backend::sim {
 
 class File;
+class RegularFile;
 class Socket;
 
 /// POLLHUP.
@@ -65,6 +66,7 @@ class File {
   /// The last descriptor is gone.
   virtual void close() = 0;
   virtual Socket* as_socket() noexcept { return nullptr; }
+  virtual RegularFile* as_regular() noexcept { return nullptr; }
 
   void changed() noexcept;
 

@@ -1,5 +1,6 @@
 // SimulatedHost: what can be asked of sockets and of the host itself.
 
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
@@ -43,6 +44,13 @@ bool copy_in(const void* from, socklen_t size, Value& to) noexcept {
   if (from == nullptr || size < sizeof to) return false;
   std::memcpy(&to, from, sizeof to);
   return true;
+}
+
+void add_address(const backend::sim::Address& address, int family,
+                 std::vector<sockaddr_storage>& found) {
+  sockaddr_storage& place = found.emplace_back();
+  socklen_t size = sizeof place;
+  backend::sim::store(address, family, reinterpret_cast<sockaddr*>(&place), &size);
 }
 
 int set_socket_option(Socket& socket, int option, const void* value, socklen_t size) noexcept {
@@ -96,6 +104,25 @@ int SimulatedHost::getpeername(int fd, sockaddr* address, socklen_t* size) noexc
     store(*peer, socket.family(), address, size);
     return 0;
   }));
+}
+
+int SimulatedHost::look_up(const char* name, int family, std::vector<sockaddr_storage>& found) {
+  const auto outcome = machine_->call(SystemCall::look_up, -1, [&] {
+    const std::string_view wanted(name);
+    const auto& machines = machine_->world.machines;
+    const auto host = std::ranges::find(machines, wanted, &backend::sim::Machine::name);
+    for (const int each : {AF_INET6, AF_INET}) {
+      if (family != AF_UNSPEC && family != each) continue;
+      if (host != machines.end()) {
+        add_address(backend::sim::host_address(each, (*host)->number), each, found);
+      } else if (wanted == "localhost") {
+        add_address(backend::sim::loopback_address(each), each, found);
+      }
+    }
+    return std::int64_t(found.size());
+  });
+  if (outcome < 0) return EAI_SYSTEM;
+  return outcome == 0 ? EAI_NONAME : 0;
 }
 
 void SimulatedHost::set_descriptors_max(std::size_t count) noexcept {

@@ -7,13 +7,14 @@
 namespace tambour::backend::sim {
 namespace {
 
-constexpr std::array<std::string_view, 20> call_names{
-    "socket", "socketpair", "pipe",       "eventfd",     "dup",         "close", "bind",
-    "listen", "accept",     "connect",    "shutdown",    "read",        "write", "recv",
-    "send",   "getsockopt", "setsockopt", "getsockname", "getpeername", "unlink"};
+constexpr std::array<std::string_view, 27> call_names{
+    "socket", "socketpair", "pipe",       "eventfd",     "dup",         "close",  "bind",
+    "listen", "accept",     "connect",    "shutdown",    "read",        "write",  "recv",
+    "send",   "getsockopt", "setsockopt", "getsockname", "getpeername", "unlink", "open",
+    "pread",  "pwrite",     "fsync",      "fstat",       "ftruncate",   "look_up"};
 
 bool makes_descriptors(SystemCall what) noexcept {
-  return what <= SystemCall::dup || what == SystemCall::accept;
+  return what <= SystemCall::dup || what == SystemCall::accept || what == SystemCall::open;
 }
 
 bool waits(SystemCall what) noexcept {
@@ -127,17 +128,7 @@ Machine* Machine::route(const Address& to) const noexcept {
 }
 
 Address Machine::source_for(const Address& to) const noexcept {
-  if (to.loopback() || to.any()) {
-    Address loopback;
-    loopback.family = to.family;
-    if (to.family == AF_INET) {
-      loopback.ip[0] = 127;
-      loopback.ip[3] = 1;
-    } else {
-      loopback.ip[15] = 1;
-    }
-    return loopback;
-  }
+  if (to.loopback() || to.any()) return loopback_address(to.family);
   return host_address(to.family, number);
 }
 
@@ -153,6 +144,7 @@ bool Machine::is_taken(int type, const Address& address) const noexcept {
 
 int Machine::bind(Socket& socket, Address& address) {
   if (address.family == AF_UNIX) {
+    if (disk.contains(address.path)) return -EADDRINUSE;
     const auto wanted = unix_name(socket.type(), address.path);
     return paths_.emplace(wanted, &socket).second ? 0 : -EADDRINUSE;
   }
@@ -191,7 +183,7 @@ void Machine::unbind(Socket& socket, const Address& address) noexcept {
 }
 
 int Machine::unlink(const std::string& path) noexcept {
-  return paths_.erase(unix_name(0, path)) == 1 ? 0 : -ENOENT;
+  return paths_.erase(unix_name(0, path)) + disk.erase(path) == 1 ? 0 : -ENOENT;
 }
 
 int Machine::nobody_at(int type, const std::string& path) const {

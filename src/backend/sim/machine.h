@@ -75,6 +75,9 @@ class Machine {
   }
   void fail_next(SystemCall what, int error, unsigned times, unsigned skipped) noexcept;
 
+  /// Regular files by name. Who has one open keeps its bytes.
+  std::map<std::string, std::shared_ptr<std::string>> disk;
+
   // Names.
   /// 0, or an errno value negated. Chooses a port where there is none in `address`.
   int bind(Socket& socket, Address& address);

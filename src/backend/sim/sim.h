@@ -46,6 +46,7 @@ class Sim final : public Backend, private Watcher {
   void pause(std::int64_t ns) noexcept override {
     machine_.world.advance_to(base::saturating_add(machine_.world.now_ns(), ns));
   }
+  [[nodiscard]] std::uint64_t random() noexcept override { return machine_.world.random.next(); }
   [[nodiscard]] System& system() noexcept override { return *machine_.system; }
   void belong_to(loop::Core& core) noexcept override { core_ = &core; }
   [[nodiscard]] bool must_poll() const noexcept override {

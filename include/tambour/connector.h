@@ -1,0 +1,51 @@
+// Connecting to a name: which of its addresses, how long to wait for each, and when to try again.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <tambour/clock.h>
+#include <tambour/endpoint.h>
+#include <tambour/resolver.h>
+#include <tambour/result.h>
+#include <tambour/task.h>
+#include <tambour/tcp.h>
+
+namespace tambour {
+
+struct ConnectOptions {
+  /// How long one address is given before the next is tried beside it: RFC 8305, section 5.
+  Duration attempt_delay = std::chrono::milliseconds(250);
+
+  /// For everything together, looking up and trying again included.
+  Duration timeout = std::chrono::seconds(30);
+
+  /// How often all addresses are tried, at least once; names are looked up each time. What cannot
+  /// change in so short a time (a name that does not exist, EACCES) is not tried again.
+  unsigned rounds = 1;
+
+  /// Before the second round; before each further one twice as long as before the last, up to the
+  /// most. Of each, between a half and all of it is waited, by chance, so that the clients of a
+  /// server that was away do not come back all at once.
+  Duration retry_delay = std::chrono::milliseconds(100);
+  Duration retry_delay_max = std::chrono::seconds(10);
+
+  AddressFamily family = AddressFamily::any;
+  Resolver* resolver = nullptr;  ///< Null: Resolver::system(). Lives as long as the task.
+};
+
+/// Connects to the first of `addresses` that answers, by Happy Eyeballs (RFC 8305): IPv6 and IPv4
+/// by turns, starting with the family of the first; the next one when an attempt has failed, or has
+/// not succeeded for `attempt_delay`. The first connection wins; the other attempts are ended and
+/// their sockets closed.
+///
+/// Where none answers: the error of the attempt that failed last. ETIMEDOUT where the time was up;
+/// ECANCELED where the task was asked to stop; EINVAL where there are no addresses.
+Task<Result<TcpStream>> connect(std::vector<Endpoint> addresses, ConnectOptions options = {});
+
+/// The same for what Endpoint::parse() reads, Unix names among it, or a name and a port:
+/// "example.org:80". EINVAL where it is neither; and the errors of the resolver.
+Task<Result<TcpStream>> connect(std::string to, ConnectOptions options = {});
+
+}  // namespace tambour

@@ -1,0 +1,230 @@
+// Threads for what would keep a loop waiting: calls that block, and long computations.
+//
+//   auto work = [text] { return hash(text); };
+//   const auto digest = co_await WorkerPool::shared().run(std::move(work));
+//
+// The task waits on its own loop, and goes on there. The trap: the callable runs on another thread,
+// and may still run when the task that asked for it was destroyed. What it refers to must live that
+// long; what it captures by value does. (A lambda that captures more than numbers and references is
+// given a name first: as a temporary inside co_await, GCC 12 destroys its captures twice.)
+#pragma once
+
+#include <atomic>
+#include <coroutine>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <tambour/callback.h>
+#include <tambour/operation.h>
+#include <tambour/result.h>
+#include <tambour/task.h>
+#include <tambour/when.h>
+
+namespace tambour {
+
+class EventLoop;
+class WorkerPool;
+namespace loop {
+class WorkerMailbox;
+class WorkerQueue;
+class WorkerReturns;
+}  // namespace loop
+
+/// A task was asked to stop while a worker was at what it waits for.
+enum class WhenStopped : std::uint8_t {
+  wait,   ///< It waits on, and gets the result.
+  leave,  ///< It is told ECANCELED at once; what the worker does meanwhile is dropped.
+};
+
+/// One call on its way through a pool: shared by the task that waits, and the worker. What the
+/// worker touches lies in here, so that the task's frame may go at any time.
+class WorkerCall : public Link {
+ public:
+  WorkerCall(const WorkerCall&) = delete;
+  WorkerCall& operator=(const WorkerCall&) = delete;
+
+  // All of these belong to the loop's thread.
+
+  /// Throws std::bad_alloc, and has not begun then. The task is resumed in a later turn.
+  void start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<> awaiting,
+             const std::stop_token& stop, WhenStopped when_stopped = WhenStopped::wait);
+  /// The task is asked to stop.
+  void request_stop() noexcept;
+  /// Whoever waited is gone, and so is this for the caller. `and_wait`: not before the worker has
+  /// let go of it.
+  void abandon(bool and_wait = false) noexcept;
+  /// An errno value: why it was not called, or ECANCELED. 0: it was.
+  [[nodiscard]] int error() const noexcept { return error_; }
+
+ protected:
+  WorkerCall() : on_loop_(*this) {}
+  virtual ~WorkerCall() = default;
+
+  /// On a worker; in a simulation, on the loop's thread.
+  virtual void work() noexcept = 0;
+
+  /// One more owner, and one fewer; the last deletes it.
+  void retain() noexcept { owners_.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ private:
+  friend class WorkerPool;
+  friend class loop::WorkerMailbox;
+  friend class loop::WorkerQueue;
+  friend class loop::WorkerReturns;
+
+  enum class State : std::uint8_t { waiting, running, ended };
+  /// Its place in what the loop waits for, or has to tell.
+  struct OnLoop : Link {
+    explicit OnLoop(WorkerCall& of) noexcept : call(of) {}
+    WorkerCall& call;
+  };
+
+  std::atomic<unsigned> owners_{1};
+  State state_ = State::waiting;  ///< Under the queue's lock.
+  bool abandoned_ = false;        ///< Under the mailbox's lock.
+  bool returned_ = false;         ///< The pool is done with it. The loop's.
+  WhenStopped when_stopped_ = WhenStopped::wait;
+  int error_ = 0;
+  std::coroutine_handle<> awaiting_;
+  OnLoop on_loop_;
+  loop::WorkerReturns* returns_ = nullptr;    ///< Valid while `on_loop_` is linked.
+  std::shared_ptr<loop::WorkerQueue> queue_;  ///< Null in a simulation.
+  std::shared_ptr<loop::WorkerMailbox> mailbox_;
+};
+
+/// A bounded number of threads, started one after another as there is work. All functions may be
+/// called from any thread. What is submitted runs in the order of submission, as far as several
+/// threads have an order.
+///
+/// In a simulation, run() calls on the loop's own thread, in a later turn, so that a seed repeats
+/// the run; submit() knows of no simulation.
+///
+/// After fork(2), a pool starts anew in the child: what was waiting in it, or running, stays with
+/// the parent, and the child's tasks that wait for that are told ECANCELED when their loop is
+/// reopened.
+class WorkerPool {
+ public:
+  /// As many as there are processors, at least 1.
+  [[nodiscard]] static unsigned processors() noexcept;
+
+  /// 0 counts as 1. Throws std::bad_alloc.
+  explicit WorkerPool(unsigned threads = processors());
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  /// Waits for what runs. What has not begun never does; its tasks are told ECANCELED.
+  ~WorkerPool();
+
+  /// The pool of the process, for whoever needs no other: TAMBOUR_WORKERS threads, else as many as
+  /// there are processors, but four at least, since most of what it is for only waits. It is never
+  /// destroyed: the end of the program waits for none of its threads.
+  static WorkerPool& shared();
+
+  /// How many threads there may be.
+  [[nodiscard]] unsigned threads() const noexcept { return threads_; }
+
+  /// Runs `work` on one of the threads. An exception that leaves it ends the program, there being
+  /// nobody to tell. Throws std::bad_alloc, and std::system_error (EAGAIN) where the system allows
+  /// not even one thread.
+  void submit(Callback<void()> work);
+
+  template <class F>
+  class Run;
+
+  /// Runs `callable()` on one of the threads, and waits for its value on the task's own loop; what
+  /// it throws is thrown there. A Result<T> stays one; of other values, and void, one is made.
+  /// ECANCELED where the task was asked to stop before the call began, which then never does.
+  /// EAGAIN where the system allows not even one thread. Throws std::bad_alloc.
+  template <class F>
+    requires std::invocable<std::decay_t<F>&>
+  [[nodiscard]] Run<std::decay_t<F>> run(F&& callable,
+                                         WhenStopped when_stopped = WhenStopped::wait) {
+    return Run<std::decay_t<F>>(*this, std::forward<F>(callable), when_stopped);
+  }
+
+ private:
+  friend class WorkerCall;
+  struct Generation;
+
+  [[nodiscard]] const std::shared_ptr<loop::WorkerQueue>& queue();
+
+  unsigned threads_;
+  std::atomic<Generation*> generation_;  ///< Of processes: the child after fork(2) has another.
+};
+
+/// Destroyed while it waits, it lets a call that has begun run to its end, and drops the result.
+template <class F>
+class WorkerPool::Run {
+  using Value = std::invoke_result_t<F&>;
+
+ public:
+  template <class G>
+  Run(WorkerPool& pool, G&& callable, WhenStopped when_stopped)
+      : pool_(pool), when_stopped_(when_stopped), call_(new Call(std::forward<G>(callable))) {}
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+  ~Run() {
+    stop_.reset();
+    call_->abandon();
+  }
+
+  [[nodiscard]] static bool await_ready() noexcept { return false; }
+
+  template <HasTaskContext Promise>
+  void await_suspend(std::coroutine_handle<Promise> awaiting) {
+    const TaskContext& context = awaiting.promise().context();
+    call_->start(pool_, *context.loop, awaiting, context.stop, when_stopped_);
+    stop_.emplace(context.stop, Stop{*call_});
+  }
+
+  ResultOf<Value> await_resume() {
+    if (call_->error() != 0) return std::unexpected(system_error(call_->error()));
+    if (auto* thrown = std::get_if<2>(&call_->outcome)) std::rethrow_exception(std::move(*thrown));
+    if constexpr (std::is_void_v<Value>) {
+      return {};
+    } else {
+      return std::get<1>(std::move(call_->outcome));
+    }
+  }
+
+ private:
+  struct Call final : WorkerCall {
+    template <class G>
+    explicit Call(G&& callable) : function(std::forward<G>(callable)) {}
+    void work() noexcept override {
+      try {
+        if constexpr (std::is_void_v<Value>) {
+          std::invoke(function);
+          outcome.template emplace<1>();
+        } else {
+          outcome.template emplace<1>(std::invoke(function));
+        }
+      } catch (...) {
+        outcome.template emplace<2>(std::current_exception());
+      }
+    }
+    F function;
+    std::variant<std::monostate, WhenValue<Value>, std::exception_ptr> outcome;
+  };
+  struct Stop {
+    WorkerCall& call;
+    void operator()() const noexcept { call.request_stop(); }
+  };
+
+  WorkerPool& pool_;
+  WhenStopped when_stopped_;
+  Call* call_;
+  std::optional<std::stop_callback<Stop>> stop_;
+};
+
+}  // namespace tambour

@@ -1,0 +1,192 @@
+#include "loop/file_request.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <new>
+
+#include <tambour/event_loop.h>
+
+#include "loop/core.h"
+#include "loop/services.h"
+
+namespace tambour::loop {
+
+FileRequest::FileRequest(OperationKind kind, std::shared_ptr<OpenFile> file)
+    : operation_(kind, *this), file_(std::move(file)), in_flight_(*this) {
+  if (file_ != nullptr) operation_.fd = file_->descriptor();
+}
+
+FileRequest::~FileRequest() {
+  if (opened_ >= 0) system_->close(opened_);
+}
+
+std::shared_ptr<OpenFile> FileRequest::take_file() {
+  auto taken = std::make_shared<OpenFile>(*system_, opened_);
+  opened_ = -1;
+  return taken;
+}
+
+bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
+                        const std::stop_token& stop) {
+  const bool opens = operation_.kind == OperationKind::file_open;
+  if (!opens && file_ == nullptr) {
+    outcome_ = -EBADF;
+    return false;
+  }
+  Core& core = core_of(loop);
+  core.check_thread();
+  system_ = opens ? &core.backend().system() : &file_->system();
+  if (core.backend().takes(operation_.kind) && !stop.stop_requested()) {
+    waiting_ = awaiting;
+    submit(core);
+  } else {
+    // What borrows no bytes of the task's need not be waited for.
+    start(WorkerPool::shared(), loop, awaiting, stop,
+          borrows() ? WhenStopped::wait : WhenStopped::leave);
+  }
+  return true;
+}
+
+void FileRequest::submit(Core& core) {
+  const auto services = core.open_services();
+  if (!services) throw std::bad_alloc();
+  (*services)->file_requests.add(*this);
+  core_ = &core;
+  core.attach();
+  core.add_reference();
+  holds_loop_ = true;
+  retain();  // The backend's.
+  core.backend().submit(operation_);
+}
+
+bool FileRequest::go_on(std::int64_t answer) noexcept {
+  if (answer < 0) {
+    outcome_ = answer;
+    return false;
+  }
+  if (operation_.kind == OperationKind::file_open) opened_ = static_cast<int>(answer);
+  if (!borrows()) {
+    outcome_ = answer;
+    return false;
+  }
+  outcome_ += answer;
+  const auto count = static_cast<std::size_t>(answer);
+  operation_.data = static_cast<std::byte*>(operation_.data) + count;
+  operation_.size -= count;
+  operation_.offset += count;
+  if (operation_.size == 0) return false;
+  if (count != 0) return true;
+  // The end of the file; to write nothing of something is not known of any file system.
+  if (operation_.kind == OperationKind::file_write) outcome_ = -EIO;
+  return false;
+}
+
+std::int64_t FileRequest::call() noexcept {
+  const FileOperation& op = operation_;
+  const auto offset = static_cast<off_t>(op.offset);
+  std::int64_t answer = -1;
+  struct stat status{};
+  switch (op.kind) {
+    case OperationKind::file_open:
+      answer = system_->open(op.path, op.flags, op.permissions);
+      break;
+    case OperationKind::file_read:
+      answer = system_->pread(op.fd, op.data, op.size, offset);
+      break;
+    case OperationKind::file_write:
+      answer = system_->pwrite(op.fd, op.data, op.size, offset);
+      break;
+    case OperationKind::file_sync:
+      answer = system_->fsync(op.fd);
+      break;
+    case OperationKind::file_size:
+      answer = system_->fstat(op.fd, &status);
+      if (answer == 0) answer = status.st_size;
+      break;
+    case OperationKind::file_truncate:
+      answer = system_->ftruncate(op.fd, offset);
+      break;
+    case OperationKind::poll:
+      errno = EINVAL;
+      break;
+  }
+  return answer < 0 ? -errno : answer;
+}
+
+void FileRequest::work() noexcept {
+  std::int64_t answer;
+  do {
+    answer = call();
+  } while (answer == -EINTR || go_on(answer));
+}
+
+void FileRequest::completed(Ready& ready) {
+  FileRequest& self = static_cast<Operation&>(ready).request;
+  const bool is_awaited = self.waiting_ != nullptr;
+  const std::int32_t answer = std::exchange(self.operation_.result, 0);
+  if (self.go_on(answer)) {
+    if (!self.stopped_) {
+      self.core_->backend().submit(self.operation_);
+      return;
+    }
+    self.outcome_ = -ECANCELED;
+  }
+  const std::coroutine_handle<> waiting = std::exchange(self.waiting_, nullptr);
+  self.end();
+  if (is_awaited) waiting.resume();
+}
+
+void FileRequest::let_loop_end() noexcept {
+  if (std::exchange(holds_loop_, false)) core_->drop_reference();
+}
+
+/// The backend has let go of it.
+void FileRequest::end() noexcept {
+  in_flight_.unlink();
+  let_loop_end();
+  std::exchange(core_, nullptr)->detach();
+  release();
+}
+
+void FileRequest::request_stop() noexcept {
+  if (core_ == nullptr) {
+    WorkerCall::request_stop();
+    return;
+  }
+  stopped_ = true;
+  core_->backend().cancel(operation_);
+}
+
+void FileRequest::abandon() noexcept {
+  waiting_ = nullptr;
+  if (core_ == nullptr) {
+    WorkerCall::abandon(borrows());
+    return;
+  }
+  core_->check_thread();
+  if (borrows()) {
+    core_->backend().reclaim(operation_);
+    end();
+  } else {
+    // Comes back by itself, and nobody needs it: a file that was opened is closed then.
+    core_->backend().cancel(operation_);
+    let_loop_end();
+  }
+  release();
+}
+
+void FileRequest::lose_loop() noexcept {
+  core_->backend().reclaim(operation_);
+  if (operation_.kind == OperationKind::file_open && operation_.result >= 0)
+    opened_ = operation_.result;
+  waiting_ = nullptr;
+  end();
+}
+
+void FileRequests::abandon() noexcept {
+  while (Link* link = in_flight_.first())
+    static_cast<FileRequest::InFlight*>(link)->request.lose_loop();
+}
+
+}  // namespace tambour::loop

@@ -1,0 +1,154 @@
+#include <tambour/worker_pool.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <system_error>
+#include <thread>
+
+#include <tambour/event_loop.h>
+
+#include "loop/core.h"
+#include "loop/services.h"
+#include "loop/worker_queue.h"
+
+namespace tambour {
+namespace {
+
+constexpr unsigned shared_least = 4;
+constexpr unsigned threads_most = 1024;
+
+unsigned shared_threads() noexcept {
+  if (const char* text = std::getenv("TAMBOUR_WORKERS")) {
+    unsigned wanted = 0;
+    const auto [end, error] = std::from_chars(text, text + std::strlen(text), wanted);
+    if (error == std::errc() && *end == '\0' && wanted > 0) return std::min(wanted, threads_most);
+  }
+  return std::max(WorkerPool::processors(), shared_least);
+}
+
+}  // namespace
+
+/// The queue of one process, and who made room for it.
+struct WorkerPool::Generation {
+  explicit Generation(unsigned threads) : queue(std::make_shared<loop::WorkerQueue>(threads)) {}
+  std::shared_ptr<loop::WorkerQueue> queue;
+};
+
+unsigned WorkerPool::processors() noexcept {
+  return std::max(std::thread::hardware_concurrency(), 1U);
+}
+
+WorkerPool::WorkerPool(unsigned threads)
+    : threads_(std::clamp(threads, 1U, threads_most)), generation_(new Generation(threads_)) {}
+
+WorkerPool::~WorkerPool() {
+  Generation* const last = generation_.load();
+  // The parent's threads are not here to be waited for, and may have held any lock.
+  if (last->queue->is_of_parent()) return;
+  last->queue->close();
+  delete last;
+}
+
+WorkerPool& WorkerPool::shared() {
+  static auto* const pool = new WorkerPool(shared_threads());
+  return *pool;
+}
+
+const std::shared_ptr<loop::WorkerQueue>& WorkerPool::queue() {
+  Generation* current = generation_.load(std::memory_order_acquire);
+  if (current->queue->is_of_parent()) {
+    auto fresh = std::make_unique<Generation>(threads_);
+    if (generation_.compare_exchange_strong(current, fresh.get(), std::memory_order_acq_rel))
+      current = fresh.release();
+  }
+  return current->queue;
+}
+
+void WorkerPool::submit(Callback<void()> work) {
+  struct Submitted final : WorkerCall {
+    explicit Submitted(Callback<void()> what) noexcept : function(std::move(what)) {}
+    void work() noexcept override { function(); }
+    Callback<void()> function;
+  };
+  auto* const call = new Submitted(std::move(work));
+  Result<> pushed;
+  try {
+    pushed = queue()->push(*call);
+  } catch (...) {
+    static_cast<WorkerCall*>(call)->release();
+    throw;
+  }
+  if (pushed) return;
+  static_cast<WorkerCall*>(call)->release();
+  throw std::system_error(pushed.error(), "WorkerPool::submit");
+}
+
+void WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<> awaiting,
+                       const std::stop_token& stop, WhenStopped when_stopped) {
+  loop::Core& core = loop::core_of(loop);
+  core.check_thread();
+  auto services = core.open_services();
+  if (!services) throw std::bad_alloc();
+  mailbox_ = (*services)->worker_returns.mailbox();
+  if (!core.backend().has_virtual_time()) queue_ = pool.queue();
+  returns_ = &(*services)->worker_returns;
+  awaiting_ = awaiting;
+  when_stopped_ = when_stopped;
+  retain();  // The pool's, until it returns.
+  returns_->expect(*this);
+  if (stop.stop_requested()) {
+    error_ = ECANCELED;
+  } else if (queue_ != nullptr) {
+    // Not touched after that: a worker may have it already.
+    const Result<> pushed = queue_->push(*this);
+    if (pushed) return;
+    error_ = pushed.error().value();
+  }
+  returned_ = true;
+  returns_->tell_later(*this);
+}
+
+void WorkerCall::request_stop() noexcept {
+  if (!on_loop_.linked()) return;
+  if (queue_ == nullptr) {
+    error_ = ECANCELED;  // It is due already.
+    return;
+  }
+  if (returned_) return;
+  switch (queue_->withdraw(*this)) {
+    case State::waiting:
+      returned_ = true;
+      break;
+    case State::running:
+      if (when_stopped_ == WhenStopped::wait) return;
+      break;
+    case State::ended:
+      return;
+  }
+  error_ = ECANCELED;
+  returns_->tell_later(*this);
+}
+
+void WorkerCall::abandon(bool and_wait) noexcept {
+  const bool is_waited_for = on_loop_.linked();
+  if (is_waited_for) returns_->forget(*this);
+  if (queue_ != nullptr && !returned_ && !queue_->is_of_parent()) {
+    const State was = queue_->withdraw(*this);
+    if (was == State::running && and_wait) queue_->wait_until_ended(*this);
+    if (was == State::waiting) {
+      returned_ = true;
+      release();
+    } else if (is_waited_for && mailbox_->disown(*this)) {
+      release();
+    }
+  } else if (is_waited_for && returned_) {
+    release();
+  }
+  release();
+}
+
+}  // namespace tambour

@@ -1,0 +1,152 @@
+#include "loop/worker_queue.h"
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+
+#include "base/check.h"
+#include "base/system_call.h"
+#include "loop/worker_returns.h"
+
+namespace tambour::loop {
+namespace {
+
+std::atomic<unsigned> process_number{0};
+
+/// Signals are for the threads that loops run on.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+unsigned WorkerQueue::current_process() noexcept {
+  static const int registered =
+      ::pthread_atfork(nullptr, nullptr, [] { process_number.fetch_add(1); });
+  static_cast<void>(registered);
+  return process_number.load(std::memory_order_relaxed);
+}
+
+WorkerQueue::WorkerQueue(unsigned threads_max)
+    : threads_max_(threads_max), made_in_(current_process()) {
+  threads_.reserve(threads_max);
+}
+
+bool WorkerQueue::start_thread() noexcept {
+  if (base::planned_outcome(base::Call::thread_create)) return false;
+  const SignalsBlocked blocked;
+  try {
+    threads_.emplace_back([this] { work(); });
+    return true;
+  } catch (const std::exception&) {
+    return false;  // EAGAIN: RLIMIT_NPROC, or a limit of the container's. Or no memory.
+  }
+}
+
+Result<> WorkerQueue::push(WorkerCall& call) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (closing_) {
+    // What runs while the pool is destroyed may have asked for more.
+    cancel(call);
+    return {};
+  }
+  if (waiting_count_ >= idle_ && threads_.size() < threads_max_ && !start_thread() &&
+      threads_.empty())
+    return std::unexpected(system_error(EAGAIN));
+  waiting_.push_back(call);
+  ++waiting_count_;
+  pushed_.notify_one();
+  return {};
+}
+
+WorkerCall::State WorkerQueue::withdraw(WorkerCall& call) noexcept {
+  const std::lock_guard lock(mutex_);
+  const WorkerCall::State was = call.state_;
+  if (was == WorkerCall::State::waiting) {
+    call.unlink();
+    call.state_ = WorkerCall::State::ended;
+    --waiting_count_;
+  }
+  return was;
+}
+
+void WorkerQueue::wait_until_ended(const WorkerCall& call) noexcept {
+  std::unique_lock lock(mutex_);
+  ++reclaiming_;
+  ended_.wait(lock, [&] { return call.state_ == WorkerCall::State::ended; });
+  --reclaiming_;
+}
+
+void WorkerQueue::work() noexcept {
+  ::pthread_setname_np(::pthread_self(), "tambour-worker");
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    pushed_.wait(lock, [this] { return closing_ || waiting_.first() != nullptr; });
+    --idle_;
+    if (closing_) return;
+    auto& call = static_cast<WorkerCall&>(*waiting_.first());
+    call.unlink();
+    --waiting_count_;
+    call.state_ = WorkerCall::State::running;
+    lock.unlock();
+    call.work();
+    lock.lock();
+    call.state_ = WorkerCall::State::ended;
+    if (reclaiming_ != 0) ended_.notify_all();
+    lock.unlock();
+    send_back(call);
+    lock.lock();
+  }
+}
+
+void WorkerQueue::send_back(WorkerCall& call) noexcept {
+  // What was submitted has nobody who waits.
+  if (call.mailbox_ == nullptr) {
+    call.release();
+  } else {
+    const std::shared_ptr<WorkerMailbox> mailbox = call.mailbox_;
+    mailbox->put(call);
+  }
+}
+
+void WorkerQueue::cancel(WorkerCall& call) noexcept {
+  call.state_ = WorkerCall::State::ended;
+  call.error_ = ECANCELED;
+  send_back(call);
+}
+
+void WorkerQueue::close() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    while (Link* link = waiting_.first()) {
+      auto& call = static_cast<WorkerCall&>(*link);
+      call.unlink();
+      cancel(call);
+    }
+    waiting_count_ = 0;
+    pushed_.notify_all();
+  }
+  for (std::thread& thread : threads_) {
+    base::check(thread.get_id() != std::this_thread::get_id(),
+                "a WorkerPool was destroyed by one of its own threads");
+    thread.join();
+  }
+  threads_.clear();
+}
+
+}  // namespace tambour::loop

@@ -1,0 +1,61 @@
+// The threads of a pool, and what they have to do.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <tambour/operation.h>
+#include <tambour/result.h>
+#include <tambour/worker_pool.h>
+
+namespace tambour::loop {
+
+/// Each call in it is owned by it. Any thread; but of its functions, none is called in the child
+/// after fork(2), where the lock may be held by a thread that is not there.
+class WorkerQueue {
+ public:
+  /// Throws std::bad_alloc.
+  explicit WorkerQueue(unsigned threads_max);
+  WorkerQueue(const WorkerQueue&) = delete;
+  WorkerQueue& operator=(const WorkerQueue&) = delete;
+  ~WorkerQueue() = default;
+
+  /// EAGAIN where there is no thread, and the system allows none.
+  Result<> push(WorkerCall& call) noexcept;
+
+  /// What had become of the call. If it waited, it is the caller's again.
+  WorkerCall::State withdraw(WorkerCall& call) noexcept;
+
+  void wait_until_ended(const WorkerCall& call) noexcept;
+
+  /// Sends back what waits, and waits for what runs. Not from one of the threads.
+  void close() noexcept;
+
+  /// True in the child of the process that made it.
+  [[nodiscard]] bool is_of_parent() const noexcept { return made_in_ != current_process(); }
+
+  /// Another number in each child.
+  [[nodiscard]] static unsigned current_process() noexcept;
+
+ private:
+  bool start_thread() noexcept;
+  void work() noexcept;
+  static void cancel(WorkerCall& call) noexcept;
+  static void send_back(WorkerCall& call) noexcept;
+
+  const unsigned threads_max_;
+  const unsigned made_in_;
+  std::mutex mutex_;
+  std::condition_variable pushed_;
+  std::condition_variable ended_;
+  LinkList waiting_;
+  std::size_t waiting_count_ = 0;
+  unsigned idle_ = 0;
+  unsigned reclaiming_ = 0;  ///< How many wait for a call to end.
+  bool closing_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tambour::loop

@@ -1,0 +1,179 @@
+#include <tambour/connector.h>
+
+#include <netdb.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <tambour/event_loop.h>
+#include <tambour/task_event.h>
+#include <tambour/task_scope.h>
+#include <tambour/timer.h>
+#include <tambour/wait.h>
+#include <tambour/when.h>
+
+#include "loop/core.h"
+
+namespace tambour {
+namespace {
+
+using Streamed = Result<TcpStream>;
+
+/// By families in turn, each in its order: RFC 8305, section 4.
+std::vector<Endpoint> interleave(const std::vector<Endpoint>& addresses) {
+  std::vector<Endpoint> ours;
+  std::vector<Endpoint> others;
+  for (const Endpoint& each : addresses)
+    (each.family() == addresses.front().family() ? ours : others).push_back(each);
+  std::vector<Endpoint> mixed;
+  for (std::size_t i = 0; mixed.size() < addresses.size(); ++i) {
+    if (i < ours.size()) mixed.push_back(ours[i]);
+    if (i < others.size()) mixed.push_back(others[i]);
+  }
+  return mixed;
+}
+
+/// Attempts at several addresses, side by side.
+class Race {
+ public:
+  Race(EventLoop& loop, std::stop_token stop, const std::vector<Endpoint>& addresses,
+       Duration delay)
+      : addresses_(interleave(addresses)),
+        delay_(delay),
+        changed_(loop),
+        pace_(loop, [this] { start_next(); }),
+        attempts_(loop, std::move(stop)) {}
+
+  Task<Streamed> run() {
+    start_next();
+    for (;;) {
+      if (winner_) co_return std::move(*winner_);
+      // Those that have failed make room at once.
+      if (std::exchange(has_failed_, false) && next_ != addresses_.size()) {
+        start_next();
+        continue;
+      }
+      if (attempts_.empty() && next_ == addresses_.size()) co_return std::unexpected(last_error_);
+      changed_.reset();
+      if (const auto waited = co_await changed_.wait(); !waited)
+        co_return std::unexpected(waited.error());
+    }
+  }
+
+ private:
+  void start_next() {
+    if (next_ == addresses_.size()) return;
+    const Endpoint& to = addresses_[next_++];
+    if (next_ != addresses_.size()) pace_.start(delay_);
+    attempts_.spawn(attempt(to));
+    changed_.set();
+  }
+
+  Task<> attempt(Endpoint to) {
+    auto stream = co_await TcpStream::connect(to);
+    if (!stream) {
+      last_error_ = stream.error();
+      has_failed_ = true;
+    } else if (!winner_) {
+      winner_ = std::move(*stream);
+      pace_.stop();
+    }
+    changed_.set();
+  }
+
+  std::vector<Endpoint> addresses_;
+  std::size_t next_ = 0;
+  Duration delay_;
+  Error last_error_ = system_error(EINVAL);
+  bool has_failed_ = false;
+  std::optional<TcpStream> winner_;
+  TaskEvent changed_;
+  Timer pace_;
+  TaskScope attempts_;  ///< Last: its tasks use the rest. Destroying it closes the losers.
+};
+
+bool may_pass(const Error& error) noexcept {
+  if (error.category() == resolver_category()) return error.value() == EAI_AGAIN;
+  constexpr int lasting[] = {EINVAL, EACCES, EPERM, EAFNOSUPPORT, ENOENT, ECANCELED};
+  return std::ranges::find(lasting, error.value()) == std::end(lasting);
+}
+
+/// Where to: addresses, or a name that is still to be looked up.
+struct Target {
+  std::vector<Endpoint> addresses;
+  std::string host{};
+  std::uint16_t port = 0;
+};
+
+/// "name:port".
+std::optional<Target> parse_name(std::string_view text) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return std::nullopt;
+  const std::string_view host = text.substr(0, colon);
+  const std::string_view digits = text.substr(colon + 1);
+  if (host.find_first_of(":[]") != std::string_view::npos) return std::nullopt;
+  Target target{.addresses = {}, .host = std::string(host)};
+  const char* const end = digits.data() + digits.size();
+  const auto [stopped, error] = std::from_chars(digits.data(), end, target.port);
+  if (error != std::errc() || stopped != end || target.port == 0) return std::nullopt;
+  return target;
+}
+
+Task<Streamed> try_once(Target target, ConnectOptions options) {
+  if (!target.host.empty()) {
+    Resolver& resolver = options.resolver != nullptr ? *options.resolver : Resolver::system();
+    auto found = co_await resolver.resolve(target.host, target.port, options.family);
+    if (!found) co_return std::unexpected(found.error());
+    target.addresses = std::move(*found);
+  }
+  const TaskContext& context = co_await this_task;
+  Race race(*context.loop, context.stop, target.addresses, options.attempt_delay);
+  co_return co_await race.run();
+}
+
+Task<Streamed> try_rounds(Target target, ConnectOptions options) {
+  const TaskContext& context = co_await this_task;
+  Duration delay = std::max(options.retry_delay, Duration::zero());
+  for (unsigned round = 1;; ++round) {
+    auto stream = co_await try_once(target, options);
+    if (stream || round >= options.rounds || !may_pass(stream.error())) co_return stream;
+    delay = std::min(delay, options.retry_delay_max);
+    const auto half = static_cast<std::uint64_t>(delay.count() / 2);
+    const std::uint64_t drawn = loop::core_of(*context.loop).backend().random();
+    const Duration jitter(static_cast<std::int64_t>(drawn % (half + 1)));
+    if (auto slept = co_await sleep_for(delay - jitter); !slept)
+      co_return std::unexpected(slept.error());
+    delay = std::min(delay, options.retry_delay_max / 2) * 2;
+  }
+}
+
+Task<Streamed> connect_within(Target target, ConnectOptions options) {
+  const Duration limit = options.timeout;
+  co_return co_await timeout(limit, try_rounds(std::move(target), options));
+}
+
+}  // namespace
+
+Task<Result<TcpStream>> connect(std::vector<Endpoint> addresses, ConnectOptions options) {
+  return connect_within({.addresses = std::move(addresses)}, options);
+}
+
+Task<Result<TcpStream>> connect(std::string to, ConnectOptions options) {
+  // Its own coroutine, since what cannot be read is told by the result too.
+  auto literal = Endpoint::parse(to);
+  std::optional<Target> target;
+  if (literal) {
+    target = Target{.addresses = {*literal}};
+  } else {
+    target = parse_name(to);
+  }
+  if (!target) co_return std::unexpected(system_error(EINVAL));
+  co_return co_await connect_within(std::move(*target), options);
+}
+
+}  // namespace tambour

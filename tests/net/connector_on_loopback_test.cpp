@@ -1,0 +1,61 @@
+// Connecting to one of several addresses, on every backend.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/connector.h>
+#include <tambour/stream.h>
+#include <tambour/task_scope.h>
+#include <tambour/tcp.h>
+
+#include "support/on_every_backend.h"
+#include "support/process.h"
+
+namespace tambour {
+namespace {
+
+Task<> hold(TcpStream stream) {
+  std::byte byte;
+  static_cast<void>(co_await stream.read({&byte, 1}));
+}
+
+class ConnectorOnLoopback : public test::OnEveryBackend {};
+
+TAMBOUR_ON_EVERY_BACKEND(ConnectorOnLoopback);
+
+TEST_P(ConnectorOnLoopback, finds_the_address_that_answers) {
+  const auto server = [this] {
+    auto listening = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+    EXPECT_TRUE(listening);
+    return std::make_unique<TcpServer>(std::move(*listening));
+  }();
+  server->serve(hold);
+  const std::uint16_t at = server->endpoint().port();
+  int connected = 0;
+  const auto run = [&](auto to) {
+    bool done = false;
+    spawn(loop(), [](auto whither, int& count, bool& ended) -> Task<> {
+      const auto stream = co_await connect(std::move(whither));
+      EXPECT_TRUE(stream) << stream.error().message();
+      count += stream ? 1 : 0;
+      ended = true;
+    }(std::move(to), connected, done));
+    EXPECT_TRUE(run_until([&] { return done; }));
+  };
+  run(server->endpoint().to_string());
+  run("localhost:" + std::to_string(at));
+  // Nobody is there over IPv6.
+  run(std::vector{Endpoint::loopback_v6(at), Endpoint::loopback_v4(at)});
+  EXPECT_EQ(connected, 3);
+  EXPECT_TRUE(run_until([&] { return server->connections() == 0; }));
+  const std::size_t before = test::open_descriptors();
+  run(std::vector{Endpoint::loopback_v6(at), Endpoint::loopback_v4(at)});
+  EXPECT_TRUE(run_until([&] { return server->connections() == 0; }));
+  EXPECT_EQ(test::open_descriptors(), before);
+}
+
+}  // namespace
+}  // namespace tambour

@@ -1,0 +1,276 @@
+// Connecting to one of several addresses: in virtual time, to the millisecond.
+#include <tambour/connector.h>
+
+#include <netdb.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/simulation.h>
+#include <tambour/task_scope.h>
+#include <tambour/tcp.h>
+#include <tambour/wait.h>
+
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint16_t port = 7000;
+
+Task<> hold(TcpStream stream) {
+  std::byte byte;
+  static_cast<void>(co_await stream.read({&byte, 1}));
+}
+
+Endpoint v4(SimulatedHost& host) {
+  const sockaddr_in at = host.endpoint(port);
+  return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof at).value();
+}
+
+Endpoint v6(SimulatedHost& host) {
+  const sockaddr_in6 at = host.endpoint6(port);
+  return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof at).value();
+}
+
+/// A client, and servers that listen, each on both of its addresses.
+class Net {
+ public:
+  explicit Net(Simulation& in, int servers) : simulation(in), client(in.add_host("client")) {
+    client_loop = std::make_unique<EventLoop>(client.loop_options());
+    for (int i = 0; i < servers; ++i) {
+      hosts.push_back(&in.add_host("server" + std::to_string(i)));
+      loops.push_back(std::make_unique<EventLoop>(hosts.back()->loop_options()));
+      listen(i);
+    }
+  }
+
+  void listen(int server) {
+    for (const Endpoint& at : {v4(*hosts[server]), v6(*hosts[server])}) {
+      auto listening = TcpServer::listen(*loops[server], at);
+      if (!listening) continue;  // No descriptor, in some worlds.
+      listening->serve(hold);
+      servers.emplace(server, std::move(*listening));
+    }
+  }
+  void refuse(int server) { servers.erase(server); }
+  void isolate(int server) { simulation.partition(client, *hosts[server]); }
+
+  struct Outcome {
+    Error error;
+    Duration took{};
+    std::string peer{};
+  };
+
+  template <class To>
+  Outcome connect_to(To to, ConnectOptions options = {}) {
+    std::optional<Outcome> outcome;
+    TaskScope scope(*client_loop);
+    scope.spawn([](Net& net, To whither, ConnectOptions how,
+                   std::optional<Outcome>& told) -> Task<> {
+      const TimePoint began = net.simulation.now();
+      auto stream = co_await connect(std::move(whither), how);
+      told =
+          Outcome{.error = stream ? Error() : stream.error(), .took = net.simulation.now() - began};
+      if (const auto peer = stream ? stream->peer_endpoint() : std::unexpected(Error()))
+        told->peer = peer->address();
+      net.open_then = net.client.descriptors();
+      net.simulation.stop();
+    }(*this, std::move(to), options, outcome));
+    if (stop_after) simulation.after(*stop_after, [&scope] { scope.request_stop(); });
+    simulation.run(1h);
+    EXPECT_TRUE(outcome) << "did not end";
+    return outcome.value_or(Outcome{.error = system_error(EDEADLK)});
+  }
+
+  Simulation& simulation;
+  SimulatedHost& client;
+  std::vector<SimulatedHost*> hosts;
+  std::unique_ptr<EventLoop> client_loop;
+  std::vector<std::unique_ptr<EventLoop>> loops;
+  std::multimap<int, TcpServer> servers;
+  std::size_t open_then = 0;  ///< Descriptors of the client when it was told.
+  std::optional<Duration> stop_after;
+};
+
+/// What packets and turns take at most here.
+constexpr Duration soon = 5ms;
+
+void expect_about(Duration took, Duration expected) {
+  EXPECT_GE(took, expected);
+  EXPECT_LT(took, expected + soon);
+}
+
+TEST(Connector, one_that_does_not_answer_is_given_its_time) {
+  Simulation simulation;
+  Net net(simulation, 2);
+  net.isolate(0);
+  const auto outcome = net.connect_to(std::vector{v4(*net.hosts[0]), v4(*net.hosts[1])});
+  EXPECT_EQ(outcome.peer, net.hosts[1]->ip());
+  expect_about(outcome.took, 250ms);
+  // The loser's socket was closed before.
+  EXPECT_EQ(net.open_then, 1U);
+  EXPECT_EQ(net.client.descriptors(), 0U);
+}
+
+TEST(Connector, one_that_refuses_is_not_waited_for) {
+  Simulation simulation;
+  Net net(simulation, 3);
+  net.refuse(0);
+  net.refuse(1);
+  const auto outcome =
+      net.connect_to(std::vector{v4(*net.hosts[0]), v6(*net.hosts[1]), v4(*net.hosts[2])});
+  EXPECT_EQ(outcome.peer, net.hosts[2]->ip());
+  expect_about(outcome.took, 0ms);
+  // Nor one that cannot be reached at all, which connect(2) says at once.
+  expect_about(
+      net.connect_to(std::vector{Endpoint::parse("192.0.2.1:80").value(), v4(*net.hosts[2])}).took,
+      0ms);
+}
+
+TEST(Connector, families_take_turns) {
+  // By turns: 0 over IPv6, 3 over IPv4, 1 over IPv6, 2 over IPv6.
+  for (const auto& [alive, expected] :
+       std::map<int, Duration>{{0, 0ms}, {3, 250ms}, {1, 500ms}, {2, 750ms}}) {
+    Simulation simulation;
+    Net net(simulation, 4);
+    for (int i = 0; i < 4; ++i) {
+      if (i != alive) net.isolate(i);
+    }
+    const auto outcome = net.connect_to(
+        std::vector{v6(*net.hosts[0]), v6(*net.hosts[1]), v6(*net.hosts[2]), v4(*net.hosts[3])});
+    EXPECT_FALSE(outcome.error) << alive;
+    expect_about(outcome.took, expected);
+    EXPECT_EQ(net.open_then, 1U);
+  }
+}
+
+TEST(Connector, the_first_may_win_late) {
+  Simulation simulation;
+  Net net(simulation, 2);
+  net.isolate(0);
+  net.isolate(1);
+  // The request is sent again after one second.
+  simulation.after(500ms, [&] { simulation.heal(net.client, *net.hosts[0]); });
+  const auto outcome = net.connect_to(std::vector{v6(*net.hosts[0]), v4(*net.hosts[1])});
+  EXPECT_EQ(outcome.peer, "fd00::2");
+  expect_about(outcome.took, 1s);
+  EXPECT_EQ(net.open_then, 1U);
+}
+
+TEST(Connector, a_slow_ipv6_loses_to_ipv4_of_the_same_host) {
+  Simulation simulation;
+  Net net(simulation, 1);
+  net.isolate(0);
+  simulation.after(100ms, [&] { simulation.heal(); });
+  const auto outcome = net.connect_to("server0:7000", {.attempt_delay = 300ms});
+  EXPECT_EQ(outcome.peer, net.hosts[0]->ip());
+  expect_about(outcome.took, 300ms);
+}
+
+TEST(Connector, says_what_failed_last_or_that_the_time_was_up) {
+  Simulation simulation;
+  Net net(simulation, 2);
+  net.refuse(0);
+  net.isolate(1);
+  auto outcome = net.connect_to(std::vector{v4(*net.hosts[0])});
+  EXPECT_EQ(outcome.error, system_error(ECONNREFUSED));
+  outcome = net.connect_to(std::vector{v4(*net.hosts[0]), v4(*net.hosts[1])}, {.timeout = 3s});
+  EXPECT_EQ(outcome.error, system_error(ETIMEDOUT));
+  expect_about(outcome.took, 3s);
+  EXPECT_EQ(net.open_then, 0U);
+  EXPECT_EQ(net.connect_to(std::vector<Endpoint>{}).error, system_error(EINVAL));
+  for (const char* wrong : {"", "server1", "server1:", "server1:0", "server1:65536", ":x", "a:b:1",
+                            "[server1]:80", "server1:80 "})
+    EXPECT_EQ(net.connect_to(std::string(wrong)).error, system_error(EINVAL)) << wrong;
+  outcome = net.connect_to("nobody:80", {.rounds = 5});
+  EXPECT_EQ(outcome.error, resolver_error(EAI_NONAME));
+  expect_about(outcome.took, 0ms);
+}
+
+TEST(Connector, ends_when_it_is_asked_to) {
+  Simulation simulation;
+  Net net(simulation, 2);
+  net.isolate(0);
+  net.isolate(1);
+  net.stop_after = 300ms;
+  const auto outcome = net.connect_to(std::vector{v4(*net.hosts[0]), v4(*net.hosts[1])});
+  EXPECT_EQ(outcome.error, system_error(ECANCELED));
+  expect_about(outcome.took, 300ms);
+  EXPECT_EQ(net.open_then, 0U);
+}
+
+TEST(Connector, tries_again_later_each_time) {
+  const auto took = [](std::uint64_t seed, unsigned rounds) {
+    Simulation simulation(seed);
+    Net net(simulation, 1);
+    net.refuse(0);
+    const auto outcome = net.connect_to(
+        "server0:7000",
+        {.timeout = 1h, .rounds = rounds, .retry_delay = 100ms, .retry_delay_max = 300ms});
+    EXPECT_EQ(outcome.error, system_error(ECONNREFUSED));
+    return outcome.took;
+  };
+  Duration least = 0ms;
+  Duration most = soon;
+  unsigned round = 1;
+  // Half of each delay is sure, the rest is chance.
+  for (const Duration delay : {0ms, 100ms, 200ms, 300ms, 300ms}) {
+    least += delay / 2;
+    most += delay + soon;
+    const Duration time = took(1, round++);
+    EXPECT_GE(time, least);
+    EXPECT_LE(time, most);
+  }
+  EXPECT_EQ(took(2, 5), took(2, 5));
+  EXPECT_NE(took(2, 5), took(3, 5));
+}
+
+TEST(Connector, a_server_that_comes_back_is_found) {
+  Simulation simulation;
+  Net net(simulation, 1);
+  net.refuse(0);
+  simulation.after(400ms, [&] { net.listen(0); });
+  const auto outcome = net.connect_to("server0:7000", {.rounds = 10});
+  EXPECT_FALSE(outcome.error);
+  EXPECT_GE(outcome.took, 400ms);
+}
+
+TEST(Connector, leaves_nothing_behind_in_a_thousand_worlds) {
+  int connected = 0;
+  const auto scenario = [&connected](Simulation& simulation) {
+    Net net(simulation, 3);
+    for (int i = 0; i < 3; ++i) {
+      if (simulation.chance(0.3)) net.refuse(i);
+      if (simulation.chance(0.3)) net.isolate(i);
+    }
+    if (simulation.chance(0.5)) simulation.after(700ms, [&] { simulation.heal(); });
+    if (simulation.chance(0.2)) net.stop_after = Duration(simulation.random(2'000'000'000));
+    std::vector<Endpoint> to;
+    for (SimulatedHost* host : net.hosts) {
+      to.push_back(v6(*host));
+      to.push_back(v4(*host));
+    }
+    const auto outcome = net.connect_to(
+        std::move(to), {.timeout = 5s, .rounds = unsigned(1 + simulation.random(3))});
+    if (net.open_then != (outcome.error ? 0U : 1U)) simulation.fail("losers were left open");
+    if (net.client.descriptors() != 0) simulation.fail("a descriptor was left");
+    if (outcome.took > 5s + 100ms) simulation.fail("took too long");
+    if (!outcome.error) ++connected;
+  };
+  const auto failure = simulate({.first = 1, .count = test::scaled(1000)}, scenario);
+  EXPECT_FALSE(failure) << failure->report();
+  EXPECT_GT(connected, 10);
+}
+
+}  // namespace
+}  // namespace tambour

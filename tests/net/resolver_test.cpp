@@ -1,0 +1,106 @@
+// Names of hosts to addresses.
+#include <tambour/resolver.h>
+
+#include <netdb.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/simulation.h>
+#include <tambour/task_scope.h>
+
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+using Answer = Result<std::vector<Endpoint>>;
+
+Task<> ask(std::string host, AddressFamily family, Answer& answer) {
+  answer = co_await Resolver::system().resolve(std::move(host), 80, family);
+}
+
+std::string first_of(const Answer& answer) {
+  return answer ? answer->at(0).to_string() : answer.error().message();
+}
+
+class Resolvers : public test::OnEveryBackend {
+ public:
+  /// The answer that comes without a turn of the loop.
+  Answer at_once(std::string host, AddressFamily family = AddressFamily::any) {
+    Answer answer = std::unexpected(system_error(EINPROGRESS));
+    TaskScope scope(loop());
+    scope.spawn(ask(std::move(host), family, answer));
+    return answer;
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Resolvers);
+
+TEST_P(Resolvers, an_address_is_its_own_answer_at_once) {
+  EXPECT_EQ(first_of(at_once("127.0.0.1")), "127.0.0.1:80");
+  EXPECT_EQ(first_of(at_once("::1", AddressFamily::v6)), "[::1]:80");
+  EXPECT_EQ(at_once("::1", AddressFamily::v4).error(), resolver_error(EAI_ADDRFAMILY));
+  EXPECT_EQ(at_once("").error(), resolver_error(EAI_NONAME));
+  EXPECT_EQ(at_once(std::string("localhost\0.org", 14)).error(), resolver_error(EAI_NONAME));
+}
+
+TEST_P(Resolvers, a_name_is_looked_up_elsewhere) {
+  Answer answer = std::unexpected(system_error(EINPROGRESS));
+  spawn(loop(), ask("localhost", AddressFamily::v4, answer));
+  EXPECT_EQ(answer.error(), system_error(EINPROGRESS));
+  loop().run();
+  EXPECT_EQ(first_of(answer), "127.0.0.1:80");
+}
+
+TEST_P(Resolvers, a_name_that_cannot_be_one_is_an_error_of_the_resolver) {
+  Answer answer;
+  spawn(loop(), ask(std::string(300, 'x'), AddressFamily::any, answer));
+  loop().run();
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().category(), resolver_category());
+  EXPECT_EQ(answer.error().message(), ::gai_strerror(answer.error().value()));
+}
+
+TEST_P(Resolvers, who_is_asked_to_stop_does_not_wait) {
+  std::vector<Answer> answers(500);
+  {
+    TaskScope scope(loop());
+    for (Answer& answer : answers) scope.spawn(ask("localhost", AddressFamily::any, answer));
+    scope.request_stop();
+    EXPECT_TRUE(run_until([&scope] { return scope.empty(); }));
+  }
+  for (const Answer& answer : answers)
+    EXPECT_TRUE(answer || answer.error() == system_error(ECANCELED));
+  EXPECT_GT(std::ranges::count(answers, false, &Answer::has_value), 0);
+}
+
+TEST(SimulatedResolver, knows_the_hosts_of_the_simulation) {
+  Simulation simulation;
+  SimulatedHost& host = simulation.add_host("client");
+  simulation.add_host("server");
+  EventLoop loop(host.loop_options());
+  const auto look_up = [&](const std::string& name, AddressFamily family = AddressFamily::any) {
+    Answer answer = std::unexpected(system_error(EINPROGRESS));
+    spawn(loop, ask(name, family, answer));
+    EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+    return answer;
+  };
+  const Answer both = look_up("server");
+  ASSERT_TRUE(both);
+  ASSERT_EQ(both->size(), 2U);
+  EXPECT_EQ(both->front().to_string(), "[fd00::2]:80");
+  EXPECT_EQ(both->back().to_string(), "10.0.0.2:80");
+  EXPECT_EQ(first_of(look_up("client", AddressFamily::v4)), "10.0.0.1:80");
+  EXPECT_EQ(first_of(look_up("localhost")), "[::1]:80");
+  EXPECT_EQ(look_up("nobody").error(), resolver_error(EAI_NONAME));
+  host.fail_next(SystemCall::look_up, ENOMEM);
+  EXPECT_EQ(look_up("server").error(), system_error(ENOMEM));
+}
+
+}  // namespace
+}  // namespace tambour

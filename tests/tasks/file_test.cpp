@@ -1,0 +1,329 @@
+// Files, by tasks, on every backend and in a simulation.
+#include <tambour/file.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/simulation.h>
+#include <tambour/task_scope.h>
+#include <tambour/wait.h>
+#include <tambour/worker_pool.h>
+
+#include "support/on_every_backend.h"
+#include "support/process.h"
+#include "support/scale.h"
+#include "support/temporary_folder.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string random_text(std::size_t size) {
+  std::string text(size, '\0');
+  std::minstd_rand random(1);
+  for (char& byte : text) byte = char(random());
+  return text;
+}
+
+/// What every kind of file must do, the simulated ones too.
+Task<> play_with_files(std::string folder) {
+  const std::string path = folder + "/file";
+  EXPECT_EQ((co_await File::open(path)).error(), system_error(ENOENT));
+  auto made = co_await File::open(path, FileMode::create_new);
+  EXPECT_TRUE(made) << made.error().message();
+  if (!made) co_return;
+  EXPECT_EQ((co_await File::open(path, FileMode::create_new)).error(), system_error(EEXIST));
+  EXPECT_EQ(co_await made->size(), 0U);
+
+  const std::string text = random_text(1 << 20);
+  EXPECT_TRUE(co_await made->write_at(text, 0));
+  EXPECT_EQ(co_await made->size(), text.size());
+  EXPECT_TRUE(co_await made->sync());
+
+  auto file = co_await File::open(path);
+  EXPECT_TRUE(file);
+  if (!file) co_return;
+  EXPECT_EQ((co_await file->write_at("x", 0)).error(), system_error(EBADF));
+  std::string all(text.size() + 100, '\0');
+  EXPECT_EQ(co_await file->read_at(std::as_writable_bytes(std::span(all)), 0), text.size());
+  EXPECT_TRUE(all.starts_with(text));
+  std::array<char, 4096> block;
+  const auto bytes = std::as_writable_bytes(std::span(block));
+  for (std::size_t round = 0; round < test::scaled(1000); ++round) {
+    const std::size_t at = (round * 7919 * 4096 + round) % text.size();
+    const auto got = co_await file->read_at(bytes, at);
+    EXPECT_EQ(got, std::min(block.size(), text.size() - at));
+    EXPECT_EQ(std::memcmp(block.data(), text.data() + at, got.value_or(0)), 0);
+  }
+  // Where it ends, and beyond.
+  EXPECT_EQ(co_await file->read_at(bytes, text.size() - 1), 1U);
+  EXPECT_EQ(co_await file->read_at(bytes, text.size()), 0U);
+  EXPECT_EQ(co_await file->read_at(bytes, text.size() * 2), 0U);
+  EXPECT_EQ(co_await file->read_at({}, 0), 0U);
+
+  EXPECT_TRUE(co_await made->truncate(10));
+  EXPECT_EQ(co_await file->size(), 10U);
+  EXPECT_TRUE(co_await made->write_at("end", 20));
+  EXPECT_EQ(co_await file->read_at(bytes, 0), 23U);
+  EXPECT_EQ(std::string(block.data(), 23), text.substr(0, 10) + std::string(10, '\0') + "end");
+
+  auto emptied = co_await File::open(path, FileMode::replace);
+  EXPECT_TRUE(emptied);
+  EXPECT_EQ(co_await file->size(), 0U);
+  File moved = std::move(*file);
+  EXPECT_TRUE(moved.is_open());
+  EXPECT_EQ(co_await moved.read_at(bytes, 0), 0U);
+  moved.close();
+  EXPECT_EQ(moved.descriptor(), -1);
+  EXPECT_EQ((co_await moved.read_at(bytes, 0)).error(), system_error(EBADF));
+  EXPECT_EQ((co_await moved.sync()).error(), system_error(EBADF));
+}
+
+class Files : public test::OnEveryBackend {
+ public:
+  using OnEveryBackend::loop;
+  const test::TemporaryFolder folder;
+
+  [[nodiscard]] std::string path() const { return folder.path() + "/file"; }
+  void make_file(const std::string& text) const { std::ofstream(path(), std::ios::binary) << text; }
+
+  /// What threads have opened or used for tasks that are gone, they close, and tell nobody.
+  bool closes_down_to(std::size_t count) {
+    const auto limit = std::chrono::steady_clock::now() + 10s;
+    while (test::open_descriptors() > count) {
+      if (std::chrono::steady_clock::now() > limit) return false;
+      run_turns(1);
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  void run(Task<> task) {
+    bool done = false;
+    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
+      co_await std::move(inner);
+      ended = true;
+    }(std::move(task), done));
+    EXPECT_TRUE(run_until([&done] { return done; }));
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Files);
+
+TEST_P(Files, are_read_and_written) {
+  const std::size_t before = test::open_descriptors();
+  run(play_with_files(folder.path()));
+  EXPECT_LE(test::open_descriptors(), before);
+}
+
+TEST_P(Files, say_why_they_cannot_be_opened_or_read) {
+  make_file("x");
+  ASSERT_EQ(::chmod(path().c_str(), 0), 0);
+  run([](std::string place, std::string locked) -> Task<> {
+    EXPECT_EQ((co_await File::open(place, FileMode::write)).error(), system_error(EISDIR));
+    auto directory = co_await File::open(place);
+    EXPECT_TRUE(directory);
+    std::array<std::byte, 16> bytes;
+    if (directory) {
+      EXPECT_EQ((co_await directory->read_at(bytes, 0)).error(), system_error(EISDIR));
+    }
+    if (::geteuid() != 0) {
+      EXPECT_EQ((co_await File::open(locked)).error(), system_error(EACCES));
+    }
+    EXPECT_EQ((co_await File::open(locked + "/beneath")).error(), system_error(ENOTDIR));
+    EXPECT_EQ((co_await File::open("")).error(), system_error(ENOENT));
+    EXPECT_EQ((co_await File::open(std::string(5000, 'x'))).error(), system_error(ENAMETOOLONG));
+    auto full = co_await File::open("/dev/full", FileMode::write);
+    if (full) {
+      EXPECT_EQ((co_await full->write_at("x", 0)).error(), system_error(ENOSPC));
+    }
+  }(folder.path(), path()));
+}
+
+TEST_P(Files, are_made_with_the_permissions_that_are_asked_for) {
+  const mode_t mask = ::umask(027);
+  run([](std::string at) -> Task<> {
+    EXPECT_TRUE(co_await File::open(at, FileMode::create, 0666));
+  }(path()));
+  ::umask(mask);
+  struct stat status{};
+  ASSERT_EQ(::stat(path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640U);
+}
+
+TEST_P(Files, ten_thousand_reads_at_a_time) {
+  const std::size_t count = test::scaled(10'000);
+  const std::string text = random_text(64 * 1024);
+  make_file(text);
+  std::size_t right = 0;
+  run([](std::string at, const std::string& expected, std::size_t reads,
+         std::size_t& ok) -> Task<> {
+    auto file = co_await File::open(at);
+    EXPECT_TRUE(file);
+    if (!file) co_return;
+    const TaskContext& context = co_await this_task;
+    TaskScope scope(*context.loop, context.stop);
+    for (std::size_t i = 0; i < reads; ++i) {
+      scope.spawn([](const File& from, const std::string& all, std::size_t offset,
+                     std::size_t& matching) -> Task<> {
+        std::array<char, 100> place;
+        const auto got = co_await from.read_at(std::as_writable_bytes(std::span(place)), offset);
+        EXPECT_EQ(got, place.size());
+        if (std::string_view(place.data(), place.size()) == all.substr(offset, place.size()))
+          ++matching;
+      }(*file, expected, i % (expected.size() - 100), ok));
+    }
+    co_await scope.join();
+  }(path(), text, count, right));
+  EXPECT_EQ(right, count);
+}
+
+TEST_P(Files, a_task_that_is_stopped_is_told_once_and_not_from_inside) {
+  make_file(random_text(64 * 1024));
+  std::vector<Error> told;
+  TaskScope scope(loop());
+  auto read = [](std::string at, std::vector<Error>& errors) -> Task<> {
+    std::array<std::byte, 4096> place;
+    auto file = co_await File::open(at);
+    if (!file) {
+      errors.push_back(file.error());
+      co_return;
+    }
+    const auto got = co_await file->read_at(place, 0);
+    errors.push_back(got ? Error() : got.error());
+  };
+  const std::size_t before = test::open_descriptors();
+  for (int i = 0; i < 50; ++i) scope.spawn(read(path(), told));
+  scope.request_stop();
+  EXPECT_TRUE(told.empty());
+  EXPECT_TRUE(run_until([&] { return scope.empty(); }));
+  EXPECT_EQ(told.size(), 50U);
+  for (const Error& error : told)
+    EXPECT_TRUE(!error || error == system_error(ECANCELED)) << error.message();
+  // Asked before: nothing is begun.
+  scope.spawn(read(path(), told));
+  EXPECT_TRUE(run_until([&] { return scope.empty(); }));
+  EXPECT_EQ(told.back(), system_error(ECANCELED));
+  EXPECT_TRUE(closes_down_to(before));
+}
+
+TEST_P(Files, tasks_are_destroyed_while_files_are_opened_read_and_written) {
+  make_file(random_text(1 << 20));
+  // The threads, and what they have opened once, are there from now on.
+  run([](std::string at) -> Task<> { EXPECT_TRUE(co_await File::open(at)); }(path()));
+  const std::size_t before = test::open_descriptors();
+  for (std::size_t round = 0; round < test::scaled(1000); ++round) {
+    TaskScope scope(loop());
+    for (int i = 0; i < 4; ++i) {
+      scope.spawn([](std::string at, int what) -> Task<> {
+        auto file = co_await File::open(at, FileMode::update);
+        if (!file) co_return;
+        // In the frame, which is destroyed with the task.
+        std::array<std::byte, 16384> place{};
+        if (what == 0) static_cast<void>(co_await file->write_at(place, 0));
+        if (what == 1) static_cast<void>(co_await file->sync());
+        for (;;) static_cast<void>(co_await file->read_at(place, 4096));
+      }(path(), i));
+    }
+    for (std::size_t turn = 0; turn < round % 7; ++turn) loop().run_ready();
+  }
+  loop().run();
+  EXPECT_TRUE(closes_down_to(before));
+}
+
+TEST_P(Files, the_loop_is_destroyed_with_operations_under_way) {
+  make_file(random_text(1 << 20));
+  run([](std::string at) -> Task<> { EXPECT_TRUE(co_await File::open(at)); }(path()));
+  const std::size_t before = test::open_descriptors();
+  for (int round = 0; round < 50; ++round) {
+    auto other = std::make_unique<EventLoop>(options());
+    TaskScope outlives(*other);
+    auto read = [](std::string at) -> Task<> {
+      auto file = co_await File::open(at);
+      if (!file) co_return;
+      std::array<std::byte, 16384> place;
+      for (;;) static_cast<void>(co_await file->read_at(place, 0));
+    };
+    for (int i = 0; i < 4; ++i) spawn(*other, read(path()));
+    outlives.spawn(read(path()));
+    for (int turn = 0; turn < round % 7; ++turn) other->run_ready();
+    other.reset();
+  }
+  EXPECT_TRUE(closes_down_to(before));
+}
+
+TEST_P(Files, one_that_is_closed_stays_open_for_what_is_under_way) {
+  make_file("text");
+  run([](std::string at) -> Task<> {
+    const TaskContext& context = co_await this_task;
+    auto file = co_await File::open(at);
+    EXPECT_TRUE(file);
+    if (!file) co_return;
+    std::array<char, 4> place{};
+    TaskScope scope(*context.loop);
+    scope.spawn([](File& from, std::array<char, 4>& into) -> Task<> {
+      EXPECT_EQ(co_await from.read_at(std::as_writable_bytes(std::span(into)), 0), 4U);
+    }(*file, place));
+    file->close();
+    // Takes the lowest free number, were it free.
+    auto other = co_await File::open("/dev/null");
+    EXPECT_TRUE(other);
+    co_await scope.join();
+    EXPECT_EQ(std::string(place.data(), 4), "text");
+  }(path()));
+}
+
+TEST_P(Files, go_on_in_a_child) {
+  if (test::sanitized) GTEST_SKIP() << "sanitizers do not allow threads after fork in a child";
+  make_file("text");
+  run([](std::string at) -> Task<> { EXPECT_TRUE(co_await File::open(at)); }(path()));
+  EXPECT_EQ(
+      test::in_child([&] {
+        if (!loop().reopen_after_fork()) return 1;
+        std::array<char, 4> place{};
+        run([](std::string at, std::array<char, 4>& into) -> Task<> {
+          auto file = co_await File::open(at);
+          if (!file) co_return;
+          static_cast<void>(co_await file->read_at(std::as_writable_bytes(std::span(into)), 0));
+        }(path(), place));
+        return std::string(place.data(), 4) == "text" ? 0 : 2;
+      }),
+      0);
+}
+
+class SimulatedDisk : public testing::Test {
+ public:
+  static std::string play(std::uint64_t seed) {
+    SimulationOptions options = SimulationOptions::rough(seed);
+    options.no_descriptors = options.no_memory = 0;
+    Simulation simulation(seed, options);
+    SimulatedHost& host = simulation.add_host("host");
+    EventLoop loop(host.loop_options());
+    spawn(loop, play_with_files("/folder"));
+    EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+    EXPECT_EQ(host.descriptors(), 0U);
+    return simulation.trace();
+  }
+};
+
+TEST_F(SimulatedDisk, does_what_the_kernel_does_and_repeats_its_seed) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) EXPECT_EQ(play(seed), play(seed));
+}
+
+}  // namespace
+}  // namespace tambour

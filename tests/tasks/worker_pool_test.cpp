@@ -1,0 +1,330 @@
+// Calls on other threads: where they run, what comes back, and who may go away meanwhile.
+#include <tambour/worker_pool.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <latch>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/simulation.h>
+#include <tambour/task_scope.h>
+#include <tambour/wait.h>
+
+#include "support/on_every_backend.h"
+#include "support/process.h"
+#include "support/scale.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Opened once.
+class Gate {
+ public:
+  void open() { latch_.count_down(); }
+  void pass() const { latch_.wait(); }
+
+ private:
+  std::latch latch_{1};
+};
+
+class WorkerPools : public test::OnEveryBackend {
+ public:
+  using OnEveryBackend::loop;
+  using OnEveryBackend::run_until;
+
+  /// What a task that awaits `callable` is told, and when.
+  template <class F>
+  static Task<> tell(WorkerPool& pool, F callable, std::vector<Error>& told,
+                     WhenStopped when_stopped = WhenStopped::wait) {
+    const auto got = co_await pool.run(std::move(callable), when_stopped);
+    told.push_back(got ? Error() : got.error());
+  }
+};
+
+TAMBOUR_ON_EVERY_BACKEND(WorkerPools);
+
+TEST_P(WorkerPools, a_task_goes_on_at_its_loop_with_what_a_worker_gave) {
+  WorkerPool pool(2);
+  bool ended = false;
+  spawn(loop(), [](WorkerPool& with, bool& done) -> Task<> {
+    const auto here = std::this_thread::get_id();
+    const auto there = co_await with.run([] { return std::this_thread::get_id(); });
+    EXPECT_TRUE(there && *there != here);
+    EXPECT_EQ(std::this_thread::get_id(), here);
+    EXPECT_TRUE(co_await with.run([] {}));
+    auto give = [value = std::make_unique<int>(7)]() mutable { return std::move(value); };
+    auto moved = co_await with.run(std::move(give));
+    EXPECT_TRUE(moved && **moved == 7);
+    const Result<int> failed =
+        co_await with.run([]() -> Result<int> { return std::unexpected(system_error(EDOM)); });
+    EXPECT_EQ(failed.error(), system_error(EDOM));
+    try {
+      co_await with.run([]() -> int { throw std::runtime_error("of the worker"); });
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const std::runtime_error& thrown) {
+      EXPECT_STREQ(thrown.what(), "of the worker");
+    }
+    done = true;
+  }(pool, ended));
+  // Nothing but the calls keeps the loop running.
+  loop().run();
+  EXPECT_TRUE(ended);
+}
+
+TEST_P(WorkerPools, does_so_much_at_a_time) {
+  constexpr unsigned threads = 3;
+  WorkerPool pool(threads);
+  std::atomic<unsigned> inside{0};
+  std::atomic<unsigned> most{0};
+  std::atomic<unsigned> calls{0};
+  std::latch first(threads);
+  std::vector<Error> told;
+  for (int i = 0; i < 200; ++i) {
+    spawn(loop(), tell(
+                      pool,
+                      [&] {
+                        const unsigned now = ++inside;
+                        unsigned former = most.load();
+                        while (former < now && !most.compare_exchange_weak(former, now)) {
+                        }
+                        // The first three meet here, so that there are three.
+                        if (++calls <= threads) first.arrive_and_wait();
+                        --inside;
+                      },
+                      told));
+  }
+  loop().run();
+  EXPECT_EQ(told, std::vector<Error>(200));
+  EXPECT_EQ(most, threads);
+}
+
+TEST_P(WorkerPools, one_that_is_stopped_before_it_began_is_never_called) {
+  Gate gate;
+  WorkerPool pool(1);
+  std::atomic<int> calls{0};
+  std::vector<Error> told;
+  TaskScope scope(loop());
+  pool.submit([&gate] { gate.pass(); });
+  scope.spawn(tell(pool, [&calls] { ++calls; }, told));
+  run_turns();
+  scope.request_stop();
+  EXPECT_TRUE(told.empty()) << "not from inside";
+  run_turns();
+  EXPECT_EQ(told, std::vector<Error>{system_error(ECANCELED)});
+  // Asked already.
+  scope.spawn(tell(pool, [&calls] { ++calls; }, told));
+  EXPECT_EQ(told.size(), 1U);
+  run_turns();
+  EXPECT_EQ(told.size(), 2U);
+  gate.open();
+  spawn(loop(), tell(pool, [] {}, told));
+  loop().run();
+  EXPECT_EQ(told.back(), Error());
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_P(WorkerPools, one_that_has_begun_is_waited_for_or_left) {
+  Gate begun, other_begun, gate;  // Longer than the pool, whose threads pass them.
+  WorkerPool pool(2);
+  std::vector<Error> waited, left;
+  TaskScope scope(loop());
+  scope.spawn(tell(pool, [&] { begun.open(), gate.pass(); }, waited));
+  scope.spawn(tell(pool, [&] { other_begun.open(), gate.pass(); }, left, WhenStopped::leave));
+  begun.pass();
+  other_begun.pass();
+  scope.request_stop();
+  run_turns();
+  EXPECT_TRUE(waited.empty());
+  EXPECT_EQ(left, std::vector<Error>{system_error(ECANCELED)});
+  gate.open();
+  EXPECT_TRUE(run_until([&] { return !waited.empty(); }));
+  EXPECT_EQ(waited, std::vector<Error>{Error()});
+  EXPECT_EQ(left.size(), 1U);
+}
+
+TEST_P(WorkerPools, a_task_that_is_destroyed_leaves_its_call_what_it_needs) {
+  Gate begun, gate;
+  const auto seen = std::make_shared<std::atomic<int>>(0);
+  {
+    WorkerPool pool(1);
+    {
+      TaskScope scope(loop());
+      std::vector<Error> told;
+      scope.spawn(tell(
+          pool,
+          [&begun, &gate, seen, text = std::string(100, 'x')] {
+            begun.open();
+            gate.pass();
+            *seen += int(text.size());
+          },
+          told));
+      scope.spawn(tell(pool, [seen] { *seen += 1000; }, told));
+      begun.pass();
+    }
+    // Neither holds the loop any more.
+    loop().run();
+    gate.open();
+  }
+  EXPECT_EQ(*seen, 100);
+  EXPECT_EQ(seen.use_count(), 1);
+}
+
+TEST_P(WorkerPools, the_loop_may_be_gone_when_a_worker_comes_back) {
+  Gate begun, gate;
+  WorkerPool pool(1);
+  const auto seen = std::make_shared<std::atomic<int>>(0);
+  auto other = std::make_unique<EventLoop>(options());
+  TaskScope outlives(*other);
+  std::vector<Error> told;
+  spawn(*other, tell(pool, [&, seen] { begun.open(), gate.pass(), ++*seen; }, told));
+  outlives.spawn(tell(pool, [seen] { ++*seen; }, told));
+  begun.pass();
+  other.reset();
+  gate.open();
+  // One after the other: when this is called, those have been.
+  spawn(loop(), tell(pool, [] {}, told));
+  loop().run();
+  EXPECT_EQ(told, std::vector<Error>{Error()});
+  EXPECT_EQ(*seen, 2);
+}
+
+TEST_P(WorkerPools, the_end_of_the_pool_ends_what_waits_in_it) {
+  auto pool = std::make_unique<WorkerPool>(1);
+  Gate begun;
+  std::vector<Error> told;
+  std::atomic<int> calls{0};
+  spawn(loop(), tell(*pool, [&] { begun.open(), std::this_thread::yield(), ++calls; }, told));
+  begun.pass();
+  pool->submit([&] { std::this_thread::sleep_for(1ms); });
+  spawn(loop(), tell(*pool, [&] { ++calls; }, told));
+  Callback<void()> dropped = [&calls, held = std::make_unique<int>(1)] { calls += *held; };
+  pool->submit(std::move(dropped));
+  pool.reset();
+  const int before = calls;
+  EXPECT_GE(before, 1);
+  EXPECT_TRUE(told.empty());
+  loop().run();
+  EXPECT_EQ(told.size(), 2U);
+  EXPECT_EQ(std::ranges::count(told, Error()), 1);
+  EXPECT_EQ(std::ranges::count(told, system_error(ECANCELED)), 1);
+  EXPECT_EQ(calls, before);
+}
+
+TEST_P(WorkerPools, calls_are_stopped_and_destroyed_at_any_moment) {
+  WorkerPool pool(2);
+  std::vector<Error> told;
+  std::atomic<int> calls{0};
+  for (std::size_t round = 0; round < test::scaled(3000); ++round) {
+    TaskScope scope(loop());
+    for (int i = 0; i < 4; ++i) {
+      scope.spawn(tell(
+          pool, [&calls] { ++calls; }, told, i % 2 == 0 ? WhenStopped::wait : WhenStopped::leave));
+    }
+    if (round % 3 == 0) loop().run_ready();
+    if (round % 2 == 0) scope.request_stop();
+    if (round % 5 == 0) loop().run_ready();
+  }
+  loop().run();
+  spawn(loop(), tell(pool, [] {}, told));
+  loop().run();
+  EXPECT_EQ(told.back(), Error());
+}
+
+TEST_P(WorkerPools, a_child_has_a_pool_of_its_own) {
+  if (test::sanitized) GTEST_SKIP() << "sanitizers do not allow threads after fork in a child";
+  Gate gate;
+  std::vector<Error> told;
+  TaskScope scope(loop());
+  // All of the shared pool's threads, and one more.
+  for (unsigned i = 0; i <= WorkerPool::shared().threads(); ++i)
+    scope.spawn(tell(WorkerPool::shared(), [&gate] { gate.pass(); }, told));
+  run_turns();
+  EXPECT_EQ(
+      test::in_child([&] {
+        if (!loop().reopen_after_fork()) return 1;
+        loop().run();
+        if (told != std::vector<Error>(WorkerPool::shared().threads() + 1, system_error(ECANCELED)))
+          return 2;
+        spawn(loop(), tell(WorkerPool::shared(), [] {}, told));
+        loop().run();
+        return told.back() ? 3 : 0;
+      }),
+      0);
+  gate.open();
+  loop().run();
+  EXPECT_EQ(told, std::vector<Error>(WorkerPool::shared().threads() + 1));
+}
+
+std::string simulated_run(std::uint64_t seed) {
+  Simulation simulation(seed, SimulationOptions::rough(seed));
+  SimulatedHost& host = simulation.add_host("host");
+  EventLoop loop(host.loop_options());
+  WorkerPool pool(2);
+  std::vector<int> order;
+  const auto here = std::this_thread::get_id();
+  TaskScope scope(loop);
+  for (int i = 0; i < 5; ++i) {
+    scope.spawn(
+        [](Simulation& world, WorkerPool& with, auto thread, auto& called, int number) -> Task<> {
+          const auto started = world.now();
+          const auto got = co_await with.run([&] {
+            EXPECT_EQ(std::this_thread::get_id(), thread);
+            called.push_back(number);
+            return number;
+          });
+          EXPECT_EQ(got, number);
+          EXPECT_GT(world.now(), started) << "in a later turn";
+          world.note(std::to_string(number));
+        }(simulation, pool, here, order, i));
+    EXPECT_TRUE(order.empty());
+  }
+  TaskScope stopped(loop);
+  stopped.spawn([](WorkerPool& with) -> Task<> {
+    const auto got = co_await with.run([] { ADD_FAILURE() << "was stopped before"; });
+    EXPECT_EQ(got.error(), system_error(ECANCELED));
+  }(pool));
+  stopped.request_stop();
+  {
+    TaskScope destroyed(loop);
+    destroyed.spawn([](WorkerPool& with) -> Task<> {
+      co_await with.run([] { ADD_FAILURE() << "nobody waits for it"; });
+    }(pool));
+  }
+  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));
+  EXPECT_TRUE(stopped.empty());
+  return simulation.trace();
+}
+
+TEST(SimulatedWorkers, run_on_the_loop_and_repeat_their_seed) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed)
+    EXPECT_EQ(simulated_run(seed), simulated_run(seed));
+}
+
+TEST(SharedPool, has_as_many_threads_as_the_environment_says) {
+  const auto threads_with = [](const char* text) {
+    return test::in_child([text] {
+      ::setenv("TAMBOUR_WORKERS", text, 1);
+      return int(WorkerPool::shared().threads());
+    });
+  };
+  EXPECT_EQ(threads_with("7"), 7);
+  EXPECT_GE(threads_with("none"), 4);
+  EXPECT_EQ(WorkerPool(0).threads(), 1U);
+}
+
+}  // namespace
+}  // namespace tambour
