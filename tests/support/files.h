@@ -10,6 +10,8 @@
 
 namespace tambour::test {
 
+using tambour::UniqueFd;
+
 /// Two ends. What is written to `far` is read from `near`; with sockets also the other way.
 struct Ends {
   UniqueFd near;
