@@ -25,6 +25,11 @@ if(TAMBOUR_COVERAGE)
   target_link_options(tambour_options INTERFACE -fprofile-instr-generate)
 endif()
 
+# Most of what the compiler reads are the standard library's headers: read once, they cost half as
+# much in all. No source counts on them: each includes what it uses.
+set(tambour_standard_headers <algorithm> <array> <chrono> <expected> <functional> <memory> <optional>
+                             <string> <system_error> <vector>)
+
 function(tambour_room name)
   cmake_parse_arguments(room "" "" "SOURCES;NEEDS;LINKS" ${ARGN})
   add_library(tambour_${name} OBJECT ${room_SOURCES})
@@ -33,6 +38,11 @@ function(tambour_room name)
   target_include_directories(tambour_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   target_link_libraries(tambour_${name} PRIVATE ${room_LINKS})
+  if(name STREQUAL "base")
+    target_precompile_headers(tambour_base PRIVATE ${tambour_standard_headers})
+  else()
+    target_precompile_headers(tambour_${name} REUSE_FROM tambour_base)
+  endif()
   foreach(lower IN LISTS room_NEEDS)
     # Only usage requirements travel between rooms: their objects join once, in `tambour`.
     target_include_directories(tambour_${name} PUBLIC

@@ -167,7 +167,7 @@ int Loop::list_descriptors() noexcept {
 
 void Loop::prepare_to_be_released() noexcept {
   if (poller->descriptor()) return;
-  waker_ = base::UniqueFd(
+  waker_ = UniqueFd(
       base::system_call(base::Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
@@ -227,7 +227,7 @@ void Loop::watch_wall_clock() noexcept {
 
 void Loop::open_timerfd() noexcept {
   using base::Call;
-  timerfd_ = base::UniqueFd(base::system_call(Call::timerfd_create, ::timerfd_create,
+  timerfd_ = UniqueFd(base::system_call(Call::timerfd_create, ::timerfd_create,
                                               CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timerfd_.is_open()) {
     use_timerfd_ = false;

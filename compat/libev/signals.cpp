@@ -132,7 +132,7 @@ bool Signals::open_slot() noexcept {
 
 bool Signals::open_signalfd() noexcept {
   if (signalfd_.is_open()) return true;
-  signalfd_ = base::UniqueFd(::signalfd(-1, &blocked_, SFD_NONBLOCK | SFD_CLOEXEC));
+  signalfd_ = UniqueFd(::signalfd(-1, &blocked_, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!signalfd_.is_open()) {
     use_signalfd_ = false;
     return false;

@@ -11,7 +11,7 @@
 
 #include <ev.h>
 
-#include "base/unique_fd.h"
+#include <tambour/unique_fd.h>
 #include "loop/signal_slot.h"
 #include "watchers.h"
 
@@ -55,7 +55,7 @@ class Signals {
   tambour::loop::SignalSlot* slot_ = nullptr;
   std::uint64_t by_slot_ = 0;  ///< The signals whose handler is the slot's.
   ev_io slot_io_;
-  base::UniqueFd signalfd_;
+  UniqueFd signalfd_;
   ev_io signalfd_io_;
   sigset_t blocked_;                      ///< The signals that come by signalfd.
   std::atomic<std::uint64_t> raised_{0};  ///< By raise().

@@ -65,7 +65,7 @@ Stats::Stats(Loop& loop, bool use_inotify) noexcept : loop_(loop), use_inotify_(
 
 bool Stats::open() noexcept {
   if (inotify_.is_open() || !use_inotify_) return inotify_.is_open();
-  inotify_ = base::UniqueFd(
+  inotify_ = UniqueFd(
       base::system_call(base::Call::inotify_create, ::inotify_init1, IN_CLOEXEC | IN_NONBLOCK));
   if (!inotify_.is_open()) {
     use_inotify_ = false;

@@ -9,7 +9,7 @@
 
 #include <ev.h>
 
-#include "base/unique_fd.h"
+#include <tambour/unique_fd.h>
 
 namespace tambour::libev {
 
@@ -42,7 +42,7 @@ class Stats {
 
   Loop& loop_;
   bool use_inotify_;
-  base::UniqueFd inotify_;
+  UniqueFd inotify_;
   ev_io io_;
   ev_watcher_list* buckets_[bucket_count]{};  ///< By the kernel's number, through `next`.
 };

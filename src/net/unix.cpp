@@ -60,9 +60,9 @@ class Message final : public SocketWait {
       if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
       const std::size_t bytes = header->cmsg_len - CMSG_LEN(0);
       for (std::size_t at = 0; at < bytes; at += sizeof(int)) {
-        int fd;
-        std::memcpy(&fd, CMSG_DATA(header) + at, sizeof(fd));
-        come[count++] = UniqueFd(fd);
+        int number;
+        std::memcpy(&number, CMSG_DATA(header) + at, sizeof(number));
+        come[count++] = UniqueFd(number);
       }
     }
     const auto end = come.begin() + static_cast<std::ptrdiff_t>(count);

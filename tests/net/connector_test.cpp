@@ -45,9 +45,9 @@ Endpoint v6(SimulatedHost& host) {
 /// A client, and servers that listen, each on both of its addresses.
 class Net {
  public:
-  explicit Net(Simulation& in, int servers) : simulation(in), client(in.add_host("client")) {
+  explicit Net(Simulation& in, int server_count) : simulation(in), client(in.add_host("client")) {
     client_loop = std::make_unique<EventLoop>(client.loop_options());
-    for (int i = 0; i < servers; ++i) {
+    for (int i = 0; i < server_count; ++i) {
       hosts.push_back(&in.add_host("server" + std::to_string(i)));
       loops.push_back(std::make_unique<EventLoop>(hosts.back()->loop_options()));
       listen(i);

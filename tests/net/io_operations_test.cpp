@@ -19,7 +19,7 @@ namespace {
 class IoOperations : public test::OnEveryBackend {
  protected:
   struct Transfer : IoOperation {
-    explicit Transfer(IoKind kind) noexcept : IoOperation(kind, &complete) {}
+    explicit Transfer(IoKind what) noexcept : IoOperation(what, &complete) {}
     static void complete(IoOperation& operation) { ++static_cast<Transfer&>(operation).calls; }
     int calls = 0;
   };

@@ -124,7 +124,8 @@ TEST_P(UnixStreams, tells_who_the_peer_is) {
   run([](Endpoint to, PeerCredentials expected) -> Task<> {
     auto stream = co_await UnixStream::connect(to);
     EXPECT_TRUE(stream);
-    if (stream) EXPECT_EQ(stream->peer_credentials(), expected);
+    if (!stream) co_return;
+    EXPECT_EQ(stream->peer_credentials(), expected);
   }(abstract_name(), mine));
   EXPECT_TRUE(run_until([&] { return server->accepted() == 1 && server->connections() == 0; }));
   EXPECT_EQ(seen, mine);

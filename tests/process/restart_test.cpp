@@ -62,7 +62,9 @@ TEST(Restart, server) {
   };
   Signal renew(loop, SIGUSR1, [&](int) {
     end([](TcpServer& served) -> Task<> {
-      const auto successor = co_await start_successor({{&served, "web"}}, this_test("server"));
+      // Named first: GCC 12 takes no braces inside co_await.
+      const std::vector<PassedListener> listeners{{&served, "web"}};
+      const auto successor = co_await start_successor(listeners, this_test("server"));
       if (!successor) std::_Exit(3);
     }(*server));
   });

@@ -79,7 +79,9 @@ TEST_P(BackendTest, ADoubtedDescriptorIsWatchedWhicheverFileItIs) {
   EXPECT_TRUE(look().empty());
   for (const bool exchanged : {false, true}) {
     backend_->cancel(watched);
-    if (exchanged) ASSERT_EQ(::dup3(second[0], first[0], O_CLOEXEC), first[0]);
+    if (exchanged) {
+      ASSERT_EQ(::dup3(second[0], first[0], O_CLOEXEC), first[0]);
+    }
     backend_->doubt(first[0]);
     backend_->submit(watched);
     EXPECT_TRUE(look().empty());

@@ -85,6 +85,10 @@ class Machine {
   int unlink(const std::string& path) noexcept;
   /// Who is bound to `address`; null where nobody is.
   [[nodiscard]] Socket* find(int type, const Address& address) const noexcept;
+  /// For AF_UNIX: a name in the file system is there, even if nobody is bound to it any more.
+  [[nodiscard]] bool path_exists(const std::string& path) const {
+    return paths_.contains(unix_name(0, path));
+  }
   /// For AF_UNIX, where nobody answers to the name: why, as an errno value negated.
   [[nodiscard]] int nobody_at(int type, const std::string& path) const;
   /// The machine that has this address; null where none does.
