@@ -45,7 +45,7 @@ static void basics(void) {
 static void events(void) {
   struct event reader, persistent, timer, both, sig;
   struct ends ends = make_pipe(), silent = make_pipe();
-  struct timeval tv = ms(5), later = ms(20), at;
+  struct timeval tv = ms(200), later = ms(500), at;
   event_init();
   event_set(&reader, ends.read, EV_READ, on_event, "once");
   event_set(&persistent, ends.read, EV_READ | PERSIST, on_event, "persistent");
@@ -84,7 +84,7 @@ static void events(void) {
 static void exits_and_once(void) {
   struct event_base* base = event_init();
   struct ends ends = make_pipe();
-  struct timeval tv = ms(10), zero = ms(0);
+  struct timeval tv = ms(100), zero = ms(0);
   struct event forever;
   event_set(&forever, ends.read, EV_READ | PERSIST, on_event, "forever");
   event_add(&forever, 0);

@@ -268,10 +268,11 @@ static void once(void) {
   Loop* loop = ev_loop_new(0);
   struct ends ends = make_pipe(), silent = make_pipe();
   ev_once(loop, ends.read, EV_READ, 10., on_once, "readable");
-  ev_once(loop, -1, 0, .005, on_once, "timeout");
-  ev_once(loop, silent.read, EV_READ, .02, on_once, "neither");
   ev_once(loop, silent.write, EV_WRITE, -1., on_once, "writable");
   put(ends.write, "x");
+  say("run: %d", ev_run(loop, 0));
+  ev_once(loop, -1, 0, .005, on_once, "timeout");
+  ev_once(loop, silent.read, EV_READ, .02, on_once, "neither");
   say("run: %d", ev_run(loop, 0));
   ev_once(loop, ends.read, EV_READ, 0., on_once, "both at once");
   ev_sleep(.002);

@@ -243,7 +243,7 @@ static void no_timerfd(void) {
   Loop* loop = ev_loop_new(EVFLAG_NOTIMERFD);
   ev_periodic w;
   ev_timer timer;
-  ev_periodic_init(&w, on_periodic, ev_time() + .01, 0., 0);
+  ev_periodic_init(&w, on_periodic, ev_time() + .2, 0., 0);
   w.data = "periodic";
   ev_timer_init(&timer, on_timer, .005, 0.);
   timer.data = "timer";
