@@ -260,7 +260,7 @@ static void modal_interaction(void) {
   second.data = "second";
   ev_io_start(loop, &first);
   ev_io_start(loop, &second);
-  ev_timer_init(&inner, on_timer, .001, 0.);
+  ev_timer_init(&inner, on_timer, 60., 0.);
   inner.data = "inner timer";
   put(b.write, "x");
   put(a.write, "x");
