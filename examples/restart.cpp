@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tambour/tambour.h>
 
@@ -21,7 +22,8 @@ Task<> answer(TcpStream peer) {
 }
 
 Task<> renew(EventLoop& loop, TcpServer& server) {
-  const auto successor = co_await start_successor({{&server, "web"}});
+  const std::vector<PassedListener> passed{{&server, "web"}};
+  const auto successor = co_await start_successor(passed);
   if (!successor) {
     std::fprintf(stderr, "no successor: %s\n", successor.error().message().c_str());
     co_return;
@@ -48,7 +50,8 @@ Task<pid_t> ask(Endpoint server) {
 
 /// Three renewals; each process that answers is told to renew itself, the last to end.
 Task<> demonstrate(TcpServer& server, bool& refused) {
-  if (!co_await start_successor({{&server, "web"}})) co_return;
+  const std::vector<PassedListener> passed{{&server, "web"}};
+  if (!co_await start_successor(passed)) co_return;
   const Endpoint at = server.endpoint();
   server.stop();
   std::set<pid_t> told;

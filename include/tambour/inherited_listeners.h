@@ -74,7 +74,7 @@ struct SuccessorOptions {
 /// Where it fails, nothing has changed, and this program serves on: EINVAL for a listener that has
 /// stopped, or a bad name; what execve(2) says; ECHILD: it ended, or closed its descriptors,
 /// without having said that it serves; ETIMEDOUT and ECANCELED (the task was asked to stop): it was
-/// killed.
+/// killed. Give the list a name first: GCC 12 takes no nested braces inside co_await.
 Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
                                     SuccessorOptions options = {});
 

@@ -109,7 +109,8 @@ Task<> ask_again_and_again(Endpoint to, Tally& tally) {
 }
 
 Task<> restart_many_times(EventLoop& loop, TcpServer& first, int times, Tally& tally) {
-  const auto started = co_await start_successor({{&first, "web"}}, this_test("server"));
+  const std::vector<PassedListener> passed{{&first, "web"}};
+  const auto started = co_await start_successor(passed, this_test("server"));
   EXPECT_TRUE(started) << started.error().message();
   if (!started) co_return;
   const Endpoint at = first.endpoint();
