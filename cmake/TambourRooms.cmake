@@ -27,8 +27,8 @@ endif()
 
 # Most of what the compiler reads are the standard library's headers: read once, they cost half as
 # much in all. No source counts on them: each includes what it uses.
-set(tambour_standard_headers <algorithm> <array> <chrono> <expected> <functional> <memory> <optional>
-                             <string> <system_error> <vector>)
+set(tambour_standard_headers <algorithm> <array> <chrono> <expected> <functional> <memory>
+                             <optional> <string> <system_error> <vector>)
 
 function(tambour_room name)
   cmake_parse_arguments(room "" "" "SOURCES;NEEDS;LINKS" ${ARGN})

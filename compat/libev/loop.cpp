@@ -167,8 +167,8 @@ int Loop::list_descriptors() noexcept {
 
 void Loop::prepare_to_be_released() noexcept {
   if (poller->descriptor()) return;
-  waker_ = UniqueFd(
-      base::system_call(base::Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK));
+  waker_ =
+      UniqueFd(base::system_call(base::Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 void Loop::wake_up() noexcept {
@@ -227,8 +227,8 @@ void Loop::watch_wall_clock() noexcept {
 
 void Loop::open_timerfd() noexcept {
   using base::Call;
-  timerfd_ = UniqueFd(base::system_call(Call::timerfd_create, ::timerfd_create,
-                                              CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+  timerfd_ = UniqueFd(base::system_call(Call::timerfd_create, ::timerfd_create, CLOCK_REALTIME,
+                                        TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timerfd_.is_open()) {
     use_timerfd_ = false;
     return;

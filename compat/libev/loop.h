@@ -150,7 +150,7 @@ struct Loop {
   std::atomic<bool> asleep_{false};    ///< Somebody has to wake the loop.
   std::atomic<bool> messages_{false};  ///< There is something for take_messages().
   Array<pollfd> released_;             ///< What is waited for while the loop is released,
-  UniqueFd waker_;               ///< and what ends that, where the backend cannot.
+  UniqueFd waker_;                     ///< and what ends that, where the backend cannot.
   bool use_timerfd_;
   UniqueFd timerfd_;
   ev_io timerfd_io_;

@@ -12,6 +12,7 @@
 #include <ev.h>
 
 #include <tambour/unique_fd.h>
+
 #include "loop/signal_slot.h"
 #include "watchers.h"
 

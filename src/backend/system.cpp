@@ -12,8 +12,6 @@
 
 #include "base/system_call.h"
 
-#include "base/system_call.h"
-
 namespace tambour::backend {
 namespace {
 
