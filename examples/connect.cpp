@@ -48,7 +48,9 @@ int main(int argc, char** argv) {
   server->serve(echo);
   spawn(loop, [](TcpServer& own, int& result) -> Task<> {
     const std::uint16_t port = own.endpoint().port();
-    co_await ask(std::vector{Endpoint::loopback_v6(port), own.endpoint()}, "hello", result);
+    // Named first: GCC 12 takes no braces inside co_await.
+    const std::vector<Endpoint> both{Endpoint::loopback_v6(port), own.endpoint()};
+    co_await ask(both, "hello", result);
     co_await own.shut_down(std::chrono::seconds(1));
   }(*server, status));
   loop.run();
