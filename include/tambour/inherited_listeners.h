@@ -60,8 +60,8 @@ struct PassedListener {
 };
 
 struct SuccessorOptions {
-  /// argv; the first is the program's path, and "/proc/self/exe" is this program's.
-  std::vector<std::string> arguments{"/proc/self/exe"};
+  /// argv; the first is the program's path. Empty: this program again, without any.
+  std::vector<std::string> arguments{};
   /// How long it may take until it says that it serves.
   Duration patience = std::chrono::seconds(30);
 };

@@ -144,7 +144,7 @@ class WorkerPool {
   /// Runs `callable()` on one of the threads, and waits for its value on the task's own loop; what
   /// it throws is thrown there. A Result<T> stays one; of other values, and void, one is made.
   /// ECANCELED where the task was asked to stop before the call began, which then never does.
-  /// EAGAIN where the system allows not even one thread. Throws std::bad_alloc.
+  /// EAGAIN or ENOMEM where the system allows not even one thread. Throws std::bad_alloc.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   [[nodiscard]] Run<std::decay_t<F>> run(F&& callable,

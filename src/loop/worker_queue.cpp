@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <csignal>
+#include <exception>
+#include <new>
 #include <system_error>
 
 #include "base/check.h"
@@ -45,14 +47,18 @@ WorkerQueue::WorkerQueue(unsigned threads_max)
   threads_.reserve(threads_max);
 }
 
-bool WorkerQueue::start_thread() noexcept {
-  if (base::planned_outcome(base::Call::thread_create)) return false;
+Result<> WorkerQueue::start_thread() noexcept {
+  // RLIMIT_NPROC, or a limit of the container's.
+  const auto refused = std::unexpected(system_error(EAGAIN));
+  if (base::planned_outcome(base::Call::thread_create)) return refused;
   const SignalsBlocked blocked;
   try {
     threads_.emplace_back([this] { work(); });
-    return true;
+    return {};
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(system_error(ENOMEM));
   } catch (const std::exception&) {
-    return false;  // EAGAIN: RLIMIT_NPROC, or a limit of the container's. Or no memory.
+    return refused;
   }
 }
 
@@ -63,9 +69,10 @@ Result<> WorkerQueue::push(WorkerCall& call) noexcept {
     cancel(call);
     return {};
   }
-  if (waiting_count_ >= idle_ && threads_.size() < threads_max_ && !start_thread() &&
-      threads_.empty())
-    return std::unexpected(system_error(EAGAIN));
+  if (waiting_count_ >= idle_ && threads_.size() < threads_max_) {
+    const auto started = start_thread();
+    if (!started && threads_.empty()) return started;
+  }
   waiting_.push_back(call);
   ++waiting_count_;
   pushed_.notify_one();

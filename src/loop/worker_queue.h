@@ -22,7 +22,7 @@ class WorkerQueue {
   WorkerQueue& operator=(const WorkerQueue&) = delete;
   ~WorkerQueue() = default;
 
-  /// EAGAIN where there is no thread, and the system allows none.
+  /// EAGAIN or ENOMEM where there is no thread, and the system allows none.
   Result<> push(WorkerCall& call) noexcept;
 
   /// What had become of the call. If it waited, it is the caller's again.
@@ -40,7 +40,7 @@ class WorkerQueue {
   [[nodiscard]] static unsigned current_process() noexcept;
 
  private:
-  bool start_thread() noexcept;
+  Result<> start_thread() noexcept;
   void work() noexcept;
   static void cancel(WorkerCall& call) noexcept;
   static void send_back(WorkerCall& call) noexcept;

@@ -41,8 +41,7 @@ bool is_ours(std::string_view variable) noexcept {
 }
 
 Result<Launch> prepare(const std::vector<PassedListener>& listeners,
-                       const SuccessorOptions& options, int ready) {
-  if (options.arguments.empty()) return std::unexpected(system_error(EINVAL));
+                       const std::vector<std::string>& arguments, int ready) {
   Launch launch;
   std::string names;
   for (const PassedListener& passed : listeners) {
@@ -55,7 +54,7 @@ Result<Launch> prepare(const std::vector<PassedListener>& listeners,
   launch.fds.push_back(ready);
   const std::size_t count = listeners.size();
   auto& strings = launch.strings;
-  strings = options.arguments;
+  strings = arguments;
   strings.push_back("LISTEN_FDS=" + std::to_string(count));
   strings.push_back("LISTEN_FDNAMES=" + names);
   strings.push_back(std::string(ready_variable) + "=" + std::to_string(first_passed + int(count)));
@@ -64,11 +63,11 @@ Result<Launch> prepare(const std::vector<PassedListener>& listeners,
     if (!is_ours(*variable)) strings.emplace_back(*variable);
   }
   for (std::size_t i = 0; i < strings.size(); ++i)
-    (i < options.arguments.size() ? launch.arguments : launch.environment)
+    (i < arguments.size() ? launch.arguments : launch.environment)
         .push_back(strings[i].data());
   launch.arguments.push_back(nullptr);
   launch.environment.push_back(nullptr);
-  launch.process_id = strings[options.arguments.size() + 3].data() + std::strlen("LISTEN_PID=");
+  launch.process_id = strings[arguments.size() + 3].data() + std::strlen("LISTEN_PID=");
   return launch;
 }
 
@@ -159,7 +158,8 @@ Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
   auto pipe = open_pipe(O_NONBLOCK);
   if (!pipe) co_return std::unexpected(pipe.error());
   auto& [says_ready, to_say_ready] = *pipe;
-  auto launch = prepare(listeners, options, to_say_ready.get());
+  if (options.arguments.empty()) options.arguments.emplace_back("/proc/self/exe");
+  auto launch = prepare(listeners, options.arguments, to_say_ready.get());
   if (!launch) co_return std::unexpected(launch.error());
   const auto child = launch_child(std::move(*launch));
   if (!child) co_return std::unexpected(child.error());

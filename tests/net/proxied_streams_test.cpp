@@ -62,8 +62,12 @@ TEST_P(ProxiedStreams, are_read_to_the_end_of_the_header_and_not_beyond) {
       ASSERT_EQ(::send(ends[1].descriptor(), text.data(), text.size(), 0), ssize_t(text.size()));
       run([](Stream& stream, bool buffered) -> Task<> {
         Buffer buffer;
-        auto read = buffered ? co_await read_proxy_header(stream, buffer)
-                             : co_await read_proxy_header(stream);
+        Result<ProxyHeader> read;
+        if (buffered) {
+          read = co_await read_proxy_header(stream, buffer);
+        } else {
+          read = co_await read_proxy_header(stream);
+        }
         EXPECT_TRUE(read);
         if (read) {
           EXPECT_EQ(read->source, Endpoint::parse("192.0.2.1:1234").value());
@@ -116,8 +120,12 @@ TEST_P(ProxiedStreams, that_end_too_early_say_so) {
         ends[1].close();
         run([](Stream& stream, bool buffered, StreamError expected) -> Task<> {
           Buffer buffer;
-          auto read = buffered ? co_await read_proxy_header(stream, buffer)
-                               : co_await read_proxy_header(stream);
+          Result<ProxyHeader> read;
+          if (buffered) {
+            read = co_await read_proxy_header(stream, buffer);
+          } else {
+            read = co_await read_proxy_header(stream);
+          }
           EXPECT_EQ(read.error(), expected);
         }(ends[0], with_buffer, size == 0 ? StreamError::end : StreamError::truncated));
       }
