@@ -18,7 +18,6 @@ int level_of(const Endpoint& group) noexcept {
 
 template <class Value>
 Result<> set(backend::System& system, int fd, int level, int option, const Value& value) noexcept {
-  if (fd < 0) return std::unexpected(system_error(EBADF));
   if (system.setsockopt(fd, level, option, &value, sizeof(value)) != 0)
     return std::unexpected(system_error(errno));
   return {};
@@ -27,6 +26,7 @@ Result<> set(backend::System& system, int fd, int level, int option, const Value
 }  // namespace
 
 Result<> UdpSocket::change_group(int option, const Endpoint& group, unsigned interface) noexcept {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
   if (!group.is_ip()) return std::unexpected(system_error(EAFNOSUPPORT));
   group_req request{};
   request.gr_interface = interface;
@@ -36,6 +36,7 @@ Result<> UdpSocket::change_group(int option, const Endpoint& group, unsigned int
 
 Result<> UdpSocket::change_source(int option, const Endpoint& group, const Endpoint& source,
                                   unsigned interface) noexcept {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
   if (!group.is_ip() || !source.is_ip()) return std::unexpected(system_error(EAFNOSUPPORT));
   group_source_req request{};
   request.gsr_interface = interface;
@@ -73,6 +74,7 @@ Result<> UdpSocket::set_multicast_hops(int hops) noexcept {
 
 Result<> UdpSocket::set_multicast_interface(unsigned interface) noexcept {
   if (!is_v4()) return set_option(IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(interface));
+  if (!is_open()) return std::unexpected(system_error(EBADF));
   ip_mreqn request{};
   request.imr_ifindex = static_cast<int>(interface);
   return set(system(), descriptor(), IPPROTO_IP, IP_MULTICAST_IF, request);

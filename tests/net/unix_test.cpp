@@ -15,6 +15,7 @@
 #include <tambour/simulation.h>
 
 #include "support/on_every_backend.h"
+#include "support/process.h"
 #include "support/temporary_folder.h"
 
 namespace tambour {
@@ -218,6 +219,7 @@ TEST_P(UnixStreams, a_message_larger_than_the_kernel_takes_at_once_carries_them_
 }
 
 TEST_P(UnixStreams, says_when_a_descriptor_was_lost) {
+  TAMBOUR_NEEDS_LAST_DESCRIPTOR();
   auto ends = UnixStream::pair(loop());
   ASSERT_TRUE(ends);
   // Whatever this process had open before, nothing more fits in.
