@@ -106,8 +106,7 @@ void RingFiles::end(FileOperation& op, int result, ReadyQueue& ready) noexcept {
 }
 
 void RingFiles::complete(const io_uring_cqe& completion, ReadyQueue& ready) noexcept {
-  const auto address = static_cast<std::uintptr_t>(completion.user_data & ~(own_bit | probe_bit));
-  auto& op = *reinterpret_cast<FileOperation*>(address);
+  FileOperation& op = *at(completion.user_data & ~(own_bit | probe_bit));
   if ((completion.user_data & probe_bit) != 0) {
     answer_probe(op, completion.res, ready);
     return;

@@ -43,7 +43,7 @@ class RingFiles {
   /// Null: it is not the token of one, or only that of a question about it.
   [[nodiscard]] static FileOperation* operation_of(std::uint64_t token) noexcept {
     if (!is_own(token) || (token & probe_bit) != 0) return nullptr;
-    return reinterpret_cast<FileOperation*>(token & ~own_bit);
+    return at(token & ~own_bit);
   }
   void complete(const io_uring_cqe& completion, ReadyQueue& ready) noexcept;
 
@@ -66,6 +66,11 @@ class RingFiles {
   }
 
  private:
+  /// What the ring hands back are numbers.
+  [[nodiscard]] static FileOperation* at(std::uint64_t address) noexcept {
+    return reinterpret_cast<FileOperation*>(address);  // NOLINT(performance-no-int-to-ptr)
+  }
+
   static constexpr std::uint64_t own_bit = std::uint64_t{1} << 63;
   static constexpr std::uint64_t probe_bit = std::uint64_t{1} << 62;
 

@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <netdb.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <memory>
