@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <coroutine>
 #include <cstdint>
 #include <exception>
@@ -200,6 +201,7 @@ class WorkerPool::Run {
  private:
   struct Call final : WorkerCall {
     template <class G>
+      requires std::constructible_from<F, G>
     explicit Call(G&& callable) : function(std::forward<G>(callable)) {}
     void work() noexcept override {
       try {
