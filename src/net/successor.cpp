@@ -63,8 +63,7 @@ Result<Launch> prepare(const std::vector<PassedListener>& listeners,
     if (!is_ours(*variable)) strings.emplace_back(*variable);
   }
   for (std::size_t i = 0; i < strings.size(); ++i)
-    (i < arguments.size() ? launch.arguments : launch.environment)
-        .push_back(strings[i].data());
+    (i < arguments.size() ? launch.arguments : launch.environment).push_back(strings[i].data());
   launch.arguments.push_back(nullptr);
   launch.environment.push_back(nullptr);
   launch.process_id = strings[arguments.size() + 3].data() + std::strlen("LISTEN_PID=");
