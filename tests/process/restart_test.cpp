@@ -186,10 +186,11 @@ TEST_F(Successors, that_cannot_be_started_are_errors) {
             system_error(ENOENT));
   EXPECT_EQ(start({{&server, "a:b"}}, {}).error(), system_error(EINVAL));
   EXPECT_EQ(start({{&server, "a"}}, {.arguments = {"/bin/true"}}).error(), system_error(ECHILD));
-  EXPECT_EQ(start({{&server, "a"}},
-                  {.arguments = {"/bin/sh", "-c", "sleep 100 & wait"}, .patience = 20ms})
-                .error(),
-            system_error(ETIMEDOUT));
+  EXPECT_EQ(
+      start({{&server, "a"}},
+            {.arguments = {"/bin/sh", "-c", "sleep 5 >/dev/null 2>&1 & wait"}, .patience = 20ms})
+          .error(),
+      system_error(ETIMEDOUT));
   EXPECT_EQ(test::open_descriptors(), before);
   server.stop();
   EXPECT_EQ(start({{&server, "a"}}, {.arguments = {"/bin/true"}}).error(), system_error(EINVAL));
