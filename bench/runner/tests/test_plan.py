@@ -59,6 +59,7 @@ def test_absent_subjects_have_a_reason(build):
     assert reasons == {
         "libevent-published": "not built: there is no bench/drum-libevent-published in the build "
                               "directory",
+        "tambour-libev": "not built: there is no bench/drum-tambour-libev in the build directory",
         "muduo": "no muduo here",
         "evpp": "not built: there is no bench/drum-evpp in the build directory"}
 
