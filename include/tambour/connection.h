@@ -117,9 +117,10 @@ class Connection final : private Operation, private LoopOwned {
   void read_some();
   void write_some();
   /// How much the kernel takes now; ends the connection where it is broken.
-  [[nodiscard]] std::size_t send_now(std::span<iovec> pieces) noexcept;
+  [[nodiscard]] std::size_t send_now(std::span<const std::byte> bytes) noexcept;
   /// The same for what is in the buffer, as much as goes at a time; drops what was taken.
   [[nodiscard]] std::size_t send_from(Buffer& bytes) noexcept;
+  [[nodiscard]] std::size_t sent(auto&& call) noexcept;
   [[nodiscard]] bool may_send() const noexcept { return !ended_ && !finishing_; }
   [[nodiscard]] Buffer& output();
   [[nodiscard]] Extras& extras();

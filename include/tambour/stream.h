@@ -211,8 +211,7 @@ class Stream : public Socket {
     [[nodiscard]] Result<> await_resume() const noexcept;
 
    private:
-    static void prepare_message(IoOperation& operation) noexcept;
-    static void prepare_piece(IoOperation& operation) noexcept;
+    static void prepare(IoOperation& operation) noexcept;
     [[nodiscard]] bool go_on() noexcept override;
 
     Buffer& from_;

@@ -11,46 +11,39 @@
 
 namespace tambour {
 
-Buffer::Pool* Buffer::Pool::mine() noexcept {
-  // A buffer may be destroyed after the pool: a global one, or another thread_local.
-  thread_local constinit bool ended = false;
-  struct Holder {
-    Pool pool;
-    ~Holder() { ended = true; }
-  };
-  if (ended) return nullptr;
-  thread_local Holder holder;
-  return &holder.pool;
+thread_local constinit Buffer::Pool Buffer::Pool::mine{};
+
+Buffer::Pool::Closer::Closer() noexcept {
+  for (Shelf* shelf : mine.shelves()) shelf->kept_max = shelf->limit;
 }
 
-Buffer::Segment* Buffer::Segment::make(Block* block, std::byte* begin, std::byte* end) {
-  Pool* const pool = Pool::mine();
-  try {
-    void* memory = pool != nullptr ? pool->segments.take() : ::operator new(sizeof(Segment));
-    return new (memory) Segment{.next = nullptr, .block = block, .begin = begin, .end = end};
-  } catch (...) {
-    Pool::drop(block);
-    throw;
-  }
+Buffer::Pool::Closer::~Closer() {
+  for (Shelf* shelf : mine.shelves()) shelf->close();
 }
 
-Buffer::Segment* Buffer::Segment::make(std::size_t capacity) {
-  Block* const block = Pool::new_block(capacity);
-  return make(block, block->data, block->data);
+void Buffer::Pool::Shelf::give_more(void* memory) noexcept {
+  // Constructed once in a thread, at the first time.
+  static thread_local const Closer closer;
+  if (kept < kept_max) return give(memory);
+  ::operator delete(memory);
+}
+
+Buffer::Segment* Buffer::Segment::make_of(std::span<const std::byte> bytes,
+                                          std::shared_ptr<const void> owner) {
+  // Never written: writable() asks whose they are.
+  auto* const data = const_cast<std::byte*>(bytes.data());  // NOLINT: as said.
+  auto* const block = new Block{.capacity = bytes.size(),
+                                .data = data,
+                                .kind = Block::Kind::foreign,
+                                .owner = std::move(owner)};
+  block->own.end = block->end();
+  return &block->own;
 }
 
 Buffer::Segment* Buffer::Segment::share(std::byte* from, std::byte* to) const {
+  void* const memory = Pool::mine.segments.take();
   block->owners.fetch_add(1, std::memory_order_relaxed);
-  return make(block, from, to);
-}
-
-void Buffer::Segment::drop(Segment* segment) noexcept {
-  Pool::drop(segment->block);
-  if (Pool* const pool = Pool::mine()) {
-    pool->segments.give(segment);
-  } else {
-    ::operator delete(segment);
-  }
+  return new (memory) Segment{.next = nullptr, .block = block, .begin = from, .end = to};
 }
 
 void Buffer::check_sum(std::size_t size, std::size_t more) {
@@ -160,11 +153,7 @@ void Buffer::append_shared(std::span<const std::byte> bytes, std::shared_ptr<con
   if (bytes.empty()) return;
   check_sum(size_, bytes.size());
   commit(0);
-  // Never written: writable() asks for the owner.
-  auto* const data = const_cast<std::byte*>(bytes.data());  // NOLINT: as said.
-  Block* const block = new Block{
-      .capacity = bytes.size(), .data = data, .owner = std::move(owner), .is_ours = false};
-  push_back(Segment::make(block, data, data + bytes.size()));
+  push_back(Segment::make_of(bytes, std::move(owner)));
 }
 
 void Buffer::prepend(std::span<const std::byte> bytes) {
@@ -193,11 +182,12 @@ void Buffer::prepend(Buffer&& other) {
 void Buffer::consume(std::size_t size) noexcept {
   while (size > 0) {
     Segment* const segment = first();
-    const std::size_t here = std::min(size, segment->size());
-    segment->begin += here;
-    lose_front(here);
-    size -= here;
-    if (segment->size() == 0) Segment::drop(pop_front());
+    if (size < segment->size()) {
+      segment->begin += size;
+      return lose_front(size);
+    }
+    size -= segment->size();
+    Segment::drop(pop_front());
   }
 }
 

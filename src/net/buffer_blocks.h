@@ -2,35 +2,20 @@
 // both come from. For buffer*.cpp only.
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <span>
+#include <utility>
 
 #include <tambour/buffer.h>
 
 #include "net/read_size.h"
 
 namespace tambour {
-
-/// Memory, and how many segments show it. The bytes stand behind the header, or are an owner's.
-struct Buffer::Block {
-  std::atomic<std::size_t> owners{1};
-  std::size_t capacity;
-  std::byte* data;
-  std::shared_ptr<const void> owner;  ///< Of bytes that are somebody else's.
-  bool is_ours = true;                ///< And may be written.
-
-  [[nodiscard]] bool is_unshared() const noexcept {
-    // Acquire: what others have read from the block was read before.
-    return owners.load(std::memory_order_acquire) == 1;
-  }
-  /// Whoever alone owns a block may write to it: nobody else can become an owner meanwhile.
-  [[nodiscard]] bool writable() const noexcept { return is_ours && is_unshared(); }
-  [[nodiscard]] std::byte* end() const noexcept { return data + capacity; }
-};
 
 /// Part of a block that a buffer shows; never empty in the chain.
 struct Buffer::Segment {
@@ -47,19 +32,41 @@ struct Buffer::Segment {
   Searched searched{};  ///< Kept by the last one, so that an empty buffer has none.
 
   [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(end - begin); }
-  [[nodiscard]] std::size_t room_behind() const noexcept {
-    return block->writable() ? static_cast<std::size_t>(block->end() - end) : 0;
-  }
-  [[nodiscard]] std::size_t room_before() const noexcept {
-    return block->writable() ? static_cast<std::size_t>(begin - block->data) : 0;
-  }
+  [[nodiscard]] inline std::size_t room_behind() const noexcept;
+  [[nodiscard]] inline std::size_t room_before() const noexcept;
 
-  /// Takes over what the caller owns of the block, also where it throws.
-  static Segment* make(Block* block, std::byte* begin, std::byte* end);
   /// Empty, at the start of a new block.
-  static Segment* make(std::size_t capacity);
+  static inline Segment* make(std::size_t capacity);
+  /// All of the bytes, which are somebody else's.
+  static Segment* make_of(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+  /// Another one, of the same block.
   [[nodiscard]] Segment* share(std::byte* from, std::byte* to) const;
-  static void drop(Segment* segment) noexcept;
+  static inline void drop(Segment* segment) noexcept;
+};
+
+/// Memory, and how many segments show it. The bytes stand behind the header, or are an owner's.
+struct Buffer::Block {
+  enum class Kind : std::uint8_t { small, large, odd, foreign };
+
+  std::atomic<std::size_t> owners{1};
+  std::size_t capacity;
+  std::byte* data;
+  Kind kind;
+  /// The first to show it, and mostly the only one.
+  Segment own{.next = nullptr, .block = this, .begin = data, .end = data};
+  std::shared_ptr<const void> owner{};  ///< Of foreign bytes.
+
+  [[nodiscard]] bool is_unshared() const noexcept {
+    // Acquire: what others have read from the block was read before.
+    return owners.load(std::memory_order_acquire) == 1;
+  }
+  /// Whoever alone owns a block may write to it: nobody else can become an owner meanwhile.
+  [[nodiscard]] bool writable() const noexcept { return kind != Kind::foreign && is_unshared(); }
+  [[nodiscard]] std::byte* end() const noexcept { return data + capacity; }
+
+  static inline Block* make(std::size_t capacity);
+  /// One owner fewer.
+  static inline void drop(Block* block) noexcept;
 };
 
 /// The blocks and segments that a thread has used last, kept for the next to come.
@@ -71,7 +78,8 @@ struct Buffer::Pool {
   /// Pieces of memory of one size.
   struct Shelf {
     std::size_t bytes;
-    std::size_t kept_max;
+    std::size_t limit;         ///< How many are kept,
+    std::size_t kept_max = 0;  ///< while the thread sees to it that they are freed.
     std::size_t kept = 0;
     Free* first = nullptr;
 
@@ -81,63 +89,81 @@ struct Buffer::Pool {
       return std::exchange(first, first->next);
     }
     void give(void* memory) noexcept {
-      if (kept == kept_max) {
-        ::operator delete(memory);
-        return;
-      }
+      if (kept == kept_max) return give_more(memory);
       ++kept;
       first = new (memory) Free{first};
     }
-    void clear() noexcept {
+    /// There is no place, unless none has been made yet.
+    void give_more(void* memory) noexcept;
+    void close() noexcept {
+      kept_max = 0;
       while (first != nullptr) ::operator delete(std::exchange(first, first->next));
+      kept = 0;
     }
   };
 
-  Shelf small{.bytes = 4096, .kept_max = 64};
+  Shelf small{.bytes = 4096, .limit = 64};
   /// What a kernel hands over at a time, where there is much.
-  Shelf large{.bytes = net::large_block_bytes, .kept_max = 16};
-  Shelf segments{.bytes = sizeof(Segment), .kept_max = 256};
+  Shelf large{.bytes = net::large_block_bytes, .limit = 16};
+  Shelf segments{.bytes = sizeof(Segment), .limit = 256};
 
-  Pool() = default;
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-  ~Pool() {
-    for (Shelf* shelf : {&small, &large, &segments}) shelf->clear();
-  }
+  /// Where a thread ends. A buffer may be destroyed later: a global one, or another thread_local.
+  struct Closer {
+    Closer() noexcept;
+    ~Closer();
+  };
 
-  /// Null: a size that is not kept.
-  [[nodiscard]] Shelf* shelf_of(std::size_t bytes) noexcept {
-    if (bytes == small.bytes) return &small;
-    return bytes == large.bytes ? &large : nullptr;
-  }
+  [[nodiscard]] std::array<Shelf*, 3> shelves() noexcept { return {&small, &large, &segments}; }
 
-  /// That of this thread; null where the thread is about to end, and has destroyed it.
-  static Pool* mine() noexcept;
-
-  static Block* new_block(std::size_t capacity) {
-    Pool* const pool = mine();
-    std::size_t bytes = sizeof(Block) + capacity;
-    for (const std::size_t kept : {std::size_t{4096}, net::large_block_bytes}) {
-      // What is nearly as large as one that is kept takes one of those.
-      if (bytes > kept / 4 && bytes <= kept) bytes = kept;
-    }
-    bytes = std::max<std::size_t>(bytes, 4096);
-    Shelf* const shelf = pool != nullptr ? pool->shelf_of(bytes) : nullptr;
-    void* const memory = shelf != nullptr ? shelf->take() : ::operator new(bytes);
-    auto* data = static_cast<std::byte*>(memory) + sizeof(Block);
-    return new (memory) Block{.capacity = bytes - sizeof(Block), .data = data, .owner = nullptr};
-  }
-
-  static void drop(Block* block) noexcept {
-    if (!block->is_unshared() && block->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    Pool* const pool = mine();
-    const std::size_t bytes = block->is_ours ? sizeof(Block) + block->capacity : sizeof(Block);
-    block->~Block();
-    Shelf* const shelf = pool != nullptr ? pool->shelf_of(bytes) : nullptr;
-    if (shelf != nullptr) return shelf->give(block);
-    ::operator delete(block);
-  }
+  /// This thread's. Found without asking whether it was constructed: it needs no constructor.
+  static thread_local constinit Pool mine;
 };
+
+inline std::size_t Buffer::Segment::room_behind() const noexcept {
+  return block->writable() ? static_cast<std::size_t>(block->end() - end) : 0;
+}
+
+inline std::size_t Buffer::Segment::room_before() const noexcept {
+  return block->writable() ? static_cast<std::size_t>(begin - block->data) : 0;
+}
+
+inline Buffer::Block* Buffer::Block::make(std::size_t capacity) {
+  std::size_t bytes = sizeof(Block) + capacity;
+  Kind kind = Kind::odd;
+  void* memory;
+  if (bytes <= Pool::mine.small.bytes) {
+    kind = Kind::small;
+    bytes = Pool::mine.small.bytes;
+    memory = Pool::mine.small.take();
+  } else if (bytes <= Pool::mine.large.bytes && bytes > Pool::mine.large.bytes / 4) {
+    kind = Kind::large;
+    bytes = Pool::mine.large.bytes;
+    memory = Pool::mine.large.take();
+  } else {
+    memory = ::operator new(bytes);
+  }
+  auto* data = static_cast<std::byte*>(memory) + sizeof(Block);
+  return new (memory) Block{.capacity = bytes - sizeof(Block), .data = data, .kind = kind};
+}
+
+inline void Buffer::Block::drop(Block* block) noexcept {
+  if (!block->is_unshared() && block->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const Kind kind = block->kind;
+  block->~Block();
+  if (kind == Kind::small) return Pool::mine.small.give(block);
+  if (kind == Kind::large) return Pool::mine.large.give(block);
+  ::operator delete(block);
+}
+
+inline Buffer::Segment* Buffer::Segment::make(std::size_t capacity) {
+  return &Block::make(capacity)->own;
+}
+
+inline void Buffer::Segment::drop(Segment* segment) noexcept {
+  Block* const block = segment->block;
+  if (segment != &block->own) Pool::mine.segments.give(segment);
+  Block::drop(block);
+}
 
 inline Buffer::Segment* Buffer::first() const noexcept {
   return last_ == nullptr ? nullptr : last_->next;

@@ -22,6 +22,7 @@ namespace tambour {
 namespace {
 
 constexpr std::size_t pieces_max = 16;
+constexpr int send_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
 }  // namespace
 
@@ -218,27 +219,36 @@ void Connection::read_some() {
   }
 }
 
-std::size_t Connection::send_now(std::span<iovec> pieces) noexcept {
+std::size_t Connection::send_now(std::span<const std::byte> bytes) noexcept {
   backend::System& system = loop::core_of(loop()).backend().system();
-  msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
+  return sent([&] { return system.send(fd, bytes.data(), bytes.size(), send_flags); });
+}
+
+std::size_t Connection::send_from(Buffer& bytes) noexcept {
+  const auto front = bytes.front();
+  std::size_t taken;
+  if (front.size() == bytes.size()) {
+    taken = send_now(front);
+  } else {
+    std::array<iovec, pieces_max> pieces;
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = bytes.pieces(pieces);
+    backend::System& system = loop::core_of(loop()).backend().system();
+    taken = sent([&] { return system.sendmsg(fd, &message, send_flags); });
+  }
+  bytes.consume(taken);
+  return taken;
+}
+
+std::size_t Connection::sent(auto&& call) noexcept {
   ssize_t taken;
   do {
-    taken = system.sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    taken = call();
   } while (taken < 0 && errno == EINTR);
   if (taken >= 0) return static_cast<std::size_t>(taken);
   if (errno != EAGAIN) end(errno);
   return 0;
-}
-
-std::size_t Connection::send_from(Buffer& bytes) noexcept {
-  std::array<iovec, pieces_max> pieces;
-  const std::size_t count = bytes.pieces(pieces);
-  if (count == 0) return 0;
-  const std::size_t taken = send_now(std::span(pieces).first(count));
-  bytes.consume(taken);
-  return taken;
 }
 
 Buffer& Connection::output() {
@@ -250,10 +260,7 @@ void Connection::send(std::span<const std::byte> bytes) {
   if (!may_send() || bytes.empty()) return;
   const std::size_t before = unsent();
   if (before == 0) {
-    std::array<iovec, 1> piece{
-        {{.iov_base = const_cast<std::byte*>(bytes.data()),  // NOLINT: sendmsg(2) reads.
-          .iov_len = bytes.size()}}};
-    bytes = bytes.subspan(send_now(piece));
+    bytes = bytes.subspan(send_now(bytes));
     if (ended_ || bytes.empty()) return;
   }
   output().append(bytes);

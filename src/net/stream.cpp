@@ -210,23 +210,26 @@ Result<> Stream::Write::await_resume() const noexcept {
 }
 
 Stream::WriteBuffer::WriteBuffer(Stream& stream, Buffer& from) noexcept
-    : SocketWait(stream, stream.is_socket_ ? IoKind::sendmsg : IoKind::write, true), from_(from) {
-  make_room = stream.is_socket_ ? &prepare_message : &prepare_piece;
+    : SocketWait(stream, stream.is_socket_ ? IoKind::send : IoKind::write, true), from_(from) {
+  make_room = &prepare;
 }
 
-void Stream::WriteBuffer::prepare_piece(IoOperation& operation) noexcept {
-  const auto piece = static_cast<WriteBuffer&>(operation).from_.front();
-  operation.data = const_cast<std::byte*>(piece.data());  // NOLINT: write(2) reads.
-  operation.size = piece.size();
-}
-
-void Stream::WriteBuffer::prepare_message(IoOperation& operation) noexcept {
+void Stream::WriteBuffer::prepare(IoOperation& operation) noexcept {
+  const Buffer& from = static_cast<WriteBuffer&>(operation).from_;
+  const auto piece = from.front();
+  if (operation.io_kind == IoKind::write || piece.size() == from.size()) {
+    if (operation.io_kind != IoKind::write) operation.io_kind = IoKind::send;
+    operation.data = const_cast<std::byte*>(piece.data());  // NOLINT: it reads.
+    operation.size = piece.size();
+    return;
+  }
   // Read by the system call that follows, and by nobody later: whoever waits to write, and there
   // may be many, needs none of its own.
-  thread_local std::array<iovec, 16> pieces;
-  thread_local msghdr message;
+  thread_local constinit std::array<iovec, 16> pieces{};
+  thread_local constinit msghdr message{};
   message.msg_iov = pieces.data();
-  message.msg_iovlen = static_cast<WriteBuffer&>(operation).from_.pieces(pieces);
+  message.msg_iovlen = from.pieces(pieces);
+  operation.io_kind = IoKind::sendmsg;
   operation.data = &message;
   operation.size = sizeof(message);
 }
