@@ -11,13 +11,16 @@
 
 namespace tambour {
 
-/// A stream that sends small messages at once (TCP_NODELAY) from the start.
+/// A stream that sends small messages at once (TCP_NODELAY), as do the connections of a TcpServer.
 class TcpStream final : public Stream {
  public:
   TcpStream() = default;
   /// Owns `fd`, a connected stream socket, from now on.
-  TcpStream(EventLoop& loop, int fd) noexcept : TcpStream(Socket(loop, fd)) {}
-  explicit TcpStream(Socket&& socket) noexcept;
+  TcpStream(EventLoop& loop, int fd) noexcept : TcpStream(Socket(loop, fd)) {
+    static_cast<void>(set_delay(false));  // Where it is no socket, whoever uses it next is told.
+  }
+  /// Leaves its options as they are: what a listener accepts has the listener's.
+  explicit TcpStream(Socket&& socket) noexcept : Stream(std::move(socket)) {}
 
   /// On the loop of the task that awaits. ECONNREFUSED and all that connect(2) says; EAFNOSUPPORT
   /// for a Unix name.

@@ -122,8 +122,8 @@ void Buffer::append(std::span<const std::byte> bytes) {
   Segment* more = nullptr;
   if (at_hand < bytes.size()) {
     // Ever more at a time, so that a long message that comes in short pieces lies in few blocks.
-    constexpr std::size_t growth_max = net::large_block_bytes - sizeof(Block);
-    more = Segment::make(std::max(bytes.size() - at_hand, std::min(size_, growth_max)));
+    const std::size_t growth = std::min(size_, net::large_room_bytes);
+    more = Segment::make(std::max(bytes.size() - at_hand, growth));
   }
   if (at_hand > 0) {
     std::memcpy(last_->end, bytes.data(), at_hand);

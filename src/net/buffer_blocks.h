@@ -104,7 +104,7 @@ struct Buffer::Pool {
 
   Shelf small{.bytes = 4096, .limit = 64};
   /// What a kernel hands over at a time, where there is much.
-  Shelf large{.bytes = net::large_block_bytes, .limit = 16};
+  Shelf large{.bytes = sizeof(Block) + net::large_room_bytes, .limit = 16};
   Shelf segments{.bytes = sizeof(Segment), .limit = 256};
 
   /// Where a thread ends. A buffer may be destroyed later: a global one, or another thread_local.
@@ -135,7 +135,7 @@ inline Buffer::Block* Buffer::Block::make(std::size_t capacity) {
     kind = Kind::small;
     bytes = Pool::mine.small.bytes;
     memory = Pool::mine.small.take();
-  } else if (bytes <= Pool::mine.large.bytes && bytes > Pool::mine.large.bytes / 4) {
+  } else if (capacity <= net::large_room_bytes && capacity >= net::large_room_bytes / 4) {
     kind = Kind::large;
     bytes = Pool::mine.large.bytes;
     memory = Pool::mine.large.take();

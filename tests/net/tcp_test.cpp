@@ -1,0 +1,89 @@
+// What is particular to TCP among the streams.
+#include <tambour/tcp.h>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/connection.h>
+
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+/// Whether small messages wait for the answer to others; -1 where it cannot be told.
+int waits_for_more(int fd) {
+  int no_delay = 0;
+  socklen_t size = sizeof no_delay;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &no_delay, &size) != 0) return -1;
+  return no_delay == 0 ? 1 : 0;
+}
+
+class Tcp : public test::OnEveryBackend {
+ protected:
+  /// What the streams say that the server serves and that were connected to it, once each.
+  std::vector<int> meet(TcpServer& server) {
+    spawn(loop(), [](Endpoint to, std::vector<int>& all) -> Task<> {
+      auto stream = co_await TcpStream::connect(to);
+      EXPECT_TRUE(stream);
+      all.push_back(waits_for_more(stream->descriptor()));
+    }(server.endpoint(), delays));
+    EXPECT_TRUE(run_until([this] { return delays.size() == 2; }));
+    return std::exchange(delays, {});
+  }
+
+  Task<> note(TcpStream stream) {
+    delays.push_back(waits_for_more(stream.descriptor()));
+    co_return;
+  }
+
+  std::vector<int> delays;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(Tcp);
+
+const std::vector<int> neither{0, 0};
+
+TEST_P(Tcp, small_messages_of_tasks_do_not_wait) {
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  ASSERT_TRUE(server);
+  server->serve([this](TcpStream stream) { return note(std::move(stream)); });
+  EXPECT_EQ(meet(*server), neither);
+}
+
+TEST_P(Tcp, small_messages_of_connections_do_not_wait) {
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v6(0));
+  ASSERT_TRUE(server);
+  server->serve({.on_connection = [this](Connection& connection) {
+    delays.push_back(waits_for_more(connection.descriptor()));
+  }});
+  EXPECT_EQ(meet(*server), neither);
+}
+
+TEST_P(Tcp, small_messages_do_not_wait_where_the_listener_is_a_strangers) {
+  UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Endpoint at = Endpoint::loopback_v4(0);
+  ASSERT_EQ(::bind(listener.get(), at.data(), at.size()), 0);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  auto server = TcpServer::adopt(loop(), std::move(listener));
+  ASSERT_TRUE(server);
+  server->serve([this](TcpStream stream) { return note(std::move(stream)); });
+  EXPECT_EQ(meet(*server), neither);
+}
+
+TEST_P(Tcp, whoever_wants_can_let_them_wait) {
+  TcpStream stream(loop(), ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(waits_for_more(stream.descriptor()), 0);
+  EXPECT_TRUE(stream.set_delay(true));
+  EXPECT_EQ(waits_for_more(stream.descriptor()), 1);
+}
+
+}  // namespace
+}  // namespace tambour
