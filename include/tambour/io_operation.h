@@ -47,7 +47,10 @@ class IoOperation : public Operation {
 
   /// `completed` may destroy the operation, or submit it again.
   IoOperation(IoKind what, Completed completed) noexcept
-      : Operation(OperationKind::poll, &run), io_kind(what), completed_(completed) {}
+      : Operation(OperationKind::poll, &run),
+        io_kind(what),
+        wait_first(!is_likely_at_once(what)),
+        completed_(completed) {}
   IoOperation(const IoOperation&) = delete;
   IoOperation& operator=(const IoOperation&) = delete;
   ~IoOperation() { abandon(); }
@@ -65,6 +68,9 @@ class IoOperation : public Operation {
   [[nodiscard]] bool busy() const noexcept { return core_ != nullptr; }
 
   IoKind io_kind;
+  /// The first attempt is made when the descriptor is ready, not at once. From the constructor: for
+  /// what receives and reads.
+  bool wait_first;
   std::int32_t outcome = 0;
   int flags = 0;  ///< Those of the system call.
   void* data = nullptr;
@@ -79,6 +85,12 @@ class IoOperation : public Operation {
 
  private:
   static void run(Ready& ready);
+
+  /// Data that a peer will send is seldom there already; what we have to say can mostly be said.
+  static constexpr bool is_likely_at_once(IoKind kind) noexcept {
+    return kind != IoKind::recv && kind != IoKind::recvmsg && kind != IoKind::recvmmsg &&
+           kind != IoKind::read;
+  }
 
   [[nodiscard]] Events readiness() const noexcept;
   [[nodiscard]] std::int32_t attempt(loop::Core& core) noexcept;

@@ -117,6 +117,8 @@ class Core {
   }
   void suspend() noexcept { suspended_ns_ = clock_ns(); }
   void resume() noexcept;
+  /// Which turn it is.
+  [[nodiscard]] std::uint64_t turn_number() const noexcept { return stats_.turns; }
   [[nodiscard]] LoopStats stats() const noexcept;
   void set_stall_detector(std::int64_t threshold_ns, Callback<void(const Stall&)> report) noexcept;
   void feed_fd(int fd, Events events) noexcept { backend_->feed(fd, events, ready_); }

@@ -19,12 +19,6 @@ constexpr bool must_wait(IoKind kind, std::int32_t outcome) noexcept {
   return outcome == (kind == IoKind::connect ? -EINPROGRESS : -EAGAIN);
 }
 
-/// Data that a peer will send is seldom there already; what we have to say can mostly be said.
-constexpr bool tries_first(IoKind kind) noexcept {
-  return kind != IoKind::recv && kind != IoKind::recvmsg && kind != IoKind::recvmmsg &&
-         kind != IoKind::read;
-}
-
 }  // namespace
 
 Events IoOperation::readiness() const noexcept {
@@ -115,10 +109,10 @@ bool IoOperation::submit_or_finish(EventLoop& loop, int descriptor) noexcept {
   connecting_ = false;
   if (descriptor < 0) {
     outcome = -EBADF;
-  } else if (tries_first(io_kind)) {
-    outcome = attempt(core);
-  } else {
+  } else if (wait_first) {
     outcome = -EAGAIN;
+  } else {
+    outcome = attempt(core);
   }
   if (!must_wait(io_kind, outcome)) return true;
   begin(core);

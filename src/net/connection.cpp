@@ -186,8 +186,11 @@ void Connection::run(Ready& ready) {
   // Whatever is wrong with the descriptor, reading or writing says what.
   const bool broken = has(got, Events::error);
   if (!self.paused_ && !self.peer_finished_ && (broken || has(got, Events::read))) self.read_some();
-  if (self.ended_ || self.unsent() == 0) return;
-  if (broken || has(got, Events::write)) self.write_some();
+  if (!self.ended_ && self.unsent() > 0 && (broken || has(got, Events::write))) self.write_some();
+  // Here, no callback is under way: nobody need wait for a later turn, unless it was dropped.
+  if (!self.ended_ || !ready.linked()) return;
+  ready.unlink();
+  self.tell_end();
 }
 
 void Connection::read_some() {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -29,7 +30,9 @@ std::unexpected<Error> last_error() noexcept { return std::unexpected(system_err
 
 class Accept final : public SocketWait {
  public:
-  explicit Accept(Socket& listener) noexcept : SocketWait(listener, IoKind::accept, false) {}
+  Accept(Socket& listener, bool wait) noexcept : SocketWait(listener, IoKind::accept, false) {
+    wait_first = wait;
+  }
   [[nodiscard]] int await_resume() const noexcept { return outcome; }
 };
 
@@ -56,6 +59,12 @@ bool is_left_over(EventLoop& loop, const Endpoint& at) noexcept {
   if (!probe) return false;
   auto& system = loop::core_of(loop).backend().system();
   return system.connect(probe->descriptor(), at.data(), at.size()) != 0 && errno == ECONNREFUSED;
+}
+
+/// What is accepted has it from the listener (tcp(7) does not say so, but Linux does it), and a
+/// server needs no system call for each stream. Small ends of large messages would wait otherwise.
+Result<> hand_down_no_delay(Socket& listener) noexcept {
+  return listener.set_option(IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
 }  // namespace
@@ -132,9 +141,11 @@ class StreamServerBase::State final : private ConnectionOwner {
     Duration pause = pause_least;
     for (;;) {
       if (!listener_.is_open()) co_return std::unexpected(system_error(ECANCELED));
-      const int outcome = co_await Accept(listener_);
+      const int outcome = co_await Accept(listener_, !in_a_row_);
       if (outcome >= 0) {
         ++accepted_;
+        const std::uint64_t turn = loop::core_of(listener_.loop()).turn_number();
+        in_a_row_ = turn - std::exchange(accepted_in_turn_, turn) <= 1;
         co_return Socket(listener_.loop(), outcome);
       }
       if (is_shortage(-outcome)) {
@@ -185,6 +196,10 @@ class StreamServerBase::State final : private ConnectionOwner {
   Endpoint endpoint_;
   ListenOptions options_;
   std::uint64_t accepted_ = 0;
+  std::uint64_t accepted_in_turn_ = 0;  ///< The last one.
+  /// Two turns on end have brought a stream: there are likely more, to be accepted until there are
+  /// none. One that comes alone is spared the call that says so.
+  bool in_a_row_ = false;
   bool owns_name_ = true;  ///< A Unix path is unlinked.
   std::function<Task<>(Socket)> handler_;
   std::function<void(Socket)> take_;
@@ -210,6 +225,7 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, const Endpoint&
       if (auto set = listener->set_option(SOL_SOCKET, SO_REUSEPORT, 1); !set)
         return std::unexpected(set.error());
     }
+    if (auto set = hand_down_no_delay(*listener); !set) return std::unexpected(set.error());
   }
   const int fd = listener->descriptor();
   int bound = system.bind(fd, at.data(), at.size());
@@ -247,6 +263,9 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listen
   const auto local = socket.local_endpoint();
   if (!local) return std::unexpected(local.error());
   if (!takes(*local)) return std::unexpected(system_error(EAFNOSUPPORT));
+  if (local->is_ip()) {
+    if (auto set = hand_down_no_delay(socket); !set) return std::unexpected(set.error());
+  }
   StreamServerBase server(std::make_unique<State>(std::move(socket), *local, options));
   server.leave_name();
   return server;
