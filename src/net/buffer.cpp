@@ -14,11 +14,13 @@ namespace tambour {
 thread_local constinit Buffer::Pool Buffer::Pool::mine{};
 
 Buffer::Pool::Closer::Closer() noexcept {
-  for (Shelf* shelf : mine.shelves()) shelf->kept_max = shelf->limit;
+  for (Shelf& shelf : mine.blocks) shelf.kept_max = shelf.limit;
+  mine.segments.kept_max = mine.segments.limit;
 }
 
 Buffer::Pool::Closer::~Closer() {
-  for (Shelf* shelf : mine.shelves()) shelf->close();
+  for (Shelf& shelf : mine.blocks) shelf.close();
+  mine.segments.close();
 }
 
 void Buffer::Pool::Shelf::give_more(void* memory) noexcept {

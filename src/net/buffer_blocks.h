@@ -46,7 +46,7 @@ struct Buffer::Segment {
 
 /// Memory, and how many segments show it. The bytes stand behind the header, or are an owner's.
 struct Buffer::Block {
-  enum class Kind : std::uint8_t { small, large, odd, foreign };
+  enum class Kind : std::uint8_t { small, large, huge, odd, foreign };
 
   std::atomic<std::size_t> owners{1};
   std::size_t capacity;
@@ -102,18 +102,21 @@ struct Buffer::Pool {
     }
   };
 
-  Shelf small{.bytes = 4096, .limit = 64};
-  /// What a kernel hands over at a time, where there is much.
-  Shelf large{.bytes = sizeof(Block) + net::large_room_bytes, .limit = 16};
+  /// By the kind of block, the small ones first; and the segments that are not a block's own.
+  std::array<Shelf, 3> blocks{
+      Shelf{.bytes = sizeof(Block) + net::small_room_bytes, .limit = 64},
+      Shelf{.bytes = sizeof(Block) + net::large_room_bytes, .limit = 16},
+      Shelf{.bytes = sizeof(Block) + net::huge_room_bytes, .limit = 4},
+  };
   Shelf segments{.bytes = sizeof(Segment), .limit = 256};
+
+  [[nodiscard]] Shelf& shelf_of(Block::Kind kind) noexcept { return blocks[std::size_t(kind)]; }
 
   /// Where a thread ends. A buffer may be destroyed later: a global one, or another thread_local.
   struct Closer {
     Closer() noexcept;
     ~Closer();
   };
-
-  [[nodiscard]] std::array<Shelf*, 3> shelves() noexcept { return {&small, &large, &segments}; }
 
   /// This thread's. Found without asking whether it was constructed: it needs no constructor.
   static thread_local constinit Pool mine;
@@ -128,30 +131,29 @@ inline std::size_t Buffer::Segment::room_before() const noexcept {
 }
 
 inline Buffer::Block* Buffer::Block::make(std::size_t capacity) {
-  std::size_t bytes = sizeof(Block) + capacity;
+  // What is nearly as large as one that is kept takes one of those.
   Kind kind = Kind::odd;
-  void* memory;
-  if (bytes <= Pool::mine.small.bytes) {
+  if (capacity <= net::small_room_bytes) {
     kind = Kind::small;
-    bytes = Pool::mine.small.bytes;
-    memory = Pool::mine.small.take();
+    capacity = net::small_room_bytes;
   } else if (capacity <= net::large_room_bytes && capacity >= net::large_room_bytes / 4) {
     kind = Kind::large;
-    bytes = Pool::mine.large.bytes;
-    memory = Pool::mine.large.take();
-  } else {
-    memory = ::operator new(bytes);
+    capacity = net::large_room_bytes;
+  } else if (capacity <= net::huge_room_bytes && capacity >= net::huge_room_bytes / 4) {
+    kind = Kind::huge;
+    capacity = net::huge_room_bytes;
   }
+  void* const memory = kind == Kind::odd ? ::operator new(sizeof(Block) + capacity)
+                                         : Pool::mine.shelf_of(kind).take();
   auto* data = static_cast<std::byte*>(memory) + sizeof(Block);
-  return new (memory) Block{.capacity = bytes - sizeof(Block), .data = data, .kind = kind};
+  return new (memory) Block{.capacity = capacity, .data = data, .kind = kind};
 }
 
 inline void Buffer::Block::drop(Block* block) noexcept {
   if (!block->is_unshared() && block->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const Kind kind = block->kind;
   block->~Block();
-  if (kind == Kind::small) return Pool::mine.small.give(block);
-  if (kind == Kind::large) return Pool::mine.large.give(block);
+  if (kind < Kind::odd) return Pool::mine.shelf_of(kind).give(block);
   ::operator delete(block);
 }
 

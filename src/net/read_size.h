@@ -7,18 +7,25 @@
 
 namespace tambour::net {
 
-/// What the large blocks hold that buffers keep for their next use: as much as many a program
-/// writes at a time, and then none of it needs a second read.
+/// What the blocks hold that buffers keep for their next use, their headers not counted: as much as
+/// many a program writes at a time, so that none of it needs a second read; and the last one as
+/// much as a kernel hands over, where there is much.
+inline constexpr std::size_t small_room_bytes = 4096;
 inline constexpr std::size_t large_room_bytes = std::size_t{64} * 1024;
+inline constexpr std::size_t huge_room_bytes = std::size_t{256} * 1024;
 
-/// Who fills its room has more to say: the next read is given four times as much, up to what a
-/// kernel hands over at a time. Who leaves most of it unused goes back to what is at hand: 0.
+/// Whoever has more to say than a block holds is given a larger one for the next read; who has not,
+/// goes back to what is at hand, 0, but by and by: messages of two reads have small ends.
 inline std::uint32_t next_read_size(std::uint32_t last, std::size_t room,
                                     std::size_t got) noexcept {
-  constexpr std::size_t least = 4096;
-  if (got == room)
-    return static_cast<std::uint32_t>(std::min(large_room_bytes, std::max(least, room) * 4));
-  return got < last / 4 ? 0 : last;
+  const auto needed = [&]() -> std::size_t {
+    if (got == room) return room < large_room_bytes ? large_room_bytes : huge_room_bytes;
+    if (got > large_room_bytes) return huge_room_bytes;
+    return got > small_room_bytes ? large_room_bytes : 0;
+  }();
+  const std::size_t less = last - last / 8;
+  if (less < large_room_bytes / 4) return static_cast<std::uint32_t>(needed);
+  return static_cast<std::uint32_t>(std::max(needed, less));
 }
 
 }  // namespace tambour::net

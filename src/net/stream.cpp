@@ -185,8 +185,9 @@ void Stream::ReadBuffer::prepare(IoOperation& operation) noexcept {
 
 bool Stream::ReadBuffer::go_on() noexcept {
   std::uint32_t& hint = socket()->read_size_;
-  // Where less was asked for than there was room, the answer says little.
-  if (size < most_) hint = net::next_read_size(hint, size, static_cast<std::size_t>(outcome));
+  const auto got = static_cast<std::size_t>(outcome);
+  // To have got all that was asked for says little, where that was less than there was room for.
+  if (got < size || size < most_) hint = net::next_read_size(hint, size, got);
   return false;
 }
 
