@@ -5,7 +5,7 @@ import statistics
 from dataclasses import dataclass
 
 from .model import Metric
-from .subjects import FLOOR, OURS
+from .subjects import BY_HAND, OURS
 from .suite import Suite
 from .words import listed
 
@@ -47,9 +47,9 @@ class Figures:
         return above / below if above is not None and below else None
 
     def best(self, params: dict, metric: Metric, statistic: str = "median"):
-        """The best value in a cell, floor excluded: nobody competes with bare system calls."""
+        """The best value in a cell, but for what is by hand."""
         values = [self.value(params, s, metric.name, statistic)
-                  for s in self.subjects if s != FLOOR]
+                  for s in self.subjects if s not in BY_HAND]
         values = [v for v in values if v is not None]
         return metric.best(values) if values else None
 
@@ -113,7 +113,7 @@ class Headline:
     def verdict(self, subject: str) -> str:
         """"gain" or "loss" for Tambour; "even" within the noise, or against bare system calls."""
         mean = self.ratios[subject][0]
-        if subject == FLOOR or abs(mean - 1) <= max(0.005, self.noises[subject]):
+        if subject in BY_HAND or abs(mean - 1) <= max(0.005, self.noises[subject]):
             return "even"
         return "gain" if (mean < 1) == (self.metric.better == "less") else "loss"
 

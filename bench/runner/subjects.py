@@ -44,6 +44,8 @@ LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-s
          "tambour-libev", "floor", "epoll", "libev", "libevent", "libuv", "asio", "muduo", "evpp")
 OURS = "tambour"
 FLOOR = "floor"
+# Nobody competes with bare system calls.
+BY_HAND = frozenset({FLOOR, "iouring"})
 
 
 def pick(*names: str) -> tuple[Subject, ...]:

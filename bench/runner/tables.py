@@ -4,7 +4,7 @@ from html import escape
 
 from . import words
 from .figures import Figures
-from .subjects import FLOOR, OURS
+from .subjects import BY_HAND, FLOOR, OURS
 
 METRICS_ABREAST = 2
 OPEN = 2  # how many cells stand open; the others unfold
@@ -89,4 +89,4 @@ def _cells(figures: Figures, cell: dict, subject: str, metric, has_floor: bool,
 
 def _best(figures, cell, subject, metric, statistic, value) -> str:
     best = figures.best(cell, metric, statistic)
-    return "best" if subject != FLOOR and value is not None and value == best else ""
+    return "best" if subject not in BY_HAND and value is not None and value == best else ""

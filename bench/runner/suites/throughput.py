@@ -1,5 +1,6 @@
 """Echo over TCP: ping-pong of messages of one size on many connections."""
 
+from .. import subjects
 from ..charts import Lines
 from ..model import Metric, Parameter
 from ..servers import MILLISECONDS, ServerSuite
@@ -17,8 +18,9 @@ class Throughput(ServerSuite):
             "message over TCP and the next when all of it has come back.")
     how = ("Messages and payload bytes there and back per second; and the processor time of the "
            "server for each message, which does not depend on who waits for whom. The floor is "
-           "epoll by hand.")
+           "epoll by hand; iouring is io_uring by hand, with receives that go on by themselves.")
     order = 25
+    subjects = (*ServerSuite.subjects, *subjects.pick("iouring"))
     parameters = (Parameter("connections", "connections; clamped to the limit of open files",
                             (1, 100), words="{:,} connections"),
                   Parameter("size", "bytes of a message", (64, 4096, 65536), high=1 << 28,
