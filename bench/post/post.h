@@ -103,9 +103,10 @@ class Stream final : public Course {
   }
 
  private:
-  Subject subject_;
+  // What producers read of the subject does not lie in one cache line with what each task writes.
+  alignas(64) Subject subject_;
+  alignas(64) int left_ = 0;
   Stopwatch watch_;
-  int left_ = 0;
 };
 
 template <Poster Subject>

@@ -62,6 +62,8 @@ class PostQueue {
   /// So far ahead of what is claimed there are segments: where there is no memory for them, it is
   /// told before a place is claimed. Enough, unless more threads than that claim at one moment.
   static constexpr std::uint64_t ahead = 64;
+  /// So far ahead the consumer asks for what it is about to run.
+  static constexpr std::uint64_t fetched_ahead = 8;
 
   struct Place {
     std::atomic<bool> is_there{false};
@@ -95,7 +97,7 @@ class PostQueue {
   alignas(64) std::atomic<Slot*> directory_{nullptr};
   std::atomic<std::uint64_t> ended_{0};  ///< The segments of all places before this are free again.
   std::atomic<std::size_t> segment_count_{0};  ///< In the directory.
-  std::array<std::atomic<Segment*>, 2> spares_{};
+  std::array<std::atomic<Segment*>, 64> spares_{};
   // The consumer's from here on.
   alignas(64) std::uint64_t head_ = 0;  ///< The next place to be run.
   std::uint64_t taken_ = 0;             ///< The first that was not taken.
