@@ -8,7 +8,7 @@ use AnyEvent;
 use JSON::PP;
 use POSIX ();
 
-my %modules = (Perl => "AnyEvent", POE => "POE", IOAsync => "IO::Async");
+my %modules = (Perl => "AnyEvent", POE => "POE", IOAsync => "IO::Async::Loop");
 
 # AnyEvent takes another model where the one asked for cannot be loaded, and says so at best; its
 # figures under that one's name would be a lie.

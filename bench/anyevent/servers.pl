@@ -20,9 +20,11 @@ use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 my %tables = (large => {pairs => 10_000, active => 100}, small => {pairs => 8, active => 3});
 # Not used for servers: streams, what a loop keeps, what Perl opens to load a module.
 use constant FDS_BESIDES => 100;
+# A socket pair, and the copy that AnyEvent makes of a handle on some of its loops.
+use constant FDS_PER_PAIR => 3;
 # Fewer servers are made so often that making them can be timed.
 use constant CREATED_MIN => 400;
-use constant TIMEOUT_S => 100;
+use constant TIMEOUT_S => 1000;
 
 GetOptions("table=s" => \my $table, "milliseconds=i" => \my $milliseconds,
            "iterations=i" => \my $iterations)
@@ -99,6 +101,6 @@ sub now { return clock_gettime(CLOCK_MONOTONIC) }
 sub pairs_here {
     my ($wanted) = @_;
     my $limit = POSIX::sysconf(POSIX::_SC_OPEN_MAX()) // 1024;
-    my $fitting = int(($limit - FDS_BESIDES) / 2);
+    my $fitting = int(($limit - FDS_BESIDES) / FDS_PER_PAIR);
     return $wanted < $fitting ? $wanted : $fitting;
 }

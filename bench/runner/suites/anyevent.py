@@ -14,6 +14,9 @@ NAMES = {"tambour": "Tambour", "ev": "EV", "perl": "Perl", "ioasync": "IOAsync, 
          "ioasync-poll": "IOAsync, poll", "event": "Event", "glib": "Glib", "poe": "POE"}
 PAIRS = {"large": 10_000, "small": 8}
 ACTIVE = {"large": 100, "small": 3}
+# A socket pair, and the copy that AnyEvent makes of a handle on some of its loops. All are given as
+# many servers as fit on each.
+FDS_PER_PAIR = 3
 # AnyEvent 7.17, documentation, section BENCHMARKS: (create, request) in microseconds. POE by
 # POE::Loop::Event.
 PUBLISHED = {
@@ -51,7 +54,8 @@ class AnyEvent(Suite):
     full = ({"table": ("large", "small")},)
 
     def adjust(self, params, limits):
-        params["sockets"] = 2 * min(PAIRS[params["table"]], limits.pairs_max)
+        fitting = limits.descriptors_max // FDS_PER_PAIR
+        params["sockets"] = 2 * min(PAIRS[params["table"]], fitting)
         if params["sockets"] < 2 * ACTIVE[params["table"]]:
             params["sockets"] = 0  # The program says it best.
         return params
