@@ -14,6 +14,7 @@
 
 #include "support/on_every_backend.h"
 #include "support/scale.h"
+#include "support/streams.h"
 
 namespace tambour {
 namespace {
@@ -26,10 +27,9 @@ class Connections : public test::OnEveryBackend {
 
   /// A connection with these callbacks; its other end is `peer`.
   Connection& connect(Callbacks callbacks) {
-    int fds[2];
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    peer = Stream(loop(), fds[1]);
-    return Connection::start(Stream(loop(), fds[0]),
+    test::StreamEnds both = test::open_stream_ends(loop());
+    peer = std::move(both.far);
+    return Connection::start(std::move(both.near),
                              std::make_shared<const Callbacks>(std::move(callbacks)));
   }
   std::function<void(Connection&, Error)> note_end() {

@@ -112,15 +112,6 @@ class Files : public test::OnEveryBackend {
     }
     return true;
   }
-
-  void run(Task<> task) {
-    bool done = false;
-    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
-      co_await std::move(inner);
-      ended = true;
-    }(std::move(task), done));
-    EXPECT_TRUE(run_until([&done] { return done; }));
-  }
 };
 
 TAMBOUR_ON_EVERY_BACKEND(Files);
