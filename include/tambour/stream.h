@@ -225,7 +225,8 @@ class Stream : public Socket {
   Result<> finish() noexcept;
 
  protected:
-  bool is_socket_ = true;  ///< Or it is read(2) and written (2).
+  /// A pipe or terminal is none: recv(2) and send(2) fail there, and read(2) and write(2) serve.
+  bool is_socket_ = true;
 };
 
 }  // namespace tambour
