@@ -4,10 +4,15 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <new>
 #include <string_view>
 #include <utility>
+
+#include <tambour/wait.h>
+
+#include "net/accepting.h"
 
 namespace tambour {
 namespace {
@@ -102,20 +107,28 @@ Task<> ServerGroupBase::Part::accept_all(net::GroupListener& listener) {
     for (room_.reset(); is_full(); room_.reset()) {
       if (!co_await room_.wait()) co_return;
     }
-    auto accepted = co_await listener.accept_socket();
-    if (!accepted) co_return;
+    std::optional<Result<Socket>> accepted;
+    try {
+      accepted = co_await listener.accept_socket();
+    } catch (const std::bad_alloc&) {
+      // There is no memory to wait with.
+    }
+    if (!accepted && !co_await sleep_for(std::chrono::milliseconds(10))) co_return;
+    if (!accepted) continue;
+    if (!*accepted) co_return;
     // Another listener may have taken the last place meanwhile.
     for (room_.reset(); listening_ && is_full(); room_.reset()) {
       if (!co_await room_.wait()) co_return;
     }
     if (!listening_) co_return;
     ++shared_->accepted;
-    EventLoop& to = choose(*accepted);
+    Socket& socket = **accepted;
+    EventLoop& to = choose(socket);
     shared_->count_in(to);
     if (&to == &loop_) {
-      take(std::move(*accepted));
+      net::call_and_tell(loop_, [&] { take(std::move(socket)); });
     } else {
-      hand_over(std::move(*accepted), to);
+      hand_over(std::move(socket), to);
     }
   }
 }

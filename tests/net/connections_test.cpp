@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -275,6 +276,26 @@ TEST_P(Connections, shutting_down_waits_and_then_closes) {
   }(*server));
   loop().run();
   EXPECT_EQ(ends, std::vector<Error>{Error()});
+}
+
+TEST_P(Connections, what_on_connection_throws_leaves_run_and_the_next_is_served) {
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  ASSERT_TRUE(server);
+  int opened = 0;
+  server->serve({.on_connection =
+                     [&opened](Connection&) {
+                       if (++opened == 1) throw std::runtime_error("by the first");
+                     },
+                 .on_message = [](Connection& own, Buffer& bytes) { own.send(std::move(bytes)); }});
+  std::vector<TcpStream> streams;
+  EXPECT_THROW(
+      {
+        run(test::connect_all(server->endpoint(), 1, streams));
+        static_cast<void>(run_until([&opened] { return opened > 1; }));
+      },
+      std::runtime_error);
+  run(test::expect_echo_from(server->endpoint()));
+  EXPECT_EQ(opened, 2);
 }
 
 }  // namespace
