@@ -77,10 +77,13 @@ Result<Launch> prepare(const std::vector<PassedListener>& listeners,
   launch.fds.push_back(ready);
   auto& strings = launch.strings;
   strings = arguments;
-  strings.push_back("LISTEN_FDS=" + std::to_string(count));
-  strings.push_back("LISTEN_FDNAMES=" + names);
-  strings.push_back(std::string(ready_variable) + "=" + std::to_string(first_passed + int(count)));
-  strings.push_back("LISTEN_PID=" + std::string(20, '\0'));
+  const auto set = [&strings](const char* name, const std::string& value) {
+    strings.emplace_back(name).append("=").append(value);
+  };
+  set("LISTEN_FDS", std::to_string(count));
+  set("LISTEN_FDNAMES", names);
+  set(ready_variable, std::to_string(first_passed + int(count)));
+  set("LISTEN_PID", std::string(20, '\0'));
   for (char** variable = environ; *variable != nullptr; ++variable) {
     if (!is_ours(*variable)) strings.emplace_back(*variable);
   }

@@ -104,8 +104,10 @@ Task<> play_without_cache(std::string folder, bool exactly, bool& can) {
   }
   auto file = co_await File::open(path, FileMode::update, 0, FileCache::none);
   can = file.has_value();
-  if (!file) EXPECT_EQ(file.error(), system_error(EINVAL));
-  if (!file) co_return;
+  if (!file) {
+    EXPECT_EQ(file.error(), system_error(EINVAL));
+    co_return;
+  }
   struct alignas(4096) Blocks {
     std::array<char, std::size_t{5} * 4096> bytes{};
   };
