@@ -22,6 +22,7 @@ void call_and_tell(EventLoop& loop, Function&& function) noexcept {
       loop::core_of(loop).throw_out_of_run(std::current_exception());
     }
   } catch (const std::bad_alloc&) {
+    return;
   }
 }
 

@@ -111,7 +111,7 @@ Task<> ServerGroupBase::Part::accept_all(net::GroupListener& listener) {
     try {
       accepted = co_await listener.accept_socket();
     } catch (const std::bad_alloc&) {
-      // There is no memory to wait with.
+      accepted.reset();  // There is no memory to wait with.
     }
     if (!accepted && !co_await sleep_for(std::chrono::milliseconds(10))) co_return;
     if (!accepted) continue;
@@ -165,6 +165,7 @@ void ServerGroupBase::Part::hand_over(Socket socket, EventLoop& to) noexcept {
   try {
     to.post(std::move(handed_over));
   } catch (const std::bad_alloc&) {
+    return;
   }
 }
 

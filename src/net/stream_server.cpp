@@ -178,7 +178,7 @@ class StreamServerBase::State final : private ConnectionOwner {
       try {
         accepted = co_await accept();
       } catch (const std::bad_alloc&) {
-        // There is no memory to wait with.
+        accepted.reset();  // There is no memory to wait with.
       }
       if (!accepted && !co_await sleep_for(pause_least)) co_return;
       if (!accepted) continue;
