@@ -1,13 +1,11 @@
-// A SOCKS proxy, version 5 (RFC 1928): CONNECT to IPv4 and IPv6 addresses, without authentication.
-// Names of hosts are refused (reply 8): it does not look them up.
+// A SOCKS proxy, version 5 (RFC 1928): CONNECT to addresses, and to names, without authentication.
 //
-//   socks5 127.0.0.1:1080        and then:        curl --socks5 127.0.0.1:1080 http://192.0.2.1/
+//   socks5 127.0.0.1:1080    and then:    curl --socks5-hostname 127.0.0.1:1080 http://example.org/
 //
 // Without an address, a client of its own goes through it to an echo server of its own.
-#include <netinet/in.h>
+#include <arpa/inet.h>
 
 #include <cstdio>
-#include <cstring>
 
 #include <tambour/tambour.h>
 
@@ -25,29 +23,30 @@ Task<> pass_on(Stream& from, Stream& to, Buffer bytes = {}) {
 }
 
 /// Where the client wants to go. EAFNOSUPPORT, EOPNOTSUPP: not there, not in that way.
-Task<Result<Endpoint>> read_target(Stream& client, Buffer& in) {
-  const auto head = co_await read_exactly(client, in, 4);  // Version, command, 0, type of address.
-  if (!head) co_return std::unexpected(head.error());
-  const bool is_v4 = (*head)[3] == std::byte{1};
-  if (!is_v4 && (*head)[3] != std::byte{4}) co_return std::unexpected(system_error(EAFNOSUPPORT));
-  const auto place = co_await read_exactly(client, in, is_v4 ? 6 : 18);
-  if (!place) co_return std::unexpected(place.error());
-  if ((*head)[1] != std::byte{1}) co_return std::unexpected(system_error(EOPNOTSUPP));
-  const std::string bytes = place->to_string();
-  sockaddr_in v4{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {}, .sin_zero = {}};
-  sockaddr_in6 v6{};
-  v6.sin6_family = AF_INET6;
-  std::memcpy(is_v4 ? static_cast<void*>(&v4.sin_addr) : &v6.sin6_addr, bytes.data(),
-              bytes.size() - 2);
-  std::memcpy(is_v4 ? &v4.sin_port : &v6.sin6_port, &bytes[bytes.size() - 2], 2);
-  co_return is_v4 ? Endpoint::from(reinterpret_cast<sockaddr*>(&v4), sizeof v4)
-                  : Endpoint::from(reinterpret_cast<sockaddr*>(&v6), sizeof v6);
+Task<Result<std::vector<Endpoint>>> read_target(Stream& client, Buffer& in) {
+  const auto read = co_await read_exactly(client, in, 5);
+  if (!read) co_return std::unexpected(read.error());
+  const std::string head = read->to_string();  // Version, command, 0, type, first byte of address.
+  // How much follows; a name begins with that.
+  const std::size_t size = head[3] == 1 ? 3 : head[3] == 4 ? 15 : std::uint8_t(head[4]);
+  if (!"\1\3\4"sv.contains(head[3])) co_return std::unexpected(system_error(EAFNOSUPPORT));
+  const auto rest = co_await read_exactly(client, in, size + 2);
+  if (!rest) co_return std::unexpected(rest.error());
+  if (head[1] != 1) co_return std::unexpected(system_error(EOPNOTSUPP));
+  const auto port = std::uint8_t((*rest)[size]) << 8 | std::uint8_t((*rest)[size + 1]);
+  std::string host = rest->to_string().substr(0, size);
+  if (const int family = head[3] == 1 ? AF_INET : AF_INET6; head[3] != 3) {
+    char digits[INET6_ADDRSTRLEN];
+    host = ::inet_ntop(family, (head[4] + host).data(), digits, sizeof digits);
+  }
+  co_return co_await Resolver::system().resolve(host, std::uint16_t(port));
 }
 
 std::string reply_to(const Error& error) {
   char reply = error ? 1 : 0;
   if (error == system_error(ENETUNREACH)) reply = 3;
   if (error == system_error(EHOSTUNREACH) || error == system_error(ETIMEDOUT)) reply = 4;
+  if (error.category() == resolver_category()) reply = 4;  // There is no such host.
   if (error == system_error(ECONNREFUSED)) reply = 5;
   if (error == system_error(EOPNOTSUPP)) reply = 7;
   if (error == system_error(EAFNOSUPPORT)) reply = 8;
@@ -63,22 +62,25 @@ Task<> serve(TcpStream client) {
   if (!co_await client.write(may_come ? "\5\0"sv : "\5\xff"sv) || !may_come) co_return;
   const auto target = co_await timeout(10s, read_target(client, in));
   Result<TcpStream> server = std::unexpected(target ? Error() : target.error());
-  if (target) server = co_await timeout(10s, TcpStream::connect(*target));
+  if (target) server = co_await connect(*target, {.timeout = 10s});
   if (!co_await client.write(reply_to(server ? Error() : server.error())) || !server) co_return;
   co_await when_all(pass_on(client, *server, std::move(in)), pass_on(*server, client));
 }
 
-Task<> ask(TcpServer& proxy, TcpServer& echo, bool& is_right) {
+Task<bool> ask(TcpServer& proxy, std::uint16_t port, std::string host) {
   auto stream = co_await TcpStream::connect(proxy.endpoint());
-  const std::uint16_t port = echo.endpoint().port();
-  const std::string there = "\5\1\0\5\1\0\1\x7f\0\0\1"s + char(port >> 8) + char(port & 255);
-  if (stream && co_await stream->write(there + "hello\n")) {
-    Buffer in;
-    const auto replies = co_await timeout(5s, read_exactly(*stream, in, 12));
-    auto answer = co_await timeout(5s, read_line(*stream, in));
-    is_right = replies && (*replies)[3] == std::byte{0} && answer && *answer == "hello";
-    std::puts(is_right ? "through the proxy: hello" : "nothing came through the proxy");
-  }
+  const std::string there = "\5\1\0\5\1\0"s + host + char(port >> 8) + char(port & 255);
+  if (!stream || !co_await stream->write(there + "hello\n")) co_return false;
+  Buffer in;
+  const auto replies = co_await timeout(20s, read_exactly(*stream, in, 12));
+  auto answer = co_await timeout(5s, read_line(*stream, in));
+  co_return replies && (*replies)[3] == std::byte{0} && answer && *answer == "hello";
+}
+
+Task<> ask_both(TcpServer& proxy, TcpServer& echo, std::uint16_t port, bool& is_right) {
+  const bool by_address = co_await ask(proxy, port, "\1\x7f\0\0\1"s);
+  is_right = co_await ask(proxy, port, "\3\x09localhost"s) && by_address;
+  std::puts(is_right ? "through the proxy, by address and name" : "not through the proxy");
   co_await when_all(proxy.shut_down(1s), echo.shut_down(1s));
 }
 
@@ -92,7 +94,7 @@ int main(int argc, char** argv) {
   server->serve(serve);
   echo->serve([](TcpStream own) -> Task<> { co_await pass_on(own, own); });
   bool is_right = argc > 1;
-  if (argc < 2) spawn(loop, ask(*server, *echo, is_right));
+  if (argc < 2) spawn(loop, ask_both(*server, *echo, echo->endpoint().port(), is_right));
   loop.run();
   return is_right ? 0 : 1;
 }

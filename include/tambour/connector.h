@@ -45,7 +45,8 @@ struct ConnectOptions {
 Task<Result<TcpStream>> connect(std::vector<Endpoint> addresses, ConnectOptions options = {});
 
 /// The same for what Endpoint::parse() reads, Unix names among it, or a name and a port:
-/// "example.org:80". EINVAL where it is neither; and the errors of the resolver.
+/// "example.org:80". EINVAL where it is neither; and the errors of the resolver. Not for what a
+/// stranger has sent, who might name a Unix socket: resolve that, and connect to the addresses.
 Task<Result<TcpStream>> connect(std::string to, ConnectOptions options = {});
 
 }  // namespace tambour

@@ -43,6 +43,16 @@ enum class FileMode : std::uint8_t {
   create_new,  ///< To be read and written, and made; EEXIST where it exists.
 };
 
+/// Whether the kernel keeps what is read and written, for whoever wants it next.
+enum class FileCache : std::uint8_t {
+  kernel,  ///< As ever.
+  /// The disk reads from and writes to the program's own memory: O_DIRECT, open(2). Bytes lie at,
+  /// and offsets and sizes are, multiples of what the file system asks for (statx(2),
+  /// STATX_DIOALIGN), which is 512 or 4096 nearly everywhere; else EINVAL. Size and truncation are
+  /// as ever.
+  none,
+};
+
 /// An operation on a file that a task awaits. It was made with all the memory it needs.
 class FileWait {
  public:
@@ -92,14 +102,15 @@ class File {
 
   class Open final : public FileWait {
    public:
-    Open(std::string path, FileMode mode, mode_t permissions);
+    Open(std::string path, FileMode mode, mode_t permissions, FileCache cache);
     [[nodiscard]] Result<File> await_resume() const;
   };
   /// openat(2): ENOENT, EACCES, EISDIR, EMFILE and what else it says. `permissions` of a file that
-  /// is made, less the umask. Where the task is destroyed meanwhile, the file is closed again.
+  /// is made, less the umask. EINVAL where the file system cannot do without a cache. Where the
+  /// task is destroyed meanwhile, the file is closed again.
   [[nodiscard]] static Open open(std::string path, FileMode mode = FileMode::read,
-                                 mode_t permissions = 0666) {
-    return {std::move(path), mode, permissions};
+                                 mode_t permissions = 0666, FileCache cache = FileCache::kernel) {
+    return {std::move(path), mode, permissions, cache};
   }
 
   [[nodiscard]] bool is_open() const noexcept { return file_ != nullptr; }

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <tambour/clock.h>
@@ -23,6 +24,8 @@
 #include <tambour/unique_fd.h>
 
 namespace tambour {
+
+class ServerGroupBase;
 
 /// The descriptors that were handed to this program. Those that nobody takes are closed with it.
 class InheritedListeners {
@@ -43,6 +46,9 @@ class InheritedListeners {
   [[nodiscard]] UniqueFd take(std::string_view name);
   [[nodiscard]] UniqueFd take(const Endpoint& endpoint);
 
+  /// All of this name, in their order: those of a group, for StreamServerGroup::adopt().
+  [[nodiscard]] std::vector<UniqueFd> take_all(std::string_view name);
+
  private:
   struct Listener {
     UniqueFd fd;
@@ -53,9 +59,10 @@ class InheritedListeners {
   std::vector<Listener> listeners_;
 };
 
-/// A listener for the next program, by the name that it will ask for. The name holds no colon.
+/// A listener for the next program, or all of a group, by the name that it will ask for. The name
+/// holds no colon.
 struct PassedListener {
-  StreamServerBase* server;
+  std::variant<StreamServerBase*, ServerGroupBase*> server;
   std::string name;
 };
 
@@ -72,9 +79,9 @@ struct SuccessorOptions {
 /// shut_down() the servers, which leave Unix paths to their successor.
 ///
 /// Where it fails, nothing has changed, and this program serves on: EINVAL for a listener that has
-/// stopped, or a bad name; what execve(2) says; ECHILD: it ended, or closed its descriptors,
-/// without having said that it serves; ETIMEDOUT and ECANCELED (the task was asked to stop): it was
-/// killed. Give the list a name first: GCC 12 takes no nested braces inside co_await.
+/// stopped, or a bad name; EMFILE; what execve(2) says; ECHILD: it ended, or closed its
+/// descriptors, without having said that it serves; ETIMEDOUT and ECANCELED (the task was asked to
+/// stop): it was killed. Give the list a name first: GCC 12 takes no nested braces inside co_await.
 Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
                                     SuccessorOptions options = {});
 

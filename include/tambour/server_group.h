@@ -8,6 +8,7 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <tambour/clock.h>
 #include <tambour/connection.h>
@@ -18,6 +19,7 @@
 #include <tambour/stream_server.h>
 #include <tambour/task.h>
 #include <tambour/tcp.h>
+#include <tambour/unique_fd.h>
 #include <tambour/unix.h>
 
 namespace tambour {
@@ -62,6 +64,14 @@ class ServerGroupBase {
   /// loops, and called by several threads at once, each for its own connections. Once.
   void serve(ConnectionCallbacks callbacks);
 
+  /// Copies of its listeners, for a program that takes over (start_successor() takes them itself),
+  /// in the order in which adopt() wants them; none once it has stopped. EMFILE. Any thread.
+  [[nodiscard]] Result<std::vector<UniqueFd>> copy_listeners() const;
+
+  /// Lets a Unix path be when the server stops: another program listens there too, or will. Throws
+  /// std::bad_alloc. Any thread.
+  void leave_name();
+
   /// Accepts no more; the loops close their listeners soon, and the streams go on. Throws
   /// std::bad_alloc. Any thread.
   void stop();
@@ -77,13 +87,19 @@ class ServerGroupBase {
  protected:
   class Part;
   class Shared;
+  struct Source;
   explicit ServerGroupBase(std::shared_ptr<Shared> shared) noexcept;
 
   static Result<ServerGroupBase> open(LoopGroup& group, const Endpoint& at,
                                       const GroupListenOptions& options);
+  static Result<ServerGroupBase> open(LoopGroup& group, std::vector<UniqueFd> listeners,
+                                      bool (*takes)(const Endpoint&),
+                                      const GroupListenOptions& options);
   void serve_with(const std::function<Task<>(Socket)>& handler);
 
  private:
+  static Result<ServerGroupBase> open(LoopGroup& group, Source source,
+                                      const GroupListenOptions& options);
   void close() noexcept;
 
   std::shared_ptr<Shared> shared_;
@@ -107,6 +123,19 @@ class StreamServerGroup final : public ServerGroupBase {
                                           const GroupListenOptions& options = {}) {
     if (!S::takes(at)) return std::unexpected(system_error(EAFNOSUPPORT));
     auto server = open(group, at, options);
+    if (!server) return std::unexpected(server.error());
+    return StreamServerGroup(std::move(*server));
+  }
+
+  /// Goes on with listeners of one endpoint that are open already: see InheritedListeners. Where
+  /// each loop listens, they are dealt out, and a loop that has got none opens one beside them
+  /// (EADDRINUSE where they were not opened for that: with SO_REUSEPORT, by the same user); where
+  /// one loop listens, all are the first one's. EINVAL: there are none, one is no listener of a
+  /// stream, they have several endpoints, or they are more than the loops that Spread::processor is
+  /// to choose among; and what listen() says. Unix paths stay when the server stops.
+  static Result<StreamServerGroup> adopt(LoopGroup& group, std::vector<UniqueFd> listeners,
+                                         const GroupListenOptions& options = {}) {
+    auto server = open(group, std::move(listeners), &S::takes, options);
     if (!server) return std::unexpected(server.error());
     return StreamServerGroup(std::move(*server));
   }

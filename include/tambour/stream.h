@@ -53,9 +53,10 @@ class Socket {
   /// Gives the descriptor away; whoever waits is told ECANCELED.
   [[nodiscard]] int release() noexcept;
 
-  /// Gives the socket to another loop, and calls `then` with it there; this one is closed. Whoever
-  /// waits for it is told ECANCELED. Where that loop ends first, so does the socket. Throws
-  /// std::bad_alloc. For streams and tasks there is spawn_on(), in <tambour/spawn_on.h>.
+  /// Gives the socket, and what a proxy has said, to another loop, and calls `then` with it there;
+  /// this one is closed. Whoever waits for it is told ECANCELED. Where that loop ends first, so
+  /// does the socket. Throws std::bad_alloc. For streams and tasks there is spawn_on(), in
+  /// <tambour/spawn_on.h>.
   void move_to(EventLoop& to, Callback<void(Socket)> then);
 
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
@@ -224,7 +225,8 @@ class Stream : public Socket {
   Result<> finish() noexcept;
 
  protected:
-  bool is_socket_ = true;  ///< Or it is read(2) and written (2).
+  /// A pipe or terminal is none: recv(2) and send(2) fail there, and read(2) and write(2) serve.
+  bool is_socket_ = true;
 };
 
 }  // namespace tambour

@@ -40,19 +40,43 @@ ssize_t write_quietly(int fd, const void* from, std::size_t size) noexcept {
 }
 
 struct Kernel {
-  static constexpr auto socket = ::socket;
-  static constexpr auto socketpair = ::socketpair;
-  static constexpr auto pipe2 = ::pipe2;
+  static int socket(int domain, int type, int protocol) noexcept {
+    return base::system_call(Call::socket, ::socket, domain, type, protocol);
+  }
+  static int socketpair(int domain, int type, int protocol, int* fds) noexcept {
+    return base::system_call(Call::socketpair, ::socketpair, domain, type, protocol, fds);
+  }
+  static int pipe2(int* fds, int flags) noexcept {
+    return base::system_call(Call::pipe, ::pipe2, fds, flags);
+  }
   static constexpr auto close = ::close;
-  static constexpr auto bind = ::bind;
-  static constexpr auto listen = ::listen;
-  static constexpr auto accept4 = ::accept4;
-  static constexpr auto connect = ::connect;
-  static constexpr auto shutdown = ::shutdown;
-  static constexpr auto read = ::read;
-  static constexpr auto write = write_quietly;
-  static constexpr auto recv = ::recv;
-  static constexpr auto send = ::send;
+  static int bind(int fd, const sockaddr* address, socklen_t size) noexcept {
+    return base::system_call(Call::bind, ::bind, fd, address, size);
+  }
+  static int listen(int fd, int backlog) noexcept {
+    return base::system_call(Call::listen, ::listen, fd, backlog);
+  }
+  static int accept4(int fd, sockaddr* address, socklen_t* size, int flags) noexcept {
+    return base::system_call(Call::accept, ::accept4, fd, address, size, flags);
+  }
+  static int connect(int fd, const sockaddr* address, socklen_t size) noexcept {
+    return base::system_call(Call::connect, ::connect, fd, address, size);
+  }
+  static int shutdown(int fd, int how) noexcept {
+    return base::system_call(Call::shutdown, ::shutdown, fd, how);
+  }
+  static ssize_t read(int fd, void* into, std::size_t size) noexcept {
+    return base::system_call(Call::read, ::read, fd, into, size);
+  }
+  static ssize_t write(int fd, const void* from, std::size_t size) noexcept {
+    return base::system_call(Call::write, write_quietly, fd, from, size);
+  }
+  static ssize_t recv(int fd, void* into, std::size_t size, int flags) noexcept {
+    return base::system_call(Call::recv, ::recv, fd, into, size, flags);
+  }
+  static ssize_t send(int fd, const void* from, std::size_t size, int flags) noexcept {
+    return base::system_call(Call::send, ::send, fd, from, size, flags);
+  }
   static ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept {
     return base::system_call(Call::recvmsg, ::recvmsg, fd, message, flags);
   }
@@ -65,9 +89,15 @@ struct Kernel {
   static int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept {
     return base::system_call(Call::sendmmsg, ::sendmmsg, fd, messages, count, flags);
   }
-  static constexpr auto getsockopt = ::getsockopt;
-  static constexpr auto setsockopt = ::setsockopt;
-  static constexpr auto getsockname = ::getsockname;
+  static int getsockopt(int fd, int level, int option, void* value, socklen_t* size) noexcept {
+    return base::system_call(Call::getsockopt, ::getsockopt, fd, level, option, value, size);
+  }
+  static int setsockopt(int fd, int level, int option, const void* value, socklen_t size) noexcept {
+    return base::system_call(Call::setsockopt, ::setsockopt, fd, level, option, value, size);
+  }
+  static int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept {
+    return base::system_call(Call::getsockname, ::getsockname, fd, address, size);
+  }
   static constexpr auto getpeername = ::getpeername;
   static constexpr auto unlink = ::unlink;
   static int open(const char* path, int flags, mode_t permissions) noexcept {

@@ -17,6 +17,9 @@ namespace tambour::base {
 
 /// What is called, as finely as the errors differ.
 enum class Call : std::uint8_t {
+  accept,
+  bind,
+  connect,
   dup,
   epoll_add,
   epoll_create,
@@ -34,22 +37,33 @@ enum class Call : std::uint8_t {
   file_sync,
   file_truncate,
   file_write,
+  getsockname,
+  getsockopt,
   inotify_add,
   inotify_create,
   inotify_read,
+  listen,
   look_up,
   nanosleep,
   pidfd_open,
+  pipe,
   poll,
   ppoll,
   pselect,
+  read,
+  recv,
   recvmmsg,
   recvmsg,
   ring_completion,  ///< Not a call: a completion that is read.
   ring_enter,
   ring_open,
+  send,
   sendmmsg,
   sendmsg,
+  setsockopt,
+  shutdown,
+  socket,
+  socketpair,
   stat,
   statfs,
   thread_create,
@@ -57,8 +71,9 @@ enum class Call : std::uint8_t {
   timerfd_read,
   timerfd_set,
   waitid,
+  write,
 };
-inline constexpr std::size_t call_count = std::size_t{static_cast<std::uint8_t>(Call::waitid)} + 1;
+inline constexpr std::size_t call_count = std::size_t{static_cast<std::uint8_t>(Call::write)} + 1;
 
 #ifdef TAMBOUR_FAULTS
 /// The outcome that is planned in place of this call: an errno value, negated, or, for a ring, how

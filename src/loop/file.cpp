@@ -43,10 +43,11 @@ FileRequest& request_at(OperationKind kind, const std::shared_ptr<OpenFile>& fil
   return request;
 }
 
-FileRequest& request_open(std::string path, FileMode mode, mode_t permissions) {
+FileRequest& request_open(std::string path, FileMode mode, mode_t permissions, FileCache cache) {
   FileRequest& request = request_to(OperationKind::file_open, nullptr);
   request.set_path(std::move(path));
-  request.operation().flags = flags_of(mode) | O_CLOEXEC;
+  request.operation().flags =
+      flags_of(mode) | O_CLOEXEC | (cache == FileCache::none ? O_DIRECT : 0);
   request.operation().permissions = permissions;
   return request;
 }
@@ -69,8 +70,8 @@ std::int64_t FileWait::outcome() const noexcept { return request_->outcome(); }
 
 int File::descriptor() const noexcept { return file_ != nullptr ? file_->descriptor() : -1; }
 
-File::Open::Open(std::string path, FileMode mode, mode_t permissions)
-    : FileWait(request_open(std::move(path), mode, permissions)) {}
+File::Open::Open(std::string path, FileMode mode, mode_t permissions, FileCache cache)
+    : FileWait(request_open(std::move(path), mode, permissions, cache)) {}
 
 Result<File> File::Open::await_resume() const {
   if (outcome() < 0) return std::unexpected(system_error(int(outcome())));

@@ -1,5 +1,6 @@
 #include "loop/file_request.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -22,7 +23,7 @@ FileRequest::~FileRequest() {
 }
 
 std::shared_ptr<OpenFile> FileRequest::take_file() {
-  auto taken = std::make_shared<OpenFile>(*system_, opened_);
+  auto taken = std::make_shared<OpenFile>(*system_, opened_, (operation_.flags & O_DIRECT) != 0);
   opened_ = -1;
   return taken;
 }
@@ -62,7 +63,10 @@ void FileRequest::submit(Core& core) {
 
 bool FileRequest::go_on(std::int64_t answer) noexcept {
   if (answer < 0) {
-    outcome_ = answer;
+    // Where the file has ended between two multiples, what is left to ask for lies at none.
+    const bool ended = answer == -EINVAL && outcome_ > 0 && file_->is_direct() &&
+                       operation_.kind == OperationKind::file_read;
+    if (!ended) outcome_ = answer;
     return false;
   }
   if (operation_.kind == OperationKind::file_open) opened_ = static_cast<int>(answer);

@@ -20,17 +20,21 @@ class Core;
 /// another file before the last of them is done.
 class OpenFile {
  public:
-  OpenFile(backend::System& system, int fd) noexcept : system_(system), fd_(fd) {}
+  OpenFile(backend::System& system, int fd, bool is_direct) noexcept
+      : system_(system), fd_(fd), is_direct_(is_direct) {}
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   ~OpenFile() { system_.close(fd_); }
 
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
+  /// O_DIRECT
+  [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
   [[nodiscard]] backend::System& system() const noexcept { return system_; }
 
  private:
   backend::System& system_;
   int fd_;
+  bool is_direct_;
 };
 
 /// Shared by the task that waits and whoever does it.

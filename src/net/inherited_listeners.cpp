@@ -86,6 +86,13 @@ UniqueFd InheritedListeners::take(std::string_view name) {
   return {};
 }
 
+std::vector<UniqueFd> InheritedListeners::take_all(std::string_view name) {
+  std::vector<UniqueFd> all;
+  for (UniqueFd next = take(name); next.is_open(); next = take(name))
+    all.push_back(std::move(next));
+  return all;
+}
+
 UniqueFd InheritedListeners::take(const Endpoint& endpoint) {
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
     if (endpoint_of(listeners_[i].fd.get()) == endpoint) return take_at(i);

@@ -80,16 +80,13 @@ void Socket::move_to(EventLoop& to, Callback<void(Socket)> then) {
   loop::Core& core = loop::core_of(*loop_);
   core.check_thread();
   Socket carrier(std::move(*this));
-  for (SocketWait*& wait : carrier.waits_) {
-    if (wait == nullptr) continue;
-    wait->cancel();
-    wait->socket_ = nullptr;
-    wait = nullptr;
-  }
+  carrier.stop_waiting(false);
+  carrier.stop_waiting(true);
   if (carrier.is_open()) core.backend().let_go(carrier.fd_);
   to.post([&to, moved = std::move(carrier), call = std::move(then)]() mutable {
     Socket arrived(to, moved.release());
     arrived.read_size_ = moved.read_size_;
+    arrived.proxy_header_ = std::exchange(moved.proxy_header_, nullptr);
     call(std::move(arrived));
   });
 }

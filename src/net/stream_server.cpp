@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,7 @@
 
 #include "backend/system.h"
 #include "loop/core.h"
+#include "net/accepting.h"
 #include "net/connection_owner.h"
 
 namespace tambour {
@@ -44,9 +46,11 @@ bool concerns_only_the_peer(int error) noexcept {
   return std::ranges::find(errors, error) != std::end(errors);
 }
 
-/// The process or the system has run out of something, which may pass.
+/// The process or the system has run out of something, which may pass. ENOSPC: of what epoll may
+/// watch (max_user_watches).
 bool is_shortage(int error) noexcept {
-  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
+         error == ENOSPC;
 }
 
 bool has_path(const Endpoint& at) {
@@ -170,13 +174,25 @@ class StreamServerBase::State final : private ConnectionOwner {
         room_.reset();
         if (!co_await room_.wait()) co_return;
       }
-      auto accepted = co_await accept();
-      if (!accepted) co_return;
-      if (options_.proxy_protocol == ProxyProtocol::off) {
-        take_(std::move(*accepted));
-      } else {
-        handlers_.spawn(take_proxied(std::move(*accepted)));
+      std::optional<Result<Socket>> accepted;
+      try {
+        accepted = co_await accept();
+      } catch (const std::bad_alloc&) {
+        accepted.reset();  // There is no memory to wait with.
       }
+      if (!accepted && !co_await sleep_for(pause_least)) co_return;
+      if (!accepted) continue;
+      if (!*accepted) co_return;
+      // What on_connection throws, or a handler that is no coroutine, concerns this one only.
+      net::call_and_tell(listener_.loop(), [&] { serve_accepted(std::move(**accepted)); });
+    }
+  }
+
+  void serve_accepted(Socket socket) {
+    if (options_.proxy_protocol == ProxyProtocol::off) {
+      take_(std::move(socket));
+    } else {
+      handlers_.spawn(take_proxied(std::move(socket)));
     }
   }
 

@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+#include <variant>
 
 #include <tambour/events.h>
 #include <tambour/inherited_listeners.h>
+#include <tambour/server_group.h>
 #include <tambour/wait.h>
 #include <tambour/when.h>
 
@@ -25,7 +27,8 @@ constexpr const char* ready_variable = "TAMBOUR_READY_FD";
 /// What the child needs after fork(2), where it may not allocate: other threads of the parent may
 /// have been inside the allocator.
 struct Launch {
-  std::vector<int> fds;  ///< For descriptors 3, 4, ...: the listeners, and the pipe.
+  std::vector<UniqueFd> copies;  ///< Of a group's listeners, which other threads may close.
+  std::vector<int> fds;          ///< For descriptors 3, 4, ...: the listeners, and the pipe.
   std::vector<std::string> strings;
   std::vector<char*> arguments;
   std::vector<char*> environment;
@@ -40,25 +43,47 @@ bool is_ours(std::string_view variable) noexcept {
   return false;
 }
 
+/// The descriptors of one server or group: none where it has stopped.
+Result<std::vector<int>> descriptors_of(const PassedListener& passed, Launch& launch) {
+  if (auto* const* server = std::get_if<StreamServerBase*>(&passed.server)) {
+    const int fd = (*server)->descriptor();
+    return fd < 0 ? std::vector<int>() : std::vector{fd};
+  }
+  auto copies = std::get<ServerGroupBase*>(passed.server)->copy_listeners();
+  if (!copies) return std::unexpected(copies.error());
+  std::vector<int> fds;
+  for (UniqueFd& copy : *copies) {
+    fds.push_back(copy.get());
+    launch.copies.push_back(std::move(copy));
+  }
+  return fds;
+}
+
 Result<Launch> prepare(const std::vector<PassedListener>& listeners,
                        const std::vector<std::string>& arguments, int ready) {
   Launch launch;
   std::string names;
   for (const PassedListener& passed : listeners) {
-    const int fd = passed.server->descriptor();
-    if (fd < 0 || passed.name.contains(':')) return std::unexpected(system_error(EINVAL));
-    launch.fds.push_back(fd);
-    if (!names.empty() || &passed != &listeners.front()) names += ':';
-    names += passed.name;
+    const auto fds = descriptors_of(passed, launch);
+    if (!fds) return std::unexpected(fds.error());
+    if (fds->empty() || passed.name.contains(':')) return std::unexpected(system_error(EINVAL));
+    for (const int fd : *fds) {
+      if (!launch.fds.empty()) names += ':';
+      names += passed.name;
+      launch.fds.push_back(fd);
+    }
   }
+  const std::size_t count = launch.fds.size();
   launch.fds.push_back(ready);
-  const std::size_t count = listeners.size();
   auto& strings = launch.strings;
   strings = arguments;
-  strings.push_back("LISTEN_FDS=" + std::to_string(count));
-  strings.push_back("LISTEN_FDNAMES=" + names);
-  strings.push_back(std::string(ready_variable) + "=" + std::to_string(first_passed + int(count)));
-  strings.push_back("LISTEN_PID=" + std::string(20, '\0'));
+  const auto set = [&strings](const char* name, const std::string& value) {
+    strings.emplace_back(name).append("=").append(value);
+  };
+  set("LISTEN_FDS", std::to_string(count));
+  set("LISTEN_FDNAMES", names);
+  set(ready_variable, std::to_string(first_passed + int(count)));
+  set("LISTEN_PID", std::string(20, '\0'));
   for (char** variable = environ; *variable != nullptr; ++variable) {
     if (!is_ours(*variable)) strings.emplace_back(*variable);
   }
@@ -175,7 +200,8 @@ Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
       !waited)
     co_return std::unexpected(waited.error());
   started.serves = true;
-  for (const PassedListener& passed : listeners) passed.server->leave_name();
+  for (const PassedListener& passed : listeners)
+    std::visit([](auto* server) { server->leave_name(); }, passed.server);
   co_return started.id;
 }
 

@@ -6,7 +6,7 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,6 +20,7 @@
 #include "events/children.h"
 #include "support/files.h"
 #include "support/on_every_backend.h"
+#include "support/temporary_folder.h"
 
 namespace tambour {
 namespace {
@@ -92,15 +93,14 @@ struct ChildSubject final : Subject {
 
 struct FileStatusSubject final : Subject {
   FileStatusSubject(EventLoop& loop, Called called)
-      : path(std::filesystem::temp_directory_path() / "tambour-test-XXXXXX") {
-    ::close(::mkstemp(path.data()));
-    watcher.emplace(loop, path, [called](const FileState&, const FileState&) { called(); });
-    EXPECT_TRUE(watcher->start());
+      : watcher(loop, path, [called](const FileState&, const FileState&) { called(); }) {
+    std::ofstream{path};
+    EXPECT_TRUE(watcher.start());
   }
-  ~FileStatusSubject() override { ::unlink(path.c_str()); }
   void trigger() override { ::chmod(path.c_str(), 0400); }
-  std::string path;
-  std::optional<FileStatus> watcher;
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/file";
+  FileStatus watcher;
 };
 
 template <HookPoint point>

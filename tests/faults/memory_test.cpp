@@ -1,4 +1,6 @@
 // Each allocation is refused once, and all from one on.
+#include <cerrno>
+
 #include <gtest/gtest.h>
 
 #include "faults/allocations.h"
@@ -14,7 +16,10 @@ TEST_P(Memory, may_be_refused) {
     for (unsigned nth = 1;; ++nth) {
       SCOPED_TRACE(testing::Message() << "allocation " << nth << ", " << times << " times");
       const Error told = play([=] { test::refuse_memory(nth, times); }, test::grant_memory);
-      if (told) {
+      // A server that has no memory even for its exception does no more than close.
+      const bool is_gone =
+          times > 1 && (told == system_error(ENOTCONN) || told == system_error(ECONNRESET));
+      if (told && !is_gone) {
         EXPECT_EQ(told, system_error(ENOMEM)) << told.message();
       }
       if (!test::memory_was_refused() || HasFailure()) break;

@@ -23,14 +23,6 @@ using namespace std::string_literals;
 
 class BadInput : public test::OnEveryBackend {
  protected:
-  void run(Task<> task) {
-    bool done = false;
-    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
-      co_await std::move(inner);
-      ended = true;
-    }(std::move(task), done));
-    EXPECT_TRUE(run_until([&done] { return done; }));
-  }
   /// Sends, says no more, and gives all that is answered.
   std::string ask(const Endpoint& to, const std::string& question) {
     std::string answer;

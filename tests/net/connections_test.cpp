@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 
 #include "support/on_every_backend.h"
 #include "support/scale.h"
+#include "support/streams.h"
 
 namespace tambour {
 namespace {
@@ -26,10 +28,9 @@ class Connections : public test::OnEveryBackend {
 
   /// A connection with these callbacks; its other end is `peer`.
   Connection& connect(Callbacks callbacks) {
-    int fds[2];
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    peer = Stream(loop(), fds[1]);
-    return Connection::start(Stream(loop(), fds[0]),
+    test::StreamEnds both = test::open_stream_ends(loop());
+    peer = std::move(both.far);
+    return Connection::start(std::move(both.near),
                              std::make_shared<const Callbacks>(std::move(callbacks)));
   }
   std::function<void(Connection&, Error)> note_end() {
@@ -54,6 +55,8 @@ class Connections : public test::OnEveryBackend {
 };
 
 TAMBOUR_ON_EVERY_BACKEND(Connections);
+
+static_assert(sizeof(Connection) == 200, "docs/streams.md says so of an idle one");
 
 TEST_P(Connections, echo) {
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
@@ -273,6 +276,26 @@ TEST_P(Connections, shutting_down_waits_and_then_closes) {
   }(*server));
   loop().run();
   EXPECT_EQ(ends, std::vector<Error>{Error()});
+}
+
+TEST_P(Connections, what_on_connection_throws_leaves_run_and_the_next_is_served) {
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  ASSERT_TRUE(server);
+  int opened = 0;
+  server->serve({.on_connection =
+                     [&opened](Connection&) {
+                       if (++opened == 1) throw std::runtime_error("by the first");
+                     },
+                 .on_message = [](Connection& own, Buffer& bytes) { own.send(std::move(bytes)); }});
+  std::vector<TcpStream> streams;
+  EXPECT_THROW(
+      {
+        run(test::connect_all(server->endpoint(), 1, streams));
+        static_cast<void>(run_until([&opened] { return opened > 1; }));
+      },
+      std::runtime_error);
+  run(test::expect_echo_from(server->endpoint()));
+  EXPECT_EQ(opened, 2);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "support/on_every_backend.h"
 #include "support/scale.h"
+#include "support/streams.h"
 
 namespace tambour {
 namespace {
@@ -24,10 +25,9 @@ class Messages : public test::OnEveryBackend {
   void SetUp() override {
     OnEveryBackend::SetUp();
     if (IsSkipped()) return;
-    int fds[2];
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    near = Stream(loop(), fds[0]);
-    far = Stream(loop(), fds[1]);
+    test::StreamEnds ends = test::open_stream_ends(loop());
+    near = std::move(ends.near);
+    far = std::move(ends.far);
   }
   void TearDown() override {
     near.close();
@@ -37,14 +37,6 @@ class Messages : public test::OnEveryBackend {
   void far_sends(std::string_view text) {
     ASSERT_EQ(::send(far.descriptor(), text.data(), text.size(), MSG_NOSIGNAL),
               ssize_t(text.size()));
-  }
-  void run(Task<> task) {
-    bool done = false;
-    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
-      co_await std::move(inner);
-      ended = true;
-    }(std::move(task), done));
-    EXPECT_TRUE(run_until([&done] { return done; }));
   }
 
   Stream near, far;

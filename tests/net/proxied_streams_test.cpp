@@ -14,6 +14,7 @@
 #include <tambour/when.h>
 
 #include "support/on_every_backend.h"
+#include "support/streams.h"
 
 namespace tambour {
 namespace {
@@ -24,19 +25,6 @@ constexpr std::string_view line = "PROXY TCP4 192.0.2.1 192.0.2.2 1234 80\r\n";
 
 class ProxiedStreams : public test::OnEveryBackend {
  protected:
-  void run(Task<> task) {
-    bool done = false;
-    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
-      co_await std::move(inner);
-      ended = true;
-    }(std::move(task), done));
-    EXPECT_TRUE(run_until([&done] { return done; }));
-  }
-  std::array<Stream, 2> open_ends() {
-    int fds[2];
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    return {Stream(loop(), fds[0]), Stream(loop(), fds[1])};
-  }
   TcpServer listen(ListenOptions options = {}) {
     options.proxy_protocol = ProxyProtocol::required;
     return TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value();
@@ -57,9 +45,9 @@ TAMBOUR_ON_EVERY_BACKEND(ProxiedStreams);
 TEST_P(ProxiedStreams, are_read_to_the_end_of_the_header_and_not_beyond) {
   for (const std::string& header : {std::string(line), version_2()}) {
     for (const bool with_buffer : {false, true}) {
-      auto ends = open_ends();
+      auto ends = test::open_stream_ends(loop());
       const std::string text = header + "behind";
-      ASSERT_EQ(::send(ends[1].descriptor(), text.data(), text.size(), 0), ssize_t(text.size()));
+      ASSERT_EQ(::send(ends.far.descriptor(), text.data(), text.size(), 0), ssize_t(text.size()));
       run([](Stream& stream, bool buffered) -> Task<> {
         Buffer buffer;
         Result<ProxyHeader> read;
@@ -75,14 +63,14 @@ TEST_P(ProxiedStreams, are_read_to_the_end_of_the_header_and_not_beyond) {
         EXPECT_EQ(buffer.size(), buffered ? 6U : 0U);
         auto behind = co_await read_exactly(stream, buffer, 6);
         EXPECT_TRUE(behind && *behind == "behind");
-      }(ends[0], with_buffer));
+      }(ends.near, with_buffer));
     }
   }
 }
 
 TEST_P(ProxiedStreams, may_begin_byte_by_byte) {
   for (const std::string& header : {std::string(line), version_2().substr(0, 100)}) {
-    auto ends = open_ends();
+    auto ends = test::open_stream_ends(loop());
     bool is_read = false;
     TaskScope scope(loop());
     scope.spawn([](Stream& stream, bool& done) -> Task<> {
@@ -91,10 +79,10 @@ TEST_P(ProxiedStreams, may_begin_byte_by_byte) {
       done = true;
       std::array<std::byte, 10> place;
       EXPECT_EQ(co_await stream.read(place), 1U);
-    }(ends[0], is_read));
+    }(ends.near, is_read));
     for (std::size_t i = 0; i < header.size(); ++i) {
       EXPECT_FALSE(is_read);
-      ASSERT_EQ(::send(ends[1].descriptor(), &header[i], 1, 0), 1);
+      ASSERT_EQ(::send(ends.far.descriptor(), &header[i], 1, 0), 1);
       run_turns(2);
       // Nothing is left that says that there is something to read while the rest has not come.
       if (i == 50) {
@@ -103,7 +91,7 @@ TEST_P(ProxiedStreams, may_begin_byte_by_byte) {
     }
     if (header == line) {
       EXPECT_TRUE(run_until([&] { return is_read; }));
-      ASSERT_EQ(::send(ends[1].descriptor(), "x", 1, 0), 1);
+      ASSERT_EQ(::send(ends.far.descriptor(), "x", 1, 0), 1);
       EXPECT_TRUE(run_until([&] { return scope.empty(); }));
     }
   }
@@ -113,11 +101,11 @@ TEST_P(ProxiedStreams, that_end_too_early_say_so) {
   for (const std::string& header : {std::string(line), version_2().substr(0, 40)}) {
     for (const std::size_t size : {std::size_t{0}, std::size_t{1}, header.size() - 1}) {
       for (const bool with_buffer : {false, true}) {
-        auto ends = open_ends();
+        auto ends = test::open_stream_ends(loop());
         if (size > 0) {
-          ASSERT_EQ(::send(ends[1].descriptor(), header.data(), size, 0), ssize_t(size));
+          ASSERT_EQ(::send(ends.far.descriptor(), header.data(), size, 0), ssize_t(size));
         }
-        ends[1].close();
+        ends.far.close();
         run([](Stream& stream, bool buffered, StreamError expected) -> Task<> {
           Buffer buffer;
           Result<ProxyHeader> read;
@@ -127,7 +115,7 @@ TEST_P(ProxiedStreams, that_end_too_early_say_so) {
             read = co_await read_proxy_header(stream);
           }
           EXPECT_EQ(read.error(), expected);
-        }(ends[0], with_buffer, size == 0 ? StreamError::end : StreamError::truncated));
+        }(ends.near, with_buffer, size == 0 ? StreamError::end : StreamError::truncated));
       }
     }
   }

@@ -1,4 +1,6 @@
 // Streams and servers, by tasks, on every backend.
+#include "support/streams.h"
+
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -22,15 +24,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Task<> echo(TcpStream peer) {
-  Buffer buffer;
-  for (;;) {
-    const auto got = co_await peer.read(buffer);
-    if (!got || *got == 0) co_return;
-    if (!co_await peer.write(buffer)) co_return;
-  }
-}
-
 /// All that a peer sends.
 Task<Result<Buffer>> read_all(Stream& stream) {
   Buffer all;
@@ -50,27 +43,6 @@ class Streams : public test::OnEveryBackend {
     if (!server) throw std::system_error(server.error());
     return std::move(*server);
   }
-
-  /// Two ends of a connection.
-  struct Ends {
-    Stream near, far;
-  };
-  Ends open_ends() {
-    int fds[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0)
-      throw std::system_error(system_error(errno));
-    return {Stream(loop(), fds[0]), Stream(loop(), fds[1])};
-  }
-
-  /// Runs a task to its end, and nothing longer.
-  void run(Task<> task) {
-    bool done = false;
-    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
-      co_await std::move(inner);
-      ended = true;
-    }(std::move(task), done));
-    EXPECT_TRUE(run_until([&done] { return done; }));
-  }
 };
 
 TAMBOUR_ON_EVERY_BACKEND(Streams);
@@ -78,29 +50,16 @@ TAMBOUR_ON_EVERY_BACKEND(Streams);
 TEST_P(Streams, echo_over_tcp_4_and_tcp_6) {
   for (const Endpoint& at : {Endpoint::loopback_v4(0), Endpoint::loopback_v6(0)}) {
     TcpServer server = listen(at);
-    server.serve(echo);
+    server.serve(test::echo<TcpStream>);
     EXPECT_EQ(server.endpoint().family(), at.family());
-    run([](Endpoint to) -> Task<> {
-      auto stream = co_await TcpStream::connect(to);
-      EXPECT_TRUE(stream) << to.to_string();
-      if (!stream) co_return;
-      EXPECT_EQ(stream->peer_endpoint(), to);
-      EXPECT_TRUE(co_await stream->write("hello"));
-      Buffer back;
-      while (back.size() < 5) {
-        const auto got = co_await stream->read(back);
-        EXPECT_TRUE(got && *got > 0);
-        if (!got || *got == 0) co_return;
-      }
-      EXPECT_EQ(back, "hello");
-    }(server.endpoint()));
+    run(test::expect_echo_from(server.endpoint()));
     EXPECT_EQ(server.accepted(), 1U);
     EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
   }
 }
 
 TEST_P(Streams, large_messages_arrive_to_the_byte) {
-  Ends ends = open_ends();
+  test::StreamEnds ends = test::open_stream_ends(loop());
   std::string sent(test::scaled(8'000'000), '\0');
   std::minstd_rand random(1);
   for (char& byte : sent) byte = char(random());
@@ -122,7 +81,7 @@ TEST_P(Streams, large_messages_arrive_to_the_byte) {
 }
 
 TEST_P(Streams, one_that_waits_holds_nothing_but_its_frame) {
-  Ends ends = open_ends();
+  test::StreamEnds ends = test::open_stream_ends(loop());
   Buffer buffer;
   TaskScope scope(loop());
   scope.spawn([](Stream& stream, Buffer& into) -> Task<> {
@@ -143,7 +102,7 @@ TEST_P(Streams, who_waits_is_told_when_it_is_closed_moved_or_stopped) {
     const auto got = co_await stream.read(place);
     told.push_back(got ? Error() : got.error());
   };
-  Ends ends = open_ends();
+  test::StreamEnds ends = test::open_stream_ends(loop());
   TaskScope scope(loop());
   scope.spawn(reader(ends.near, errors));
   run_turns();
@@ -158,7 +117,7 @@ TEST_P(Streams, who_waits_is_told_when_it_is_closed_moved_or_stopped) {
   scope.spawn(reader(moved, errors));
   EXPECT_EQ(errors.back(), system_error(EBADF));
 
-  ends = open_ends();
+  ends = test::open_stream_ends(loop());
   scope.spawn(reader(ends.near, errors));
   run_turns();
   scope.request_stop();
@@ -186,7 +145,7 @@ TEST_P(Streams, the_end_of_the_loop_ends_whoever_waits) {
 }
 
 TEST_P(Streams, a_peer_that_is_gone_is_an_error_and_no_signal) {
-  Ends ends = open_ends();
+  test::StreamEnds ends = test::open_stream_ends(loop());
   ends.far.close();
   run([](Stream& stream) -> Task<> {
     EXPECT_EQ((co_await stream.write("x")).error(), system_error(EPIPE));
@@ -196,7 +155,7 @@ TEST_P(Streams, a_peer_that_is_gone_is_an_error_and_no_signal) {
 }
 
 TEST_P(Streams, each_direction_ends_on_its_own) {
-  Ends ends = open_ends();
+  test::StreamEnds ends = test::open_stream_ends(loop());
   TaskScope scope(loop());
   scope.spawn([](Stream& stream) -> Task<> {
     auto question = co_await read_all(stream);
@@ -250,7 +209,7 @@ TEST_P(Streams, serves_so_many_at_a_time) {
 
 TEST_P(Streams, a_server_shuts_down_when_its_handlers_have_ended) {
   TcpServer server = listen();
-  server.serve(echo);
+  server.serve(test::echo<TcpStream>);
   Stream client;
   run([](TcpServer& from, Stream& into) -> Task<> {
     auto stream = co_await TcpStream::connect(from.endpoint());
@@ -271,7 +230,7 @@ TEST_P(Streams, a_server_shuts_down_when_its_handlers_have_ended) {
 
 TEST_P(Streams, a_server_that_shuts_down_does_not_wait_forever) {
   TcpServer server = listen();
-  server.serve(echo);
+  server.serve(test::echo<TcpStream>);
   run([](TcpServer& from) -> Task<> {
     auto stream = co_await TcpStream::connect(from.endpoint());
     EXPECT_TRUE(stream && co_await stream->write("x"));

@@ -43,16 +43,6 @@ class Udp : public test::OnEveryBackend {
     EXPECT_TRUE(socket.connect(nobody));
     return socket;
   }
-
-  /// Runs a task to its end, and nothing longer.
-  void run(Task<> task) {
-    bool done = false;
-    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
-      co_await std::move(inner);
-      ended = true;
-    }(std::move(task), done));
-    EXPECT_TRUE(run_until([&done] { return done; }));
-  }
 };
 
 TAMBOUR_ON_EVERY_BACKEND(Udp);
@@ -423,6 +413,20 @@ TEST_P(Udp, the_end_of_the_loop_ends_whoever_waits) {
   ASSERT_TRUE(served->serve({}));
   other.reset();
   EXPECT_TRUE(served->is_open());
+}
+
+TEST_P(Udp, what_is_moved_away_is_no_longer_served_here) {
+  EventLoop other(options());
+  UdpSocket server = bind();
+  const auto kept = std::make_shared<int>();
+  ASSERT_TRUE(server.serve({.on_datagrams = [kept](UdpSocket&, DatagramBatch&) { FAIL(); }}));
+  EXPECT_EQ(kept.use_count(), 2);
+  bool arrived = false;
+  server.move_to(other, [&](Socket socket) { arrived = socket.is_open(); });
+  run_turns();
+  EXPECT_EQ(kept.use_count(), 1);
+  other.run_ready();
+  EXPECT_TRUE(arrived);
 }
 
 }  // namespace

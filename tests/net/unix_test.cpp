@@ -16,19 +16,11 @@
 
 #include "support/on_every_backend.h"
 #include "support/process.h"
+#include "support/streams.h"
 #include "support/temporary_folder.h"
 
 namespace tambour {
 namespace {
-
-Task<> echo(UnixStream peer) {
-  Buffer buffer;
-  for (;;) {
-    const auto got = co_await peer.read(buffer);
-    if (!got || *got == 0) co_return;
-    if (!co_await peer.write(buffer)) co_return;
-  }
-}
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
@@ -37,13 +29,6 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 class UnixStreams : public test::OnEveryBackend {
  public:
   using OnEveryBackend::loop;
-
-  /// Runs a task to its end, and nothing longer.
-  void run(Task<> task) {
-    TaskScope scope(loop());
-    scope.spawn(std::move(task));
-    EXPECT_TRUE(run_until([&scope] { return scope.empty(); }));
-  }
 
   [[nodiscard]] Endpoint path() const {
     return Endpoint::unix_name(folder_.path() + "/socket").value();
@@ -63,22 +48,9 @@ TEST_P(UnixStreams, echo_over_paths_and_abstract_names) {
   for (const Endpoint& at : {path(), abstract_name()}) {
     auto server = UnixServer::listen(loop(), at);
     ASSERT_TRUE(server) << server.error().message();
-    server->serve(echo);
+    server->serve(test::echo<UnixStream>);
     EXPECT_EQ(server->endpoint(), at);
-    run([](Endpoint to) -> Task<> {
-      auto stream = co_await UnixStream::connect(to);
-      EXPECT_TRUE(stream) << to.to_string();
-      if (!stream) co_return;
-      EXPECT_EQ(stream->peer_endpoint(), to);
-      EXPECT_TRUE(co_await stream->write("hello"));
-      Buffer back;
-      while (back.size() < 5) {
-        const auto got = co_await stream->read(back);
-        EXPECT_TRUE(got && *got > 0);
-        if (!got || *got == 0) co_return;
-      }
-      EXPECT_EQ(back, "hello");
-    }(at));
+    run(test::expect_echo_from<UnixStream>(at));
     EXPECT_TRUE(run_until([&] { return server->connections() == 0; }));
   }
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
@@ -24,6 +25,7 @@
 
 #include "support/process.h"
 #include "support/scale.h"
+#include "support/streams.h"
 #include "support/temporary_folder.h"
 
 namespace tambour {
@@ -45,7 +47,34 @@ Task<> tell_process_id(TcpStream peer) {
   static_cast<void>(co_await peer.write(std::to_string(::getpid())));
 }
 
-// What the test below starts.
+/// What a successor does: SIGUSR1 makes it start its own, by the test `name`; SIGTERM ends it.
+template <class Server>
+void serve_until_told(EventLoop& loop, Server& server, const char* name) {
+  const auto end = [&](Task<> first) {
+    spawn(loop, [](EventLoop& own, Server& served, Task<> before) -> Task<> {
+      co_await std::move(before);
+      co_await served.shut_down(10s);
+      own.stop();
+    }(loop, server, std::move(first)));
+  };
+  Signal renew(loop, SIGUSR1, [&](int) {
+    end([](Server& served, const char* successors) -> Task<> {
+      // Named first: GCC 12 takes no braces inside co_await.
+      const std::vector<PassedListener> listeners{{&served, "web"}};
+      const auto successor = co_await start_successor(listeners, this_test(successors));
+      if (!successor) std::_Exit(3);
+    }(server, name));
+  });
+  Signal finish(loop, SIGTERM, [&](int) { end([]() -> Task<> { co_return; }()); });
+  ASSERT_TRUE(renew.start());
+  ASSERT_TRUE(finish.start());
+  // After the signals: whoever is answered sends them.
+  server.serve(tell_process_id);
+  tell_predecessor();
+  loop.run();
+}
+
+// What the tests below start.
 TEST(Restart, server) {
   if (std::getenv(role) == nullptr) GTEST_SKIP() << "is started by another test";
   auto inherited = InheritedListeners::take_over();
@@ -53,28 +82,21 @@ TEST(Restart, server) {
   EventLoop loop;
   auto server = TcpServer::adopt(loop, inherited->take("web"));
   ASSERT_TRUE(server) << server.error().message();
-  const auto end = [&](Task<> first) {
-    spawn(loop, [](EventLoop& own, TcpServer& served, Task<> before) -> Task<> {
-      co_await std::move(before);
-      co_await served.shut_down(10s);
-      own.stop();
-    }(loop, *server, std::move(first)));
-  };
-  Signal renew(loop, SIGUSR1, [&](int) {
-    end([](TcpServer& served) -> Task<> {
-      // Named first: GCC 12 takes no braces inside co_await.
-      const std::vector<PassedListener> listeners{{&served, "web"}};
-      const auto successor = co_await start_successor(listeners, this_test("server"));
-      if (!successor) std::_Exit(3);
-    }(*server));
-  });
-  Signal finish(loop, SIGTERM, [&](int) { end([]() -> Task<> { co_return; }()); });
-  ASSERT_TRUE(renew.start());
-  ASSERT_TRUE(finish.start());
-  // After the signals: whoever is answered sends them.
-  server->serve(tell_process_id);
-  tell_predecessor();
-  loop.run();
+  serve_until_told(loop, *server, "server");
+}
+
+TEST(Restart, group) {
+  const char* const threads = std::getenv(role);
+  if (threads == nullptr) GTEST_SKIP() << "is started by another test";
+  auto inherited = InheritedListeners::take_over();
+  ASSERT_TRUE(inherited) << inherited.error().message();
+  // Loops that get no listener, and then some that get several.
+  LoopGroup group({.threads = *threads == '2' ? 4U : 2U});
+  ::setenv(role, *threads == '2' ? "4" : "2", 1);
+  auto server = TcpServerGroup::adopt(group, inherited->take_all("web"));
+  ASSERT_TRUE(server) << server.error().message();
+  EventLoop loop;
+  serve_until_told(loop, *server, "group");
 }
 
 struct Tally {
@@ -108,13 +130,15 @@ Task<> ask_again_and_again(Endpoint to, Tally& tally) {
   }
 }
 
-Task<> restart_many_times(EventLoop& loop, TcpServer& first, int times, Tally& tally) {
+template <class Server>
+Task<> restart_many_times(EventLoop& loop, Server& first, const char* name, int times,
+                          Tally& tally) {
   const std::vector<PassedListener> passed{{&first, "web"}};
-  const auto started = co_await start_successor(passed, this_test("server"));
+  const auto started = co_await start_successor(passed, this_test(name));
   EXPECT_TRUE(started) << started.error().message();
   if (!started) co_return;
   const Endpoint at = first.endpoint();
-  first.stop();
+  co_await first.shut_down(10s);
   TaskScope clients(loop);
   for (int i = 0; i < 8; ++i) clients.spawn(ask_again_and_again(at, tally));
   int current = *started;
@@ -143,16 +167,15 @@ Task<> restart_many_times(EventLoop& loop, TcpServer& first, int times, Tally& t
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-TEST(Restart, under_load_refuses_and_resets_nothing) {
+/// Starts the test `name` as the successor of `first`, and so on, and looks what the clients saw.
+template <class Server>
+void expect_no_refusals(EventLoop& loop, Server& first, const char* name) {
   // Orphans become ours: each server is a child of the one before it.
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-  ::setenv(role, "server", 1);
-  EventLoop loop;
-  auto first = TcpServer::listen(loop, Endpoint::loopback_v4(0));
-  ASSERT_TRUE(first);
+  ::setenv(role, "2", 1);
   Tally tally;
   const int times = test::sanitized ? 5 : 20;
-  spawn(loop, restart_many_times(loop, *first, times, tally));
+  spawn(loop, restart_many_times(loop, first, name, times, tally));
   loop.run();
   ::unsetenv(role);
   EXPECT_EQ(tally.answers.size(), std::size_t(times) + 1);
@@ -160,7 +183,22 @@ TEST(Restart, under_load_refuses_and_resets_nothing) {
   int answers = 0;
   for (const auto& [process, count] : tally.answers) answers += count;
   EXPECT_GT(answers, times * 8);
-  RecordProperty("answers", answers);
+  testing::Test::RecordProperty("answers", answers);
+}
+
+TEST(Restart, under_load_refuses_and_resets_nothing) {
+  EventLoop loop;
+  auto first = TcpServer::listen(loop, Endpoint::loopback_v4(0));
+  ASSERT_TRUE(first);
+  expect_no_refusals(loop, *first, "server");
+}
+
+TEST(Restart, of_a_group_under_load_refuses_and_resets_nothing) {
+  LoopGroup group({.threads = 2});
+  auto first = TcpServerGroup::listen(group, Endpoint::loopback_v4(0));
+  ASSERT_TRUE(first);
+  EventLoop loop;
+  expect_no_refusals(loop, *first, "group");
 }
 
 class Successors : public testing::Test {
@@ -278,6 +316,89 @@ TEST(Adopting, takes_listeners_of_streams_only) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
   ::listen(fd.get(), 1);
   EXPECT_EQ(UnixServer::adopt(loop, std::move(fd)).error(), system_error(EAFNOSUPPORT));
+}
+
+TEST(Adopting, a_group_takes_what_its_loops_can_serve) {
+  LoopGroup group({.threads = 2});
+  const auto listener = [](bool listens = true) {
+    std::vector<UniqueFd> one;
+    one.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (listens) ::listen(one.back().get(), 1);
+    return one;
+  };
+  EXPECT_EQ(TcpServerGroup::adopt(group, {}).error(), system_error(EINVAL));
+  EXPECT_EQ(TcpServerGroup::adopt(group, listener(false)).error(), system_error(EINVAL));
+  auto two_places = listener();
+  two_places.push_back(std::move(listener().front()));
+  EXPECT_EQ(TcpServerGroup::adopt(group, std::move(two_places)).error(), system_error(EINVAL));
+  // It was opened to be the only one.
+  EXPECT_EQ(TcpServerGroup::adopt(group, listener()).error(), system_error(EADDRINUSE));
+  EXPECT_TRUE(TcpServerGroup::adopt(group, listener(), {.spread = Spread::least_loaded}));
+  EXPECT_EQ(UnixServerGroup::adopt(group, listener(), {.spread = Spread::least_loaded}).error(),
+            system_error(EAFNOSUPPORT));
+  auto first = TcpServerGroup::listen(group, Endpoint::loopback_v4(0)).value();
+  auto more = first.copy_listeners().value();
+  EXPECT_EQ(more.size(), 2U);
+  more.emplace_back(::dup(more[0].get()));
+  LoopGroup pinned({.threads = 2, .pin = true});
+  EXPECT_EQ(TcpServerGroup::adopt(pinned, std::move(more), {.spread = Spread::processor}).error(),
+            system_error(EINVAL));
+  EXPECT_TRUE(
+      TcpServerGroup::adopt(pinned, first.copy_listeners().value(), {.spread = Spread::processor}));
+}
+
+TEST(Adopting, a_group_with_several_listeners_keeps_its_limit) {
+  LoopGroup group({.threads = 2});
+  auto first = TcpServerGroup::listen(group, Endpoint::loopback_v4(0)).value();
+  auto server = TcpServerGroup::adopt(group, first.copy_listeners().value(),
+                                      {.spread = Spread::round_robin, .connections_max = 2})
+                    .value();
+  std::atomic<int> now = 0;
+  std::atomic<int> most = 0;
+  server.serve([&](TcpStream peer) -> Task<> {
+    const int mine = ++now;
+    int before = most;
+    while (before < mine && !most.compare_exchange_weak(before, mine)) {
+    }
+    static_cast<void>(co_await peer.write("x"));
+    static_cast<void>(co_await sleep_for(1ms));
+    --now;
+  });
+  EventLoop loop;
+  spawn(loop, [](Endpoint to, TcpServerGroup& own) -> Task<> {
+    std::vector<TcpStream> all;
+    co_await test::connect_all(to, 16, all);
+    std::array<std::byte, 1> byte;
+    for (TcpStream& stream : all) EXPECT_EQ(co_await stream.read(byte), 1U);
+    co_await own.shut_down(10s);
+  }(server.endpoint(), server));
+  loop.run();
+  EXPECT_EQ(server.accepted(), 16U);
+  EXPECT_EQ(most, 2);
+  EXPECT_TRUE(server.copy_listeners().value().empty());
+}
+
+TEST(Adopting, a_group_leaves_its_path_to_its_successor) {
+  const test::TemporaryFolder folder;
+  const auto at = Endpoint::unix_name(folder.path() + "/socket").value();
+  LoopGroup group({.threads = 2});
+  auto old = UnixServerGroup::listen(group, at, {.spread = Spread::round_robin}).value();
+  auto listeners = old.copy_listeners().value();
+  EXPECT_EQ(UnixServerGroup::adopt(group, std::move(listeners)).error(), system_error(EOPNOTSUPP));
+  auto renewed =
+      UnixServerGroup::adopt(group, old.copy_listeners().value(), {.spread = Spread::round_robin})
+          .value();
+  renewed.serve(test::echo<UnixStream>);
+  EventLoop loop;
+  spawn(loop, [](UnixServerGroup& before, UnixServerGroup& now) -> Task<> {
+    before.leave_name();
+    co_await before.shut_down(1s);
+    co_await test::expect_echo_from<UnixStream>(now.endpoint());
+    co_await now.shut_down(1s);
+  }(old, renewed));
+  loop.run();
+  EXPECT_EQ(renewed.accepted(), 1U);
+  EXPECT_EQ(::access(at.address().c_str(), F_OK), 0);
 }
 
 TEST(Adopting, leaves_the_path_to_whoever_listens_there) {

@@ -94,6 +94,57 @@ void scenario(Simulation& simulation) {
     simulation.fail(std::to_string(server->connections()) + " streams are left");
 }
 
+/// A server whose connections go to another loop of its host with each message, and back.
+void wandering_scenario(Simulation& simulation) {
+  SimulatedHost& near = simulation.add_host("near");
+  SimulatedHost& far = simulation.add_host("far");
+  EventLoop one(near.loop_options());
+  EventLoop other(near.loop_options());
+  EventLoop far_loop(far.loop_options());
+  const sockaddr_in at = near.endpoint(7000);
+  const Endpoint endpoint =
+      Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof(at)).value();
+  auto server = TcpServer::listen(one, endpoint);
+  if (!server) return simulation.fail("no server: " + server.error().message());
+  int open = 0;
+  int moves = 0;
+  server->serve({.on_connection = [&open](Connection&) { ++open; },
+                 .on_message =
+                     [&](Connection& connection, Buffer& bytes) {
+                       // A part is sent here, and what the peer does not take yet, from there.
+                       connection.send(std::move(bytes));
+                       connection.move_to(&connection.loop() == &one ? other : one);
+                     },
+                 .on_close = [&open](Connection&, Error) { --open; },
+                 .on_move = [&moves](Connection&) { ++moves; }});
+  int done = 0;
+  TaskScope scope(far_loop);
+  scope.spawn([](Simulation& world, Endpoint to, int& count) -> Task<> {
+    co_await client(world, to, count);
+    world.stop();
+  }(simulation, endpoint, done));
+  simulation.after(1h, [&simulation] { simulation.options() = SimulationOptions(); });
+  if (simulation.run(24h * 365) != SimulationEnd::stopped)
+    simulation.fail("after " + std::to_string(done) + " messages nothing happens any more");
+  if (moves < done) simulation.fail("only " + std::to_string(moves) + " moves");
+  scope.request_stop();
+  simulation.run_for(24h);
+  if (open != 0) simulation.fail(std::to_string(open) + " connections are left");
+}
+
+TEST(SimulatedTasks, connections_wander_between_loops_in_rough_worlds) {
+  const auto wander = [](std::uint64_t seed) {
+    SimulationOptions options = SimulationOptions::rough(seed);
+    options.no_descriptors = options.no_memory = 0;
+    Simulation simulation(seed, options);
+    wandering_scenario(simulation);
+    EXPECT_EQ(simulation.failure(), "") << "seed " << seed;
+    return simulation.trace();
+  };
+  for (std::uint64_t seed = 1; seed <= 30 && !HasFailure(); ++seed) wander(seed);
+  EXPECT_EQ(wander(1), wander(1));
+}
+
 TEST(SimulatedTasks, a_server_and_a_client_survive_a_thousand_worlds) {
   const auto failure = simulate({.first = 1, .count = test::scaled(1000)}, &scenario);
   EXPECT_FALSE(failure) << failure->report();

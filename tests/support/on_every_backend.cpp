@@ -1,6 +1,8 @@
 #include "support/on_every_backend.h"
 
+#include <exception>
 #include <ostream>
+#include <utility>
 
 #include "support/process.h"
 
@@ -51,6 +53,25 @@ bool OnEveryBackend::run_until(const std::function<bool()>& done) {
   limit.start(10s);
   while (!late && !done()) loop().run_once();
   return done();
+}
+
+bool OnEveryBackend::eventually(const std::function<bool()>& done) {
+  using namespace std::chrono_literals;
+  Timer tick(loop(), [] {});
+  tick.start(1ms, 1ms);
+  for (int i = 0; i < 6 && !done(); ++i) static_cast<void>(run_until(done));
+  return done();
+}
+
+void OnEveryBackend::run(Task<> task) {
+  std::exception_ptr thrown;
+  TaskScope scope(loop());
+  scope.set_exception_handler([&thrown](std::exception_ptr what) { thrown = std::move(what); });
+  scope.spawn(std::move(task));
+  for (int i = 0; i < 6 && !scope.empty(); ++i)
+    static_cast<void>(run_until([&scope] { return scope.empty(); }));
+  if (thrown != nullptr) std::rethrow_exception(thrown);
+  EXPECT_TRUE(scope.empty());
 }
 
 void OnEveryBackend::run_for(Duration time) {

@@ -48,6 +48,14 @@ class OnEveryBackend : public testing::TestWithParam<Variant> {
   /// Runs until `done`, however many turns that takes. Ten seconds without it are a hang: false.
   [[nodiscard]] bool run_until(const std::function<bool()>& done);
 
+  /// As run_until(), for what happens on other threads, which does not wake this loop; and with a
+  /// minute's patience.
+  [[nodiscard]] bool eventually(const std::function<bool()>& done);
+
+  /// Runs a task to its end, and nothing longer; what leaves it is thrown. A minute without its end
+  /// is a hang, and fails the test.
+  void run(Task<> task);
+
   /// Runs for so long.
   void run_for(Duration time);
 

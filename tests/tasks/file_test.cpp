@@ -94,6 +94,46 @@ Task<> play_with_files(std::string folder) {
   EXPECT_EQ((co_await moved.sync()).error(), system_error(EBADF));
 }
 
+/// Without the kernel's cache; `exactly`: what is not aligned is refused, and not served otherwise.
+Task<> play_without_cache(std::string folder, bool exactly, bool& can) {
+  const std::string path = folder + "/direct";
+  const std::string text = random_text(3 * 4096 + 100);
+  {
+    auto made = co_await File::open(path, FileMode::create);
+    EXPECT_TRUE(made && co_await made->write_at(text, 0));
+  }
+  auto file = co_await File::open(path, FileMode::update, 0, FileCache::none);
+  can = file.has_value();
+  if (!file) {
+    EXPECT_EQ(file.error(), system_error(EINVAL));
+    co_return;
+  }
+  struct alignas(4096) Blocks {
+    std::array<char, std::size_t{5} * 4096> bytes{};
+  };
+  // The frame of a task need not be aligned to more than operator new is.
+  const auto blocks = std::make_unique<Blocks>();
+  const auto all = std::as_writable_bytes(std::span(blocks->bytes));
+  const auto text_at = [&](std::size_t size) {
+    return std::string_view(blocks->bytes.data(), size);
+  };
+  // To the end, which is at no multiple, and from there.
+  EXPECT_EQ(co_await file->read_at(all, 0), text.size());
+  EXPECT_EQ(text_at(text.size()), text);
+  EXPECT_EQ(co_await file->read_at(all, std::size_t{3} * 4096), 100U);
+  EXPECT_EQ(co_await file->read_at(all, std::size_t{4} * 4096), 0U);
+  for (const bool bad_offset : {true, false}) {
+    const auto got =
+        co_await file->read_at(bad_offset ? all : all.subspan(1, 4096), bad_offset ? 1 : 0);
+    EXPECT_TRUE(got ? !exactly : got.error() == system_error(EINVAL));
+  }
+  std::ranges::fill(blocks->bytes, 'x');
+  EXPECT_TRUE(co_await file->write_at(std::span(all).first(4096), 4096));
+  EXPECT_TRUE(co_await file->sync());
+  EXPECT_EQ(co_await file->read_at(std::span(all).first(std::size_t{2} * 4096), 0), 8192U);
+  EXPECT_EQ(text_at(8192), text.substr(0, 4096) + std::string(4096, 'x'));
+}
+
 class Files : public test::OnEveryBackend {
  public:
   using OnEveryBackend::loop;
@@ -112,15 +152,6 @@ class Files : public test::OnEveryBackend {
     }
     return true;
   }
-
-  void run(Task<> task) {
-    bool done = false;
-    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
-      co_await std::move(inner);
-      ended = true;
-    }(std::move(task), done));
-    EXPECT_TRUE(run_until([&done] { return done; }));
-  }
 };
 
 TAMBOUR_ON_EVERY_BACKEND(Files);
@@ -129,6 +160,12 @@ TEST_P(Files, are_read_and_written) {
   const std::size_t before = test::open_descriptors();
   run(play_with_files(folder.path()));
   EXPECT_LE(test::open_descriptors(), before);
+}
+
+TEST_P(Files, are_read_and_written_past_the_cache) {
+  bool can = false;
+  run(play_without_cache(folder.path(), false, can));
+  if (!can) GTEST_SKIP() << "the file system of " << folder.path() << " cannot";
 }
 
 TEST_P(Files, say_why_they_cannot_be_opened_or_read) {
@@ -314,9 +351,12 @@ class SimulatedDisk : public testing::Test {
     Simulation simulation(seed, options);
     SimulatedHost& host = simulation.add_host("host");
     EventLoop loop(host.loop_options());
+    bool can = false;
     spawn(loop, play_with_files("/folder"));
+    spawn(loop, play_without_cache("/folder", true, can));
     EXPECT_EQ(simulation.run(), SimulationEnd::finished);
     EXPECT_EQ(host.descriptors(), 0U);
+    EXPECT_TRUE(can);
     return simulation.trace();
   }
 };

@@ -15,6 +15,7 @@
 
 #include <tambour/connection.h>
 #include <tambour/loop_group.h>
+#include <tambour/proxy_protocol.h>
 #include <tambour/server_group.h>
 #include <tambour/spawn_on.h>
 #include <tambour/task_scope.h>
@@ -25,6 +26,7 @@
 
 #include "support/on_every_backend.h"
 #include "support/process.h"
+#include "support/streams.h"
 
 namespace tambour {
 namespace {
@@ -35,23 +37,6 @@ class Moving : public test::OnEveryBackend {
  protected:
   [[nodiscard]] LoopGroupOptions of(std::size_t threads) const {
     return {.threads = threads, .loop = options()};
-  }
-  void run(Task<> task) {
-    bool done = false;
-    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
-      co_await std::move(inner);
-      ended = true;
-    }(std::move(task), done));
-    EXPECT_TRUE(eventually([&done] { return done; }));
-  }
-
-  /// As run_until(), for what happens on other threads, which does not wake this loop; and with a
-  /// minute's patience.
-  [[nodiscard]] bool eventually(const std::function<bool()>& done) {
-    Timer tick(loop(), [] {});
-    tick.start(1ms, 1ms);
-    for (int i = 0; i < 6 && !done(); ++i) static_cast<void>(run_until(done));
-    return done();
   }
 };
 
@@ -152,6 +137,54 @@ TEST_P(Moving, streams_wander_from_task_to_task) {
   EXPECT_GE(moves, peers * 5);
 }
 
+TEST_P(Moving, what_a_proxy_has_said_goes_along) {
+  LoopGroup group(of(1));
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0),
+                                  {.proxy_protocol = ProxyProtocol::required});
+  ASSERT_TRUE(server);
+  std::string source;
+  server->serve([&](TcpStream peer) -> Task<> {
+    spawn_on(group[0], std::move(peer), [](TcpStream arrived) -> Task<> {
+      EXPECT_TRUE(arrived.proxy_header() != nullptr);
+      static_cast<void>(co_await arrived.write(arrived.peer_endpoint().value().to_string()));
+    });
+    EXPECT_FALSE(peer.is_open());
+    co_return;
+  });
+  run([](Endpoint to, std::string& answer) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(stream && co_await stream->write("PROXY TCP4 192.0.2.1 192.0.2.2 1234 80\r\n"));
+    Buffer all;
+    while (const auto got = co_await stream->read(all)) {
+      if (*got == 0) break;
+    }
+    answer = all.to_string();
+  }(server->endpoint(), source));
+  EXPECT_EQ(source, "192.0.2.1:1234");
+}
+
+/// Reads, and is told that its stream has gone.
+Task<> read_until_gone(TcpStream& stream, int& told) {
+  std::array<std::byte, 1> byte;
+  EXPECT_EQ((co_await stream.read(byte)).error(), system_error(ECANCELED));
+  ++told;
+}
+
+TEST_P(Moving, who_waits_for_what_goes_is_told) {
+  LoopGroup group(of(1));
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  ASSERT_TRUE(server);
+  int told = 0;
+  server->serve([&](TcpStream peer) -> Task<> {
+    TaskScope scope(peer.loop());
+    scope.spawn(read_until_gone(peer, told));
+    spawn_on(group[0], std::move(peer), test::echo<TcpStream>);
+    co_await scope.join();
+  });
+  run(test::expect_echo_from(server->endpoint()));
+  EXPECT_TRUE(eventually([&] { return told == 1; }));
+}
+
 TEST_P(Moving, what_waits_to_be_sent_is_sent_from_the_other_loop) {
   LoopGroup group(of(1));
   std::string text(8'000'000, 'x');
@@ -226,14 +259,9 @@ TEST_P(Moving, to_a_loop_that_ends_closes_and_leaves_nothing_open) {
       connection.move_to(group[0]);
       if (server->accepted() == 10) group.stop();
     }});
-    run([](Endpoint to) -> Task<> {
-      std::vector<TcpStream> all;
-      for (int i = 0; i < 20; ++i) {
-        auto stream = co_await TcpStream::connect(to);
-        EXPECT_TRUE(stream);
-        all.push_back(std::move(*stream));
-      }
-    }(server->endpoint()));
+    std::vector<TcpStream> all;
+    run(test::connect_all(server->endpoint(), 20, all));
+    all.clear();
     EXPECT_TRUE(eventually([&] { return server->accepted() == 20; }));
     run_turns();
   }

@@ -24,6 +24,7 @@
 #include "support/on_every_backend.h"
 #include "support/process.h"
 #include "support/scale.h"
+#include "support/streams.h"
 #include "support/temporary_folder.h"
 
 namespace tambour {
@@ -43,25 +44,6 @@ class ServerGroups : public test::OnEveryBackend {
     auto server = Server::listen(group, at, how);
     if (!server) throw std::system_error(server.error());
     return std::move(*server);
-  }
-
-  /// Runs a task on the test's own loop, to its end.
-  void run(Task<> task) {
-    bool done = false;
-    spawn(loop(), [](Task<> inner, bool& ended) -> Task<> {
-      co_await std::move(inner);
-      ended = true;
-    }(std::move(task), done));
-    EXPECT_TRUE(eventually([&done] { return done; }));
-  }
-
-  /// As run_until(), for what happens on other threads, which does not wake this loop; and with a
-  /// minute's patience.
-  [[nodiscard]] bool eventually(const std::function<bool()>& done) {
-    Timer tick(loop(), [] {});
-    tick.start(1ms, 1ms);
-    for (int i = 0; i < 6 && !done(); ++i) static_cast<void>(run_until(done));
-    return done();
   }
 
   /// Which thread of the group answers: the server sends its index.
@@ -122,13 +104,7 @@ TEST_P(ServerGroups, least_loaded_evens_out) {
   TcpServerGroup server = listen(group, {.spread = Spread::least_loaded});
   server.serve(index_in(group));
   std::vector<TcpStream> streams;
-  run([](Endpoint to, std::vector<TcpStream>& all) -> Task<> {
-    for (int i = 0; i < 9; ++i) {
-      auto stream = co_await TcpStream::connect(to);
-      EXPECT_TRUE(stream);
-      all.push_back(std::move(*stream));
-    }
-  }(server.endpoint(), streams));
+  run(test::connect_all(server.endpoint(), 9, streams));
   EXPECT_TRUE(eventually([&] { return server.connections() == 9; }));
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(group.load(group[i]), 3U);
   streams.clear();
@@ -207,19 +183,7 @@ TEST_P(ServerGroups, serves_connections) {
                 .on_message = [&](Connection& connection,
                                   Buffer& bytes) { connection.send(std::move(bytes)); },
                 .on_close = [&](Connection&, Error) { --open; }});
-  run([](Endpoint to) -> Task<> {
-    for (int i = 0; i < 10; ++i) {
-      auto stream = co_await TcpStream::connect(to);
-      EXPECT_TRUE(stream && co_await stream->write("hello"));
-      Buffer back;
-      while (back.size() < 5) {
-        const auto got = co_await stream->read(back);
-        EXPECT_TRUE(got && *got > 0);
-        if (!got || *got == 0) co_return;
-      }
-      EXPECT_EQ(back, "hello");
-    }
-  }(server.endpoint()));
+  for (int i = 0; i < 10; ++i) run(test::expect_echo_from(server.endpoint()));
   EXPECT_TRUE(eventually([&] { return open == 0 && server.connections() == 0; }));
   EXPECT_EQ(server.accepted(), 10U);
 }
@@ -241,11 +205,7 @@ TEST_P(ServerGroups, connections_max_holds_for_all_loops) {
   run([](Endpoint to) -> Task<> {
     for (int round = 0; round < 3; ++round) {
       std::vector<TcpStream> all;
-      for (int i = 0; i < 8; ++i) {
-        auto stream = co_await TcpStream::connect(to);
-        EXPECT_TRUE(stream);
-        all.push_back(std::move(*stream));
-      }
+      co_await test::connect_all(to, 8, all);
       static_cast<void>(co_await sleep_for(5ms));
     }
   }(server.endpoint()));
@@ -264,11 +224,7 @@ TEST_P(ServerGroups, shut_down_asks_those_that_stay) {
   });
   run([](TcpServerGroup& own) -> Task<> {
     std::vector<TcpStream> all;
-    for (int i = 0; i < 6; ++i) {
-      auto stream = co_await TcpStream::connect(own.endpoint());
-      EXPECT_TRUE(stream);
-      all.push_back(std::move(*stream));
-    }
+    co_await test::connect_all(own.endpoint(), 6, all);
     while (own.connections() < 6) static_cast<void>(co_await sleep_for(1ms));
     co_await own.shut_down(10ms);
     EXPECT_EQ(own.connections(), 0U);

@@ -1,14 +1,20 @@
 // Tasks of many producers in the order of each.
 #include "loop/post_queue.h"
 
+#include <unistd.h>
+
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "support/process.h"
 #include "support/scale.h"
 
 namespace tambour {
@@ -117,6 +123,73 @@ TEST(PostQueue, keeps_the_order_of_each_of_four_producers) {
     ASSERT_TRUE(in_order);
   }
   EXPECT_TRUE(queue.empty());
+}
+
+/// As a child does after fork(2), where nobody else will ever put anything into the queue.
+int run_in_child(PostQueue& queue) {
+  ::alarm(10);
+  if (!queue.reopen()) return 1;
+  while (!queue.empty()) run_all(queue);
+  int late = 0;
+  for (int i = 0; i < 1000; ++i) queue.push([&late] { ++late; });
+  run_all(queue);
+  return late == 1000 && queue.empty() ? 0 : 2;
+}
+
+TEST(PostQueue, in_a_child_does_not_wait_for_tasks_that_were_on_their_way) {
+  if (test::sanitized) GTEST_SKIP() << "a sanitizer's own locks are not reopened";
+  PostQueue queue;
+  std::atomic<bool> over = false;
+  std::atomic<std::uint64_t> pushed = 0;
+  std::atomic<std::uint64_t> ran = 0;
+  std::vector<std::jthread> producers;
+  for (int i = 0; i < 3; ++i) {
+    producers.emplace_back([&] {
+      while (!over) {
+        // Few enough to be run soon, and so many that a fork comes before they are all there.
+        if (pushed - ran > 20'000) {
+          std::this_thread::yield();
+        } else {
+          ++pushed;
+          queue.push([&ran] { ++ran; });
+        }
+      }
+    });
+  }
+  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+    run_all(queue);
+    EXPECT_EQ(test::in_child([&] { return run_in_child(queue); }), 0);
+  }
+  over = true;
+}
+
+TEST(PostQueue, refuses_what_is_too_much_and_goes_on) {
+  if (test::sanitized) GTEST_SKIP() << "takes much memory";
+  PostQueue queue;
+  std::uint64_t ran = 0;
+  std::uint64_t posted = 0;
+  const auto push_all = [&] {
+    Callback<void()> task;
+    try {
+      for (;;) {
+        task = [&ran] { ++ran; };
+        queue.push(std::move(task));
+        ++posted;
+      }
+    } catch (const std::bad_alloc&) {
+      EXPECT_TRUE(task) << "it is the caller's again";
+    }
+  };
+  push_all();
+  EXPECT_LE(posted, PostQueue::tasks_max);
+  EXPECT_GE(posted, PostQueue::tasks_max - 1024);
+  while (ran < 1024) run_all(queue);
+  push_all();
+  while (!queue.empty()) run_all(queue);
+  EXPECT_EQ(ran, posted);
+  queue.push([&ran] { ran = 0; });
+  run_all(queue);
+  EXPECT_EQ(ran, 0U);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <cstdint>
 #include <string_view>
 
 #include <tambour/simulated_host.h>
@@ -52,13 +54,23 @@ namespace backend::sim {
 
 /// A part of what is wanted, where chance has it so.
 std::size_t RegularFile::cut(std::size_t wanted, double chance) {
-  if (wanted < 2 || !world_.random.chance(chance)) return wanted;
-  return 1 + world_.random.below(wanted - 1);
+  const std::size_t unit = is_direct() ? direct_unit : 1;
+  if (wanted < 2 * unit || !world_.random.chance(chance)) return wanted;
+  return unit * (1 + world_.random.below(wanted / unit - 1));
+}
+
+/// As with disks whose sectors are small.
+bool RegularFile::is_aligned(const Buffers& buffers, off_t offset) const noexcept {
+  if (!is_direct()) return true;
+  const auto fits = [](std::uintptr_t value) { return value % direct_unit == 0; };
+  return fits(std::uintptr_t(offset)) && std::ranges::all_of(buffers, [&](const iovec& buffer) {
+           return fits(std::bit_cast<std::uintptr_t>(buffer.iov_base)) && fits(buffer.iov_len);
+         });
 }
 
 ssize_t RegularFile::read_at(const Buffers& into, off_t offset) {
   if (!may_read()) return -EBADF;
-  if (offset < 0) return -EINVAL;
+  if (offset < 0 || !is_aligned(into, offset)) return -EINVAL;
   const auto from = std::min(std::size_t(offset), bytes_->size());
   const auto wanted = std::min(total_size(into), bytes_->size() - from);
   const auto count = cut(wanted, world_.options.short_read);
@@ -67,7 +79,7 @@ ssize_t RegularFile::read_at(const Buffers& into, off_t offset) {
 
 ssize_t RegularFile::write_at(const Buffers& from, off_t offset) {
   if (!may_write()) return -EBADF;
-  if (offset < 0) return -EINVAL;
+  if (offset < 0 || !is_aligned(from, offset)) return -EINVAL;
   const std::size_t count = cut(total_size(from), world_.options.short_write);
   if (count == 0) return 0;
   // As Linux does, against POSIX (pwrite(2), BUGS).

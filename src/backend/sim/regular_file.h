@@ -33,7 +33,12 @@ class RegularFile final : public File {
  private:
   [[nodiscard]] bool may_read() const noexcept { return (flags_ & O_ACCMODE) != O_WRONLY; }
   [[nodiscard]] bool may_write() const noexcept { return (flags_ & O_ACCMODE) != O_RDONLY; }
+  [[nodiscard]] bool is_direct() const noexcept { return (flags_ & O_DIRECT) != 0; }
+  [[nodiscard]] bool is_aligned(const Buffers& buffers, off_t offset) const noexcept;
   [[nodiscard]] std::size_t cut(std::size_t wanted, double chance);
+
+  /// Of what is read and written with O_DIRECT.
+  static constexpr std::size_t direct_unit = 512;
 
   World& world_;
   std::shared_ptr<std::string> bytes_;

@@ -1,0 +1,218 @@
+#include "net/server_group_part.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include <tambour/wait.h>
+
+#include "net/accepting.h"
+
+namespace tambour {
+namespace {
+
+/// Of the address alone: what one machine opens comes from many ports.
+std::uint64_t hash_of_peer(const Socket& socket) noexcept {
+  const auto peer = socket.peer_endpoint();
+  if (!peer) return 0;
+  const auto bytes = [](const void* data, std::size_t size) {
+    return std::hash<std::string_view>()({static_cast<const char*>(data), size});
+  };
+  switch (peer->family()) {
+    case AF_INET:
+      return bytes(&reinterpret_cast<const sockaddr_in*>(peer->data())->sin_addr, sizeof(in_addr));
+    case AF_INET6:
+      return bytes(&reinterpret_cast<const sockaddr_in6*>(peer->data())->sin6_addr,
+                   sizeof(in6_addr));
+    default:
+      return bytes(peer->data(), peer->size());
+  }
+}
+
+}  // namespace
+
+/// A socket on its way to another loop.
+struct ServerGroupBase::Part::HandedOver {
+  HandedOver(std::shared_ptr<Shared> its_shared, EventLoop& its_loop, Socket its_socket) noexcept
+      : shared(std::move(its_shared)), to(&its_loop), socket(std::move(its_socket)) {}
+  HandedOver(HandedOver&&) = default;
+  HandedOver& operator=(HandedOver&&) = delete;
+  ~HandedOver() {
+    if (socket.is_open()) shared->count_out(*to);
+  }
+
+  void operator()() {
+    if (Part* part = shared->part_on(*to)) part->take(Socket(*to, socket.release()));
+  }
+
+  std::shared_ptr<Shared> shared;
+  EventLoop* to;
+  Socket socket;
+};
+
+ServerGroupBase::Part::~Part() {
+  drop();
+  shared_->parts[shared_->group.index_of(loop_)] = nullptr;
+  shared_->part_gone();
+}
+
+Result<> ServerGroupBase::Part::listen(const Endpoint& at) {
+  const GroupListenOptions& options = shared_->options;
+  return add(net::GroupListener::open(loop_, at,
+                                      {.backlog = options.backlog,
+                                       .reuse_port = net::each_loop_listens(options.spread),
+                                       .v6_only = options.v6_only}));
+}
+
+Result<> ServerGroupBase::Part::adopt(UniqueFd listener, bool (*takes)(const Endpoint&)) {
+  return add(net::GroupListener::open(loop_, std::move(listener), takes, {}));
+}
+
+Result<> ServerGroupBase::Part::add(Result<StreamServerBase> opened) {
+  if (!opened) return std::unexpected(opened.error());
+  listeners_.emplace_back(std::move(*opened));
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->listeners.push_back(listeners_.back().descriptor());
+  }
+  if (!std::exchange(listening_, true)) ++shared_->listening;
+  return {};
+}
+
+void ServerGroupBase::Part::prepare(const std::function<Task<>(Socket)>& handler) {
+  handler_ = handler;
+  start_ = [this](Socket socket) { handlers_->spawn(handler_(std::move(socket))); };
+}
+
+void ServerGroupBase::Part::prepare(std::shared_ptr<const ConnectionCallbacks> callbacks) {
+  start_ = [this, shared = std::move(callbacks)](Socket socket) {
+    start(Stream(std::move(socket)), shared);
+  };
+}
+
+void ServerGroupBase::Part::accept() {
+  if (!listening_) return;
+  accepting_.emplace(loop_);
+  for (net::GroupListener& listener : listeners_) accepting_->spawn(accept_all(listener));
+}
+
+Task<> ServerGroupBase::Part::accept_all(net::GroupListener& listener) {
+  for (;;) {
+    for (room_.reset(); is_full(); room_.reset()) {
+      if (!co_await room_.wait()) co_return;
+    }
+    std::optional<Result<Socket>> accepted;
+    try {
+      accepted = co_await listener.accept_socket();
+    } catch (const std::bad_alloc&) {
+      accepted.reset();  // There is no memory to wait with.
+    }
+    if (!accepted && !co_await sleep_for(std::chrono::milliseconds(10))) co_return;
+    if (!accepted) continue;
+    if (!*accepted) co_return;
+    // Another listener may have taken the last place meanwhile.
+    for (room_.reset(); listening_ && is_full(); room_.reset()) {
+      if (!co_await room_.wait()) co_return;
+    }
+    if (!listening_) co_return;
+    ++shared_->accepted;
+    Socket& socket = **accepted;
+    EventLoop& to = choose(socket);
+    shared_->count_in(to);
+    if (&to == &loop_) {
+      net::call_and_tell(loop_, [&] { take(std::move(socket)); });
+    } else {
+      hand_over(std::move(socket), to);
+    }
+  }
+}
+
+bool ServerGroupBase::Part::is_full() noexcept {
+  const std::size_t most = shared_->options.connections_max;
+  if (net::each_loop_listens(shared_->options.spread))
+    return served() >= std::max<std::size_t>(most / shared_->parts.size(), 1);
+  if (shared_->total < most) return false;
+  // In this order: whoever leaves counts, and then looks whether somebody waits.
+  shared_->waits_for_room = &loop_;
+  return shared_->total >= most;
+}
+
+EventLoop& ServerGroupBase::Part::choose(const Socket& socket) noexcept {
+  LoopGroup& group = shared_->group;
+  switch (shared_->options.spread) {
+    case Spread::kernel:
+    case Spread::processor:
+      break;
+    case Spread::round_robin:
+      return group[turn_++ % group.size()];
+    case Spread::peer_address:
+      return group.by_hash(hash_of_peer(socket));
+    case Spread::least_loaded:
+      return group.least_loaded();
+  }
+  return loop_;
+}
+
+void ServerGroupBase::Part::hand_over(Socket socket, EventLoop& to) noexcept {
+  // Counted out again by itself, and closed, where there is no memory.
+  HandedOver handed_over(shared_, to, std::move(socket));
+  try {
+    to.post(std::move(handed_over));
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+}
+
+void ServerGroupBase::Part::take(Socket socket) {
+  const std::size_t before = served();
+  try {
+    if (!handlers_) return left();
+    start_(std::move(socket));
+  } catch (...) {
+    if (served() == before) left();
+    throw;
+  }
+}
+
+ConnectionOwner* ServerGroupBase::Part::on(EventLoop& loop) noexcept {
+  Part* const part = shared_->part_on(loop);
+  if (part != nullptr) shared_->count_in(loop);
+  return part;
+}
+
+void ServerGroupBase::Part::leave_name() noexcept {
+  for (net::GroupListener& listener : listeners_) listener.leave_name();
+}
+
+void ServerGroupBase::Part::stop() noexcept {
+  if (!std::exchange(listening_, false)) return;
+  {
+    // Whoever copies them finds each open, or not at all.
+    const std::lock_guard lock(shared_->mutex);
+    for (net::GroupListener& listener : listeners_) {
+      std::erase(shared_->listeners, listener.descriptor());
+      listener.stop();
+    }
+  }
+  --shared_->listening;
+  shared_->tell_waiter();
+}
+
+void ServerGroupBase::Part::drop() noexcept {
+  if (!handlers_) return;
+  stop();
+  accepting_.reset();
+  const std::size_t count = served();
+  handlers_.reset();
+  drop_all();
+  close_all();
+  for (std::size_t i = 0; i < count; ++i) shared_->count_out(loop_);
+}
+
+}  // namespace tambour

@@ -1,0 +1,169 @@
+// What a server over a group of loops has on each of them, and in common.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <tambour/event_loop.h>
+#include <tambour/server_group.h>
+#include <tambour/task_event.h>
+#include <tambour/task_scope.h>
+#include <tambour/unique_fd.h>
+
+#include "loop/core.h"
+#include "net/connection_owner.h"
+
+namespace tambour {
+namespace net {
+
+constexpr bool each_loop_listens(Spread spread) noexcept {
+  return spread == Spread::kernel || spread == Spread::processor;
+}
+
+/// A listener of one loop.
+class GroupListener final : public StreamServerBase {
+ public:
+  explicit GroupListener(StreamServerBase&& base) noexcept : StreamServerBase(std::move(base)) {}
+  using StreamServerBase::accept_socket;
+  using StreamServerBase::open;
+};
+
+/// The task that waits for all loops in shut_down().
+struct GroupWaiter {
+  explicit GroupWaiter(EventLoop& waiting) : loop(waiting), event(waiting) {}
+  EventLoop& loop;
+  TaskEvent event;
+};
+
+}  // namespace net
+
+/// Where a server listens: at listeners that are open already, dealt out to the loops; where a loop
+/// has got none, it opens one.
+struct ServerGroupBase::Source {
+  Endpoint at;
+  std::vector<UniqueFd> listeners{};
+  bool (*takes)(const Endpoint&) = nullptr;
+};
+
+/// What the parts on the loops have in common. The functions are for any thread, but where a part
+/// is looked into, which is for its loop's own.
+class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
+ public:
+  Shared(LoopGroup& its_group, const GroupListenOptions& given)
+      : group(its_group), options(given), parts(its_group.size()) {}
+
+  [[nodiscard]] Part* part_on(const EventLoop& loop) const noexcept {
+    const std::size_t index = group.index_of(loop);
+    return index < parts.size() ? parts[index].load() : nullptr;
+  }
+  /// Calls `function` for each part, on its loop; some time, or waiting until it is done.
+  void post_to_parts(const std::function<void(Part&)>& function);
+  bool for_each_part(const std::function<void(Part&)>& function);
+
+  void count_in(const EventLoop& loop) noexcept {
+    group.add_load(loop);
+    total.fetch_add(1);
+  }
+  void count_out(const EventLoop& loop) noexcept;
+  [[nodiscard]] bool is_over() const noexcept { return listening == 0 && total == 0; }
+  void tell_waiter() noexcept;
+  void part_gone() noexcept;
+  void wait_for_end() noexcept;
+  /// On that loop's thread, for one after the other.
+  Result<> open_part(EventLoop& loop, Source& source);
+  /// Copies of the parts' listeners.
+  [[nodiscard]] Result<std::vector<UniqueFd>> copy_listeners();
+  static Task<> shut_down(std::shared_ptr<Shared> self, Duration grace);
+
+  LoopGroup& group;
+  const GroupListenOptions options;
+  Endpoint endpoint;
+  std::vector<std::atomic<Part*>> parts;
+  std::atomic<std::size_t> total{0};
+  std::atomic<std::uint64_t> accepted{0};
+  std::atomic<std::size_t> listening{0};
+  std::atomic<EventLoop*> waits_for_room{nullptr};  ///< Of the one that listens for all.
+  std::vector<int> processors;                      ///< Of each loop, for steering.
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::size_t parts_alive = 0;
+  std::vector<int> listeners;  ///< Of all parts, in the order in which they were opened.
+  std::shared_ptr<net::GroupWaiter> waiter;
+};
+
+/// What a server has on one loop, which owns it.
+class ServerGroupBase::Part final : public LoopOwned, public ConnectionOwner {
+ public:
+  Part(std::shared_ptr<Shared> shared, EventLoop& loop)
+      : shared_(std::move(shared)), loop_(loop), room_(loop), handlers_(std::in_place, loop) {
+    handlers_->set_exception_handler([this](std::exception_ptr thrown) {
+      loop::core_of(loop_).throw_out_of_run(std::move(thrown));
+    });
+    handlers_->set_ended_handler([this] { left(); });
+  }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+  ~Part() override;
+
+  [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
+  Result<> listen(const Endpoint& at);
+  Result<> adopt(UniqueFd listener, bool (*takes)(const Endpoint&));
+  /// The first, which each part has that listens.
+  [[nodiscard]] const net::GroupListener& listener() const noexcept { return listeners_.front(); }
+  [[nodiscard]] bool listens() const noexcept { return listening_; }
+
+  void prepare(const std::function<Task<>(Socket)>& handler);
+  void prepare(std::shared_ptr<const ConnectionCallbacks> callbacks);
+  void accept();
+  void leave_name() noexcept;
+  void stop() noexcept;
+  /// Asks what is left to end.
+  void hurry() noexcept {
+    if (handlers_) handlers_->request_stop();
+    close_all();
+  }
+  /// Destroys what is here, silently; what arrives later is closed.
+  void drop() noexcept;
+  /// Counted already.
+  void take(Socket socket);
+  void make_room() noexcept { room_.set(); }
+
+ private:
+  struct HandedOver;
+
+  void left() noexcept override {
+    shared_->count_out(loop_);
+    room_.set();
+  }
+  ConnectionOwner* on(EventLoop& loop) noexcept override;
+  [[nodiscard]] std::size_t served() const noexcept {
+    return size() + (handlers_ ? handlers_->size() : 0);
+  }
+  Result<> add(Result<StreamServerBase> opened);
+  Task<> accept_all(net::GroupListener& listener);
+  [[nodiscard]] bool is_full() noexcept;
+  [[nodiscard]] EventLoop& choose(const Socket& socket) noexcept;
+  void hand_over(Socket socket, EventLoop& to) noexcept;
+
+  std::shared_ptr<Shared> shared_;
+  EventLoop& loop_;
+  std::vector<net::GroupListener> listeners_;
+  bool listening_ = false;
+  std::size_t turn_ = 0;
+  std::function<Task<>(Socket)> handler_;
+  std::function<void(Socket)> start_;
+  TaskEvent room_;
+  std::optional<TaskScope> handlers_;
+  std::optional<TaskScope> accepting_;
+};
+
+}  // namespace tambour

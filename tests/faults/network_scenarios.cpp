@@ -1,0 +1,163 @@
+// Streams, connections and datagrams, from the socket to the last byte.
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "faults/scenarios.h"
+
+namespace tambour::test {
+namespace {
+
+/// The first error that any of them was told: what others see of it comes later.
+class Told {
+ public:
+  template <class Outcome>
+  bool note(const Outcome& outcome) {
+    if (!outcome && !error_) error_ = outcome.error();
+    return outcome.has_value();
+  }
+  void note_exception() {
+    static_cast<void>(note(Result<>(std::unexpected(system_error(ENOMEM)))));
+  }
+  [[nodiscard]] Error error() const noexcept { return error_; }
+
+ private:
+  Error error_;
+};
+
+/// Runs a task to its end; what it may throw is for want of memory.
+Error play_task(EventLoop& loop, Told& told, Task<> task) {
+  TaskScope scope(loop);
+  scope.set_exception_handler([&told](const std::exception_ptr&) { told.note_exception(); });
+  scope.spawn(std::move(task));
+  run_until(loop, [&scope] { return scope.empty(); }, "the end of the task");
+  // An exception of the other end's may be about to leave run(), and is why this one has ended.
+  loop.run_ready();
+  return told.error();
+}
+
+/// What one end has written, to its end.
+template <class S>
+Task<> expect_from(S& stream, std::string_view text, Told& told) {
+  Buffer all;
+  for (;;) {
+    const auto got = co_await stream.read(all);
+    if (!told.note(got)) co_return;
+    if (*got == 0) break;
+  }
+  // Unless the other one was told why it could not send.
+  if (all != text) told.note(Result<>(std::unexpected(system_error(ECONNRESET))));
+}
+
+Task<> echo(TcpStream peer, Told& told) {
+  Buffer buffer;
+  for (;;) {
+    const auto got = co_await peer.read(buffer);
+    if (!told.note(got) || *got == 0 || !told.note(co_await peer.write(buffer))) co_return;
+  }
+}
+
+Task<> talk(Endpoint to, Told& told) {
+  auto stream = co_await TcpStream::connect(to);
+  if (!told.note(stream) || !told.note(co_await stream->write("hello")) ||
+      !told.note(stream->finish()))
+    co_return;
+  co_await expect_from(*stream, "hello", told);
+}
+
+}  // namespace
+
+Error play_streams(EventLoop& loop) {
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0));
+  if (!server) return server.error();
+  Told told;
+  server->serve([&told](TcpStream peer) { return echo(std::move(peer), told); });
+  for (int i = 0; i < 2 && !told.error(); ++i)
+    play_task(loop, told, talk(server->endpoint(), told));
+  return told.error();
+}
+
+Error play_connections(EventLoop& loop) {
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0));
+  if (!server) return server.error();
+  Told told;
+  int open = 0;
+  server->serve({.on_connection = [&open](Connection&) { ++open; },
+                 .on_message = [](Connection& peer, Buffer& bytes) { peer.send(std::move(bytes)); },
+                 .on_close =
+                     [&](Connection&, Error error) {
+                       --open;
+                       if (error) static_cast<void>(told.note(Result<>(std::unexpected(error))));
+                     }});
+  play_task(loop, told, talk(server->endpoint(), told));
+  run_until(loop, [&open] { return open == 0; }, "the end of the connection");
+  return told.error();
+}
+
+/// Bytes, and a descriptor with them.
+Error play_unix(EventLoop& loop) {
+  auto pair = UnixStream::pair(loop);
+  if (!pair) return pair.error();
+  auto& [near, far] = *pair;
+  Told told;
+  if (!told.note(far.peer_credentials())) return told.error();
+  return play_task(loop, told, [](UnixStream& from, UnixStream& to, Told& outcome) -> Task<> {
+    const std::array<int, 1> passed{to.descriptor()};
+    const auto bytes = std::as_bytes(std::span(std::string_view("hello")));
+    if (!outcome.note(co_await from.send(bytes, passed))) co_return;
+    std::array<std::byte, 100> place;
+    const auto got = co_await to.receive(place);
+    if (!outcome.note(got)) co_return;
+    EXPECT_EQ(got->size, 5U);
+    EXPECT_EQ(got->descriptors.size(), 1U);
+    if (!outcome.note(to.finish())) co_return;
+    co_await expect_from(from, "", outcome);
+  }(near, far, told));
+}
+
+Error play_pipes(EventLoop& loop) {
+  auto ends = PipeStream::open(loop);
+  if (!ends) return ends.error();
+  Told told;
+  return play_task(loop, told, [](PipeStream& from, PipeStream& to, Told& outcome) -> Task<> {
+    if (!outcome.note(co_await from.write("hello"))) co_return;
+    from.close();
+    co_await expect_from(to, "hello", outcome);
+  }(ends->writer, ends->reader, told));
+}
+
+/// To a server and back: several in one call, and one alone.
+Error play_datagrams(EventLoop& loop) {
+  auto server = UdpSocket::bind(loop, Endpoint::loopback_v4(0));
+  auto client = UdpSocket::bind(loop, Endpoint::loopback_v4(0));
+  if (!server || !client) return (server ? client : server).error();
+  Error told;
+  std::size_t back = 0;
+  const auto note = [&told](const Result<>& outcome) {
+    if (!outcome && !told) told = outcome.error();
+  };
+  const auto on_error = [&note](UdpSocket&, Error error) { note(std::unexpected(error)); };
+  const auto echo_them = [&note](UdpSocket& socket, DatagramBatch& batch) {
+    note(socket.try_send(batch));
+  };
+  const auto count = [&back](UdpSocket&, DatagramBatch& batch) { back += batch.size(); };
+  note(server->serve({.on_datagrams = echo_them, .on_error = on_error}, 4, 100));
+  note(client->serve({.on_datagrams = count, .on_error = on_error}, 1, 100));
+  const auto to = server->local_endpoint();
+  if (!to) return to.error();
+  const auto bytes = std::as_bytes(std::span("hello"));
+  DatagramBatch batch(2, 100);
+  note(batch.add(bytes, *to));
+  note(batch.add(bytes, *to, {.ecn = Ecn::capable_0}));
+  note(client->try_send(batch));
+  note(client->try_send_to(bytes, *to));
+  run_until(loop, [&] { return told || back == 3; }, "each datagram");
+  return told;
+}
+
+}  // namespace tambour::test

@@ -1,0 +1,79 @@
+// Streams that talk with themselves: both ends of one, servers that echo, and who asks them.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/buffer.h>
+#include <tambour/endpoint.h>
+#include <tambour/stream.h>
+#include <tambour/task.h>
+#include <tambour/tcp.h>
+
+namespace tambour::test {
+
+/// Two ends of a connection.
+struct StreamEnds {
+  Stream near, far;
+};
+
+inline StreamEnds open_stream_ends(EventLoop& loop) {
+  int fds[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0)
+    throw std::system_error(system_error(errno));
+  return {Stream(loop, fds[0]), Stream(loop, fds[1])};
+}
+
+/// Sends back what comes, to the end.
+template <class S>
+Task<> echo(S peer) {
+  Buffer buffer;
+  for (;;) {
+    const auto got = co_await peer.read(buffer);
+    if (!got || *got == 0) co_return;
+    if (!co_await peer.write(buffer)) co_return;
+  }
+}
+
+/// Sends `text`, and wants it back.
+template <class S>
+Task<> expect_echo(S& stream, std::string_view text) {
+  EXPECT_TRUE(co_await stream.write(text));
+  Buffer back;
+  while (back.size() < text.size()) {
+    const auto got = co_await stream.read(back);
+    EXPECT_TRUE(got && *got > 0);
+    if (!got || *got == 0) co_return;
+  }
+  EXPECT_EQ(back, text);
+}
+
+/// The same of the server at `to`, whose address is the stream's peer then.
+template <class S = TcpStream>
+Task<> expect_echo_from(Endpoint to, std::string_view text = "hello") {
+  auto stream = co_await S::connect(to);
+  EXPECT_TRUE(stream) << to.to_string();
+  if (!stream) co_return;
+  EXPECT_EQ(stream->peer_endpoint(), to);
+  co_await expect_echo(*stream, text);
+}
+
+/// Connected to `to`, so many.
+template <class S = TcpStream>
+Task<> connect_all(Endpoint to, int count, std::vector<S>& all) {
+  for (int i = 0; i < count; ++i) {
+    auto stream = co_await S::connect(to);
+    EXPECT_TRUE(stream);
+    if (stream) all.push_back(std::move(*stream));
+  }
+}
+
+}  // namespace tambour::test
