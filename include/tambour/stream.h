@@ -182,7 +182,7 @@ class Stream : public Socket {
   };
 
   /// The same, to the end of `into`, up to `most` bytes. Takes memory only when there are some.
-  [[nodiscard]] ReadBuffer read(Buffer& into, std::size_t most = 256 * 1024) noexcept {
+  [[nodiscard]] ReadBuffer read(Buffer& into, std::size_t most = std::size_t{256} * 1024) noexcept {
     return {*this, into, most};
   }
 
