@@ -14,7 +14,7 @@ bool FdRecords::link(Operation& op) noexcept {
   if (static_cast<std::size_t>(op.fd) >= records_.size()) {
     if (const int error = grow(op.fd)) {
       op.result = -error;
-      failed_.push(op);
+      failed_.push_to_wait(op);
       return false;
     }
   }
@@ -40,6 +40,17 @@ int FdRecords::grow(int fd) noexcept {
     if (record.first != nullptr) record.first->link_on_fd = &record.first;
   }
   return 0;
+}
+
+bool FdRecords::deliver_to_all(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
+  bool delivered = false;
+  for (Operation* op = record.first; op != nullptr; op = op->next_on_fd) {
+    const Events hit = got & op->events;
+    if (hit == Events::none) continue;
+    complete(*op, hit, ready);
+    delivered = true;
+  }
+  return delivered;
 }
 
 bool FdRecords::deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) noexcept {

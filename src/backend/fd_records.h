@@ -143,14 +143,15 @@ class FdRecords {
   static bool deliver(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
     if (has(got, Events::error | hang_up)) [[unlikely]]
       return deliver_broken(record, got, ready);
-    bool delivered = false;
-    for (Operation* op = record.first; op != nullptr; op = op->next_on_fd) {
-      const Events hit = got & op->events;
-      if (hit == Events::none) continue;
-      complete(*op, hit, ready);
-      delivered = true;
-    }
-    return delivered;
+    Operation* const op = record.first;
+    if (op == nullptr) return false;
+    // Nearly always one.
+    if (op->next_on_fd != nullptr) [[unlikely]]
+      return deliver_to_all(record, got, ready);
+    const Events hit = got & op->events;
+    if (hit == Events::none) return false;
+    complete(*op, hit, ready);
+    return true;
   }
 
   /// Ends the operations on a descriptor with an errno value, or only those that ask for `what`.
@@ -176,6 +177,7 @@ class FdRecords {
     if (!op.linked()) ready.push(op);
   }
 
+  static bool deliver_to_all(FdRecord& record, Events got, ReadyQueue& ready) noexcept;
   static bool deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) noexcept;
   bool link(Operation& op) noexcept;
   int grow(int fd) noexcept;

@@ -35,9 +35,20 @@ class ReadyQueue {
     // Nearly everything has the same priority, whose queue is looked at without being noted.
     if (item.urgency_ == normal) [[likely]] {
       append(heads_[normal], item, item);
+    } else if (item.urgency_ == Ready::at_once) {
+      item.run_(item);
     } else {
       append(heads_[item.urgency_], item, item);
       others_ |= 1U << item.urgency_;
+    }
+  }
+
+  /// The same, and what is run at once elsewhere has to wait here too.
+  void push_to_wait(Ready& item) noexcept {
+    if (item.urgency_ == Ready::at_once) {
+      append(heads_[normal], item, item);
+    } else {
+      push(item);
     }
   }
 

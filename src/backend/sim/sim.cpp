@@ -34,7 +34,7 @@ void Sim::submit(Operation& op) noexcept {
   changed_ = true;
   if (op.link_on_fd == nullptr && machine_.file(op.fd) == nullptr) {
     op.result = -EBADF;
-    failed_.push(op);
+    failed_.push_to_wait(op);
     return;
   }
   records_.submit(op);
