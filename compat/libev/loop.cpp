@@ -80,9 +80,9 @@ void Loop::wait(int how) {
       if (timed || io_interval > 0.) update_time();
       seconds = time_to_wait(before);
     }
-    const unsigned pending_before = pendings.count();
     poll(seconds);
-    const bool got_any = !ready_.empty() || pendings.count() != pending_before;
+    const bool got_any = ready_.any_came();
+    ready_.forget_what_ran();
     if (!ready_.empty()) ready_.run_all();
     const bool told = messages_.load(std::memory_order_acquire);
     if (told) {
@@ -131,9 +131,8 @@ void Loop::poll(ev_tstamp seconds) noexcept {
 /// While the loop is released, other threads may start and stop watchers: it touches nothing of
 /// what is theirs then, but only waits until there is something to be found.
 void Loop::poll_released(std::int64_t timeout_ns) noexcept {
-  const unsigned pending_before = pendings.count();
   poller->poll(0, ready_);
-  bool block = timeout_ns != 0 && ready_.empty() && pendings.count() == pending_before;
+  bool block = timeout_ns != 0 && !ready_.any_came();
   const int count = block ? list_descriptors() : 0;
   // To list them may have taken a wake for one that was seen before.
   if (messages_.load(std::memory_order_seq_cst)) block = false;

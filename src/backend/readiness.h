@@ -75,7 +75,7 @@ class Readiness final : public Backend {
     apply_changes(ready);
     records_.take_failed(ready);
     if (!always_ready_.empty()) deliver_always_ready(ready);
-    if (!ready.empty()) timeout_ns = 0;
+    if (ready.any_came()) timeout_ns = 0;
     ++system_calls_;
     TAMBOUR_PROBE1(poll, timeout_ns);
     poller_.wait(timeout_ns, Sink{*this, ready});

@@ -235,9 +235,15 @@ TEST(ReadyQueue, queues_nothing_that_is_run_at_once_unless_told_to) {
   ReadyQueue queue;
   Item a(log, 1), b(log, 2), c(log, 3);
   b.run_at_once();
-  for (Item* item : {&a, &b, &c}) queue.push(*item);
+  queue.push(b);
   EXPECT_EQ(log, (Log{2}));
   EXPECT_FALSE(b.linked());
+  EXPECT_TRUE(queue.empty());
+  EXPECT_TRUE(queue.any_came()) << "no reason to wait";
+  queue.forget_what_ran();
+  EXPECT_FALSE(queue.any_came());
+  for (Item* item : {&a, &c}) queue.push(*item);
+  EXPECT_TRUE(queue.any_came());
   queue.push_to_wait(b);
   EXPECT_EQ(log, (Log{2}));
   queue.run_all();

@@ -206,6 +206,34 @@ static void freed_while_due(void) {
   for (i = 0; i < 4; ++i) close(fds[i]);
 }
 
+static void is_told_of_error(Loop* loop, ev_io* w, int revents) {
+  (void)loop;
+  need((revents & EV_ERROR) != 0 && !ev_is_active(w), "told of the error, and stopped");
+  ++*(int*)w->data;
+}
+
+/* Where the original fails an assertion. The second watcher would have the loop wait for ever. */
+static void not_open(void) {
+  int round;
+  for (round = 0; round < 2; ++round) {
+    Loop* loop = ev_loop_new(0);
+    ev_io bad, silent;
+    int fds[2], told = 0;
+    need(pipe2(fds, O_CLOEXEC) == 0, "pipe2");
+    ev_io_init(&silent, is_told_of_error, fds[0], EV_READ);
+    ev_io_start(loop, &silent);
+    ev_io_init(&bad, is_told_of_error, fds[1] + (round ? 1 : 700), EV_READ);
+    bad.data = &told;
+    ev_io_start(loop, &bad);
+    need(told == 0, "never from inside ev_io_start");
+    ev_run(loop, EVRUN_ONCE);
+    need(told == 1, "told once");
+    ev_loop_destroy(loop);
+    close(fds[0]);
+    close(fds[1]);
+  }
+}
+
 static void forks(void) {
   int i, status;
   for (i = 0; i < 20; ++i) {
@@ -231,6 +259,7 @@ int main(void) {
   many_loops();
   freed_at_once();
   freed_while_due();
+  not_open();
   forks();
   many_threads();
   woken_by_threads();
