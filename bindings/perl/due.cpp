@@ -11,7 +11,7 @@ std::size_t Due::size() const noexcept {
 void Due::grow(std::size_t watchers) {
   const std::size_t room = std::max({watchers, room_ * 2, std::size_t{64}});
   auto** const list = new SV*[room];
-  if (end_ != 0) std::memcpy(list, list_, end_ * sizeof(SV*));
+  std::copy_n(list_, end_, list);
   delete[] std::exchange(list_, list);
   room_ = room;
 }
@@ -32,7 +32,7 @@ void Due::add_first(const std::vector<SV*>& watchers) {
   close_up();
   const auto is_new = [](SV* self) { return tag_of(self).place == 0; };
   const auto added = static_cast<std::size_t>(std::ranges::count_if(watchers, is_new));
-  std::memmove(list_ + added, list_, end_ * sizeof(SV*));
+  std::copy_backward(list_, list_ + end_, list_ + end_ + added);
   end_ += added;
   std::size_t place = 0;
   for (SV* self : watchers) {

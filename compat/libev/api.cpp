@@ -21,19 +21,17 @@ void (*syserr_cb)(const char*) noexcept = nullptr;
 void set_allocator(Allocator wanted) noexcept { allocator = wanted; }
 
 void* reallocate(void* memory, std::size_t bytes) noexcept {
-  if (allocator != nullptr) {
-    memory = allocator(memory, static_cast<long>(bytes));
-  } else if (bytes == 0) {
+  if (allocator == nullptr && bytes == 0) {
     std::free(memory);
     return nullptr;
-  } else {
-    memory = std::realloc(memory, bytes);
   }
-  if (memory == nullptr && bytes != 0) {
+  void* const moved = allocator != nullptr ? allocator(memory, static_cast<long>(bytes))
+                                           : std::realloc(memory, bytes);
+  if (moved == nullptr && bytes != 0) {
     std::fprintf(stderr, "(libev) cannot allocate %zu bytes, aborting.", bytes);
     std::abort();
   }
-  return memory;
+  return moved;
 }
 
 void system_error_occurred(const char* what) noexcept {

@@ -14,7 +14,8 @@ void set_allocator(Allocator allocator) noexcept;
 /// sentence, as libev's does. There is no way to report it through this interface.
 void* reallocate(void* memory, std::size_t bytes) noexcept;
 
-/// Grows by doubling; what is new is not initialised. Owns its memory.
+/// Grows by doubling; what is new is not initialised. Owns its memory. How much of it is in use is
+/// for its owner to say, in `count`, which fits beside the capacity.
 template <class T>
 class Array {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -25,27 +26,29 @@ class Array {
   Array& operator=(const Array&) = delete;
   ~Array() { reallocate(data_, 0); }
 
-  [[nodiscard]] int capacity() const noexcept { return capacity_; }
+  [[nodiscard]] bool full() const noexcept { return count == capacity_; }
   T& operator[](int index) noexcept { return data_[index]; }
   const T& operator[](int index) const noexcept { return data_[index]; }
 
   /// Makes room for `count` in all.
-  void need(int count) noexcept {
-    if (count > capacity_) [[unlikely]]
-      grow(count);
+  void need(int items) noexcept {
+    if (items > capacity_) [[unlikely]]
+      grow(items);
   }
 
+  int count = 0;
+
  private:
-  void grow(int count) noexcept {
+  void grow(int items) noexcept {
     constexpr int least = 64;
     int wanted = capacity_ == 0 ? least : capacity_ * 2;
-    if (wanted < count) wanted = count;
+    if (wanted < items) wanted = items;
     data_ = static_cast<T*>(reallocate(data_, static_cast<std::size_t>(wanted) * sizeof(T)));
     capacity_ = wanted;
   }
 
-  T* data_ = nullptr;
   int capacity_ = 0;
+  T* data_ = nullptr;
 };
 
 }  // namespace tambour::libev

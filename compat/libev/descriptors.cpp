@@ -61,6 +61,7 @@ void on_ready(Ready& ready) {
 FdRecord::FdRecord(Loop& owner, int number) noexcept
     : Operation(OperationKind::poll, &on_ready), loop(owner) {
   fd = number;
+  run_at_once();
 }
 
 Descriptors::~Descriptors() {

@@ -2,7 +2,8 @@
 //
 // The watchers of one descriptor form a list through their own `next`, the latest first, and share
 // one operation of the backend, which asks for all that any of them asks for. So a watcher is the
-// user's memory again as soon as it is stopped: the backend knows nothing but our records.
+// user's memory again as soon as it is stopped: the backend knows nothing but our records. What it
+// finds goes straight to the watchers that are pending, and through no queue of its own.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,6 @@
 
 namespace {
 
-using tambour::libev::base_of;
-
 int descriptor_of(struct ev_loop* other) noexcept {
   const auto descriptor = other->poller->descriptor();
   return descriptor ? *descriptor : -1;

@@ -81,8 +81,9 @@ void Loop::wait(int how) {
       seconds = time_to_wait(before);
     }
     poll(seconds);
-    const bool got_any = !ready_.empty();
-    if (got_any) ready_.run_all();
+    const bool got_any = ready_.any_came();
+    ready_.forget_what_ran();
+    if (!ready_.empty()) ready_.run_all();
     const bool told = messages_.load(std::memory_order_acquire);
     if (told) {
       messages_.store(false, std::memory_order_seq_cst);
@@ -131,7 +132,7 @@ void Loop::poll(ev_tstamp seconds) noexcept {
 /// what is theirs then, but only waits until there is something to be found.
 void Loop::poll_released(std::int64_t timeout_ns) noexcept {
   poller->poll(0, ready_);
-  bool block = timeout_ns != 0 && ready_.empty();
+  bool block = timeout_ns != 0 && !ready_.any_came();
   const int count = block ? list_descriptors() : 0;
   // To list them may have taken a wake for one that was seen before.
   if (messages_.load(std::memory_order_seq_cst)) block = false;

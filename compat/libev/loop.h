@@ -144,9 +144,9 @@ struct Loop {
   static void on_message(struct ev_loop* loop, ev_watcher* watcher, int events);
   static void on_wall_clock_set(struct ev_loop* loop, ev_io* io, int events);
 
-  ReadyQueue ready_;
-  int embedded_in_ = 0;                ///< In how many other loops.
-  ev_watcher messenger_;               ///< Pending where there are messages.
+  ReadyQueue ready_;      ///< What the backend finds but for descriptors: failures, wake-ups.
+  int embedded_in_ = 0;   ///< In how many other loops.
+  ev_watcher messenger_;  ///< Pending where there are messages.
   std::atomic<bool> asleep_{false};    ///< Somebody has to wake the loop.
   std::atomic<bool> messages_{false};  ///< There is something for take_messages().
   Array<pollfd> released_;             ///< What is waited for while the loop is released,

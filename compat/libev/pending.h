@@ -28,20 +28,20 @@ class Pendings {
     Row& row = rows_[watcher->priority - EV_MINPRI];
     current_ = priority_count - 1;
     if (watcher->pending != 0) {
-      row.items[watcher->pending - 1].events |= events;
+      row[watcher->pending - 1].events |= events;
       return;
     }
     // Nothing but this last call needs a stack frame.
-    if (row.count == row.items.capacity()) [[unlikely]]
+    if (row.full()) [[unlikely]]
       return make_room_and_feed(row, watcher, events);
-    row.items[row.count] = {watcher, events};
+    row[row.count] = {watcher, events};
     watcher->pending = ++row.count;
   }
 
   /// The events that it was due for; 0 where it was not.
   int take_back(ev_watcher* watcher) noexcept {
     if (watcher->pending == 0) return 0;
-    Item& item = rows_[watcher->priority - EV_MINPRI].items[watcher->pending - 1];
+    Item& item = rows_[watcher->priority - EV_MINPRI][watcher->pending - 1];
     item.watcher = &nobody_;
     watcher->pending = 0;
     return item.events;
@@ -55,7 +55,7 @@ class Pendings {
       // A callback that feeds sends `current_` to the top again.
       while (rows_[current_].count != 0) {
         Row& row = rows_[current_];
-        const Item item = row.items[--row.count];
+        const Item item = row[--row.count];
         item.watcher->pending = 0;
         item.watcher->cb(loop, item.watcher, item.events);
       }
@@ -77,7 +77,7 @@ class Pendings {
     for (int priority = EV_MINPRI; priority <= EV_MAXPRI; ++priority) {
       const Row& row = rows_[priority - EV_MINPRI];
       for (int i = 0; i < row.count; ++i) {
-        if (row.items[i].watcher != &nobody_) f(*row.items[i].watcher, i, priority);
+        if (row[i].watcher != &nobody_) f(*row[i].watcher, i, priority);
       }
     }
   }
@@ -87,13 +87,10 @@ class Pendings {
     ev_watcher* watcher;
     int events;
   };
-  struct Row {
-    Array<Item> items;
-    int count = 0;
-  };
+  using Row = Array<Item>;
 
   [[gnu::noinline]] void make_room_and_feed(Row& row, ev_watcher* watcher, int events) noexcept {
-    row.items.need(row.count + 1);
+    row.need(row.count + 1);
     feed(watcher, events);
   }
 

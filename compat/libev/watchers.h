@@ -12,29 +12,28 @@ namespace tambour::libev {
 template <class Watcher>
 class Watchers {
  public:
-  [[nodiscard]] int count() const noexcept { return count_; }
+  [[nodiscard]] int count() const noexcept { return items_.count; }
   Watcher* operator[](int index) const noexcept { return items_[index]; }
 
   /// The value for `active`.
   int add(Watcher* watcher) noexcept {
-    items_.need(count_ + 1);
-    items_[count_] = watcher;
-    return ++count_;
+    items_.need(items_.count + 1);
+    items_[items_.count] = watcher;
+    return ++items_.count;
   }
 
   void remove(const Watcher* watcher) noexcept {
-    Watcher* const last = items_[--count_];
+    Watcher* const last = items_[--items_.count];
     items_[watcher->active - 1] = last;
     last->active = watcher->active;
   }
 
   void feed_all(Pendings& pendings, int events) noexcept {
-    for (int i = 0; i < count_; ++i) pendings.feed(base_of(items_[i]), events);
+    for (int i = 0; i < items_.count; ++i) pendings.feed(base_of(items_[i]), events);
   }
 
  private:
   Array<Watcher*> items_;
-  int count_ = 0;
 };
 
 }  // namespace tambour::libev

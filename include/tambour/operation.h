@@ -116,8 +116,14 @@ class Ready : public Link {
     urgency_ = static_cast<std::uint8_t>(priority_max - priority);
   }
 
+  /// From now on, what would be queued is run there and then, in the middle of a wait. For what
+  /// only notes that it is due, in a queue of its own: it calls nobody back, and submits, cancels
+  /// and destroys nothing.
+  void run_at_once() noexcept { urgency_ = at_once; }
+
  private:
   friend class ReadyQueue;
+  static constexpr std::uint8_t at_once = 0xff;  ///< As an urgency.
   Run run_;
   std::source_location created_at_;
   std::uint8_t urgency_ = priority_max;  ///< 0 is the highest priority.

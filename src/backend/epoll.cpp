@@ -28,20 +28,30 @@ int Epoll::set(const Change& change) noexcept {
   const auto add = [&] { return control(Call::epoll_add, EPOLL_CTL_ADD); };
   const auto modify = [&] { return control(Call::epoll_modify, EPOLL_CTL_MOD); };
 
+  // Where it fails, the file that was registered is out of reach, and may live on elsewhere.
+  const auto remove = [&] {
+    if (control(Call::epoll_remove, EPOLL_CTL_DEL) != 0) change.left_behind = true;
+  };
+
   if (change.now.events == Events::none) {
     // Whatever the reason for a failure, the number is not registered, which is what was wanted.
-    control(Call::epoll_remove, EPOLL_CTL_DEL);
+    remove();
     return 0;
   }
-  if (change.old.events != Events::none && (!change.unsure || change.likely)) {
+  const bool armed = change.old.events != Events::none;
+  const bool alike = change.old == change.now && change.now.trigger == Trigger::level;
+  // Nothing but the latest registration can be what is there: to ask is enough.
+  const bool may_be_kept = change.unsure && alike && !change.left_behind;
+  if (armed && !may_be_kept && (!change.unsure || change.likely)) {
     const int error = modify();
-    if (error == ENOENT) return add();
     // What has failed is not watched, in the kernel neither: it would go on reporting.
-    if (error != 0) control(Call::epoll_remove, EPOLL_CTL_DEL);
-    return error;
+    if (error != 0 && error != ENOENT) remove();
+    if (error != ENOENT) return error;
   }
   const int error = add();
-  return error == EEXIST ? modify() : error;
+  if (error == EEXIST) return may_be_kept ? kept : modify();
+  if (armed) change.left_behind = true;
+  return error;
 }
 
 int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {

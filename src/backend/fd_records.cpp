@@ -10,20 +10,12 @@
 
 namespace tambour::backend {
 
-bool FdRecords::link(Operation& op) noexcept {
-  if (static_cast<std::size_t>(op.fd) >= records_.size()) {
-    if (const int error = grow(op.fd)) {
-      op.result = -error;
-      failed_.push(op);
-      return false;
-    }
-  }
-  FdRecord& record = at(op.fd);
-  op.next_on_fd = record.first;
-  op.link_on_fd = &record.first;
-  if (record.first != nullptr) record.first->link_on_fd = &op.next_on_fd;
-  record.first = &op;
-  return true;
+bool FdRecords::make_room(Operation& op) noexcept {
+  const int error = grow(op.fd);
+  if (error == 0) return true;
+  op.result = -error;
+  failed_.push_to_wait(op);
+  return false;
 }
 
 int FdRecords::grow(int fd) noexcept {
@@ -40,6 +32,17 @@ int FdRecords::grow(int fd) noexcept {
     if (record.first != nullptr) record.first->link_on_fd = &record.first;
   }
   return 0;
+}
+
+bool FdRecords::deliver_to_all(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
+  bool delivered = false;
+  for (Operation* op = record.first; op != nullptr; op = op->next_on_fd) {
+    const Events hit = got & op->events;
+    if (hit == Events::none) continue;
+    complete(*op, hit, ready);
+    delivered = true;
+  }
+  return delivered;
 }
 
 bool FdRecords::deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
@@ -69,6 +72,7 @@ void FdRecords::disarm_all() noexcept {
   for (std::size_t fd = 0; fd < records_.size(); ++fd) {
     FdRecord& record = records_[fd];
     record.armed = {};
+    record.left_behind = false;
     if (record.first != nullptr) note_change(static_cast<int>(fd));
   }
 }

@@ -38,6 +38,7 @@ struct FdRecord {
   bool always_ready = false;  ///< epoll: a regular file, which it refuses.
   bool edge_is_due = false;   ///< An edge may have been missed: the kernel is to look again.
   bool unwanted = false;      ///< The kernel reported what nobody asked for.
+  bool left_behind = false;   ///< epoll: it may hold registrations of former files too.
 
   static constexpr std::int32_t not_changed = -2;
   static constexpr std::int32_t last_changed = -1;
@@ -65,7 +66,11 @@ class FdRecords {
   /// Puts a `poll` operation on its descriptor, or notes that it has changed. Where there is no
   /// memory for the descriptor's record, the operation completes with ENOMEM.
   void submit(Operation& op) noexcept {
-    if (op.link_on_fd == nullptr && !link(op)) return;
+    if (op.link_on_fd == nullptr) {
+      if (!knows(op.fd) && !make_room(op)) [[unlikely]]
+        return;
+      link(op);
+    }
     // What is ready already has been reported, but not to this operation, or not for good: an event
     // that was due is dropped when its watcher stops.
     if (op.trigger == Trigger::edge) at(op.fd).edge_is_due = true;
@@ -143,14 +148,15 @@ class FdRecords {
   static bool deliver(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
     if (has(got, Events::error | hang_up)) [[unlikely]]
       return deliver_broken(record, got, ready);
-    bool delivered = false;
-    for (Operation* op = record.first; op != nullptr; op = op->next_on_fd) {
-      const Events hit = got & op->events;
-      if (hit == Events::none) continue;
-      complete(*op, hit, ready);
-      delivered = true;
-    }
-    return delivered;
+    Operation* const op = record.first;
+    if (op == nullptr) return false;
+    // Nearly always one.
+    if (op->next_on_fd != nullptr) [[unlikely]]
+      return deliver_to_all(record, got, ready);
+    const Events hit = got & op->events;
+    if (hit == Events::none) return false;
+    complete(*op, hit, ready);
+    return true;
   }
 
   /// Ends the operations on a descriptor with an errno value, or only those that ask for `what`.
@@ -176,8 +182,17 @@ class FdRecords {
     if (!op.linked()) ready.push(op);
   }
 
+  static bool deliver_to_all(FdRecord& record, Events got, ReadyQueue& ready) noexcept;
   static bool deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) noexcept;
-  bool link(Operation& op) noexcept;
+  void link(Operation& op) noexcept {
+    FdRecord& record = at(op.fd);
+    op.next_on_fd = record.first;
+    op.link_on_fd = &record.first;
+    if (record.first != nullptr) record.first->link_on_fd = &op.next_on_fd;
+    record.first = &op;
+  }
+  /// False where there cannot be a record; the operation has failed then.
+  bool make_room(Operation& op) noexcept;
   int grow(int fd) noexcept;
 
   bool virtual_ = false;

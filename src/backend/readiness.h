@@ -6,7 +6,7 @@
 //   static constexpr bool kernel_keeps_registrations;
 //   static constexpr int fd_end;                one more than the highest descriptor that it takes
 //   int open() noexcept;                        0, or an errno value
-//   int set(const Change& change) noexcept;     0, or an errno value
+//   int set(const Change& change) noexcept;     0, `kept`, or an errno value
 //   void wait(std::int64_t timeout_ns, Sink&& sink) noexcept;
 //   int reopen() noexcept;                      as open(), with nothing registered
 //   int descriptor() const noexcept;            optional: readable when wait() would report
@@ -36,7 +36,11 @@ struct Change {
   bool unsure;               ///< The number may mean another file since;
   bool likely;               ///< it most likely does not.
   std::uint32_t generation;  ///< Of a new registration, to come back with its events.
+  bool& left_behind;         ///< For epoll to keep, see FdRecord.
 };
+
+/// The registration is there already, as it is to be, with its former generation.
+inline constexpr int kept = -1;
 
 template <class Poller>
 class Readiness final : public Backend {
@@ -71,7 +75,7 @@ class Readiness final : public Backend {
     apply_changes(ready);
     records_.take_failed(ready);
     if (!always_ready_.empty()) deliver_always_ready(ready);
-    if (!ready.empty()) timeout_ns = 0;
+    if (ready.any_came()) timeout_ns = 0;
     ++system_calls_;
     TAMBOUR_PROBE1(poll, timeout_ns);
     poller_.wait(timeout_ns, Sink{*this, ready});
@@ -157,8 +161,11 @@ class Readiness final : public Backend {
                                      .now = wanted,
                                      .unsure = unsure,
                                      .likely = likely,
-                                     .generation = record.generation + 1});
+                                     .generation = record.generation + 1,
+                                     .left_behind = record.left_behind});
     switch (outcome) {
+      case kept:
+        break;
       case 0:
         ++record.generation;
         record.armed = wanted;

@@ -198,7 +198,7 @@ void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
   ready.take(early_);
   hand_over_files(ready);
   // Handing over many entries may bring completions, and those further changes.
-  enter(ready.empty() && !records_.any_changes() ? timeout_ns : 0);
+  enter(ready.any_came() || records_.any_changes() ? 0 : timeout_ns);
   reap(ready);
 }
 

@@ -30,14 +30,31 @@ class ReadyQueue {
     return is_alone(heads_[normal]) && (others_ == 0 || others() == 0);
   }
 
+  /// Whether anything is queued, or was run at once in place of that: there is no reason to wait.
+  [[nodiscard]] bool any_came() const noexcept { return any_ran_ || !empty(); }
+  /// What was run at once until now has been seen.
+  void forget_what_ran() noexcept { any_ran_ = false; }
+
   /// The item is in no queue.
   void push(Ready& item) noexcept {
     // Nearly everything has the same priority, whose queue is looked at without being noted.
     if (item.urgency_ == normal) [[likely]] {
       append(heads_[normal], item, item);
+    } else if (item.urgency_ == Ready::at_once) {
+      any_ran_ = true;
+      item.run_(item);
     } else {
       append(heads_[item.urgency_], item, item);
       others_ |= 1U << item.urgency_;
+    }
+  }
+
+  /// The same, and what is run at once elsewhere has to wait here too.
+  void push_to_wait(Ready& item) noexcept {
+    if (item.urgency_ == Ready::at_once) {
+      append(heads_[normal], item, item);
+    } else {
+      push(item);
     }
   }
 
@@ -122,6 +139,7 @@ class ReadyQueue {
   static constexpr std::uint8_t normal = priority_max;  ///< The urgency of priority 0.
 
   mutable unsigned others_ = 0;
+  bool any_ran_ = false;
   std::array<Link, priority_max - priority_min + 1> heads_;
 };
 

@@ -221,6 +221,29 @@ TEST_P(ReusedDescriptors, a_file_that_comes_back_is_told) {
   }
 }
 
+// The same, and what the kernel still knows of it is not what is asked for by now.
+TEST_P(ReusedDescriptors, a_file_that_comes_back_is_watched_for_what_is_asked_by_then) {
+  const auto former = test::open_socketpair();
+  const auto latter = test::open_socketpair();
+  const auto number = copy(former.near);
+  FdWatcher watcher(loop(), number.get(), Events::urgent, [this](Events) { ++calls; });
+  ASSERT_TRUE(watcher.start());
+  run_turns();
+  ASSERT_EQ(::dup2(latter.near.get(), number.get()), number.get());
+  watcher.set(number.get(), Events::read);
+  run_turns();
+  for (int round = 0; round < 3; ++round) {
+    const auto& file = round % 2 == 0 ? former : latter;
+    ASSERT_EQ(::dup2(file.near.get(), number.get()), number.get());
+    watcher.set(number.get(), Events::read);
+    run_turns();
+    calls = 0;
+    test::write_to(file.far);
+    ASSERT_TRUE(run_until([this] { return calls > 0; })) << "round " << round;
+    test::drain(file.near);
+  }
+}
+
 // A's callback closes what B watches, and C gets the number, all while B is due.
 TEST_P(ReusedDescriptors, an_event_that_is_due_does_not_reach_the_next_owner_of_the_number) {
   for (int round = 0; round < 100; ++round) {

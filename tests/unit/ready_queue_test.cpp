@@ -230,6 +230,31 @@ TEST(ReadyQueue, takes_another_queue_behind_its_own) {
   EXPECT_EQ(log.back(), 1);
 }
 
+TEST(ReadyQueue, queues_nothing_that_is_run_at_once_unless_told_to) {
+  Log log;
+  ReadyQueue queue;
+  Item a(log, 1), b(log, 2), c(log, 3);
+  b.run_at_once();
+  queue.push(b);
+  EXPECT_EQ(log, (Log{2}));
+  EXPECT_FALSE(b.linked());
+  EXPECT_TRUE(queue.empty());
+  EXPECT_TRUE(queue.any_came()) << "no reason to wait";
+  queue.forget_what_ran();
+  EXPECT_FALSE(queue.any_came());
+  for (Item* item : {&a, &c}) queue.push(*item);
+  EXPECT_TRUE(queue.any_came());
+  queue.push_to_wait(b);
+  EXPECT_EQ(log, (Log{2}));
+  queue.run_all();
+  EXPECT_EQ(log, (Log{2, 1, 3, 2}));
+  b.set_priority(1);
+  queue.push(a);
+  queue.push_to_wait(b);
+  queue.run_all();
+  EXPECT_EQ(log, (Log{2, 1, 3, 2, 2, 1}));
+}
+
 TEST(ReadyQueue, takes_another_queue_priority_by_priority) {
   Log log;
   ReadyQueue queue, other;

@@ -165,6 +165,75 @@ static void freed_at_once(void) {
   close(fds[1]);
 }
 
+static ev_io* two[2];
+static void frees_both(Loop* loop, ev_io* w, int revents) {
+  ev_io* other = two[w == two[0]];
+  need(revents == EV_READ && ev_is_pending(other), "both are due");
+  need(ev_clear_pending(loop, other) == EV_READ, "ev_clear_pending");
+  ev_io_stop(loop, other);
+  ev_io_stop(loop, w);
+  memset(other, 0x5a, sizeof *other);
+  memset(w, 0x5a, sizeof *w);
+  free(other);
+  free(w);
+}
+
+/* What the kernel has reported, and what nobody ever started. */
+static void freed_while_due(void) {
+  Loop* loop = ev_loop_new(0);
+  ev_prepare* fed;
+  int fds[4], i, end;
+  for (end = 0; end < 4; end += 2) {
+    need(pipe2(fds + end, O_CLOEXEC | O_NONBLOCK) == 0, "pipe2");
+    need(write(fds[end + 1], "x", 1) == 1, "write");
+  }
+  for (i = 0; i < 500; ++i) {
+    /* Of one descriptor, or of two. */
+    for (end = 0; end < 2; ++end) {
+      two[end] = malloc(sizeof *two[end]);
+      ev_io_init(two[end], frees_both, fds[i % 2 ? 2 * end : 0], EV_READ);
+      ev_io_start(loop, two[end]);
+    }
+    fed = malloc(sizeof *fed);
+    ev_init(fed, (void (*)(Loop*, ev_prepare*, int))0);
+    ev_feed_event(loop, fed, EV_CUSTOM);
+    need(ev_clear_pending(loop, fed) == EV_CUSTOM, "ev_clear_pending");
+    free(fed);
+    need(ev_run(loop, EVRUN_NOWAIT) == 0, "nothing is left");
+  }
+  ev_verify(loop);
+  ev_loop_destroy(loop);
+  for (i = 0; i < 4; ++i) close(fds[i]);
+}
+
+static void is_told_of_error(Loop* loop, ev_io* w, int revents) {
+  (void)loop;
+  need((revents & EV_ERROR) != 0 && !ev_is_active(w), "told of the error, and stopped");
+  ++*(int*)w->data;
+}
+
+/* Where the original fails an assertion. The second watcher would have the loop wait for ever. */
+static void not_open(void) {
+  int round;
+  for (round = 0; round < 2; ++round) {
+    Loop* loop = ev_loop_new(0);
+    ev_io bad, silent;
+    int fds[2], told = 0;
+    need(pipe2(fds, O_CLOEXEC) == 0, "pipe2");
+    ev_io_init(&silent, is_told_of_error, fds[0], EV_READ);
+    ev_io_start(loop, &silent);
+    ev_io_init(&bad, is_told_of_error, fds[1] + (round ? 1 : 700), EV_READ);
+    bad.data = &told;
+    ev_io_start(loop, &bad);
+    need(told == 0, "never from inside ev_io_start");
+    ev_run(loop, EVRUN_ONCE);
+    need(told == 1, "told once");
+    ev_loop_destroy(loop);
+    close(fds[0]);
+    close(fds[1]);
+  }
+}
+
 static void forks(void) {
   int i, status;
   for (i = 0; i < 20; ++i) {
@@ -189,6 +258,8 @@ static void forks(void) {
 int main(void) {
   many_loops();
   freed_at_once();
+  freed_while_due();
+  not_open();
   forks();
   many_threads();
   woken_by_threads();

@@ -21,6 +21,7 @@ extern const struct section loop_sections[];
 extern const struct section watcher_sections[];
 extern const struct section io_sections[];
 extern const struct section time_sections[];
+extern const struct section clock_sections[];
 extern const struct section process_sections[];
 extern const struct section other_sections[];
 extern const struct section event_sections[];

@@ -34,7 +34,7 @@ void Sim::submit(Operation& op) noexcept {
   changed_ = true;
   if (op.link_on_fd == nullptr && machine_.file(op.fd) == nullptr) {
     op.result = -EBADF;
-    failed_.push(op);
+    failed_.push_to_wait(op);
     return;
   }
   records_.submit(op);
@@ -156,7 +156,7 @@ void Sim::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
   apply_changes(ready);
   harvest(ready);
   tell_falsehood(ready);
-  if (take_wake_up(ready) || timeout_ns == 0 || !ready.empty()) return;
+  if (take_wake_up(ready) || timeout_ns == 0 || ready.any_came()) return;
   if (world.random.chance(world.options.early_wake_up)) {
     world.trace_line(label_) << "wakes up early";
     return;
@@ -180,7 +180,7 @@ void Sim::wait_until(std::int64_t deadline_ns, ReadyQueue& ready) {
       world.advance_to(base::saturating_add(deadline_ns, late_ns));
     }
     harvest(ready);
-    if (take_wake_up(ready) || !ready.empty() || world.now_ns() >= deadline_ns) return;
+    if (take_wake_up(ready) || ready.any_came() || world.now_ns() >= deadline_ns) return;
   }
 }
 
