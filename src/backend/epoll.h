@@ -16,12 +16,10 @@ namespace tambour::backend {
 
 /// Traps that the code below steps around:
 /// - A registration belongs to the open file, not to the number. close(2) ends it only when the
-/// last
-///   duplicate is gone; until then events go on, under a number that may mean something else.
+///   last duplicate is gone; until then events go on, under a number that may mean another file.
 /// - Adding what is there fails with EEXIST, which is the cheapest way to ask whether it is. Where
-/// a
-///   registration was left behind with a former file, a duplicate can bring that file back: what is
-///   there may then bear any former generation, and ask for something else.
+///   a registration was left behind with a former file, a duplicate can bring that file back: what
+///   is there may then bear any former generation, and ask for something else.
 /// - Regular files are refused with EPERM.
 class Epoll {
  public:
