@@ -30,7 +30,7 @@ class Array {
   T& operator[](int index) noexcept { return data_[index]; }
   const T& operator[](int index) const noexcept { return data_[index]; }
 
-  /// Makes room for `count` in all.
+  /// Makes room for so many in all.
   void need(int items) noexcept {
     if (items > capacity_) [[unlikely]]
       grow(items);

@@ -72,8 +72,8 @@ class Connection final : private Operation, private LoopOwned {
   /// Sends what waits, tells the peer that nothing more will come (shutdown(2)), and closes when
   /// the peer has closed too.
   void close_after_write() noexcept;
-  /// Closes now; what waits is lost. on_close comes when the connection's own callback that says so
-  /// has returned, else in a later turn.
+  /// Closes now; what waits is lost. on_close comes when on_message or on_write_complete has
+  /// returned that says so, else in a later turn.
   void close() noexcept { end(0); }
 
   /// Lets what comes wait in the kernel, and the peer with it.

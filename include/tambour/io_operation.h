@@ -79,9 +79,9 @@ class IoOperation : public Operation {
   socklen_t* address_size = nullptr;
 
   /// Where set, is called just before the system call to say where it shall read to or write from:
-  /// `data` and `size`. An operation that waits then holds no memory. Must not throw; a `size` of 0
-  /// ends the operation with ENOMEM.
-  void (*make_room)(IoOperation&) = nullptr;
+  /// `data` and `size`. An operation that waits then holds no memory. Must not throw; false, where
+  /// there is no memory, ends the operation with ENOMEM.
+  bool (*make_room)(IoOperation&) noexcept = nullptr;
 
  private:
   static void run(Ready& ready);

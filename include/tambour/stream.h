@@ -176,7 +176,7 @@ class Stream : public Socket {
     Buffer& into_;
 
    private:
-    static void prepare(IoOperation& operation) noexcept;
+    static bool prepare(IoOperation& operation) noexcept;
 
     std::size_t most_;
   };
@@ -212,7 +212,7 @@ class Stream : public Socket {
     [[nodiscard]] Result<> await_resume() const noexcept;
 
    private:
-    static void prepare(IoOperation& operation) noexcept;
+    static bool prepare(IoOperation& operation) noexcept;
     [[nodiscard]] bool go_on() noexcept override;
 
     Buffer& from_;

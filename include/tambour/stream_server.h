@@ -109,8 +109,8 @@ class StreamServer final : public StreamServerBase {
     return StreamServer(std::move(*server));
   }
 
-  /// Goes on with a listener that is open already: an inherited one, see InheritedListeners. Of the
-  /// options, connections_max counts. EINVAL where it is no listener of a stream; EAFNOSUPPORT,
+  /// Goes on with a listener that is open already: an inherited one, see InheritedListeners. The
+  /// options of listening do not count. EINVAL where it is no listener of a stream; EAFNOSUPPORT,
   /// EBADF. A Unix path stays when the server stops.
   static Result<StreamServer> adopt(EventLoop& loop, UniqueFd listener,
                                     const ListenOptions& options = {}) {

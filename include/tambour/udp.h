@@ -74,7 +74,7 @@ class UdpSocket final : public Socket {
     [[nodiscard]] Result<std::size_t> await_resume() noexcept;
 
    private:
-    static void prepare(IoOperation& operation) noexcept;
+    static bool prepare(IoOperation& operation) noexcept;
     DatagramBatch& into_;
     bool has_room_;
   };

@@ -51,8 +51,17 @@ TaskScope& Core::tasks(EventLoop& loop) {
   return *tasks_;
 }
 
-void Core::throw_out_of_run(std::exception_ptr thrown) {
-  post([thrown = std::move(thrown)] { std::rethrow_exception(thrown); });
+void Core::throw_out_of_run(std::exception_ptr thrown) noexcept {
+  if (thrown_.what == nullptr) {
+    thrown_.what = std::move(thrown);
+    return queue(thrown_);
+  }
+  // Behind another one, where there is memory for two.
+  try {
+    post([thrown = std::move(thrown)] { std::rethrow_exception(thrown); });
+  } catch (const std::bad_alloc&) {
+    return;
+  }
 }
 
 void Core::drop_owned() noexcept {

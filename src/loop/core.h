@@ -78,7 +78,7 @@ class Core {
   }
 
   /// Makes `thrown` leave run() in a later turn, as what leaves a callback does.
-  void throw_out_of_run(std::exception_ptr thrown);
+  void throw_out_of_run(std::exception_ptr thrown) noexcept;
 
   /// What is deleted with the loop, if not before: by retire(), once it is unlinked.
   [[nodiscard]] LinkList& owned() noexcept { return owned_; }
@@ -224,6 +224,16 @@ class Core {
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> any_async_sent_{false};
   std::atomic<std::uint64_t> wake_ups_{0};
+
+  /// An exception on its way out of run(), for which no memory is needed.
+  struct Thrown final : Ready {
+    Thrown() noexcept : Ready(&run) {}
+    static void run(Ready& ready) {
+      std::rethrow_exception(std::exchange(static_cast<Thrown&>(ready).what, nullptr));
+    }
+    std::exception_ptr what;
+  };
+  Thrown thrown_;
 };
 
 }  // namespace tambour::loop

@@ -40,10 +40,7 @@ Events IoOperation::readiness() const noexcept {
 }
 
 std::int32_t IoOperation::attempt(loop::Core& core) noexcept {
-  if (make_room != nullptr) {
-    make_room(*this);
-    if (size == 0) return -ENOMEM;
-  }
+  if (make_room != nullptr && !make_room(*this)) return -ENOMEM;
   std::int32_t answer;
   do {
     answer = call(core.backend().system());

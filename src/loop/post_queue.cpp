@@ -115,7 +115,8 @@ PostQueue::Place* PostQueue::place_at_head() noexcept {
   if (segment_ == nullptr) return nullptr;
   Place* const place = &segment_->places[head_ % segment_size];
   // On its way here from the processor of whoever wrote it, while this one is run.
-  if (taken_ - head_ > fetched_ahead) __builtin_prefetch(place + fetched_ahead, 1);
+  if (taken_ - head_ > fetched_ahead && head_ % segment_size < segment_size - fetched_ahead)
+    __builtin_prefetch(place + fetched_ahead, 1);
   return place->is_there.load(std::memory_order_acquire) ? place : nullptr;
 }
 

@@ -55,7 +55,7 @@ class Connection::Arrival {
   /// It could not be sent.
   std::unique_ptr<Idle> unpack() noexcept {
     connection_ = nullptr;
-    if (owner_ != nullptr) owner_->left();
+    if (owner_ != nullptr) owner_->never_came();
     return std::move(idle_);
   }
   void open() { std::exchange(connection_, nullptr)->arrive(owner_, std::move(idle_)); }
@@ -74,8 +74,7 @@ struct Connection::Extras {
 };
 
 void ConnectionOwner::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
-  Connection& started = Connection::start(std::move(stream), std::move(callbacks), this);
-  if (closing_) started.close();
+  Connection::start(std::move(stream), std::move(callbacks), this);
 }
 
 void ConnectionOwner::add(Connection& connection) noexcept {
@@ -118,6 +117,8 @@ Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCal
   loop::core_of(self->loop()).add_reference();
   self->enter_list();
   self->watch();
+  // Before anybody is told, who may throw.
+  if (owner != nullptr && owner->closing()) self->close();
   if (self->callbacks_->on_connection) self->callbacks_->on_connection(*self);
   return *self;
 }
@@ -187,7 +188,8 @@ void Connection::run(Ready& ready) {
   const bool broken = has(got, Events::error);
   if (!self.paused_ && !self.peer_finished_ && (broken || has(got, Events::read))) self.read_some();
   if (!self.ended_ && self.unsent() > 0 && (broken || has(got, Events::write))) self.write_some();
-  // Here, no callback is under way: nobody need wait for a later turn, unless it was dropped.
+  // No callback of its own is under way here, and nobody need wait for a later turn; unless its
+  // server was destroyed, which has dropped it.
   if (!self.ended_ || !ready.linked()) return;
   ready.unlink();
   self.tell_end();

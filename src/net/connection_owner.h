@@ -34,6 +34,8 @@ class ConnectionOwner {
   friend class Connection;
   /// One has gone: it has ended, or moves to another loop.
   virtual void left() noexcept {}
+  /// Any thread: one that was counted by on() has not got as far as here.
+  virtual void never_came() noexcept {}
   /// Whose a connection shall be that moves to `loop`, and is counted from now on. Null: that
   /// loop's own.
   virtual ConnectionOwner* on(EventLoop& /*loop*/) noexcept { return nullptr; }

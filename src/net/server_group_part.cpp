@@ -113,14 +113,14 @@ Task<> ServerGroupBase::Part::accept_all(net::GroupListener& listener) {
     } catch (const std::bad_alloc&) {
       accepted.reset();  // There is no memory to wait with.
     }
-    if (!accepted && !co_await sleep_for(std::chrono::milliseconds(10))) co_return;
-    if (!accepted) continue;
-    if (!*accepted) co_return;
-    // Another listener may have taken the last place meanwhile.
-    for (room_.reset(); listening_ && is_full(); room_.reset()) {
+    if (!accepted) {
+      room_.reset();
+      again_.start(net::pause_least);
       if (!co_await room_.wait()) co_return;
+      continue;
     }
-    if (!listening_) co_return;
+    if (!*accepted) co_return;
+    // Also where another listener has taken the last place meanwhile: it would wait for nobody.
     ++shared_->accepted;
     Socket& socket = **accepted;
     EventLoop& to = choose(socket);
@@ -205,7 +205,6 @@ void ServerGroupBase::Part::stop() noexcept {
 }
 
 void ServerGroupBase::Part::drop() noexcept {
-  if (!handlers_) return;
   stop();
   accepting_.reset();
   const std::size_t count = served();

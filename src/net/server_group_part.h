@@ -104,7 +104,11 @@ class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
 class ServerGroupBase::Part final : public LoopOwned, public ConnectionOwner {
  public:
   Part(std::shared_ptr<Shared> shared, EventLoop& loop)
-      : shared_(std::move(shared)), loop_(loop), room_(loop), handlers_(std::in_place, loop) {
+      : shared_(std::move(shared)),
+        loop_(loop),
+        room_(loop),
+        again_(loop, [this] { room_.set(); }),
+        handlers_(std::in_place, loop) {
     handlers_->set_exception_handler([this](std::exception_ptr thrown) {
       loop::core_of(loop_).throw_out_of_run(std::move(thrown));
     });
@@ -145,6 +149,7 @@ class ServerGroupBase::Part final : public LoopOwned, public ConnectionOwner {
     room_.set();
   }
   ConnectionOwner* on(EventLoop& loop) noexcept override;
+  void never_came() noexcept override { shared_->count_out(loop_); }
   [[nodiscard]] std::size_t served() const noexcept {
     return size() + (handlers_ ? handlers_->size() : 0);
   }
@@ -162,6 +167,7 @@ class ServerGroupBase::Part final : public LoopOwned, public ConnectionOwner {
   std::function<Task<>(Socket)> handler_;
   std::function<void(Socket)> start_;
   TaskEvent room_;
+  Timer again_;  ///< Made in time: where memory is refused, it can still be started.
   std::optional<TaskScope> handlers_;
   std::optional<TaskScope> accepting_;
 };

@@ -169,14 +169,15 @@ Stream::ReadBuffer::ReadBuffer(Stream& stream, Buffer& into, std::size_t most) n
   make_room = &prepare;
 }
 
-void Stream::ReadBuffer::prepare(IoOperation& operation) noexcept {
+bool Stream::ReadBuffer::prepare(IoOperation& operation) noexcept {
   auto& self = static_cast<ReadBuffer&>(operation);
   try {
     const auto room = self.into_.prepare(self.socket()->read_size_);
     self.data = room.data();
     self.size = std::min(room.size(), self.most_);
+    return true;
   } catch (const std::exception&) {
-    self.size = 0;  // No memory, or more than a buffer can hold.
+    return false;  // No memory, or more than a buffer can hold.
   }
 }
 
@@ -212,14 +213,14 @@ Stream::WriteBuffer::WriteBuffer(Stream& stream, Buffer& from) noexcept
   make_room = &prepare;
 }
 
-void Stream::WriteBuffer::prepare(IoOperation& operation) noexcept {
+bool Stream::WriteBuffer::prepare(IoOperation& operation) noexcept {
   const Buffer& from = static_cast<WriteBuffer&>(operation).from_;
   const auto piece = from.front();
   if (operation.io_kind == IoKind::write || piece.size() == from.size()) {
     if (operation.io_kind != IoKind::write) operation.io_kind = IoKind::send;
     operation.data = const_cast<std::byte*>(piece.data());  // NOLINT: it reads.
     operation.size = piece.size();
-    return;
+    return true;
   }
   // Read by the system call that follows, and by nobody later: whoever waits to write, and there
   // may be many, needs none of its own.
@@ -230,6 +231,7 @@ void Stream::WriteBuffer::prepare(IoOperation& operation) noexcept {
   operation.io_kind = IoKind::sendmsg;
   operation.data = &message;
   operation.size = sizeof(message);
+  return true;
 }
 
 bool Stream::WriteBuffer::go_on() noexcept {

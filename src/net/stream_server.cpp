@@ -65,10 +65,10 @@ bool is_left_over(EventLoop& loop, const Endpoint& at) noexcept {
   return system.connect(probe->descriptor(), at.data(), at.size()) != 0 && errno == ECONNREFUSED;
 }
 
-/// What is accepted has it from the listener (tcp(7) does not say so, but Linux does it), and a
+/// What is connected has it from the listener (tcp(7) does not say so, but Linux does it), and a
 /// server needs no system call for each stream. Small ends of large messages would wait otherwise.
-Result<> hand_down_no_delay(Socket& listener) noexcept {
-  return listener.set_option(IPPROTO_TCP, TCP_NODELAY, 1);
+Result<> set_no_delay(Socket& socket) noexcept {
+  return socket.set_option(IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
 }  // namespace
@@ -80,6 +80,7 @@ class StreamServerBase::State final : private ConnectionOwner {
         endpoint_(at),
         options_(options),
         room_(listener_.loop()),
+        again_(listener_.loop(), [this] { room_.set(); }),
         handlers_(listener_.loop()),
         acceptor_(listener_.loop()) {
     handlers_.set_exception_handler([this](std::exception_ptr thrown) {
@@ -114,6 +115,7 @@ class StreamServerBase::State final : private ConnectionOwner {
   }
 
   void leave_name() noexcept { owns_name_ = false; }
+  void set_no_delay_each_time() noexcept { sets_no_delay_ = true; }
 
   void stop() noexcept {
     if (!listener_.is_open()) return;
@@ -142,7 +144,7 @@ class StreamServerBase::State final : private ConnectionOwner {
   }
 
   Task<Result<Socket>> accept() {
-    Duration pause = pause_least;
+    Duration pause = net::pause_least;
     for (;;) {
       if (!listener_.is_open()) co_return std::unexpected(system_error(ECANCELED));
       const int outcome = co_await Accept(listener_, !in_a_row_);
@@ -150,7 +152,9 @@ class StreamServerBase::State final : private ConnectionOwner {
         ++accepted_;
         const std::uint64_t turn = loop::core_of(listener_.loop()).turn_number();
         in_a_row_ = turn - std::exchange(accepted_in_turn_, turn) <= 1;
-        co_return Socket(listener_.loop(), outcome);
+        Socket socket(listener_.loop(), outcome);
+        if (sets_no_delay_) static_cast<void>(set_no_delay(socket));
+        co_return socket;
       }
       if (is_shortage(-outcome)) {
         if (auto slept = co_await sleep_for(pause); !slept)
@@ -163,7 +167,6 @@ class StreamServerBase::State final : private ConnectionOwner {
   }
 
  private:
-  static constexpr Duration pause_least = std::chrono::milliseconds(10);
   static constexpr Duration pause_most = std::chrono::milliseconds(640);
 
   void left() noexcept override { room_.set(); }
@@ -180,8 +183,12 @@ class StreamServerBase::State final : private ConnectionOwner {
       } catch (const std::bad_alloc&) {
         accepted.reset();  // There is no memory to wait with.
       }
-      if (!accepted && !co_await sleep_for(pause_least)) co_return;
-      if (!accepted) continue;
+      if (!accepted) {
+        room_.reset();
+        again_.start(net::pause_least);
+        if (!co_await room_.wait()) co_return;
+        continue;
+      }
       if (!*accepted) co_return;
       // What on_connection throws, or a handler that is no coroutine, concerns this one only.
       net::call_and_tell(listener_.loop(), [&] { serve_accepted(std::move(**accepted)); });
@@ -217,9 +224,11 @@ class StreamServerBase::State final : private ConnectionOwner {
   /// none. One that comes alone is spared the call that says so.
   bool in_a_row_ = false;
   bool owns_name_ = true;  ///< A Unix path is unlinked.
+  bool sets_no_delay_ = false;
   std::function<Task<>(Socket)> handler_;
   std::function<void(Socket)> take_;
   TaskEvent room_;
+  Timer again_;  ///< Made in time: where memory is refused, it can still be started.
   TaskScope handlers_;
   TaskScope acceptor_;
 };
@@ -241,7 +250,7 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, const Endpoint&
       if (auto set = listener->set_option(SOL_SOCKET, SO_REUSEPORT, 1); !set)
         return std::unexpected(set.error());
     }
-    if (auto set = hand_down_no_delay(*listener); !set) return std::unexpected(set.error());
+    if (auto set = set_no_delay(*listener); !set) return std::unexpected(set.error());
   }
   const int fd = listener->descriptor();
   int bound = system.bind(fd, at.data(), at.size());
@@ -259,14 +268,14 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listen
                                                 bool (*takes)(const Endpoint&),
                                                 const ListenOptions& options) {
   const int fd = listener.get();
-  const auto asked = [fd](int option) -> Result<int> {
+  const auto asked = [fd](int level, int option) -> Result<int> {
     int value = 0;
     socklen_t size = sizeof value;
-    if (::getsockopt(fd, SOL_SOCKET, option, &value, &size) != 0) return last_error();
+    if (::getsockopt(fd, level, option, &value, &size) != 0) return last_error();
     return value;
   };
-  const auto type = asked(SO_TYPE);
-  const auto listens = asked(SO_ACCEPTCONN);
+  const auto type = asked(SOL_SOCKET, SO_TYPE);
+  const auto listens = asked(SOL_SOCKET, SO_ACCEPTCONN);
   if (!type || !listens)
     return std::unexpected(system_error(fd < 0 ? EBADF : (!type ? type : listens).error().value()));
   if (*type != SOCK_STREAM || *listens == 0) return std::unexpected(system_error(EINVAL));
@@ -279,10 +288,10 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listen
   const auto local = socket.local_endpoint();
   if (!local) return std::unexpected(local.error());
   if (!takes(*local)) return std::unexpected(system_error(EAFNOSUPPORT));
-  if (local->is_ip()) {
-    if (auto set = hand_down_no_delay(socket); !set) return std::unexpected(set.error());
-  }
+  const auto no_delay = asked(IPPROTO_TCP, TCP_NODELAY);
   StreamServerBase server(std::make_unique<State>(std::move(socket), *local, options));
+  // Those that wait in the backlog were connected before the listener could hand it down.
+  if (local->is_ip() && no_delay && *no_delay == 0) server.state_->set_no_delay_each_time();
   server.leave_name();
   return server;
 }

@@ -135,12 +135,13 @@ bool UdpSocket::Receive::await_ready() noexcept {
   return !has_room_;
 }
 
-void UdpSocket::Receive::prepare(IoOperation& operation) noexcept {
+bool UdpSocket::Receive::prepare(IoOperation& operation) noexcept {
   auto& self = static_cast<Receive&>(operation);
   const auto messages = self.into_.prepare_to_receive();
   // What recvmsg(2) wants is the first part of what recvmmsg(2) wants.
   self.data = messages.first;
   self.size = messages.count;
+  return true;
 }
 
 Result<std::size_t> UdpSocket::Receive::await_resume() noexcept {

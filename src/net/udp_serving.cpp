@@ -29,11 +29,12 @@ class UdpSocket::Serving final : private SocketWait, private LoopOwned {
     make_room = &prepare;
   }
 
-  static void prepare(IoOperation& operation) noexcept {
+  static bool prepare(IoOperation& operation) noexcept {
     auto& self = static_cast<Serving&>(operation);
     const auto messages = self.batch_.prepare_to_receive();
     self.data = messages.first;
     self.size = messages.count;
+    return true;
   }
 
   void let_go() noexcept override {

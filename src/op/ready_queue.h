@@ -68,6 +68,8 @@ class ReadyQueue {
     }
     others_ |= other.others_;
     other.others_ = 0;
+    any_ran_ |= other.any_ran_;
+    other.any_ran_ = false;
   }
 
   /// How many items are queued; takes as many steps.

@@ -78,6 +78,41 @@ TEST_P(Tcp, small_messages_do_not_wait_where_the_listener_is_a_strangers) {
   EXPECT_EQ(meet(*server), neither);
 }
 
+TEST_P(Tcp, small_messages_of_those_who_came_before_the_server_do_not_wait) {
+  UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Endpoint at = Endpoint::loopback_v4(0);
+  ASSERT_EQ(::bind(listener.get(), at.data(), at.size()), 0);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  sockaddr_in bound{};
+  socklen_t size = sizeof bound;
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &size), 0);
+  const UniqueFd early(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(early.get(), reinterpret_cast<sockaddr*>(&bound), size), 0);
+  auto server = TcpServer::adopt(loop(), std::move(listener));
+  ASSERT_TRUE(server);
+  server->serve([this](TcpStream stream) { return note(std::move(stream)); });
+  EXPECT_TRUE(run_until([this] { return !delays.empty(); }));
+  EXPECT_EQ(delays, std::vector<int>{0});
+}
+
+TEST_P(Tcp, nothing_is_sent_at_once_and_well) {
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  ASSERT_TRUE(server);
+  bool sent = false;
+  spawn(loop(), [](Endpoint to, bool& done) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(stream);
+    Buffer nothing;
+    EXPECT_TRUE(co_await stream->write(nothing));
+    EXPECT_TRUE(co_await stream->write(""));
+    stream->close();
+    const auto closed = co_await stream->write(nothing);
+    EXPECT_FALSE(closed);
+    done = true;
+  }(server->endpoint(), sent));
+  EXPECT_TRUE(run_until([&] { return sent; }));
+}
+
 TEST_P(Tcp, whoever_wants_can_let_them_wait) {
   TcpStream stream(loop(), ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_EQ(waits_for_more(stream.descriptor()), 0);

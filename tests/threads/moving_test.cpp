@@ -269,6 +269,35 @@ TEST_P(Moving, to_a_loop_that_ends_closes_and_leaves_nothing_open) {
   EXPECT_EQ(test::open_descriptors(), before);
 }
 
+TEST_P(Moving, the_server_may_go_while_they_move) {
+  for (int round = 0; round < 20; ++round) {
+    LoopGroup group(of(3));
+    auto server = TcpServerGroup::listen(group, Endpoint::loopback_v4(0));
+    ASSERT_TRUE(server);
+    std::atomic<int> moves = 0;
+    const auto move_on = [&](Connection& connection) {
+      ++moves;
+      connection.move_to(group[(group.index_of(connection.loop()) + 1) % group.size()]);
+    };
+    server->serve({.on_connection = move_on, .on_move = move_on});
+    const Endpoint at = server->endpoint();
+    std::vector<UniqueFd> peers;
+    for (int i = 0; i < 8; ++i) {
+      peers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      ASSERT_EQ(::connect(peers.back().get(), at.data(), at.size()), 0);
+    }
+    EXPECT_TRUE(eventually([&] { return moves > 100; }));
+    {
+      const auto gone = std::move(*server);
+    }
+    // Each of them is closed, wherever it was, and none twice.
+    for (const UniqueFd& peer : peers) {
+      char byte;
+      EXPECT_LE(::recv(peer.get(), &byte, 1, 0), 0);
+    }
+  }
+}
+
 TEST_P(Moving, to_its_own_loop_takes_the_move_back) {
   LoopGroup group(of(1));
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
