@@ -120,7 +120,11 @@ Task<> ServerGroupBase::Part::accept_all(net::GroupListener& listener) {
       continue;
     }
     if (!*accepted) co_return;
-    // Also where another listener has taken the last place meanwhile: it would wait for nobody.
+    // Another listener may have taken the last place meanwhile. It waits then, but not for a server
+    // that has stopped: what was accepted is served.
+    for (room_.reset(); listening_ && is_full(); room_.reset()) {
+      if (!co_await room_.wait()) break;
+    }
     ++shared_->accepted;
     Socket& socket = **accepted;
     EventLoop& to = choose(socket);
@@ -200,6 +204,7 @@ void ServerGroupBase::Part::stop() noexcept {
       listener.stop();
     }
   }
+  room_.set();
   --shared_->listening;
   shared_->tell_waiter();
 }
