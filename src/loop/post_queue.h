@@ -96,7 +96,7 @@ class PostQueue {
   alignas(64) std::atomic<std::uint64_t> tail_{0};  ///< The next place that can be claimed.
   alignas(64) std::atomic<Slot*> directory_{nullptr};
   std::atomic<std::uint64_t> ended_{0};  ///< The segments of all places before this are free again.
-  std::atomic<std::size_t> segment_count_{0};  ///< In the directory.
+  std::atomic<std::size_t> segment_count_{0};       ///< In the directory.
   std::array<std::atomic<Segment*>, 64> spares_{};  ///< Half a megabyte, for bursts.
   // The consumer's from here on.
   alignas(64) std::uint64_t head_ = 0;  ///< The next place to be run.
