@@ -1,4 +1,4 @@
-"""clang-tidy has nothing to say about src/ and compat/, and what they include (.clang-tidy)."""
+"""clang-tidy has nothing to say about src/ and what it includes of include/ (.clang-tidy)."""
 
 import json
 import re
@@ -17,8 +17,7 @@ def sources(tree: Tree) -> list[str]:
         raise MissingTool(f"{commands} is not there (make build)")
     files = {Path(entry["directory"], entry["file"]).resolve()
              for entry in json.loads(commands.read_text())}
-    return sorted(str(file) for file in files if file.suffix == ".cpp" and
-                  any(file.is_relative_to(tree.root / room) for room in ("src", "compat")))
+    return sorted(str(file) for file in files if file.is_relative_to(tree.root / "src"))
 
 
 def run(tree: Tree) -> Iterator[Fault]:
@@ -29,7 +28,7 @@ def run(tree: Tree) -> Iterator[Fault]:
     def check(source: str) -> tuple[str, subprocess.CompletedProcess]:
         return source, subprocess.run(
             [program, "-p", tree.build, "--quiet", "--warnings-as-errors=*",
-             f"--header-filter=^{re.escape(str(tree.root))}/(src|include|compat)/", source],
+             f"--header-filter=^{re.escape(str(tree.root))}/(src|include)/", source],
             cwd=tree.root, capture_output=True, text=True, check=False)
 
     for source, result in in_parallel(check, sources(tree)):
