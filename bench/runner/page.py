@@ -44,7 +44,7 @@ def render(document: dict, suites: dict[str, Suite], drawn: dict[str, list]) -> 
 
 def _head(document: dict, shown: list[Suite]) -> str:
     machine = document["machine"]
-    names = words.listed([suite.title[0].lower() + suite.title[1:] for suite in shown]) \
+    names = words.listed([words.within_a_sentence(suite.title) for suite in shown]) \
         if shown else "nothing"
     notes = "".join(f"<li>{escape(note)}</li>" for note in machine.get("notes", []))
     notes = f'<div class="notes"><ul>{notes}</ul></div>' if notes else ""

@@ -17,6 +17,13 @@ def ratio(value: float | None) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
 
 
+def within_a_sentence(title: str) -> str:
+    """A title without its capital, unless that is part of a name: I/O, AnyEvent."""
+    first = title.split()[0]
+    is_name = any(letter.isupper() for letter in first[1:])
+    return title if is_name else title[0].lower() + title[1:]
+
+
 def listed(words: list[str]) -> str:
     """a, b and c."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -2,6 +2,7 @@
 
 import pytest
 from conftest import made_up
+from runner import words
 from runner.figures import Figures, geometric_mean, headlines, noise_notes
 from runner.model import Metric
 from runner.suites import load
@@ -69,3 +70,9 @@ def test_a_noisy_machine_is_told():
     noisy = made_up({"libev": [100, 130, 140]}, **CELL)
     assert noise_notes([DRUM], quiet) == []
     assert "noisy" in noise_notes([DRUM], noisy)[0] and "30%" in noise_notes([DRUM], noisy)[0]
+
+
+def test_titles_within_a_sentence_keep_the_capitals_of_names():
+    titles = ("Timers", "I/O events", "AnyEvent's servers")
+    assert [words.within_a_sentence(title) for title in titles] == \
+        ["timers", "I/O events", "AnyEvent's servers"]
