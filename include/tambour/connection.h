@@ -30,7 +30,7 @@ class EventLoop;
 /// Whoever is not interested leaves a function empty. All run on the connection's loop, and may
 /// close the connection.
 struct ConnectionCallbacks {
-  /// It is there, and nothing has been read.
+  /// It is there, and nothing has been read. Its server must not be destroyed in here.
   std::function<void(Connection&)> on_connection{};
   /// Bytes have come. What is left in the buffer stays for the next time.
   std::function<void(Connection&, Buffer&)> on_message{};

@@ -93,7 +93,8 @@ class StreamServerBase {
 ///   server.serve(echo);
 ///
 /// Where the process has no descriptor left (EMFILE) or the system no memory, it waits a little and
-/// accepts again; the connections wait in the backlog. Destroying it destroys the tasks.
+/// accepts again; the connections wait in the backlog. Destroying it destroys the tasks; none of
+/// them may do that itself.
 template <class S>
   requires std::derived_from<S, Stream>
 class StreamServer final : public StreamServerBase {
