@@ -7,6 +7,8 @@
 
 #include <tambour/clock.h>
 #include <tambour/event_loop.h>
+#include <tambour/task_event.h>
+#include <tambour/timer.h>
 
 #include "loop/core.h"
 
@@ -14,6 +16,21 @@ namespace tambour::net {
 
 /// How long a server waits, at first, for what it has run out of.
 inline constexpr Duration pause_least = std::chrono::milliseconds(10);
+
+/// Whether there is room for one stream more, which whoever accepts waits for; and when to look
+/// again where memory is refused. The timer is made in time: it can still be started then.
+class Room final : public TaskEvent {
+ public:
+  explicit Room(EventLoop& loop) : TaskEvent(loop), again_(loop, [this] { set(); }) {}
+
+  void set_later() {
+    reset();
+    again_.start(pause_least);
+  }
+
+ private:
+  Timer again_;
+};
 
 /// Calls `function`; what it throws leaves the loop's run().
 template <class Function>

@@ -114,8 +114,7 @@ Task<> ServerGroupBase::Part::accept_all(net::GroupListener& listener) {
       accepted.reset();  // There is no memory to wait with.
     }
     if (!accepted) {
-      room_.reset();
-      again_.start(net::pause_least);
+      room_.set_later();
       if (!co_await room_.wait()) co_return;
       continue;
     }

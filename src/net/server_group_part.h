@@ -14,11 +14,11 @@
 
 #include <tambour/event_loop.h>
 #include <tambour/server_group.h>
-#include <tambour/task_event.h>
 #include <tambour/task_scope.h>
 #include <tambour/unique_fd.h>
 
 #include "loop/core.h"
+#include "net/accepting.h"
 #include "net/connection_owner.h"
 
 namespace tambour {
@@ -104,11 +104,7 @@ class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
 class ServerGroupBase::Part final : public LoopOwned, public ConnectionOwner {
  public:
   Part(std::shared_ptr<Shared> shared, EventLoop& loop)
-      : shared_(std::move(shared)),
-        loop_(loop),
-        room_(loop),
-        again_(loop, [this] { room_.set(); }),
-        handlers_(std::in_place, loop) {
+      : shared_(std::move(shared)), loop_(loop), room_(loop), handlers_(std::in_place, loop) {
     handlers_->set_exception_handler([this](std::exception_ptr thrown) {
       loop::core_of(loop_).throw_out_of_run(std::move(thrown));
     });
@@ -166,8 +162,7 @@ class ServerGroupBase::Part final : public LoopOwned, public ConnectionOwner {
   std::size_t turn_ = 0;
   std::function<Task<>(Socket)> handler_;
   std::function<void(Socket)> start_;
-  TaskEvent room_;
-  Timer again_;  ///< Made in time: where memory is refused, it can still be started.
+  net::Room room_;
   std::optional<TaskScope> handlers_;
   std::optional<TaskScope> accepting_;
 };

@@ -80,7 +80,6 @@ class StreamServerBase::State final : private ConnectionOwner {
         endpoint_(at),
         options_(options),
         room_(listener_.loop()),
-        again_(listener_.loop(), [this] { room_.set(); }),
         handlers_(listener_.loop()),
         acceptor_(listener_.loop()) {
     handlers_.set_exception_handler([this](std::exception_ptr thrown) {
@@ -184,8 +183,7 @@ class StreamServerBase::State final : private ConnectionOwner {
         accepted.reset();  // There is no memory to wait with.
       }
       if (!accepted) {
-        room_.reset();
-        again_.start(net::pause_least);
+        room_.set_later();
         if (!co_await room_.wait()) co_return;
         continue;
       }
@@ -227,8 +225,7 @@ class StreamServerBase::State final : private ConnectionOwner {
   bool sets_no_delay_ = false;
   std::function<Task<>(Socket)> handler_;
   std::function<void(Socket)> take_;
-  TaskEvent room_;
-  Timer again_;  ///< Made in time: where memory is refused, it can still be started.
+  net::Room room_;
   TaskScope handlers_;
   TaskScope acceptor_;
 };

@@ -57,14 +57,18 @@ Task<> client(Simulation& simulation, Endpoint server, int& done) {
   }
 }
 
+/// Where its server listens.
+Endpoint endpoint_of(SimulatedHost& host) {
+  const sockaddr_in at = host.endpoint(7000);
+  return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof(at)).value();
+}
+
 void scenario(Simulation& simulation) {
   SimulatedHost& near = simulation.add_host("near");
   SimulatedHost& far = simulation.add_host("far");
   EventLoop near_loop(near.loop_options());
   EventLoop far_loop(far.loop_options());
-  const sockaddr_in at = near.endpoint(7000);
-  const Endpoint endpoint =
-      Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof(at)).value();
+  const Endpoint endpoint = endpoint_of(near);
   auto server = TcpServer::listen(near_loop, endpoint);
   // Where there is no descriptor to be had, there is no server either, and it says so.
   for (int i = 0; !server && i < 1000; ++i) server = TcpServer::listen(near_loop, endpoint);
@@ -101,9 +105,7 @@ void wandering_scenario(Simulation& simulation) {
   EventLoop one(near.loop_options());
   EventLoop other(near.loop_options());
   EventLoop far_loop(far.loop_options());
-  const sockaddr_in at = near.endpoint(7000);
-  const Endpoint endpoint =
-      Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof(at)).value();
+  const Endpoint endpoint = endpoint_of(near);
   auto server = TcpServer::listen(one, endpoint);
   if (!server) return simulation.fail("no server: " + server.error().message());
   int open = 0;
