@@ -37,7 +37,6 @@ struct FdRecord {
   bool likely = false;        ///< it most likely does not.
   bool always_ready = false;  ///< epoll: a regular file, which it refuses.
   bool edge_is_due = false;   ///< An edge may have been missed: the kernel is to look again.
-  bool unwanted = false;      ///< The kernel reported what nobody asked for.
   bool left_behind = false;   ///< epoll: it may hold registrations of former files too.
 
   static constexpr std::int32_t not_changed = -2;

@@ -60,9 +60,7 @@ class Readiness final : public Backend {
   void let_go(int fd) noexcept override {
     if (!Poller::kernel_keeps_registrations || !records_.knows(fd)) return;
     FdRecord& record = records_.at(fd);
-    record.unwanted = true;
-    ReadyQueue nobody;
-    if (record.first == nullptr) apply_change(fd, record, nobody);
+    if (record.first == nullptr && record.armed.events != Events::none) withdraw(fd, record);
   }
   void doubt(int fd) noexcept override { records_.doubt(fd); }
   void wake() noexcept override { wake_up_.wake(); }
@@ -123,8 +121,11 @@ class Readiness final : public Backend {
         // does its registration, out of reach of epoll_ctl(2).
         self.strangers_ = true;
       } else if (!FdRecords::deliver(record, events, ready)) {
-        record.unwanted = true;
-        self.records_.note_change(fd);
+        if (Poller::kernel_keeps_registrations && record.first == nullptr) {
+          self.take_back(fd, record);
+        } else {
+          self.records_.note_change(fd);
+        }
       }
     }
 
@@ -143,26 +144,19 @@ class Readiness final : public Backend {
 
   void apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
     const Interest wanted = record.wanted();
+    // A registration that nobody wants stays in the kernel until it reports something: most are
+    // gone with their descriptor before that, or wanted again.
+    if (Poller::kernel_keeps_registrations && wanted.events == Events::none) return;
     const bool unsure = std::exchange(record.unsure, false);
     const bool likely = std::exchange(record.likely, false);
     const bool edge_is_due =
         std::exchange(record.edge_is_due, false) && wanted.trigger == Trigger::edge;
     if (record.always_ready && !unsure) return;
     if (wanted == record.armed && !unsure && !edge_is_due) return;
-    if (wanted.events == Events::none) {
-      if (!std::exchange(record.unwanted, false) && may_stay_armed(record, unsure)) return;
-      if (record.armed.events == Events::none) return;
-    }
-    record.unwanted = false;
+    if (wanted.events == Events::none && record.armed.events == Events::none) return;
     ++system_calls_;
     TAMBOUR_PROBE2(submit, fd, unsigned(wanted.events));
-    const int outcome = poller_.set({.fd = fd,
-                                     .old = record.armed,
-                                     .now = wanted,
-                                     .unsure = unsure,
-                                     .likely = likely,
-                                     .generation = record.generation + 1,
-                                     .left_behind = record.left_behind});
+    const int outcome = set(fd, record, wanted, unsure, likely);
     switch (outcome) {
       case kept:
         break;
@@ -184,14 +178,33 @@ class Readiness final : public Backend {
     }
   }
 
-  /// A registration that nobody wants stays in the kernel until it reports something: most are gone
-  /// with their descriptor before that, or wanted again. Not so when writing was asked for, which
-  /// is nearly always possible and would be reported at once.
-  static bool may_stay_armed(FdRecord& record, bool unsure) noexcept {
-    if (!Poller::kernel_keeps_registrations || has(record.armed.events, Events::write))
-      return false;
-    record.unsure = unsure;
-    return true;
+  int set(int fd, FdRecord& record, Interest wanted, bool unsure, bool likely) noexcept {
+    return poller_.set({.fd = fd,
+                        .old = record.armed,
+                        .now = wanted,
+                        .unsure = unsure,
+                        .likely = likely,
+                        .generation = record.generation + 1,
+                        .left_behind = record.left_behind});
+  }
+
+  /// The kernel reported what nobody asked for. At once, before any callback can close the
+  /// descriptor: its number may be another thread's file by the next wait.
+  void take_back(int fd, FdRecord& record) noexcept {
+    if (record.unsure && !record.likely) {
+      // Closed under this number, and alive elsewhere.
+      strangers_ = true;
+    } else {
+      withdraw(fd, record);
+    }
+  }
+
+  void withdraw(int fd, FdRecord& record) noexcept {
+    ++system_calls_;
+    TAMBOUR_PROBE2(submit, fd, 0U);
+    set(fd, record, {}, record.unsure, record.likely);
+    ++record.generation;
+    record.armed = {};
   }
 
   void note_always_ready(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
