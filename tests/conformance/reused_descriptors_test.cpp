@@ -157,6 +157,40 @@ TEST_P(ReusedDescriptors, a_duplicate_of_a_file_that_nobody_watches_spins_nobody
   EXPECT_TRUE(sleeps_through(50ms));
 }
 
+// By the next wait, the number may be the file of another thread.
+TEST_P(ReusedDescriptors, a_number_that_was_closed_is_left_alone) {
+  if (options().backend != BackendKind::epoll) GTEST_SKIP() << "keeps no registration by number";
+  const auto calls_of_a_turn = [this] {
+    const auto before = loop().stats().system_calls;
+    loop().run_ready();
+    return loop().stats().system_calls - before;
+  };
+  loop().run_ready();
+  const auto nothing = calls_of_a_turn();
+  for (const Events interest : {Events::read, Events::write}) {
+    auto ends = test::open_pipe();
+    test::write_to(ends.far);
+    test::UniqueFd& watched = interest == Events::read ? ends.near : ends.far;
+    FdWatcher watcher(loop(), watched.get(), interest, [&](Events) {
+      watcher.stop();
+      watched.reset(-1);
+    });
+    ASSERT_TRUE(watcher.start());
+    loop().run_ready();
+    EXPECT_EQ(watched.get(), -1);
+    EXPECT_EQ(calls_of_a_turn(), nothing) << "closed in its own callback";
+  }
+  auto ends = test::open_pipe();
+  test::write_to(ends.far);
+  FdWatcher watcher(loop(), ends.near.get(), Events::read, [&](Events) { watcher.stop(); });
+  ASSERT_TRUE(watcher.start());
+  loop().run_ready();
+  loop().post([&] { ends.near.reset(-1); });
+  EXPECT_EQ(calls_of_a_turn(), nothing + 1) << "reported again, and taken back";
+  EXPECT_EQ(ends.near.get(), -1);
+  EXPECT_EQ(calls_of_a_turn(), nothing) << "closed after it was reported in vain";
+}
+
 TEST_P(ReusedDescriptors, watchers_go_on_when_a_stranger_made_the_kernel_forget) {
   // Everything that a loop watches survives the measures against a stranger.
   const auto file = test::open_regular_file();
