@@ -40,14 +40,34 @@ class Epoll {
   template <class Sink>
   void wait(std::int64_t timeout_ns, Sink&& sink) noexcept {
     const int count = wait_for_events(timeout_ns);
-    for (int i = 0; i < count; ++i) {
-      const epoll_event& event = events_[static_cast<std::size_t>(i)];
-      sink(static_cast<int>(event.data.u64 & 0xffffffff), Events(event.events & 0xffff),
-           static_cast<std::uint32_t>(event.data.u64 >> 32));
+    if (sink.outgrows_caches()) {
+      for (int i = 0; i < count; ++i) {
+        // The record has to be there before it can say where the operation is.
+        if (i + far < count) sink.prefetch_record(fd_of(i + far));
+        if (i + near < count) sink.prefetch_operation(fd_of(i + near));
+        give(i, sink);
+      }
+    } else {
+      for (int i = 0; i < count; ++i) give(i, sink);
     }
   }
 
  private:
+  /// How many events ahead memory is asked for.
+  static constexpr int far = 8;
+  static constexpr int near = 4;
+
+  [[nodiscard]] int fd_of(int index) const noexcept {
+    return static_cast<int>(events_[static_cast<std::size_t>(index)].data.u64 & 0xffffffff);
+  }
+
+  template <class Sink>
+  void give(int index, Sink&& sink) const noexcept {
+    const epoll_event& event = events_[static_cast<std::size_t>(index)];
+    sink(fd_of(index), Events(event.events & 0xffff),
+         static_cast<std::uint32_t>(event.data.u64 >> 32));
+  }
+
   int wait_for_events(std::int64_t timeout_ns) noexcept;
 
   UniqueFd epoll_;

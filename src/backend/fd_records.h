@@ -92,6 +92,8 @@ class FdRecords {
     return fd >= 0 && static_cast<std::size_t>(fd) < records_.size();
   }
 
+  [[nodiscard]] std::size_t size() const noexcept { return records_.size(); }
+
   void forget(int fd) noexcept {
     if (!knows(fd)) return;
     at(fd).unsure = true;
@@ -100,7 +102,7 @@ class FdRecords {
   }
 
   void doubt(int fd) noexcept {
-    if (fd < 0 || static_cast<std::size_t>(fd) >= records_.size()) return;
+    if (!knows(fd)) return;
     FdRecord& record = at(fd);
     if (!record.unsure) record.likely = true;
     record.unsure = true;

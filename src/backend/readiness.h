@@ -129,6 +129,19 @@ class Readiness final : public Backend {
       }
     }
 
+    /// Among thousands of descriptors, what is known of the next one is rarely in a cache.
+    [[nodiscard]] bool outgrows_caches() const noexcept { return self.records_.size() > 4096; }
+
+    void prefetch_record(int fd) const noexcept { __builtin_prefetch(&self.records_.at(fd)); }
+
+    void prefetch_operation(int fd) const noexcept {
+      const Operation* const op = self.records_.at(fd).first;
+      if (op == nullptr) return;
+      __builtin_prefetch(op);
+      // What is derived from it: the callback.
+      __builtin_prefetch(op + 1);
+    }
+
     static bool is_stranger(const FdRecord& record, std::uint32_t generation) noexcept {
       return Poller::kernel_keeps_registrations && record.generation != generation;
     }
