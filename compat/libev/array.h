@@ -24,7 +24,7 @@ class Array {
   Array() = default;
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
-  ~Array() { reallocate(data_, 0); }
+  ~Array() { reallocate(static_cast<void*>(data_), 0); }
 
   [[nodiscard]] bool full() const noexcept { return count == capacity_; }
   T& operator[](int index) noexcept { return data_[index]; }
@@ -43,7 +43,9 @@ class Array {
     constexpr int least = 64;
     int wanted = capacity_ == 0 ? least : capacity_ * 2;
     if (wanted < items) wanted = items;
-    data_ = static_cast<T*>(reallocate(data_, static_cast<std::size_t>(wanted) * sizeof(T)));
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): items are pointers at times.
+    const std::size_t bytes = static_cast<std::size_t>(wanted) * sizeof(T);
+    data_ = static_cast<T*>(reallocate(static_cast<void*>(data_), bytes));
     capacity_ = wanted;
   }
 

@@ -14,9 +14,12 @@ extern "C" {
 #endif
 
 struct event_base;  // A struct ev_loop under another name.
-// NOLINTNEXTLINE(modernize-use-using): C reads this too.
+// C reads this too, and the names are libev's.
+// NOLINTBEGIN(modernize-use-using,readability-identifier-naming)
 typedef void (*event_callback_fn)(int, short, void*);
+// NOLINTEND(modernize-use-using,readability-identifier-naming)
 
+// NOLINTNEXTLINE(readability-identifier-naming)
 struct event {
   union {
     ev_io io;

@@ -172,7 +172,8 @@ struct ev_loop final : tambour::libev::Loop {
 };
 
 /// The loop that ev_default_loop() made; null before and after.
-extern "C" struct ev_loop* ev_default_loop_ptr;
+/// ev.h declares it inside a function only.
+extern "C" struct ev_loop* ev_default_loop_ptr;  // NOLINT(readability-redundant-declaration)
 
 namespace tambour::libev {
 
