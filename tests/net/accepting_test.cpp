@@ -1,0 +1,98 @@
+// How often a server asks for connections: no more often than it must. Seen in the trace of a
+// simulation, which has a line for each system call.
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/simulation.h>
+#include <tambour/task_scope.h>
+#include <tambour/tcp.h>
+#include <tambour/wait.h>
+
+#include "support/streams.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Accepting : public testing::Test {
+ protected:
+  Accepting() {
+    simulation.set_tracer([this](std::string_view line) {
+      if (!line.contains(" accept ")) return;
+      ++calls;
+      if (line.contains("EAGAIN")) ++in_vain;
+    });
+  }
+  void serve() {
+    server.serve([this](TcpStream peer) -> Task<> {
+      turns.push_back(loop.stats().turns);
+      return test::echo(std::move(peer));
+    });
+  }
+  /// So many, which stay for so long.
+  void connect(int count, Duration stay) {
+    for (int i = 0; i < count; ++i)
+      spawn(far, [](Endpoint to, Duration time) -> Task<> {
+        auto stream = co_await TcpStream::connect(to);
+        EXPECT_TRUE(stream);
+        static_cast<void>(co_await sleep_for(time));
+      }(at, stay));
+  }
+
+  Simulation simulation{1};
+  SimulatedHost& host = simulation.add_host("server");
+  EventLoop loop{host.loop_options()};
+  EventLoop far{simulation.add_host("client").loop_options()};
+  const Endpoint at = Endpoint::parse(host.ip() + ":7000").value();
+  TcpServer server = TcpServer::listen(loop, at).value();
+  std::size_t calls = 0;
+  std::size_t in_vain = 0;
+  std::vector<std::uint64_t> turns;  ///< In which each was served.
+};
+
+TEST_F(Accepting, one_that_comes_alone_takes_one_call) {
+  serve();
+  for (int i = 0; i < 10; ++i) {
+    connect(1, 1ms);
+    simulation.run_for(1s);
+  }
+  EXPECT_EQ(turns.size(), 10U);
+  EXPECT_EQ(calls, 10U);
+}
+
+TEST_F(Accepting, those_that_wait_take_two_turns_and_one_call_in_vain) {
+  connect(50, 1h);
+  simulation.run_for(1s);
+  serve();
+  simulation.run_for(1s);
+  ASSERT_EQ(turns.size(), 50U);
+  // The first may be alone. The second says that it was not.
+  EXPECT_LE(turns.back() - turns.front(), 1U);
+  EXPECT_EQ(calls, 51U);
+  EXPECT_EQ(in_vain, 1U);
+}
+
+TEST_F(Accepting, one_that_comes_alone_after_many_takes_one_call_again) {
+  connect(50, 1h);
+  simulation.run_for(1s);
+  serve();
+  simulation.run_for(1s);
+  connect(1, 1ms);
+  simulation.run_for(1s);
+  calls = 0;
+  for (int i = 0; i < 10; ++i) {
+    connect(1, 1ms);
+    simulation.run_for(1s);
+  }
+  EXPECT_EQ(calls, 10U);
+}
+
+}  // namespace
+}  // namespace tambour

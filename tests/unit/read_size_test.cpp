@@ -1,0 +1,56 @@
+// How much room the next read is given: more where there was more, and less by and by.
+#include "net/read_size.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include <gtest/gtest.h>
+
+namespace tambour::net {
+namespace {
+
+TEST(NextReadSize, what_fits_into_a_small_block_asks_for_none) {
+  EXPECT_EQ(next_read_size(0, small_room_bytes, 1), 0U);
+  EXPECT_EQ(next_read_size(0, small_room_bytes, small_room_bytes - 1), 0U);
+  EXPECT_EQ(next_read_size(0, large_room_bytes, small_room_bytes), 0U);
+}
+
+TEST(NextReadSize, a_read_that_filled_its_room_is_followed_by_one_with_the_next_larger) {
+  EXPECT_EQ(next_read_size(0, small_room_bytes, small_room_bytes), large_room_bytes);
+  EXPECT_EQ(next_read_size(0, 1, 1), large_room_bytes);
+  EXPECT_EQ(next_read_size(large_room_bytes, large_room_bytes, large_room_bytes), huge_room_bytes);
+  EXPECT_EQ(next_read_size(huge_room_bytes, huge_room_bytes, huge_room_bytes), huge_room_bytes);
+}
+
+TEST(NextReadSize, what_did_not_fill_its_room_asks_for_as_much_as_it_was) {
+  EXPECT_EQ(next_read_size(0, huge_room_bytes, small_room_bytes + 1), large_room_bytes);
+  EXPECT_EQ(next_read_size(0, huge_room_bytes, large_room_bytes), large_room_bytes);
+  EXPECT_EQ(next_read_size(0, huge_room_bytes, large_room_bytes + 1), huge_room_bytes);
+}
+
+TEST(NextReadSize, the_small_end_of_a_large_message_does_not_take_the_room_from_the_next) {
+  EXPECT_EQ(next_read_size(huge_room_bytes, huge_room_bytes, 1), huge_room_bytes / 8 * 7);
+  EXPECT_EQ(next_read_size(large_room_bytes, large_room_bytes, 1), large_room_bytes / 8 * 7);
+  // What is needed is never less than what came.
+  EXPECT_EQ(next_read_size(large_room_bytes, huge_room_bytes, large_room_bytes + 1),
+            huge_room_bytes);
+}
+
+TEST(NextReadSize, small_messages_lose_the_room_in_the_end) {
+  for (const std::size_t first : {large_room_bytes, huge_room_bytes}) {
+    auto size = static_cast<std::uint32_t>(first);
+    int reads = 0;
+    for (; size != 0 && reads < 100; ++reads) {
+      const std::uint32_t next = next_read_size(size, size, 1);
+      ASSERT_LT(next, size);
+      // Nobody is left with a size that no kept block serves well.
+      ASSERT_TRUE(next == 0 || next >= large_room_bytes / 4) << next;
+      size = next;
+    }
+    EXPECT_EQ(size, 0U);
+    EXPECT_GE(reads, first == large_room_bytes ? 10 : 20);
+  }
+}
+
+}  // namespace
+}  // namespace tambour::net
