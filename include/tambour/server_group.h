@@ -68,9 +68,9 @@ class ServerGroupBase {
   /// in the order in which adopt() wants them; none once it has stopped. EMFILE. Any thread.
   [[nodiscard]] Result<std::vector<UniqueFd>> copy_listeners() const;
 
-  /// Lets a Unix path be when the server stops: another program listens there too, or will. Throws
-  /// std::bad_alloc. Any thread.
-  void leave_name();
+  /// Lets a Unix path be when the server stops: another program listens there too, or will. Any
+  /// thread.
+  void leave_name() noexcept;
 
   /// Accepts no more; the loops close their listeners soon, and the streams go on. Throws
   /// std::bad_alloc. Any thread.

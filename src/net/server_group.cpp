@@ -209,9 +209,7 @@ const Endpoint& ServerGroupBase::endpoint() const noexcept { return shared_->end
 Result<std::vector<UniqueFd>> ServerGroupBase::copy_listeners() const {
   return shared_->copy_listeners();
 }
-void ServerGroupBase::leave_name() {
-  shared_->post_to_parts([](Part& part) { part.leave_name(); });
-}
+void ServerGroupBase::leave_name() noexcept { shared_->leaves_name = true; }
 void ServerGroupBase::stop() {
   shared_->post_to_parts([](Part& part) { part.stop(); });
 }

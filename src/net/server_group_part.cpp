@@ -189,10 +189,6 @@ ConnectionOwner* ServerGroupBase::Part::on(EventLoop& loop) noexcept {
   return part;
 }
 
-void ServerGroupBase::Part::leave_name() noexcept {
-  for (net::GroupListener& listener : listeners_) listener.leave_name();
-}
-
 void ServerGroupBase::Part::stop() noexcept {
   if (!std::exchange(listening_, false)) return;
   {
@@ -200,6 +196,7 @@ void ServerGroupBase::Part::stop() noexcept {
     const std::lock_guard lock(shared_->mutex);
     for (net::GroupListener& listener : listeners_) {
       std::erase(shared_->listeners, listener.descriptor());
+      if (shared_->leaves_name) listener.leave_name();
       listener.stop();
     }
   }

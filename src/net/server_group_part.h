@@ -91,7 +91,9 @@ class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
   std::atomic<std::uint64_t> accepted{0};
   std::atomic<std::size_t> listening{0};
   std::atomic<EventLoop*> waits_for_room{nullptr};  ///< Of the one that listens for all.
-  std::vector<int> processors;                      ///< Of each loop, for steering.
+  /// What a part looks at when it stops, so that whoever says so need not send word to it.
+  std::atomic<bool> leaves_name{false};
+  std::vector<int> processors;  ///< Of each loop, for steering.
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -124,7 +126,6 @@ class ServerGroupBase::Part final : public LoopOwned, public ConnectionOwner {
   void prepare(const std::function<Task<>(Socket)>& handler);
   void prepare(std::shared_ptr<const ConnectionCallbacks> callbacks);
   void accept();
-  void leave_name() noexcept;
   void stop() noexcept;
   /// Asks what is left to end.
   void hurry() noexcept {
