@@ -28,9 +28,9 @@ class ConnectionOwner;
 class EventLoop;
 
 /// Whoever is not interested leaves a function empty. All run on the connection's loop, and may
-/// close the connection.
+/// close the connection, and destroy its server (TcpServer, UnixServer).
 struct ConnectionCallbacks {
-  /// It is there, and nothing has been read. Its server must not be destroyed in here.
+  /// It is there, and nothing has been read.
   std::function<void(Connection&)> on_connection{};
   /// Bytes have come. What is left in the buffer stays for the next time.
   std::function<void(Connection&, Buffer&)> on_message{};

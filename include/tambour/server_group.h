@@ -77,7 +77,7 @@ class ServerGroupBase {
   void stop();
 
   /// Stops, waits until all handlers have ended, but for `grace` at most, asks those that are left
-  /// to stop, and waits for them. For one task, on any loop.
+  /// to stop, and waits for them. For one task, on any loop, that is none of its own handlers.
   Task<> shut_down(Duration grace);
 
   /// How many streams are served now, and how many have been accepted in all. Any thread.
@@ -114,6 +114,11 @@ class ServerGroupBase {
 /// To make, to serve and to destroy one are for a thread that is none of the group's, as they wait
 /// for those; the group outlives it. Destroying it destroys the tasks and connections, on their
 /// loops. A connection that moves to another loop of the group stays with its server.
+///
+/// So neither its callbacks nor its handlers may destroy it, nor assign another to it: that ends
+/// the program. What they may do is what any thread may, stop() above all; and they can post to the
+/// loop of another thread, for that to destroy it. Who moves it sees to it that no other thread is
+/// in a call of it.
 template <class S>
   requires std::derived_from<S, Stream>
 class StreamServerGroup final : public ServerGroupBase {

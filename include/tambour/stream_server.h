@@ -37,7 +37,7 @@ struct ListenOptions {
   ProxyProtocol proxy_protocol = ProxyProtocol::off;
   Duration proxy_header_timeout = std::chrono::seconds(5);  ///< Until all of the header has come.
   /// Is told of a stream that is closed without having been served, and why: ETIMEDOUT, or what
-  /// read_proxy_header() says.
+  /// read_proxy_header() says. May destroy the server.
   std::function<void(Stream&, Error)> on_refused{};
 };
 
@@ -64,7 +64,7 @@ class StreamServerBase {
   void stop() noexcept;
 
   /// Stops, waits until the handlers have ended, but for `grace` at most, asks those that are left
-  /// to stop, and waits for them. For a task.
+  /// to stop, and waits for them. For a task that is none of its own handlers.
   Task<> shut_down(Duration grace);
 
   /// How many streams are served now, and how many have been accepted in all.
@@ -93,8 +93,12 @@ class StreamServerBase {
 ///   server.serve(echo);
 ///
 /// Where the process has no descriptor left (EMFILE) or the system no memory, it waits a little and
-/// accepts again; the connections wait in the backlog. Destroying it destroys the tasks; none of
-/// them may do that itself.
+/// accepts again; the connections wait in the backlog.
+///
+/// Destroying it destroys the handlers, and closes the connections silently. Its callbacks may do
+/// that. A handler may stop and move it, but not destroy it, as no task can destroy what it runs
+/// in; it can leave that to the loop: `loop.post([&] { server.reset(); })`. Outlives the tasks that
+/// wait in accept() or shut_down(). Belongs to the thread of its loop.
 template <class S>
   requires std::derived_from<S, Stream>
 class StreamServer final : public StreamServerBase {

@@ -10,7 +10,9 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include <tambour/callback.h>
 #include <tambour/clock.h>
 #include <tambour/event_loop.h>
 #include <tambour/proxy_protocol.h>
@@ -21,6 +23,7 @@
 #include <tambour/when.h>
 
 #include "backend/system.h"
+#include "base/check.h"
 #include "loop/core.h"
 #include "net/accepting.h"
 #include "net/connection_owner.h"
@@ -73,37 +76,52 @@ Result<> set_no_delay(Socket& socket) noexcept {
 
 }  // namespace
 
-class StreamServerBase::State final : private ConnectionOwner {
+/// A callback may destroy the server whose acceptor, or whose task that has read the header of a
+/// proxy, calls it. It falls silent there and then, and the loop keeps what is on the stack until
+/// the turn ends.
+class StreamServerBase::State final : public Closure, private ConnectionOwner {
  public:
   State(Socket listener, const Endpoint& at, const ListenOptions& options)
-      : listener_(std::move(listener)),
+      : loop_(listener.loop()),
+        listener_(std::move(listener)),
         endpoint_(at),
         options_(options),
-        room_(listener_.loop()),
-        handlers_(listener_.loop()),
-        acceptor_(listener_.loop()) {
-    handlers_.set_exception_handler([this](std::exception_ptr thrown) {
-      loop::core_of(listener_.loop()).throw_out_of_run(std::move(thrown));
-    });
-    handlers_.set_ended_handler([this] { room_.set(); });
+        room_(loop_),
+        handlers_(std::in_place, loop_),
+        greetings_(loop_),
+        acceptor_(loop_) {
+    for (TaskScope* scope : {&*handlers_, &greetings_}) {
+      scope->set_exception_handler([this](std::exception_ptr thrown) {
+        loop::core_of(loop_).throw_out_of_run(std::move(thrown));
+      });
+      scope->set_ended_handler([this] { room_.set(); });
+    }
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State() {
-    stop();
-    drop_all();
+  ~State() override { fall_silent(); }
+
+  /// Before `state` is destroyed: takes it away, for later, where it is on the stack.
+  static void leave(std::unique_ptr<State>& state) noexcept {
+    if (state == nullptr || state->calls_ == 0) return;
+    state->fall_silent();
+    loop::Core& core = loop::core_of(state->loop_);
+    core.retire(state.release());
   }
 
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
   [[nodiscard]] int descriptor() const noexcept { return listener_.descriptor(); }
   [[nodiscard]] std::size_t connections() const noexcept {
-    return handlers_.size() + ConnectionOwner::size();
+    return (handlers_ ? handlers_->size() : 0) + greetings_.size() + ConnectionOwner::size();
   }
   [[nodiscard]] std::uint64_t accepted() const noexcept { return accepted_; }
 
   void serve(std::function<Task<>(Socket)> handler) {
     handler_ = std::move(handler);
-    take_ = [this](Socket socket) { handlers_.spawn(handler_(std::move(socket))); };
+    take_ = [this](Socket socket) {
+      const Counted starting(starting_);
+      handlers_->spawn(handler_(std::move(socket)));
+    };
     acceptor_.spawn(accept_all());
   }
 
@@ -119,7 +137,7 @@ class StreamServerBase::State final : private ConnectionOwner {
   void stop() noexcept {
     if (!listener_.is_open()) return;
     acceptor_.request_stop();
-    backend::Backend& backend = loop::core_of(listener_.loop()).backend();
+    backend::Backend& backend = loop::core_of(loop_).backend();
     // Another program may have it open too, and then closing it here does not end it.
     const int fd = listener_.release();
     backend.let_go(fd);
@@ -130,12 +148,15 @@ class StreamServerBase::State final : private ConnectionOwner {
   Task<> shut_down(Duration grace) {
     stop();
     co_await acceptor_.join();
-    Timer alarm(listener_.loop(), [this] {
-      handlers_.request_stop();
+    Timer alarm(loop_, [this] {
+      handlers_->request_stop();
+      greetings_.request_stop();
       close_all();
     });
     alarm.start(grace);
-    co_await handlers_.join();
+    // In this order: a greeting ends in a handler.
+    co_await greetings_.join();
+    co_await handlers_->join();
     while (ConnectionOwner::size() > 0) {
       room_.reset();
       if (!co_await room_.wait()) close_all();
@@ -149,9 +170,9 @@ class StreamServerBase::State final : private ConnectionOwner {
       const int outcome = co_await Accept(listener_, !in_a_row_);
       if (outcome >= 0) {
         ++accepted_;
-        const std::uint64_t turn = loop::core_of(listener_.loop()).turn_number();
+        const std::uint64_t turn = loop::core_of(loop_).turn_number();
         in_a_row_ = turn - std::exchange(accepted_in_turn_, turn) <= 1;
-        Socket socket(listener_.loop(), outcome);
+        Socket socket(loop_, outcome);
         if (sets_no_delay_) static_cast<void>(set_no_delay(socket));
         co_return socket;
       }
@@ -167,6 +188,28 @@ class StreamServerBase::State final : private ConnectionOwner {
 
  private:
   static constexpr Duration pause_most = std::chrono::milliseconds(640);
+
+  /// One more, for as long as this lives.
+  class Counted {
+   public:
+    explicit Counted(int& count) noexcept : count_(count) { ++count_; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    ~Counted() { --count_; }
+
+   private:
+    int& count_;
+  };
+
+  /// Closes everything and destroys the handlers. What is on the stack ends by itself: the acceptor
+  /// has no listener, and a greeting nobody to hand its stream to.
+  void fall_silent() noexcept {
+    base::check(starting_ == 0, "a server was destroyed by a task that it runs");
+    silent_ = true;
+    stop();
+    drop_all();
+    handlers_.reset();
+  }
 
   void left() noexcept override { room_.set(); }
 
@@ -189,15 +232,16 @@ class StreamServerBase::State final : private ConnectionOwner {
       }
       if (!*accepted) co_return;
       // What on_connection throws, or a handler that is no coroutine, concerns this one only.
-      net::call_and_tell(listener_.loop(), [&] { serve_accepted(std::move(**accepted)); });
+      net::call_and_tell(loop_, [&] { serve_accepted(std::move(**accepted)); });
     }
   }
 
   void serve_accepted(Socket socket) {
     if (options_.proxy_protocol == ProxyProtocol::off) {
+      const Counted calling(calls_);
       take_(std::move(socket));
     } else {
-      handlers_.spawn(take_proxied(std::move(socket)));
+      greetings_.spawn(take_proxied(std::move(socket)));
     }
   }
 
@@ -205,6 +249,8 @@ class StreamServerBase::State final : private ConnectionOwner {
   Task<> take_proxied(Socket socket) {
     Stream stream(std::move(socket));
     auto header = co_await timeout(options_.proxy_header_timeout, read_proxy_header(stream));
+    if (silent_) co_return;
+    const Counted calling(calls_);
     if (!header) {
       if (options_.on_refused) options_.on_refused(stream, header.error());
       co_return;
@@ -213,9 +259,13 @@ class StreamServerBase::State final : private ConnectionOwner {
     take_(std::move(stream));
   }
 
+  EventLoop& loop_;
   Socket listener_;
   Endpoint endpoint_;
   ListenOptions options_;
+  int calls_ = 0;        ///< Those of callbacks, made by tasks of its own, that are on the stack.
+  int starting_ = 0;     ///< Handlers that have not waited yet.
+  bool silent_ = false;  ///< It is destroyed.
   std::uint64_t accepted_ = 0;
   std::uint64_t accepted_in_turn_ = 0;  ///< The last one.
   /// Two turns on end have brought a stream: there are likely more, to be accepted until there are
@@ -226,7 +276,8 @@ class StreamServerBase::State final : private ConnectionOwner {
   std::function<Task<>(Socket)> handler_;
   std::function<void(Socket)> take_;
   net::Room room_;
-  TaskScope handlers_;
+  std::optional<TaskScope> handlers_;  ///< Empty once it is silent.
+  TaskScope greetings_;                ///< Of proxies, whose headers are waited for.
   TaskScope acceptor_;
 };
 
@@ -296,8 +347,13 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listen
 StreamServerBase::StreamServerBase(std::unique_ptr<State> state) noexcept
     : state_(std::move(state)) {}
 StreamServerBase::StreamServerBase(StreamServerBase&&) noexcept = default;
-StreamServerBase& StreamServerBase::operator=(StreamServerBase&&) noexcept = default;
-StreamServerBase::~StreamServerBase() = default;
+StreamServerBase::~StreamServerBase() { State::leave(state_); }
+
+StreamServerBase& StreamServerBase::operator=(StreamServerBase&& other) noexcept {
+  if (this != &other) State::leave(state_);
+  state_ = std::move(other.state_);
+  return *this;
+}
 
 const Endpoint& StreamServerBase::endpoint() const noexcept { return state_->endpoint(); }
 int StreamServerBase::descriptor() const noexcept { return state_->descriptor(); }

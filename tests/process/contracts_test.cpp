@@ -92,6 +92,35 @@ TEST_F(Contracts, a_loop_is_not_destroyed_in_its_own_callback) {
       in_its_callback);
 }
 
+TEST_F(Contracts, a_server_is_not_destroyed_by_what_it_waits_for) {
+  auto server =
+      std::make_unique<TcpServer>(TcpServer::listen(loop, Endpoint::loopback_v4(0)).value());
+  server->serve([&](TcpStream) -> Task<> {
+    server.reset();
+    co_return;
+  });
+  const auto connect = [](Endpoint to) -> Task<> {
+    static_cast<void>(co_await TcpStream::connect(to));
+  };
+  EXPECT_DEATH(
+      {
+        spawn(loop, connect(server->endpoint()));
+        loop.run();
+      },
+      "contract breached: .*by a task that it runs");
+  EXPECT_DEATH(
+      {
+        LoopGroup group({.threads = 1});
+        auto spread = std::make_unique<TcpServerGroup>(
+            TcpServerGroup::listen(group, Endpoint::loopback_v4(0)).value());
+        spread->serve({.on_connection = [&](Connection&) { spread.reset(); }});
+        spawn(loop, connect(spread->endpoint()));
+        timer.start(10s);
+        loop.run();
+      },
+      "contract breached: .*waited for the threads");
+}
+
 TEST_F(Contracts, nothing_starts_after_its_loop_is_gone) {
   std::optional<EventLoop> own(std::in_place);
   FdWatcher late_watcher(*own, pipe.near.get(), Events::read, [](Events) {});

@@ -258,6 +258,41 @@ TEST_P(ServerGroups, end_before_and_after_their_group_stops_under_load) {
   }
 }
 
+/// What a callback may do, on several threads at once; and what it leaves to another one.
+TEST_P(ServerGroups, are_stopped_by_their_callbacks_and_destroyed_by_those_who_are_asked) {
+  for (const bool with_tasks : {false, true}) {
+    LoopGroup group(of(3));
+    auto server = std::make_unique<TcpServerGroup>(listen(group, {.spread = Spread::kernel}));
+    const auto callback = [&asked = loop(), &server, own = server.get()] {
+      own->stop();
+      own->leave_name();
+      EXPECT_GE(own->accepted(), 1U);
+      EXPECT_GE(own->connections(), 1U);
+      static_cast<void>(own->copy_listeners());
+      asked.post([&server] { server.reset(); });
+    };
+    if (with_tasks) {
+      server->serve([callback](TcpStream peer) -> Task<> {
+        callback();
+        co_await test::echo(std::move(peer));
+        ADD_FAILURE() << "a handler of a destroyed server went on";
+      });
+    } else {
+      server->serve({.on_connection = [callback](Connection&) { callback(); },
+                     .on_close = [](Connection&, Error) { ADD_FAILURE(); }});
+    }
+    run([](Endpoint to) -> Task<> {
+      std::vector<TcpStream> all;
+      for (int i = 0; i < 6; ++i) {
+        if (auto stream = co_await TcpStream::connect(to)) all.push_back(std::move(*stream));
+      }
+      Buffer nothing;
+      for (TcpStream& stream : all) EXPECT_EQ((co_await stream.read(nothing)).value_or(0), 0U);
+    }(server->endpoint()));
+    EXPECT_TRUE(eventually([&] { return server == nullptr; }));
+  }
+}
+
 TEST_P(ServerGroups, leave_nothing_open) {
   const std::size_t before = test::open_descriptors();
   {

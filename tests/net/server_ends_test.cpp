@@ -1,0 +1,336 @@
+// Servers that end, stop and move inside their own callbacks, on every backend and in a simulation.
+#include <sys/socket.h>
+
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/proxy_protocol.h>
+#include <tambour/simulation.h>
+#include <tambour/tcp.h>
+#include <tambour/unix.h>
+#include <tambour/wait.h>
+
+#include "support/on_every_backend.h"
+#include "support/process.h"
+#include "support/streams.h"
+#include "support/temporary_folder.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view header = "PROXY TCP4 192.0.2.1 192.0.2.2 1234 80\r\n";
+
+/// Sends, and reads until the server has closed, or has reset what it never accepted; who is late
+/// finds nobody.
+template <class S = TcpStream>
+Task<> say_and_read_to_the_end(Endpoint to, std::string text, int& ended) {
+  auto stream = co_await S::connect(to);
+  if (stream && !text.empty()) static_cast<void>(co_await stream->write(text));
+  Buffer back;
+  while (stream) {
+    const auto got = co_await stream->read(back);
+    if (!got || *got == 0) break;
+  }
+  ++ended;
+}
+
+class ServerEnds : public test::OnEveryBackend {
+ protected:
+  void TearDown() override {
+    server.reset();
+    OnEveryBackend::TearDown();
+  }
+  void listen(ListenOptions options = {}) {
+    server = std::make_unique<TcpServer>(
+        TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value());
+  }
+  void listen_behind_a_proxy(std::function<void(Stream&, Error)> on_refused = {}) {
+    listen({.proxy_protocol = ProxyProtocol::required, .on_refused = std::move(on_refused)});
+  }
+  /// Clients that say something and wait for the end, connected before the server accepts one.
+  void connect(int count, const std::string& text = {}) {
+    for (int i = 0; i < count; ++i)
+      spawn(loop(), say_and_read_to_the_end(server->endpoint(), text, ended));
+  }
+  [[nodiscard]] bool run_until_ended(int count) {
+    return run_until([&] { return ended == count; });
+  }
+  std::function<void(Connection&)> destroy() {
+    return [this](Connection&) {
+      ++called;
+      server.reset();
+    };
+  }
+  std::function<void(Connection&, Error)> never() {
+    return [](Connection&, Error) { FAIL() << "a connection of a destroyed server called back"; };
+  }
+
+  std::unique_ptr<TcpServer> server;
+  int called = 0;
+  int ended = 0;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(ServerEnds);
+
+TEST_P(ServerEnds, in_on_connection) {
+  const std::size_t before = test::open_descriptors();
+  listen();
+  const auto kept = std::make_shared<int>(0);
+  server->serve({.on_connection =
+                     [this, kept](Connection& connection) {
+                       ++called;
+                       server.reset();
+                       EXPECT_EQ(connection.descriptor(), -1);
+                       connection.send("too late");
+                       connection.close();
+                     },
+                 .on_close = never()});
+  connect(3);
+  EXPECT_TRUE(run_until_ended(3));
+  EXPECT_EQ(called, 1);
+  EXPECT_EQ(kept.use_count(), 1);
+  EXPECT_EQ(test::open_descriptors(), before);
+  loop().run();
+}
+
+TEST_P(ServerEnds, in_on_connection_which_then_runs_the_loop) {
+  listen();
+  server->serve({.on_connection =
+                     [this](Connection& connection) {
+                       ++called;
+                       server.reset();
+                       loop().run_ready();
+                       EXPECT_EQ(&connection.loop(), &loop());
+                     },
+                 .on_close = never()});
+  connect(3);
+  EXPECT_TRUE(run_until_ended(3));
+  EXPECT_EQ(called, 1);
+}
+
+TEST_P(ServerEnds, in_on_connection_which_then_throws) {
+  listen();
+  server->serve({.on_connection = [this](Connection&) {
+    ++called;
+    server.reset();
+    throw std::runtime_error("after the end");
+  }});
+  connect(2);
+  EXPECT_THROW(static_cast<void>(run_until_ended(2)), std::runtime_error);
+  EXPECT_TRUE(run_until_ended(2));
+  EXPECT_EQ(called, 1);
+  loop().run();
+}
+
+TEST_P(ServerEnds, in_on_connection_of_a_later_one) {
+  listen();
+  int messages = 0;
+  server->serve({.on_connection =
+                     [this](Connection&) {
+                       if (++called == 3) server.reset();
+                     },
+                 .on_message = [&](Connection&, Buffer& bytes) { messages += int(bytes.size()); },
+                 .on_close = never()});
+  connect(2);
+  EXPECT_TRUE(run_until([this] { return called == 2; }));
+  connect(1, "x");
+  EXPECT_TRUE(run_until_ended(3));
+  EXPECT_EQ(called, 3);
+  EXPECT_EQ(messages, 0);
+}
+
+TEST_P(ServerEnds, in_any_callback_of_a_connection) {
+  const std::string much(8'000'000, 'x');
+  std::vector<ConnectionCallbacks> ways(4);
+  ways[0] = {.on_message = [this](Connection& own, Buffer&) { destroy()(own); },
+             .on_close = never()};
+  // While the server waits for it, this peer reads all there is.
+  ways[1] = {.on_message = [&](Connection& own, Buffer&) { own.send(much); },
+             .on_write_complete = destroy(),
+             .on_close = never()};
+  ways[2] = {.on_message =
+                 [&](Connection& own, Buffer&) {
+                   own.set_high_water_mark(1);
+                   own.send(much);
+                 },
+             .on_high_water = [this](Connection& own, std::size_t) { destroy()(own); },
+             .on_close = never()};
+  ways[3] = {.on_message = [](Connection& own, Buffer&) { own.close(); },
+             .on_close = [this](Connection& own, Error) { destroy()(own); }};
+  for (ConnectionCallbacks& way : ways) {
+    listen();
+    server->serve(std::move(way));
+    connect(2, "x");
+    EXPECT_TRUE(run_until_ended(2));
+    EXPECT_EQ(std::exchange(called, 0), 1);
+    ended = 0;
+    loop().run();
+  }
+}
+
+TEST_P(ServerEnds, in_on_connection_behind_a_proxy) {
+  listen_behind_a_proxy();
+  server->serve({.on_connection = destroy(), .on_close = never()});
+  std::vector<TcpStream> streams;
+  run(test::connect_all(server->endpoint(), 3, streams));
+  EXPECT_TRUE(run_until([this] { return server->accepted() == 3; }));
+  // All of them in one turn, so that the others are about to be called.
+  for (TcpStream& stream : streams)
+    ASSERT_EQ(::send(stream.descriptor(), header.data(), header.size(), 0), ssize_t(header.size()));
+  EXPECT_TRUE(run_until([this] { return called > 0; }));
+  run([](std::vector<TcpStream>& all) -> Task<> {
+    Buffer nothing;
+    for (TcpStream& stream : all) EXPECT_EQ((co_await stream.read(nothing)).value_or(0), 0U);
+  }(streams));
+  EXPECT_EQ(called, 1);
+  streams.clear();
+  loop().run();
+}
+
+TEST_P(ServerEnds, in_on_refused_which_destroys_the_handlers_at_once) {
+  const auto held = std::make_shared<int>(0);
+  listen_behind_a_proxy([&](Stream& stream, Error error) {
+    EXPECT_TRUE(error);
+    EXPECT_TRUE(stream.is_open());
+    ++called;
+    EXPECT_EQ(held.use_count(), 3);
+    server.reset();
+    // The function that makes handlers may be running, for all that is known, and stays for now.
+    EXPECT_EQ(held.use_count(), 2);
+  });
+  server->serve([held](TcpStream peer) -> Task<> {
+    const std::shared_ptr<int> own = held;
+    Buffer nothing;
+    static_cast<void>(co_await peer.read(nothing));
+    ADD_FAILURE() << "a handler of a destroyed server went on";
+  });
+  connect(1, std::string(header));
+  EXPECT_TRUE(run_until([&] { return held.use_count() == 3; }));
+  connect(2, "no header\r\n");
+  EXPECT_TRUE(run_until_ended(3));
+  EXPECT_EQ(called, 1);
+  EXPECT_EQ(held.use_count(), 1);
+  loop().run();
+}
+
+TEST_P(ServerEnds, while_it_moves_in_on_connection_it_goes_on) {
+  listen();
+  TcpServer* place = nullptr;
+  std::unique_ptr<TcpServer> other;
+  server->serve({.on_connection =
+                     [&](Connection&) {
+                       if (++called == 1) other = std::make_unique<TcpServer>(std::move(*server));
+                       place = other.get();
+                     },
+                 .on_message = [](Connection& own, Buffer& bytes) { own.send(std::move(bytes)); }});
+  const Endpoint at = server->endpoint();
+  run(test::expect_echo_from(at));
+  run(test::expect_echo_from(at));
+  EXPECT_EQ(called, 2);
+  EXPECT_EQ(place->accepted(), 2U);
+  // A server that has been moved from may be destroyed, assigned to itself's place, or to.
+  server = std::move(other);
+  run(test::expect_echo_from(at));
+}
+
+TEST_P(ServerEnds, where_another_takes_its_place) {
+  listen();
+  Endpoint next;
+  server->serve({.on_connection =
+                     [&](Connection&) {
+                       ++called;
+                       auto second = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
+                       second.serve(test::echo<TcpStream>);
+                       next = second.endpoint();
+                       *server = std::move(second);
+                     },
+                 .on_close = never()});
+  connect(2);
+  EXPECT_TRUE(run_until_ended(2));
+  EXPECT_EQ(called, 1);
+  run(test::expect_echo_from(next));
+}
+
+TEST_P(ServerEnds, nothing_by_stopping_in_on_connection) {
+  listen();
+  server->serve({.on_connection =
+                     [this](Connection&) {
+                       ++called;
+                       server->stop();
+                     },
+                 .on_message = [](Connection& own, Buffer& bytes) { own.send(std::move(bytes)); }});
+  const Endpoint at = server->endpoint();
+  run(test::expect_echo_from(at));
+  run([](Endpoint to) -> Task<> { EXPECT_FALSE(co_await TcpStream::connect(to)); }(at));
+  EXPECT_EQ(called, 1);
+}
+
+TEST_P(ServerEnds, by_a_task_of_the_loop_that_its_handler_asked) {
+  listen();
+  server->serve([this](TcpStream peer) -> Task<> {
+    ++called;
+    TcpServer moved = std::move(*server);
+    *server = std::move(moved);
+    server->stop();
+    // Nothing can destroy what it runs in: the loop does it, when this waits.
+    loop().post([this] { server.reset(); });
+    Buffer nothing;
+    static_cast<void>(co_await peer.read(nothing));
+    ADD_FAILURE() << "a handler of a destroyed server went on";
+  });
+  connect(1);
+  EXPECT_TRUE(run_until_ended(1));
+  EXPECT_EQ(called, 1);
+  EXPECT_EQ(server, nullptr);
+  loop().run();
+}
+
+TEST_P(ServerEnds, with_its_name) {
+  const test::TemporaryFolder folder;
+  const auto at = Endpoint::unix_name(folder.path() + "/socket").value();
+  auto own = std::make_unique<UnixServer>(UnixServer::listen(loop(), at).value());
+  own->serve({.on_connection = [&](Connection&) {
+    own.reset();
+    // The name is free there and then.
+    own = std::make_unique<UnixServer>(UnixServer::listen(loop(), at).value());
+    own->serve(test::echo<UnixStream>);
+  }});
+  spawn(loop(), say_and_read_to_the_end<UnixStream>(at, "", ended));
+  EXPECT_TRUE(run_until_ended(1));
+  run(test::expect_echo_from<UnixStream>(at));
+}
+
+TEST(SimulatedServerEnds, in_on_connection) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Simulation simulation(seed);
+    SimulatedHost& host = simulation.add_host("server");
+    EventLoop loop(host.loop_options());
+    EventLoop far(simulation.add_host("client").loop_options());
+    const Endpoint at = Endpoint::parse(host.ip() + ":7000").value();
+    auto server = std::make_unique<TcpServer>(TcpServer::listen(loop, at).value());
+    int called = 0;
+    server->serve({.on_connection =
+                       [&](Connection&) {
+                         ++called;
+                         server.reset();
+                       },
+                   .on_close = [](Connection&, Error) { FAIL(); }});
+    int ended = 0;
+    for (int i = 0; i < 3; ++i) spawn(far, say_and_read_to_the_end(at, "", ended));
+    simulation.run();
+    EXPECT_EQ(called, 1) << seed;
+    EXPECT_EQ(ended, 3) << seed;
+    EXPECT_TRUE(simulation.failure().empty()) << simulation.failure();
+  }
+}
+
+}  // namespace
+}  // namespace tambour
