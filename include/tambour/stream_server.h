@@ -98,7 +98,7 @@ class StreamServerBase {
 /// Destroying it destroys the handlers, and closes the connections silently. Its callbacks may do
 /// that. A handler may stop and move it, but not destroy it, as no task can destroy what it runs
 /// in; it can leave that to the loop: `loop.post([&] { server.reset(); })`. Outlives the tasks that
-/// wait in accept() or shut_down(). Belongs to the thread of its loop.
+/// wait in accept() or shut_down(). Belongs to the thread of its loop, which outlives it.
 template <class S>
   requires std::derived_from<S, Stream>
 class StreamServer final : public StreamServerBase {

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include <tambour/event_loop.h>
+#include <tambour/task_event.h>
+#include <tambour/task_scope.h>
 #include <tambour/timer.h>
 
 #include "loop/core.h"
@@ -18,6 +20,11 @@
 #include "net/socket_names.h"
 
 namespace tambour {
+namespace {
+
+Task<> wait_for(TaskEvent& event) { static_cast<void>(co_await event.wait()); }
+
+}  // namespace
 
 void ServerGroupBase::Shared::post_to_parts(const std::function<void(Part&)>& function) {
   group.post_to_all([self = shared_from_this(), function](EventLoop& loop) {
@@ -124,8 +131,16 @@ Task<> ServerGroupBase::Shared::shut_down(std::shared_ptr<Shared> self, Duration
   for (bool asked = false; !self->is_over();) {
     waiter->event.reset();
     // Whoever ends after this look tells.
-    if (self->is_over() || co_await waiter->event.wait()) continue;
-    if (!std::exchange(asked, true)) self->post_to_parts([](Part& part) { part.hurry(); });
+    if (self->is_over()) break;
+    if (asked) {
+      // Who was asked to stop waits for nothing any more; a task of its own does.
+      TaskScope unasked(loop);
+      unasked.spawn(wait_for(waiter->event));
+      co_await unasked.join();
+    } else if (!co_await waiter->event.wait()) {
+      asked = true;
+      self->post_to_parts([](Part& part) { part.hurry(); });
+    }
   }
 }
 

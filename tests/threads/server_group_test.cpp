@@ -232,6 +232,40 @@ TEST_P(ServerGroups, shut_down_asks_those_that_stay) {
   EXPECT_EQ(asked, 6);
 }
 
+// Who shuts down was asked to hurry, and some handlers take their time none the less.
+TEST_P(ServerGroups, shut_down_sleeps_until_the_last_has_ended) {
+  LoopGroup group(of(1));
+  TcpServerGroup server = listen(group, {});
+  server.serve([](TcpStream peer) -> Task<> {
+    EventLoop& its_loop = peer.loop();
+    // Nobody asks this one to stop.
+    TaskScope own(its_loop);
+    own.spawn([](TcpStream quiet) -> Task<> {
+      std::array<std::byte, 1> byte;
+      static_cast<void>(co_await quiet.read(byte));
+    }(std::move(peer)));
+    co_await own.join();
+  });
+  std::uint64_t turns = 0;
+  run([](TcpServerGroup& own, std::uint64_t& all_turns) -> Task<> {
+    EventLoop& its_loop = *(co_await this_task).loop;
+    std::vector<TcpStream> all;
+    co_await test::connect_all(own.endpoint(), 1, all);
+    while (own.connections() < 1) static_cast<void>(co_await sleep_for(1ms));
+    const std::uint64_t before = its_loop.stats().turns;
+    Timer leave(its_loop, [&all] { all.clear(); });
+    leave.start(100ms);
+    // It is asked to stop after a while, and ends when it is over.
+    static_cast<void>(co_await timeout(10ms, own.shut_down(10s)));
+    EXPECT_EQ(own.connections(), 0U);
+    all_turns = its_loop.stats().turns - before;
+  }(server, turns));
+  // Where the loop spins by itself, its turns say nothing.
+  if (options().spin == 0ns) {
+    EXPECT_LT(turns, 50U);
+  }
+}
+
 TEST_P(ServerGroups, end_before_and_after_their_group_stops_under_load) {
   for (int round = 0; round < 12; ++round) {
     LoopGroup group(of(2));
