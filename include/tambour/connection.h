@@ -65,9 +65,7 @@ class Connection final : private Operation, private LoopOwned {
   void send(Buffer&& bytes);
 
   /// Bytes that wait to be sent.
-  [[nodiscard]] std::size_t unsent() const noexcept {
-    return output_ != nullptr ? output_->size() : 0;
-  }
+  [[nodiscard]] std::size_t unsent() const noexcept;
 
   /// Sends what waits, tells the peer that nothing more will come (shutdown(2)), and closes when
   /// the peer has closed too.
@@ -82,7 +80,9 @@ class Connection final : private Operation, private LoopOwned {
 
   /// Closes it when nothing has come for so long; zero: never, as at first. Throws std::bad_alloc.
   void set_idle_timeout(Duration time);
-  void set_high_water_mark(std::size_t bytes) noexcept { high_water_bytes_ = bytes; }
+  /// What on_high_water warns of: so many bytes that wait to be sent; 64 MiB at first. Throws
+  /// std::bad_alloc.
+  void set_high_water_mark(std::size_t bytes);
 
   /// Goes on on another loop: on_move is called there, and from then on everything else. Bytes and
   /// idle timeout go with it; what comes meanwhile waits in the kernel. Until the callback that
@@ -123,7 +123,6 @@ class Connection final : private Operation, private LoopOwned {
   [[nodiscard]] std::size_t send_from(Buffer& bytes) noexcept;
   [[nodiscard]] std::size_t sent(auto&& call) noexcept;
   [[nodiscard]] bool may_send() const noexcept { return !ended_ && !finishing_; }
-  [[nodiscard]] Buffer& output();
   [[nodiscard]] Extras& extras();
   void wait_to_send(std::size_t unsent_before);
   void watch() noexcept;
@@ -142,8 +141,6 @@ class Connection final : private Operation, private LoopOwned {
   ConnectionOwner* owner_;  ///< Null: the loop.
   std::shared_ptr<const ConnectionCallbacks> callbacks_;
   Buffer input_;
-  std::unique_ptr<Buffer> output_;  ///< What waits to be sent; null where nothing does.
-  std::size_t high_water_bytes_ = std::size_t{64} * 1024 * 1024;
   std::unique_ptr<Extras> extras_;  ///< What few have; null where it has none of that.
   std::any context_;
   std::uint32_t read_size_ = 0;  ///< What the last read suggests for the next.

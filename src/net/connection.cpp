@@ -68,9 +68,18 @@ class Connection::Arrival {
 };
 
 struct Connection::Extras {
+  static constexpr std::size_t high_water_bytes_at_first = std::size_t{64} * 1024 * 1024;
+
+  Buffer output{};  ///< What waits to be sent.
+  std::size_t high_water_bytes = high_water_bytes_at_first;
   std::unique_ptr<Idle> idle{};
   std::unique_ptr<Arrival> arrival{};  ///< Where it is about to move to another loop.
   std::unique_ptr<const ProxyHeader> proxy_header{};
+
+  [[nodiscard]] bool all_as_at_first() const noexcept {
+    return output.empty() && high_water_bytes == high_water_bytes_at_first && idle == nullptr &&
+           arrival == nullptr && proxy_header == nullptr;
+  }
 };
 
 void ConnectionOwner::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
@@ -256,9 +265,8 @@ std::size_t Connection::sent(auto&& call) noexcept {
   return 0;
 }
 
-Buffer& Connection::output() {
-  if (output_ == nullptr) output_ = std::make_unique<Buffer>();
-  return *output_;
+std::size_t Connection::unsent() const noexcept {
+  return extras_ != nullptr ? extras_->output.size() : 0;
 }
 
 void Connection::send(std::span<const std::byte> bytes) {
@@ -268,7 +276,7 @@ void Connection::send(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(send_now(bytes));
     if (ended_ || bytes.empty()) return;
   }
-  output().append(bytes);
+  extras().output.append(bytes);
   wait_to_send(before);
 }
 
@@ -279,20 +287,22 @@ void Connection::send(Buffer&& bytes) {
   }
   if (ended_) return bytes.clear();
   if (bytes.empty()) return;
-  output().append(std::move(bytes));
+  extras().output.append(std::move(bytes));
   wait_to_send(before);
 }
 
 void Connection::wait_to_send(std::size_t unsent_before) {
   watch();
-  if (unsent_before >= high_water_bytes_ || unsent() < high_water_bytes_) return;
+  const std::size_t mark = extras_->high_water_bytes;
+  if (unsent_before >= mark || unsent() < mark) return;
   if (callbacks_->on_high_water) callbacks_->on_high_water(*this, unsent());
 }
 
 void Connection::write_some() {
-  static_cast<void>(send_from(*output_));
-  if (ended_ || !output_->empty()) return;
-  output_.reset();
+  static_cast<void>(send_from(extras_->output));
+  if (ended_ || unsent() > 0) return;
+  extras_->output = {};
+  if (extras_->all_as_at_first()) extras_.reset();
   finish_output();
   if (ended_) return;
   watch();
@@ -349,6 +359,8 @@ void Connection::set_idle(std::unique_ptr<Idle> idle) {
   idle->timer->start_at(idle->deadline);
   extras().idle = std::move(idle);
 }
+
+void Connection::set_high_water_mark(std::size_t bytes) { extras().high_water_bytes = bytes; }
 
 void Connection::move_to(EventLoop& to) {
   loop::Core& core = loop::core_of(loop());

@@ -56,7 +56,7 @@ class Connections : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Connections);
 
-static_assert(sizeof(Connection) == 200, "docs/streams.md says so of an idle one");
+static_assert(sizeof(Connection) == 184, "docs/streams.md says so of an idle one");
 
 TEST_P(Connections, echo) {
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
