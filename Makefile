@@ -27,18 +27,22 @@ define configure
 	    cat $(2)/configure.log; rm -f $(2)/configure.log; exit 1; }; }
 endef
 define compile
-	@cmake --build $(1) --parallel $(JOBS)
+	@cmake --build $(1) --parallel $(JOBS) $(if $(2),--target $(2))
 endef
+
+.PHONY: configured
+configured:
+	@tools/bootstrap --quiet build library tests peers benchmarks
+	$(call configure,release,build)
 
 # The release build has the benchmarks in it, and leaves out the peers that are not there.
 .PHONY: build
-build: ## build the library, the tests and the benchmarks into build/
-	@tools/bootstrap --quiet build library tests peers benchmarks
-	$(call configure,release,build)
+build: configured ## build the library, the tests and the benchmarks into build/
 	$(call compile,build)
 
 .PHONY: bench
-bench: build ## the benchmarks against the peers, quick set (FULL=1: everything)
+bench: configured ## the benchmarks against the peers, quick set (FULL=1: everything)
+	$(call compile,build,benchmarks)
 	@bench/run $(if $(filter-out 0,$(FULL)),full,quick)
 
 .PHONY: test
