@@ -30,6 +30,7 @@ define compile
 	@cmake --build $(1) --parallel $(JOBS) $(if $(2),--target $(2))
 endef
 
+# Enough for the findings of clang-tidy, which needs the compile commands and nothing compiled.
 .PHONY: configured
 configured:
 	@tools/bootstrap --quiet build library tests peers benchmarks
@@ -54,13 +55,8 @@ endif
 
 .PHONY: check
 check: configured ## format, style, layers, headers, shell scripts, findings of clang-tidy
+	@tools/bootstrap --quiet checks
 	@$(PYTHON) tools/check
-
-# The findings need the compile commands, but nothing compiled.
-.PHONY: configured
-configured:
-	@tools/bootstrap --quiet build library tests peers benchmarks checks
-	$(call configure,release,build)
 
 .PHONY: format
 format: ## format the C++

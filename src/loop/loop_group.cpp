@@ -42,8 +42,9 @@ std::vector<int> usable_processors() {
 
 void name_this_thread(const std::string& name, std::size_t index) {
   constexpr std::size_t longest = 15;  // pthread_setname_np(3)
-  const std::string number = "/" + std::to_string(index);
-  std::string cut(name, 0, longest - std::min(longest, number.size()));
+  const std::string number = std::to_string(index);
+  std::string cut(name, 0, longest - std::min(longest, number.size() + 1));
+  cut += '/';
   cut += number;
   ::pthread_setname_np(::pthread_self(), cut.c_str());
 }
