@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 #include <system_error>
 #include <thread>
 
 #include <tambour/event_loop.h>
 
+#include "base/parse_number.h"
 #include "loop/core.h"
 #include "loop/services.h"
 #include "loop/worker_queue.h"
@@ -23,9 +22,8 @@ constexpr unsigned threads_most = 1024;
 
 unsigned shared_threads() noexcept {
   if (const char* text = std::getenv("TAMBOUR_WORKERS")) {
-    unsigned wanted = 0;
-    const auto [end, error] = std::from_chars(text, text + std::strlen(text), wanted);
-    if (error == std::errc() && *end == '\0' && wanted > 0) return std::min(wanted, threads_most);
+    const auto wanted = base::parse_number<unsigned>(text);
+    if (wanted && *wanted > 0) return std::min(*wanted, threads_most);
   }
   return std::max(WorkerPool::processors(), shared_least);
 }

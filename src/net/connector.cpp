@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include <tambour/wait.h>
 #include <tambour/when.h>
 
+#include "base/parse_number.h"
 #include "loop/core.h"
 
 namespace tambour {
@@ -115,13 +115,10 @@ std::optional<Target> parse_name(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return std::nullopt;
   const std::string_view host = text.substr(0, colon);
-  const std::string_view digits = text.substr(colon + 1);
+  const auto port = base::parse_number<std::uint16_t>(text.substr(colon + 1));
   if (host.find_first_of(":[]") != std::string_view::npos) return std::nullopt;
-  Target target{.addresses = {}, .host = std::string(host)};
-  const char* const end = digits.data() + digits.size();
-  const auto [stopped, error] = std::from_chars(digits.data(), end, target.port);
-  if (error != std::errc() || stopped != end || target.port == 0) return std::nullopt;
-  return target;
+  if (!port || *port == 0) return std::nullopt;
+  return Target{.addresses = {}, .host = std::string(host), .port = *port};
 }
 
 Task<Streamed> try_once(Target target, ConnectOptions options) {

@@ -4,10 +4,11 @@
 #include <net/if.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <system_error>
+
+#include "base/parse_number.h"
 
 namespace tambour {
 namespace {
@@ -21,21 +22,9 @@ std::unexpected<Error> error_of(int errno_value) {
   return std::unexpected(system_error(errno_value));
 }
 
-/// All of `text` as a number. EINVAL, or ERANGE where it is one, and too large.
-template <class Number>
-Result<Number> parse_number(std::string_view text) {
-  Number number{};
-  const char* const begin = text.data();
-  const char* const end = begin + text.size();
-  const auto [rest, error] = std::from_chars(begin, end, number);
-  if (rest != end || error == std::errc::invalid_argument) return error_of(EINVAL);
-  if (error == std::errc::result_out_of_range) return error_of(ERANGE);
-  return number;
-}
-
 Result<std::uint32_t> parse_zone(const std::string& zone) {
   if (zone.empty()) return error_of(EINVAL);
-  if (const auto number = parse_number<std::uint32_t>(zone)) return *number;
+  if (const auto number = base::parse_number<std::uint32_t>(zone)) return *number;
   const unsigned index = ::if_nametoindex(zone.c_str());
   if (index == 0) return error_of(ENODEV);
   return index;
@@ -54,7 +43,7 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
 
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return error_of(EINVAL);
-  const auto port = parse_number<std::uint16_t>(text.substr(colon + 1));
+  const auto port = base::parse_number<std::uint16_t>(text.substr(colon + 1));
   if (!port) return std::unexpected(port.error());
 
   std::string_view host = text.substr(0, colon);

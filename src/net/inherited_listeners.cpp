@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <utility>
+
+#include "base/parse_number.h"
 
 namespace tambour {
 namespace {
@@ -16,13 +17,8 @@ namespace {
 /// SD_LISTEN_FDS_START
 constexpr int first_inherited = 3;
 
-std::optional<long> number_in(const char* text) noexcept {
-  if (text == nullptr) return std::nullopt;
-  const std::string_view all(text);
-  long number = 0;
-  const auto [end, error] = std::from_chars(all.begin(), all.end(), number);
-  if (error != std::errc() || end != all.end()) return std::nullopt;
-  return number;
+Result<long> number_in(const char* text) noexcept {
+  return base::parse_number<long>(text != nullptr ? text : "");
 }
 
 Result<Endpoint> endpoint_of(int fd) noexcept {

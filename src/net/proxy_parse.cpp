@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <utility>
 
 #include <tambour/proxy_protocol.h>
 
+#include "base/parse_number.h"
 #include "net/crc32c.h"
 #include "net/proxy_header.h"
 
@@ -44,12 +44,10 @@ std::string_view take_word(std::string_view& text) noexcept {
 }
 
 std::optional<std::uint16_t> port_of(std::string_view text) noexcept {
-  std::uint16_t port = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, port);
+  const auto port = base::parse_number<std::uint16_t>(text);
   const bool has_zeros = text.size() > 1 && text.front() == '0';
-  if (rest != end || error != std::errc() || has_zeros) return std::nullopt;
-  return port;
+  if (!port || has_zeros) return std::nullopt;
+  return *port;
 }
 
 /// Of version 1: addresses without zones, of the family that was said.
@@ -186,7 +184,7 @@ void set_endpoints(ProxyHeader& header, ProxyFamily family, std::string_view byt
 
 /// The sum is that of the whole header, with zeros in its own place.
 bool has_sum(std::string_view whole, std::string_view sum) noexcept {
-  const std::string_view before(whole.data(), static_cast<std::size_t>(sum.data() - whole.data()));
+  const std::string_view before = whole.substr(0, std::size_t(sum.data() - whole.data()));
   const std::string_view zeros("\0\0\0\0", 4);
   const std::uint32_t until = net::crc32c(zeros, net::crc32c(before));
   return net::crc32c(whole.substr(before.size() + zeros.size()), until) == number_of_four(sum);
@@ -271,7 +269,7 @@ std::optional<std::string_view> ProxyHeader::find(std::uint8_t type) const noexc
 Result<ProxyTls> ProxyTls::parse(std::string_view value) {
   constexpr std::size_t fixed_bytes = 5;
   if (value.size() < fixed_bytes) return error_of(EBADMSG);
-  const int bits = value.front();
+  const auto bits = static_cast<std::uint8_t>(value.front());
   ProxyTls parsed{.used = (bits & 1) != 0,
                   .certificate_on_connection = (bits & 2) != 0,
                   .certificate_in_session = (bits & 4) != 0,

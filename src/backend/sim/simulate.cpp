@@ -3,14 +3,13 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 
 #include <tambour/simulation.h>
+
+#include "base/parse_number.h"
 
 namespace tambour {
 namespace {
@@ -20,11 +19,9 @@ constexpr const char* seed_variable = "TAMBOUR_SIM_SEED";
 std::optional<std::uint64_t> seed_of_environment() {
   const char* text = std::getenv(seed_variable);
   if (text == nullptr || *text == '\0') return std::nullopt;
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text, text + std::strlen(text), seed);
-  if (error != std::errc() || *end != '\0')
-    throw std::system_error(system_error(EINVAL), seed_variable);
-  return seed;
+  const auto seed = base::parse_number<std::uint64_t>(text);
+  if (!seed) throw std::system_error(seed.error(), seed_variable);
+  return *seed;
 }
 
 /// While it lives, a process that aborts says which seed it was at: an assertion that fails inside
