@@ -123,8 +123,9 @@ void Model::arm_wall(Id id, std::int64_t deadline) {
   Item& item = at(id);
   item.started = true;
   item.deadline = item.was_asked = deadline;
-  // In the world of the kernel, a descriptor of the loop's own tells of it.
-  if (!virtual_time) disturb();
+  // In the world of the kernel, a descriptor of the loop's own tells of it, and is not set anew
+  // where the timer goes: it may ring long after that.
+  if (!virtual_time) rings_ = true;
 }
 
 void Model::answered(Id id, std::int64_t deadline) {
@@ -184,7 +185,6 @@ void Model::look_at_wall_clock(std::int64_t now_ns) {
   for (auto& [id, item] : items_) {
     if (item.kind != Kind::wall_timer || !item.started) continue;
     item.overdue = item.deadline <= now_ns;
-    if (!virtual_time) disturb();
   }
 }
 
@@ -275,7 +275,7 @@ void Model::queue_idle() {
     highest_perhaps = std::max(highest_perhaps, item.late ? 100 : item.due_priority);
     if (item.certain && !item.late) highest = std::max(highest, item.due_priority);
   }
-  if (disturbed_ > 0) highest_perhaps = 100;
+  if (disturbed()) highest_perhaps = 100;
   for (auto& [id, item] : items_) {
     if (item.kind != Kind::idle || !item.started || item.priority <= highest) continue;
     queue(item, Due::next, item.priority > highest_perhaps);

@@ -110,7 +110,7 @@ class Model {
 
   /// Something of the loop's own may be due, which idle hooks have to wait for.
   void disturb() noexcept { disturbed_ = 3; }
-  [[nodiscard]] bool disturbed() const noexcept { return disturbed_ > 0; }
+  [[nodiscard]] bool disturbed() const noexcept { return disturbed_ > 0 || rings_; }
 
   // The places of a turn, in their order.
   void begin_prepare();
@@ -156,7 +156,8 @@ class Model {
   std::deque<std::uint32_t> taken_;
   Id next_id_ = 1;
   std::uint64_t turn_ = 0;
-  int disturbed_ = 0;
+  int disturbed_ = 0;   ///< For how many turns more.
+  bool rings_ = false;  ///< From now on, at any time.
   bool interrupted_ = false;
   std::map<int, int> raised_;  ///< For how many turns more a raised signal may be news.
   std::string failure_;

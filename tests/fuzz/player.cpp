@@ -24,8 +24,8 @@ constexpr BackendKind kinds[] = {BackendKind::epoll, BackendKind::poll, BackendK
 
 }  // namespace
 
-Player::Player(std::span<const std::uint8_t> bytes, Worlds worlds, bool trace)
-    : input_(bytes), worlds_(worlds), trace_(trace) {}
+Player::Player(std::span<const std::uint8_t> bytes, Worlds worlds)
+    : input_(bytes), worlds_(worlds) {}
 
 Player::~Player() = default;
 
@@ -280,12 +280,10 @@ void Player::called(Id id, std::uint32_t tag, Events events) {
   ++callbacks_;
   ++dispatches_;
   if (silent()) return;
-  if (trace_) {
-    const auto found = model_.items().find(id);
-    note((found == model_.items().end() ? "unknown " + std::to_string(id)
-                                        : Model::name(id, found->second)) +
-         " is called with " + std::to_string(unsigned(events)));
-  }
+  const auto found = model_.items().find(id);
+  note((found == model_.items().end() ? "unknown " + std::to_string(id)
+                                      : Model::name(id, found->second)) +
+       " is called with " + std::to_string(unsigned(events)));
   const bool cleaning_up = model_.items().contains(id) && model_.at(id).kind == Kind::cleanup;
   model_.called(id, tag, events, world_->wall_now_ns());
   if (silent()) {
@@ -328,7 +326,6 @@ void Player::act_on_running() {
 // --- What everything needs.
 
 void Player::note(const std::string& line) {
-  if (!trace_) return;
   lines_.append(std::size_t(2 * depth_), ' ').append(line) += '\n';
   static const bool at_once = std::getenv("TAMBOUR_FUZZ_TRACE") != nullptr;
   if (at_once) std::fprintf(stderr, "%*s%s\n", 2 * depth_, "", line.c_str());
@@ -371,14 +368,7 @@ Events Player::events() {
 }
 
 Outcome play(std::span<const std::uint8_t> bytes, Worlds worlds) {
-  const bool trace = std::getenv("TAMBOUR_FUZZ_TRACE") != nullptr;
-  Outcome outcome = Player(bytes, worlds, trace).play();
-  if (outcome.failure.empty() || trace) return outcome;
-  // Once more, with a trace: the real clock may make it another run.
-  const Outcome again = Player(bytes, worlds, true).play();
-  outcome.trace =
-      again.failure.empty() ? "(it does not happen again)\n" + again.trace : again.trace;
-  return outcome;
+  return Player(bytes, worlds).play();
 }
 
 }  // namespace tambour::fuzz

@@ -24,13 +24,13 @@ enum class Worlds : std::uint8_t { all, simulated };
 
 struct Outcome {
   std::string failure;  ///< Empty: nothing went wrong.
-  std::string trace;    ///< The calls, one a line; where it was asked for.
+  std::string trace;    ///< The calls, one a line.
   std::uint64_t callbacks = 0;
 };
 
 class Player {
  public:
-  Player(std::span<const std::uint8_t> bytes, Worlds worlds, bool trace);
+  Player(std::span<const std::uint8_t> bytes, Worlds worlds);
   Player(const Player&) = delete;
   Player& operator=(const Player&) = delete;
   ~Player();
@@ -139,7 +139,6 @@ class Player {
 
   Input input_;
   Worlds worlds_;
-  bool trace_;
   bool exact_ = true;   ///< Descriptors change only when they are told to.
   bool noisy_ = false;  ///< Waits may end early, or late.
   Model model_;

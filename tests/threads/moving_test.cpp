@@ -134,7 +134,8 @@ TEST_P(Moving, streams_wander_from_task_to_task) {
   std::size_t intact = 0;
   run(talk_all(loop(), server->endpoint(), peers, 5, intact));
   EXPECT_EQ(intact, std::size_t(peers));
-  EXPECT_GE(moves, peers * 5);
+  // A peer may have its echo, and close, before its task has gone on.
+  EXPECT_TRUE(eventually([&] { return moves >= peers * 5; }));
 }
 
 TEST_P(Moving, what_a_proxy_has_said_goes_along) {
