@@ -1,7 +1,7 @@
 # The front door. CMake does the work (CMakePresets.json); `make` alone lists what there is to do.
 #
 #   PREFIX  where `make install` puts the library (/usr/local)
-#   JOBS    how many processes to build and test with (one a processor)
+#   JOBS    how many processes to build with (one a processor); twice as many tests run at once
 #   FULL=1  with `make bench`: every suite in full, not the quick set
 #   FUZZ_SECONDS  how long `make fuzz` looks for faults (60)
 PREFIX ?= /usr/local
@@ -14,8 +14,9 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
 # A test that hangs is a test that failed. The default is for tests that set no limit themselves.
-CTEST := ctest --output-on-failure --no-tests=error --parallel $(JOBS) --timeout 120
-PYTESTS := $(wildcard bench/tests bench/runner/tests tests/bench)
+# Many wait more than they compute, so that two a processor end sooner.
+CTEST := ctest --output-on-failure --no-tests=error --parallel $$((2 * $(JOBS))) --timeout 120
+PYTESTS := bench/runner/tests
 COVERED := src/base src/op src/backend src/loop
 
 # Configures preset $(1) into $(2) where that has not been done since the presets changed. Whatever
@@ -49,9 +50,7 @@ bench: configured ## the benchmarks against the peers, quick set (FULL=1: everyt
 .PHONY: test
 test: build ## all tests
 	@$(CTEST) --test-dir build
-ifneq ($(PYTESTS),)
 	@$(PYTHON) -m pytest -q -p no:cacheprovider $(PYTESTS)
-endif
 
 .PHONY: check
 check: configured ## format, style, layers, headers, shell scripts, findings of clang-tidy
