@@ -13,14 +13,11 @@ using namespace std::chrono_literals;
 
 ConnectionCallbacks echo() {
   return {
-      .on_connection =
-          [](Connection& peer) {
-            peer.set_idle_timeout(10s);
-            peer.set_high_water_mark(1'000'000);
-          },
+      .on_connection = [](Connection& peer) { peer.set_idle_timeout(10s); },
       .on_message = [](Connection& peer, Buffer& bytes) { peer.send(std::move(bytes)); },
       .on_write_complete = [](Connection& peer) { peer.resume_reading(); },
       .on_high_water = [](Connection& peer, std::size_t) { peer.pause_reading(); },
+      .high_water_bytes = 1'000'000,
       .on_close =
           [](Connection&, Error error) {
             std::printf("closed: %s\n", error ? error.message().c_str() : "by the peer");

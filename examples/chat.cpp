@@ -19,13 +19,13 @@ class Chat {
     return {.on_connection =
                 [this](Connection& guest) {
                   guest.context() = "guest " + std::to_string(++guests_ever_);
-                  guest.set_high_water_mark(1'000'000);
                   tell(guest, "has come");
                   guests_.insert(&guest);
                 },
             .on_message = [this](Connection& guest, Buffer& said) { listen(guest, said); },
             // Who does not listen is not waited for, and cannot have all our memory.
             .on_high_water = [](Connection& guest, std::size_t) { guest.close(); },
+            .high_water_bytes = 1'000'000,
             .on_close =
                 [this](Connection& guest, Error) {
                   guests_.erase(&guest);

@@ -36,8 +36,9 @@ struct ConnectionCallbacks {
   std::function<void(Connection&, Buffer&)> on_message{};
   /// All that waited to be sent has gone to the kernel; not called for what goes there at once.
   std::function<void(Connection&)> on_write_complete{};
-  /// What waits to be sent has grown to the high-water mark, or beyond; that many bytes.
+  /// What waits to be sent has grown to `high_water_bytes`, or beyond: to so many bytes.
   std::function<void(Connection&, std::size_t)> on_high_water{};
+  std::size_t high_water_bytes = std::size_t{64} * 1024 * 1024;
   /// It is closed: without an error where close() or the peer did that, else with the reason.
   /// ETIMEDOUT: nothing has come for the idle timeout. The connection is gone afterwards.
   std::function<void(Connection&, Error)> on_close{};
@@ -80,9 +81,6 @@ class Connection final : private Operation, private LoopOwned {
 
   /// Closes it when nothing has come for so long; zero: never, as at first. Throws std::bad_alloc.
   void set_idle_timeout(Duration time);
-  /// What on_high_water warns of: so many bytes that wait to be sent; 64 MiB at first. Throws
-  /// std::bad_alloc.
-  void set_high_water_mark(std::size_t bytes);
 
   /// Goes on on another loop: on_move is called there, and from then on everything else. Bytes and
   /// idle timeout go with it; what comes meanwhile waits in the kernel. Until the callback that

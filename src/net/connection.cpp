@@ -68,17 +68,13 @@ class Connection::Arrival {
 };
 
 struct Connection::Extras {
-  static constexpr std::size_t high_water_bytes_at_first = std::size_t{64} * 1024 * 1024;
-
   Buffer output{};  ///< What waits to be sent.
-  std::size_t high_water_bytes = high_water_bytes_at_first;
   std::unique_ptr<Idle> idle{};
   std::unique_ptr<Arrival> arrival{};  ///< Where it is about to move to another loop.
   std::unique_ptr<const ProxyHeader> proxy_header{};
 
   [[nodiscard]] bool all_as_at_first() const noexcept {
-    return output.empty() && high_water_bytes == high_water_bytes_at_first && idle == nullptr &&
-           arrival == nullptr && proxy_header == nullptr;
+    return output.empty() && idle == nullptr && arrival == nullptr && proxy_header == nullptr;
   }
 };
 
@@ -293,7 +289,7 @@ void Connection::send(Buffer&& bytes) {
 
 void Connection::wait_to_send(std::size_t unsent_before) {
   watch();
-  const std::size_t mark = extras_->high_water_bytes;
+  const std::size_t mark = callbacks_->high_water_bytes;
   if (unsent_before >= mark || unsent() < mark) return;
   if (callbacks_->on_high_water) callbacks_->on_high_water(*this, unsent());
 }
@@ -359,8 +355,6 @@ void Connection::set_idle(std::unique_ptr<Idle> idle) {
   idle->timer->start_at(idle->deadline);
   extras().idle = std::move(idle);
 }
-
-void Connection::set_high_water_mark(std::size_t bytes) { extras().high_water_bytes = bytes; }
 
 void Connection::move_to(EventLoop& to) {
   loop::Core& core = loop::core_of(loop());

@@ -107,12 +107,12 @@ TEST_P(Connections, tells_when_all_is_written_and_when_too_much_waits) {
   int complete = 0;
   Connection& connection =
       connect({.on_write_complete = [&](Connection&) { ++complete; },
-               .on_high_water = [&](Connection&, std::size_t bytes) { high.push_back(bytes); }});
+               .on_high_water = [&](Connection&, std::size_t bytes) { high.push_back(bytes); },
+               .high_water_bytes = 1'000'000});
   connection.send("at once");
   run_turns();
   EXPECT_EQ(complete, 0);
   EXPECT_EQ(peer_reads(), "at once");
-  connection.set_high_water_mark(1'000'000);
   const std::string piece(300'000, 'x');
   std::size_t sent = 0;
   while (connection.unsent() < 1'000'000) {
@@ -216,8 +216,8 @@ TEST_P(Connections, may_be_closed_in_any_callback) {
                  .on_message = [&](Connection& own, Buffer&) { close_in(1, own); },
                  .on_write_complete = [&](Connection& own) { close_in(2, own); },
                  .on_high_water = [&](Connection& own, std::size_t) { close_in(3, own); },
+                 .high_water_bytes = 1,
                  .on_close = note_end()});
-    connection.set_high_water_mark(1);
     connection.send(std::string(2'000'000, 'x'));
     connection.send("after it was closed, perhaps");
     peer_sends("x");

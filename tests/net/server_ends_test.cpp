@@ -156,12 +156,9 @@ TEST_P(ServerEnds, in_any_callback_of_a_connection) {
   ways[1] = {.on_message = [&](Connection& own, Buffer&) { own.send(much); },
              .on_write_complete = destroy(),
              .on_close = never()};
-  ways[2] = {.on_message =
-                 [&](Connection& own, Buffer&) {
-                   own.set_high_water_mark(1);
-                   own.send(much);
-                 },
+  ways[2] = {.on_message = [&](Connection& own, Buffer&) { own.send(much); },
              .on_high_water = [this](Connection& own, std::size_t) { destroy()(own); },
+             .high_water_bytes = 1,
              .on_close = never()};
   ways[3] = {.on_message = [](Connection& own, Buffer&) { own.close(); },
              .on_close = [this](Connection& own, Error) { destroy()(own); }};

@@ -160,10 +160,10 @@ TEST_P(Siege, peers_that_do_not_read_are_told_apart) {
   std::size_t too_slow = 0;
   ConnectionCallbacks callbacks;
   callbacks.on_connection = [](Connection& peer) {
-    peer.set_high_water_mark(64 * 1024);
     // More than the kernel takes for a peer that does not read.
     for (int i = 0; i < 64; ++i) peer.send(std::string(256 * 1024, 'x'));
   };
+  callbacks.high_water_bytes = 64 * 1024;
   callbacks.on_high_water = [&too_slow](Connection& peer, std::size_t bytes) {
     EXPECT_GE(bytes, 64U * 1024);
     ++too_slow;

@@ -196,7 +196,6 @@ TEST_P(Moving, what_waits_to_be_sent_is_sent_from_the_other_loop) {
   std::atomic<bool> high = false;
   server->serve({.on_connection =
                      [&](Connection& connection) {
-                       connection.set_high_water_mark(1000);
                        connection.send(text);
                        connection.close_after_write();
                        connection.move_to(group[0]);
@@ -206,7 +205,8 @@ TEST_P(Moving, what_waits_to_be_sent_is_sent_from_the_other_loop) {
                        EXPECT_EQ(&connection.loop(), &group[0]);
                        complete = true;
                      },
-                 .on_high_water = [&](Connection&, std::size_t) { high = true; }});
+                 .on_high_water = [&](Connection&, std::size_t) { high = true; },
+                 .high_water_bytes = 1000});
   run([](Endpoint to, const std::string& all) -> Task<> {
     auto stream = co_await TcpStream::connect(to);
     EXPECT_TRUE(stream);
