@@ -47,20 +47,30 @@ class TaskScope final : private TaskObserver {
   /// Is told of every exception in place of join(), and the other tasks go on.
   void set_exception_handler(Callback<void(std::exception_ptr)> handler) noexcept;
 
-  class Join {
+  class Join final : private Link {
    public:
     explicit Join(TaskScope& scope) noexcept : scope_(scope) {}
+    Join(const Join&) = delete;
+    Join& operator=(const Join&) = delete;
+
     [[nodiscard]] bool await_ready() const noexcept { return scope_.empty(); }
-    void await_suspend(std::coroutine_handle<> awaiting) noexcept { scope_.joining_ = awaiting; }
+    void await_suspend(std::coroutine_handle<> awaiting) noexcept {
+      awaiting_ = awaiting;
+      scope_.joins_.push_back(*this);
+    }
     void await_resume() {
-      if (scope_.thrown_ != nullptr) std::rethrow_exception(std::exchange(scope_.thrown_, nullptr));
+      if (!awaiting_) thrown_ = std::exchange(scope_.thrown_, nullptr);
+      if (thrown_ != nullptr) std::rethrow_exception(std::move(thrown_));
     }
 
    private:
+    friend class TaskScope;
     TaskScope& scope_;
+    std::coroutine_handle<> awaiting_;
+    std::exception_ptr thrown_;
   };
 
-  /// Waits until no task is left. One may wait at a time.
+  /// Waits until no task is left. Where several wait, the first of them gets the exception.
   [[nodiscard]] Join join() noexcept { return Join(*this); }
 
  private:
@@ -75,12 +85,13 @@ class TaskScope final : private TaskObserver {
   /// Is called whenever a task has ended and is gone.
   void set_ended_handler(Callback<void()> handler) noexcept { ended_ = std::move(handler); }
   std::coroutine_handle<> task_ended(Link& task) noexcept override;
+  std::coroutine_handle<> resume_joins() noexcept;
 
   std::stop_source stop_;
   TaskContext context_;
   LinkList tasks_;
   std::size_t size_ = 0;
-  std::coroutine_handle<> joining_;
+  LinkList joins_;  ///< Who waits; one that is destroyed meanwhile leaves by itself.
   std::exception_ptr thrown_;
   Callback<void(std::exception_ptr)> handler_;
   Callback<void()> ended_;

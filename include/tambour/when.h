@@ -54,8 +54,16 @@ class TaskGroup : protected TaskObserver {
   };
 
   void start(TaskPromiseBase& promise) {
+    // What one of them has decided already, the others need not begin with.
+    if (decided_) return void(--left_);
     promise.observe_from(*this, context_);
     promise.handle().resume();
+  }
+
+  /// What comes of all of them is known: the others are asked to stop.
+  void decide() noexcept {
+    decided_ = true;
+    stop_.request_stop();
   }
 
   std::coroutine_handle<> ended() noexcept {
@@ -73,9 +81,10 @@ class TaskGroup : protected TaskObserver {
   }
 
   std::tuple<Task<Ts>...> tasks_;
-  std::stop_source stop_;
 
  private:
+  std::stop_source stop_;
+  bool decided_ = false;
   std::size_t left_ = 0;
   std::coroutine_handle<> awaiting_;
   TaskContext context_;
@@ -99,7 +108,7 @@ class [[nodiscard]] WhenAll final : public TaskGroup<Ts...> {
     if (std::exception_ptr thrown = static_cast<TaskPromiseBase&>(task).exception();
         thrown != nullptr && thrown_ == nullptr) {
       thrown_ = std::move(thrown);
-      this->stop_.request_stop();
+      this->decide();
     }
     return this->ended();
   }
@@ -108,7 +117,7 @@ class [[nodiscard]] WhenAll final : public TaskGroup<Ts...> {
 };
 
 /// Runs all of them, and gives their results in order. Where one throws, the others are asked to
-/// stop, and the first exception is thrown when all have ended.
+/// stop, or are not started at all, and the first exception is thrown when all have ended.
 ///
 ///   auto [user, friends] = co_await when_all(load_user(id), load_friends(id));
 template <class... Ts>
@@ -128,7 +137,7 @@ class [[nodiscard]] WhenAny final : public TaskGroup<Ts...> {
   std::coroutine_handle<> task_ended(Link& task) noexcept override {
     if (first_ == nullptr) {
       first_ = &task;
-      this->stop_.request_stop();
+      this->decide();
     }
     return this->ended();
   }
@@ -153,7 +162,8 @@ class [[nodiscard]] WhenAny final : public TaskGroup<Ts...> {
 
 /// Runs all of them until the first ends, asks the others to stop, and gives the first one's result
 /// when all have ended; the index of the variant says whose it is. If the first threw, so does
-/// this; what the others return or throw is dropped.
+/// this; what the others return or throw is dropped. Where one ends without waiting, those behind
+/// it are not started.
 template <class... Ts>
   requires(sizeof...(Ts) > 0)
 WhenAny<Ts...> when_any(Task<Ts>... tasks) noexcept {
@@ -169,6 +179,43 @@ inline constexpr bool is_result<Result<T>> = true;
 template <class T>
 using ResultOf = std::conditional_t<is_result<T>, T, Result<T>>;
 
+/// A task, and the sleep that it is measured by.
+template <class T>
+class [[nodiscard]] Timeout final : public TaskGroup<T, Result<>> {
+ public:
+  using TaskGroup<T, Result<>>::TaskGroup;
+
+  ResultOf<T> await_resume() {
+    Task<T>& task = std::get<0>(this->tasks_);
+    if (first_ != &task.promise()) {
+      const Result<> slept = std::get<1>(this->tasks_).promise().take();
+      if (slept) return std::unexpected(system_error(ETIMEDOUT));
+      // Both were asked to stop, and what the task has to say about it says more.
+      if constexpr (std::is_void_v<T>) {
+        task.promise().take();
+        return std::unexpected(slept.error());
+      }
+    }
+    if constexpr (std::is_void_v<T>) {
+      task.promise().take();
+      return {};
+    } else {
+      return ResultOf<T>(task.promise().take());
+    }
+  }
+
+ private:
+  std::coroutine_handle<> task_ended(Link& task) noexcept override {
+    if (first_ == nullptr) {
+      first_ = &task;
+      this->decide();
+    }
+    return this->ended();
+  }
+
+  const Link* first_ = nullptr;
+};
+
 /// Runs `task` for `limit` at most: ETIMEDOUT where it had to be asked to stop, and has. ECANCELED
 /// where whoever awaits was asked to stop, unless the task returned something better.
 ///
@@ -176,17 +223,8 @@ using ResultOf = std::conditional_t<is_result<T>, T, Result<T>>;
 template <class T>
 Task<ResultOf<T>> timeout(Duration limit, Task<T> task) {
   auto sleep = [](Duration duration) -> Task<Result<>> { co_return co_await sleep_for(duration); };
-  auto first = co_await when_any(std::move(task), sleep(limit));
-  if (first.index() == 1) {
-    if (const Result<>& slept = std::get<1>(first); !slept)
-      co_return std::unexpected(slept.error());
-    co_return std::unexpected(system_error(ETIMEDOUT));
-  }
-  if constexpr (std::is_void_v<T>) {
-    co_return ResultOf<T>();
-  } else {
-    co_return ResultOf<T>(std::get<0>(std::move(first)));
-  }
+  Timeout<T> both(std::move(task), sleep(limit));
+  co_return co_await both;
 }
 
 /// A wait that is started by being awaited, and can be moved until then: `read_line(stream,

@@ -10,13 +10,15 @@ void TaskEvent::set() noexcept {
   set_ = true;
   while (Link* link = waiting_.first()) {
     link->unlink();
-    core.queue(*static_cast<Wait*>(link));
+    auto& wait = *static_cast<Wait*>(link);
+    wait.told_ = true;
+    core.queue(wait);
   }
 }
 
 void TaskEvent::Wait::Stop::operator()() const noexcept {
-  // Queued already, and about to be told that it has happened: so it has.
-  if (self.event_.set_) return;
+  // Queued already, and about to go on: it has happened, whatever reset() says by now.
+  if (self.told_) return;
   self.cancelled_ = true;
   self.unlink();
   loop::core_of(self.event_.loop_).queue(self);

@@ -42,8 +42,26 @@ std::coroutine_handle<> TaskScope::task_ended(Link& task) noexcept {
     }
   }
   if (ended_) ended_();
-  if (!empty() || joining_ == nullptr) return std::noop_coroutine();
-  return std::exchange(joining_, nullptr);
+  if (!empty()) return std::noop_coroutine();
+  return resume_joins();
+}
+
+std::coroutine_handle<> TaskScope::resume_joins() noexcept {
+  // Away from here: whoever goes on may destroy the scope, and others who wait.
+  LinkList joins;
+  while (Link* join = joins_.first()) {
+    join->unlink();
+    joins.push_back(*join);
+  }
+  if (Link* first = joins.first())
+    static_cast<Join*>(first)->thrown_ = std::exchange(thrown_, nullptr);
+  while (Link* link = joins.first()) {
+    link->unlink();
+    const std::coroutine_handle<> awaiting = static_cast<Join*>(link)->awaiting_;
+    if (joins.first() == nullptr) return awaiting;
+    awaiting.resume();
+  }
+  return std::noop_coroutine();
 }
 
 }  // namespace tambour

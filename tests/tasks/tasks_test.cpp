@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <tambour/task.h>
+#include <tambour/task_event.h>
 #include <tambour/task_scope.h>
 #include <tambour/wait.h>
 #include <tambour/when.h>
@@ -199,6 +200,66 @@ TEST_P(Tasks, a_scope_stops_the_others_where_one_throws) {
   EXPECT_EQ(log, (std::vector<std::string>{"1" + cancelled, "2" + cancelled, "caught"}));
 }
 
+Task<> join_and_log(TaskScope& scope, std::vector<std::string>& log, const char* what) {
+  try {
+    co_await scope.join();
+    log.emplace_back(what);
+  } catch (const std::runtime_error& thrown) {
+    log.push_back(std::string(what) + ": " + thrown.what());
+  }
+}
+
+TEST_P(Tasks, who_joins_may_be_destroyed) {
+  TaskScope scope(loop());
+  scope.spawn(number_after(5ms, 1));
+  {
+    TaskScope waiting(loop());
+    waiting.spawn(join_and_log(scope, log, "joined"));
+  }
+  loop().run();
+  EXPECT_EQ(log, std::vector<std::string>{"1"});
+  EXPECT_TRUE(scope.empty());
+}
+
+TEST_P(Tasks, several_may_join) {
+  auto scope = std::make_unique<TaskScope>(loop());
+  scope->spawn(thrower(5ms));
+  for (const char* name : {"first", "second", "third"})
+    spawn(loop(), join_and_log(*scope, log, name));
+  loop().run();
+  EXPECT_EQ(log, (std::vector<std::string>{"first: thrown", "second", "third"}));
+}
+
+TEST_P(Tasks, the_first_who_joined_may_destroy_the_others_and_the_scope) {
+  auto scope = std::make_unique<TaskScope>(loop());
+  auto others = std::make_unique<TaskScope>(loop());
+  scope->spawn(number_after(5ms, 1));
+  spawn(loop(), [](std::unique_ptr<TaskScope>& joined, std::unique_ptr<TaskScope>& all) -> Task<> {
+    co_await joined->join();
+    all.reset();
+    joined.reset();
+  }(scope, others));
+  for (int i = 0; i < 2; ++i) others->spawn(join_and_log(*scope, log, "joined"));
+  loop().run();
+  EXPECT_EQ(scope, nullptr);
+  EXPECT_EQ(log, std::vector<std::string>{"1"});
+}
+
+TEST_P(Tasks, an_event_that_was_set_has_happened_whatever_comes_next) {
+  TaskEvent event(loop());
+  TaskScope scope(loop());
+  std::vector<Error> ends;
+  scope.spawn([](TaskEvent& awaited, std::vector<Error>& all) -> Task<> {
+    const Result<> waited = co_await awaited.wait();
+    all.push_back(waited ? Error() : waited.error());
+  }(event, ends));
+  event.set();
+  event.reset();
+  scope.request_stop();
+  loop().run_ready();
+  EXPECT_EQ(ends, std::vector<Error>{Error()});
+}
+
 TEST_P(Tasks, stopping_reaches_the_innermost_wait) {
   TaskScope scope(loop());
   scope.spawn([](Tasks& self) -> Task<> {
@@ -273,6 +334,58 @@ TEST_P(Tasks, the_first_of_any_stops_the_others) {
   loop().run();
   EXPECT_EQ(log.size(), 2U);
   EXPECT_EQ(log.front(), "2");
+}
+
+TEST_P(Tasks, what_is_decided_at_once_starts_no_others) {
+  spawn(loop(), [](Tasks& self) -> Task<> {
+    const auto first = co_await when_any(self.number(1), self.number(2));
+    EXPECT_EQ(first.index(), 0U);
+    auto thrown = []() -> Task<> {
+      throw std::runtime_error("at once");
+      co_return;
+    };
+    try {
+      co_await when_all(thrown(), self.number(3));
+    } catch (const std::runtime_error&) {
+      self.log.push_back("caught");
+    }
+  }(*this));
+  loop().run();
+  EXPECT_EQ(log, (std::vector<std::string>{"number 1", "caught"}));
+}
+
+TEST_P(Tasks, a_timeout_that_was_stopped_gives_what_the_task_has) {
+  std::vector<int> got;
+  std::vector<Error> errors;
+  // Takes a turn more than the sleep to end.
+  auto run = [](Tasks& self, std::vector<int>& values) -> Task<> {
+    const Result<int> value = co_await timeout(1h, [](Tasks& own) -> Task<int> {
+      static_cast<void>(co_await sleep_for(1h));
+      TaskScope unasked(own.loop());
+      unasked.spawn(own.number_after(1ms, 42));
+      co_await unasked.join();
+      co_return 42;
+    }(self));
+    EXPECT_TRUE(value);
+    if (value) values.push_back(*value);
+  };
+  auto run_void = [](Tasks& self, std::vector<Error>& ends) -> Task<> {
+    const Result<> ended = co_await timeout(1h, [](Tasks& own) -> Task<> {
+      static_cast<void>(co_await own.number_after(1h, 1));
+      TaskScope unasked(own.loop());
+      unasked.spawn(own.number_after(1ms, 2));
+      co_await unasked.join();
+    }(self));
+    ends.push_back(ended ? Error() : ended.error());
+  };
+  TaskScope scope(loop());
+  scope.spawn(run(*this, got));
+  scope.spawn(run_void(*this, errors));
+  loop().run_ready();
+  scope.request_stop();
+  loop().run();
+  EXPECT_EQ(got, std::vector<int>{42});
+  EXPECT_EQ(errors, std::vector<Error>{system_error(ECANCELED)});
 }
 
 TEST_P(Tasks, a_timeout_tells_its_three_ends_apart) {
