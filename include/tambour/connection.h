@@ -34,6 +34,10 @@ struct ConnectionCallbacks {
   std::function<void(Connection&)> on_connection{};
   /// Bytes have come. What is left in the buffer stays for the next time.
   std::function<void(Connection&, Buffer&)> on_message{};
+  /// The peer says no more, but may still listen; it has closed, or has shut down its side. An
+  /// answer may follow, and then close_after_write() or close(); that the peer has gone shows when
+  /// something is sent. Where this is empty, the connection does close_after_write() by itself.
+  std::function<void(Connection&)> on_end{};
   /// All that waited to be sent has gone to the kernel; not called for what goes there at once.
   std::function<void(Connection&)> on_write_complete{};
   /// What waits to be sent has grown to `high_water_bytes`, or beyond: to so many bytes.
@@ -59,7 +63,8 @@ class Connection final : private Operation, private LoopOwned {
   Connection& operator=(const Connection&) = delete;
 
   /// Sends bytes, which are copied as far as the kernel does not take them at once. Nothing is sent
-  /// after close_after_write(). What goes wrong is told by on_close, later. Throws std::bad_alloc.
+  /// after close_after_write(), which a peer that says no more brings about too (on_end). What goes
+  /// wrong is told by on_close, later. Throws std::bad_alloc.
   void send(std::span<const std::byte> bytes);
   void send(std::string_view text) { send(std::as_bytes(std::span(text))); }
   /// The same without copying; `bytes` is empty then.
@@ -69,7 +74,7 @@ class Connection final : private Operation, private LoopOwned {
   [[nodiscard]] std::size_t unsent() const noexcept;
 
   /// Sends what waits, tells the peer that nothing more will come (shutdown(2)), and closes when
-  /// the peer has closed too.
+  /// the peer has closed too. Until then, what comes while reading is paused is dropped.
   void close_after_write() noexcept;
   /// Closes now; what waits is lost. on_close comes when on_message or on_write_complete has
   /// returned that says so, else in a later turn.
@@ -114,6 +119,7 @@ class Connection final : private Operation, private LoopOwned {
 
   static void run(Ready& ready);
   void read_some();
+  [[nodiscard]] bool reads() const noexcept { return !peer_finished_ && (!paused_ || finished_); }
   void write_some();
   /// How much the kernel takes now; ends the connection where it is broken.
   [[nodiscard]] std::size_t send_now(std::span<const std::byte> bytes) noexcept;

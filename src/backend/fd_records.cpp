@@ -14,7 +14,8 @@ bool FdRecords::make_room(Operation& op) noexcept {
   const int error = grow(op.fd);
   if (error == 0) return true;
   op.result = -error;
-  failed_.push_to_wait(op);
+  // Whoever changes what it waits for before it was told so is told once.
+  if (!op.linked()) failed_.push_to_wait(op);
   return false;
 }
 

@@ -13,6 +13,7 @@
 #include <tambour/timer.h>
 
 #include "backend/system.h"
+#include "base/clock.h"
 #include "loop/core.h"
 #include "net/connection_owner.h"
 #include "net/read_size.h"
@@ -170,7 +171,7 @@ Connection::~Connection() {
 
 void Connection::watch() noexcept {
   Events wanted = Events::none;
-  if (!paused_ && !peer_finished_) wanted |= Events::read;
+  if (reads()) wanted |= Events::read;
   if (unsent() > 0) wanted |= Events::write;
   if (moving_) wanted = Events::none;
   if (wanted == events && (link_on_fd != nullptr) == (wanted != Events::none)) return;
@@ -191,7 +192,7 @@ void Connection::run(Ready& ready) {
   const Events got = Events(std::uint16_t(std::exchange(self.result, 0)));
   // Whatever is wrong with the descriptor, reading or writing says what.
   const bool broken = has(got, Events::error);
-  if (!self.paused_ && !self.peer_finished_ && (broken || has(got, Events::read))) self.read_some();
+  if (self.reads() && (broken || has(got, Events::read))) self.read_some();
   if (!self.ended_ && self.unsent() > 0 && (broken || has(got, Events::write))) self.write_some();
   // No callback of its own is under way here, and nobody need wait for a later turn; unless its
   // server was destroyed, which has dropped it.
@@ -213,6 +214,10 @@ void Connection::read_some() {
     if (error == EAGAIN) return;
     if (error != 0) return end(error);
     peer_finished_ = true;
+    if (callbacks_->on_end && !finishing_) {
+      watch();
+      return callbacks_->on_end(*this);
+    }
     close_after_write();
     if (!ended_) watch();
     return;
@@ -222,7 +227,7 @@ void Connection::read_some() {
   input_.commit(count);
   if (extras_ != nullptr && extras_->idle != nullptr)
     extras_->idle->timer->reset(extras_->idle->time);
-  if (callbacks_->on_message) {
+  if (callbacks_->on_message && !paused_) {
     callbacks_->on_message(*this, input_);
   } else {
     input_.clear();
@@ -317,6 +322,8 @@ void Connection::finish_output() noexcept {
   if (finished_) return;
   finished_ = true;
   loop::core_of(loop()).backend().system().shutdown(fd, SHUT_WR);
+  // Paused or not, from now on the peer's end is waited for.
+  watch();
 }
 
 Result<Endpoint> Connection::local_endpoint() const noexcept {
@@ -347,7 +354,9 @@ void Connection::set_idle_timeout(Duration time) {
     if (extras_ != nullptr) extras_->idle.reset();
     return;
   }
-  set_idle(std::make_unique<Idle>(Idle{.time = time, .deadline = loop().now() + time}));
+  const std::int64_t now_ns = loop().now().time_since_epoch().count();
+  const TimePoint deadline(Duration(base::saturating_add(now_ns, time.count())));
+  set_idle(std::make_unique<Idle>(Idle{.time = time, .deadline = deadline}));
 }
 
 void Connection::set_idle(std::unique_ptr<Idle> idle) {

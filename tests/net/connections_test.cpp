@@ -196,6 +196,70 @@ TEST_P(Connections, closes_where_nothing_comes) {
   EXPECT_GE(loop().now() - begin, 20ms);
 }
 
+TEST_P(Connections, the_longest_idle_timeout_never_comes) {
+  connect({.on_close = note_end()}).set_idle_timeout(Duration::max());
+  run_for(5ms);
+  EXPECT_TRUE(ends.empty());
+}
+
+TEST_P(Connections, answers_later_whom_on_end_has_told_of) {
+  int peer_ends = 0;
+  Connection& connection =
+      connect({.on_end = [&](Connection&) { ++peer_ends; }, .on_close = note_end()});
+  peer_sends("?");
+  ASSERT_TRUE(peer.finish());
+  EXPECT_TRUE(run_until([&] { return peer_ends == 1; }));
+  EXPECT_TRUE(sleeps_through(10ms));
+  EXPECT_EQ(peer_ends, 1);
+  EXPECT_TRUE(ends.empty());
+  connection.send("!");
+  connection.close_after_write();
+  EXPECT_TRUE(run_until_end());
+  EXPECT_EQ(peer_reads(), "!");
+  EXPECT_EQ(ends, std::vector<Error>{Error()});
+}
+
+TEST_P(Connections, on_end_may_close_and_does_not_come_after_close_after_write) {
+  Connection& connection =
+      connect({.on_end = [](Connection& own) { own.close(); }, .on_close = note_end()});
+  ASSERT_TRUE(peer.finish());
+  EXPECT_TRUE(run_until_end());
+  static_cast<void>(connection);
+  ends.clear();
+  connect({.on_end = [](Connection&) { FAIL() << "it had said itself that it would end"; },
+           .on_close = note_end()})
+      .close_after_write();
+  ASSERT_TRUE(peer.finish());
+  EXPECT_TRUE(run_until_end());
+  EXPECT_EQ(ends, std::vector<Error>{Error()});
+}
+
+TEST_P(Connections, a_paused_one_that_says_no_more_closes_with_its_peer) {
+  std::string got;
+  Connection& connection =
+      connect({.on_message = [&](Connection&, Buffer& buffer) { got += buffer.to_string(); },
+               .on_close = note_end()});
+  connection.pause_reading();
+  peer_sends("nobody wants this");
+  connection.close_after_write();
+  run_for(5ms);
+  EXPECT_TRUE(ends.empty());
+  EXPECT_TRUE(sleeps_through(10ms));
+  peer.close();
+  EXPECT_TRUE(run_until_end());
+  EXPECT_EQ(got, "");
+}
+
+TEST_P(Connections, each_of_several_without_a_descriptor_is_told_once) {
+  const auto callbacks = std::make_shared<const Callbacks>(Callbacks{.on_close = note_end()});
+  Connection& first = Connection::start(Stream(loop(), 1'000'000), callbacks);
+  Connection::start(Stream(loop(), 1'000'001), callbacks);
+  first.pause_reading();
+  first.resume_reading();
+  loop().run();
+  EXPECT_EQ(ends.size(), 2U);
+}
+
 TEST_P(Connections, says_why_it_was_broken) {
   Connection& connection = connect({.on_close = note_end()});
   peer.close();
