@@ -90,12 +90,13 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
         handlers_(std::in_place, loop_),
         greetings_(loop_),
         acceptor_(loop_) {
-    for (TaskScope* scope : {&*handlers_, &greetings_}) {
+    for (TaskScope* scope : {&*handlers_, &greetings_, &acceptor_}) {
       scope->set_exception_handler([this](std::exception_ptr thrown) {
         loop::core_of(loop_).throw_out_of_run(std::move(thrown));
       });
-      scope->set_ended_handler([this] { room_.set(); });
     }
+    handlers_->set_ended_handler([this] { room_.set(); });
+    greetings_.set_ended_handler([this] { room_.set(); });
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -138,11 +139,12 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     if (!listener_.is_open()) return;
     acceptor_.request_stop();
     backend::Backend& backend = loop::core_of(loop_).backend();
+    // While it listens nobody takes the name for one that was left behind, and takes it over.
+    if (owns_name_ && has_path(endpoint_)) backend.system().unlink(endpoint_.address().c_str());
     // Another program may have it open too, and then closing it here does not end it.
     const int fd = listener_.release();
     backend.let_go(fd);
     backend.system().close(fd);
-    if (owns_name_ && has_path(endpoint_)) backend.system().unlink(endpoint_.address().c_str());
   }
 
   Task<> shut_down(Duration grace) {
@@ -165,6 +167,7 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
 
   Task<Result<Socket>> accept() {
     Duration pause = net::pause_least;
+    int refused = 0;
     for (;;) {
       if (!listener_.is_open()) co_return std::unexpected(system_error(ECANCELED));
       const int outcome = co_await Accept(listener_, !in_a_row_);
@@ -176,18 +179,20 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
         if (sets_no_delay_) static_cast<void>(set_no_delay(socket));
         co_return socket;
       }
-      if (is_shortage(-outcome)) {
+      const bool is_peers = concerns_only_the_peer(-outcome);
+      if (!is_peers && !is_shortage(-outcome)) co_return std::unexpected(system_error(outcome));
+      // One peer after the other: that may be a rule of the system's, which will not pass soon.
+      if (!is_peers || ++refused > refused_most) {
         if (auto slept = co_await sleep_for(pause); !slept)
           co_return std::unexpected(slept.error());
         pause = std::min(pause * 2, pause_most);
-      } else if (!concerns_only_the_peer(-outcome)) {
-        co_return std::unexpected(system_error(outcome));
       }
     }
   }
 
  private:
   static constexpr Duration pause_most = std::chrono::milliseconds(640);
+  static constexpr int refused_most = 16;
 
   /// One more, for as long as this lives.
   class Counted {
@@ -230,7 +235,12 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
         if (!co_await room_.wait()) co_return;
         continue;
       }
-      if (!*accepted) co_return;
+      if (!*accepted) {
+        // Nobody who waits for its streams would know.
+        if (accepted->error() != system_error(ECANCELED))
+          throw std::system_error(accepted->error());
+        co_return;
+      }
       // What on_connection throws, or a handler that is no coroutine, concerns this one only.
       net::call_and_tell(loop_, [&] { serve_accepted(std::move(**accepted)); });
     }

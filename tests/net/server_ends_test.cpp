@@ -80,6 +80,48 @@ class ServerEnds : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(ServerEnds);
 
+TEST_P(ServerEnds, two_may_shut_it_down) {
+  listen();
+  server->serve({.on_message = [](Connection& own, Buffer&) { own.close_after_write(); }});
+  connect(3, "x");
+  EXPECT_TRUE(run_until([&] { return server->accepted() == 3; }));
+  int returned = 0;
+  auto shut = [](TcpServer& own, int& count) -> Task<> {
+    co_await own.shut_down(20ms);
+    ++count;
+  };
+  for (int i = 0; i < 2; ++i) spawn(loop(), shut(*server, returned));
+  EXPECT_TRUE(run_until([&] { return returned == 2; }));
+  EXPECT_TRUE(run_until_ended(3));
+}
+
+TEST_P(ServerEnds, who_shuts_it_down_may_be_destroyed) {
+  listen();
+  server->serve([](TcpStream) -> Task<> { static_cast<void>(co_await sleep_for(20ms)); });
+  connect(1);
+  EXPECT_TRUE(run_until([&] { return server->connections() == 1; }));
+  {
+    TaskScope waiting(loop());
+    waiting.spawn(server->shut_down(1h));
+  }
+  EXPECT_TRUE(run_until_ended(1));
+  EXPECT_EQ(server->connections(), 0U);
+}
+
+TEST_P(ServerEnds, one_that_can_accept_no_more_says_so) {
+  listen();
+  server->serve({});
+  // The open file is another's too, who ends it: inherited listeners can meet that.
+  ASSERT_EQ(::shutdown(server->descriptor(), SHUT_RDWR), 0);
+  Error error;
+  try {
+    run_for(50ms);
+  } catch (const std::system_error& thrown) {
+    error = thrown.code();
+  }
+  EXPECT_EQ(error, system_error(EINVAL));
+}
+
 TEST_P(ServerEnds, in_on_connection) {
   const std::size_t before = test::open_descriptors();
   listen();
