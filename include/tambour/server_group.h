@@ -46,7 +46,8 @@ struct GroupListenOptions {
   Spread spread = Spread::kernel;
   int backlog = 4096;    ///< Of each listener: listen(2).
   bool v6_only = false;  ///< IPV6_V6ONLY.
-  /// Served at a time by all loops together; where each loop listens, each has an equal share.
+  /// Served at a time by all loops together; where each loop listens, each has an equal share, of
+  /// one at least.
   std::size_t connections_max = SIZE_MAX;
 };
 
@@ -77,7 +78,7 @@ class ServerGroupBase {
   void stop();
 
   /// Stops, waits until all handlers have ended, but for `grace` at most, asks those that are left
-  /// to stop, and waits for them. For one task, on any loop, that is none of its own handlers.
+  /// to stop, and waits for them. For tasks on any loop that are none of its own handlers.
   Task<> shut_down(Duration grace);
 
   /// How many streams are served now, and how many have been accepted in all. Any thread.

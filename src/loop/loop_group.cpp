@@ -83,6 +83,7 @@ class LoopGroup::State {
   [[nodiscard]] bool in_thread() const noexcept { return of_this_thread == this; }
 
   bool for_each(const std::function<void(EventLoop&)>& function);
+  void post_to_all(const std::function<void(EventLoop&)>& function);
   void stop() noexcept;
   /// Waits for the threads, and gives what they have thrown.
   std::exception_ptr end() noexcept;
@@ -232,6 +233,12 @@ class LoopGroup::State::Call {
   Call(State& state, std::function<void(EventLoop&)> function)
       : state_(state), left_(state.members_.size()), function_(std::move(function)) {}
 
+  /// Nobody makes the last `count` calls. The lock is held.
+  void give_up(std::size_t count, std::exception_ptr why) noexcept {
+    left_ -= count;
+    thrown_ = std::move(why);
+  }
+
   void make(EventLoop& loop) noexcept {
     std::exception_ptr thrown;
     try {
@@ -261,14 +268,31 @@ class LoopGroup::State::Call {
 
 bool LoopGroup::State::for_each(const std::function<void(EventLoop&)>& function) {
   base::check(!in_thread(), "a thread of a group waited for the threads of the group");
+  const auto call = std::make_shared<Call>(*this, function);
   {
+    // As long as it is held, no loop is destroyed.
     const std::lock_guard lock(mutex_);
     if (phase_ != Phase::running) return false;
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      EventLoop& loop = *members_[i].loop;
+      try {
+        loop.post([call, &loop] { call->make(loop); });
+      } catch (const std::bad_alloc&) {
+        // What has been posted may refer to whoever waits here.
+        call->give_up(members_.size() - i, std::current_exception());
+        break;
+      }
+    }
   }
-  const auto call = std::make_shared<Call>(*this, function);
-  for (const Member& member : members_)
-    member.loop->post([call, &loop = *member.loop] { call->make(loop); });
   return call->wait();
+}
+
+void LoopGroup::State::post_to_all(const std::function<void(EventLoop&)>& function) {
+  const auto shared = std::make_shared<const std::function<void(EventLoop&)>>(function);
+  const std::lock_guard lock(mutex_);
+  if (joined_) return;
+  for (const Member& member : members_)
+    member.loop->post([shared, &loop = *member.loop] { (*shared)(loop); });
 }
 
 LoopGroup::LoopGroup(const LoopGroupOptions& options) : state_(std::make_unique<State>(options)) {}
@@ -333,9 +357,7 @@ std::size_t LoopGroup::load(const EventLoop& loop) const noexcept {
 }
 
 void LoopGroup::post_to_all(const std::function<void(EventLoop&)>& function) {
-  const auto shared = std::make_shared<const std::function<void(EventLoop&)>>(function);
-  for (const auto& member : state_->members())
-    member.loop->post([shared, &loop = *member.loop] { (*shared)(loop); });
+  state_->post_to_all(function);
 }
 
 bool LoopGroup::for_each(const std::function<void(EventLoop&)>& function) {

@@ -50,18 +50,19 @@ void ServerGroupBase::Shared::count_out(const EventLoop& loop) noexcept {
       waits_for_room = acceptor;  // For the next one that leaves.
     }
   }
-  if (left == 0) tell_waiter();
+  if (left == 0) tell_waiters();
 }
 
-void ServerGroupBase::Shared::tell_waiter() noexcept {
+void ServerGroupBase::Shared::tell_waiters() noexcept {
   const std::lock_guard lock(mutex);
-  if (waiter == nullptr || !is_over()) return;
-  // While the lock is held, the task that waits is there, and so is its loop.
-  waiter->loop.post([told = waiter] { told->event.set(); });
+  if (!is_over()) return;
+  // While the lock is held, the tasks that wait are there, and so are their loops.
+  for (Link* link = waiters.first(); link != nullptr; link = waiters.after(*link))
+    static_cast<net::GroupWaiter*>(link)->bell.send();
 }
 
 void ServerGroupBase::Shared::part_gone() noexcept {
-  tell_waiter();
+  tell_waiters();
   const std::lock_guard lock(mutex);
   --parts_alive;
   changed.notify_all();
@@ -113,31 +114,31 @@ Result<std::vector<UniqueFd>> ServerGroupBase::Shared::copy_listeners() {
 
 Task<> ServerGroupBase::Shared::shut_down(std::shared_ptr<Shared> self, Duration grace) {
   EventLoop& loop = *(co_await this_task).loop;
-  const auto waiter = std::make_shared<net::GroupWaiter>(loop);
-  const struct Waiting {
+  struct Waiting : net::GroupWaiter {
     Shared& shared;
-    Waiting(Shared& its_shared, std::shared_ptr<net::GroupWaiter> its_waiter) : shared(its_shared) {
+    Waiting(Shared& its_shared, EventLoop& its_loop)
+        : net::GroupWaiter(its_loop), shared(its_shared) {
       const std::lock_guard lock(shared.mutex);
-      shared.waiter = std::move(its_waiter);
+      shared.waiters.push_back(*this);
     }
     ~Waiting() {
       const std::lock_guard lock(shared.mutex);
-      shared.waiter.reset();
+      unlink();
     }
-  } waiting(*self, waiter);
+  } waiter(*self, loop);
   self->post_to_parts([](Part& part) { part.stop(); });
   Timer alarm(loop, [&self] { self->post_to_parts([](Part& part) { part.hurry(); }); });
   alarm.start(grace);
   for (bool asked = false; !self->is_over();) {
-    waiter->event.reset();
+    waiter.event.reset();
     // Whoever ends after this look tells.
     if (self->is_over()) break;
     if (asked) {
       // Who was asked to stop waits for nothing any more; a task of its own does.
       TaskScope unasked(loop);
-      unasked.spawn(wait_for(waiter->event));
+      unasked.spawn(wait_for(waiter.event));
       co_await unasked.join();
-    } else if (!co_await waiter->event.wait()) {
+    } else if (!co_await waiter.event.wait()) {
       asked = true;
       self->post_to_parts([](Part& part) { part.hurry(); });
     }

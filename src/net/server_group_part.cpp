@@ -99,6 +99,9 @@ void ServerGroupBase::Part::prepare(std::shared_ptr<const ConnectionCallbacks> c
 void ServerGroupBase::Part::accept() {
   if (!listening_) return;
   accepting_.emplace(loop_);
+  accepting_->set_exception_handler([this](std::exception_ptr thrown) {
+    loop::core_of(loop_).throw_out_of_run(std::move(thrown));
+  });
   for (net::GroupListener& listener : listeners_) accepting_->spawn(accept_all(listener));
 }
 
@@ -118,7 +121,11 @@ Task<> ServerGroupBase::Part::accept_all(net::GroupListener& listener) {
       if (!co_await room_.wait()) co_return;
       continue;
     }
-    if (!*accepted) co_return;
+    if (!*accepted) {
+      // Nobody who waits for its streams would know.
+      if (accepted->error() != system_error(ECANCELED)) throw std::system_error(accepted->error());
+      co_return;
+    }
     // Another listener may have taken the last place meanwhile. It waits then, but not for a server
     // that has stopped: what was accepted is served.
     for (room_.reset(); listening_ && is_full(); room_.reset()) {
@@ -138,8 +145,11 @@ Task<> ServerGroupBase::Part::accept_all(net::GroupListener& listener) {
 
 bool ServerGroupBase::Part::is_full() noexcept {
   const std::size_t most = shared_->options.connections_max;
-  if (net::each_loop_listens(shared_->options.spread))
-    return served() >= std::max<std::size_t>(most / shared_->parts.size(), 1);
+  if (net::each_loop_listens(shared_->options.spread)) {
+    const std::size_t loops = shared_->parts.size();
+    const bool has_one_more = shared_->group.index_of(loop_) < most % loops;
+    return served() >= std::max<std::size_t>(most / loops + (has_one_more ? 1 : 0), 1);
+  }
   if (shared_->total < most) return false;
   // In this order: whoever leaves counts, and then looks whether somebody waits.
   shared_->waits_for_room = &loop_;
@@ -202,7 +212,7 @@ void ServerGroupBase::Part::stop() noexcept {
   }
   room_.set();
   --shared_->listening;
-  shared_->tell_waiter();
+  shared_->tell_waiters();
 }
 
 void ServerGroupBase::Part::drop() noexcept {

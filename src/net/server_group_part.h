@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <tambour/async.h>
 #include <tambour/event_loop.h>
 #include <tambour/server_group.h>
 #include <tambour/task_scope.h>
@@ -36,11 +37,13 @@ class GroupListener final : public StreamServerBase {
   using StreamServerBase::open;
 };
 
-/// The task that waits for all loops in shut_down().
-struct GroupWaiter {
-  explicit GroupWaiter(EventLoop& waiting) : loop(waiting), event(waiting) {}
-  EventLoop& loop;
+/// A task that waits for all loops in shut_down(). To be rung takes no memory.
+struct GroupWaiter : Link {
+  explicit GroupWaiter(EventLoop& loop) : event(loop), bell(loop, [this] { event.set(); }) {
+    bell.start();
+  }
   TaskEvent event;
+  Async bell;
 };
 
 }  // namespace net
@@ -74,7 +77,7 @@ class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
   }
   void count_out(const EventLoop& loop) noexcept;
   [[nodiscard]] bool is_over() const noexcept { return listening == 0 && total == 0; }
-  void tell_waiter() noexcept;
+  void tell_waiters() noexcept;
   void part_gone() noexcept;
   void wait_for_end() noexcept;
   /// On that loop's thread, for one after the other.
@@ -99,7 +102,7 @@ class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
   std::condition_variable changed;
   std::size_t parts_alive = 0;
   std::vector<int> listeners;  ///< Of all parts, in the order in which they were opened.
-  std::shared_ptr<net::GroupWaiter> waiter;
+  LinkList waiters;
 };
 
 /// What a server has on one loop, which owns it.

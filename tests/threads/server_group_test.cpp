@@ -213,6 +213,48 @@ TEST_P(ServerGroups, connections_max_holds_for_all_loops) {
   EXPECT_EQ(most, 3U);
 }
 
+TEST_P(ServerGroups, connections_max_is_shared_out_to_the_last) {
+  LoopGroup group(of(2));
+  TcpServerGroup server = listen(group, {.spread = Spread::kernel, .connections_max = 3});
+  server.serve(ConnectionCallbacks{});
+  run([](TcpServerGroup& own) -> Task<> {
+    std::vector<TcpStream> all;
+    // The kernel chooses by the port, so that of so many each loop is offered its share.
+    co_await test::connect_all(own.endpoint(), 60, all);
+    while (own.connections() < 3) static_cast<void>(co_await sleep_for(1ms));
+    static_cast<void>(co_await sleep_for(20ms));
+    EXPECT_EQ(own.connections(), 3U);
+  }(server));
+}
+
+TEST_P(ServerGroups, may_be_stopped_after_their_group_has_ended) {
+  LoopGroup group(of(2));
+  TcpServerGroup server = listen(group, {});
+  server.serve(ConnectionCallbacks{});
+  group.stop();
+  group.join();
+  server.stop();
+  group.post_to_all([](EventLoop&) { FAIL() << "there is no loop any more"; });
+  run([](TcpServerGroup& own) -> Task<> { co_await own.shut_down(1h); }(server));
+  EXPECT_EQ(server.connections(), 0U);
+}
+
+TEST_P(ServerGroups, two_may_shut_them_down) {
+  LoopGroup group(of(2));
+  TcpServerGroup server = listen(group, {});
+  server.serve([](TcpStream peer) -> Task<> {
+    std::array<std::byte, 1> byte;
+    static_cast<void>(co_await peer.read(byte));
+  });
+  run([](TcpServerGroup& own) -> Task<> {
+    std::vector<TcpStream> all;
+    co_await test::connect_all(own.endpoint(), 4, all);
+    while (own.connections() < 4) static_cast<void>(co_await sleep_for(1ms));
+    co_await when_all(own.shut_down(10ms), own.shut_down(20ms));
+    EXPECT_EQ(own.connections(), 0U);
+  }(server));
+}
+
 TEST_P(ServerGroups, shut_down_asks_those_that_stay) {
   LoopGroup group(of(2));
   TcpServerGroup server = listen(group, {.spread = Spread::round_robin});
