@@ -60,7 +60,7 @@ class InheritedListeners {
 };
 
 /// A listener for the next program, or all of a group, by the name that it will ask for. The name
-/// holds no colon.
+/// holds no colon. The server stays where it is until start_successor() has ended.
 struct PassedListener {
   std::variant<StreamServerBase*, ServerGroupBase*> server;
   std::string name;

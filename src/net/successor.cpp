@@ -107,6 +107,17 @@ void write_number(char* place, long number) noexcept {
   *place = '\0';
 }
 
+/// Descriptors of other code, which may have left them open for its own children. Returns an errno
+/// value.
+int close_on_exec_from(int first) noexcept {
+  if (::close_range(unsigned(first), ~0U, CLOSE_RANGE_CLOEXEC) == 0) return 0;
+  // A kernel before 5.11, or a filter of system calls.
+  const long end = ::sysconf(_SC_OPEN_MAX);
+  if (end < 0) return errno;
+  for (int fd = first; fd < end; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  return 0;
+}
+
 /// In the child: only what is async-signal-safe. Returns the errno value of what failed.
 int become(Launch& launch, int& report) noexcept {
   sigset_t none;
@@ -125,6 +136,7 @@ int become(Launch& launch, int& report) noexcept {
     // The copy is not close-on-exec.
     if (::dup2(launch.fds[std::size_t(i)], first_passed + i) < 0) return errno;
   }
+  if (const int error = close_on_exec_from(above); error != 0) return error;
   write_number(launch.process_id, ::getpid());
   ::execve(launch.arguments[0], launch.arguments.data(), launch.environment.data());
   return errno;

@@ -238,12 +238,17 @@ TEST_F(Successors, find_what_the_protocol_says) {
   auto one = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
   auto two = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
   ::setenv("LISTEN_FDS", "7", 1);
+  // Other code's, which has not said that it is to be closed.
+  const UniqueFd other(::fcntl(one.descriptor(), F_DUPFD, 77));
+  ASSERT_TRUE(other.is_open());
+  const std::string no_other = "! test -e /proc/$$/fd/" + std::to_string(other.get()) + " && ";
   const auto started = start(
       {{&one, "first"}, {&two, ""}},
       {.arguments = {"/bin/sh", "-c",
-                     "test $LISTEN_PID = $$ -a $LISTEN_FDS = 2 -a \"$LISTEN_FDNAMES\" = first: "
-                     "-a -S /proc/$$/fd/3 -a -S /proc/$$/fd/4 -a $TAMBOUR_READY_FD = 5 && "
-                     "printf 1 >&5"}});
+                     no_other +
+                         "test $LISTEN_PID = $$ -a $LISTEN_FDS = 2 -a \"$LISTEN_FDNAMES\" = first: "
+                         "-a -S /proc/$$/fd/3 -a -S /proc/$$/fd/4 -a $TAMBOUR_READY_FD = 5 && "
+                         "printf 1 >&5"}});
   EXPECT_TRUE(started) << started.error().message();
   ::unsetenv("LISTEN_FDS");
   if (started) ::waitpid(*started, nullptr, 0);
