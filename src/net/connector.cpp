@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -47,11 +48,19 @@ class Race {
         delay_(delay),
         changed_(loop),
         pace_(loop, [this] { start_next(); }),
-        attempts_(loop, std::move(stop)) {}
+        attempts_(loop, std::move(stop)) {
+    attempts_.set_exception_handler([this](std::exception_ptr thrown) {
+      thrown_ = std::move(thrown);
+      changed_.set();
+    });
+  }
+  Race(const Race&) = delete;
+  Race& operator=(const Race&) = delete;
 
   Task<Streamed> run() {
     start_next();
     for (;;) {
+      if (thrown_ != nullptr) std::rethrow_exception(thrown_);
       if (winner_) co_return std::move(*winner_);
       // Those that have failed make room at once.
       if (std::exchange(has_failed_, false) && next_ != addresses_.size()) {
@@ -91,6 +100,7 @@ class Race {
   Duration delay_;
   Error last_error_ = system_error(EINVAL);
   bool has_failed_ = false;
+  std::exception_ptr thrown_;
   std::optional<TcpStream> winner_;
   TaskEvent changed_;
   Timer pace_;
