@@ -82,9 +82,13 @@ void OnEveryBackend::run_for(Duration time) {
 }
 
 bool OnEveryBackend::sleeps_through(Duration time) {
-  const Duration before = processor_time();
-  run_for(time);
-  return (processor_time() - before) * 5 < time;
+  // Who spins does so each time; a busy machine charges a sleeper for interrupts once in a while.
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const Duration before = processor_time();
+    run_for(time);
+    if ((processor_time() - before) * 5 < time) return true;
+  }
+  return false;
 }
 
 }  // namespace tambour::test
