@@ -112,7 +112,8 @@ class Buffer {
   /// sendmsg(2); returns how many.
   std::size_t pieces(std::span<iovec> pieces, std::size_t size = max_size()) const noexcept;
 
-  /// Reads once, up to `size` bytes, to the end (readv(2)); 0 is the end of file.
+  /// Reads once, up to `size` bytes, to the end (readv(2)); 0 is the end of file. Where it throws
+  /// std::bad_alloc, bytes may have been read that are lost: the descriptor is of no use then.
   Result<std::size_t> read_from(int fd, std::size_t size = 65536);
   /// Writes once, from the front, what the descriptor takes, and drops it (writev(2), SIGPIPE and
   /// all: for sockets there are streams).
