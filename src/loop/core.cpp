@@ -126,7 +126,11 @@ void Core::post(Callback<void()>&& task) {
 bool Core::turn(Wait wait) {
   ++stats_.turns;
   const std::int64_t before_ns = measure_times_ ? clock_ns() : 0;
-  run_hooks(HookPoint::prepare);
+  if (hooks_at(HookPoint::prepare) != nullptr) {
+    run_hooks(HookPoint::prepare);
+    // Whoever was to be waited for may be gone by now.
+    if (stop_ || !alive()) wait = Wait::none;
+  }
   if (services_ != nullptr) services_ns_ = services_->before_wait();
   if (wait == Wait::until_due && !any_due() && hooks_at(HookPoint::idle) == nullptr) {
     wait_until_due();

@@ -64,6 +64,33 @@ TEST_P(Hooks, what_prepare_starts_is_waited_for) {
   EXPECT_EQ(order, std::vector<std::string>{"timer"});
 }
 
+TEST_P(Hooks, prepare_may_stop_the_loop_which_does_not_wait_then) {
+  Timer due(loop(), note("due"));
+  Timer later(loop(), [] { FAIL(); });
+  Prepare prepare(loop(), [this] { loop().stop(); });
+  prepare.start();
+  later.start(1h);
+  due.start(0ms);
+  loop().run();
+  EXPECT_EQ(order, std::vector<std::string>{"due"});
+  loop().run_once();
+  loop().run();
+  EXPECT_EQ(order, std::vector<std::string>{"due"});
+}
+
+TEST_P(Hooks, prepare_may_stop_what_was_left_and_the_loop_does_not_wait_then) {
+  Timer timer(loop(), [] { FAIL(); });
+  Prepare prepare(loop(), [&] {
+    timer.stop();
+    prepare.stop();
+  });
+  for (const bool once : {false, true}) {
+    timer.start(1h);
+    prepare.start();
+    once ? loop().run_once() : loop().run();
+  }
+}
+
 TEST_P(Hooks, idle_runs_only_when_nothing_else_is_due) {
   test::write_to(pipe.far, "abc");
   FdWatcher watcher(loop(), pipe.near.get(), Events::read, [this](Events) {
