@@ -60,11 +60,14 @@ SimulationEnd run_until(World& world, std::int64_t end_ns, bool to_the_end) {
   for (Sim* sim : world.loops) sim->stopped = false;
   Agenda agenda;
   while (!world.stop) {
+    if (world.make_due_step()) continue;
     look_at_all(world, agenda);
     if (!to_the_end && !agenda.any_alive && !world.any_steps()) return SimulationEnd::finished;
     if (world.now_ns() >= end_ns) return SimulationEnd::timeout;
     if (!agenda.due.empty()) {
-      // Nothing is known of the others' state after it: callbacks may destroy loops, too.
+      // Nothing is known of the others' state after it: callbacks may destroy loops, too. Steps may
+      // as well, this one's, and throw: they wait for its end.
+      const World::HoldSteps hold(world);
       agenda.due[world.random.below(agenda.due.size())]->core()->run_ready();
       continue;
     }
