@@ -1,5 +1,7 @@
 // What a loop must not lose, whatever fails: that it can be woken, what it watches for itself, and
 // what its ring has to report.
+#include <fcntl.h>
+
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -9,6 +11,8 @@
 
 #include "faults/faults.h"
 #include "faults/scenarios.h"
+#include "loop/core.h"
+#include "op/file_operation.h"
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
@@ -115,6 +119,46 @@ TEST_P(Losses, of_completions_are_made_good) {
     faults.lose_completion(1);
     EXPECT_TRUE(run_until([&] { return calls == 1; }));
     EXPECT_TRUE(faults.hit());
+  }
+}
+
+/// A read that the ring has, and whose memory it borrows.
+struct PipeRead : FileOperation {
+  explicit PipeRead(const test::UniqueFd& from) : FileOperation(OperationKind::file_read, &note) {
+    // Where the file does not block, the ring does not wait.
+    EXPECT_EQ(::fcntl(from.get(), F_SETFL, 0), 0);
+    fd = from.get();
+    data = &byte;
+    size = 1;
+  }
+  static void note(Ready& ready) { ++static_cast<PipeRead&>(ready).calls; }
+  char byte = 0;
+  int calls = 0;
+};
+
+/// Whether a file operation is still there, the ring is asked, and the answer may get lost too.
+TEST_P(Losses, of_answers_are_made_good) {
+  backend::Backend& backend = loop::core_of(loop()).backend();
+  if (!backend.takes(OperationKind::file_read)) GTEST_SKIP() << "no file operations";
+  for (unsigned lost = 1; lost <= 4; ++lost) {
+    SCOPED_TRACE(lost);
+    const test::Ends pipe = test::open_pipe();
+    PipeRead read(pipe.near);
+    backend.submit(read);
+    run_turns();
+    Faults faults;
+    faults.lose_completion(1);
+    loop().wake();
+    while (!faults.hit()) loop().run_ready();
+    faults.lose_completion(faults.count(Call::ring_completion) + lost);
+    run_turns(8);
+    // Heard of with the next loss, whatever that is.
+    faults.lose_completion(faults.count(Call::ring_completion) + 1);
+    loop().wake();
+    run_turns(8);
+    test::write_to(pipe.far);
+    EXPECT_TRUE(run_until([&] { return read.calls == 1; }));
+    EXPECT_TRUE(read.result == 1 || read.result == -EIO) << read.result;
   }
 }
 
