@@ -98,7 +98,7 @@ std::int32_t IoOperation::call(backend::System& system) noexcept {
   return answer < 0 ? -errno : static_cast<std::int32_t>(answer);
 }
 
-bool IoOperation::submit_or_finish(EventLoop& loop, int descriptor) noexcept {
+bool IoOperation::submit_known(EventLoop& loop, int descriptor) noexcept {
   loop::Core& core = loop::core_of(loop);
   core.check_thread();
   base::check(!busy(), "an operation was submitted while it was busy");
@@ -116,6 +116,12 @@ bool IoOperation::submit_or_finish(EventLoop& loop, int descriptor) noexcept {
   events = readiness();
   result = 0;
   core.backend().submit(*this);
+  return false;
+}
+
+bool IoOperation::submit_or_finish(EventLoop& loop, int descriptor) noexcept {
+  if (submit_known(loop, descriptor)) return true;
+  core_->backend().doubt(descriptor);
   return false;
 }
 
