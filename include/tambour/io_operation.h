@@ -101,6 +101,7 @@ class IoOperation : public Operation {
   [[nodiscard]] Events readiness() const noexcept;
   [[nodiscard]] std::int32_t attempt(loop::Core& core) noexcept;
   [[nodiscard]] std::int32_t call(backend::System& system) noexcept;
+  [[nodiscard]] std::int32_t progress(backend::System& system) noexcept;
   void begin(loop::Core& core) noexcept;
   void end() noexcept;
   void abandon() noexcept;
