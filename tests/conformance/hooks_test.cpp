@@ -265,6 +265,29 @@ TEST_P(Asyncs, are_one_until_called_back_and_kept_while_stopped) {
   async.stop();
   run_turns();
   EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(async.sent());
+  async.start();
+  run_turns();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_P(Asyncs, that_are_stopped_when_due_are_called_back_after_the_next_start) {
+  int calls = 0;
+  Async async(loop(), [&] { ++calls; });
+  Timer stopping(loop(), [&] {
+    async.stop();
+    EXPECT_TRUE(async.sent());
+  });
+  stopping.set_priority(priority_max);
+  stopping.start(0ms);
+  async.start();
+  async.send();
+  EXPECT_TRUE(run_until([&] { return !async.started(); }));
+  run_turns();
+  EXPECT_EQ(calls, 0);
+  async.start();
+  run_turns();
+  EXPECT_EQ(calls, 1);
 }
 
 Async* rung_by_signal = nullptr;
