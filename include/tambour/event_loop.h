@@ -95,7 +95,8 @@ class EventLoop {
   void run_ready();
 
   /// Makes run() and run_once() return when the callbacks of this turn are done; called while the
-  /// loop is not running, it makes the next run() return at once.
+  /// loop is not running, it makes the next run() return at once. Where an exception leaves run()
+  /// instead, that was its end.
   void stop() noexcept;
 
   /// The time at which the current turn began to call back. Cheap: reads no clock.

@@ -31,6 +31,18 @@ class Core::Running {
   Core& core_;
 };
 
+/// However run() ends, the stop() that may have ended it is used up.
+class Core::Stoppable {
+ public:
+  explicit Stoppable(Core& core) noexcept : core_(core) {}
+  Stoppable(const Stoppable&) = delete;
+  Stoppable& operator=(const Stoppable&) = delete;
+  ~Stoppable() { core_.stop_ = false; }
+
+ private:
+  Core& core_;
+};
+
 Core::Core(std::unique_ptr<backend::Backend> backend, const LoopOptions& options) noexcept
     : spin_(options.spin.count()),
       backend_(std::move(backend)),
@@ -102,15 +114,15 @@ void Core::close() noexcept {
 
 void Core::run() {
   const Running running(*this);
+  const Stoppable stoppable(*this);
   while (!stop_ && alive()) turn(Wait::until_due);
-  stop_ = false;
 }
 
 void Core::run_once() {
   const Running running(*this);
+  const Stoppable stoppable(*this);
   while (!stop_ && alive() && !turn(Wait::until_due)) {
   }
-  stop_ = false;
 }
 
 void Core::run_ready() {

@@ -152,6 +152,7 @@ class Core {
 
  private:
   class Running;
+  class Stoppable;
   ~Core();
   enum class Wait : std::uint8_t { none, until_due };
 

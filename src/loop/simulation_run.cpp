@@ -55,9 +55,25 @@ void wait_for_next(World& world, const Agenda& agenda, std::int64_t end_ns) {
   world.advance_to(std::min({next_ns, world.next_event_ns(), end_ns}));
 }
 
+/// However the run ends, what was stopped in it is stopped no longer.
+struct Stoppable {
+  explicit Stoppable(World& stopped) noexcept : world(stopped) {}
+  Stoppable(const Stoppable&) = delete;
+  Stoppable& operator=(const Stoppable&) = delete;
+  ~Stoppable() {
+    for (Sim* sim : world.loops) {
+      sim->stopped = false;
+      static_cast<void>(sim->core()->take_stop());
+    }
+    // Last: GCC 12 leaves it out of an exception's way where it comes before the loop.
+    world.stop = false;
+  }
+  World& world;
+};
+
 /// `to_the_end`: even where nothing is left to do.
 SimulationEnd run_until(World& world, std::int64_t end_ns, bool to_the_end) {
-  for (Sim* sim : world.loops) sim->stopped = false;
+  const Stoppable stoppable(world);
   Agenda agenda;
   while (!world.stop) {
     if (world.make_due_step()) continue;
@@ -75,7 +91,6 @@ SimulationEnd run_until(World& world, std::int64_t end_ns, bool to_the_end) {
     if (!to_the_end && !will_come) return SimulationEnd::stalled;
     wait_for_next(world, agenda, end_ns);
   }
-  world.stop = false;
   return SimulationEnd::stopped;
 }
 

@@ -257,6 +257,23 @@ TEST(SimulatedLoops, what_a_callback_throws_leaves_run) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST(SimulatedLoops, an_exception_that_leaves_run_uses_up_all_stops) {
+  Simulation simulation;
+  EventLoop loop(simulation.add_host("host").loop_options());
+  int calls = 0;
+  Timer timer(loop, [&] {
+    if (++calls > 1) return;
+    loop.stop();
+    simulation.stop();
+    throw std::runtime_error("thrown");
+  });
+  timer.start(1s);
+  EXPECT_THROW(simulation.run(), std::runtime_error);
+  timer.start(1s);
+  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(calls, 2);
+}
+
 TEST(SimulatedLoops, a_loop_without_a_host_is_refused) {
   const auto loop = EventLoop::open({.backend = BackendKind::simulated});
   ASSERT_FALSE(loop);
