@@ -133,7 +133,8 @@ class EventLoop {
   void set_collect_intervals(Duration io, Duration timeout) noexcept;
 
   /// Between suspend() and resume() no time passes for timers, as when a program was stopped with
-  /// SIGSTOP, or a laptop asleep. No turns may be run meanwhile.
+  /// SIGSTOP, or a laptop asleep. No turns may be run meanwhile. A second suspend(), and a resume()
+  /// that none came before, do nothing.
   void suspend() noexcept;
   void resume() noexcept;
 

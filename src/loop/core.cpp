@@ -272,9 +272,14 @@ void Core::set_pending_runner(Callback<void()> runner) noexcept {
   pending_runner_ = std::move(runner);
 }
 
+void Core::suspend() noexcept {
+  if (!suspended_ns_) suspended_ns_ = clock_ns();
+}
+
 void Core::resume() noexcept {
+  if (!suspended_ns_) return;
   update_now();
-  timers_.shift(now_ns_ - suspended_ns_);
+  timers_.shift(now_ns_ - *std::exchange(suspended_ns_, std::nullopt));
 }
 
 Result<Services*> Core::open_services() noexcept {
