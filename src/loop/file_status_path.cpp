@@ -161,7 +161,7 @@ FileState WatchedPath::see_anew() noexcept {
   for (int attempt = 0; attempt < 5; ++attempt) {
     is_told = state.exists ? watch_what_is_there() : watch_what_is_above(state);
     const FileState former = std::exchange(state, state_of(path_.c_str()));
-    if (same_file(former, state)) break;
+    if (same_file(former, state) && (state.exists || !missed_a_directory())) break;
     is_told = false;
   }
   set_polling(!is_told || options_.always_look);
@@ -203,6 +203,17 @@ bool WatchedPath::watch_what_is_above(const FileState& state) noexcept {
   }
   if (error != 0 || !only_changes_here(scratch_.c_str())) is_told = false;
   return is_told;
+}
+
+/// Whether the directory that is waited for, in the one that is watched, is there already: what came
+/// to be after it was looked for, and before the one above was watched, is told by nobody.
+bool WatchedPath::missed_a_directory() noexcept {
+  if (!target_.watched()) return false;
+  // The name is a part of the path.
+  const char* const end = target_.name.data() + target_.name.size();
+  scratch_.assign(path_, 0, static_cast<std::size_t>(end - path_.data()));
+  const FileState state = state_of(scratch_.c_str());
+  return state.exists && S_ISDIR(state.status.st_mode);
 }
 
 void WatchedPath::set_polling(bool polling) noexcept {

@@ -5,6 +5,8 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include <gtest/gtest.h>
@@ -15,10 +17,12 @@
 #include "op/file_operation.h"
 #include "support/files.h"
 #include "support/on_every_backend.h"
+#include "support/temporary_folder.h"
 
 namespace tambour {
 namespace {
 
+using namespace std::chrono_literals;
 using test::Call;
 using test::Faults;
 
@@ -120,6 +124,23 @@ TEST_P(Losses, of_completions_are_made_good) {
     EXPECT_TRUE(run_until([&] { return calls == 1; }));
     EXPECT_TRUE(faults.hit());
   }
+}
+
+/// It was looked for before it came, and the one above watched after that.
+TEST_P(Losses, are_none_of_a_directory_that_appears_meanwhile) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path appearing = folder.path() + "/appearing";
+  std::filesystem::create_directory(appearing);
+  bool exists = false;
+  FileStatus status(
+      loop(), appearing / "file",
+      [&](const FileState&, const FileState& now) { exists = now.exists; }, {.interval = 1h});
+  Faults faults;
+  faults.fail(Call::inotify_add, 1, ENOENT);
+  ASSERT_TRUE(status.start());
+  EXPECT_TRUE(faults.hit());
+  std::ofstream(appearing / "file") << "text";
+  EXPECT_TRUE(run_until([&] { return exists; }));
 }
 
 /// A read that the ring has, and whose memory it borrows.
