@@ -1,10 +1,14 @@
 #include "loop/file_status_path.h"
 
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
+#include <new>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -66,6 +70,26 @@ std::string_view split(std::string_view& path) noexcept {
   const std::string_view name = path.substr(slash + 1);
   path = path.substr(0, slash == 0 ? 1 : slash);
   return name;
+}
+
+/// Whether a link, which is in `directory`, leads to a further one; also where nobody knows.
+bool leads_to_link(const char* link, std::string_view directory) noexcept {
+  std::array<char, PATH_MAX> target;
+  const auto size =
+      base::system_call(base::Call::stat, ::readlink, link, target.data(), target.size());
+  if (size <= 0) return true;
+  std::string_view name(target.data(), static_cast<std::size_t>(size));
+  while (name.size() > 1 && name.back() == '/') name.remove_suffix(1);
+  try {
+    std::string path;
+    if (name.front() != '/') path.append(directory).push_back('/');
+    path += name;
+    struct ::stat status{};
+    return base::system_call(base::Call::stat, ::lstat, path.c_str(), &status) != 0 ||
+           S_ISLNK(status.st_mode);
+  } catch (const std::bad_alloc&) {
+    return true;
+  }
 }
 
 Duration interval_of(const FileStatusOptions& options) noexcept {
@@ -183,7 +207,8 @@ bool WatchedPath::watch_what_is_there() noexcept {
   const std::string_view name = split(directory);
   scratch_ = directory;
   if (inotify.watch_entry(holder_, scratch_.c_str(), name) != 0) is_told = false;
-  return is_told;
+  // Of several links, only the first is watched.
+  return is_told && !leads_to_link(path_.c_str(), directory);
 }
 
 bool WatchedPath::watch_what_is_above(const FileState& state) noexcept {
