@@ -30,7 +30,8 @@ class Async final : private Ready {
   ~Async();
 
   void start() noexcept;
-  /// A callback that was due does not come.
+  /// A callback that was due does not come while it is stopped. No send is lost by that: whether it
+  /// was before or after stop(), which the sender cannot know, it is kept until the next start().
   void stop() noexcept;
   [[nodiscard]] bool started() const noexcept { return link_ != nullptr; }
 

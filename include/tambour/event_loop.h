@@ -95,7 +95,8 @@ class EventLoop {
   void run_ready();
 
   /// Makes run() and run_once() return when the callbacks of this turn are done; called while the
-  /// loop is not running, it makes the next run() return at once.
+  /// loop is not running, it makes the next run() return at once. Where an exception leaves run()
+  /// instead, that was its end.
   void stop() noexcept;
 
   /// The time at which the current turn began to call back. Cheap: reads no clock.
@@ -132,7 +133,8 @@ class EventLoop {
   void set_collect_intervals(Duration io, Duration timeout) noexcept;
 
   /// Between suspend() and resume() no time passes for timers, as when a program was stopped with
-  /// SIGSTOP, or a laptop asleep. No turns may be run meanwhile.
+  /// SIGSTOP, or a laptop asleep. No turns may be run meanwhile. A second suspend(), and a resume()
+  /// that none came before, do nothing.
   void suspend() noexcept;
   void resume() noexcept;
 

@@ -17,7 +17,7 @@ class Core;
 }
 
 enum class HookPoint : std::uint8_t {
-  prepare,  ///< Before the loop waits. What it starts, the wait takes into account.
+  prepare,  ///< Before the loop waits. What it starts, stops or posts, the wait takes into account.
   check,    ///< After the loop has waited, before anything that has become due.
   idle,     ///< When nothing of the same or a higher priority is due. The loop then never sleeps.
   fork,     ///< In the turn after EventLoop::reopen_after_fork(), in the child.

@@ -55,7 +55,8 @@ class IoOperation : public Operation {
   IoOperation& operator=(const IoOperation&) = delete;
   ~IoOperation() { abandon(); }
 
-  /// Starts it, on `fd`. It must not be busy.
+  /// Starts it, on `fd`, which may mean another file than last time: where it has to wait, the
+  /// kernel is asked, for a system call. It must not be busy.
   void submit(EventLoop& loop, int fd) noexcept;
 
   /// The same, but where it can be done at once, it is, and does not complete: true, with
@@ -83,6 +84,11 @@ class IoOperation : public Operation {
   /// there is no memory, ends the operation with ENOMEM.
   bool (*make_room)(IoOperation&) noexcept = nullptr;
 
+ protected:
+  /// submit_or_finish() without asking, for an owner of descriptors who tells the loop's backend of
+  /// each of them before it is first used (Backend::forget).
+  [[nodiscard]] bool submit_known(EventLoop& loop, int fd) noexcept;
+
  private:
   static void run(Ready& ready);
 
@@ -95,6 +101,7 @@ class IoOperation : public Operation {
   [[nodiscard]] Events readiness() const noexcept;
   [[nodiscard]] std::int32_t attempt(loop::Core& core) noexcept;
   [[nodiscard]] std::int32_t call(backend::System& system) noexcept;
+  [[nodiscard]] std::int32_t progress(backend::System& system) noexcept;
   void begin(loop::Core& core) noexcept;
   void end() noexcept;
   void abandon() noexcept;

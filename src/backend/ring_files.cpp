@@ -45,7 +45,8 @@ void RingFiles::open(io_uring& ring) noexcept {
 bool RingFiles::takes(OperationKind kind) const noexcept { return (kinds_ & bit_of(kind)) != 0; }
 
 void RingFiles::submit(FileOperation& op) noexcept {
-  op.handed_over = op.cancel_requested = op.doubted = op.probing = op.has_ended = false;
+  op.handed_over = op.cancel_requested = op.doubted = false;
+  op.probe = 0;
   op.misses = 0;
   // First come, first served.
   op.next_on_fd = nullptr;
@@ -106,37 +107,27 @@ void RingFiles::end(FileOperation& op, int result, ReadyQueue& ready) noexcept {
 }
 
 void RingFiles::complete(const io_uring_cqe& completion, ReadyQueue& ready) noexcept {
-  FileOperation& op = *at(completion.user_data & ~(own_bit | probe_bit));
+  const std::uint64_t what = completion.user_data & ~(own_bit | probe_bit);
   if ((completion.user_data & probe_bit) != 0) {
-    answer_probe(op, completion.res, ready);
+    answer_probe(what, completion.res, ready);
     return;
   }
-  int result = completion.res;
-  if (result == -ECANCELED || result == -EINTR) {
-    // Interrupted, or cancelled: to get here, it had not begun.
-    if (!op.cancel_requested && !op.probing) {
-      take_out(op);
-      --in_flight_count_;
-      submit(op);
-      return;
-    }
-    result = -ECANCELED;
-  }
-  if (!op.probing) {
-    end(op, result, ready);
+  FileOperation& op = *at(what);
+  const bool was_cancelled = completion.res == -ECANCELED || completion.res == -EINTR;
+  if (was_cancelled && !op.cancel_requested) {
+    // Interrupted, or cancelled by a probe: to get here, it had not begun.
+    take_out(op);
+    --in_flight_count_;
+    submit(op);
     return;
   }
-  // The kernel has still to answer for it.
-  op.has_ended = true;
-  op.result = result;
+  end(op, was_cancelled ? -ECANCELED : completion.res, ready);
 }
 
 void RingFiles::doubt_all() noexcept {
-  for (Operation* each = in_flight_; each != nullptr; each = each->next_on_fd) {
-    auto& op = *static_cast<FileOperation*>(each);
-    op.doubted = !op.probing;
-    any_doubted_ = any_doubted_ || op.doubted;
-  }
+  // Those too that the kernel was asked for already: it may be the answer that is lost.
+  for (Operation* each = in_flight_; each != nullptr; each = each->next_on_fd)
+    static_cast<FileOperation*>(each)->doubted = any_doubted_ = true;
 }
 
 FileOperation* RingFiles::next_doubted() noexcept {
@@ -152,23 +143,18 @@ FileOperation* RingFiles::next_doubted() noexcept {
 /// There is no way to ask but to cancel it; what is cancelled by that alone is begun anew.
 void RingFiles::prepare_probe(FileOperation& op, io_uring_sqe& entry) noexcept {
   op.doubted = false;
-  op.probing = true;
+  op.probe = ++probes_;
   ::io_uring_prep_cancel64(&entry, token_of(op), 0);
-  ::io_uring_sqe_set_data64(&entry, token_of(op) | probe_bit);
+  ::io_uring_sqe_set_data64(&entry, op.probe | own_bit | probe_bit);
 }
 
-void RingFiles::answer_probe(FileOperation& op, int result, ReadyQueue& ready) noexcept {
-  op.probing = false;
-  if (op.has_ended) {
-    op.has_ended = false;
-    if (op.result == -ECANCELED && !op.cancel_requested) {
-      take_out(op);
-      --in_flight_count_;
-      submit(op);
-    } else {
-      end(op, op.result, ready);
-    }
-  } else if (result == -ENOENT) {
+void RingFiles::answer_probe(std::uint64_t probe, int result, ReadyQueue& ready) noexcept {
+  // Any other answer is that it was there, and its own completion comes.
+  if (result != -ENOENT) return;
+  // By its number: by now, the operation may have ended and be gone.
+  for (Operation* each = in_flight_; each != nullptr; each = each->next_on_fd) {
+    auto& op = *static_cast<FileOperation*>(each);
+    if (op.probe != probe) continue;
     // It may only be on its way: the kernel does not find what is done and has still to be told.
     constexpr unsigned char misses_max = 3;
     if (++op.misses < misses_max) {
@@ -176,6 +162,7 @@ void RingFiles::answer_probe(FileOperation& op, int result, ReadyQueue& ready) n
     } else {
       end(op, -EIO, ready);  // What has become of it, nobody knows any more.
     }
+    return;
   }
 }
 

@@ -50,7 +50,7 @@ class RingFiles {
   /// The kernel has lost a completion. For each operation that it may be, it is to be asked.
   void doubt_all() noexcept;
   [[nodiscard]] FileOperation* next_doubted() noexcept;
-  static void prepare_probe(FileOperation& op, io_uring_sqe& entry) noexcept;
+  void prepare_probe(FileOperation& op, io_uring_sqe& entry) noexcept;
 
   /// In the child after fork(2): they are the parent's.
   void cancel_all() noexcept;
@@ -77,7 +77,7 @@ class RingFiles {
   static void put_first(Operation*& first, FileOperation& op) noexcept;
   void take_out(FileOperation& op) noexcept;
   void end(FileOperation& op, int result, ReadyQueue& ready) noexcept;
-  void answer_probe(FileOperation& op, int result, ReadyQueue& ready) noexcept;
+  void answer_probe(std::uint64_t probe, int result, ReadyQueue& ready) noexcept;
 
   // Lists by `next_on_fd`, as those of the descriptors' operations.
   Operation* pending_ = nullptr;
@@ -86,6 +86,7 @@ class RingFiles {
   std::size_t in_flight_count_ = 0;
   std::size_t in_flight_max_ = 1;
   bool any_doubted_ = false;
+  std::uint64_t probes_ = 0;  ///< That were made.
   unsigned kinds_ = 0;  ///< A bit for each OperationKind.
   ReadyQueue ended_;
 };

@@ -213,8 +213,12 @@ void Uring::let_go(int fd) noexcept {
 
 void Uring::hand_over_files(ReadyQueue& ready) noexcept {
   while (FileOperation* op = files_.next()) files_.prepare(*op, *next_entry(ready));
-  while (FileOperation* op = files_.next_doubted())
-    RingFiles::prepare_probe(*op, *next_entry(ready));
+  while (FileOperation* op = files_.next_doubted()) {
+    io_uring_sqe* const entry = next_entry(ready);
+    // To make room may have brought its completion. It is still there, and the kernel, asked all
+    // the same, does not find it.
+    files_.prepare_probe(*op, *entry);
+  }
   files_.take_ended(ready);
 }
 

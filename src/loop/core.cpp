@@ -31,6 +31,18 @@ class Core::Running {
   Core& core_;
 };
 
+/// However run() ends, the stop() that may have ended it is used up.
+class Core::Stoppable {
+ public:
+  explicit Stoppable(Core& core) noexcept : core_(core) {}
+  Stoppable(const Stoppable&) = delete;
+  Stoppable& operator=(const Stoppable&) = delete;
+  ~Stoppable() { core_.stop_ = false; }
+
+ private:
+  Core& core_;
+};
+
 Core::Core(std::unique_ptr<backend::Backend> backend, const LoopOptions& options) noexcept
     : spin_(options.spin.count()),
       backend_(std::move(backend)),
@@ -102,15 +114,15 @@ void Core::close() noexcept {
 
 void Core::run() {
   const Running running(*this);
+  const Stoppable stoppable(*this);
   while (!stop_ && alive()) turn(Wait::until_due);
-  stop_ = false;
 }
 
 void Core::run_once() {
   const Running running(*this);
+  const Stoppable stoppable(*this);
   while (!stop_ && alive() && !turn(Wait::until_due)) {
   }
-  stop_ = false;
 }
 
 void Core::run_ready() {
@@ -126,7 +138,11 @@ void Core::post(Callback<void()>&& task) {
 bool Core::turn(Wait wait) {
   ++stats_.turns;
   const std::int64_t before_ns = measure_times_ ? clock_ns() : 0;
-  run_hooks(HookPoint::prepare);
+  if (hooks_at(HookPoint::prepare) != nullptr) {
+    run_hooks(HookPoint::prepare);
+    // Whoever was to be waited for may be gone by now.
+    if (stop_ || !alive()) wait = Wait::none;
+  }
   if (services_ != nullptr) services_ns_ = services_->before_wait();
   if (wait == Wait::until_due && !any_due() && hooks_at(HookPoint::idle) == nullptr) {
     wait_until_due();
@@ -256,9 +272,14 @@ void Core::set_pending_runner(Callback<void()> runner) noexcept {
   pending_runner_ = std::move(runner);
 }
 
+void Core::suspend() noexcept {
+  if (!suspended_ns_) suspended_ns_ = clock_ns();
+}
+
 void Core::resume() noexcept {
+  if (!suspended_ns_) return;
   update_now();
-  timers_.shift(now_ns_ - suspended_ns_);
+  timers_.shift(now_ns_ - *std::exchange(suspended_ns_, std::nullopt));
 }
 
 Result<Services*> Core::open_services() noexcept {

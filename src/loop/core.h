@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <tambour/async.h>
@@ -115,7 +116,7 @@ class Core {
     collect_io_ns_ = io_ns > 0 ? io_ns : 0;
     collect_timeout_ns_ = timeout_ns > 0 ? timeout_ns : 0;
   }
-  void suspend() noexcept { suspended_ns_ = clock_ns(); }
+  void suspend() noexcept;
   void resume() noexcept;
   /// Which turn it is.
   [[nodiscard]] std::uint64_t turn_number() const noexcept { return stats_.turns; }
@@ -152,6 +153,7 @@ class Core {
 
  private:
   class Running;
+  class Stoppable;
   ~Core();
   enum class Wait : std::uint8_t { none, until_due };
 
@@ -219,7 +221,7 @@ class Core {
   Callback<void(const Stall&)> report_stall_;
   std::int64_t collect_io_ns_ = 0;
   std::int64_t collect_timeout_ns_ = 0;
-  std::int64_t suspended_ns_ = 0;
+  std::optional<std::int64_t> suspended_ns_;  ///< Since when.
   PostQueue posted_;
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> any_async_sent_{false};

@@ -1,10 +1,14 @@
 #include "loop/file_status_path.h"
 
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
+#include <new>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -66,6 +70,26 @@ std::string_view split(std::string_view& path) noexcept {
   const std::string_view name = path.substr(slash + 1);
   path = path.substr(0, slash == 0 ? 1 : slash);
   return name;
+}
+
+/// Whether a link, which is in `directory`, leads to a further one; also where nobody knows.
+bool leads_to_link(const char* link, std::string_view directory) noexcept {
+  std::array<char, PATH_MAX> target;
+  const auto size =
+      base::system_call(base::Call::stat, ::readlink, link, target.data(), target.size());
+  if (size <= 0) return true;
+  std::string_view name(target.data(), static_cast<std::size_t>(size));
+  while (name.size() > 1 && name.back() == '/') name.remove_suffix(1);
+  try {
+    std::string path;
+    if (name.front() != '/') path.append(directory).push_back('/');
+    path += name;
+    struct ::stat status{};
+    return base::system_call(base::Call::stat, ::lstat, path.c_str(), &status) != 0 ||
+           S_ISLNK(status.st_mode);
+  } catch (const std::bad_alloc&) {
+    return true;
+  }
 }
 
 Duration interval_of(const FileStatusOptions& options) noexcept {
@@ -161,7 +185,7 @@ FileState WatchedPath::see_anew() noexcept {
   for (int attempt = 0; attempt < 5; ++attempt) {
     is_told = state.exists ? watch_what_is_there() : watch_what_is_above(state);
     const FileState former = std::exchange(state, state_of(path_.c_str()));
-    if (same_file(former, state)) break;
+    if (same_file(former, state) && (state.exists || !missed_a_directory())) break;
     is_told = false;
   }
   set_polling(!is_told || options_.always_look);
@@ -183,7 +207,8 @@ bool WatchedPath::watch_what_is_there() noexcept {
   const std::string_view name = split(directory);
   scratch_ = directory;
   if (inotify.watch_entry(holder_, scratch_.c_str(), name) != 0) is_told = false;
-  return is_told;
+  // Of several links, only the first is watched.
+  return is_told && !leads_to_link(path_.c_str(), directory);
 }
 
 bool WatchedPath::watch_what_is_above(const FileState& state) noexcept {
@@ -203,6 +228,17 @@ bool WatchedPath::watch_what_is_above(const FileState& state) noexcept {
   }
   if (error != 0 || !only_changes_here(scratch_.c_str())) is_told = false;
   return is_told;
+}
+
+/// Whether the directory that is waited for, in the one that is watched, is there already: what came
+/// to be after it was looked for, and before the one above was watched, is told by nobody.
+bool WatchedPath::missed_a_directory() noexcept {
+  if (!target_.watched()) return false;
+  // The name is a part of the path.
+  const char* const end = target_.name.data() + target_.name.size();
+  scratch_.assign(path_, 0, static_cast<std::size_t>(end - path_.data()));
+  const FileState state = state_of(scratch_.c_str());
+  return state.exists && S_ISDIR(state.status.st_mode);
 }
 
 void WatchedPath::set_polling(bool polling) noexcept {

@@ -47,6 +47,7 @@ class WatchedPath final : public Ready {
   [[nodiscard]] FileState see_anew() noexcept;
   [[nodiscard]] bool watch_what_is_there() noexcept;
   [[nodiscard]] bool watch_what_is_above(const FileState& state) noexcept;
+  [[nodiscard]] bool missed_a_directory() noexcept;
   void set_polling(bool polling) noexcept;
 
   Core& core_;

@@ -48,6 +48,17 @@ std::int32_t IoOperation::attempt(loop::Core& core) noexcept {
   return answer;
 }
 
+/// How far connect(2) has come, which the kernel was asked for before.
+std::int32_t IoOperation::progress(backend::System& system) noexcept {
+  int error = 0;
+  socklen_t error_size = sizeof(error);
+  if (system.getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) return -errno;
+  if (error != 0) return -error;
+  // No error may also mean that nothing has happened yet: readiness is reported falsely at times.
+  if (system.connect(fd, address, *address_size) == 0 || errno == EISCONN) return 0;
+  return errno == EALREADY ? -EINPROGRESS : -errno;
+}
+
 std::int32_t IoOperation::call(backend::System& system) noexcept {
   constexpr int accepted = SOCK_NONBLOCK | SOCK_CLOEXEC;
   constexpr int now = MSG_DONTWAIT;
@@ -58,15 +69,9 @@ std::int32_t IoOperation::call(backend::System& system) noexcept {
       answer = system.accept4(fd, address, address_size, accepted);
       break;
     case IoKind::connect:
-      if (connecting_) {
-        int error = 0;
-        socklen_t error_size = sizeof(error);
-        answer = system.getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_size);
-        if (answer == 0) return -error;
-      } else {
-        answer = system.connect(fd, address, *address_size);
-        connecting_ = answer < 0 && errno == EINPROGRESS;
-      }
+      if (connecting_) return progress(system);
+      answer = system.connect(fd, address, *address_size);
+      connecting_ = answer < 0 && errno == EINPROGRESS;
       break;
     case IoKind::recv:
       answer = system.recv(fd, data, size, flags | now);
@@ -98,7 +103,7 @@ std::int32_t IoOperation::call(backend::System& system) noexcept {
   return answer < 0 ? -errno : static_cast<std::int32_t>(answer);
 }
 
-bool IoOperation::submit_or_finish(EventLoop& loop, int descriptor) noexcept {
+bool IoOperation::submit_known(EventLoop& loop, int descriptor) noexcept {
   loop::Core& core = loop::core_of(loop);
   core.check_thread();
   base::check(!busy(), "an operation was submitted while it was busy");
@@ -116,6 +121,12 @@ bool IoOperation::submit_or_finish(EventLoop& loop, int descriptor) noexcept {
   events = readiness();
   result = 0;
   core.backend().submit(*this);
+  return false;
+}
+
+bool IoOperation::submit_or_finish(EventLoop& loop, int descriptor) noexcept {
+  if (submit_known(loop, descriptor)) return true;
+  core_->backend().doubt(descriptor);
   return false;
 }
 

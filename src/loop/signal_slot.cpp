@@ -81,7 +81,9 @@ Result<SignalSlot*> SignalSlot::take() noexcept {
 }
 
 void SignalSlot::give_back() noexcept {
-  take_pending();
+  // Not in a child that has not reopened its loop: there the eventfd is still the parent's, who is
+  // not rung for a second time.
+  if (process_.load() == ::getpid()) take_pending();
   const std::scoped_lock lock(mutex);
   taken_ = false;
 }

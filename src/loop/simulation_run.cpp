@@ -55,16 +55,35 @@ void wait_for_next(World& world, const Agenda& agenda, std::int64_t end_ns) {
   world.advance_to(std::min({next_ns, world.next_event_ns(), end_ns}));
 }
 
+/// However the run ends, what was stopped in it is stopped no longer.
+struct Stoppable {
+  explicit Stoppable(World& stopped) noexcept : world(stopped) {}
+  Stoppable(const Stoppable&) = delete;
+  Stoppable& operator=(const Stoppable&) = delete;
+  ~Stoppable() {
+    for (Sim* sim : world.loops) {
+      sim->stopped = false;
+      static_cast<void>(sim->core()->take_stop());
+    }
+    // Last: GCC 12 leaves it out of an exception's way where it comes before the loop.
+    world.stop = false;
+  }
+  World& world;
+};
+
 /// `to_the_end`: even where nothing is left to do.
 SimulationEnd run_until(World& world, std::int64_t end_ns, bool to_the_end) {
-  for (Sim* sim : world.loops) sim->stopped = false;
+  const Stoppable stoppable(world);
   Agenda agenda;
   while (!world.stop) {
+    if (world.make_due_step()) continue;
     look_at_all(world, agenda);
     if (!to_the_end && !agenda.any_alive && !world.any_steps()) return SimulationEnd::finished;
     if (world.now_ns() >= end_ns) return SimulationEnd::timeout;
     if (!agenda.due.empty()) {
-      // Nothing is known of the others' state after it: callbacks may destroy loops, too.
+      // Nothing is known of the others' state after it: callbacks may destroy loops, too. Steps may
+      // as well, this one's, and throw: they wait for its end.
+      const World::HoldSteps hold(world);
       agenda.due[world.random.below(agenda.due.size())]->core()->run_ready();
       continue;
     }
@@ -72,7 +91,6 @@ SimulationEnd run_until(World& world, std::int64_t end_ns, bool to_the_end) {
     if (!to_the_end && !will_come) return SimulationEnd::stalled;
     wait_for_next(world, agenda, end_ns);
   }
-  world.stop = false;
   return SimulationEnd::stopped;
 }
 

@@ -121,7 +121,7 @@ bool SocketWait::try_now() noexcept {
     outcome = -EBADF;
     return true;
   }
-  while (submit_or_finish(socket_->loop(), socket_->descriptor())) {
+  while (submit_known(socket_->loop(), socket_->descriptor())) {
     if (!(outcome < 0 ? recover() : go_on())) return true;
   }
   return false;
@@ -139,7 +139,7 @@ void SocketWait::completed(IoOperation& operation) {
   auto& self = static_cast<SocketWait&>(operation);
   if (self.socket_ != nullptr) {
     while (self.outcome < 0 ? self.recover() : self.go_on()) {
-      if (!self.submit_or_finish(self.socket_->loop(), self.socket_->descriptor())) return;
+      if (!self.submit_known(self.socket_->loop(), self.socket_->descriptor())) return;
     }
   }
   self.finish();

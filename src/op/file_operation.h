@@ -26,10 +26,9 @@ struct FileOperation : Operation {
   // The backend's.
   bool handed_over = false;
   bool cancel_requested = false;
-  bool doubted = false;  ///< Its completion may be lost.
-  bool probing = false;  ///< The kernel was asked whether it still has it.
-  bool has_ended = false;
-  unsigned char misses = 0;  ///< How often in a row it knew nothing of it.
+  bool doubted = false;      ///< Its completion may be lost.
+  unsigned char misses = 0;  ///< How often the kernel, when asked, knew nothing of it.
+  std::uint64_t probe = 0;   ///< The latest such question; 0: none.
 };
 
 }  // namespace tambour

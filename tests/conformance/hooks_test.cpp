@@ -64,6 +64,33 @@ TEST_P(Hooks, what_prepare_starts_is_waited_for) {
   EXPECT_EQ(order, std::vector<std::string>{"timer"});
 }
 
+TEST_P(Hooks, prepare_may_stop_the_loop_which_does_not_wait_then) {
+  Timer due(loop(), note("due"));
+  Timer later(loop(), [] { FAIL(); });
+  Prepare prepare(loop(), [this] { loop().stop(); });
+  prepare.start();
+  later.start(1h);
+  due.start(0ms);
+  loop().run();
+  EXPECT_EQ(order, std::vector<std::string>{"due"});
+  loop().run_once();
+  loop().run();
+  EXPECT_EQ(order, std::vector<std::string>{"due"});
+}
+
+TEST_P(Hooks, prepare_may_stop_what_was_left_and_the_loop_does_not_wait_then) {
+  Timer timer(loop(), [] { FAIL(); });
+  Prepare prepare(loop(), [&] {
+    timer.stop();
+    prepare.stop();
+  });
+  for (const bool once : {false, true}) {
+    timer.start(1h);
+    prepare.start();
+    once ? loop().run_once() : loop().run();
+  }
+}
+
 TEST_P(Hooks, idle_runs_only_when_nothing_else_is_due) {
   test::write_to(pipe.far, "abc");
   FdWatcher watcher(loop(), pipe.near.get(), Events::read, [this](Events) {
@@ -236,6 +263,29 @@ TEST_P(Asyncs, are_one_until_called_back_and_kept_while_stopped) {
   EXPECT_FALSE(async.sent());
   async.send();
   async.stop();
+  run_turns();
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(async.sent());
+  async.start();
+  run_turns();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_P(Asyncs, that_are_stopped_when_due_are_called_back_after_the_next_start) {
+  int calls = 0;
+  Async async(loop(), [&] { ++calls; });
+  Timer stopping(loop(), [&] {
+    async.stop();
+    EXPECT_TRUE(async.sent());
+  });
+  stopping.set_priority(priority_max);
+  stopping.start(0ms);
+  async.start();
+  async.send();
+  EXPECT_TRUE(run_until([&] { return !async.started(); }));
+  run_turns();
+  EXPECT_EQ(calls, 0);
+  async.start();
   run_turns();
   EXPECT_EQ(calls, 1);
 }

@@ -178,6 +178,23 @@ TEST_P(Observing, no_time_passes_while_suspended) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_P(Observing, only_the_first_suspend_and_resume_count) {
+  Timer timer(loop(), [this] { ++calls; });
+  timer.start(30ms);
+  const TimePoint deadline = timer.deadline();
+  loop().resume();
+  EXPECT_EQ(timer.deadline(), deadline);
+  loop().suspend();
+  std::this_thread::sleep_for(20ms);
+  loop().suspend();
+  loop().resume();
+  const TimePoint shifted = timer.deadline();
+  EXPECT_GE(shifted, deadline + 20ms);
+  EXPECT_LT(shifted, deadline + 10s);
+  loop().resume();
+  EXPECT_EQ(timer.deadline(), shifted);
+}
+
 TEST_P(Observing, collecting_does_the_same_in_fewer_turns) {
   loop().set_collect_intervals(2ms, 20ms);
   const std::uint64_t before = loop().stats().turns;

@@ -163,6 +163,22 @@ TEST_P(Running, stop_before_run_makes_the_next_return_at_once_and_only_that) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_P(Running, an_exception_that_leaves_run_uses_up_a_stop) {
+  Timer timer(loop(), [this] {
+    ++calls;
+    loop().stop();
+    throw calls;
+  });
+  for (const bool once : {false, true}) {
+    timer.start(0ms);
+    EXPECT_THROW(once ? loop().run_once() : loop().run(), int);
+  }
+  Timer later(loop(), [this] { calls += 10; });
+  later.start(0ms);
+  loop().run();
+  EXPECT_EQ(calls, 12);
+}
+
 TEST_P(Running, ready_leaves_a_stop_for_the_next_run) {
   Timer timer(loop(), [this] { ++calls; });
   timer.start(0ms);

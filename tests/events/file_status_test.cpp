@@ -197,6 +197,28 @@ TEST_P(FileStatusTest, a_link_is_followed_and_watched_itself) {
   EXPECT_TRUE(watcher.polls());
 }
 
+TEST_P(FileStatusTest, a_link_to_a_link_is_looked_at) {
+  write_file(directory / "one", "1");
+  write_file(directory / "two", "22");
+  for (const bool relative : {false, true}) {
+    const fs::path base = relative ? fs::path() : directory;
+    fs::create_symlink(base / "one", directory / "middle");
+    fs::create_symlink(base / "middle", path);
+    FileStatus watcher(loop(), path, note(), {.interval = 100ms});
+    FileStatus middle(loop(), directory / "middle", note(), {.interval = 1h});
+    ASSERT_TRUE(watcher.start());
+    ASSERT_TRUE(middle.start());
+    EXPECT_TRUE(watcher.polls());
+    EXPECT_FALSE(middle.polls());
+    middle.stop();
+    fs::create_symlink(base / "two", directory / "new");
+    expect_told([this] { fs::rename(directory / "new", directory / "middle"); }, "middle");
+    EXPECT_EQ(watcher.current().status.st_size, 2);
+    fs::remove(directory / "middle");
+    fs::remove(path);
+  }
+}
+
 TEST_P(FileStatusTest, what_a_directory_holds_changes_it) {
   FileStatus watcher(loop(), directory, note());
   ASSERT_TRUE(watcher.start());

@@ -16,6 +16,7 @@
 #include "events/heartbeat.h"
 #include "support/files.h"
 #include "support/on_every_backend.h"
+#include "support/process.h"
 #include "support/scale.h"
 
 namespace tambour {
@@ -191,6 +192,23 @@ TEST_P(Signals, a_stopped_one_is_silent_at_once) {
   ASSERT_TRUE(first.start());
   run_turns();
   EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Signals, a_child_that_destroys_the_loop_takes_none_from_its_parent) {
+  Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
+  ASSERT_TRUE(signal.start());
+  run_turns();
+  ::raise(SIGUSR1);
+  EXPECT_EQ(test::in_child([this] {
+              destroy_loop();  // Not reopened.
+              return 0;
+            }),
+            0);
+  run_turns();
+  EXPECT_EQ(calls, 1);
+  ::raise(SIGUSR1);
+  run_turns();
+  EXPECT_EQ(calls, 2);
 }
 
 TEST_P(Signals, priorities_decide_who_runs_first) {

@@ -1,20 +1,28 @@
 // What a loop must not lose, whatever fails: that it can be woken, what it watches for itself, and
 // what its ring has to report.
+#include <fcntl.h>
+
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include <gtest/gtest.h>
 
 #include "faults/faults.h"
 #include "faults/scenarios.h"
+#include "loop/core.h"
+#include "op/file_operation.h"
 #include "support/files.h"
 #include "support/on_every_backend.h"
+#include "support/temporary_folder.h"
 
 namespace tambour {
 namespace {
 
+using namespace std::chrono_literals;
 using test::Call;
 using test::Faults;
 
@@ -115,6 +123,63 @@ TEST_P(Losses, of_completions_are_made_good) {
     faults.lose_completion(1);
     EXPECT_TRUE(run_until([&] { return calls == 1; }));
     EXPECT_TRUE(faults.hit());
+  }
+}
+
+/// It was looked for before it came, and the one above watched after that.
+TEST_P(Losses, are_none_of_a_directory_that_appears_meanwhile) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path appearing = folder.path() + "/appearing";
+  std::filesystem::create_directory(appearing);
+  bool exists = false;
+  FileStatus status(
+      loop(), appearing / "file",
+      [&](const FileState&, const FileState& now) { exists = now.exists; }, {.interval = 1h});
+  Faults faults;
+  faults.fail(Call::inotify_add, 1, ENOENT);
+  ASSERT_TRUE(status.start());
+  EXPECT_TRUE(faults.hit());
+  std::ofstream(appearing / "file") << "text";
+  EXPECT_TRUE(run_until([&] { return exists; }));
+}
+
+/// A read that the ring has, and whose memory it borrows.
+struct PipeRead : FileOperation {
+  explicit PipeRead(const test::UniqueFd& from) : FileOperation(OperationKind::file_read, &note) {
+    // Where the file does not block, the ring does not wait.
+    EXPECT_EQ(::fcntl(from.get(), F_SETFL, 0), 0);
+    fd = from.get();
+    data = &byte;
+    size = 1;
+  }
+  static void note(Ready& ready) { ++static_cast<PipeRead&>(ready).calls; }
+  char byte = 0;
+  int calls = 0;
+};
+
+/// Whether a file operation is still there, the ring is asked, and the answer may get lost too.
+TEST_P(Losses, of_answers_are_made_good) {
+  backend::Backend& backend = loop::core_of(loop()).backend();
+  if (!backend.takes(OperationKind::file_read)) GTEST_SKIP() << "no file operations";
+  for (unsigned lost = 1; lost <= 4; ++lost) {
+    SCOPED_TRACE(lost);
+    const test::Ends pipe = test::open_pipe();
+    PipeRead read(pipe.near);
+    backend.submit(read);
+    run_turns();
+    Faults faults;
+    faults.lose_completion(1);
+    loop().wake();
+    while (!faults.hit()) loop().run_ready();
+    faults.lose_completion(faults.count(Call::ring_completion) + lost);
+    run_turns(8);
+    // Heard of with the next loss, whatever that is.
+    faults.lose_completion(faults.count(Call::ring_completion) + 1);
+    loop().wake();
+    run_turns(8);
+    test::write_to(pipe.far);
+    EXPECT_TRUE(run_until([&] { return read.calls == 1; }));
+    EXPECT_TRUE(read.result == 1 || read.result == -EIO) << read.result;
   }
 }
 

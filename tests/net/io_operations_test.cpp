@@ -80,6 +80,19 @@ TEST_P(IoOperations, one_that_finishes_at_once_does_not_complete) {
   EXPECT_EQ(transfer.calls, 0);
 }
 
+TEST_P(IoOperations, a_number_may_mean_another_file_than_before) {
+  for (int round = 0; round < 3; ++round) {
+    const auto pair = test::open_socketpair();
+    Transfer transfer(IoKind::recv);
+    transfer.data = bytes.data();
+    transfer.size = bytes.size();
+    transfer.submit(loop(), pair.near.get());
+    run_turns();
+    test::write_to(pair.far);
+    EXPECT_TRUE(run_until([&] { return transfer.calls == 1; })) << round;
+  }
+}
+
 TEST_P(IoOperations, a_cancelled_one_says_so_once) {
   const auto pair = test::open_socketpair();
   Transfer transfer(IoKind::recv);

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tambour/io_operation.h>
 #include <tambour/tambour.h>
 
 namespace tambour {
@@ -142,6 +143,33 @@ TEST_F(SimulatedFaults, who_was_told_to_wait_is_told_again) {
   ASSERT_TRUE(watcher.start());
   EXPECT_EQ(simulation.run(), SimulationEnd::finished);
   EXPECT_EQ(got, "hello");
+}
+
+TEST_F(SimulatedFaults, a_connection_is_not_made_by_a_falsehood) {
+  SimulatedHost& other = simulation.add_host("other");
+  EventLoop loop(host.loop_options());
+  simulation.options().false_event = 1;
+  sockaddr_in address = other.endpoint(80);
+  socklen_t size = sizeof address;
+  const auto outcome = [&](int fd) {
+    IoOperation connecting(IoKind::connect, [](IoOperation&) {});
+    connecting.address = reinterpret_cast<sockaddr*>(&address);
+    connecting.address_size = &size;
+    connecting.submit(loop, fd);
+    EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+    return connecting.outcome;
+  };
+  simulation.partition(host, other);
+  EXPECT_EQ(outcome(host.socket(AF_INET, SOCK_STREAM, 0)), -ETIMEDOUT);
+  simulation.heal();
+  EXPECT_EQ(outcome(host.socket(AF_INET, SOCK_STREAM, 0)), -ECONNREFUSED);
+  const int listener = other.socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(other.bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(other.listen(listener, 5), 0);
+  const int connected = host.socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT_EQ(outcome(connected), 0);
+  sockaddr_in peer{};
+  EXPECT_EQ(host.getpeername(connected, reinterpret_cast<sockaddr*>(&peer), &size), 0);
 }
 
 TEST_F(SimulatedFaults, a_loop_is_told_falsehoods_and_woken_early) {

@@ -192,6 +192,57 @@ TEST(SimulatedLoops, a_loop_may_be_destroyed_by_another) {
   EXPECT_EQ(simulation.run(), SimulationEnd::finished);
 }
 
+/// Does something at each turn, so that no time passes but in turns.
+struct Busy {
+  explicit Busy(SimulatedHost& host) : loop(host.loop_options()) { idle.start(); }
+  EventLoop loop;
+  Idle idle{loop, [] {}};
+};
+
+TEST(SimulatedSteps, may_destroy_a_loop_that_never_waits) {
+  Simulation simulation;
+  auto busy = std::make_unique<Busy>(simulation.add_host("host"));
+  simulation.after(1ms, [&] { busy.reset(); });
+  EXPECT_EQ(simulation.run(1s), SimulationEnd::finished);
+}
+
+TEST(SimulatedSteps, may_throw_while_a_loop_is_busy_and_the_next_are_still_made) {
+  Simulation simulation;
+  Busy busy(simulation.add_host("host"));
+  simulation.after(1ms, [] { throw std::runtime_error("thrown"); });
+  simulation.after(1ms, [&] { busy.idle.stop(); });
+  EXPECT_THROW(simulation.run(1s), std::runtime_error);
+  EXPECT_EQ(simulation.run(1s), SimulationEnd::finished);
+}
+
+TEST(SimulatedSteps, are_made_after_a_turn_that_takes_long) {
+  Simulation simulation;
+  EventLoop loop(simulation.add_host("host").loop_options());
+  std::string order;
+  Timer working(loop, [&] {
+    simulation.spend(5s);
+    order += "worked ";
+  });
+  working.start(1s);
+  simulation.after(2s, [&] { order += "step"; });
+  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(order, "worked step");
+}
+
+TEST(SimulatedSteps, are_made_where_a_loop_is_run_inside_a_callback) {
+  Simulation simulation;
+  SimulatedHost& host = simulation.add_host("host");
+  EventLoop outer(host.loop_options());
+  EventLoop inner(host.loop_options());
+  inner.ref();
+  Timer timer(outer, [&] {
+    simulation.after(1s, [&] { inner.post([&] { inner.unref(); }); });
+    inner.run();
+  });
+  timer.start(0s);
+  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+}
+
 TEST(SimulatedLoops, what_a_callback_throws_leaves_run) {
   Simulation simulation;
   EventLoop loop(simulation.add_host("host").loop_options());
@@ -202,6 +253,23 @@ TEST(SimulatedLoops, what_a_callback_throws_leaves_run) {
   });
   timer.start(1s, 1s);
   EXPECT_THROW(simulation.run(), std::runtime_error);
+  EXPECT_EQ(simulation.run(), SimulationEnd::finished);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(SimulatedLoops, an_exception_that_leaves_run_uses_up_all_stops) {
+  Simulation simulation;
+  EventLoop loop(simulation.add_host("host").loop_options());
+  int calls = 0;
+  Timer timer(loop, [&] {
+    if (++calls > 1) return;
+    loop.stop();
+    simulation.stop();
+    throw std::runtime_error("thrown");
+  });
+  timer.start(1s);
+  EXPECT_THROW(simulation.run(), std::runtime_error);
+  timer.start(1s);
   EXPECT_EQ(simulation.run(), SimulationEnd::finished);
   EXPECT_EQ(calls, 2);
 }

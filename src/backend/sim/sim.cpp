@@ -168,6 +168,10 @@ void Sim::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
 
 void Sim::wait_until(std::int64_t deadline_ns, ReadyQueue& ready) {
   World& world = machine_.world;
+  // Only EventLoop::run() waits, also inside a callback, and a step may be what it waits for.
+  const World::HoldSteps none(world, false);
+  while (world.make_due_step()) {
+  }
   for (;;) {
     const std::int64_t next_ns = world.next_event_ns();
     if (next_ns == base::end_of_time_ns && deadline_ns == base::end_of_time_ns) {

@@ -55,11 +55,20 @@ void World::advance_to(std::int64_t ns) {
 
 void World::add_step(std::int64_t delay_ns, Callback<void()> step) {
   ++steps_;
-  schedule_in(std::max<std::int64_t>(delay_ns, 0), [this, made = std::move(step)] {
-    --steps_;
-    trace_line("world") << "step";
-    made();
+  schedule_in(std::max<std::int64_t>(delay_ns, 0), [this, due = std::move(step)]() mutable {
+    due_steps_.push_back(std::move(due));
+    if (!holds_steps_) make_due_step();
   });
+}
+
+bool World::make_due_step() {
+  if (due_steps_.empty()) return false;
+  const Callback<void()> step = std::move(due_steps_.front());
+  due_steps_.pop_front();
+  --steps_;
+  trace_line("world") << "step";
+  step();
+  return true;
 }
 
 std::int64_t World::draw_delay_ns() noexcept {

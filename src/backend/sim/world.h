@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <set>
 #include <string>
@@ -52,6 +53,22 @@ class World {
   /// A step of the scenario; keeps the simulation running until it was made.
   void add_step(std::int64_t delay_ns, Callback<void()> step);
   [[nodiscard]] bool any_steps() const noexcept { return steps_ > 0; }
+  /// Makes the first of the steps that were held back; false: none was.
+  bool make_due_step();
+
+  /// For as long as it lives, steps that become due are held back, or not.
+  class HoldSteps {
+   public:
+    explicit HoldSteps(World& world, bool hold = true) noexcept
+        : world_(world), former_(std::exchange(world.holds_steps_, hold)) {}
+    HoldSteps(const HoldSteps&) = delete;
+    HoldSteps& operator=(const HoldSteps&) = delete;
+    ~HoldSteps() { world_.holds_steps_ = former_; }
+
+   private:
+    World& world_;
+    bool former_;
+  };
 
   // Network. Hosts by their numbers, from 1.
   [[nodiscard]] std::int64_t draw_delay_ns() noexcept;
@@ -95,7 +112,9 @@ class World {
   std::uint64_t wall_changes_ = 0;
   std::vector<Event> events_;
   std::uint64_t scheduled_ = 0;
-  std::size_t steps_ = 0;
+  std::size_t steps_ = 0;  ///< That have still to be made,
+  std::deque<Callback<void()>> due_steps_;  ///< and those of them whose time has come.
+  bool holds_steps_ = false;
   std::set<std::pair<unsigned, unsigned>> cuts_;
   std::vector<std::weak_ptr<Channel>> stuck_;
 };
