@@ -203,7 +203,7 @@ void
 _cleanup()
   CODE:
     State* const own = state_if_any(aTHX);
-    if (own != nullptr) own->run_cleanups(aTHX);
+    if (own != nullptr) own->run(aTHX_ Until::cleaned);
 
 void
 _ae_io(SV* handle, SV* write, SV* callback)

@@ -153,8 +153,9 @@ Calls in the child of a C<fork>, once the loop runs there; see L</FORK>.
 
 =head2 $w = Tambour::cleanup $callback->($w)
 
-Calls when the program ends (in an C<END> block), the loop still being there. It does not keep
-C<Tambour::run> going.
+Calls when the program ends (in an C<END> block), the loop still being there. Nothing else is
+called then, whatever is due; a child of a C<fork> that ends by C<exit> calls it too. It does not
+keep C<Tambour::run> going.
 
 =head2 $w = Tambour::async $callback->($w)
 
