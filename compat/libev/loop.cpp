@@ -72,6 +72,7 @@ void Loop::wait(int how) {
   const bool may_block = (how & EVRUN_NOWAIT) == 0 && idle_count == 0 && references != 0;
   ++iterations;
   ++turns;
+  signals.before_wait();
   for (;;) {
     ev_tstamp seconds = 0.;
     if (may_block) {

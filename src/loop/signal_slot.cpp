@@ -47,16 +47,25 @@ void SignalSlot::register_fork_handlers() noexcept {
   // Another thread may hold the mutex while one forks, and is not there to release it in the child.
   static const int registered = ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
                                                  [] {
-                                                   forget_pending();
+                                                   begin_child();
                                                    mutex.unlock();
                                                  });
   static_cast<void>(registered);
 }
 
-void SignalSlot::forget_pending() noexcept {
-  // What the parent was sent is the parent's, as with the kernel's own pending signals.
-  for (SignalSlot* slot = first_slot.load(); slot != nullptr; slot = slot->next_)
+void SignalSlot::begin_child() noexcept {
+  for (SignalSlot* slot = first_slot.load(); slot != nullptr; slot = slot->next_) {
+    slot->process_.store(nobody);
+    slot->inherited_ = true;
+    // What the parent was sent is the parent's, as with the kernel's own pending signals.
     slot->pending_.store(0);
+  }
+}
+
+void SignalSlot::claim_for_child() noexcept {
+  process_.store(::getpid());
+  // What has come before was not rung for.
+  if (any_pending()) ring();
 }
 
 Result<SignalSlot*> SignalSlot::take() noexcept {
@@ -128,7 +137,7 @@ std::uint64_t SignalSlot::take_pending() noexcept {
 }
 
 Result<> SignalSlot::own() noexcept {
-  if (process_.load() == ::getpid()) return {};
+  if (process_.load() == ::getpid() && !inherited_) return {};
   return reopen();
 }
 
@@ -138,8 +147,8 @@ Result<> SignalSlot::reopen() noexcept {
   // In one step, so that a handler never finds the number closed.
   if (base::uninterrupted(Call::dup, ::dup3, fresh.get(), eventfd_, O_CLOEXEC) < 0)
     return std::unexpected(system_error(errno));
-  process_.store(::getpid());
-  if (any_pending()) ring();
+  inherited_ = false;
+  claim_for_child();
   return {};
 }
 
