@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <csignal>
 #include <mutex>
@@ -92,6 +93,8 @@ Result<SignalSlot*> SignalSlot::take() noexcept {
 void SignalSlot::give_back() noexcept {
   take_pending();
   const std::scoped_lock lock(mutex);
+  for (std::uint64_t left = watched_.exchange(0); left != 0; left &= left - 1)
+    --dispositions[static_cast<std::size_t>(std::countr_zero(left)) + 1].watchers;
   taken_ = false;
 }
 
@@ -106,10 +109,13 @@ Result<> SignalSlot::watch(int number) noexcept {
     ours.sa_handler = &on_signal;
     ours.sa_flags = SA_RESTART;
     sigemptyset(&ours.sa_mask);
-    if (::sigaction(number, &ours, &disposition.former) != 0) {
+    struct sigaction found{};
+    if (::sigaction(number, &ours, &found) != 0) {
       watched_.fetch_and(~bit_of(number));
       return std::unexpected(system_error(errno));
     }
+    // Where give_back() has left our handler, what was there before it is known.
+    if (found.sa_handler != &on_signal) disposition.former = found;
   }
   ++disposition.watchers;
   return {};

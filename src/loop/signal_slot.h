@@ -20,6 +20,7 @@ class SignalSlot {
  public:
   /// A slot that watches nothing. EMFILE, ENFILE, ENOMEM.
   static Result<SignalSlot*> take() noexcept;
+  /// The handler stays installed for what is still watched, and does nothing from then on.
   void give_back() noexcept;
 
   /// Installs the handler where this is the first slot that watches the signal; EINVAL.

@@ -129,6 +129,32 @@ static void masks(void) {
   }
 }
 
+/* While a program shuts down, signals are not its end. */
+static void after_the_loop(void) {
+  static const unsigned flags[] = {0, EVFLAG_SIGNALFD};
+  static const int numbers[] = {SIGUSR1, SIGUSR2};
+  int i;
+  for (i = 0; i < 2; ++i) {
+    Loop *first = ev_loop_new(flags[i]), *second = ev_loop_new(flags[i]);
+    ev_signal left, anew;
+    ev_signal_init(&left, on_signal, numbers[i]);
+    ev_signal_init(&anew, on_signal, SIGHUP);
+    anew.data = "anew";
+    ev_signal_start(first, &left);
+    TURN(first);
+    ev_loop_destroy(first);
+    raise(numbers[i]);
+    say("flags %x: alive, default %d, blocked %d", flags[i], is_default(numbers[i]),
+        is_blocked(numbers[i]));
+    ev_signal_start(second, &anew);
+    raise(SIGHUP);
+    ev_run(second, EVRUN_ONCE);
+    ev_signal_stop(second, &anew);
+    say("  stopped: default %d", is_default(SIGHUP));
+    ev_loop_destroy(second);
+  }
+}
+
 static void blocked_before(void) {
   static const unsigned flags[] = {0, EVFLAG_NOSIGMASK};
   int i;
@@ -381,6 +407,7 @@ const struct section process_sections[] = {{"signal", signals},
                                            {"from outside", from_outside},
                                            {"masks", masks},
                                            {"blocked before", blocked_before},
+                                           {"after the loop", after_the_loop},
                                            {"child", children},
                                            {"many children", many_children},
                                            {"fork", forks},
