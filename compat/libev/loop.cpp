@@ -126,7 +126,7 @@ void Loop::poll(ev_tstamp seconds) noexcept {
   } else {
     poller->poll(timeout_ns, ready_);
   }
-  asleep_.store(embedded_in_ != 0, std::memory_order_relaxed);
+  asleep_.store(embedded_, std::memory_order_relaxed);
 }
 
 /// While the loop is released, other threads may start and stop watchers: it touches nothing of

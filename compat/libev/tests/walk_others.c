@@ -1,6 +1,7 @@
 /* ev_stat, ev_embed, ev_async; threads */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -137,6 +138,47 @@ static void embeds(void) {
   embedding(0);
 }
 
+/* What is freed keeps its bytes, and nobody may change them any more. */
+static struct {
+  unsigned char* memory;
+  size_t size;
+} freed[256];
+static size_t freed_count;
+
+static void* keeping_allocator(void* memory, long size) EV_NOEXCEPT {
+  if (size) return realloc(memory, (size_t)size);
+  if (!memory || freed_count == sizeof freed / sizeof *freed) return 0;
+  freed[freed_count].memory = memory;
+  freed[freed_count].size = malloc_usable_size(memory);
+  memset(memory, 0xdd, freed[freed_count++].size);
+  return 0;
+}
+
+static int touched_since(void) {
+  size_t i, k;
+  for (i = 0; i < freed_count; ++i) {
+    for (k = 0; k < freed[i].size; ++k) {
+      if (freed[i].memory[k] != 0xdd) return 1;
+    }
+  }
+  return 0;
+}
+
+static void inner_goes_first(void) {
+  Loop *outer, *inner;
+  ev_set_allocator(keeping_allocator);
+  outer = ev_loop_new(0);
+  inner = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+  ev_embed_init(&embed, 0, inner);
+  ev_embed_start(outer, &embed);
+  TURN(outer);
+  ev_loop_destroy(inner);
+  ev_embed_stop(outer, &embed);
+  say("  nothing left: %d", ev_run(outer, 0));
+  say("  what is gone was touched: %d", touched_since());
+  ev_loop_destroy(outer);
+}
+
 static Loop* woken;
 static ev_async asyncs[3];
 static void handler(int number) {
@@ -261,4 +303,5 @@ static void threads(void) {
 }
 
 const struct section other_sections[] = {
-    {"stat", stats}, {"embed", embeds}, {"async", async}, {"threads", threads}, {0, 0}};
+    {"stat", stats},  {"embed", embeds},    {"inner goes first", inner_goes_first},
+    {"async", async}, {"threads", threads}, {0, 0}};
