@@ -148,11 +148,15 @@ Result<> SignalSlot::own() noexcept {
 }
 
 Result<> SignalSlot::reopen() noexcept {
-  const UniqueFd fresh(make_eventfd());
+  UniqueFd fresh(make_eventfd());
   if (!fresh.is_open()) return std::unexpected(system_error(errno));
-  // In one step, so that a handler never finds the number closed.
-  if (base::uninterrupted(Call::dup, ::dup3, fresh.get(), eventfd_, O_CLOEXEC) < 0)
+  // In one step, so that a handler never finds the number closed. Where other code had closed it,
+  // the new one may have it already.
+  if (fresh.get() == eventfd_) {
+    static_cast<void>(fresh.release());
+  } else if (base::uninterrupted(Call::dup, ::dup3, fresh.get(), eventfd_, O_CLOEXEC) < 0) {
     return std::unexpected(system_error(errno));
+  }
   inherited_ = false;
   claim_for_child();
   return {};

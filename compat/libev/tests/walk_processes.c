@@ -403,6 +403,28 @@ static void forks_untold(void) {
   }
 }
 
+/* As daemons do. What is opened then has the numbers that were closed. */
+static void all_closed(void) {
+  Loop* loop = ev_loop_new(0);
+  ev_timer timer;
+  struct ends ends;
+  ev_io io;
+  int fd;
+  ev_timer_init(&timer, on_timer, .001, 0.);
+  timer.data = "timer";
+  ev_timer_start(loop, &timer);
+  for (fd = 3; fd < 256; ++fd) close(fd);
+  ev_loop_fork(loop);
+  while (ev_is_active(&timer)) ev_run(loop, EVRUN_ONCE);
+  ends = make_pipe();
+  ev_io_init(&io, on_io, ends.read, EV_READ);
+  io.data = "io";
+  ev_io_start(loop, &io);
+  put(ends.write, "x");
+  ev_run(loop, EVRUN_ONCE);
+  ev_loop_destroy(loop);
+}
+
 const struct section process_sections[] = {{"signal", signals},
                                            {"from outside", from_outside},
                                            {"masks", masks},
@@ -412,4 +434,5 @@ const struct section process_sections[] = {{"signal", signals},
                                            {"many children", many_children},
                                            {"fork", forks},
                                            {"fork, untold", forks_untold},
+                                           {"all closed", all_closed},
                                            {0, 0}};
