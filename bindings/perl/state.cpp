@@ -199,6 +199,13 @@ void State::unwatch_any_child(ChildWatch& watch) noexcept {
   if (any_watches_.empty()) any_child_->stop();
 }
 
+void State::tell_any_child(const ChildWatch& named, int status) {
+  if (named.any_told) return;
+  const pid_t pid = named.child.pid();
+  for (ChildWatch* each : named_children_) each->any_told |= each->child.pid() == pid;
+  for (ChildWatch* each : any_watches_) each->note(pid, status);
+}
+
 void State::run(pTHX_ Until until, HV* condvar) {
   Run run{.until = until, .condvar = condvar};
   // What is in $@ is the program's, and eval would empty it.

@@ -70,6 +70,9 @@ class State {
   /// A watcher of all children was started, or stopped.
   Result<> watch_any_child(ChildWatch& watch);
   void unwatch_any_child(ChildWatch& watch) noexcept;
+  /// Tells those of the end of a child that has watchers of its own, once for all of these.
+  void tell_any_child(const ChildWatch& named, int status);
+  [[nodiscard]] std::vector<ChildWatch*>& named_children() noexcept { return named_children_; }
 
  private:
   struct Run {
@@ -96,6 +99,7 @@ class State {
   std::vector<SV*> checks_;
   std::vector<SV*> cleanups_;
   std::vector<ChildWatch*> any_watches_;
+  std::vector<ChildWatch*> named_children_;  ///< All the others.
   std::unique_ptr<Child> any_child_;
   Check sees_signals_;
   Run* run_ = nullptr;  ///< For run_unguarded(), which Perl calls without arguments.

@@ -159,6 +159,17 @@ subtest child => sub {
     is $heard, 6, "two watch for any";
 };
 
+subtest "an ignored SIGCHLD" => sub {
+    local $SIG{CHLD} = "IGNORE";
+    my $pid = fork // die "fork: $!";
+    if (!$pid) { select undef, undef, undef, 0.1; POSIX::_exit(5) }
+    my $status;
+    my $w = Tambour::child $pid, 0, sub { $status = $_[2]; Tambour::stop() };
+    is $SIG{CHLD}, "DEFAULT", "is not ignored any more";
+    run_until_stopped();
+    is $status, 5 << 8, "so that there is a status";
+};
+
 subtest stat => sub {
     my $path = tempdir(CLEANUP => 1) . "/file";
     my $w = Tambour::stat $path, 0.1, sub { Tambour::stop() };
