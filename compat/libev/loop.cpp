@@ -105,7 +105,8 @@ ev_tstamp Loop::time_to_wait(ev_tstamp before) noexcept {
     if (!timerfd_.is_open()) seconds = std::min(seconds, longest_unwatched_wait);
   }
   if (seconds < timeout_interval) seconds = timeout_interval;
-  if (io_interval > 0.) [[unlikely]] {
+  // There is no pause where somebody has left word already.
+  if (io_interval > 0. && !messages_.load(std::memory_order_relaxed)) [[unlikely]] {
     const ev_tstamp pause = std::min(io_interval - (clock.monotonic - before), seconds);
     if (pause > 0.) {
       ev_sleep(pause);

@@ -85,11 +85,29 @@ static void stats_with(unsigned flags) {
   ev_loop_destroy(loop);
 }
 
+/* Looked at now and then beside inotify, as other machines may change it. */
+static void stat_not_local(unsigned flags) {
+  static const ev_tstamp intervals[] = {0., 2.};
+  int i;
+  for (i = 0; i < 2; ++i) {
+    Loop* loop = ev_loop_new(flags);
+    ev_stat w;
+    ev_stat_init(&w, changed, "/proc/version", intervals[i]);
+    ev_stat_start(loop, &w);
+    say("  looked at every %.7f s", w.timer.repeat);
+    ev_stat_stop(loop, &w);
+    ev_loop_destroy(loop);
+  }
+}
+
 static void stats(void) {
   say("with inotify");
   stats_with(0);
   say("without");
   stats_with(EVFLAG_NOINOTIFY);
+  say("not local");
+  stat_not_local(0);
+  stat_not_local(EVFLAG_NOINOTIFY);
 }
 
 static ev_embed embed;
