@@ -203,7 +203,7 @@ void
 _cleanup()
   CODE:
     State* const own = state_if_any(aTHX);
-    if (own != nullptr) own->run_cleanups(aTHX);
+    if (own != nullptr) own->run(aTHX_ Until::cleaned);
 
 void
 _ae_io(SV* handle, SV* write, SV* callback)
@@ -254,6 +254,8 @@ _ae_wait(SV* condvar)
   CODE:
     if (!SvROK(condvar) || SvTYPE(SvRV(condvar)) != SVt_PVHV) croak("Tambour: not a condvar");
     HV* const hash = reinterpret_cast<HV*>(SvRV(condvar));
+    // A callback may drop the last reference to what is waited for, in and after sending it.
+    sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(condvar)));
     state(aTHX).run(aTHX_ Until::sent, hash);
 
 MODULE = Tambour  PACKAGE = Tambour::Watcher

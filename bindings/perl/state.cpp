@@ -199,6 +199,13 @@ void State::unwatch_any_child(ChildWatch& watch) noexcept {
   if (any_watches_.empty()) any_child_->stop();
 }
 
+void State::tell_any_child(const ChildWatch& named, int status) {
+  if (named.any_told) return;
+  const pid_t pid = named.child.pid();
+  for (ChildWatch* each : named_children_) each->any_told |= each->child.pid() == pid;
+  for (ChildWatch* each : any_watches_) each->note(pid, status);
+}
+
 void State::run(pTHX_ Until until, HV* condvar) {
   Run run{.until = until, .condvar = condvar};
   // What is in $@ is the program's, and eval would empty it.
@@ -229,6 +236,7 @@ void State::run_unguarded(pTHX) {
   dSP;
   // A stack of its own, so that `last` in a callback finds no loop of the program's to leave.
   PUSHSTACKi(PERLSI_UNKNOWN);
+  if (run.until == Until::cleaned) call_cleanups(aTHX);
   // What an outer run has still to call, or what a callback that died has left.
   if (run.until == Until::stopped || run.until == Until::sent || run.gathered) call_due(aTHX);
   while (!is_over(aTHX_ run)) {
@@ -249,6 +257,8 @@ bool State::is_over(pTHX_ const Run& run) {
     case Until::stopped:
       // Whether anything is left takes a step for each timer: asked only where nothing came.
       return std::exchange(stop_, false) || (run.nothing_came && loop_->stats().references <= 0);
+    case Until::cleaned:
+      return true;
     default:
       return run.gathered;
   }
@@ -256,6 +266,15 @@ bool State::is_over(pTHX_ const Run& run) {
 
 void State::call_due(pTHX) {
   while (SV* const self = due_.take()) invoke(aTHX_ * this, self);
+}
+
+void State::call_cleanups(pTHX) {
+  // Each may end others.
+  while (!cleanups_.empty()) {
+    SV* const self = cleanups_.front();
+    handle_as<RunHook>(self).stop();
+    invoke(aTHX_ * this, self);
+  }
 }
 
 void State::gather(pTHX_ Run& run) {
@@ -287,12 +306,6 @@ void State::report_death(pTHX) {
   dSP;
   PUSHMARK(SP);
   call_sv(get_sv("Tambour::DIED", GV_ADD), G_DISCARD | G_VOID | G_EVAL | G_KEEPERR | G_NOARGS);
-}
-
-void State::run_cleanups(pTHX) {
-  std::vector<SV*> cleanups = std::exchange(cleanups_, {});
-  for (SV* self : cleanups) note(self);
-  run(aTHX_ Until::ready);
 }
 
 }  // namespace tambour::perl

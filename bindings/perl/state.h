@@ -17,6 +17,7 @@ enum class Until : std::uint8_t {
   ready,    ///< When what is due has been called, without waiting.
   polled,   ///< As once, but waits even where nothing is left: AnyEvent's own.
   sent,     ///< When a condvar has been sent; waits even where nothing is left.
+  cleaned,  ///< When the cleanup watchers have been called; nothing else is, the program ends.
 };
 
 /// Belongs to one interpreter and its thread. Made with the first thing that is asked of it.
@@ -66,12 +67,12 @@ class State {
   [[nodiscard]] std::vector<SV*>& hooks(Kind kind) noexcept {
     return kind == Kind::prepare ? prepares_ : kind == Kind::check ? checks_ : cleanups_;
   }
-  /// Calls the cleanup watchers; the program ends.
-  void run_cleanups(pTHX);
-
   /// A watcher of all children was started, or stopped.
   Result<> watch_any_child(ChildWatch& watch);
   void unwatch_any_child(ChildWatch& watch) noexcept;
+  /// Tells those of the end of a child that has watchers of its own, once for all of these.
+  void tell_any_child(const ChildWatch& named, int status);
+  [[nodiscard]] std::vector<ChildWatch*>& named_children() noexcept { return named_children_; }
 
  private:
   struct Run {
@@ -86,6 +87,7 @@ class State {
   void gather(pTHX_ Run& run);
   void wait(Until until) noexcept;
   void call_due(pTHX);
+  void call_cleanups(pTHX);
   [[nodiscard]] bool is_over(pTHX_ const Run& run);
   void report_death(pTHX);
 
@@ -97,6 +99,7 @@ class State {
   std::vector<SV*> checks_;
   std::vector<SV*> cleanups_;
   std::vector<ChildWatch*> any_watches_;
+  std::vector<ChildWatch*> named_children_;  ///< All the others.
   std::unique_ptr<Child> any_child_;
   Check sees_signals_;
   Run* run_ = nullptr;  ///< For run_unguarded(), which Perl calls without arguments.

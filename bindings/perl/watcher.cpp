@@ -65,10 +65,25 @@ ChildWatch::ChildWatch(State& owner, SV* watcher, pid_t pid, bool trace)
       any(pid == 0),
       child(
           owner.loop(), pid,
-          [this](const ChildStatus& status) { note(status.pid, wait_status(status)); },
-          trace ? ChildChanges::all : ChildChanges::end) {}
+          [this](const ChildStatus& status) {
+            note(status.pid, wait_status(status));
+            if (status.ended() && status.event != ChildStatus::Event::lost)
+              state.tell_any_child(*this, wait_status(status));
+          },
+          trace ? ChildChanges::all : ChildChanges::end) {
+  if (!any) state.named_children().push_back(this);
+}
 
-Result<> ChildWatch::start() { return any ? state.watch_any_child(*this) : child.start(); }
+ChildWatch::~ChildWatch() {
+  stop();
+  if (!any) std::erase(state.named_children(), this);
+}
+
+Result<> ChildWatch::start() {
+  if (any) return state.watch_any_child(*this);
+  if (!child.started()) any_told = false;
+  return child.start();
+}
 
 void ChildWatch::stop() noexcept {
   if (any) {
@@ -181,8 +196,20 @@ SV* watcher_of(pTHX_ SV* reference, Kind kind) {
   return self;
 }
 
+namespace {
+
+/// Where SIGCHLD is ignored, the kernel keeps no status. EV ends that too, with a handler.
+void heed_sigchld(pTHX) {
+  struct sigaction current{};
+  if (::sigaction(SIGCHLD, nullptr, &current) != 0 || current.sa_handler != SIG_IGN) return;
+  sv_setpvs_mg(*hv_fetchs(get_hv("SIG", GV_ADD), "CHLD", 1), "DEFAULT");
+}
+
+}  // namespace
+
 void start(pTHX_ State& state, SV* self) {
   state.notice_fork(aTHX);
+  if (tag_of(self).kind == Kind::child) heed_sigchld(aTHX);
   Error failed;
   visit(self, [&failed](auto& handle) {
     if constexpr (requires { handle.reset(); }) {

@@ -86,7 +86,7 @@ struct ChildWatch {
   ChildWatch(State& state, SV* self, pid_t pid, bool trace);
   ChildWatch(const ChildWatch&) = delete;
   ChildWatch& operator=(const ChildWatch&) = delete;
-  ~ChildWatch() { stop(); }
+  ~ChildWatch();
 
   /// Something has become of one.
   void note(pid_t pid, int status);
@@ -101,6 +101,7 @@ struct ChildWatch {
   SV* self;
   bool any;  ///< Of all children of the process, for whom the state has one handle.
   bool any_started = false;
+  bool any_told = false;  ///< Those who watch for any have heard of the end of this one.
   Child child;
   Change last{0, 0};
   std::vector<Change> untold;

@@ -62,7 +62,7 @@ void ev_embed_start(struct ev_loop* loop, ev_embed* w) noexcept {
   const int descriptor = descriptor_of(w->other);
   tambour::base::check(descriptor >= 0 && (ev_backend(w->other) & ev_embeddable_backends()) != 0,
                        "ev_embed_start: the loop to be embedded is not embeddable");
-  w->other->be_embedded(true);
+  w->other->be_embedded();
   ev_io_init(&w->io, &on_readable, descriptor, EV_READ);
   ev_set_priority(&w->io, w->priority);
   ev_io_start(loop, &w->io);
@@ -80,6 +80,5 @@ void ev_embed_stop(struct ev_loop* loop, ev_embed* w) noexcept {
   ev_io_stop(loop, &w->io);
   ev_prepare_stop(loop, &w->prepare);
   ev_fork_stop(loop, &w->fork);
-  w->other->be_embedded(false);
   loop->stop(w);
 }

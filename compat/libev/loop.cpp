@@ -72,6 +72,7 @@ void Loop::wait(int how) {
   const bool may_block = (how & EVRUN_NOWAIT) == 0 && idle_count == 0 && references != 0;
   ++iterations;
   ++turns;
+  signals.before_wait();
   for (;;) {
     ev_tstamp seconds = 0.;
     if (may_block) {
@@ -104,7 +105,8 @@ ev_tstamp Loop::time_to_wait(ev_tstamp before) noexcept {
     if (!timerfd_.is_open()) seconds = std::min(seconds, longest_unwatched_wait);
   }
   if (seconds < timeout_interval) seconds = timeout_interval;
-  if (io_interval > 0.) [[unlikely]] {
+  // There is no pause where somebody has left word already.
+  if (io_interval > 0. && !messages_.load(std::memory_order_relaxed)) [[unlikely]] {
     const ev_tstamp pause = std::min(io_interval - (clock.monotonic - before), seconds);
     if (pause > 0.) {
       ev_sleep(pause);
@@ -125,7 +127,7 @@ void Loop::poll(ev_tstamp seconds) noexcept {
   } else {
     poller->poll(timeout_ns, ready_);
   }
-  asleep_.store(embedded_in_ != 0, std::memory_order_relaxed);
+  asleep_.store(embedded_, std::memory_order_relaxed);
 }
 
 /// While the loop is released, other threads may start and stop watchers: it touches nothing of

@@ -87,10 +87,11 @@ struct Loop {
   /// Any thread, and signal handlers: take_messages() is called in the next turn, which comes soon.
   void wake_up() noexcept;
 
-  /// Another loop waits in place of this one: it is woken through the backend's descriptor.
-  void be_embedded(bool embedded) noexcept {
-    embedded_in_ += embedded ? 1 : -1;
-    asleep_.store(embedded_in_ != 0, std::memory_order_seq_cst);
+  /// Another loop waits in place of this one: it is woken through the backend's descriptor. For
+  /// good: this one may be gone by the time that the other has stopped doing so.
+  void be_embedded() noexcept {
+    embedded_ = true;
+    asleep_.store(true, std::memory_order_seq_cst);
   }
 
   void verify();
@@ -144,9 +145,9 @@ struct Loop {
   static void on_message(struct ev_loop* loop, ev_watcher* watcher, int events);
   static void on_wall_clock_set(struct ev_loop* loop, ev_io* io, int events);
 
-  ReadyQueue ready_;      ///< What the backend finds but for descriptors: failures, wake-ups.
-  int embedded_in_ = 0;   ///< In how many other loops.
-  ev_watcher messenger_;  ///< Pending where there are messages.
+  ReadyQueue ready_;       ///< What the backend finds but for descriptors: failures, wake-ups.
+  bool embedded_ = false;  ///< Is, or was.
+  ev_watcher messenger_;   ///< Pending where there are messages.
   std::atomic<bool> asleep_{false};    ///< Somebody has to wake the loop.
   std::atomic<bool> messages_{false};  ///< There is something for take_messages().
   Array<pollfd> released_;             ///< What is waited for while the loop is released,

@@ -49,12 +49,12 @@ Signals::Signals(Loop& loop, bool use_signalfd) noexcept
 }
 
 Signals::~Signals() {
-  // Watchers that outlive their loop are never told of anything again.
-  for (int number = 1; number <= SignalSlot::number_max; ++number) {
-    if (owner_of(number).loop.load() != &loop_) continue;
-    uninstall(number);
-    owner_of(number).first = nullptr;
-    owner_of(number).loop = nullptr;
+  // Watchers that outlive their loop are never told of anything again. Their signals stay caught,
+  // or blocked, as with the original: one that comes while the program shuts down is not its end.
+  for (Owner& owner : owners) {
+    if (owner.loop.load() != &loop_) continue;
+    owner.first = nullptr;
+    owner.loop = nullptr;
   }
   if (slot_ != nullptr) slot_->give_back();
 }

@@ -35,6 +35,11 @@ class Signals {
   /// Does so in the loop that the signal belongs to, if any. Any thread, and signal handlers.
   static void raise(int number) noexcept;
 
+  /// A child may run its parent's loop without ev_loop_fork(), as after daemon(3).
+  void before_wait() noexcept {
+    if (slot_ != nullptr) slot_->claim();
+  }
+
   /// Makes the watchers due of all signals that have come since.
   void take_messages() noexcept;
   /// The descriptors that are shared with the parent are replaced, after fork(2).

@@ -17,10 +17,12 @@ namespace {
 
 /// In seconds, as libev has them: of no particular length, so that timers do not bunch.
 constexpr ev_tstamp default_interval = 5.0074891;
+/// Beside inotify, for what other machines change.
+constexpr ev_tstamp remote_interval = 30.1074891;
 constexpr ev_tstamp least_interval = 0.1074891;
 
-ev_tstamp interval_of(const ev_stat& watcher) noexcept {
-  return watcher.interval != 0. ? watcher.interval : default_interval;
+ev_tstamp interval_of(const ev_stat& watcher, ev_tstamp otherwise = default_interval) noexcept {
+  return watcher.interval != 0. ? watcher.interval : otherwise;
 }
 
 ev_stat* stat_of(ev_watcher_list* item) noexcept { return reinterpret_cast<ev_stat*>(item); }
@@ -126,7 +128,7 @@ void Stats::watch(ev_stat& watcher) noexcept {
                                  watcher.path, changes);
   ev_tstamp repeat = interval_of(watcher);
   if (watcher.wd >= 0) {
-    if (is_local(watcher.path)) repeat = 0.;
+    repeat = is_local(watcher.path) ? 0. : interval_of(watcher, remote_interval);
   } else if (errno == ENOENT || errno == EACCES) {
     watcher.wd = watch_above(watcher.path, errno);
   }

@@ -142,20 +142,21 @@ void Periodics::expire() noexcept {
 }
 
 void Periodics::reschedule() noexcept {
-  int count = 0;
-  heap_.drain([&](ev_periodic& periodic) {
-    scratch_.need(count + 1);
-    scratch_[count++] = &periodic;
-  });
-  for (int i = 0; i < count; ++i) {
-    ev_periodic& periodic = *scratch_[i];
+  // In their places, by which a callback finds its watcher active.
+  for (std::uint32_t index = heap_.first_index(); index < heap_.end_index(); ++index) {
+    ev_periodic& periodic = heap_.item(index);
     if (periodic.reschedule_cb != nullptr) {
       periodic.at = periodic.reschedule_cb(&periodic, loop_.clock.wall);
     } else if (periodic.interval != 0.) {
       put_after_now(periodic);
     }
-    heap_.push(periodic, key_of(periodic.at));
   }
+  int count = 0;
+  heap_.drain([&](ev_periodic& periodic) {
+    scratch_.need(count + 1);
+    scratch_[count++] = &periodic;
+  });
+  for (int i = 0; i < count; ++i) heap_.push(*scratch_[i], key_of(scratch_[i]->at));
 }
 
 void Periodics::verify() const noexcept {

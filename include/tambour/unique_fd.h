@@ -21,8 +21,9 @@ class UniqueFd {
   ~UniqueFd() { reset(-1); }
 
   void reset(int fd) noexcept {
-    // close(2) is not repeated at EINTR: on Linux the descriptor is gone all the same.
-    if (fd_ >= 0) ::close(fd_);
+    // close(2) is not repeated at EINTR: on Linux the descriptor is gone all the same. The same
+    // number comes anew where other code has closed it, as daemons do: it is what is to be owned.
+    if (fd_ >= 0 && fd_ != fd) ::close(fd_);
     fd_ = fd;
   }
 

@@ -52,6 +52,7 @@ bool FdRecords::deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) 
   got = (got & Events::error) | Events::read | Events::write | Events::closed;
   bool delivered = false;
   for (Operation* op = record.first; op != nullptr; op = op->next_on_fd) {
+    if (op->events == Events::none) continue;
     Events hit = got & (op->events | Events::error);
     // Nothing urgent will come any more. The kernel goes on reporting the hang-up, and who asked
     // for nothing else has to be told, or the loop would spin in silence.

@@ -121,7 +121,7 @@ class Readiness final : public Backend {
         // does its registration, out of reach of epoll_ctl(2).
         self.strangers_ = true;
       } else if (!FdRecords::deliver(record, events, ready)) {
-        if (Poller::kernel_keeps_registrations && record.first == nullptr) {
+        if (Poller::kernel_keeps_registrations && record.wanted().events == Events::none) {
           self.take_back(fd, record);
         } else {
           self.records_.note_change(fd);

@@ -181,9 +181,10 @@ Result<> Uring::reopen_without_deferring() noexcept {
 Result<> Uring::reopen() noexcept {
   // Not submitted where reopening has failed before.
   if (wake_up_.link_on_fd != nullptr) records_.cancel(wake_up_);
-  if (auto opened = wake_up_.open(false); !opened) return opened;
   // Unmaps the parent's ring, which is all that the child has of it: its entries are not touched.
+  // First of all: where other code had closed its number, that is the next one's.
   close_ring();
+  if (auto opened = wake_up_.open(false); !opened) return opened;
   if (const int error = open_ring()) return std::unexpected(system_error(error));
   records_.disarm_all();
   files_.cancel_all();

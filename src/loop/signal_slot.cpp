@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <csignal>
 #include <mutex>
@@ -47,16 +48,25 @@ void SignalSlot::register_fork_handlers() noexcept {
   // Another thread may hold the mutex while one forks, and is not there to release it in the child.
   static const int registered = ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
                                                  [] {
-                                                   forget_pending();
+                                                   begin_child();
                                                    mutex.unlock();
                                                  });
   static_cast<void>(registered);
 }
 
-void SignalSlot::forget_pending() noexcept {
-  // What the parent was sent is the parent's, as with the kernel's own pending signals.
-  for (SignalSlot* slot = first_slot.load(); slot != nullptr; slot = slot->next_)
+void SignalSlot::begin_child() noexcept {
+  for (SignalSlot* slot = first_slot.load(); slot != nullptr; slot = slot->next_) {
+    slot->process_.store(nobody);
+    slot->inherited_ = true;
+    // What the parent was sent is the parent's, as with the kernel's own pending signals.
     slot->pending_.store(0);
+  }
+}
+
+void SignalSlot::claim_for_child() noexcept {
+  process_.store(::getpid());
+  // What has come before was not rung for.
+  if (any_pending()) ring();
 }
 
 Result<SignalSlot*> SignalSlot::take() noexcept {
@@ -85,6 +95,8 @@ void SignalSlot::give_back() noexcept {
   // not rung for a second time.
   if (process_.load() == ::getpid()) take_pending();
   const std::scoped_lock lock(mutex);
+  for (std::uint64_t left = watched_.exchange(0); left != 0; left &= left - 1)
+    --dispositions[static_cast<std::size_t>(std::countr_zero(left)) + 1].watchers;
   taken_ = false;
 }
 
@@ -99,10 +111,13 @@ Result<> SignalSlot::watch(int number) noexcept {
     ours.sa_handler = &on_signal;
     ours.sa_flags = SA_RESTART;
     sigemptyset(&ours.sa_mask);
-    if (::sigaction(number, &ours, &disposition.former) != 0) {
+    struct sigaction found{};
+    if (::sigaction(number, &ours, &found) != 0) {
       watched_.fetch_and(~bit_of(number));
       return std::unexpected(system_error(errno));
     }
+    // Where give_back() has left our handler, what was there before it is known.
+    if (found.sa_handler != &on_signal) disposition.former = found;
   }
   ++disposition.watchers;
   return {};
@@ -130,18 +145,22 @@ std::uint64_t SignalSlot::take_pending() noexcept {
 }
 
 Result<> SignalSlot::own() noexcept {
-  if (process_.load() == ::getpid()) return {};
+  if (process_.load() == ::getpid() && !inherited_) return {};
   return reopen();
 }
 
 Result<> SignalSlot::reopen() noexcept {
-  const UniqueFd fresh(make_eventfd());
+  UniqueFd fresh(make_eventfd());
   if (!fresh.is_open()) return std::unexpected(system_error(errno));
-  // In one step, so that a handler never finds the number closed.
-  if (base::uninterrupted(Call::dup, ::dup3, fresh.get(), eventfd_, O_CLOEXEC) < 0)
+  // In one step, so that a handler never finds the number closed. Where other code had closed it,
+  // the new one may have it already.
+  if (fresh.get() == eventfd_) {
+    static_cast<void>(fresh.release());
+  } else if (base::uninterrupted(Call::dup, ::dup3, fresh.get(), eventfd_, O_CLOEXEC) < 0) {
     return std::unexpected(system_error(errno));
-  process_.store(::getpid());
-  if (any_pending()) ring();
+  }
+  inherited_ = false;
+  claim_for_child();
   return {};
 }
 

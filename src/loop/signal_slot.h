@@ -20,6 +20,7 @@ class SignalSlot {
  public:
   /// A slot that watches nothing. EMFILE, ENFILE, ENOMEM.
   static Result<SignalSlot*> take() noexcept;
+  /// The handler stays installed for what is still watched, and does nothing from then on.
   void give_back() noexcept;
 
   /// Installs the handler where this is the first slot that watches the signal; EINVAL.
@@ -38,6 +39,13 @@ class SignalSlot {
   /// In the child after fork(2): an eventfd of its own, under the same number.
   Result<> reopen() noexcept;
 
+  /// To be called before each wait. A child that runs its parent's loop as it is, without
+  /// reopen(), is from then on the one that is rung for, by the eventfd that both have.
+  void claim() noexcept {
+    if (process_.load(std::memory_order_relaxed) == nobody) [[unlikely]]
+      claim_for_child();
+  }
+
   /// The signal handler's work: leaves word in all slots that watch the signal. Async-signal-safe.
   static void raise(int number) noexcept;
 
@@ -49,14 +57,19 @@ class SignalSlot {
  private:
   explicit SignalSlot(int eventfd) noexcept;
   static void register_fork_handlers() noexcept;
-  static void forget_pending() noexcept;
+  static void begin_child() noexcept;
+  void claim_for_child() noexcept;
   Result<> own() noexcept;
   void ring() const noexcept;
 
   std::atomic<std::uint64_t> watched_{0};
   std::atomic<std::uint64_t> pending_{0};
-  std::atomic<pid_t> process_;  ///< Whose the eventfd is: a child must not wake its parent.
+  /// A forked child in which no loop has used the slot yet.
+  static constexpr pid_t nobody = 0;
+
+  std::atomic<pid_t> process_;  ///< Who is rung for: a child must not wake its parent.
   int eventfd_;
+  bool inherited_ = false;      ///< The eventfd is the parent's too.
   bool taken_ = true;           ///< Guarded by the mutex of the table.
   SignalSlot* next_ = nullptr;  ///< Does not change once the slot is in the list.
 };

@@ -65,7 +65,9 @@ void Signals::feed(int number) noexcept {
 }
 
 void Signals::before_wait() noexcept {
-  if (slot_ == nullptr || !slot_->any_pending() || !core_.backend().has_virtual_time()) return;
+  if (slot_ == nullptr) return;
+  slot_->claim();
+  if (!slot_->any_pending() || !core_.backend().has_virtual_time()) return;
   for_each_of(slot_->take_pending(), [this](Signal& signal) { core_.queue(signal); });
 }
 

@@ -25,7 +25,8 @@ class Signals {
   /// Makes the watchers of a signal due in the next turn.
   void feed(int number) noexcept;
 
-  /// Under virtual time, real descriptors are not seen.
+  /// Under virtual time, real descriptors are not seen. And a forked child may run the loop as it
+  /// is.
   void before_wait() noexcept;
   Result<> reopen() noexcept;
   void abandon() noexcept;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -291,6 +292,32 @@ TEST_P(Readiness, a_watcher_of_nothing_is_told_nothing) {
   const auto pipe = test::open_pipe();
   test::write_to(pipe.far);
   EXPECT_EQ(told(pipe.near, Events::none), Events::none);
+}
+
+// What the kernel was told before is withdrawn though the watcher still stands on the descriptor.
+TEST_P(Readiness, a_watcher_whose_interest_was_taken_away_spins_nobody) {
+  using namespace std::chrono_literals;
+  const auto full = test::open_pipe();
+  auto broken = test::open_pipe();
+  test::write_to(full.far);
+  broken.near.reset(-1);
+  const std::pair<int, Events> cases[] = {{full.near.get(), Events::read},
+                                          {broken.far.get(), Events::write}};
+  for (const auto& [fd, interest] : cases) {
+    int calls = 0;
+    FdWatcher watcher(loop(), fd, interest, [&calls](Events) { ++calls; });
+    ASSERT_TRUE(watcher.start());
+    run_turns();
+    EXPECT_GT(calls, 0);
+    watcher.set(Events::none);
+    calls = 0;
+    EXPECT_TRUE(sleeps_through(50ms));
+    EXPECT_EQ(calls, 0);
+    EXPECT_TRUE(watcher.started());
+    watcher.set(interest);
+    run_turns();
+    EXPECT_GT(calls, 0);
+  }
 }
 
 }  // namespace

@@ -126,8 +126,9 @@ that back. Signals that come several times before the callback has run are one. 
 Calls when the child has ended, with its status as C<$?> has it; and with a true C<$trace>, also
 when it was stopped, or goes on (see C<WIFSTOPPED> of L<POSIX>). It may have ended already. A
 C<$status> of -1 says that the status went elsewhere: other code has waited for the child, or it
-never was ours. A C<$pid> of 0 means any child of the process that no other watcher names,
-whoever made it.
+never was ours. A C<$pid> of 0 means any child of the process, whoever made it; one that others
+watch by its pid too is told to all. Where C<$SIG{CHLD}> is C<IGNORE>, which would leave no status
+to be told, it becomes C<DEFAULT> when a child is watched.
 
 C<< $w->pid >> is what was asked for, C<< $w->rpid >> and C<< $w->rstatus >> what was told last.
 
@@ -153,8 +154,9 @@ Calls in the child of a C<fork>, once the loop runs there; see L</FORK>.
 
 =head2 $w = Tambour::cleanup $callback->($w)
 
-Calls when the program ends (in an C<END> block), the loop still being there. It does not keep
-C<Tambour::run> going.
+Calls when the program ends (in an C<END> block), the loop still being there. Nothing else is
+called then, whatever is due; a child of a C<fork> that ends by C<exit> calls it too. It does not
+keep C<Tambour::run> going.
 
 =head2 $w = Tambour::async $callback->($w)
 

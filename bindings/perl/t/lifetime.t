@@ -2,6 +2,7 @@
 use strict;
 use warnings;
 
+use POSIX ();
 use Scalar::Util qw(weaken);
 use Socket;
 use Tambour;
@@ -91,6 +92,14 @@ for my $kind (sort keys %kinds) {
     cmp_ok $calls, ">", 1000, "many were called";
     @w = ();
     is Tambour::due(), 0, "and nothing is left";
+}
+{
+    # What is waited for may go with the callback that sends it.
+    my @condvars = {};
+    my $send = Tambour::timer 0, 0, sub { $condvars[0]{_ae_sent} = 1; @condvars = () };
+    my $limit = Tambour::timer 5, 0, sub { print "not ok - waits for ever\n"; POSIX::_exit(1) };
+    Tambour::_ae_wait($condvars[0]);
+    pass "a condvar is held while it is waited for";
 }
 {
     # threads::shared takes the hook by which watchers end; DESTROY does it then.

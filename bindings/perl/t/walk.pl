@@ -226,6 +226,20 @@ section "child";
     my $any = AE::child 0, sub { $done->send($_[1] >> 8) };
     $child->(9);
     say_it "any child", $done->recv;
+    undef $any;
+
+    # One with watchers of its own is told to all, once each.
+    my @told;
+    my $all = AE::child 0, sub { push @told, "any"; $done->end };
+    $pid = $child->(10);
+    $done = AE::cv;
+    $done->begin for 1 .. 3;
+    my @own = map { AE::child $pid, sub { push @told, "own"; $done->end } } 1, 2;
+    $done->recv;
+    my $more = AE::cv;
+    my $pause = AE::timer 0.05, 0, $more;
+    $more->recv;
+    say_it "told", sort @told;
 }
 
 section "idle";

@@ -159,6 +159,17 @@ subtest child => sub {
     is $heard, 6, "two watch for any";
 };
 
+subtest "an ignored SIGCHLD" => sub {
+    local $SIG{CHLD} = "IGNORE";
+    my $pid = fork // die "fork: $!";
+    if (!$pid) { select undef, undef, undef, 0.1; POSIX::_exit(5) }
+    my $status;
+    my $w = Tambour::child $pid, 0, sub { $status = $_[2]; Tambour::stop() };
+    is $SIG{CHLD}, "DEFAULT", "is not ignored any more";
+    run_until_stopped();
+    is $status, 5 << 8, "so that there is a status";
+};
+
 subtest stat => sub {
     my $path = tempdir(CLEANUP => 1) . "/file";
     my $w = Tambour::stat $path, 0.1, sub { Tambour::stop() };
@@ -243,6 +254,33 @@ subtest fork => sub {
 subtest cleanup => sub {
     my $out = qx($^X -Mblib=. -MTambour -e 'our \$w = Tambour::cleanup sub { print "bye" };' 2>&1);
     is $out, "bye", "when the program ends";
+
+    # Written to a file: what a child buffers would come twice.
+    my $file = tempdir(CLEANUP => 1) . "/said";
+    my $runs = sub {
+        open my $script, ">", "$file.pl" or die "open: $!";
+        print $script 'use Tambour; open our $out, ">>", shift; $out->autoflush;',
+            'sub say_it { print $out "@_ " }', @_;
+        close $script;
+        unlink $file;
+        is system($^X, "-Mblib=.", "$file.pl", $file), 0, "ends well";
+        open my $said, "<", $file or die "open: $!";
+        local $/;
+        <$said> // ""
+    };
+    is $runs->('our $w = Tambour::cleanup sub { say_it "bye" };',
+               'our $i = Tambour::idle sub { say_it "idle" };',
+               'our @t = map { Tambour::timer 0, 0, sub { say_it "timer"; exit 0 } } 1, 2;',
+               'Tambour::run();'),
+        "timer bye ", "and nothing else, whatever is due";
+    is $runs->('our $t = Tambour::timer 0, 0, sub { say_it "timer" }; my $pid = fork;',
+               'if (!$pid) { select undef, undef, undef, 0.02; exit 0 } waitpid $pid, 0; undef $t'),
+        "", "nor in a child";
+    is $runs->('our ($v, $w); $v = Tambour::cleanup sub { undef $w; say_it "first"; die "x" };',
+               '$Tambour::DIED = sub { say_it "died" };',
+               '$w = Tambour::cleanup sub { say_it "gone" };',
+               'our $u = Tambour::cleanup sub { say_it "last" };'),
+        "first died last ", "one may end another, or die";
 };
 
 subtest feeding => sub {

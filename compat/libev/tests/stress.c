@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,8 +256,38 @@ static void forks(void) {
   }
 }
 
+static int signals_told;
+static void is_told(Loop* loop, ev_signal* w, int revents) {
+  (void)loop, (void)w, (void)revents;
+  ++signals_told;
+}
+
+/* A loop that is destroyed leaves its signals caught, and the next may have them. */
+static void signals(void) {
+  struct sigaction now;
+  Loop* loop = 0;
+  ev_signal w;
+  int i;
+  ev_signal_init(&w, is_told, SIGUSR1);
+  for (i = 0; i < 100; ++i) {
+    if (loop) ev_loop_destroy(loop);
+    raise(i ? SIGUSR1 : 0);
+    loop = ev_loop_new(0);
+    ev_init(&w, is_told);
+    ev_signal_start(loop, &w);
+    raise(SIGUSR1);
+    while (signals_told <= i) ev_run(loop, EVRUN_ONCE);
+  }
+  need(signals_told == 100, "each signal is told once");
+  ev_signal_stop(loop, &w);
+  sigaction(SIGUSR1, 0, &now);
+  need(now.sa_handler == SIG_DFL, "the last watcher leaves the default");
+  ev_loop_destroy(loop);
+}
+
 int main(void) {
   many_loops();
+  signals();
   freed_at_once();
   freed_while_due();
   not_open();

@@ -65,6 +65,31 @@ class TambourRun(unittest.TestCase):
         done = run(script)
         self.assertTrue(done.stdout.startswith(str(LIBRARIES)), done.stderr)
 
+    def test_env_in_a_first_line_may_have_options_and_assignments(self):
+        script = self.folder / "script"
+        for words in ("sh", "-S sh", "-S NAME=x sh", "-S -u NAME sh"):
+            script.write_text(f"#! /usr/bin/env {words}\n{WALK} --library\n")
+            script.chmod(0o755)
+            done = run(script)
+            self.assertTrue(done.stdout.startswith(str(LIBRARIES)), f"{words}: {done.stderr}")
+        script.write_text("#!/usr/bin/env -S -i sh\n")
+        self.check_refused(run(script), "empties the environment")
+        script.write_text("#!/usr/bin/env no-such-interpreter\n")
+        self.check_refused(run(script), "no-such-interpreter was not found", 127)
+
+    def test_builtins_of_the_shell_are_no_programs(self):
+        self.check_refused(run("printf"), "not linked to libev or libevent")
+        self.check_refused(run("compgen"), "not found", 127)
+
+    def test_refuses_programs_that_look_elsewhere_first(self):
+        elsewhere = subprocess.run([WALK, "--library"], check=True, capture_output=True,
+                                   text=True, env=ENV).stdout.strip()
+        if not Path(elsewhere).is_absolute():
+            self.skipTest("where the original is, is not known")
+        program = self.compile("elsewhere", "-Wl,--no-as-needed", elsewhere,
+                               "-Wl,--disable-new-dtags", f"-Wl,-rpath,{Path(elsewhere).parent}")
+        self.check_refused(run(program), "DT_RPATH goes before LD_LIBRARY_PATH")
+
     def test_interpreters_load_what_they_need_later(self):
         done = run("sh", "-c", f"{WALK} --library")
         self.assertTrue(done.stdout.startswith(str(LIBRARIES)), done.stderr)

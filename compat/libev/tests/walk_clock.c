@@ -137,7 +137,32 @@ static void clock_set_while_suspended(void) {
   ev_loop_destroy(loop);
 }
 
+static int active_when_asked;
+static ev_tstamp looks_at_itself(ev_periodic* w, ev_tstamp now) EV_NOEXCEPT {
+  active_when_asked = ev_is_active(w) != 0;
+  return now + hour;
+}
+
+static void active_in_callback(void) {
+  Loop* loop = ev_loop_new(0);
+  ev_periodic others[3], computed;
+  int i;
+  for (i = 0; i < 3; ++i) {
+    ev_periodic_init(&others[i], keeps_appointment, 0., hour, 0);
+    ev_periodic_start(loop, &others[i]);
+  }
+  ev_periodic_init(&computed, keeps_appointment, 0., 0., looks_at_itself);
+  ev_periodic_start(loop, &computed);
+  say("when it starts: %d", active_when_asked);
+  ev_suspend(loop);
+  ev_resume(loop);
+  say("when all are computed anew: %d", active_when_asked);
+  ev_verify(loop);
+  ev_loop_destroy(loop);
+}
+
 const struct section clock_sections[] = {{"clock set", clock_set},
                                          {"clock set, without timerfd", clock_set_without_timerfd},
                                          {"clock set while suspended", clock_set_while_suspended},
+                                         {"active in its callback", active_in_callback},
                                          {0, 0}};

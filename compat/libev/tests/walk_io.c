@@ -203,6 +203,38 @@ static void hang_ups(void) {
   ev_loop_destroy(loop);
 }
 
+/* What the kernel was told before must not keep the loop awake. */
+static void interest_taken_away(void) {
+  Loop* loop = ev_loop_new(0);
+  struct ends ends = make_pipe(), broken = make_pipe();
+  ev_io reader, writer;
+  ev_timer timer;
+  unsigned before;
+  put(ends.write, "x");
+  close(broken.read);
+  ev_io_init(&reader, on_io, ends.read, EV_READ);
+  ev_io_init(&writer, on_io, broken.write, EV_WRITE);
+  reader.data = "reader";
+  writer.data = "nobody reads";
+  ev_io_start(loop, &reader);
+  TURN(loop);
+  ev_io_stop(loop, &reader);
+  ev_io_start(loop, &writer);
+  TURN(loop);
+  ev_io_stop(loop, &writer);
+  ev_io_modify(&reader, EV_NONE);
+  ev_io_modify(&writer, EV_NONE);
+  ev_io_start(loop, &reader);
+  ev_io_start(loop, &writer);
+  ev_timer_init(&timer, on_timer, .03, 0.);
+  timer.data = "timer";
+  ev_timer_start(loop, &timer);
+  before = ev_iteration(loop);
+  while (ev_is_active(&timer)) ev_run(loop, EVRUN_ONCE);
+  say("turns: %s", ev_iteration(loop) - before < 10 ? "few" : "many");
+  ev_loop_destroy(loop);
+}
+
 static void regular_files(void) {
   Loop* loop = ev_loop_new(0);
   char name[] = "/tmp/tambour-walk-XXXXXX";
@@ -288,6 +320,7 @@ const struct section io_sections[] = {{"level triggered", level_triggered},
                                       {"reused numbers", reused_numbers},
                                       {"many reuses", many_reuses},
                                       {"hang-ups", hang_ups},
+                                      {"interest taken away", interest_taken_away},
                                       {"regular files", regular_files},
                                       {"full pipe", full_pipe},
                                       {"order of descriptors", order_of_descriptors},

@@ -251,6 +251,12 @@ static void suspension(void) {
   ev_loop_destroy(loop);
 }
 
+static ev_async word;
+static void leaves_word(Loop* loop, ev_timer* w, int revents) {
+  on_timer(loop, w, revents);
+  ev_async_send(loop, &word);
+}
+
 static void data_and_intervals(void) {
   Loop* loop = ev_loop_new(0);
   ev_timer timer, later;
@@ -279,6 +285,20 @@ static void data_and_intervals(void) {
   before = ev_time();
   ev_run(loop, EVRUN_ONCE);
   say("io after the interval: %d", ev_time() - before >= .045);
+  /* What was left in a callback is not waited for. */
+  ev_io_stop(loop, &io);
+  ev_set_io_collect_interval(loop, 2.);
+  ev_async_init(&word, on_async);
+  word.data = "async";
+  ev_async_start(loop, &word);
+  ev_timer_init(&timer, leaves_word, 0., 0.);
+  timer.data = "leaves word";
+  ev_timer_start(loop, &timer);
+  ev_sleep(.001);
+  ev_run(loop, EVRUN_NOWAIT);
+  before = ev_time();
+  ev_run(loop, EVRUN_ONCE);
+  say("word at once: %d", ev_time() - before < 1.);
   ev_loop_destroy(loop);
 }
 

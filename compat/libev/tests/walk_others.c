@@ -1,6 +1,7 @@
 /* ev_stat, ev_embed, ev_async; threads */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -84,11 +85,29 @@ static void stats_with(unsigned flags) {
   ev_loop_destroy(loop);
 }
 
+/* Looked at now and then beside inotify, as other machines may change it. */
+static void stat_not_local(unsigned flags) {
+  static const ev_tstamp intervals[] = {0., 2.};
+  int i;
+  for (i = 0; i < 2; ++i) {
+    Loop* loop = ev_loop_new(flags);
+    ev_stat w;
+    ev_stat_init(&w, changed, "/proc/version", intervals[i]);
+    ev_stat_start(loop, &w);
+    say("  looked at every %.7f s", w.timer.repeat);
+    ev_stat_stop(loop, &w);
+    ev_loop_destroy(loop);
+  }
+}
+
 static void stats(void) {
   say("with inotify");
   stats_with(0);
   say("without");
   stats_with(EVFLAG_NOINOTIFY);
+  say("not local");
+  stat_not_local(0);
+  stat_not_local(EVFLAG_NOINOTIFY);
 }
 
 static ev_embed embed;
@@ -135,6 +154,47 @@ static void embedding(int with_callback) {
 static void embeds(void) {
   embedding(1);
   embedding(0);
+}
+
+/* What is freed keeps its bytes, and nobody may change them any more. */
+static struct {
+  unsigned char* memory;
+  size_t size;
+} freed[256];
+static size_t freed_count;
+
+static void* keeping_allocator(void* memory, long size) EV_NOEXCEPT {
+  if (size) return realloc(memory, (size_t)size);
+  if (!memory || freed_count == sizeof freed / sizeof *freed) return 0;
+  freed[freed_count].memory = memory;
+  freed[freed_count].size = malloc_usable_size(memory);
+  memset(memory, 0xdd, freed[freed_count++].size);
+  return 0;
+}
+
+static int touched_since(void) {
+  size_t i, k;
+  for (i = 0; i < freed_count; ++i) {
+    for (k = 0; k < freed[i].size; ++k) {
+      if (freed[i].memory[k] != 0xdd) return 1;
+    }
+  }
+  return 0;
+}
+
+static void inner_goes_first(void) {
+  Loop *outer, *inner;
+  ev_set_allocator(keeping_allocator);
+  outer = ev_loop_new(0);
+  inner = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+  ev_embed_init(&embed, 0, inner);
+  ev_embed_start(outer, &embed);
+  TURN(outer);
+  ev_loop_destroy(inner);
+  ev_embed_stop(outer, &embed);
+  say("  nothing left: %d", ev_run(outer, 0));
+  say("  what is gone was touched: %d", touched_since());
+  ev_loop_destroy(outer);
 }
 
 static Loop* woken;
@@ -261,4 +321,5 @@ static void threads(void) {
 }
 
 const struct section other_sections[] = {
-    {"stat", stats}, {"embed", embeds}, {"async", async}, {"threads", threads}, {0, 0}};
+    {"stat", stats},  {"embed", embeds},    {"inner goes first", inner_goes_first},
+    {"async", async}, {"threads", threads}, {0, 0}};

@@ -129,6 +129,32 @@ static void masks(void) {
   }
 }
 
+/* While a program shuts down, signals are not its end. */
+static void after_the_loop(void) {
+  static const unsigned flags[] = {0, EVFLAG_SIGNALFD};
+  static const int numbers[] = {SIGUSR1, SIGUSR2};
+  int i;
+  for (i = 0; i < 2; ++i) {
+    Loop *first = ev_loop_new(flags[i]), *second = ev_loop_new(flags[i]);
+    ev_signal left, anew;
+    ev_signal_init(&left, on_signal, numbers[i]);
+    ev_signal_init(&anew, on_signal, SIGHUP);
+    anew.data = "anew";
+    ev_signal_start(first, &left);
+    TURN(first);
+    ev_loop_destroy(first);
+    raise(numbers[i]);
+    say("flags %x: alive, default %d, blocked %d", flags[i], is_default(numbers[i]),
+        is_blocked(numbers[i]));
+    ev_signal_start(second, &anew);
+    raise(SIGHUP);
+    ev_run(second, EVRUN_ONCE);
+    ev_signal_stop(second, &anew);
+    say("  stopped: default %d", is_default(SIGHUP));
+    ev_loop_destroy(second);
+  }
+}
+
 static void blocked_before(void) {
   static const unsigned flags[] = {0, EVFLAG_NOSIGMASK};
   int i;
@@ -320,7 +346,93 @@ static void forks(void) {
   after_fork(EVFLAG_SIGNALFD, 1);
 }
 
-const struct section process_sections[] = {{"signal", signals}, {"from outside", from_outside},
-                                           {"masks", masks},    {"blocked before", blocked_before},
-                                           {"child", children}, {"many children", many_children},
-                                           {"fork", forks},     {0, 0}};
+static int told;
+static void on_told(Loop* loop, ev_signal* w, int revents) {
+  on_signal(loop, w, revents);
+  ++told;
+}
+static void on_limit(Loop* loop, ev_timer* w, int revents) {
+  (void)w, (void)revents;
+  say("    never told");
+  ev_break(loop, EVBREAK_ALL);
+}
+
+/* As after daemon(3): the parent has nothing more to do with its loop, and the child never calls
+   ev_loop_fork(). Not on io_uring, whose ring stays the parent's. */
+static void inherited_loop(unsigned flags) {
+  Loop* loop = ev_default_loop(flags | EVFLAG_NOENV);
+  ev_signal usr1;
+  ev_child child;
+  ev_timer limit;
+  pid_t pid;
+  say("backend %x", flags);
+  ev_signal_init(&usr1, on_told, SIGUSR1);
+  usr1.data = "usr1";
+  ev_signal_start(loop, &usr1);
+  TURN(loop);
+  pid = fork();
+  if (pid != 0) {
+    waitpid(pid, 0, 0);
+    return;
+  }
+  alarm(20);
+  ev_timer_init(&limit, on_limit, 5., 0.);
+  ev_timer_start(loop, &limit);
+  raise(SIGUSR1);
+  ev_run(loop, EVRUN_ONCE);
+  kill(getpid(), SIGUSR1);
+  while (told < 2 && ev_is_active(&limit)) ev_run(loop, EVRUN_ONCE);
+  ev_child_init(&child, on_child, child_that(exits), 0);
+  child.data = "child";
+  ev_child_start(loop, &child);
+  while (ev_is_active(&child) && ev_is_active(&limit)) ev_run(loop, EVRUN_ONCE);
+  ev_loop_destroy(loop);
+  _exit(0);
+}
+
+static void forks_untold(void) {
+  static const unsigned flags[] = {EVBACKEND_SELECT, EVBACKEND_POLL, EVBACKEND_EPOLL};
+  int i;
+  for (i = 0; i < 3; ++i) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      inherited_loop(flags[i]);
+      _exit(0);
+    }
+    waitpid(pid, 0, 0);
+  }
+}
+
+/* As daemons do. What is opened then has the numbers that were closed. */
+static void all_closed(void) {
+  Loop* loop = ev_loop_new(0);
+  ev_timer timer;
+  struct ends ends;
+  ev_io io;
+  int fd;
+  ev_timer_init(&timer, on_timer, .001, 0.);
+  timer.data = "timer";
+  ev_timer_start(loop, &timer);
+  for (fd = 3; fd < 256; ++fd) close(fd);
+  ev_loop_fork(loop);
+  while (ev_is_active(&timer)) ev_run(loop, EVRUN_ONCE);
+  ends = make_pipe();
+  ev_io_init(&io, on_io, ends.read, EV_READ);
+  io.data = "io";
+  ev_io_start(loop, &io);
+  put(ends.write, "x");
+  ev_run(loop, EVRUN_ONCE);
+  ev_loop_destroy(loop);
+}
+
+const struct section process_sections[] = {{"signal", signals},
+                                           {"from outside", from_outside},
+                                           {"masks", masks},
+                                           {"blocked before", blocked_before},
+                                           {"after the loop", after_the_loop},
+                                           {"child", children},
+                                           {"many children", many_children},
+                                           {"fork", forks},
+                                           {"fork, untold", forks_untold},
+                                           {"all closed", all_closed},
+                                           {0, 0}};

@@ -98,8 +98,9 @@ I/O watchers do not hold the file handle. Destroy them before you close it, as A
 
 =item *
 
-Child watchers with a pid of 0 watch for all children that no other watcher names. A child whose
-status went elsewhere is not told of.
+Child watchers with a pid of 0 watch for all children, also for those that are watched by their
+pid. A child whose status went elsewhere is not told of. Where C<$SIG{CHLD}> is C<IGNORE>, it
+becomes C<DEFAULT> when a child is watched.
 
 =item *
 
