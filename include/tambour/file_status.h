@@ -52,9 +52,9 @@ struct FileStatusOptions {
 /// and while the path is missing, of the next directory above that is not. Where it cannot, the
 /// path is looked at from time to time: on file systems that others change too (NFS, FUSE, 9P) or
 /// that change by themselves (/proc, /sys), where the link leads to a further link, and where
-/// inotify has no room (EMFILE, ENOSPC) or may not look (EACCES). It never tells of directories further up being renamed, of links further up
-/// being changed, nor of writes through mmap(2) until they are synchronized: `always_look` sees
-/// those.
+/// inotify has no room (EMFILE, ENOSPC) or may not look (EACCES). It never tells of directories
+/// further up being renamed, of links further up being changed, nor of writes through mmap(2) until
+/// they are synchronized: `always_look` sees those.
 ///
 /// stat(2) is a blocking call. On a network file system that hangs, so does the loop.
 ///

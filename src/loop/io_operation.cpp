@@ -164,7 +164,12 @@ void IoOperation::abandon() noexcept {
   // The loop may have been destroyed, and has given back what it held.
   if (!core_->closed()) {
     core_->check_thread();
-    if (link_on_fd != nullptr) core_->backend().cancel(*this);
+    if (link_on_fd != nullptr) {
+      core_->backend().cancel(*this);
+    } else if (io_kind == IoKind::accept && outcome >= 0) {
+      // Done without having waited, and nobody is told of the socket.
+      core_->backend().system().close(outcome);
+    }
   }
   unlink();
   end();

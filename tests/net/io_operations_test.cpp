@@ -12,6 +12,7 @@
 
 #include "support/files.h"
 #include "support/on_every_backend.h"
+#include "support/process.h"
 
 namespace tambour {
 namespace {
@@ -78,6 +79,22 @@ TEST_P(IoOperations, one_that_finishes_at_once_does_not_complete) {
   EXPECT_FALSE(transfer.busy());
   run_turns();
   EXPECT_EQ(transfer.calls, 0);
+}
+
+TEST_P(IoOperations, what_was_accepted_for_nobody_is_closed) {
+  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  ASSERT_TRUE(server);
+  const test::UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Endpoint& to = server->endpoint();
+  ASSERT_EQ(::connect(client.get(), to.data(), to.size()), 0);
+  const std::size_t before = test::open_descriptors();
+  {
+    Transfer transfer(IoKind::accept);
+    transfer.submit(loop(), server->descriptor());
+    EXPECT_TRUE(transfer.busy());
+  }
+  run_turns();
+  EXPECT_EQ(test::open_descriptors(), before);
 }
 
 TEST_P(IoOperations, a_number_may_mean_another_file_than_before) {
