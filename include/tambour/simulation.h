@@ -109,10 +109,10 @@ class Simulation {
   /// Empty where nothing failed.
   [[nodiscard]] const std::string& failure() const noexcept;
 
-  /// Calls `step` when `delay` has passed, between two turns: a partition, a healing, a jump of the
-  /// wall clock. What becomes due in the middle of a turn waits for its end. Under EventLoop::run(),
-  /// which knows of no end but its own, it is called inside the turn: there it must neither throw
-  /// nor destroy that loop.
+  /// Calls `step` when `delay` has passed, between two turns: a partition, a healing, a jump of
+  /// the wall clock. What becomes due in the middle of a turn waits for its end. EventLoop::run()
+  /// knows of no end but its own, and calls it inside the turn: there it must neither throw nor
+  /// destroy that loop.
   void after(Duration delay, Callback<void()> step);
 
   /// Inside a callback: lets time pass, as work does that takes long. What is on its way arrives

@@ -87,7 +87,7 @@ class RingFiles {
   std::size_t in_flight_max_ = 1;
   bool any_doubted_ = false;
   std::uint64_t probes_ = 0;  ///< That were made.
-  unsigned kinds_ = 0;  ///< A bit for each OperationKind.
+  unsigned kinds_ = 0;        ///< A bit for each OperationKind.
   ReadyQueue ended_;
 };
 

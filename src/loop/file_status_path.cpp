@@ -230,8 +230,8 @@ bool WatchedPath::watch_what_is_above(const FileState& state) noexcept {
   return is_told;
 }
 
-/// Whether the directory that is waited for, in the one that is watched, is there already: what came
-/// to be after it was looked for, and before the one above was watched, is told by nobody.
+/// Whether the directory that is waited for, in the one that is watched, is there already: what
+/// came to be after it was looked for, and before the one above was watched, is told by nobody.
 bool WatchedPath::missed_a_directory() noexcept {
   if (!target_.watched()) return false;
   // The name is a part of the path.

@@ -132,9 +132,9 @@ TEST_P(Losses, are_none_of_a_directory_that_appears_meanwhile) {
   const std::filesystem::path appearing = folder.path() + "/appearing";
   std::filesystem::create_directory(appearing);
   bool exists = false;
-  FileStatus status(
-      loop(), appearing / "file",
-      [&](const FileState&, const FileState& now) { exists = now.exists; }, {.interval = 1h});
+  FileStatus status(loop(), appearing / "file",
+                    [&](const FileState&, const FileState& now) { exists = now.exists; },
+                    {.interval = 1h});
   Faults faults;
   faults.fail(Call::inotify_add, 1, ENOENT);
   ASSERT_TRUE(status.start());

@@ -12,8 +12,9 @@ namespace {
 constexpr std::int64_t end_of_time = std::numeric_limits<std::int64_t>::max();
 
 /// What a watcher of `interest` is told of a descriptor for which poll(2) says `ready`: an error or
-/// a hang-up makes everything ready.
+/// a hang-up makes everything ready. Who asks for nothing is told nothing.
 Events told(unsigned ready, Events interest) {
+  if (interest == Events::none) return Events::none;
   Events got = Events(std::uint16_t(ready)) &
                (Events::read | Events::urgent | Events::write | Events::closed | Events::error);
   if ((ready & (POLLERR | POLLHUP)) == 0) return got & interest;
@@ -202,7 +203,6 @@ void Model::told_by_wait(Item& watcher, const std::map<int, Readiness>& descript
            (writable != 0 ? Events::write : Events::none);
     must &= watcher.interest;
   }
-  if (watcher.interest == Events::none) must = Events::none;
   if (watcher.edge && !std::exchange(watcher.fresh, false))
     must &= watcher.fresh_read ? Events::read : Events::none;
   watcher.fresh_read = false;

@@ -112,7 +112,7 @@ class World {
   std::uint64_t wall_changes_ = 0;
   std::vector<Event> events_;
   std::uint64_t scheduled_ = 0;
-  std::size_t steps_ = 0;  ///< That have still to be made,
+  std::size_t steps_ = 0;                   ///< That have still to be made,
   std::deque<Callback<void()>> due_steps_;  ///< and those of them whose time has come.
   bool holds_steps_ = false;
   std::set<std::pair<unsigned, unsigned>> cuts_;
