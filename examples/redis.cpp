@@ -42,9 +42,10 @@ Task<Result<std::string>> read_reply(Stream& stream, Buffer& in) {
 }
 
 Task<Result<std::string>> ask(Stream& stream, Buffer& in, Words words) {
-  std::string command = "*" + std::to_string(words.size()) + "\r\n";
+  std::string command("*");
+  command.append(std::to_string(words.size())).append("\r\n");
   for (const std::string& word : words)
-    command += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+    command.append("$").append(std::to_string(word.size())).append("\r\n" + word + "\r\n");
   if (auto written = co_await stream.write(command); !written)
     co_return std::unexpected(written.error());
   co_return co_await timeout(5s, read_reply(stream, in));
