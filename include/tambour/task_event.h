@@ -52,7 +52,6 @@ class TaskEvent {
     static void run(Ready& ready);
 
     TaskEvent& event_;
-    bool told_ = false;
     bool cancelled_ = false;
     std::coroutine_handle<> awaiting_;
     std::optional<std::stop_callback<Stop>> stop_;

@@ -125,13 +125,17 @@ WhenAll<Ts...> when_all(Task<Ts>... tasks) noexcept {
   return WhenAll<Ts...>(std::move(tasks)...);
 }
 
+/// Tasks of which the first to end decides.
 template <class... Ts>
-class [[nodiscard]] WhenAny final : public TaskGroup<Ts...> {
+class TaskRace : public TaskGroup<Ts...> {
  public:
   using TaskGroup<Ts...>::TaskGroup;
-  using Value = std::variant<WhenValue<Ts>...>;
 
-  Value await_resume() { return take_first(std::index_sequence_for<Ts...>()); }
+ protected:
+  template <class T>
+  [[nodiscard]] bool is_first(Task<T>& task) const noexcept {
+    return &task.promise() == first_;
+  }
 
  private:
   std::coroutine_handle<> task_ended(Link& task) noexcept override {
@@ -142,6 +146,18 @@ class [[nodiscard]] WhenAny final : public TaskGroup<Ts...> {
     return this->ended();
   }
 
+  const Link* first_ = nullptr;
+};
+
+template <class... Ts>
+class [[nodiscard]] WhenAny final : public TaskRace<Ts...> {
+ public:
+  using TaskRace<Ts...>::TaskRace;
+  using Value = std::variant<WhenValue<Ts>...>;
+
+  Value await_resume() { return take_first(std::index_sequence_for<Ts...>()); }
+
+ private:
   template <std::size_t... indices>
   Value take_first(std::index_sequence<indices...>) {
     std::optional<Value> value;
@@ -152,12 +168,10 @@ class [[nodiscard]] WhenAny final : public TaskGroup<Ts...> {
   template <std::size_t index>
   bool take_if_first(std::optional<Value>& value) {
     auto& task = std::get<index>(this->tasks_);
-    if (&task.promise() != first_) return false;
+    if (!this->is_first(task)) return false;
     value.emplace(std::in_place_index<index>, TaskGroup<Ts...>::take(task));
     return true;
   }
-
-  const Link* first_ = nullptr;
 };
 
 /// Runs all of them until the first ends, asks the others to stop, and gives the first one's result
@@ -181,13 +195,13 @@ using ResultOf = std::conditional_t<is_result<T>, T, Result<T>>;
 
 /// A task, and the sleep that it is measured by.
 template <class T>
-class [[nodiscard]] Timeout final : public TaskGroup<T, Result<>> {
+class [[nodiscard]] Timeout final : public TaskRace<T, Result<>> {
  public:
-  using TaskGroup<T, Result<>>::TaskGroup;
+  using TaskRace<T, Result<>>::TaskRace;
 
   ResultOf<T> await_resume() {
     Task<T>& task = std::get<0>(this->tasks_);
-    if (first_ != &task.promise()) {
+    if (!this->is_first(task)) {
       const Result<> slept = std::get<1>(this->tasks_).promise().take();
       if (slept) return std::unexpected(system_error(ETIMEDOUT));
       // Both were asked to stop, and what the task has to say about it says more.
@@ -203,17 +217,6 @@ class [[nodiscard]] Timeout final : public TaskGroup<T, Result<>> {
       return ResultOf<T>(task.promise().take());
     }
   }
-
- private:
-  std::coroutine_handle<> task_ended(Link& task) noexcept override {
-    if (first_ == nullptr) {
-      first_ = &task;
-      this->decide();
-    }
-    return this->ended();
-  }
-
-  const Link* first_ = nullptr;
 };
 
 /// Runs `task` for `limit` at most: ETIMEDOUT where it had to be asked to stop, and has. ECANCELED

@@ -11,14 +11,13 @@ void TaskEvent::set() noexcept {
   while (Link* link = waiting_.first()) {
     link->unlink();
     auto& wait = *static_cast<Wait*>(link);
-    wait.told_ = true;
+    // It has happened, whatever reset() says, or stops the task, before it goes on.
+    wait.stop_.reset();
     core.queue(wait);
   }
 }
 
 void TaskEvent::Wait::Stop::operator()() const noexcept {
-  // Queued already, and about to go on: it has happened, whatever reset() says by now.
-  if (self.told_) return;
   self.cancelled_ = true;
   self.unlink();
   loop::core_of(self.event_.loop_).queue(self);
