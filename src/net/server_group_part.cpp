@@ -99,9 +99,7 @@ void ServerGroupBase::Part::prepare(std::shared_ptr<const ConnectionCallbacks> c
 void ServerGroupBase::Part::accept() {
   if (!listening_) return;
   accepting_.emplace(loop_);
-  accepting_->set_exception_handler([this](std::exception_ptr thrown) {
-    loop::core_of(loop_).throw_out_of_run(std::move(thrown));
-  });
+  net::tell_exceptions(*accepting_, loop_);
   for (net::GroupListener& listener : listeners_) accepting_->spawn(accept_all(listener));
 }
 
@@ -122,8 +120,7 @@ Task<> ServerGroupBase::Part::accept_all(net::GroupListener& listener) {
       continue;
     }
     if (!*accepted) {
-      // Nobody who waits for its streams would know.
-      if (accepted->error() != system_error(ECANCELED)) throw std::system_error(accepted->error());
+      net::throw_unless_stopped(accepted->error());
       co_return;
     }
     // Another listener may have taken the last place meanwhile. It waits then, but not for a server

@@ -110,9 +110,7 @@ class ServerGroupBase::Part final : public LoopOwned, public ConnectionOwner {
  public:
   Part(std::shared_ptr<Shared> shared, EventLoop& loop)
       : shared_(std::move(shared)), loop_(loop), room_(loop), handlers_(std::in_place, loop) {
-    handlers_->set_exception_handler([this](std::exception_ptr thrown) {
-      loop::core_of(loop_).throw_out_of_run(std::move(thrown));
-    });
+    net::tell_exceptions(*handlers_, loop_);
     handlers_->set_ended_handler([this] { left(); });
   }
   Part(const Part&) = delete;

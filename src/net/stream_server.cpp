@@ -90,11 +90,8 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
         handlers_(std::in_place, loop_),
         greetings_(loop_),
         acceptor_(loop_) {
-    for (TaskScope* scope : {&*handlers_, &greetings_, &acceptor_}) {
-      scope->set_exception_handler([this](std::exception_ptr thrown) {
-        loop::core_of(loop_).throw_out_of_run(std::move(thrown));
-      });
-    }
+    for (TaskScope* scope : {&*handlers_, &greetings_, &acceptor_})
+      net::tell_exceptions(*scope, loop_);
     handlers_->set_ended_handler([this] { room_.set(); });
     greetings_.set_ended_handler([this] { room_.set(); });
   }
@@ -236,9 +233,7 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
         continue;
       }
       if (!*accepted) {
-        // Nobody who waits for its streams would know.
-        if (accepted->error() != system_error(ECANCELED))
-          throw std::system_error(accepted->error());
+        net::throw_unless_stopped(accepted->error());
         co_return;
       }
       // What on_connection throws, or a handler that is no coroutine, concerns this one only.
