@@ -350,7 +350,9 @@ TEST_P(ServerGroups, are_stopped_by_their_callbacks_and_destroyed_by_those_who_a
     if (with_tasks) {
       server->serve([callback](TcpStream peer) -> Task<> {
         callback();
-        co_await test::echo(std::move(peer));
+        Buffer received;
+        while ((co_await peer.read(received)).value_or(0) != 0) {
+        }
         ADD_FAILURE() << "a handler of a destroyed server went on";
       });
     } else {
@@ -363,7 +365,12 @@ TEST_P(ServerGroups, are_stopped_by_their_callbacks_and_destroyed_by_those_who_a
         if (auto stream = co_await TcpStream::connect(to)) all.push_back(std::move(*stream));
       }
       Buffer nothing;
-      for (TcpStream& stream : all) EXPECT_EQ((co_await stream.read(nothing)).value_or(0), 0U);
+      for (TcpStream& stream : all) {
+        // Linux forgets some of those whose handshake ends while the listener is closed, and tells
+        // only a client that sends.
+        static_cast<void>(co_await stream.write("?"));
+        EXPECT_EQ((co_await stream.read(nothing)).value_or(0), 0U);
+      }
     }(server->endpoint()));
     EXPECT_TRUE(eventually([&] { return server == nullptr; }));
   }
