@@ -3,7 +3,8 @@
 //
 // What streams and servers stand on; programs use those. Where a backend reports readiness, an
 // operation waits in its loop as a watcher does, and makes its system call when the descriptor is
-// ready; sending, accepting and connecting, which seldom have to wait, try first.
+// ready; sending and connecting, which seldom have to wait, try first, and so does accepting where
+// the outcome is known at once.
 #pragma once
 
 #include <sys/socket.h>
@@ -56,7 +57,8 @@ class IoOperation : public Operation {
   ~IoOperation() { abandon(); }
 
   /// Starts it, on `fd`, which may mean another file than last time: where it has to wait, the
-  /// kernel is asked, for a system call. It must not be busy.
+  /// kernel is asked, for a system call. Accepting always waits, so that no stream is lost with an
+  /// operation that is destroyed. It must not be busy.
   void submit(EventLoop& loop, int fd) noexcept;
 
   /// The same, but where it can be done at once, it is, and does not complete: true, with

@@ -131,6 +131,8 @@ bool IoOperation::submit_or_finish(EventLoop& loop, int descriptor) noexcept {
 }
 
 void IoOperation::submit(EventLoop& loop, int descriptor) noexcept {
+  // A stream that was accepted now would be nobody's until it is told, and lost with the operation.
+  if (io_kind == IoKind::accept) wait_first = true;
   if (!submit_or_finish(loop, descriptor)) return;
   begin(loop::core_of(loop));
   core_->queue(*this);
@@ -164,12 +166,7 @@ void IoOperation::abandon() noexcept {
   // The loop may have been destroyed, and has given back what it held.
   if (!core_->closed()) {
     core_->check_thread();
-    if (link_on_fd != nullptr) {
-      core_->backend().cancel(*this);
-    } else if (io_kind == IoKind::accept && outcome >= 0) {
-      // Done without having waited, and nobody is told of the socket.
-      core_->backend().system().close(outcome);
-    }
+    if (link_on_fd != nullptr) core_->backend().cancel(*this);
   }
   unlink();
   end();

@@ -4,12 +4,16 @@
 #include <cerrno>
 #include <chrono>
 #include <exception>
+#include <new>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include <tambour/clock.h>
 #include <tambour/event_loop.h>
 #include <tambour/result.h>
+#include <tambour/stream.h>
+#include <tambour/task.h>
 #include <tambour/task_event.h>
 #include <tambour/task_scope.h>
 #include <tambour/timer.h>
@@ -57,6 +61,38 @@ inline void tell_exceptions(TaskScope& scope, EventLoop& loop) {
 /// know.
 inline void throw_unless_stopped(const Error& error) {
   if (error != system_error(ECANCELED)) throw std::system_error(error);
+}
+
+/// Accepts from `server` and gives each to `take`, until it is stopped. Waits while it `is_full`,
+/// which `room` tells the end of. Where several listeners share what room there is, another one may
+/// have taken the last place since it was looked for: what has been accepted waits then, unless
+/// the server `has_stopped`, which leaves nobody out.
+template <class Server, class IsFull, class HasStopped, class Take>
+Task<> accept_all(Server& server, Room& room, IsFull is_full, HasStopped has_stopped, Take take) {
+  for (;;) {
+    for (room.reset(); is_full(); room.reset()) {
+      if (!co_await room.wait()) co_return;
+    }
+    std::optional<Result<Socket>> accepted;
+    try {
+      accepted = co_await server.accept_socket();
+    } catch (const std::bad_alloc&) {
+      accepted.reset();  // There is no memory to wait with.
+    }
+    if (!accepted) {
+      room.set_later();
+      if (!co_await room.wait()) co_return;
+      continue;
+    }
+    if (!*accepted) {
+      throw_unless_stopped(accepted->error());
+      co_return;
+    }
+    for (room.reset(); !has_stopped() && is_full(); room.reset()) {
+      if (!co_await room.wait()) break;
+    }
+    take(std::move(**accepted));
+  }
 }
 
 }  // namespace tambour::net

@@ -100,43 +100,21 @@ void ServerGroupBase::Part::accept() {
   if (!listening_) return;
   accepting_.emplace(loop_);
   net::tell_exceptions(*accepting_, loop_);
-  for (net::GroupListener& listener : listeners_) accepting_->spawn(accept_all(listener));
+  const auto is_full = [this] { return this->is_full(); };
+  const auto has_stopped = [this] { return !listening_; };
+  const auto take = [this](Socket socket) { take_accepted(std::move(socket)); };
+  for (net::GroupListener& listener : listeners_)
+    accepting_->spawn(net::accept_all(listener, room_, is_full, has_stopped, take));
 }
 
-Task<> ServerGroupBase::Part::accept_all(net::GroupListener& listener) {
-  for (;;) {
-    for (room_.reset(); is_full(); room_.reset()) {
-      if (!co_await room_.wait()) co_return;
-    }
-    std::optional<Result<Socket>> accepted;
-    try {
-      accepted = co_await listener.accept_socket();
-    } catch (const std::bad_alloc&) {
-      accepted.reset();  // There is no memory to wait with.
-    }
-    if (!accepted) {
-      room_.set_later();
-      if (!co_await room_.wait()) co_return;
-      continue;
-    }
-    if (!*accepted) {
-      net::throw_unless_stopped(accepted->error());
-      co_return;
-    }
-    // Another listener may have taken the last place meanwhile. It waits then, but not for a server
-    // that has stopped: what was accepted is served.
-    for (room_.reset(); listening_ && is_full(); room_.reset()) {
-      if (!co_await room_.wait()) break;
-    }
-    ++shared_->accepted;
-    Socket& socket = **accepted;
-    EventLoop& to = choose(socket);
-    shared_->count_in(to);
-    if (&to == &loop_) {
-      net::call_and_tell(loop_, [&] { take(std::move(socket)); });
-    } else {
-      hand_over(std::move(socket), to);
-    }
+void ServerGroupBase::Part::take_accepted(Socket socket) noexcept {
+  ++shared_->accepted;
+  EventLoop& to = choose(socket);
+  shared_->count_in(to);
+  if (&to == &loop_) {
+    net::call_and_tell(loop_, [&] { take(std::move(socket)); });
+  } else {
+    hand_over(std::move(socket), to);
   }
 }
 

@@ -152,7 +152,7 @@ class ServerGroupBase::Part final : public LoopOwned, public ConnectionOwner {
     return size() + (handlers_ ? handlers_->size() : 0);
   }
   Result<> add(Result<StreamServerBase> opened);
-  Task<> accept_all(net::GroupListener& listener);
+  void take_accepted(Socket socket) noexcept;
   [[nodiscard]] bool is_full() noexcept;
   [[nodiscard]] EventLoop& choose(const Socket& socket) noexcept;
   void hand_over(Socket socket, EventLoop& to) noexcept;

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -120,13 +119,13 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
       const Counted starting(starting_);
       handlers_->spawn(handler_(std::move(socket)));
     };
-    acceptor_.spawn(accept_all());
+    accept_all();
   }
 
   void serve(ConnectionCallbacks callbacks) {
     take_ = [this, shared = std::make_shared<const ConnectionCallbacks>(std::move(callbacks))](
                 Socket socket) { start(Stream(std::move(socket)), shared); };
-    acceptor_.spawn(accept_all());
+    accept_all();
   }
 
   void leave_name() noexcept { owns_name_ = false; }
@@ -162,7 +161,7 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     }
   }
 
-  Task<Result<Socket>> accept() {
+  Task<Result<Socket>> accept_socket() {
     Duration pause = net::pause_least;
     int refused = 0;
     for (;;) {
@@ -215,30 +214,14 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
 
   void left() noexcept override { room_.set(); }
 
-  Task<> accept_all() {
-    for (;;) {
-      while (connections() >= options_.connections_max) {
-        room_.reset();
-        if (!co_await room_.wait()) co_return;
-      }
-      std::optional<Result<Socket>> accepted;
-      try {
-        accepted = co_await accept();
-      } catch (const std::bad_alloc&) {
-        accepted.reset();  // There is no memory to wait with.
-      }
-      if (!accepted) {
-        room_.set_later();
-        if (!co_await room_.wait()) co_return;
-        continue;
-      }
-      if (!*accepted) {
-        net::throw_unless_stopped(accepted->error());
-        co_return;
-      }
-      // What on_connection throws, or a handler that is no coroutine, concerns this one only.
-      net::call_and_tell(loop_, [&] { serve_accepted(std::move(**accepted)); });
-    }
+  void accept_all() {
+    acceptor_.spawn(net::accept_all(
+        *this, room_, [this] { return connections() >= options_.connections_max; },
+        [this] { return !listener_.is_open(); },
+        // What on_connection throws, or a handler that is no coroutine, concerns this one only.
+        [this](Socket socket) {
+          net::call_and_tell(loop_, [&] { serve_accepted(std::move(socket)); });
+        }));
   }
 
   void serve_accepted(Socket socket) {
@@ -367,7 +350,7 @@ void StreamServerBase::stop() noexcept { state_->stop(); }
 Task<> StreamServerBase::shut_down(Duration grace) { return state_->shut_down(grace); }
 std::size_t StreamServerBase::connections() const noexcept { return state_->connections(); }
 std::uint64_t StreamServerBase::accepted() const noexcept { return state_->accepted(); }
-Task<Result<Socket>> StreamServerBase::accept_socket() { return state_->accept(); }
+Task<Result<Socket>> StreamServerBase::accept_socket() { return state_->accept_socket(); }
 
 void StreamServerBase::serve(ConnectionCallbacks callbacks) { state_->serve(std::move(callbacks)); }
 
