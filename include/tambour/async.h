@@ -19,7 +19,7 @@ class Core;
 ///
 /// Cannot move: others hold it by address, and must have let go of it before it is destroyed. All
 /// but send() belongs to the thread of the loop. Started, it keeps the loop running.
-class Async final : private Ready {
+class Async final : private Ready, private Listed<Async> {
  public:
   using Function = Callback<void()>;
 
@@ -33,7 +33,7 @@ class Async final : private Ready {
   /// A callback that was due does not come while it is stopped. No send is lost by that: whether it
   /// was before or after stop(), which the sender cannot know, it is kept until the next start().
   void stop() noexcept;
-  [[nodiscard]] bool started() const noexcept { return link_ != nullptr; }
+  [[nodiscard]] bool started() const noexcept { return listed(); }
 
   /// Any thread, and signal handlers: async-signal-safe, no lock, no allocation. A send to a
   /// stopped one is kept until it is started. Not after the loop was destroyed.
@@ -47,12 +47,11 @@ class Async final : private Ready {
 
  private:
   friend class loop::Core;
+  friend class Listed<Async>;  // The loop's list of them.
   static void run(Ready& ready);
 
   std::atomic<bool> sent_{false};
   loop::Core* core_;
-  Async* next_ = nullptr;
-  Async** link_ = nullptr;  ///< What points at this one in the loop's list; null while stopped.
   Function function_;
 };
 

@@ -68,7 +68,9 @@ inline constexpr AnyChild any_child{};
 /// its own callback too, and falls silent at once. Belongs to the thread of its loop, which it may
 /// outlive, silently. After fork(2) and EventLoop::reopen_after_fork() in the child, what is named
 /// is reported as `lost`, being the parent's.
-class Child final : private Operation {
+class Child final : private Operation,
+                    private Listed<Child>,
+                    private Listed<Child, loop::ChildTable> {
  public:
   using Function = Callback<void(const ChildStatus&)>;
 
@@ -87,7 +89,7 @@ class Child final : private Operation {
 
   /// A status that was taken and not yet reported is dropped.
   void stop() noexcept;
-  [[nodiscard]] bool started() const noexcept { return link_ != nullptr; }
+  [[nodiscard]] bool started() const noexcept { return OfLoop::listed(); }
 
   /// 0 for any_child.
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
@@ -101,6 +103,10 @@ class Child final : private Operation {
  private:
   friend class loop::Children;
   friend class loop::ChildTable;
+  using OfLoop = Listed<Child>;                     ///< The loop's list of its children.
+  using OfTable = Listed<Child, loop::ChildTable>;  ///< The table's, of a few pids.
+  friend OfLoop;
+  friend OfTable;
   static void run(Ready& ready);
 
   pid_t pid_;
@@ -109,11 +115,7 @@ class Child final : private Operation {
   bool has_status_ = false;  ///< Taken and not yet reported. Other loops may set it: ChildTable.
   ChildStatus status_;
   std::uint64_t epoch_ = 0;  ///< Of the table that it stands in.
-  Child* next_of_pid_ = nullptr;
-  Child** link_of_pid_ = nullptr;
   loop::Core* core_;
-  Child* next_ = nullptr;   ///< The loop's list of its children;
-  Child** link_ = nullptr;  ///< what points at this one there, null while stopped.
   Function function_;
 };
 

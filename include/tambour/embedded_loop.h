@@ -30,7 +30,7 @@ class EmbeddedLoops;
 /// A started one keeps the outer loop running, whatever the inner one has to do; the inner one's
 /// stop() is for its own next run(). Moves and is destroyed freely, inside callbacks of either loop
 /// too. Belongs to the thread of both, either of which it may outlive, silently.
-class EmbeddedLoop final : private Operation {
+class EmbeddedLoop final : private Operation, private Listed<EmbeddedLoop> {
  public:
   using Function = Callback<void()>;
 
@@ -52,7 +52,7 @@ class EmbeddedLoop final : private Operation {
   Result<> start() noexcept;
 
   void stop() noexcept;
-  [[nodiscard]] bool started() const noexcept { return link_ != nullptr; }
+  [[nodiscard]] bool started() const noexcept { return listed(); }
 
   /// One turn of the inner loop, without waiting. No effect where that loop has been destroyed.
   void run_inner();
@@ -62,13 +62,12 @@ class EmbeddedLoop final : private Operation {
 
  private:
   friend class loop::EmbeddedLoops;
+  friend class Listed<EmbeddedLoop>;  // The outer loop's list of what is embedded in it.
   static void run(Ready& ready);
 
   loop::Core* outer_;
   loop::Core* inner_;
   std::int64_t due_ns_ = 0;  ///< When the inner loop has something to do, by the outer's clock.
-  EmbeddedLoop* next_ = nullptr;   ///< The outer loop's list of what is embedded in it;
-  EmbeddedLoop** link_ = nullptr;  ///< what points at this one there, null while stopped.
   Function function_;
 };
 

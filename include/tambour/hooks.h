@@ -27,7 +27,7 @@ enum class HookPoint : std::uint8_t {
 /// What all hooks have in common. Owns its callback. A started hook keeps the loop running, but for
 /// cleanup hooks. Moves and is destroyed freely, inside its own callback too. Belongs to the thread
 /// of its loop, which it may outlive, silently.
-class Hook : private Ready {
+class Hook : private Ready, private Listed<Hook> {
  public:
   using Function = Callback<void()>;
 
@@ -39,7 +39,7 @@ class Hook : private Ready {
 
   void start() noexcept;
   void stop() noexcept;
-  [[nodiscard]] bool started() const noexcept { return link_ != nullptr; }
+  [[nodiscard]] bool started() const noexcept { return listed(); }
   [[nodiscard]] HookPoint point() const noexcept { return point_; }
 
   using Ready::priority;
@@ -47,12 +47,11 @@ class Hook : private Ready {
 
  private:
   friend class loop::Core;
+  friend class Listed<Hook>;  // The loop's list of the hooks at this point.
   static void run(Ready& ready);
 
   HookPoint point_;
   loop::Core* core_;
-  Hook* next_ = nullptr;   ///< The loop's list of the hooks at this point;
-  Hook** link_ = nullptr;  ///< what points at this one there, null while stopped.
   Function function_;
 };
 

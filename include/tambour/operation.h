@@ -89,6 +89,52 @@ class LinkList final : private Link {
   void push_back(Link& link) noexcept { link.put_between(*previous_, *this); }
 };
 
+/// A place in a list of `Item`s that begins in a pointer to the first, one word a list, and ends in
+/// null. Its item inherits from it; `Which` tells the places apart of one that is in several lists
+/// at a time. Whoever has the list takes out what is destroyed.
+template <class Item, class Which = void>
+class Listed {
+ public:
+  Listed(const Listed&) = delete;
+  Listed& operator=(const Listed&) = delete;
+
+  [[nodiscard]] bool listed() const noexcept { return link_ != nullptr; }
+  /// Null: it is the last.
+  [[nodiscard]] Item* next() const noexcept { return next_; }
+
+  void put_first(Item*& first) noexcept {
+    next_ = first;
+    link_ = &first;
+    if (first != nullptr) place_of(*first).link_ = &next_;
+    first = static_cast<Item*>(this);
+  }
+
+  void take_out() noexcept {
+    *link_ = next_;
+    if (next_ != nullptr) place_of(*next_).link_ = link_;
+    next_ = nullptr;
+    link_ = nullptr;
+  }
+
+  void take_place_of(Listed& other) noexcept {
+    if (!other.listed()) return;
+    next_ = std::exchange(other.next_, nullptr);
+    link_ = std::exchange(other.link_, nullptr);
+    *link_ = static_cast<Item*>(this);
+    if (next_ != nullptr) place_of(*next_).link_ = &next_;
+  }
+
+ private:
+  friend Item;
+  Listed() = default;
+  Listed(Listed&& other) noexcept { take_place_of(other); }
+
+  static Listed& place_of(Item& item) noexcept { return item; }
+
+  Item* next_ = nullptr;
+  Item** link_ = nullptr;  ///< What points at the item; null while it is in no list.
+};
+
 /// Something on the heap that belongs to a loop, or to an object of one, until it has ended.
 class LoopOwned : public Closure, public Link {};
 

@@ -36,7 +36,7 @@ class Signals;
 /// Owns its callback. A started one keeps the loop running. Moves and is destroyed freely, inside
 /// its own callback too, and falls silent at once. Belongs to the thread of its loop, which it may
 /// outlive, silently.
-class Signal final : private Ready {
+class Signal final : private Ready, private Listed<Signal> {
  public:
   using Function = Callback<void(int)>;  ///< Is given the signal's number.
 
@@ -53,7 +53,7 @@ class Signal final : private Ready {
 
   /// A callback that was due does not come.
   void stop() noexcept;
-  [[nodiscard]] bool started() const noexcept { return link_ != nullptr; }
+  [[nodiscard]] bool started() const noexcept { return listed(); }
   [[nodiscard]] int number() const noexcept { return number_; }
 
   using Ready::priority;
@@ -72,13 +72,12 @@ class Signal final : private Ready {
  private:
   friend class loop::Children;
   friend class loop::Signals;
+  friend class Listed<Signal>;  // The loop's list of the watchers of this signal.
   Signal(loop::Core& core, int number, Function function) noexcept;
   static void run(Ready& ready);
 
   int number_;
   loop::Core* core_;
-  Signal* next_ = nullptr;   ///< The loop's list of the watchers of this signal;
-  Signal** link_ = nullptr;  ///< what points at this one there, null while stopped.
   Function function_;
 };
 

@@ -34,17 +34,14 @@ Child::Child(EventLoop& loop, AnyChild /*any*/, Function function, ChildChanges 
 
 Child::Child(Child&& other) noexcept
     : Operation(static_cast<Operation&&>(other)),
+      OfLoop(static_cast<OfLoop&&>(other)),
       pid_(other.pid_),
       any_(other.any_),
       changes_(other.changes_),
       core_(std::exchange(other.core_, nullptr)),
-      next_(std::exchange(other.next_, nullptr)),
-      link_(std::exchange(other.link_, nullptr)),
       function_(std::move(other.function_)) {
-  if (link_ == nullptr) return;
+  if (!started()) return;
   other.fd = -1;
-  *link_ = this;
-  if (next_ != nullptr) next_->link_ = &next_;
   loop::ChildTable::move(other, *this);
 }
 

@@ -84,11 +84,7 @@ void ChildTable::insert(Child& child) noexcept {
     any = &child;
     return;
   }
-  Child*& first = bucket_of(child.pid_);
-  child.next_of_pid_ = first;
-  child.link_of_pid_ = &first;
-  if (first != nullptr) first->link_of_pid_ = &child.next_of_pid_;
-  first = &child;
+  child.OfTable::put_first(bucket_of(child.pid_));
 }
 
 Result<> ChildTable::enter(Child& child) noexcept {
@@ -116,8 +112,7 @@ void ChildTable::leave(Child& child) noexcept {
     any = nullptr;
     return;
   }
-  *child.link_of_pid_ = child.next_of_pid_;
-  if (child.next_of_pid_ != nullptr) child.next_of_pid_->link_of_pid_ = child.link_of_pid_;
+  child.OfTable::take_out();
 }
 
 void ChildTable::move(Child& from, Child& to) noexcept {
@@ -130,10 +125,7 @@ void ChildTable::move(Child& from, Child& to) noexcept {
     any = &to;
     return;
   }
-  to.next_of_pid_ = from.next_of_pid_;
-  to.link_of_pid_ = from.link_of_pid_;
-  *to.link_of_pid_ = &to;
-  if (to.next_of_pid_ != nullptr) to.next_of_pid_->link_of_pid_ = &to.next_of_pid_;
+  to.OfTable::take_place_of(from);
 }
 
 bool ChildTable::look(Child& child) noexcept {
@@ -201,7 +193,7 @@ void ChildTable::give(Child& child, const ChildStatus& status) noexcept {
 
 bool ChildTable::give_to_named(const ChildStatus& status) noexcept {
   bool is_named = false;
-  for (Child* child = bucket_of(status.pid); child != nullptr; child = child->next_of_pid_) {
+  for (Child* child = bucket_of(status.pid); child != nullptr; child = child->OfTable::next()) {
     // One that has been told of an end already waited for a former child of that pid.
     if (child->pid_ != status.pid || (child->has_status_ && child->status_.ended())) continue;
     is_named = true;

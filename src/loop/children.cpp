@@ -43,10 +43,7 @@ Result<> Children::add(Child& child) noexcept {
     // Its SIGCHLD may have come and gone.
     if (ChildTable::look(child)) core_.queue(child);
   }
-  child.next_ = first_;
-  child.link_ = &first_;
-  if (first_ != nullptr) first_->link_ = &child.next_;
-  first_ = &child;
+  child.OfLoop::put_first(first_);
   core_.add_reference();
   return {};
 }
@@ -55,10 +52,7 @@ void Children::remove(Child& child) noexcept {
   forget_descriptor(child);
   child.unlink();
   ChildTable::leave(child);
-  *child.link_ = child.next_;
-  if (child.next_ != nullptr) child.next_->link_ = child.link_;
-  child.next_ = nullptr;
-  child.link_ = nullptr;
+  child.OfLoop::take_out();
   core_.drop_reference();
 }
 
@@ -100,7 +94,7 @@ void Children::forget_descriptor(Child& child) noexcept {
 }
 
 void Children::look_at_all() noexcept {
-  for (Child* child = first_; child != nullptr; child = child->next_) {
+  for (Child* child = first_; child != nullptr; child = child->OfLoop::next()) {
     if (child->fd < 0 && ChildTable::look(*child)) core_.queue_now(*child);
   }
 }
@@ -134,7 +128,7 @@ void Children::fall_back_to_signal(Child& child) {
 }
 
 void Children::reopen() noexcept {
-  for (Child* child = first_; child != nullptr; child = child->next_) {
+  for (Child* child = first_; child != nullptr; child = child->OfLoop::next()) {
     if (ChildTable::enter_after_fork(*child)) core_.queue(*child);
   }
 }

@@ -312,7 +312,7 @@ void Core::run_hooks(HookPoint point) {
 }
 
 void Core::queue_hooks(HookPoint point, ReadyQueue& queue) noexcept {
-  for (Hook* hook = hooks_at(point); hook != nullptr; hook = hook->next_) {
+  for (Hook* hook = hooks_at(point); hook != nullptr; hook = hook->next()) {
     if (!hook->linked()) queue.push(*hook);
   }
 }
@@ -320,53 +320,37 @@ void Core::queue_hooks(HookPoint point, ReadyQueue& queue) noexcept {
 void Core::queue_idle_hooks() noexcept {
   const bool none_due = ready_.empty();
   const int highest_due = none_due ? 0 : ready_.highest_priority();
-  for (Hook* hook = hooks_at(HookPoint::idle); hook != nullptr; hook = hook->next_) {
+  for (Hook* hook = hooks_at(HookPoint::idle); hook != nullptr; hook = hook->next()) {
     if ((none_due || hook->priority() > highest_due) && !hook->linked()) ready_.push(*hook);
   }
 }
 
 void Core::queue_asyncs() noexcept {
   any_async_sent_.store(false, std::memory_order_seq_cst);
-  for (Async* async = asyncs_; async != nullptr; async = async->next_) {
+  for (Async* async = asyncs_; async != nullptr; async = async->next()) {
     if (async->sent() && !async->linked()) ready_.push(*async);
   }
   if (services_ != nullptr) services_->worker_returns.look();
 }
 
-template <class Item>
-void Core::put_first(Item*& first, Item& item) noexcept {
-  item.next_ = first;
-  item.link_ = &first;
-  if (first != nullptr) first->link_ = &item.next_;
-  first = &item;
-}
-
-template <class Item>
-void Core::take_out(Item& item) noexcept {
-  *item.link_ = item.next_;
-  if (item.next_ != nullptr) item.next_->link_ = item.link_;
-  item.next_ = nullptr;
-  item.link_ = nullptr;
-}
-
 void Core::add(Hook& hook) noexcept {
-  put_first(hooks_at(hook.point_), hook);
+  hook.put_first(hooks_at(hook.point_));
   if (hook.point_ != HookPoint::cleanup) add_reference();
 }
 
 void Core::remove(Hook& hook) noexcept {
-  take_out(hook);
+  hook.take_out();
   if (hook.point_ != HookPoint::cleanup) drop_reference();
 }
 
 void Core::add(Async& async) noexcept {
-  put_first(asyncs_, async);
+  async.put_first(asyncs_);
   add_reference();
   if (async.sent()) any_async_sent_.store(true, std::memory_order_seq_cst);
 }
 
 void Core::remove(Async& async) noexcept {
-  take_out(async);
+  async.take_out();
   drop_reference();
 }
 

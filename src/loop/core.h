@@ -185,10 +185,6 @@ class Core {
     return hooks_[static_cast<std::size_t>(point)];
   }
   std::int64_t collect(std::int64_t until_ns) noexcept;
-  template <class Item>
-  static void put_first(Item*& first, Item& item) noexcept;
-  template <class Item>
-  static void take_out(Item& item) noexcept;
   std::size_t run_queue();
   void note_times(std::int64_t before_ns) noexcept;
   void run_hooks(HookPoint point);

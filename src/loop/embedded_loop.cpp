@@ -28,13 +28,12 @@ EmbeddedLoop::EmbeddedLoop(EventLoop& outer, EventLoop& inner, Function function
 
 EmbeddedLoop::EmbeddedLoop(EmbeddedLoop&& other) noexcept
     : Operation(static_cast<Operation&&>(other)),
+      Listed(static_cast<Listed&&>(other)),
       outer_(std::exchange(other.outer_, nullptr)),
       inner_(std::exchange(other.inner_, nullptr)),
       due_ns_(other.due_ns_),
-      next_(std::exchange(other.next_, nullptr)),
-      link_(std::exchange(other.link_, nullptr)),
       function_(std::move(other.function_)) {
-  if (link_ != nullptr) loop::EmbeddedLoops::moved(*this);
+  if (started()) loop::EmbeddedLoops::moved(*this);
 }
 
 EmbeddedLoop& EmbeddedLoop::operator=(EmbeddedLoop&& other) noexcept {

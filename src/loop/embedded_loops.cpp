@@ -35,10 +35,7 @@ Result<> EmbeddedLoops::add(EmbeddedLoop& embedded) noexcept {
   if (!can_watch(core_, *descriptor)) return std::unexpected(system_error(ERANGE));
   around(inner) = &embedded;
   embedded.fd = -1;
-  embedded.next_ = first_;
-  embedded.link_ = &first_;
-  if (first_ != nullptr) first_->link_ = &embedded.next_;
-  first_ = &embedded;
+  embedded.put_first(first_);
   core_.add_reference();
   return {};
 }
@@ -49,18 +46,11 @@ void EmbeddedLoops::remove(EmbeddedLoop& embedded) noexcept {
   embedded.unlink();
   embedded.result = 0;
   if (embedded.link_on_fd != nullptr) core_.backend().cancel(embedded);
-  *embedded.link_ = embedded.next_;
-  if (embedded.next_ != nullptr) embedded.next_->link_ = embedded.link_;
-  embedded.next_ = nullptr;
-  embedded.link_ = nullptr;
+  embedded.take_out();
   core_.drop_reference();
 }
 
-void EmbeddedLoops::moved(EmbeddedLoop& embedded) noexcept {
-  around(*embedded.inner_) = &embedded;
-  *embedded.link_ = &embedded;
-  if (embedded.next_ != nullptr) embedded.next_->link_ = &embedded.next_;
-}
+void EmbeddedLoops::moved(EmbeddedLoop& embedded) noexcept { around(*embedded.inner_) = &embedded; }
 
 /// The inner loop's descriptor may be another one than last time: an epoll set is made anew to be
 /// rid of registrations that cannot be removed, and all of them after a fork.
@@ -75,7 +65,7 @@ void EmbeddedLoops::watch_descriptor(EmbeddedLoop& embedded) noexcept {
 
 std::int64_t EmbeddedLoops::before_wait() noexcept {
   std::int64_t soonest_ns = base::end_of_time_ns;
-  for (EmbeddedLoop* embedded = first_; embedded != nullptr; embedded = embedded->next_) {
+  for (EmbeddedLoop* embedded = first_; embedded != nullptr; embedded = embedded->next()) {
     Core& inner = *embedded->inner_;
     watch_descriptor(*embedded);
     const std::int64_t until_ns = inner.begin_foreign_wait();
@@ -94,7 +84,7 @@ std::int64_t EmbeddedLoops::before_wait() noexcept {
 }
 
 void EmbeddedLoops::expire(std::int64_t now_ns) noexcept {
-  for (EmbeddedLoop* embedded = first_; embedded != nullptr; embedded = embedded->next_) {
+  for (EmbeddedLoop* embedded = first_; embedded != nullptr; embedded = embedded->next()) {
     if (embedded->due_ns_ <= now_ns) core_.queue(*embedded);
   }
 }

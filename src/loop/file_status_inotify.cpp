@@ -34,19 +34,9 @@ constexpr std::uint32_t leads_elsewhere =
 
 Inotify::Inotify(Core& core) noexcept : core_(core), watch_(core, [this] { on_readable(); }) {}
 
-void Inotify::enter(WatchedPath& path) noexcept {
-  path.next_ = first_;
-  path.link_ = &first_;
-  if (first_ != nullptr) first_->link_ = &path.next_;
-  first_ = &path;
-}
+void Inotify::enter(WatchedPath& path) noexcept { path.put_first(first_); }
 
-void Inotify::leave(WatchedPath& path) noexcept {
-  *path.link_ = path.next_;
-  if (path.next_ != nullptr) path.next_->link_ = path.link_;
-  path.next_ = nullptr;
-  path.link_ = nullptr;
-}
+void Inotify::leave(WatchedPath& path) noexcept { path.take_out(); }
 
 int Inotify::open() noexcept {
   if (inotify_.is_open()) return 0;
@@ -139,7 +129,7 @@ void Inotify::tell(int watch, std::uint32_t mask, std::string_view name) noexcep
 }
 
 void Inotify::tell_all() noexcept {
-  for (WatchedPath* path = first_; path != nullptr; path = path->next_) {
+  for (WatchedPath* path = first_; path != nullptr; path = path->next()) {
     path->anew_ = true;
     core_.queue(*path);
   }

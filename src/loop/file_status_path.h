@@ -16,7 +16,7 @@ class Core;
 
 /// Something happens to the path: it is queued, and looks when its turn comes. Whatever has
 /// happened by then is one change.
-class WatchedPath final : public Ready {
+class WatchedPath final : public Ready, private Listed<WatchedPath> {
  public:
   WatchedPath(EventLoop& loop, Core& core, std::string path, FileStatus::Function function,
               const FileStatusOptions& options, std::source_location created_at);
@@ -26,7 +26,7 @@ class WatchedPath final : public Ready {
 
   Result<> start() noexcept;
   void stop() noexcept;
-  [[nodiscard]] bool started() const noexcept { return link_ != nullptr; }
+  [[nodiscard]] bool started() const noexcept { return listed(); }
 
   /// Looks, and makes what it sees the current state.
   void look() noexcept;
@@ -41,6 +41,7 @@ class WatchedPath final : public Ready {
 
  private:
   friend class Inotify;
+  friend class Listed<WatchedPath>;  // The loop's list of started paths.
 
   static void run(Ready& ready);
   [[nodiscard]] FileState see() noexcept;
@@ -59,8 +60,6 @@ class WatchedPath final : public Ready {
   WatchedPlace holder_;  ///< The directory of the path, where that is a symbolic link.
   std::string scratch_;  ///< Room for the names of directories.
   Timer timer_;
-  WatchedPath* next_ = nullptr;   ///< The loop's list of started paths;
-  WatchedPath** link_ = nullptr;  ///< what points at this one there, null while stopped.
   FileStatus::Function function_;
 };
 

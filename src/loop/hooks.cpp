@@ -17,14 +17,10 @@ Hook::Hook(EventLoop& loop, HookPoint point, Function function,
 
 Hook::Hook(Hook&& other) noexcept
     : Ready(static_cast<Ready&&>(other)),
+      Listed(static_cast<Listed&&>(other)),
       point_(other.point_),
       core_(std::exchange(other.core_, nullptr)),
-      next_(std::exchange(other.next_, nullptr)),
-      link_(std::exchange(other.link_, nullptr)),
-      function_(std::move(other.function_)) {
-  if (link_ != nullptr) *link_ = this;
-  if (next_ != nullptr) next_->link_ = &next_;
-}
+      function_(std::move(other.function_)) {}
 
 Hook& Hook::operator=(Hook&& other) noexcept {
   if (this != &other) {

@@ -24,14 +24,10 @@ Signal::Signal(loop::Core& core, int number, Function function) noexcept
 
 Signal::Signal(Signal&& other) noexcept
     : Ready(static_cast<Ready&&>(other)),
+      Listed(static_cast<Listed&&>(other)),
       number_(other.number_),
       core_(std::exchange(other.core_, nullptr)),
-      next_(std::exchange(other.next_, nullptr)),
-      link_(std::exchange(other.link_, nullptr)),
-      function_(std::move(other.function_)) {
-  if (link_ != nullptr) *link_ = this;
-  if (next_ != nullptr) next_->link_ = &next_;
-}
+      function_(std::move(other.function_)) {}
 
 Signal& Signal::operator=(Signal&& other) noexcept {
   if (this != &other) {

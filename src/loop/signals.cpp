@@ -29,20 +29,14 @@ Result<> Signals::add(Signal& signal) noexcept {
   if (first == nullptr) {
     if (auto watched = slot_->watch(number); !watched) return watched;
   }
-  signal.next_ = first;
-  signal.link_ = &first;
-  if (first != nullptr) first->link_ = &signal.next_;
-  first = &signal;
+  signal.put_first(first);
   core_.add_reference();
   return {};
 }
 
 void Signals::remove(Signal& signal) noexcept {
   signal.unlink();
-  *signal.link_ = signal.next_;
-  if (signal.next_ != nullptr) signal.next_->link_ = signal.link_;
-  signal.next_ = nullptr;
-  signal.link_ = nullptr;
+  signal.take_out();
   if (first_[static_cast<std::size_t>(signal.number_)] == nullptr) slot_->unwatch(signal.number_);
   core_.drop_reference();
 }
@@ -51,7 +45,7 @@ template <class F>
 void Signals::for_each_of(std::uint64_t set, F&& f) noexcept {
   for (; set != 0; set &= set - 1) {
     const auto number = static_cast<std::size_t>(std::countr_zero(set)) + 1;
-    for (Signal* signal = first_[number]; signal != nullptr; signal = signal->next_) f(*signal);
+    for (Signal* signal = first_[number]; signal != nullptr; signal = signal->next()) f(*signal);
   }
 }
 
