@@ -1,8 +1,9 @@
 // How exactly a loop sleeps: how long after its deadline a timer's callback runs, in an idle
 // process.
 //
-// The floor is a bare epoll_pwait2(2) of the same length: the kernel's timer slack and its wake-up
-// are in both. A timer that runs early ends the measurement: that is an error, not a figure.
+// Each library sleeps as exactly as it can be asked to. The floor is a bare timerfd, which the
+// kernel ends without slack. A timer that runs early ends the measurement: that is an error, not a
+// figure.
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,4 @@
-// A one-shot timer of Tambour's.
+// A one-shot timer of Tambour's, without slack.
 #include <tambour/tambour.h>
 
 #include <string>
@@ -18,7 +18,7 @@ class Tambour {
   }
 
  private:
-  tambour::EventLoop loop_;
+  tambour::EventLoop loop_{{.timer_slack = tambour::Duration(1)}};
   tambour::Timer timer_{loop_, [] {}};
 };
 

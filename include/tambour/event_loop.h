@@ -41,6 +41,12 @@ struct LoopOptions {
   /// use meanwhile. Zero, the default: never.
   Duration spin{0};
 
+  /// How late the kernel may end a wait, so that it wakes up for several at a time: the timer slack
+  /// of the loop's thread (PR_SET_TIMERSLACK, prctl(2)), set when the loop is made. Zero, the
+  /// default, leaves it as it is, mostly 50 µs. Waits in epoll, poll and select may always be late
+  /// by a thousandth of their length.
+  Duration timer_slack{0};
+
   /// Whether stats() knows times: two more readings of the clock in each turn.
   bool measure_times = false;
 

@@ -1,5 +1,7 @@
 #include <tambour/event_loop.h>
 
+#include <sys/prctl.h>
+
 #include "loop/core.h"
 
 namespace tambour {
@@ -8,6 +10,8 @@ namespace {
 loop::Core* open_core(const LoopOptions& options) {
   auto opened = backend::open_backend(options);
   if (!opened) throw std::system_error(opened.error(), "EventLoop");
+  if (options.timer_slack > Duration::zero())
+    ::prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(options.timer_slack.count()));
   return new loop::Core(std::move(*opened), options);
 }
 

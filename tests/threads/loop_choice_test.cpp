@@ -1,6 +1,7 @@
 // Groups of loops: which loop, on which thread, by which name; whatever the backend.
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 
 #include <array>
 #include <atomic>
@@ -43,6 +44,19 @@ TEST(LoopGroup, knows_the_least_loaded) {
   group.add_load(group[1], 10);
   EXPECT_EQ(group.load(group[1]), 10U);
   EXPECT_EQ(&group.least_loaded(), &group[0]);
+}
+
+TEST(LoopGroup, gives_its_threads_their_timer_slack) {
+  const auto slack_of = [](Duration given) {
+    LoopGroup group({.threads = 1, .loop = {.timer_slack = given}});
+    int slack_ns = 0;
+    group.for_each([&](EventLoop&) { slack_ns = ::prctl(PR_GET_TIMERSLACK); });
+    return slack_ns;
+  };
+  const int own = ::prctl(PR_GET_TIMERSLACK);
+  EXPECT_EQ(slack_of(Duration(1234)), 1234);
+  EXPECT_EQ(slack_of(Duration::zero()), own) << "a new thread has that of who made it";
+  EXPECT_EQ(::prctl(PR_GET_TIMERSLACK), own);
 }
 
 TEST(LoopGroup, names_its_threads) {
