@@ -1,5 +1,5 @@
-// Timers on libuv: idle timeouts are repeating timers that uv_timer_again starts anew. Its clock
-// counts whole milliseconds.
+// Timers on libuv: uv_timer_start starts a timer, and starts it anew. Its clock counts whole
+// milliseconds.
 #include <cstdint>
 #include <vector>
 
