@@ -36,6 +36,7 @@ _LOOKS = {
     "mutex": Look("epoll", "#20262e", "#e8ebef", "x", (5, 2)),
     "iouring": Look("epoll", "#20262e", "#e8ebef", "s", (5, 2)),
     "libev": Look("libev", "#0067a3", "#56b4e9", "s"),
+    "libev-published": Look("libev", "#0067a3", "#56b4e9", "s", (3, 2), 1.1),
     "libevent": Look("libevent", "#007d5a", "#2fcb9d", "D"),
     "libevent-published": Look("libevent", "#007d5a", "#2fcb9d", "D", (3, 2), 1.1),
     "libuv": Look("libuv", "#b0458a", "#f09fcb", "^"),

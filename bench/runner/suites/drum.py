@@ -7,8 +7,10 @@ from ..pairs import ACTIVE, PAIRS, TIMEOUTS, PairsSuite
 from ..suite import mean_but_first
 
 MUDUO = "muduo"
-# libevent as libev's published program uses it: deleted and added again for each reset timeout,
-# which is what the field's figures rest on; libevent's own users add it again and no more.
+# libev and libevent as libev's published programs use them, which is what the field's figures rest
+# on. libev: each watcher is told its descriptor anew in each round; its users modify the events.
+LIBEV_PUBLISHED = "libev-published"
+# libevent: deleted and added again for each reset timeout; its users add it again and no more.
 PUBLISHED = "libevent-published"
 # They look at every descriptor on each wait: off the scale where pairs are many.
 SCANNING = ("tambour-poll", "tambour-select")
@@ -36,7 +38,7 @@ class Drum(PairsSuite):
     )
     metrics = (Metric("event_ns", "ns", "event processing"),
                Metric("round_us", "µs", "whole round"))
-    subjects = subjects.pick(*subjects.LOOPS, PUBLISHED)
+    subjects = subjects.pick(*subjects.LOOPS, LIBEV_PUBLISHED, PUBLISHED)
     quick = ({"pairs": (100, 1000, 9900), "active": (100, 1000), "timeouts": (False, True),
               "rounds": 3},)
     full = (
