@@ -90,7 +90,7 @@ class Libuv {
   uv_loop_t loop_;
   uv_tcp_t listener_;
   std::unordered_set<uv_stream_t*> connections_;
-  std::vector<char> place_ = std::vector<char>(65536);
+  std::vector<char> place_ = std::vector<char>(1 << 18);
 };
 
 }  // namespace

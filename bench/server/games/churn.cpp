@@ -30,6 +30,12 @@ class Churn final : public Game {
 
   std::vector<Figure> play(ServerProcess& server) override {
     port_ = server.port();
+    // Before any is closed: otherwise those that are opened meanwhile would be charged to the few
+    // that are served.
+    while (waiting_.size() < std::size_t(open_)) {
+      feed_watchdog();
+      open_one();
+    }
     run(milliseconds_ / 5e3);
     served_ = 0;
     const auto begin = now_ns();
@@ -37,6 +43,7 @@ class Churn final : public Game {
     run(milliseconds_ / 1e3);
     const double used = double(server.cpu_ns() - cpu);
     const double seconds = double(now_ns() - begin) / 1e9;
+    if (served_ == 0) fail("no connection was served in the time that was given");
     const double served = double(served_);
     for (const int fd : waiting_) abandon(fd);
     waiting_.clear();
@@ -47,8 +54,8 @@ class Churn final : public Game {
   void run(double seconds) {
     const auto end = now_ns() + std::int64_t(seconds * 1e9);
     while (now_ns() < end) {
+      finish_one();
       open_one();
-      if (waiting_.size() >= std::size_t(open_)) finish_one();
     }
   }
 
