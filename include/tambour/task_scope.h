@@ -21,7 +21,8 @@ namespace tambour {
 ///   co_await scope.join();
 ///
 /// Where a task throws, the others are asked to stop, and join() throws the first exception when
-/// all have ended. Belongs to the thread of its loop; stays where it is.
+/// all have ended. Belongs to the thread of its loop; stays where it is. A task may hold what holds
+/// the scope, as a session does that spawns `serve(shared_from_this())`.
 class TaskScope final : private TaskObserver {
  public:
   explicit TaskScope(EventLoop& loop);
@@ -70,7 +71,9 @@ class TaskScope final : private TaskObserver {
     std::exception_ptr thrown_;
   };
 
-  /// Waits until no task is left. Where several wait, the first of them gets the exception.
+  /// Waits until no task is left, also where whoever waits is asked to stop: make the scope with
+  /// the stop token of its task, and the tasks are asked too. Where several wait, the first of them
+  /// gets the exception.
   [[nodiscard]] Join join() noexcept { return Join(*this); }
 
  private:
@@ -91,7 +94,8 @@ class TaskScope final : private TaskObserver {
   TaskContext context_;
   LinkList tasks_;
   std::size_t size_ = 0;
-  LinkList joins_;  ///< Who waits; one that is destroyed meanwhile leaves by itself.
+  bool* gone_ = nullptr;  ///< Where somebody on the stack wants to be told of the end.
+  LinkList joins_;        ///< Who waits; one that is destroyed meanwhile leaves by itself.
   std::exception_ptr thrown_;
   Callback<void(std::exception_ptr)> handler_;
   Callback<void()> ended_;

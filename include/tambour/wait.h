@@ -9,6 +9,7 @@
 #include <tambour/clock.h>
 #include <tambour/event_loop.h>
 #include <tambour/fd_watcher.h>
+#include <tambour/operation.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
 #include <tambour/timer.h>
@@ -27,7 +28,11 @@ class SleepFor {
   template <HasTaskContext Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
     const TaskContext& context = awaiting.promise().context();
-    timer_.emplace(*context.loop, [awaiting] { awaiting.resume(); });
+    timer_.emplace(*context.loop, [this, awaiting] {
+      // It lives until the expression ends that waits for it: nobody is stopped by it any more.
+      stop_.reset();
+      awaiting.resume();
+    });
     timer_->start(delay_);
     stop_.emplace(context.stop, Stop{*this});
     return true;
@@ -60,9 +65,11 @@ class SleepFor {
 /// what can fail. ECANCELED where the task was asked to stop.
 ///
 ///   while (co_await ready(fd, Events::read)) consume(fd);
-class WaitForReadiness {
+class WaitForReadiness final : private Ready {
  public:
-  WaitForReadiness(int fd, Events interest) noexcept : fd_(fd), interest_(interest) {}
+  WaitForReadiness(int fd, Events interest) noexcept : Ready(&run), fd_(fd), interest_(interest) {}
+  WaitForReadiness(const WaitForReadiness&) = delete;
+  WaitForReadiness& operator=(const WaitForReadiness&) = delete;
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
@@ -85,27 +92,28 @@ class WaitForReadiness {
   struct Stop {
     WaitForReadiness& self;
     EventLoop& loop;
-    void operator()() const {
-      // Whoever asks to stop is not called back from inside.
-      self.outcome_ = std::unexpected(system_error(ECANCELED));
-      self.watcher_->stop();
-      self.timer_.emplace(loop, [awaiting = self.awaiting_] { awaiting.resume(); });
-      self.timer_->start(Duration::zero());
-    }
+    void operator()() const noexcept;
   };
 
   void finish(Events events) {
     outcome_ = watcher_->error() ? Result<Events>(std::unexpected(watcher_->error())) : events;
     watcher_->stop();
+    go_on();
+  }
+
+  /// Once: it lives until the expression ends that waits for it.
+  void go_on() {
+    stop_.reset();
     awaiting_.resume();
   }
+
+  static void run(Ready& ready) { static_cast<WaitForReadiness&>(ready).go_on(); }
 
   int fd_;
   Events interest_;
   Result<Events> outcome_;
   std::coroutine_handle<> awaiting_;
   std::optional<FdWatcher> watcher_;
-  std::optional<Timer> timer_;
   std::optional<std::stop_callback<Stop>> stop_;
 };
 

@@ -31,7 +31,7 @@ using WhenValue = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 template <class... Ts>
 class TaskGroup : protected TaskObserver {
  public:
-  explicit TaskGroup(Task<Ts>... tasks) noexcept : tasks_(std::move(tasks)...) {}
+  explicit TaskGroup(Task<Ts>... tasks) : tasks_(std::move(tasks)...) {}
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
@@ -117,11 +117,12 @@ class [[nodiscard]] WhenAll final : public TaskGroup<Ts...> {
 };
 
 /// Runs all of them, and gives their results in order. Where one throws, the others are asked to
-/// stop, or are not started at all, and the first exception is thrown when all have ended.
+/// stop, or are not started at all, and the first exception is thrown when all have ended. Throws
+/// std::bad_alloc, as when_any() and timeout() do, where there is no memory to begin with.
 ///
 ///   auto [user, friends] = co_await when_all(load_user(id), load_friends(id));
 template <class... Ts>
-WhenAll<Ts...> when_all(Task<Ts>... tasks) noexcept {
+WhenAll<Ts...> when_all(Task<Ts>... tasks) {
   return WhenAll<Ts...>(std::move(tasks)...);
 }
 
@@ -180,7 +181,7 @@ class [[nodiscard]] WhenAny final : public TaskRace<Ts...> {
 /// it are not started.
 template <class... Ts>
   requires(sizeof...(Ts) > 0)
-WhenAny<Ts...> when_any(Task<Ts>... tasks) noexcept {
+WhenAny<Ts...> when_any(Task<Ts>... tasks) {
   return WhenAny<Ts...>(std::move(tasks)...);
 }
 

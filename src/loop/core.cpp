@@ -76,15 +76,31 @@ void Core::throw_out_of_run(std::exception_ptr thrown) noexcept {
   }
 }
 
+void Core::throw_what_is_left() {
+  if (thrown_.what == nullptr) return;
+  thrown_.unlink();
+  Thrown::run(thrown_);
+}
+
+void Core::look_at_length_of_turn() noexcept {
+  // Of a simulation, the clock stands still meanwhile.
+  constexpr unsigned most = 65'536;
+  constexpr std::int64_t long_ns = 50'000'000;
+  overstays_ = overstays_ || at_once_ >= most || clock_ns() - now_ns_ > long_ns;
+}
+
 void Core::drop_owned() noexcept {
-  // What is on its way to an object that the loop owns goes before that.
-  posted_.clear();
-  tasks_.reset();
-  while (Link* owned = owned_.first()) {
-    owned->unlink();
-    delete static_cast<LoopOwned*>(owned);
-  }
-  posted_.clear();
+  do {
+    // What is on its way to an object that the loop owns goes before that.
+    posted_.clear();
+    tasks_.reset();
+    while (Link* owned = owned_.first()) {
+      owned->unlink();
+      delete static_cast<LoopOwned*>(owned);
+    }
+    posted_.clear();
+    // A destructor may spawn further tasks.
+  } while (tasks_ != nullptr || owned_.first() != nullptr);
 }
 
 void Core::close() noexcept {
@@ -95,6 +111,7 @@ void Core::close() noexcept {
     const Running running(*this);
     run_hooks(HookPoint::cleanup);
   }
+  drop_owned();
   for (Hook*& first : hooks_) {
     while (first != nullptr) first->stop();
   }
@@ -103,7 +120,7 @@ void Core::close() noexcept {
   services_.reset();
   retire(pending_runner_.release());
   // What is destroyed with a task may still have to leave the backend, or close a descriptor there.
-  posted_.clear();
+  drop_owned();
   backend_->abandon();
   timers_.abandon();
   backend_.reset();
@@ -116,6 +133,7 @@ void Core::run() {
   const Running running(*this);
   const Stoppable stoppable(*this);
   while (!stop_ && alive()) turn(Wait::until_due);
+  throw_what_is_left();
 }
 
 void Core::run_once() {
@@ -123,6 +141,7 @@ void Core::run_once() {
   const Stoppable stoppable(*this);
   while (!stop_ && alive() && !turn(Wait::until_due)) {
   }
+  throw_what_is_left();
 }
 
 void Core::run_ready() {
@@ -137,6 +156,8 @@ void Core::post(Callback<void()>&& task) {
 
 bool Core::turn(Wait wait) {
   ++stats_.turns;
+  at_once_ = 0;
+  overstays_ = false;
   const std::int64_t before_ns = measure_times_ ? clock_ns() : 0;
   if (hooks_at(HookPoint::prepare) != nullptr) {
     run_hooks(HookPoint::prepare);

@@ -82,6 +82,14 @@ class Core {
   void throw_out_of_run(std::exception_ptr thrown) noexcept;
 
   /// What is deleted with the loop, if not before: by retire(), once it is unlinked.
+  /// Counts a transfer that is to be tried at once, and says whether this turn has been taken up by
+  /// such for so long that it had better wait for the next: everybody else would wait for it.
+  [[nodiscard]] bool overstays() noexcept {
+    constexpr unsigned often = 256;  // The clock is not read each time.
+    if (++at_once_ % often == 0) look_at_length_of_turn();
+    return overstays_;
+  }
+
   [[nodiscard]] LinkList& owned() noexcept { return owned_; }
 
   [[nodiscard]] bool closed() const noexcept { return backend_ == nullptr; }
@@ -185,6 +193,9 @@ class Core {
     return hooks_[static_cast<std::size_t>(point)];
   }
   std::int64_t collect(std::int64_t until_ns) noexcept;
+  void look_at_length_of_turn() noexcept;
+  /// Where the loop was stopped in the turn in which a task threw.
+  void throw_what_is_left();
   std::size_t run_queue();
   void note_times(std::int64_t before_ns) noexcept;
   void run_hooks(HookPoint point);
@@ -196,7 +207,9 @@ class Core {
   std::int64_t now_ns_ = 0;
   std::int64_t references_ = 0;
   bool stop_ = false;
-  int depth_ = 0;  ///< Of run() inside callbacks of run().
+  int depth_ = 0;         ///< Of run() inside callbacks of run().
+  unsigned at_once_ = 0;  ///< Transfers that were tried at once in this turn.
+  bool overstays_ = false;
   std::int64_t owners_ = 1;
   ReadyQueue ready_;          ///< Due in this turn.
   ReadyQueue running_queue_;  ///< Being run; the rest of it where a callback threw.

@@ -19,6 +19,12 @@ constexpr bool must_wait(IoKind kind, std::int32_t outcome) noexcept {
   return outcome == (kind == IoKind::connect ? -EINPROGRESS : -EAGAIN);
 }
 
+/// For sockets. What connects is not ready before it was tried, and files, which are written too,
+/// can often not be watched.
+constexpr bool can_wait_first(IoKind kind) noexcept {
+  return kind != IoKind::connect && kind != IoKind::read && kind != IoKind::write;
+}
+
 }  // namespace
 
 Events IoOperation::readiness() const noexcept {
@@ -111,7 +117,7 @@ bool IoOperation::submit_known(EventLoop& loop, int descriptor) noexcept {
   connecting_ = false;
   if (descriptor < 0) {
     outcome = -EBADF;
-  } else if (wait_first) {
+  } else if (wait_first || (can_wait_first(io_kind) && core.overstays())) {
     outcome = -EAGAIN;
   } else {
     outcome = attempt(core);

@@ -15,6 +15,7 @@ TaskScope::TaskScope(EventLoop& loop, std::stop_token outer)
 TaskScope::~TaskScope() {
   // A task that is destroyed may spawn further ones out of its destructors.
   while (Link* task = tasks_.first()) static_cast<TaskPromiseBase*>(task)->handle().destroy();
+  if (gone_ != nullptr) *gone_ = true;
 }
 
 void TaskScope::set_exception_handler(Callback<void(std::exception_ptr)> handler) noexcept {
@@ -30,10 +31,9 @@ void TaskScope::start(TaskPromiseBase& promise) {
 
 std::coroutine_handle<> TaskScope::task_ended(Link& task) noexcept {
   auto& promise = static_cast<TaskPromiseBase&>(task);
-  std::exception_ptr thrown = promise.exception();
-  promise.handle().destroy();
+  promise.unlink();
   --size_;
-  if (thrown != nullptr) {
+  if (std::exception_ptr thrown = promise.exception(); thrown != nullptr) {
     if (handler_) {
       handler_(std::move(thrown));
     } else {
@@ -41,6 +41,15 @@ std::coroutine_handle<> TaskScope::task_ended(Link& task) noexcept {
       request_stop();
     }
   }
+  // With the task, the scope may go, where nobody else has who has it.
+  bool gone = false;
+  bool* const outer = std::exchange(gone_, &gone);
+  promise.handle().destroy();
+  if (gone) {
+    if (outer != nullptr) *outer = true;
+    return std::noop_coroutine();
+  }
+  gone_ = outer;
   if (ended_) ended_();
   if (!empty()) return std::noop_coroutine();
   return resume_joins();

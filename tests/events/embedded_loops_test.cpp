@@ -226,15 +226,15 @@ TEST_P(EmbeddedLoops, it_moves_and_is_destroyed_in_callbacks_of_both_loops) {
     embedded.emplace(std::move(elsewhere));
     EXPECT_TRUE(embedded->started());
     calls = 0;
+    Timer other(inner, [this] { calls += 10; });
     Timer timer(in_inner ? inner : loop(), [&] {
       ++calls;
       embedded.reset();
+      other.start(1ms);
     });
     timer.start(1ms);
-    Timer other(inner, [this] { calls += 10; });
-    other.start(50ms);
     EXPECT_TRUE(run_until([this] { return calls == 1; }));
-    run_for(60ms);
+    run_for(20ms);
     EXPECT_EQ(calls, 1);
   }
 }

@@ -355,6 +355,44 @@ Error play_files(EventLoop& loop) {
   return error;
 }
 
+Task<Error> nap() {
+  const auto slept = co_await sleep_for(1ms);
+  co_return slept ? Error() : slept.error();
+}
+
+/// Until it is asked to stop.
+Task<Error> wait_for_bytes(int fd) {
+  const auto events = co_await ready(fd, Events::read);
+  EXPECT_FALSE(events) << "there are none";
+  co_return events || events.error() == system_error(ECANCELED) ? Error() : events.error();
+}
+
+Task<> wait_in_every_way(int fd, Error& error) {
+  const auto [first, second] = co_await when_all(nap(), nap());
+  EXPECT_FALSE(first || second) << "a timer cannot fail";
+  const auto any = co_await when_any(nap(), wait_for_bytes(fd));
+  if (any.index() == 1) error = std::get<1>(any);
+  const auto limited = co_await timeout(1ms, wait_for_bytes(fd));
+  if (limited) {
+    error = *limited;
+  } else {
+    EXPECT_EQ(limited.error(), system_error(ETIMEDOUT));
+  }
+}
+
+/// Tasks that wait for several things, and stop those that are not wanted any more.
+Error play_tasks(EventLoop& loop) {
+  const Ends pipe = open_pipe();
+  Error error;
+  TaskScope scope(loop);
+  // The allocations of the tasks.
+  scope.set_exception_handler(
+      [&error](const std::exception_ptr&) { error = system_error(ENOMEM); });
+  scope.spawn(wait_in_every_way(pipe.near.get(), error));
+  run_until(loop, [&] { return scope.empty(); }, "the end of the waits");
+  return error;
+}
+
 /// Calls on the threads of a pool, started for it.
 Error play_workers(EventLoop& loop) {
   WorkerPool pool(2);
@@ -409,6 +447,7 @@ const std::vector<Scenario>& all_scenarios() {
       {"file_status", play_file_status},
       {"embedded", play_embedded},
       {"datagrams", play_datagrams},
+      {"tasks", play_tasks},
       {"workers", play_workers},
       {"files", play_files},
       {"streams", play_streams},

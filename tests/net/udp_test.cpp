@@ -93,6 +93,20 @@ TEST_P(Udp, echoes_ten_thousand_in_batches_of_any_size) {
   }
 }
 
+/// Sending never has to wait where the receiver's buffer is full: the kernel drops.
+TEST_P(Udp, who_only_sends_is_stopped_in_time) {
+  const UdpSocket receiver = bind();
+  UdpSocket sender = bind();
+  run([](UdpSocket& socket, Endpoint to) -> Task<> {
+    auto send_all_the_time = [](UdpSocket& own, Endpoint there) -> Task<> {
+      while (co_await own.send_to(bytes_of("all the time"), there)) {
+      }
+    };
+    EXPECT_EQ((co_await timeout(1ms, send_all_the_time(socket, to))).error(),
+              system_error(ETIMEDOUT));
+  }(sender, receiver.local_endpoint().value()));
+}
+
 TEST_P(Udp, a_datagram_without_bytes_is_one) {
   UdpSocket server = bind();
   UdpSocket client = bind();

@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <tambour/hooks.h>
 #include <tambour/task.h>
 #include <tambour/task_event.h>
 #include <tambour/task_scope.h>
@@ -121,6 +123,31 @@ TEST_P(Tasks, an_exception_of_a_spawned_task_leaves_run) {
   EXPECT_EQ(log, std::vector<std::string>{"2"});
 }
 
+TEST_P(Tasks, an_exception_leaves_a_run_that_is_stopped_in_the_same_turn) {
+  const auto stop_and_throw = [](EventLoop& stopped) -> Task<> {
+    co_await sleep_for(1ms);
+    stopped.stop();
+    throw std::runtime_error("thrown");
+  };
+  spawn(loop(), stop_and_throw(loop()));
+  EXPECT_THROW(loop().run(), std::runtime_error);
+  spawn(loop(), stop_and_throw(loop()));
+  EXPECT_THROW(loop().run_once(), std::runtime_error);
+  loop().run();
+  // Two of them: none is lost.
+  for (int i = 0; i < 2; ++i) {
+    loop().post([this] {
+      loop().stop();
+      spawn(loop(), []() -> Task<> {
+        throw std::runtime_error("thrown");
+        co_return;
+      }());
+    });
+  }
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(loop().run(), std::runtime_error);
+  loop().run();
+}
+
 TEST_P(Tasks, destroying_a_task_destroys_what_it_waits_for) {
   bool destroyed = false;
   {
@@ -151,6 +178,51 @@ TEST_P(Tasks, the_loop_destroys_the_tasks_that_are_left) {
     EXPECT_FALSE(destroyed);
   }
   EXPECT_TRUE(destroyed);
+}
+
+/// Spawns a further task when it goes, so many times.
+class Spawner {
+ public:
+  Spawner(EventLoop& loop, int times, bool& destroyed)
+      : loop_(&loop), times_(times), destroyed_(&destroyed) {}
+  Spawner(Spawner&& other) noexcept
+      : loop_(std::exchange(other.loop_, nullptr)),
+        times_(other.times_),
+        destroyed_(other.destroyed_) {}
+  Spawner& operator=(Spawner&&) = delete;
+  ~Spawner() {
+    if (loop_ == nullptr) return;
+    if (times_ == 0) {
+      *destroyed_ = true;
+    } else {
+      spawn(*loop_, wait_with(Spawner(*loop_, times_ - 1, *destroyed_)));
+    }
+  }
+
+  static Task<> wait_with(Spawner spawner) {
+    co_await sleep_for(1h);
+    static_cast<void>(spawner);
+  }
+
+ private:
+  EventLoop* loop_;
+  int times_;
+  bool* destroyed_;
+};
+
+TEST_P(Tasks, the_loop_destroys_what_is_spawned_while_it_is_destroyed) {
+  bool destroyed = false;
+  bool destroyed_by_hook = false;
+  std::optional<CleanupHook> hook;  // Lives when the loop goes.
+  {
+    EventLoop other(options());
+    spawn(other, Spawner::wait_with(Spawner(other, 3, destroyed)));
+    hook.emplace(other,
+                 [&] { spawn(other, Spawner::wait_with(Spawner(other, 1, destroyed_by_hook))); });
+    hook->start();
+  }
+  EXPECT_TRUE(destroyed);
+  EXPECT_TRUE(destroyed_by_hook);
 }
 
 TEST_P(Tasks, a_task_that_is_never_awaited_is_only_destroyed) {
@@ -206,6 +278,36 @@ Task<> join_and_log(TaskScope& scope, std::vector<std::string>& log, const char*
     log.emplace_back(what);
   } catch (const std::runtime_error& thrown) {
     log.push_back(std::string(what) + ": " + thrown.what());
+  }
+}
+
+/// The scope belongs to a session, which lives for as long as one of its tasks does.
+TEST_P(Tasks, the_last_task_may_hold_its_scope) {
+  struct Session : std::enable_shared_from_this<Session> {
+    explicit Session(EventLoop& loop, bool& destroyed) : witness(destroyed), scope(loop) {}
+    static Task<> serve(std::shared_ptr<Session> self, Duration time, bool throws) {
+      co_await sleep_for(time);
+      if (throws) throw std::runtime_error("thrown");
+      static_cast<void>(self);
+    }
+    Witness witness;
+    TaskScope scope;
+  };
+  for (const bool throws : {false, true}) {
+    for (const Duration time : {Duration(0ms), Duration(2ms)}) {
+      bool destroyed = false;
+      int told = 0;
+      {
+        auto session = std::make_shared<Session>(loop(), destroyed);
+        session->scope.set_exception_handler([&told](const std::exception_ptr&) { ++told; });
+        session->scope.spawn(Session::serve(session, 1ms, false));
+        session->scope.spawn(Session::serve(session, time, throws));
+      }
+      EXPECT_FALSE(destroyed);
+      loop().run();
+      EXPECT_TRUE(destroyed);
+      EXPECT_EQ(told, throws ? 1 : 0);
+    }
   }
 }
 
@@ -278,6 +380,28 @@ TEST_P(Tasks, stopping_reaches_the_innermost_wait) {
   EXPECT_TRUE(log.empty());
   loop().run();
   EXPECT_EQ(log.size(), 2U);
+  EXPECT_TRUE(scope.empty());
+}
+
+/// A wait lives until the end of its expression, in which the task may wait for something else.
+TEST_P(Tasks, what_has_been_waited_for_stops_nobody) {
+  TaskScope scope(loop());
+  test::Ends ends = test::open_pipe();
+  test::write_to(ends.far);
+  TaskEvent event(loop());
+  scope.spawn([](Tasks& self, int fd, TaskEvent& set) -> Task<> {
+    if (co_await sleep_for(0ms) && co_await ready(fd, Events::read) && co_await set.wait() &&
+        co_await self.number_after(1h, 1) == 1)
+      self.log.emplace_back("ended");
+  }(*this, ends.near.get(), event));
+  for (int i = 0; i < 3; ++i) loop().run_once();
+  event.set();
+  loop().run_ready();
+  scope.request_stop();
+  loop().run();
+  ASSERT_EQ(log.size(), 2U);
+  EXPECT_EQ(log[0], "1 " + system_error(ECANCELED).message());
+  EXPECT_EQ(log[1], "ended");
   EXPECT_TRUE(scope.empty());
 }
 
@@ -428,6 +552,25 @@ TEST_P(Tasks, waits_for_a_descriptor) {
   }(*this));
   loop().run();
   EXPECT_EQ(log, std::vector<std::string>{"done"});
+}
+
+TEST_P(Tasks, a_descriptor_that_is_waited_for_is_not_when_the_task_is_stopped) {
+  test::Ends ends = test::open_pipe();
+  TaskScope scope(loop());
+  Error error;
+  scope.spawn([](int fd, Error& told) -> Task<> {
+    told = (co_await ready(fd, Events::read)).error();
+    // Again, having been stopped already.
+    EXPECT_EQ((co_await ready(fd, Events::read)).error(), system_error(ECANCELED));
+  }(ends.near.get(), error));
+  loop().run_ready();
+  scope.request_stop();
+  // Not even if it is ready by then.
+  test::write_to(ends.far);
+  EXPECT_FALSE(scope.empty());
+  loop().run();
+  EXPECT_TRUE(scope.empty());
+  EXPECT_EQ(error, system_error(ECANCELED));
 }
 
 }  // namespace

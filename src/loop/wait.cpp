@@ -1,0 +1,16 @@
+#include <tambour/wait.h>
+
+#include <cerrno>
+
+#include "loop/core.h"
+
+namespace tambour {
+
+void WaitForReadiness::Stop::operator()() const noexcept {
+  self.outcome_ = std::unexpected(system_error(ECANCELED));
+  self.watcher_->stop();
+  // Whoever asks to stop is not called back from inside.
+  loop::core_of(loop).queue(self);
+}
+
+}  // namespace tambour
