@@ -27,7 +27,7 @@ struct ConnectOptions {
 
   /// Before the second round; before each further one twice as long as before the last, up to the
   /// most. Of each, between a half and all of it is waited, by chance, so that the clients of a
-  /// server that was away do not come back all at once.
+  /// server that was away do not come back all at once. Below zero counts as zero.
   Duration retry_delay = std::chrono::milliseconds(100);
   Duration retry_delay_max = std::chrono::seconds(10);
 

@@ -124,7 +124,7 @@ class File {
     [[nodiscard]] Result<std::size_t> await_resume() const noexcept;
   };
   /// Fills `into` from `offset` on: pread(2). Less only where the file ends before: 0, that it ends
-  /// at `offset` or earlier. EISDIR, EIO.
+  /// at `offset` or earlier. EISDIR, EIO; EINVAL for an offset that off_t does not hold.
   [[nodiscard]] Read read_at(std::span<std::byte> into, std::uint64_t offset) const {
     return {*this, into, offset};
   }
@@ -135,7 +135,7 @@ class File {
     [[nodiscard]] Result<> await_resume() const noexcept;
   };
   /// Writes all of it: pwrite(2). Where it fails (ENOSPC, EDQUOT, EIO), or is told to stop, a part
-  /// may have been written.
+  /// may have been written. EINVAL for an offset that off_t does not hold: nothing was.
   [[nodiscard]] Write write_at(std::span<const std::byte> from, std::uint64_t offset) {
     return {*this, from, offset};
   }

@@ -35,7 +35,8 @@ class InheritedListeners {
   /// Reads the environment, and takes those variables out of it, so that no child believes that
   /// they are meant for it; for the start of main(), while there is one thread. None, where there
   /// are none. EINVAL where the environment is not as it should be; EBADF where a descriptor is not
-  /// open. All of them are close-on-exec from then on.
+  /// open. All of them are close-on-exec from then on, and so is what tell_predecessor() speaks
+  /// through, which no child is told of any more.
   static Result<InheritedListeners> take_over();
 
   [[nodiscard]] std::size_t size() const noexcept { return listeners_.size(); }
@@ -86,7 +87,8 @@ Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
                                     SuccessorOptions options = {});
 
 /// Says to the program that has started this one that it serves now; nothing where there is none.
-/// Once the servers accept. Counts as success where the predecessor has gone.
+/// Once the servers accept. Counts as success where the predecessor has gone. Without take_over()
+/// before, a program that this one has started meanwhile could say it in its place.
 void tell_predecessor() noexcept;
 
 }  // namespace tambour

@@ -20,6 +20,10 @@ class PipeStream final : public Stream {
   /// that have it, as the shell has its terminal. Of a regular file, which is always ready, reading
   /// blocks.
   PipeStream(EventLoop& loop, int fd) noexcept;
+  /// For what was moved to another loop: it is non-blocking already.
+  explicit PipeStream(Socket&& arrived) noexcept : Stream(std::move(arrived)) {
+    is_socket_ = false;
+  }
 
   struct Ends;
   /// Two ends, close-on-exec: pipe2(2).

@@ -80,6 +80,9 @@ class Socket {
   class SocketWait*& waiting(bool to_write) noexcept { return waits_[to_write ? 1 : 0]; }
   [[nodiscard]] backend::System& system() const noexcept { return *system_; }
 
+  /// A pipe or terminal is none: recv(2) and send(2) fail there, and read(2) and write(2) serve.
+  bool is_socket_ = true;
+
  private:
   EventLoop* loop_ = nullptr;
   backend::System* system_ = nullptr;
@@ -223,10 +226,6 @@ class Stream : public Socket {
 
   /// Tells the peer that nothing more will be sent: shutdown(2), SHUT_WR.
   Result<> finish() noexcept;
-
- protected:
-  /// A pipe or terminal is none: recv(2) and send(2) fail there, and read(2) and write(2) serve.
-  bool is_socket_ = true;
 };
 
 }  // namespace tambour

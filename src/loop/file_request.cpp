@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <limits>
 #include <new>
 
 #include <tambour/event_loop.h>
@@ -33,6 +34,13 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
   const bool opens = operation_.kind == OperationKind::file_open;
   if (!opens && file_ == nullptr) {
     outcome_ = -EBADF;
+    return false;
+  }
+  // Here, for all of them: what is below zero as off_t is refused by pread(2) and pwrite(2), but -1
+  // means the file's own position to io_uring.
+  constexpr auto offset_max = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+  if (borrows() && operation_.offset > offset_max) {
+    outcome_ = -EINVAL;
     return false;
   }
   Core& core = core_of(loop);

@@ -63,10 +63,12 @@ Result<> WorkerQueue::start_thread() noexcept {
 }
 
 Result<> WorkerQueue::push(WorkerCall& call) noexcept {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (closing_) {
-    // What runs while the pool is destroyed may have asked for more.
+    // What runs while the pool is destroyed, or is dropped by it, may have asked for more.
     cancel(call);
+    lock.unlock();
+    send_back(call);
     return {};
   }
   if (waiting_count_ >= idle_ && threads_.size() < threads_max_) {
@@ -133,20 +135,23 @@ void WorkerQueue::send_back(WorkerCall& call) noexcept {
 void WorkerQueue::cancel(WorkerCall& call) noexcept {
   call.state_ = WorkerCall::State::ended;
   call.error_ = ECANCELED;
-  send_back(call);
 }
 
 void WorkerQueue::close() noexcept {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     closing_ = true;
+    pushed_.notify_all();
+    // One by one: those that still wait may be withdrawn while one is sent back.
     while (Link* link = waiting_.first()) {
       auto& call = static_cast<WorkerCall&>(*link);
       call.unlink();
+      --waiting_count_;
       cancel(call);
+      lock.unlock();
+      send_back(call);
+      lock.lock();
     }
-    waiting_count_ = 0;
-    pushed_.notify_all();
   }
   for (std::thread& thread : threads_) {
     base::check(thread.get_id() != std::this_thread::get_id(),

@@ -42,7 +42,9 @@ class WorkerQueue {
  private:
   Result<> start_thread() noexcept;
   void work() noexcept;
+  /// Under the lock; it is to be sent back then.
   static void cancel(WorkerCall& call) noexcept;
+  /// Never under the lock: what nobody waits for is destroyed, and its destructor may push more.
   static void send_back(WorkerCall& call) noexcept;
 
   const unsigned threads_max_;

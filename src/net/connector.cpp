@@ -145,17 +145,18 @@ Task<Streamed> try_once(Target target, ConnectOptions options) {
 
 Task<Streamed> try_rounds(Target target, ConnectOptions options) {
   const TaskContext& context = co_await this_task;
+  const Duration delay_max = std::max(options.retry_delay_max, Duration::zero());
   Duration delay = std::max(options.retry_delay, Duration::zero());
   for (unsigned round = 1;; ++round) {
     auto stream = co_await try_once(target, options);
     if (stream || round >= options.rounds || !may_pass(stream.error())) co_return stream;
-    delay = std::min(delay, options.retry_delay_max);
+    delay = std::min(delay, delay_max);
     const auto half = static_cast<std::uint64_t>(delay.count() / 2);
     const std::uint64_t drawn = loop::core_of(*context.loop).backend().random();
     const Duration jitter(static_cast<std::int64_t>(drawn % (half + 1)));
     if (auto slept = co_await sleep_for(delay - jitter); !slept)
       co_return std::unexpected(slept.error());
-    delay = std::min(delay, options.retry_delay_max / 2) * 2;
+    delay = std::min(delay, delay_max / 2) * 2;
   }
 }
 

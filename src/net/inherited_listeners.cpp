@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "base/parse_number.h"
+#include "net/ready_pipe.h"
 
 namespace tambour {
 namespace {
 
-/// SD_LISTEN_FDS_START
-constexpr int first_inherited = 3;
+using net::first_passed;
 
 Result<long> number_in(const char* text) noexcept {
   return base::parse_number<long>(text != nullptr ? text : "");
@@ -51,13 +51,14 @@ Result<InheritedListeners> InheritedListeners::take_over() {
 
   InheritedListeners inherited;
   if (!any) return inherited;
-  if (!for_process || !listeners || *listeners < 0 || *listeners > INT_MAX - first_inherited)
+  if (!for_process || !listeners || *listeners < 0 || *listeners > INT_MAX - first_passed)
     return std::unexpected(system_error(EINVAL));
   // Meant for a parent, which has passed its environment on.
   if (*for_process != ::getpid()) return inherited;
+  net::keep_ready_pipe(int(*listeners));
   std::string_view names = all_names;
   Error error;
-  for (int fd = first_inherited; fd < first_inherited + int(*listeners); ++fd) {
+  for (int fd = first_passed; fd < first_passed + int(*listeners); ++fd) {
     // Each of them, also after a bad one: none must go on to a child.
     if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
       error = system_error(errno);

@@ -32,7 +32,8 @@ Socket::Socket(EventLoop& loop, int fd) noexcept
 }
 
 Socket::Socket(Socket&& other) noexcept
-    : loop_(other.loop_),
+    : is_socket_(other.is_socket_),
+      loop_(other.loop_),
       system_(other.system_),
       fd_(std::exchange(other.fd_, -1)),
       read_size_(other.read_size_),
@@ -85,6 +86,7 @@ void Socket::move_to(EventLoop& to, Callback<void(Socket)> then) {
   if (carrier.is_open()) core.backend().let_go(carrier.fd_);
   to.post([&to, moved = std::move(carrier), call = std::move(then)]() mutable {
     Socket arrived(to, moved.release());
+    arrived.is_socket_ = moved.is_socket_;
     arrived.read_size_ = moved.read_size_;
     arrived.proxy_header_ = std::exchange(moved.proxy_header_, nullptr);
     call(std::move(arrived));

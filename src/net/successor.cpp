@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 #include <variant>
@@ -18,11 +17,13 @@
 #include <tambour/wait.h>
 #include <tambour/when.h>
 
+#include "net/ready_pipe.h"
+
 namespace tambour {
 namespace {
 
-constexpr int first_passed = 3;
-constexpr const char* ready_variable = "TAMBOUR_READY_FD";
+using net::first_passed;
+using net::ready_variable;
 
 /// What the child needs after fork(2), where it may not allocate: other threads of the parent may
 /// have been inside the allocator.
@@ -218,11 +219,8 @@ Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
 }
 
 void tell_predecessor() noexcept {
-  const char* const text = std::getenv(ready_variable);
-  if (text == nullptr) return;
-  const UniqueFd pipe(std::atoi(text));
-  ::unsetenv(ready_variable);
-  if (pipe.get() < first_passed) return;
+  const UniqueFd pipe = net::take_ready_pipe();
+  if (!pipe.is_open()) return;
   // SIGPIPE, where the predecessor has gone, would end this program.
   sigset_t broken;
   sigset_t before;

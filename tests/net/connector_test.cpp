@@ -235,6 +235,20 @@ TEST(Connector, tries_again_later_each_time) {
   EXPECT_NE(took(2, 5), took(3, 5));
 }
 
+TEST(Connector, delays_below_zero_are_none) {
+  Simulation simulation;
+  Net net(simulation, 1);
+  net.refuse(0);
+  for (const Duration wrong : {Duration(-1ns), Duration(-2ns), Duration::min()}) {
+    for (const ConnectOptions& options : {ConnectOptions{.rounds = 3, .retry_delay_max = wrong},
+                                          ConnectOptions{.rounds = 3, .retry_delay = wrong}}) {
+      const auto outcome = net.connect_to("server0:7000", options);
+      EXPECT_EQ(outcome.error, system_error(ECONNREFUSED));
+      expect_about(outcome.took, 0ms);
+    }
+  }
+}
+
 TEST(Connector, a_server_that_comes_back_is_found) {
   Simulation simulation;
   Net net(simulation, 1);

@@ -307,6 +307,106 @@ TEST(Inherited, listeners_are_found_by_name_and_address_and_are_close_on_exec) {
             0);
 }
 
+/// The pipe that a predecessor reads: above what take_over() above puts at 3, and named in the
+/// environment.
+class ReadyPipe {
+ public:
+  ReadyPipe() {
+    std::array<int, 2> fds{};
+    if (::pipe2(fds.data(), O_NONBLOCK | O_CLOEXEC) != 0) std::abort();
+    reader_.reset(fds[0]);
+    const UniqueFd writer(fds[1]);
+    // As it is after execve(2): not close-on-exec.
+    writer_.reset(::fcntl(writer.get(), F_DUPFD, 50));
+    ::setenv("TAMBOUR_READY_FD", std::to_string(writer_.get()).c_str(), 1);
+  }
+  ReadyPipe(const ReadyPipe&) = delete;
+  ReadyPipe& operator=(const ReadyPipe&) = delete;
+  ~ReadyPipe() { ::unsetenv("TAMBOUR_READY_FD"); }
+
+  [[nodiscard]] int writer() const { return writer_.get(); }
+  /// All that was said, by any process.
+  [[nodiscard]] std::string said() const {
+    std::array<char, 16> bytes{};
+    const ssize_t got = ::read(reader_.get(), bytes.data(), bytes.size());
+    return got > 0 ? std::string(bytes.data(), std::size_t(got)) : std::string();
+  }
+
+ private:
+  UniqueFd reader_;
+  UniqueFd writer_;
+};
+
+bool names_ready_pipe() { return ::getenv("TAMBOUR_READY_FD") != nullptr; }
+
+TEST(ReadyPipes, are_kept_from_the_programs_that_a_successor_starts) {
+  for (const char* const count : {"1", "0"}) {
+    const ReadyPipe pipe;
+    EXPECT_EQ(take_over("=", count, nullptr,
+                        [&pipe](InheritedListeners&) {
+                          if (names_ready_pipe()) return 1;
+                          if (::fcntl(pipe.writer(), F_GETFD) != FD_CLOEXEC) return 2;
+                          tell_predecessor();
+                          if (::fcntl(pipe.writer(), F_GETFD) >= 0) return 3;
+                          tell_predecessor();  // Once is enough.
+                          return 0;
+                        }),
+              0);
+    EXPECT_EQ(pipe.said(), "1");
+  }
+}
+
+TEST(ReadyPipes, serve_programs_that_were_started_by_a_script_or_take_no_listeners) {
+  const auto tell = [](InheritedListeners&) {
+    if (!names_ready_pipe()) return 1;
+    tell_predecessor();
+    return names_ready_pipe() ? 2 : 0;
+  };
+  const ReadyPipe pipe;
+  EXPECT_EQ(take_over("1", "1", nullptr, tell), 0);
+  EXPECT_EQ(pipe.said(), "1");
+  EXPECT_EQ(take_over(nullptr, nullptr, nullptr, tell), 0);
+  EXPECT_EQ(pipe.said(), "1");
+  EXPECT_EQ(test::in_child([] {
+              tell_predecessor();
+              return 0;
+            }),
+            0);
+  EXPECT_EQ(pipe.said(), "1");
+}
+
+TEST(ReadyPipes, are_not_what_the_environment_names_without_sense) {
+  for (const char* const text : {"", "x", "-1", "0", "2", "3x", " 3", "99999999999999999999"}) {
+    for (const bool takes_over : {false, true}) {
+      const ReadyPipe pipe;
+      const auto tell = [](InheritedListeners&) {
+        tell_predecessor();
+        if (names_ready_pipe()) return 1;
+        for (int fd = 0; fd <= 3; ++fd) {
+          if (::fcntl(fd, F_GETFD) < 0) return 10 + fd;
+        }
+        return 0;
+      };
+      ::setenv("TAMBOUR_READY_FD", text, 1);
+      EXPECT_EQ(take_over(takes_over ? "=" : nullptr, "1", nullptr, tell), 0) << text;
+      EXPECT_EQ(pipe.said(), "") << text;
+    }
+  }
+  // A listener, and what is not open.
+  for (const char* const text : {"3", "1000"}) {
+    const ReadyPipe pipe;
+    ::setenv("TAMBOUR_READY_FD", text, 1);
+    EXPECT_EQ(take_over("=", "1", nullptr,
+                        [](InheritedListeners&) {
+                          tell_predecessor();
+                          if (names_ready_pipe()) return 1;
+                          return ::fcntl(3, F_GETFD) < 0 ? 2 : 0;
+                        }),
+              0)
+        << text;
+  }
+}
+
 TEST(Adopting, takes_listeners_of_streams_only) {
   EventLoop loop;
   const auto adopt = [&loop](int type, bool listens) {

@@ -75,6 +75,15 @@ Task<> play_with_files(std::string folder) {
   EXPECT_EQ(co_await file->read_at(bytes, text.size()), 0U);
   EXPECT_EQ(co_await file->read_at(bytes, text.size() * 2), 0U);
   EXPECT_EQ(co_await file->read_at({}, 0), 0U);
+  // What off_t does not hold is no place in a file. The last is -1 to the kernel.
+  constexpr std::array<std::uint64_t, 2> nowhere{std::uint64_t{1} << 63, UINT64_MAX};
+  for (const std::uint64_t place : nowhere) {
+    EXPECT_EQ((co_await file->read_at(bytes, place)).error(), system_error(EINVAL));
+    EXPECT_EQ((co_await file->read_at({}, place)).error(), system_error(EINVAL));
+    EXPECT_EQ((co_await made->write_at("x", place)).error(), system_error(EINVAL));
+  }
+  EXPECT_EQ(co_await file->read_at(bytes, 0), block.size());
+  EXPECT_EQ(std::memcmp(block.data(), text.data(), block.size()), 0);
 
   EXPECT_TRUE(co_await made->truncate(10));
   EXPECT_EQ(co_await file->size(), 10U);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <latch>
 #include <memory>
 #include <set>
@@ -266,6 +267,63 @@ TEST_P(WorkerPools, a_child_has_a_pool_of_its_own) {
   gate.open();
   loop().run();
   EXPECT_EQ(told, std::vector<Error>(WorkerPool::shared().threads() + 1));
+}
+
+TEST_P(WorkerPools, tasks_are_stopped_and_destroyed_while_their_pool_ends) {
+  std::vector<Error> told;
+  for (std::size_t round = 0; round < test::scaled(1000); ++round) {
+    auto pool = std::make_unique<WorkerPool>(1);
+    Gate gate;
+    TaskScope stopped(loop());
+    TaskScope destroyed(loop());
+    pool->submit([&gate] { gate.pass(); });
+    for (int i = 0; i < 4; ++i) {
+      stopped.spawn(tell(*pool, [] {}, told));
+      destroyed.spawn(tell(*pool, [] {}, told));
+    }
+    std::thread ends([&] { pool.reset(); });
+    gate.open();
+    if (round % 2 == 0) stopped.request_stop();
+    if (round % 3 == 0) loop().run_ready();
+    ends.join();
+  }
+  loop().run();
+  for (const Error& error : told) EXPECT_TRUE(!error || error == system_error(ECANCELED));
+}
+
+/// Does something when the last copy of it goes.
+std::shared_ptr<void> when_gone(std::function<void()> what) {
+  return {nullptr, [act = std::move(what)](void*) { act(); }};
+}
+
+TEST(WorkerPoolEnd, what_is_dropped_may_use_the_pool) {
+  Gate begun, closing;
+  std::atomic<int> dropped{0};
+  std::atomic<int> calls{0};
+  WorkerPool* used = nullptr;
+  {
+    WorkerPool pool(1);
+    used = &pool;
+    const auto drop = [&] {
+      ++dropped;
+      used->submit([&calls] { ++calls; });
+      closing.open();
+    };
+    // Runs while the pool is being destroyed, and asks for more.
+    pool.submit([&] {
+      begun.open();
+      closing.pass();
+      used->submit([&calls, held = when_gone([&] {
+                              ++dropped;
+                              used->submit([&calls] { ++calls; });
+                            })] { ++calls; });
+    });
+    // Waits behind it, and is never called.
+    pool.submit([&calls, held = when_gone(drop)] { ++calls; });
+    begun.pass();
+  }
+  EXPECT_EQ(dropped, 2);
+  EXPECT_EQ(calls, 0);
 }
 
 std::string simulated_run(std::uint64_t seed) {

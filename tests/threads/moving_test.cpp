@@ -15,6 +15,7 @@
 
 #include <tambour/connection.h>
 #include <tambour/loop_group.h>
+#include <tambour/pipe.h>
 #include <tambour/proxy_protocol.h>
 #include <tambour/server_group.h>
 #include <tambour/spawn_on.h>
@@ -162,6 +163,69 @@ TEST_P(Moving, what_a_proxy_has_said_goes_along) {
     answer = all.to_string();
   }(server->endpoint(), source));
   EXPECT_EQ(source, "192.0.2.1:1234");
+}
+
+/// Reads until it has as much as that, and then goes on on the next loop, until all is there.
+struct PipeReader {
+  LoopGroup& group;
+  std::string& all;
+  std::atomic<int>& moves;
+  std::atomic<bool>& done;
+
+  Task<> operator()(PipeStream from) {
+    Buffer buffer;
+    while (buffer.size() < 100'000) {
+      const auto got = co_await from.read(buffer);
+      EXPECT_TRUE(got) << got.error().message();
+      if (!got || *got == 0) {
+        all += buffer.to_string();
+        done = true;
+        co_return;
+      }
+    }
+    all += buffer.to_string();
+    ++moves;
+    EventLoop& next = group.next();
+    // As any stream: what it is goes along.
+    spawn_on(next, Stream(std::move(from)), [own = *this](Stream arrived) mutable -> Task<> {
+      std::array<std::byte, 1> byte;
+      const auto got = co_await arrived.read(byte);
+      EXPECT_TRUE(got) << got.error().message();
+      if (got && *got == 1) own.all += char(byte[0]);
+      EventLoop& last = own.group.next();
+      spawn_on(last, PipeStream(std::move(arrived)), own);
+    });
+  }
+};
+
+TEST_P(Moving, pipes_go_on_on_other_loops) {
+  std::string text(1'000'000, 'x');
+  for (std::size_t i = 0; i < text.size(); i += 101) text[i] = char('a' + i % 23);
+  std::string received;
+  std::atomic<int> moves = 0;
+  std::atomic<bool> done = false;
+  LoopGroup group(of(3));
+  run([](PipeReader reader, const std::string& all) -> Task<> {
+    const TaskContext& context = co_await this_task;
+    auto ends = PipeStream::open(*context.loop);
+    EXPECT_TRUE(ends);
+    if (!ends) co_return;
+    EXPECT_TRUE(co_await ends->writer.write(std::string_view(all).substr(0, 10)));
+    std::array<char, 10> first;
+    EXPECT_EQ(co_await ends->reader.read(std::as_writable_bytes(std::span(first))), 10U);
+    reader.all.assign(first.data(), first.size());
+    EventLoop& to = reader.group.next();
+    spawn_on(to, std::move(ends->reader), reader);
+    EventLoop& away = reader.group.next();
+    spawn_on(away, std::move(ends->writer), [&all](PipeStream arrived) -> Task<> {
+      Buffer half(all.substr(10, all.size() / 2));
+      EXPECT_TRUE(co_await arrived.write(half));
+      EXPECT_TRUE(co_await arrived.write(std::string_view(all).substr(10 + all.size() / 2)));
+    });
+  }(PipeReader{group, received, moves, done}, text));
+  EXPECT_TRUE(eventually([&] { return done.load(); }));
+  EXPECT_GE(moves, 5);
+  EXPECT_TRUE(received == text);
 }
 
 /// Reads, and is told that its stream has gone.
