@@ -10,6 +10,7 @@ from .suite import Suite
 from .words import listed
 
 NOISE_LARGE = 0.05
+SAMPLES_MIN = 3  # with fewer, nobody can say how far they waver
 
 
 def _key(params: dict) -> tuple:
@@ -22,6 +23,7 @@ class Figures:
     def __init__(self, suite: Suite, document: dict) -> None:
         self.suite = suite
         self.entries = [e for e in document["results"] if e["suite"] == suite.name]
+        self._metrics = {metric.name: metric for metric in suite.metrics}
         self._index = {(_key(e["params"]), e["subject"], e["metric"]): e for e in self.entries}
         cells = {_key(e["params"]): e["params"] for e in self.entries}
         self.cells: list[dict] = list(cells.values())
@@ -72,11 +74,16 @@ class Figures:
         return list(found.values())
 
     def spread(self, params: dict, subject: str, metric: str) -> float | None:
-        """How far a subject's median stands above its minimum; it needs three rounds."""
+        """How far a subject's median stands from its best sample; it needs three rounds.
+
+        The best is the undisturbed one: what disturbs a run makes a time longer and a rate lower.
+        """
         entry = self.entry(params, subject, metric)
-        if not self.suite.noisy or not entry or len(entry["samples"]) < 3 or entry["min"] <= 0:
+        if not self.suite.noisy or not entry or len(entry["samples"]) < SAMPLES_MIN:
             return None
-        return entry["median"] / entry["min"] - 1
+        best, median = self._metrics[metric].best(entry["samples"]), entry["median"]
+        less, more = sorted((best, median))
+        return more / less - 1 if less > 0 else None
 
     def noise(self, params: dict, metric: str) -> float | None:
         """The median of the subjects' spreads in this cell. Differences below it decide nothing."""
@@ -154,6 +161,6 @@ def noise_notes(suites: list[Suite], document: dict) -> list[str]:
         loud = [f"{noise:.0%} ({name})" for name, noise in found.items()
                 if noise is not None and noise > NOISE_LARGE]
         if loud:
-            notes.append(f"{suite.name}: the machine was noisy: medians stand {listed(loud)} above "
-                         "their minima; a smaller difference decides nothing")
+            notes.append(f"{suite.name}: the machine was noisy: medians stand {listed(loud)} away "
+                         "from the best samples; a smaller difference decides nothing")
     return notes

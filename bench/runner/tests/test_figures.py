@@ -40,6 +40,13 @@ def test_noise_is_the_median_over_the_minimum():
     assert figures({"tambour": [100, 110]}).noise(CELL, "event_ns") is None  # too few rounds
 
 
+def test_what_disturbs_a_rate_makes_it_less():
+    suite = load()["throughput"]
+    samples = {"tambour": [50, 90, 100], "libuv": [50, 90, 100]}
+    one = Figures(suite, made_up(samples, "throughput", "messages_per_s", connections=1))
+    assert one.noise({"connections": 1}, "messages_per_s") == pytest.approx(100 / 90 - 1)
+
+
 @pytest.mark.parametrize("theirs, verdict", [(200, "gain"), (50, "loss"), (101, "even")])
 def test_verdict(theirs, verdict):
     one = figures({"tambour": [100, 102, 103], "libev": [theirs, theirs * 1.02, theirs * 1.03]})
