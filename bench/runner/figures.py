@@ -91,10 +91,16 @@ class Figures:
         spreads = [spread for spread in spreads if spread is not None]
         return statistics.median(spreads) if spreads else None
 
-    def noise_between(self, params: dict, metric: str, one: str, other: str) -> float:
-        """What a difference between two subjects must exceed: the cell's noise and their own."""
-        return max(self.noise(params, metric) or 0.0, self.spread(params, one, metric) or 0.0,
-                   self.spread(params, other, metric) or 0.0)
+    def noise_between(self, params: dict, metric: str, one: str, other: str) -> float | None:
+        """What a difference between two subjects must exceed: the cell's noise and their own.
+
+        None where the noise of one of them is unknown; a count has none.
+        """
+        if not self.suite.noisy:
+            return 0.0
+        known = [self.noise(params, metric), self.spread(params, one, metric),
+                 self.spread(params, other, metric)]
+        return None if None in known else max(known)
 
     def noise_overall(self, metric: str) -> float | None:
         """The median of the cells' noise."""
@@ -115,12 +121,20 @@ class Headline:
     words: str
     metric: Metric
     ratios: dict[str, tuple[float, float, float]]  # geometric mean, least, greatest
-    noises: dict[str, float]  # what a difference to that subject must exceed
+    noises: dict[str, float | None]  # what a difference to that subject must exceed; None: unknown
+
+    @property
+    def unknown(self) -> list[str]:
+        """Competitors of whom fewer than three samples, or ours, tell no noise."""
+        return [s for s, noise in self.noises.items() if noise is None and s not in BY_HAND]
 
     def verdict(self, subject: str) -> str:
-        """"gain" or "loss" for Tambour; "even" within the noise, or against bare system calls."""
-        mean = self.ratios[subject][0]
-        if subject in BY_HAND or abs(mean - 1) <= max(0.005, self.noises[subject]):
+        """"gain" or "loss" for Tambour.
+
+        "even" within the noise, where that is unknown, or against bare system calls.
+        """
+        mean, noise = self.ratios[subject][0], self.noises[subject]
+        if subject in BY_HAND or noise is None or abs(mean - 1) <= max(0.005, noise):
             return "even"
         return "gain" if (mean < 1) == (self.metric.better == "less") else "loss"
 
@@ -138,12 +152,12 @@ def headlines(figures: Figures) -> list[Headline]:
         for shared, cells in figures.groups(numbers):
             ratios, noises = {}, {}
             for subject in figures.subjects:
-                each = [figures.ratio(c, OURS, subject, metric.name) for c in cells]
-                each = [r for r in each if r]
+                both = [c for c in cells if figures.ratio(c, OURS, subject, metric.name)]
+                each = [figures.ratio(c, OURS, subject, metric.name) for c in both]
                 if each and subject != OURS:
                     ratios[subject] = (geometric_mean(each), min(each), max(each))
-                    noises[subject] = statistics.median(
-                        figures.noise_between(c, metric.name, OURS, subject) for c in cells)
+                    between = [figures.noise_between(c, metric.name, OURS, subject) for c in both]
+                    noises[subject] = None if None in between else statistics.median(between)
             variant = figures.suite.describe(shared, but=figures.constant())
             words = metric.title if variant == figures.suite.title \
                 else f"{metric.title}, {variant}"

@@ -71,13 +71,14 @@ def _headlines(document: dict, shown: list[Suite]) -> str:
            "<p>Ratio of medians, geometric mean over the cells; below it the least and the "
            "greatest. For times and bytes held, below 1.00 means that Tambour takes less; for "
            "what is better when it is more, and says so, above 1.00 that it does more. What is not "
-           "coloured is within the noise.</p>",
+           "coloured is within the noise, or its noise is unknown.</p>",
            '<div class="scroll"><table class="wrap"><thead><tr><th>suite and metric</th>',
            *(f"<th>{escape(name)}</th>" for name in columns), "</tr></thead><tbody>"]
     for suite, line in rows:
         title = line.words if line.words.startswith(suite.name) else f"{suite.name}: {line.words}"
         kind = "" if line.metric.better == "less" else ", more is better"
-        out.append(f"<tr><th>{escape(title)}{kind}</th>")
+        unknown = f"<small>{escape(words.unknown_noise(line))}</small>" if line.unknown else ""
+        out.append(f"<tr><th>{escape(title)}{kind}{unknown}</th>")
         out += [_headline(line, name) for name in columns]
         out.append("</tr>")
     return "\n".join(out) + "</tbody></table></div>"

@@ -63,6 +63,34 @@ def test_a_subject_that_wavers_is_ahead_of_nobody():
     assert line.verdict("libev") == "even"  # 23 % less, but its own spread is 40 %
 
 
+@pytest.mark.parametrize("ours, theirs, unknown", [
+    ([100, 100], [200, 200, 200], ["libev"]), ([100, 100, 100], [200, 200], ["libev"]),
+    ([100, 100, 100], [200, 200, 200], []), ([0, 100, 100], [200, 200, 200], ["libev"])])
+def test_what_nobody_knows_the_noise_of_decides_nothing(ours, theirs, unknown):
+    line = headlines(figures({"tambour": ours, "libev": theirs, "floor": [10]}))[0]
+    assert line.verdict("libev") == ("even" if unknown else "gain")
+    assert line.unknown == unknown
+
+
+def test_one_cell_of_unknown_noise_is_enough():
+    document = made_up({"tambour": [100] * 3, "libev": [200] * 3}, pairs=100)
+    document["results"] += made_up({"tambour": [100], "libev": [200]}, pairs=200)["results"]
+    assert headlines(Figures(DRUM, document))[0].verdict("libev") == "even"
+
+
+def test_a_cell_without_the_other_says_nothing_of_their_noise():
+    document = made_up({"tambour": [100] * 3, "libev": [200] * 3}, pairs=100)
+    document["results"] += made_up({"tambour": [100]}, pairs=200)["results"]
+    assert headlines(Figures(DRUM, document))[0].verdict("libev") == "gain"
+
+
+def test_counts_have_no_noise():
+    suite = load()["instructions"]
+    one = Figures(suite, made_up({"tambour": [100], "libev": [200]}, "instructions",
+                                 "instructions_per_event", pairs=1))
+    assert headlines(one)[0].verdict("libev") == "gain"
+
+
 def test_the_floor_is_no_loss():
     line = headlines(figures({"tambour": [100], "floor": [10]}))[0]
     assert line.verdict("floor") == "even"

@@ -120,6 +120,18 @@ def test_a_document_with_little_in_it(tmp_path):
         Page(report.write(document, load(), tmp_path).read_text())
 
 
+@pytest.mark.parametrize("rounds", [2, 3])
+def test_unknown_noise_is_told_and_not_coloured(tmp_path, rounds):
+    document = made_up({"tambour": [1.0] * rounds, "libev": [2.0] * rounds}, pairs=1,
+                       active=1)
+    text = report.write(document, load(), tmp_path).read_text()
+    headline = re.search(r"<tr><th>drum: event processing.*?</tr>", text, re.DOTALL).group()
+    assert ('class="best"' in headline) == (rounds == 3)
+    assert ("fewer than three samples" in headline) == (rounds < 3)
+    assert ("noise unknown" in text.split("Figures</h3>")[1]) == (rounds < 3)
+    assert ("≈ 2.00" in text) == (rounds < 3)
+
+
 def test_no_chart_of_an_earlier_run_stays(build):
     out = build.root / "bench-report"
     out.mkdir()

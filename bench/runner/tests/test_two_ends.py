@@ -46,9 +46,9 @@ def test_connections_are_clamped_to_the_open_files():
         SUITES["idle"].adjust({"connections": 5000, "active": 1000}, limits)
 
 
-def shown(suite: str, metric: str) -> str:
-    document = made_up({"tambour": [30.0], "libuv": [10.0]}, suite, metric, connections=1, size=64,
-                       milliseconds=10, timers=1)
+def shown(suite: str, metric: str, rounds: int = 3) -> str:
+    document = made_up({"tambour": [30.0] * rounds, "libuv": [10.0] * rounds}, suite,
+                       metric, connections=1, size=64, milliseconds=10, timers=1)
     out = Console(file=io.StringIO(), width=200)
     summary.show(document, {suite: SUITES[suite]}, out)
     return " ".join(re.sub("[┃│]", " ", out.file.getvalue()).split())
@@ -59,6 +59,12 @@ def test_the_summary_says_which_way_is_better():
     assert "messages per second (more is better)" in text
     assert "message (less is better)" in text and "takes less" not in text
     assert "below 1: Tambour takes less" in shown("timers", "arm_ns")
+
+
+def test_the_summary_says_when_nobody_knows_the_noise():
+    assert "fewer than three samples" in shown("timers", "arm_ns", 2)
+    assert "fewer than three samples" not in shown("timers", "arm_ns", 3)
+    assert "samples" not in shown("instructions", "instructions_per_event", 1)
 
 
 def test_the_tables_show_the_best_sample():
