@@ -104,10 +104,11 @@ def main(argv: list[str]) -> int:
     except (ValueError, OSError) as error:
         parser.error(str(error))
     command = repeatable(argv)
-    return _run(options, suites, made, build, out, cpus, cpu, command, console)
+    chosen = list(dict.fromkeys(request.suite for request in requests))
+    return _run(options, suites, chosen, made, build, out, cpus, cpu, command, console)
 
 
-def _run(options, suites, made, build, out, cpus, cpu, command, console) -> int:
+def _run(options, suites, chosen, made, build, out, cpus, cpu, command, console) -> int:
     """From plan to report."""
     began = time.monotonic()
     facts = machine.describe(build, REPOSITORY, limits.here(), cpus, cpu)
@@ -137,10 +138,10 @@ def _run(options, suites, made, build, out, cpus, cpu, command, console) -> int:
     facts.update(noise.facts(), seconds=round(time.monotonic() - began, 1))
     document = gathered.document(facts, command)
     facts["notes"] = notes + figures.noise_notes(list(suites.values()), document)
-    return _finish(options, suites, document, out, stopped_by, console)
+    return _finish(options, suites, chosen, document, out, stopped_by, console)
 
 
-def _finish(options, suites, document, out, stopped_by, console) -> int:
+def _finish(options, suites, chosen, document, out, stopped_by, console) -> int:
     """Write what there is, say where it lies; the exit status."""
     json_path = options.json or out / "results.json"
     results.write(document, json_path)  # first: a chart that fails must not cost a measurement
@@ -155,8 +156,8 @@ def _finish(options, suites, document, out, stopped_by, console) -> int:
     if not document["results"]:
         print("bench/run: nothing was measured", file=sys.stderr)
         return 1
-    asked = {entry["suite"] for entry in document["results"] + document["left_out"]}
-    return max([suites[name].conclude(document, options, console) for name in asked] or [0])
+    # Each that was asked for: one of which nothing could be played has no entry in the document.
+    return max(suite.conclude(document, options, console) for suite in chosen)
 
 
 class _Stopped(KeyboardInterrupt):
