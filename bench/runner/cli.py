@@ -21,8 +21,6 @@ from .suites import load
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PASSES = ("quick", "full")
-# `make bench` may take four minutes, of which the report and slow cells need some.
-QUICK_BUDGET_S = 165.0
 # What changes where things lie, not what is measured: left out of the command that repeats a run.
 _PLACES = ("--json", "--out", "--build", "--record", "--gate", "--tolerance")
 
@@ -54,8 +52,8 @@ def _parser(suites: dict) -> argparse.ArgumentParser:
     parser.add_argument("--time-limit", type=_positive, metavar="S",
                         help="seconds for one child; default: the suite's")
     parser.add_argument("--budget", type=_positive, metavar="S",
-                        help="fewer rounds where needed to end in about so many seconds; "
-                             f"default: none, {QUICK_BUDGET_S:.0f} for quick")
+                        help="fewer rounds, but three, where needed to end in about so many "
+                             "seconds")
     group = parser.add_argument_group("parameters of suites, as comma lists")
     for parameter in catalogue.parameters(suites):
         group.add_argument(f"--{parameter.name}", metavar="VALUES", help=parameter.help,
@@ -117,10 +115,9 @@ def _run(options, suites, chosen, made, build, out, cpus, cpu, command, console)
     gathered.left_out += made.left_out
     launcher = Launcher(build, cpus, cpu)
     launcher.stand_aside()
-    budget = options.budget or (QUICK_BUDGET_S if "quick" in options.suites else None)
     shown = progress.make(console, sum(task.cost for task in made.tasks))
     launcher.tick = shown.tick
-    session = Session(launcher, gathered, shown, budget, options.time_limit)
+    session = Session(launcher, gathered, shown, options.budget, options.time_limit)
     stopped_by = 0
     signal.signal(signal.SIGTERM, _as_interrupt)
     try:

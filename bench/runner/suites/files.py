@@ -29,7 +29,7 @@ class Files(Suite):
     subjects = subjects.pick("tambour", "tambour-uring", "floor", "iouring", "libuv", "asio")
     rounds = 3
     quoted = "median"
-    quick = ({"reads": (10_000,), "rounds": 2},)
+    quick = ({"reads": (10_000,)},)
     full = ({"depth": (1, 4, 32, 128)},
             {"depth": (1, 32), "reads": (5000,), "direct": (True,)})
 

@@ -34,6 +34,7 @@ class Instructions(PairsSuite):
     rounds = 1
     time_limit = 180.0
     noisy = False
+    quick = ({"timeouts": (False,)},)
 
     def unavailable(self):
         return None if shutil.which("valgrind") else "valgrind is not installed"

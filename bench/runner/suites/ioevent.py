@@ -28,7 +28,7 @@ class IoEvent(PairsSuite):
     rounds = 3
     iterations = 25
     quoted = "median"
-    quick = ({"pairs": (1000,), "rounds": 2},)
+    quick = ({"pairs": (1000,)},)
     full = ({"rounds": 10},)
 
     def arguments(self, cell):

@@ -26,7 +26,7 @@ class Latency(ServerSuite):
                Metric("p999_ns", "ns", "99.9th percentile"),
                Metric("max_ns", "ns", "longest"))
     subjects = (*subjects.pick("tambour"), SPINNING, TASKS, *subjects.pick("tambour-uring"), *PEERS)
-    quick = ({"round-trips": (5000,), "rounds": 2},)
+    quick = ({"round-trips": (5000,), "client": ("sleeps",), "rounds": 3},)
     full = ({"round-trips": (50_000,)},)
 
     def cost(self, cell):

@@ -36,7 +36,7 @@ class Post(Suite):
                              "evpp-moodycamel")
     iterations = 1
     quoted = "median"
-    quick = ({"producers": (1, 8), "tasks": (100_000,), "rounds": 2},)
+    quick = ({"producers": (1, 8), "tasks": (100_000,), "rounds": 3},)
     full = ({"producers": (1, 2, 4, 6, 8), "tasks": (1_000_000,)},
             {"producers": (2, 8), "tasks": (20_000,), "pattern": (RING,)})
 

@@ -25,7 +25,7 @@ class Sleep(Suite):
     rounds = 3
     iterations = 1
     quoted = "median"
-    quick = ({"length-us": (1000,), "rounds": 2},)
+    quick = ({"length-us": (1000,)},)
 
     def cost(self, cell):
         return 0.02 + cell.get("sleeps") * (cell.get("length-us") + 100) * 1e-6

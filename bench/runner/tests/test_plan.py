@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from runner import plan
+from runner.figures import SAMPLES_MIN
 from runner.limits import Limits
 from runner.subjects import executable
 from runner.suites import load
@@ -84,6 +85,12 @@ def test_the_protocol_is_named_only_when_it_is_not_libevs(build):
         {"pairs": 1000, "active": 100, "writes": 10_000, "timeouts": False},
         {"pairs": 1000, "active": 100, "writes": 10_000, "timeouts": False, "protocol": "muduo"}]
     assert [task.rounds for task in one.tasks] == [6, 3]
+
+
+def test_every_pass_tells_the_noise_of_what_it_times():
+    for suite in SUITES.values():
+        for values in (*suite.quick, *suite.full) if suite.noisy else ():
+            assert values.get("rounds", suite.rounds) >= SAMPLES_MIN, suite.name
 
 
 def test_every_pass_of_every_suite_can_be_planned(build):
