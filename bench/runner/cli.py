@@ -93,8 +93,8 @@ def main(argv: list[str]) -> int:
             raise ValueError("there is no build directory; run `make build`, or name one with "
                              "--build DIR or TAMBOUR_BUILD")
         out = options.out or build / "bench-report"
-        for path in (out / "x", options.json or out / "x"):
-            path.parent.mkdir(parents=True, exist_ok=True)
+        for path in (options.json or out / "results.json", out / "index.html"):
+            results.check_writable(path)
         made = plan.make(requests, names, build, limits.here())
     except BrokenPipeError:  # the reader of --list has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
