@@ -73,6 +73,19 @@ class Figures:
             found.setdefault(_key(shared), (shared, []))[1].append(cell)
         return list(found.values())
 
+    def heading(self, name: str, title: str, shared: dict,
+                said: tuple[str, ...] = ()) -> tuple[str, str]:
+        """Name and title of a chart of the cells that share these parameters.
+
+        Both tell it from the charts of other cells, because a run may give any parameter several
+        values. `said` are the parameters that the title names already, or the chart's section.
+        """
+        apart = {n: v for n, v in shared.items() if n in self.varying()}
+        words = [n if v is True else f"{n}{v}" for n, v in apart.items() if v is not False]
+        unsaid = {n: v for n, v in apart.items() if n not in said}
+        tail = f", {self.suite.describe(unsaid)}" if unsaid else ""
+        return "-".join([name, *words]), title + tail
+
     def spread(self, params: dict, subject: str, metric: str) -> float | None:
         """How far a subject's median stands from its best sample; it needs three rounds.
 

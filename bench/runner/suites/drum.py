@@ -72,13 +72,13 @@ class Drum(PairsSuite):
         for shared, cells in figures.groups(("pairs",)):
             section = self.describe(shared, but=(*figures.constant(), "active"))
             section = "" if section == self.title else section
-            tail = "-".join(f"{n}{v}" if not isinstance(v, bool) else n
-                            for n, v in shared.items() if v is not False and n != "writes")
             for metric, words, scale in (("round_us", "whole round", 1.0),
                                          ("event_ns", "event processing", 1e-3)):
+                name, title = figures.heading(f"drum-{metric}",
+                                              f"{shared['active']:,} active: {words}", shared,
+                                              tuple(shared))
                 charts.append(Lines(
-                    f"drum-{metric}-{tail}", section,
-                    f"{shared['active']:,} active: {words}", metric, "pairs", cells,
+                    name, section, title, metric, "pairs", cells,
                     "socket pairs", "µs" if scale == 1 else "µs per event", scale, SCANNING))
         return sorted(charts, key=lambda chart: chart.section != charts[0].section)
 

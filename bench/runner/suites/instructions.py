@@ -70,11 +70,11 @@ class Instructions(PairsSuite):
     def charts(self, figures):
         charts = []
         for shared, cells in figures.groups(("timeouts",)):
-            where = self.describe(shared)
-            name = "-".join(["instructions", *(str(v) for v in shared.values())])
+            name, title = figures.heading(self.name, f"{self.title}: {self.describe(shared)}",
+                                          shared, tuple(shared))
             labels = [self.describe({"timeouts": c["timeouts"]}) for c in cells]
-            charts.append(Bars(name, "", f"{self.title}: {where}", self.metrics[0].name, cells,
-                               labels, "instructions per event, user space"))
+            charts.append(Bars(name, "", title, self.metrics[0].name, cells, labels,
+                               "instructions per event, user space"))
         return charts
 
     def add_options(self, parser):

@@ -41,13 +41,17 @@ class IoEvent(PairsSuite):
         return mean_but_first(iterations, self.metrics)
 
     def charts(self, figures):
-        return [Lines(f"ioevent-{name}-{shared['active']}", "",
-                      f"{shared['active']:,} active: {title}", name, "pairs", cells,
-                      "socket pairs", unit, scale)
-                for shared, cells in figures.groups(("pairs",))
-                for name, title, unit, scale in (
+        charts = []
+        for shared, cells in figures.groups(("pairs",)):
+            for metric, what, unit, scale in (
                     ("event_ns", "event processing", "µs per event", 1e-3),
-                    ("round_us", "whole round", "µs", 1.0))]
+                    ("round_us", "whole round", "µs", 1.0)):
+                name, title = figures.heading(f"ioevent-{metric}",
+                                              f"{shared['active']:,} active: {what}", shared,
+                                              ("active",))
+                charts.append(Lines(name, "", title, metric, "pairs", cells, "socket pairs", unit,
+                                    scale))
+        return charts
 
 
 SUITE = IoEvent()

@@ -36,8 +36,8 @@ class Latency(ServerSuite):
         charts = []
         for shared, cells in figures.groups(("client",)):
             labels = [self.describe({"client": each["client"]}) for each in cells]
-            charts.append(Bars(f"latency-{shared['round-trips']}", "", "Median round trip",
-                               "p50_ns", cells, labels, "ns"))
+            name, title = figures.heading("latency", "Median round trip", shared)
+            charts.append(Bars(name, "", title, "p50_ns", cells, labels, "ns"))
         return charts
 
 

@@ -36,11 +36,15 @@ class Throughput(ServerSuite):
         return 0.05 + cell.get("milliseconds") * 1.2e-3 + cell.get("connections") * 1e-4
 
     def charts(self, figures):
-        return [Lines(f"throughput-{word}-{shared['connections']}", "",
-                      f"{self.describe({'connections': shared['connections']})}: {title}", name,
-                      "size", cells, "bytes of a message", unit, scale)
-                for shared, cells in figures.groups(("size",))
-                for word, title, name, unit, scale in CHARTS]
+        charts = []
+        for shared, cells in figures.groups(("size",)):
+            whose = self.describe({"connections": shared["connections"]})
+            for word, what, metric, unit, scale in CHARTS:
+                name, title = figures.heading(f"throughput-{word}", f"{whose}: {what}", shared,
+                                              ("connections",))
+                charts.append(Lines(name, "", title, metric, "size", cells, "bytes of a message",
+                                    unit, scale))
+        return charts
 
 
 SUITE = Throughput()
