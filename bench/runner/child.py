@@ -6,6 +6,7 @@ is safe only while the runner has one thread, so nothing here or in progress.py 
 """
 
 import ctypes
+import itertools
 import os
 import re
 import resource
@@ -18,6 +19,7 @@ from typing import Callable
 from .model import Left, TimeLimit
 
 TICK_S = 0.25
+LINES_OF_REASON = 3
 _PR_SET_PDEATHSIG = 1
 _ADDR_NO_RANDOMIZE = 0x0040000
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -106,10 +108,14 @@ def _kill_group(child: subprocess.Popen) -> None:
 
 
 def _failure(status: int, err: str) -> str:
-    """Why a child failed, in its own last words; valgrind's stack traces are not words."""
+    """Why a child failed, in its own last words; valgrind's stack traces are not words.
+
+    The cause often stands before the last line: a server's own error, and then its client's.
+    """
     lines = [re.sub(r"^==\d+==", "", line).strip() for line in err.splitlines()]
     lines = [line for line in lines if line and not re.match(r"(at|by) 0x", line)]
-    said = f": {lines[-1][:200]}" if lines else ", and said nothing"
+    once = [line[:200] for line, _ in itertools.groupby(lines)]
+    said = f": {'; '.join(once[-LINES_OF_REASON:])}" if once else ", and said nothing"
     if status < 0:
         return f"killed by {signal.Signals(-status).name}{said}"
     return f"exit {status}{said}"

@@ -35,7 +35,8 @@ def test_schema(build):
 def test_the_machine_is_described_and_not_named(build):
     build.behave(asio={"fail": f"{build.root}/bench/drum-asio: out of luck"})
     build.run("drum", "--rounds", "1", "--subjects", "libev,asio")
-    assert build.document()["left_out"][0]["why"] == "exit 1: BUILD/bench/drum-asio: out of luck"
+    assert build.document()["left_out"][0]["why"] == (
+        "exit 1: warning: of no interest; BUILD/bench/drum-asio: out of luck")
     machine = build.document()["machine"]
     for name in ("kernel", "cpu", "cores", "memory_mib", "virtualised", "open_files_limit"):
         assert name in machine

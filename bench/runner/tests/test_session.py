@@ -62,9 +62,17 @@ def test_a_failing_child_is_recorded_and_the_others_go_on(build):
     assert {e["subject"] for e in document["results"]} == {"asio"}
     assert len(entry(document, "asio", "event_ns")["samples"]) == 3
     assert [(e["subject"], e["why"]) for e in document["left_out"]] == [
-        ("libev", "exit 1: no such luck")]
+        ("libev", "exit 1: warning: of no interest; no such luck")]
     assert Counter(e["peer"] for e in build.spawned()) == {"asio": 3, "libev": 1}
     assert "no such luck" in done.stdout and "no such luck" in build.page()
+
+
+def test_the_cause_stands_before_the_last_words():
+    said = "[warn] slow\n" * 9 + "error: listening: Address already in use\n" \
+        "error: the server does not listen\n"
+    assert child._failure(1, said) == ("exit 1: [warn] slow; error: listening: Address already in "
+                                       "use; error: the server does not listen")
+    assert len(child._failure(1, "".join(f"{i}{'x' * 500}\n" for i in range(9)))) < 700
 
 
 def test_a_stack_trace_is_no_reason():
