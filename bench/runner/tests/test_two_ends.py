@@ -4,12 +4,13 @@ import io
 import re
 
 import pytest
-from conftest import entry, made_up
+from conftest import BENCH, entry, made_up
 from rich.console import Console
 from runner import report, summary, tables
 from runner.figures import Figures
 from runner.limits import Limits
 from runner.model import Cell, Left
+from runner.servers import MILLISECONDS
 from runner.suites import load
 
 GAMES = ("throughput", "latency", "churn", "idle", "fanout")
@@ -35,6 +36,24 @@ def test_charts_show_what_was_measured(name, tmp_path):
     assert charts
     page = report.write(document, SUITES, tmp_path).read_text()
     assert page.count("<figure") == sum(map(report.worth_drawing, charts))
+
+
+def number_in(source: str, pattern: str) -> int:
+    found = re.search(pattern, (BENCH / source).read_text())
+    assert found, f"{source} has no {pattern}"
+    return int(found.group(1).replace("'", ""))
+
+
+def test_no_measurement_is_as_long_as_the_watchdogs_patience():
+    """One that a parameter allows must not be taken for one that hangs."""
+    patience = number_in("common/program.cpp", r"watchdog_s = (\d+)")
+    assert number_in("server/games/game.h", r'"--milliseconds".*, ([\d\']+)}') == MILLISECONDS.high
+    for name in GAMES:
+        suite = SUITES[name]
+        most = {p.name: p.high if p.name == "milliseconds" else p.default[0]
+                for p in suite.parameters}
+        longest = suite.cost(Cell(name, tuple(most.items())))
+        assert longest < 0.9 * min(patience, suite.time_limit), name
 
 
 def test_connections_are_clamped_to_the_open_files():
