@@ -1,4 +1,4 @@
-"""Run one child on chosen processors, with a time limit, in a clean environment.
+"""Run one child on a chosen processor, with a time limit, in a clean environment.
 
 Always: a child and all it started are gone when `run` returns or raises, because each has a
 session of its own that is killed as a group. Trap: the set-up runs between fork and exec, which
@@ -30,7 +30,7 @@ ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C"}
 
 
 class Launcher:
-    """Spawns subjects of one build on one core (or a few, for suites with several ends)."""
+    """Spawns subjects of one build on one core. What has two ends moves the other off it itself."""
 
     def __init__(self, build: Path, cpus: list[int], cpu: int,
                  tick: Callable[[], None] = lambda: None) -> None:
@@ -46,21 +46,12 @@ class Launcher:
         if others:
             os.sched_setaffinity(0, others)
 
-    def cpus_for(self, cores: int) -> set[int]:
-        """The processors of a child: the chosen one, then those before it."""
-        if cores == 0:
-            return set(self._cpus)
-        at = self._cpus.index(self._cpu)
-        around = self._cpus[at::-1] + self._cpus[:at:-1]
-        return set(around[:cores])
-
-    def run(self, argv: list[str], *, env: tuple[tuple[str, str], ...] = (), cores: int = 1,
+    def run(self, argv: list[str], *, env: tuple[tuple[str, str], ...] = (),
             fixed_addresses: bool = False) -> str:
         """The child's standard output; Left with the reason when it fails, TimeLimit when late."""
-        cpus = self.cpus_for(cores)
 
         def prepare() -> None:
-            os.sched_setaffinity(0, cpus)
+            os.sched_setaffinity(0, {self._cpu})
             hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

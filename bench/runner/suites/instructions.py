@@ -51,7 +51,7 @@ class Instructions(PairsSuite):
                 text = launcher.run(
                     ["valgrind", "--tool=callgrind", "-q", f"--callgrind-out-file={out}",
                      str(path), *self._arguments(cell, writes)],
-                    env=subject.env, cores=self.cores, fixed_addresses=True)
+                    env=subject.env, fixed_addresses=True)
                 said = read_line(text)
                 counts.append(total_instructions(out))
                 events.append(sum(number(each, "events") for each in said["iterations"]))
