@@ -41,7 +41,10 @@ class Launcher:
         self._cpu = cpu
 
     def stand_aside(self) -> None:
-        """Keep the runner itself off the measured core, where there is another."""
+        """Keep the runner itself off the measured core, where there is another.
+
+        The children's other ends look here for the processors that they may use.
+        """
         others = set(self._cpus) - {self._cpu}
         if others:
             os.sched_setaffinity(0, others)

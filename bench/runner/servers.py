@@ -4,9 +4,8 @@ All start the programs `server-<peer>` and name the game as the first argument; 
 the chosen processor and its clients on the others.
 """
 
-import os
-
 from . import subjects
+from .limits import allowed_cpus
 from .model import Parameter, Subject
 from .suite import Suite
 
@@ -45,4 +44,4 @@ class ServerSuite(Suite):
 
 def need_two_processors() -> str | None:
     """For what has two ends: why it cannot run here, or None."""
-    return None if (os.cpu_count() or 1) > 1 else "a second processor is needed"
+    return None if len(allowed_cpus()) > 1 else "a second processor is needed"

@@ -15,6 +15,7 @@ with open(f"{here}/spawned.log", "a") as log:
     print(json.dumps({
         "suite": suite, "peer": peer, "words": words, "env": dict(os.environ),
         "cpus": sorted(os.sched_getaffinity(0)),
+        "runners_cpus": sorted(os.sched_getaffinity(os.getppid())),
         "files": resource.getrlimit(resource.RLIMIT_NOFILE),
     }), file=log)
 with open(f"{here}/behaviour.json") as file:

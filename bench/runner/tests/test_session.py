@@ -49,6 +49,14 @@ def test_a_child_gets_a_clean_pinned_world(build, monkeypatch):
                               "--iterations", "2"]
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
+def test_the_runner_is_where_the_other_end_may_be(build):
+    """A child that is pinned to one processor looks there for the others that it may use."""
+    build.run("drum", "--subjects", "libev", "--rounds", "1")
+    last = max(os.sched_getaffinity(0))
+    assert build.spawned()[0]["runners_cpus"] == sorted(os.sched_getaffinity(0) - {last})
+
+
 def test_the_last_cpu_is_the_default(build):
     build.run("drum", "--subjects", "libev", "--rounds", "1")
     assert build.spawned()[0]["cpus"] == [max(os.sched_getaffinity(0))]

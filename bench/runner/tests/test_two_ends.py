@@ -38,6 +38,13 @@ def test_charts_show_what_was_measured(name, tmp_path):
     assert page.count("<figure") == sum(map(report.worth_drawing, charts))
 
 
+@pytest.mark.parametrize("allowed, why", [({1}, "a second processor is needed"), ({0, 1}, None)])
+def test_two_ends_need_two_processors_that_are_allowed(monkeypatch, allowed, why):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: allowed)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert {SUITES[name].unavailable() for name in (*GAMES, "post")} == {why}
+
+
 def number_in(source: str, pattern: str) -> int:
     found = re.search(pattern, (BENCH / source).read_text())
     assert found, f"{source} has no {pattern}"
