@@ -132,6 +132,11 @@ def test_unknown_noise_is_told_and_not_coloured(tmp_path, rounds):
     assert ("≈ 2.00" in text) == (rounds < 3)
 
 
+def test_every_look_is_a_subjects():
+    known = {subject.name for suite in load().values() for subject in suite.subjects}
+    assert set(palette._LOOKS) <= known
+
+
 def test_no_chart_of_an_earlier_run_stays(build):
     out = build.root / "bench-report"
     out.mkdir()
