@@ -36,7 +36,8 @@ def _parser(suites: dict) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="bench/run", allow_abbrev=False,
         usage="bench/run SUITE... [--subjects a,b,...] [--NAME VALUE ...] [--rounds N] ...",
-        description="Play benchmark suites on Tambour and its peers, interleaved on one core.",
+        description="Play benchmark suites on Tambour and its peers, interleaved round by "
+                    "round.",
         epilog="`bench/run --list` shows the suites, their parameters and subjects.")
     parser.add_argument("suites", nargs="*", metavar="SUITE",
                         help="suites, or quick (a small set of all) or full (everything), or "

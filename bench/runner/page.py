@@ -52,8 +52,8 @@ def _head(document: dict, shown: list[Suite]) -> str:
         "<h1>Tambour and its peers</h1>\n"
         f'<p class="lead">Measured: {escape(names)}, on Tambour, on other event loops and on bare '
         "system calls (<i>floor</i>), each a program of its own. All ran interleaved, round by "
-        "round, pinned to one core of one machine, so read the ratios: absolute times are this "
-        "machine’s.</p>\n"
+        "round, on one core of one machine, a server’s clients and threads that post on the "
+        "others. So read the ratios: absolute times are this machine’s.</p>\n"
         f'<p class="soft">{escape(str(machine.get("cpu", "")))}, '
         f'{escape(str(machine.get("kernel", "")))}. To repeat it:</p>\n'
         f'<pre>{escape(document["command"])}</pre>\n{notes}')

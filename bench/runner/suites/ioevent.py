@@ -14,11 +14,11 @@ class IoEvent(PairsSuite):
 
     name = "ioevent"
     title = "I/O events"
-    what = ("evpp's I/O-event suite: bytes go once round a ring of socket pairs, so that each "
-            "watcher is called once a round.")
-    how = ("The program of the drum, with as many hand-overs as there are pairs. A run has 25 "
-           "rounds, the first is dropped, and the mean of the others counts; times are per event, "
-           "without and with the time to start the watchers anew.")
+    what = ("evpp's I/O-event suite: bytes go round a ring of socket pairs, with as many "
+            "hand-overs a round as there are pairs, and so pairs + active reads.")
+    how = ("The program of the drum. A run has 25 rounds, the first is dropped, and the mean of "
+           "the others counts; event_ns is per event, round_us for a whole round, with the time "
+           "to start the watchers anew.")
     order = 12
     parameters = (type(PAIRS)(PAIRS.name, PAIRS.help, PAIRS_OF_EVPP), ACTIVE)
     metrics = (Metric("event_ns", "ns", "event processing"),

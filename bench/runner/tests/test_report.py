@@ -132,6 +132,13 @@ def test_unknown_noise_is_told_and_not_coloured(tmp_path, rounds):
     assert ("≈ 2.00" in text) == (rounds < 3)
 
 
+def test_it_says_where_all_ran(tmp_path):
+    """A server's clients and the threads that post are not on the core of what is measured."""
+    lead = report.write(made_up({}), load(), tmp_path).read_text().split('class="lead">')[1]
+    lead = lead.split("</p>")[0]
+    assert "pinned to one core" not in lead and "on one core" in lead and "on the others" in lead
+
+
 def test_every_look_is_a_subjects():
     known = {subject.name for suite in load().values() for subject in suite.subjects}
     assert set(palette._LOOKS) <= known
