@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <initializer_list>
 
 #include "common/program.h"
 
@@ -25,9 +26,11 @@ int own_processor() {
 
 void move_to_another_processor() {
   cpu_set_t others;
-  CPU_ZERO(&others);
-  for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); ++cpu) {
-    if (cpu != own_processor()) CPU_SET(cpu, &others);
+  // The runner allows its children one processor, and itself the others that they may use.
+  for (const pid_t whose : {pid_t{0}, getppid()}) {
+    if (sched_getaffinity(whose, sizeof others, &others) != 0) fail_errno("sched_getaffinity");
+    CPU_CLR(own_processor(), &others);
+    if (CPU_COUNT(&others) != 0) break;
   }
   if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0)
     fail("a second processor is needed");

@@ -11,8 +11,9 @@ namespace bench {
 /// when this was first called: the server's, the loop's.
 int own_processor();
 
-/// Moves the calling thread, or a process that has but one, to the others: a client on the server's
-/// processor would measure the scheduler. Fails where there is no other.
+/// Moves the calling thread, or a process that has but one, to the others that it, or else its
+/// parent, may use: a client on the server's processor would measure the scheduler. Fails where
+/// there is no other.
 void move_to_another_processor();
 
 /// Moves it to own_processor().

@@ -1,4 +1,4 @@
-"""Run one child on chosen processors, with a time limit, in a clean environment.
+"""Run one child on a chosen processor, with a time limit, in a clean environment.
 
 Always: a child and all it started are gone when `run` returns or raises, because each has a
 session of its own that is killed as a group. Trap: the set-up runs between fork and exec, which
@@ -6,6 +6,7 @@ is safe only while the runner has one thread, so nothing here or in progress.py 
 """
 
 import ctypes
+import itertools
 import os
 import re
 import resource
@@ -18,6 +19,7 @@ from typing import Callable
 from .model import Left, TimeLimit
 
 TICK_S = 0.25
+LINES_OF_REASON = 3
 _PR_SET_PDEATHSIG = 1
 _ADDR_NO_RANDOMIZE = 0x0040000
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -28,7 +30,7 @@ ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C"}
 
 
 class Launcher:
-    """Spawns subjects of one build on one core (or a few, for suites with several ends)."""
+    """Spawns subjects of one build on one core. What has two ends moves the other off it itself."""
 
     def __init__(self, build: Path, cpus: list[int], cpu: int,
                  tick: Callable[[], None] = lambda: None) -> None:
@@ -39,26 +41,20 @@ class Launcher:
         self._cpu = cpu
 
     def stand_aside(self) -> None:
-        """Keep the runner itself off the measured core, where there is another."""
+        """Keep the runner itself off the measured core, where there is another.
+
+        The children's other ends look here for the processors that they may use.
+        """
         others = set(self._cpus) - {self._cpu}
         if others:
             os.sched_setaffinity(0, others)
 
-    def cpus_for(self, cores: int) -> set[int]:
-        """The processors of a child: the chosen one, then those before it."""
-        if cores == 0:
-            return set(self._cpus)
-        at = self._cpus.index(self._cpu)
-        around = self._cpus[at::-1] + self._cpus[:at:-1]
-        return set(around[:cores])
-
-    def run(self, argv: list[str], *, env: tuple[tuple[str, str], ...] = (), cores: int = 1,
+    def run(self, argv: list[str], *, env: tuple[tuple[str, str], ...] = (),
             fixed_addresses: bool = False) -> str:
         """The child's standard output; Left with the reason when it fails, TimeLimit when late."""
-        cpus = self.cpus_for(cores)
 
         def prepare() -> None:
-            os.sched_setaffinity(0, cpus)
+            os.sched_setaffinity(0, {self._cpu})
             hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -106,10 +102,14 @@ def _kill_group(child: subprocess.Popen) -> None:
 
 
 def _failure(status: int, err: str) -> str:
-    """Why a child failed, in its own last words; valgrind's stack traces are not words."""
+    """Why a child failed, in its own last words; valgrind's stack traces are not words.
+
+    The cause often stands before the last line: a server's own error, and then its client's.
+    """
     lines = [re.sub(r"^==\d+==", "", line).strip() for line in err.splitlines()]
     lines = [line for line in lines if line and not re.match(r"(at|by) 0x", line)]
-    said = f": {lines[-1][:200]}" if lines else ", and said nothing"
+    once = [line[:200] for line, _ in itertools.groupby(lines)]
+    said = f": {'; '.join(once[-LINES_OF_REASON:])}" if once else ", and said nothing"
     if status < 0:
         return f"killed by {signal.Signals(-status).name}{said}"
     return f"exit {status}{said}"

@@ -21,8 +21,6 @@ from .suites import load
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PASSES = ("quick", "full")
-# `make bench` may take four minutes, of which the report and slow cells need some.
-QUICK_BUDGET_S = 165.0
 # What changes where things lie, not what is measured: left out of the command that repeats a run.
 _PLACES = ("--json", "--out", "--build", "--record", "--gate", "--tolerance")
 
@@ -38,7 +36,8 @@ def _parser(suites: dict) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="bench/run", allow_abbrev=False,
         usage="bench/run SUITE... [--subjects a,b,...] [--NAME VALUE ...] [--rounds N] ...",
-        description="Play benchmark suites on Tambour and its peers, interleaved on one core.",
+        description="Play benchmark suites on Tambour and its peers, interleaved round by "
+                    "round.",
         epilog="`bench/run --list` shows the suites, their parameters and subjects.")
     parser.add_argument("suites", nargs="*", metavar="SUITE",
                         help="suites, or quick (a small set of all) or full (everything), or "
@@ -54,8 +53,8 @@ def _parser(suites: dict) -> argparse.ArgumentParser:
     parser.add_argument("--time-limit", type=_positive, metavar="S",
                         help="seconds for one child; default: the suite's")
     parser.add_argument("--budget", type=_positive, metavar="S",
-                        help="fewer rounds where needed to end in about so many seconds; "
-                             f"default: none, {QUICK_BUDGET_S:.0f} for quick")
+                        help="fewer rounds, but three, where needed to end in about so many "
+                             "seconds")
     group = parser.add_argument_group("parameters of suites, as comma lists")
     for parameter in catalogue.parameters(suites):
         group.add_argument(f"--{parameter.name}", metavar="VALUES", help=parameter.help,
@@ -95,8 +94,8 @@ def main(argv: list[str]) -> int:
             raise ValueError("there is no build directory; run `make build`, or name one with "
                              "--build DIR or TAMBOUR_BUILD")
         out = options.out or build / "bench-report"
-        for path in (out / "x", options.json or out / "x"):
-            path.parent.mkdir(parents=True, exist_ok=True)
+        for path in (options.json or out / "results.json", out / "index.html"):
+            results.check_writable(path)
         made = plan.make(requests, names, build, limits.here())
     except BrokenPipeError:  # the reader of --list has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -104,10 +103,11 @@ def main(argv: list[str]) -> int:
     except (ValueError, OSError) as error:
         parser.error(str(error))
     command = repeatable(argv)
-    return _run(options, suites, made, build, out, cpus, cpu, command, console)
+    chosen = list(dict.fromkeys(request.suite for request in requests))
+    return _run(options, suites, chosen, made, build, out, cpus, cpu, command, console)
 
 
-def _run(options, suites, made, build, out, cpus, cpu, command, console) -> int:
+def _run(options, suites, chosen, made, build, out, cpus, cpu, command, console) -> int:
     """From plan to report."""
     began = time.monotonic()
     facts = machine.describe(build, REPOSITORY, limits.here(), cpus, cpu)
@@ -116,10 +116,9 @@ def _run(options, suites, made, build, out, cpus, cpu, command, console) -> int:
     gathered.left_out += made.left_out
     launcher = Launcher(build, cpus, cpu)
     launcher.stand_aside()
-    budget = options.budget or (QUICK_BUDGET_S if "quick" in options.suites else None)
     shown = progress.make(console, sum(task.cost for task in made.tasks))
     launcher.tick = shown.tick
-    session = Session(launcher, gathered, shown, budget, options.time_limit)
+    session = Session(launcher, gathered, shown, options.budget, options.time_limit)
     stopped_by = 0
     signal.signal(signal.SIGTERM, _as_interrupt)
     try:
@@ -137,10 +136,10 @@ def _run(options, suites, made, build, out, cpus, cpu, command, console) -> int:
     facts.update(noise.facts(), seconds=round(time.monotonic() - began, 1))
     document = gathered.document(facts, command)
     facts["notes"] = notes + figures.noise_notes(list(suites.values()), document)
-    return _finish(options, suites, document, out, stopped_by, console)
+    return _finish(options, suites, chosen, document, out, stopped_by, console)
 
 
-def _finish(options, suites, document, out, stopped_by, console) -> int:
+def _finish(options, suites, chosen, document, out, stopped_by, console) -> int:
     """Write what there is, say where it lies; the exit status."""
     json_path = options.json or out / "results.json"
     results.write(document, json_path)  # first: a chart that fails must not cost a measurement
@@ -155,8 +154,8 @@ def _finish(options, suites, document, out, stopped_by, console) -> int:
     if not document["results"]:
         print("bench/run: nothing was measured", file=sys.stderr)
         return 1
-    asked = {entry["suite"] for entry in document["results"] + document["left_out"]}
-    return max([suites[name].conclude(document, options, console) for name in asked] or [0])
+    # Each that was asked for: one of which nothing could be played has no entry in the document.
+    return max(suite.conclude(document, options, console) for suite in chosen)
 
 
 class _Stopped(KeyboardInterrupt):

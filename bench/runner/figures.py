@@ -10,6 +10,7 @@ from .suite import Suite
 from .words import listed
 
 NOISE_LARGE = 0.05
+SAMPLES_MIN = 3  # with fewer, nobody can say how far they waver
 
 
 def _key(params: dict) -> tuple:
@@ -22,6 +23,7 @@ class Figures:
     def __init__(self, suite: Suite, document: dict) -> None:
         self.suite = suite
         self.entries = [e for e in document["results"] if e["suite"] == suite.name]
+        self._metrics = {metric.name: metric for metric in suite.metrics}
         self._index = {(_key(e["params"]), e["subject"], e["metric"]): e for e in self.entries}
         cells = {_key(e["params"]): e["params"] for e in self.entries}
         self.cells: list[dict] = list(cells.values())
@@ -71,12 +73,30 @@ class Figures:
             found.setdefault(_key(shared), (shared, []))[1].append(cell)
         return list(found.values())
 
+    def heading(self, name: str, title: str, shared: dict,
+                said: tuple[str, ...] = ()) -> tuple[str, str]:
+        """Name and title of a chart of the cells that share these parameters.
+
+        Both tell it from the charts of other cells, because a run may give any parameter several
+        values. `said` are the parameters that the title names already, or the chart's section.
+        """
+        apart = {n: v for n, v in shared.items() if n in self.varying()}
+        words = [n if v is True else f"{n}{v}" for n, v in apart.items() if v is not False]
+        unsaid = {n: v for n, v in apart.items() if n not in said}
+        tail = f", {self.suite.describe(unsaid)}" if unsaid else ""
+        return "-".join([name, *words]), title + tail
+
     def spread(self, params: dict, subject: str, metric: str) -> float | None:
-        """How far a subject's median stands above its minimum; it needs three rounds."""
+        """How far a subject's median stands from its best sample; it needs three rounds.
+
+        The best is the undisturbed one: what disturbs a run makes a time longer and a rate lower.
+        """
         entry = self.entry(params, subject, metric)
-        if not self.suite.noisy or not entry or len(entry["samples"]) < 3 or entry["min"] <= 0:
+        if not self.suite.noisy or not entry or len(entry["samples"]) < SAMPLES_MIN:
             return None
-        return entry["median"] / entry["min"] - 1
+        best, median = self._metrics[metric].best(entry["samples"]), entry["median"]
+        less, more = sorted((best, median))
+        return more / less - 1 if less > 0 else None
 
     def noise(self, params: dict, metric: str) -> float | None:
         """The median of the subjects' spreads in this cell. Differences below it decide nothing."""
@@ -84,10 +104,16 @@ class Figures:
         spreads = [spread for spread in spreads if spread is not None]
         return statistics.median(spreads) if spreads else None
 
-    def noise_between(self, params: dict, metric: str, one: str, other: str) -> float:
-        """What a difference between two subjects must exceed: the cell's noise and their own."""
-        return max(self.noise(params, metric) or 0.0, self.spread(params, one, metric) or 0.0,
-                   self.spread(params, other, metric) or 0.0)
+    def noise_between(self, params: dict, metric: str, one: str, other: str) -> float | None:
+        """What a difference between two subjects must exceed: the cell's noise and their own.
+
+        None where the noise of one of them is unknown; a count has none.
+        """
+        if not self.suite.noisy:
+            return 0.0
+        known = [self.noise(params, metric), self.spread(params, one, metric),
+                 self.spread(params, other, metric)]
+        return None if None in known else max(known)
 
     def noise_overall(self, metric: str) -> float | None:
         """The median of the cells' noise."""
@@ -108,12 +134,20 @@ class Headline:
     words: str
     metric: Metric
     ratios: dict[str, tuple[float, float, float]]  # geometric mean, least, greatest
-    noises: dict[str, float]  # what a difference to that subject must exceed
+    noises: dict[str, float | None]  # what a difference to that subject must exceed; None: unknown
+
+    @property
+    def unknown(self) -> list[str]:
+        """Competitors of whom fewer than three samples, or ours, tell no noise."""
+        return [s for s, noise in self.noises.items() if noise is None and s not in BY_HAND]
 
     def verdict(self, subject: str) -> str:
-        """"gain" or "loss" for Tambour; "even" within the noise, or against bare system calls."""
-        mean = self.ratios[subject][0]
-        if subject in BY_HAND or abs(mean - 1) <= max(0.005, self.noises[subject]):
+        """"gain" or "loss" for Tambour.
+
+        "even" within the noise, where that is unknown, or against bare system calls.
+        """
+        mean, noise = self.ratios[subject][0], self.noises[subject]
+        if subject in BY_HAND or noise is None or abs(mean - 1) <= max(0.005, noise):
             return "even"
         return "gain" if (mean < 1) == (self.metric.better == "less") else "loss"
 
@@ -131,12 +165,12 @@ def headlines(figures: Figures) -> list[Headline]:
         for shared, cells in figures.groups(numbers):
             ratios, noises = {}, {}
             for subject in figures.subjects:
-                each = [figures.ratio(c, OURS, subject, metric.name) for c in cells]
-                each = [r for r in each if r]
+                both = [c for c in cells if figures.ratio(c, OURS, subject, metric.name)]
+                each = [figures.ratio(c, OURS, subject, metric.name) for c in both]
                 if each and subject != OURS:
                     ratios[subject] = (geometric_mean(each), min(each), max(each))
-                    noises[subject] = statistics.median(
-                        figures.noise_between(c, metric.name, OURS, subject) for c in cells)
+                    between = [figures.noise_between(c, metric.name, OURS, subject) for c in both]
+                    noises[subject] = None if None in between else statistics.median(between)
             variant = figures.suite.describe(shared, but=figures.constant())
             words = metric.title if variant == figures.suite.title \
                 else f"{metric.title}, {variant}"
@@ -154,6 +188,6 @@ def noise_notes(suites: list[Suite], document: dict) -> list[str]:
         loud = [f"{noise:.0%} ({name})" for name, noise in found.items()
                 if noise is not None and noise > NOISE_LARGE]
         if loud:
-            notes.append(f"{suite.name}: the machine was noisy: medians stand {listed(loud)} above "
-                         "their minima; a smaller difference decides nothing")
+            notes.append(f"{suite.name}: the machine was noisy: medians stand {listed(loud)} away "
+                         "from the best samples; a smaller difference decides nothing")
     return notes

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.table import Table
 
 from .figures import Figures
+from .results import check_writable
 from .subjects import is_ours
 
 SCHEMA = 1
@@ -40,8 +41,10 @@ def check_options(options, chosen: bool) -> None:
             raise ValueError("--tolerance is a number of instructions, not below 0")
     if options.gate is not None:
         read(options.gate)
-    if options.record is not None and not options.record.parent.is_dir():
-        raise ValueError(f"--record {options.record}: there is no such directory")
+    if options.record is not None:
+        if not options.record.parent.is_dir():
+            raise ValueError(f"--record {options.record}: there is no such directory")
+        check_writable(options.record)
 
 
 def conclude(suite, document: dict, options, console) -> int:

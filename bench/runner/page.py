@@ -52,8 +52,8 @@ def _head(document: dict, shown: list[Suite]) -> str:
         "<h1>Tambour and its peers</h1>\n"
         f'<p class="lead">Measured: {escape(names)}, on Tambour, on other event loops and on bare '
         "system calls (<i>floor</i>), each a program of its own. All ran interleaved, round by "
-        "round, pinned to one core of one machine, so read the ratios: absolute times are this "
-        "machine’s.</p>\n"
+        "round, on one core of one machine, a server’s clients and threads that post on the "
+        "others. So read the ratios: absolute times are this machine’s.</p>\n"
         f'<p class="soft">{escape(str(machine.get("cpu", "")))}, '
         f'{escape(str(machine.get("kernel", "")))}. To repeat it:</p>\n'
         f'<pre>{escape(document["command"])}</pre>\n{notes}')
@@ -71,13 +71,14 @@ def _headlines(document: dict, shown: list[Suite]) -> str:
            "<p>Ratio of medians, geometric mean over the cells; below it the least and the "
            "greatest. For times and bytes held, below 1.00 means that Tambour takes less; for "
            "what is better when it is more, and says so, above 1.00 that it does more. What is not "
-           "coloured is within the noise.</p>",
+           "coloured is within the noise, or its noise is unknown.</p>",
            '<div class="scroll"><table class="wrap"><thead><tr><th>suite and metric</th>',
            *(f"<th>{escape(name)}</th>" for name in columns), "</tr></thead><tbody>"]
     for suite, line in rows:
         title = line.words if line.words.startswith(suite.name) else f"{suite.name}: {line.words}"
         kind = "" if line.metric.better == "less" else ", more is better"
-        out.append(f"<tr><th>{escape(title)}{kind}</th>")
+        unknown = f"<small>{escape(words.unknown_noise(line))}</small>" if line.unknown else ""
+        out.append(f"<tr><th>{escape(title)}{kind}{unknown}</th>")
         out += [_headline(line, name) for name in columns]
         out.append("</tr>")
     return "\n".join(out) + "</tbody></table></div>"

@@ -1,7 +1,10 @@
 """What was measured, as it is gathered, and the JSON document it becomes."""
 
+import errno
 import json
+import os
 import statistics
+import tempfile
 from pathlib import Path
 
 from .model import Cell, Outcome, Subject
@@ -9,6 +12,11 @@ from .plan import left_out
 from .suite import Suite
 
 SCHEMA = 1
+_NUMBER = (int, float)
+_DOCUMENT = {"machine": dict, "command": str, "results": list, "left_out": list}
+_RESULT = {"suite": str, "subject": str, "version": str, "backend": str, "params": dict,
+           "metric": str, "unit": str, "samples": list, "min": _NUMBER, "median": _NUMBER}
+_LEFT_OUT = {"suite": str, "subject": str, "params": dict, "why": str}
 
 
 class Results:
@@ -43,6 +51,20 @@ class Results:
                 "left_out": self.left_out}
 
 
+def check_writable(path: Path) -> None:
+    """ValueError when no file can be written there: told before a run, not after its minutes."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except FileExistsError:  # mkdir's word for a file where a directory should be
+        raise ValueError(f"can't write {path}: {os.strerror(errno.ENOTDIR)}") from None
+    except OSError as error:
+        raise ValueError(f"can't write {path}: {error.strerror}") from None
+
+
 def write(document: dict, path: Path) -> None:
     """Write the document whole or not at all: a reader never sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +75,19 @@ def write(document: dict, path: Path) -> None:
 
 def read(path: Path) -> dict:
     """A document that `write` wrote; ValueError when it is something else."""
-    document = json.loads(path.read_text())
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+    text = path.read_bytes()
+    try:
+        document = json.loads(text)
+        sound = document["schema"] == SCHEMA and _has(document, _DOCUMENT) and all(
+            _has(each, _RESULT) and each["samples"] for each in document["results"]) and all(
+            _has(each, _LEFT_OUT) for each in document["left_out"])
+    except (ValueError, KeyError, TypeError):
+        sound = False
+    if not sound:
         raise ValueError(f"{path.name} is not a document of schema {SCHEMA}")
     return document
+
+
+def _has(part: dict, kinds: dict) -> bool:
+    """Whether what is needed is there, each of its kind."""
+    return all(isinstance(part[name], kind) for name, kind in kinds.items())

@@ -8,12 +8,13 @@ import time
 from collections import Counter
 
 from .child import Launcher
+from .figures import SAMPLES_MIN
 from .model import Left, TimeLimit
 from .plan import Plan, Task
 from .progress import Progress
 from .results import Results
 
-ROUNDS_MIN = 2  # of a cell, however short of time the run is
+ROUNDS_MIN = SAMPLES_MIN  # of a cell, however short of time the run is
 TIME_LIMITS_MAX = 2  # of one subject in one suite; then it is left alone
 
 

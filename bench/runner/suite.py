@@ -29,7 +29,6 @@ class Suite:
     rounds = 6
     iterations = 2
     time_limit = 60.0  # seconds for one child
-    cores = 1  # how many cores the children get, counted down from --cpu; 0: all
     quoted = "min"  # the statistic that charts show: "min" or "median"
     noisy = True  # False: a count, not a time
     # Each entry is one pass with these parameter values (and "rounds") in place of the defaults.
@@ -79,7 +78,7 @@ class Suite:
     def measure(self, subject: Subject, cell: Cell, launcher) -> Outcome:
         """Spawn the subject once; Left says why there is no sample."""
         path = executable(launcher.build, self.program or self.name, subject)
-        text = launcher.run([str(path), *self.arguments(cell)], env=subject.env, cores=self.cores)
+        text = launcher.run([str(path), *self.arguments(cell)], env=subject.env)
         said = read_line(text)
         return outcome(subject, said, self.samples(said["iterations"], cell))
 

@@ -32,7 +32,9 @@ def _ratios(suite: Suite, rows, shown) -> Table:
     kinds = {line.metric.better for line in rows}
     words_of = {"less": "below 1: Tambour takes less", "more": "above 1: Tambour does more"}
     hint = f" ({words_of[kinds.pop()]})" if len(kinds) == 1 else ""
-    table = Table(title=f"{suite.title}: Tambour by each other{hint}")
+    reasons = dict.fromkeys(words.unknown_noise(line) for line in shown if line.unknown)
+    table = Table(title=f"{suite.title}: Tambour by each other{hint}",
+                  caption="; ".join(reasons) or None)
     table.add_column("subject", no_wrap=True)
     for line in shown:
         tail = "" if hint else f" ({line.metric.better} is better)"

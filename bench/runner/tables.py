@@ -16,7 +16,7 @@ def render(figures: Figures) -> str:
     out = ["<h3>Figures</h3>",
            '<p class="soft">Ratios are of medians; the best of each column, floor aside, stands '
            "out. ≈ marks a difference from Tambour within the noise of this cell or of the "
-           "two.</p>"]
+           "two, or of which fewer than three samples tell no noise.</p>"]
     for at, cell in enumerate(figures.cells):
         title = figures.suite.describe(cell, but=constant)
         if len(figures.cells) == 1:
@@ -54,6 +54,8 @@ def _table(figures: Figures, cell: dict, metrics) -> str:
 def _head(figures: Figures, cell: dict, metric) -> str:
     noise = figures.noise(cell, metric.name)
     tail = "" if noise is None else f" · noise {noise:.1%}"
+    if noise is None and figures.suite.noisy:
+        tail = " · noise unknown"
     unit = "" if metric.unit in metric.title else f", {metric.unit}"
     kind = "" if metric.better == "less" else " · more is better"
     return f"{metric.title}{unit}{kind}{tail}"
@@ -74,7 +76,7 @@ def _cells(figures: Figures, cell: dict, subject: str, metric, has_floor: bool,
     extreme = figures.value(cell, subject, metric.name, _extreme(metric))
     to_ours = figures.ratio(cell, subject, OURS, metric.name)
     noise = figures.noise_between(cell, metric.name, OURS, subject)
-    near = to_ours is not None and subject != OURS and abs(to_ours - 1) < noise
+    near = to_ours is not None and subject != OURS and (noise is None or abs(to_ours - 1) < noise)
     shown = [(words.quantity(median), _best(figures, cell, subject, metric, "median", median))]
     if figures.suite.noisy:
         shown.append((words.quantity(extreme),

@@ -1,5 +1,7 @@
 """Numbers as people read them, in the report and on the terminal."""
 
+from .subjects import BY_HAND
+
 
 def quantity(value: float | None) -> str:
     """Counts in full; of measured numbers three digits, or all before the point."""
@@ -27,6 +29,13 @@ def within_a_sentence(title: str) -> str:
 def listed(words: list[str]) -> str:
     """a, b and c."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def unknown_noise(line) -> str:
+    """Why a headline has no verdict on some subjects."""
+    rivals = [name for name in line.ratios if name not in BY_HAND]
+    whom = "" if line.unknown == rivals else f" for {listed(line.unknown)}"
+    return f"noise unknown{whom}: fewer than three samples"
 
 
 def left_out_lines(entries: list[dict], suites: dict) -> list[tuple[str, str, str, str]]:

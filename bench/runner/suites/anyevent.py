@@ -50,7 +50,7 @@ class AnyEvent(Suite):
     iterations = 1
     time_limit = 240.0
     quoted = "median"
-    quick = ({"table": ("small",), "milliseconds": (200,), "rounds": 2},)
+    quick = ({"table": ("small",), "milliseconds": (200,)},)
     full = ({"table": ("large", "small")},)
 
     def adjust(self, params, limits):

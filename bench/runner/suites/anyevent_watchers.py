@@ -37,7 +37,7 @@ class AnyEventWatchers(Suite):
     iterations = 1
     time_limit = 240.0
     quoted = "median"
-    quick = ({"watchers": (2000,), "rounds": 2},)
+    quick = ({"watchers": (2000,)},)
 
     def unfit(self, subject, cell):
         most = SLOW.get(subject.name, cell.get("watchers"))

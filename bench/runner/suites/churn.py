@@ -20,7 +20,7 @@ class Churn(ServerSuite):
                             words="{:,} open at a time"), MILLISECONDS)
     metrics = (Metric("server_cpu_ns", "ns", "server's processor time per connection"),
                Metric("connections_per_s", "1/s", "connections per second", better="more"))
-    quick = ({"milliseconds": (200,), "rounds": 2},)
+    quick = ({"milliseconds": (200,), "rounds": 3},)
     full = ({"open": (1, 32, 1000), "milliseconds": (1000,)},)
 
     def cost(self, cell):

@@ -24,7 +24,7 @@ class Fanout(ServerSuite):
                Metric("all_us", "µs", "until all have it"))
     subjects = (*subjects.pick("tambour"), *PEERS)
     rounds = 3
-    quick = ({"connections": (1000,), "size": (64,), "messages": (10,), "rounds": 2},)
+    quick = ({"connections": (1000,), "size": (64,), "messages": (10,)},)
 
     def cost(self, cell):
         return 0.1 + cell.get("connections") * (1e-4 + cell.get("messages") * 7e-6)

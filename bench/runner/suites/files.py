@@ -29,7 +29,7 @@ class Files(Suite):
     subjects = subjects.pick("tambour", "tambour-uring", "floor", "iouring", "libuv", "asio")
     rounds = 3
     quoted = "median"
-    quick = ({"reads": (10_000,), "rounds": 2},)
+    quick = ({"reads": (10_000,)},)
     full = ({"depth": (1, 4, 32, 128)},
             {"depth": (1, 32), "reads": (5000,), "direct": (True,)})
 
@@ -38,12 +38,16 @@ class Files(Suite):
         return 0.05 + cell.get("mebibytes") * 1e-3 + 2 * cell.get("reads") * each
 
     def charts(self, figures):
-        return [Lines(f"files-{word}-{'direct' if shared['direct'] else 'cached'}", "",
-                      f"{'Past' if shared['direct'] else 'In'} the page cache: {title}", name,
-                      "depth", cells, "reads at a time", "ns")
-                for shared, cells in figures.groups(("depth",))
-                for word, title, name in (("time", "time per read", "read_ns"),
-                                          ("cpu", "processor time", "cpu_ns"))]
+        charts = []
+        for shared, cells in figures.groups(("depth",)):
+            where = f"{'Past' if shared['direct'] else 'In'} the page cache"
+            for word, what, metric in (("time", "time per read", "read_ns"),
+                                       ("cpu", "processor time", "cpu_ns")):
+                name, title = figures.heading(f"files-{word}", f"{where}: {what}", shared,
+                                              ("direct",))
+                charts.append(Lines(name, "", title, metric, "depth", cells, "reads at a time",
+                                    "ns"))
+        return charts
 
 
 SUITE = Files()

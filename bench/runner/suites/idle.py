@@ -29,7 +29,7 @@ class Idle(ServerSuite):
                Metric("alone_per_s", "1/s", "messages per second, active ones alone",
                       better="more"))
     rounds = 3
-    quick = ({"connections": (2000,), "active": (200,), "milliseconds": (100,), "rounds": 1},)
+    quick = ({"connections": (1000,), "active": (100,), "milliseconds": (200,)},)
 
     def adjust(self, params, limits):
         params = super().adjust(params, limits)

@@ -34,6 +34,7 @@ class Instructions(PairsSuite):
     rounds = 1
     time_limit = 180.0
     noisy = False
+    quick = ({"timeouts": (False,)},)
 
     def unavailable(self):
         return None if shutil.which("valgrind") else "valgrind is not installed"
@@ -50,7 +51,7 @@ class Instructions(PairsSuite):
                 text = launcher.run(
                     ["valgrind", "--tool=callgrind", "-q", f"--callgrind-out-file={out}",
                      str(path), *self._arguments(cell, writes)],
-                    env=subject.env, cores=self.cores, fixed_addresses=True)
+                    env=subject.env, fixed_addresses=True)
                 said = read_line(text)
                 counts.append(total_instructions(out))
                 events.append(sum(number(each, "events") for each in said["iterations"]))
@@ -69,11 +70,11 @@ class Instructions(PairsSuite):
     def charts(self, figures):
         charts = []
         for shared, cells in figures.groups(("timeouts",)):
-            where = self.describe(shared)
-            name = "-".join(["instructions", *(str(v) for v in shared.values())])
+            name, title = figures.heading(self.name, f"{self.title}: {self.describe(shared)}",
+                                          shared, tuple(shared))
             labels = [self.describe({"timeouts": c["timeouts"]}) for c in cells]
-            charts.append(Bars(name, "", f"{self.title}: {where}", self.metrics[0].name, cells,
-                               labels, "instructions per event, user space"))
+            charts.append(Bars(name, "", title, self.metrics[0].name, cells, labels,
+                               "instructions per event, user space"))
         return charts
 
     def add_options(self, parser):

@@ -26,7 +26,7 @@ class Latency(ServerSuite):
                Metric("p999_ns", "ns", "99.9th percentile"),
                Metric("max_ns", "ns", "longest"))
     subjects = (*subjects.pick("tambour"), SPINNING, TASKS, *subjects.pick("tambour-uring"), *PEERS)
-    quick = ({"round-trips": (5000,), "rounds": 2},)
+    quick = ({"round-trips": (5000,), "client": ("sleeps",), "rounds": 3},)
     full = ({"round-trips": (50_000,)},)
 
     def cost(self, cell):
@@ -36,8 +36,8 @@ class Latency(ServerSuite):
         charts = []
         for shared, cells in figures.groups(("client",)):
             labels = [self.describe({"client": each["client"]}) for each in cells]
-            charts.append(Bars(f"latency-{shared['round-trips']}", "", "Median round trip",
-                               "p50_ns", cells, labels, "ns"))
+            name, title = figures.heading("latency", "Median round trip", shared)
+            charts.append(Bars(name, "", title, "p50_ns", cells, labels, "ns"))
         return charts
 
 

@@ -36,7 +36,7 @@ class Post(Suite):
                              "evpp-moodycamel")
     iterations = 1
     quoted = "median"
-    quick = ({"producers": (1, 8), "tasks": (100_000,), "rounds": 2},)
+    quick = ({"producers": (1, 8), "tasks": (100_000,), "rounds": 3},)
     full = ({"producers": (1, 2, 4, 6, 8), "tasks": (1_000_000,)},
             {"producers": (2, 8), "tasks": (20_000,), "pattern": (RING,)})
 
@@ -51,11 +51,11 @@ class Post(Suite):
         for shared, cells in figures.groups(("producers",)):
             pattern = shared["pattern"]
             x = "loops in the ring" if pattern == RING else "producers"
-            for word, title, name in (("time", "time per task", "post_ns"),
-                                      ("cpu", "processor time per task", "cpu_ns")):
-                charts.append(Lines(f"post-{word}-{pattern}-{shared['tasks']}", "",
-                                    f"{pattern.capitalize()}: {title}", name, "producers", cells,
-                                    x, "ns"))
+            for word, what, metric in (("time", "time per task", "post_ns"),
+                                       ("cpu", "processor time per task", "cpu_ns")):
+                name, title = figures.heading(f"post-{word}", f"{pattern.capitalize()}: {what}",
+                                              shared, ("pattern",))
+                charts.append(Lines(name, "", title, metric, "producers", cells, x, "ns"))
         return charts
 
 

@@ -28,14 +28,18 @@ class Sleep(Suite):
     rounds = 3
     iterations = 1
     quoted = "median"
-    quick = ({"length-us": (1000,), "rounds": 2},)
+    quick = ({"length-us": (1000,)},)
 
     def cost(self, cell):
         return 0.02 + cell.get("sleeps") * (cell.get("length-us") + 100) * 1e-6
 
     def charts(self, figures):
-        return [Lines("sleep-late", "", "Lateness of a timer", "late_ns", "length-us",
-                      figures.cells, "length in µs", "ns late")]
+        charts = []
+        for shared, cells in figures.groups(("length-us",)):
+            name, title = figures.heading("sleep-late", "Lateness of a timer", shared)
+            charts.append(Lines(name, "", title, "late_ns", "length-us", cells, "length in µs",
+                                "ns late"))
+        return charts
 
 
 SUITE = Sleep()

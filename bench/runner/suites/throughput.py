@@ -29,18 +29,22 @@ class Throughput(ServerSuite):
     metrics = (Metric("server_cpu_ns", "ns", "server's processor time per message"),
                Metric("messages_per_s", "1/s", "messages per second", better="more"),
                Metric("bytes_per_s", "B/s", "bytes per second, there and back", better="more"))
-    quick = ({"connections": (100,), "size": (64, 16384), "milliseconds": (150,), "rounds": 2},)
+    quick = ({"connections": (100,), "size": (64, 16384), "milliseconds": (150,), "rounds": 3},)
     full = ({"connections": (1, 10, 100, 1000), "size": (64, 1024, 4096, 16384, 65536, 1 << 20)},)
 
     def cost(self, cell):
         return 0.05 + cell.get("milliseconds") * 1.2e-3 + cell.get("connections") * 1e-4
 
     def charts(self, figures):
-        return [Lines(f"throughput-{word}-{shared['connections']}", "",
-                      f"{self.describe({'connections': shared['connections']})}: {title}", name,
-                      "size", cells, "bytes of a message", unit, scale)
-                for shared, cells in figures.groups(("size",))
-                for word, title, name, unit, scale in CHARTS]
+        charts = []
+        for shared, cells in figures.groups(("size",)):
+            whose = self.describe({"connections": shared["connections"]})
+            for word, what, metric, unit, scale in CHARTS:
+                name, title = figures.heading(f"throughput-{word}", f"{whose}: {what}", shared,
+                                              ("connections",))
+                charts.append(Lines(name, "", title, metric, "size", cells, "bytes of a message",
+                                    unit, scale))
+        return charts
 
 
 SUITE = Throughput()

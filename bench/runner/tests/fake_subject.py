@@ -15,6 +15,7 @@ with open(f"{here}/spawned.log", "a") as log:
     print(json.dumps({
         "suite": suite, "peer": peer, "words": words, "env": dict(os.environ),
         "cpus": sorted(os.sched_getaffinity(0)),
+        "runners_cpus": sorted(os.sched_getaffinity(os.getppid())),
         "files": resource.getrlimit(resource.RLIMIT_NOFILE),
     }), file=log)
 with open(f"{here}/behaviour.json") as file:
@@ -45,7 +46,8 @@ if suite == "drum":
                   for i in range(option("--iterations"))]
 else:
     iterations = [{name: 100.0 * factor + i for name in
-                   ("arm_ns", "reset_ns", "cancel_ns", "expire_ns")}
+                   ("arm_ns", "reset_ns", "cancel_ns", "expire_ns",
+                    "reset_put_off_ns", "cancel_put_off_ns")}
                   for i in range(option("--iterations"))]
 print("a line that is not the result")
 print(json.dumps({"subject": peer, "version": "1.2", "backend": does.get("backend", backend),

@@ -1,5 +1,7 @@
 """A wrong command says what is wrong, exits with 2, and runs nothing."""
 
+import json
+
 import pytest
 from runner import cli
 from runner.model import Parameter
@@ -28,6 +30,14 @@ from runner.model import Parameter
     (("instructions", "--tolerance", "1"), "--tolerance belongs to --gate"),
     (("instructions", "--record", "no/where.json"), "there is no such directory"),
     (("report",), "report takes one FILE"),
+    (("drum", "--json", "/proc/figures.json"), "can't write /proc/figures.json: No such file"),
+    (("drum", "--json", "/proc/no/figures.json"), "can't write /proc/no/figures.json: No such"),
+    (("drum", "--json", "/proc"), "can't write /proc: Is a directory"),
+    (("drum", "--json", "/dev/null/figures.json"), "can't write /dev/null/figures.json: Not a"),
+    (("drum", "--out", "/proc"), "can't write /proc/results.json: No such file"),
+    (("drum", "--out", "/dev/null"), "can't write /dev/null/results.json: Not a directory"),
+    (("instructions", "--record", "/"), "can't write /: Is a directory"),
+    (("instructions", "--record", "/proc/x.json"), "can't write /proc/x.json: No such file"),
 ])
 def test_wrong_command(build, words, said, capsys):
     with pytest.raises(SystemExit) as exit_:
@@ -38,6 +48,39 @@ def test_wrong_command(build, words, said, capsys):
     assert len(err.splitlines()) == 1
     assert build.spawned() == []
     assert not (build.root / "bench-report").exists()
+
+
+@pytest.mark.parametrize("name", ["index.html", "results.json"])
+def test_a_directory_in_the_way_of_a_file(build, tmp_path, name):
+    (tmp_path / "out" / name).mkdir(parents=True)
+    done = build.run("drum", "--out", str(tmp_path / "out"))
+    assert done.returncode == 2 and f"{name}: Is a directory" in done.stderr
+    assert len(done.stderr.splitlines()) == 1 and build.spawned() == []
+    assert [each.name for each in (tmp_path / "out").iterdir()] == [name]
+
+
+SOUND = {"suite": "drum", "subject": "libev", "version": "1", "backend": "", "params": {},
+         "metric": "event_ns", "unit": "ns", "samples": [1.0], "min": 1.0, "median": 1.0}
+
+
+@pytest.mark.parametrize("change", [
+    {"schema": 2}, {"results": None}, {"left_out": {}}, {"machine": []}, {"command": None},
+    {"results": [{}]}, {"results": [1]}, {"results": [{**SOUND, "samples": []}]},
+    {"results": [{**SOUND, "params": None}]}, {"results": [{**SOUND, "median": "1"}]},
+    {"left_out": [{"suite": "drum"}]}, None])
+def test_what_no_run_wrote_is_not_reported(build, tmp_path, change):
+    path = tmp_path / "figures.json"
+    whole = {"schema": 1, "machine": {}, "command": "", "results": [], "left_out": []}
+    path.write_text("{" if change is None else json.dumps({**whole, **change}))
+    done = build.run("report", str(path))
+    assert done.returncode == 2, done.stderr
+    assert done.stderr == "bench/run: figures.json is not a document of schema 1\n"
+
+
+def test_what_lacks_a_part_is_not_reported(build, tmp_path):
+    (tmp_path / "figures.json").write_text('{"schema": 1}')
+    done = build.run("report", str(tmp_path / "figures.json"))
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
 
 
 def test_no_build_directory(build):

@@ -27,7 +27,8 @@ def test_schema(build):
         "pairs": 1000, "active": 100, "writes": 10_000, "timeouts": False}
     assert {(e["metric"], e["unit"]) for e in document["results"]} == {
         ("event_ns", "ns"), ("round_us", "µs"), ("arm_ns", "ns"), ("reset_ns", "ns"),
-        ("cancel_ns", "ns"), ("expire_ns", "ns")}
+        ("cancel_ns", "ns"), ("expire_ns", "ns"), ("reset_put_off_ns", "ns"),
+        ("cancel_put_off_ns", "ns")}
     assert [(set(e), e["suite"], e["subject"]) for e in document["left_out"]] == [
         ({"suite", "subject", "params", "why"}, suite, "muduo") for suite in ("drum", "timers")]
 
@@ -35,7 +36,8 @@ def test_schema(build):
 def test_the_machine_is_described_and_not_named(build):
     build.behave(asio={"fail": f"{build.root}/bench/drum-asio: out of luck"})
     build.run("drum", "--rounds", "1", "--subjects", "libev,asio")
-    assert build.document()["left_out"][0]["why"] == "exit 1: BUILD/bench/drum-asio: out of luck"
+    assert build.document()["left_out"][0]["why"] == (
+        "exit 1: warning: of no interest; BUILD/bench/drum-asio: out of luck")
     machine = build.document()["machine"]
     for name in ("kernel", "cpu", "cores", "memory_mib", "virtualised", "open_files_limit"):
         assert name in machine

@@ -40,6 +40,13 @@ def test_noise_is_the_median_over_the_minimum():
     assert figures({"tambour": [100, 110]}).noise(CELL, "event_ns") is None  # too few rounds
 
 
+def test_what_disturbs_a_rate_makes_it_less():
+    suite = load()["throughput"]
+    samples = {"tambour": [50, 90, 100], "libuv": [50, 90, 100]}
+    one = Figures(suite, made_up(samples, "throughput", "messages_per_s", connections=1))
+    assert one.noise({"connections": 1}, "messages_per_s") == pytest.approx(100 / 90 - 1)
+
+
 @pytest.mark.parametrize("theirs, verdict", [(200, "gain"), (50, "loss"), (101, "even")])
 def test_verdict(theirs, verdict):
     one = figures({"tambour": [100, 102, 103], "libev": [theirs, theirs * 1.02, theirs * 1.03]})
@@ -54,6 +61,34 @@ def test_a_subject_that_wavers_is_ahead_of_nobody():
     assert one.noise(CELL, "event_ns") < 0.02
     line = next(line for line in headlines(one) if line.metric.name == "event_ns")
     assert line.verdict("libev") == "even"  # 23 % less, but its own spread is 40 %
+
+
+@pytest.mark.parametrize("ours, theirs, unknown", [
+    ([100, 100], [200, 200, 200], ["libev"]), ([100, 100, 100], [200, 200], ["libev"]),
+    ([100, 100, 100], [200, 200, 200], []), ([0, 100, 100], [200, 200, 200], ["libev"])])
+def test_what_nobody_knows_the_noise_of_decides_nothing(ours, theirs, unknown):
+    line = headlines(figures({"tambour": ours, "libev": theirs, "floor": [10]}))[0]
+    assert line.verdict("libev") == ("even" if unknown else "gain")
+    assert line.unknown == unknown
+
+
+def test_one_cell_of_unknown_noise_is_enough():
+    document = made_up({"tambour": [100] * 3, "libev": [200] * 3}, pairs=100)
+    document["results"] += made_up({"tambour": [100], "libev": [200]}, pairs=200)["results"]
+    assert headlines(Figures(DRUM, document))[0].verdict("libev") == "even"
+
+
+def test_a_cell_without_the_other_says_nothing_of_their_noise():
+    document = made_up({"tambour": [100] * 3, "libev": [200] * 3}, pairs=100)
+    document["results"] += made_up({"tambour": [100]}, pairs=200)["results"]
+    assert headlines(Figures(DRUM, document))[0].verdict("libev") == "gain"
+
+
+def test_counts_have_no_noise():
+    suite = load()["instructions"]
+    one = Figures(suite, made_up({"tambour": [100], "libev": [200]}, "instructions",
+                                 "instructions_per_event", pairs=1))
+    assert headlines(one)[0].verdict("libev") == "gain"
 
 
 def test_the_floor_is_no_loss():

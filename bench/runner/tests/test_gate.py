@@ -3,6 +3,7 @@
 import argparse
 import io
 import json
+import shutil
 
 import pytest
 from conftest import made_up
@@ -54,6 +55,19 @@ def test_what_was_asked_for_and_failed_shuts_it():
 
 def test_a_gate_that_compares_nothing_is_shut():
     assert played({"libev": 100}, {"tambour": 100})[0] == 1
+
+
+@pytest.mark.parametrize("words", [
+    ("timers", "--pairs", "10", "--active", "100", "--subjects", "tambour"),
+    ("drum", "--timeouts", "yes", "--subjects", "libevent-published")])
+def test_what_leaves_no_trace_shuts_it(build, tmp_path, words):
+    """Another suite is measured; of this one no cell can be, or it has no such subject."""
+    shutil.copy(build.bench / "drum-libevent", build.bench / "drum-libevent-published")
+    gate.record(SUITE, document({"tambour": 80}), tmp_path / "held.json")
+    done = build.run(*words, "instructions", "--rounds", "1", "--gate",
+                     str(tmp_path / "held.json"))
+    assert done.returncode == 1
+    assert "nothing to compare was measured" in done.stdout
 
 
 def test_record_keeps_ours_and_is_read_back(tmp_path):

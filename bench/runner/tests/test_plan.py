@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from runner import plan
+from runner.figures import SAMPLES_MIN
 from runner.limits import Limits
 from runner.subjects import executable
 from runner.suites import load
@@ -57,6 +58,8 @@ def test_absent_subjects_have_a_reason(build):
     one = made(build=build.root)
     reasons = {e["subject"]: e["why"] for e in one.left_out if not e["params"]}
     assert reasons == {
+        "libev-published": "not built: there is no bench/drum-libev-published in the build "
+                           "directory",
         "libevent-published": "not built: there is no bench/drum-libevent-published in the build "
                               "directory",
         "tambour-libev": "not built: there is no bench/drum-tambour-libev in the build directory",
@@ -84,6 +87,12 @@ def test_the_protocol_is_named_only_when_it_is_not_libevs(build):
         {"pairs": 1000, "active": 100, "writes": 10_000, "timeouts": False},
         {"pairs": 1000, "active": 100, "writes": 10_000, "timeouts": False, "protocol": "muduo"}]
     assert [task.rounds for task in one.tasks] == [6, 3]
+
+
+def test_every_pass_tells_the_noise_of_what_it_times():
+    for suite in SUITES.values():
+        for values in (*suite.quick, *suite.full) if suite.noisy else ():
+            assert values.get("rounds", suite.rounds) >= SAMPLES_MIN, suite.name
 
 
 def test_every_pass_of_every_suite_can_be_planned(build):

@@ -75,7 +75,8 @@ def test_it_shows_the_panels_for_both_schemes(ran):
     titles = re.findall(r'aria-label="([^"]*)"', text)
     panels = [f"{n} active: {w}" for n in (10, 100) for w in ("whole round", "event processing")]
     assert titles[:8] == panels * 2
-    assert titles[8:] == [f"{w} one timer" for w in ("Arm", "Reset", "Cancel", "Expire")]
+    assert titles[8:] == [f"{words}: one timer" for words in (
+        "Arm", "Reset", "Cancel", "Expire", "Put off by resets", "Put off by cancelling")]
     assert "prefers-color-scheme:dark" in text
     for look in palette.looks():
         assert look.light not in text.split("</style>", 1)[1]
@@ -84,7 +85,7 @@ def test_it_shows_the_panels_for_both_schemes(ran):
 def test_files_stand_beside_it(ran):
     where = ran[0].root / "bench-report"
     stems = {path.stem for path in where.glob("*.png")}
-    assert stems == {path.stem for path in where.glob("*.svg")} and len(stems) == 12
+    assert stems == {path.stem for path in where.glob("*.svg")} and len(stems) == 14
     for path in where.glob("*.svg"):
         ElementTree.parse(path)
 
@@ -118,6 +119,30 @@ def test_a_document_with_little_in_it(tmp_path):
     for document in (made_up({}, pairs=1), made_up({"who": [1.0]}, pairs=1, active=1),
                      made_up({"tambour": [0.0], "libev": [0.0]}, pairs=1, active=1)):
         Page(report.write(document, load(), tmp_path).read_text())
+
+
+@pytest.mark.parametrize("rounds", [2, 3])
+def test_unknown_noise_is_told_and_not_coloured(tmp_path, rounds):
+    document = made_up({"tambour": [1.0] * rounds, "libev": [2.0] * rounds}, pairs=1,
+                       active=1)
+    text = report.write(document, load(), tmp_path).read_text()
+    headline = re.search(r"<tr><th>drum: event processing.*?</tr>", text, re.DOTALL).group()
+    assert ('class="best"' in headline) == (rounds == 3)
+    assert ("fewer than three samples" in headline) == (rounds < 3)
+    assert ("noise unknown" in text.split("Figures</h3>")[1]) == (rounds < 3)
+    assert ("≈ 2.00" in text) == (rounds < 3)
+
+
+def test_it_says_where_all_ran(tmp_path):
+    """A server's clients and the threads that post are not on the core of what is measured."""
+    lead = report.write(made_up({}), load(), tmp_path).read_text().split('class="lead">')[1]
+    lead = lead.split("</p>")[0]
+    assert "pinned to one core" not in lead and "on one core" in lead and "on the others" in lead
+
+
+def test_every_look_is_a_subjects():
+    known = {subject.name for suite in load().values() for subject in suite.subjects}
+    assert set(palette._LOOKS) <= known
 
 
 def test_no_chart_of_an_earlier_run_stays(build):

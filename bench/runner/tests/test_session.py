@@ -49,6 +49,14 @@ def test_a_child_gets_a_clean_pinned_world(build, monkeypatch):
                               "--iterations", "2"]
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
+def test_the_runner_is_where_the_other_end_may_be(build):
+    """A child that is pinned to one processor looks there for the others that it may use."""
+    build.run("drum", "--subjects", "libev", "--rounds", "1")
+    last = max(os.sched_getaffinity(0))
+    assert build.spawned()[0]["runners_cpus"] == sorted(os.sched_getaffinity(0) - {last})
+
+
 def test_the_last_cpu_is_the_default(build):
     build.run("drum", "--subjects", "libev", "--rounds", "1")
     assert build.spawned()[0]["cpus"] == [max(os.sched_getaffinity(0))]
@@ -62,9 +70,17 @@ def test_a_failing_child_is_recorded_and_the_others_go_on(build):
     assert {e["subject"] for e in document["results"]} == {"asio"}
     assert len(entry(document, "asio", "event_ns")["samples"]) == 3
     assert [(e["subject"], e["why"]) for e in document["left_out"]] == [
-        ("libev", "exit 1: no such luck")]
+        ("libev", "exit 1: warning: of no interest; no such luck")]
     assert Counter(e["peer"] for e in build.spawned()) == {"asio": 3, "libev": 1}
     assert "no such luck" in done.stdout and "no such luck" in build.page()
+
+
+def test_the_cause_stands_before_the_last_words():
+    said = "[warn] slow\n" * 9 + "error: listening: Address already in use\n" \
+        "error: the server does not listen\n"
+    assert child._failure(1, said) == ("exit 1: [warn] slow; error: listening: Address already in "
+                                       "use; error: the server does not listen")
+    assert len(child._failure(1, "".join(f"{i}{'x' * 500}\n" for i in range(9)))) < 700
 
 
 def test_a_stack_trace_is_no_reason():
@@ -121,12 +137,12 @@ def test_a_hanging_child_is_killed_with_its_group(build):
     assert not alive(build.bench / "child.pid") and not alive(build.bench / "grandchild.pid")
 
 
-def test_a_budget_takes_rounds_but_leaves_two(build):
+def test_a_budget_takes_rounds_but_leaves_three(build):
     build.behave(libev={"slow": 0.3})
     build.run("drum", "--subjects", "libev", "--rounds", "50", "--budget", "1",
               "--pairs", "10,20", "--active", "1")
     counts = [len(e["samples"]) for e in build.document()["results"]]
-    assert all(2 <= count < 10 for count in counts) and len(counts) == 4
+    assert all(3 <= count < 10 for count in counts) and len(counts) == 4
     assert any(re.search(r"2 of 2 cells had fewer rounds", note)
                for note in build.document()["machine"]["notes"])
 

@@ -19,7 +19,6 @@ class Echo(Suite):
     metrics = (Metric("arm_ns", "1/s", "messages", better="more"),)
     subjects = subjects.pick("tambour", "libev")
     rounds = 2
-    cores = 2
     quoted = "median"
 
     def charts(self, figures):

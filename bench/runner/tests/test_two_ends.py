@@ -4,12 +4,13 @@ import io
 import re
 
 import pytest
-from conftest import entry, made_up
+from conftest import BENCH, entry, made_up
 from rich.console import Console
 from runner import report, summary, tables
 from runner.figures import Figures
 from runner.limits import Limits
 from runner.model import Cell, Left
+from runner.servers import MILLISECONDS
 from runner.suites import load
 
 GAMES = ("throughput", "latency", "churn", "idle", "fanout")
@@ -37,6 +38,31 @@ def test_charts_show_what_was_measured(name, tmp_path):
     assert page.count("<figure") == sum(map(report.worth_drawing, charts))
 
 
+@pytest.mark.parametrize("allowed, why", [({1}, "a second processor is needed"), ({0, 1}, None)])
+def test_two_ends_need_two_processors_that_are_allowed(monkeypatch, allowed, why):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: allowed)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert {SUITES[name].unavailable() for name in (*GAMES, "post")} == {why}
+
+
+def number_in(source: str, pattern: str) -> int:
+    found = re.search(pattern, (BENCH / source).read_text())
+    assert found, f"{source} has no {pattern}"
+    return int(found.group(1).replace("'", ""))
+
+
+def test_no_measurement_is_as_long_as_the_watchdogs_patience():
+    """One that a parameter allows must not be taken for one that hangs."""
+    patience = number_in("common/program.cpp", r"watchdog_s = (\d+)")
+    assert number_in("server/games/game.h", r'"--milliseconds".*, ([\d\']+)}') == MILLISECONDS.high
+    for name in GAMES:
+        suite = SUITES[name]
+        most = {p.name: p.high if p.name == "milliseconds" else p.default[0]
+                for p in suite.parameters}
+        longest = suite.cost(Cell(name, tuple(most.items())))
+        assert longest < 0.9 * min(patience, suite.time_limit), name
+
+
 def test_connections_are_clamped_to_the_open_files():
     limits = Limits(1000)
     assert SUITES["fanout"].adjust({"connections": 5000}, limits) == {"connections": 900}
@@ -46,9 +72,9 @@ def test_connections_are_clamped_to_the_open_files():
         SUITES["idle"].adjust({"connections": 5000, "active": 1000}, limits)
 
 
-def shown(suite: str, metric: str) -> str:
-    document = made_up({"tambour": [30.0], "libuv": [10.0]}, suite, metric, connections=1, size=64,
-                       milliseconds=10, timers=1)
+def shown(suite: str, metric: str, rounds: int = 3) -> str:
+    document = made_up({"tambour": [30.0] * rounds, "libuv": [10.0] * rounds}, suite,
+                       metric, connections=1, size=64, milliseconds=10, timers=1)
     out = Console(file=io.StringIO(), width=200)
     summary.show(document, {suite: SUITES[suite]}, out)
     return " ".join(re.sub("[┃│]", " ", out.file.getvalue()).split())
@@ -59,6 +85,12 @@ def test_the_summary_says_which_way_is_better():
     assert "messages per second (more is better)" in text
     assert "message (less is better)" in text and "takes less" not in text
     assert "below 1: Tambour takes less" in shown("timers", "arm_ns")
+
+
+def test_the_summary_says_when_nobody_knows_the_noise():
+    assert "fewer than three samples" in shown("timers", "arm_ns", 2)
+    assert "fewer than three samples" not in shown("timers", "arm_ns", 3)
+    assert "samples" not in shown("instructions", "instructions_per_event", 1)
 
 
 def test_the_tables_show_the_best_sample():

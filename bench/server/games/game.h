@@ -44,8 +44,9 @@ inline GameOption ask_connections(int& value) { return {"--connections", "connec
 inline GameOption ask_size(int& value) {
   return {"--size", "bytes of a message", &value, 1, 1 << 28};
 }
+// A measurement and its warm-up, twice in idle, are over before the watchdog ends the program.
 inline GameOption ask_milliseconds(int& value) {
-  return {"--milliseconds", "length of a measurement", &value, 10, 50'000};
+  return {"--milliseconds", "length of a measurement", &value, 10, 20'000};
 }
 
 }  // namespace bench
