@@ -6,7 +6,7 @@ from ..model import Metric, Parameter
 from ..suite import Suite
 
 WORDS = {"arm_ns": "arm", "reset_ns": "reset", "cancel_ns": "cancel", "expire_ns": "expire",
-         "reset_put_off_ns": "put off by resets", "cancel_put_off_ns": "put off by cancelling"}
+         "reset_whole_ns": "reset once, in all", "cancel_whole_ns": "cancel, in all"}
 
 
 class Timers(Suite):
@@ -18,9 +18,9 @@ class Timers(Suite):
             "the whole of it in random order, each is cancelled; "
             "then N are armed to expire at once, and do.")
     how = ("Each figure is a time per operation, one turn of the loop for each N included; a run "
-           "does two iterations and the second counts. What is put off beyond that turn is a "
-           "figure of its own: Tambour moves a timer in its heap only when its former deadline "
-           "comes up, which is paid once, however often the timer was pushed back before.")
+           "does two iterations and the second counts. Tambour moves a timer in its heap only "
+           "when its former deadline comes up, which is paid once, however often the timer was "
+           "pushed back before: \"in all\" is with that, for a timer that is pushed back once.")
     order = 20
     parameters = (Parameter("timers", "timers in the loop", (1000, 10_000, 100_000)),)
     metrics = tuple(Metric(name, "ns", word) for name, word in WORDS.items())

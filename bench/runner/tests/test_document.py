@@ -27,8 +27,8 @@ def test_schema(build):
         "pairs": 1000, "active": 100, "writes": 10_000, "timeouts": False}
     assert {(e["metric"], e["unit"]) for e in document["results"]} == {
         ("event_ns", "ns"), ("round_us", "µs"), ("arm_ns", "ns"), ("reset_ns", "ns"),
-        ("cancel_ns", "ns"), ("expire_ns", "ns"), ("reset_put_off_ns", "ns"),
-        ("cancel_put_off_ns", "ns")}
+        ("cancel_ns", "ns"), ("expire_ns", "ns"), ("reset_whole_ns", "ns"),
+        ("cancel_whole_ns", "ns")}
     assert [(set(e), e["suite"], e["subject"]) for e in document["left_out"]] == [
         ({"suite", "subject", "params", "why"}, suite, "muduo") for suite in ("drum", "timers")]
 

@@ -76,7 +76,7 @@ def test_it_shows_the_panels_for_both_schemes(ran):
     panels = [f"{n} active: {w}" for n in (10, 100) for w in ("whole round", "event processing")]
     assert titles[:8] == panels * 2
     assert titles[8:] == [f"{words}: one timer" for words in (
-        "Arm", "Reset", "Cancel", "Expire", "Put off by resets", "Put off by cancelling")]
+        "Arm", "Reset", "Cancel", "Expire", "Reset once, in all", "Cancel, in all")]
     assert "prefers-color-scheme:dark" in text
     for look in palette.looks():
         assert look.light not in text.split("</style>", 1)[1]
