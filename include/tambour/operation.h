@@ -95,8 +95,7 @@ class LinkList final : private Link {
 template <class Item, class Which = void>
 class Listed {
  public:
-  Listed(const Listed&) = delete;
-  Listed& operator=(const Listed&) = delete;
+  Listed& operator=(Listed&&) = delete;
 
   [[nodiscard]] bool listed() const noexcept { return link_ != nullptr; }
   /// Null: it is the last.
@@ -128,6 +127,7 @@ class Listed {
   friend Item;
   Listed() = default;
   Listed(Listed&& other) noexcept { take_place_of(other); }
+  ~Listed() = default;
 
   static Listed& place_of(Item& item) noexcept { return item; }
 
