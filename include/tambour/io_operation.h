@@ -3,8 +3,8 @@
 //
 // What streams and servers stand on; programs use those. Where a backend reports readiness, an
 // operation waits in its loop as a watcher does, and makes its system call when the descriptor is
-// ready; sending and connecting, which seldom have to wait, try first, and so does accepting where
-// the outcome is known at once.
+// ready; sending and connecting, which seldom have to wait, try first, and so does accepting in
+// submit_or_finish().
 #pragma once
 
 #include <sys/socket.h>

@@ -78,10 +78,9 @@ class Core {
     if (depth_ == 0) delete_retired();
   }
 
-  /// Makes `thrown` leave run() in a later turn, as what leaves a callback does.
+  /// Makes `thrown` leave run(), in a later turn or at its end, as what leaves a callback does.
   void throw_out_of_run(std::exception_ptr thrown) noexcept;
 
-  /// What is deleted with the loop, if not before: by retire(), once it is unlinked.
   /// Counts a transfer that is to be tried at once, and says whether this turn has been taken up by
   /// such for so long that it had better wait for the next: everybody else would wait for it.
   [[nodiscard]] bool overstays() noexcept {
@@ -90,6 +89,7 @@ class Core {
     return overstays_;
   }
 
+  /// What is deleted with the loop, if not before: by retire(), once it is unlinked.
   [[nodiscard]] LinkList& owned() noexcept { return owned_; }
 
   [[nodiscard]] bool closed() const noexcept { return backend_ == nullptr; }
