@@ -2,7 +2,8 @@
 #
 #   PREFIX  where `make install` puts the library (/usr/local)
 #   JOBS    how many processes to build with (one a processor); twice as many tests run at once
-#   FULL=1  with `make bench`: every suite in full, not the quick set
+#   FULL=1  every suite of the benchmarks in full, not the quick set; every test, not a
+#           representative part
 #   FUZZ_SECONDS  how long `make fuzz` looks for faults (60)
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -13,9 +14,13 @@ PYTHON ?= /usr/bin/python3
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
-# A test that hangs is a test that failed. The default is for tests that set no limit themselves.
-# Many wait more than they compute, so that two a processor end sooner.
-CTEST := ctest --output-on-failure --no-tests=error --parallel $$((2 * $(JOBS))) --timeout 120
+# The time limit is for tests that set none themselves. Many tests wait more than they compute, so
+# two run on each processor.
+# The label `full` marks the entries that only FULL=1 runs (tests/CMakeLists.txt).
+full = $(filter-out 0,$(FULL))
+CTEST = ctest --output-on-failure --no-tests=error --parallel $$((2 * $(JOBS))) --timeout 120 \
+  $(if $(full),,--label-exclude full)
+TARGETS = all $(if $(full),all_tests)
 PYTESTS := bench/runner/tests
 COVERED := src/base src/op src/backend src/loop
 
@@ -37,25 +42,35 @@ configured:
 	@tools/bootstrap --quiet build library tests peers benchmarks
 	$(call configure,release,build)
 
-# The release build has the benchmarks in it, and leaves out the peers that are not there.
+# The benchmarks are configured in the same build, without the peers that are not installed, and are
+# built by `make bench`.
 .PHONY: build
-build: configured ## build the library, the tests and the benchmarks into build/
-	$(call compile,build)
+build: configured ## build the library, the drop-ins, the examples and the tests into build/
+	$(call compile,build,$(TARGETS))
 
 .PHONY: bench
 bench: configured ## the benchmarks against the peers, quick set (FULL=1: everything)
 	$(call compile,build,benchmarks)
-	@bench/run $(if $(filter-out 0,$(FULL)),full,quick)
+	@bench/run $(if $(full),full,quick)
 
 .PHONY: test
-test: build ## all tests
+test: build ## build and run the tests
 	@$(CTEST) --test-dir build
 	@$(PYTHON) -m pytest -q -p no:cacheprovider $(PYTESTS)
 
+# What must hold before a release; takes more than an hour.
+.PHONY: test-all
+test-all: ## every test in every variant, in release, debug and sanitized builds; every check
+	@$(MAKE) test asan tsan check FULL=1
+	@$(MAKE) test-debug FULL=1
+	$(call compile,build,benchmarks)
+
+# SINCE names a commit: clang-tidy then reads only the sources that have changed since, and those
+# that include what has changed.
 .PHONY: check
-check: configured ## format, style, layers, headers, shell scripts, findings of clang-tidy
+check: configured ## format, style, layers, headers, shell scripts, clang-tidy (SINCE=COMMIT)
 	@tools/bootstrap --quiet checks
-	@$(PYTHON) tools/check
+	@$(PYTHON) tools/check $(if $(SINCE),--since $(SINCE))
 
 .PHONY: format
 format: ## format the C++
@@ -67,31 +82,36 @@ format: ## format the C++
 debug: ## build into build/debug, with assertions and without optimization
 	@tools/bootstrap --quiet build library tests peers benchmarks
 	$(call configure,debug,build/debug)
-	$(call compile,build/debug)
+	$(call compile,build/debug,$(TARGETS))
+
+.PHONY: test-debug
+test-debug: debug ## the tests in the debug build
+	@$(CTEST) --test-dir build/debug
 
 .PHONY: asan
-asan: ## all tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer
+asan: ## the tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer
 	@tools/bootstrap --quiet build library tests
 	$(call configure,asan,build/asan)
-	$(call compile,build/asan)
+	$(call compile,build/asan,$(TARGETS))
 	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) --test-dir build/asan
 
 # GCC 12's ThreadSanitizer cannot place its shadow where the kernel randomizes addresses by more
 # than 28 bits (vm.mmap_rnd_bits), so that is turned off where the machine lets us.
 .PHONY: tsan
-tsan: ## all tests under ThreadSanitizer
+tsan: ## the tests that use threads, under ThreadSanitizer
 	@tools/bootstrap --quiet build library tests
 	$(call configure,tsan,build/tsan)
-	$(call compile,build/tsan)
+	$(call compile,build/tsan,$(TARGETS))
 	@$$(setarch -R true 2>/dev/null && echo setarch -R) $(CTEST) --test-dir build/tsan
 
 # The counters of each process lie in a file that it maps (%c), so that children that end by
 # _exit(2), a signal or a breach of contract count too.
 .PHONY: coverage
+coverage: FULL = 1
 coverage: ## lines and branches that the tests reach, and pages in build/coverage/html
 	@tools/bootstrap --quiet build library tests checks
 	$(call configure,coverage,build/coverage)
-	$(call compile,build/coverage)
+	$(call compile,build/coverage,all all_tests)
 	@rm -rf build/coverage/profiles
 	@LLVM_PROFILE_FILE='$(CURDIR)/build/coverage/profiles/%p%c.profraw' \
 	  $(CTEST) --test-dir build/coverage
@@ -125,4 +145,4 @@ clean: ## remove build/
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -38,9 +38,9 @@ class CheckTest(unittest.TestCase):
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         (self.root / path).write_text(text)
 
-    def check(self, name: str) -> subprocess.CompletedProcess:
+    def check(self, name: str, *options: str) -> subprocess.CompletedProcess:
         result = subprocess.run(
-            [sys.executable, "-B", ROOT / "tools/check", "--root", self.root, name],
+            [sys.executable, "-B", ROOT / "tools/check", "--root", self.root, *options, name],
             capture_output=True, text=True, check=False)
         if result.returncode == 77:
             self.skipTest(result.stdout.strip())
@@ -201,6 +201,23 @@ class Findings(CheckTest):
     def test_source_that_does_not_compile(self) -> None:
         self.write("src/loop/loop.cpp", "int turns = nothing;\n")
         self.assert_fault("findings", "src/loop/loop.cpp:1", "undeclared identifier")
+
+    def test_only_what_a_change_concerns(self) -> None:
+        git = ["git", "-C", self.root, "-c", "user.name=T", "-c", "user.email=t@localhost"]
+        self.write("src/loop/loop.cpp", '// The loop.\n#include "loop/turn.h"\n\nint* turn = 0;\n')
+        self.write("src/loop/turn.h", '// A turn.\n#pragma once\n\n#include "loop/loop.h"\n')
+        subprocess.run([*git, "init", "--quiet"], check=True)
+        subprocess.run([*git, "add", "."], check=True)
+        subprocess.run([*git, "commit", "--quiet", "--message", "Start"], check=True)
+        self.write("examples/echo.cpp", "// Changed.\n")
+        unconcerned = self.check("findings", "--since", "HEAD")
+        self.assertEqual(unconcerned.returncode, 0, unconcerned.stdout)
+        # The source includes it by way of another header.
+        self.write("src/loop/loop.h", "// Changed.\n#pragma once\n")
+        concerned = self.check("findings", "--since", "HEAD")
+        self.assertEqual(concerned.returncode, 1, concerned.stdout)
+        unknown = self.check("findings", "--since", "no-such-commit")
+        self.assertEqual(unknown.returncode, 1, unknown.stdout)
 
 
 if __name__ == "__main__":

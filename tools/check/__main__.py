@@ -37,6 +37,8 @@ def main() -> int:
                         help="the tree to check (this one)")
     parser.add_argument("--build", type=Path, default=None,
                         help="where compile_commands.json is (ROOT/build)")
+    parser.add_argument("--since", metavar="COMMIT",
+                        help="findings: only sources that the changes since then can concern")
     parser.add_argument("names", nargs="*", metavar="NAME",
                         help=f"of {', '.join(CHECKS)} (all)")
     arguments = parser.parse_args()
@@ -44,7 +46,7 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown check: {', '.join(unknown)}")
     root = arguments.root.resolve()
-    tree = Tree(root, (arguments.build or root / "build").resolve())
+    tree = Tree(root, (arguments.build or root / "build").resolve(), arguments.since)
     outcomes = [run_check(name, tree) for name in arguments.names or CHECKS]
     if "failed" in outcomes:
         return 1

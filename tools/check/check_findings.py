@@ -1,6 +1,7 @@
 """clang-tidy has nothing to say about src/ and what it includes of include/ (.clang-tidy)."""
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -10,6 +11,9 @@ from tree import Fault, MissingTool, Tree, in_parallel, tool
 
 FINDING = re.compile(r"^([^\s:][^:\n]*):(\d+):\d+: ((?:warning|error): .*)$", re.MULTILINE)
 
+# A change of these can make a finding in any source.
+CONCERN_ALL = {".clang-tidy", "tools/check/check_findings.py"}
+
 
 def sources(tree: Tree) -> list[str]:
     commands = tree.build / "compile_commands.json"
@@ -17,7 +21,12 @@ def sources(tree: Tree) -> list[str]:
         raise MissingTool(f"{commands} is not there (make build)")
     files = {Path(entry["directory"], entry["file"]).resolve()
              for entry in json.loads(commands.read_text())}
-    return sorted(str(file) for file in files if file.is_relative_to(tree.root / "src"))
+    sources = sorted(str(file) for file in files if file.is_relative_to(tree.root / "src"))
+    changed = tree.changed()
+    if changed is None or not changed.isdisjoint(CONCERN_ALL):
+        return sources
+    concerned = tree.dependents(changed)
+    return [source for source in sources if os.path.relpath(source, tree.root) in concerned]
 
 
 def run(tree: Tree) -> Iterator[Fault]:
