@@ -1,11 +1,14 @@
 // A server whose connections are spread over the loops of a group.
 #pragma once
 
+#include <sys/types.h>
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -49,6 +52,8 @@ struct GroupListenOptions {
   /// Served at a time by all loops together; where each loop listens, each has an equal share, of
   /// one at least.
   std::size_t connections_max = SIZE_MAX;
+  /// Permissions of the socket file of a Unix path: see ListenOptions::unix_mode.
+  std::optional<mode_t> unix_mode{};
 };
 
 /// What does not depend on the type of stream; programs use a StreamServerGroup.
@@ -69,7 +74,7 @@ class ServerGroupBase {
   /// in the order in which adopt() wants them; none once it has stopped. EMFILE. Any thread.
   [[nodiscard]] Result<std::vector<UniqueFd>> copy_listeners() const;
 
-  /// Lets a Unix path be when the server stops: another program listens there too, or will. Any
+  /// Keeps the Unix path when the server stops: another process listens there too, or will. Any
   /// thread.
   void leave_name() noexcept;
 

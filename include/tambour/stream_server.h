@@ -1,6 +1,8 @@
 // Listening, and serving each stream that comes: what TcpServer and UnixServer share.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cerrno>
 #include <chrono>
 #include <concepts>
@@ -8,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -33,6 +36,12 @@ struct ListenOptions {
   bool v6_only = false;                    ///< IPV6_V6ONLY.
   std::size_t connections_max = SIZE_MAX;  ///< Served at a time; further ones wait in the backlog.
 
+  /// Permissions of the socket file of a Unix path, 0660 for example, whatever the umask; a client
+  /// needs write permission to connect (unix(7)). The file never has others, not even while it is
+  /// created. By default: 0777 less the umask. EINVAL if the endpoint is no Unix path, or if other
+  /// bits are set. Simulated hosts have no permissions and ignore it.
+  std::optional<mode_t> unix_mode{};
+
   /// Those that are to be served; who accepts by himself awaits read_proxy_header() too.
   ProxyProtocol proxy_protocol = ProxyProtocol::off;
   Duration proxy_header_timeout = std::chrono::seconds(5);  ///< Until all of the header has come.
@@ -57,7 +66,8 @@ class StreamServerBase {
   /// Serves in the callback style: each stream becomes a Connection. Once.
   void serve(ConnectionCallbacks callbacks);
 
-  /// Lets a Unix path be when the server stops: another program listens there too, or will.
+  /// Keeps the Unix path when the server stops: another process listens there too, or will. Also
+  /// for a forked child that destroys its copy of the server.
   void leave_name() noexcept;
 
   /// Accepts no more, and closes the listener; the streams go on.
@@ -104,8 +114,13 @@ template <class S>
 class StreamServer final : public StreamServerBase {
  public:
   /// EADDRINUSE, EACCES, EADDRNOTAVAIL; EAFNOSUPPORT where the endpoint is not one of such streams.
-  /// A Unix path that nobody listens on any more is unlinked first, and again when the server
-  /// stops; one that somebody does is EADDRINUSE.
+  ///
+  /// Unix paths: a socket file that refuses connections, because its server was killed, is replaced.
+  /// If a server answers there, or the path is not a socket, listen() fails with EADDRINUSE. When
+  /// the server stops, the path is removed, if it is still the file that listen() has created. A
+  /// relative path keeps its directory, also after chdir(2). Servers that start or stop on one path
+  /// at the same time wait for each other, for at most one second, by flock(2) on the file
+  /// `PATH.tambour-lock`, which exists only meanwhile; EADDRINUSE after that.
   static Result<StreamServer> listen(EventLoop& loop, const Endpoint& at,
                                      const ListenOptions& options = {}) {
     if (!S::takes(at)) return std::unexpected(system_error(EAFNOSUPPORT));

@@ -26,6 +26,7 @@
 #include "loop/core.h"
 #include "net/accepting.h"
 #include "net/connection_owner.h"
+#include "net/unix_name.h"
 
 namespace tambour {
 namespace {
@@ -55,16 +56,13 @@ bool is_shortage(int error) noexcept {
          error == ENOSPC;
 }
 
-bool has_path(const Endpoint& at) {
-  return at.family() == AF_UNIX && !at.address().empty() && at.address().front() != '@';
-}
-
-/// Whether nobody listens on a path that exists: a server that has died leaves its name behind.
-bool is_left_over(EventLoop& loop, const Endpoint& at) noexcept {
-  auto probe = Socket::open(loop, AF_UNIX, SOCK_STREAM);
-  if (!probe) return false;
-  auto& system = loop::core_of(loop).backend().system();
-  return system.connect(probe->descriptor(), at.data(), at.size()) != 0 && errno == ECONNREFUSED;
+Result<net::UnixName> bind_and_listen(backend::System& system, int fd, const Endpoint& at,
+                                      const ListenOptions& options) {
+  if (net::UnixName::is_path(at))
+    return net::UnixName::listen(system, fd, at, options.backlog, options.unix_mode);
+  if (system.bind(fd, at.data(), at.size()) != 0 || system.listen(fd, options.backlog) != 0)
+    return last_error();
+  return {};
 }
 
 /// What is connected has it from the listener (tcp(7) does not say so, but Linux does it), and a
@@ -80,9 +78,10 @@ Result<> set_no_delay(Socket& socket) noexcept {
 /// the turn ends.
 class StreamServerBase::State final : public Closure, private ConnectionOwner {
  public:
-  State(Socket listener, const Endpoint& at, const ListenOptions& options)
+  State(Socket listener, net::UnixName name, const Endpoint& at, const ListenOptions& options)
       : loop_(listener.loop()),
         listener_(std::move(listener)),
+        name_(std::move(name)),
         endpoint_(at),
         options_(options),
         room_(loop_),
@@ -128,15 +127,15 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     accept_all();
   }
 
-  void leave_name() noexcept { owns_name_ = false; }
+  void leave_name() noexcept { name_.leave(); }
   void set_no_delay_each_time() noexcept { sets_no_delay_ = true; }
 
   void stop() noexcept {
     if (!listener_.is_open()) return;
     acceptor_.request_stop();
     backend::Backend& backend = loop::core_of(loop_).backend();
-    // While it listens nobody takes the name for one that was left behind, and takes it over.
-    if (owns_name_ && has_path(endpoint_)) backend.system().unlink(endpoint_.address().c_str());
+    // Before the listener is closed: no other server replaces the name of one that listens.
+    name_.remove();
     // Another program may have it open too, and then closing it here does not end it.
     const int fd = listener_.release();
     backend.let_go(fd);
@@ -249,6 +248,7 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
 
   EventLoop& loop_;
   Socket listener_;
+  net::UnixName name_;
   Endpoint endpoint_;
   ListenOptions options_;
   int calls_ = 0;        ///< Those of callbacks, made by tasks of its own, that are on the stack.
@@ -259,7 +259,6 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
   /// Two turns on end have brought a stream: there are likely more, to be accepted until there are
   /// none. One that comes alone is spared the call that says so.
   bool in_a_row_ = false;
-  bool owns_name_ = true;  ///< A Unix path is unlinked.
   bool sets_no_delay_ = false;
   std::function<Task<>(Socket)> handler_;
   std::function<void(Socket)> take_;
@@ -272,6 +271,9 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
 Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, const Endpoint& at,
                                                 const ListenOptions& options) {
   auto& system = loop::core_of(loop).backend().system();
+  if (options.unix_mode &&
+      (!net::UnixName::is_path(at) || (*options.unix_mode & ~mode_t{0777}) != 0))
+    return std::unexpected(system_error(EINVAL));
   auto listener = Socket::open(loop, at.family(), SOCK_STREAM);
   if (!listener) return std::unexpected(listener.error());
   if (at.is_ip()) {
@@ -288,16 +290,12 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, const Endpoint&
     }
     if (auto set = set_no_delay(*listener); !set) return std::unexpected(set.error());
   }
-  const int fd = listener->descriptor();
-  int bound = system.bind(fd, at.data(), at.size());
-  if (bound != 0 && errno == EADDRINUSE && has_path(at) && is_left_over(loop, at)) {
-    system.unlink(at.address().c_str());
-    bound = system.bind(fd, at.data(), at.size());
-  }
-  if (bound != 0 || system.listen(fd, options.backlog) != 0) return last_error();
+  auto name = bind_and_listen(system, listener->descriptor(), at, options);
+  if (!name) return std::unexpected(name.error());
   const auto local = listener->local_endpoint();
   if (!local) return std::unexpected(local.error());
-  return StreamServerBase(std::make_unique<State>(std::move(*listener), *local, options));
+  return StreamServerBase(
+      std::make_unique<State>(std::move(*listener), std::move(*name), *local, options));
 }
 
 Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listener,
@@ -325,10 +323,10 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listen
   if (!local) return std::unexpected(local.error());
   if (!takes(*local)) return std::unexpected(system_error(EAFNOSUPPORT));
   const auto no_delay = asked(IPPROTO_TCP, TCP_NODELAY);
-  StreamServerBase server(std::make_unique<State>(std::move(socket), *local, options));
+  StreamServerBase server(
+      std::make_unique<State>(std::move(socket), net::UnixName(), *local, options));
   // Those that wait in the backlog were connected before the listener could hand it down.
   if (local->is_ip() && no_delay && *no_delay == 0) server.state_->set_no_delay_each_time();
-  server.leave_name();
   return server;
 }
 
