@@ -107,6 +107,8 @@ class ServerGroupBase {
   static Result<ServerGroupBase> open(LoopGroup& group, Source source,
                                       const GroupListenOptions& options);
   void close() noexcept;
+  /// Aborts if the server was moved from or its group destroyed; `function` is the one called.
+  [[nodiscard]] Shared& usable(const char* function) const noexcept;
 
   std::shared_ptr<Shared> shared_;
 };

@@ -14,6 +14,7 @@
 
 #include "backend/system.h"
 #include "base/clock.h"
+#include "base/check.h"
 #include "loop/core.h"
 #include "net/connection_owner.h"
 #include "net/read_size.h"
@@ -113,6 +114,11 @@ void ConnectionOwner::drop_all() noexcept {
 }
 
 Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
+  if (callbacks == nullptr) [[unlikely]]
+    base::fail_check(
+        "Connection::start() was called with null callbacks for the stream of descriptor %d; pass "
+        "std::make_shared<const ConnectionCallbacks>(...), whose functions are optional",
+        stream.descriptor());
   return start(std::move(stream), std::move(callbacks), nullptr);
 }
 

@@ -79,7 +79,8 @@ Result<> set_no_delay(Socket& socket) noexcept {
 class StreamServerBase::State final : public Closure, private ConnectionOwner {
  public:
   State(Socket listener, net::UnixName name, const Endpoint& at, const ListenOptions& options)
-      : loop_(listener.loop()),
+      : core_(loop::core_of(listener.loop())),
+        loop_(listener.loop()),
         listener_(std::move(listener)),
         name_(std::move(name)),
         endpoint_(at),
@@ -92,16 +93,33 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
       net::tell_exceptions(*scope, loop_);
     handlers_->set_ended_handler([this] { room_.set(); });
     greetings_.set_ended_handler([this] { room_.set(); });
+    core_.attach();
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State() override { fall_silent(); }
+  ~State() override {
+    fall_silent();
+    core_.detach();
+  }
 
-  /// Before `state` is destroyed: takes it away, for later, where it is on the stack.
+  /// The state of a server that was not moved from, whose loop has not been destroyed, on the loop's
+  /// thread; otherwise aborts. A null `function` stands for the destructor.
+  static State& of(const std::unique_ptr<State>& state, const char* function) noexcept {
+    if (state == nullptr) [[unlikely]]
+      base::fail_check("StreamServer::%s() was called on a server that was moved from", function);
+    if (state->core_.closed()) [[unlikely]]
+      state->misused(function, "after its event loop was destroyed",
+                     "destroy the server before its EventLoop");
+    state->core_.check_thread();
+    return *state;
+  }
+
+  /// Before `state` is destroyed: if a call of it is on the stack, defers its deletion to the end of
+  /// the iteration.
   static void leave(std::unique_ptr<State>& state) noexcept {
-    if (state == nullptr || state->calls_ == 0) return;
+    if (state == nullptr || of(state, nullptr).calls_ == 0) return;
     state->fall_silent();
-    loop::Core& core = loop::core_of(state->loop_);
+    loop::Core& core = state->core_;
     core.retire(state.release());
   }
 
@@ -113,6 +131,7 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
   [[nodiscard]] std::uint64_t accepted() const noexcept { return accepted_; }
 
   void serve(std::function<Task<>(Socket)> handler) {
+    check_not_serving();
     handler_ = std::move(handler);
     take_ = [this](Socket socket) {
       const Counted starting(starting_);
@@ -122,6 +141,7 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
   }
 
   void serve(ConnectionCallbacks callbacks) {
+    check_not_serving();
     take_ = [this, shared = std::make_shared<const ConnectionCallbacks>(std::move(callbacks))](
                 Socket socket) { start(Stream(std::move(socket)), shared); };
     accept_all();
@@ -142,7 +162,15 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     backend.system().close(fd);
   }
 
+  void check_accepts_by_hand() const noexcept {
+    if (take_) [[unlikely]]
+      misused("accept", "after serve()", "a server either serves its streams or is accepted from");
+  }
+
   Task<> shut_down(Duration grace) {
+    if (handlers_->runs(co_await this_task)) [[unlikely]]
+      misused("shut_down", "by one of its own handlers, for which it waits,",
+              "call stop(), or spawn the shut_down() on the loop");
     stop();
     co_await acceptor_.join();
     Timer alarm(loop_, [this] {
@@ -188,6 +216,18 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
  private:
   static constexpr Duration pause_most = std::chrono::milliseconds(640);
   static constexpr int refused_most = 16;
+
+  [[noreturn]] void misused(const char* function, const char* how, const char* fix) const noexcept {
+    const char* const name = endpoint_.is_ip() ? "TcpServer" : "UnixServer";
+    base::fail_check("%s::%s%s() was called %s on the server listening at %s; %s", name,
+                     function != nullptr ? "" : "~", function != nullptr ? function : name, how,
+                     endpoint_.to_string().c_str(), fix);
+  }
+
+  void check_not_serving() const noexcept {
+    if (take_) [[unlikely]]
+      misused("serve", "twice", "create one server for each handler or set of callbacks");
+  }
 
   /// One more, for as long as this lives.
   class Counted {
@@ -246,6 +286,7 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     take_(std::move(stream));
   }
 
+  loop::Core& core_;  ///< Outlives the loop, unlike `loop_`.
   EventLoop& loop_;
   Socket listener_;
   net::UnixName name_;
@@ -343,17 +384,25 @@ StreamServerBase& StreamServerBase::operator=(StreamServerBase&& other) noexcept
 
 const Endpoint& StreamServerBase::endpoint() const noexcept { return state_->endpoint(); }
 int StreamServerBase::descriptor() const noexcept { return state_->descriptor(); }
-void StreamServerBase::leave_name() noexcept { state_->leave_name(); }
-void StreamServerBase::stop() noexcept { state_->stop(); }
-Task<> StreamServerBase::shut_down(Duration grace) { return state_->shut_down(grace); }
+void StreamServerBase::leave_name() noexcept { State::of(state_, "leave_name").leave_name(); }
+void StreamServerBase::stop() noexcept { State::of(state_, "stop").stop(); }
+Task<> StreamServerBase::shut_down(Duration grace) {
+  return State::of(state_, "shut_down").shut_down(grace);
+}
 std::size_t StreamServerBase::connections() const noexcept { return state_->connections(); }
 std::uint64_t StreamServerBase::accepted() const noexcept { return state_->accepted(); }
-Task<Result<Socket>> StreamServerBase::accept_socket() { return state_->accept_socket(); }
+Task<Result<Socket>> StreamServerBase::accept_socket() {
+  State& state = State::of(state_, "accept");
+  state.check_accepts_by_hand();
+  return state.accept_socket();
+}
 
-void StreamServerBase::serve(ConnectionCallbacks callbacks) { state_->serve(std::move(callbacks)); }
+void StreamServerBase::serve(ConnectionCallbacks callbacks) {
+  State::of(state_, "serve").serve(std::move(callbacks));
+}
 
 void StreamServerBase::serve_with(std::function<Task<>(Socket)> handler) {
-  state_->serve(std::move(handler));
+  State::of(state_, "serve").serve(std::move(handler));
 }
 
 }  // namespace tambour
