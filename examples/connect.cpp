@@ -3,8 +3,8 @@
 //   connect example.org:80 "GET / HTTP/1.0\r\n\r\n"
 //   connect unix:/run/server.sock "status"
 //
-// Without arguments, it asks a server of its own: over TCP, where the first of two addresses refuses
-// the connection, and over a Unix-domain socket.
+// Without arguments, it asks a server of its own: over TCP, where the first of two addresses
+// refuses the connection, and over a Unix-domain socket.
 #include <unistd.h>
 
 #include <chrono>

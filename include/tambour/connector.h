@@ -41,8 +41,8 @@ struct ConnectOptions {
 /// attempts are cancelled and their sockets closed.
 ///
 /// The result is a Stream, because the endpoint decides whether that is TCP (with TCP_NODELAY, as
-/// TcpStream::connect() sets it) or a Unix-domain socket. For the functions of one of them, move the
-/// stream: `UnixStream local(std::move(*stream));`.
+/// TcpStream::connect() sets it) or a Unix-domain socket. For the functions of one of them, move
+/// the stream: `UnixStream local(std::move(*stream));`.
 ///
 /// If no address answers, fails with the error of the attempt that failed last. ETIMEDOUT: the
 /// timeout has passed; ECANCELED: the task was asked to stop; EINVAL: there are no addresses.

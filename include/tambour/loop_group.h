@@ -55,8 +55,8 @@ class LoopGroup {
 
   [[nodiscard]] std::size_t size() const noexcept;
 
-  /// For posting, and for objects that are made on the loop's own thread. The loops are destroyed by
-  /// join(): this function, next(), by_hash() and least_loaded() abort afterwards.
+  /// For posting, and for objects that are made on the loop's own thread. The loops are destroyed
+  /// by join(): this function, next(), by_hash() and least_loaded() abort afterwards.
   [[nodiscard]] EventLoop& operator[](std::size_t index) const noexcept;
 
   /// The loops in turn.

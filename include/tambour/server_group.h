@@ -67,7 +67,8 @@ class ServerGroupBase {
   [[nodiscard]] const Endpoint& endpoint() const noexcept;
 
   /// Serves in the callback style: each stream becomes a Connection. The callbacks are those of all
-  /// loops, and called by several threads at once, each for its own connections. Once.
+  /// loops, and called by several threads at once, each for its own connections. Aborts if it is
+  /// called twice.
   void serve(ConnectionCallbacks callbacks);
 
   /// Copies of its listeners, for a program that takes over (start_successor() takes them itself),
@@ -82,8 +83,9 @@ class ServerGroupBase {
   /// std::bad_alloc. Any thread.
   void stop();
 
-  /// Stops, waits until all handlers have ended, but for `grace` at most, asks those that are left
-  /// to stop, and waits for them. For tasks on any loop that are none of its own handlers.
+  /// Stops, waits for at most `grace` until all handlers have ended, requests the remaining ones to
+  /// stop, and waits for them. For tasks on any loop; aborts if one of the server's own handlers
+  /// awaits it: spawn it on a loop instead.
   Task<> shut_down(Duration grace);
 
   /// How many streams are served now, and how many have been accepted in all. Any thread.
@@ -156,7 +158,8 @@ class StreamServerGroup final : public ServerGroupBase {
   using ServerGroupBase::serve;
 
   /// Accepts from now on, and runs `handler(stream)`, which returns a Task<>, for each stream. Each
-  /// loop has a copy of the handler. An exception that leaves it leaves the loop's run(). Once.
+  /// loop has a copy of the handler. An exception that leaves it leaves the loop's run(). Aborts if
+  /// it is called twice.
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
   void serve(Handler handler) {

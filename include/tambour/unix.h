@@ -55,8 +55,8 @@ class UnixStream final : public Stream {
   struct Received {
     std::size_t size = 0;               ///< Of the bytes; 0: the peer has sent all that it will.
     std::vector<UniqueFd> descriptors;  ///< Close-on-exec.
-    /// The peer sent more descriptors than `limit`, or more than the process can have open (EMFILE).
-    /// The kernel has closed the ones that are missing.
+    /// The peer sent more descriptors than `limit`, or more than the process can have open
+    /// (EMFILE). The kernel has closed the ones that are missing.
     bool truncated = false;
   };
 

@@ -39,6 +39,7 @@ enum class Call : std::uint8_t {
   file_truncate,
   file_write,
   flock,
+  fstatat,
   getsockname,
   getsockopt,
   inotify_add,

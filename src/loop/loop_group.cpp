@@ -87,7 +87,8 @@ class LoopGroup::State {
     EventLoop* const loop = members_[index].loop.load(std::memory_order_relaxed);
     if (loop == nullptr) [[unlikely]]
       base::fail_check(
-          "LoopGroup::%s() was called after join(), which has destroyed the loops of the group; call "
+          "LoopGroup::%s() was called after join(), which has destroyed the loops of the group; "
+          "call "
           "it before join()",
           function);
     return *loop;
@@ -347,16 +348,14 @@ EventLoop& LoopGroup::by_hash(std::uint64_t hash) const noexcept {
 
 EventLoop& LoopGroup::least_loaded() const noexcept {
   const auto& members = state_->members();
-  const auto least = std::ranges::min_element(members, {}, [](const auto& member) {
-    return member.load.load(std::memory_order_relaxed);
-  });
+  const auto least = std::ranges::min_element(
+      members, {}, [](const auto& member) { return member.load.load(std::memory_order_relaxed); });
   return state_->loop_at(static_cast<std::size_t>(least - members.begin()), "least_loaded");
 }
 
 std::size_t LoopGroup::index_of(const EventLoop& loop) const noexcept {
   const auto& members = state_->members();
-  const auto found =
-      std::ranges::find_if(members, [&](const auto& member) {
+  const auto found = std::ranges::find_if(members, [&](const auto& member) {
     return member.loop.load(std::memory_order_relaxed) == &loop;
   });
   return static_cast<std::size_t>(found - members.begin());

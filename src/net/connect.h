@@ -13,8 +13,8 @@ namespace tambour::net {
 /// and the simultaneous open with itself succeeds (RFC 9293, section 3.5).
 bool is_connected_to_itself(const Socket& socket, const Endpoint& to) noexcept;
 
-/// A stream socket, connected, of the loop of the task that awaits; see TcpStream::connect. A socket
-/// that is connected to itself is closed, and after three of them the error is ECONNREFUSED.
+/// A stream socket, connected, of the loop of the task that awaits; see TcpStream::connect. A
+/// socket that is connected to itself is closed, and after three of them the error is ECONNREFUSED.
 Task<Result<Socket>> connect_stream(Endpoint to);
 
 }  // namespace tambour::net

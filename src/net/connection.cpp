@@ -13,8 +13,8 @@
 #include <tambour/timer.h>
 
 #include "backend/system.h"
-#include "base/clock.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "loop/core.h"
 #include "net/connection_owner.h"
 #include "net/read_size.h"

@@ -61,10 +61,7 @@ struct ServerGroupBase::Source {
 class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
  public:
   Shared(LoopGroup& its_group, std::weak_ptr<const void> token, const GroupListenOptions& given)
-      : group(its_group),
-        group_exists(std::move(token)),
-        options(given),
-        parts(its_group.size()) {}
+      : group(its_group), group_exists(std::move(token)), options(given), parts(its_group.size()) {}
 
   [[nodiscard]] Part* part_on(const EventLoop& loop) const noexcept {
     const std::size_t index = group.index_of(loop);

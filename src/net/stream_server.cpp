@@ -102,8 +102,8 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     core_.detach();
   }
 
-  /// The state of a server that was not moved from, whose loop has not been destroyed, on the loop's
-  /// thread; otherwise aborts. A null `function` stands for the destructor.
+  /// The state of a server that was not moved from, whose loop has not been destroyed, on the
+  /// loop's thread; otherwise aborts. A null `function` stands for the destructor.
   static State& of(const std::unique_ptr<State>& state, const char* function) noexcept {
     if (state == nullptr) [[unlikely]]
       base::fail_check("StreamServer::%s() was called on a server that was moved from", function);
@@ -114,8 +114,8 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     return *state;
   }
 
-  /// Before `state` is destroyed: if a call of it is on the stack, defers its deletion to the end of
-  /// the iteration.
+  /// Before `state` is destroyed: if a call of it is on the stack, defers its deletion to the end
+  /// of the iteration.
   static void leave(std::unique_ptr<State>& state) noexcept {
     if (state == nullptr || of(state, nullptr).calls_ == 0) return;
     state->fall_silent();

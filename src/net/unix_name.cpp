@@ -59,7 +59,7 @@ class NameLock {
     UniqueFd fd(base::uninterrupted(Call::file_open, ::openat, directory_, name_, flags, 0644));
     if (!fd.is_open()) return last_error();
     struct stat locked{};
-    if (base::system_call(Call::stat, ::fstat, fd.get(), &locked) != 0) return last_error();
+    if (base::system_call(Call::fstatat, ::fstat, fd.get(), &locked) != 0) return last_error();
     if (!S_ISREG(locked.st_mode)) return failed(EADDRINUSE);
     if (base::uninterrupted(Call::flock, ::flock, fd.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK) return false;
@@ -67,7 +67,7 @@ class NameLock {
     }
     // The process that held the lock has removed the file before it released it.
     struct stat present{};
-    if (base::system_call(Call::stat, ::fstatat, directory_, name_, &present,
+    if (base::system_call(Call::fstatat, ::fstatat, directory_, name_, &present,
                           AT_SYMLINK_NOFOLLOW) != 0)
       return errno == ENOENT ? Result<bool>(false) : last_error();
     if (present.st_dev != locked.st_dev || present.st_ino != locked.st_ino) return false;
@@ -146,8 +146,8 @@ Result<> UnixName::bind(int fd, const Endpoint& at, std::optional<mode_t> mode) 
   created_ = *created;
   // Adds what the umask has removed. Nothing can connect before listen(2).
   if (sets_mode && given != *mode &&
-      base::system_call(Call::chmod, ::fchmodat, directory_.get(), name_.c_str(),
-                                     *mode, AT_SYMLINK_NOFOLLOW) != 0)
+      base::system_call(Call::chmod, ::fchmodat, directory_.get(), name_.c_str(), *mode,
+                        AT_SYMLINK_NOFOLLOW) != 0)
     return last_error();
   return {};
 }
@@ -155,7 +155,7 @@ Result<> UnixName::bind(int fd, const Endpoint& at, std::optional<mode_t> mode) 
 Result<UnixName::Identity> UnixName::find_socket(mode_t* mode) const noexcept {
   struct stat status{};
   const int found = is_simulated() ? system_->lstat(name_.c_str(), &status)
-                                   : base::system_call(Call::stat, ::fstatat, directory_.get(),
+                                   : base::system_call(Call::fstatat, ::fstatat, directory_.get(),
                                                        name_.c_str(), &status, AT_SYMLINK_NOFOLLOW);
   if (found != 0) return last_error();
   if (!S_ISSOCK(status.st_mode)) return failed(EADDRINUSE);

@@ -310,7 +310,9 @@ TEST_F(UnixNames, a_group_server_removes_only_its_own_name) {
   {
     auto newer = UnixServerGroup::listen(group, at(), {.spread = Spread::round_robin});
     ASSERT_TRUE(newer);
-    { const auto ends = std::move(*older); }
+    {
+      const auto ends = std::move(*older);
+    }
     EXPECT_EQ(connect_error(at()), 0);
   }
   EXPECT_EQ(names(), Names{});

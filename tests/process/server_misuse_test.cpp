@@ -60,7 +60,8 @@ TEST_F(ServerMisuse, serving_twice_by_a_group) {
         server.serve(ConnectionCallbacks{});
         server.serve(test::echo<TcpStream>);
       },
-      "tambour: TcpServerGroup::serve\\(\\) was called twice on the server listening at 127.0.0.1:");
+      "tambour: TcpServerGroup::serve\\(\\) was called twice on the server listening at "
+      "127.0.0.1:");
 }
 
 TEST_F(ServerMisuse, accepting_from_a_server_that_serves) {
@@ -69,24 +70,26 @@ TEST_F(ServerMisuse, accepting_from_a_server_that_serves) {
         EventLoop loop;
         TcpServer server = listen(loop);
         server.serve(test::echo<TcpStream>);
-        spawn(loop, [](TcpServer& own) -> Task<> {
-          static_cast<void>(co_await own.accept());
-        }(server));
+        spawn(loop,
+              [](TcpServer& own) -> Task<> { static_cast<void>(co_await own.accept()); }(server));
       },
-      "tambour: TcpServer::accept\\(\\) was called after serve\\(\\) on the server listening at 127");
+      "tambour: TcpServer::accept\\(\\) was called after serve\\(\\) on the server listening at "
+      "127");
 }
 
 TEST_F(ServerMisuse, a_server_after_its_loop) {
   std::optional<EventLoop> loop(std::in_place);
   auto* server = new TcpServer(listen(*loop));
   loop.reset();
-  EXPECT_DEATH(server->serve(ConnectionCallbacks{}),
-               "tambour: TcpServer::serve\\(\\) was called after its event loop was destroyed on the "
-               "server listening at 127.0.0.1:[0-9]+; destroy the server before its EventLoop");
+  EXPECT_DEATH(
+      server->serve(ConnectionCallbacks{}),
+      "tambour: TcpServer::serve\\(\\) was called after its event loop was destroyed on the "
+      "server listening at 127.0.0.1:[0-9]+; destroy the server before its EventLoop");
   EXPECT_DEATH(server->stop(), "tambour: TcpServer::stop\\(\\) was called after its event loop");
   EXPECT_DEATH(static_cast<void>(server->shut_down(1s)),
                "tambour: TcpServer::shut_down\\(\\) was called after its event loop");
-  EXPECT_DEATH(delete server, "tambour: TcpServer::~TcpServer\\(\\) was called after its event loop");
+  EXPECT_DEATH(delete server,
+               "tambour: TcpServer::~TcpServer\\(\\) was called after its event loop");
 }
 
 TEST_F(ServerMisuse, a_unix_server_after_its_loop) {
@@ -114,7 +117,8 @@ TEST_F(ServerMisuse, a_server_that_was_moved_from) {
 TEST_F(ServerMisuse, a_group_server_after_its_group) {
   constexpr const char* after =
       "tambour: TcpServerGroup::(stop|serve|~TcpServerGroup)\\(\\) was called after its group was "
-      "destroyed on the server listening at 127.0.0.1:[0-9]+; destroy the server before its LoopGroup";
+      "destroyed on the server listening at 127.0.0.1:[0-9]+; destroy the server before its "
+      "LoopGroup";
   const auto misuse = [](void (*use)(TcpServerGroup*)) {
     std::optional<LoopGroup> group(std::in_place, LoopGroupOptions{.threads = 1});
     auto* server = new TcpServerGroup(listen(*group));

@@ -8,9 +8,9 @@ namespace tambour::backend::sim {
 namespace {
 
 constexpr std::array<std::string_view, 28> call_names{
-    "socket", "socketpair", "pipe",       "eventfd",     "dup",         "close",  "bind",
-    "listen", "accept",     "connect",    "shutdown",    "read",        "write",  "recv",
-    "send",   "getsockopt", "setsockopt", "getsockname", "getpeername", "unlink", "open",
+    "socket", "socketpair", "pipe",       "eventfd",     "dup",         "close",   "bind",
+    "listen", "accept",     "connect",    "shutdown",    "read",        "write",   "recv",
+    "send",   "getsockopt", "setsockopt", "getsockname", "getpeername", "unlink",  "open",
     "pread",  "pwrite",     "fsync",      "fstat",       "ftruncate",   "look_up", "lstat"};
 
 bool makes_descriptors(SystemCall what) noexcept {
