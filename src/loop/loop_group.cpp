@@ -88,8 +88,7 @@ class LoopGroup::State {
     if (loop == nullptr) [[unlikely]]
       base::fail_check(
           "LoopGroup::%s() was called after join(), which has destroyed the loops of the group; "
-          "call "
-          "it before join()",
+          "call it before join()",
           function);
     return *loop;
   }

@@ -190,14 +190,15 @@ int Machine::unlink(const std::string& path) noexcept {
 }
 
 int Machine::lstat(const std::string& path, struct stat& into) const noexcept {
-  into = {};
   if (const auto bound = paths_.find(unix_name(0, path)); bound != paths_.end()) {
+    into = {};
     into.st_mode = S_IFSOCK | 0777;
     into.st_ino = bound->second.inode;
     return 0;
   }
   const auto file = disk.find(path);
   if (file == disk.end()) return -ENOENT;
+  into = {};
   into.st_mode = S_IFREG | 0666;
   into.st_size = off_t(file->second->size());
   return 0;
