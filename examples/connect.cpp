@@ -1,8 +1,12 @@
-// Sends what is said to a server that is named, and prints the answer:
+// Sends a text to a server and prints the answer:
 //
 //   connect example.org:80 "GET / HTTP/1.0\r\n\r\n"
+//   connect unix:/run/server.sock "status"
 //
-// Without arguments, it asks a server of its own, by way of an address where nobody listens.
+// Without arguments, it asks a server of its own: over TCP, where the first of two addresses
+// refuses the connection, and over a Unix-domain socket.
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -11,7 +15,8 @@
 
 using namespace tambour;
 
-Task<> echo(TcpStream peer) {
+template <class S>
+Task<> echo(S peer) {
   Buffer buffer;
   while (auto got = co_await peer.read(buffer)) {
     if (*got == 0 || !co_await peer.write(buffer)) co_return;
@@ -25,12 +30,13 @@ Task<> ask(To to, std::string question, int& status) {
     std::fprintf(stderr, "%s\n", stream.error().message().c_str());
     co_return;
   }
+  // Before the answer: a socket whose connection has ended has no peer.
+  const std::string from = stream->peer_endpoint().value_or(Endpoint()).to_string();
   if (!co_await stream->write(question) || !stream->finish()) co_return;
   Buffer answer;
   while (auto got = co_await stream->read(answer)) {
     if (*got == 0) break;
   }
-  const std::string from = stream->peer_endpoint().value_or(Endpoint()).to_string();
   std::printf("%s: %s\n", from.c_str(), answer.to_string().c_str());
   status = answer.empty() ? 1 : 0;
 }
@@ -44,15 +50,23 @@ int main(int argc, char** argv) {
     return status;
   }
   auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0));
-  if (!server) return 1;
-  server->serve(echo);
-  spawn(loop, [](TcpServer& own, int& result) -> Task<> {
+  const std::string name = "@tambour-connect-" + std::to_string(::getpid());
+  auto local_server = UnixServer::listen(loop, Endpoint::unix_name(name).value());
+  if (!server || !local_server) return 1;
+  server->serve(echo<TcpStream>);
+  local_server->serve(echo<UnixStream>);
+  spawn(loop, [](TcpServer& own, UnixServer& local, int& result) -> Task<> {
     const std::uint16_t port = own.endpoint().port();
     // Named first: GCC 12 takes no braces inside co_await.
     const std::vector<Endpoint> both{Endpoint::loopback_v6(port), own.endpoint()};
     co_await ask(both, "hello", result);
+    int local_result = 1;
+    const std::string local_name = local.endpoint().to_string();
+    co_await ask(local_name, "hello", local_result);
+    result |= local_result;
     co_await own.shut_down(std::chrono::seconds(1));
-  }(*server, status));
+    co_await local.shut_down(std::chrono::seconds(1));
+  }(*server, *local_server, status));
   loop.run();
   return status;
 }

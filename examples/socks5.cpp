@@ -61,7 +61,7 @@ Task<> serve(TcpStream client) {
   const bool may_come = methods && methods->find('\0');
   if (!co_await client.write(may_come ? "\5\0"sv : "\5\xff"sv) || !may_come) co_return;
   const auto target = co_await timeout(10s, read_target(client, in));
-  Result<TcpStream> server = std::unexpected(target ? Error() : target.error());
+  Result<Stream> server = std::unexpected(target ? Error() : target.error());
   if (target) server = co_await connect(*target, {.timeout = 10s});
   if (!co_await client.write(reply_to(server ? Error() : server.error())) || !server) co_return;
   co_await when_all(pass_on(client, *server, std::move(in)), pass_on(*server, client));

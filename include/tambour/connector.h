@@ -9,8 +9,8 @@
 #include <tambour/endpoint.h>
 #include <tambour/resolver.h>
 #include <tambour/result.h>
+#include <tambour/stream.h>
 #include <tambour/task.h>
-#include <tambour/tcp.h>
 
 namespace tambour {
 
@@ -35,18 +35,23 @@ struct ConnectOptions {
   Resolver* resolver = nullptr;  ///< Null: Resolver::system(). Lives as long as the task.
 };
 
-/// Connects to the first of `addresses` that answers, by Happy Eyeballs (RFC 8305): IPv6 and IPv4
-/// by turns, starting with the family of the first; the next one when an attempt has failed, or has
-/// not succeeded for `attempt_delay`. The first connection wins; the other attempts are ended and
-/// their sockets closed.
+/// Connects to the first of `addresses` that answers, by Happy Eyeballs (RFC 8305): the families
+/// alternate, starting with that of the first address; the next address is tried when an attempt
+/// has failed, or has not succeeded for `attempt_delay`. The first connection wins; the other
+/// attempts are cancelled and their sockets closed.
 ///
-/// Where none answers: the error of the attempt that failed last. ETIMEDOUT where the time was up;
-/// ECANCELED where the task was asked to stop; EINVAL where there are no addresses.
-Task<Result<TcpStream>> connect(std::vector<Endpoint> addresses, ConnectOptions options = {});
+/// The result is a Stream, because the endpoint decides whether that is TCP (with TCP_NODELAY, as
+/// TcpStream::connect() sets it) or a Unix-domain socket. For the functions of one of them, move
+/// the stream: `UnixStream local(std::move(*stream));`.
+///
+/// If no address answers, fails with the error of the attempt that failed last. ETIMEDOUT: the
+/// timeout has passed; ECANCELED: the task was asked to stop; EINVAL: there are no addresses.
+Task<Result<Stream>> connect(std::vector<Endpoint> addresses, ConnectOptions options = {});
 
-/// The same for what Endpoint::parse() reads, Unix names among it, or a name and a port:
-/// "example.org:80". EINVAL where it is neither; and the errors of the resolver. Not for what a
-/// stranger has sent, who might name a Unix socket: resolve that, and connect to the addresses.
-Task<Result<TcpStream>> connect(std::string to, ConnectOptions options = {});
+/// Connects to anything that Endpoint::parse() reads, "192.0.2.1:80" or "unix:/run/server.sock" for
+/// example, or to a host name and a port: "example.org:80". Fails with EINVAL if the text is
+/// neither, with the errors of the resolver, and as above. Do not pass untrusted input, which may
+/// name a Unix socket: resolve the name, and connect to the addresses.
+Task<Result<Stream>> connect(std::string to, ConnectOptions options = {});
 
 }  // namespace tambour

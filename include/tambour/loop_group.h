@@ -55,7 +55,8 @@ class LoopGroup {
 
   [[nodiscard]] std::size_t size() const noexcept;
 
-  /// For posting, and for what is made on the loop's own thread; there until join().
+  /// For posting, and for objects that are made on the loop's own thread. The loops are destroyed
+  /// by join(): this function, next(), by_hash() and least_loaded() abort afterwards.
   [[nodiscard]] EventLoop& operator[](std::size_t index) const noexcept;
 
   /// The loops in turn.
@@ -92,13 +93,15 @@ class LoopGroup {
   /// callback does by EventLoop::stop() ends the whole group too.
   void stop() noexcept;
 
-  /// Waits for stop() and the end of the threads; then the loops are gone. Throws what left a
+  /// Waits for stop() and the end of the threads, and destroys the loops. Throws what left a
   /// callback.
   void join();
 
  private:
+  friend class ServerGroupBase;
   class State;
-  std::unique_ptr<State> state_;
+  /// Shared only so that servers can tell, by a std::weak_ptr, that the group was destroyed.
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace tambour

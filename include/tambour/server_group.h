@@ -1,11 +1,14 @@
 // A server whose connections are spread over the loops of a group.
 #pragma once
 
+#include <sys/types.h>
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -49,6 +52,8 @@ struct GroupListenOptions {
   /// Served at a time by all loops together; where each loop listens, each has an equal share, of
   /// one at least.
   std::size_t connections_max = SIZE_MAX;
+  /// Permissions of the socket file of a Unix path: see ListenOptions::unix_mode.
+  std::optional<mode_t> unix_mode{};
 };
 
 /// What does not depend on the type of stream; programs use a StreamServerGroup.
@@ -62,14 +67,15 @@ class ServerGroupBase {
   [[nodiscard]] const Endpoint& endpoint() const noexcept;
 
   /// Serves in the callback style: each stream becomes a Connection. The callbacks are those of all
-  /// loops, and called by several threads at once, each for its own connections. Once.
+  /// loops, and called by several threads at once, each for its own connections. Aborts if it is
+  /// called twice.
   void serve(ConnectionCallbacks callbacks);
 
   /// Copies of its listeners, for a program that takes over (start_successor() takes them itself),
   /// in the order in which adopt() wants them; none once it has stopped. EMFILE. Any thread.
   [[nodiscard]] Result<std::vector<UniqueFd>> copy_listeners() const;
 
-  /// Lets a Unix path be when the server stops: another program listens there too, or will. Any
+  /// Keeps the Unix path when the server stops: another process listens there too, or will. Any
   /// thread.
   void leave_name() noexcept;
 
@@ -77,8 +83,9 @@ class ServerGroupBase {
   /// std::bad_alloc. Any thread.
   void stop();
 
-  /// Stops, waits until all handlers have ended, but for `grace` at most, asks those that are left
-  /// to stop, and waits for them. For tasks on any loop that are none of its own handlers.
+  /// Stops, waits for at most `grace` until all handlers have ended, requests the remaining ones to
+  /// stop, and waits for them. For tasks on any loop; aborts if one of the server's own handlers
+  /// awaits it: spawn it on a loop instead.
   Task<> shut_down(Duration grace);
 
   /// How many streams are served now, and how many have been accepted in all. Any thread.
@@ -102,6 +109,8 @@ class ServerGroupBase {
   static Result<ServerGroupBase> open(LoopGroup& group, Source source,
                                       const GroupListenOptions& options);
   void close() noexcept;
+  /// Aborts if the server was moved from or its group destroyed; `function` is the one called.
+  [[nodiscard]] Shared& usable(const char* function) const noexcept;
 
   std::shared_ptr<Shared> shared_;
 };
@@ -149,7 +158,8 @@ class StreamServerGroup final : public ServerGroupBase {
   using ServerGroupBase::serve;
 
   /// Accepts from now on, and runs `handler(stream)`, which returns a Task<>, for each stream. Each
-  /// loop has a copy of the handler. An exception that leaves it leaves the loop's run(). Once.
+  /// loop has a copy of the handler. An exception that leaves it leaves the loop's run(). Aborts if
+  /// it is called twice.
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
   void serve(Handler handler) {

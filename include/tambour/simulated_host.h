@@ -62,6 +62,7 @@ enum class SystemCall : std::uint8_t {
   fstat,
   ftruncate,
   look_up,
+  lstat,
 };
 
 /// Made by Simulation::add_host(), and belongs to it. One process with its own descriptors.
@@ -100,6 +101,7 @@ class SimulatedHost {
   int connect(int fd, const sockaddr* address, socklen_t size) noexcept;
   int shutdown(int fd, int how) noexcept;
   int unlink(const char* path) noexcept;  ///< Of a file, or the name of a Unix socket.
+  int lstat(const char* path, struct stat* into) noexcept;  ///< st_mode; st_ino of sockets.
 
   /// Regular files, in memory, that last as long as the host. Names are only compared: there are
   /// folders nowhere, and no permissions. O_CREAT, O_EXCL, O_TRUNC, O_APPEND and the access mode.

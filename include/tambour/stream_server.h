@@ -1,6 +1,8 @@
 // Listening, and serving each stream that comes: what TcpServer and UnixServer share.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cerrno>
 #include <chrono>
 #include <concepts>
@@ -8,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -33,6 +36,12 @@ struct ListenOptions {
   bool v6_only = false;                    ///< IPV6_V6ONLY.
   std::size_t connections_max = SIZE_MAX;  ///< Served at a time; further ones wait in the backlog.
 
+  /// Permissions of the socket file of a Unix path, 0660 for example, whatever the umask; a client
+  /// needs write permission to connect (unix(7)). The file never has others, not even while it is
+  /// created. By default: 0777 less the umask. EINVAL if the endpoint is no Unix path, or if other
+  /// bits are set. Simulated hosts have no permissions and ignore it.
+  std::optional<mode_t> unix_mode{};
+
   /// Those that are to be served; who accepts by himself awaits read_proxy_header() too.
   ProxyProtocol proxy_protocol = ProxyProtocol::off;
   Duration proxy_header_timeout = std::chrono::seconds(5);  ///< Until all of the header has come.
@@ -54,17 +63,19 @@ class StreamServerBase {
   /// The listener, which stays the server's; -1 once it has stopped.
   [[nodiscard]] int descriptor() const noexcept;
 
-  /// Serves in the callback style: each stream becomes a Connection. Once.
+  /// Serves in the callback style: each stream becomes a Connection. Aborts if it is called twice.
   void serve(ConnectionCallbacks callbacks);
 
-  /// Lets a Unix path be when the server stops: another program listens there too, or will.
+  /// Keeps the Unix path when the server stops: another process listens there too, or will. Also
+  /// for a forked child that destroys its copy of the server.
   void leave_name() noexcept;
 
   /// Accepts no more, and closes the listener; the streams go on.
   void stop() noexcept;
 
-  /// Stops, waits until the handlers have ended, but for `grace` at most, asks those that are left
-  /// to stop, and waits for them. For a task that is none of its own handlers.
+  /// Stops, waits for at most `grace` until the handlers have ended, requests the remaining ones to
+  /// stop, and waits for them. Aborts if one of the server's own handlers awaits it, for which it
+  /// would wait: spawn it on the loop instead.
   Task<> shut_down(Duration grace);
 
   /// How many streams are served now, and how many have been accepted in all.
@@ -95,17 +106,24 @@ class StreamServerBase {
 /// Where the process has no descriptor left (EMFILE) or the system no memory, it waits a little and
 /// accepts again; the connections wait in the backlog.
 ///
-/// Destroying it destroys the handlers, and closes the connections silently. Its callbacks may do
-/// that. A handler may stop and move it, but not destroy it, as no task can destroy what it runs
-/// in; it can leave that to the loop: `loop.post([&] { server.reset(); })`. Outlives the tasks that
-/// wait in accept() or shut_down(). Belongs to the thread of its loop, which outlives it.
+/// Destroying it destroys the handlers, and closes the connections without invoking callbacks. Its
+/// callbacks may do that. A handler may stop and move it, but must not destroy it, because its own
+/// frame belongs to the server; post that: `loop.post([&] { server.reset(); })`. The server must
+/// outlive the tasks that wait in accept() or shut_down(), and the loop must outlive the server.
+/// All functions that change it must be called on the loop's thread. Breaking these rules aborts
+/// with a message, where the server can tell.
 template <class S>
   requires std::derived_from<S, Stream>
 class StreamServer final : public StreamServerBase {
  public:
   /// EADDRINUSE, EACCES, EADDRNOTAVAIL; EAFNOSUPPORT where the endpoint is not one of such streams.
-  /// A Unix path that nobody listens on any more is unlinked first, and again when the server
-  /// stops; one that somebody does is EADDRINUSE.
+  ///
+  /// Unix paths: a socket file that refuses connections, because its server was killed, is
+  /// replaced. If a server answers there, or the path is not a socket, listen() fails with
+  /// EADDRINUSE. When the server stops, the path is removed, if it is still the file that listen()
+  /// has created. A relative path keeps its directory, also after chdir(2). Servers that start or
+  /// stop on one path at the same time wait for each other, for at most one second, by flock(2) on
+  /// the file `PATH.tambour-lock`, which exists only meanwhile; EADDRINUSE after that.
   static Result<StreamServer> listen(EventLoop& loop, const Endpoint& at,
                                      const ListenOptions& options = {}) {
     if (!S::takes(at)) return std::unexpected(system_error(EAFNOSUPPORT));
@@ -127,7 +145,7 @@ class StreamServer final : public StreamServerBase {
   using StreamServerBase::serve;
 
   /// Accepts from now on, and runs `handler(stream)`, which returns a Task<>, for each stream. An
-  /// exception that leaves a handler leaves the loop's run(). Once.
+  /// exception that leaves a handler leaves the loop's run(). Aborts if it is called twice.
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
   void serve(Handler handler) {
@@ -136,7 +154,7 @@ class StreamServer final : public StreamServerBase {
     });
   }
 
-  /// Waits for one connection, for those who do not serve().
+  /// Waits for one connection. Aborts if the server serves.
   Task<Result<S>> accept() {
     auto socket = co_await accept_socket();
     if (!socket) co_return std::unexpected(socket.error());

@@ -31,6 +31,9 @@ struct TaskContext {
   /// Where this is requested, what the task waits for ends early with ECANCELED. Request it on the
   /// loop's own thread.
   std::stop_token stop;
+  /// The context of the task that awaits when_all(), when_any() or timeout(), which give their
+  /// tasks a context of their own; null in the context of a TaskScope.
+  const TaskContext* outer = nullptr;
 };
 
 /// A coroutine that can tell what it inherited.

@@ -85,6 +85,12 @@ class TaskScope final : private TaskObserver {
   };
 
   void start(TaskPromiseBase& promise);
+  /// Whether a task with this context is one of the scope's, or is awaited by one of them.
+  [[nodiscard]] bool runs(const TaskContext& context) const noexcept {
+    const TaskContext* own = &context;
+    while (own != nullptr && own != &context_) own = own->outer;
+    return own != nullptr;
+  }
   /// Is called whenever a task has ended and is gone.
   void set_ended_handler(Callback<void()> handler) noexcept { ended_ = std::move(handler); }
   std::coroutine_handle<> task_ended(Link& task) noexcept override;

@@ -22,8 +22,9 @@ class TcpStream final : public Stream {
   /// Leaves its options as they are: what a listener accepts has the listener's.
   explicit TcpStream(Socket&& socket) noexcept : Stream(std::move(socket)) {}
 
-  /// On the loop of the task that awaits. ECONNREFUSED and all that connect(2) says; EAFNOSUPPORT
-  /// for a Unix name.
+  /// Connects on the loop of the task that awaits. Fails with the errors of connect(2),
+  /// ECONNREFUSED for example, and with EAFNOSUPPORT for a Unix name. If no server listens on a
+  /// port of this machine, the kernel may connect a socket to itself: that is ECONNREFUSED too.
   static Task<Result<TcpStream>> connect(Endpoint to);
 
   /// Whether small messages wait for more (Nagle's algorithm), as they do not by default.

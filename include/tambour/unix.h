@@ -55,12 +55,20 @@ class UnixStream final : public Stream {
   struct Received {
     std::size_t size = 0;               ///< Of the bytes; 0: the peer has sent all that it will.
     std::vector<UniqueFd> descriptors;  ///< Close-on-exec.
-    bool truncated = false;  ///< Some were lost, as the process can have no more (EMFILE).
+    /// The peer sent more descriptors than `limit`, or more than the process can have open
+    /// (EMFILE). The kernel has closed the ones that are missing.
+    bool truncated = false;
   };
 
-  /// Waits for bytes, and for the descriptors that came with the first of them. Those that come
-  /// while one reads otherwise are closed by the kernel, unseen.
-  Task<Result<Received>> receive(std::span<std::byte> into);
+  /// The default limit of receive().
+  static constexpr std::size_t receive_limit = 32;
+
+  /// Waits for bytes, and for the descriptors that came with the first of them, of which it takes
+  /// at most `limit`, so that a peer cannot fill the process's table of descriptors; the kernel
+  /// closes the others, and the process never has them open. At most `descriptors_max` come at a
+  /// time, also with a higher limit. Descriptors that arrive during another kind of read are closed
+  /// by the kernel, unseen.
+  Task<Result<Received>> receive(std::span<std::byte> into, std::size_t limit = receive_limit);
 
   /// Whether it can be connected to, or listen at, `endpoint`.
   static bool takes(const Endpoint& endpoint) noexcept { return !endpoint.is_ip(); }

@@ -39,7 +39,7 @@ class TaskGroup : protected TaskObserver {
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
     const TaskContext& outer = awaiting.promise().context();
     awaiting_ = awaiting;
-    context_ = {.loop = outer.loop, .stop = stop_.get_token()};
+    context_ = {.loop = outer.loop, .stop = stop_.get_token(), .outer = &outer};
     outer_.emplace(outer.stop, Forward{stop_});
     // One more than there are, so that none of those that end at once is the last.
     left_ = sizeof...(Ts) + 1;

@@ -100,6 +100,9 @@ struct Kernel {
   }
   static constexpr auto getpeername = ::getpeername;
   static constexpr auto unlink = ::unlink;
+  static int lstat(const char* path, struct stat* into) noexcept {
+    return base::system_call(Call::stat, ::lstat, path, into);
+  }
   static int open(const char* path, int flags, mode_t permissions) noexcept {
     return base::system_call(Call::file_open, ::open, path, flags, permissions);
   }

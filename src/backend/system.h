@@ -43,6 +43,8 @@ class System {
   virtual int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept = 0;
   virtual int getpeername(int fd, sockaddr* address, socklen_t* size) noexcept = 0;
   virtual int unlink(const char* path) noexcept = 0;
+  /// At least st_mode, st_dev and st_ino.
+  virtual int lstat(const char* path, struct stat* into) noexcept = 0;
   virtual int open(const char* path, int flags, mode_t permissions) noexcept = 0;
   virtual ssize_t pread(int fd, void* into, std::size_t size, off_t offset) noexcept = 0;
   virtual ssize_t pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept = 0;
@@ -116,6 +118,9 @@ class SystemOf final : public System {
     return host_.getpeername(fd, address, size);
   }
   int unlink(const char* path) noexcept override { return host_.unlink(path); }
+  int lstat(const char* path, struct stat* into) noexcept override {
+    return host_.lstat(path, into);
+  }
   int open(const char* path, int flags, mode_t permissions) noexcept override {
     return host_.open(path, flags, permissions);
   }

@@ -19,6 +19,7 @@ namespace tambour::base {
 enum class Call : std::uint8_t {
   accept,
   bind,
+  chmod,
   connect,
   dup,
   epoll_add,
@@ -37,6 +38,8 @@ enum class Call : std::uint8_t {
   file_sync,
   file_truncate,
   file_write,
+  flock,
+  fstatat,
   getsockname,
   getsockopt,
   inotify_add,

@@ -82,6 +82,17 @@ class LoopGroup::State {
   }
   [[nodiscard]] bool in_thread() const noexcept { return of_this_thread == this; }
 
+  /// The loop of a member; `function` is the one that the program has called.
+  [[nodiscard]] EventLoop& loop_at(std::size_t index, const char* function) const noexcept {
+    EventLoop* const loop = members_[index].loop.load(std::memory_order_relaxed);
+    if (loop == nullptr) [[unlikely]]
+      base::fail_check(
+          "LoopGroup::%s() was called after join(), which has destroyed the loops of the group; "
+          "call it before join()",
+          function);
+    return *loop;
+  }
+
   bool for_each(const std::function<void(EventLoop&)>& function);
   void post_to_all(const std::function<void(EventLoop&)>& function);
   void stop() noexcept;
@@ -92,7 +103,8 @@ class LoopGroup::State {
   // A line of its own: the loads are written by whoever accepts.
   struct alignas(64) Member {
     std::thread thread;
-    EventLoop* loop = nullptr;
+    /// Null after end(). Relaxed: threads learn of the group only after the loops were made.
+    std::atomic<EventLoop*> loop{nullptr};
     Async* bell = nullptr;
     std::atomic<std::ptrdiff_t> load{0};
   };
@@ -223,6 +235,7 @@ std::exception_ptr LoopGroup::State::end() noexcept {
   changed_.notify_all();
   for (Member& member : members_) {
     if (member.thread.joinable()) member.thread.join();
+    member.loop.store(nullptr, std::memory_order_relaxed);
   }
   return std::exchange(thrown_, nullptr);
 }
@@ -274,7 +287,7 @@ bool LoopGroup::State::for_each(const std::function<void(EventLoop&)>& function)
     const std::lock_guard lock(mutex_);
     if (phase_ != Phase::running) return false;
     for (std::size_t i = 0; i < members_.size(); ++i) {
-      EventLoop& loop = *members_[i].loop;
+      EventLoop& loop = *members_[i].loop.load(std::memory_order_relaxed);
       try {
         loop.post([call, &loop] { call->make(loop); });
       } catch (const std::bad_alloc&) {
@@ -291,11 +304,13 @@ void LoopGroup::State::post_to_all(const std::function<void(EventLoop&)>& functi
   const auto shared = std::make_shared<const std::function<void(EventLoop&)>>(function);
   const std::lock_guard lock(mutex_);
   if (joined_) return;
-  for (const Member& member : members_)
-    member.loop->post([shared, &loop = *member.loop] { (*shared)(loop); });
+  for (const Member& member : members_) {
+    EventLoop& loop = *member.loop.load(std::memory_order_relaxed);
+    loop.post([shared, &loop] { (*shared)(loop); });
+  }
 }
 
-LoopGroup::LoopGroup(const LoopGroupOptions& options) : state_(std::make_unique<State>(options)) {}
+LoopGroup::LoopGroup(const LoopGroupOptions& options) : state_(std::make_shared<State>(options)) {}
 
 Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& options) {
   try {
@@ -318,26 +333,30 @@ LoopGroup::~LoopGroup() {
 std::size_t LoopGroup::size() const noexcept { return state_->members().size(); }
 
 EventLoop& LoopGroup::operator[](std::size_t index) const noexcept {
-  base::check(index < size(), "a group was asked for a loop that it does not have");
-  return *state_->members()[index].loop;
+  if (index >= size()) [[unlikely]]
+    base::fail_check("LoopGroup::operator[] was called with index %zu, but the group has %zu loops",
+                     index, size());
+  return state_->loop_at(index, "operator[]");
 }
 
-EventLoop& LoopGroup::next() noexcept { return (*this)[state_->take_turn()]; }
+EventLoop& LoopGroup::next() noexcept { return state_->loop_at(state_->take_turn(), "next"); }
 
 EventLoop& LoopGroup::by_hash(std::uint64_t hash) const noexcept {
-  return (*this)[mixed(hash) % size()];
+  return state_->loop_at(mixed(hash) % size(), "by_hash");
 }
 
 EventLoop& LoopGroup::least_loaded() const noexcept {
-  return *std::ranges::min_element(state_->members(), {}, [](const auto& member) {
-            return member.load.load(std::memory_order_relaxed);
-          })->loop;
+  const auto& members = state_->members();
+  const auto least = std::ranges::min_element(
+      members, {}, [](const auto& member) { return member.load.load(std::memory_order_relaxed); });
+  return state_->loop_at(static_cast<std::size_t>(least - members.begin()), "least_loaded");
 }
 
 std::size_t LoopGroup::index_of(const EventLoop& loop) const noexcept {
   const auto& members = state_->members();
-  const auto found =
-      std::ranges::find_if(members, [&](const auto& member) { return member.loop == &loop; });
+  const auto found = std::ranges::find_if(members, [&](const auto& member) {
+    return member.loop.load(std::memory_order_relaxed) == &loop;
+  });
   return static_cast<std::size_t>(found - members.begin());
 }
 

@@ -2,10 +2,14 @@
 
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <utility>
 
 #include <tambour/event_loop.h>
 #include <tambour/io_operation.h>
+
+#include "backend/system.h"
+#include "loop/core.h"
 
 namespace tambour::net {
 namespace {
@@ -28,12 +32,32 @@ class Connect final : public SocketWait {
 
 }  // namespace
 
+bool is_connected_to_itself(const Socket& socket, const Endpoint& to) noexcept {
+  if (!to.is_ip()) return false;
+  const auto local = socket.local_endpoint();
+  if (!local || local->port() != to.port()) return false;
+  // If the peer has already reset the connection, there is none (ENOTCONN).
+  const auto peer = socket.peer_endpoint();
+  return peer && *peer == *local;
+}
+
 Task<Result<Socket>> connect_stream(Endpoint to) {
   const TaskContext& context = co_await this_task;
-  auto socket = Socket::open(*context.loop, to.family(), SOCK_STREAM);
-  if (!socket) co_return std::unexpected(socket.error());
-  if (const Error error = co_await Connect(*socket, to)) co_return std::unexpected(error);
-  co_return std::move(*socket);
+  // A new socket is given another local port, most of the time.
+  constexpr int attempts = 3;
+  for (int i = 0; i < attempts; ++i) {
+    auto socket = Socket::open(*context.loop, to.family(), SOCK_STREAM);
+    if (!socket) co_return std::unexpected(socket.error());
+    if (const Error error = co_await Connect(*socket, to)) co_return std::unexpected(error);
+    if (!is_connected_to_itself(*socket, to)) co_return std::move(*socket);
+    // Closed by a reset, it does not occupy the port in TIME_WAIT.
+    constexpr linger reset{.l_onoff = 1, .l_linger = 0};
+    loop::core_of(*context.loop)
+        .backend()
+        .system()
+        .setsockopt(socket->descriptor(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  }
+  co_return std::unexpected(system_error(ECONNREFUSED));
 }
 
 }  // namespace tambour::net

@@ -13,6 +13,7 @@
 #include <tambour/timer.h>
 
 #include "backend/system.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "loop/core.h"
 #include "net/connection_owner.h"
@@ -113,6 +114,11 @@ void ConnectionOwner::drop_all() noexcept {
 }
 
 Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
+  if (callbacks == nullptr) [[unlikely]]
+    base::fail_check(
+        "Connection::start() was called with null callbacks for the stream of descriptor %d; pass "
+        "std::make_shared<const ConnectionCallbacks>(...), whose functions are optional",
+        stream.descriptor());
   return start(std::move(stream), std::move(callbacks), nullptr);
 }
 

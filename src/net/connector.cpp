@@ -13,7 +13,9 @@
 #include <tambour/event_loop.h>
 #include <tambour/task_event.h>
 #include <tambour/task_scope.h>
+#include <tambour/tcp.h>
 #include <tambour/timer.h>
+#include <tambour/unix.h>
 #include <tambour/wait.h>
 #include <tambour/when.h>
 
@@ -23,7 +25,7 @@
 namespace tambour {
 namespace {
 
-using Streamed = Result<TcpStream>;
+using Streamed = Result<Stream>;
 
 /// By families in turn, each in its order: RFC 8305, section 4.
 std::vector<Endpoint> interleave(const std::vector<Endpoint>& addresses) {
@@ -83,8 +85,17 @@ class Race {
     changed_.set();
   }
 
+  template <class S>
+  static Task<Streamed> connect_as(Endpoint to) {
+    auto stream = co_await S::connect(to);
+    if (!stream) co_return std::unexpected(stream.error());
+    co_return Stream(std::move(*stream));
+  }
+
   Task<> attempt(Endpoint to) {
-    auto stream = co_await TcpStream::connect(to);
+    // Named: GCC 12 destroys a conditional temporary of a co_await expression twice.
+    Task<Streamed> connecting = to.is_ip() ? connect_as<TcpStream>(to) : connect_as<UnixStream>(to);
+    auto stream = co_await std::move(connecting);
     if (!stream) {
       last_error_ = stream.error();
       has_failed_ = true;
@@ -101,7 +112,7 @@ class Race {
   Error last_error_ = system_error(EINVAL);
   bool has_failed_ = false;
   std::exception_ptr thrown_;
-  std::optional<TcpStream> winner_;
+  std::optional<Stream> winner_;
   TaskEvent changed_;
   Timer pace_;
   TaskScope attempts_;  ///< Last: its tasks use the rest. Destroying it closes the losers.
@@ -167,11 +178,11 @@ Task<Streamed> connect_within(Target target, ConnectOptions options) {
 
 }  // namespace
 
-Task<Result<TcpStream>> connect(std::vector<Endpoint> addresses, ConnectOptions options) {
+Task<Result<Stream>> connect(std::vector<Endpoint> addresses, ConnectOptions options) {
   return connect_within({.addresses = std::move(addresses)}, options);
 }
 
-Task<Result<TcpStream>> connect(std::string to, ConnectOptions options) {
+Task<Result<Stream>> connect(std::string to, ConnectOptions options) {
   // Its own coroutine, since what cannot be read is told by the result too.
   auto literal = Endpoint::parse(to);
   std::optional<Target> target;

@@ -14,6 +14,7 @@
 #include <tambour/task_scope.h>
 #include <tambour/timer.h>
 
+#include "base/check.h"
 #include "loop/core.h"
 #include "net/reuse_port.h"
 #include "net/server_group_part.h"
@@ -112,8 +113,25 @@ Result<std::vector<UniqueFd>> ServerGroupBase::Shared::copy_listeners() {
   return copies;
 }
 
+void ServerGroupBase::Shared::misused(const char* function, const char* how,
+                                      const char* fix) const noexcept {
+  const char* const name = endpoint.is_ip() ? "TcpServerGroup" : "UnixServerGroup";
+  base::fail_check("%s::%s%s() was called %s on the server listening at %s; %s", name,
+                   function != nullptr ? "" : "~", function != nullptr ? function : name, how,
+                   endpoint.to_string().c_str(), fix);
+}
+
+void ServerGroupBase::Shared::check_group(const char* function) const noexcept {
+  if (group_exists.expired()) [[unlikely]]
+    misused(function, "after its group was destroyed", "destroy the server before its LoopGroup");
+}
+
 Task<> ServerGroupBase::Shared::shut_down(std::shared_ptr<Shared> self, Duration grace) {
-  EventLoop& loop = *(co_await this_task).loop;
+  const TaskContext& context = co_await this_task;
+  EventLoop& loop = *context.loop;
+  if (const Part* part = self->part_on(loop); part != nullptr && part->runs(context))
+    self->misused("shut_down", "by one of its own handlers, for which it waits,",
+                  "call stop(), or spawn the shut_down() on a loop");
   struct Waiting : net::GroupWaiter {
     Shared& shared;
     Waiting(Shared& its_shared, EventLoop& its_loop)
@@ -161,6 +179,7 @@ ServerGroupBase::~ServerGroupBase() { close(); }
 
 void ServerGroupBase::close() noexcept {
   if (shared_ == nullptr) return;
+  shared_->check_group(nullptr);
   // In two rounds: after the first, nothing moves any more from one part to another. Where the
   // group has been stopped, its loops drop their parts themselves.
   if (shared_->for_each_part([](Part& part) { part.drop(); }))
@@ -196,7 +215,7 @@ Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, Source source,
                                               const GroupListenOptions& options) {
   if (net::each_loop_listens(options.spread) && !source.at.is_ip())
     return std::unexpected(system_error(EOPNOTSUPP));
-  ServerGroupBase server(std::make_shared<Shared>(group, options));
+  ServerGroupBase server(std::make_shared<Shared>(group, group.state_, options));
   // One after the other: the first finds the port, and steering goes by the order.
   for (std::size_t i = 0; i < group.size(); ++i) {
     Result<> opened;
@@ -209,13 +228,23 @@ Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, Source source,
   return server;
 }
 
+ServerGroupBase::Shared& ServerGroupBase::usable(const char* function) const noexcept {
+  if (shared_ == nullptr) [[unlikely]]
+    base::fail_check("StreamServerGroup::%s() was called on a server that was moved from",
+                     function);
+  shared_->check_group(function);
+  return *shared_;
+}
+
 void ServerGroupBase::serve_with(const std::function<Task<>(Socket)>& handler) {
+  usable("serve").begin_serving();
   // The others first: what is handed over finds them ready.
   shared_->for_each_part([&](Part& part) { part.prepare(handler); });
   shared_->for_each_part([](Part& part) { part.accept(); });
 }
 
 void ServerGroupBase::serve(ConnectionCallbacks callbacks) {
+  usable("serve").begin_serving();
   const auto shared = std::make_shared<const ConnectionCallbacks>(std::move(callbacks));
   shared_->for_each_part([&](Part& part) { part.prepare(shared); });
   shared_->for_each_part([](Part& part) { part.accept(); });
@@ -223,13 +252,16 @@ void ServerGroupBase::serve(ConnectionCallbacks callbacks) {
 
 const Endpoint& ServerGroupBase::endpoint() const noexcept { return shared_->endpoint; }
 Result<std::vector<UniqueFd>> ServerGroupBase::copy_listeners() const {
-  return shared_->copy_listeners();
+  return usable("copy_listeners").copy_listeners();
 }
-void ServerGroupBase::leave_name() noexcept { shared_->leaves_name = true; }
+void ServerGroupBase::leave_name() noexcept { usable("leave_name").leaves_name = true; }
 void ServerGroupBase::stop() {
-  shared_->post_to_parts([](Part& part) { part.stop(); });
+  usable("stop").post_to_parts([](Part& part) { part.stop(); });
 }
-Task<> ServerGroupBase::shut_down(Duration grace) { return Shared::shut_down(shared_, grace); }
+Task<> ServerGroupBase::shut_down(Duration grace) {
+  static_cast<void>(usable("shut_down"));
+  return Shared::shut_down(shared_, grace);
+}
 std::size_t ServerGroupBase::connections() const noexcept { return shared_->total; }
 std::uint64_t ServerGroupBase::accepted() const noexcept { return shared_->accepted; }
 

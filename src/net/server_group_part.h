@@ -60,8 +60,8 @@ struct ServerGroupBase::Source {
 /// is looked into, which is for its loop's own.
 class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
  public:
-  Shared(LoopGroup& its_group, const GroupListenOptions& given)
-      : group(its_group), options(given), parts(its_group.size()) {}
+  Shared(LoopGroup& its_group, std::weak_ptr<const void> token, const GroupListenOptions& given)
+      : group(its_group), group_exists(std::move(token)), options(given), parts(its_group.size()) {}
 
   [[nodiscard]] Part* part_on(const EventLoop& loop) const noexcept {
     const std::size_t index = group.index_of(loop);
@@ -77,6 +77,14 @@ class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
   }
   void count_out(const EventLoop& loop) noexcept;
   [[nodiscard]] bool is_over() const noexcept { return listening == 0 && total == 0; }
+  /// Aborts if the group was destroyed; `function` is the one that the program has called, null for
+  /// the destructor.
+  void check_group(const char* function) const noexcept;
+  void begin_serving() noexcept {
+    if (serves.exchange(true)) [[unlikely]]
+      misused("serve", "twice", "create one server for each handler or set of callbacks");
+  }
+  [[noreturn]] void misused(const char* function, const char* how, const char* fix) const noexcept;
   void tell_waiters() noexcept;
   void part_gone() noexcept;
   void wait_for_end() noexcept;
@@ -87,6 +95,8 @@ class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
   static Task<> shut_down(std::shared_ptr<Shared> self, Duration grace);
 
   LoopGroup& group;
+  const std::weak_ptr<const void> group_exists;
+  std::atomic<bool> serves{false};
   const GroupListenOptions options;
   Endpoint endpoint;
   std::vector<std::atomic<Part*>> parts;
@@ -123,6 +133,10 @@ class ServerGroupBase::Part final : public LoopOwned, public ConnectionOwner {
   /// The first, which each part has that listens.
   [[nodiscard]] const net::GroupListener& listener() const noexcept { return listeners_.front(); }
   [[nodiscard]] bool listens() const noexcept { return listening_; }
+  /// Whether a task with this context is one of the handlers here.
+  [[nodiscard]] bool runs(const TaskContext& context) const noexcept {
+    return handlers_ && handlers_->runs(context);
+  }
 
   void prepare(const std::function<Task<>(Socket)>& handler);
   void prepare(std::shared_ptr<const ConnectionCallbacks> callbacks);

@@ -26,6 +26,7 @@
 #include "loop/core.h"
 #include "net/accepting.h"
 #include "net/connection_owner.h"
+#include "net/unix_name.h"
 
 namespace tambour {
 namespace {
@@ -55,16 +56,13 @@ bool is_shortage(int error) noexcept {
          error == ENOSPC;
 }
 
-bool has_path(const Endpoint& at) {
-  return at.family() == AF_UNIX && !at.address().empty() && at.address().front() != '@';
-}
-
-/// Whether nobody listens on a path that exists: a server that has died leaves its name behind.
-bool is_left_over(EventLoop& loop, const Endpoint& at) noexcept {
-  auto probe = Socket::open(loop, AF_UNIX, SOCK_STREAM);
-  if (!probe) return false;
-  auto& system = loop::core_of(loop).backend().system();
-  return system.connect(probe->descriptor(), at.data(), at.size()) != 0 && errno == ECONNREFUSED;
+Result<net::UnixName> bind_and_listen(backend::System& system, int fd, const Endpoint& at,
+                                      const ListenOptions& options) {
+  if (net::UnixName::is_path(at))
+    return net::UnixName::listen(system, fd, at, options.backlog, options.unix_mode);
+  if (system.bind(fd, at.data(), at.size()) != 0 || system.listen(fd, options.backlog) != 0)
+    return last_error();
+  return {};
 }
 
 /// What is connected has it from the listener (tcp(7) does not say so, but Linux does it), and a
@@ -80,9 +78,11 @@ Result<> set_no_delay(Socket& socket) noexcept {
 /// the turn ends.
 class StreamServerBase::State final : public Closure, private ConnectionOwner {
  public:
-  State(Socket listener, const Endpoint& at, const ListenOptions& options)
-      : loop_(listener.loop()),
+  State(Socket listener, net::UnixName name, const Endpoint& at, const ListenOptions& options)
+      : core_(loop::core_of(listener.loop())),
+        loop_(listener.loop()),
         listener_(std::move(listener)),
+        name_(std::move(name)),
         endpoint_(at),
         options_(options),
         room_(loop_),
@@ -93,16 +93,33 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
       net::tell_exceptions(*scope, loop_);
     handlers_->set_ended_handler([this] { room_.set(); });
     greetings_.set_ended_handler([this] { room_.set(); });
+    core_.attach();
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State() override { fall_silent(); }
+  ~State() override {
+    fall_silent();
+    core_.detach();
+  }
 
-  /// Before `state` is destroyed: takes it away, for later, where it is on the stack.
+  /// The state of a server that was not moved from, whose loop has not been destroyed, on the
+  /// loop's thread; otherwise aborts. A null `function` stands for the destructor.
+  static State& of(const std::unique_ptr<State>& state, const char* function) noexcept {
+    if (state == nullptr) [[unlikely]]
+      base::fail_check("StreamServer::%s() was called on a server that was moved from", function);
+    if (state->core_.closed()) [[unlikely]]
+      state->misused(function, "after its event loop was destroyed",
+                     "destroy the server before its EventLoop");
+    state->core_.check_thread();
+    return *state;
+  }
+
+  /// Before `state` is destroyed: if a call of it is on the stack, defers its deletion to the end
+  /// of the iteration.
   static void leave(std::unique_ptr<State>& state) noexcept {
-    if (state == nullptr || state->calls_ == 0) return;
+    if (state == nullptr || of(state, nullptr).calls_ == 0) return;
     state->fall_silent();
-    loop::Core& core = loop::core_of(state->loop_);
+    loop::Core& core = state->core_;
     core.retire(state.release());
   }
 
@@ -114,6 +131,7 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
   [[nodiscard]] std::uint64_t accepted() const noexcept { return accepted_; }
 
   void serve(std::function<Task<>(Socket)> handler) {
+    check_not_serving();
     handler_ = std::move(handler);
     take_ = [this](Socket socket) {
       const Counted starting(starting_);
@@ -123,27 +141,36 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
   }
 
   void serve(ConnectionCallbacks callbacks) {
+    check_not_serving();
     take_ = [this, shared = std::make_shared<const ConnectionCallbacks>(std::move(callbacks))](
                 Socket socket) { start(Stream(std::move(socket)), shared); };
     accept_all();
   }
 
-  void leave_name() noexcept { owns_name_ = false; }
+  void leave_name() noexcept { name_.leave(); }
   void set_no_delay_each_time() noexcept { sets_no_delay_ = true; }
 
   void stop() noexcept {
     if (!listener_.is_open()) return;
     acceptor_.request_stop();
     backend::Backend& backend = loop::core_of(loop_).backend();
-    // While it listens nobody takes the name for one that was left behind, and takes it over.
-    if (owns_name_ && has_path(endpoint_)) backend.system().unlink(endpoint_.address().c_str());
+    // Before the listener is closed: no other server replaces the name of one that listens.
+    name_.remove();
     // Another program may have it open too, and then closing it here does not end it.
     const int fd = listener_.release();
     backend.let_go(fd);
     backend.system().close(fd);
   }
 
+  void check_accepts_by_hand() const noexcept {
+    if (take_) [[unlikely]]
+      misused("accept", "after serve()", "a server either serves its streams or is accepted from");
+  }
+
   Task<> shut_down(Duration grace) {
+    if (handlers_->runs(co_await this_task)) [[unlikely]]
+      misused("shut_down", "by one of its own handlers, for which it waits,",
+              "call stop(), or spawn the shut_down() on the loop");
     stop();
     co_await acceptor_.join();
     Timer alarm(loop_, [this] {
@@ -189,6 +216,18 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
  private:
   static constexpr Duration pause_most = std::chrono::milliseconds(640);
   static constexpr int refused_most = 16;
+
+  [[noreturn]] void misused(const char* function, const char* how, const char* fix) const noexcept {
+    const char* const name = endpoint_.is_ip() ? "TcpServer" : "UnixServer";
+    base::fail_check("%s::%s%s() was called %s on the server listening at %s; %s", name,
+                     function != nullptr ? "" : "~", function != nullptr ? function : name, how,
+                     endpoint_.to_string().c_str(), fix);
+  }
+
+  void check_not_serving() const noexcept {
+    if (take_) [[unlikely]]
+      misused("serve", "twice", "create one server for each handler or set of callbacks");
+  }
 
   /// One more, for as long as this lives.
   class Counted {
@@ -247,8 +286,10 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     take_(std::move(stream));
   }
 
+  loop::Core& core_;  ///< Outlives the loop, unlike `loop_`.
   EventLoop& loop_;
   Socket listener_;
+  net::UnixName name_;
   Endpoint endpoint_;
   ListenOptions options_;
   int calls_ = 0;        ///< Those of callbacks, made by tasks of its own, that are on the stack.
@@ -259,7 +300,6 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
   /// Two turns on end have brought a stream: there are likely more, to be accepted until there are
   /// none. One that comes alone is spared the call that says so.
   bool in_a_row_ = false;
-  bool owns_name_ = true;  ///< A Unix path is unlinked.
   bool sets_no_delay_ = false;
   std::function<Task<>(Socket)> handler_;
   std::function<void(Socket)> take_;
@@ -272,6 +312,9 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
 Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, const Endpoint& at,
                                                 const ListenOptions& options) {
   auto& system = loop::core_of(loop).backend().system();
+  if (options.unix_mode &&
+      (!net::UnixName::is_path(at) || (*options.unix_mode & ~mode_t{0777}) != 0))
+    return std::unexpected(system_error(EINVAL));
   auto listener = Socket::open(loop, at.family(), SOCK_STREAM);
   if (!listener) return std::unexpected(listener.error());
   if (at.is_ip()) {
@@ -288,16 +331,12 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, const Endpoint&
     }
     if (auto set = set_no_delay(*listener); !set) return std::unexpected(set.error());
   }
-  const int fd = listener->descriptor();
-  int bound = system.bind(fd, at.data(), at.size());
-  if (bound != 0 && errno == EADDRINUSE && has_path(at) && is_left_over(loop, at)) {
-    system.unlink(at.address().c_str());
-    bound = system.bind(fd, at.data(), at.size());
-  }
-  if (bound != 0 || system.listen(fd, options.backlog) != 0) return last_error();
+  auto name = bind_and_listen(system, listener->descriptor(), at, options);
+  if (!name) return std::unexpected(name.error());
   const auto local = listener->local_endpoint();
   if (!local) return std::unexpected(local.error());
-  return StreamServerBase(std::make_unique<State>(std::move(*listener), *local, options));
+  return StreamServerBase(
+      std::make_unique<State>(std::move(*listener), std::move(*name), *local, options));
 }
 
 Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listener,
@@ -325,10 +364,10 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listen
   if (!local) return std::unexpected(local.error());
   if (!takes(*local)) return std::unexpected(system_error(EAFNOSUPPORT));
   const auto no_delay = asked(IPPROTO_TCP, TCP_NODELAY);
-  StreamServerBase server(std::make_unique<State>(std::move(socket), *local, options));
+  StreamServerBase server(
+      std::make_unique<State>(std::move(socket), net::UnixName(), *local, options));
   // Those that wait in the backlog were connected before the listener could hand it down.
   if (local->is_ip() && no_delay && *no_delay == 0) server.state_->set_no_delay_each_time();
-  server.leave_name();
   return server;
 }
 
@@ -345,17 +384,25 @@ StreamServerBase& StreamServerBase::operator=(StreamServerBase&& other) noexcept
 
 const Endpoint& StreamServerBase::endpoint() const noexcept { return state_->endpoint(); }
 int StreamServerBase::descriptor() const noexcept { return state_->descriptor(); }
-void StreamServerBase::leave_name() noexcept { state_->leave_name(); }
-void StreamServerBase::stop() noexcept { state_->stop(); }
-Task<> StreamServerBase::shut_down(Duration grace) { return state_->shut_down(grace); }
+void StreamServerBase::leave_name() noexcept { State::of(state_, "leave_name").leave_name(); }
+void StreamServerBase::stop() noexcept { State::of(state_, "stop").stop(); }
+Task<> StreamServerBase::shut_down(Duration grace) {
+  return State::of(state_, "shut_down").shut_down(grace);
+}
 std::size_t StreamServerBase::connections() const noexcept { return state_->connections(); }
 std::uint64_t StreamServerBase::accepted() const noexcept { return state_->accepted(); }
-Task<Result<Socket>> StreamServerBase::accept_socket() { return state_->accept_socket(); }
+Task<Result<Socket>> StreamServerBase::accept_socket() {
+  State& state = State::of(state_, "accept");
+  state.check_accepts_by_hand();
+  return state.accept_socket();
+}
 
-void StreamServerBase::serve(ConnectionCallbacks callbacks) { state_->serve(std::move(callbacks)); }
+void StreamServerBase::serve(ConnectionCallbacks callbacks) {
+  State::of(state_, "serve").serve(std::move(callbacks));
+}
 
 void StreamServerBase::serve_with(std::function<Task<>(Socket)> handler) {
-  state_->serve(std::move(handler));
+  State::of(state_, "serve").serve(std::move(handler));
 }
 
 }  // namespace tambour

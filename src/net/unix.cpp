@@ -44,8 +44,12 @@ class Message final : public SocketWait {
     message_.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
   }
 
-  Message(Socket& socket, std::span<std::byte> into) noexcept
-      : Message(socket, IoKind::recvmsg, into.data(), into.size()) {}
+  Message(Socket& socket, std::span<std::byte> into, std::size_t limit) noexcept
+      : Message(socket, IoKind::recvmsg, into.data(), into.size()) {
+    // Without the padding that CMSG_SPACE adds, in which Linux would put one descriptor more.
+    message_.msg_controllen =
+        limit == 0 ? 0 : CMSG_LEN(std::min(limit, UnixStream::descriptors_max) * sizeof(int));
+  }
 
   [[nodiscard]] std::int32_t await_resume() const noexcept { return outcome; }
 
@@ -122,8 +126,9 @@ Task<Result<>> UnixStream::send(std::span<const std::byte> bytes,
   co_return co_await write(bytes);
 }
 
-Task<Result<UnixStream::Received>> UnixStream::receive(std::span<std::byte> into) {
-  Message message(*this, into);
+Task<Result<UnixStream::Received>> UnixStream::receive(std::span<std::byte> into,
+                                                       std::size_t limit) {
+  Message message(*this, into, limit);
   const std::int32_t got = co_await message;
   if (got < 0) co_return std::unexpected(system_error(got));
   co_return Received{.size = static_cast<std::size_t>(got),

@@ -1,6 +1,12 @@
 // Streams, connections and datagrams, from the socket to the last byte.
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <array>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -54,7 +60,8 @@ Task<> expect_from(S& stream, std::string_view text, Told& told) {
   if (all != text) told.note(Result<>(std::unexpected(system_error(ECONNRESET))));
 }
 
-Task<> echo(TcpStream peer, Told& told) {
+template <class S>
+Task<> echo(S peer, Told& told) {
   Buffer buffer;
   for (;;) {
     const auto got = co_await peer.read(buffer);
@@ -62,8 +69,9 @@ Task<> echo(TcpStream peer, Told& told) {
   }
 }
 
+template <class S = TcpStream>
 Task<> talk(Endpoint to, Told& told) {
-  auto stream = co_await TcpStream::connect(to);
+  auto stream = co_await S::connect(to);
   if (!told.note(stream) || !told.note(co_await stream->write("hello")) ||
       !told.note(stream->finish()))
     co_return;
@@ -78,7 +86,7 @@ Error play_streams(EventLoop& loop) {
   Told told;
   server->serve([&told](TcpStream peer) { return echo(std::move(peer), told); });
   for (int i = 0; i < 2 && !told.error(); ++i)
-    play_task(loop, told, talk(server->endpoint(), told));
+    play_task(loop, told, talk<>(server->endpoint(), told));
   return told.error();
 }
 
@@ -94,7 +102,7 @@ Error play_connections(EventLoop& loop) {
                        --open;
                        if (error) static_cast<void>(told.note(Result<>(std::unexpected(error))));
                      }});
-  play_task(loop, told, talk(server->endpoint(), told));
+  play_task(loop, told, talk<>(server->endpoint(), told));
   run_until(loop, [&open] { return open == 0; }, "the end of the connection");
   return told.error();
 }
@@ -118,6 +126,53 @@ Error play_unix(EventLoop& loop) {
     if (!outcome.note(to.finish())) co_return;
     co_await expect_from(from, "", outcome);
   }(near, far, told));
+}
+
+namespace {
+
+/// A directory with the name of a server that was killed. Nothing in it allocates.
+class FolderWithStaleName {
+ public:
+  FolderWithStaleName() {
+    EXPECT_NE(::mkdtemp(path_.data()), nullptr);
+    std::snprintf(address_.sun_path, sizeof address_.sun_path, "%s/socket", path_.data());
+    const UniqueFd stale(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(stale.get(), address(), sizeof address_), 0);
+  }
+  FolderWithStaleName(const FolderWithStaleName&) = delete;
+  FolderWithStaleName& operator=(const FolderWithStaleName&) = delete;
+  ~FolderWithStaleName() {
+    // What a failure may leave.
+    std::array<char, 128> lock{};
+    std::snprintf(lock.data(), lock.size(), "%s.tambour-lock", address_.sun_path);
+    ::unlink(lock.data());
+    ::unlink(address_.sun_path);
+    EXPECT_EQ(::rmdir(path_.data()), 0);
+  }
+  [[nodiscard]] Endpoint endpoint() const {
+    return Endpoint::from(address(), sizeof address_).value();
+  }
+
+ private:
+  [[nodiscard]] const sockaddr* address() const {
+    return reinterpret_cast<const sockaddr*>(&address_);
+  }
+
+  std::array<char, 32> path_{"/tmp/tambour-test-XXXXXX"};
+  sockaddr_un address_{.sun_family = AF_UNIX, .sun_path = {}};
+};
+
+}  // namespace
+
+/// A server that replaces a stale name, sets its mode, serves one client and removes the name.
+Error play_unix_server(EventLoop& loop) {
+  const FolderWithStaleName folder;
+  auto server = UnixServer::listen(loop, folder.endpoint(), {.unix_mode = 0600});
+  if (!server) return server.error();
+  Told told;
+  server->serve([&told](UnixStream peer) { return echo(std::move(peer), told); });
+  play_task(loop, told, talk<UnixStream>(folder.endpoint(), told));
+  return told.error();
 }
 
 Error play_pipes(EventLoop& loop) {

@@ -453,6 +453,7 @@ const std::vector<Scenario>& all_scenarios() {
       {"streams", play_streams},
       {"connections", play_connections},
       {"unix", play_unix},
+      {"unix_server", play_unix_server},
       {"pipes", play_pipes},
   };
   return scenarios;

@@ -39,6 +39,7 @@ Error play_datagrams(EventLoop& loop);
 Error play_streams(EventLoop& loop);
 Error play_connections(EventLoop& loop);
 Error play_unix(EventLoop& loop);
+Error play_unix_server(EventLoop& loop);
 Error play_pipes(EventLoop& loop);
 
 /// Tasks that another thread posts while the loop sleeps.

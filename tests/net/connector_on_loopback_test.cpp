@@ -1,4 +1,7 @@
 // Connecting to one of several addresses, on every backend.
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,9 +13,12 @@
 #include <tambour/stream.h>
 #include <tambour/task_scope.h>
 #include <tambour/tcp.h>
+#include <tambour/unix.h>
 
 #include "support/on_every_backend.h"
 #include "support/process.h"
+#include "support/streams.h"
+#include "support/temporary_folder.h"
 
 namespace tambour {
 namespace {
@@ -55,6 +61,31 @@ TEST_P(ConnectorOnLoopback, finds_the_address_that_answers) {
   run(std::vector{Endpoint::loopback_v6(at), Endpoint::loopback_v4(at)});
   EXPECT_TRUE(run_until([&] { return server->connections() == 0; }));
   EXPECT_EQ(test::open_descriptors(), before);
+}
+
+TEST_P(ConnectorOnLoopback, connects_to_unix_endpoints) {
+  const test::TemporaryFolder folder;
+  for (const std::string& name : {folder.path() + "/socket", "@" + folder.path()}) {
+    const Endpoint at = Endpoint::unix_name(name).value();
+    auto server = UnixServer::listen(loop(), at);
+    ASSERT_TRUE(server);
+    server->serve(test::echo<UnixStream>);
+    run([](Endpoint to) -> Task<> {
+      auto stream = co_await connect(to.to_string());
+      EXPECT_TRUE(stream) << stream.error().message();
+      if (!stream) co_return;
+      EXPECT_EQ(stream->peer_endpoint(), to);
+      co_await test::expect_echo(*stream, "by name");
+      const UnixStream local(std::move(*stream));
+      const auto credentials = local.peer_credentials();
+      EXPECT_TRUE(credentials && credentials->process == ::getpid());
+      const std::vector<Endpoint> addresses{Endpoint::unix_name("/no/such/socket").value(), to};
+      EXPECT_TRUE(co_await connect(addresses));
+      const std::vector<Endpoint> nowhere{addresses.front()};
+      const auto refused = co_await connect(nowhere);
+      EXPECT_EQ(refused ? Error() : refused.error(), system_error(ENOENT));
+    }(at));
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string>
@@ -161,7 +162,7 @@ TEST_P(UnixStreams, as_many_as_one_message_carries_and_no_more) {
     EXPECT_EQ((co_await near.send(bytes_of("x"), std::array{-1})).error(), system_error(EBADF));
     EXPECT_TRUE(co_await near.send(bytes_of("x"), all));
     std::array<std::byte, 1> place;
-    const auto received = co_await far.receive(place);
+    const auto received = co_await far.receive(place, UnixStream::descriptors_max);
     EXPECT_TRUE(received && received->descriptors.size() == all.size());
   }(ends->first, ends->second, most, more));
 }
@@ -213,6 +214,44 @@ TEST_P(UnixStreams, says_when_a_descriptor_was_lost) {
     EXPECT_TRUE(received->truncated);
   }(ends->first, ends->second));
   EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST_P(UnixStreams, takes_at_most_so_many_descriptors_as_its_limit) {
+  auto ends = UnixStream::pair(loop());
+  ASSERT_TRUE(ends);
+  const auto take = [](UnixStream& near, UnixStream& far, std::size_t sent,
+                       std::size_t limit) -> Task<> {
+    const std::size_t before = test::open_descriptors();
+    const std::vector<int> copies(sent, STDIN_FILENO);
+    EXPECT_TRUE(co_await near.send(bytes_of("x"), copies));
+    std::array<std::byte, 1> place;
+    const auto received = co_await far.receive(place, limit);
+    EXPECT_TRUE(received);
+    if (!received) co_return;
+    const std::size_t expected = std::min(sent, limit);
+    EXPECT_EQ(received->size, 1U);
+    EXPECT_EQ(received->descriptors.size(), expected);
+    EXPECT_EQ(received->truncated, sent > limit) << sent << " of " << limit;
+    EXPECT_EQ(test::open_descriptors(), before + expected);
+  };
+  for (const std::size_t limit : {0, 1, 2, 3, 252, 253, 1000}) {
+    for (const std::size_t sent : {1, 2, 3, 253}) run(take(ends->first, ends->second, sent, limit));
+  }
+}
+
+TEST_P(UnixStreams, takes_no_more_descriptors_than_the_default_limit) {
+  auto ends = UnixStream::pair(loop());
+  ASSERT_TRUE(ends);
+  run([](UnixStream& near, UnixStream& far) -> Task<> {
+    const std::vector<int> copies(UnixStream::descriptors_max, STDIN_FILENO);
+    EXPECT_TRUE(co_await near.send(bytes_of("x"), copies));
+    std::array<std::byte, 1> place;
+    const auto received = co_await far.receive(place);
+    EXPECT_TRUE(received);
+    if (!received) co_return;
+    EXPECT_EQ(received->descriptors.size(), 32U);
+    EXPECT_TRUE(received->truncated);
+  }(ends->first, ends->second));
 }
 
 TEST(SimulatedUnixStreams, talk_and_refuse_what_is_not_simulated) {

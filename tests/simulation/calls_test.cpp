@@ -120,9 +120,16 @@ TEST_F(SimulatedSystemCalls, names_of_unix_sockets_stay_until_they_are_unlinked)
   EXPECT_EQ(error_of(host.connect(client, name.get(), name.size)), ECONNREFUSED);
   listener = host.socket(AF_UNIX, SOCK_STREAM, 0);
   EXPECT_EQ(error_of(host.bind(listener, name.get(), name.size)), EADDRINUSE);
+  struct stat first{};
+  EXPECT_EQ(host.lstat("/run/service", &first), 0);
+  EXPECT_TRUE(S_ISSOCK(first.st_mode));
   EXPECT_EQ(host.unlink("/run/service"), 0);
   EXPECT_EQ(error_of(host.unlink("/run/service")), ENOENT);
+  EXPECT_EQ(error_of(host.lstat("/run/service", &first)), ENOENT);
   EXPECT_EQ(host.bind(listener, name.get(), name.size), 0);
+  struct stat second{};
+  EXPECT_EQ(host.lstat("/run/service", &second), 0);
+  EXPECT_NE(second.st_ino, first.st_ino);
   EXPECT_EQ(host.listen(listener, 5), 0);
   EXPECT_EQ(host.connect(client, name.get(), name.size), 0);
   EXPECT_GE(host.accept4(listener, nullptr, nullptr, 0), 0);

@@ -222,6 +222,10 @@ int SimulatedHost::unlink(const char* path) noexcept {
   return int(machine_->call(SystemCall::unlink, -1, [&] { return machine_->unlink(path); }));
 }
 
+int SimulatedHost::lstat(const char* path, struct stat* into) noexcept {
+  return int(machine_->call(SystemCall::lstat, -1, [&] { return machine_->lstat(path, *into); }));
+}
+
 ssize_t SimulatedHost::read(int fd, void* into, std::size_t size) noexcept {
   const iovec buffer{.iov_base = into, .iov_len = size};
   return readv(fd, &buffer, 1);

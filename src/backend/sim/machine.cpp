@@ -7,11 +7,11 @@
 namespace tambour::backend::sim {
 namespace {
 
-constexpr std::array<std::string_view, 27> call_names{
-    "socket", "socketpair", "pipe",       "eventfd",     "dup",         "close",  "bind",
-    "listen", "accept",     "connect",    "shutdown",    "read",        "write",  "recv",
-    "send",   "getsockopt", "setsockopt", "getsockname", "getpeername", "unlink", "open",
-    "pread",  "pwrite",     "fsync",      "fstat",       "ftruncate",   "look_up"};
+constexpr std::array<std::string_view, 28> call_names{
+    "socket", "socketpair", "pipe",       "eventfd",     "dup",         "close",   "bind",
+    "listen", "accept",     "connect",    "shutdown",    "read",        "write",   "recv",
+    "send",   "getsockopt", "setsockopt", "getsockname", "getpeername", "unlink",  "open",
+    "pread",  "pwrite",     "fsync",      "fstat",       "ftruncate",   "look_up", "lstat"};
 
 bool makes_descriptors(SystemCall what) noexcept {
   return what <= SystemCall::dup || what == SystemCall::accept || what == SystemCall::open;
@@ -146,7 +146,10 @@ int Machine::bind(Socket& socket, Address& address) {
   if (address.family == AF_UNIX) {
     if (disk.contains(address.path)) return -EADDRINUSE;
     const auto wanted = unix_name(socket.type(), address.path);
-    return paths_.emplace(wanted, &socket).second ? 0 : -EADDRINUSE;
+    const BoundName bound{.socket = &socket, .inode = last_inode_ + 1};
+    if (!paths_.emplace(wanted, bound).second) return -EADDRINUSE;
+    ++last_inode_;
+    return 0;
   }
   if (!address.any() && !is_own(address)) return -EADDRNOTAVAIL;
   if (address.port == 0) {
@@ -167,12 +170,12 @@ int Machine::bind(Socket& socket, Address& address) {
 void Machine::unbind(Socket& socket, const Address& address) noexcept {
   if (address.family == AF_UNIX) {
     const auto bound = paths_.find(unix_name(socket.type(), address.path));
-    if (bound == paths_.end() || bound->second != &socket) return;
+    if (bound == paths_.end() || bound->second.socket != &socket) return;
     // A file stays behind; an abstract name does not.
     if (address.path[0] == '\0') {
       paths_.erase(bound);
     } else {
-      bound->second = nullptr;
+      bound->second.socket = nullptr;
     }
     return;
   }
@@ -186,19 +189,35 @@ int Machine::unlink(const std::string& path) noexcept {
   return paths_.erase(unix_name(0, path)) + disk.erase(path) == 1 ? 0 : -ENOENT;
 }
 
+int Machine::lstat(const std::string& path, struct stat& into) const noexcept {
+  if (const auto bound = paths_.find(unix_name(0, path)); bound != paths_.end()) {
+    into = {};
+    into.st_mode = S_IFSOCK | 0777;
+    into.st_ino = bound->second.inode;
+    return 0;
+  }
+  const auto file = disk.find(path);
+  if (file == disk.end()) return -ENOENT;
+  into = {};
+  into.st_mode = S_IFREG | 0666;
+  into.st_size = off_t(file->second->size());
+  return 0;
+}
+
 int Machine::nobody_at(int type, const std::string& path) const {
   if (path.starts_with('\0')) return -ECONNREFUSED;
   const auto bound = paths_.find(unix_name(type, path));
   if (bound == paths_.end()) return -ENOENT;
   // unix_find_bsd(): a path that is there for sockets of another type.
-  return bound->second != nullptr && bound->second->type() != type ? -EPROTOTYPE : -ECONNREFUSED;
+  const Socket* const socket = bound->second.socket;
+  return socket != nullptr && socket->type() != type ? -EPROTOTYPE : -ECONNREFUSED;
 }
 
 Socket* Machine::find(int type, const Address& address) const noexcept {
   if (address.family == AF_UNIX) {
     const auto bound = paths_.find(unix_name(type, address.path));
-    if (bound == paths_.end() || bound->second == nullptr) return nullptr;
-    return bound->second->type() == type ? bound->second : nullptr;
+    if (bound == paths_.end() || bound->second.socket == nullptr) return nullptr;
+    return bound->second.socket->type() == type ? bound->second.socket : nullptr;
   }
   const auto bound = ports_.find({type, address.port});
   if (bound == ports_.end()) return nullptr;

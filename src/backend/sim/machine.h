@@ -83,6 +83,7 @@ class Machine {
   int bind(Socket& socket, Address& address);
   void unbind(Socket& socket, const Address& address) noexcept;
   int unlink(const std::string& path) noexcept;
+  int lstat(const std::string& path, struct stat& into) const noexcept;
   /// Who is bound to `address`; null where nobody is.
   [[nodiscard]] Socket* find(int type, const Address& address) const noexcept;
   /// For AF_UNIX: a name in the file system is there, even if nobody is bound to it any more.
@@ -118,7 +119,12 @@ class Machine {
   static UnixName unix_name(int type, const std::string& path) {
     return {path.starts_with('\0') ? type : 0, path};
   }
-  std::map<UnixName, Socket*> paths_;
+  struct BoundName {
+    Socket* socket;
+    ino_t inode;
+  };
+  std::map<UnixName, BoundName> paths_;
+  ino_t last_inode_ = 0;
 };
 
 }  // namespace tambour::backend::sim

@@ -1,0 +1,213 @@
+#include "net/unix_name.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+
+#include "base/system_call.h"
+
+namespace tambour::net {
+namespace {
+
+using base::Call;
+
+std::unexpected<Error> failed(int error) noexcept { return std::unexpected(system_error(error)); }
+std::unexpected<Error> last_error() noexcept { return failed(errno); }
+
+/// How long a server waits for others that start or stop on the same path. Each of them makes about
+/// ten system calls while it holds the lock.
+constexpr std::chrono::seconds lock_patience{1};
+
+/// An exclusive flock(2) on a file that exists only while it is locked, so that no server finds the
+/// file of another user in its way. A file that is not empty is another program's and stays.
+class NameLock {
+ public:
+  NameLock() = default;
+  NameLock(const NameLock&) = delete;
+  NameLock& operator=(const NameLock&) = delete;
+  ~NameLock() {
+    if (!fd_.is_open()) return;
+    if (is_empty_) ::unlinkat(directory_, name_, 0);
+    // Closing is not enough: a child that another thread has forked has a copy until it calls exec.
+    ::flock(fd_.get(), LOCK_UN);
+  }
+
+  /// Both arguments must outlive this. EADDRINUSE: another process has kept the lock for
+  /// lock_patience, or the name is no regular file.
+  Result<> take(int directory, const char* name) noexcept {
+    directory_ = directory;
+    name_ = name;
+    const auto give_up = std::chrono::steady_clock::now() + lock_patience;
+    do {
+      const auto taken = try_take();
+      if (!taken || *taken) return taken ? Result<>() : std::unexpected(taken.error());
+      constexpr timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+      base::system_call(Call::nanosleep, ::nanosleep, &pause, nullptr);
+    } while (std::chrono::steady_clock::now() < give_up);
+    return failed(EADDRINUSE);
+  }
+
+ private:
+  Result<bool> try_take() noexcept {
+    constexpr int flags = O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    UniqueFd fd(base::uninterrupted(Call::file_open, ::openat, directory_, name_, flags, 0644));
+    if (!fd.is_open()) return last_error();
+    struct stat locked{};
+    if (base::system_call(Call::fstatat, ::fstat, fd.get(), &locked) != 0) return last_error();
+    if (!S_ISREG(locked.st_mode)) return failed(EADDRINUSE);
+    if (base::uninterrupted(Call::flock, ::flock, fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) return false;
+      return last_error();
+    }
+    // The process that held the lock has removed the file before it released it.
+    struct stat present{};
+    if (base::system_call(Call::fstatat, ::fstatat, directory_, name_, &present,
+                          AT_SYMLINK_NOFOLLOW) != 0)
+      return errno == ENOENT ? Result<bool>(false) : last_error();
+    if (present.st_dev != locked.st_dev || present.st_ino != locked.st_ino) return false;
+    is_empty_ = locked.st_size == 0;
+    fd_ = std::move(fd);
+    return true;
+  }
+
+  int directory_ = -1;
+  const char* name_ = nullptr;
+  bool is_empty_ = false;
+  UniqueFd fd_;
+};
+
+}  // namespace
+
+bool UnixName::is_path(const Endpoint& at) {
+  if (at.is_ip()) return false;
+  const std::string name = at.address();
+  return !name.empty() && name.front() != '@';
+}
+
+bool UnixName::is_simulated() const noexcept { return system_ != &backend::kernel(); }
+
+Result<> UnixName::open_directory(const std::string& path) {
+  if (is_simulated()) {
+    name_ = path;
+    return {};
+  }
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  name_ = slash == std::string::npos ? path : path.substr(slash + 1);
+  lock_name_ = name_ + ".tambour-lock";
+  constexpr int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  directory_.reset(base::uninterrupted(Call::file_open, ::open, directory.c_str(), flags));
+  return directory_.is_open() ? Result<>() : last_error();
+}
+
+Result<UnixName> UnixName::listen(backend::System& system, int fd, const Endpoint& at, int backlog,
+                                  std::optional<mode_t> mode) {
+  UnixName name;
+  name.system_ = &system;
+  if (auto opened = name.open_directory(at.address()); !opened)
+    return std::unexpected(opened.error());
+  if (auto claimed = name.claim(fd, at, backlog, mode); !claimed)
+    return std::unexpected(claimed.error());
+  return name;
+}
+
+Result<> UnixName::claim(int fd, const Endpoint& at, int backlog,
+                         std::optional<mode_t> mode) noexcept {
+  NameLock lock;
+  if (!is_simulated()) {
+    if (auto taken = lock.take(directory_.get(), lock_name_.c_str()); !taken) return taken;
+  }
+  Result<> outcome = bind(fd, at, mode);
+  if (outcome && system_->listen(fd, backlog) != 0) outcome = last_error();
+  if (!outcome) unlink_created();
+  return outcome;
+}
+
+Result<> UnixName::bind(int fd, const Endpoint& at, std::optional<mode_t> mode) noexcept {
+  const bool sets_mode = mode && !is_simulated();
+  // Linux creates the socket file with the mode of the socket, less the umask: at no time is the
+  // file more accessible than was asked for.
+  if (sets_mode && base::system_call(Call::chmod, ::fchmod, fd, *mode) != 0) return last_error();
+  int bound = system_->bind(fd, at.data(), at.size());
+  if (bound != 0 && errno == EADDRINUSE) {
+    if (auto removed = remove_stale(at); !removed) return removed;
+    bound = system_->bind(fd, at.data(), at.size());
+  }
+  if (bound != 0) return last_error();
+  mode_t given = 0;
+  const auto created = find_socket(&given);
+  if (!created) return std::unexpected(created.error());
+  created_ = *created;
+  // Adds what the umask has removed. Nothing can connect before listen(2).
+  if (sets_mode && given != *mode &&
+      base::system_call(Call::chmod, ::fchmodat, directory_.get(), name_.c_str(), *mode,
+                        AT_SYMLINK_NOFOLLOW) != 0)
+    return last_error();
+  return {};
+}
+
+Result<UnixName::Identity> UnixName::find_socket(mode_t* mode) const noexcept {
+  struct stat status{};
+  const int found = is_simulated() ? system_->lstat(name_.c_str(), &status)
+                                   : base::system_call(Call::fstatat, ::fstatat, directory_.get(),
+                                                       name_.c_str(), &status, AT_SYMLINK_NOFOLLOW);
+  if (found != 0) return last_error();
+  if (!S_ISSOCK(status.st_mode)) return failed(EADDRINUSE);
+  if (mode != nullptr) *mode = status.st_mode & 07777;
+  return Identity{.device = status.st_dev, .inode = status.st_ino};
+}
+
+Result<> UnixName::remove_stale(const Endpoint& at) const noexcept {
+  const auto before = find_socket();
+  if (!before) {
+    // Removed since bind(2) has failed.
+    if (before.error() == system_error(ENOENT)) return {};
+    return std::unexpected(before.error());
+  }
+  const int probe = system_->socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (probe < 0) return last_error();
+  const int answer = system_->connect(probe, at.data(), at.size()) == 0 ? 0 : errno;
+  system_->close(probe);
+  if (answer != ECONNREFUSED) return failed(EADDRINUSE);
+  const auto after = find_socket();
+  if (!after) return std::unexpected(after.error());
+  // Otherwise a program that takes no lock has replaced it meanwhile.
+  if (*after != *before) return failed(EADDRINUSE);
+  return unlink() == 0 ? Result<>() : last_error();
+}
+
+int UnixName::unlink() const noexcept {
+  return is_simulated() ? system_->unlink(name_.c_str())
+                        : ::unlinkat(directory_.get(), name_.c_str(), 0);
+}
+
+void UnixName::unlink_created() noexcept {
+  if (!created_) return;
+  if (const auto found = find_socket(); found && *found == *created_) unlink();
+  created_.reset();
+}
+
+void UnixName::remove() noexcept {
+  if (!created_) return;
+  {
+    NameLock lock;
+    // If the lock cannot be taken, because the disk is full for example, the name is removed all
+    // the same: this server still listens, so no other one replaces the name.
+    if (!is_simulated()) static_cast<void>(lock.take(directory_.get(), lock_name_.c_str()));
+    unlink_created();
+  }
+  directory_.reset(-1);
+}
+
+void UnixName::leave() noexcept {
+  created_.reset();
+  directory_.reset(-1);
+}
+
+}  // namespace tambour::net

@@ -1,0 +1,81 @@
+// The path of a Unix listener: claimed when a server starts, removed when it stops.
+//
+// A path says nothing about the listener behind it: it may be a name that a killed server left, the
+// socket of another server, or a regular file. UnixName replaces a path only if it is a socket that
+// refuses connections, and removes a path only if it is still the socket that it created. Servers
+// that start on one path at the same time exclude each other by a lock file beside it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <tambour/endpoint.h>
+#include <tambour/result.h>
+#include <tambour/unique_fd.h>
+
+#include "backend/system.h"
+
+namespace tambour::net {
+
+class UnixName {
+ public:
+  /// No name: nothing is removed.
+  UnixName() = default;
+  UnixName(UnixName&& other) noexcept
+      : system_(other.system_),
+        directory_(std::move(other.directory_)),
+        name_(std::move(other.name_)),
+        lock_name_(std::move(other.lock_name_)),
+        created_(std::exchange(other.created_, std::nullopt)) {}
+  UnixName& operator=(UnixName&&) = delete;
+  /// remove().
+  ~UnixName() { remove(); }
+
+  /// Whether `at` is a path, and not an abstract name or an IP address.
+  static bool is_path(const Endpoint& at);
+
+  /// Binds the stream socket `fd` to the path `at` and listens: bind(2), listen(2). `mode`: the
+  /// permissions of the socket file, which is created with no others. EADDRINUSE: the path is no
+  /// socket, or a listener answers there, or another server held the lock for one second; else the
+  /// errno value of the system call that failed. After an error the path is as before, but for a
+  /// stale name, which may have been removed. Throws std::bad_alloc.
+  static Result<UnixName> listen(backend::System& system, int fd, const Endpoint& at, int backlog,
+                                 std::optional<mode_t> mode);
+
+  /// Removes the path if it is still the socket that listen() created; call it before the listener
+  /// is closed, so that the inode number is not reused. More than once is harmless.
+  void remove() noexcept;
+
+  /// Keeps the path: another process listens there.
+  void leave() noexcept;
+
+ private:
+  struct Identity {
+    dev_t device;
+    ino_t inode;
+    bool operator==(const Identity&) const = default;
+  };
+
+  [[nodiscard]] bool is_simulated() const noexcept;
+  Result<> open_directory(const std::string& path);
+  /// The socket that the path names. EADDRINUSE: it names another type of file.
+  [[nodiscard]] Result<Identity> find_socket(mode_t* mode = nullptr) const noexcept;
+  /// Removes the path if a socket is there that refuses connections. EADDRINUSE.
+  Result<> remove_stale(const Endpoint& at) const noexcept;
+  Result<> claim(int fd, const Endpoint& at, int backlog, std::optional<mode_t> mode) noexcept;
+  Result<> bind(int fd, const Endpoint& at, std::optional<mode_t> mode) noexcept;
+  int unlink() const noexcept;
+  void unlink_created() noexcept;
+
+  backend::System* system_ = nullptr;
+  UniqueFd directory_;  ///< O_PATH. Not open on a simulated host, which has one directory.
+  std::string name_;    ///< Inside the directory.
+  std::string lock_name_;
+  std::optional<Identity> created_;
+};
+
+}  // namespace tambour::net
