@@ -6,6 +6,10 @@ namespace tambour::base {
 
 [[noreturn]] void contract_breached(const char* sentence) noexcept;
 
+/// Aborts with a message of its own: which function was misused, the values, and what to do
+/// instead. Formats as printf(3) does, in a buffer on the stack; longer messages are cut.
+[[noreturn]] [[gnu::format(printf, 1, 2)]] void fail_check(const char* format, ...) noexcept;
+
 /// Cheap enough for every build: one predictable branch.
 inline void check(bool holds, const char* sentence) noexcept {
   if (!holds) [[unlikely]]

@@ -131,7 +131,11 @@ bool SocketWait::try_now() noexcept {
 
 bool SocketWait::begin() noexcept {
   SocketWait*& waiting = socket_->waiting(to_write_);
-  base::check(waiting == nullptr, "two tasks read, or two wrote, one socket at the same time");
+  if (waiting != nullptr) [[unlikely]]
+    base::fail_check(
+        "%s of socket fd %d: another task is already waiting to %s it; let one task %s at a time",
+        to_write_ ? "write" : "read", socket_->descriptor(), to_write_ ? "write" : "read",
+        to_write_ ? "write" : "read");
   if (try_now()) return false;
   waiting = this;
   return true;
