@@ -1,6 +1,7 @@
 // A server whose connections are spread over the loops of a group.
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <tambour/stream_server.h>
 #include <tambour/task.h>
 #include <tambour/tcp.h>
+#include <tambour/tcp_options.h>
 #include <tambour/unique_fd.h>
 #include <tambour/unix.h>
 
@@ -49,6 +51,8 @@ struct GroupListenOptions {
   /// Served at a time by all loops together; where each loop listens, each has an equal share, of
   /// one at least.
   std::size_t connections_max = SIZE_MAX;
+  /// As ListenOptions::tcp.
+  TcpOptions tcp{.keepalive_idle = std::chrono::seconds(60)};
 };
 
 /// What does not depend on the type of stream; programs use a StreamServerGroup.

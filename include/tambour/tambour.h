@@ -39,6 +39,7 @@
 #include <tambour/task_event.h>           // IWYU pragma: export
 #include <tambour/task_scope.h>           // IWYU pragma: export
 #include <tambour/tcp.h>                  // IWYU pragma: export
+#include <tambour/tcp_options.h>          // IWYU pragma: export
 #include <tambour/timer.h>                // IWYU pragma: export
 #include <tambour/udp.h>                  // IWYU pragma: export
 #include <tambour/unique_fd.h>            // IWYU pragma: export

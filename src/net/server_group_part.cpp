@@ -67,7 +67,8 @@ Result<> ServerGroupBase::Part::listen(const Endpoint& at) {
   return add(net::GroupListener::open(loop_, at,
                                       {.backlog = options.backlog,
                                        .reuse_port = net::each_loop_listens(options.spread),
-                                       .v6_only = options.v6_only}));
+                                       .v6_only = options.v6_only,
+                                       .tcp = options.tcp}));
 }
 
 Result<> ServerGroupBase::Part::adopt(UniqueFd listener, bool (*takes)(const Endpoint&)) {

@@ -26,6 +26,7 @@
 #include "loop/core.h"
 #include "net/accepting.h"
 #include "net/connection_owner.h"
+#include "net/tcp_options.h"
 
 namespace tambour {
 namespace {
@@ -236,7 +237,8 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
   /// Beside those that are served: nobody waits for a proxy that has nothing to say.
   Task<> take_proxied(Socket socket) {
     Stream stream(std::move(socket));
-    auto header = co_await timeout(options_.proxy_header_timeout, read_proxy_header(stream));
+    auto header = co_await timeout(options_.proxy_header_timeout,
+                                   read_proxy_header(stream, options_.proxy_header_bytes_max));
     if (silent_) co_return;
     const Counted calling(calls_);
     if (!header) {
@@ -287,6 +289,8 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, const Endpoint&
         return std::unexpected(set.error());
     }
     if (auto set = set_no_delay(*listener); !set) return std::unexpected(set.error());
+    if (auto set = net::set_tcp_options(*listener, options.tcp); !set)
+      return std::unexpected(set.error());
   }
   const int fd = listener->descriptor();
   int bound = system.bind(fd, at.data(), at.size());
