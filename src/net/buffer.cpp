@@ -288,9 +288,8 @@ Buffer Buffer::share(std::size_t from, std::size_t size) const {
   Buffer shared;
   if (size == 0) return shared;
   const Block* block = nullptr;
-  for_each_piece(from, 1, [&](std::byte*, std::size_t, const Segment& segment) {
-    block = segment.block;
-  });
+  for_each_piece(from, 1,
+                 [&](std::byte*, std::size_t, const Segment& segment) { block = segment.block; });
   if (block->is_copied_out(size)) return copy_out(from, size);
   for_each_piece(from, size, [&](std::byte* begin, std::size_t count, const Segment& segment) {
     shared.push_back(segment.share(begin, begin + count));
