@@ -1,5 +1,6 @@
-// The echo server again, with callbacks: for those who come from muduo or libevent. Whoever says
-// nothing for ten seconds is closed, and whoever does not read is read from no more.
+// The echo server with callbacks, as in muduo or libevent. A connection that is idle for ten
+// seconds is closed. While a client does not read, the server does not read from it either;
+// limits.cpp shows the other limits.
 //
 //   callback_echo 127.0.0.1:7000
 //
@@ -13,15 +14,12 @@ using namespace std::chrono_literals;
 
 ConnectionCallbacks echo() {
   return {
-      .on_connection = [](Connection& peer) { peer.set_idle_timeout(10s); },
       .on_message = [](Connection& peer, Buffer& bytes) { peer.send(std::move(bytes)); },
-      .on_write_complete = [](Connection& peer) { peer.resume_reading(); },
-      .on_high_water = [](Connection& peer, std::size_t) { peer.pause_reading(); },
-      .high_water_bytes = 1'000'000,
       .on_close =
           [](Connection&, Error error) {
             std::printf("closed: %s\n", error ? error.message().c_str() : "by the peer");
           },
+      .limits = {.idle_timeout = 10s},
   };
 }
 

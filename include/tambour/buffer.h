@@ -66,20 +66,24 @@ class Buffer {
   void prepend(std::string_view text) { prepend(std::as_bytes(std::span(text))); }
   void prepend(Buffer&& other);
 
-  /// Room for at least `size` bytes (0 means one) behind the end, in one piece, to be filled by
-  /// recv(2), say. What follows is commit(), which makes the first so many part of the buffer, and
-  /// gives the room back where there are none.
+  /// Returns room for at least `size` bytes (0 means one) behind the end, in one piece, for
+  /// recv(2), say. commit() then makes the first `size` bytes of it part of the buffer; commit(0)
+  /// gives the room back. Committing more than the room that prepare() returned aborts with a
+  /// message.
   [[nodiscard]] std::span<std::byte> prepare(std::size_t size);
   void commit(std::size_t size) noexcept;
 
-  /// Drops so many bytes from the front; no more than there are.
+  /// Drops the first `size` bytes. More than size() aborts with a message.
   void consume(std::size_t size) noexcept;
-  /// The first `size` bytes, or all where there are fewer, as a buffer of their own.
+  /// Removes the first `size` bytes, or all if there are fewer, and returns them as a buffer of
+  /// their own. A small part of a large block is copied, so that a program which keeps a short
+  /// message does not keep the block; the result holds at most 64 times its size. Throws
+  /// std::bad_alloc, and then nothing has changed.
   [[nodiscard]] Buffer take(std::size_t size);
-  /// Another buffer that shows the same bytes. Costs a little for each block, nothing for each
-  /// byte.
+  /// Returns another buffer with the same bytes, without copying them: it holds the same blocks.
   [[nodiscard]] Buffer share() const;
-  /// The same for a part. `from` and `size` are cut to what there is.
+  /// The same for a part; a small part of a large block is copied, as by take(). `from` and `size`
+  /// are cut to what there is.
   [[nodiscard]] Buffer share(std::size_t from, std::size_t size) const;
 
   /// The first bytes, as many as lie together; empty only where the buffer is.
@@ -105,7 +109,8 @@ class Buffer {
   /// begins with what has come since. For messages that come in many pieces.
   [[nodiscard]] std::optional<std::size_t> search(char what) noexcept;
 
-  /// The byte at `index`, which is less than size(). Walks the blocks.
+  /// The byte at `index`, which must be less than size(), else it aborts with a message. Walks the
+  /// blocks.
   [[nodiscard]] std::byte operator[](std::size_t index) const noexcept;
 
   /// Fills `pieces` with the first pieces of at most `size` bytes in all, for writev(2) and
@@ -142,6 +147,9 @@ class Buffer {
   /// So many bytes at the front are no longer there.
   void lose_front(std::size_t size) noexcept;
   [[nodiscard]] std::size_t room_behind() const noexcept;
+  /// Calls `each(begin, count, segment)` for the pieces of a part.
+  void for_each_piece(std::size_t from, std::size_t size, auto&& each) const;
+  [[nodiscard]] Buffer copy_out(std::size_t from, std::size_t size) const;
 
   /// In a ring: the last is followed by the first. An idle connection has a buffer, and there are
   /// many of those.

@@ -44,9 +44,10 @@ struct SizeOptions {
   std::size_t bytes = 0;
 };
 
-/// Each takes the first message off `from`, without copying its bytes. Nothing: it is not there as
-/// a whole. EMSGSIZE: it is, or will be, longer than the limit; as soon as that is known, and
-/// `from` is left as it was, so that this is so ever after. Throw std::bad_alloc.
+/// Each takes the first message off `from`; see Buffer::take() for when its bytes are copied.
+/// Nothing: the message is incomplete. EMSGSIZE: the message is, or will be, longer than the limit;
+/// reported as soon as that is known, with `from` unchanged, so that a later call reports it again.
+/// Throw std::bad_alloc.
 ///
 ///   .on_message = [](Connection& connection, Buffer& buffer) {
 ///     Result<std::optional<Buffer>> line;

@@ -1,8 +1,8 @@
-// A connected byte stream in the callback style: muduo's TcpConnection, libevent's bufferevent.
+// A connected byte stream with callbacks, like muduo's TcpConnection and libevent's bufferevent.
 //
-// The loop reads what comes into a buffer, and calls back; what is sent goes to the kernel at once
-// as far as that takes it, and waits in a buffer as far as it does not. The trap: a peer that does
-// not read makes the latter grow; `on_high_water` says when.
+// The loop reads into a buffer and invokes on_message. send() hands bytes to the kernel at once and
+// keeps what the kernel does not take. A peer that does not read makes these bytes pile up: reading
+// stops at the high-water mark, and ConnectionLimits bounds the rest.
 #pragma once
 
 #include <any>
@@ -16,6 +16,7 @@
 #include <tambour/buffer.h>
 #include <tambour/callback.h>
 #include <tambour/clock.h>
+#include <tambour/connection_limits.h>
 #include <tambour/endpoint.h>
 #include <tambour/operation.h>
 #include <tambour/result.h>
@@ -27,134 +28,185 @@ class Connection;
 class ConnectionOwner;
 class EventLoop;
 
-/// Whoever is not interested leaves a function empty. All run on the connection's loop, and may
-/// close the connection, and destroy its server (TcpServer, UnixServer).
+/// Callbacks are optional; leave the ones you do not need empty. They run on the connection's loop,
+/// and may close the connection and destroy its server (TcpServer, UnixServer).
 struct ConnectionCallbacks {
-  /// It is there, and nothing has been read.
+  /// The connection is open; nothing has been read yet.
   std::function<void(Connection&)> on_connection{};
-  /// Bytes have come. What is left in the buffer stays for the next time.
+  /// Bytes were received. What the callback leaves in the buffer stays for the next call.
   std::function<void(Connection&, Buffer&)> on_message{};
-  /// The peer says no more, but may still listen; it has closed, or has shut down its side. An
-  /// answer may follow, and then close_after_write() or close(); that the peer has gone shows when
-  /// something is sent. Where this is empty, the connection does close_after_write() by itself.
+  /// The peer half-closed the connection (EOF): it sends no more data, but may still read. The
+  /// callback may send, and then call close_after_write() or close(). If on_end is empty, the
+  /// connection calls close_after_write() itself.
   std::function<void(Connection&)> on_end{};
-  /// All that waited to be sent has gone to the kernel; not called for what goes there at once.
+  /// All bytes that waited to be sent have gone to the kernel. Not invoked for bytes that the
+  /// kernel took at once.
   std::function<void(Connection&)> on_write_complete{};
-  /// What waits to be sent has grown to `high_water_bytes`, or beyond: to so many bytes.
+  /// unsent() has reached `high_water_bytes`; the argument is unsent(). The connection has stopped
+  /// reading until unsent() falls to ConnectionLimits::low_water_bytes; resume_reading() in this
+  /// callback makes it go on at once. Zero turns the mark off.
   std::function<void(Connection&, std::size_t)> on_high_water{};
-  std::size_t high_water_bytes = std::size_t{64} * 1024 * 1024;
-  /// It is closed: without an error where close() or the peer did that, else with the reason.
-  /// ETIMEDOUT: nothing has come for the idle timeout. The connection is gone afterwards.
+  std::size_t high_water_bytes = std::size_t{1024} * 1024;
+  /// The connection is closed: without an error after close() or when the peer closed, otherwise
+  /// with the reason. ETIMEDOUT, ENOBUFS and EMSGSIZE: a limit was reached (ConnectionLimits).
+  /// ENOMEM: out of memory while sending. The connection is destroyed afterwards.
   std::function<void(Connection&, Error)> on_close{};
-  /// It has arrived on another loop, by move_to(): loop() is that one, whose thread this is.
+  /// The connection has arrived on another loop, by move_to(): loop() is that one, and the callback
+  /// runs on its thread.
   std::function<void(Connection&)> on_move{};
+  ConnectionLimits limits{};
 };
 
-/// Owned by its server, or else its loop, until it is closed; callbacks get a reference, which is
-/// good until on_close has returned. Who is destroyed closes what it owns, silently. Belongs to the
-/// thread of its loop. An idle one holds no memory for bytes.
+/// A connected byte stream with callbacks.
+///
+/// Ownership: the server that accepted it owns the connection; a connection made with start() is
+/// owned by its loop. The reference passed to callbacks is valid until on_close returns. Destroying
+/// the owner closes the connection without invoking callbacks.
+/// Thread: all member functions but loop() must be called on the loop's thread, which is checked;
+/// other threads use `loop().post()`.
+/// Memory: an idle connection holds no read or write buffer.
 class Connection final : private Operation, private LoopOwned {
  public:
-  /// Takes over `stream`, for which nobody may be waiting, and calls on_connection before it
+  /// Takes over `stream`, which no task may be waiting for, and invokes on_connection before it
   /// returns. Throws std::bad_alloc.
   static Connection& start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks);
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Sends bytes, which are copied as far as the kernel does not take them at once. Nothing is sent
-  /// after close_after_write(), which a peer that says no more brings about too (on_end). What goes
-  /// wrong is told by on_close, later. Throws std::bad_alloc.
-  void send(std::span<const std::byte> bytes);
-  void send(std::string_view text) { send(std::as_bytes(std::span(text))); }
-  /// The same without copying; `bytes` is empty then.
-  void send(Buffer&& bytes);
+  /// Sends `bytes`; copies what the kernel does not take at once.
+  ///
+  /// Returns true if the bytes were sent or are waiting to be sent. Returns false if they are lost:
+  /// after close(), after close_after_write() (which the peer's EOF implies without on_end), and if
+  /// the connection has failed or fails now (EPIPE, ECONNRESET, ENOBUFS, ENOMEM). on_close is
+  /// invoked later, with the error. Throws only what on_high_water throws.
+  bool send(std::span<const std::byte> bytes);
+  bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
+  /// The same without copying; `bytes` is empty afterwards.
+  bool send(Buffer&& bytes);
 
-  /// Bytes that wait to be sent.
+  /// False after close(), after an error and after a limit was reached: on_close follows.
+  [[nodiscard]] bool is_open() const noexcept;
+
+  /// The number of bytes that wait to be sent.
   [[nodiscard]] std::size_t unsent() const noexcept;
 
-  /// Sends what waits, tells the peer that nothing more will come (shutdown(2)), and closes when
-  /// the peer has closed too. Until then, what comes while reading is paused is dropped.
+  /// Sends what is left, shuts down the write side (shutdown(2)), and closes when the peer has
+  /// closed too; see ConnectionLimits::linger for a peer that does not. Until then, bytes that are
+  /// received while reading is paused are dropped.
   void close_after_write() noexcept;
-  /// Closes now; what waits is lost. on_close comes when on_message or on_write_complete has
-  /// returned that says so, else in a later turn.
-  void close() noexcept { end(0); }
+  /// Closes now; unsent bytes are lost. on_close is invoked after on_message or on_write_complete
+  /// returns if close() is called there, otherwise in a later iteration.
+  void close() noexcept;
 
-  /// Lets what comes wait in the kernel, and the peer with it.
+  /// Stops reading: received bytes stay in the kernel, which then stops the peer.
   void pause_reading() noexcept;
+  /// Continues reading, also if the connection had stopped at the high-water mark.
   void resume_reading() noexcept;
 
-  /// Closes it when nothing has come for so long; zero: never, as at first. Throws std::bad_alloc.
+  /// Replaces ConnectionLimits::idle_timeout for this connection: closes it with ETIMEDOUT when no
+  /// byte was received and the kernel took none for `time`; zero: never. Throws std::bad_alloc.
   void set_idle_timeout(Duration time);
 
-  /// Goes on on another loop: on_move is called there, and from then on everything else. Bytes and
-  /// idle timeout go with it; what comes meanwhile waits in the kernel. Until the callback that
-  /// says this returns, it is still here, and may be used; then it is `to`'s, and no longer to be
-  /// touched on this thread. It leaves its server, which counts it no more, unless that serves on
-  /// `to` too (TcpServerGroup). Not in a simulation from one machine to another. Throws
-  /// std::bad_alloc; on_close is told ENOMEM where there is no memory on the way.
+  /// Closes the connection with ETIMEDOUT `time` from now, whatever happens until then; zero takes
+  /// the deadline back. For a login or a request that must be complete in time. Throws
+  /// std::bad_alloc.
+  void set_deadline(Duration time);
+
+  /// Moves the connection to another loop: on_move is invoked there, and from then on every other
+  /// callback. Buffered bytes and timeouts move too; bytes that arrive meanwhile stay in the
+  /// kernel. Until the callback that calls this returns, the connection is still on this loop and
+  /// may be used; afterwards it must not be touched on this thread. The connection leaves its
+  /// server, which no longer counts it, unless the server serves on `to` too (TcpServerGroup).
+  /// Within a simulation, not from one host to another. Throws std::bad_alloc; if memory runs out
+  /// on the way, on_close gets ENOMEM.
   void move_to(EventLoop& to);
 
-  [[nodiscard]] int descriptor() const noexcept { return fd; }
+  /// The file descriptor; the connection keeps it.
+  [[nodiscard]] int descriptor() const noexcept;
+  /// Not checked for its thread, so that another thread can post() to it. That thread must know
+  /// that the connection is open and does not move.
   [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
-  /// Of a proxied connection, whose the proxy says it is; see Socket::proxy_header().
+  /// For a proxied connection, the endpoint that the proxy reports; see Socket::proxy_header().
   [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept;
 
-  /// Whatever the program keeps with it.
-  [[nodiscard]] std::any& context() noexcept { return context_; }
+  /// Data of the program.
+  [[nodiscard]] std::any& context() noexcept;
 
  private:
   friend class ConnectionOwner;
   class Arrival;
-  struct Idle;
+  struct Deadlines;
+  struct Extras;
   static Connection& start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks,
                            ConnectionOwner* owner);
-
-  struct Extras;
 
   Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks);
   ~Connection() override;
 
+  void check_thread(const char* function) const noexcept;
+  [[noreturn]] void fail_thread_check(const char* function) const noexcept;
+
   static void run(Ready& ready);
   void read_some();
-  [[nodiscard]] bool reads() const noexcept { return !peer_finished_ && (!paused_ || finished_); }
+  void receive_end();
+  void check_rest(std::size_t received, bool consumed) noexcept;
+  [[nodiscard]] bool reads() const noexcept {
+    return !peer_finished_ && ((!paused_ && !throttled_) || finished_);
+  }
   void write_some();
-  /// How much the kernel takes now; ends the connection where it is broken.
+  /// Returns how much the kernel takes now; ends the connection if it is broken.
   [[nodiscard]] std::size_t send_now(std::span<const std::byte> bytes) noexcept;
-  /// The same for what is in the buffer, as much as goes at a time; drops what was taken.
+  /// The same for the bytes of a buffer, as many as one call sends; drops what was taken.
   [[nodiscard]] std::size_t send_from(Buffer& bytes) noexcept;
   [[nodiscard]] std::size_t sent(auto&& call) noexcept;
   [[nodiscard]] bool may_send() const noexcept { return !ended_ && !finishing_; }
+  [[nodiscard]] std::size_t unsent_bytes() const noexcept;
   [[nodiscard]] Extras& extras();
-  void wait_to_send(std::size_t unsent_before);
+  [[nodiscard]] bool send_later(std::span<const std::byte> bytes, Buffer* buffer);
+  void let_reading_continue() noexcept;
   void watch() noexcept;
   void finish_output() noexcept;
   void end(int error) noexcept;
+  void end_at_limit(int error) noexcept;
   void tell_end();
   void leave() noexcept;
   void enter_list() noexcept;
   void leave_list() noexcept;
   void depart() noexcept;
-  void arrive(ConnectionOwner* owner, std::unique_ptr<Idle> idle);
-  void set_idle(std::unique_ptr<Idle> idle);
+  void arrive(ConnectionOwner* owner);
 
-  // There are many of these, and most of them idle: what an idle one does not need is elsewhere.
+  // Time limits.
+  [[nodiscard]] Deadlines* deadlines() const noexcept;
+  Deadlines& make_deadlines();
+  void start_deadlines(std::int64_t Deadlines::* since) noexcept;
+  [[nodiscard]] std::int64_t next_deadline_ns() const noexcept;
+  void arm_deadlines() noexcept;
+  void check_deadlines() noexcept;
+  void drop_unneeded() noexcept;
+  void note_message(std::size_t received, bool consumed) noexcept;
+
+  // There are many connections, and most are idle: state that an idle one does not need is in
+  // Extras.
   EventLoop* loop_;
   ConnectionOwner* owner_;  ///< Null: the loop.
   std::shared_ptr<const ConnectionCallbacks> callbacks_;
   Buffer input_;
-  std::unique_ptr<Extras> extras_;  ///< What few have; null where it has none of that.
+  std::unique_ptr<Extras> extras_;  ///< Null if there is nothing in it.
   std::any context_;
   std::uint32_t read_size_ = 0;  ///< What the last read suggests for the next.
   std::int16_t error_ = 0;       ///< Why it ended.
-  bool paused_ : 1 = false;
-  bool moving_ : 1 = false;     ///< To another loop, when this turn has come to it.
-  bool finishing_ : 1 = false;  ///< Nothing more is sent once the output is empty.
-  bool finished_ : 1 = false;   ///< The peer was told so.
+  bool paused_ : 1 = false;      ///< By pause_reading().
+  bool moving_ : 1 = false;      ///< To another loop, at the end of this iteration.
+  bool finishing_ : 1 = false;   ///< Nothing more is sent once the output is empty.
+  bool finished_ : 1 = false;    ///< The write side is shut down.
   bool peer_finished_ : 1 = false;
   bool ended_ : 1 = false;
+  bool throttled_ : 1 = false;  ///< Reading stopped at the high-water mark.
+  bool resets_ : 1 = false;     ///< Closing discards what the kernel still has to send.
+  bool idle_off_ : 1 = false;   ///< set_idle_timeout(0) has overridden the limits.
 };
 
 }  // namespace tambour

@@ -11,6 +11,7 @@
 #include <tambour/result.h>
 #include <tambour/stream.h>
 #include <tambour/task.h>
+#include <tambour/tcp_options.h>
 
 namespace tambour {
 
@@ -33,6 +34,9 @@ struct ConnectOptions {
 
   AddressFamily family = AddressFamily::any;
   Resolver* resolver = nullptr;  ///< Null: Resolver::system(). Lives as long as the task.
+
+  /// Set on the stream that is connected. All zero: none is.
+  TcpOptions tcp{};
 };
 
 /// Connects to the first of `addresses` that answers, by Happy Eyeballs (RFC 8305): the families

@@ -85,11 +85,15 @@ struct ProxyHeader {
   bool operator==(const ProxyHeader&) const = default;
 };
 
-/// Takes a header off the front. Nothing: it is not there as a whole, and may yet be one. EPROTO:
-/// it is none, as soon as that is known; EBADMSG: it contradicts itself, or its checksum is wrong.
-/// `from` is left as it was by an error. A header has at most 107 bytes in version 1, 65551 in
-/// version 2. Throws std::bad_alloc.
-Result<std::optional<ProxyHeader>> take_proxy_header(Buffer& from);
+/// The longest header that the protocol allows: 107 bytes in version 1, this in version 2.
+inline constexpr std::size_t proxy_header_bytes_limit = 65551;
+
+/// Takes a header off the front. Nothing: the header is incomplete. EPROTO: the bytes are no
+/// header; EMSGSIZE: it has version 2 and is longer than `bytes_max`; both as soon as that is
+/// known. EBADMSG: it contradicts itself, or its checksum is wrong. After an error `from` is
+/// unchanged. Throws std::bad_alloc.
+Result<std::optional<ProxyHeader>> take_proxy_header(
+    Buffer& from, std::size_t bytes_max = proxy_header_bytes_limit);
 
 /// Appends a header, for proxies and for clients of servers that require one. EINVAL where the
 /// version has no way to say what `header` says: version 1 knows TCP over IPv4 and IPv6, and
@@ -97,12 +101,15 @@ Result<std::optional<ProxyHeader>> take_proxy_header(Buffer& from);
 /// nothing has changed. Throws std::bad_alloc.
 Result<> append_proxy_header(Buffer& to, const ProxyHeader& header);
 
-/// Waits for a header; what has come behind it stays in the buffer. The errors of
-/// take_proxy_header(), those of the stream, StreamError::end where nothing has come at all,
-/// StreamError::truncated. For a time limit: timeout(5s, read_proxy_header(stream, buffer)).
-Task<Result<ProxyHeader>> read_proxy_header(Stream& stream, Buffer& buffer);
+/// Waits for a header; bytes that were received behind it stay in the buffer. Fails with the errors
+/// of take_proxy_header() and of the stream, with StreamError::end if the stream ends before the
+/// first byte, and with StreamError::truncated if it ends within the header. For a time limit:
+/// timeout(5s, read_proxy_header(stream, buffer)).
+Task<Result<ProxyHeader>> read_proxy_header(Stream& stream, Buffer& buffer,
+                                            std::size_t bytes_max = proxy_header_bytes_limit);
 
-/// The same without a buffer: takes the bytes of the header off the stream, and not one more.
-Task<Result<ProxyHeader>> read_proxy_header(Stream& stream);
+/// The same without a buffer: takes the bytes of the header off the stream, and none behind it.
+Task<Result<ProxyHeader>> read_proxy_header(Stream& stream,
+                                            std::size_t bytes_max = proxy_header_bytes_limit);
 
 }  // namespace tambour

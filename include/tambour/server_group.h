@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include <tambour/stream_server.h>
 #include <tambour/task.h>
 #include <tambour/tcp.h>
+#include <tambour/tcp_options.h>
 #include <tambour/unique_fd.h>
 #include <tambour/unix.h>
 
@@ -54,6 +56,8 @@ struct GroupListenOptions {
   std::size_t connections_max = SIZE_MAX;
   /// Permissions of the socket file of a Unix path: see ListenOptions::unix_mode.
   std::optional<mode_t> unix_mode{};
+  /// As ListenOptions::tcp.
+  TcpOptions tcp{.keepalive_idle = std::chrono::seconds(60)};
 };
 
 /// What does not depend on the type of stream; programs use a StreamServerGroup.

@@ -82,6 +82,8 @@ class Socket {
 
   /// A pipe or terminal is none: recv(2) and send(2) fail there, and read(2) and write(2) serve.
   bool is_socket_ = true;
+  /// O_NONBLOCK was set on an open file that other processes may share, and is cleared again.
+  bool restores_blocking_ = false;
 
  private:
   EventLoop* loop_ = nullptr;

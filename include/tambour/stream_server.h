@@ -20,6 +20,7 @@
 #include <tambour/result.h>
 #include <tambour/stream.h>
 #include <tambour/task.h>
+#include <tambour/tcp_options.h>
 #include <tambour/unique_fd.h>
 
 namespace tambour {
@@ -44,10 +45,16 @@ struct ListenOptions {
 
   /// Those that are to be served; who accepts by himself awaits read_proxy_header() too.
   ProxyProtocol proxy_protocol = ProxyProtocol::off;
-  Duration proxy_header_timeout = std::chrono::seconds(5);  ///< Until all of the header has come.
+  Duration proxy_header_timeout = std::chrono::seconds(5);  ///< For the whole header.
+  /// A longer header is refused with EMSGSIZE, before its bytes are read.
+  std::size_t proxy_header_bytes_max = 8192;
   /// Is told of a stream that is closed without having been served, and why: ETIMEDOUT, or what
   /// read_proxy_header() says. May destroy the server.
   std::function<void(Stream&, Error)> on_refused{};
+
+  /// Set on the listener, from which connections inherit them. Not for Unix names, nor for adopted
+  /// listeners, which have their own.
+  TcpOptions tcp{.keepalive_idle = std::chrono::seconds(60)};
 };
 
 /// What does not depend on the type of stream; programs use a StreamServer.

@@ -8,6 +8,7 @@
 #include <tambour/clock.h>                // IWYU pragma: export
 #include <tambour/codec.h>                // IWYU pragma: export
 #include <tambour/connection.h>           // IWYU pragma: export
+#include <tambour/connection_limits.h>    // IWYU pragma: export
 #include <tambour/connector.h>            // IWYU pragma: export
 #include <tambour/datagrams.h>            // IWYU pragma: export
 #include <tambour/embedded_loop.h>        // IWYU pragma: export
@@ -38,6 +39,7 @@
 #include <tambour/task_event.h>           // IWYU pragma: export
 #include <tambour/task_scope.h>           // IWYU pragma: export
 #include <tambour/tcp.h>                  // IWYU pragma: export
+#include <tambour/tcp_options.h>          // IWYU pragma: export
 #include <tambour/timer.h>                // IWYU pragma: export
 #include <tambour/udp.h>                  // IWYU pragma: export
 #include <tambour/unique_fd.h>            // IWYU pragma: export

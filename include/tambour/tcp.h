@@ -8,6 +8,7 @@
 #include <tambour/stream.h>
 #include <tambour/stream_server.h>
 #include <tambour/task.h>
+#include <tambour/tcp_options.h>
 
 namespace tambour {
 
@@ -29,6 +30,10 @@ class TcpStream final : public Stream {
 
   /// Whether small messages wait for more (Nagle's algorithm), as they do not by default.
   Result<> set_delay(bool delay) noexcept;
+
+  /// Sets the options that are not zero. EINVAL where a value is out of the kernel's range: more
+  /// than 32767 seconds of keepalive time or interval, more than 127 probes.
+  Result<> set_tcp_options(const TcpOptions& options) noexcept;
 
   /// Whether it can be connected to, or listen at, `endpoint`.
   static bool takes(const Endpoint& endpoint) noexcept { return endpoint.is_ip(); }

@@ -97,8 +97,12 @@ class Core {
   /// The tasks that the loop owns; made when first asked for. Throws std::bad_alloc.
   TaskScope& tasks(EventLoop& loop);
 
+  /// For objects whose messages name more than the loop; false also after the loop's end.
+  [[nodiscard]] bool is_own_thread() const noexcept {
+    return __builtin_thread_pointer() == thread_;
+  }
   void check_thread() const noexcept {
-    base::check(__builtin_thread_pointer() == thread_,
+    base::check(is_own_thread(),
                 "a loop was used from a thread that is not its own, or after it was destroyed");
   }
 

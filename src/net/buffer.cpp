@@ -6,10 +6,30 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "base/check.h"
 #include "net/buffer_blocks.h"
 #include "net/read_size.h"
 
 namespace tambour {
+
+namespace {
+
+// Functions of their own, so that their callers save no registers for them.
+[[noreturn, gnu::cold, gnu::noinline]] void fail_commit(std::size_t size,
+                                                        std::size_t room) noexcept {
+  base::fail_check(
+      "Buffer::commit(%zu): prepare() gave room for %zu bytes; call prepare() before each commit() "
+      "and commit no more than the size of the span that it returned",
+      size, room);
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void fail_consume(std::size_t size,
+                                                         std::size_t held) noexcept {
+  base::fail_check("Buffer::consume(%zu): the buffer holds %zu bytes; consume at most size()", size,
+                   held);
+}
+
+}  // namespace
 
 thread_local constinit Buffer::Pool Buffer::Pool::mine{};
 
@@ -108,13 +128,28 @@ std::span<std::byte> Buffer::prepare(std::size_t size) {
 void Buffer::commit(std::size_t size) noexcept {
   if (size == 0) {
     if (prepared_ != nullptr) Segment::drop(std::exchange(prepared_, nullptr));
-  } else if (prepared_ != nullptr) {
-    prepared_->end += size;
-    push_back(std::exchange(prepared_, nullptr));
-  } else {
+    return;
+  }
+  if (prepared_ == nullptr) {
+    if (size > room_behind()) [[unlikely]]
+      fail_commit(size, room_behind());
     last_->end += size;
     size_ += size;
+    return;
   }
+  const auto room = static_cast<std::size_t>(prepared_->block->end() - prepared_->end);
+  if (size > room) [[unlikely]]
+    fail_commit(size, room);
+  if (last_ != nullptr && size <= net::tiny_room_bytes && size <= room_behind()) {
+    // Few bytes where more were expected: one block for each of such reads would be many times what
+    // the peer has sent.
+    std::memcpy(last_->end, prepared_->begin, size);
+    last_->end += size;
+    size_ += size;
+    return commit(0);
+  }
+  prepared_->end += size;
+  push_back(std::exchange(prepared_, nullptr));
 }
 
 void Buffer::append(std::span<const std::byte> bytes) {
@@ -182,6 +217,8 @@ void Buffer::prepend(Buffer&& other) {
 }
 
 void Buffer::consume(std::size_t size) noexcept {
+  if (size > size_) [[unlikely]]
+    fail_consume(size, size_);
   while (size > 0) {
     Segment* const segment = first();
     if (size < segment->size()) {
@@ -193,8 +230,25 @@ void Buffer::consume(std::size_t size) noexcept {
   }
 }
 
+Buffer Buffer::copy_out(std::size_t from, std::size_t size) const {
+  Buffer copy;
+  Segment* const segment = Segment::make_for_keeping(size);
+  for_each_piece(from, size, [segment](std::byte* begin, std::size_t count, const Segment&) {
+    std::memcpy(segment->end, begin, count);
+    segment->end += count;
+  });
+  copy.push_back(segment);
+  return copy;
+}
+
 Buffer Buffer::take(std::size_t size) {
+  size = std::min(size, size_);
   Buffer taken;
+  if (size > 0 && first()->block->is_copied_out(size)) {
+    taken = copy_out(0, size);
+    consume(size);
+    return taken;
+  }
   while (last_ != nullptr && size >= first()->size()) {
     size -= first()->size();
     taken.push_back(pop_front());
@@ -210,19 +264,36 @@ Buffer Buffer::take(std::size_t size) {
   return taken;
 }
 
-Buffer Buffer::share() const { return share(0, size_); }
-
-Buffer Buffer::share(std::size_t from, std::size_t size) const {
+Buffer Buffer::share() const {
   Buffer shared;
+  for (const Segment* segment = first(); segment != nullptr; segment = after(segment))
+    shared.push_back(segment->share(segment->begin, segment->end));
+  return shared;
+}
+
+void Buffer::for_each_piece(std::size_t from, std::size_t size, auto&& each) const {
   for (const Segment* segment = first(); segment != nullptr && size > 0; segment = after(segment)) {
     const std::size_t skipped = std::min(from, segment->size());
     from -= skipped;
     const std::size_t here = std::min(size, segment->size() - skipped);
     if (here == 0) continue;
-    std::byte* const begin = segment->begin + skipped;
-    shared.push_back(segment->share(begin, begin + here));
+    each(segment->begin + skipped, here, *segment);
     size -= here;
   }
+}
+
+Buffer Buffer::share(std::size_t from, std::size_t size) const {
+  from = std::min(from, size_);
+  size = std::min(size, size_ - from);
+  Buffer shared;
+  if (size == 0) return shared;
+  const Block* block = nullptr;
+  for_each_piece(from, 1,
+                 [&](std::byte*, std::size_t, const Segment& segment) { block = segment.block; });
+  if (block->is_copied_out(size)) return copy_out(from, size);
+  for_each_piece(from, size, [&](std::byte* begin, std::size_t count, const Segment& segment) {
+    shared.push_back(segment.share(begin, begin + count));
+  });
   return shared;
 }
 

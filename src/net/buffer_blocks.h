@@ -37,6 +37,9 @@ struct Buffer::Segment {
 
   /// Empty, at the start of a new block.
   static inline Segment* make(std::size_t capacity);
+  /// Empty, at the start of a new block of little more than `capacity` bytes: for bytes which the
+  /// program may keep for long.
+  static inline Segment* make_for_keeping(std::size_t capacity);
   /// All of the bytes, which are somebody else's.
   static Segment* make_of(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
   /// Another one, of the same block.
@@ -46,7 +49,7 @@ struct Buffer::Segment {
 
 /// Memory, and how many segments show it. The bytes stand behind the header, or are an owner's.
 struct Buffer::Block {
-  enum class Kind : std::uint8_t { small, large, huge, odd, foreign };
+  enum class Kind : std::uint8_t { small, large, huge, tiny, odd, foreign };
 
   std::atomic<std::size_t> owners{1};
   std::size_t capacity;
@@ -63,8 +66,17 @@ struct Buffer::Block {
   /// Whoever alone owns a block may write to it: nobody else can become an owner meanwhile.
   [[nodiscard]] bool writable() const noexcept { return kind != Kind::foreign && is_unshared(); }
   [[nodiscard]] std::byte* end() const noexcept { return data + capacity; }
+  /// Whether a part of `size` bytes is copied to memory of its own when a program takes it. Shared,
+  /// it would keep the whole block alive, and a peer could make a program that keeps short messages
+  /// hold thousands of times their size. A part that is shared keeps at most 64 times its size.
+  [[nodiscard]] bool is_copied_out(std::size_t size) const noexcept {
+    return kind != Kind::foreign && capacity > net::tiny_room_bytes && size <= capacity / 4 &&
+           (size <= 1024 || size <= capacity / 64);
+  }
 
   static inline Block* make(std::size_t capacity);
+  static inline Block* make_for_keeping(std::size_t capacity);
+  static inline Block* make(Kind kind, std::size_t capacity);
   /// One owner fewer.
   static inline void drop(Block* block) noexcept;
 };
@@ -102,11 +114,12 @@ struct Buffer::Pool {
     }
   };
 
-  /// By the kind of block, the small ones first; and the segments that are not a block's own.
-  std::array<Shelf, 3> blocks{
+  /// By the kind of block; and the segments that are not a block's own.
+  std::array<Shelf, 4> blocks{
       Shelf{.bytes = sizeof(Block) + net::small_room_bytes, .limit = 64},
       Shelf{.bytes = sizeof(Block) + net::large_room_bytes, .limit = 16},
       Shelf{.bytes = sizeof(Block) + net::huge_room_bytes, .limit = 4},
+      Shelf{.bytes = sizeof(Block) + net::tiny_room_bytes, .limit = 256},
   };
   Shelf segments{.bytes = sizeof(Segment), .limit = 256};
 
@@ -143,6 +156,15 @@ inline Buffer::Block* Buffer::Block::make(std::size_t capacity) {
     kind = Kind::huge;
     capacity = net::huge_room_bytes;
   }
+  return make(kind, capacity);
+}
+
+inline Buffer::Block* Buffer::Block::make_for_keeping(std::size_t capacity) {
+  if (capacity <= net::tiny_room_bytes) return make(Kind::tiny, net::tiny_room_bytes);
+  return make(Kind::odd, capacity);
+}
+
+inline Buffer::Block* Buffer::Block::make(Kind kind, std::size_t capacity) {
   void* const memory = kind == Kind::odd ? ::operator new(sizeof(Block) + capacity)
                                          : Pool::mine.shelf_of(kind).take();
   auto* data = static_cast<std::byte*>(memory) + sizeof(Block);
@@ -159,6 +181,10 @@ inline void Buffer::Block::drop(Block* block) noexcept {
 
 inline Buffer::Segment* Buffer::Segment::make(std::size_t capacity) {
   return &Block::make(capacity)->own;
+}
+
+inline Buffer::Segment* Buffer::Segment::make_for_keeping(std::size_t capacity) {
+  return &Block::make_for_keeping(capacity)->own;
 }
 
 inline void Buffer::Segment::drop(Segment* segment) noexcept {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
 #include "net/buffer_blocks.h"
 
 namespace tambour {
@@ -109,6 +110,8 @@ bool Buffer::equals(std::string_view text) const noexcept {
 }
 
 std::byte Buffer::operator[](std::size_t index) const noexcept {
+  if (index >= size_) [[unlikely]]
+    base::fail_check("Buffer::operator[](%zu): the buffer holds %zu bytes", index, size_);
   const Segment* segment = first();
   for (; index >= segment->size(); segment = segment->next) index -= segment->size();
   return segment->begin[index];

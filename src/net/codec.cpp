@@ -16,8 +16,9 @@ constexpr std::size_t length_bytes_max = 8;
 
 /// Checked in every build: a length of 9 bytes would be written beyond its place.
 std::size_t length_bytes(const LengthOptions& options) noexcept {
-  base::check(options.length_bytes >= 1 && options.length_bytes <= int(length_bytes_max),
-              "the length of a message has from 1 to 8 bytes");
+  if (options.length_bytes < 1 || options.length_bytes > int(length_bytes_max)) [[unlikely]]
+    base::fail_check("LengthOptions::length_bytes is %d; the length of a message has 1 to 8 bytes",
+                     options.length_bytes);
   return static_cast<std::size_t>(options.length_bytes);
 }
 

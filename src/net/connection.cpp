@@ -1,22 +1,18 @@
 #include <tambour/connection.h>
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <new>
-#include <optional>
 #include <utility>
-
-#include <tambour/proxy_protocol.h>
-#include <tambour/timer.h>
 
 #include "backend/system.h"
 #include "base/check.h"
-#include "base/clock.h"
-#include "loop/core.h"
-#include "net/connection_owner.h"
+#include "net/connection_parts.h"
 #include "net/read_size.h"
 #include "net/socket_names.h"
 
@@ -27,58 +23,6 @@ constexpr std::size_t pieces_max = 16;
 constexpr int send_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
 }  // namespace
-
-struct Connection::Idle {
-  /// It has been silent for long enough; the timer is only there where it is on a loop.
-  Duration time;
-  TimePoint deadline;
-  std::optional<Timer> timer{};
-};
-
-/// A connection on its way. What is never opened closes what is in it.
-class Connection::Arrival {
- public:
-  explicit Arrival(EventLoop& to) noexcept : to_(to) {}
-  Arrival(const Arrival&) = delete;
-  Arrival& operator=(const Arrival&) = delete;
-  ~Arrival() {
-    if (connection_ == nullptr) return;
-    if (owner_ != nullptr) owner_->left();
-    delete connection_;
-  }
-
-  [[nodiscard]] EventLoop& to() const noexcept { return to_; }
-
-  void pack(Connection& connection, ConnectionOwner* owner, std::unique_ptr<Idle> idle) noexcept {
-    connection_ = &connection;
-    owner_ = owner;
-    idle_ = std::move(idle);
-  }
-  /// It could not be sent.
-  std::unique_ptr<Idle> unpack() noexcept {
-    connection_ = nullptr;
-    if (owner_ != nullptr) owner_->never_came();
-    return std::move(idle_);
-  }
-  void open() { std::exchange(connection_, nullptr)->arrive(owner_, std::move(idle_)); }
-
- private:
-  EventLoop& to_;
-  Connection* connection_ = nullptr;
-  ConnectionOwner* owner_ = nullptr;
-  std::unique_ptr<Idle> idle_;
-};
-
-struct Connection::Extras {
-  Buffer output{};  ///< What waits to be sent.
-  std::unique_ptr<Idle> idle{};
-  std::unique_ptr<Arrival> arrival{};  ///< Where it is about to move to another loop.
-  std::unique_ptr<const ProxyHeader> proxy_header{};
-
-  [[nodiscard]] bool all_as_at_first() const noexcept {
-    return output.empty() && idle == nullptr && arrival == nullptr && proxy_header == nullptr;
-  }
-};
 
 void ConnectionOwner::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
   Connection::start(std::move(stream), std::move(callbacks), this);
@@ -126,10 +70,11 @@ Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCal
                               ConnectionOwner* owner) {
   auto* self = new Connection(std::move(stream), std::move(callbacks));
   self->owner_ = owner;
-  loop::core_of(self->loop()).add_reference();
+  loop::core_of(*self->loop_).add_reference();
   self->enter_list();
   self->watch();
-  // Before anybody is told, who may throw.
+  // Before the callback, which may throw.
+  self->arm_deadlines();
   if (owner != nullptr && owner->closing()) self->close();
   if (self->callbacks_->on_connection) self->callbacks_->on_connection(*self);
   return *self;
@@ -143,7 +88,17 @@ Connection::Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks>
       read_size_(stream.read_size_) {
   if (stream.proxy_header() != nullptr)
     extras().proxy_header.reset(std::exchange(stream.proxy_header_, nullptr));
+  const ConnectionLimits& limits = callbacks_->limits;
+  if (limits.idle_timeout > Duration::zero() || limits.read_timeout > Duration::zero())
+    make_deadlines();
   fd = stream.release();
+}
+
+void Connection::fail_thread_check(const char* function) const noexcept {
+  base::fail_check(
+      "Connection::%s: connection fd %d was used from thread %d, which is not the thread of its "
+      "loop; call loop().post() and use the connection there",
+      function, fd, int(::gettid()));
 }
 
 Connection::Extras& Connection::extras() {
@@ -151,13 +106,29 @@ Connection::Extras& Connection::extras() {
   return *extras_;
 }
 
+int Connection::descriptor() const noexcept {
+  check_thread("descriptor");
+  return fd;
+}
+
+std::any& Connection::context() noexcept {
+  check_thread("context");
+  return context_;
+}
+
+bool Connection::is_open() const noexcept {
+  check_thread("is_open");
+  return !ended_;
+}
+
 const ProxyHeader* Connection::proxy_header() const noexcept {
+  check_thread("proxy_header");
   return extras_ != nullptr ? extras_->proxy_header.get() : nullptr;
 }
 
 void Connection::enter_list() noexcept {
   if (owner_ != nullptr) return owner_->add(*this);
-  loop::core_of(loop()).owned().push_back(static_cast<LoopOwned&>(*this));
+  loop::core_of(*loop_).owned().push_back(static_cast<LoopOwned&>(*this));
 }
 
 void Connection::leave_list() noexcept {
@@ -170,7 +141,7 @@ void Connection::leave_list() noexcept {
 
 Connection::~Connection() {
   if (fd < 0) return;
-  backend::Backend& backend = loop::core_of(loop()).backend();
+  backend::Backend& backend = loop::core_of(*loop_).backend();
   if (link_on_fd != nullptr) backend.cancel(*this);
   backend.system().close(fd);
 }
@@ -178,11 +149,11 @@ Connection::~Connection() {
 void Connection::watch() noexcept {
   Events wanted = Events::none;
   if (reads()) wanted |= Events::read;
-  if (unsent() > 0) wanted |= Events::write;
+  if (unsent_bytes() > 0) wanted |= Events::write;
   if (moving_) wanted = Events::none;
   if (wanted == events && (link_on_fd != nullptr) == (wanted != Events::none)) return;
   events = wanted;
-  backend::Backend& backend = loop::core_of(loop()).backend();
+  backend::Backend& backend = loop::core_of(*loop_).backend();
   if (wanted != Events::none) {
     backend.submit(*this);
   } else if (link_on_fd != nullptr) {
@@ -196,12 +167,13 @@ void Connection::run(Ready& ready) {
   if (self.moving_) return self.depart();
   if (self.result < 0) return self.end(-self.result);
   const Events got = Events(std::uint16_t(std::exchange(self.result, 0)));
-  // Whatever is wrong with the descriptor, reading or writing says what.
+  // Reading or writing returns the error of the descriptor.
   const bool broken = has(got, Events::error);
   if (self.reads() && (broken || has(got, Events::read))) self.read_some();
-  if (!self.ended_ && self.unsent() > 0 && (broken || has(got, Events::write))) self.write_some();
-  // No callback of its own is under way here, and nobody need wait for a later turn; unless its
-  // server was destroyed, which has dropped it.
+  if (!self.ended_ && self.unsent_bytes() > 0 && (broken || has(got, Events::write)))
+    self.write_some();
+  // No callback of its own is on the stack here, so that on_close need not wait for the next
+  // iteration; unless its server was destroyed, which has dropped it.
   if (!self.ended_ || !ready.linked()) return;
   ready.unlink();
   self.tell_end();
@@ -209,7 +181,7 @@ void Connection::run(Ready& ready) {
 
 void Connection::read_some() {
   const auto room = input_.prepare(read_size_);
-  backend::System& system = loop::core_of(loop()).backend().system();
+  backend::System& system = loop::core_of(*loop_).backend().system();
   ssize_t got;
   do {
     got = system.recv(fd, room.data(), room.size(), MSG_DONTWAIT);
@@ -218,30 +190,39 @@ void Connection::read_some() {
     const int error = got < 0 ? errno : 0;
     input_.commit(0);
     if (error == EAGAIN) return;
-    if (error != 0) return end(error);
-    peer_finished_ = true;
-    if (callbacks_->on_end && !finishing_) {
-      watch();
-      return callbacks_->on_end(*this);
-    }
-    close_after_write();
-    if (!ended_) watch();
-    return;
+    return error != 0 ? end(error) : receive_end();
   }
   const auto count = static_cast<std::size_t>(got);
   read_size_ = net::next_read_size(read_size_, room.size(), count);
   input_.commit(count);
-  if (extras_ != nullptr && extras_->idle != nullptr)
-    extras_->idle->timer->reset(extras_->idle->time);
-  if (callbacks_->on_message && !paused_) {
-    callbacks_->on_message(*this, input_);
-  } else {
-    input_.clear();
+  if (Deadlines* const times = deadlines()) times->received_ns = loop::core_of(*loop_).now_ns();
+  if (!callbacks_->on_message || paused_) return input_.clear();
+  const std::size_t before = input_.size();
+  callbacks_->on_message(*this, input_);
+  const bool is_as_ever = input_.empty() && extras_ == nullptr;
+  if (!is_as_ever && !ended_) check_rest(count, input_.size() != before);
+}
+
+void Connection::receive_end() {
+  peer_finished_ = true;
+  if (callbacks_->on_end && !finishing_) {
+    watch();
+    return callbacks_->on_end(*this);
   }
+  close_after_write();
+  if (!ended_) watch();
+}
+
+/// What on_message has left in the buffer.
+void Connection::check_rest(std::size_t received, bool consumed) noexcept {
+  const ConnectionLimits& limits = callbacks_->limits;
+  // A callback that has paused reading has stopped the growth itself.
+  if (input_.size() > limits.unread_max && !paused_) return end_at_limit(EMSGSIZE);
+  if (limits.message_timeout > Duration::zero()) note_message(received, consumed);
 }
 
 std::size_t Connection::send_now(std::span<const std::byte> bytes) noexcept {
-  backend::System& system = loop::core_of(loop()).backend().system();
+  backend::System& system = loop::core_of(*loop_).backend().system();
   return sent([&] { return system.send(fd, bytes.data(), bytes.size(), send_flags); });
 }
 
@@ -255,7 +236,7 @@ std::size_t Connection::send_from(Buffer& bytes) noexcept {
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = bytes.pieces(pieces);
-    backend::System& system = loop::core_of(loop()).backend().system();
+    backend::System& system = loop::core_of(*loop_).backend().system();
     taken = sent([&] { return system.sendmsg(fd, &message, send_flags); });
   }
   bytes.consume(taken);
@@ -267,59 +248,105 @@ std::size_t Connection::sent(auto&& call) noexcept {
   do {
     taken = call();
   } while (taken < 0 && errno == EINTR);
-  if (taken >= 0) return static_cast<std::size_t>(taken);
-  if (errno != EAGAIN) end(errno);
-  return 0;
+  if (taken < 0) {
+    if (errno != EAGAIN) end(errno);
+    return 0;
+  }
+  if (Deadlines* const times = deadlines(); times != nullptr && taken > 0)
+    times->accepted_ns = loop::core_of(*loop_).now_ns();
+  return static_cast<std::size_t>(taken);
 }
 
 std::size_t Connection::unsent() const noexcept {
-  return extras_ != nullptr ? extras_->output.size() : 0;
+  check_thread("unsent");
+  return unsent_bytes();
 }
 
-void Connection::send(std::span<const std::byte> bytes) {
-  if (!may_send() || bytes.empty()) return;
-  const std::size_t before = unsent();
-  if (before == 0) {
-    bytes = bytes.subspan(send_now(bytes));
-    if (ended_ || bytes.empty()) return;
+bool Connection::send(std::span<const std::byte> bytes) {
+  check_thread("send");
+  if (!may_send()) return false;
+  if (bytes.empty()) return true;
+  if (unsent_bytes() == 0) {
+    const std::size_t taken = send_now(bytes);
+    if (taken == bytes.size()) return true;
+    bytes = bytes.subspan(taken);
   }
-  extras().output.append(bytes);
-  wait_to_send(before);
+  return send_later(bytes, nullptr);
 }
 
-void Connection::send(Buffer&& bytes) {
-  if (!may_send() || bytes.empty()) return bytes.clear();
-  const std::size_t before = unsent();
-  while (before == 0 && !bytes.empty() && !ended_ && send_from(bytes) > 0) {
+bool Connection::send(Buffer&& bytes) {
+  check_thread("send");
+  if (may_send()) {
+    const bool nothing_waits = unsent_bytes() == 0;
+    while (nothing_waits && !bytes.empty() && !ended_ && send_from(bytes) > 0) {
+    }
+    if (bytes.empty()) return true;
+    if (send_later({}, &bytes)) return true;
   }
-  if (ended_) return bytes.clear();
-  if (bytes.empty()) return;
-  extras().output.append(std::move(bytes));
-  wait_to_send(before);
+  bytes.clear();
+  return false;
 }
 
-void Connection::wait_to_send(std::size_t unsent_before) {
-  watch();
+/// Keeps what the kernel did not take: `bytes`, or all of `buffer`. Some of the message may be sent
+/// already, so without memory for the rest the connection cannot go on.
+bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer) {
+  if (ended_) return false;
+  const std::size_t size = buffer != nullptr ? buffer->size() : bytes.size();
+  const std::size_t before = unsent_bytes();
+  const std::size_t most = callbacks_->limits.unsent_max;
+  if (size > most - std::min(before, most)) {
+    end_at_limit(ENOBUFS);
+    return false;
+  }
+  try {
+    Buffer& output = extras().output;
+    if (buffer != nullptr) {
+      output.append(std::move(*buffer));
+    } else {
+      output.append(bytes);
+    }
+  } catch (const std::exception&) {
+    end(ENOMEM);
+    return false;
+  }
+  if (before == 0 && callbacks_->limits.write_timeout > Duration::zero()) {
+    start_deadlines(&Deadlines::accepted_ns);
+    if (ended_) return false;
+  }
   const std::size_t mark = callbacks_->high_water_bytes;
-  if (unsent_before >= mark || unsent() < mark) return;
-  if (callbacks_->on_high_water) callbacks_->on_high_water(*this, unsent());
+  const bool reaches_mark = before < mark && unsent_bytes() >= mark;
+  if (reaches_mark) throttled_ = true;
+  watch();
+  if (reaches_mark && callbacks_->on_high_water) callbacks_->on_high_water(*this, unsent_bytes());
+  return !ended_;
 }
 
 void Connection::write_some() {
   static_cast<void>(send_from(extras_->output));
-  if (ended_ || unsent() > 0) return;
+  if (ended_) return;
+  const std::size_t low =
+      std::min(callbacks_->limits.low_water_bytes, callbacks_->high_water_bytes / 2);
+  if (throttled_ && unsent_bytes() <= low) let_reading_continue();
+  if (unsent_bytes() > 0) return;
   extras_->output = {};
-  if (extras_->all_as_at_first()) extras_.reset();
   finish_output();
   if (ended_) return;
+  drop_unneeded();
   watch();
   if (callbacks_->on_write_complete) callbacks_->on_write_complete(*this);
 }
 
+void Connection::close() noexcept {
+  check_thread("close");
+  end(0);
+}
+
 void Connection::close_after_write() noexcept {
+  check_thread("close_after_write");
   if (ended_) return;
   finishing_ = true;
-  if (unsent() == 0) finish_output();
+  if (unsent_bytes() == 0) return finish_output();
+  if (callbacks_->limits.linger > Duration::zero()) start_deadlines(&Deadlines::finishing_ns);
 }
 
 void Connection::finish_output() noexcept {
@@ -327,113 +354,50 @@ void Connection::finish_output() noexcept {
   if (peer_finished_) return end(0);
   if (finished_) return;
   finished_ = true;
-  loop::core_of(loop()).backend().system().shutdown(fd, SHUT_WR);
-  // Paused or not, from now on the peer's end is waited for.
+  loop::core_of(*loop_).backend().system().shutdown(fd, SHUT_WR);
+  if (callbacks_->limits.linger > Duration::zero()) start_deadlines(&Deadlines::finishing_ns);
+  if (ended_) return;
+  // The connection waits for the peer's EOF, even if reading is paused.
   watch();
 }
 
 Result<Endpoint> Connection::local_endpoint() const noexcept {
-  backend::System& system = loop::core_of(loop()).backend().system();
+  check_thread("local_endpoint");
+  backend::System& system = loop::core_of(*loop_).backend().system();
   return net::endpoint_of(system, fd, &backend::System::getsockname);
 }
 
 Result<Endpoint> Connection::peer_endpoint() const noexcept {
+  check_thread("peer_endpoint");
   if (const ProxyHeader* header = proxy_header(); header != nullptr && header->source)
     return *header->source;
-  backend::System& system = loop::core_of(loop()).backend().system();
+  backend::System& system = loop::core_of(*loop_).backend().system();
   return net::endpoint_of(system, fd, &backend::System::getpeername);
 }
 
 void Connection::pause_reading() noexcept {
+  check_thread("pause_reading");
   paused_ = true;
   if (!ended_) watch();
 }
 
 void Connection::resume_reading() noexcept {
+  check_thread("resume_reading");
   paused_ = false;
-  if (!ended_) watch();
+  let_reading_continue();
 }
 
-void Connection::set_idle_timeout(Duration time) {
+/// The time during which it did not read does not count.
+void Connection::let_reading_continue() noexcept {
+  throttled_ = false;
   if (ended_) return;
-  if (time <= Duration::zero()) {
-    if (extras_ != nullptr) extras_->idle.reset();
-    return;
-  }
-  const std::int64_t now_ns = loop().now().time_since_epoch().count();
-  const TimePoint deadline(Duration(base::saturating_add(now_ns, time.count())));
-  set_idle(std::make_unique<Idle>(Idle{.time = time, .deadline = deadline}));
-}
-
-void Connection::set_idle(std::unique_ptr<Idle> idle) {
-  idle->timer.emplace(loop(), [this] { end(ETIMEDOUT); });
-  idle->timer->start_at(idle->deadline);
-  extras().idle = std::move(idle);
-}
-
-void Connection::move_to(EventLoop& to) {
-  loop::Core& core = loop::core_of(loop());
-  core.check_thread();
-  if (ended_) return;
-  if (&to != loop_) extras().arrival = std::make_unique<Arrival>(to);
-  moving_ = &to != loop_;
-  // First, as to stop watching takes out of the queue what has come.
-  watch();
-  core.queue(*this);
-}
-
-void Connection::depart() noexcept {
-  loop::Core& core = loop::core_of(loop());
-  EventLoop& from = loop();
-  moving_ = false;
-  Arrival& arrival = *extras_->arrival;
-  Callback<void()> task;
-  try {
-    task = [arrived = std::move(extras_->arrival)]() mutable { arrived->open(); };
-  } catch (const std::bad_alloc&) {
-    return end(ENOMEM);
-  }
-  std::unique_ptr<Idle> idle = std::move(extras_->idle);
-  if (idle != nullptr) {
-    idle->deadline = idle->timer->deadline();
-    idle->timer.reset();
-  }
-  EventLoop& to = arrival.to();
-  ConnectionOwner* const owner = owner_;
-  arrival.pack(*this, owner != nullptr ? owner->on(to) : nullptr, std::move(idle));
-  core.backend().let_go(fd);
-  leave_list();
-  core.drop_reference();
-  // What the other thread finds is all in place before it can look.
-  loop_ = &to;
-  try {
-    loop::core_of(to).post(std::move(task));
-  } catch (const std::bad_alloc&) {
-    static_cast<void>(arrival.unpack());
-    loop_ = &from;
-    owner_ = owner != nullptr ? owner->on(from) : nullptr;
-    enter_list();
-    core.add_reference();
-    end(ENOMEM);
-  }
-}
-
-void Connection::arrive(ConnectionOwner* owner, std::unique_ptr<Idle> idle) {
-  owner_ = owner;
-  loop::Core& core = loop::core_of(loop());
-  // What this loop may know of the number was another file.
-  core.backend().forget(fd);
-  core.add_reference();
-  enter_list();
-  result = 0;
-  try {
-    if (idle != nullptr) set_idle(std::move(idle));
-  } catch (const std::bad_alloc&) {
-    return end(ENOMEM);
+  if (Deadlines* const times = deadlines()) {
+    const std::int64_t now_ns = loop::core_of(*loop_).clock_ns();
+    times->received_ns = now_ns;
+    if (times->message_started_ns > 0) times->message_started_ns = now_ns;
+    arm_deadlines();
   }
   watch();
-  if (owner_ != nullptr && owner_->closing()) return end(0);
-  if (callbacks_->on_move) callbacks_->on_move(*this);
 }
 
 void Connection::end(int error) noexcept {
@@ -442,12 +406,18 @@ void Connection::end(int error) noexcept {
   error_ = static_cast<std::int16_t>(error);
   moving_ = false;
   if (extras_ != nullptr) {
-    extras_->idle.reset();
+    extras_->deadlines.reset();
     extras_->arrival.reset();
   }
-  loop::Core& core = loop::core_of(loop());
+  loop::Core& core = loop::core_of(*loop_);
   if (link_on_fd != nullptr) core.backend().cancel(*this);
   core.queue(*this);
+}
+
+/// Bytes that the peer does not take would stay in the kernel for minutes after close(2).
+void Connection::end_at_limit(int error) noexcept {
+  resets_ = unsent_bytes() > 0 || finishing_;
+  end(error);
 }
 
 void Connection::tell_end() {
@@ -462,8 +432,14 @@ void Connection::tell_end() {
 }
 
 void Connection::leave() noexcept {
-  loop::Core& core = loop::core_of(loop());
-  core.backend().system().close(std::exchange(fd, -1));
+  loop::Core& core = loop::core_of(*loop_);
+  backend::System& system = core.backend().system();
+  if (resets_) {
+    // socket(7): with a linger time of zero, close(2) resets the connection.
+    const linger no_linger{.l_onoff = 1, .l_linger = 0};
+    static_cast<void>(system.setsockopt(fd, SOL_SOCKET, SO_LINGER, &no_linger, sizeof(no_linger)));
+  }
+  system.close(std::exchange(fd, -1));
   core.drop_reference();
   core.retire(this);
 }

@@ -173,7 +173,12 @@ Task<Streamed> try_rounds(Target target, ConnectOptions options) {
 
 Task<Streamed> connect_within(Target target, ConnectOptions options) {
   const Duration limit = options.timeout;
-  co_return co_await timeout(limit, try_rounds(std::move(target), options));
+  Streamed stream = co_await timeout(limit, try_rounds(std::move(target), options));
+  if (stream) {
+    if (auto set = stream->set_tcp_options(options.tcp); !set)
+      co_return std::unexpected(set.error());
+  }
+  co_return stream;
 }
 
 }  // namespace

@@ -1,22 +1,55 @@
 #include <tambour/pipe.h>
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <utility>
+
+#include <tambour/unique_fd.h>
 
 #include "backend/system.h"
 #include "loop/core.h"
 
 namespace tambour {
+namespace {
+
+/// Terminals, pipes and FIFOs can be opened again by what /proc says of the descriptor. The master
+/// of a pseudoterminal must not be: that would make a new pseudoterminal (ptmx(4)).
+bool can_be_reopened(int fd) noexcept {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) return false;
+  if (S_ISFIFO(status.st_mode)) return true;
+  int number = 0;
+  return S_ISCHR(status.st_mode) && ::isatty(fd) == 1 && ::ioctl(fd, TIOCGPTN, &number) != 0;
+}
+
+/// Makes `fd` refer to a non-blocking open file of its own.
+bool reopen_non_blocking(int fd, int flags) noexcept {
+  if (!can_be_reopened(fd)) return false;
+  std::array<char, 32> path{};
+  static_cast<void>(std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd));
+  const int kept = flags & (O_ACCMODE | O_APPEND | O_DIRECT);
+  const UniqueFd opened(::open(path.data(), kept | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!opened.is_open()) return false;
+  const int descriptor_flags = ::fcntl(fd, F_GETFD);
+  const bool closes_on_exec = descriptor_flags >= 0 && (descriptor_flags & FD_CLOEXEC) != 0;
+  return ::dup3(opened.get(), fd, closes_on_exec ? O_CLOEXEC : 0) == fd;
+}
+
+}  // namespace
 
 PipeStream::PipeStream(EventLoop& loop, int fd) noexcept : Stream(loop, fd) {
   is_socket_ = false;
-  // A simulated host knows no descriptors that block.
+  // The descriptors of a simulated host never block.
   if (&system() != &backend::kernel()) return;
-  if (const int flags = ::fcntl(fd, F_GETFL); flags >= 0 && (flags & O_NONBLOCK) == 0)
-    ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || (flags & O_NONBLOCK) != 0 || reopen_non_blocking(fd, flags)) return;
+  restores_blocking_ = ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
 Result<PipeStream::Ends> PipeStream::open(EventLoop& loop) noexcept {

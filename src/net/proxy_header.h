@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <tambour/buffer.h>
+
 namespace tambour::net {
 
 inline constexpr std::string_view proxy_v1_start = "PROXY ";
@@ -35,5 +37,9 @@ constexpr std::size_t proxy_address_bytes(ProxyFamily family) noexcept {
 
 inline constexpr std::size_t proxy_field_bytes = 3;  // A type and the length of the value.
 inline constexpr std::size_t unique_id_bytes_max = 128;
+
+/// How many bytes are missing from the header of version 2 that `taken` begins with; 0: that is not
+/// known yet, or it is no such header.
+[[nodiscard]] std::size_t proxy_v2_bytes_missing(Buffer& taken);
 
 }  // namespace tambour::net

@@ -232,7 +232,7 @@ Result<ProxyHeader> parse_version_2(std::string_view whole) {
   return header;
 }
 
-Result<std::optional<ProxyHeader>> take_version_2(Buffer& from) {
+Result<std::optional<ProxyHeader>> take_version_2(Buffer& from, std::size_t bytes_max) {
   const std::string_view start = text_of(from.peek(net::proxy_v2_bytes));
   if (start.size() > 12 && static_cast<unsigned char>(start[12]) >> 1 != 0x20 >> 1)
     return error_of(EPROTO);  // Another version, or command.
@@ -245,6 +245,7 @@ Result<std::optional<ProxyHeader>> take_version_2(Buffer& from) {
   }
   if (start.size() < net::proxy_v2_bytes) return std::nullopt;
   const std::size_t size = net::proxy_v2_bytes + number_of(start.substr(14, 2));
+  if (size > bytes_max) return error_of(EMSGSIZE);
   if (from.size() < size) return std::nullopt;
   auto header = parse_version_2(text_of(from.peek(size)));
   if (!header) return std::unexpected(header.error());
@@ -254,10 +255,17 @@ Result<std::optional<ProxyHeader>> take_version_2(Buffer& from) {
 
 }  // namespace
 
-Result<std::optional<ProxyHeader>> take_proxy_header(Buffer& from) {
+std::size_t net::proxy_v2_bytes_missing(Buffer& taken) {
+  const std::string_view start = text_of(taken.peek(net::proxy_v2_bytes));
+  if (start.size() < net::proxy_v2_bytes || !start.starts_with(net::proxy_v2_signature)) return 0;
+  const std::size_t size = net::proxy_v2_bytes + number_of(start.substr(14, 2));
+  return size - std::min(size, taken.size());
+}
+
+Result<std::optional<ProxyHeader>> take_proxy_header(Buffer& from, std::size_t bytes_max) {
   const std::string_view start = text_of(from.peek(net::proxy_v2_signature.size()));
   if (start.empty()) return std::nullopt;
-  if (may_begin_with(start, net::proxy_v2_signature)) return take_version_2(from);
+  if (may_begin_with(start, net::proxy_v2_signature)) return take_version_2(from, bytes_max);
   if (may_begin_with(start, net::proxy_v1_start)) return take_version_1(from);
   return error_of(EPROTO);
 }

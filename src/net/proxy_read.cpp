@@ -7,6 +7,8 @@
 #include <tambour/proxy_protocol.h>
 #include <tambour/stream_error.h>
 
+#include "net/proxy_header.h"
+
 namespace tambour {
 namespace {
 
@@ -31,9 +33,9 @@ class Peek final : public SocketWait {
 
 }  // namespace
 
-Task<Result<ProxyHeader>> read_proxy_header(Stream& stream, Buffer& buffer) {
+Task<Result<ProxyHeader>> read_proxy_header(Stream& stream, Buffer& buffer, std::size_t bytes_max) {
   for (;;) {
-    auto header = take_proxy_header(buffer);
+    auto header = take_proxy_header(buffer, bytes_max);
     if (!header) co_return std::unexpected(header.error());
     if (*header) co_return std::move(**header);
     const auto got = co_await stream.read(buffer);
@@ -42,22 +44,30 @@ Task<Result<ProxyHeader>> read_proxy_header(Stream& stream, Buffer& buffer) {
   }
 }
 
-Task<Result<ProxyHeader>> read_proxy_header(Stream& stream) {
+Task<Result<ProxyHeader>> read_proxy_header(Stream& stream, std::size_t bytes_max) {
   Buffer taken;
   for (;;) {
+    // In version 2 the header says how long it is; the rest is read without looking at it first.
+    if (const std::size_t rest = net::proxy_v2_bytes_missing(taken); rest > 0) {
+      const auto got = co_await stream.read(taken, rest);
+      if (!got) co_return std::unexpected(got.error());
+      if (*got == 0) co_return end_after(true);
+      if (*got < rest) continue;
+      auto header = take_proxy_header(taken, bytes_max);
+      if (!header) co_return std::unexpected(header.error());
+      co_return std::move(**header);
+    }
     std::array<std::byte, 512> place;
     const auto got = co_await Peek(stream, place);
     if (!got) co_return std::unexpected(got.error());
     if (*got == 0) co_return end_after(!taken.empty());
     const auto seen = std::span(place).first(*got);
-    Buffer attempt = taken.share();
-    attempt.append(seen);
-    auto header = take_proxy_header(attempt);
+    taken.append(seen);
+    auto header = take_proxy_header(taken, bytes_max);
     if (!header) co_return std::unexpected(header.error());
-    // As long as it is not whole, all that has come is part of it, and is taken: what was left
-    // would say without end that there is something to read.
-    auto part = seen.first(*header ? seen.size() - attempt.size() : seen.size());
-    taken.append(part);
+    // All of an incomplete header is taken off the stream: bytes that were left there would report
+    // it readable without end. Bytes behind a complete one stay.
+    auto part = seen.first(*header ? seen.size() - taken.size() : seen.size());
     while (!part.empty()) {
       const auto dropped = co_await stream.read(part);
       if (!dropped) co_return std::unexpected(dropped.error());

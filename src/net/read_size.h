@@ -14,6 +14,9 @@ inline constexpr std::size_t small_room_bytes = 4096;
 inline constexpr std::size_t large_room_bytes = std::size_t{64} * 1024;
 inline constexpr std::size_t huge_room_bytes = std::size_t{256} * 1024;
 
+/// What the block of a short message holds that was copied out of one of the blocks above.
+inline constexpr std::size_t tiny_room_bytes = 128;
+
 /// Whoever has more to say than a block holds is given a larger one for the next read; who has not,
 /// goes back to what is at hand, 0, but by and by: messages of two reads have small ends.
 inline std::uint32_t next_read_size(std::uint32_t last, std::size_t room,

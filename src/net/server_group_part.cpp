@@ -68,7 +68,8 @@ Result<> ServerGroupBase::Part::listen(const Endpoint& at) {
                                       {.backlog = options.backlog,
                                        .reuse_port = net::each_loop_listens(options.spread),
                                        .v6_only = options.v6_only,
-                                       .unix_mode = options.unix_mode}));
+                                       .unix_mode = options.unix_mode,
+                                       .tcp = options.tcp}));
 }
 
 Result<> ServerGroupBase::Part::adopt(UniqueFd listener, bool (*takes)(const Endpoint&)) {

@@ -1,5 +1,6 @@
 #include <tambour/stream.h>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -33,6 +34,7 @@ Socket::Socket(EventLoop& loop, int fd) noexcept
 
 Socket::Socket(Socket&& other) noexcept
     : is_socket_(other.is_socket_),
+      restores_blocking_(std::exchange(other.restores_blocking_, false)),
       loop_(other.loop_),
       system_(other.system_),
       fd_(std::exchange(other.fd_, -1)),
@@ -74,6 +76,10 @@ void Socket::stop_waiting(bool to_write) noexcept {
 int Socket::release() noexcept {
   stop_waiting(false);
   stop_waiting(true);
+  if (std::exchange(restores_blocking_, false)) {
+    if (const int flags = ::fcntl(fd_, F_GETFL); flags >= 0)
+      ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK);
+  }
   return std::exchange(fd_, -1);
 }
 
@@ -85,8 +91,10 @@ void Socket::move_to(EventLoop& to, Callback<void(Socket)> then) {
   carrier.stop_waiting(true);
   if (carrier.is_open()) core.backend().let_go(carrier.fd_);
   to.post([&to, moved = std::move(carrier), call = std::move(then)]() mutable {
+    const bool restores_blocking = std::exchange(moved.restores_blocking_, false);
     Socket arrived(to, moved.release());
     arrived.is_socket_ = moved.is_socket_;
+    arrived.restores_blocking_ = restores_blocking;
     arrived.read_size_ = moved.read_size_;
     arrived.proxy_header_ = std::exchange(moved.proxy_header_, nullptr);
     call(std::move(arrived));
@@ -131,7 +139,11 @@ bool SocketWait::try_now() noexcept {
 
 bool SocketWait::begin() noexcept {
   SocketWait*& waiting = socket_->waiting(to_write_);
-  base::check(waiting == nullptr, "two tasks read, or two wrote, one socket at the same time");
+  if (waiting != nullptr) [[unlikely]]
+    base::fail_check(
+        "%s of socket fd %d: another task is already waiting to %s it; let one task %s at a time",
+        to_write_ ? "write" : "read", socket_->descriptor(), to_write_ ? "write" : "read",
+        to_write_ ? "write" : "read");
   if (try_now()) return false;
   waiting = this;
   return true;

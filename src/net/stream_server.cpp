@@ -26,6 +26,7 @@
 #include "loop/core.h"
 #include "net/accepting.h"
 #include "net/connection_owner.h"
+#include "net/tcp_options.h"
 #include "net/unix_name.h"
 
 namespace tambour {
@@ -275,7 +276,8 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
   /// Beside those that are served: nobody waits for a proxy that has nothing to say.
   Task<> take_proxied(Socket socket) {
     Stream stream(std::move(socket));
-    auto header = co_await timeout(options_.proxy_header_timeout, read_proxy_header(stream));
+    auto header = co_await timeout(options_.proxy_header_timeout,
+                                   read_proxy_header(stream, options_.proxy_header_bytes_max));
     if (silent_) co_return;
     const Counted calling(calls_);
     if (!header) {
@@ -330,6 +332,8 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, const Endpoint&
         return std::unexpected(set.error());
     }
     if (auto set = set_no_delay(*listener); !set) return std::unexpected(set.error());
+    if (auto set = net::set_tcp_options(*listener, options.tcp); !set)
+      return std::unexpected(set.error());
   }
   auto name = bind_and_listen(system, listener->descriptor(), at, options);
   if (!name) return std::unexpected(name.error());

@@ -1,7 +1,10 @@
 // Streams that begin with what a proxy says, on every backend.
+#include <malloc.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -95,6 +98,50 @@ TEST_P(ProxiedStreams, may_begin_byte_by_byte) {
       EXPECT_TRUE(run_until([&] { return scope.empty(); }));
     }
   }
+}
+
+TEST_P(ProxiedStreams, byte_by_byte_hold_little_more_than_their_bytes) {
+  const auto heap_bytes = [] {
+    const auto info = ::mallinfo2();  // 0 where a sanitizer has replaced malloc(3).
+    return info.uordblks + info.hblkhd;
+  };
+  Buffer header;
+  ASSERT_TRUE(append_proxy_header(
+      header, {.fields = {{.type = ProxyField::authority, .value = std::string(5000, 'h')}}}));
+  const std::string text = header.to_string();
+  auto ends = test::open_stream_ends(loop());
+  bool is_read = false;
+  TaskScope scope(loop());
+  scope.spawn([](Stream& stream, bool& done) -> Task<> {
+    EXPECT_TRUE(co_await read_proxy_header(stream));
+    done = true;
+  }(ends.near, is_read));
+  std::size_t most = 0;
+  const std::size_t before = heap_bytes();
+  for (const char byte : text) {
+    ASSERT_EQ(::send(ends.far.descriptor(), &byte, 1, 0), 1);
+    run_turns(2);
+    most = std::max(most, heap_bytes());
+  }
+  EXPECT_TRUE(run_until([&] { return is_read; }));
+  EXPECT_LT(most - std::min(most, before), 200'000U);
+}
+
+TEST_P(ProxiedStreams, with_a_longer_header_than_the_limit_are_refused_at_once) {
+  std::vector<Error> refused;
+  ListenOptions options;
+  options.on_refused = [&](Stream&, Error error) { refused.push_back(error); };
+  options.proxy_header_bytes_max = 2000;
+  options.proxy_header_timeout = 1h;
+  TcpServer server = listen(options);
+  server.serve([](TcpStream) -> Task<> { co_return; });
+  run([](Endpoint to, std::string start) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(stream && co_await stream->write(start));
+    std::array<std::byte, 10> place;
+    static_cast<void>(co_await stream->read(place));
+  }(server.endpoint(), version_2().substr(0, 16)));
+  EXPECT_EQ(refused, std::vector<Error>{system_error(EMSGSIZE)});
 }
 
 TEST_P(ProxiedStreams, that_end_too_early_say_so) {

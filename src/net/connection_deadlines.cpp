@@ -1,0 +1,129 @@
+// The time limits of a connection.
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <new>
+
+#include "net/connection_parts.h"
+
+namespace tambour {
+
+/// Throws std::bad_alloc, and then nothing has changed.
+Connection::Deadlines& Connection::make_deadlines() {
+  if (deadlines() == nullptr) {
+    auto made = std::make_unique<Deadlines>();
+    const std::int64_t now_ns = loop::core_of(*loop_).clock_ns();
+    if (!idle_off_) made->idle_ns = callbacks_->limits.idle_timeout.count();
+    made->received_ns = made->accepted_ns = now_ns;
+    extras().deadlines = std::move(made);
+  }
+  Deadlines& times = *extras_->deadlines;
+  if (!times.timer) times.timer.emplace(*loop_, [this] { check_deadlines(); });
+  return times;
+}
+
+/// Lets the limits count that start with `since`, which becomes now. Out of memory, it closes the
+/// connection, which must not go on without its limits.
+void Connection::start_deadlines(std::int64_t Deadlines::* since) noexcept {
+  try {
+    make_deadlines().*since = loop::core_of(*loop_).clock_ns();
+    arm_deadlines();
+  } catch (const std::bad_alloc&) {
+    end(ENOMEM);
+  }
+}
+
+std::int64_t Connection::next_deadline_ns() const noexcept {
+  const Deadlines& times = *extras_->deadlines;
+  const ConnectionLimits& limits = callbacks_->limits;
+  std::int64_t next_ns = times.fixed_ns;
+  const auto consider = [&next_ns](std::int64_t since_ns, std::int64_t limit_ns) {
+    if (limit_ns > 0) next_ns = std::min(next_ns, base::saturating_add(since_ns, limit_ns));
+  };
+  consider(std::max(times.received_ns, times.accepted_ns), times.idle_ns);
+  if (reads()) {
+    consider(times.received_ns, limits.read_timeout.count());
+    if (times.message_started_ns > 0)
+      consider(times.message_started_ns, limits.message_timeout.count());
+  }
+  if (unsent_bytes() > 0) {
+    consider(times.accepted_ns, limits.write_timeout.count());
+    if (finishing_)
+      consider(std::max(times.accepted_ns, times.finishing_ns), limits.linger.count());
+  } else if (finished_) {
+    consider(times.finishing_ns, limits.linger.count());
+  }
+  return next_ns;
+}
+
+/// After anything that may have made the next deadline earlier; a later one is found when the timer
+/// expires.
+void Connection::arm_deadlines() noexcept {
+  Deadlines* const times = deadlines();
+  if (times == nullptr || !times->timer) return;
+  const std::int64_t next_ns = next_deadline_ns();
+  if (next_ns < times->timer->deadline().time_since_epoch().count())
+    times->timer->start_at(TimePoint(Duration(next_ns)));
+}
+
+void Connection::check_deadlines() noexcept {
+  const std::int64_t next_ns = next_deadline_ns();
+  if (next_ns <= loop::core_of(*loop_).now_ns()) return end_at_limit(ETIMEDOUT);
+  if (next_ns == base::end_of_time_ns) return drop_unneeded();
+  deadlines()->timer->start_at(TimePoint(Duration(next_ns)));
+}
+
+/// Frees what an idle connection does not need.
+void Connection::drop_unneeded() noexcept {
+  if (deadlines() != nullptr && next_deadline_ns() == base::end_of_time_ns)
+    extras_->deadlines.reset();
+  if (extras_ != nullptr && extras_->is_default()) extras_.reset();
+}
+
+/// After on_message, with what it has left in the buffer.
+void Connection::note_message(std::size_t received, bool consumed) noexcept {
+  const ConnectionLimits& limits = callbacks_->limits;
+  Deadlines* const times = deadlines();
+  if (input_.empty()) {
+    if (times != nullptr) times->message_started_ns = 0;
+    return;
+  }
+  if (times != nullptr && !consumed && times->message_started_ns > 0) {
+    if (limits.message_rate_min == 0) return;
+    const std::uint64_t earned_ns =
+        static_cast<std::uint64_t>(base::ns_per_s) * received / limits.message_rate_min;
+    times->message_started_ns =
+        base::saturating_add(times->message_started_ns, static_cast<std::int64_t>(earned_ns));
+    return;
+  }
+  start_deadlines(&Deadlines::message_started_ns);
+}
+
+void Connection::set_idle_timeout(Duration time) {
+  check_thread("set_idle_timeout");
+  if (ended_) return;
+  if (time <= Duration::zero()) {
+    idle_off_ = true;
+    if (Deadlines* const times = deadlines()) times->idle_ns = 0;
+    return drop_unneeded();
+  }
+  Deadlines& times = make_deadlines();
+  idle_off_ = false;
+  times.idle_ns = time.count();
+  times.received_ns = loop::core_of(*loop_).clock_ns();
+  arm_deadlines();
+}
+
+void Connection::set_deadline(Duration time) {
+  check_thread("set_deadline");
+  if (ended_) return;
+  if (time <= Duration::zero()) {
+    if (Deadlines* const times = deadlines()) times->fixed_ns = base::end_of_time_ns;
+    return drop_unneeded();
+  }
+  Deadlines& times = make_deadlines();
+  times.fixed_ns = base::saturating_add(loop::core_of(*loop_).clock_ns(), time.count());
+  arm_deadlines();
+}
+
+}  // namespace tambour

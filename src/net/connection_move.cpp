@@ -1,0 +1,73 @@
+// Moving a connection to another loop.
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include <tambour/callback.h>
+
+#include "net/connection_parts.h"
+
+namespace tambour {
+
+void Connection::move_to(EventLoop& to) {
+  check_thread("move_to");
+  if (ended_) return;
+  if (&to != loop_) extras().arrival = std::make_unique<Arrival>(to);
+  moving_ = &to != loop_;
+  // First, because to stop watching removes it from the queue of this iteration.
+  watch();
+  loop::core_of(*loop_).queue(*this);
+}
+
+void Connection::depart() noexcept {
+  loop::Core& core = loop::core_of(*loop_);
+  EventLoop& from = *loop_;
+  moving_ = false;
+  Arrival& arrival = *extras_->arrival;
+  Callback<void()> task;
+  try {
+    task = [arrived = std::move(extras_->arrival)]() mutable { arrived->open(); };
+  } catch (const std::bad_alloc&) {
+    return end(ENOMEM);
+  }
+  if (Deadlines* const times = deadlines()) times->timer.reset();
+  EventLoop& to = arrival.to();
+  ConnectionOwner* const owner = owner_;
+  arrival.pack(*this, owner != nullptr ? owner->on(to) : nullptr);
+  core.backend().let_go(fd);
+  leave_list();
+  core.drop_reference();
+  // Set before it is posted: the other thread may look at once.
+  loop_ = &to;
+  try {
+    loop::core_of(to).post(std::move(task));
+  } catch (const std::bad_alloc&) {
+    arrival.unpack();
+    loop_ = &from;
+    owner_ = owner != nullptr ? owner->on(from) : nullptr;
+    enter_list();
+    core.add_reference();
+    end(ENOMEM);
+  }
+}
+
+void Connection::arrive(ConnectionOwner* owner) {
+  owner_ = owner;
+  loop::Core& core = loop::core_of(*loop_);
+  // What this loop may know of the descriptor's number was another file.
+  core.backend().forget(fd);
+  core.add_reference();
+  enter_list();
+  result = 0;
+  try {
+    if (deadlines() != nullptr) make_deadlines();
+  } catch (const std::bad_alloc&) {
+    return end(ENOMEM);
+  }
+  arm_deadlines();
+  watch();
+  if (owner_ != nullptr && owner_->closing()) return end(0);
+  if (callbacks_->on_move) callbacks_->on_move(*this);
+}
+
+}  // namespace tambour

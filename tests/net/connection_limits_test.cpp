@@ -1,0 +1,158 @@
+// The sizes that a peer can make a connection hold, and what send() reports, on every backend.
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/connection.h>
+#include <tambour/tcp.h>
+
+#include "support/on_every_backend.h"
+#include "support/streams.h"
+
+namespace tambour {
+namespace {
+
+class ConnectionSizes : public test::OnEveryBackend {
+ protected:
+  Connection& connect(ConnectionCallbacks callbacks) {
+    test::StreamEnds both = test::open_stream_ends(loop());
+    peer = std::move(both.far);
+    callbacks.on_close = [this](Connection&, Error error) { ends.push_back(error); };
+    return Connection::start(std::move(both.near),
+                             std::make_shared<const ConnectionCallbacks>(std::move(callbacks)));
+  }
+  /// Sends as much as the peer's kernel takes while the connection reads; at most `most`.
+  std::size_t peer_sends_up_to(std::size_t most) {
+    const std::string piece(64 * 1024, 'x');
+    std::size_t sent = 0;
+    for (int refused = 0; refused < 10 && sent < most;) {
+      const ssize_t taken = ::send(peer.descriptor(), piece.data(), piece.size(), MSG_NOSIGNAL);
+      refused = taken < 0 ? refused + 1 : 0;
+      sent += taken < 0 ? 0 : std::size_t(taken);
+      run_turns();
+    }
+    return sent;
+  }
+  std::size_t peer_reads() {
+    static std::string all(1 << 20, '\0');
+    const ssize_t got = ::recv(peer.descriptor(), all.data(), all.size(), MSG_DONTWAIT);
+    return got < 0 ? 0 : std::size_t(got);
+  }
+
+  Stream peer;
+  std::vector<Error> ends;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(ConnectionSizes);
+
+TEST_P(ConnectionSizes, reading_stops_at_the_high_water_mark_and_continues_at_the_low_one) {
+  Connection& connection = connect({.on_message = [](Connection& self, Buffer& bytes) {
+    EXPECT_TRUE(self.send(std::move(bytes)));
+  }});
+  constexpr std::size_t far_too_much = 16 << 20;
+  const std::size_t sent = peer_sends_up_to(far_too_much);
+  EXPECT_LT(sent, std::size_t{4} << 20);
+  EXPECT_GE(connection.unsent(), std::size_t{1} << 20);
+  EXPECT_LT(connection.unsent(), std::size_t{2} << 20);
+  std::size_t received = 0;
+  EXPECT_TRUE(run_until([&] { return (received += peer_reads()) == sent; }));
+  EXPECT_EQ(connection.unsent(), 0U);
+  connection.close();
+  loop().run();
+}
+
+TEST_P(ConnectionSizes, on_high_water_may_continue_reading) {
+  int high = 0;
+  std::size_t received = 0;
+  Connection& connection = connect({.on_message =
+                                        [&](Connection&, Buffer& bytes) {
+                                          received += bytes.size();
+                                          bytes.clear();
+                                        },
+                                    .on_high_water =
+                                        [&](Connection& self, std::size_t) {
+                                          ++high;
+                                          self.resume_reading();
+                                        }});
+  connection.send(std::string(4 << 20, 'x'));
+  EXPECT_EQ(high, 1);
+  EXPECT_EQ(::send(peer.descriptor(), "hello", 5, 0), 5);
+  EXPECT_TRUE(run_until([&] { return received == 5; }));
+}
+
+TEST_P(ConnectionSizes, more_unsent_bytes_than_the_limit_reset_the_connection) {
+  Connection& connection = connect({.limits = {.unsent_max = 1'000'000}});
+  const std::string piece(300'000, 'x');
+  int sent = 0;
+  while (connection.send(piece)) ASSERT_LT(++sent, 100);
+  EXPECT_FALSE(connection.is_open());
+  EXPECT_TRUE(ends.empty());
+  loop().run();
+  EXPECT_EQ(ends, std::vector<Error>{system_error(ENOBUFS)});
+  ends.clear();
+  Buffer whole(std::string(4'000'000, 'x'));
+  EXPECT_FALSE(connect({.limits = {.unsent_max = 1'000'000}}).send(std::move(whole)));
+  EXPECT_TRUE(whole.empty());  // NOLINT(bugprone-use-after-move): as documented.
+  loop().run();
+  EXPECT_EQ(ends, std::vector<Error>{system_error(ENOBUFS)});
+}
+
+TEST_P(ConnectionSizes, more_unread_bytes_than_the_limit_close_the_connection) {
+  std::size_t most = 0;
+  connect({.on_message = [&](Connection&, Buffer& bytes) { most = bytes.size(); },
+           .limits = {.unread_max = 1'000'000}});
+  EXPECT_LT(peer_sends_up_to(16 << 20), std::size_t{4} << 20);
+  EXPECT_GT(most, 1'000'000U);
+  EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
+  EXPECT_EQ(ends, std::vector<Error>{system_error(EMSGSIZE)});
+}
+
+TEST_P(ConnectionSizes, a_callback_that_pauses_reading_may_leave_more_than_the_limit) {
+  std::size_t most = 0;
+  Connection& connection = connect({.on_message =
+                                        [&](Connection& self, Buffer& bytes) {
+                                          most = bytes.size();
+                                          self.pause_reading();
+                                        },
+                                    .limits = {.unread_max = 10}});
+  peer_sends_up_to(100'000);
+  EXPECT_GT(most, 10U);
+  EXPECT_TRUE(connection.is_open());
+}
+
+TEST_P(ConnectionSizes, send_reports_a_broken_connection) {
+  Connection& connection = connect({});
+  EXPECT_TRUE(connection.is_open());
+  EXPECT_TRUE(connection.send("sent"));
+  EXPECT_TRUE(connection.send(""));
+  peer.close();
+  EXPECT_FALSE(connection.send("lost"));
+  EXPECT_FALSE(connection.is_open());
+  // The loop of a program that fills the connection until bytes wait.
+  int rounds = 0;
+  while (connection.send("x") && connection.unsent() == 0) ASSERT_LT(++rounds, 1000);
+  Buffer bytes("lost");
+  EXPECT_FALSE(connection.send(std::move(bytes)));
+  EXPECT_TRUE(bytes.empty());  // NOLINT(bugprone-use-after-move): as documented.
+  loop().run();
+  EXPECT_EQ(ends, std::vector<Error>{system_error(EPIPE)});
+}
+
+TEST_P(ConnectionSizes, send_reports_bytes_after_close_after_write) {
+  Connection& connection = connect({});
+  EXPECT_TRUE(connection.send(std::string(2'000'000, 'x')));
+  connection.close_after_write();
+  EXPECT_TRUE(connection.is_open());
+  EXPECT_FALSE(connection.send("lost"));
+}
+
+}  // namespace
+}  // namespace tambour

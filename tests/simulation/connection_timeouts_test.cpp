@@ -1,0 +1,242 @@
+// The time limits of connections, in virtual time: to the millisecond, and without waiting.
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ConnectionTimeouts : public testing::Test {
+ protected:
+  Connection& connect(ConnectionCallbacks callbacks) {
+    auto pair = UnixStream::pair(loop).value();
+    peer = std::move(pair.second);
+    callbacks.on_close = [this](Connection&, Error error) { end = error; };
+    return Connection::start(std::move(pair.first),
+                             std::make_shared<const ConnectionCallbacks>(std::move(callbacks)));
+  }
+  void pass(Duration time) { EXPECT_EQ(simulation.run_for(time), SimulationEnd::timeout); }
+  [[nodiscard]] bool is_open() const { return !end.has_value(); }
+  void peer_sends(std::string_view text) {
+    EXPECT_EQ(host.send(peer.descriptor(), text.data(), text.size(), 0), ssize_t(text.size()));
+  }
+  std::size_t peer_reads(std::size_t most) {
+    std::string place(most, '\0');
+    const ssize_t got = host.recv(peer.descriptor(), place.data(), place.size(), MSG_DONTWAIT);
+    return got < 0 ? 0 : std::size_t(got);
+  }
+  /// The connection ends with ETIMEDOUT in the middle of the next two seconds.
+  void expect_timeout_in_one_second() {
+    pass(999ms);
+    EXPECT_TRUE(is_open());
+    pass(2ms);
+    EXPECT_EQ(end, std::optional(system_error(ETIMEDOUT)));
+  }
+
+  Simulation simulation;
+  SimulatedHost& host = simulation.add_host("server");
+  EventLoop loop{{.simulated_host = &host}};
+  UnixStream peer;
+  std::optional<Error> end;
+};
+
+const std::string much(3'000'000, 'x');
+
+/// Leaves what came in the buffer up to the last line feed.
+void drop_lines(Connection&, Buffer& bytes) {
+  while (take_line(bytes).value()) {
+  }
+}
+
+TEST_F(ConnectionTimeouts, a_download_with_progress_is_not_idle) {
+  Connection& connection = connect({.limits = {.idle_timeout = 10s}});
+  EXPECT_TRUE(connection.send(much));
+  for (int i = 0; i < 6; ++i) {
+    pass(9s);
+    EXPECT_EQ(peer_reads(200'000), 200'000U);
+    EXPECT_TRUE(is_open());
+  }
+  pass(9s);
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, an_upload_with_progress_is_not_idle) {
+  connect({.limits = {.idle_timeout = 10s}});
+  for (int i = 0; i < 3; ++i) {
+    pass(9s);
+    peer_sends("x");
+  }
+  pass(9s);
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, the_setter_overrides_the_idle_timeout_of_the_server) {
+  Connection& connection = connect({.limits = {.idle_timeout = 10s}});
+  connection.set_idle_timeout(0s);
+  pass(1h);
+  // What needs a timer for another limit does not bring it back.
+  EXPECT_TRUE(connection.send(much));
+  pass(30s);
+  EXPECT_TRUE(is_open());
+  while (peer_reads(1 << 20) > 0) pass(1ms);
+  EXPECT_EQ(connection.unsent(), 0U);
+  connection.set_idle_timeout(10s);
+  pass(9s);
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, reading_has_a_timeout_of_its_own) {
+  Connection& connection = connect({.limits = {.read_timeout = 10s}});
+  pass(9s);
+  peer_sends("x");
+  pass(9s);
+  EXPECT_TRUE(connection.send("to write is no progress in reading"));
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, time_without_reading_does_not_count_for_the_read_timeout) {
+  Connection& connection = connect({.limits = {.read_timeout = 10s}});
+  connection.pause_reading();
+  pass(1h);
+  EXPECT_TRUE(is_open());
+  connection.resume_reading();
+  pass(9s);
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, a_peer_that_takes_nothing_is_reset_after_a_minute_by_default) {
+  Connection& connection = connect({});
+  EXPECT_TRUE(connection.send(much));
+  pass(40s);
+  EXPECT_EQ(peer_reads(200'000), 200'000U);
+  pass(59s);
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, a_write_timeout_needs_unsent_bytes) {
+  Connection& connection = connect({});
+  EXPECT_TRUE(connection.send(much));
+  while (connection.unsent() > 0) {
+    peer_reads(1 << 20);
+    pass(1ms);
+  }
+  pass(1h);
+  EXPECT_TRUE(is_open());
+}
+
+TEST_F(ConnectionTimeouts, a_message_must_be_complete_in_time) {
+  connect({.on_message = drop_lines, .limits = {.idle_timeout = 2s, .message_timeout = 10s}});
+  for (int i = 0; i < 9; ++i) {
+    peer_sends("x");  // A slow loris.
+    pass(1s);
+  }
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, each_message_has_its_own_time) {
+  connect({.on_message = drop_lines, .limits = {.message_timeout = 10s}});
+  for (int i = 0; i < 5; ++i) {
+    peer_sends("hal");
+    pass(9s);
+    EXPECT_TRUE(is_open());
+    peer_sends("f\n");
+    pass(9s);
+  }
+  pass(1h);
+  EXPECT_TRUE(is_open());
+  // The end of one message and the beginning of the next, in one piece.
+  peer_sends("hal");
+  pass(9s);
+  peer_sends("f\nnext");
+  pass(9s);
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, received_bytes_extend_the_time_of_a_message) {
+  connect({.on_message = drop_lines, .limits = {.message_timeout = 10s, .message_rate_min = 100}});
+  peer_sends("x");
+  for (int i = 0; i < 60; ++i) {
+    pass(1s);
+    peer_sends(std::string(100, 'x'));
+    EXPECT_TRUE(is_open()) << i;
+  }
+  pass(9s);
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, a_peer_that_does_not_close_is_reset_after_close_after_write) {
+  Connection& connection = connect({});
+  EXPECT_TRUE(connection.send("bye"));
+  pass(1h);
+  connection.close_after_write();
+  pass(5s);
+  peer_sends("bytes that nobody reads do not extend the time");
+  pass(4s);
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, lingering_lasts_while_the_peer_takes_bytes) {
+  Connection& connection = connect({});
+  EXPECT_TRUE(connection.send(much));
+  connection.close_after_write();
+  for (int i = 0; i < 6; ++i) {
+    pass(9s);
+    EXPECT_EQ(peer_reads(200'000), 200'000U);
+    EXPECT_TRUE(is_open());
+  }
+  pass(9s);
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, a_peer_that_closes_ends_lingering) {
+  Connection& connection = connect({});
+  connection.close_after_write();
+  pass(5s);
+  peer.close();
+  pass(1ms);
+  EXPECT_EQ(end, std::optional(Error()));
+}
+
+TEST_F(ConnectionTimeouts, a_deadline_comes_whatever_happens_until_it_is_taken_back) {
+  Connection& connection = connect({});
+  connection.set_deadline(10s);
+  pass(9s);
+  peer_sends("x");
+  connection.set_deadline(0s);
+  pass(1h);
+  EXPECT_TRUE(is_open());
+  connection.set_deadline(10s);
+  pass(9s);
+  peer_sends("x");
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, every_limit_can_be_turned_off) {
+  Connection& connection = connect({.limits = {.write_timeout = 0s, .linger = 0s}});
+  EXPECT_TRUE(connection.send(much));
+  connection.close_after_write();
+  pass(24h);
+  EXPECT_TRUE(is_open());
+  while (connection.unsent() > 0) {
+    peer_reads(1 << 20);
+    pass(1ms);
+  }
+  pass(24h);
+  EXPECT_TRUE(is_open());
+}
+
+}  // namespace
+}  // namespace tambour
