@@ -45,7 +45,8 @@ int make_eventfd() noexcept {
 }  // namespace
 
 void SignalSlot::register_fork_handlers() noexcept {
-  // Another thread may hold the mutex during fork(2), and does not exist in the child to release it.
+  // Another thread may hold the mutex during fork(2), and does not exist in the child to release
+  // it.
   static const int registered = ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
                                                  [] {
                                                    begin_child();
@@ -206,8 +207,8 @@ void SignalSlot::wake_loop() noexcept {
     const std::uint64_t one = 1;
     // Not write(3), which is a cancellation point: a thread that is cancelled here would stay a
     // writer for ever.
-    [[maybe_unused]] const auto written = base::uninterrupted(
-        Call::eventfd_write, ::syscall, long{SYS_write}, fd, &one, sizeof one);
+    [[maybe_unused]] const auto written =
+        base::uninterrupted(Call::eventfd_write, ::syscall, long{SYS_write}, fd, &one, sizeof one);
   }
   writers_.fetch_sub(1);
 }

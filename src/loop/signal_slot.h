@@ -80,9 +80,9 @@ class SignalSlot {
 
   std::atomic<std::uint64_t> watched_{0};
   std::atomic<std::uint64_t> pending_{0};
-  std::atomic<pid_t> process_{0};     ///< In other processes the handler does nothing.
-  std::atomic<int> written_to_{-1};   ///< What handlers write to. -1: they only record.
-  std::atomic<int> writers_{0};       ///< Handlers that may be using `written_to_`.
+  std::atomic<pid_t> process_{0};    ///< In other processes the handler does nothing.
+  std::atomic<int> written_to_{-1};  ///< What handlers write to. -1: they only record.
+  std::atomic<int> writers_{0};      ///< Handlers that may be using `written_to_`.
   int eventfd_ = -1;
   dev_t device_ = 0;  ///< Of the eventfd, by which it is recognized.
   ino_t inode_ = 0;

@@ -97,7 +97,9 @@ TEST(SignalSafety, descriptor_is_closed_with_its_loop) {
 
 TEST(SignalSafety, loop_that_follows_closed_descriptors_writes_to_none_of_the_program) {
   EXPECT_EQ(test::in_child([] {
-              { const Receiver former; }
+              {
+                const Receiver former;
+              }
               for (int fd = 3; fd < 64; ++fd) ::close(fd);
               std::vector<UntouchedSocket> sockets(10);
               Receiver receiver;
