@@ -19,6 +19,7 @@ namespace tambour::base {
 enum class Call : std::uint8_t {
   accept,
   bind,
+  clone,
   connect,
   dup,
   epoll_add,
@@ -44,6 +45,7 @@ enum class Call : std::uint8_t {
   inotify_read,
   listen,
   look_up,
+  mmap,
   nanosleep,
   pidfd_open,
   pipe,
