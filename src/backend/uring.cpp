@@ -43,6 +43,16 @@ bool is_temporary(int outcome) noexcept {
   return outcome == -EINTR || outcome == -EAGAIN || outcome == -EBUSY || outcome == -EBADR;
 }
 
+/// Checks what io_uring_enter(2) returned.
+void check_entered(int outcome) noexcept {
+  // A ring belongs to the task that made it (IORING_SETUP_SINGLE_ISSUER), and this is the thread
+  // that made the loop: it is that thread's copy in a child.
+  base::check(outcome != -EEXIST,
+              "a loop on io_uring was run in a child of fork(2); call "
+              "EventLoop::reopen_after_fork() in the child first, or make a new loop there");
+  base::check(outcome >= 0 || is_temporary(outcome), "the ring of a loop was closed by other code");
+}
+
 // A poll for POLLPRI is woken by no wake-up that says what it is for (Linux 6.18 leaves the bit out
 // where it looks whether a wake-up matters). Sockets wake for normal, urgent and "band" data all at
 // once, and only the last of these is never there: asking for it too hears of urgent data.
@@ -293,8 +303,7 @@ io_uring_sqe* Uring::next_entry(ReadyQueue& ready) noexcept {
     // The ring is full of what we have not handed over yet. EBUSY, EAGAIN: the kernel wants to be
     // rid of completions first.
     const int submitted = ring_call(Call::ring_enter, ::io_uring_submit, &ring_);
-    base::check(submitted >= 0 || is_temporary(submitted),
-                "the ring of a loop was closed by other code");
+    check_entered(submitted);
     if (submitted == -EBADR) note_lost();
     if (submitted == -EBUSY || submitted == -EAGAIN) {
       ::io_uring_get_events(&ring_);
@@ -320,8 +329,7 @@ void Uring::enter(std::int64_t timeout_ns) noexcept {
     outcome = ring_call(Call::ring_enter, ::io_uring_submit_and_wait_timeout, &ring_, &first, 1,
                         &timeout, nullptr);
   }
-  base::check(outcome >= 0 || outcome == -ETIME || is_temporary(outcome),
-              "the ring of a loop was closed by other code");
+  if (outcome != -ETIME) check_entered(outcome);
   if (outcome == -EBADR) note_lost();
 }
 
