@@ -1,6 +1,7 @@
 #include "backend/uring.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -43,16 +44,6 @@ bool is_temporary(int outcome) noexcept {
   return outcome == -EINTR || outcome == -EAGAIN || outcome == -EBUSY || outcome == -EBADR;
 }
 
-/// Checks what io_uring_enter(2) returned.
-void check_entered(int outcome) noexcept {
-  // A ring belongs to the task that made it (IORING_SETUP_SINGLE_ISSUER), and this is the thread
-  // that made the loop: it is that thread's copy in a child.
-  base::check(outcome != -EEXIST,
-              "a loop on io_uring was run in a child of fork(2); call "
-              "EventLoop::reopen_after_fork() in the child first, or make a new loop there");
-  base::check(outcome >= 0 || is_temporary(outcome), "the ring of a loop was closed by other code");
-}
-
 // A poll for POLLPRI is woken by no wake-up that says what it is for (Linux 6.18 leaves the bit out
 // where it looks whether a wake-up matters). Sockets wake for normal, urgent and "band" data all at
 // once, and only the last of these is never there: asking for it too hears of urgent data.
@@ -91,6 +82,7 @@ int Uring::open_ring() noexcept {
   }
   if (error != 0) return error;
   ring_is_open_ = true;
+  opened_by_ = ::getpid();
   static_cast<void>(rings_closed.load(std::memory_order_acquire));
   defers_task_work_ = has_flag(ring_.flags, IORING_SETUP_DEFER_TASKRUN);
   // The last one for its age: multishot poll came with it, and has no flag of its own.
@@ -200,6 +192,15 @@ Result<> Uring::reopen() noexcept {
   files_.cancel_all();
   records_.submit(wake_up_);
   return {};
+}
+
+void Uring::check_entered(int outcome) const noexcept {
+  if (outcome >= 0 || is_temporary(outcome)) return;
+  // The kernel's errno value depends on how the ring was made: EINVAL, EEXIST.
+  base::check(opened_by_ == ::getpid(),
+              "a loop on io_uring was run in a child of fork(2); call "
+              "EventLoop::reopen_after_fork() in the child first, or make a new loop there");
+  base::check(false, "the ring of a loop was closed by other code");
 }
 
 void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
