@@ -35,7 +35,10 @@ struct ChildStatus {
   int code = 0;
   bool dumped_core = false;
 
-  /// It will not be heard of again.
+  /// It exited with status 0.
+  [[nodiscard]] bool succeeded() const noexcept { return event == Event::exited && code == 0; }
+
+  /// The process no longer exists: no further status follows.
   [[nodiscard]] bool ended() const noexcept {
     return event != Event::stopped && event != Event::continued;
   }

@@ -34,9 +34,9 @@ class InheritedListeners {
 
   /// Reads the environment, and takes those variables out of it, so that no child believes that
   /// they are meant for it; for the start of main(), while there is one thread. None, where there
-  /// are none. EINVAL where the environment is not as it should be; EBADF where a descriptor is not
-  /// open. All of them are close-on-exec from then on, and so is what tell_predecessor() speaks
-  /// through, which no child is told of any more.
+  /// are none. EINVAL if the environment is malformed; EBADF if a descriptor is not open, in which
+  /// case none is closed. All of them are close-on-exec from then on, and so is the pipe of
+  /// tell_predecessor(), whose variable is removed too.
   static Result<InheritedListeners> take_over();
 
   [[nodiscard]] std::size_t size() const noexcept { return listeners_.size(); }
@@ -75,20 +75,23 @@ struct SuccessorOptions {
 };
 
 /// Starts the program that takes over, with copies of the listeners, and waits until it has called
-/// tell_predecessor(); gives its process id. It gets this program's environment and standard
-/// streams, and no other descriptor; no signal is blocked. Then, and only then, it is time to
-/// shut_down() the servers, which leave Unix paths to their successor.
+/// tell_predecessor(); gives its process id. The program gets this one's environment and standard
+/// streams, and no other descriptor; no signal is blocked. After that, shut_down() the servers,
+/// which leave Unix paths to their successor. The new process is the caller's to wait for; while
+/// start_successor() waits, no `any_child` reports it.
 ///
-/// Where it fails, nothing has changed, and this program serves on: EINVAL for a listener that has
-/// stopped, or a bad name; EMFILE; what execve(2) says; ECHILD: it ended, or closed its
-/// descriptors, without having said that it serves; ETIMEDOUT and ECANCELED (the task was asked to
-/// stop): it was killed. Give the list a name first: GCC 12 takes no nested braces inside co_await.
+/// If it fails, nothing has changed, and this program serves on: EINVAL for a listener that has
+/// stopped, or a bad name; EMFILE; the errors of execve(2); ECHILD: the program ended, or closed
+/// its descriptors, without tell_predecessor(); ETIMEDOUT and ECANCELED (the task was asked to
+/// stop). The program is then killed, and the loop, which run() keeps going until then, reaps it.
+/// Give the list a name first: GCC 12 takes no nested braces inside co_await.
 Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
                                     SuccessorOptions options = {});
 
-/// Says to the program that has started this one that it serves now; nothing where there is none.
-/// Once the servers accept. Counts as success where the predecessor has gone. Without take_over()
-/// before, a program that this one has started meanwhile could say it in its place.
+/// Reports to the program that has started this one that this one serves, once its servers accept.
+/// No effect without a predecessor, or if TAMBOUR_READY_FD does not name the write end of a pipe.
+/// Succeeds if the predecessor has ended. Call take_over() before: otherwise a program that this
+/// one has started meanwhile could report in its place.
 void tell_predecessor() noexcept;
 
 }  // namespace tambour

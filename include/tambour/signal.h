@@ -1,6 +1,7 @@
 // Signals as callbacks on the loop's thread: libev's ev_signal.
 #pragma once
 
+#include <csignal>  // IWYU pragma: export
 #include <source_location>
 
 #include <tambour/callback.h>
@@ -20,10 +21,10 @@ class Signals;
 /// of loops and threads: all are called, each on the thread of its own loop. What arrives several
 /// times before the callback has run is one call, as with pending signals (signal(7)).
 ///
-/// The first watcher of a signal in the process installs a handler (sigaction(2), SA_RESTART) and
-/// the last one puts back what was there, unless other code has replaced the handler meanwhile. The
-/// handler runs on whichever thread the kernel picks of those that do not block the signal; it
-/// takes no lock, allocates nothing and leaves errno alone. No signal mask is ever touched: a
+/// The first watcher of a signal in the process installs a handler (sigaction(2); SA_RESTART,
+/// SA_ONSTACK, a full mask) and the last one restores the former disposition, unless other code has
+/// replaced the handler meanwhile. The kernel runs the handler on any thread that does not block
+/// the signal; it takes no lock, allocates nothing and preserves errno. No signal mask changes: a
 /// signal that all threads block stays pending until one does not, and one sent to a single thread
 /// (pthread_kill(3)) has to be let through by that thread. Watching SIGSEGV, SIGBUS, SIGFPE or
 /// SIGILL makes sense only where another process sends them: after a fault, the faulting

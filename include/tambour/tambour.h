@@ -25,6 +25,7 @@
 #include <tambour/loop_stats.h>           // IWYU pragma: export
 #include <tambour/operation.h>            // IWYU pragma: export
 #include <tambour/pipe.h>                 // IWYU pragma: export
+#include <tambour/process.h>              // IWYU pragma: export
 #include <tambour/proxy_protocol.h>       // IWYU pragma: export
 #include <tambour/resolver.h>             // IWYU pragma: export
 #include <tambour/result.h>               // IWYU pragma: export

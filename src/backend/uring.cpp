@@ -1,6 +1,7 @@
 #include "backend/uring.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -81,6 +82,7 @@ int Uring::open_ring() noexcept {
   }
   if (error != 0) return error;
   ring_is_open_ = true;
+  opened_by_ = ::getpid();
   static_cast<void>(rings_closed.load(std::memory_order_acquire));
   defers_task_work_ = has_flag(ring_.flags, IORING_SETUP_DEFER_TASKRUN);
   // The last one for its age: multishot poll came with it, and has no flag of its own.
@@ -192,6 +194,15 @@ Result<> Uring::reopen() noexcept {
   return {};
 }
 
+void Uring::check_entered(int outcome) const noexcept {
+  if (outcome >= 0 || is_temporary(outcome)) return;
+  // The kernel's errno value depends on how the ring was made: EINVAL, EEXIST.
+  base::check(opened_by_ == ::getpid(),
+              "a loop on io_uring was run in a child of fork(2); call "
+              "EventLoop::reopen_after_fork() in the child first, or make a new loop there");
+  base::check(false, "the ring of a loop was closed by other code");
+}
+
 void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
   base::check(ring_is_open_, "a loop was run although reopening it after fork(2) had failed");
   records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record, ready); });
@@ -293,8 +304,7 @@ io_uring_sqe* Uring::next_entry(ReadyQueue& ready) noexcept {
     // The ring is full of what we have not handed over yet. EBUSY, EAGAIN: the kernel wants to be
     // rid of completions first.
     const int submitted = ring_call(Call::ring_enter, ::io_uring_submit, &ring_);
-    base::check(submitted >= 0 || is_temporary(submitted),
-                "the ring of a loop was closed by other code");
+    check_entered(submitted);
     if (submitted == -EBADR) note_lost();
     if (submitted == -EBUSY || submitted == -EAGAIN) {
       ::io_uring_get_events(&ring_);
@@ -320,8 +330,7 @@ void Uring::enter(std::int64_t timeout_ns) noexcept {
     outcome = ring_call(Call::ring_enter, ::io_uring_submit_and_wait_timeout, &ring_, &first, 1,
                         &timeout, nullptr);
   }
-  base::check(outcome >= 0 || outcome == -ETIME || is_temporary(outcome),
-              "the ring of a loop was closed by other code");
+  if (outcome != -ETIME) check_entered(outcome);
   if (outcome == -EBADR) note_lost();
 }
 

@@ -2,6 +2,8 @@
 // its own.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -76,6 +78,8 @@ class Uring final : public Backend {
   void hand_over_files(ReadyQueue& ready) noexcept;
   void note_lost() noexcept;
   void enter(std::int64_t timeout_ns) noexcept;
+  /// Checks what io_uring_enter(2) returned.
+  void check_entered(int outcome) const noexcept;
   void reap(ReadyQueue& ready) noexcept;
   Events look(int fd, Events wanted, Events told) noexcept;
   void complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noexcept;
@@ -84,6 +88,7 @@ class Uring final : public Backend {
   unsigned completion_entries_;
   io_uring ring_{};
   bool ring_is_open_ = false;
+  pid_t opened_by_ = 0;  ///< The process: a child of fork(2) must not use the ring.
   bool defers_task_work_ = false;
   bool may_defer_ = true;
   bool shared_ = false;

@@ -5,11 +5,13 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <mutex>
 #include <utility>
 
 #include "base/system_call.h"
+#include "loop/signal_slot.h"
 
 namespace tambour::loop {
 namespace {
@@ -19,6 +21,10 @@ constinit std::mutex mutex;
 /// Named children by the low bits of their pids.
 std::array<Child*, 256> buckets;
 Child* any = nullptr;
+
+/// How many are being launched, and whether an `any_child` has put off looking for that.
+int launching = 0;
+bool look_put_off = false;
 
 /// Changes when a fork empties the table: the threads of those who stood in it are gone, and their
 /// stacks may be somebody else's.
@@ -69,6 +75,8 @@ void ChildTable::register_fork_handlers() noexcept {
 }
 
 void ChildTable::forget_all() noexcept {
+  launching = 0;
+  look_put_off = false;
   buckets.fill(nullptr);
   any = nullptr;
   ++epoch;
@@ -176,6 +184,10 @@ bool ChildTable::look_at_named(Child& child) noexcept {
 }
 
 bool ChildTable::look_at_any(Child& child) noexcept {
+  if (launching > 0) {
+    look_put_off = true;
+    return false;
+  }
   for (;;) {
     siginfo_t info{};
     if (wait_id(P_ALL, 0, info, flags_for(child.changes_)) != 0 || info.si_pid == 0) return false;
@@ -200,6 +212,30 @@ bool ChildTable::give_to_named(const ChildStatus& status) noexcept {
     if (status.ended() || child->changes_ == ChildChanges::all) give(*child, status);
   }
   return is_named;
+}
+
+ChildTable::Launching::Launching() noexcept {
+  register_fork_handlers();
+  const std::scoped_lock lock(mutex);
+  ++launching;
+}
+
+ChildTable::Launching::~Launching() {
+  const std::scoped_lock lock(mutex);
+  if (launching > 0 && --launching > 0) return;
+  if (std::exchange(look_put_off, false)) SignalSlot::raise(SIGCHLD);
+}
+
+Result<> ChildTable::send_signal(const Child& child, pid_t target, int number) noexcept {
+  const std::scoped_lock lock(mutex);
+  siginfo_t info{};
+  const bool is_reaped =
+      child.epoch_ != epoch || !child.OfTable::listed() ||
+      (child.has_status_ && child.status_.ended()) ||
+      wait_id(P_PID, static_cast<id_t>(child.pid_), info, WEXITED | WNOHANG | WNOWAIT) != 0;
+  if (is_reaped) return std::unexpected(system_error(ESRCH));
+  if (::kill(target, number) != 0) return std::unexpected(system_error(errno));
+  return {};
 }
 
 }  // namespace tambour::loop

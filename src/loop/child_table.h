@@ -15,6 +15,21 @@ namespace tambour::loop {
 
 class ChildTable {
  public:
+  /// While a new process has no Child yet: no `any_child` takes the status of a process meanwhile,
+  /// which might be that one's. Does not block: `any_child` looks again when the last of these has
+  /// ended.
+  class Launching {
+   public:
+    Launching() noexcept;
+    Launching(const Launching&) = delete;
+    Launching& operator=(const Launching&) = delete;
+    ~Launching();
+  };
+
+  /// Sends a signal to `target`, the child or its process group, if the child has not been reaped:
+  /// its pid is not another process's. ESRCH otherwise; EPERM, EINVAL of kill(2).
+  static Result<> send_signal(const Child& child, pid_t target, int number) noexcept;
+
   /// ECHILD, EINVAL, EBUSY: see Child::start().
   static Result<> enter(Child& child) noexcept;
   static void leave(Child& child) noexcept;

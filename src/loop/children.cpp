@@ -107,8 +107,9 @@ void Children::run(Child& child) {
   if (status.ended() && !child.any_) {
     remove(child);
   } else if (ChildTable::look(child)) {
-    // The next one; behind whatever else of its priority is due in this turn.
-    core_.queue_now(child);
+    // The next status, in the next iteration: a supervisor that restarts children that end at once
+    // always finds another one, and would starve everything else.
+    core_.queue(child);
   }
   child.function_(status);
 }
@@ -119,7 +120,7 @@ void Children::fall_back_to_signal(Child& child) {
   if (watched) {
     core_.backend().forget(child.fd);
     ::close(std::exchange(child.fd, -1));
-    if (ChildTable::look(child)) core_.queue_now(child);
+    if (ChildTable::look(child)) core_.queue(child);
     return;
   }
   const ChildStatus status{.pid = child.pid_, .code = watched.error().value()};

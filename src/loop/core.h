@@ -144,7 +144,10 @@ class Core {
   /// The same where something has been started, and the loop has not been destroyed since.
   Services& services() noexcept { return *services_; }
 
-  /// Queues for the next turn, or, from inside what runs, for this one. Priorities count as ever.
+  /// queue() makes an item due when the loop next dispatches. queue_now() makes it due in this one,
+  /// if called from a callback: only for what one event of the kernel makes due. An item that
+  /// queues itself again, or whose callback can cause the next event, must use queue(), or it
+  /// starves the loop.
   void queue(Ready& item) noexcept {
     if (!item.linked()) ready_.push(item);
   }

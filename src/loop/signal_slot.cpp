@@ -1,14 +1,16 @@
 #include "loop/signal_slot.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <bit>
 #include <cerrno>
 #include <csignal>
+#include <ctime>
 #include <mutex>
 #include <new>
 
@@ -29,7 +31,7 @@ struct Disposition {
   struct sigaction former{};
 };
 
-/// Guards everything here but what the handler uses.
+/// Guards everything in this file except what the handler uses.
 constinit std::mutex mutex;
 std::array<Disposition, SignalSlot::number_max + 1> dispositions;
 constinit std::atomic<SignalSlot*> first_slot{nullptr};
@@ -42,10 +44,9 @@ int make_eventfd() noexcept {
 
 }  // namespace
 
-SignalSlot::SignalSlot(int eventfd) noexcept : process_(::getpid()), eventfd_(eventfd) {}
-
 void SignalSlot::register_fork_handlers() noexcept {
-  // Another thread may hold the mutex while one forks, and is not there to release it in the child.
+  // Another thread may hold the mutex during fork(2), and does not exist in the child to release
+  // it.
   static const int registered = ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
                                                  [] {
                                                    begin_child();
@@ -56,67 +57,112 @@ void SignalSlot::register_fork_handlers() noexcept {
 
 void SignalSlot::begin_child() noexcept {
   for (SignalSlot* slot = first_slot.load(); slot != nullptr; slot = slot->next_) {
-    slot->process_.store(nobody);
-    slot->inherited_ = true;
-    // What the parent was sent is the parent's, as with the kernel's own pending signals.
+    // Signals of the child are recorded; they must not wake the parent's loop.
+    slot->written_to_.store(-1);
+    slot->writers_.store(0);
+    slot->process_.store(::getpid());
+    // Signals that were sent to the parent are the parent's, as with the kernel's pending signals.
     slot->pending_.store(0);
   }
 }
 
 void SignalSlot::claim_for_child() noexcept {
+  // The child may have closed the descriptor, as daemons do, and reused its number.
+  if (!has_eventfd()) return;
   process_.store(::getpid());
-  // What has come before was not rung for.
-  if (any_pending()) ring();
+  written_to_.store(eventfd_);
+  // The handlers of earlier signals had nothing to write to.
+  if (any_pending()) wake_loop();
 }
 
-Result<SignalSlot*> SignalSlot::take() noexcept {
-  register_fork_handlers();
-  const std::scoped_lock lock(mutex);
+SignalSlot* SignalSlot::find_free() noexcept {
   for (SignalSlot* slot = first_slot.load(); slot != nullptr; slot = slot->next_) {
-    if (slot->taken_) continue;
-    if (auto owned = slot->own(); !owned) return std::unexpected(owned.error());
-    slot->taken_ = true;
-    return slot;
+    if (!slot->taken_) return slot;
   }
-  const int eventfd = make_eventfd();
-  if (eventfd < 0) return std::unexpected(system_error(errno));
-  auto* slot = new (std::nothrow) SignalSlot(eventfd);
-  if (slot == nullptr) {
-    ::close(eventfd);
-    return std::unexpected(system_error(ENOMEM));
-  }
+  auto* const slot = new (std::nothrow) SignalSlot;
+  if (slot == nullptr) return nullptr;
   slot->next_ = first_slot.load();
   first_slot.store(slot);
   return slot;
 }
 
+Result<SignalSlot*> SignalSlot::take() noexcept {
+  register_fork_handlers();
+  UniqueFd eventfd(make_eventfd());
+  if (!eventfd.is_open()) return std::unexpected(system_error(errno));
+  const std::scoped_lock lock(mutex);
+  SignalSlot* const slot = find_free();
+  if (slot == nullptr) return std::unexpected(system_error(ENOMEM));
+  slot->taken_ = true;
+  slot->pending_.store(0);
+  slot->open(eventfd.release());
+  return slot;
+}
+
 void SignalSlot::give_back() noexcept {
-  // Not in a child that has not reopened its loop: there the eventfd is still the parent's, who is
-  // not rung for a second time.
-  if (process_.load() == ::getpid()) take_pending();
+  hide_from_handlers();
+  close_eventfd();
   const std::scoped_lock lock(mutex);
   for (std::uint64_t left = watched_.exchange(0); left != 0; left &= left - 1)
     --dispositions[static_cast<std::size_t>(std::countr_zero(left)) + 1].watchers;
   taken_ = false;
 }
 
+void SignalSlot::open(int eventfd) noexcept {
+  eventfd_ = eventfd;
+  struct stat status{};
+  ::fstat(eventfd, &status);
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  process_.store(::getpid());
+  written_to_.store(eventfd);
+}
+
+/// After this no handler writes to the eventfd. Handlers are brief and never wait, so this wait is
+/// brief too, unless the scheduler has preempted one.
+void SignalSlot::hide_from_handlers() noexcept {
+  // In a child that was made without the fork handlers: the threads that wrote are the parent's.
+  if (process_.load() != ::getpid()) writers_.store(0);
+  written_to_.store(-1);
+  // With wake_loop(), sequentially consistent: either the handler reads -1, or this sees it write.
+  while (writers_.load() != 0) {
+    constexpr timespec moment{.tv_sec = 0, .tv_nsec = 10'000};
+    ::nanosleep(&moment, nullptr);
+  }
+}
+
+/// All eventfds of the kernel may share one inode: another eventfd under the same number is taken
+/// for this one. Files, sockets and pipes are not.
+bool SignalSlot::has_eventfd() const noexcept {
+  struct stat status{};
+  return eventfd_ >= 0 && ::fstat(eventfd_, &status) == 0 && status.st_dev == device_ &&
+         status.st_ino == inode_;
+}
+
+void SignalSlot::close_eventfd() noexcept {
+  if (has_eventfd()) ::close(eventfd_);
+  eventfd_ = -1;
+}
+
 Result<> SignalSlot::watch(int number) noexcept {
   if (number < 1 || number > number_max) return std::unexpected(system_error(EINVAL));
   const std::scoped_lock lock(mutex);
-  // First the slot, so that the handler's first run finds it.
+  // The slot first, so that the handler's first run finds it.
   watched_.fetch_or(bit_of(number));
   Disposition& disposition = dispositions[static_cast<std::size_t>(number)];
   if (disposition.watchers == 0) {
     struct sigaction ours{};
     ours.sa_handler = &on_signal;
-    ours.sa_flags = SA_RESTART;
-    sigemptyset(&ours.sa_mask);
+    // Runtimes whose threads have small stacks (Go) require SA_ONSTACK of every handler. The mask
+    // is full, as in libev: handlers do not nest.
+    ours.sa_flags = SA_RESTART | SA_ONSTACK;
+    sigfillset(&ours.sa_mask);
     struct sigaction found{};
     if (::sigaction(number, &ours, &found) != 0) {
       watched_.fetch_and(~bit_of(number));
       return std::unexpected(system_error(errno));
     }
-    // Where give_back() has left our handler, what was there before it is known.
+    // If give_back() has left our handler installed, the former disposition is known already.
     if (found.sa_handler != &on_signal) disposition.former = found;
   }
   ++disposition.watchers;
@@ -128,46 +174,43 @@ void SignalSlot::unwatch(int number) noexcept {
   Disposition& disposition = dispositions[static_cast<std::size_t>(number)];
   if (--disposition.watchers == 0) {
     struct sigaction current{};
-    // Other code may have put its own handler in place of ours; it keeps it.
+    // Other code may have replaced our handler by its own, which then stays.
     if (::sigaction(number, nullptr, &current) == 0 && current.sa_handler == &on_signal)
       ::sigaction(number, &disposition.former, nullptr);
   }
   watched_.fetch_and(~bit_of(number));
-  pending_.fetch_and(~bit_of(number));
 }
 
 std::uint64_t SignalSlot::take_pending() noexcept {
-  std::uint64_t rings;
-  // Read before the word is taken: what comes in between rings once more, for nothing.
+  std::uint64_t count;
+  // Read before the bits are taken: a signal that arrives in between wakes the loop once more.
   [[maybe_unused]] const auto bytes =
-      base::system_call(Call::eventfd_read, ::read, eventfd_, &rings, sizeof rings);
+      base::system_call(Call::eventfd_read, ::read, eventfd_, &count, sizeof count);
   return pending_.exchange(0);
 }
 
-Result<> SignalSlot::own() noexcept {
-  if (process_.load() == ::getpid() && !inherited_) return {};
-  return reopen();
-}
-
 Result<> SignalSlot::reopen() noexcept {
-  UniqueFd fresh(make_eventfd());
-  if (!fresh.is_open()) return std::unexpected(system_error(errno));
-  // In one step, so that a handler never finds the number closed. Where other code had closed it,
-  // the new one may have it already.
-  if (fresh.get() == eventfd_) {
-    static_cast<void>(fresh.release());
-  } else if (base::uninterrupted(Call::dup, ::dup3, fresh.get(), eventfd_, O_CLOEXEC) < 0) {
-    return std::unexpected(system_error(errno));
-  }
-  inherited_ = false;
-  claim_for_child();
+  // First, because the new eventfd must not get a number that is closed afterwards.
+  const int fresh = make_eventfd();
+  if (fresh < 0) return std::unexpected(system_error(errno));
+  hide_from_handlers();
+  // Other code may have closed the former eventfd, and the new one may have its number.
+  if (fresh != eventfd_) close_eventfd();
+  open(fresh);
+  if (any_pending()) wake_loop();
   return {};
 }
 
-void SignalSlot::ring() const noexcept {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written =
-      base::uninterrupted(Call::eventfd_write, ::write, eventfd_, &one, sizeof one);
+void SignalSlot::wake_loop() noexcept {
+  writers_.fetch_add(1);
+  if (const int fd = written_to_.load(); fd >= 0) {
+    const std::uint64_t one = 1;
+    // Not write(3), which is a cancellation point: a thread that is cancelled here would stay a
+    // writer for ever.
+    [[maybe_unused]] const auto written =
+        base::uninterrupted(Call::eventfd_write, ::syscall, long{SYS_write}, fd, &one, sizeof one);
+  }
+  writers_.fetch_sub(1);
 }
 
 void SignalSlot::raise(int number) noexcept {
@@ -177,9 +220,11 @@ void SignalSlot::raise(int number) noexcept {
   const pid_t process = ::getpid();
   for (SignalSlot* slot = first_slot.load(); slot != nullptr; slot = slot->next_) {
     if ((slot->watched_.load() & bit) == 0) continue;
-    // Where the bit is set already, whoever set it has rung, or is about to.
+    // The child of a vfork(2), whose signals are not the parent's.
+    if (slot->process_.load() != process) continue;
+    // If the bit was set already, the handler that set it wakes the loop.
     if ((slot->pending_.fetch_or(bit) & bit) != 0) continue;
-    if (slot->process_.load() == process) slot->ring();
+    slot->wake_loop();
   }
   errno = saved;
 }

@@ -37,7 +37,10 @@ Result<> Signals::add(Signal& signal) noexcept {
 void Signals::remove(Signal& signal) noexcept {
   signal.unlink();
   signal.take_out();
-  if (first_[static_cast<std::size_t>(signal.number_)] == nullptr) slot_->unwatch(signal.number_);
+  if (first_[static_cast<std::size_t>(signal.number_)] == nullptr) {
+    slot_->unwatch(signal.number_);
+    slot_->forget(signal.number_);
+  }
   core_.drop_reference();
 }
 
@@ -67,8 +70,9 @@ void Signals::before_wait() noexcept {
 
 Result<> Signals::reopen() noexcept {
   if (slot_ == nullptr) return {};
-  auto reopened = slot_->reopen();
-  if (!reopened) return reopened;
+  // Before reopen() closes the descriptor, whose number may then be another file's.
+  watch_.stop();
+  if (auto reopened = slot_->reopen(); !reopened) return reopened;
   return watch_.start(slot_->descriptor());
 }
 

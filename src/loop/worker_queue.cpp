@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include <cerrno>
-#include <csignal>
 #include <exception>
 #include <new>
 #include <system_error>
@@ -16,22 +15,6 @@ namespace tambour::loop {
 namespace {
 
 std::atomic<unsigned> process_number{0};
-
-/// Signals are for the threads that loops run on.
-class SignalsBlocked {
- public:
-  SignalsBlocked() noexcept {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -51,7 +34,7 @@ Result<> WorkerQueue::start_thread() noexcept {
   // RLIMIT_NPROC, or a limit of the container's.
   const auto refused = std::unexpected(system_error(EAGAIN));
   if (base::planned_outcome(base::Call::thread_create)) return refused;
-  const SignalsBlocked blocked;
+  // With the signal mask of this thread, which programs that the calls start inherit.
   try {
     threads_.emplace_back([this] { work(); });
     return {};

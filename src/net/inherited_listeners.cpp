@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/launch.h"
 #include "base/parse_number.h"
 #include "net/ready_pipe.h"
 
@@ -27,6 +28,20 @@ Result<Endpoint> endpoint_of(int fd) noexcept {
   auto* const place = reinterpret_cast<sockaddr*>(&address);
   if (::getsockname(fd, place, &size) != 0) return std::unexpected(system_error(errno));
   return Endpoint::from(place, size);
+}
+
+/// Makes all of them close-on-exec, also those behind one that is not open (EBADF): none must be
+/// passed on to a child. However many the environment names, this takes time by those that are
+/// open.
+Result<> set_close_on_exec(int count) noexcept {
+  const int end = first_passed + count;
+  for (int fd = first_passed; fd < end; ++fd) {
+    if (::fcntl(fd, F_SETFD, FD_CLOEXEC) == 0) continue;
+    const Error error = system_error(errno);
+    base::set_close_on_exec(unsigned(fd), unsigned(end - 1));
+    return std::unexpected(error);
+  }
+  return {};
 }
 
 /// LISTEN_FDNAMES: separated by colons; fewer names than descriptors are no error.
@@ -56,17 +71,11 @@ Result<InheritedListeners> InheritedListeners::take_over() {
   // Meant for a parent, which has passed its environment on.
   if (*for_process != ::getpid()) return inherited;
   net::keep_ready_pipe(int(*listeners));
+  if (auto opened = set_close_on_exec(int(*listeners)); !opened)
+    return std::unexpected(opened.error());
   std::string_view names = all_names;
-  Error error;
-  for (int fd = first_passed; fd < first_passed + int(*listeners); ++fd) {
-    // Each of them, also after a bad one: none must go on to a child.
-    if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
-      error = system_error(errno);
-    } else {
-      inherited.listeners_.push_back({UniqueFd(fd), next_name(names)});
-    }
-  }
-  if (error) return std::unexpected(error);
+  for (int fd = first_passed; fd < first_passed + int(*listeners); ++fd)
+    inherited.listeners_.push_back({UniqueFd(fd), next_name(names)});
   return inherited;
 }
 

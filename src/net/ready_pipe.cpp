@@ -1,6 +1,7 @@
 #include "net/ready_pipe.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -13,13 +14,22 @@ namespace {
 /// -1: none.
 std::atomic<int> kept{-1};
 
+/// The write end of a pipe or FIFO. Any program may have set the variable: a descriptor of another
+/// kind is not the predecessor's, and is neither written to nor closed.
+bool is_write_end(int fd) noexcept {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && (flags & O_ACCMODE) == O_WRONLY;
+}
+
 UniqueFd named_in_environment(int least) noexcept {
   const char* const text = std::getenv(ready_variable);
   if (text == nullptr) return {};
   const auto fd = base::parse_number<int>(text);
   ::unsetenv(ready_variable);
-  // Anybody may have set it. Standard streams, and listeners, are not to be closed for that.
-  if (!fd || *fd < least) return {};
+  // The standard streams and the listeners may be pipes too.
+  if (!fd || *fd < least || !is_write_end(*fd)) return {};
   return UniqueFd(*fd);
 }
 

@@ -126,6 +126,30 @@ TEST_P(ManyChildren, all_who_wait_for_one_child_are_told_in_whatever_loop) {
   });
 }
 
+// A supervisor whose workers end as fast as it starts them: the next status is always there.
+TEST_P(ManyChildren, any_child_does_not_starve_the_loop) {
+  constexpr std::size_t statuses_max = 100;
+  const auto start_next = [] { await_zombie(fork_exiting(1)); };
+  bool posted_ran = false;
+  std::size_t seen_before_posted = 0;
+  Child all(loop(), any_child, [&](const ChildStatus& status) {
+    seen.push_back(status);
+    if (seen.size() == 1) {
+      loop().post([&] {
+        posted_ran = true;
+        seen_before_posted = seen.size();
+      });
+    }
+    if (!posted_ran && seen.size() < statuses_max) start_next();
+  });
+  ASSERT_TRUE(all.start());
+  for (int i = 0; i < 3; ++i) start_next();
+  EXPECT_TRUE(run_until([&] { return posted_ran; }));
+  EXPECT_LE(seen_before_posted, 3U);
+  while (::waitpid(-1, nullptr, 0) > 0) {
+  }
+}
+
 TEST_P(ManyChildren, any_child_may_be_destroyed_in_its_callback) {
   auto go = test::open_pipe();
   std::vector<pid_t> pids;

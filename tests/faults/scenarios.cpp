@@ -245,6 +245,26 @@ Error wait_for_child(EventLoop& loop, ChildChanges changes) {
 Error play_child(EventLoop& loop) { return wait_for_child(loop, ChildChanges::end); }
 Error play_child_by_signal(EventLoop& loop) { return wait_for_child(loop, ChildChanges::all); }
 
+Error play_process(EventLoop& loop) {
+  auto spawned = Process::spawn(loop, {.arguments = {"/bin/sh", "-c", "echo text; exit 3"},
+                                       .input = Stdio::null(),
+                                       .output = Stdio::pipe()});
+  Error error = spawned ? Error() : spawned.error();
+  if (spawned) {
+    const pid_t pid = spawned->pid();
+    run_until(loop, [&] { return !spawned->running(); }, "the process's end");
+    const ChildStatus status = spawned->status().value_or(ChildStatus());
+    if (status.event == ChildStatus::Event::lost) {
+      error = system_error(status.code);
+      ::waitpid(pid, nullptr, 0);
+    } else {
+      EXPECT_EQ(status.code, 3);
+    }
+  }
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG | __WALL), -1) << "the process was left";
+  return error;
+}
+
 Error play_wall_timer(EventLoop& loop) {
   int calls = 0;
   WallTimer once(loop, [&calls] { ++calls; });
@@ -443,6 +463,7 @@ const std::vector<Scenario>& all_scenarios() {
       {"signal", play_signal},
       {"child", play_child},
       {"child_by_signal", play_child_by_signal},
+      {"process", play_process},
       {"wall_timer", play_wall_timer},
       {"file_status", play_file_status},
       {"embedded", play_embedded},

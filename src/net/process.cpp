@@ -1,0 +1,98 @@
+#include <tambour/process.h>
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "net/process_state.h"
+
+namespace tambour {
+
+std::vector<std::string> current_environment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
+    variables.emplace_back(*variable);
+  return variables;
+}
+
+Result<Process> Process::spawn(EventLoop& loop, const ProcessOptions& options) {
+  auto state = ProcessState::spawn(loop, options);
+  if (!state) return std::unexpected(state.error());
+  return Process(*state);
+}
+
+Process::Process(Process&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+
+Process& Process::operator=(Process&& other) noexcept {
+  if (this != &other) {
+    if (state_ != nullptr) state_->abandon();
+    state_ = std::exchange(other.state_, nullptr);
+  }
+  return *this;
+}
+
+Process::~Process() {
+  if (state_ != nullptr) state_->abandon();
+}
+
+namespace {
+
+ProcessState& existing(ProcessState* state) noexcept {
+  base::check(state != nullptr,
+              "a Process that was moved from, released or default-constructed was used; ask pid()");
+  return *state;
+}
+
+}  // namespace
+
+pid_t Process::pid() const noexcept { return state_ == nullptr ? 0 : state_->pid(); }
+
+bool Process::running() const noexcept { return state_ != nullptr && !state_->status(); }
+
+std::optional<ChildStatus> Process::status() const noexcept {
+  return state_ == nullptr ? std::nullopt : state_->status();
+}
+
+bool Process::timed_out() const noexcept { return state_ != nullptr && state_->timed_out(); }
+
+PipeStream& Process::input() noexcept { return existing(state_).input; }
+PipeStream& Process::output() noexcept { return existing(state_).output; }
+PipeStream& Process::error_output() noexcept { return existing(state_).error_output; }
+
+void Process::on_exit(Function function) noexcept { existing(state_).on_exit(std::move(function)); }
+
+Result<> Process::send_signal(int number) noexcept { return existing(state_).send_signal(number); }
+
+Result<> Process::send_signal_to_group(int number) noexcept {
+  return existing(state_).send_signal_to_group(number);
+}
+
+void Process::terminate(Duration grace) noexcept {
+  if (state_ != nullptr) state_->terminate(grace);
+}
+
+pid_t Process::release() noexcept {
+  return state_ == nullptr ? 0 : std::exchange(state_, nullptr)->release();
+}
+
+bool Process::Wait::await_ready() noexcept {
+  const auto& status = existing(state_).status();
+  if (status) outcome_ = *status;
+  return status.has_value();
+}
+
+void Process::Wait::enlist() noexcept { state_->add(*this); }
+
+void Process::Wait::cancel() noexcept {
+  unlink();
+  state_->queue(*this);
+}
+
+void Process::Wait::run(Ready& ready) {
+  auto& self = static_cast<Wait&>(ready);
+  self.stop_.reset();
+  self.awaiting_.resume();
+}
+
+}  // namespace tambour
