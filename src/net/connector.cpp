@@ -21,6 +21,7 @@
 
 #include "base/parse_number.h"
 #include "loop/core.h"
+#include "net/tcp_options.h"
 
 namespace tambour {
 namespace {
@@ -174,9 +175,13 @@ Task<Streamed> try_rounds(Target target, ConnectOptions options) {
 Task<Streamed> connect_within(Target target, ConnectOptions options) {
   const Duration limit = options.timeout;
   Streamed stream = co_await timeout(limit, try_rounds(std::move(target), options));
-  if (stream) {
-    if (auto set = stream->set_tcp_options(options.tcp); !set)
-      co_return std::unexpected(set.error());
+  const TcpOptions& tcp = options.tcp;
+  const bool any_option =
+      tcp.keepalive_idle > Duration::zero() || tcp.user_timeout > Duration::zero();
+  if (!stream || !any_option) co_return stream;
+  // A stream to a Unix endpoint has no such options.
+  if (const auto peer = stream->peer_endpoint(); peer && peer->is_ip()) {
+    if (auto set = net::set_tcp_options(*stream, tcp); !set) co_return std::unexpected(set.error());
   }
   co_return stream;
 }
