@@ -2,13 +2,15 @@
 //
 // Callbacks destroy the handles that own them: a connection closes itself, a timer removes itself.
 // Small closures are therefore invoked on a copy (two registers), and the memory of the others can
-// be released on its own, so that the loop keeps it until its turn ends.
+// be released on its own, so that the loop keeps it until its iteration ends.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -18,16 +20,36 @@
 
 namespace tambour {
 
-/// A closure on the heap, as the loop sees it: something to delete later.
+/// A closure on the heap whose deletion a loop can defer: see loop::Core::retire().
 class Closure {
  public:
-  Closure() = default;
+  Closure() noexcept : born_(nested_runs.load(std::memory_order_relaxed)) {}
   Closure(const Closure&) = delete;
   Closure& operator=(const Closure&) = delete;
   virtual ~Closure() = default;
 
-  /// The next closure that waits to be deleted; belongs to whoever holds the list.
-  Closure* next = nullptr;
+  /// How many nested runs of loops this process had begun when the closure was made. If it is at
+  /// least the number of a nested run, the closure was made after that run began, so that no
+  /// callback outside of that run is executing it.
+  [[nodiscard]] std::uint64_t born() const noexcept { return born_; }
+  /// A nested run begins; returns its number.
+  static std::uint64_t begin_nested_run() noexcept {
+    return nested_runs.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+
+  /// The next closure of a list of retired ones; replaces born().
+  [[nodiscard]] Closure* next() const noexcept { return next_; }
+  void set_next(Closure* next) noexcept { next_ = next; }
+
+ private:
+  // A thread that hands a closure to a loop reads this before the loop runs it, and so before the
+  // loop begins a nested run inside of it: relaxed order is enough.
+  static inline constinit std::atomic<std::uint64_t> nested_runs{0};
+
+  union {
+    std::uint64_t born_;
+    Closure* next_;
+  };
 };
 
 template <class Signature>

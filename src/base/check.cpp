@@ -2,24 +2,30 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 namespace tambour::base {
-namespace {
 
-void write_to_stderr(const char* text) noexcept {
+void fail_check(const char* format, ...) noexcept {
   // No stream and no allocation: the heap may be what is broken.
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
+  std::array<char, 1024> text;
+  int size = std::snprintf(text.data(), text.size(), "tambour: ");
+  std::va_list values;
+  va_start(values, format);
+  const int added = std::vsnprintf(text.data() + size, text.size() - size, format, values);
+  va_end(values);
+  size = std::min(size + std::max(added, 0), int(text.size()) - 1);
+  text[size++] = '\n';
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), size);
+  std::abort();
 }
 
-}  // namespace
-
 void contract_breached(const char* sentence) noexcept {
-  write_to_stderr("tambour: contract breached: ");
-  write_to_stderr(sentence);
-  write_to_stderr("\n");
-  std::abort();
+  fail_check("contract breached: %s", sentence);
 }
 
 }  // namespace tambour::base
