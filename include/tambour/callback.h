@@ -55,6 +55,9 @@ class Closure {
 template <class Signature>
 class Callback;
 
+/// Aborts with a message.
+[[noreturn]] void fail_on_empty_callback() noexcept;
+
 /// Owns one callable. A closure that is trivially copyable, callable as const and no larger than
 /// two pointers is stored inside and costs no allocation; any other is allocated once.
 template <class R, class... Args>
@@ -78,7 +81,7 @@ class Callback<R(Args...)> {
   }
 
   Callback(Callback&& other) noexcept
-      : kind_(std::exchange(other.kind_, nullptr)), words_(other.words_) {}
+      : kind_(std::exchange(other.kind_, &empty)), words_(other.words_) {}
   Callback& operator=(Callback&& other) noexcept {
     Callback(std::move(other)).swap(*this);
     return *this;
@@ -92,16 +95,16 @@ class Callback<R(Args...)> {
     std::swap(words_, other.words_);
   }
 
-  explicit operator bool() const noexcept { return kind_ != nullptr; }
+  explicit operator bool() const noexcept { return kind_ != &empty; }
 
-  /// Calls it. The Callback may be destroyed or moved meanwhile, provided that what `release` gave
-  /// up lives until the call has returned.
+  /// Invokes it; aborts with a message if it is empty. The Callback may be destroyed or moved
+  /// meanwhile, provided that what `release` gave up lives until the call has returned.
   R operator()(Args... args) const { return kind_->invoke(words_, std::forward<Args>(args)...); }
 
   /// Empties this and hands its heap closure, if it has one, to the caller.
   [[nodiscard]] Closure* release() noexcept {
-    const Kind* released = std::exchange(kind_, nullptr);
-    if (released == nullptr || !released->allocated) return nullptr;
+    const Kind* released = std::exchange(kind_, &empty);
+    if (!released->allocated) return nullptr;
     return static_cast<Closure*>(words_.first);
   }
 
@@ -119,6 +122,12 @@ class Callback<R(Args...)> {
   };
   template <R (*invoke)(Words, Args...), bool allocated>
   static constexpr Kind kind{invoke, allocated};
+
+  [[noreturn]] static R invoke_empty(Words /*words*/, Args... /*args*/) {
+    fail_on_empty_callback();
+  }
+  /// That of an empty Callback, so that invoking one aborts with a message.
+  static constexpr Kind empty{&invoke_empty, false};
 
   template <class F>
   struct Allocated final : Closure {
@@ -150,7 +159,7 @@ class Callback<R(Args...)> {
     return std::invoke_r<R>(closure->function, std::forward<Args>(args)...);
   }
 
-  const Kind* kind_ = nullptr;
+  const Kind* kind_ = &empty;
   Words words_{};
 };
 

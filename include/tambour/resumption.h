@@ -1,10 +1,10 @@
 // How control passes from one coroutine to another, on a stack that does not grow.
 //
 // A coroutine never resumes another one itself. It names its successor and suspends; the innermost
-// run() on the stack resumes the successor. So a task that awaits another one a million times, and a
-// chain of a million tasks that end one after another, need the same stack as one task. Symmetric
-// transfer would need a compiler that turns it into a jump: GCC 12 does not without optimization, nor
-// with AddressSanitizer.
+// run() on the stack resumes the successor. So a task that awaits another one a million times, and
+// a chain of a million tasks that end one after another, need the same stack as one task. Symmetric
+// transfer would need a compiler that turns it into a jump: GCC 12 does not without optimization,
+// nor with AddressSanitizer.
 #pragma once
 
 #include <coroutine>
@@ -17,8 +17,9 @@ class Resumption {
   Resumption(const Resumption&) = delete;
   Resumption& operator=(const Resumption&) = delete;
 
-  /// Resumes `coroutine`, which is not null, and then each coroutine to which the last one has transferred control. For
-  /// callbacks that continue a coroutine. Throws what a coroutine of another library lets out.
+  /// Resumes `coroutine`, which is not null, and then each coroutine to which the last one has
+  /// transferred control. For callbacks that continue a coroutine. Throws what a coroutine of
+  /// another library lets out.
   static void run(std::coroutine_handle<> coroutine);
 
   /// Lets `to`, which may be null, run after `from` has suspended. Call it as the last thing in

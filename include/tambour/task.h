@@ -46,8 +46,8 @@ concept HasTaskContext = requires(const Promise& promise) {
 /// Observes tasks that no coroutine awaits directly: a scope, when_all().
 class TaskObserver {
  public:
-  /// The task has ended and is suspended at its end; it may be destroyed here. Returns the coroutine
-  /// that continues, or null.
+  /// The task has ended and is suspended at its end; it may be destroyed here. Returns the
+  /// coroutine that continues, or null.
   virtual std::coroutine_handle<> task_ended(Link& task) noexcept = 0;
   /// Whether the coroutine of this frame is one of the observed tasks, or awaited by one.
   [[nodiscard]] virtual bool observes(const void* /*frame*/) const noexcept { return false; }
@@ -215,11 +215,11 @@ class TaskPromise<void> final : public TaskPromiseBase {
   std::exception_ptr thrown_;
 };
 
-/// Owns a coroutine's frame, which is all that a task allocates. Destroying it destroys the coroutine
-/// wherever it is suspended, and first the tasks that it awaits, the innermost before all others; a
-/// task that runs must not destroy itself. Awaited once, as an rvalue: `co_await read_all(stream)`;
-/// the frame is then destroyed at the end of that expression. Awaiting or spawning an empty Task
-/// aborts with a message.
+/// Owns a coroutine's frame, which is all that a task allocates. Destroying it destroys the
+/// coroutine wherever it is suspended, and first the tasks that it awaits, the innermost before all
+/// others; a task that runs must not destroy itself. Awaited once, as an rvalue: `co_await
+/// read_all(stream)`; the frame is then destroyed at the end of that expression. Awaiting or
+/// spawning an empty Task aborts with a message.
 template <class T>
 class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
  public:

@@ -1,4 +1,5 @@
-// Tasks that run beside the code that started them: spawned on a loop, or in a scope that is joined.
+// Tasks that run beside the code that started them: spawned on a loop, or in a scope that is
+// joined.
 #pragma once
 
 #include <coroutine>
@@ -14,8 +15,8 @@
 
 namespace tambour {
 
-/// Owns tasks that run at the same time. The owner either awaits join(), or destroys the scope, which
-/// destroys the tasks that have not ended, silently, wherever they wait.
+/// Owns tasks that run at the same time. The owner either awaits join(), or destroys the scope,
+/// which destroys the tasks that have not ended, silently, wherever they wait.
 ///
 ///   TaskScope scope(loop);
 ///   for (TcpStream& peer : peers) scope.spawn(greet(peer));
@@ -119,9 +120,9 @@ class TaskScope final : private TaskObserver {
 };
 
 /// Runs `task`, which must not be empty, on `loop`, at once until it first waits. The loop owns it:
-/// tasks that still wait when the loop is destroyed are destroyed first, silently. An exception that
-/// leaves the task leaves the loop's run(), as one that leaves a callback does. On the loop's thread;
-/// from another thread, post() a callback that spawns.
+/// tasks that still wait when the loop is destroyed are destroyed first, silently. An exception
+/// that leaves the task leaves the loop's run(), as one that leaves a callback does. On the loop's
+/// thread; from another thread, post() a callback that spawns.
 template <class T>
 void spawn(EventLoop& loop, Task<T> task,
            std::source_location at = std::source_location::current()) {

@@ -39,8 +39,7 @@ class TaskGroup : protected TaskObserver {
 
   [[nodiscard]] bool await_ready(
       std::source_location at = std::source_location::current()) const noexcept {
-    const bool any_empty =
-        std::apply([](const auto&... task) { return (!task || ...); }, tasks_);
+    const bool any_empty = std::apply([](const auto&... task) { return (!task || ...); }, tasks_);
     if (any_empty) [[unlikely]]
       fail_on_empty_task("when_all(), when_any() or timeout()", at);
     return false;

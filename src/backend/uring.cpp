@@ -52,6 +52,14 @@ unsigned asked_of_ring(Events wanted) noexcept {
 
 bool has_flag(unsigned set, unsigned flag) noexcept { return (set & flag) != 0; }
 
+[[noreturn]] void fail_on_closed_ring(int error) noexcept {
+  base::fail_check(
+      "io_uring_enter(2) of an EventLoop failed with errno %d: other code of the program has "
+      "closed "
+      "the ring; close only descriptors that you have opened",
+      -error);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Backend>> Uring::open(const LoopOptions& options) {
@@ -193,7 +201,8 @@ Result<> Uring::reopen() noexcept {
 }
 
 void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
-  base::check(ring_is_open_, "a loop was run although reopening it after fork(2) had failed");
+  base::check(ring_is_open_,
+              "EventLoop run although reopen_after_fork() had failed; destroy it instead");
   records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record, ready); });
   records_.take_failed(ready);
   ready.take(early_);
@@ -293,8 +302,8 @@ io_uring_sqe* Uring::next_entry(ReadyQueue& ready) noexcept {
     // The ring is full of what we have not handed over yet. EBUSY, EAGAIN: the kernel wants to be
     // rid of completions first.
     const int submitted = ring_call(Call::ring_enter, ::io_uring_submit, &ring_);
-    base::check(submitted >= 0 || is_temporary(submitted),
-                "the ring of a loop was closed by other code");
+    if (submitted < 0 && !is_temporary(submitted)) [[unlikely]]
+      fail_on_closed_ring(submitted);
     if (submitted == -EBADR) note_lost();
     if (submitted == -EBUSY || submitted == -EAGAIN) {
       ::io_uring_get_events(&ring_);
@@ -320,8 +329,8 @@ void Uring::enter(std::int64_t timeout_ns) noexcept {
     outcome = ring_call(Call::ring_enter, ::io_uring_submit_and_wait_timeout, &ring_, &first, 1,
                         &timeout, nullptr);
   }
-  base::check(outcome >= 0 || outcome == -ETIME || is_temporary(outcome),
-              "the ring of a loop was closed by other code");
+  if (outcome < 0 && outcome != -ETIME && !is_temporary(outcome)) [[unlikely]]
+    fail_on_closed_ring(outcome);
   if (outcome == -EBADR) note_lost();
 }
 

@@ -1,6 +1,6 @@
-// Contracts that are always checked. A breach is a programmer's error that cannot be reported to the
-// code that caused it, so the process aborts with a message: what happened, to which object, with
-// the values, and what to do instead.
+// Contracts that are always checked. A breach is a programmer's error that cannot be reported to
+// the code that caused it, so the process aborts with a message: what happened, to which object,
+// with the values, and what to do instead.
 #pragma once
 
 namespace tambour::base {

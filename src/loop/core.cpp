@@ -19,8 +19,8 @@
 
 namespace tambour::loop {
 
-/// A run of iterations. Inside a callback it is a nested one: a closure that was made since it began
-/// runs in no callback outside, and so can be deleted at the end of a nested iteration.
+/// A run of iterations. Inside a callback it is a nested one: a closure that was made since it
+/// began runs in no callback outside, and so can be deleted at the end of a nested iteration.
 class Core::Iterating {
  public:
   explicit Iterating(Core& core,
@@ -161,8 +161,8 @@ void Core::fail_thread_check(const char* function,
   // Cannot allocate: see fail_check().
   std::array<char, 256> where{};
   if (object != nullptr) {
-    std::snprintf(where.data(), where.size(), " on an object created in %s:%u",
-                  object->file_name(), unsigned(object->line()));
+    std::snprintf(where.data(), where.size(), " on an object created in %s:%u", object->file_name(),
+                  unsigned(object->line()));
   }
   const auto length = static_cast<int>(name.size());
   const auto line = static_cast<unsigned>(created_at_.line());

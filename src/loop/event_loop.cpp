@@ -2,6 +2,7 @@
 
 #include <sys/prctl.h>
 
+#include "base/check.h"
 #include "loop/core.h"
 
 namespace tambour {
@@ -16,6 +17,12 @@ loop::Core* open_core(const LoopOptions& options, std::source_location created_a
 }
 
 }  // namespace
+
+void fail_on_empty_callback() noexcept {
+  base::fail_check(
+      "an empty Callback was invoked; give the timer, watcher, posted task or other object that "
+      "invokes it a function");
+}
 
 loop::Core& loop::core_of(EventLoop& loop) noexcept { return *loop.core_; }
 

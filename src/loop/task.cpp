@@ -80,7 +80,8 @@ void TaskPromiseBase::destroy_suspended() noexcept {
 
 void fail_on_empty_task(const char* function, std::source_location at) noexcept {
   base::fail_check(
-      "%s got an empty Task, in %s:%u; a Task is empty when it was default-constructed, moved from, "
+      "%s got an empty Task, in %s:%u; a Task is empty when it was default-constructed, moved "
+      "from, "
       "awaited or spawned: call the coroutine function again for a new one",
       function, at.file_name(), unsigned(at.line()));
 }

@@ -86,8 +86,7 @@ std::coroutine_handle<> TaskScope::task_ended(Link& task) noexcept {
   // The exception handler may destroy the scope, and so may the destruction of the task.
   bool destroyed = false;
   bool* const outer = std::exchange(destroyed_, &destroyed);
-  if (std::exception_ptr thrown = promise.exception(); thrown != nullptr)
-    report(std::move(thrown));
+  if (std::exception_ptr thrown = promise.exception(); thrown != nullptr) report(std::move(thrown));
   promise.destroy();
   if (!destroyed) {
     destroyed_ = outer;

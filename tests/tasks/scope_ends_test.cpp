@@ -154,10 +154,12 @@ TEST_F(ScopeEnds, functions_called_after_the_loop_abort_with_a_message) {
   TaskEvent event(*own);
   TaskScope scope(*own);
   own.reset();
-  EXPECT_DEATH(event.set(), "TaskEvent::set.. called on an object created in .*scope_ends_test.*"
-                            "after its EventLoop .created in .*was destroyed");
-  EXPECT_DEATH(scope.spawn(sleep_long()), "TaskScope::start.. called on an object created in .*"
-                                          "after its EventLoop .*was destroyed");
+  EXPECT_DEATH(event.set(),
+               "TaskEvent::set.. called on an object created in .*scope_ends_test.*"
+               "after its EventLoop .created in .*was destroyed");
+  EXPECT_DEATH(scope.spawn(sleep_long()),
+               "TaskScope::start.. called on an object created in .*"
+               "after its EventLoop .*was destroyed");
 }
 
 TEST_F(ScopeEnds, functions_called_from_another_thread_abort_with_a_message) {
@@ -196,7 +198,8 @@ TEST_F(ScopeEnds, a_task_that_destroys_its_scope_aborts_with_a_message) {
       while_running);
   EXPECT_DEATH(
       {
-        scope->spawn([](auto inner) -> Task<> { co_await when_all(sleep_long(), inner()); }(destroy));
+        scope->spawn(
+            [](auto inner) -> Task<> { co_await when_all(sleep_long(), inner()); }(destroy));
         loop.run();
       },
       while_running);
@@ -236,6 +239,14 @@ TEST_F(ScopeEnds, an_empty_task_aborts_with_a_message_that_names_the_place) {
   EXPECT_DEATH(spawn(loop, any_empty()), empty);
   const auto timeout_empty = []() -> Task<> { co_await timeout(1s, Task<>()); };
   EXPECT_DEATH(spawn(loop, timeout_empty()), "got an empty Task");
+}
+
+TEST_F(ScopeEnds, an_empty_function_aborts_with_a_message) {
+  EXPECT_DEATH(Timer(loop, {}), "Timer .created in .*scope_ends_test.cpp:[0-9]+. got an empty");
+  Timer timer(loop, [] {});
+  EXPECT_DEATH(timer.set_function({}), "Timer .created in .*scope_ends_test.* got an empty");
+  const Callback<void()> empty;
+  EXPECT_DEATH(empty(), "an empty Callback was invoked");
 }
 
 }  // namespace

@@ -117,9 +117,8 @@ TEST_F(TaskStack, a_chain_of_scopes_that_are_joined_ends) {
     co_await joined.join();
     ++count;
   };
-  chain[0]->spawn([](TaskEvent& awaited) -> Task<> {
-    static_cast<void>(co_await awaited.wait());
-  }(event));
+  chain[0]->spawn(
+      [](TaskEvent& awaited) -> Task<> { static_cast<void>(co_await awaited.wait()); }(event));
   // Two join each of them, and only the first can continue without another resumption.
   for (int i = 1; i <= scopes; ++i) {
     chain[i]->spawn(join(*chain[i - 1], ended));
