@@ -2,13 +2,15 @@
 //
 // Callbacks destroy the handles that own them: a connection closes itself, a timer removes itself.
 // Small closures are therefore invoked on a copy (two registers), and the memory of the others can
-// be released on its own, so that the loop keeps it until its turn ends.
+// be released on its own, so that the loop keeps it until its iteration ends.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -18,20 +20,43 @@
 
 namespace tambour {
 
-/// A closure on the heap, as the loop sees it: something to delete later.
+/// A closure on the heap whose deletion a loop can defer: see loop::Core::retire().
 class Closure {
  public:
-  Closure() = default;
+  Closure() noexcept : born_(nested_runs.load(std::memory_order_relaxed)) {}
   Closure(const Closure&) = delete;
   Closure& operator=(const Closure&) = delete;
   virtual ~Closure() = default;
 
-  /// The next closure that waits to be deleted; belongs to whoever holds the list.
-  Closure* next = nullptr;
+  /// How many nested runs of loops this process had begun when the closure was made. If it is at
+  /// least the number of a nested run, the closure was made after that run began, so that no
+  /// callback outside of that run is executing it.
+  [[nodiscard]] std::uint64_t born() const noexcept { return born_; }
+  /// A nested run begins; returns its number.
+  static std::uint64_t begin_nested_run() noexcept {
+    return nested_runs.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+
+  /// The next closure of a list of retired ones; replaces born().
+  [[nodiscard]] Closure* next() const noexcept { return next_; }
+  void set_next(Closure* next) noexcept { next_ = next; }
+
+ private:
+  // A thread that hands a closure to a loop reads this before the loop runs it, and so before the
+  // loop begins a nested run inside of it: relaxed order is enough.
+  static inline constinit std::atomic<std::uint64_t> nested_runs{0};
+
+  union {
+    std::uint64_t born_;
+    Closure* next_;
+  };
 };
 
 template <class Signature>
 class Callback;
+
+/// Aborts with a message.
+[[noreturn]] void fail_on_empty_callback() noexcept;
 
 /// Owns one callable. A closure that is trivially copyable, callable as const and no larger than
 /// two pointers is stored inside and costs no allocation; any other is allocated once.
@@ -56,7 +81,7 @@ class Callback<R(Args...)> {
   }
 
   Callback(Callback&& other) noexcept
-      : kind_(std::exchange(other.kind_, nullptr)), words_(other.words_) {}
+      : kind_(std::exchange(other.kind_, &empty)), words_(other.words_) {}
   Callback& operator=(Callback&& other) noexcept {
     Callback(std::move(other)).swap(*this);
     return *this;
@@ -70,16 +95,16 @@ class Callback<R(Args...)> {
     std::swap(words_, other.words_);
   }
 
-  explicit operator bool() const noexcept { return kind_ != nullptr; }
+  explicit operator bool() const noexcept { return kind_ != &empty; }
 
-  /// Calls it. The Callback may be destroyed or moved meanwhile, provided that what `release` gave
-  /// up lives until the call has returned.
+  /// Invokes it; aborts with a message if it is empty. The Callback may be destroyed or moved
+  /// meanwhile, provided that what `release` gave up lives until the call has returned.
   R operator()(Args... args) const { return kind_->invoke(words_, std::forward<Args>(args)...); }
 
   /// Empties this and hands its heap closure, if it has one, to the caller.
   [[nodiscard]] Closure* release() noexcept {
-    const Kind* released = std::exchange(kind_, nullptr);
-    if (released == nullptr || !released->allocated) return nullptr;
+    const Kind* released = std::exchange(kind_, &empty);
+    if (!released->allocated) return nullptr;
     return static_cast<Closure*>(words_.first);
   }
 
@@ -97,6 +122,12 @@ class Callback<R(Args...)> {
   };
   template <R (*invoke)(Words, Args...), bool allocated>
   static constexpr Kind kind{invoke, allocated};
+
+  [[noreturn]] static R invoke_empty(Words /*words*/, Args... /*args*/) {
+    fail_on_empty_callback();
+  }
+  /// That of an empty Callback, so that invoking one aborts with a message.
+  static constexpr Kind empty{&invoke_empty, false};
 
   template <class F>
   struct Allocated final : Closure {
@@ -128,7 +159,7 @@ class Callback<R(Args...)> {
     return std::invoke_r<R>(closure->function, std::forward<Args>(args)...);
   }
 
-  const Kind* kind_ = nullptr;
+  const Kind* kind_ = &empty;
   Words words_{};
 };
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <string_view>
 
@@ -79,10 +80,14 @@ class EventLoop {
  public:
   /// Throws std::system_error where the kernel refuses what a loop needs (EMFILE, ENOMEM), and
   /// EINVAL where TAMBOUR_BACKEND names no backend.
-  explicit EventLoop(const LoopOptions& options = {});
+  /// `created_at` is named by the messages of checks.
+  explicit EventLoop(const LoopOptions& options = {},
+                     std::source_location created_at = std::source_location::current());
 
   /// The same for programs without exceptions.
-  static Result<std::unique_ptr<EventLoop>> open(const LoopOptions& options = {});
+  static Result<std::unique_ptr<EventLoop>> open(
+      const LoopOptions& options = {},
+      std::source_location created_at = std::source_location::current());
 
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;

@@ -4,20 +4,24 @@
 // the loop that it was spawned on. What it waits for is a watcher, a timer or an operation of that
 // loop, whose callback resumes it; there is no second machinery.
 //
-// A task ends in one of three ways. It returns; it throws, and the exception reaches whoever awaits
-// it; or it is destroyed while it waits, and with it, from the inside out, all that it owns.
+// A task ends in one of three ways. It returns; it throws, and the exception reaches the coroutine
+// that awaits it; or it is destroyed while it waits, and with it, from the inside out, all that it
+// owns. None of these recurses: a chain of tasks may have any length.
 #pragma once
 
 #include <concepts>
 #include <coroutine>
+#include <cstdint>
 #include <exception>
 #include <memory>
+#include <source_location>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
 #include <tambour/operation.h>
+#include <tambour/resumption.h>
 
 namespace tambour {
 
@@ -42,11 +46,14 @@ concept HasTaskContext = requires(const Promise& promise) {
   { promise.context() } -> std::convertible_to<const TaskContext&>;
 };
 
-/// Is told that a task has ended, which then rests where it ended, to be destroyed from here on.
-/// Says what to resume.
+/// Observes tasks that no coroutine awaits directly: a scope, when_all().
 class TaskObserver {
  public:
+  /// The task has ended and is suspended at its end; it may be destroyed here. Returns the
+  /// coroutine that continues, or null.
   virtual std::coroutine_handle<> task_ended(Link& task) noexcept = 0;
+  /// Whether the coroutine of this frame is one of the observed tasks, or awaited by one.
+  [[nodiscard]] virtual bool observes(const void* /*frame*/) const noexcept { return false; }
 
  protected:
   ~TaskObserver() = default;
@@ -55,14 +62,12 @@ class TaskObserver {
 /// What the promises of all tasks share. The link is that of the observer's list, if it has one.
 class TaskPromiseBase : public Link {
  public:
-  /// Resumes whoever awaits, without growing the stack.
+  /// Passes control to the coroutine that awaits.
   struct Final {
     [[nodiscard]] static bool await_ready() noexcept { return false; }
     template <std::derived_from<TaskPromiseBase> Promise>
-    static std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) noexcept {
-      TaskPromiseBase& self = ended.promise();
-      if (self.observer_ != nullptr) return self.observer_->task_ended(self);
-      return self.awaiting_;
+    static void await_suspend(std::coroutine_handle<Promise> ended) noexcept {
+      Resumption::transfer(ended, ended.promise().end());
     }
     static void await_resume() noexcept {}
   };
@@ -73,15 +78,41 @@ class TaskPromiseBase : public Link {
   [[nodiscard]] const TaskContext& context() const noexcept { return *context_; }
   [[nodiscard]] std::coroutine_handle<> handle() noexcept { return handle_; }
 
-  void await_from(std::coroutine_handle<> awaiting, const TaskContext& context) noexcept {
-    awaiting_ = awaiting;
-    context_ = &context;
+  /// `slot`, which owns this task, lies in the frame of the coroutine that awaits it.
+  template <HasTaskContext Promise>
+  void await_from(std::coroutine_handle<Promise> awaiting, TaskPromiseBase*& slot) noexcept {
+    context_ = &awaiting.promise().context();
+    if constexpr (std::derived_from<Promise, TaskPromiseBase>) {
+      parent_ = &awaiting.promise();
+      parent_->awaited_ = &slot;
+      waiter_ = Waiter::task;
+    } else {
+      awaiting_ = awaiting.address();
+      waiter_ = Waiter::coroutine;
+    }
   }
   void observe_from(TaskObserver& observer, const TaskContext& context) noexcept {
     observer_ = &observer;
+    waiter_ = Waiter::observer;
     context_ = &context;
   }
-  /// What it threw; null where it did not.
+  /// The observed tasks that this one waits for, of which `first` is one; null: none any more.
+  void set_awaited(TaskPromiseBase** first) noexcept { awaited_ = first; }
+
+  /// Whether this task, or one that it awaits, has that frame.
+  [[nodiscard]] bool is_or_awaits(const void* frame) const noexcept;
+
+  /// Destroys the frame, wherever it is suspended, after those of the tasks that it awaits. Aborts
+  /// with a message if it is running.
+  void destroy() noexcept {
+    if (ended_ || waiter_ == Waiter::none) {
+      handle_.destroy();
+    } else {
+      destroy_suspended();
+    }
+  }
+
+  /// The exception that the task has thrown, or null.
   [[nodiscard]] virtual std::exception_ptr exception() const noexcept = 0;
 
  protected:
@@ -89,13 +120,46 @@ class TaskPromiseBase : public Link {
   ~TaskPromiseBase() = default;
 
  private:
+  /// Which pointer is set.
+  enum class Waiter : std::uint8_t { none, task, coroutine, observer };
+
+  /// Returns the coroutine that continues.
+  std::coroutine_handle<> end() noexcept {
+    ended_ = true;
+    switch (waiter_) {
+      case Waiter::task:
+        parent_->awaited_ = nullptr;
+        return parent_->handle_;
+      case Waiter::coroutine:
+        return std::coroutine_handle<>::from_address(awaiting_);
+      case Waiter::observer:
+        return observer_->task_ended(*this);
+      case Waiter::none:
+        break;
+    }
+    return nullptr;
+  }
+  [[nodiscard]] bool awaits_one() const noexcept {
+    return awaited_ != nullptr && (*awaited_)->waiter_ == Waiter::task;
+  }
+  void destroy_suspended() noexcept;
+
   std::coroutine_handle<> handle_;
-  std::coroutine_handle<> awaiting_ = std::noop_coroutine();
-  TaskObserver* observer_ = nullptr;
+  union {
+    TaskPromiseBase* parent_ = nullptr;
+    void* awaiting_;
+    TaskObserver* observer_;
+  };
+  TaskPromiseBase** awaited_ = nullptr;  ///< The pointer that owns the task that this one awaits.
   const TaskContext* context_ = &no_context;
+  Waiter waiter_ = Waiter::none;
+  bool ended_ = false;
 
   static const inline TaskContext no_context{};
 };
+
+/// Aborts with a message.
+[[noreturn]] void fail_on_empty_task(const char* function, std::source_location at) noexcept;
 
 template <class T>
 class TaskPromise final : public TaskPromiseBase {
@@ -154,9 +218,11 @@ class TaskPromise<void> final : public TaskPromiseBase {
   std::exception_ptr thrown_;
 };
 
-/// The caller of a coroutine function holds this, and with it the coroutine's frame, which is all
-/// that a task allocates. Destroying it destroys the coroutine wherever it is; it must not be
-/// running. Awaited once, as an rvalue: `co_await read_all(stream)`.
+/// Owns a coroutine's frame, which is all that a task allocates. Destroying it destroys the
+/// coroutine wherever it is suspended, and first the tasks that it awaits, the innermost before all
+/// others; a task that runs must not destroy itself. Awaited once, as an rvalue: `co_await
+/// read_all(stream)`; the frame is then destroyed at the end of that expression. Awaiting or
+/// spawning an empty Task aborts with a message.
 template <class T>
 class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
  public:
@@ -172,33 +238,46 @@ class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
   ~Task() {
-    if (promise_ != nullptr) promise_->handle().destroy();
+    if (promise_ != nullptr) promise_->destroy();
   }
 
   void swap(Task& other) noexcept { std::swap(promise_, other.promise_); }
 
-  /// False once it was moved from, or spawned.
+  /// False: it is empty, having been moved from, awaited or spawned.
   explicit operator bool() const noexcept { return promise_ != nullptr; }
 
+  /// Owns the frame from now on.
   class Awaiter {
    public:
-    explicit Awaiter(promise_type& promise) noexcept : promise_(promise) {}
-    [[nodiscard]] static bool await_ready() noexcept { return false; }
-    template <HasTaskContext Promise>
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-      promise_.await_from(awaiting, awaiting.promise().context());
-      return promise_.handle();
+    explicit Awaiter(promise_type* promise) noexcept : promise_(promise) {}
+    Awaiter(const Awaiter&) = delete;
+    Awaiter& operator=(const Awaiter&) = delete;
+    ~Awaiter() {
+      if (promise_ != nullptr) std::exchange(promise_, nullptr)->destroy();
     }
-    T await_resume() { return promise_.take(); }
+
+    [[nodiscard]] bool await_ready(
+        std::source_location at = std::source_location::current()) const noexcept {
+      if (promise_ == nullptr) [[unlikely]]
+        fail_on_empty_task("co_await", at);
+      return false;
+    }
+    template <HasTaskContext Promise>
+    void await_suspend(std::coroutine_handle<Promise> awaiting) {
+      promise_->await_from(awaiting, promise_);
+      Resumption::transfer(awaiting, promise_->handle());
+    }
+    T await_resume() { return static_cast<promise_type&>(*promise_).take(); }
 
    private:
-    promise_type& promise_;
+    TaskPromiseBase* promise_;
   };
 
-  Awaiter operator co_await() && noexcept { return Awaiter(*promise_); }
+  Awaiter operator co_await() && noexcept { return Awaiter(std::exchange(promise_, nullptr)); }
 
-  /// For what runs tasks otherwise than by awaiting them: when_all, scopes.
+  /// For code that runs tasks otherwise than by awaiting them: when_all(), scopes. Not empty.
   [[nodiscard]] promise_type& promise() noexcept { return *promise_; }
+  [[nodiscard]] const promise_type& promise() const noexcept { return *promise_; }
   [[nodiscard]] promise_type& release() noexcept { return *std::exchange(promise_, nullptr); }
 
  private:

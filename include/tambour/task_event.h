@@ -1,8 +1,9 @@
-// Something that tasks wait for until another part of the program says that it has happened.
+// An event that tasks wait for and that another part of the program sets.
 #pragma once
 
 #include <coroutine>
 #include <optional>
+#include <source_location>
 #include <stop_token>
 
 #include <tambour/event_loop.h>
@@ -12,13 +13,16 @@
 
 namespace tambour {
 
-/// Set or not. Tasks that wait go on, in a turn of their loop, once it is set, and those that come
-/// later do not wait, until reset(). Belongs to the thread of its loop; outlives whoever waits.
+/// Set or not. Once it is set, the tasks that wait continue in the next iteration of the loop, and
+/// those that come later do not wait, until reset(). Belongs to the thread of its loop, which is
+/// checked. If it is destroyed while tasks wait, their waits end with ECANCELED.
 class TaskEvent {
  public:
-  explicit TaskEvent(EventLoop& loop) noexcept : loop_(loop) {}
+  explicit TaskEvent(EventLoop& loop,
+                     std::source_location created_at = std::source_location::current()) noexcept;
   TaskEvent(const TaskEvent&) = delete;
   TaskEvent& operator=(const TaskEvent&) = delete;
+  ~TaskEvent();
 
   [[nodiscard]] bool is_set() const noexcept { return set_; }
   void set() noexcept;
@@ -26,7 +30,8 @@ class TaskEvent {
 
   class Wait final : private Ready {
    public:
-    explicit Wait(TaskEvent& event) noexcept : Ready(&run), event_(event) {}
+    explicit Wait(TaskEvent& event) noexcept
+        : Ready(&run, event.created_at_), event_(event), core_(event.core_) {}
     Wait(const Wait&) = delete;
     Wait& operator=(const Wait&) = delete;
 
@@ -37,7 +42,7 @@ class TaskEvent {
       event_.waiting_.push_back(*this);
       stop_.emplace(awaiting.promise().context().stop, Stop{*this});
     }
-    /// ECANCELED where the task was asked to stop first.
+    /// ECANCELED if the task was asked to stop, or the event was destroyed, before it was set.
     Result<> await_resume() const noexcept {
       if (cancelled_) return std::unexpected(system_error(ECANCELED));
       return {};
@@ -47,11 +52,13 @@ class TaskEvent {
     friend class TaskEvent;
     struct Stop {
       Wait& self;
-      void operator()() const noexcept;
+      void operator()() const noexcept { self.cancel(); }
     };
+    void cancel() noexcept;
     static void run(Ready& ready);
 
-    TaskEvent& event_;
+    TaskEvent& event_;  ///< May be destroyed while this waits.
+    loop::Core* core_;
     bool cancelled_ = false;
     std::coroutine_handle<> awaiting_;
     std::optional<std::stop_callback<Stop>> stop_;
@@ -60,9 +67,10 @@ class TaskEvent {
   [[nodiscard]] Wait wait() noexcept { return Wait(*this); }
 
  private:
-  EventLoop& loop_;
+  loop::Core* core_;  ///< May outlive the loop.
   bool set_ = false;
   LinkList waiting_;
+  std::source_location created_at_;
 };
 
 }  // namespace tambour

@@ -1,9 +1,11 @@
-// Tasks that run beside whoever started them: spawned on a loop, or in a scope that waits for them.
+// Tasks that run beside the code that started them: spawned on a loop, or in a scope that is
+// joined.
 #pragma once
 
 #include <coroutine>
 #include <cstddef>
 #include <exception>
+#include <source_location>
 #include <stop_token>
 #include <utility>
 
@@ -13,44 +15,53 @@
 
 namespace tambour {
 
-/// Owns tasks that run at the same time, so that none is forgotten: whoever makes one either awaits
-/// join() or destroys it, which destroys the tasks that are left, silently, wherever they wait.
+/// Owns tasks that run at the same time. The owner either awaits join(), or destroys the scope,
+/// which destroys the tasks that have not ended, silently, wherever they wait.
 ///
 ///   TaskScope scope(loop);
 ///   for (TcpStream& peer : peers) scope.spawn(greet(peer));
 ///   co_await scope.join();
 ///
-/// Where a task throws, the others are asked to stop, and join() throws the first exception when
-/// all have ended. Belongs to the thread of its loop; stays where it is. A task may hold what holds
-/// the scope, as a session does that spawns `serve(shared_from_this())`.
+/// If a task throws, the others are asked to stop, and join() throws the first exception when all
+/// have ended. An exception that no join() has thrown leaves the loop's run() when the scope is
+/// destroyed, as one that leaves a callback does; it is lost only if the loop is never run again.
+///
+/// Belongs to the thread of its loop, which is checked; cannot move. A task may own the object that
+/// owns the scope, as a session does that spawns `serve(shared_from_this())`; but a task must not
+/// destroy its scope while it runs: that aborts with a message.
 class TaskScope final : private TaskObserver {
  public:
-  explicit TaskScope(EventLoop& loop);
+  explicit TaskScope(EventLoop& loop,
+                     std::source_location created_at = std::source_location::current());
   /// One whose tasks are also asked to stop when `outer` is: that of the task that makes it, say.
-  TaskScope(EventLoop& loop, std::stop_token outer);
+  TaskScope(EventLoop& loop, std::stop_token outer,
+            std::source_location created_at = std::source_location::current());
   TaskScope(const TaskScope&) = delete;
   TaskScope& operator=(const TaskScope&) = delete;
   ~TaskScope();
 
-  /// Starts `task`, which runs at once until it first waits.
+  /// Starts `task`, which runs at once until it first waits. It must not be empty.
   template <class T>
-  void spawn(Task<T> task) {
+  void spawn(Task<T> task, std::source_location at = std::source_location::current()) {
+    if (!task) [[unlikely]]
+      fail_on_empty_task("spawn()", at);
     start(task.release());
   }
 
-  /// Asks the tasks to stop: what they wait for ends with ECANCELED. May be called more than once.
-  void request_stop() noexcept { stop_.request_stop(); }
+  /// Asks the tasks to stop: their waits end with ECANCELED. May be called more than once.
+  void request_stop() noexcept;
   [[nodiscard]] bool stop_requested() const noexcept { return stop_.stop_requested(); }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
-  /// Is told of every exception in place of join(), and the other tasks go on.
+  /// Invoked with every exception in place of join(); the other tasks go on. It may replace itself
+  /// and destroy the scope; an exception that it throws leaves the loop's run().
   void set_exception_handler(Callback<void(std::exception_ptr)> handler) noexcept;
 
-  class Join final : private Link {
+  class Join final : private Ready {
    public:
-    explicit Join(TaskScope& scope) noexcept : scope_(scope) {}
+    explicit Join(TaskScope& scope) noexcept : Ready(&run), scope_(scope) {}
     Join(const Join&) = delete;
     Join& operator=(const Join&) = delete;
 
@@ -66,14 +77,17 @@ class TaskScope final : private TaskObserver {
 
    private:
     friend class TaskScope;
+    static void run(Ready& ready) { Resumption::run(static_cast<Join&>(ready).awaiting_); }
+
     TaskScope& scope_;
     std::coroutine_handle<> awaiting_;
     std::exception_ptr thrown_;
   };
 
-  /// Waits until no task is left, also where whoever waits is asked to stop: make the scope with
-  /// the stop token of its task, and the tasks are asked too. Where several wait, the first of them
-  /// gets the exception.
+  /// Waits until no task is left, also if the caller is asked to stop: make the scope with the stop
+  /// token of its task, and the tasks are asked too. If several tasks wait, the first of them gets
+  /// the exception and continues first, the others in the next iteration of the loop. A join() also
+  /// ends when the scope is destroyed.
   [[nodiscard]] Join join() noexcept { return Join(*this); }
 
  private:
@@ -81,7 +95,7 @@ class TaskScope final : private TaskObserver {
   friend class StreamServerBase;
   struct Forward {
     TaskScope& scope;
-    void operator()() const noexcept { scope.request_stop(); }
+    void operator()() const noexcept { scope.stop_.request_stop(); }
   };
 
   void start(TaskPromiseBase& promise);
@@ -91,29 +105,34 @@ class TaskScope final : private TaskObserver {
     while (own != nullptr && own != &context_) own = own->outer;
     return own != nullptr;
   }
-  /// Is called whenever a task has ended and is gone.
+  /// Invoked whenever a task has ended and is destroyed.
   void set_ended_handler(Callback<void()> handler) noexcept { ended_ = std::move(handler); }
   std::coroutine_handle<> task_ended(Link& task) noexcept override;
-  std::coroutine_handle<> resume_joins() noexcept;
+  void report(std::exception_ptr thrown) noexcept;
+  std::coroutine_handle<> finish_joins() noexcept;
 
+  loop::Core* core_;  ///< May outlive the loop.
   std::stop_source stop_;
   TaskContext context_;
   LinkList tasks_;
   std::size_t size_ = 0;
-  bool* gone_ = nullptr;  ///< Where somebody on the stack wants to be told of the end.
-  LinkList joins_;        ///< Who waits; one that is destroyed meanwhile leaves by itself.
+  bool* destroyed_ = nullptr;  ///< Set by the destructor, for functions of this scope on the stack.
+  LinkList joins_;             ///< One that is destroyed unlinks itself.
   std::exception_ptr thrown_;
   Callback<void(std::exception_ptr)> handler_;
   Callback<void()> ended_;
+  std::source_location created_at_;
   std::stop_callback<Forward> outer_;
 };
 
-/// Runs `task` on `loop`, at once until it first waits. The loop owns it: tasks that still wait
-/// when the loop is destroyed are destroyed first, silently. An exception that leaves the task
-/// leaves the loop's run(), as one that leaves a callback does.
+/// Runs `task`, which must not be empty, on `loop`, at once until it first waits. The loop owns it:
+/// tasks that still wait when the loop is destroyed are destroyed first, silently. An exception
+/// that leaves the task leaves the loop's run(), as one that leaves a callback does. On the loop's
+/// thread; from another thread, post() a callback that spawns.
 template <class T>
-void spawn(EventLoop& loop, Task<T> task) {
-  loop.tasks().spawn(std::move(task));
+void spawn(EventLoop& loop, Task<T> task,
+           std::source_location at = std::source_location::current()) {
+  loop.tasks().spawn(std::move(task), at);
 }
 
 }  // namespace tambour

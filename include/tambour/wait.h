@@ -31,7 +31,7 @@ class SleepFor {
     timer_.emplace(*context.loop, [this, awaiting] {
       // It lives until the expression ends that waits for it: nobody is stopped by it any more.
       stop_.reset();
-      awaiting.resume();
+      Resumption::run(awaiting);
     });
     timer_->start(delay_);
     stop_.emplace(context.stop, Stop{*this});
@@ -104,7 +104,7 @@ class WaitForReadiness final : private Ready {
   /// Once: it lives until the expression ends that waits for it.
   void go_on() {
     stop_.reset();
-    awaiting_.resume();
+    Resumption::run(awaiting_);
   }
 
   static void run(Ready& ready) { static_cast<WaitForReadiness&>(ready).go_on(); }

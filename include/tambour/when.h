@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <source_location>
 #include <stop_token>
 #include <tuple>
 #include <type_traits>
@@ -31,9 +32,18 @@ using WhenValue = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 template <class... Ts>
 class TaskGroup : protected TaskObserver {
  public:
+  /// None of them may be empty.
   explicit TaskGroup(Task<Ts>... tasks) : tasks_(std::move(tasks)...) {}
+  TaskGroup(const TaskGroup&) = delete;
+  TaskGroup& operator=(const TaskGroup&) = delete;
 
-  [[nodiscard]] static bool await_ready() noexcept { return false; }
+  [[nodiscard]] bool await_ready(
+      std::source_location at = std::source_location::current()) const noexcept {
+    const bool any_empty = std::apply([](const auto&... task) { return (!task || ...); }, tasks_);
+    if (any_empty) [[unlikely]]
+      fail_on_empty_task("when_all(), when_any() or timeout()", at);
+    return false;
+  }
 
   template <HasTaskContext Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
@@ -41,10 +51,11 @@ class TaskGroup : protected TaskObserver {
     awaiting_ = awaiting;
     context_ = {.loop = outer.loop, .stop = stop_.get_token(), .outer = &outer};
     outer_.emplace(outer.stop, Forward{stop_});
+    if constexpr (std::derived_from<Promise, TaskPromiseBase>) parent_ = &awaiting.promise();
     // One more than there are, so that none of those that end at once is the last.
     left_ = sizeof...(Ts) + 1;
     std::apply([this](auto&... task) { (start(task.promise()), ...); }, tasks_);
-    return --left_ != 0;
+    return !is_last();
   }
 
  protected:
@@ -54,20 +65,28 @@ class TaskGroup : protected TaskObserver {
   };
 
   void start(TaskPromiseBase& promise) {
-    // What one of them has decided already, the others need not begin with.
+    // The result is known already: there is no need to begin with this one.
     if (decided_) return void(--left_);
     promise.observe_from(*this, context_);
-    promise.handle().resume();
+    if (first_started_ == nullptr) {
+      first_started_ = &promise;
+      if (parent_ != nullptr) parent_->set_awaited(&first_started_);
+    }
+    Resumption::run(promise.handle());
   }
 
-  /// What comes of all of them is known: the others are asked to stop.
+  /// The result is known: the other tasks are asked to stop.
   void decide() noexcept {
     decided_ = true;
     stop_.request_stop();
   }
 
-  std::coroutine_handle<> ended() noexcept {
-    return --left_ == 0 ? awaiting_ : std::noop_coroutine();
+  std::coroutine_handle<> ended() noexcept { return is_last() ? awaiting_ : nullptr; }
+
+  [[nodiscard]] bool observes(const void* frame) const noexcept final {
+    return std::apply(
+        [frame](const auto&... task) { return (task.promise().is_or_awaits(frame) || ...); },
+        tasks_);
   }
 
   template <class T>
@@ -83,9 +102,17 @@ class TaskGroup : protected TaskObserver {
   std::tuple<Task<Ts>...> tasks_;
 
  private:
+  [[nodiscard]] bool is_last() noexcept {
+    if (--left_ != 0) return false;
+    if (parent_ != nullptr) parent_->set_awaited(nullptr);
+    return true;
+  }
+
   std::stop_source stop_;
   bool decided_ = false;
   std::size_t left_ = 0;
+  TaskPromiseBase* parent_ = nullptr;  ///< Of the task that awaits.
+  TaskPromiseBase* first_started_ = nullptr;
   std::coroutine_handle<> awaiting_;
   TaskContext context_;
   std::optional<std::stop_callback<Forward>> outer_;

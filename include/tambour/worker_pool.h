@@ -5,8 +5,9 @@
 //
 // The task waits on its own loop, and goes on there. The trap: the callable runs on another thread,
 // and may still run when the task that asked for it was destroyed. What it refers to must live that
-// long; what it captures by value does. (A lambda that captures more than numbers and references is
-// given a name first: as a temporary inside co_await, GCC 12 destroys its captures twice.)
+// long; what it captures by value does. (Give a lambda that captures more than numbers and
+// references a name first, or pass arguments: GCC 12 destroys the captures of a temporary in
+// co_await twice.)
 #pragma once
 
 #include <atomic>
@@ -18,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -151,6 +153,24 @@ class WorkerPool {
   [[nodiscard]] Run<std::decay_t<F>> run(F&& callable,
                                          WhenStopped when_stopped = WhenStopped::wait) {
     return Run<std::decay_t<F>>(*this, std::forward<F>(callable), when_stopped);
+  }
+
+  /// The same for `callable(arguments...)`, with copies of the arguments. For a callable that
+  /// captures nothing, this form can be written inside a co_await also with GCC 12, which destroys
+  /// the captures of a lambda twice there (fixed in GCC 13):
+  ///
+  ///   const auto digest = co_await WorkerPool::shared().run(hash, text);
+  template <class F, class First, class... Rest>
+    requires(!std::same_as<std::remove_cvref_t<First>, WhenStopped> &&
+             std::invocable<std::decay_t<F>&, std::decay_t<First>&, std::decay_t<Rest>&...>)
+  [[nodiscard]] auto run(F&& callable, First&& first, Rest&&... rest) {
+    auto call =
+        [function = std::decay_t<F>(std::forward<F>(callable)),
+         arguments = std::tuple<std::decay_t<First>, std::decay_t<Rest>...>(
+             std::forward<First>(first), std::forward<Rest>(rest)...)]() mutable -> decltype(auto) {
+      return std::apply(function, arguments);
+    };
+    return Run<decltype(call)>(*this, std::move(call), WhenStopped::wait);
   }
 
  private:

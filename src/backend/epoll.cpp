@@ -79,7 +79,12 @@ int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {
                           static_cast<int>(ms < longest_ms ? ms : longest_ms));
     }
   }
-  base::check(count >= 0 || errno == EINTR, "the epoll set of a loop was closed by other code");
+  if (count < 0 && errno != EINTR) [[unlikely]] {
+    base::fail_check(
+        "epoll_wait(2) of an EventLoop failed on descriptor %d with errno %d: other code of the "
+        "program has closed it; close only descriptors that you have opened",
+        epoll_.get(), errno);
+  }
   return count;
 }
 

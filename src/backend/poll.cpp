@@ -60,8 +60,13 @@ int Poll::wait_for_events(std::int64_t timeout_ns) noexcept {
   const timespec timeout = base::to_timespec(timeout_ns);
   const int count = base::system_call(base::Call::ppoll, ::ppoll, polled_.data(), polled_.size(),
                                       timeout_ns < 0 ? nullptr : &timeout, nullptr);
-  base::check(count >= 0 || errno == EINTR || errno == ENOMEM,
-              "poll(2) refused the descriptors of a loop: RLIMIT_NOFILE was lowered");
+  if (count < 0 && errno != EINTR && errno != ENOMEM) [[unlikely]] {
+    base::fail_check(
+        "poll(2) on %zu descriptors of an EventLoop failed with errno %d; EINVAL: RLIMIT_NOFILE "
+        "was "
+        "lowered below that number",
+        polled_.size(), errno);
+  }
   return count;
 }
 

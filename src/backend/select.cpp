@@ -61,7 +61,9 @@ int Select::wait_for_events(std::int64_t timeout_ns) noexcept {
                                 &ready_urgent_, timeout_ns < 0 ? nullptr : &timeout, nullptr);
   if (count >= 0) return count;
   if (errno == EBADF) return -1;
-  base::check(errno == EINTR || errno == ENOMEM, "select(2) refused the descriptors of a loop");
+  if (errno != EINTR && errno != ENOMEM) [[unlikely]]
+    base::fail_check("select(2) on %d descriptors of an EventLoop failed with errno %d", end_,
+                     errno);
   return 0;
 }
 

@@ -197,14 +197,21 @@ Result<> Uring::reopen() noexcept {
 void Uring::check_entered(int outcome) const noexcept {
   if (outcome >= 0 || is_temporary(outcome)) return;
   // The kernel's errno value depends on how the ring was made: EINVAL, EEXIST.
-  base::check(opened_by_ == ::getpid(),
-              "a loop on io_uring was run in a child of fork(2); call "
-              "EventLoop::reopen_after_fork() in the child first, or make a new loop there");
-  base::check(false, "the ring of a loop was closed by other code");
+  if (opened_by_ != ::getpid())
+    base::fail_check(
+        "EventLoop on io_uring run in a child of fork(2); call EventLoop::reopen_after_fork() in "
+        "the "
+        "child first, or make a new loop there");
+  base::fail_check(
+      "io_uring_enter(2) of an EventLoop failed with errno %d: other code of the program has "
+      "closed "
+      "the ring; close only descriptors that you have opened",
+      -outcome);
 }
 
 void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
-  base::check(ring_is_open_, "a loop was run although reopening it after fork(2) had failed");
+  base::check(ring_is_open_,
+              "EventLoop run although reopen_after_fork() had failed; destroy it instead");
   records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record, ready); });
   records_.take_failed(ready);
   ready.take(early_);

@@ -1,10 +1,15 @@
 #include "loop/core.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <ctime>
 #include <exception>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include <tambour/task_scope.h>
@@ -14,21 +19,29 @@
 
 namespace tambour::loop {
 
-/// Marks the loop as running for as long as callbacks may be on the stack, however they leave.
-class Core::Running {
+/// A run of iterations. Inside a callback it is a nested one: a closure that was made since it
+/// began runs in no callback outside, and so can be deleted at the end of a nested iteration.
+class Core::Iterating {
  public:
-  explicit Running(Core& core) noexcept : core_(core) {
-    core.check_thread();
-    ++core.depth_;
+  explicit Iterating(Core& core,
+                     std::source_location function = std::source_location::current()) noexcept
+      : running_(core, function), core_(core) {
+    if (core.depth_ == 1) return;
+    nested_ = {.nested_run = Closure::begin_nested_run(), .outside = core.level_};
+    core.level_ = &nested_;
   }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-  ~Running() {
-    if (--core_.depth_ == 0) core_.delete_retired();
+  Iterating(const Iterating&) = delete;
+  Iterating& operator=(const Iterating&) = delete;
+  ~Iterating() {
+    if (core_.level_ != &nested_) return;
+    core_.delete_retired();
+    core_.level_ = nested_.outside;
   }
 
  private:
+  Running running_;
   Core& core_;
+  Level nested_;
 };
 
 /// However run() ends, the stop() that may have ended it is used up.
@@ -43,10 +56,13 @@ class Core::Stoppable {
   Core& core_;
 };
 
-Core::Core(std::unique_ptr<backend::Backend> backend, const LoopOptions& options) noexcept
+Core::Core(std::unique_ptr<backend::Backend> backend, const LoopOptions& options,
+           std::source_location created_at) noexcept
     : spin_(options.spin.count()),
       backend_(std::move(backend)),
-      measure_times_(options.measure_times) {
+      measure_times_(options.measure_times),
+      created_at_(created_at),
+      thread_id_(::gettid()) {
   backend_->belong_to(*this);
   update_now();
 }
@@ -105,7 +121,12 @@ void Core::drop_owned() noexcept {
 
 void Core::close() noexcept {
   check_thread();
-  base::check(depth_ == 0, "a loop was destroyed inside one of its own callbacks");
+  if (depth_ != 0) [[unlikely]] {
+    base::fail_check(
+        "EventLoop (created in %s:%u) destroyed inside one of its own callbacks; call stop(), and "
+        "destroy it when run() has returned",
+        created_at_.file_name(), unsigned(created_at_.line()));
+  }
   drop_owned();
   {
     const Running running(*this);
@@ -129,15 +150,44 @@ void Core::close() noexcept {
   detach();
 }
 
+void Core::fail_thread_check(const char* function,
+                             const std::source_location* object) const noexcept {
+  // "void tambour::Timer::start(tambour::Duration)" becomes "Timer::start()".
+  std::string_view name(function);
+  name = name.substr(0, name.find('('));
+  name.remove_prefix(name.rfind(' ') + 1);
+  constexpr std::string_view prefix = "tambour::";
+  if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  // Cannot allocate: see fail_check().
+  std::array<char, 256> where{};
+  if (object != nullptr) {
+    std::snprintf(where.data(), where.size(), " on an object created in %s:%u", object->file_name(),
+                  unsigned(object->line()));
+  }
+  const auto length = static_cast<int>(name.size());
+  const auto line = static_cast<unsigned>(created_at_.line());
+  if (thread_ == nullptr) {
+    base::fail_check(
+        "%.*s() called%s after its EventLoop (created in %s:%u) was destroyed; destroy the object "
+        "first, or let the loop live longer",
+        length, name.data(), where.data(), created_at_.file_name(), line);
+  }
+  base::fail_check(
+      "%.*s() called%s: EventLoop (created in %s:%u) used from thread %d, but it belongs to thread "
+      "%d; use post()",
+      length, name.data(), where.data(), created_at_.file_name(), line, int(::gettid()),
+      thread_id_);
+}
+
 void Core::run() {
-  const Running running(*this);
+  const Iterating iterating(*this);
   const Stoppable stoppable(*this);
   while (!stop_ && alive()) turn(Wait::until_due);
   throw_what_is_left();
 }
 
 void Core::run_once() {
-  const Running running(*this);
+  const Iterating iterating(*this);
   const Stoppable stoppable(*this);
   while (!stop_ && alive() && !turn(Wait::until_due)) {
   }
@@ -145,7 +195,7 @@ void Core::run_once() {
 }
 
 void Core::run_ready() {
-  const Running running(*this);
+  const Iterating iterating(*this);
   turn(Wait::none);
 }
 
@@ -239,7 +289,7 @@ void Core::dispatch() {
   } else {
     run_pending();
   }
-  if (retired_ != nullptr && depth_ == 1) delete_retired();
+  if (level_->retired != nullptr) delete_retired();
 }
 
 void Core::run_pending() {
@@ -319,6 +369,7 @@ std::int64_t Core::begin_foreign_wait() noexcept {
 }
 
 Result<> Core::reopen() noexcept {
+  thread_id_ = ::gettid();  // Of another process now.
   auto reopened = backend_->reopen();
   if (reopened) reopened = posted_.reopen();
   if (reopened && services_ != nullptr) reopened = services_->reopen();
@@ -376,9 +427,10 @@ void Core::remove(Async& async) noexcept {
 }
 
 void Core::delete_retired() noexcept {
-  while (retired_ != nullptr) {
+  Closure*& first = level_->retired;
+  while (first != nullptr) {
     // A closure's destructor may destroy further handles, and so retire further closures.
-    delete std::exchange(retired_, retired_->next);
+    delete std::exchange(first, first->next());
   }
 }
 

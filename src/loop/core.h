@@ -15,6 +15,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <utility>
 
 #include <tambour/async.h>
@@ -35,7 +36,8 @@ class Services;
 
 class Core {
  public:
-  Core(std::unique_ptr<backend::Backend> backend, const LoopOptions& options) noexcept;
+  Core(std::unique_ptr<backend::Backend> backend, const LoopOptions& options,
+       std::source_location created_at) noexcept;
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
   /// A handle exists; one fewer does.
@@ -70,13 +72,38 @@ class Core {
   void update_now() noexcept { now_ns_ = clock_ns(); }
   [[nodiscard]] std::int64_t wall_ns() const noexcept { return backend_->wall_ns(); }
 
-  /// Keeps a closure that may be running until the turn ends.
+  /// Defers the deletion of a closure that may be running. It is deleted at the end of the current
+  /// iteration; in a nested run(), one that existed before it waits for the outer iteration.
   void retire(Closure* closure) noexcept {
     if (closure == nullptr) return;
-    closure->next = retired_;
-    retired_ = closure;
-    if (depth_ == 0) delete_retired();
+    if (depth_ == 0) {
+      delete closure;
+      return;
+    }
+    Level* level = level_;
+    while (closure->born() < level->nested_run) level = level->outside;
+    closure->set_next(level->retired);
+    level->retired = closure;
   }
+
+  /// While one exists, callbacks may be on the stack, and what is retired is kept.
+  class Running {
+   public:
+    explicit Running(Core& core,
+                     std::source_location function = std::source_location::current()) noexcept
+        : core_(core) {
+      core.check_thread(function);
+      ++core.depth_;
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    ~Running() {
+      if (--core_.depth_ == 0) core_.delete_retired();
+    }
+
+   private:
+    Core& core_;
+  };
 
   /// Makes `thrown` leave run(), in a later turn or at its end, as what leaves a callback does.
   void throw_out_of_run(std::exception_ptr thrown) noexcept;
@@ -97,14 +124,28 @@ class Core {
   /// The tasks that the loop owns; made when first asked for. Throws std::bad_alloc.
   TaskScope& tasks(EventLoop& loop);
 
-  /// For objects whose messages name more than the loop; false also after the loop's end.
-  [[nodiscard]] bool is_own_thread() const noexcept {
-    return __builtin_thread_pointer() == thread_;
+  /// Whether the caller may use the loop; false also after the loop's end.
+  [[nodiscard]] bool in_thread() const noexcept { return __builtin_thread_pointer() == thread_; }
+  /// Aborts, naming the calling function, if the loop belongs to another thread or is destroyed.
+  void check_thread(
+      std::source_location function = std::source_location::current()) const noexcept {
+    if (!in_thread()) [[unlikely]]
+      fail_thread_check(function.function_name(), nullptr);
   }
-  void check_thread() const noexcept {
-    base::check(is_own_thread(),
-                "a loop was used from a thread that is not its own, or after it was destroyed");
+  /// The same for a function of an object, of which the message says where it was created.
+  void check_thread_of(
+      const std::source_location& object,
+      std::source_location function = std::source_location::current()) const noexcept {
+    if (!in_thread()) [[unlikely]]
+      fail_thread_check(function.function_name(), &object);
   }
+  /// The same for functions that may be called after the loop was destroyed.
+  void check_thread_unless_closed(
+      const std::source_location& object,
+      std::source_location function = std::source_location::current()) const noexcept {
+    if (!closed()) check_thread_of(object, function);
+  }
+  [[nodiscard]] const std::source_location& created_at() const noexcept { return created_at_; }
 
   void add(Hook& hook) noexcept;
   void remove(Hook& hook) noexcept;
@@ -167,8 +208,14 @@ class Core {
   [[nodiscard]] bool take_stop() noexcept { return std::exchange(stop_, false); }
 
  private:
-  class Running;
+  class Iterating;
   class Stoppable;
+  /// run(), or a run() inside one of its callbacks.
+  struct Level {
+    std::uint64_t nested_run = 0;  ///< See Closure::born().
+    Closure* retired = nullptr;    ///< To be deleted when an iteration of this level ends.
+    Level* outside = nullptr;
+  };
   ~Core();
   enum class Wait : std::uint8_t { none, until_due };
 
@@ -210,7 +257,10 @@ class Core {
   void queue_idle_hooks() noexcept;
   void queue_asyncs() noexcept;
 
-  const void* thread_ = __builtin_thread_pointer();
+  [[noreturn]] void fail_thread_check(const char* function,
+                                      const std::source_location* object) const noexcept;
+
+  const void* thread_ = __builtin_thread_pointer();  ///< Null: the loop is destroyed.
   std::int64_t now_ns_ = 0;
   std::int64_t references_ = 0;
   bool stop_ = false;
@@ -220,7 +270,8 @@ class Core {
   std::int64_t owners_ = 1;
   ReadyQueue ready_;          ///< Due in this turn.
   ReadyQueue running_queue_;  ///< Being run; the rest of it where a callback threw.
-  Closure* retired_ = nullptr;
+  Level outermost_;
+  Level* level_ = &outermost_;
   Timers timers_;
   Spin spin_;
   std::unique_ptr<backend::Backend> backend_;
@@ -252,6 +303,8 @@ class Core {
     std::exception_ptr what;
   };
   Thrown thrown_;
+  std::source_location created_at_;
+  int thread_id_;  ///< gettid(2) of its thread, for messages.
 };
 
 }  // namespace tambour::loop

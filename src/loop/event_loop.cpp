@@ -2,30 +2,39 @@
 
 #include <sys/prctl.h>
 
+#include "base/check.h"
 #include "loop/core.h"
 
 namespace tambour {
 namespace {
 
-loop::Core* open_core(const LoopOptions& options) {
+loop::Core* open_core(const LoopOptions& options, std::source_location created_at) {
   auto opened = backend::open_backend(options);
   if (!opened) throw std::system_error(opened.error(), "EventLoop");
   if (options.timer_slack > Duration::zero())
     ::prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(options.timer_slack.count()));
-  return new loop::Core(std::move(*opened), options);
+  return new loop::Core(std::move(*opened), options, created_at);
 }
 
 }  // namespace
 
+void fail_on_empty_callback() noexcept {
+  base::fail_check(
+      "an empty Callback was invoked; give the timer, watcher, posted task or other object that "
+      "invokes it a function");
+}
+
 loop::Core& loop::core_of(EventLoop& loop) noexcept { return *loop.core_; }
 
-EventLoop::EventLoop(const LoopOptions& options) : core_(open_core(options)) {}
+EventLoop::EventLoop(const LoopOptions& options, std::source_location created_at)
+    : core_(open_core(options, created_at)) {}
 
 EventLoop::~EventLoop() { core_->close(); }
 
-Result<std::unique_ptr<EventLoop>> EventLoop::open(const LoopOptions& options) {
+Result<std::unique_ptr<EventLoop>> EventLoop::open(const LoopOptions& options,
+                                                   std::source_location created_at) {
   try {
-    return std::make_unique<EventLoop>(options);
+    return std::make_unique<EventLoop>(options, created_at);
   } catch (const std::system_error& refused) {
     return std::unexpected(refused.code());
   } catch (const std::bad_alloc&) {

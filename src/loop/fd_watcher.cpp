@@ -39,7 +39,7 @@ FdWatcher::~FdWatcher() {
 }
 
 Result<> FdWatcher::start() noexcept {
-  core_->check_thread();
+  core_->check_thread_of(created_at());
   if (started()) return {};
   if (fd < 0) return std::unexpected(system_error(EBADF));
   core_->add_reference();
@@ -51,7 +51,7 @@ Result<> FdWatcher::start() noexcept {
 void FdWatcher::stop() noexcept {
   if (!started()) return;
   if (link_on_fd != nullptr) {
-    core_->check_thread();
+    core_->check_thread_of(created_at());
     core_->backend().cancel(*this);
   } else {
     unlink();  // From the failures that are still to be told.
@@ -61,7 +61,7 @@ void FdWatcher::stop() noexcept {
 }
 
 void FdWatcher::set(Events interest, Trigger wanted) noexcept {
-  core_->check_thread();
+  core_->check_thread_of(created_at());
   events = interest;
   trigger = wanted;
   if (link_on_fd == nullptr) return;
@@ -74,7 +74,7 @@ void FdWatcher::set(Events interest, Trigger wanted) noexcept {
 }
 
 void FdWatcher::set(int watched, Events interest, Trigger wanted) noexcept {
-  core_->check_thread();
+  core_->check_thread_of(created_at());
   const bool restart = started();
   stop();
   fd = watched;
@@ -85,7 +85,7 @@ void FdWatcher::set(int watched, Events interest, Trigger wanted) noexcept {
 }
 
 void FdWatcher::set_function(Function function) noexcept {
-  core_->check_thread();
+  core_->check_thread_of(created_at());
   core_->retire(function_.release());
   function_ = std::move(function);
 }

@@ -146,7 +146,7 @@ void FileRequest::completed(Ready& ready) {
   }
   const std::coroutine_handle<> waiting = std::exchange(self.waiting_, nullptr);
   self.end();
-  if (is_awaited) waiting.resume();
+  if (is_awaited) Resumption::run(waiting);
 }
 
 void FileRequest::let_loop_end() noexcept {

@@ -112,7 +112,12 @@ std::int32_t IoOperation::call(backend::System& system) noexcept {
 bool IoOperation::submit_known(EventLoop& loop, int descriptor) noexcept {
   loop::Core& core = loop::core_of(loop);
   core.check_thread();
-  base::check(!busy(), "an operation was submitted while it was busy");
+  if (busy()) [[unlikely]] {
+    base::fail_check(
+        "IoOperation (created in %s:%u) submitted on descriptor %d while it was busy on descriptor "
+        "%d; cancel it, or wait until it has completed",
+        created_at().file_name(), unsigned(created_at().line()), descriptor, fd);
+  }
   fd = descriptor;
   connecting_ = false;
   if (descriptor < 0) {

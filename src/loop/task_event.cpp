@@ -4,29 +4,47 @@
 
 namespace tambour {
 
+TaskEvent::TaskEvent(EventLoop& loop, std::source_location created_at) noexcept
+    : core_(&loop::core_of(loop)), created_at_(created_at) {
+  core_->check_thread_of(created_at);
+  core_->attach();
+}
+
+TaskEvent::~TaskEvent() {
+  if (waiting_.first() != nullptr && !core_->closed()) {
+    core_->check_thread_of(created_at_);
+    while (Link* link = waiting_.first()) {
+      auto& wait = *static_cast<Wait*>(link);
+      wait.stop_.reset();
+      wait.cancel();
+    }
+  }
+  core_->detach();
+}
+
 void TaskEvent::set() noexcept {
-  loop::Core& core = loop::core_of(loop_);
-  core.check_thread();
+  core_->check_thread_of(created_at_);
   set_ = true;
   while (Link* link = waiting_.first()) {
     link->unlink();
     auto& wait = *static_cast<Wait*>(link);
-    // It has happened, whatever reset() says, or stops the task, before it goes on.
+    // The wait succeeds, even if the event is reset or the task is asked to stop before it
+    // continues.
     wait.stop_.reset();
-    core.queue(wait);
+    core_->queue(wait);
   }
 }
 
-void TaskEvent::Wait::Stop::operator()() const noexcept {
-  self.cancelled_ = true;
-  self.unlink();
-  loop::core_of(self.event_.loop_).queue(self);
+void TaskEvent::Wait::cancel() noexcept {
+  cancelled_ = true;
+  unlink();
+  core_->queue(*this);
 }
 
 void TaskEvent::Wait::run(Ready& ready) {
   auto& self = static_cast<Wait&>(ready);
   self.stop_.reset();
-  self.awaiting_.resume();
+  Resumption::run(self.awaiting_);
 }
 
 }  // namespace tambour

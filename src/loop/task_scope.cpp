@@ -4,73 +4,110 @@
 
 #include <tambour/event_loop.h>
 
+#include "base/check.h"
+#include "loop/core.h"
+
 namespace tambour {
 
-TaskScope::TaskScope(EventLoop& loop) : TaskScope(loop, std::stop_token()) {}
+TaskScope::TaskScope(EventLoop& loop, std::source_location created_at)
+    : TaskScope(loop, std::stop_token(), created_at) {}
 
-TaskScope::TaskScope(EventLoop& loop, std::stop_token outer)
-    : context_{.loop = &loop, .stop = stop_.get_token()},
-      outer_(std::move(outer), Forward{*this}) {}
+TaskScope::TaskScope(EventLoop& loop, std::stop_token outer, std::source_location created_at)
+    : core_(&loop::core_of(loop)),
+      context_{.loop = &loop, .stop = stop_.get_token()},
+      created_at_(created_at),
+      outer_(std::move(outer), Forward{*this}) {
+  core_->check_thread_of(created_at);
+  core_->attach();
+}
 
 TaskScope::~TaskScope() {
-  // A task that is destroyed may spawn further ones out of its destructors.
-  while (Link* task = tasks_.first()) static_cast<TaskPromiseBase*>(task)->handle().destroy();
-  if (gone_ != nullptr) *gone_ = true;
+  if (size_ != 0 || joins_.first() != nullptr) core_->check_thread_unless_closed(created_at_);
+  // The destructors of a task's locals may spawn further tasks.
+  while (Link* task = tasks_.first()) {
+    task->unlink();
+    --size_;
+    static_cast<TaskPromiseBase*>(task)->destroy();
+  }
+  if (destroyed_ != nullptr) *destroyed_ = true;
+  if (Link* first = joins_.first())
+    static_cast<Join*>(first)->thrown_ = std::exchange(thrown_, nullptr);
+  if (!core_->closed()) {
+    while (Link* join = joins_.first()) {
+      join->unlink();
+      core_->queue(*static_cast<Join*>(join));
+    }
+    if (thrown_ != nullptr) core_->throw_out_of_run(std::move(thrown_));
+  }
+  core_->retire(handler_.release());
+  core_->retire(ended_.release());
+  core_->detach();
+}
+
+void TaskScope::request_stop() noexcept {
+  if (size_ != 0) core_->check_thread_unless_closed(created_at_);
+  stop_.request_stop();
 }
 
 void TaskScope::set_exception_handler(Callback<void(std::exception_ptr)> handler) noexcept {
+  core_->check_thread_of(created_at_);
+  // It may be the former one that calls this.
+  core_->retire(handler_.release());
   handler_ = std::move(handler);
 }
 
 void TaskScope::start(TaskPromiseBase& promise) {
+  core_->check_thread_of(created_at_);
   promise.observe_from(*this, context_);
   tasks_.push_back(promise);
   ++size_;
-  promise.handle().resume();
+  Resumption::run(promise.handle());
+}
+
+void TaskScope::report(std::exception_ptr thrown) noexcept {
+  if (!handler_) {
+    if (thrown_ == nullptr) thrown_ = std::move(thrown);
+    stop_.request_stop();
+    return;
+  }
+  loop::Core& core = *core_;
+  const loop::Core::Running keeps_handler(core);
+  try {
+    handler_(std::move(thrown));
+  } catch (...) {
+    core.throw_out_of_run(std::current_exception());
+  }
 }
 
 std::coroutine_handle<> TaskScope::task_ended(Link& task) noexcept {
   auto& promise = static_cast<TaskPromiseBase&>(task);
   promise.unlink();
   --size_;
-  if (std::exception_ptr thrown = promise.exception(); thrown != nullptr) {
-    if (handler_) {
-      handler_(std::move(thrown));
-    } else {
-      if (thrown_ == nullptr) thrown_ = std::move(thrown);
-      request_stop();
-    }
+  // The exception handler may destroy the scope, and so may the destruction of the task.
+  bool destroyed = false;
+  bool* const outer = std::exchange(destroyed_, &destroyed);
+  if (std::exception_ptr thrown = promise.exception(); thrown != nullptr) report(std::move(thrown));
+  promise.destroy();
+  if (!destroyed) {
+    destroyed_ = outer;
+    if (ended_) ended_();
+    return empty() ? finish_joins() : nullptr;
   }
-  // With the task, the scope may go, where nobody else has who has it.
-  bool gone = false;
-  bool* const outer = std::exchange(gone_, &gone);
-  promise.handle().destroy();
-  if (gone) {
-    if (outer != nullptr) *outer = true;
-    return std::noop_coroutine();
-  }
-  gone_ = outer;
-  if (ended_) ended_();
-  if (!empty()) return std::noop_coroutine();
-  return resume_joins();
+  if (outer != nullptr) *outer = true;
+  return nullptr;
 }
 
-std::coroutine_handle<> TaskScope::resume_joins() noexcept {
-  // Away from here: whoever goes on may destroy the scope, and others who wait.
-  LinkList joins;
+std::coroutine_handle<> TaskScope::finish_joins() noexcept {
+  auto* const first = static_cast<Join*>(joins_.first());
+  if (first == nullptr) return nullptr;
+  first->unlink();
+  first->thrown_ = std::exchange(thrown_, nullptr);
+  // The first may destroy the scope, and other tasks that wait.
   while (Link* join = joins_.first()) {
     join->unlink();
-    joins.push_back(*join);
+    core_->queue(*static_cast<Join*>(join));
   }
-  if (Link* first = joins.first())
-    static_cast<Join*>(first)->thrown_ = std::exchange(thrown_, nullptr);
-  while (Link* link = joins.first()) {
-    link->unlink();
-    const std::coroutine_handle<> awaiting = static_cast<Join*>(link)->awaiting_;
-    if (joins.first() == nullptr) return awaiting;
-    awaiting.resume();
-  }
-  return std::noop_coroutine();
+  return first->awaiting_;
 }
 
 }  // namespace tambour

@@ -6,14 +6,26 @@
 
 #include <tambour/event_loop.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "loop/core.h"
 
 namespace tambour {
+namespace {
+
+void check_function(const Timer::Function& function, std::source_location created_at) noexcept {
+  if (function) [[likely]]
+    return;
+  base::fail_check("Timer (created in %s:%u) got an empty function; give it one to invoke",
+                   created_at.file_name(), unsigned(created_at.line()));
+}
+
+}  // namespace
 
 Timer::Timer(EventLoop& loop, Function function, std::source_location created_at)
     : Ready(&run, created_at), core_(loop.core_), function_(std::move(function)) {
-  core_->check_thread();
+  core_->check_thread_of(created_at);
+  check_function(function_, created_at);
   core_->timers().attach();
   core_->attach();
 }
@@ -48,7 +60,7 @@ Timer::~Timer() {
 }
 
 void Timer::arm(std::int64_t deadline_ns) noexcept {
-  core_->check_thread();
+  core_->check_thread_of(created_at());
   unqueue();
   started_ = true;
   core_->timers().arm(*this, deadline_ns);
@@ -61,7 +73,7 @@ void Timer::arm_after(std::int64_t from_ns, std::int64_t delay_ns) noexcept {
 void Timer::start(Duration delay) noexcept { start(delay, Duration::zero()); }
 
 void Timer::start(Duration delay, Duration interval) noexcept {
-  core_->check_thread();
+  core_->check_thread_of(created_at());
   unqueue();
   repeating_ = interval.count() > 0;
   period_ns_ = repeating_ ? interval.count() : delay.count();
@@ -69,7 +81,7 @@ void Timer::start(Duration delay, Duration interval) noexcept {
 }
 
 void Timer::start_at(TimePoint deadline) noexcept {
-  core_->check_thread();
+  core_->check_thread_of(created_at());
   unqueue();
   repeating_ = false;
   period_ns_ = 0;
@@ -86,13 +98,14 @@ void Timer::reset() noexcept { arm_after(core_->now_ns(), period_ns_); }
 void Timer::stop() noexcept {
   if (!started_) return;
   // One that was due when its loop was destroyed is in no heap any more, and was not abandoned.
-  if (!core_->closed()) core_->check_thread();
+  core_->check_thread_unless_closed(created_at());
   unqueue();
   started_ = false;
 }
 
 void Timer::set_function(Function function) noexcept {
-  core_->check_thread();
+  core_->check_thread_of(created_at());
+  check_function(function, created_at());
   core_->retire(function_.release());
   function_ = std::move(function);
 }

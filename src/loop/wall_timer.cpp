@@ -11,6 +11,16 @@
 #include "loop/services.h"
 
 namespace tambour {
+namespace {
+
+[[noreturn]] void fail_while_asking(const char* what, std::source_location created_at) noexcept {
+  base::fail_check(
+      "WallTimer (created in %s:%u) %s by the function that computes its next time; do that in the "
+      "timer's callback, or in EventLoop::post()",
+      created_at.file_name(), unsigned(created_at.line()), what);
+}
+
+}  // namespace
 
 WallTimer::WallTimer(EventLoop& loop, Function function, std::source_location created_at) noexcept
     : Ready(&run, created_at), core_(loop.core_), function_(std::move(function)) {
@@ -28,7 +38,8 @@ WallTimer::WallTimer(WallTimer&& other) noexcept
       offset_ns_(other.offset_ns_),
       next_(std::move(other.next_)),
       function_(std::move(other.function_)) {
-  base::check(!other.asking_, "a wall-clock timer was moved while it was asked for its next time");
+  if (other.asking_) [[unlikely]]
+    fail_while_asking("moved", created_at());
   if (started_) core_->services().wall_timers.moved(*this);
 }
 
@@ -117,7 +128,8 @@ void WallTimer::ask_again() noexcept {
 }
 
 void WallTimer::stop() noexcept {
-  base::check(!asking_, "a wall-clock timer was stopped while it was asked for its next time");
+  if (asking_) [[unlikely]]
+    fail_while_asking("stopped, changed or destroyed", created_at());
   if (!started_) return;
   core_->check_thread();
   unlink();

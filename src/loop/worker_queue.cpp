@@ -138,7 +138,8 @@ void WorkerQueue::close() noexcept {
   }
   for (std::thread& thread : threads_) {
     base::check(thread.get_id() != std::this_thread::get_id(),
-                "a WorkerPool was destroyed by one of its own threads");
+                "WorkerPool destroyed by one of its own threads, which it would have to wait for; "
+                "destroy it on another thread");
     thread.join();
   }
   threads_.clear();

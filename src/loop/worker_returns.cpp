@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include <tambour/resumption.h>
+
 #include "loop/core.h"
 #include "loop/worker_queue.h"
 
@@ -95,7 +97,7 @@ void WorkerReturns::deliver(WorkerCall& call) {
   if (!call.returned_ && !call.queue_->is_of_parent()) call.returned_ = call.mailbox_->disown(call);
   const std::coroutine_handle<> awaiting = std::exchange(call.awaiting_, nullptr);
   if (call.returned_) call.release();
-  awaiting.resume();
+  Resumption::run(awaiting);
 }
 
 Result<> WorkerReturns::reopen() noexcept {

@@ -82,7 +82,7 @@ inline std::size_t Connection::unsent_bytes() const noexcept {
 }
 
 inline void Connection::check_thread(const char* function) const noexcept {
-  if (!loop::core_of(*loop_).is_own_thread()) [[unlikely]]
+  if (!loop::core_of(*loop_).in_thread()) [[unlikely]]
     fail_thread_check(function);
 }
 

@@ -162,7 +162,7 @@ void SocketWait::completed(IoOperation& operation) {
 void SocketWait::finish() {
   leave();
   stop_.reset();
-  awaiting_.resume();
+  Resumption::run(awaiting_);
 }
 
 void SocketWait::leave() noexcept {

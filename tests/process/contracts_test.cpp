@@ -15,9 +15,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* wrong_thread = "contract breached: .*thread that is not its own";
-constexpr const char* after_the_end = "contract breached: .*after it was destroyed";
-constexpr const char* in_its_callback = "contract breached: .*inside one of its own callbacks";
+constexpr const char* wrong_thread =
+    "EventLoop .created in .*:[0-9]+. used from thread [0-9]+, but it "
+    "belongs to thread [0-9]+; use post";
+constexpr const char* after_the_end = "after its EventLoop .created in .*[0-9]+. was destroyed";
+constexpr const char* in_its_callback =
+    "EventLoop .created in .*destroyed inside one of its own callbacks";
 
 /// Inside EXPECT_DEATH: the thread dies with the child that the macro makes.
 void in_another_thread(const std::function<void()>& body) { std::thread(body).join(); }

@@ -24,7 +24,8 @@ World::World(std::uint64_t chosen_seed, const SimulationOptions& chosen)
       wall_offset_ns_(chosen.wall_start.time_since_epoch().count() - start_ns) {}
 
 World::~World() {
-  base::check(loops.empty(), "a Simulation was destroyed before the loops that run in it");
+  base::check(loops.empty(),
+              "Simulation destroyed before the loops that run in it; destroy those first");
   // Files first: what is on its way must find nobody.
   for (Machine* machine : machines) machine->close_all();
   events_.clear();

@@ -1,0 +1,89 @@
+#include <tambour/task.h>
+
+#include <source_location>
+#include <utility>
+
+#include <tambour/resumption.h>
+
+#include "base/check.h"
+
+namespace tambour {
+namespace {
+
+// One word of static TLS, also in a module that is loaded later: no call to find it.
+[[gnu::tls_model("initial-exec")]] constinit thread_local Resumption* current = nullptr;
+
+}  // namespace
+
+/// However the coroutine is left.
+class Resumption::OnStack : public Resumption {
+ public:
+  OnStack() noexcept {
+    outer_ = current;
+    current = this;
+  }
+  OnStack(const OnStack&) = delete;
+  OnStack& operator=(const OnStack&) = delete;
+  ~OnStack() { current = outer_; }
+};
+
+const Resumption* Resumption::innermost() noexcept { return current; }
+
+void Resumption::run(std::coroutine_handle<> coroutine) {
+  OnStack here;
+  do {
+    here.running_ = coroutine.address();
+    here.next_ = nullptr;
+    coroutine.resume();
+    coroutine = std::coroutine_handle<>::from_address(here.next_);
+  } while (coroutine);
+}
+
+void Resumption::transfer(std::coroutine_handle<> from, std::coroutine_handle<> to) {
+  Resumption* const innermost = current;
+  if (innermost != nullptr && innermost->running_ == from.address()) [[likely]] {
+    innermost->next_ = to.address();
+  } else if (to) {
+    run(to);
+  }
+}
+
+bool TaskPromiseBase::is_or_awaits(const void* frame) const noexcept {
+  const TaskPromiseBase* task = this;
+  while (task->handle_.address() != frame) {
+    if (task->awaited_ == nullptr) return false;
+    task = *task->awaited_;
+    if (task->waiter_ == Waiter::observer) return task->observer_->observes(frame);
+  }
+  return true;
+}
+
+void TaskPromiseBase::destroy_suspended() noexcept {
+  for (const Resumption* each = Resumption::innermost(); each != nullptr; each = each->outer()) {
+    if (is_or_awaits(each->running())) [[unlikely]]
+      base::fail_check(
+          "a Task, or the TaskScope that owns it, was destroyed by that task itself while it was "
+          "running; let it end first, or destroy it in EventLoop::post()");
+  }
+  // The innermost frame first: nothing recurses, and what a frame holds outlives what refers to it
+  // further inside, as if each frame destroyed the one that it awaits.
+  TaskPromiseBase* task = this;
+  while (task->awaits_one()) task = *task->awaited_;
+  while (task != this) {
+    TaskPromiseBase& parent = *task->parent_;
+    *std::exchange(parent.awaited_, nullptr) = nullptr;
+    task->handle_.destroy();
+    task = &parent;
+  }
+  handle_.destroy();
+}
+
+void fail_on_empty_task(const char* function, std::source_location at) noexcept {
+  base::fail_check(
+      "%s got an empty Task, in %s:%u; a Task is empty when it was default-constructed, moved "
+      "from, "
+      "awaited or spawned: call the coroutine function again for a new one",
+      function, at.file_name(), unsigned(at.line()));
+}
+
+}  // namespace tambour

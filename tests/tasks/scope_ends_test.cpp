@@ -1,0 +1,253 @@
+// How a scope and an event end: by their own handlers, before their tasks, after their loop.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/event_loop.h>
+#include <tambour/task.h>
+#include <tambour/task_event.h>
+#include <tambour/task_scope.h>
+#include <tambour/timer.h>
+#include <tambour/wait.h>
+#include <tambour/when.h>
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ScopeEnds : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  static Task<> throw_at_once() {
+    throw std::runtime_error("thrown");
+    co_return;
+  }
+  static Task<> throw_later() {
+    static_cast<void>(co_await sleep_for(1ms));
+    throw std::runtime_error("thrown");
+  }
+  static Task<> wait_for(TaskEvent& event, std::vector<Error>& ends) {
+    const Result<> waited = co_await event.wait();
+    ends.push_back(waited ? Error() : waited.error());
+  }
+  static Task<> sleep_long() { static_cast<void>(co_await sleep_for(1h)); }
+
+  EventLoop loop;
+};
+
+TEST_F(ScopeEnds, an_exception_handler_may_destroy_its_scope) {
+  for (const bool at_once : {true, false}) {
+    auto scope = std::make_unique<TaskScope>(loop);
+    const auto witness = std::make_shared<int>(0);
+    scope->spawn(sleep_long());
+    scope->set_exception_handler([&scope, witness](const std::exception_ptr&) {
+      scope.reset();
+      ++*witness;
+    });
+    scope->spawn(at_once ? throw_at_once() : throw_later());
+    loop.run();
+    EXPECT_EQ(scope, nullptr);
+    EXPECT_EQ(*witness, 1);
+    EXPECT_EQ(witness.use_count(), 1);
+  }
+}
+
+TEST_F(ScopeEnds, an_exception_handler_may_replace_itself) {
+  for (const bool at_once : {true, false}) {
+    TaskScope scope(loop);
+    std::vector<std::string> log;
+    const std::string long_text(100, 'x');
+    scope.set_exception_handler([&, long_text](const std::exception_ptr&) {
+      scope.set_exception_handler([&](const std::exception_ptr&) { log.emplace_back("second"); });
+      log.push_back(long_text);
+    });
+    for (int i = 0; i < 2; ++i) scope.spawn(at_once ? throw_at_once() : throw_later());
+    loop.run();
+    EXPECT_EQ(log, (std::vector<std::string>{long_text, "second"}));
+  }
+}
+
+TEST_F(ScopeEnds, an_exception_of_the_exception_handler_leaves_run) {
+  TaskScope scope(loop);
+  scope.set_exception_handler(
+      [](const std::exception_ptr&) { throw std::logic_error("of the handler"); });
+  scope.spawn(throw_later());
+  scope.spawn(throw_later());
+  EXPECT_THROW(loop.run(), std::logic_error);
+  EXPECT_THROW(loop.run(), std::logic_error);
+  loop.run();
+  EXPECT_TRUE(scope.empty());
+}
+
+TEST_F(ScopeEnds, an_exception_that_nobody_joined_leaves_run) {
+  {
+    TaskScope scope(loop);
+    scope.spawn(throw_at_once());
+  }
+  EXPECT_THROW(loop.run(), std::runtime_error);
+  loop.run();
+  {
+    TaskScope scope(loop);
+    scope.spawn(throw_at_once());
+    spawn(loop, [](TaskScope& joined) -> Task<> {
+      EXPECT_THROW(co_await joined.join(), std::runtime_error);
+    }(scope));
+  }
+  loop.run();
+}
+
+TEST_F(ScopeEnds, a_join_ends_when_the_scope_is_destroyed) {
+  int joined = 0;
+  {
+    TaskScope scope(loop);
+    scope.spawn(sleep_long());
+    for (int i = 0; i < 2; ++i) {
+      spawn(loop, [](TaskScope& awaited, int& count) -> Task<> {
+        co_await awaited.join();
+        ++count;
+      }(scope, joined));
+    }
+  }
+  loop.run();
+  EXPECT_EQ(joined, 2);
+}
+
+TEST_F(ScopeEnds, waits_for_an_event_that_is_destroyed_end) {
+  std::vector<Error> ends;
+  auto event = std::make_unique<TaskEvent>(loop);
+  for (int i = 0; i < 2; ++i) spawn(loop, wait_for(*event, ends));
+  event.reset();
+  loop.run();
+  EXPECT_EQ(ends, (std::vector<Error>{system_error(ECANCELED), system_error(ECANCELED)}));
+  EXPECT_TRUE(loop.tasks().empty());
+  // One that was set has happened.
+  event = std::make_unique<TaskEvent>(loop);
+  spawn(loop, wait_for(*event, ends));
+  event->set();
+  event.reset();
+  loop.run();
+  EXPECT_EQ(ends.back(), Error());
+}
+
+TEST_F(ScopeEnds, scopes_and_events_may_be_destroyed_after_their_loop) {
+  std::optional<EventLoop> own(std::in_place);
+  TaskEvent event(*own);
+  std::vector<Error> ends;
+  TaskScope scope(*own);
+  scope.spawn(wait_for(event, ends));
+  spawn(*own, wait_for(event, ends));
+  own.reset();
+  EXPECT_TRUE(ends.empty());
+}
+
+TEST_F(ScopeEnds, functions_called_after_the_loop_abort_with_a_message) {
+  std::optional<EventLoop> own(std::in_place);
+  TaskEvent event(*own);
+  TaskScope scope(*own);
+  own.reset();
+  EXPECT_DEATH(event.set(),
+               "TaskEvent::set.. called on an object created in .*scope_ends_test.*"
+               "after its EventLoop .created in .*was destroyed");
+  EXPECT_DEATH(scope.spawn(sleep_long()),
+               "TaskScope::start.. called on an object created in .*"
+               "after its EventLoop .*was destroyed");
+}
+
+TEST_F(ScopeEnds, functions_called_from_another_thread_abort_with_a_message) {
+  TaskEvent event(loop);
+  TaskScope scope(loop);
+  const auto in_thread = [](auto body) { std::thread(body).join(); };
+  const char* const wrong =
+      "created in .*scope_ends_test.*used from thread [0-9]+, but it belongs to thread [0-9]+";
+  EXPECT_DEATH(in_thread([&] { scope.spawn(sleep_long()); }), wrong);
+  EXPECT_DEATH(in_thread([&] { spawn(loop, sleep_long()); }), wrong);
+  EXPECT_DEATH(in_thread([&] { event.set(); }), wrong);
+  EXPECT_DEATH(in_thread([&] { TaskEvent other(loop); }), wrong);
+  EXPECT_DEATH(in_thread([&] { TaskScope other(loop); }), wrong);
+  scope.spawn(sleep_long());
+  EXPECT_DEATH(in_thread([&] { scope.request_stop(); }), wrong);
+}
+
+TEST_F(ScopeEnds, a_task_that_destroys_its_scope_aborts_with_a_message) {
+  const char* const while_running = "destroyed by that task itself while it was running";
+  auto scope = std::make_unique<TaskScope>(loop);
+  const auto destroy = [&scope]() -> Task<> {
+    static_cast<void>(co_await sleep_for(1ms));
+    scope.reset();
+  };
+  EXPECT_DEATH(
+      {
+        scope->spawn(destroy());
+        loop.run();
+      },
+      while_running);
+  EXPECT_DEATH(
+      {
+        scope->spawn([](auto inner) -> Task<> { co_await inner(); }(destroy));
+        loop.run();
+      },
+      while_running);
+  EXPECT_DEATH(
+      {
+        scope->spawn(
+            [](auto inner) -> Task<> { co_await when_all(sleep_long(), inner()); }(destroy));
+        loop.run();
+      },
+      while_running);
+  EXPECT_DEATH(
+      {
+        Task<> task = [](std::unique_ptr<TaskScope>& own) -> Task<> {
+          own.reset();
+          co_return;
+        }(scope);
+        scope->spawn(std::move(task));
+      },
+      while_running);
+  // A task of another scope may.
+  scope->spawn(sleep_long());
+  spawn(loop, destroy());
+  loop.run();
+  EXPECT_EQ(scope, nullptr);
+}
+
+TEST_F(ScopeEnds, an_empty_task_aborts_with_a_message_that_names_the_place) {
+  const char* const empty = "got an empty Task, in .*scope_ends_test.cpp:[0-9]+";
+  EXPECT_DEATH(spawn(loop, Task<>()), empty);
+  TaskScope scope(loop);
+  EXPECT_DEATH(scope.spawn(Task<>()), empty);
+  const auto await_empty = []() -> Task<> { co_await Task<>(); };
+  EXPECT_DEATH(spawn(loop, await_empty()), empty);
+  const auto await_twice = []() -> Task<> {
+    Task<> task = []() -> Task<> { co_return; }();
+    co_await std::move(task);
+    EXPECT_FALSE(task);
+    co_await std::move(task);
+  };
+  EXPECT_DEATH(spawn(loop, await_twice()), empty);
+  const auto all_empty = []() -> Task<> { co_await when_all(Task<>(), Task<>()); };
+  EXPECT_DEATH(spawn(loop, all_empty()), empty);
+  const auto any_empty = []() -> Task<> { co_await when_any(Task<>(), Task<>()); };
+  EXPECT_DEATH(spawn(loop, any_empty()), empty);
+  const auto timeout_empty = []() -> Task<> { co_await timeout(1s, Task<>()); };
+  EXPECT_DEATH(spawn(loop, timeout_empty()), "got an empty Task");
+}
+
+TEST_F(ScopeEnds, an_empty_function_aborts_with_a_message) {
+  EXPECT_DEATH(Timer(loop, {}), "Timer .created in .*scope_ends_test.cpp:[0-9]+. got an empty");
+  Timer timer(loop, [] {});
+  EXPECT_DEATH(timer.set_function({}), "Timer .created in .*scope_ends_test.* got an empty");
+  const Callback<void()> empty;
+  EXPECT_DEATH(empty(), "an empty Callback was invoked");
+}
+
+}  // namespace
+}  // namespace tambour
