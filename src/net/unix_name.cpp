@@ -24,6 +24,24 @@ std::unexpected<Error> last_error() noexcept { return failed(errno); }
 /// ten system calls while it holds the lock.
 constexpr std::chrono::seconds lock_patience{1};
 
+/// connect(2) to `at`: 0, or an errno value.
+int probe(backend::System& system, const Endpoint& at) noexcept {
+  const int fd = system.socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return errno;
+  int error;
+  do {
+    error = system.connect(fd, at.data(), at.size()) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  system.close(fd);
+  return error;
+}
+
+/// What a probe says of a socket that is in use: it answers, its backlog is full, it is of another
+/// type, or another user's.
+bool is_in_use(int answer) noexcept {
+  return answer == 0 || answer == EAGAIN || answer == EPROTOTYPE || answer == EACCES;
+}
+
 /// An exclusive flock(2) on a file that exists only while it is locked, so that no server finds the
 /// file of another user in its way. A file that is not empty is another program's and stays.
 class NameLock {
@@ -170,11 +188,8 @@ Result<> UnixName::remove_stale(const Endpoint& at) const noexcept {
     if (before.error() == system_error(ENOENT)) return {};
     return std::unexpected(before.error());
   }
-  const int probe = system_->socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (probe < 0) return last_error();
-  const int answer = system_->connect(probe, at.data(), at.size()) == 0 ? 0 : errno;
-  system_->close(probe);
-  if (answer != ECONNREFUSED) return failed(EADDRINUSE);
+  const int answer = probe(*system_, at);
+  if (answer != ECONNREFUSED) return failed(is_in_use(answer) ? EADDRINUSE : answer);
   const auto after = find_socket();
   if (!after) return std::unexpected(after.error());
   // Otherwise a program that takes no lock has replaced it meanwhile.
