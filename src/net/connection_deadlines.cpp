@@ -73,10 +73,15 @@ void Connection::check_deadlines() noexcept {
   deadlines()->timer->start_at(TimePoint(Duration(next_ns)));
 }
 
-/// Frees what an idle connection does not need.
+/// Frees what an idle connection does not need. The limits of reading count again when a connection
+/// that is paused continues.
 void Connection::drop_unneeded() noexcept {
-  if (deadlines() != nullptr && next_deadline_ns() == base::end_of_time_ns)
-    extras_->deadlines.reset();
+  if (const Deadlines* const times = deadlines();
+      times != nullptr && next_deadline_ns() == base::end_of_time_ns) {
+    const bool has_read_limit =
+        callbacks_->limits.read_timeout > Duration::zero() || times->message_started_ns > 0;
+    if (reads() || peer_finished_ || !has_read_limit) extras_->deadlines.reset();
+  }
   if (extras_ != nullptr && extras_->is_default()) extras_.reset();
 }
 

@@ -74,6 +74,11 @@ void read_twice_at_a_time(EventLoop& loop, Stream& stream) {
   scope.spawn(read(stream));
 }
 
+TEST_F(ConnectionContracts, a_connection_has_callbacks) {
+  EXPECT_DEATH(Connection::start(std::move(ends.far), nullptr),
+               "Connection::start: the callbacks of fd [0-9]+ are null");
+}
+
 TEST_F(ConnectionContracts, one_task_at_a_time_reads_a_socket) {
   EXPECT_DEATH(read_twice_at_a_time(loop, ends.far),
                "read of socket fd [0-9]+: another task is already waiting to read it");

@@ -117,6 +117,18 @@ TEST_F(ConnectionTimeouts, time_without_reading_does_not_count_for_the_read_time
   expect_timeout_in_one_second();
 }
 
+TEST_F(ConnectionTimeouts, nor_for_the_rest_of_a_message) {
+  Connection& connection = connect({.on_message = drop_lines, .limits = {.message_timeout = 10s}});
+  peer_sends("hal");
+  pass(1s);
+  connection.pause_reading();
+  pass(1h);
+  EXPECT_TRUE(is_open());
+  connection.resume_reading();
+  pass(9s);
+  expect_timeout_in_one_second();
+}
+
 TEST_F(ConnectionTimeouts, a_peer_that_takes_nothing_is_reset_after_a_minute_by_default) {
   Connection& connection = connect({});
   EXPECT_TRUE(connection.send(much));
