@@ -118,8 +118,8 @@ void SignalSlot::open(int eventfd) noexcept {
   written_to_.store(eventfd);
 }
 
-/// After this no handler writes to the eventfd. Handlers are brief and never wait, so this wait is
-/// brief too, unless the scheduler has preempted one.
+/// After this no handler writes to the eventfd. The wait is brief: a handler only makes one call
+/// that never blocks, and no signal makes it twice, because its bit stays set.
 void SignalSlot::hide_from_handlers() noexcept {
   // In a child that was made without the fork handlers: the threads that wrote are the parent's.
   if (process_.load() != ::getpid()) writers_.store(0);

@@ -139,7 +139,7 @@ TEST(SignalSafety, reopening_after_fork_replaces_no_foreign_descriptor) {
 }
 
 TEST(SignalSafety, handlers_on_another_thread_never_write_after_the_loop_has_gone) {
-  const int rounds = test::sanitized ? 50 : 500;
+  const int rounds = test::sanitized ? 30 : 100;
   Receiver keeps_handler_installed;
   std::atomic<bool> over{false};
   std::jthread sender([&] {
