@@ -112,6 +112,10 @@ void Descriptors::add(ev_io& io) noexcept {
     } else {
       loop_.poller->forget(io.fd);
     }
+  } else if (record.stopped_in != loop_.turns && io.next == nullptr) {
+    // An iteration has passed in which the descriptor had no watcher. The kernel may still hold
+    // its registration, or the descriptor was closed and the registration with it.
+    loop_.poller->doubt(io.fd);
   }
   tell(record);
 }
