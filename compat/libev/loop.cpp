@@ -88,7 +88,7 @@ void Loop::wait(int how) {
     const bool told = messages_.load(std::memory_order_acquire);
     if (told) {
       messages_.store(false, std::memory_order_seq_cst);
-      pendings.feed(&messenger_, EV_CUSTOM);
+      pendings.feed(base_of(&messenger_), EV_CUSTOM);
     }
     update_time();
     // A deadline that was pushed back may have ended the wait; nobody is to notice.
@@ -169,14 +169,27 @@ int Loop::list_descriptors() noexcept {
 }
 
 void Loop::prepare_to_be_released() noexcept {
+  // Other threads may start the first asynchronous watcher while the loop waits.
+  accept_messages();
   if (poller->descriptor()) return;
   waker_ =
       UniqueFd(base::system_call(base::Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
+void Loop::accept_messages() noexcept {
+  if (accepts_messages_) return;
+  if (auto opened = poller->open_wake_up(); !opened) {
+    errno = opened.error().value();
+    system_error_occurred("(libev) error creating signal/async pipe");
+    return;
+  }
+  accepts_messages_ = true;
+}
+
 void Loop::wake_up() noexcept {
-  // The loop says that it sleeps and then looks for messages; we leave one and then look whether it
-  // sleeps, all sequentially consistent: one of the two sees the other.
+  // Dekker-style handshake: the loop publishes `asleep_` and then checks `messages_`; the sender
+  // publishes `messages_` and then checks `asleep_`. With sequentially consistent operations at
+  // least one of them sees the other.
   messages_.store(true, std::memory_order_seq_cst);
   if (!asleep_.load(std::memory_order_seq_cst)) return;
   poller->wake();
@@ -210,11 +223,13 @@ void Loop::stop_own(ev_io& io) noexcept {
   io.active = 0;
 }
 
-void Loop::on_message(struct ev_loop* loop, ev_watcher*, int) { loop->take_messages(); }
+void Loop::on_message(struct ev_loop* loop, ev_io*, int events) {
+  loop->take_messages((events & EV_READ) != 0);
+}
 
-void Loop::take_messages() noexcept {
+void Loop::take_messages(bool fd_is_readable) noexcept {
   messages_.store(false, std::memory_order_seq_cst);
-  signals.take_messages();
+  signals.take_messages(fd_is_readable);
   if (!async_sent.exchange(false, std::memory_order_seq_cst)) return;
   for (int i = asyncs.count(); i-- > 0;) {
     ev_async* const async = asyncs[i];

@@ -84,12 +84,22 @@ struct Loop {
   /// From now on others use the loop while it waits.
   void prepare_to_be_released() noexcept;
 
-  /// Any thread, and signal handlers: take_messages() is called in the next turn, which comes soon.
+  /// Must be called before another thread or a signal handler may call wake_up(): opens the
+  /// descriptor that ends a wait. A loop without asynchronous watchers has none.
+  void accept_messages() noexcept;
+
+  /// The messenger also watches `fd`, the eventfd of the loop's signals.
+  void watch_for_messages(int fd) noexcept { start_own(messenger_, fd); }
+  void unwatch_messages() noexcept { stop_own(messenger_); }
+
+  /// Any thread, and signal handlers: take_messages() is called in the next iteration, which starts
+  /// at once.
   void wake_up() noexcept;
 
-  /// Another loop waits in place of this one: it is woken through the backend's descriptor. For
-  /// good: this one may be gone by the time that the other has stopped doing so.
+  /// Another loop waits in place of this one and is woken through the backend's descriptor. There
+  /// is no way back: this loop may be destroyed before the other one stops watching it.
   void be_embedded() noexcept {
+    accept_messages();
     embedded_ = true;
     asleep_.store(true, std::memory_order_seq_cst);
   }
@@ -139,15 +149,18 @@ struct Loop {
   int list_descriptors() noexcept;
   void feed_idles() noexcept;
   void reopen() noexcept;
-  void take_messages() noexcept;
+  void take_messages(bool fd_is_readable) noexcept;
   void open_timerfd() noexcept;
   void arm_timerfd() noexcept;
-  static void on_message(struct ev_loop* loop, ev_watcher* watcher, int events);
+  static void on_message(struct ev_loop* loop, ev_io* messenger, int events);
   static void on_wall_clock_set(struct ev_loop* loop, ev_io* io, int events);
 
   ReadyQueue ready_;       ///< What the backend finds but for descriptors: failures, wake-ups.
   bool embedded_ = false;  ///< Is, or was.
-  ev_watcher messenger_;   ///< Pending where there are messages.
+  /// Pending while there are messages. The only watcher that takes them, as libev's `pipe_w`: what
+  /// is sent after it was invoked waits for the next iteration.
+  ev_io messenger_;
+  bool accepts_messages_ = false;
   std::atomic<bool> asleep_{false};    ///< Somebody has to wake the loop.
   std::atomic<bool> messages_{false};  ///< There is something for take_messages().
   Array<pollfd> released_;             ///< What is waited for while the loop is released,
@@ -155,8 +168,6 @@ struct Loop {
   bool use_timerfd_;
   UniqueFd timerfd_;
   ev_io timerfd_io_;
-
-  friend class Signals;
 };
 
 /// Tells ev_set_syserr_cb()'s function, or perror(3) and the end of the process.

@@ -24,7 +24,7 @@ constexpr Kind kinds[] = {{EVBACKEND_IOURING, BackendKind::io_uring},
 
 std::unique_ptr<backend::Backend> open_kind(BackendKind kind) noexcept {
   try {
-    auto opened = backend::open_backend({.backend = kind});
+    auto opened = backend::open_backend_without_wake_up({.backend = kind});
     // io_uring falls back to epoll in silence; whoever asked for io_uring here did not ask for
     // that.
     if (!opened || (*opened)->traits().kind != kind) return nullptr;
@@ -92,7 +92,8 @@ void Loop::reopen() noexcept {
     open_timerfd();
     periodics.reschedule();
   }
-  wake_up();
+  // libev does so whenever it has opened its pipe, and no callback of an idle watcher runs then.
+  if (accepts_messages_) pendings.feed(base_of(&messenger_), EV_CUSTOM);
 }
 
 }  // namespace tambour::libev

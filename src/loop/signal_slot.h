@@ -25,14 +25,17 @@ class SignalSlot {
 
   /// Installs the handler where this is the first slot that watches the signal; EINVAL.
   Result<> watch(int number) noexcept;
-  /// Puts the former disposition back where it was the last. What is pending is forgotten.
-  void unwatch(int number) noexcept;
+  /// Restores the former disposition if this was the last slot that watches the signal. Returns
+  /// whether the signal was pending; it no longer is.
+  bool unwatch(int number) noexcept;
 
   /// Readable when signals are pending.
   [[nodiscard]] int descriptor() const noexcept { return eventfd_; }
   [[nodiscard]] bool any_pending() const noexcept {
     return pending_.load(std::memory_order_relaxed) != 0;
   }
+  /// Discards one pending signal. The descriptor may stay readable until take_pending().
+  void forget_pending(int number) noexcept { pending_.fetch_and(~bit_of(number)); }
   /// The signals that have come since, as bits; see bit_of().
   std::uint64_t take_pending() noexcept;
 
