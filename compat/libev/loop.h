@@ -29,11 +29,16 @@
 namespace tambour::libev {
 
 struct Loop {
-  /// Null where none of the backends that the flags name can be had.
-  static struct ev_loop* open(unsigned flags) noexcept;
-  void destroy() noexcept;
+  /// What a loop is made of. `poller` is null if none of the backends that the flags name is
+  /// available.
+  struct Parts {
+    std::unique_ptr<backend::Backend> poller;
+    unsigned flags = 0;
+    unsigned backend_kind = 0;  ///< The flag of the backend.
+  };
+  static Parts open(unsigned flags) noexcept;
 
-  Loop(std::unique_ptr<backend::Backend> opened, unsigned flag_bits, unsigned kind) noexcept;
+  explicit Loop(Parts parts) noexcept;
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
   ~Loop();
