@@ -71,7 +71,6 @@ void Loop::wait(int how) {
   const bool timed = !timers.empty() || !periodics.empty();
   const bool may_block = (how & EVRUN_NOWAIT) == 0 && idle_count == 0 && references != 0;
   ++iterations;
-  ++turns;
   signals.before_wait();
   for (;;) {
     ev_tstamp seconds = 0.;
@@ -125,6 +124,7 @@ void Loop::poll(ev_tstamp seconds) noexcept {
   if (release_cb != nullptr || acquire_cb != nullptr) [[unlikely]] {
     poll_released(timeout_ns);
   } else {
+    descriptors.begin_poll();
     poller->poll(timeout_ns, ready_);
   }
   asleep_.store(embedded_, std::memory_order_relaxed);
@@ -133,6 +133,7 @@ void Loop::poll(ev_tstamp seconds) noexcept {
 /// While the loop is released, other threads may start and stop watchers: it touches nothing of
 /// what is theirs then, but only waits until there is something to be found.
 void Loop::poll_released(std::int64_t timeout_ns) noexcept {
+  descriptors.begin_poll();
   poller->poll(0, ready_);
   bool block = timeout_ns != 0 && !ready_.any_came();
   const int count = block ? list_descriptors() : 0;
@@ -145,7 +146,9 @@ void Loop::poll_released(std::int64_t timeout_ns) noexcept {
                       timeout_ns < 0 ? nullptr : &timeout, nullptr);
   }
   if (acquire_cb != nullptr) acquire_cb(handle());
-  if (block) poller->poll(0, ready_);
+  if (!block) return;
+  descriptors.begin_poll();
+  poller->poll(0, ready_);
 }
 
 /// What poll_released() waits for: the backend, where it is one descriptor, or else all of those

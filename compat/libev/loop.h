@@ -142,7 +142,6 @@ struct Loop {
   Signals signals;
   Stats stats;
   std::atomic<bool> async_sent{false};
-  std::uint64_t turns = 0;        ///< As iterations, without overflow.
   Array<ev_watcher*> in_reverse;  ///< What expires in one turn, until it is fed.
 
  private:
