@@ -80,7 +80,9 @@ void Loop::wait(int how) {
       if (timed || io_interval > 0.) update_time();
       seconds = time_to_wait(before);
     }
+    const bool was_fed = messenger_.pending != 0;
     poll(seconds);
+    if (!was_fed && messenger_.pending != 0) feed_messenger_last();
     const bool got_any = ready_.any_came();
     ready_.forget_what_ran();
     if (!ready_.empty()) ready_.run_all();
@@ -201,6 +203,12 @@ void Loop::wake_up() noexcept {
   const std::uint64_t one = 1;
   base::system_call(base::Call::eventfd_write, ::write, waker_.get(), &one, sizeof one);
   errno = saved;
+}
+
+/// Before any other callback of the iteration, so that none of them can send what is taken in it.
+void Loop::feed_messenger_last() noexcept {
+  if (pendings.is_last(base_of(&messenger_))) return;
+  pendings.feed(base_of(&messenger_), take_back(&messenger_));
 }
 
 void Loop::feed_idles() noexcept {

@@ -151,6 +151,7 @@ struct Loop {
   void poll_released(std::int64_t timeout_ns) noexcept;
   void block_released(std::int64_t timeout_ns) noexcept;
   int list_descriptors() noexcept;
+  void feed_messenger_last() noexcept;
   void feed_idles() noexcept;
   void reopen() noexcept;
   void take_messages(bool fd_is_readable) noexcept;

@@ -22,6 +22,11 @@ struct Owner {
 };
 std::array<Owner, SignalSlot::number_max + 1> owners;
 
+/// The signals that have arrived and that no loop has taken. As in libev, they belong to no loop:
+/// one that arrives before its last watcher is stopped stays here until the signal has a watcher
+/// again and that watcher's loop takes messages.
+std::atomic<std::uint64_t> arrived{0};
+
 Owner& owner_of(int number) noexcept { return owners[static_cast<std::size_t>(number)]; }
 
 bool is_signal(int number) noexcept { return number > 0 && number <= SignalSlot::number_max; }
@@ -110,10 +115,9 @@ void Signals::uninstall(int number) noexcept {
   }
   if ((by_slot_ & SignalSlot::bit_of(number)) == 0) return;
   by_slot_ &= ~SignalSlot::bit_of(number);
-  // A watcher that is started again before the next iteration is told of a signal that arrived
-  // before it was stopped.
   if (slot_->unwatch(number)) {
-    raised_.fetch_or(SignalSlot::bit_of(number), std::memory_order_seq_cst);
+    arrived.fetch_or(SignalSlot::bit_of(number), std::memory_order_seq_cst);
+    any_arrived_.store(true, std::memory_order_seq_cst);
     loop_.wake_up();
   }
   // Whatever it was before: so the manual has it.
@@ -161,7 +165,7 @@ void Signals::read_signalfd() noexcept {
 void Signals::feed(int number) noexcept {
   if (!is_signal(number) || owner_of(number).loop.load() != &loop_) return;
   const std::uint64_t others = ~SignalSlot::bit_of(number);
-  raised_.fetch_and(others, std::memory_order_seq_cst);
+  arrived.fetch_and(others, std::memory_order_seq_cst);
   if (slot_ != nullptr) slot_->forget_pending(number);
   for (ev_signal* each = owner_of(number).first; each != nullptr; each = after(each))
     loop_.pendings.feed(base_of(each), EV_SIGNAL);
@@ -171,13 +175,19 @@ void Signals::raise(int number) noexcept {
   if (!is_signal(number)) return;
   Loop* const loop = owner_of(number).loop.load();
   if (loop == nullptr) return;
-  loop->signals.raised_.fetch_or(SignalSlot::bit_of(number), std::memory_order_seq_cst);
+  arrived.fetch_or(SignalSlot::bit_of(number), std::memory_order_seq_cst);
+  loop->signals.any_arrived_.store(true, std::memory_order_seq_cst);
   loop->wake_up();
 }
 
 void Signals::take_messages(bool fd_is_readable) noexcept {
-  std::uint64_t come = raised_.exchange(0, std::memory_order_seq_cst);
-  if (slot_ != nullptr && (fd_is_readable || slot_->any_pending())) come |= slot_->take_pending();
+  bool any = any_arrived_.exchange(false, std::memory_order_seq_cst);
+  if (slot_ != nullptr && (fd_is_readable || slot_->any_pending())) {
+    any = true;
+    arrived.fetch_or(slot_->take_pending(), std::memory_order_seq_cst);
+  }
+  if (!any) return;
+  std::uint64_t come = arrived.load(std::memory_order_seq_cst);
   // The highest number first, which makes the lowest the first to be called.
   while (come != 0) {
     const int number = static_cast<int>(std::bit_width(come));

@@ -64,8 +64,8 @@ class Signals {
   UniqueFd signalfd_;
   ev_io signalfd_io_;
   sigset_t blocked_;  ///< The signals that come by signalfd.
-  /// By raise(), and what was pending when the last watcher of a signal was stopped.
-  std::atomic<std::uint64_t> raised_{0};
+  /// A signal of this loop has arrived, other than by the slot's eventfd.
+  std::atomic<bool> any_arrived_{false};
 };
 
 }  // namespace tambour::libev
