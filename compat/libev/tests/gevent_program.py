@@ -130,7 +130,7 @@ def fork():
 
 
 def destroy():
-    """Two objects own the default loop. The second one finds it destroyed: it reads ev_userdata()."""
+    """Two objects own the default loop. The second one reads ev_userdata() of a destroyed loop."""
     other = type(LOOP)(default=True)
     HUB.destroy(destroy_loop=True)
     other.destroy()

@@ -274,7 +274,7 @@ static void play(unsigned seed) {
 static void random_calls(void) {
   const char* const one = getenv("WALK_SEED");
   unsigned seed;
-  /* A ring reports with the poll that arms it, or with the next one. */
+  /* A ring reports what was ready when it looked, even if the bytes were read since. */
   if (getenv("WALK_ANY_ORDER")) return;
   if (one) {
     play((unsigned)atoi(one));
