@@ -40,7 +40,7 @@ class Array {
 
  private:
   void grow(int items) noexcept {
-    constexpr int least = 64;
+    constexpr int least = 8;
     int wanted = capacity_ == 0 ? least : capacity_ * 2;
     if (wanted < items) wanted = items;
     // NOLINTNEXTLINE(bugprone-sizeof-expression): items are pointers at times.

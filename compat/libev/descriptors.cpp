@@ -10,13 +10,7 @@
 namespace tambour::libev {
 namespace {
 
-Events to_events(int events) noexcept {
-  return ((events & EV_READ) != 0 ? Events::read : Events::none) |
-         ((events & EV_WRITE) != 0 ? Events::write : Events::none);
-}
-
 int from_events(std::int32_t events) noexcept {
-  static_assert(int(Events::read) == EV_READ && int(Events::write) == EV_WRITE << 1);
   return (events & EV_READ) | (events >> 1 & EV_WRITE);
 }
 
@@ -31,6 +25,8 @@ void feed_list(Pendings& pendings, ev_io* first, int events) noexcept {
 /// The backend gives up a descriptor: its watchers are told so, and stopped.
 void fail(FdRecord& record) noexcept {
   Loop& loop = record.loop;
+  record.events = Events::none;
+  record.noted_at = FdRecord::never;
   while (ev_io* io = record.first) {
     record.first = after(io);
     loop.take_back(io);
@@ -86,37 +82,43 @@ FdRecord& Descriptors::make(int fd) noexcept {
   return chunks_[chunk][fd % chunk_size];
 }
 
-/// Tells the backend what the watchers of a descriptor ask for by now.
-void Descriptors::tell(FdRecord& record) noexcept {
-  int events = EV_NONE;
-  for (const ev_io* io = record.first; io != nullptr; io = after(io)) events |= io->events;
-  record.events = to_events(events);
+/// Tells the backend, once between two polls, that what a descriptor's watchers ask for changes.
+void Descriptors::note(FdRecord& record) noexcept {
+  if (record.noted_at == polls_) return;
+  record.stopped = nullptr;
+  record.doubted = false;
   if (record.link_on_fd == nullptr) {
-    record.unlink();  // From failures that nobody waits for any more.
+    // It may be queued with a failure, which was for watchers that are stopped or happens again.
+    record.unlink();
     record.result = 0;
+    if (record.first == nullptr) return;
   }
   loop_.poller->submit(record);
+  if (record.link_on_fd != nullptr) record.noted_at = polls_;
 }
 
-void Descriptors::add(ev_io& io) noexcept {
-  FdRecord* found = find(io.fd);
+/// The number may mean another file than the kernel was told of. Most likely not if the watcher was
+/// only stopped to be set again, or if the descriptor had no watcher for a while.
+void Descriptors::named_again(FdRecord& record, ev_io& io) noexcept {
+  const bool was_set = (io.events & EV__IOFDSET) != 0;
+  io.events &= ~EV__IOFDSET;
+  if (was_set && record.stopped != &io) return loop_.poller->forget(io.fd);
+  record.doubted = true;
+  loop_.poller->doubt(io.fd);
+}
+
+void Descriptors::add_and_note(ev_io& io) noexcept {
+  FdRecord* const found = find(io.fd);
   FdRecord& record = found != nullptr ? *found : make(io.fd);
-  io.next = reinterpret_cast<ev_watcher_list*>(record.first);
-  record.first = &io;
-  if ((io.events & EV__IOFDSET) != 0) {
-    // The number was set, and may mean another file than before. Not so, most likely, where the
-    // watcher was only stopped to be set anew.
-    io.events &= ~EV__IOFDSET;
-    if (record.stopped == &io && record.stopped_in == loop_.turns) {
-      loop_.poller->doubt(io.fd);
-    } else {
-      loop_.poller->forget(io.fd);
-    }
-  }
-  tell(record);
+  // If a poll has passed since the last watcher was stopped, the kernel may have lost its
+  // registration with a descriptor that was closed.
+  const bool was_unwatched = record.first == nullptr;
+  put_first(record, io);
+  note(record);
+  if (was_unwatched || (io.events & EV__IOFDSET) != 0) named_again(record, io);
 }
 
-void Descriptors::remove(ev_io& io) noexcept {
+void Descriptors::remove_and_note(ev_io& io) noexcept {
   FdRecord* const record = find(io.fd);
   base::check(record != nullptr, "ev_io_stop: fd was changed while the watcher was active");
   ev_io* before = nullptr;
@@ -128,17 +130,11 @@ void Descriptors::remove(ev_io& io) noexcept {
   } else {
     before->next = io.next;
   }
+  int events = EV_NONE;
+  for (each = record->first; each != nullptr; each = after(each)) events |= each->events;
+  record->events = to_events(events);
+  note(*record);
   record->stopped = &io;
-  record->stopped_in = loop_.turns;
-  if (record->first != nullptr) {
-    tell(*record);
-  } else if (record->link_on_fd != nullptr) {
-    loop_.poller->cancel(*record);
-    record->result = 0;
-  } else {
-    record->unlink();
-    record->result = 0;
-  }
 }
 
 void Descriptors::feed(int fd, int events) noexcept {

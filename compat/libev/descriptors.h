@@ -4,6 +4,10 @@
 // one operation of the backend, which asks for all that any of them asks for. So a watcher is the
 // user's memory again as soon as it is stopped: the backend knows nothing but our records. What it
 // finds goes straight to the watchers that are pending, and through no queue of its own.
+//
+// The operation stays submitted while its descriptor has no watcher, and asks for nothing then. The
+// backend reads what it asks for at the next poll, so it is told of a change once between two
+// polls, and not at each start and stop.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +33,11 @@ struct FdRecord final : Operation {
 
   Loop& loop;
   ev_io* first = nullptr;
-  const ev_io* stopped = nullptr;  ///< The watcher that was stopped last,
-  std::uint64_t stopped_in = 0;    ///< and in which turn.
+  std::uint64_t noted_at = never;  ///< Before which poll the backend was last told of a change.
+  const ev_io* stopped = nullptr;  ///< Since then: the watcher that was stopped last,
+  bool doubted = false;            ///< and whether the backend was told to doubt the number.
+
+  static constexpr std::uint64_t never = 0;
 };
 
 class Descriptors {
@@ -41,8 +48,30 @@ class Descriptors {
   ~Descriptors();
 
   /// Puts a watcher on its descriptor.
-  void add(ev_io& watcher) noexcept;
-  void remove(ev_io& watcher) noexcept;
+  void add(ev_io& io) noexcept {
+    FdRecord* const record = find(io.fd);
+    if (record == nullptr || record->noted_at != polls_) [[unlikely]]
+      return add_and_note(io);
+    put_first(*record, io);
+    if ((io.events & EV__IOFDSET) == 0) return;
+    // Most often, the watcher was stopped only to be set again.
+    if (record->stopped != &io || !record->doubted) [[unlikely]]
+      return named_again(*record, io);
+    io.events &= ~EV__IOFDSET;
+  }
+
+  void remove(ev_io& io) noexcept {
+    FdRecord* const record = find(io.fd);
+    if (record == nullptr || record->noted_at != polls_ || record->first != &io ||
+        io.next != nullptr) [[unlikely]]
+      return remove_and_note(io);
+    record->first = nullptr;
+    record->events = Events::none;
+    record->stopped = &io;
+  }
+
+  /// To be called before each poll of the backend, which takes what was noted.
+  void begin_poll() noexcept { ++polls_; }
 
   /// Makes the watchers of a descriptor due for those of the events that they ask for.
   void feed(int fd, int events) noexcept;
@@ -57,19 +86,34 @@ class Descriptors {
   }
 
  private:
-  static constexpr int chunk_size = 64;
+  static constexpr int chunk_size = 16;
 
   [[nodiscard]] FdRecord* find(int fd) noexcept {
-    const int chunk = fd / chunk_size;
-    if (fd < 0 || chunk >= chunk_count_ || chunks_[chunk] == nullptr) return nullptr;
-    return &chunks_[chunk][fd % chunk_size];
+    const auto number = static_cast<unsigned>(fd);  // Too large where it is negative.
+    const unsigned chunk = number / chunk_size;
+    if (chunk >= static_cast<unsigned>(chunk_count_)) return nullptr;
+    FdRecord* const records = chunks_[static_cast<int>(chunk)];
+    return records == nullptr ? nullptr : records + number % chunk_size;
+  }
+  static Events to_events(int events) noexcept {
+    static_assert(int(Events::read) == EV_READ && int(Events::write) == EV_WRITE << 1);
+    return Events((events & EV_READ) | (events & EV_WRITE) << 1);
+  }
+  static void put_first(FdRecord& record, ev_io& io) noexcept {
+    io.next = reinterpret_cast<ev_watcher_list*>(record.first);
+    record.first = &io;
+    record.events |= to_events(io.events);
   }
   FdRecord& make(int fd) noexcept;
-  void tell(FdRecord& record) noexcept;
+  void add_and_note(ev_io& io) noexcept;
+  void remove_and_note(ev_io& io) noexcept;
+  void note(FdRecord& record) noexcept;
+  void named_again(FdRecord& record, ev_io& io) noexcept;
 
   Loop& loop_;
   Array<FdRecord*> chunks_;
   int chunk_count_ = 0;
+  std::uint64_t polls_ = FdRecord::never + 1;  ///< The next one included.
 };
 
 }  // namespace tambour::libev

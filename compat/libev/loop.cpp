@@ -71,7 +71,6 @@ void Loop::wait(int how) {
   const bool timed = !timers.empty() || !periodics.empty();
   const bool may_block = (how & EVRUN_NOWAIT) == 0 && idle_count == 0 && references != 0;
   ++iterations;
-  ++turns;
   signals.before_wait();
   for (;;) {
     ev_tstamp seconds = 0.;
@@ -81,14 +80,16 @@ void Loop::wait(int how) {
       if (timed || io_interval > 0.) update_time();
       seconds = time_to_wait(before);
     }
+    const bool was_fed = messenger_.pending != 0;
     poll(seconds);
+    if (!was_fed && messenger_.pending != 0) feed_messenger_last();
     const bool got_any = ready_.any_came();
     ready_.forget_what_ran();
     if (!ready_.empty()) ready_.run_all();
     const bool told = messages_.load(std::memory_order_acquire);
     if (told) {
       messages_.store(false, std::memory_order_seq_cst);
-      pendings.feed(&messenger_, EV_CUSTOM);
+      pendings.feed(base_of(&messenger_), EV_CUSTOM);
     }
     update_time();
     // A deadline that was pushed back may have ended the wait; nobody is to notice.
@@ -125,6 +126,7 @@ void Loop::poll(ev_tstamp seconds) noexcept {
   if (release_cb != nullptr || acquire_cb != nullptr) [[unlikely]] {
     poll_released(timeout_ns);
   } else {
+    descriptors.begin_poll();
     poller->poll(timeout_ns, ready_);
   }
   asleep_.store(embedded_, std::memory_order_relaxed);
@@ -133,6 +135,7 @@ void Loop::poll(ev_tstamp seconds) noexcept {
 /// While the loop is released, other threads may start and stop watchers: it touches nothing of
 /// what is theirs then, but only waits until there is something to be found.
 void Loop::poll_released(std::int64_t timeout_ns) noexcept {
+  descriptors.begin_poll();
   poller->poll(0, ready_);
   bool block = timeout_ns != 0 && !ready_.any_came();
   const int count = block ? list_descriptors() : 0;
@@ -145,7 +148,9 @@ void Loop::poll_released(std::int64_t timeout_ns) noexcept {
                       timeout_ns < 0 ? nullptr : &timeout, nullptr);
   }
   if (acquire_cb != nullptr) acquire_cb(handle());
-  if (block) poller->poll(0, ready_);
+  if (!block) return;
+  descriptors.begin_poll();
+  poller->poll(0, ready_);
 }
 
 /// What poll_released() waits for: the backend, where it is one descriptor, or else all of those
@@ -169,14 +174,27 @@ int Loop::list_descriptors() noexcept {
 }
 
 void Loop::prepare_to_be_released() noexcept {
+  // Other threads may start the first asynchronous watcher while the loop waits.
+  accept_messages();
   if (poller->descriptor()) return;
   waker_ =
       UniqueFd(base::system_call(base::Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
+void Loop::accept_messages() noexcept {
+  if (accepts_messages_) return;
+  if (auto opened = poller->open_wake_up(); !opened) {
+    errno = opened.error().value();
+    system_error_occurred("(libev) error creating signal/async pipe");
+    return;
+  }
+  accepts_messages_ = true;
+}
+
 void Loop::wake_up() noexcept {
-  // The loop says that it sleeps and then looks for messages; we leave one and then look whether it
-  // sleeps, all sequentially consistent: one of the two sees the other.
+  // Dekker-style handshake: the loop publishes `asleep_` and then checks `messages_`; the sender
+  // publishes `messages_` and then checks `asleep_`. With sequentially consistent operations at
+  // least one of them sees the other.
   messages_.store(true, std::memory_order_seq_cst);
   if (!asleep_.load(std::memory_order_seq_cst)) return;
   poller->wake();
@@ -185,6 +203,12 @@ void Loop::wake_up() noexcept {
   const std::uint64_t one = 1;
   base::system_call(base::Call::eventfd_write, ::write, waker_.get(), &one, sizeof one);
   errno = saved;
+}
+
+/// Before any other callback of the iteration, so that none of them can send what is taken in it.
+void Loop::feed_messenger_last() noexcept {
+  if (pendings.is_last(base_of(&messenger_))) return;
+  pendings.feed(base_of(&messenger_), take_back(&messenger_));
 }
 
 void Loop::feed_idles() noexcept {
@@ -210,11 +234,13 @@ void Loop::stop_own(ev_io& io) noexcept {
   io.active = 0;
 }
 
-void Loop::on_message(struct ev_loop* loop, ev_watcher*, int) { loop->take_messages(); }
+void Loop::on_message(struct ev_loop* loop, ev_io*, int events) {
+  loop->take_messages((events & EV_READ) != 0);
+}
 
-void Loop::take_messages() noexcept {
+void Loop::take_messages(bool fd_is_readable) noexcept {
   messages_.store(false, std::memory_order_seq_cst);
-  signals.take_messages();
+  signals.take_messages(fd_is_readable);
   if (!async_sent.exchange(false, std::memory_order_seq_cst)) return;
   for (int i = asyncs.count(); i-- > 0;) {
     ev_async* const async = asyncs[i];

@@ -29,11 +29,16 @@
 namespace tambour::libev {
 
 struct Loop {
-  /// Null where none of the backends that the flags name can be had.
-  static struct ev_loop* open(unsigned flags) noexcept;
-  void destroy() noexcept;
+  /// What a loop is made of. `poller` is null if none of the backends that the flags name is
+  /// available.
+  struct Parts {
+    std::unique_ptr<backend::Backend> poller;
+    unsigned flags = 0;
+    unsigned backend_kind = 0;  ///< The flag of the backend.
+  };
+  static Parts open(unsigned flags) noexcept;
 
-  Loop(std::unique_ptr<backend::Backend> opened, unsigned flag_bits, unsigned kind) noexcept;
+  explicit Loop(Parts parts) noexcept;
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
   ~Loop();
@@ -84,12 +89,22 @@ struct Loop {
   /// From now on others use the loop while it waits.
   void prepare_to_be_released() noexcept;
 
-  /// Any thread, and signal handlers: take_messages() is called in the next turn, which comes soon.
+  /// Must be called before another thread or a signal handler may call wake_up(): opens the
+  /// descriptor that ends a wait. A loop without asynchronous watchers has none.
+  void accept_messages() noexcept;
+
+  /// The messenger also watches `fd`, the eventfd of the loop's signals.
+  void watch_for_messages(int fd) noexcept { start_own(messenger_, fd); }
+  void unwatch_messages() noexcept { stop_own(messenger_); }
+
+  /// Any thread, and signal handlers: take_messages() is called in the next iteration, which starts
+  /// at once.
   void wake_up() noexcept;
 
-  /// Another loop waits in place of this one: it is woken through the backend's descriptor. For
-  /// good: this one may be gone by the time that the other has stopped doing so.
+  /// Another loop waits in place of this one and is woken through the backend's descriptor. There
+  /// is no way back: this loop may be destroyed before the other one stops watching it.
   void be_embedded() noexcept {
+    accept_messages();
     embedded_ = true;
     asleep_.store(true, std::memory_order_seq_cst);
   }
@@ -127,7 +142,6 @@ struct Loop {
   Signals signals;
   Stats stats;
   std::atomic<bool> async_sent{false};
-  std::uint64_t turns = 0;        ///< As iterations, without overflow.
   Array<ev_watcher*> in_reverse;  ///< What expires in one turn, until it is fed.
 
  private:
@@ -137,17 +151,21 @@ struct Loop {
   void poll_released(std::int64_t timeout_ns) noexcept;
   void block_released(std::int64_t timeout_ns) noexcept;
   int list_descriptors() noexcept;
+  void feed_messenger_last() noexcept;
   void feed_idles() noexcept;
   void reopen() noexcept;
-  void take_messages() noexcept;
+  void take_messages(bool fd_is_readable) noexcept;
   void open_timerfd() noexcept;
   void arm_timerfd() noexcept;
-  static void on_message(struct ev_loop* loop, ev_watcher* watcher, int events);
+  static void on_message(struct ev_loop* loop, ev_io* messenger, int events);
   static void on_wall_clock_set(struct ev_loop* loop, ev_io* io, int events);
 
   ReadyQueue ready_;       ///< What the backend finds but for descriptors: failures, wake-ups.
   bool embedded_ = false;  ///< Is, or was.
-  ev_watcher messenger_;   ///< Pending where there are messages.
+  /// Pending while there are messages. The only watcher that takes them, as libev's `pipe_w`: what
+  /// is sent after it was invoked waits for the next iteration.
+  ev_io messenger_;
+  bool accepts_messages_ = false;
   std::atomic<bool> asleep_{false};    ///< Somebody has to wake the loop.
   std::atomic<bool> messages_{false};  ///< There is something for take_messages().
   Array<pollfd> released_;             ///< What is waited for while the loop is released,
@@ -155,8 +173,6 @@ struct Loop {
   bool use_timerfd_;
   UniqueFd timerfd_;
   ev_io timerfd_io_;
-
-  friend class Signals;
 };
 
 /// Tells ev_set_syserr_cb()'s function, or perror(3) and the end of the process.

@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 #include <utility>
 
+#include "base/check.h"
 #include "loop.h"
 
 namespace tambour::libev {
@@ -24,7 +26,7 @@ constexpr Kind kinds[] = {{EVBACKEND_IOURING, BackendKind::io_uring},
 
 std::unique_ptr<backend::Backend> open_kind(BackendKind kind) noexcept {
   try {
-    auto opened = backend::open_backend({.backend = kind});
+    auto opened = backend::open_backend_without_wake_up({.backend = kind});
     // io_uring falls back to epoll in silence; whoever asked for io_uring here did not ask for
     // that.
     if (!opened || (*opened)->traits().kind != kind) return nullptr;
@@ -34,6 +36,22 @@ std::unique_ptr<backend::Backend> open_kind(BackendKind kind) noexcept {
     return nullptr;
   }
 }
+
+/// The backend of a default loop that was destroyed. Watchers can be started and stopped there
+/// without effect; to run the loop is an error.
+class NoBackend final : public backend::Backend {
+ public:
+  void submit(Operation& /*operation*/) noexcept override {}
+  void cancel(Operation& /*operation*/) noexcept override {}
+  void poll(std::int64_t /*timeout_ns*/, ReadyQueue& /*ready*/) noexcept override {
+    base::check(false, "ev_run: this default loop was destroyed; call ev_default_loop() first");
+  }
+  void wake() noexcept override {}
+  void forget(int /*fd*/) noexcept override {}
+  void feed(int /*fd*/, Events /*events*/, ReadyQueue& /*ready*/) noexcept override {}
+  Result<> reopen() noexcept override { return {}; }
+  void abandon() noexcept override {}
+};
 
 unsigned with_environment(unsigned flags) noexcept {
   if ((flags & EVFLAG_NOENV) == 0 && ::getuid() == ::geteuid() && ::getgid() == ::getegid()) {
@@ -46,39 +64,34 @@ unsigned with_environment(unsigned flags) noexcept {
 
 }  // namespace
 
-struct ev_loop* Loop::open(unsigned asked) noexcept {
+Loop::Parts Loop::open(unsigned asked) noexcept {
   const unsigned flags = with_environment(asked);
   for (const Kind& each : kinds) {
     if ((flags & each.flag) == 0) continue;
     auto opened = open_kind(each.kind);
     if (opened == nullptr) continue;
-    void* const memory = reallocate(nullptr, sizeof(struct ev_loop));
-    // These two are no matter of the environment.
+    // These two are not taken from the environment.
     constexpr unsigned fixed = EVFLAG_FORKCHECK | EVFLAG_NOSIGMASK;
-    return new (memory) struct ev_loop(std::move(opened), (flags & ~fixed) | (asked & fixed),
-                                       each.flag);
+    return {.poller = std::move(opened),
+            .flags = (flags & ~fixed) | (asked & fixed),
+            .backend_kind = each.flag};
   }
-  return nullptr;
+  return {};
 }
 
-Loop::Loop(std::unique_ptr<backend::Backend> opened, unsigned flag_bits, unsigned kind) noexcept
-    : poller(std::move(opened)),
-      flags(flag_bits),
-      backend_kind(kind),
+Loop::Loop(Parts parts) noexcept
+    : poller(std::move(parts.poller)),
+      flags(parts.flags),
+      backend_kind(parts.backend_kind),
       process(::getpid()),
-      signals(*this, (flag_bits & EVFLAG_SIGNALFD) != 0),
-      stats(*this, (flag_bits & EVFLAG_NOINOTIFY) == 0),
-      use_timerfd_((flag_bits & EVFLAG_NOTIMERFD) == 0) {
+      signals(*this, (flags & EVFLAG_SIGNALFD) != 0),
+      stats(*this, (flags & EVFLAG_NOINOTIFY) == 0),
+      use_timerfd_((flags & EVFLAG_NOTIMERFD) == 0) {
   ev_init(&messenger_, &on_message);
   ev_set_priority(&messenger_, EV_MAXPRI);
 }
 
 Loop::~Loop() { poller->abandon(); }
-
-void Loop::destroy() noexcept {
-  this->~Loop();
-  reallocate(this, 0);
-}
 
 void Loop::reopen() noexcept {
   forked = false;
@@ -92,7 +105,8 @@ void Loop::reopen() noexcept {
     open_timerfd();
     periodics.reschedule();
   }
-  wake_up();
+  // libev does so whenever it has opened its pipe, and no callback of an idle watcher runs then.
+  if (accepts_messages_) pendings.feed(base_of(&messenger_), EV_CUSTOM);
 }
 
 }  // namespace tambour::libev
@@ -101,21 +115,62 @@ using tambour::libev::Loop;
 
 struct ev_loop* ev_default_loop_ptr = nullptr;
 
-struct ev_loop* ev_loop_new(unsigned flags) noexcept { return Loop::open(flags); }
-
 namespace {
 
 ev_signal sigchld_watcher;
 
+/// The default loop is in static memory, as libev's is: programs use its address after
+/// ev_loop_destroy() and get the same address for the next default loop. After the first
+/// ev_default_loop() there is always a loop object in it; a destroyed one has no backend.
+alignas(struct ev_loop) constinit std::byte default_loop_memory[sizeof(struct ev_loop)];
+bool default_loop_was_made = false;
+
+struct ev_loop* default_loop() noexcept {
+  return std::launder(reinterpret_cast<struct ev_loop*>(default_loop_memory));
+}
+
+/// Replaces the object in the static memory by one that keeps what libev keeps there.
+struct ev_loop* renew_default_loop(Loop::Parts parts) noexcept {
+  void* userdata = nullptr;
+  unsigned iterations = 0;
+  void (*release_cb)(struct ev_loop*) noexcept = nullptr;
+  void (*acquire_cb)(struct ev_loop*) noexcept = nullptr;
+  if (std::exchange(default_loop_was_made, true)) {
+    struct ev_loop* const former = default_loop();
+    userdata = former->userdata;
+    iterations = former->iterations;
+    release_cb = former->release_cb;
+    acquire_cb = former->acquire_cb;
+    former->~ev_loop();
+  }
+  auto* const loop = new (default_loop_memory) struct ev_loop(std::move(parts));
+  loop->userdata = userdata;
+  loop->iterations = iterations;
+  if (loop->backend_kind != 0) {
+    ev_set_loop_release_cb(loop, release_cb, acquire_cb);
+  } else {
+    loop->release_cb = release_cb;
+    loop->acquire_cb = acquire_cb;
+  }
+  return loop;
+}
+
 }  // namespace
+
+struct ev_loop* ev_loop_new(unsigned flags) noexcept {
+  Loop::Parts parts = Loop::open(flags);
+  if (parts.poller == nullptr) return nullptr;
+  void* const memory = tambour::libev::reallocate(nullptr, sizeof(struct ev_loop));
+  return new (memory) struct ev_loop(std::move(parts));
+}
 
 struct ev_loop* ev_default_loop(unsigned flags) noexcept {
   if (ev_default_loop_ptr != nullptr) return ev_default_loop_ptr;
-  struct ev_loop* const loop = Loop::open(flags);
-  if (loop == nullptr) return nullptr;
-  ev_default_loop_ptr = loop;
-  tambour::libev::start_reaping(*loop, sigchld_watcher);
-  return loop;
+  Loop::Parts parts = Loop::open(flags);
+  if (parts.poller == nullptr) return nullptr;
+  ev_default_loop_ptr = renew_default_loop(std::move(parts));
+  tambour::libev::start_reaping(*ev_default_loop_ptr, sigchld_watcher);
+  return ev_default_loop_ptr;
 }
 
 void ev_loop_destroy(struct ev_loop* loop) {
@@ -124,14 +179,19 @@ void ev_loop_destroy(struct ev_loop* loop) {
     loop->cleanups.feed_all(loop->pendings, EV_CLEANUP);
     loop->invoke_pending();
   }
-  if (loop == ev_default_loop_ptr) {
-    if (sigchld_watcher.active != 0) {
-      ev_ref(loop);
-      ev_signal_stop(loop, &sigchld_watcher);
-    }
-    ev_default_loop_ptr = nullptr;
+  if (loop != default_loop()) {
+    loop->~ev_loop();
+    tambour::libev::reallocate(loop, 0);
+    return;
   }
-  loop->destroy();
+  if (ev_default_loop_ptr == nullptr) return;  // It was destroyed before.
+  if (sigchld_watcher.active != 0) {
+    ev_ref(loop);
+    ev_signal_stop(loop, &sigchld_watcher);
+  }
+  ev_default_loop_ptr = nullptr;
+  renew_default_loop(
+      {.poller = std::make_unique<tambour::libev::NoBackend>(), .flags = 0, .backend_kind = 0});
 }
 
 void ev_loop_fork(struct ev_loop* loop) noexcept { loop->forked = true; }

@@ -62,6 +62,11 @@ class Pendings {
     } while (current_ > 0);
   }
 
+  /// For a pending watcher: whether it is the first of its priority to be called.
+  [[nodiscard]] bool is_last(const ev_watcher* watcher) const noexcept {
+    return rows_[watcher->priority - EV_MINPRI].count == watcher->pending;
+  }
+
   [[nodiscard]] bool any(int priority) const noexcept {
     return rows_[priority - EV_MINPRI].count != 0;
   }

@@ -22,6 +22,11 @@ struct Owner {
 };
 std::array<Owner, SignalSlot::number_max + 1> owners;
 
+/// The signals that have arrived and that no loop has taken. As in libev, they belong to no loop:
+/// one that arrives before its last watcher is stopped stays here until the signal has a watcher
+/// again and that watcher's loop takes messages.
+std::atomic<std::uint64_t> arrived{0};
+
 Owner& owner_of(int number) noexcept { return owners[static_cast<std::size_t>(number)]; }
 
 bool is_signal(int number) noexcept { return number > 0 && number <= SignalSlot::number_max; }
@@ -41,9 +46,7 @@ void set_mask(int how, int number) noexcept {
 
 Signals::Signals(Loop& loop, bool use_signalfd) noexcept
     : loop_(loop), use_signalfd_(use_signalfd) {
-  ev_init(&slot_io_, &on_readable);
-  ev_init(&signalfd_io_, &on_readable);
-  ev_set_priority(&slot_io_, EV_MAXPRI);
+  ev_init(&signalfd_io_, &on_signalfd);
   ev_set_priority(&signalfd_io_, EV_MAXPRI);
   sigemptyset(&blocked_);
 }
@@ -112,7 +115,11 @@ void Signals::uninstall(int number) noexcept {
   }
   if ((by_slot_ & SignalSlot::bit_of(number)) == 0) return;
   by_slot_ &= ~SignalSlot::bit_of(number);
-  slot_->unwatch(number);
+  if (slot_->unwatch(number)) {
+    arrived.fetch_or(SignalSlot::bit_of(number), std::memory_order_seq_cst);
+    any_arrived_.store(true, std::memory_order_seq_cst);
+    loop_.wake_up();
+  }
   // Whatever it was before: so the manual has it.
   std::signal(number, SIG_DFL);
 }
@@ -126,7 +133,8 @@ bool Signals::open_slot() noexcept {
     return false;
   }
   slot_ = *taken;
-  loop_.start_own(slot_io_, slot_->descriptor());
+  loop_.watch_for_messages(slot_->descriptor());
+  loop_.accept_messages();  // For raise().
   return true;
 }
 
@@ -141,10 +149,7 @@ bool Signals::open_signalfd() noexcept {
   return true;
 }
 
-void Signals::on_readable(struct ev_loop* loop, ev_io* io, int) {
-  if (io == &loop->signals.signalfd_io_) return loop->signals.read_signalfd();
-  loop->take_messages();
-}
+void Signals::on_signalfd(struct ev_loop* loop, ev_io*, int) { loop->signals.read_signalfd(); }
 
 void Signals::read_signalfd() noexcept {
   std::array<signalfd_siginfo, 16> infos;
@@ -159,6 +164,9 @@ void Signals::read_signalfd() noexcept {
 
 void Signals::feed(int number) noexcept {
   if (!is_signal(number) || owner_of(number).loop.load() != &loop_) return;
+  const std::uint64_t others = ~SignalSlot::bit_of(number);
+  arrived.fetch_and(others, std::memory_order_seq_cst);
+  if (slot_ != nullptr) slot_->forget_pending(number);
   for (ev_signal* each = owner_of(number).first; each != nullptr; each = after(each))
     loop_.pendings.feed(base_of(each), EV_SIGNAL);
 }
@@ -167,13 +175,19 @@ void Signals::raise(int number) noexcept {
   if (!is_signal(number)) return;
   Loop* const loop = owner_of(number).loop.load();
   if (loop == nullptr) return;
-  loop->signals.raised_.fetch_or(SignalSlot::bit_of(number), std::memory_order_seq_cst);
+  arrived.fetch_or(SignalSlot::bit_of(number), std::memory_order_seq_cst);
+  loop->signals.any_arrived_.store(true, std::memory_order_seq_cst);
   loop->wake_up();
 }
 
-void Signals::take_messages() noexcept {
-  std::uint64_t come = raised_.exchange(0, std::memory_order_seq_cst);
-  if (slot_ != nullptr && slot_->any_pending()) come |= slot_->take_pending();
+void Signals::take_messages(bool fd_is_readable) noexcept {
+  bool any = any_arrived_.exchange(false, std::memory_order_seq_cst);
+  if (slot_ != nullptr && (fd_is_readable || slot_->any_pending())) {
+    any = true;
+    arrived.fetch_or(slot_->take_pending(), std::memory_order_seq_cst);
+  }
+  if (!any) return;
+  std::uint64_t come = arrived.load(std::memory_order_seq_cst);
   // The highest number first, which makes the lowest the first to be called.
   while (come != 0) {
     const int number = static_cast<int>(std::bit_width(come));
@@ -184,9 +198,9 @@ void Signals::take_messages() noexcept {
 
 void Signals::reopen() noexcept {
   if (slot_ != nullptr) {
-    loop_.stop_own(slot_io_);
+    loop_.unwatch_messages();
     static_cast<void>(slot_->reopen());
-    loop_.start_own(slot_io_, slot_->descriptor());
+    loop_.watch_for_messages(slot_->descriptor());
   }
   if (signalfd_.is_open()) {
     loop_.stop_own(signalfd_io_);
@@ -214,6 +228,7 @@ void ev_feed_signal_event(struct ev_loop* loop, int signum) noexcept { loop->sig
 
 void ev_async_start(struct ev_loop* loop, ev_async* w) noexcept {
   if (w->active != 0) return;
+  loop->accept_messages();
   w->sent = 0;
   loop->start(w, loop->asyncs.add(w));
 }

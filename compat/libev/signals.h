@@ -30,7 +30,7 @@ class Signals {
   void add(ev_signal& watcher) noexcept;
   void remove(ev_signal& watcher) noexcept;
 
-  /// Makes the watchers of a signal due, where it is this loop's.
+  /// Feeds the watchers of a signal that belongs to this loop, and takes what is pending of it.
   void feed(int number) noexcept;
   /// Does so in the loop that the signal belongs to, if any. Any thread, and signal handlers.
   static void raise(int number) noexcept;
@@ -40,8 +40,9 @@ class Signals {
     if (slot_ != nullptr) slot_->claim();
   }
 
-  /// Makes the watchers due of all signals that have come since.
-  void take_messages() noexcept;
+  /// Feeds the watchers of all signals that have arrived. `fd_is_readable`: so is the slot's
+  /// eventfd, which is then drained even if no signal is pending any more.
+  void take_messages(bool fd_is_readable) noexcept;
   /// The descriptors that are shared with the parent are replaced, after fork(2).
   void reopen() noexcept;
 
@@ -54,17 +55,17 @@ class Signals {
   bool open_slot() noexcept;
   bool open_signalfd() noexcept;
   void read_signalfd() noexcept;
-  static void on_readable(struct ev_loop* loop, ev_io* io, int events);
+  static void on_signalfd(struct ev_loop* loop, ev_io* io, int events);
 
   Loop& loop_;
   bool use_signalfd_;
   tambour::loop::SignalSlot* slot_ = nullptr;
   std::uint64_t by_slot_ = 0;  ///< The signals whose handler is the slot's.
-  ev_io slot_io_;
   UniqueFd signalfd_;
   ev_io signalfd_io_;
-  sigset_t blocked_;                      ///< The signals that come by signalfd.
-  std::atomic<std::uint64_t> raised_{0};  ///< By raise().
+  sigset_t blocked_;  ///< The signals that come by signalfd.
+  /// A signal of this loop has arrived, other than by the slot's eventfd.
+  std::atomic<bool> any_arrived_{false};
 };
 
 }  // namespace tambour::libev

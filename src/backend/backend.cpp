@@ -74,6 +74,13 @@ std::uint64_t Backend::random() noexcept {
 }
 
 Result<std::unique_ptr<Backend>> open_backend(const LoopOptions& options) {
+  auto backend = open_backend_without_wake_up(options);
+  if (!backend) return backend;
+  if (auto opened = (*backend)->open_wake_up(); !opened) return std::unexpected(opened.error());
+  return backend;
+}
+
+Result<std::unique_ptr<Backend>> open_backend_without_wake_up(const LoopOptions& options) {
   BackendKind kind = options.backend;
   if (kind == BackendKind::automatic && options.simulated_host != nullptr)
     kind = BackendKind::simulated;

@@ -46,6 +46,9 @@ class Backend {
   /// takes), and appends what is finished. Returns early for no reason at times.
   virtual void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept = 0;
 
+  /// Opens what wake() needs, if open_backend() has not. To be called once, on the loop's thread.
+  virtual Result<> open_wake_up() noexcept { return {}; }
+
   /// Ends the wait of another thread, or the next one; async-signal-safe.
   virtual void wake() noexcept = 0;
 
@@ -123,5 +126,9 @@ class Backend {
 /// Opens what the options, the environment (TAMBOUR_BACKEND) and the kernel agree on, in that
 /// order. EINVAL where the environment names no backend.
 Result<std::unique_ptr<Backend>> open_backend(const LoopOptions& options);
+
+/// The same for a loop that may never have to be woken: wake() must not be called before
+/// open_wake_up(). Saves a descriptor and the records up to its number.
+Result<std::unique_ptr<Backend>> open_backend_without_wake_up(const LoopOptions& options);
 
 }  // namespace tambour::backend

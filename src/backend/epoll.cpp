@@ -1,7 +1,13 @@
 #include "backend/epoll.h"
 
+#include <poll.h>
+
+#include <new>
+#include <utility>
+
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/seccomp.h"
 #include "base/system_call.h"
 
 namespace tambour::backend {
@@ -9,10 +15,29 @@ namespace tambour::backend {
 using base::Call;
 using base::system_call;
 
+namespace {
+
+int checked(int count) noexcept {
+  if (count < 0 && errno != EINTR) [[unlikely]] {
+    base::fail_check(
+        "epoll_wait(2) of an EventLoop failed with errno %d: other code of the program has closed "
+        "its descriptor; close only descriptors that you have opened",
+        errno);
+  }
+  return count;
+}
+
+}  // namespace
+
 int Epoll::open() noexcept {
   const int opened = system_call(Call::epoll_create, ::epoll_create1, int{EPOLL_CLOEXEC});
   if (opened < 0) return errno;
   epoll_ = UniqueFd(opened);
+  if (room_ == 0) make_room();
+  if (room_ == 0) return ENOMEM;
+  // Before the process can install a filter of its own.
+  base::seccomp_filter_was_inherited();
+  precise_ = Precise::undecided;
   return 0;
 }
 
@@ -54,38 +79,72 @@ int Epoll::set(const Change& change) noexcept {
   return error;
 }
 
-int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {
-  const int room = static_cast<int>(events_.size());
-  int count;
-  if (timeout_ns <= 0) {
-    count = system_call(Call::epoll_wait, ::epoll_wait, epoll_.get(), events_.data(), room,
-                        timeout_ns < 0 ? -1 : 0);
+/// On ENOMEM the array stays as it is: what does not fit is reported by the next wait.
+void Epoll::make_room() noexcept {
+  if (room_ >= room_max) return;
+  const int wanted = room_ == 0 ? room_at_first : room_ * 2;
+  std::unique_ptr<epoll_event[]> grown(  // NOLINT(modernize-avoid-c-arrays)
+      new (std::nothrow) epoll_event[static_cast<std::size_t>(wanted)]);
+  if (grown == nullptr) return;
+  events_ = std::move(grown);
+  room_ = wanted;
+}
+
+/// A seccomp filter that does not know epoll_pwait2(2) may kill for it, so a filter is looked for
+/// before the first call. ppoll(2) is known to every filter that a program is started under, but
+/// not to every one that a program makes for itself after it has seen which calls it needs.
+void Epoll::choose_precise() noexcept {
+  if (base::seccomp_filter_was_inherited()) {
+    precise_ = Precise::ppoll;
+  } else if (base::seccomp_filter_is_installed()) {
+    precise_ = Precise::none;
   } else {
-    const timespec timeout = base::to_timespec(timeout_ns);
-    count = -1;
-    errno = ENOSYS;
-    if (has_pwait2_) {
-      count = system_call(Call::epoll_pwait2, ::epoll_pwait2, epoll_.get(), events_.data(), room,
-                          &timeout, nullptr);
-      // EPERM: from a seccomp filter that is older than the call.
-      if (count < 0 && (errno == ENOSYS || errno == EPERM)) has_pwait2_ = false;
-    }
-    if (!has_pwait2_) {
-      // Before Linux 5.11, milliseconds: rounded up, since a timer is never early.
-      constexpr std::int64_t ns_per_ms = 1'000'000;
-      constexpr std::int64_t longest_ms = std::int64_t{24} * 3600 * 1000;
-      const std::int64_t ms = timeout_ns / ns_per_ms + 1;
-      count = system_call(Call::epoll_wait, ::epoll_wait, epoll_.get(), events_.data(), room,
-                          static_cast<int>(ms < longest_ms ? ms : longest_ms));
-    }
+    precise_ = Precise::epoll_pwait2;
   }
-  if (count < 0 && errno != EINTR) [[unlikely]] {
-    base::fail_check(
-        "epoll_wait(2) of an EventLoop failed on descriptor %d with errno %d: other code of the "
-        "program has closed it; close only descriptors that you have opened",
-        epoll_.get(), errno);
+}
+
+int Epoll::call_epoll_wait(int timeout_ms) noexcept {
+  return system_call(Call::epoll_wait, ::epoll_wait, epoll_.get(), events_.get(), room_,
+                     timeout_ms);
+}
+
+/// Rounded up, since a timer is never early.
+int Epoll::wait_milliseconds(std::int64_t timeout_ns) noexcept {
+  constexpr std::int64_t ns_per_ms = 1'000'000;
+  constexpr std::int64_t longest_ms = std::int64_t{24} * 3600 * 1000;
+  const std::int64_t ms = timeout_ns / ns_per_ms + (timeout_ns % ns_per_ms != 0 ? 1 : 0);
+  return call_epoll_wait(static_cast<int>(ms < longest_ms ? ms : longest_ms));
+}
+
+int Epoll::wait_by_ppoll(const timespec& timeout) noexcept {
+  pollfd set{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
+  const int count = system_call(Call::ppoll, ::ppoll, &set, nfds_t{1}, &timeout, nullptr);
+  return count > 0 ? call_epoll_wait(0) : count;
+}
+
+int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {
+  // The kernel ends a wait late by up to a thousandth of its length, so from a second on, whole
+  // milliseconds are as exact.
+  constexpr std::int64_t whole_ms_suffice_ns = 1'000'000'000;
+  if (timeout_ns <= 0) return checked(call_epoll_wait(timeout_ns < 0 ? -1 : 0));
+  if (timeout_ns >= whole_ms_suffice_ns) return checked(wait_milliseconds(timeout_ns));
+
+  if (precise_ == Precise::undecided) [[unlikely]]
+    choose_precise();
+  const timespec timeout = base::to_timespec(timeout_ns);
+  if (precise_ == Precise::epoll_pwait2) {
+    const int count = system_call(Call::epoll_pwait2, ::epoll_pwait2, epoll_.get(), events_.get(),
+                                  room_, &timeout, nullptr);
+    // EPERM: from a filter that was installed since.
+    if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return checked(count);
+    precise_ = Precise::ppoll;
   }
-  return count;
+  if (precise_ == Precise::ppoll) {
+    const int count = wait_by_ppoll(timeout);
+    if (count >= 0 || errno == EINTR) return count;
+    precise_ = Precise::none;
+  }
+  return checked(wait_milliseconds(timeout_ns));
 }
 
 }  // namespace tambour::backend

@@ -3,10 +3,10 @@
 
 #include <sys/epoll.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <limits>
+#include <memory>
 
 #include <tambour/unique_fd.h>
 
@@ -50,6 +50,8 @@ class Epoll {
     } else {
       for (int i = 0; i < count; ++i) give(i, sink);
     }
+    if (count == room_) [[unlikely]]
+      make_room();
   }
 
  private:
@@ -69,10 +71,28 @@ class Epoll {
   }
 
   int wait_for_events(std::int64_t timeout_ns) noexcept;
+  int call_epoll_wait(int timeout_ms) noexcept;
+  int wait_milliseconds(std::int64_t timeout_ns) noexcept;
+  int wait_by_ppoll(const timespec& timeout) noexcept;
+  void choose_precise() noexcept;
+  void make_room() noexcept;
+
+  /// How a wait of less than a second is made exact.
+  enum class Precise : std::uint8_t {
+    undecided,
+    epoll_pwait2,  ///< Takes nanoseconds, since Linux 5.11.
+    ppoll,         ///< Waits for the epoll set to be readable. One more system call.
+    none,          ///< Whole milliseconds.
+  };
+
+  /// Most loops never see so many events in one wait; a wait that fills the array doubles it.
+  static constexpr int room_at_first = 64;
+  static constexpr int room_max = 1024;
 
   UniqueFd epoll_;
-  bool has_pwait2_ = true;
-  std::array<epoll_event, 1024> events_;
+  Precise precise_ = Precise::undecided;
+  int room_ = 0;
+  std::unique_ptr<epoll_event[]> events_;  // NOLINT(modernize-avoid-c-arrays)
 };
 
 }  // namespace tambour::backend

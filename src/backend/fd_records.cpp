@@ -24,7 +24,7 @@ int FdRecords::grow(int fd) noexcept {
   if (!virtual_ && base::system_call(base::Call::fcntl, ::fcntl, fd, F_GETFD) < 0) return EBADF;
   const std::size_t needed = static_cast<std::size_t>(fd) + 1;
   try {
-    records_.resize(std::max({needed, records_.size() * 3 / 2, std::size_t{64}}));
+    records_.resize(std::max({needed, records_.size() * 3 / 2, std::size_t{16}}));
   } catch (const std::bad_alloc&) {
     return ENOMEM;
   }

@@ -49,8 +49,15 @@ class Readiness final : public Backend {
     auto self = std::unique_ptr<Readiness>(new (std::nothrow) Readiness);
     if (self == nullptr) return std::unexpected(system_error(ENOMEM));
     if (const int error = self->poller_.open()) return std::unexpected(system_error(error));
-    if (auto opened = self->open_wake_up(); !opened) return std::unexpected(opened.error());
     return self;
+  }
+
+  Result<> open_wake_up() noexcept override {
+    if (auto opened = wake_up_.open(!Poller::traits.edges); !opened) return opened;
+    // A loop that cannot be woken is of no use.
+    if (wake_up_.fd >= Poller::fd_end) return std::unexpected(system_error(ERANGE));
+    records_.submit(wake_up_);
+    return {};
   }
 
   void submit(Operation& op) noexcept override { records_.submit(op); }
@@ -96,19 +103,12 @@ class Readiness final : public Backend {
     if (wake_up_.link_on_fd != nullptr) records_.cancel(wake_up_);
     if (const int error = poller_.reopen()) return std::unexpected(system_error(error));
     records_.disarm_all();
+    if (!wake_up_.is_open()) return {};
     return open_wake_up();
   }
 
  private:
   Readiness() noexcept { traits_ = Poller::traits; }
-
-  Result<> open_wake_up() noexcept {
-    if (auto opened = wake_up_.open(!Poller::traits.edges); !opened) return opened;
-    // A loop that nobody can wake is none.
-    if (wake_up_.fd >= Poller::fd_end) return std::unexpected(system_error(ERANGE));
-    records_.submit(wake_up_);
-    return {};
-  }
 
   struct Sink {
     Readiness& self;

@@ -20,6 +20,8 @@ class WakeUp final : public Operation {
   /// further write is a further edge, and reading would be a system call for nothing.
   Result<> open(bool drain) noexcept;
 
+  [[nodiscard]] bool is_open() const noexcept { return eventfd_.is_open(); }
+
   /// Any thread; async-signal-safe.
   void wake() noexcept;
 

@@ -51,7 +51,7 @@ class QuadHeap {
   /// Makes room for `items` in all. Throws std::bad_alloc, and then nothing has changed.
   void reserve(std::size_t items) {
     if (items <= capacity_) return;
-    std::size_t wanted = capacity_ == 0 ? 61 : capacity_ * 2;
+    std::size_t wanted = capacity_ == 0 ? 13 : capacity_ * 2;
     if (wanted < items) wanted = items;
     auto* grown = static_cast<Entry*>(::operator new((wanted + root) * sizeof(Entry), line));
     if (!empty()) std::memcpy(grown + root, entries_ + root, size() * sizeof(Entry));

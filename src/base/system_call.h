@@ -62,6 +62,7 @@ enum class Call : std::uint8_t {
   ring_completion,  ///< Not a call: a completion that is read.
   ring_enter,
   ring_open,
+  seccomp,  ///< What tells whether there is a filter.
   send,
   sendmmsg,
   sendmsg,

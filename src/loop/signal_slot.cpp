@@ -169,7 +169,7 @@ Result<> SignalSlot::watch(int number) noexcept {
   return {};
 }
 
-void SignalSlot::unwatch(int number) noexcept {
+bool SignalSlot::unwatch(int number) noexcept {
   const std::scoped_lock lock(mutex);
   Disposition& disposition = dispositions[static_cast<std::size_t>(number)];
   if (--disposition.watchers == 0) {
@@ -179,6 +179,7 @@ void SignalSlot::unwatch(int number) noexcept {
       ::sigaction(number, &disposition.former, nullptr);
   }
   watched_.fetch_and(~bit_of(number));
+  return (pending_.fetch_and(~bit_of(number)) & bit_of(number)) != 0;
 }
 
 std::uint64_t SignalSlot::take_pending() noexcept {

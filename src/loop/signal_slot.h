@@ -32,12 +32,9 @@ class SignalSlot {
   /// Installs the handler if no other slot watches the signal; EINVAL. The handler blocks all other
   /// signals while it runs, and uses the thread's alternate stack if it has one (sigaltstack(2)).
   Result<> watch(int number) noexcept;
-  /// Restores the former disposition if no other slot watches the signal. A pending signal stays
-  /// pending: the drop-in for libev delivers it if the signal is watched again before the loop
-  /// calls take_pending(), as libev does.
-  void unwatch(int number) noexcept;
-  /// Drops a pending signal.
-  void forget(int number) noexcept { pending_.fetch_and(~bit_of(number)); }
+  /// Restores the former disposition if this was the last slot that watches the signal. Returns
+  /// whether the signal was pending; it no longer is.
+  bool unwatch(int number) noexcept;
 
   /// Readable when signals are pending.
   [[nodiscard]] int descriptor() const noexcept { return eventfd_; }

@@ -37,10 +37,7 @@ Result<> Signals::add(Signal& signal) noexcept {
 void Signals::remove(Signal& signal) noexcept {
   signal.unlink();
   signal.take_out();
-  if (first_[static_cast<std::size_t>(signal.number_)] == nullptr) {
-    slot_->unwatch(signal.number_);
-    slot_->forget(signal.number_);
-  }
+  if (first_[static_cast<std::size_t>(signal.number_)] == nullptr) slot_->unwatch(signal.number_);
   core_.drop_reference();
 }
 

@@ -6,9 +6,19 @@
 #include <sys/syscall.h>
 
 #include <cstddef>
-#include <iterator>
+#include <span>
 
 namespace tambour::test {
+namespace {
+
+bool install(std::span<sock_filter> filter) {
+  const sock_fprog program{.len = static_cast<unsigned short>(filter.size()),
+                           .filter = filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+}  // namespace
 
 bool forbid_io_uring(int error) {
   const unsigned answer = SECCOMP_RET_ERRNO | (static_cast<unsigned>(error) & SECCOMP_RET_DATA);
@@ -20,9 +30,17 @@ bool forbid_io_uring(int error) {
       BPF_STMT(BPF_RET | BPF_K, answer),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  const sock_fprog program{.len = std::size(filter), .filter = filter};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return install(filter);
+}
+
+bool kill_for_epoll_pwait2() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_epoll_pwait2, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  return install(filter);
 }
 
 }  // namespace tambour::test

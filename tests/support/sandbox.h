@@ -7,4 +7,7 @@ namespace tambour::test {
 /// filter. False where filters cannot be installed here.
 bool forbid_io_uring(int error);
 
+/// epoll_pwait2(2) ends the process with SIGSYS. False if filters cannot be installed here.
+bool kill_for_epoll_pwait2();
+
 }  // namespace tambour::test

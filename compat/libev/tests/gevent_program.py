@@ -129,6 +129,15 @@ def fork():
     print("fork", os.WEXITSTATUS(status), os.read(reader, 100))
 
 
+def destroy():
+    """Two objects own the default loop. The second one reads ev_userdata() of a destroyed loop."""
+    other = type(LOOP)(default=True)
+    HUB.destroy(destroy_loop=True)
+    other.destroy()
+    anew = type(LOOP)(default=True)
+    print("destroyed", anew.default, anew.run(nowait=True))
+
+
 if __name__ == "__main__":
     maps = Path("/proc/self/maps").read_text()
     print(re.search(r"/\S*libev\.so\S*", maps)[0])
@@ -136,4 +145,5 @@ if __name__ == "__main__":
     for play in (echoes, timers, signals, processes, stat, hooks, threads, fork):
         play()
     LOOP.verify()
+    destroy()
     print("end")

@@ -2,6 +2,7 @@
    each of several threads, forks among them, and watchers freed as soon as they may be. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -42,6 +43,27 @@ static void many_loops(void) {
   }
   /* The slots of signals are kept for the next loops. */
   need(open_descriptors() <= before + 1, "loops left descriptors");
+}
+
+/* What a loop costs that has one timer: about what libev's does. Sanitizers count no heap. */
+static void small_loops(void) {
+  enum { count = 300 };
+  static Loop* loops[count];
+  static ev_timer timers[count];
+  const int descriptors = open_descriptors();
+  const size_t before = mallinfo2().uordblks;
+  size_t used;
+  int i;
+  for (i = 0; i < count; ++i) {
+    loops[i] = ev_loop_new(0);
+    ev_timer_init(&timers[i], nothing, 60., 0.);
+    ev_timer_start(loops[i], &timers[i]);
+    ev_run(loops[i], EVRUN_NOWAIT);
+  }
+  used = mallinfo2().uordblks - before;
+  need(open_descriptors() - descriptors == count, "one descriptor for each loop");
+  need(used / count < 4096, "4 KiB for each loop");
+  for (i = 0; i < count; ++i) ev_loop_destroy(loops[i]);
 }
 
 struct echo {
@@ -287,6 +309,7 @@ static void signals(void) {
 
 int main(void) {
   many_loops();
+  small_loops();
   signals();
   freed_at_once();
   freed_while_due();

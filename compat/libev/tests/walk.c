@@ -93,9 +93,9 @@ void drain(int fd) {
   while (read(fd, bytes, sizeof bytes) > 0) continue;
 }
 
-static const struct section* const all[] = {loop_sections,  watcher_sections, io_sections,
-                                            time_sections,  clock_sections,   process_sections,
-                                            other_sections, event_sections};
+static const struct section* const all[] = {
+    loop_sections,    watcher_sections, io_sections,    time_sections,   clock_sections,
+    process_sections, other_sections,   event_sections, misuse_sections, random_sections};
 
 /* Each section has a process of its own: a default loop of its own, and no descriptors left. */
 static int walk(const struct section* section) {

@@ -25,6 +25,8 @@ extern const struct section clock_sections[];
 extern const struct section process_sections[];
 extern const struct section other_sections[];
 extern const struct section event_sections[];
+extern const struct section misuse_sections[];
+extern const struct section random_sections[];
 
 /* Prints a line of the trace. */
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));

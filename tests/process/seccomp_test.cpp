@@ -1,0 +1,85 @@
+// A seccomp filter may kill for a system call that is newer than the filter. Waiting must not try
+// such a call.
+#include <chrono>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/process.h"
+#include "support/sandbox.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int no_filters = 77;
+constexpr int early = 1;
+
+/// Long enough that the loop has to wait, on a busy machine too.
+constexpr auto delay = 100ms + 300us;
+
+int run_a_timer(EventLoop& loop) {
+  const auto before = std::chrono::steady_clock::now();
+  Timer timer(loop, [] {});
+  timer.start(delay);
+  loop.run();
+  return std::chrono::steady_clock::now() - before < delay ? early : 0;
+}
+
+void expect_survived(int status) {
+  if (status == no_filters) GTEST_SKIP() << "no seccomp filter can be installed here";
+  EXPECT_EQ(status, 0);
+}
+
+TEST(SeccompTest, FilterFromBeforeTheLoop) {
+  expect_survived(test::in_child([] {
+    if (!test::kill_for_epoll_pwait2()) return no_filters;
+    EventLoop loop({.backend = BackendKind::epoll});
+    return run_a_timer(loop);
+  }));
+}
+
+TEST(SeccompTest, FilterInstalledAfterTheLoopWasOpened) {
+  expect_survived(test::in_child([] {
+    EventLoop loop({.backend = BackendKind::epoll});
+    if (!test::kill_for_epoll_pwait2()) return no_filters;
+    return run_a_timer(loop);
+  }));
+}
+
+TEST(SeccompTest, FilterInstalledInAForkedChild) {
+  expect_survived(test::in_child([] {
+    EventLoop loop({.backend = BackendKind::epoll});
+    if (const int status = run_a_timer(loop); status != 0) return status;
+    return test::in_child([&] {
+      if (!test::kill_for_epoll_pwait2()) return no_filters;
+      if (!loop.reopen_after_fork()) return 2;
+      return run_a_timer(loop);
+    });
+  }));
+}
+
+TEST(SeccompTest, EventsArriveDuringSuchAWait) {
+  expect_survived(test::in_child([] {
+    if (!test::kill_for_epoll_pwait2()) return no_filters;
+    EventLoop loop({.backend = BackendKind::epoll});
+    Timer timer(loop, [] {});
+    timer.start(900ms);
+    bool posted = false;
+    std::thread other([&] {
+      loop.post([&] {
+        posted = true;
+        timer.stop();
+      });
+    });
+    loop.run();
+    other.join();
+    return posted ? 0 : 3;
+  }));
+}
+
+}  // namespace
+}  // namespace tambour
