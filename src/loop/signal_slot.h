@@ -41,6 +41,8 @@ class SignalSlot {
   [[nodiscard]] bool any_pending() const noexcept {
     return pending_.load(std::memory_order_relaxed) != 0;
   }
+  /// Discards a pending signal. The descriptor may stay readable until take_pending().
+  void forget_pending(int number) noexcept { pending_.fetch_and(~bit_of(number)); }
   /// The signals that have arrived since the last call, as bits; see bit_of().
   std::uint64_t take_pending() noexcept;
 
