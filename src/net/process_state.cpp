@@ -128,8 +128,8 @@ Result<> ProcessState::open_stream(EventLoop& loop, Stdio stdio, int as, PipeStr
       break;
     case Stdio::Kind::null: {
       const mode_t unused = 0;
-      fd =
-          base::system_call(base::Call::file_open, ::open, "/dev/null", O_RDWR | O_CLOEXEC, unused);
+      fd = base::uninterrupted(base::Call::file_open, ::open, "/dev/null", O_RDWR | O_CLOEXEC,
+                               unused);
       if (fd < 0) return std::unexpected(system_error(errno));
       preparation.opened.emplace_back(fd);
       break;
