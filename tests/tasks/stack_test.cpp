@@ -44,7 +44,7 @@ TEST_F(TaskStack, awaits_that_are_ready_at_once_do_not_grow_it) {
 }
 
 TEST_F(TaskStack, groups_that_are_ready_at_once_do_not_grow_it) {
-  constexpr int rounds = 50'000;
+  constexpr int rounds = 100'000;
   spawn(loop, [](int& sum) -> Task<> {
     for (int i = 0; i < rounds; ++i) {
       const auto [first, second] = co_await when_all(one(), one());
@@ -58,7 +58,7 @@ TEST_F(TaskStack, groups_that_are_ready_at_once_do_not_grow_it) {
 
 /// A peer that sends many lines at once must not overflow the stack of the server.
 TEST_F(TaskStack, a_burst_of_short_lines_does_not_grow_it) {
-  constexpr int lines = 50'000;
+  constexpr int lines = 100'000;
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
   Stream near(Socket(loop, ends[0]));
