@@ -19,7 +19,9 @@ loop::Core* open_core(const LoopOptions& options) {
 
 loop::Core& loop::core_of(EventLoop& loop) noexcept { return *loop.core_; }
 
-EventLoop::EventLoop(const LoopOptions& options) : core_(open_core(options)) {}
+EventLoop::EventLoop(const LoopOptions& options) : core_(open_core(options)) {
+  core_->announce(*this);
+}
 
 EventLoop::~EventLoop() { core_->close(); }
 

@@ -9,13 +9,12 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/process_number.h"
 #include "base/system_call.h"
 #include "loop/worker_returns.h"
 
 namespace tambour::loop {
 namespace {
-
-std::atomic<unsigned> process_number{0};
 
 /// Signals are for the threads that loops run on.
 class SignalsBlocked {
@@ -35,15 +34,9 @@ class SignalsBlocked {
 
 }  // namespace
 
-unsigned WorkerQueue::current_process() noexcept {
-  static const int registered =
-      ::pthread_atfork(nullptr, nullptr, [] { process_number.fetch_add(1); });
-  static_cast<void>(registered);
-  return process_number.load(std::memory_order_relaxed);
-}
-
-WorkerQueue::WorkerQueue(unsigned threads_max)
-    : threads_max_(threads_max), made_in_(current_process()) {
+WorkerQueue::WorkerQueue(unsigned threads_max) : threads_max_(threads_max) {
+  base::count_forks();
+  made_in_ = base::process_number();
   threads_.reserve(threads_max);
 }
 

@@ -10,6 +10,8 @@
 #include <tambour/result.h>
 #include <tambour/worker_pool.h>
 
+#include "base/process_number.h"
+
 namespace tambour::loop {
 
 /// Each call in it is owned by it. Any thread; but of its functions, none is called in the child
@@ -34,10 +36,7 @@ class WorkerQueue {
   void close() noexcept;
 
   /// True in the child of the process that made it.
-  [[nodiscard]] bool is_of_parent() const noexcept { return made_in_ != current_process(); }
-
-  /// Another number in each child.
-  [[nodiscard]] static unsigned current_process() noexcept;
+  [[nodiscard]] bool is_of_parent() const noexcept { return made_in_ != base::process_number(); }
 
  private:
   Result<> start_thread() noexcept;
@@ -48,7 +47,7 @@ class WorkerQueue {
   static void send_back(WorkerCall& call) noexcept;
 
   const unsigned threads_max_;
-  const unsigned made_in_;
+  unsigned made_in_ = 0;  ///< base::process_number()
   std::mutex mutex_;
   std::condition_variable pushed_;
   std::condition_variable ended_;

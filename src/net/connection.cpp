@@ -166,7 +166,7 @@ Connection::~Connection() {
   if (fd < 0) return;
   backend::Backend& backend = loop::core_of(loop()).backend();
   if (link_on_fd != nullptr) backend.cancel(*this);
-  backend.system().close(fd);
+  backend.close(fd);
 }
 
 void Connection::watch() noexcept {
@@ -457,7 +457,7 @@ void Connection::tell_end() {
 
 void Connection::leave() noexcept {
   loop::Core& core = loop::core_of(loop());
-  core.backend().system().close(std::exchange(fd, -1));
+  core.backend().close(std::exchange(fd, -1));
   core.drop_reference();
   core.retire(this);
 }

@@ -140,7 +140,7 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     // Another program may have it open too, and then closing it here does not end it.
     const int fd = listener_.release();
     backend.let_go(fd);
-    backend.system().close(fd);
+    backend.close(fd);
   }
 
   Task<> shut_down(Duration grace) {
