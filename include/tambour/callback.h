@@ -16,6 +16,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <tambour/cxx23.h>
+
 namespace tambour {
 
 /// A closure on the heap, as the loop sees it: something to delete later.
