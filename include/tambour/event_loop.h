@@ -78,7 +78,7 @@ struct BackendTraits {
 class EventLoop {
  public:
   /// Throws std::system_error where the kernel refuses what a loop needs (EMFILE, ENOMEM), and
-  /// EINVAL where TAMBOUR_BACKEND names no backend.
+  /// EINVAL if TAMBOUR_BACKEND names no backend; what() then has its value and the accepted ones.
   explicit EventLoop(const LoopOptions& options = {});
 
   /// The same for programs without exceptions.

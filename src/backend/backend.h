@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include <tambour/event_loop.h>
 #include <tambour/operation.h>
@@ -149,6 +150,11 @@ class Backend {
   std::uint64_t random_state_ = 0;
   unsigned process_ = 0;
 };
+
+/// The value of TAMBOUR_BACKEND if the options leave the choice to it and it names no backend, else
+/// null. What is accepted is in `backend_names`.
+[[nodiscard]] const char* unknown_backend(const LoopOptions& options) noexcept;
+inline constexpr std::string_view backend_names = "auto, epoll, io_uring, poll or select";
 
 /// Opens what the options, the environment (TAMBOUR_BACKEND) and the kernel agree on, in that
 /// order. EINVAL where the environment names no backend.

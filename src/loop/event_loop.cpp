@@ -2,14 +2,28 @@
 
 #include <sys/prctl.h>
 
+#include <string>
+#include <system_error>
+
 #include "loop/core.h"
 
 namespace tambour {
 namespace {
 
+/// The first half of the message of a loop that could not be opened.
+std::string reason_for(const LoopOptions& options) {
+  const char* const name = backend::unknown_backend(options);
+  if (name == nullptr) return "tambour: EventLoop";
+  std::string reason = "tambour: EventLoop: the environment has TAMBOUR_BACKEND=\"";
+  reason += name;
+  reason += "\", which names no backend; use ";
+  reason += backend::backend_names;
+  return reason;
+}
+
 loop::Core* open_core(const LoopOptions& options) {
   auto opened = backend::open_backend(options);
-  if (!opened) throw std::system_error(opened.error(), "EventLoop");
+  if (!opened) throw std::system_error(opened.error(), reason_for(options));
   if (options.timer_slack > Duration::zero())
     ::prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(options.timer_slack.count()));
   return new loop::Core(std::move(*opened), options);
