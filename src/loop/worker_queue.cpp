@@ -34,7 +34,8 @@ class SignalsBlocked {
 
 }  // namespace
 
-WorkerQueue::WorkerQueue(unsigned threads_max) : threads_max_(threads_max) {
+WorkerQueue::WorkerQueue(unsigned threads_max, std::size_t queued_max)
+    : threads_max_(threads_max), queued_max_(queued_max) {
   base::count_forks();
   made_in_ = base::process_number();
   threads_.reserve(threads_max);
@@ -68,6 +69,9 @@ Result<> WorkerQueue::push(WorkerCall& call) noexcept {
     const auto started = start_thread();
     if (!started && threads_.empty()) return started;
   }
+  // Those that a thread is about to take are not queued.
+  if (waiting_count_ >= queued_max_ + (threads_.size() - busy_))
+    return std::unexpected(system_error(EAGAIN));
   waiting_.push_back(call);
   ++waiting_count_;
   pushed_.notify_one();
@@ -104,9 +108,11 @@ void WorkerQueue::work() noexcept {
     call.unlink();
     --waiting_count_;
     call.state_ = WorkerCall::State::running;
+    ++busy_;
     lock.unlock();
     call.work();
     lock.lock();
+    --busy_;
     call.state_ = WorkerCall::State::ended;
     if (reclaiming_ != 0) ended_.notify_all();
     lock.unlock();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -19,12 +20,13 @@ namespace tambour::loop {
 class WorkerQueue {
  public:
   /// Throws std::bad_alloc.
-  explicit WorkerQueue(unsigned threads_max);
+  WorkerQueue(unsigned threads_max, std::size_t queued_max);
   WorkerQueue(const WorkerQueue&) = delete;
   WorkerQueue& operator=(const WorkerQueue&) = delete;
   ~WorkerQueue() = default;
 
-  /// EAGAIN or ENOMEM where there is no thread, and the system allows none.
+  /// EAGAIN or ENOMEM if there is no thread, and the system allows none; EAGAIN if as many calls as
+  /// may be queued wait for one.
   Result<> push(WorkerCall& call) noexcept;
 
   /// What had become of the call. If it waited, it is the caller's again.
@@ -47,6 +49,7 @@ class WorkerQueue {
   static void send_back(WorkerCall& call) noexcept;
 
   const unsigned threads_max_;
+  const std::size_t queued_max_;
   unsigned made_in_ = 0;  ///< base::process_number()
   std::mutex mutex_;
   std::condition_variable pushed_;
@@ -54,6 +57,7 @@ class WorkerQueue {
   LinkList waiting_;
   std::size_t waiting_count_ = 0;
   unsigned idle_ = 0;
+  std::size_t busy_ = 0;     ///< Threads that run a call.
   unsigned reclaiming_ = 0;  ///< How many wait for a call to end.
   bool closing_ = false;
   std::vector<std::thread> threads_;
