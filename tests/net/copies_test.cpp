@@ -18,6 +18,7 @@
 
 #include "support/files.h"
 #include "support/on_every_backend.h"
+#include "support/process.h"
 
 namespace tambour {
 namespace {
@@ -109,6 +110,41 @@ TEST_P(Copies, closing_connections_costs_a_few_calls_each) {
   run_turns();
   const Holder holder;
   expect_few_calls(pairs, ended);
+}
+
+TEST_P(Copies, a_child_that_closes_its_copies_takes_nothing_from_the_parent) {
+  std::vector<Ends> pairs = open_pairs();
+  std::vector<std::unique_ptr<UnixStream>> streams;
+  std::size_t ended = 0;
+  TaskScope scope(loop());
+  const auto drain = [](UnixStream& stream, std::size_t& count_of_ended) -> Task<> {
+    std::array<std::byte, 64> bytes;
+    while (true) {
+      const auto got = co_await stream.read(bytes);
+      if (!got || *got == 0) break;
+    }
+    stream.close();
+    ++count_of_ended;
+  };
+  for (const Ends& pair : pairs) {
+    streams.push_back(std::make_unique<UnixStream>(loop(), pair.near));
+    scope.spawn(drain(*streams.back(), ended));
+  }
+  run_turns();
+  const Holder holder;
+  // The loop has seen that there are copies.
+  for (std::size_t i = 0; i < 2; ++i) {
+    ::shutdown(pairs[i].far.get(), SHUT_WR);
+    ASSERT_TRUE(run_until([&] { return ended == i + 1; }));
+  }
+  // The child does not reopen the loop: what it closes is registered for the parent.
+  EXPECT_EQ(test::in_child([&] {
+              for (auto& stream : streams) stream->close();
+              return 0;
+            }),
+            0);
+  for (std::size_t i = 2; i < pairs.size(); ++i) ::shutdown(pairs[i].far.get(), SHUT_WR);
+  EXPECT_TRUE(run_until([&] { return ended == pairs.size(); })) << ended;
 }
 
 TEST_P(Copies, closing_watched_descriptors_costs_a_few_calls_each) {
