@@ -18,6 +18,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <tambour/cxx23.h>
+
 namespace tambour {
 
 /// A closure on the heap whose deletion a loop can defer: see loop::Core::retire().

@@ -3,6 +3,8 @@
 
 #include <chrono>
 
+#include <tambour/cxx23.h>
+
 namespace tambour {
 
 /// CLOCK_MONOTONIC (clock_gettime(2)): never set, never jumps, stands still while suspended.

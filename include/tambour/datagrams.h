@@ -41,7 +41,7 @@ struct DatagramOptions {
   unsigned interface = 0;
 };
 
-/// Ancillary data of one message, cmsg(3).
+/// Ancillary data of one message to be sent: cmsg(3).
 class DatagramControl {
  public:
   /// What goes with a message to `name`, cut into segments of that many bytes where not 0.
@@ -50,14 +50,14 @@ class DatagramControl {
            std::uint16_t segment) noexcept;
   /// With the size of the segments, or without.
   void put_into(msghdr& message, bool with_segment) noexcept;
-  /// To be received into.
-  void make_room_in(msghdr& message) noexcept;
 
  private:
   template <class Value>
   void put(int level, int type, const Value& value) noexcept;
 
-  static constexpr std::size_t bytes_max = 128;
+  /// For IPV6_PKTINFO, IPV6_TCLASS and UDP_SEGMENT.
+  static constexpr std::size_t bytes_max =
+      CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(std::uint16_t));
   alignas(cmsghdr) std::array<std::byte, bytes_max> bytes_;
   std::uint8_t size_ = 0;
   std::uint8_t size_without_segment_ = 0;
@@ -79,8 +79,16 @@ class Datagram {
   /// socket of IPv6 shows IPv4 as ::ffff:192.0.2.1.
   [[nodiscard]] Endpoint peer() const noexcept;
 
-  /// It was longer than there was room for, and the rest is lost.
+  /// True if bytes() is not exactly one datagram: the datagram was longer than
+  /// DatagramBatch::bytes_each(), and the rest is lost; or UdpOptions::gro merged several
+  /// datagrams, and their size is among the ancillary data that were lost (control_truncated()).
   [[nodiscard]] bool truncated() const noexcept;
+
+  /// True if the kernel had more ancillary data than the batch holds (MSG_CTRUNC, recvmsg(2)):
+  /// to(), interface() and ecn() may lack their values. Everything that UdpOptions enables fits, as
+  /// does every option of fixed size; IPv6 extension headers that the program itself enables may
+  /// not.
+  [[nodiscard]] bool control_truncated() const noexcept;
 
   /// Where UdpOptions::pktinfo asks for it: the address it was sent to, this machine's or a
   /// group's, with port 0; and the index of the interface it came by, else 0.
@@ -101,8 +109,9 @@ class Datagram {
   std::span<const std::byte> bytes_;
 };
 
-/// Owns its memory, all of it from the beginning: about `datagrams` times 450 bytes more than
-/// `bytes_each`. Moves freely, but not while a task receives into it or sends it.
+/// Owns its memory, all of it from the beginning: `datagrams` times `bytes_each` plus about 1 KiB,
+/// of which 640 bytes are for ancillary data and stay untouched unless those arrive. Moves freely,
+/// but not while a task receives into it or sends it.
 class DatagramBatch {
  public:
   static constexpr std::size_t datagrams_max = 1024;         ///< recvmmsg(2)'s own limit.
@@ -178,8 +187,9 @@ class DatagramBatch {
 
   /// Everything in place for recvmmsg(2).
   Messages prepare_to_receive() noexcept;
-  /// What recvmmsg(2) has returned, or, where there is one place, recvmsg(2).
-  void received(std::size_t answer) noexcept;
+  /// Takes the result of recvmmsg(2) or, if the batch has one place, of recvmsg(2). `merges`: the
+  /// socket has UDP_GRO.
+  void received(std::size_t answer, bool merges) noexcept;
   /// What sendmmsg(2) is to be given next, from the front on.
   Messages prepare_to_send(bool with_segments, bool unnamed_is_v4) noexcept;
   /// It has taken the first so many.
@@ -195,7 +205,8 @@ class DatagramBatch {
   std::unique_ptr<Piece[]> pieces_;
   std::unique_ptr<mmsghdr[]> headers_;
   std::unique_ptr<iovec[]> vectors_;
-  std::size_t first_ = 0;  ///< Of pieces_, and behind the last.
+  std::unique_ptr<std::byte[]> control_;  ///< Of received messages.
+  std::size_t first_ = 0;                 ///< Of pieces_, and behind the last.
   std::size_t end_ = 0;
   std::size_t datagrams_ = 0;  ///< In these.
   std::size_t used_ = 0;       ///< Of bytes_, from the front.

@@ -79,7 +79,7 @@ struct BackendTraits {
 class EventLoop {
  public:
   /// Throws std::system_error where the kernel refuses what a loop needs (EMFILE, ENOMEM), and
-  /// EINVAL where TAMBOUR_BACKEND names no backend.
+  /// EINVAL if TAMBOUR_BACKEND names no backend; what() then has its value and the accepted ones.
   /// `created_at` is named by the messages of checks.
   explicit EventLoop(const LoopOptions& options = {},
                      std::source_location created_at = std::source_location::current());

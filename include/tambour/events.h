@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include <tambour/cxx23.h>
+
 namespace tambour {
 
 /// A set of readiness events: what a watcher asks for, and what its callback is told.

@@ -1,6 +1,6 @@
 // Files that tasks read and write without keeping their loop waiting.
 //
-// On io_uring the kernel does it; elsewhere, threads of WorkerPool::shared() make the system calls;
+// On io_uring the kernel does it; elsewhere, threads of WorkerPool::files() make the system calls;
 // in a simulation, files are those of the simulated host. Every operation names its place in the
 // file, so that any number of them can be under way at a time.
 //
@@ -89,8 +89,9 @@ class FileWait {
   std::optional<std::stop_callback<Stop>> stop_;
 };
 
-/// An open file; for regular files and block devices (others say ESPIPE). Belongs to no loop: each
-/// operation is that of the loop whose task awaits it, and tells ECANCELED where that task was
+/// An open file that has positions: a regular file, a block device, a device such as /dev/zero, or
+/// a directory, which can only be synced. FIFOs and terminals are for Stream. Belongs to no loop:
+/// each operation is that of the loop whose task awaits it, and tells ECANCELED where that task was
 /// asked to stop before it was done. All throw std::bad_alloc. Moves freely, also while it is used.
 class File {
  public:
@@ -105,7 +106,10 @@ class File {
     Open(std::string path, FileMode mode, mode_t permissions, FileCache cache);
     [[nodiscard]] Result<File> await_resume() const;
   };
-  /// openat(2): ENOENT, EACCES, EISDIR, EMFILE and what else it says. `permissions` of a file that
+  /// openat(2): ENOENT, EACCES, EISDIR, EMFILE and what else it says. ESPIPE for a FIFO or a
+  /// terminal, ENXIO for a socket or a FIFO to be written that has no reader; opening these never
+  /// waits. EAGAIN if a thread does it and WorkerPool::queued_max() requests wait already; so with
+  /// every operation. `permissions` of a file that
   /// is made, less the umask. EINVAL where the file system cannot do without a cache. Where the
   /// task is destroyed meanwhile, the file is closed again.
   [[nodiscard]] static Open open(std::string path, FileMode mode = FileMode::read,

@@ -35,10 +35,11 @@ class Resolver {
   virtual Task<Result<std::vector<Endpoint>>> resolve(
       std::string host, std::uint16_t port, AddressFamily family = AddressFamily::any) = 0;
 
-  /// That of the system: getaddrinfo(3), on a thread of WorkerPool::shared(), which sorts as RFC
-  /// 6724 says. A task that is asked to stop goes on at once, and the late answer is dropped; the
-  /// thread is busy until then. In a simulation, it knows the hosts by their names, and
-  /// "localhost". For any task of any loop.
+  /// That of the system: getaddrinfo(3), on a thread of WorkerPool::names(), which sorts as RFC
+  /// 6724 says. EAGAIN if WorkerPool::queued_max() lookups wait for a thread already. A task that
+  /// is asked to stop goes on at once, and the late answer is dropped; the thread is busy until
+  /// then. In a simulation, it knows the hosts by their names, and "localhost". For any task of any
+  /// loop.
   static Resolver& system();
 };
 

@@ -8,6 +8,8 @@
 #include <expected>
 #include <system_error>
 
+#include <tambour/cxx23.h>
+
 namespace tambour {
 
 using Error = std::error_code;

@@ -77,6 +77,7 @@ class UdpSocket final : public Socket {
     static bool prepare(IoOperation& operation) noexcept;
     DatagramBatch& into_;
     bool has_room_;
+    bool merges_;  ///< UDP_GRO
   };
 
   /// Waits for datagrams, and takes as many as there are and the batch holds; how many, at least

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include <tambour/cxx23.h>
+
 namespace tambour {
 
 class UniqueFd {

@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include <tambour/cxx23.h>
+
 namespace tambour {
 
 /// Of the headers that a program was compiled with.

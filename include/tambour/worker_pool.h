@@ -13,6 +13,7 @@
 #include <atomic>
 #include <concepts>
 #include <coroutine>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -120,25 +121,41 @@ class WorkerPool {
   /// As many as there are processors, at least 1.
   [[nodiscard]] static unsigned processors() noexcept;
 
-  /// 0 counts as 1. Throws std::bad_alloc.
-  explicit WorkerPool(unsigned threads = processors());
+  static constexpr std::size_t queued_default = 1'048'576;
+
+  /// 0 threads count as 1, and more than 1024 as 1024. Of `queued_max` see queued_max(). Throws
+  /// std::bad_alloc.
+  explicit WorkerPool(unsigned threads = processors(), std::size_t queued_max = queued_default);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   /// Waits for what runs. What has not begun never does; its tasks are told ECANCELED.
   ~WorkerPool();
 
-  /// The pool of the process, for whoever needs no other: TAMBOUR_WORKERS threads, else as many as
-  /// there are processors, but four at least, since most of what it is for only waits. It is never
-  /// destroyed: the end of the program waits for none of its threads.
+  /// The pool of the process for the program's own calls: TAMBOUR_WORKERS threads, else as many as
+  /// there are processors, but four at least, since most calls only wait. This pool and the next
+  /// two are never destroyed: the end of the program waits for none of their threads.
   static WorkerPool& shared();
+
+  /// The pool of File, on backends other than io_uring: TAMBOUR_FILE_WORKERS threads, else as many
+  /// as shared(); 65,536 queued requests. A file system that hangs (NFS without its server) keeps
+  /// threads of this pool only.
+  static WorkerPool& files();
+
+  /// The pool of Resolver::system(): TAMBOUR_RESOLVER_WORKERS threads, else 16, since a lookup only
+  /// waits; 16,384 queued lookups. A name server that does not answer keeps threads of this pool
+  /// only.
+  static WorkerPool& names();
 
   /// How many threads there may be.
   [[nodiscard]] unsigned threads() const noexcept { return threads_; }
 
+  /// How many calls may wait for a thread. One more fails with EAGAIN.
+  [[nodiscard]] std::size_t queued_max() const noexcept { return queued_max_; }
+
   /// Runs `work` on one of the threads. An exception that leaves it ends the program, there being
-  /// nobody to tell. Throws std::bad_alloc, and std::system_error (EAGAIN) where the system allows
-  /// not even one thread.
+  /// nobody to tell. Throws std::bad_alloc, and std::system_error (EAGAIN) if the system allows
+  /// not even one thread, or if queued_max() calls wait already.
   void submit(Callback<void()> work);
 
   template <class F>
@@ -147,7 +164,8 @@ class WorkerPool {
   /// Runs `callable()` on one of the threads, and waits for its value on the task's own loop; what
   /// it throws is thrown there. A Result<T> stays one; of other values, and void, one is made.
   /// ECANCELED where the task was asked to stop before the call began, which then never does.
-  /// EAGAIN or ENOMEM where the system allows not even one thread. Throws std::bad_alloc.
+  /// EAGAIN or ENOMEM if the system allows not even one thread; EAGAIN if queued_max() calls wait
+  /// already. Throws std::bad_alloc.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   [[nodiscard]] Run<std::decay_t<F>> run(F&& callable,
@@ -180,6 +198,7 @@ class WorkerPool {
   [[nodiscard]] const std::shared_ptr<loop::WorkerQueue>& queue();
 
   unsigned threads_;
+  std::size_t queued_max_;
   std::atomic<Generation*> generation_;  ///< Of processes: the child after fork(2) has another.
 };
 

@@ -30,6 +30,14 @@ std::optional<BackendKind> kind_named(std::string_view name) noexcept {
   return std::nullopt;
 }
 
+/// TAMBOUR_BACKEND, if the options leave the choice to it; null if it is empty or not set.
+const char* name_in_environment(const LoopOptions& options) noexcept {
+  if (options.backend != BackendKind::automatic || options.simulated_host != nullptr)
+    return nullptr;
+  const char* const name = std::getenv("TAMBOUR_BACKEND");
+  return name != nullptr && *name != '\0' ? name : nullptr;
+}
+
 const char* reason_for(const Error& error) noexcept {
   switch (error.value()) {
     case EPERM:
@@ -73,6 +81,11 @@ std::uint64_t Backend::random() noexcept {
   return mixed ^ (mixed >> 31);
 }
 
+const char* unknown_backend(const LoopOptions& options) noexcept {
+  const char* const name = name_in_environment(options);
+  return name != nullptr && !kind_named(name) ? name : nullptr;
+}
+
 Result<std::unique_ptr<Backend>> open_backend(const LoopOptions& options) {
   auto backend = open_backend_without_wake_up(options);
   if (!backend) return backend;
@@ -84,12 +97,10 @@ Result<std::unique_ptr<Backend>> open_backend_without_wake_up(const LoopOptions&
   BackendKind kind = options.backend;
   if (kind == BackendKind::automatic && options.simulated_host != nullptr)
     kind = BackendKind::simulated;
-  if (kind == BackendKind::automatic) {
-    if (const char* name = std::getenv("TAMBOUR_BACKEND"); name != nullptr && *name != '\0') {
-      const auto named = kind_named(name);
-      if (!named) return std::unexpected(system_error(EINVAL));
-      kind = *named;
-    }
+  if (const char* const name = name_in_environment(options)) {
+    const auto named = kind_named(name);
+    if (!named) return std::unexpected(system_error(EINVAL));
+    kind = *named;
   }
   switch (kind) {
     case BackendKind::io_uring:

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include <tambour/event_loop.h>
 #include <tambour/operation.h>
@@ -14,13 +15,17 @@
 
 #include "backend/system.h"
 #include "base/clock.h"
+#include "base/process_number.h"
 #include "op/ready_queue.h"
 
 namespace tambour::backend {
 
 class Backend {
  public:
-  Backend() = default;
+  Backend() noexcept {
+    base::count_forks();
+    take_over();
+  }
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
@@ -61,6 +66,20 @@ class Backend {
 
   /// Nobody watches `fd` here any more, but it stays open: another loop goes on with it.
   virtual void let_go(int /*fd*/) noexcept {}
+
+  /// Closes `fd`, on which no operation stands any more. Removes its registration first where that
+  /// would keep the file open (io_uring), or outlive it (epoll, if other processes hold copies).
+  void close(int fd) noexcept {
+    prepare_to_close(fd);
+    system().close(fd);
+  }
+
+  /// The last watcher of `fd` was stopped, and its owner may close the descriptor next.
+  virtual void unwatched(int /*fd*/) noexcept {}
+
+  /// The loop returns to its caller: what the kernel holds of descriptors that are not watched any
+  /// more is released now, since the next poll() may never come.
+  virtual void settle() noexcept {}
 
   /// Makes the `poll` operations on a descriptor see events that the kernel did not report.
   virtual void feed(int fd, Events events, ReadyQueue& ready) noexcept = 0;
@@ -116,12 +135,29 @@ class Backend {
   void set_fell_back(std::string_view why) noexcept { traits_.fell_back = why; }
 
  protected:
+  /// The first half of close(). Its default is for backends that keep no registrations.
+  virtual void prepare_to_close(int /*fd*/) noexcept {}
+
+  /// False in the child after fork(2) until reopen(): what the kernel holds is the parent's then,
+  /// and a registration that is removed is removed for the parent.
+  [[nodiscard]] bool is_of_this_process() const noexcept {
+    return process_ == base::process_number();
+  }
+  /// By the constructor, and by reopen() once that has succeeded.
+  void take_over() noexcept { process_ = base::process_number(); }
+
   BackendTraits traits_{};
   std::uint64_t system_calls_ = 0;
 
  private:
   std::uint64_t random_state_ = 0;
+  unsigned process_ = 0;
 };
+
+/// The value of TAMBOUR_BACKEND if the options leave the choice to it and it names no backend, else
+/// null. What is accepted is in `backend_names`.
+[[nodiscard]] const char* unknown_backend(const LoopOptions& options) noexcept;
+inline constexpr std::string_view backend_names = "auto, epoll, io_uring, poll or select";
 
 /// Opens what the options, the environment (TAMBOUR_BACKEND) and the kernel agree on, in that
 /// order. EINVAL where the environment names no backend.

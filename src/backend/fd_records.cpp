@@ -70,13 +70,17 @@ void FdRecords::doubt_all() noexcept {
   }
 }
 
-void FdRecords::disarm_all() noexcept {
+std::size_t FdRecords::disarm_all() noexcept {
+  std::size_t watched = 0;
   for (std::size_t fd = 0; fd < records_.size(); ++fd) {
     FdRecord& record = records_[fd];
     record.armed = {};
     record.left_behind = false;
-    if (record.first != nullptr) note_change(static_cast<int>(fd));
+    if (record.first == nullptr) continue;
+    note_change(static_cast<int>(fd));
+    ++watched;
   }
+  return watched;
 }
 
 void FdRecords::fail(FdRecord& record, int error, ReadyQueue& ready, Events what) noexcept {

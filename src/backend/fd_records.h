@@ -142,8 +142,9 @@ class FdRecords {
   /// What the kernel was told may have ended unseen: all is to be told again.
   void doubt_all() noexcept;
 
-  /// The kernel was told nothing: after fork, or with a new epoll set.
-  void disarm_all() noexcept;
+  /// The kernel was told nothing: after fork, or with a new epoll set. Returns how many descriptors
+  /// have to be registered anew.
+  std::size_t disarm_all() noexcept;
 
   /// Gives `got` to the operations that asked for any of it. False: none did.
   static bool deliver(FdRecord& record, Events got, ReadyQueue& ready) noexcept {

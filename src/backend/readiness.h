@@ -15,6 +15,7 @@
 // descriptors that turn out to be none.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <new>
@@ -66,8 +67,17 @@ class Readiness final : public Backend {
   /// At once, while this thread is still the one that may close it.
   void let_go(int fd) noexcept override {
     if (!Poller::kernel_keeps_registrations || !records_.knows(fd)) return;
+    if (!is_of_this_process()) return;
     FdRecord& record = records_.at(fd);
     if (record.first == nullptr && record.armed.events != Events::none) withdraw(fd, record);
+  }
+  void unwatched(int fd) noexcept override {
+    if (removals_due_ == 0 || !records_.knows(fd)) return;
+    FdRecord& record = records_.at(fd);
+    if (record.first != nullptr || record.armed.events == Events::none) return;
+    if (!is_of_this_process()) return;
+    --removals_due_;
+    withdraw(fd, record);
   }
   void doubt(int fd) noexcept override { records_.doubt(fd); }
   void wake() noexcept override { wake_up_.wake(); }
@@ -103,6 +113,7 @@ class Readiness final : public Backend {
     if (wake_up_.link_on_fd != nullptr) records_.cancel(wake_up_);
     if (const int error = poller_.reopen()) return std::unexpected(system_error(error));
     records_.disarm_all();
+    take_over();
     if (!wake_up_.is_open()) return {};
     return open_wake_up();
   }
@@ -246,14 +257,25 @@ class Readiness final : public Backend {
     strangers_ = false;
     // Where there is no descriptor for a new set, the old one serves on, at the price of being
     // woken by strangers, until there is.
-    if (poller_.reopen() == 0) records_.disarm_all();
+    if (poller_.reopen() != 0) return;
+    constexpr std::size_t removals_least = 64;
+    removals_due_ = std::max(records_.disarm_all(), removals_least);
   }
+
+  void prepare_to_close(int fd) noexcept override { unwatched(fd); }
 
   Poller poller_;
   FdRecords records_;
   WakeUp wake_up_{records_};
   std::vector<int> always_ready_;
   bool strangers_ = false;
+  /// Events of a closed file were seen, so another process holds copies of our descriptors
+  /// (fork(2)), perhaps of all. A registration that is left to close(2) then survives, reports
+  /// events, and costs a rebuild: one call for each descriptor. So for as many closes as the last
+  /// rebuild had calls, registrations are removed explicitly while the descriptor is open: at most
+  /// three calls a close, amortized, however long the copies live, and none where there are no
+  /// copies.
+  std::size_t removals_due_ = 0;
 };
 
 }  // namespace tambour::backend

@@ -116,6 +116,10 @@ struct Kernel {
   static int fstat(int fd, struct stat* into) noexcept {
     return base::system_call(Call::file_size, ::fstat, fd, into);
   }
+  static int confirm_file(int fd, int flags) noexcept {
+    if (base::system_call(Call::file_seek, ::lseek, fd, off_t{0}, SEEK_CUR) < 0) return -1;
+    return base::system_call(Call::fcntl, ::fcntl, fd, F_SETFL, flags & O_DIRECT);
+  }
   static int ftruncate(int fd, off_t size) noexcept {
     return base::system_call(Call::file_truncate, ::ftruncate, fd, size);
   }

@@ -50,6 +50,10 @@ class System {
   virtual ssize_t pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept = 0;
   virtual int fsync(int fd) noexcept = 0;
   virtual int fstat(int fd, struct stat* into) noexcept = 0;
+  /// After open() with O_NONBLOCK, which keeps that from waiting for the other end of a FIFO:
+  /// ESPIPE if the file has no positions (a FIFO, a terminal), else makes it blocking again.
+  /// `flags` are those of open(). Never waits for a disk or a server.
+  virtual int confirm_file(int fd, int flags) noexcept = 0;
   virtual int ftruncate(int fd, off_t size) noexcept = 0;
   /// getaddrinfo(3), but without the port: 0, or one of its values.
   virtual int look_up(const char* host, int family, std::vector<sockaddr_storage>& found) = 0;
@@ -132,6 +136,13 @@ class SystemOf final : public System {
   }
   int fsync(int fd) noexcept override { return host_.fsync(fd); }
   int fstat(int fd, struct stat* into) noexcept override { return host_.fstat(fd, into); }
+  int confirm_file(int fd, int flags) noexcept override {
+    if constexpr (requires { host_.confirm_file(fd, flags); }) {
+      return host_.confirm_file(fd, flags);
+    } else {
+      return 0;  // A simulated host has regular files only.
+    }
+  }
   int ftruncate(int fd, off_t size) noexcept override { return host_.ftruncate(fd, size); }
   int look_up(const char* host, int family, std::vector<sockaddr_storage>& found) override {
     return host_.look_up(host, family, found);

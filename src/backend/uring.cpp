@@ -188,6 +188,7 @@ Result<> Uring::reopen() noexcept {
   close_ring();
   if (auto opened = wake_up_.open(false); !opened) return opened;
   if (const int error = open_ring()) return std::unexpected(system_error(error));
+  take_over();
   records_.disarm_all();
   files_.cancel_all();
   records_.submit(wake_up_);
@@ -225,9 +226,34 @@ void Uring::let_go(int fd) noexcept {
   if (!records_.knows(fd)) return;
   FdRecord& record = records_.at(fd);
   if (record.first != nullptr || record.armed.events == Events::none) return;
+  if (!ring_is_open_ || !is_of_this_process()) return;
   disarm(fd, record, early_);
-  // The kernel's poll holds the file until its end is run, which is when it is asked for events.
-  enter(0);
+  hand_over_now();
+}
+
+/// The kernel's poll holds the file until its end is run, which is when it is asked for events.
+void Uring::hand_over_now() noexcept {
+  // It may refuse for the moment: until it has memory, or is rid of completions.
+  constexpr int attempts = 4;
+  for (int i = 0; i < attempts; ++i) {
+    enter(0);
+    if (::io_uring_sq_ready(&ring_) == 0) return;
+    reap(early_);
+  }
+}
+
+void Uring::settle() noexcept {
+  if (!ring_is_open_ || !is_of_this_process()) return;
+  bool any_removed = false;
+  records_.take_changes([&](int fd, FdRecord& record) {
+    if (record.first == nullptr && record.armed.events != Events::none) {
+      disarm(fd, record, early_);
+      any_removed = true;
+    }
+    // What is to be armed waits for poll(), and so does what is to be looked at anew.
+    if (record.first != nullptr) records_.note_change(fd);
+  });
+  if (any_removed) hand_over_now();
 }
 
 void Uring::hand_over_files(ReadyQueue& ready) noexcept {

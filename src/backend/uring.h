@@ -21,8 +21,9 @@ namespace tambour::backend {
 /// arming looks at the descriptor. Edges are a multishot poll, which is what that is after its
 /// first event. Urgent data needs a detour, and a poll(2) for each event of its watchers.
 ///
-/// The kernel's poll holds a reference to the open file, so a descriptor closed while watched stays
-/// open inside the kernel, and its peer is told nothing, until the next wait.
+/// The kernel's poll holds a reference to the open file: a descriptor that is closed while polled
+/// stays open inside the kernel, and the peer sees no end. So close() removes the poll first, and
+/// settle() removes those of watchers that were stopped, before the loop returns to its caller.
 class Uring final : public Backend {
  public:
   /// ENOSYS, EPERM, ENOMEM where the kernel, a seccomp filter, the sysctl or RLIMIT_MEMLOCK forbid
@@ -45,6 +46,7 @@ class Uring final : public Backend {
   void reclaim(Operation& op) noexcept override;
   void forget(int fd) noexcept override { records_.forget(fd); }
   void let_go(int fd) noexcept override;
+  void settle() noexcept override;
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
   void feed(int fd, Events events, ReadyQueue& ready) noexcept override {
@@ -59,6 +61,10 @@ class Uring final : public Backend {
     return records_.any_changes() || !early_.empty() || files_.must_poll() ||
            ::io_uring_sq_ready(&ring_) != 0;
   }
+
+ protected:
+  /// The reference that the poll held is gone when this returns.
+  void prepare_to_close(int fd) noexcept override { let_go(fd); }
 
  private:
   Uring(unsigned submission_entries, unsigned completion_entries) noexcept
@@ -76,6 +82,7 @@ class Uring final : public Backend {
   io_uring_sqe* next_entry(ReadyQueue& ready) noexcept;
   void request_cancel(FileOperation& op) noexcept;
   void hand_over_files(ReadyQueue& ready) noexcept;
+  void hand_over_now() noexcept;
   void note_lost() noexcept;
   void enter(std::int64_t timeout_ns) noexcept;
   /// Checks what io_uring_enter(2) returned.

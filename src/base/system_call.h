@@ -35,6 +35,7 @@ enum class Call : std::uint8_t {
   fcntl,
   file_open,
   file_read,
+  file_seek,
   file_size,
   file_sync,
   file_truncate,

@@ -119,6 +119,32 @@ void Core::drop_owned() noexcept {
   } while (tasks_ != nullptr || owned_.first() != nullptr);
 }
 
+namespace {
+
+/// The announced cores of this thread, the latest first.
+thread_local Core* first_on_thread = nullptr;
+
+}  // namespace
+
+void Core::announce(const EventLoop& loop) noexcept {
+  loop_ = &loop;
+  next_on_thread_ = std::exchange(first_on_thread, this);
+}
+
+void Core::renounce() noexcept {
+  if (loop_ == nullptr) return;
+  Core** link = &first_on_thread;
+  while (*link != this) link = &(*link)->next_on_thread_;
+  *link = next_on_thread_;
+  loop_ = nullptr;
+}
+
+Core* Core::live_here(const EventLoop* loop) noexcept {
+  Core* core = first_on_thread;
+  while (core != nullptr && core->loop_ != loop) core = core->next_on_thread_;
+  return core;
+}
+
 void Core::close() noexcept {
   check_thread();
   if (depth_ != 0) [[unlikely]] {
@@ -142,6 +168,7 @@ void Core::close() noexcept {
   retire(pending_runner_.release());
   // What is destroyed with a task may still have to leave the backend, or close a descriptor there.
   drop_owned();
+  renounce();
   backend_->abandon();
   timers_.abandon();
   backend_.reset();

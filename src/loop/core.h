@@ -52,6 +52,15 @@ class Core {
   /// The loop is gone: its handles fall silent.
   void close() noexcept;
 
+  /// `loop` is alive and belongs to this thread, which opened it: live_here() finds it.
+  void announce(const EventLoop& loop) noexcept;
+  /// The core of `loop`, or null if that was destroyed or belongs to another thread. `loop` is
+  /// compared and not dereferenced.
+  [[nodiscard]] static Core* live_here(const EventLoop* loop) noexcept;
+
+  /// Whether run() or one of its kind is on the stack.
+  [[nodiscard]] bool is_running() const noexcept { return depth_ != 0; }
+
   void run();
   void run_once();
   void run_ready();
@@ -98,7 +107,9 @@ class Core {
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
     ~Running() {
-      if (--core_.depth_ == 0) core_.delete_retired();
+      if (--core_.depth_ != 0) return;
+      core_.delete_retired();
+      core_.backend_->settle();
     }
 
    private:
@@ -257,10 +268,13 @@ class Core {
   void queue_idle_hooks() noexcept;
   void queue_asyncs() noexcept;
 
+  void renounce() noexcept;
   [[noreturn]] void fail_thread_check(const char* function,
                                       const std::source_location* object) const noexcept;
 
   const void* thread_ = __builtin_thread_pointer();  ///< Null: the loop is destroyed.
+  const EventLoop* loop_ = nullptr;  ///< Null: not announced.
+  Core* next_on_thread_ = nullptr;   ///< In the list of announced ones.
   std::int64_t now_ns_ = 0;
   std::int64_t references_ = 0;
   bool stop_ = false;

@@ -2,15 +2,29 @@
 
 #include <sys/prctl.h>
 
+#include <string>
+#include <system_error>
+
 #include "base/check.h"
 #include "loop/core.h"
 
 namespace tambour {
 namespace {
 
+/// The first half of the message of a loop that could not be opened.
+std::string reason_for(const LoopOptions& options) {
+  const char* const name = backend::unknown_backend(options);
+  if (name == nullptr) return "tambour: EventLoop";
+  std::string reason = "tambour: EventLoop: the environment has TAMBOUR_BACKEND=\"";
+  reason += name;
+  reason += "\", which names no backend; use ";
+  reason += backend::backend_names;
+  return reason;
+}
+
 loop::Core* open_core(const LoopOptions& options, std::source_location created_at) {
   auto opened = backend::open_backend(options);
-  if (!opened) throw std::system_error(opened.error(), "EventLoop");
+  if (!opened) throw std::system_error(opened.error(), reason_for(options));
   if (options.timer_slack > Duration::zero())
     ::prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(options.timer_slack.count()));
   return new loop::Core(std::move(*opened), options, created_at);
@@ -27,7 +41,9 @@ void fail_on_empty_callback() noexcept {
 loop::Core& loop::core_of(EventLoop& loop) noexcept { return *loop.core_; }
 
 EventLoop::EventLoop(const LoopOptions& options, std::source_location created_at)
-    : core_(open_core(options, created_at)) {}
+    : core_(open_core(options, created_at)) {
+  core_->announce(*this);
+}
 
 EventLoop::~EventLoop() { core_->close(); }
 

@@ -52,7 +52,11 @@ void FdWatcher::stop() noexcept {
   if (!started()) return;
   if (link_on_fd != nullptr) {
     core_->check_thread_of(created_at());
-    core_->backend().cancel(*this);
+    backend::Backend& backend = core_->backend();
+    backend.cancel(*this);
+    backend.unwatched(fd);
+    // Inside run(), its end does that.
+    if (!core_->is_running()) backend.settle();
   } else {
     unlink();  // From the failures that are still to be told.
   }

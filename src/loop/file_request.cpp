@@ -51,7 +51,7 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
     submit(core);
   } else {
     // What borrows no bytes of the task's need not be waited for.
-    start(WorkerPool::shared(), loop, awaiting, stop,
+    start(WorkerPool::files(), loop, awaiting, stop,
           borrows() ? WhenStopped::wait : WhenStopped::leave);
   }
   return true;
@@ -69,6 +69,16 @@ void FileRequest::submit(Core& core) {
   core.backend().submit(operation_);
 }
 
+std::int64_t FileRequest::confirm(int fd) noexcept {
+  if (system_->confirm_file(fd, operation_.flags) != 0) {
+    const int error = errno;
+    system_->close(fd);
+    return -error;
+  }
+  opened_ = fd;
+  return fd;
+}
+
 bool FileRequest::go_on(std::int64_t answer) noexcept {
   if (answer < 0) {
     // Where the file has ended between two multiples, what is left to ask for lies at none.
@@ -77,7 +87,9 @@ bool FileRequest::go_on(std::int64_t answer) noexcept {
     if (!ended) outcome_ = answer;
     return false;
   }
-  if (operation_.kind == OperationKind::file_open) opened_ = static_cast<int>(answer);
+  if (operation_.kind == OperationKind::file_open) {
+    answer = confirm(static_cast<int>(answer));
+  }
   if (!borrows()) {
     outcome_ = answer;
     return false;

@@ -82,6 +82,9 @@ class FileRequest final : public WorkerCall {
     return operation_.kind == OperationKind::file_read ||
            operation_.kind == OperationKind::file_write;
   }
+  /// Keeps a descriptor that was opened if its file can be read and written at positions, else
+  /// closes it and returns the error, negated.
+  [[nodiscard]] std::int64_t confirm(int fd) noexcept;
   /// Takes what one call gave. True: there is more to do.
   bool go_on(std::int64_t answer) noexcept;
   void submit(Core& core);

@@ -18,21 +18,27 @@ namespace tambour {
 namespace {
 
 constexpr unsigned shared_least = 4;
+constexpr unsigned names_default = 16;
+constexpr std::size_t files_queued_max = 65'536;
+constexpr std::size_t names_queued_max = 16'384;
 constexpr unsigned threads_most = 1024;
 
-unsigned shared_threads() noexcept {
-  if (const char* text = std::getenv("TAMBOUR_WORKERS")) {
+unsigned threads_from(const char* variable, unsigned otherwise) noexcept {
+  if (const char* text = std::getenv(variable)) {
     const auto wanted = base::parse_number<unsigned>(text);
     if (wanted && *wanted > 0) return std::min(*wanted, threads_most);
   }
-  return std::max(WorkerPool::processors(), shared_least);
+  return otherwise;
 }
+
+unsigned shared_default() noexcept { return std::max(WorkerPool::processors(), shared_least); }
 
 }  // namespace
 
 /// The queue of one process, and who made room for it.
 struct WorkerPool::Generation {
-  explicit Generation(unsigned threads) : queue(std::make_shared<loop::WorkerQueue>(threads)) {}
+  Generation(unsigned threads, std::size_t queued_max)
+      : queue(std::make_shared<loop::WorkerQueue>(threads, queued_max)) {}
   std::shared_ptr<loop::WorkerQueue> queue;
 };
 
@@ -40,8 +46,10 @@ unsigned WorkerPool::processors() noexcept {
   return std::max(std::thread::hardware_concurrency(), 1U);
 }
 
-WorkerPool::WorkerPool(unsigned threads)
-    : threads_(std::clamp(threads, 1U, threads_most)), generation_(new Generation(threads_)) {}
+WorkerPool::WorkerPool(unsigned threads, std::size_t queued_max)
+    : threads_(std::clamp(threads, 1U, threads_most)),
+      queued_max_(queued_max),
+      generation_(new Generation(threads_, queued_max_)) {}
 
 WorkerPool::~WorkerPool() {
   Generation* const last = generation_.load();
@@ -52,14 +60,26 @@ WorkerPool::~WorkerPool() {
 }
 
 WorkerPool& WorkerPool::shared() {
-  static auto* const pool = new WorkerPool(shared_threads());
+  static auto* const pool = new WorkerPool(threads_from("TAMBOUR_WORKERS", shared_default()));
+  return *pool;
+}
+
+WorkerPool& WorkerPool::files() {
+  static auto* const pool =
+      new WorkerPool(threads_from("TAMBOUR_FILE_WORKERS", shared_default()), files_queued_max);
+  return *pool;
+}
+
+WorkerPool& WorkerPool::names() {
+  static auto* const pool =
+      new WorkerPool(threads_from("TAMBOUR_RESOLVER_WORKERS", names_default), names_queued_max);
   return *pool;
 }
 
 const std::shared_ptr<loop::WorkerQueue>& WorkerPool::queue() {
   Generation* current = generation_.load(std::memory_order_acquire);
   if (current->queue->is_of_parent()) {
-    auto fresh = std::make_unique<Generation>(threads_);
+    auto fresh = std::make_unique<Generation>(threads_, queued_max_);
     if (generation_.compare_exchange_strong(current, fresh.get(), std::memory_order_acq_rel))
       current = fresh.release();
   }

@@ -8,25 +8,16 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/process_number.h"
 #include "base/system_call.h"
 #include "loop/worker_returns.h"
 
 namespace tambour::loop {
-namespace {
 
-std::atomic<unsigned> process_number{0};
-
-}  // namespace
-
-unsigned WorkerQueue::current_process() noexcept {
-  static const int registered =
-      ::pthread_atfork(nullptr, nullptr, [] { process_number.fetch_add(1); });
-  static_cast<void>(registered);
-  return process_number.load(std::memory_order_relaxed);
-}
-
-WorkerQueue::WorkerQueue(unsigned threads_max)
-    : threads_max_(threads_max), made_in_(current_process()) {
+WorkerQueue::WorkerQueue(unsigned threads_max, std::size_t queued_max)
+    : threads_max_(threads_max), queued_max_(queued_max) {
+  base::count_forks();
+  made_in_ = base::process_number();
   threads_.reserve(threads_max);
 }
 
@@ -58,6 +49,9 @@ Result<> WorkerQueue::push(WorkerCall& call) noexcept {
     const auto started = start_thread();
     if (!started && threads_.empty()) return started;
   }
+  // Those that a thread is about to take are not queued.
+  if (waiting_count_ >= queued_max_ + (threads_.size() - busy_))
+    return std::unexpected(system_error(EAGAIN));
   waiting_.push_back(call);
   ++waiting_count_;
   pushed_.notify_one();
@@ -94,9 +88,11 @@ void WorkerQueue::work() noexcept {
     call.unlink();
     --waiting_count_;
     call.state_ = WorkerCall::State::running;
+    ++busy_;
     lock.unlock();
     call.work();
     lock.lock();
+    --busy_;
     call.state_ = WorkerCall::State::ended;
     if (reclaiming_ != 0) ended_.notify_all();
     lock.unlock();

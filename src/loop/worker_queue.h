@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -10,6 +11,8 @@
 #include <tambour/result.h>
 #include <tambour/worker_pool.h>
 
+#include "base/process_number.h"
+
 namespace tambour::loop {
 
 /// Each call in it is owned by it. Any thread; but of its functions, none is called in the child
@@ -17,12 +20,13 @@ namespace tambour::loop {
 class WorkerQueue {
  public:
   /// Throws std::bad_alloc.
-  explicit WorkerQueue(unsigned threads_max);
+  WorkerQueue(unsigned threads_max, std::size_t queued_max);
   WorkerQueue(const WorkerQueue&) = delete;
   WorkerQueue& operator=(const WorkerQueue&) = delete;
   ~WorkerQueue() = default;
 
-  /// EAGAIN or ENOMEM where there is no thread, and the system allows none.
+  /// EAGAIN or ENOMEM if there is no thread, and the system allows none; EAGAIN if as many calls as
+  /// may be queued wait for one.
   Result<> push(WorkerCall& call) noexcept;
 
   /// What had become of the call. If it waited, it is the caller's again.
@@ -34,10 +38,7 @@ class WorkerQueue {
   void close() noexcept;
 
   /// True in the child of the process that made it.
-  [[nodiscard]] bool is_of_parent() const noexcept { return made_in_ != current_process(); }
-
-  /// Another number in each child.
-  [[nodiscard]] static unsigned current_process() noexcept;
+  [[nodiscard]] bool is_of_parent() const noexcept { return made_in_ != base::process_number(); }
 
  private:
   Result<> start_thread() noexcept;
@@ -48,13 +49,15 @@ class WorkerQueue {
   static void send_back(WorkerCall& call) noexcept;
 
   const unsigned threads_max_;
-  const unsigned made_in_;
+  const std::size_t queued_max_;
+  unsigned made_in_ = 0;  ///< base::process_number()
   std::mutex mutex_;
   std::condition_variable pushed_;
   std::condition_variable ended_;
   LinkList waiting_;
   std::size_t waiting_count_ = 0;
   unsigned idle_ = 0;
+  std::size_t busy_ = 0;     ///< Threads that run a call.
   unsigned reclaiming_ = 0;  ///< How many wait for a call to end.
   bool closing_ = false;
   std::vector<std::thread> threads_;

@@ -148,7 +148,7 @@ Connection::~Connection() {
   if (fd < 0) return;
   backend::Backend& backend = loop::core_of(*loop_).backend();
   if (link_on_fd != nullptr) backend.cancel(*this);
-  backend.system().close(fd);
+  backend.close(fd);
 }
 
 void Connection::watch() noexcept {
@@ -444,7 +444,7 @@ void Connection::leave() noexcept {
     const linger no_linger{.l_onoff = 1, .l_linger = 0};
     static_cast<void>(system.setsockopt(fd, SOL_SOCKET, SO_LINGER, &no_linger, sizeof(no_linger)));
   }
-  system.close(std::exchange(fd, -1));
+  core.backend().close(std::exchange(fd, -1));
   core.drop_reference();
   core.retire(this);
 }

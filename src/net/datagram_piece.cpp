@@ -9,26 +9,13 @@
 #include <climits>
 #include <cstring>
 
+#include "net/received_control.h"
+
 namespace tambour {
 namespace {
 
-/// Of what is cut by the kernel, or was put together by it.
+/// The type of the value of UDP_SEGMENT.
 using SegmentToCut = std::uint16_t;
-using SegmentThatCame = int;
-
-template <class Value>
-Value value_of(const cmsghdr* header) noexcept {
-  Value value;
-  std::memcpy(&value, CMSG_DATA(header), sizeof(value));
-  return value;
-}
-
-constexpr int ecn_mask = 3;
-
-bool is_multicast(const in6_addr& address) noexcept {
-  if (IN6_IS_ADDR_V4MAPPED(&address)) return (address.s6_addr[12] & 0xf0) == 0xe0;
-  return IN6_IS_ADDR_MULTICAST(&address);
-}
 
 }  // namespace
 
@@ -113,11 +100,6 @@ void DatagramControl::put_into(msghdr& message, bool with_segment) noexcept {
   message.msg_control = message.msg_controllen != 0 ? bytes_.data() : nullptr;
 }
 
-void DatagramControl::make_room_in(msghdr& message) noexcept {
-  message.msg_control = bytes_.data();
-  message.msg_controllen = bytes_.size();
-}
-
 Result<> Datagram::Piece::set_destination(const Endpoint* destination,
                                           const DatagramOptions& how) noexcept {
   if ((destination != nullptr && !destination->is_ip()) || (how.from && !how.from->is_ip()))
@@ -136,37 +118,16 @@ bool Datagram::Piece::goes_as(const Piece& other) const noexcept {
          std::memcmp(&from, &other.from, sizeof(from)) == 0;
 }
 
-void Datagram::Piece::read_control(const msghdr& message) noexcept {
-  segment = 0;
-  has_to = false;
-  ecn = Ecn::none;
-  from = {};
-  interface = 0;
-  bool by_v4 = false;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(const_cast<msghdr*>(&message), header)) {  // NOLINT: it reads.
-    const int type = header->cmsg_type;
-    if (header->cmsg_level == IPPROTO_IP && type == IP_PKTINFO) {
-      const auto info = value_of<in_pktinfo>(header);
-      by_v4 = has_to = true;
-      to = net::mapped(info.ipi_addr);
-      from = net::mapped(info.ipi_spec_dst);
-      interface = static_cast<unsigned>(info.ipi_ifindex);
-    } else if (header->cmsg_level == IPPROTO_IP && type == IP_TOS) {
-      ecn = Ecn(value_of<std::uint8_t>(header) & ecn_mask);
-    } else if (header->cmsg_level == IPPROTO_IPV6 && type == IPV6_PKTINFO && !by_v4) {
-      const auto info = value_of<in6_pktinfo>(header);
-      has_to = true;
-      to = info.ipi6_addr;
-      // A group sends nothing.
-      from = is_multicast(to) ? in6_addr{} : to;
-      interface = info.ipi6_ifindex;
-    } else if (header->cmsg_level == IPPROTO_IPV6 && type == IPV6_TCLASS) {
-      ecn = Ecn(value_of<int>(header) & ecn_mask);
-    } else if (header->cmsg_level == IPPROTO_UDP && type == UDP_GRO) {
-      segment = static_cast<std::uint16_t>(value_of<SegmentThatCame>(header));
-    }
-  }
+void Datagram::Piece::read_control(const msghdr& message, bool merges) noexcept {
+  const net::ReceivedControl read = net::read_control(message, merges);
+  segment = read.segment;
+  has_to = read.has_to;
+  ecn = read.ecn;
+  from = read.from;
+  to = read.to;
+  interface = read.interface;
+  control_truncated = read.truncated;
+  truncated = (message.msg_flags & MSG_TRUNC) != 0 || read.boundaries_lost;
 }
 
 Endpoint Datagram::peer() const noexcept {
@@ -175,6 +136,8 @@ Endpoint Datagram::peer() const noexcept {
 }
 
 bool Datagram::truncated() const noexcept { return piece_->truncated; }
+
+bool Datagram::control_truncated() const noexcept { return piece_->control_truncated; }
 
 std::optional<Endpoint> Datagram::to() const noexcept {
   if (!piece_->has_to) return std::nullopt;

@@ -20,6 +20,7 @@ struct Datagram::Piece {
   std::uint16_t segment = 0;  ///< 0: one datagram of whatever size.
   bool added = false;         ///< By the program, and not received.
   bool truncated = false;
+  bool control_truncated = false;
   bool has_to = false;
   Ecn ecn = Ecn::none;  ///< As it came, or as it is to go.
   in6_addr to{};
@@ -45,8 +46,9 @@ struct Datagram::Piece {
 
   /// EAFNOSUPPORT where an address is not one of IP.
   Result<> set_destination(const Endpoint* destination, const DatagramOptions& how) noexcept;
-  /// What came with the bytes.
-  void read_control(const msghdr& message) noexcept;
+  /// Takes over the ancillary data and the flags of a received message. `merges`: the socket has
+  /// UDP_GRO.
+  void read_control(const msghdr& message, bool merges) noexcept;
   [[nodiscard]] bool goes_as(const Piece& other) const noexcept;
 };
 

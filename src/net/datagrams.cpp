@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "net/datagram_piece.h"
+#include "net/received_control.h"
 
 namespace tambour {
 namespace {
@@ -25,6 +26,7 @@ DatagramBatch::DatagramBatch(std::size_t datagrams, std::size_t bytes_each)
       pieces_(std::make_unique<Piece[]>(places_)),
       headers_(std::make_unique<mmsghdr[]>(places_)),
       vectors_(std::make_unique<iovec[]>(places_)),
+      control_(std::make_unique_for_overwrite<std::byte[]>(places_ * net::received_control_bytes)),
       stale_(places_) {}
 
 DatagramBatch::DatagramBatch(DatagramBatch&& other) noexcept
@@ -34,6 +36,7 @@ DatagramBatch::DatagramBatch(DatagramBatch&& other) noexcept
       pieces_(std::move(other.pieces_)),
       headers_(std::move(other.headers_)),
       vectors_(std::move(other.vectors_)),
+      control_(std::move(other.control_)),
       first_(std::exchange(other.first_, 0)),
       end_(std::exchange(other.end_, 0)),
       datagrams_(std::exchange(other.datagrams_, 0)),
@@ -154,23 +157,23 @@ DatagramBatch::Messages DatagramBatch::prepare_to_receive() noexcept {
     message.msg_namelen = sizeof(pieces_[i].name);
     message.msg_iov = &vectors_[i];
     message.msg_iovlen = 1;
-    pieces_[i].control.make_room_in(message);
+    message.msg_control = control_.get() + i * net::received_control_bytes;
+    message.msg_controllen = net::received_control_bytes;
   }
   stale_ = 0;
   return {.first = headers_.get(), .count = places_, .with_segments = false};
 }
 
-void DatagramBatch::received(std::size_t answer) noexcept {
+void DatagramBatch::received(std::size_t answer, bool merges) noexcept {
   if (places_ == 1) headers_[0].msg_len = static_cast<unsigned>(std::exchange(answer, 1));
   const std::size_t count = answer;
   for (std::size_t i = 0; i < count; ++i) {
     const mmsghdr& header = headers_[i];
     Piece& piece = pieces_[i];
     if (header.msg_hdr.msg_namelen == 0) piece.name.sin6_family = AF_UNSPEC;
-    piece.read_control(header.msg_hdr);
+    piece.read_control(header.msg_hdr, merges);
     piece.data = bytes_.get() + i * bytes_each_;
     piece.size = header.msg_len;
-    piece.truncated = (header.msg_hdr.msg_flags & MSG_TRUNC) != 0;
     piece.added = false;
     datagrams_ += piece.datagrams();
   }

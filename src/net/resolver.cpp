@@ -68,7 +68,7 @@ class SystemResolver final : public Resolver {
     auto question = [&system, host = std::move(host), port, wanted] {
       return ask(system, host, port, wanted);
     };
-    co_return co_await WorkerPool::shared().run(std::move(question), WhenStopped::leave);
+    co_return co_await WorkerPool::names().run(std::move(question), WhenStopped::leave);
   }
 };
 
@@ -85,7 +85,7 @@ Error resolver_error(int value) noexcept {
 }
 
 Resolver& Resolver::system() {
-  // Never destroyed: threads of the shared pool may be at it when the program ends.
+  // Never destroyed: threads of the pool may be at it when the program ends.
   static auto* const resolver = new SystemResolver;
   return *resolver;
 }

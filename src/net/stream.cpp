@@ -90,6 +90,7 @@ void Socket::move_to(EventLoop& to, Callback<void(Socket)> then) {
   carrier.stop_waiting(false);
   carrier.stop_waiting(true);
   if (carrier.is_open()) core.backend().let_go(carrier.fd_);
+  carrier.loop_ = nullptr;  // The other thread may have to close it.
   to.post([&to, moved = std::move(carrier), call = std::move(then)]() mutable {
     const bool restores_blocking = std::exchange(moved.restores_blocking_, false);
     Socket arrived(to, moved.release());
@@ -102,7 +103,14 @@ void Socket::move_to(EventLoop& to, Callback<void(Socket)> then) {
 }
 
 void Socket::close() noexcept {
-  if (fd_ >= 0) system_->close(release());
+  if (fd_ < 0) return;
+  const int fd = release();
+  // A socket may be destroyed after its loop.
+  if (loop::Core* const core = loop::Core::live_here(loop_)) {
+    core->backend().close(fd);
+  } else {
+    system_->close(fd);
+  }
 }
 
 Result<Endpoint> Socket::local_endpoint() const noexcept {

@@ -160,7 +160,7 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     // Another program may have it open too, and then closing it here does not end it.
     const int fd = listener_.release();
     backend.let_go(fd);
-    backend.system().close(fd);
+    backend.close(fd);
   }
 
   void check_accepts_by_hand() const noexcept {

@@ -125,7 +125,8 @@ Result<> UdpSocket::disconnect() noexcept {
 UdpSocket::Receive::Receive(UdpSocket& socket, DatagramBatch& into) noexcept
     : SocketWait(socket, into.places() == 1 ? IoKind::recvmsg : IoKind::recvmmsg, false),
       into_(into),
-      has_room_(socket.fits(into)) {
+      has_room_(socket.fits(into)),
+      merges_(socket.gro_) {
   make_room = &prepare;
   into.clear();
 }
@@ -146,7 +147,7 @@ bool UdpSocket::Receive::prepare(IoOperation& operation) noexcept {
 
 Result<std::size_t> UdpSocket::Receive::await_resume() noexcept {
   if (outcome < 0) return error_of(outcome);
-  into_.received(static_cast<std::size_t>(outcome));
+  into_.received(static_cast<std::size_t>(outcome), merges_);
   return into_.size();
 }
 

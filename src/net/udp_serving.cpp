@@ -66,7 +66,7 @@ class UdpSocket::Serving final : private SocketWait, private LoopOwned {
       if (callbacks_.on_error) callbacks_.on_error(udp, system_error(outcome));
       return;
     }
-    batch_.received(static_cast<std::size_t>(outcome));
+    batch_.received(static_cast<std::size_t>(outcome), udp.gro_);
     if (callbacks_.on_datagrams) callbacks_.on_datagrams(udp, batch_);
   }
 

@@ -60,6 +60,7 @@ constexpr Failure failures[] = {
     {Call::file_open, EINTR, false},
     {Call::file_read, EIO, true},
     {Call::file_read, EINTR, false},
+    {Call::file_seek, ESPIPE, true},
     {Call::file_size, EIO, true},
     {Call::file_sync, EIO, true},
     {Call::file_sync, ENOSPC, true},

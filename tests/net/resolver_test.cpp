@@ -70,7 +70,7 @@ TEST_P(Resolvers, a_name_that_cannot_be_one_is_an_error_of_the_resolver) {
 
 TEST_P(Resolvers, who_is_asked_to_stop_does_not_wait) {
   // Each thread of the pool is busy until the end of this test, so that no question is asked.
-  WorkerPool& pool = WorkerPool::shared();
+  WorkerPool& pool = WorkerPool::names();
   const auto over = std::make_shared<std::latch>(1);
   for (unsigned i = 0; i < pool.threads(); ++i) pool.submit([over] { over->wait(); });
   std::vector<Answer> answers(500);

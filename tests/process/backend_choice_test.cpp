@@ -205,5 +205,20 @@ TEST(BackendChoice, the_environment_falls_back_too) {
             0);
 }
 
+TEST(BackendChoice, the_message_of_a_wrong_name_says_what_is_wrong_and_what_is_right) {
+  const Environment environment("epol");
+  try {
+    const EventLoop loop;
+    ADD_FAILURE() << "a loop was opened";
+  } catch (const std::system_error& refused) {
+    EXPECT_EQ(refused.code(), system_error(EINVAL));
+    const std::string what = refused.what();
+    EXPECT_NE(what.find("TAMBOUR_BACKEND=\"epol\""), std::string::npos) << what;
+    EXPECT_NE(what.find("auto, epoll, io_uring, poll or select"), std::string::npos) << what;
+  }
+  // What the options choose is not the environment's.
+  EXPECT_TRUE(EventLoop::open({.backend = BackendKind::epoll}));
+}
+
 }  // namespace
 }  // namespace tambour

@@ -62,6 +62,18 @@ class Documents(unittest.TestCase):
         for case in CASE.findall(self.events):
             self.assertIn(f" {case})", sources)
 
+    def test_what_simulation_md_quotes_is_in_the_example(self) -> None:
+        document = (ROOT / "docs/simulation.md").read_text()
+        section = document.split("## What runs in a simulation")[1].split("\n## ")[0]
+        example = (ROOT / "examples/simulated_service.cpp").read_text()
+        lines = [line.strip() for line in example.splitlines()]
+        blocks = re.findall(r"```cpp\n(.*?)```", section, re.DOTALL)
+        self.assertEqual(len(blocks), 2)
+        for block in blocks:
+            quoted = [line.strip() for line in block.splitlines()]
+            self.assertTrue(any(lines[at:at + len(quoted)] == quoted for at in range(len(lines))),
+                            f"not in the example:\n{block}")
+
     def test_every_type_of_libev_has_a_counterpart_and_a_test(self) -> None:
         table = rows(self.events, "| libev | Tambour | what differs | test |")
         self.assertEqual(sorted(table), sorted(LIBEV_TYPES))

@@ -1,0 +1,15 @@
+#include "base/process_number.h"
+
+#include <pthread.h>
+
+namespace tambour::base {
+
+constinit std::atomic<unsigned> forks_survived{0};
+
+void count_forks() noexcept {
+  static const int registered =
+      ::pthread_atfork(nullptr, nullptr, [] { forks_survived.fetch_add(1); });
+  static_cast<void>(registered);
+}
+
+}  // namespace tambour::base

@@ -1,0 +1,13 @@
+# Becomes the CMakeLists.txt of a project that has the library as a part.
+cmake_minimum_required(VERSION 3.25)
+project(parent LANGUAGES CXX)
+add_subdirectory(${TAMBOUR_SOURCE} tambour)
+if(NOT "${CMAKE_BUILD_TYPE}" STREQUAL "" OR NOT "$CACHE{CMAKE_BUILD_TYPE}" STREQUAL "")
+  message(FATAL_ERROR "CMAKE_BUILD_TYPE became \"${CMAKE_BUILD_TYPE}\"")
+endif()
+if(TARGET tambour_libev)
+  message(FATAL_ERROR "the drop-in is a target of the parent")
+endif()
+add_executable(consumer consumer.cpp)
+target_link_libraries(consumer PRIVATE tambour::tambour)
+install(TARGETS consumer)
