@@ -1,22 +1,24 @@
-# The front door. CMake does the work (CMakePresets.json); `make` alone lists what there is to do.
+# The entry point for developers. CMake does the work (CMakePresets.json). `make` without a target
+# lists the targets.
 #
-#   PREFIX  where `make install` puts the library (/usr/local)
-#   JOBS    how many processes to build with (one a processor); twice as many tests run at once
-#   FULL=1  every suite of the benchmarks in full, not the quick set; every test, not a
-#           representative part
-#   FUZZ_SECONDS  how long `make fuzz` looks for faults (60)
+#   PREFIX        installation prefix of `make install` (default: /usr/local)
+#   JOBS          number of build processes (default: one per processor); twice as many tests run in
+#                 parallel
+#   FULL=1        `make bench` runs every suite in full instead of the quick set; the tests run in
+#                 every variant
+#   FUZZ_SECONDS  duration of `make fuzz` in seconds (default: 60)
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FULL ?= 0
 FUZZ_SECONDS ?= 60
-# Debian's own, which is where the packages put matplotlib, rich and pytest.
+# The system's interpreter: Debian's packages of matplotlib, rich and pytest install into it.
 PYTHON ?= /usr/bin/python3
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
-# The time limit is for tests that set none themselves. Many tests wait more than they compute, so
-# two run on each processor.
-# The label `full` marks the entries that only FULL=1 runs (tests/CMakeLists.txt).
+# The label `full` marks the tests that only FULL=1 runs (tests/CMakeLists.txt). --timeout applies to
+# tests that set no time limit of their own. Many tests mostly wait, so two tests per processor
+# finish sooner than one.
 full = $(filter-out 0,$(FULL))
 CTEST = ctest --output-on-failure --no-tests=error --parallel $$((2 * $(JOBS))) --timeout 120 \
   $(if $(full),,--label-exclude full)
@@ -24,8 +26,8 @@ TARGETS = all $(if $(full),all_tests)
 PYTESTS := bench/runner/tests
 COVERED := src/base src/op src/backend src/loop
 
-# Configures preset $(1) into $(2) where that has not been done since the presets changed. Whatever
-# else changes, the build itself sees.
+# Configures preset $(1) into $(2) unless that was done since CMakePresets.json changed. The build
+# system detects all other changes itself.
 define configure
 	@test -f $(2)/build.ninja -a $(2)/configure.log -nt CMakePresets.json || { \
 	  echo "configuring $(2)" && mkdir -p $(2) && \
@@ -36,21 +38,24 @@ define compile
 	@cmake --build $(1) --parallel $(JOBS) $(if $(2),--target $(2))
 endef
 
-# Enough for the findings of clang-tidy, which needs the compile commands and nothing compiled.
+# clang-tidy needs compile_commands.json but no compiled object.
 .PHONY: configured
 configured:
 	@tools/bootstrap --quiet build library tests peers benchmarks
 	$(call configure,release,build)
 
-# The benchmarks are configured in the same build, without the peers that are not installed, and are
-# built by `make bench`.
+# The same build directory has the benchmarks of the peers that are installed; `make bench` builds
+# them.
 .PHONY: build
 build: configured ## build the library, the drop-ins, the examples and the tests into build/
 	$(call compile,build,$(TARGETS))
 
-.PHONY: bench
-bench: configured ## the benchmarks against the peers, quick set (FULL=1: everything)
+.PHONY: benchmarks
+benchmarks: configured ## build the benchmarks
 	$(call compile,build,benchmarks)
+
+.PHONY: bench
+bench: benchmarks ## run the benchmarks against the peers, quick set (FULL=1: all)
 	@bench/run $(if $(full),full,quick)
 
 .PHONY: test
@@ -58,57 +63,57 @@ test: build ## build and run the tests
 	@$(CTEST) --test-dir build
 	@$(PYTHON) -m pytest -q -p no:cacheprovider $(PYTESTS)
 
-# What must hold before a release; takes more than an hour.
+# Run this before a release; it takes more than an hour.
 .PHONY: test-all
-test-all: ## every test in every variant, in release, debug and sanitized builds; every check
+test-all: ## run every test in every variant: release, debug, sanitizers; all checks
 	@$(MAKE) test asan tsan check FULL=1
 	@$(MAKE) test-debug FULL=1
-	$(call compile,build,benchmarks)
+	@$(MAKE) benchmarks
 
-# SINCE names a commit: clang-tidy then reads only the sources that have changed since, and those
-# that include what has changed.
+# With SINCE=COMMIT, clang-tidy checks only the sources that changed since that commit and those that
+# include a changed header.
 .PHONY: check
-check: configured ## format, style, layers, headers, shell scripts, clang-tidy (SINCE=COMMIT)
+check: configured ## check format, style, layers, headers, shell scripts, clang-tidy
 	@tools/bootstrap --quiet checks
 	@$(PYTHON) tools/check $(if $(SINCE),--since $(SINCE))
 
 .PHONY: format
-format: ## format the C++
+format: ## format the C++ code
 	@tools/bootstrap --quiet checks
 	@git ls-files -z -co --exclude-standard '*.h' '*.hpp' '*.c' '*.cpp' '*.cc' '*.ipp' \
 	  | xargs -0 --no-run-if-empty clang-format-19 -i
 
 .PHONY: debug
-debug: ## build into build/debug, with assertions and without optimization
+debug: ## build into build/debug with assertions, without optimization
 	@tools/bootstrap --quiet build library tests peers benchmarks
 	$(call configure,debug,build/debug)
 	$(call compile,build/debug,$(TARGETS))
 
 .PHONY: test-debug
-test-debug: debug ## the tests in the debug build
+test-debug: debug ## run the tests in the debug build
 	@$(CTEST) --test-dir build/debug
 
 .PHONY: asan
-asan: ## the tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer
+asan: ## run the tests under AddressSanitizer, LeakSanitizer, UndefinedBehaviorSanitizer
 	@tools/bootstrap --quiet build library tests
 	$(call configure,asan,build/asan)
 	$(call compile,build/asan,$(TARGETS))
 	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) --test-dir build/asan
 
-# GCC 12's ThreadSanitizer cannot place its shadow where the kernel randomizes addresses by more
-# than 28 bits (vm.mmap_rnd_bits), so that is turned off where the machine lets us.
+# GCC 12's ThreadSanitizer cannot map its shadow memory if the kernel randomizes addresses by more
+# than 28 bits (vm.mmap_rnd_bits). Randomization is disabled where setarch(8) is permitted.
 .PHONY: tsan
-tsan: ## the tests that use threads, under ThreadSanitizer
+tsan: ## run the tests that use threads under ThreadSanitizer
 	@tools/bootstrap --quiet build library tests
 	$(call configure,tsan,build/tsan)
 	$(call compile,build/tsan,$(TARGETS))
 	@$$(setarch -R true 2>/dev/null && echo setarch -R) $(CTEST) --test-dir build/tsan
 
-# The counters of each process lie in a file that it maps (%c), so that children that end by
-# _exit(2), a signal or a breach of contract count too.
+# Each process maps its counters from a file (%c). Children that end by _exit(2), by a signal or by
+# a contract violation are therefore counted too.
 .PHONY: coverage
 coverage: FULL = 1
-coverage: ## lines and branches that the tests reach, and pages in build/coverage/html
+coverage: ## report lines and branches the tests reach; pages in build/coverage/html
 	@tools/bootstrap --quiet build library tests checks
 	$(call configure,coverage,build/coverage)
 	$(call compile,build/coverage,all all_tests)
@@ -117,12 +122,13 @@ coverage: ## lines and branches that the tests reach, and pages in build/coverag
 	  $(CTEST) --test-dir build/coverage
 	@$(PYTHON) tools/coverage build/coverage $(COVERED)
 
-# The inputs that a fuzzer finds worth keeping join a copy of its corpus; what it finds wrong lies
-# beside that. Half of the time is for the loop, in both worlds; the others share the rest.
+# New inputs that increase coverage are added to a copy of the corpus in build/fuzz/corpus; inputs
+# that fail are written to build/fuzz. The loop gets half of the time, split between the real kernel
+# and the simulator. The parsers share the other half.
 FUZZ := -max_len=512 -timeout=20 -print_funcs=0 -verbosity=0 -print_final_stats=1
 FUZZED := buffer endpoint codec proxy
 .PHONY: fuzz
-fuzz: ## fuzz for FUZZ_SECONDS: calls on a loop, on all backends and simulated; bytes of strangers
+fuzz: ## fuzz for FUZZ_SECONDS: loop calls (all backends, simulator), untrusted input
 	@tools/bootstrap --quiet build library checks
 	$(call configure,fuzz,build/fuzz)
 	@cmake --build build/fuzz --parallel $(JOBS) --target fuzzers
@@ -144,5 +150,5 @@ clean: ## remove build/
 	@rm -rf build
 
 .PHONY: help
-help: ## this list
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -18,9 +18,9 @@ install(FILES ${PROJECT_BINARY_DIR}/tambourConfig.cmake
               ${PROJECT_BINARY_DIR}/tambourConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tambour)
 
-# The prefix is found from where the file lies, so that `cmake --install --prefix` and archives that
-# are unpacked elsewhere need no rewriting. Directories given as absolute paths (some distributions
-# give CMAKE_INSTALL_LIBDIR so) cannot move, and are written as they are.
+# tambour.pc computes the prefix from its own location, so that `cmake --install --prefix` and
+# archives unpacked elsewhere work unchanged. Absolute directories (some distributions set
+# CMAKE_INSTALL_LIBDIR to one) are not relocatable and are written as given.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   set(tambour_pc_prefix "${CMAKE_INSTALL_PREFIX}")
   set(tambour_pc_libdir "${CMAKE_INSTALL_LIBDIR}")

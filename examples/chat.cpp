@@ -1,9 +1,9 @@
-// A chat: what one says, line by line, all the others are told. With an address it serves there:
+// A chat server: each line from one client is sent to all others. With an address, it serves there:
 //
-//   chat 127.0.0.1:7000        and, as often as you like:        nc 127.0.0.1 7000
+//   chat 127.0.0.1:7000        and, in several terminals:        nc 127.0.0.1 7000
 //
-// Without one, three guests of its own talk, and it ends. Shows lines in the callback style, and
-// what becomes of a guest who does not listen.
+// Without an address, three clients of its own talk and the program ends. Shows line framing with
+// callbacks, and closes clients that do not read.
 #include <cstdio>
 #include <set>
 #include <string>
@@ -18,32 +18,33 @@ class Chat {
   ConnectionCallbacks callbacks() {
     return {.on_connection =
                 [this](Connection& guest) {
-                  guest.context() = "guest " + std::to_string(++guests_ever_);
-                  tell(guest, "has come");
+                  guest.context() = "guest " + std::to_string(++clients_accepted_);
+                  broadcast(guest, "has come");
                   guests_.insert(&guest);
                 },
             .on_message = [this](Connection& guest, Buffer& said) { listen(guest, said); },
-            // Who does not listen is not waited for, and cannot have all our memory.
+            // Unsent lines for a client that does not read are limited.
             .on_high_water = [](Connection& guest, std::size_t) { guest.close(); },
             .high_water_bytes = 1'000'000,
             .on_close =
                 [this](Connection& guest, Error) {
                   guests_.erase(&guest);
-                  tell(guest, "has left");
+                  broadcast(guest, "has left");
                 }};
   }
 
  private:
   void listen(Connection& guest, Buffer& said) {
     Result<std::optional<Buffer>> line;
-    while ((line = take_line(said, {.bytes_max = 1000})) && *line) tell(guest, (*line)->text());
-    if (!line) guest.close();  // Nobody has that much to say in one line.
+    while ((line = take_line(said, {.bytes_max = 1000})) && *line)
+      broadcast(guest, (*line)->text());
+    if (!line) guest.close();  // The line is too long.
   }
 
-  /// Everybody but the one who spoke.
-  void tell(Connection& from, std::string_view what) {
+  /// Sends a line to all clients except the one it comes from.
+  void broadcast(Connection& from, std::string_view what) {
     Buffer line(std::any_cast<std::string&>(from.context()) + ": ");
-    // Who sends a carriage return within a line is not heard.
+    // A line that contains a carriage return cannot be appended; it is dropped.
     if (!append_line(line, what)) return;
     for (Connection* guest : guests_) {
       if (guest != &from) guest->send(line.share());
@@ -51,10 +52,10 @@ class Chat {
   }
 
   std::set<Connection*> guests_;
-  int guests_ever_ = 0;
+  int clients_accepted_ = 0;
 };
 
-/// Comes when the one before has come, says something, and hears so many lines.
+/// Connects after `when`, sends `say`, and prints `lines` received lines.
 Task<> visit(Endpoint where, Duration when, std::string say, int lines) {
   co_await sleep_for(when);
   auto stream = co_await TcpStream::connect(where);

@@ -1,4 +1,4 @@
-// Keeps a few workers running: one that dies is started again, until each has had three lives.
+// Keeps worker processes running: a worker that exits is restarted, up to two times.
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A worker process, as often as it takes.
+/// A worker process that is restarted when it exits.
 class Worker {
  public:
   Worker(tambour::EventLoop& loop, int number) : loop_(loop), number_(number) { spawn(); }
@@ -20,7 +20,7 @@ class Worker {
  private:
   void spawn() {
     const pid_t pid = ::fork();
-    // The child has a copy of the loop, which it must not use: it does its work, or calls execve.
+    // The child must not use its copy of the loop. It does its work, or calls execve(2).
     if (pid == 0) ::_exit(number_);
     child_ = std::make_unique<tambour::Child>(
         loop_, pid, [this](const tambour::ChildStatus& status) { ended(status); });
@@ -35,7 +35,7 @@ class Worker {
     std::printf("worker %d, process %d: %s %d\n", number_, int(status.pid),
                 exited ? "exited with" : "ended by signal", status.code);
     if (++lives_ == 3) return;
-    spawn();  // Which destroys the Child whose callback this is.
+    spawn();  // Destroys the Child whose callback is running.
   }
 
   tambour::EventLoop& loop_;
@@ -48,11 +48,11 @@ class Worker {
 
 int main() {
   std::setvbuf(stdout, nullptr, _IOLBF,
-               0);  // Or a fork would copy what is not written yet.
+               0);  // Otherwise, fork(2) would duplicate buffered output.
   tambour::EventLoop loop;
   std::vector<std::unique_ptr<Worker>> workers;
   for (int number = 1; number <= 3; ++number)
     workers.push_back(std::make_unique<Worker>(loop, number));
-  // Ends when no child is waited for any more.
+  // Returns when no child is watched any more.
   loop.run();
 }

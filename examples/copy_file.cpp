@@ -1,8 +1,8 @@
-// Copies a file, with four blocks on their way at a time:
+// Copies a file, with four blocks in flight at a time:
 //
 //   copy_file from to
 //
-// Without names, it copies itself, and compares.
+// Without arguments, it copies its own executable and compares the copy.
 #include <array>
 #include <cstdio>
 #include <cstdlib>

@@ -1,9 +1,9 @@
-// An echo server with a loop on each processor. With an address it serves there until it is
+// An echo server with a loop on each processor. With an address, it serves there until it is
 // interrupted:
 //
 //   echo_on_all_processors 127.0.0.1:7000
 //
-// Without one, it serves clients of its own on a free port, and ends.
+// Without an address, it serves clients of its own on a free port and ends.
 #include <csignal>
 #include <cstdio>
 
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   if (!server) return std::fprintf(stderr, "%s\n", server.error().message().c_str()), 1;
   server->serve(echo);
 
-  // The main thread has a loop of its own, for signals.
+  // The main thread has a loop of its own for signals.
   EventLoop loop;
   Signal interrupt(loop, SIGINT, [&](int) { spawn(loop, end(loop, *server)); });
   if (auto started = interrupt.start(); !started) return 1;

@@ -1,5 +1,5 @@
-// A library that brings a loop of its own lives in a program that runs another: the program's loop
-// waits for both. Here the library likes epoll, and the program takes what is best.
+// Embeds the loop of a library in the loop of the program, which then waits for both. The library
+// requires epoll; the program uses the default backend.
 #include <cstdio>
 #include <thread>
 
@@ -9,13 +9,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Somebody else's code, which was written for a loop that it has to itself.
+/// A library that was written for a loop of its own.
 class Library {
  public:
-  /// All that the library had to add.
+  /// The only function that embedding requires.
   tambour::EventLoop& loop() { return loop_; }
 
-  /// From any thread.
+  /// Callable from any thread.
   void order(int number) {
     loop_.post([number] { std::printf("library: order %d\n", number); });
   }

@@ -1,9 +1,9 @@
-// Serves files to many at a time: a line names a file beneath a folder; the answer is its size and
-// its bytes, or "-1" where there is none.
+// Serves files to concurrent clients: a request is a line with the name of a file in the directory;
+// the response is a line with the file's size and then its bytes, or "-1" if it does not exist.
 //
 //   file_server 127.0.0.1:7000 /srv/files
 //
-// Without arguments, it serves its own program to itself, and ends.
+// Without arguments, it serves its own executable to clients of its own and ends.
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -18,7 +18,7 @@ struct Folder {
   std::string path;
 
   Task<bool> send_file(TcpStream& peer, std::string name) const {
-    // Nobody climbs out of the folder, nor calls for its hidden files.
+    // Rejects paths outside of the directory and hidden files.
     const bool is_plain = !name.empty() && !name.starts_with('.') && !name.contains('/');
     Result<File> file = std::unexpected(system_error(ENOENT));
     if (is_plain) file = co_await File::open(path + "/" + name);
@@ -28,7 +28,7 @@ struct Folder {
     std::vector<std::byte> block(std::size_t{64} * 1024);
     for (std::uint64_t at = 0; at < *size;) {
       const auto got = co_await file->read_at(block, at);
-      if (!got || *got == 0) co_return false;  // It has shrunk: what was promised cannot be kept.
+      if (!got || *got == 0) co_return false;  // The file was truncated.
       if (!co_await peer.write(std::span(block).first(*got))) co_return false;
       at += *got;
     }

@@ -1,5 +1,5 @@
-// Echoes lines from standard input, and gives up after a second of silence: a descriptor watcher,
-// and a timer that every event pushes back.
+// Echoes lines from standard input and stops after a second without input: a descriptor watcher,
+// and a timer that every event resets.
 #include <unistd.h>
 
 #include <array>

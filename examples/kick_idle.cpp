@@ -1,10 +1,9 @@
-// A server that keeps its connections for as long as something comes: who says nothing for so many
-// milliseconds is told so, and closed. To move such a deadline costs one store, however many
-// connections there are and however much they say.
+// An echo server that closes connections after a number of milliseconds without data. Postponing
+// such an idle timeout costs one store, independent of the number of connections.
 //
 //   kick_idle 127.0.0.1:7000 10000
 //
-// Without arguments it has two guests of its own, one who talks and one who sleeps, and ends.
+// Without arguments, it serves two clients of its own, an active one and an idle one, and ends.
 #include <cstdio>
 #include <cstdlib>
 
@@ -25,7 +24,8 @@ ConnectionCallbacks keep_for(Duration idle, int& kicked) {
               }};
 }
 
-/// Talks so often, then sleeps until it is closed; says whether all was answered until then.
+/// Sends `times` messages and then waits until the server closes the connection. Returns whether
+/// all messages were echoed and the connection was closed.
 Task<bool> visit(Endpoint where, int times) {
   auto stream = co_await TcpStream::connect(where);
   Buffer answers;
@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     spawn(loop, [](TcpServer& own, bool& well) -> Task<> {
       const Endpoint where = own.endpoint();
-      // The first talks for longer than anybody may sleep.
+      // The first client is active for longer than the idle timeout.
       const auto [talked, slept] = co_await when_all(visit(where, 30), visit(where, 0));
       well = talked && slept;
       co_await own.shut_down(1s);

@@ -1,9 +1,9 @@
-// A client of Redis, or of what speaks as it does (RESP, version 2): one command, one reply.
+// A client for Redis and other servers with its protocol (RESP, version 2): one command, one reply.
 //
 //   redis 127.0.0.1:6379 SET greeting hello
 //   redis unix:/run/redis/redis.sock GET greeting
 //
-// Shows messages that are made of lines and of bytes that were announced, one within the other.
+// Shows a protocol with nested lines and length-prefixed data.
 #include <charconv>
 #include <cstdio>
 #include <string>
@@ -15,7 +15,7 @@ using namespace tambour;
 using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
-/// A reply as text: an array has one line for each of its items.
+/// Converts a reply to text; an array becomes one line per item.
 Task<Result<std::string>> read_reply(Stream& stream, Buffer& in) {
   auto line = co_await read_line(stream, in);
   if (!line) co_return std::unexpected(line.error());

@@ -1,7 +1,8 @@
-// A server that renews itself on SIGHUP: its successor gets the listener, and nobody is refused.
+// Zero-downtime restart: on SIGHUP, the server starts a new process and hands its listener to it,
+// so that no connection is refused.
 //
-//   restart 127.0.0.1:7000     then: kill -HUP, the process that the answers name
-//   restart --demo             does that three times, to itself, and asks meanwhile
+//   restart 127.0.0.1:7000     then send SIGHUP to the process whose PID the server sends
+//   restart --demo             restarts itself three times while a client connects
 #include <unistd.h>
 
 #include <csignal>
@@ -37,7 +38,7 @@ Task<> end(EventLoop& loop, TcpServer& server) {
   loop.stop();
 }
 
-/// The process that answers; 0: none does.
+/// Returns the PID that the server sends; 0 if no server answers.
 Task<pid_t> ask(Endpoint server) {
   auto stream = co_await TcpStream::connect(server);
   Buffer text;
@@ -48,20 +49,20 @@ Task<pid_t> ask(Endpoint server) {
   co_return std::atoi(text.to_string().c_str());
 }
 
-/// Three renewals; each process that answers is told to renew itself, the last to end.
+/// Restarts three times: sends SIGHUP to each process that answers, and SIGTERM to the last one.
 Task<> demonstrate(TcpServer& server, bool& refused) {
   const std::vector<PassedListener> passed{{&server, "web"}};
   if (!co_await start_successor(passed)) co_return;
   const Endpoint at = server.endpoint();
   server.stop();
-  std::set<pid_t> told;
-  while (told.size() < 4) {
+  std::set<pid_t> signalled;
+  while (signalled.size() < 4) {
     const pid_t answered = co_await ask(at);
     if (answered == 0) refused = true;
     if (answered == 0) co_return;
-    if (!told.insert(answered).second) continue;
+    if (!signalled.insert(answered).second) continue;
     std::printf("process %d answers\n", answered);
-    ::kill(answered, told.size() < 4 ? SIGHUP : SIGTERM);
+    ::kill(answered, signalled.size() < 4 ? SIGHUP : SIGTERM);
   }
 }
 
@@ -83,7 +84,7 @@ int main(int argc, char** argv) {
     loop.run();
     return refused ? 1 : 0;
   }
-  // Before anybody can be answered, and then send one of them.
+  // Before the first response, after which a client may send one of these signals.
   Signal hang_up(loop, SIGHUP, [&](int) { spawn(loop, renew(loop, *server)); });
   Signal terminate(loop, SIGTERM, [&](int) { spawn(loop, end(loop, *server)); });
   if (!hang_up.start() || !terminate.start()) return 1;

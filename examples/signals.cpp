@@ -1,8 +1,8 @@
-// A service that reloads on SIGHUP and ends in order on SIGINT or SIGTERM, without a line of code
-// in a signal handler.
+// A service that reloads on SIGHUP and shuts down on SIGINT or SIGTERM, without code in a signal
+// handler.
 //
 //   examples/signals &        then: kill -HUP %1; kill -TERM %1
-//   examples/signals --demo   sends itself these signals
+//   examples/signals --demo   sends these signals to itself
 #include <csignal>
 #include <cstdio>
 #include <string_view>

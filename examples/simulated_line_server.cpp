@@ -1,6 +1,7 @@
-// A server that answers in capitals, tested in a thousand simulated worlds; with an argument it
-// serves in the real one, on the socket that it inherits as descriptor 3 (systemd.socket(5)). It
-// makes its system calls through `System`: the kernel, or a SimulatedHost, which answers the same.
+// A server that responds in capital letters, tested in a thousand simulated worlds. With an
+// argument, it serves real clients on the socket that it inherits as descriptor 3
+// (systemd.socket(5)). It makes its system calls through `System`: the kernel, or a SimulatedHost
+// with the same interface.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -60,7 +61,7 @@ struct LineServer {
 void scenario(Simulation& simulation) {
   SimulatedHost& near = simulation.add_host("near");
   SimulatedHost& far = simulation.add_host("far");
-  simulation.options().no_descriptors = 0;  // To be short, this server gives up without.
+  simulation.options().no_descriptors = 0;  // For brevity, this server does not handle EMFILE.
   const sockaddr_in at = near.endpoint(7000);
   const int listener = near.socket(AF_INET, SOCK_STREAM, 0);
   near.bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof at);

@@ -1,8 +1,8 @@
-// A SOCKS proxy, version 5 (RFC 1928): CONNECT to addresses, and to names, without authentication.
+// A SOCKS 5 proxy (RFC 1928): CONNECT to addresses and host names, without authentication.
 //
 //   socks5 127.0.0.1:1080    and then:    curl --socks5-hostname 127.0.0.1:1080 http://example.org/
 //
-// Without an address, a client of its own goes through it to an echo server of its own.
+// Without an address, a client of its own connects through the proxy to an echo server of its own.
 #include <arpa/inet.h>
 
 #include <cstdio>
@@ -22,12 +22,13 @@ Task<> pass_on(Stream& from, Stream& to, Buffer bytes = {}) {
   to.close();
 }
 
-/// Where the client wants to go. EAFNOSUPPORT, EOPNOTSUPP: not there, not in that way.
+/// Reads the requested target. Fails with EAFNOSUPPORT or EOPNOTSUPP for unsupported address types
+/// and commands.
 Task<Result<std::vector<Endpoint>>> read_target(Stream& client, Buffer& in) {
   const auto read = co_await read_exactly(client, in, 5);
   if (!read) co_return std::unexpected(read.error());
   const std::string head = read->to_string();  // Version, command, 0, type, first byte of address.
-  // How much follows; a name begins with that.
+  // The number of bytes that follow; for a name, its first byte says so.
   const std::size_t size = head[3] == 1 ? 3 : head[3] == 4 ? 15 : std::uint8_t(head[4]);
   if (!"\1\3\4"sv.contains(head[3])) co_return std::unexpected(system_error(EAFNOSUPPORT));
   const auto rest = co_await read_exactly(client, in, size + 2);
@@ -46,7 +47,8 @@ std::string reply_to(const Error& error) {
   char reply = error ? 1 : 0;
   if (error == system_error(ENETUNREACH)) reply = 3;
   if (error == system_error(EHOSTUNREACH) || error == system_error(ETIMEDOUT)) reply = 4;
-  if (error.category() == resolver_category()) reply = 4;  // There is no such host.
+  if (error.category() == resolver_category())
+    reply = 4;  // Host unreachable: the name does not exist.
   if (error == system_error(ECONNREFUSED)) reply = 5;
   if (error == system_error(EOPNOTSUPP)) reply = 7;
   if (error == system_error(EAFNOSUPPORT)) reply = 8;

@@ -1,9 +1,9 @@
-// A proxy for TCP: passes each connection on to another address, and tells it by the PROXY protocol
-// (version 2) whose the connection is.
+// A TCP proxy: forwards each connection to another address, and sends the client's address to it
+// with the PROXY protocol (version 2).
 //
 //   tcp_proxy 0.0.0.0:7000 127.0.0.1:8000
 //
-// Without arguments, it stands in front of a server of its own, which says who has connected.
+// Without arguments, it forwards to a server of its own, which responds with the client's address.
 #include <cstdio>
 #include <string>
 
@@ -12,7 +12,7 @@
 using namespace tambour;
 using namespace std::chrono_literals;
 
-/// Passes on what comes, until there is no more; what is broken here is broken there.
+/// Forwards data until the end of the stream; an error on one side closes the other.
 Task<> pass_on(Stream& from, Stream& to) {
   Buffer bytes;
   for (;;) {
@@ -37,7 +37,7 @@ Task<> proxy(TcpStream client, Endpoint target) {
   co_await when_all(pass_on(client, server), pass_on(server, client));
 }
 
-/// The server behind the proxy, where none was named.
+/// The server behind the proxy, used without arguments.
 Task<> say_who(TcpStream stream) {
   const auto source = stream.peer_endpoint();
   if (!source || !co_await stream.write("you are " + source->to_string() + "\n")) co_return;

@@ -1,4 +1,4 @@
-// Two ways into a loop from other threads: a task with its data (post), and a bell (Async).
+// Two ways to reach a loop from other threads: a posted task with data, and a notification (Async).
 #include <atomic>
 #include <cstdio>
 #include <thread>
@@ -8,11 +8,11 @@
 
 int main() {
   tambour::EventLoop loop;
-  loop.ref();  // There is nothing else yet that would keep it running.
+  loop.ref();  // Keeps run() from returning: no handle is started yet.
 
   std::atomic<int> progress{0};
-  tambour::Async bell(loop, [&] { std::printf("progress: %d\n", progress.load()); });
-  bell.start();
+  tambour::Async notification(loop, [&] { std::printf("progress: %d\n", progress.load()); });
+  notification.start();
 
   constexpr int workers = 4;
   int done = 0;
@@ -23,8 +23,8 @@ int main() {
       long part = 0;
       for (int i = worker; i < 1'000'000; i += workers) part += i;
       progress += 25;
-      bell.send();
-      // Runs on the loop's thread, so that nothing here needs a lock.
+      notification.send();
+      // Runs on the loop's thread, so it needs no lock.
       loop.post([&, part] {
         sum += part;
         if (++done == workers) loop.stop();

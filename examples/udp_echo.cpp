@@ -1,9 +1,9 @@
-// An echo server for datagrams, in the callback style, and a client, which is a task. With an
-// address it serves there until it is interrupted:
+// An echo server for datagrams with callbacks, and a client as a task. With an address, it serves
+// there until it is interrupted:
 //
 //   udp_echo 127.0.0.1:7000
 //
-// Without one, it serves a client of its own on a free port, and ends.
+// Without an address, it serves a client of its own on a free port and ends.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -12,8 +12,8 @@
 
 using namespace tambour;
 
-/// Sends questions in one batch, and waits for the answers. A datagram may be lost: who wants an
-/// answer asks again.
+/// Sends several requests in one batch and waits for the responses. Datagrams may be lost; the
+/// client then sends the requests again.
 Task<> ask(Endpoint server, int questions) {
   EventLoop& loop = *(co_await this_task).loop;
   auto socket = UdpSocket::bind(loop, Endpoint::loopback_v4(0));
@@ -27,7 +27,7 @@ Task<> ask(Endpoint server, int questions) {
       if (!batch.add(std::as_bytes(std::span(text)))) break;
     }
     if (!co_await socket->send(batch)) continue;
-    // As many at a time as have come.
+    // Receives all available datagrams at once.
     while (answers < questions) {
       const auto receive = [](UdpSocket& from, DatagramBatch& into) -> Task<Result<std::size_t>> {
         co_return co_await from.receive(into);
@@ -44,11 +44,11 @@ int main(int argc, char** argv) {
   const auto at = Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:0");
   if (!at) return std::fprintf(stderr, "%s: %s\n", argv[1], at.error().message().c_str()), 2;
   EventLoop loop;
-  // With pktinfo, an answer comes from the address that was asked.
+  // With pktinfo, a response is sent from the address that received the request.
   auto server = UdpSocket::bind(loop, *at, {.pktinfo = true});
   if (!server) return std::fprintf(stderr, "%s\n", server.error().message().c_str()), 1;
   const auto served = server->serve({.on_datagrams = [](UdpSocket& socket, DatagramBatch& batch) {
-    // Back to where each came from. What the kernel has no room for is lost, as on the network.
+    // Sends each datagram back to its source. If the socket buffer is full, datagrams are dropped.
     static_cast<void>(socket.try_send(batch));
   }});
   if (!served) return 1;

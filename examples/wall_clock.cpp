@@ -1,5 +1,5 @@
-// Three ways to say when: at a time, at every full so many, and by a rule of one's own, here "at
-// midnight, local time". All go by the wall clock, also when that is set.
+// Three kinds of wall-clock timers: at a time, at multiples of an interval, and at times computed
+// by a function, here midnight in local time. All follow the wall clock when it is set.
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -11,7 +11,7 @@ using tambour::WallTime;
 
 namespace {
 
-/// The next midnight where the user lives: mktime(3) knows of summer time.
+/// Returns the next midnight in local time: mktime(3) takes daylight saving time into account.
 WallTime next_midnight(WallTime now) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
   std::tm local{};

@@ -1,7 +1,7 @@
-// Says what becomes of a file, or of several, until interrupted.
+// Prints changes of the status of files until it is interrupted.
 //
-//   examples/watch_file PATH...   for as long as you like
-//   examples/watch_file --demo    makes a file, writes to it and removes it
+//   examples/watch_file PATH...
+//   examples/watch_file --demo    creates a file, writes to it and removes it
 #include <unistd.h>
 
 #include <array>
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   tambour::Signal interrupt(loop, SIGINT, [&loop](int) { loop.stop(); });
   if (!interrupt.start()) return 1;
 
-  // The rest is the demonstration.
+  // The remaining code runs the demonstration.
   int step = 0;
   tambour::Timer timer(loop, [&] {
     switch (step++) {

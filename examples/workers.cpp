@@ -1,4 +1,4 @@
-// Sums on the threads of a pool, while the loop goes on with its own work: it ticks.
+// Computes sums on a thread pool while a timer of the loop keeps running.
 #include <chrono>
 #include <cstdio>
 #include <numeric>
@@ -9,14 +9,14 @@
 using namespace tambour;
 
 Task<> sum_up(WorkerPool& pool, int size, long& total) {
-  // The vector goes with the callable: the task may be destroyed before the worker is done.
+  // The callable owns the vector, because the task may be destroyed before the worker finishes.
   std::vector<long> numbers(std::size_t(size), 1);
   auto add = [numbers = std::move(numbers)] {
     return std::accumulate(numbers.begin(), numbers.end(), 0L);
   };
   const auto sum = co_await pool.run(std::move(add));
   if (!sum) co_return;
-  total += *sum;  // Back on the loop's thread: nothing here needs a lock.
+  total += *sum;  // Back on the loop's thread: no lock is needed.
 }
 
 int main() {

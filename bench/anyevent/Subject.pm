@@ -1,4 +1,4 @@
-# What the programs have in common: on which model they run, and the line that they end with.
+# Shared by the programs: checks the AnyEvent model, and prints the line of JSON.
 package Subject;
 
 use strict;
@@ -10,15 +10,15 @@ use POSIX ();
 
 my %modules = (Perl => "AnyEvent", POE => "POE", IOAsync => "IO::Async::Loop");
 
-# AnyEvent takes another model where the one asked for cannot be loaded, and says so at best; its
-# figures under that one's name would be a lie.
+# If AnyEvent cannot load the requested model, it uses another one. Figures must not be reported under
+# the wrong name.
 sub check {
-    my $asked = "AnyEvent::Impl::" . ($ENV{PERL_ANYEVENT_MODEL} // "");
+    my $requested = "AnyEvent::Impl::" . ($ENV{PERL_ANYEVENT_MODEL} // "");
     my $model = AnyEvent::detect();
-    die "asked for $asked, got $model\n" if $model ne $asked;
+    die "requested $requested, got $model\n" if $model ne $requested;
 }
 
-sub tell {
+sub report {
     my @iterations = @_;
     my $name = $ENV{PERL_ANYEVENT_MODEL};
     my $module = $modules{$name} // $name;
@@ -28,7 +28,7 @@ sub tell {
         iterations => \@iterations,
     }), "\n";
     STDOUT->flush;
-    # Without taking down ten thousand watchers, for which some models need minutes.
+    # Skips destruction of ten thousand watchers, which takes minutes with some models.
     POSIX::_exit(0);
 }
 

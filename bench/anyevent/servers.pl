@@ -1,9 +1,9 @@
-# The servers of AnyEvent's two tables, after their description in its documentation (BENCHMARKS):
-# each has a socket pair, a watcher that waits for input on one end, and a timeout that never
-# expires. A byte that arrives is passed on to a random other server, and the timeout is made anew.
+# The servers of two tables in AnyEvent's documentation (section BENCHMARKS). Each server has a socket
+# pair, a watcher for input on one end, and a timeout that never expires. A server forwards each byte
+# to a random server and creates its timeout again.
 #
-# create_us: for a socket pair and its two watchers. request_us: for one byte that is passed on.
-# The program is the same for all; PERL_ANYEVENT_MODEL says on whose loop AnyEvent runs.
+# create_us: time to create a socket pair and its two watchers. request_us: time to forward one byte.
+# The program is the same for all subjects; PERL_ANYEVENT_MODEL selects the event loop of AnyEvent.
 use strict;
 use warnings;
 
@@ -18,11 +18,11 @@ use Subject;
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 my %tables = (large => {pairs => 10_000, active => 100}, small => {pairs => 8, active => 3});
-# Not used for servers: streams, what a loop keeps, what Perl opens to load a module.
-use constant FDS_BESIDES => 100;
-# A socket pair, and the copy that AnyEvent makes of a handle on some of its loops.
+# Reserved: standard streams, descriptors of the loop, files that Perl opens to load modules.
+use constant FDS_RESERVED => 100;
+# A socket pair, and the duplicate of a handle that AnyEvent makes with some models.
 use constant FDS_PER_PAIR => 3;
-# Fewer servers are made so often that making them can be timed.
+# If there are fewer servers, their creation is repeated until it can be timed.
 use constant CREATED_MIN => 400;
 use constant TIMEOUT_S => 1000;
 
@@ -30,22 +30,22 @@ GetOptions("table=s" => \my $table, "milliseconds=i" => \my $milliseconds,
            "iterations=i" => \my $iterations)
     or exit 2;
 my $cell = $tables{$table // "large"} or die "no such table: $table\n";
-my $pairs = pairs_here($cell->{pairs});
+my $pairs = possible_pairs($cell->{pairs});
 my $active = $cell->{active};
-die "only $pairs pairs fit into the limit of open files\n" if $active > $pairs;
+die "only $pairs socket pairs fit into the limit of open files\n" if $active > $pairs;
 
 my (@servers, $requests);
 
 Subject::check();
-Subject::tell(map { iteration() } 1 .. $iterations // 1);
+Subject::report(map { iteration() } 1 .. $iterations // 1);
 
 sub iteration {
     my $create_s = create();
     if ((my $repeats = int(CREATED_MIN / $pairs)) > 0) {
-        # What the first ones need once for all does not count, where it would be most of it.
+        # The first creation includes one-time costs, which would dominate here; it does not count.
         $create_s = 0;
         for (1 .. $repeats) {
-            # Their watchers' callbacks hold the servers.
+            # Break the reference cycle: the callbacks of the watchers refer to the servers.
             delete @$_{qw(io timeout)} for @servers;
             @servers = ();
             $create_s += create() / $repeats;
@@ -75,19 +75,19 @@ sub create {
 
 sub expired { die "a timeout has expired\n" }
 
-# A tenth of the time to warm up, and then what is measured.
+# Warms up for a tenth of the time, then measures.
 sub request {
     my ($seconds) = @_;
     srand 20;
     syswrite $servers[$_ * int(@servers / $active)]{far}, "x" for 0 .. $active - 1;
-    pass($seconds / 10);
+    forward_for($seconds / 10);
     $requests = 0;
-    my $took = pass($seconds);
-    die "nothing was passed on\n" if !$requests;
+    my $took = forward_for($seconds);
+    die "no byte was forwarded\n" if !$requests;
     return $took / $requests;
 }
 
-sub pass {
+sub forward_for {
     my ($seconds) = @_;
     my $over = AE::cv;
     my $began = now();
@@ -98,9 +98,9 @@ sub pass {
 
 sub now { return clock_gettime(CLOCK_MONOTONIC) }
 
-sub pairs_here {
+sub possible_pairs {
     my ($wanted) = @_;
     my $limit = POSIX::sysconf(POSIX::_SC_OPEN_MAX()) // 1024;
-    my $fitting = int(($limit - FDS_BESIDES) / FDS_PER_PAIR);
+    my $fitting = int(($limit - FDS_RESERVED) / FDS_PER_PAIR);
     return $wanted < $fitting ? $wanted : $fitting;
 }

@@ -1,8 +1,8 @@
-# AnyEvent's table of what its watchers cost, after its documentation (BENCHMARKS): timers that
-# expire at once, and watchers of a descriptor that can be written, half and half, are made, called,
-# and destroyed. All share one callback, which counts down to the end of the phase.
+# The table of watcher costs in AnyEvent's documentation (section BENCHMARKS). Creates, invokes and
+# destroys watchers: one half are timers that expire at once, the other half watch a writable
+# descriptor. All share one callback, which counts down to the end of the phase.
 #
-# bytes: of resident memory for one watcher. create_us, invoke_us, destroy_us: for one.
+# bytes: resident memory per watcher. create_us, invoke_us, destroy_us: time per watcher.
 use strict;
 use warnings;
 
@@ -21,15 +21,15 @@ $watchers //= 16_000;
 pipe my $reader, my $writer or die "pipe: $!\n";
 
 Subject::check();
-# What the model needs once for all is not a watcher's.
+# Exclude one-time costs of the model.
 measure(50);
-Subject::tell(map { measure($watchers) } 1 .. $iterations // 1);
+Subject::report(map { measure($watchers) } 1 .. $iterations // 1);
 
 sub measure {
     my ($count) = @_;
     my ($left, $over) = ($count, AE::cv);
     my $callback = sub { --$left or $over->send };
-    # The list is the program's own: its elements are there before.
+    # Allocate the list beforehand: its memory belongs to the program, not to the watchers.
     my @made = (0) x $count;
     my $n = 0;
 
@@ -44,7 +44,7 @@ sub measure {
     $invoke_s += now();
 
     my $destroy_s = -now();
-    # From the last to the first, as Perl takes down an array: some models search their lists.
+    # Perl destroys an array from the last element to the first; some models search their lists.
     undef @made;
     $destroy_s += now();
     return {

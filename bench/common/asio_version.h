@@ -1,4 +1,5 @@
-// Which asio a program was compiled with; headers only, it cannot say so itself.
+// The version of asio that the program was compiled with; asio is header-only and does not report
+// it.
 #pragma once
 
 #include <string>

@@ -18,8 +18,8 @@ int open_socket() {
 int connect_socket(int fd, std::uint16_t port) {
   const sockaddr_in address = loopback(port);
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    fail_errno("connecting over the loopback device");
-  send_at_once(fd);
+    fail_errno("connect to 127.0.0.1");
+  set_no_delay(fd);
   return fd;
 }
 
@@ -39,7 +39,7 @@ std::uint16_t free_port() {
   auto* generic = reinterpret_cast<sockaddr*>(&address);
   const int fd = open_socket();
   if (bind(fd, generic, length) != 0 || getsockname(fd, generic, &length) != 0)
-    fail_errno("looking for a free port");
+    fail_errno("find a free port");
   close(fd);
   return ntohs(address.sin_port);
 }
@@ -49,7 +49,7 @@ int connect_to(std::uint16_t port) { return connect_socket(open_socket(), port);
 int connect_from(int host, std::uint16_t port) {
   const int fd = open_socket();
   const int on = 1;
-  // The port is chosen by connect(2), which knows that ports to other servers do not matter.
+  // Defers the choice of the port to connect(2), which can reuse ports with other destinations.
   setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
   sockaddr_in address = loopback(0);
   address.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xFFU) | unsigned(host));
@@ -58,12 +58,12 @@ int connect_from(int host, std::uint16_t port) {
   return connect_socket(fd, port);
 }
 
-void send_at_once(int fd) {
+void set_no_delay(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-void abandon(int fd) {
+void close_with_reset(int fd) {
   const linger now{.l_onoff = 1, .l_linger = 0};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
   close(fd);

@@ -1,4 +1,4 @@
-// Sockets over the loopback device.
+// TCP sockets on the loopback device.
 #pragma once
 
 #include <netinet/in.h>
@@ -9,20 +9,20 @@ namespace bench {
 
 sockaddr_in loopback(std::uint16_t port);
 
-/// A port that is free now.
+/// Returns a port that is currently free.
 std::uint16_t free_port();
 
-/// A blocking TCP connection to a server that listens, TCP_NODELAY set.
+/// Opens a blocking TCP connection with TCP_NODELAY to a listening server.
 int connect_to(std::uint16_t port);
 
-/// The same from 127.0.0.`host`: one that comes after thousands that were closed finds a free port
-/// there, where those of 127.0.0.1 wait in TIME_WAIT.
+/// Like connect_to(), from the address 127.0.0.`host`. After thousands of closed connections, the
+/// ports of 127.0.0.1 are in TIME_WAIT; those of other addresses are free.
 int connect_from(int host, std::uint16_t port);
 
-/// TCP_NODELAY, for the subjects whose library leaves that to its users.
-void send_at_once(int fd);
+/// Sets TCP_NODELAY, for subjects whose library leaves this to its users.
+void set_no_delay(int fd);
 
-/// Closes, and leaves nothing in TIME_WAIT.
-void abandon(int fd);
+/// Closes the connection with a reset, so that it does not enter TIME_WAIT.
+void close_with_reset(int fd);
 
 }  // namespace bench

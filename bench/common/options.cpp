@@ -5,7 +5,7 @@
 namespace bench {
 
 void add_iterations(CLI::App& app, int& iterations) {
-  app.add_option("--iterations", iterations, "measurements to take")
+  app.add_option("--iterations", iterations, "number of measurements")
       ->required()
       ->check(CLI::Range(1, 1'000'000));
 }

@@ -5,10 +5,10 @@
 
 namespace bench {
 
-/// Every program takes --iterations.
+/// Adds the option --iterations, which every program has.
 void add_iterations(CLI::App& app, int& iterations);
 
-/// Exits with 2 and a message when the arguments make no sense, with 0 after --help.
+/// Exits with status 2 and a message if the arguments are invalid, with status 0 after --help.
 void parse_or_exit(CLI::App& app, int argc, char** argv);
 
 }  // namespace bench

@@ -13,39 +13,39 @@ namespace {
 
 std::int64_t read_clock(clockid_t clock) {
   timespec used;
-  if (clock_gettime(clock, &used) != 0) fail_errno("reading a processor clock");
+  if (clock_gettime(clock, &used) != 0) fail_errno("clock_gettime of a CPU clock");
   return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
 }
 
 }  // namespace
 
-int own_processor() {
+int pinned_processor() {
   static const int own = sched_getcpu();
   return own;
 }
 
 void move_to_another_processor() {
   cpu_set_t others;
-  // The runner allows its children one processor, and itself the others that they may use.
-  for (const pid_t whose : {pid_t{0}, getppid()}) {
-    if (sched_getaffinity(whose, sizeof others, &others) != 0) fail_errno("sched_getaffinity");
-    CPU_CLR(own_processor(), &others);
+  // The runner pins its children to one processor; the others are allowed to the runner itself.
+  for (const pid_t process : {pid_t{0}, getppid()}) {
+    if (sched_getaffinity(process, sizeof others, &others) != 0) fail_errno("sched_getaffinity");
+    CPU_CLR(pinned_processor(), &others);
     if (CPU_COUNT(&others) != 0) break;
   }
   if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0)
     fail("a second processor is needed");
 }
 
-void move_to_own_processor() {
+void move_to_pinned_processor() {
   cpu_set_t own;
   CPU_ZERO(&own);
-  CPU_SET(own_processor(), &own);
+  CPU_SET(pinned_processor(), &own);
   if (sched_setaffinity(0, sizeof own, &own) != 0) fail_errno("sched_setaffinity");
 }
 
 std::int64_t cpu_ns(pid_t process) {
   clockid_t clock;
-  if (clock_getcpuclockid(process, &clock) != 0) fail("the process is gone");
+  if (clock_getcpuclockid(process, &clock) != 0) fail("the server process has ended");
   return read_clock(clock);
 }
 

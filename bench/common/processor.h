@@ -1,4 +1,4 @@
-// Which processor who runs on, and how much of it was used.
+// Processor affinity and processor time.
 #pragma once
 
 #include <sys/types.h>
@@ -7,19 +7,19 @@
 
 namespace bench {
 
-/// The processor that the runner has pinned the program to, or, by hand, the one that it ran on
-/// when this was first called: the server's, the loop's.
-int own_processor();
+/// The processor for the server or loop: the one that the runner pinned the program to, or, without
+/// the runner, the one that the program ran on at the first call.
+int pinned_processor();
 
-/// Moves the calling thread, or a process that has but one, to the others that it, or else its
-/// parent, may use: a client on the server's processor would measure the scheduler. Fails where
-/// there is no other.
+/// Moves the calling thread to the other processors that it, or else its parent, may use. A client
+/// on the processor of the server would measure the scheduler. Fails if there is no other
+/// processor.
 void move_to_another_processor();
 
-/// Moves it to own_processor().
-void move_to_own_processor();
+/// Moves the calling thread to pinned_processor().
+void move_to_pinned_processor();
 
-/// Processor time that a process has used, user and system, of all its threads.
+/// User and system time of all threads of a process, in nanoseconds.
 std::int64_t cpu_ns(pid_t process);
 std::int64_t own_cpu_ns();
 

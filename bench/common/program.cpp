@@ -1,4 +1,4 @@
-// The watchdog, the ways to fail, and the line of JSON.
+// The watchdog, error exits, and the line of JSON.
 #include "common/program.h"
 
 #include <sys/utsname.h>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr unsigned watchdog_s = 60;
 
-// Runs inside a signal handler: only write(2) and _exit(2) are safe here.
-extern "C" void hung(int) {
+// A signal handler: only async-signal-safe calls.
+extern "C" void on_alarm(int) {
   constexpr char message[] = "error: one iteration took more than 60 s; events were lost\n";
   [[maybe_unused]] auto written = write(STDERR_FILENO, message, sizeof message - 1);
   _exit(1);
@@ -25,9 +25,9 @@ extern "C" void hung(int) {
 
 }  // namespace
 
-void fail(const std::string& why) {
-  std::fprintf(stderr, "error: %s\n", why.c_str());
-  // Not exit(3): it would run the destructors of statics while the loop is still inside a callback.
+void fail(const std::string& reason) {
+  std::fprintf(stderr, "error: %s\n", reason.c_str());
+  // exit(3) would destroy static objects while the loop is inside a callback.
   std::fflush(nullptr);
   _exit(1);
 }
@@ -35,7 +35,7 @@ void fail(const std::string& why) {
 void fail_errno(const std::string& what) { fail(what + ": " + std::strerror(errno)); }
 
 void feed_watchdog() {
-  std::signal(SIGALRM, hung);
+  std::signal(SIGALRM, on_alarm);
   alarm(watchdog_s);
 }
 
@@ -61,10 +61,10 @@ void Report::add(std::span<const Figure> iteration) {
   iterations_ += '}';
 }
 
-void Report::print(const About& about) const {
+void Report::print(const SubjectInfo& info) const {
   std::printf(R"({"subject": "%s", "version": "%s", "backend": "%s", "iterations": [%s]})"
               "\n",
-              about.subject.c_str(), about.version.c_str(), about.backend.c_str(),
+              info.subject.c_str(), info.version.c_str(), info.backend.c_str(),
               iterations_.c_str());
   if (std::fflush(stdout) != 0) fail_errno("stdout");
 }

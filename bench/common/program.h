@@ -1,8 +1,7 @@
-// What every benchmark program needs before and after its measurement: to be told what to do, to be
-// stopped when it hangs, and to fail loudly.
+// Shared by all benchmark programs: error exits, the watchdog, the clock, and the output.
 //
-// Exit codes: 2 for arguments that make no sense, 1 for anything that went wrong later. Standard
-// output carries the one line of JSON and nothing else, because a runner reads it.
+// Exit status: 2 for invalid arguments, 1 for any later error. Standard output contains one line of
+// JSON and nothing else, because the runner parses it.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +12,14 @@
 
 namespace bench {
 
-/// Who is being measured. What a library cannot say about itself at run time is "unknown".
-struct About {
+/// The measured library. A version that is not available at run time is "unknown".
+struct SubjectInfo {
   std::string subject;
   std::string version;
   std::string backend;
 };
 
-/// One number of one iteration, printed with one decimal unless it is whole.
+/// One figure of one iteration, printed with two decimals unless it is an integer.
 struct Figure {
   std::string_view name;
   double value;
@@ -33,24 +32,24 @@ inline std::int64_t now_ns() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-/// Says on stderr why the measurement is void, and exits with 1.
-[[noreturn]] void fail(const std::string& why);
+/// Prints the reason to standard error and exits with status 1.
+[[noreturn]] void fail(const std::string& reason);
 
-/// The same, with the text of the current errno behind it.
+/// Like fail(), with the text of errno appended.
 [[noreturn]] void fail_errno(const std::string& what);
 
-/// Ends the program with a message unless it is called again within 60 s: a lost byte or timer
-/// would otherwise leave a loop waiting for ever. Uses SIGALRM.
+/// Restarts the watchdog. If it is not called again within 60 s, the program ends with a message: a
+/// lost byte or timer would otherwise block the loop forever. Uses SIGALRM.
 void feed_watchdog();
 
-/// The release of the running kernel: the version of a subject that is nothing but system calls.
+/// The release of the running kernel: the version of subjects that use bare system calls.
 std::string kernel_release();
 
 /// Collects the iterations and prints them as one line of JSON.
 class Report {
  public:
   void add(std::span<const Figure> iteration);
-  void print(const About& about) const;
+  void print(const SubjectInfo& info) const;
 
  private:
   std::string iterations_;

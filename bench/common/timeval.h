@@ -1,4 +1,4 @@
-// Seconds as libevent takes them.
+// Conversion of seconds for libevent.
 #pragma once
 
 #include <sys/time.h>

@@ -1,4 +1,4 @@
-// The ring's sockets, the command line, and the verdict on a round.
+// The sockets of the ring, the command line, and the check at the end of a round.
 #include "drum/drum.h"
 
 #include <fcntl.h>
@@ -13,18 +13,19 @@ namespace bench {
 
 DrumOptions parse_drum_options(int argc, char** argv) {
   DrumOptions options;
-  CLI::App app("Pass the flower to the drum: bytes handed round a ring of socket pairs.");
+  CLI::App app("The drum benchmark: forwards bytes around a ring of socket pairs.");
   app.add_option("--pairs", options.pairs, "socket pairs in the ring")
       ->required()
       ->check(CLI::Range(1, 10'000'000));
-  app.add_option("--active", options.active, "bytes under way at the same time")
+  app.add_option("--active", options.active, "bytes in flight at the same time")
       ->required()
       ->check(CLI::Range(1, 10'000'000));
-  app.add_option("--writes", options.writes, "hand-overs in a round")
+  app.add_option("--writes", options.writes, "forwarded bytes per round")
       ->required()
       ->check(CLI::Range(0, 1'000'000'000));
   add_iterations(app, options.iterations);
-  app.add_flag("--timeouts", options.timeouts, "an idle timeout on each pair, set anew by reads");
+  app.add_flag("--timeouts", options.timeouts,
+               "an idle timeout on each pair, restarted by each read");
   app.callback([&options] {
     if (options.active > options.pairs) throw CLI::ValidationError("--active exceeds --pairs");
   });
@@ -33,8 +34,8 @@ DrumOptions parse_drum_options(int argc, char** argv) {
 }
 
 Ring::Ring(const DrumOptions& options) : options_(options) {
-  // Kept for the loop, which needs an epoll instance, a wake-up and the like, and does not always
-  // say so when it cannot have them.
+  // Reserves descriptors for the loop (epoll instance, eventfd, ...). Some libraries do not report
+  // that they could not open them.
   std::array<int, 32> spare;
   for (int& fd : spare) fd = dup(STDERR_FILENO);
   readers_.reserve(options.pairs);
@@ -42,8 +43,8 @@ Ring::Ring(const DrumOptions& options) : options_(options) {
   for (int pair = 0; pair < options.pairs; ++pair) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
-      fail_errno(std::to_string(options.pairs) + " socket pairs were asked for, " +
-                 std::to_string(pair) + " were possible");
+      fail_errno(std::to_string(options.pairs) + " socket pairs requested, but only " +
+                 std::to_string(pair) + " can be opened");
     }
     readers_.push_back(ends[0]);
     writers_.push_back(ends[1]);
@@ -63,14 +64,14 @@ void Ring::start_round() {
 }
 
 void Ring::send_first() {
-  for (int i = 0; i < options_.active; ++i) send_to(i * space());
+  for (int i = 0; i < options_.active; ++i) send_to(i * spacing());
 }
 
 int Ring::finish_round() const {
   const int expected = options_.active + options_.writes;
   if (reads_ != expected || sends_ != expected) {
     fail("the round ended after " + std::to_string(reads_) + " reads of " + std::to_string(sends_) +
-         " bytes sent; " + std::to_string(expected) + " were due");
+         " bytes sent; expected " + std::to_string(expected));
   }
   return reads_;
 }
@@ -78,7 +79,7 @@ int Ring::finish_round() const {
 void Ring::idle_timeout_expired() { fail("an idle timeout of 10 s expired within a round"); }
 
 bool Ring::receive_failed() {
-  // A callback that finds nothing is a spurious wake-up: slow, but not wrong.
+  // A spurious wakeup: slow, but not an error.
   if (errno != EAGAIN) fail_errno("recv");
   return false;
 }

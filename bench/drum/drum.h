@@ -1,13 +1,13 @@
-// "Pass the flower to the drum": the benchmark that libevent, libev and muduo have published.
+// The drum ("pass the flower to the drum"): the benchmark that libevent, libev and muduo have
+// published.
 //
-// A ring of socket pairs; some bytes travel round it, each reader passing its byte on to the next
-// pair, until a number of hand-overs has been made and the last byte has been read. What the rules
-// of a round say is here, once, so that a subject's file holds only what that library's user
-// writes.
+// Bytes travel around a ring of socket pairs: each reader forwards its byte to the next pair, until
+// a given number of bytes has been forwarded and the last one has been read. The rules of a round
+// are implemented here, so the file of a subject contains only what a user of that library writes.
 //
-// The trap: a library that batches its registrations until it next waits would have them counted as
-// event processing. So, as in libevent's program, set-up ends with one turn of the loop
-// (`settle`), and only then do the first bytes go out.
+// A library may batch its registrations until it next waits. To exclude them from event processing,
+// set-up ends with one iteration of the loop (`run_pending`) before the first bytes are sent, as in
+// libevent's program.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,22 +20,22 @@
 
 namespace bench {
 
-/// What the command line of a drum program says.
+/// The command line of a drum program.
 struct DrumOptions {
   int pairs = 0;
-  int active = 0;  ///< Bytes under way at the same time, evenly spaced at the start.
-  int writes = 0;  ///< Hand-overs in a round, beyond the first `active` bytes.
+  int active = 0;  ///< Bytes in flight at the same time, evenly spaced at the start.
+  int writes = 0;  ///< Forwarded bytes per round, after the first `active` bytes.
   int iterations = 1;
-  bool timeouts = false;  ///< Each pair has an idle timeout, set anew by each read.
+  bool timeouts = false;  ///< Each pair has an idle timeout, restarted by each read.
 };
 
-/// Exits with 2 and a message when the arguments make no sense, with 0 after --help.
+/// Exits with status 2 and a message if the arguments are invalid, with status 0 after --help.
 DrumOptions parse_drum_options(int argc, char** argv);
 
-/// The sockets, and the count of the bytes that travel through them. Owns the file descriptors.
+/// The sockets and the number of bytes sent and read. Owns the file descriptors.
 class Ring {
  public:
-  /// Opens all pairs; fails with the number that was possible when the process may not open more.
+  /// Opens all pairs. If that exceeds the limit of open files, fails with the possible number.
   explicit Ring(const DrumOptions& options);
   ~Ring();
   Ring(const Ring&) = delete;
@@ -45,17 +45,17 @@ class Ring {
   int active() const { return options_.active; }
   bool timeouts() const { return options_.timeouts; }
 
-  /// The distance between two of the first bytes.
-  int space() const { return options_.pairs / options_.active; }
+  /// The distance between two adjacent first bytes, in pairs.
+  int spacing() const { return options_.pairs / options_.active; }
   int next(int pair) const { return pair + 1 == options_.pairs ? 0 : pair + 1; }
 
-  /// The end of a pair that its watcher reads. Non-blocking.
+  /// The end of the pair that the subject watches and reads. Non-blocking.
   int fd(int pair) const { return readers_[pair]; }
 
-  /// A fresh idle timeout, 10 to 11 s; the same sequence for every subject.
+  /// A random idle timeout, 10 to 11 s; the same sequence for every subject.
   double idle_seconds() const { return 10 + drand48(); }
 
-  /// Reads one byte. False when there was none to read, which ends that callback.
+  /// Reads one byte. Returns false if there is none; the callback then returns.
   bool receive(int pair) {
     char byte;
     if (recv(readers_[pair], &byte, 1, 0) != 1) return receive_failed();
@@ -63,27 +63,26 @@ class Ring {
     return true;
   }
 
-  /// Counts a byte that the library has read by itself.
+  /// Counts a byte that the library has read itself.
   void received() { ++reads_; }
 
-  /// Sends one byte to the next pair, unless the hand-overs of this round are used up.
-  void pass_on(int pair) {
+  /// Sends one byte to the next pair, unless the round has forwarded all of its bytes.
+  void forward(int pair) {
     if (writes_left_ == 0) return;
     --writes_left_;
     send_to(next(pair));
   }
 
-  /// True once every byte that was sent has been read: the loop stops.
-  bool over() const { return reads_ == sends_; }
+  /// True if every byte that was sent has been read; the loop must then stop.
+  bool finished() const { return reads_ == sends_; }
 
-  /// Begins a round.
   void start_round();
   /// Sends the first bytes.
   void send_first();
-  /// Fails unless all bytes arrived. Returns the number of reads.
+  /// Fails unless all bytes have arrived. Returns the number of reads.
   int finish_round() const;
 
-  /// For the idle timers' callbacks: none may expire within a round.
+  /// The callback of the idle timers: none may expire within a round.
   [[noreturn]] static void idle_timeout_expired();
 
  private:
@@ -102,22 +101,23 @@ class Ring {
   int writes_left_ = 0;
 };
 
-/// What a subject brings.
+/// The interface of a subject.
 template <class Subject>
-concept Drummer = std::constructible_from<Subject, Ring&> && requires(Subject subject, int pair) {
-  /// Stop, set and start the watcher of this pair and, with timeouts, its idle timer, which takes
-  /// one draw of ring.idle_seconds(). The first time, the watcher is not yet started.
-  subject.restart(pair);
-  /// One turn without waiting, where the library puts anything off until its next turn.
-  subject.settle();
-  /// Run callbacks until ring.over().
-  subject.run();
-  { subject.about() } -> std::same_as<About>;
-};
+concept DrumSubject =
+    std::constructible_from<Subject, Ring&> && requires(Subject subject, int pair) {
+      /// Stops, sets and starts the watcher of this pair and, with timeouts, its idle timer, with
+      /// one call of ring.idle_seconds(). At the first call, the watcher is not started yet.
+      subject.restart(pair);
+      /// Runs one iteration without waiting, if the library defers work to its next iteration.
+      subject.run_pending();
+      /// Runs callbacks until ring.finished().
+      subject.run();
+      { subject.info() } -> std::same_as<SubjectInfo>;
+    };
 
 /// The main function of a drum program.
-template <Drummer Subject>
-int play_drum(int argc, char** argv) {
+template <DrumSubject Subject>
+int run_drum(int argc, char** argv) {
   const DrumOptions options = parse_drum_options(argc, argv);
   feed_watchdog();
   Ring ring(options);
@@ -129,7 +129,7 @@ int play_drum(int argc, char** argv) {
     ring.start_round();
     const auto begin = now_ns();
     for (int pair = 0; pair < options.pairs; ++pair) subject.restart(pair);
-    subject.settle();
+    subject.run_pending();
     ring.send_first();
     const auto ready = now_ns();
     subject.run();
@@ -139,7 +139,7 @@ int play_drum(int argc, char** argv) {
                  {"event_ns", double(end - ready) / events},
                  {"events", events}}});
   }
-  report.print(subject.about());
+  report.print(subject.info());
   return 0;
 }
 

@@ -1,8 +1,8 @@
-// The loop that someone writes by hand when the program has this one job: level-triggered epoll, an
-// array for each kind of state, no callbacks, no registration that is not needed.
+// A hand-written loop for this one purpose: level-triggered epoll, one array per kind of state, no
+// callbacks, no unnecessary registration.
 //
-// Idle timeouts are an array of deadlines, swept when the earliest that was seen could be due. This
-// is what a general library is measured against: it need not be general.
+// Idle timeouts are an array of deadlines, which is scanned when the earliest known one could be
+// due. A general-purpose library is compared with this special-purpose loop.
 #include <sys/epoll.h>
 
 #include <unistd.h>
@@ -25,18 +25,18 @@ class Epoll {
   Epoll& operator=(const Epoll&) = delete;
 
   void restart(int pair) {
-    // The registration of an earlier round still holds: level-triggered, nothing to repair.
+    // The level-triggered registration of an earlier round is still valid.
     if (pair == registered_) add(pair);
     if (!ring_.timeouts()) return;
     if (pair == 0) now_ns_ = bench::now_ns();
     set_idle_timeout(pair);
     next_sweep_ns_ = pair == 0 ? idle_until_ns_[0] : std::min(next_sweep_ns_, idle_until_ns_[pair]);
   }
-  void settle() {}
+  void run_pending() {}
 
   void run() {
     std::array<epoll_event, 1024> events;
-    while (!ring_.over()) {
+    while (!ring_.finished()) {
       const int ready = epoll_wait(epoll_, events.data(), events.size(), wait_ms());
       if (ready < 0) bench::fail_errno("epoll_wait");
       if (ring_.timeouts()) now_ns_ = bench::now_ns();
@@ -45,13 +45,13 @@ class Epoll {
     }
   }
 
-  bench::About about() const { return {"epoll", bench::kernel_release(), "epoll"}; }
+  bench::SubjectInfo info() const { return {"epoll", bench::kernel_release(), "epoll"}; }
 
  private:
   void on_readable(int pair) {
     if (!ring_.receive(pair)) return;
     if (ring_.timeouts()) set_idle_timeout(pair);
-    ring_.pass_on(pair);
+    ring_.forward(pair);
   }
 
   void add(int pair) {
@@ -87,4 +87,4 @@ class Epoll {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_drum<Epoll>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_drum<Epoll>(argc, argv); }

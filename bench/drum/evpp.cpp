@@ -1,9 +1,9 @@
 // The drum on evpp's FdChannel, with a TimerEventWatcher for each idle timeout.
 //
-// evpp's EventLoop::Run works once in a lifetime, and a round is one of many. Its constructor for
-// an event_base of one's own exists for programs that run libevent's loop themselves, as here. A
-// TimerEventWatcher keeps the interval it was made with, so a new interval takes a new watcher; it
-// is still cheaper than an InvokeTimer, which makes one too.
+// evpp's EventLoop::Run can be called only once, but the benchmark runs many rounds. The program
+// therefore runs an event_base of its own, for which evpp has a constructor. The interval of a
+// TimerEventWatcher cannot be changed, so a new interval needs a new watcher. That is cheaper than
+// InvokeTimer, which also creates one.
 #include <evpp/event_loop.h>
 #include <evpp/event_watcher.h>
 #include <evpp/fd_channel.h>
@@ -39,10 +39,12 @@ class Evpp {
     channel.EnableReadEvent();
     if (ring_.timeouts()) set_idle_timeout(i);
   }
-  void settle() { event_base_loop(base_.get(), EVLOOP_NONBLOCK); }
+  void run_pending() { event_base_loop(base_.get(), EVLOOP_NONBLOCK); }
   void run() { event_base_dispatch(base_.get()); }
 
-  bench::About about() const { return {"evpp", "unknown", event_base_get_method(base_.get())}; }
+  bench::SubjectInfo info() const {
+    return {"evpp", "unknown", event_base_get_method(base_.get())};
+  }
 
  private:
   struct Pair {
@@ -54,8 +56,8 @@ class Evpp {
   void on_readable(int i) {
     if (!ring_.receive(i)) return;
     if (ring_.timeouts()) set_idle_timeout(i);
-    ring_.pass_on(i);
-    if (ring_.over()) event_base_loopbreak(base_.get());
+    ring_.forward(i);
+    if (ring_.finished()) event_base_loopbreak(base_.get());
   }
 
   void set_idle_timeout(int i) {
@@ -73,4 +75,4 @@ class Evpp {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_drum<Evpp>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_drum<Evpp>(argc, argv); }

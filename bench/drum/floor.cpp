@@ -1,7 +1,7 @@
-// The floor: the system calls that move the bytes, and nothing that tells when they may be made.
+// The floor: only the system calls that move the bytes, without any readiness notification.
 //
-// The first bytes go round in step, so where the next one lies is known without asking. With
-// timeouts the draws are made and the deadlines stored, as any loop must; nothing looks at them.
+// All bytes advance in lockstep, so the program knows which pair is readable. With timeouts, it
+// computes and stores the deadlines, as any loop must, but never checks them.
 #include <vector>
 
 #include "drum/drum.h"
@@ -15,23 +15,23 @@ class Floor {
   void restart(int pair) {
     if (ring_.timeouts()) idle_until_[pair] = ring_.idle_seconds();
   }
-  void settle() {}
+  void run_pending() {}
 
   void run() {
     std::vector<int> holders;
     holders.reserve(ring_.active());
-    for (int i = 0; i < ring_.active(); ++i) holders.push_back(i * ring_.space());
-    while (!ring_.over()) {
+    for (int i = 0; i < ring_.active(); ++i) holders.push_back(i * ring_.spacing());
+    while (!ring_.finished()) {
       for (int& pair : holders) {
-        if (!ring_.receive(pair)) continue;  // The hand-overs ran out in the middle of a lap.
+        if (!ring_.receive(pair)) continue;  // All bytes were forwarded before the end of this lap.
         if (ring_.timeouts()) idle_until_[pair] = ring_.idle_seconds();
-        ring_.pass_on(pair);
+        ring_.forward(pair);
         pair = ring_.next(pair);
       }
     }
   }
 
-  bench::About about() const { return {"floor", bench::kernel_release(), "none"}; }
+  bench::SubjectInfo info() const { return {"floor", bench::kernel_release(), "none"}; }
 
  private:
   bench::Ring& ring_;
@@ -40,4 +40,4 @@ class Floor {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_drum<Floor>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_drum<Floor>(argc, argv); }

@@ -1,11 +1,11 @@
-// The drum on libev's own C interface.
+// The drum on libev's C interface.
 //
-// Idle timeouts use ev_timer_again, which its documentation recommends for timers that are pushed
-// back all the time: it starts the timer or starts it anew, with one move in the heap in place of
-// two. ev_io_stop, ev_io_modify and ev_io_start only note the change; the kernel hears of it in the
-// next turn. ev_io_set in the place of ev_io_modify says that the descriptor may be another one,
-// which costs a system call for each in the next turn; the program that libev published uses it
-// (PUBLISHED_SET).
+// Idle timeouts use ev_timer_again, which libev's documentation recommends for timers that are
+// postponed often: it starts or restarts the timer with one move in the heap instead of two.
+// ev_io_stop, ev_io_modify and ev_io_start only record the change; libev passes it to the kernel in
+// the next iteration. ev_io_set instead of ev_io_modify implies that the descriptor may have
+// changed, which costs one system call per watcher in the next iteration. libev's published program
+// uses ev_io_set (PUBLISHED_SET).
 #include <string>
 #include <vector>
 
@@ -44,10 +44,10 @@ class Libev {
       ev_timer_again(loop_, &pair.idle);
     }
   }
-  void settle() { ev_run(loop_, EVRUN_NOWAIT); }
+  void run_pending() { ev_run(loop_, EVRUN_NOWAIT); }
   void run() { ev_run(loop_, 0); }
 
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"libev", std::to_string(ev_version_major()) + "." + std::to_string(ev_version_minor()),
             backend_name()};
   }
@@ -68,8 +68,8 @@ class Libev {
       pair->idle.repeat = ring.idle_seconds();
       ev_timer_again(loop, &pair->idle);
     }
-    ring.pass_on(pair->index);
-    if (ring.over()) ev_break(loop, EVBREAK_ONE);
+    ring.forward(pair->index);
+    if (ring.finished()) ev_break(loop, EVBREAK_ONE);
   }
   static void on_idle(struct ev_loop*, ev_timer*, int) { bench::Ring::idle_timeout_expired(); }
 
@@ -97,4 +97,4 @@ class Libev {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_drum<Libev>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_drum<Libev>(argc, argv); }

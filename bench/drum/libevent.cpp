@@ -1,11 +1,11 @@
-// The drum on libevent: persistent read events, and the idle timeout that an event itself has.
+// The drum on libevent: persistent read events with the timeout of the event itself.
 //
-// event_add on an event that is already added sets its timeout anew, without a word to the kernel.
-// The program that libev published calls event_del before it, which costs two epoll_ctl(2) for each
-// event: with PUBLISHED_RESET, this does the same, so that the published figures can be repeated.
+// event_add on an added event restarts its timeout without a system call. libev's published program
+// calls event_del first, which costs two epoll_ctl(2) per event. With PUBLISHED_RESET, this program
+// does the same, so that the published figures can be reproduced.
 //
-// Configuration as it comes: epoll without its change list, which is opt-in because duplicated
-// descriptors break it.
+// The configuration is the default: epoll without its change list, which is opt-in because it does
+// not work with duplicated descriptors.
 #include <vector>
 
 #include <event2/event.h>
@@ -44,10 +44,10 @@ class Libevent {
     event_assign(&pair.event, base_, ring_.fd(i), EV_READ | EV_PERSIST, on_event, &pair);
     add(pair);
   }
-  void settle() { event_base_loop(base_, EVLOOP_NONBLOCK); }
+  void run_pending() { event_base_loop(base_, EVLOOP_NONBLOCK); }
   void run() { event_base_dispatch(base_); }
 
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {published_reset ? "libevent-published" : "libevent", event_get_version(),
             event_base_get_method(base_)};
   }
@@ -77,8 +77,8 @@ class Libevent {
       if (published_reset) event_del(&pair.event);
       self.add(pair);
     }
-    self.ring_.pass_on(pair.index);
-    if (self.ring_.over()) event_base_loopbreak(self.base_);
+    self.ring_.forward(pair.index);
+    if (self.ring_.finished()) event_base_loopbreak(self.base_);
   }
 
   bench::Ring& ring_;
@@ -88,4 +88,4 @@ class Libevent {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_drum<Libevent>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_drum<Libevent>(argc, argv); }

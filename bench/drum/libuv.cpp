@@ -1,7 +1,7 @@
-// The drum on libuv: a uv_poll_t for each pair, and a uv_timer_t beside it.
+// The drum on libuv: a uv_poll_t and a uv_timer_t for each pair.
 //
-// uv_poll_start on a started handle is documented to stop and start it. To call uv_poll_stop first,
-// as well, would remove the descriptor from epoll twice.
+// uv_poll_start on an active handle is documented to stop and restart it. Calling uv_poll_stop
+// first would remove the descriptor from epoll twice.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -43,10 +43,10 @@ class Libuv {
     uv_poll_start(&pair.poll, UV_READABLE, on_readable);
     if (ring_.timeouts()) set_idle_timeout(pair);
   }
-  void settle() { uv_run(&loop_, UV_RUN_NOWAIT); }
+  void run_pending() { uv_run(&loop_, UV_RUN_NOWAIT); }
   void run() { uv_run(&loop_, UV_RUN_DEFAULT); }
 
-  bench::About about() const { return {"libuv", uv_version_string(), "epoll"}; }
+  bench::SubjectInfo info() const { return {"libuv", uv_version_string(), "epoll"}; }
 
  private:
   struct Pair {
@@ -64,8 +64,8 @@ class Libuv {
     Pair& pair = *static_cast<Pair*>(poll->data);
     if (!self.ring_.receive(pair.index)) return;
     if (self.ring_.timeouts()) self.set_idle_timeout(pair);
-    self.ring_.pass_on(pair.index);
-    if (self.ring_.over()) uv_stop(poll->loop);
+    self.ring_.forward(pair.index);
+    if (self.ring_.finished()) uv_stop(poll->loop);
   }
   static void on_idle(uv_timer_t*) { bench::Ring::idle_timeout_expired(); }
 
@@ -76,4 +76,4 @@ class Libuv {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_drum<Libuv>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_drum<Libuv>(argc, argv); }

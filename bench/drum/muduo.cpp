@@ -1,7 +1,7 @@
-// The drum on muduo's Channel, as its own published version of this benchmark has it.
+// The drum on muduo's Channel, as in muduo's published version of this benchmark.
 //
-// A channel is started again by enabling what is enabled: one EPOLL_CTL_MOD. To disable it first
-// would remove it from epoll and cost six times as much; muduo's authors do not, so neither do we.
+// An enabled channel is restarted by enabling it again: one EPOLL_CTL_MOD. Disabling it first would
+// remove it from epoll and cost six times as much; muduo's program does not do that either.
 #include <muduo/net/Channel.h>
 #include <muduo/net/EventLoop.h>
 
@@ -31,10 +31,10 @@ class Muduo {
     channel.enableReading();
     if (ring_.timeouts()) set_idle_timeout(i);
   }
-  void settle() {}  // Every change has reached the kernel already.
+  void run_pending() {}  // muduo passes every change to the kernel at once.
   void run() { loop_.loop(); }
 
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"muduo", "unknown", std::getenv("MUDUO_USE_POLL") != nullptr ? "poll" : "epoll"};
   }
 
@@ -48,12 +48,12 @@ class Muduo {
   void on_readable(int i) {
     if (!ring_.receive(i)) return;
     if (ring_.timeouts()) set_idle_timeout(i);
-    ring_.pass_on(i);
-    if (ring_.over()) loop_.quit();
+    ring_.forward(i);
+    if (ring_.finished()) loop_.quit();
   }
 
   void set_idle_timeout(int i) {
-    // A timer cannot be moved. To cancel one that never ran is allowed.
+    // A timer cannot be rescheduled. Cancelling a default-constructed TimerId is allowed.
     loop_.cancel(pairs_[i].idle);
     pairs_[i].idle = loop_.runAfter(ring_.idle_seconds(), bench::Ring::idle_timeout_expired);
   }
@@ -65,4 +65,4 @@ class Muduo {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_drum<Muduo>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_drum<Muduo>(argc, argv); }

@@ -1,8 +1,8 @@
-// The drum on Tambour's own interface.
+// The drum on Tambour's C++ interface.
 //
-// Between rounds a watcher is stopped, its interest is set, and it is started again, on the same
-// open file: naming the descriptor anew would ask the kernel whether it is still that file. Idle
-// timeouts are pushed back with Timer::reset, as an idle timeout is meant to be.
+// Between rounds, each watcher is stopped, its events are set, and it is started again on the same
+// open file. Passing the descriptor again would make the loop ask the kernel whether it still
+// refers to that file. Idle timeouts are postponed with Timer::reset, which is meant for them.
 #include <tambour/tambour.h>
 
 #include <chrono>
@@ -27,13 +27,13 @@ class Tambour {
     check(pair.watcher.start());
     if (ring_.timeouts()) {
       pair.idle.stop();
-      push_back(pair);
+      postpone(pair);
     }
   }
-  void settle() { loop_.run_ready(); }
+  void run_pending() { loop_.run_ready(); }
   void run() { loop_.run(); }
 
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"tambour", std::string(tambour::version), std::string(loop_.backend().name)};
   }
 
@@ -52,12 +52,12 @@ class Tambour {
 
   void on_readable(Pair& pair) {
     if (!ring_.receive(pair.index)) return;
-    if (ring_.timeouts()) push_back(pair);
-    ring_.pass_on(pair.index);
-    if (ring_.over()) loop_.stop();
+    if (ring_.timeouts()) postpone(pair);
+    ring_.forward(pair.index);
+    if (ring_.finished()) loop_.stop();
   }
 
-  void push_back(Pair& pair) {
+  void postpone(Pair& pair) {
     pair.idle.reset(tambour::Duration(long(ring_.idle_seconds() * 1e9)));
   }
 
@@ -67,10 +67,9 @@ class Tambour {
 
   bench::Ring& ring_;
   tambour::EventLoop loop_;
-  std::vector<Pair>
-      pairs_;  ///< Never grows, so that its elements stay where callbacks expect them.
+  std::vector<Pair> pairs_;  ///< Must not reallocate: callbacks refer to its elements.
 };
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_drum<Tambour>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_drum<Tambour>(argc, argv); }

@@ -1,4 +1,4 @@
-// asio::random_access_file, which asio has where it is built for io_uring: here for that alone.
+// Reads with asio::random_access_file, which requires asio's io_uring backend.
 #define ASIO_HAS_IO_URING 1
 #define ASIO_DISABLE_EPOLL 1
 
@@ -18,21 +18,21 @@ class Asio {
   explicit Asio(bench::Reads& reads) : reads_(reads), file_(context_, dup(reads.fd())) {}
 
   void run() {
-    for (int at = 0; at < reads_.places(); ++at) start(at);
+    for (int slot = 0; slot < reads_.slots(); ++slot) start(slot);
     context_.run();
     context_.restart();
   }
-  bench::About about() const { return {"asio", bench::asio_version(), "io_uring"}; }
+  bench::SubjectInfo info() const { return {"asio", bench::asio_version(), "io_uring"}; }
 
  private:
-  void start(int at) {
-    const off_t from = reads_.next(at);
+  void start(int slot) {
+    const off_t from = reads_.next(slot);
     if (from < 0) return;
     file_.async_read_some_at(std::uint64_t(from),
-                             asio::buffer(reads_.place(at), bench::Reads::size),
-                             [this, at](auto error, std::size_t got) {
-                               reads_.done(at, error ? -1 : std::int64_t(got));
-                               start(at);
+                             asio::buffer(reads_.buffer(slot), bench::Reads::size),
+                             [this, slot](auto error, std::size_t got) {
+                               reads_.done(slot, error ? -1 : std::int64_t(got));
+                               start(slot);
                              });
   }
 
@@ -43,4 +43,4 @@ class Asio {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_files<Asio>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_files<Asio>(argc, argv); }

@@ -11,9 +11,9 @@
 namespace bench {
 namespace {
 
-constexpr const char* directory = "/var/tmp";  // A disk, where /tmp may be memory.
+constexpr const char* directory = "/var/tmp";  // On a disk; /tmp may be in memory.
 
-std::uint64_t number_in(const char* block) {
+std::uint64_t block_number(const char* block) {
   std::uint64_t number;
   std::memcpy(&number, block, sizeof number);
   return number;
@@ -23,36 +23,37 @@ std::uint64_t number_in(const char* block) {
 
 FilesOptions parse_files_options(int argc, char** argv) {
   FilesOptions options;
-  CLI::App app("Random reads of 4 KiB.");
+  CLI::App app("Measures random reads of 4 KiB.");
   app.add_option("--mebibytes", options.mebibytes, "size of the file")
       ->required()
       ->check(CLI::Range(1, 100'000));
-  app.add_option("--depth", options.depth, "reads under way at a time")
+  app.add_option("--depth", options.depth, "concurrent reads")
       ->required()
       ->check(CLI::Range(1, 1024));
-  app.add_option("--reads", options.reads, "reads in an iteration")
+  app.add_option("--reads", options.reads, "reads per iteration")
       ->required()
       ->check(CLI::Range(1, 1'000'000'000));
-  app.add_flag("--direct", options.direct, "past the page cache: O_DIRECT");
+  app.add_flag("--direct", options.direct, "bypass the page cache with O_DIRECT");
   add_iterations(app, options.iterations);
   parse_or_exit(app, argc, argv);
   return options;
 }
 
-Reads::Reads(const FilesOptions& options) : options_(options), asked_(std::size_t(options.depth)) {
+Reads::Reads(const FilesOptions& options)
+    : options_(options), expected_(std::size_t(options.depth)) {
   fd_ = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd_ < 0) fail_errno(std::string("a file without a name in ") + directory);
+  if (fd_ < 0) fail_errno(std::string("open with O_TMPFILE in ") + directory);
   std::vector<char> mebibyte(std::size_t(1) << 20);
   for (std::uint64_t block = 0; block < std::uint64_t(options.mebibytes) * 256; ++block) {
     std::memcpy(&mebibyte[block % 256 * size], &block, sizeof block);
     if (block % 256 == 255 &&
         write(fd_, mebibyte.data(), mebibyte.size()) != ssize_t(mebibyte.size()))
-      fail_errno("writing the file");
+      fail_errno("write");
   }
   if (options.direct &&
       (fsync(fd_) != 0 || fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_DIRECT) != 0))
     fail_errno("O_DIRECT");
-  // Of pages: O_DIRECT asks for that.
+  // O_DIRECT requires aligned buffers.
   void* memory = mmap(nullptr, size * std::size_t(options.depth), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) fail_errno("mmap");
@@ -66,16 +67,16 @@ Reads::~Reads() {
 
 void Reads::start_round() { started_ = done_ = 0; }
 
-off_t Reads::next(int at) {
+off_t Reads::next(int slot) {
   if (started_ == options_.reads) return -1;
   ++started_;
-  asked_[at] = random_() % (std::uint64_t(options_.mebibytes) * 256);
-  return off_t(asked_[at] * size);
+  expected_[slot] = random_() % (std::uint64_t(options_.mebibytes) * 256);
+  return off_t(expected_[slot] * size);
 }
 
-void Reads::done(int at, std::int64_t got) {
-  if (got != std::int64_t(size)) fail("a read brought " + std::to_string(got) + " bytes");
-  if (number_in(place(at)) != asked_[at]) fail("a read brought another block");
+void Reads::done(int slot, std::int64_t got) {
+  if (got != std::int64_t(size)) fail("a read returned " + std::to_string(got) + " bytes");
+  if (block_number(buffer(slot)) != expected_[slot]) fail("a read returned the wrong block");
   ++done_;
 }
 

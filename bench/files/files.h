@@ -1,8 +1,8 @@
-// Random reads of 4 KiB from one file, so many under way at a time.
+// Random reads of 4 KiB from one file, with a fixed number of concurrent reads.
 //
-// The file is new, and so in the page cache: what is measured is the way to it. With --direct
-// (O_DIRECT) it is the device. Each block begins with its own number, by which a read that brought
-// something else is found out.
+// The file was just written and is in the page cache, so the measurement is the overhead of a read.
+// With --direct (O_DIRECT), it includes the device. Each block begins with its own number, which
+// verifies that a read returned the requested block.
 #pragma once
 
 #include <sys/types.h>
@@ -21,16 +21,16 @@ namespace bench {
 
 struct FilesOptions {
   int mebibytes = 0;  ///< Size of the file.
-  int depth = 0;      ///< Reads under way at a time.
+  int depth = 0;      ///< Concurrent reads.
   int reads = 0;
   bool direct = false;
   int iterations = 1;
 };
 
-/// Exits with 2 and a message when the arguments make no sense, with 0 after --help.
+/// Exits with status 2 and a message if the arguments are invalid, with status 0 after --help.
 FilesOptions parse_files_options(int argc, char** argv);
 
-/// The file, which has no name, and what is to be read from it.
+/// The unnamed file and the sequence of reads.
 class Reads {
  public:
   static constexpr std::size_t size = 4096;
@@ -40,20 +40,20 @@ class Reads {
   Reads(const Reads&) = delete;
   Reads& operator=(const Reads&) = delete;
 
-  /// By both it is open for reading.
+  /// The open file, and a path to open it again.
   int fd() const { return fd_; }
   std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
   bool direct() const { return options_.direct; }
 
-  /// Each read has one of so many places, from 0.
-  int places() const { return options_.depth; }
-  char* place(int at) const { return memory_ + std::size_t(at) * size; }
+  /// Concurrent reads have slots, numbered from 0, with one buffer each.
+  int slots() const { return options_.depth; }
+  char* buffer(int slot) const { return memory_ + std::size_t(slot) * size; }
 
-  /// Where the place reads next; -1 where nothing is left to start.
-  off_t next(int at);
-  /// The place has been read into; `got` is what the read returned.
-  void done(int at, std::int64_t got);
-  bool over() const { return done_ == options_.reads; }
+  /// The offset of the next read of the slot; -1 if no read is left to start.
+  off_t next(int slot);
+  /// Reports a completed read of the slot; `got` is the result of the read.
+  void done(int slot, std::int64_t got);
+  bool finished() const { return done_ == options_.reads; }
 
   void start_round();
 
@@ -62,22 +62,22 @@ class Reads {
   int fd_ = -1;
   char* memory_;
   std::minstd_rand random_;
-  std::vector<std::uint64_t> asked_;  ///< The block that each place waits for.
+  std::vector<std::uint64_t> expected_;  ///< The requested block of each slot.
   int started_ = 0;
   int done_ = 0;
 };
 
-/// What a subject brings.
+/// The interface of a subject.
 template <class Subject>
-concept Reader = std::constructible_from<Subject, Reads&> && requires(Subject subject) {
-  /// Keep every place busy until reads.over().
+concept FilesSubject = std::constructible_from<Subject, Reads&> && requires(Subject subject) {
+  /// Keeps a read in flight in every slot until reads.finished().
   subject.run();
-  { subject.about() } -> std::same_as<About>;
+  { subject.info() } -> std::same_as<SubjectInfo>;
 };
 
 /// The main function of a files program.
-template <Reader Subject>
-int play_files(int argc, char** argv) {
+template <FilesSubject Subject>
+int run_files(int argc, char** argv) {
   const FilesOptions options = parse_files_options(argc, argv);
   feed_watchdog();
   Reads reads(options);
@@ -90,11 +90,11 @@ int play_files(int argc, char** argv) {
     const auto begin = now_ns();
     subject.run();
     const double took = double(now_ns() - begin);
-    if (!reads.over()) fail("the loop stopped before its last read");
+    if (!reads.finished()) fail("the loop stopped before its last read");
     report.add({{{"read_ns", took / options.reads},
                  {"cpu_ns", double(own_cpu_ns() - cpu) / options.reads}}});
   }
-  report.print(subject.about());
+  report.print(subject.info());
   return 0;
 }
 

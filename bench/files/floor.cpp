@@ -1,5 +1,4 @@
-// pread(2), one after the other: what a program does that has nothing else to do. More places
-// change nothing.
+// The floor: pread(2) calls one after the other, in a single slot.
 #include <unistd.h>
 
 #include "files/files.h"
@@ -12,9 +11,9 @@ class Floor {
 
   void run() {
     for (off_t from; (from = reads_.next(0)) >= 0;)
-      reads_.done(0, pread(reads_.fd(), reads_.place(0), bench::Reads::size, from));
+      reads_.done(0, pread(reads_.fd(), reads_.buffer(0), bench::Reads::size, from));
   }
-  bench::About about() const { return {"floor", bench::kernel_release(), "pread"}; }
+  bench::SubjectInfo info() const { return {"floor", bench::kernel_release(), "pread"}; }
 
  private:
   bench::Reads& reads_;
@@ -22,4 +21,4 @@ class Floor {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_files<Floor>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_files<Floor>(argc, argv); }

@@ -1,4 +1,4 @@
-// uv_fs_read, which libuv's threads do; four of them unless UV_THREADPOOL_SIZE says otherwise.
+// Reads with uv_fs_read, on libuv's thread pool: four threads unless UV_THREADPOOL_SIZE is set.
 #include <vector>
 
 #include <uv.h>
@@ -9,7 +9,7 @@ namespace {
 
 class Libuv {
  public:
-  explicit Libuv(bench::Reads& reads) : reads_(reads), requests_(std::size_t(reads.places())) {
+  explicit Libuv(bench::Reads& reads) : reads_(reads), requests_(std::size_t(reads.slots())) {
     uv_loop_init(&loop_);
   }
   ~Libuv() { uv_loop_close(&loop_); }
@@ -17,26 +17,26 @@ class Libuv {
   Libuv& operator=(const Libuv&) = delete;
 
   void run() {
-    for (int at = 0; at < reads_.places(); ++at) start(at);
+    for (int slot = 0; slot < reads_.slots(); ++slot) start(slot);
     uv_run(&loop_, UV_RUN_DEFAULT);
   }
-  bench::About about() const { return {"libuv", uv_version_string(), "threads"}; }
+  bench::SubjectInfo info() const { return {"libuv", uv_version_string(), "threads"}; }
 
  private:
-  void start(int at) {
-    const off_t from = reads_.next(at);
+  void start(int slot) {
+    const off_t from = reads_.next(slot);
     if (from < 0) return;
-    uv_fs_t& request = requests_[at];
+    uv_fs_t& request = requests_[slot];
     request.data = this;
-    const uv_buf_t into = uv_buf_init(reads_.place(at), bench::Reads::size);
+    const uv_buf_t into = uv_buf_init(reads_.buffer(slot), bench::Reads::size);
     uv_fs_read(&loop_, &request, reads_.fd(), &into, 1, from, on_read);
   }
   static void on_read(uv_fs_t* request) {
     auto& self = *static_cast<Libuv*>(request->data);
-    const int at = int(request - self.requests_.data());
-    self.reads_.done(at, request->result);
+    const int slot = int(request - self.requests_.data());
+    self.reads_.done(slot, request->result);
     uv_fs_req_cleanup(request);
-    self.start(at);
+    self.start(slot);
   }
 
   bench::Reads& reads_;
@@ -46,4 +46,4 @@ class Libuv {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_files<Libuv>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_files<Libuv>(argc, argv); }

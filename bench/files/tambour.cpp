@@ -1,4 +1,4 @@
-// A task for each place, that reads on and on.
+// Reads with File, in one task per slot.
 #include <tambour/tambour.h>
 
 #include <cstddef>
@@ -12,17 +12,17 @@ namespace {
 class Tambour {
  public:
   explicit Tambour(bench::Reads& reads) : reads_(reads) {
-    if (reads.direct()) bench::fail("File opens nothing with O_DIRECT");
+    if (reads.direct()) bench::fail("O_DIRECT is not supported by this program");
     tambour::spawn(loop_, open());
     loop_.run();
-    if (!file_.is_open()) bench::fail("opening the file");
+    if (!file_.is_open()) bench::fail("cannot open the file");
   }
 
   void run() {
-    for (int at = 0; at < reads_.places(); ++at) tambour::spawn(loop_, read_on(at));
+    for (int slot = 0; slot < reads_.slots(); ++slot) tambour::spawn(loop_, read_slot(slot));
     loop_.run();
   }
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"tambour", std::string(tambour::version), std::string(loop_.backend().name)};
   }
 
@@ -31,11 +31,11 @@ class Tambour {
     if (auto file = co_await tambour::File::open(reads_.path())) file_ = std::move(*file);
   }
 
-  tambour::Task<> read_on(int at) {
-    const auto into = std::as_writable_bytes(std::span(reads_.place(at), bench::Reads::size));
-    for (off_t from; (from = reads_.next(at)) >= 0;) {
+  tambour::Task<> read_slot(int slot) {
+    const auto into = std::as_writable_bytes(std::span(reads_.buffer(slot), bench::Reads::size));
+    for (off_t from; (from = reads_.next(slot)) >= 0;) {
       const auto got = co_await file_.read_at(into, std::uint64_t(from));
-      reads_.done(at, got ? std::int64_t(*got) : -1);
+      reads_.done(slot, got ? std::int64_t(*got) : -1);
     }
   }
 
@@ -46,4 +46,4 @@ class Tambour {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_files<Tambour>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_files<Tambour>(argc, argv); }

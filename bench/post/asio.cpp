@@ -1,4 +1,4 @@
-// asio::post.
+// Posting with asio::post.
 
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
@@ -14,7 +14,7 @@ class Asio {
   void post(bench::Task task) { asio::post(context_, task); }
   void run() { context_.run(); }
   void stop() { context_.stop(); }
-  bench::About about() const { return {"asio", bench::asio_version(), "epoll"}; }
+  bench::SubjectInfo info() const { return {"asio", bench::asio_version(), "epoll"}; }
 
  private:
   asio::io_context context_{1};
@@ -23,4 +23,4 @@ class Asio {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_post<Asio>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_post<Asio>(argc, argv); }

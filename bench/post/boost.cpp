@@ -1,19 +1,19 @@
-// boost::lockfree::queue, which holds pointers to tasks, because what it holds must be trivial;
-// evpp uses it so.
+// Posting through boost::lockfree::queue. Its elements must be trivial, so it contains pointers to
+// tasks, as in evpp.
 #include <string>
 
 #include <boost/lockfree/queue.hpp>
 #include <boost/version.hpp>
 
-#include "post/queue_beside_loop.h"
+#include "post/loop_with_queue.h"
 
 namespace {
 
 class Queue {
  public:
-  void add(std::function<void()> task) {
-    auto* kept = new std::function<void()>(std::move(task));
-    while (!tasks_.push(kept)) {
+  void push(std::function<void()> task) {
+    auto* pointer = new std::function<void()>(std::move(task));
+    while (!tasks_.push(pointer)) {
     }
   }
   void run_all() {
@@ -28,9 +28,9 @@ class Queue {
   boost::lockfree::queue<std::function<void()>*> tasks_{1024};
 };
 
-class Boost : public bench::QueueBesideLoop<Queue> {
+class Boost : public bench::LoopWithQueue<Queue> {
  public:
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {
         "boost",
         std::to_string(BOOST_VERSION / 100000) + "." + std::to_string(BOOST_VERSION / 100 % 1000),
@@ -40,4 +40,4 @@ class Boost : public bench::QueueBesideLoop<Queue> {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_post<Boost>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_post<Boost>(argc, argv); }

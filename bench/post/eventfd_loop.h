@@ -1,5 +1,5 @@
-// The smallest loop that runs tasks: an eventfd in an epoll instance, as it would have descriptors
-// beside. What tasks wait in is the subject's.
+// A minimal hand-written loop: an eventfd in an epoll instance, as a loop with other descriptors
+// would have. The queue of tasks belongs to the subject.
 #pragma once
 
 #include <sys/epoll.h>
@@ -30,7 +30,7 @@ class EventfdLoop {
     if (write(event_, &one, sizeof one) != sizeof one) fail_errno("eventfd");
   }
 
-  /// Calls `run_all` after each wake-up, until stop().
+  /// Calls `run_all` after each wakeup, until stop().
   template <class RunAll>
   void run(const RunAll& run_all) {
     while (!stopped_) {

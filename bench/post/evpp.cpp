@@ -1,4 +1,5 @@
-// EventLoop::QueueInLoop. evpp is built with one of three queues: see bench/CMakeLists.txt.
+// Posting with EventLoop::QueueInLoop. evpp has three queues to build with: see
+// bench/CMakeLists.txt.
 #include <evpp/event_loop.h>
 
 #include "post/post.h"
@@ -10,7 +11,7 @@ class Evpp {
   void post(bench::Task task) { loop_.QueueInLoop(task); }
   void run() { loop_.Run(); }
   void stop() { loop_.Stop(); }
-  bench::About about() const { return {"evpp", "unknown", "epoll"}; }
+  bench::SubjectInfo info() const { return {"evpp", "unknown", "epoll"}; }
 
  private:
   evpp::EventLoop loop_;
@@ -18,4 +19,4 @@ class Evpp {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_post<Evpp>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_post<Evpp>(argc, argv); }

@@ -1,5 +1,5 @@
-// The least that a queue can do: tasks linked into a stack by one atomic exchange each, in places
-// that were there before, and taken all at once; the loop is woken when the stack was empty.
+// The floor: a lock-free stack of preallocated nodes. A producer pushes a task with one
+// compare-and-swap and wakes the loop if the stack was empty; the loop takes all tasks at once.
 #include <atomic>
 
 #include "post/eventfd_loop.h"
@@ -12,16 +12,16 @@ struct Node {
   Node* next;
 };
 
-/// Places by the thousand, which stay until the program ends.
+/// Allocates nodes in blocks, which are never freed.
 Node* new_node() {
-  constexpr int many = 4096;
-  thread_local Node* room = nullptr;
+  constexpr int nodes_per_block = 4096;
+  thread_local Node* block = nullptr;
   thread_local int left = 0;
   if (left == 0) {
-    room = new Node[many];
-    left = many;
+    block = new Node[nodes_per_block];
+    left = nodes_per_block;
   }
-  return &room[--left];
+  return &block[--left];
 }
 
 class Floor {
@@ -48,7 +48,7 @@ class Floor {
     });
   }
   void stop() { loop_.stop(); }
-  bench::About about() const { return {"floor", bench::kernel_release(), "epoll"}; }
+  bench::SubjectInfo info() const { return {"floor", bench::kernel_release(), "epoll"}; }
 
  private:
   bench::EventfdLoop loop_;
@@ -57,4 +57,4 @@ class Floor {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_post<Floor>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_post<Floor>(argc, argv); }

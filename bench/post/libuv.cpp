@@ -1,7 +1,8 @@
-// A uv_async_t, which coalesces by itself, and tasks behind a mutex, as libuv's guide has it.
+// Posting on libuv: a uv_async_t, which coalesces wakeups, and a queue with a mutex, as in its
+// guide.
 #include <uv.h>
 
-#include "post/guarded_tasks.h"
+#include "post/mutex_queue.h"
 #include "post/post.h"
 
 namespace {
@@ -23,18 +24,18 @@ class Libuv {
   Libuv& operator=(const Libuv&) = delete;
 
   void post(bench::Task task) {
-    if (tasks_.add(task)) uv_async_send(&async_);
+    if (tasks_.push(task)) uv_async_send(&async_);
   }
   void run() { uv_run(&loop_, UV_RUN_DEFAULT); }
   void stop() { uv_stop(&loop_); }
-  bench::About about() const { return {"libuv", uv_version_string(), "epoll"}; }
+  bench::SubjectInfo info() const { return {"libuv", uv_version_string(), "epoll"}; }
 
  private:
   uv_loop_t loop_;
   uv_async_t async_;
-  bench::GuardedTasks tasks_;
+  bench::MutexQueue tasks_;
 };
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_post<Libuv>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_post<Libuv>(argc, argv); }

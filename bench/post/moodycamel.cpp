@@ -1,18 +1,18 @@
-// moodycamel's ConcurrentQueue, with a token for the consumer and tasks taken many at a time, as
-// its documentation recommends. Producers have none: a token belongs to a thread, which post() does
+// Posting through moodycamel's ConcurrentQueue, with a consumer token and bulk dequeues, as its
+// documentation recommends. Producer tokens are not used: they belong to threads, which post() does
 // not know.
 #include <concurrentqueue.h>
 
 #include <array>
 #include <cstddef>
 
-#include "post/queue_beside_loop.h"
+#include "post/loop_with_queue.h"
 
 namespace {
 
 class Queue {
  public:
-  void add(std::function<void()> task) { tasks_.enqueue(std::move(task)); }
+  void push(std::function<void()> task) { tasks_.enqueue(std::move(task)); }
   void run_all() {
     std::size_t count;
     while ((count = tasks_.try_dequeue_bulk(token_, taken_.begin(), taken_.size())) > 0) {
@@ -26,11 +26,11 @@ class Queue {
   std::array<std::function<void()>, 256> taken_;
 };
 
-class Moodycamel : public bench::QueueBesideLoop<Queue> {
+class Moodycamel : public bench::LoopWithQueue<Queue> {
  public:
-  bench::About about() const { return {"moodycamel", "unknown", "epoll"}; }
+  bench::SubjectInfo info() const { return {"moodycamel", "unknown", "epoll"}; }
 };
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_post<Moodycamel>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_post<Moodycamel>(argc, argv); }

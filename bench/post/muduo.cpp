@@ -1,4 +1,4 @@
-// EventLoop::queueInLoop.
+// Posting with EventLoop::queueInLoop.
 #include <muduo/net/EventLoop.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@ class Muduo {
   void post(bench::Task task) { loop_.queueInLoop(task); }
   void run() { loop_.loop(); }
   void stop() { loop_.quit(); }
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"muduo", "unknown", std::getenv("MUDUO_USE_POLL") != nullptr ? "poll" : "epoll"};
   }
 
@@ -22,4 +22,4 @@ class Muduo {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_post<Muduo>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_post<Muduo>(argc, argv); }

@@ -1,6 +1,6 @@
-// A mutex and a vector beside a loop by hand.
+// Posting through a mutex and a vector to a hand-written loop.
 #include "post/eventfd_loop.h"
-#include "post/guarded_tasks.h"
+#include "post/mutex_queue.h"
 #include "post/post.h"
 
 namespace {
@@ -8,19 +8,19 @@ namespace {
 class Mutex {
  public:
   void post(bench::Task task) {
-    if (tasks_.add(task)) loop_.wake();
+    if (tasks_.push(task)) loop_.wake();
   }
   void run() {
     loop_.run([this] { tasks_.run_all(); });
   }
   void stop() { loop_.stop(); }
-  bench::About about() const { return {"mutex", bench::kernel_release(), "epoll"}; }
+  bench::SubjectInfo info() const { return {"mutex", bench::kernel_release(), "epoll"}; }
 
  private:
   bench::EventfdLoop loop_;
-  bench::GuardedTasks tasks_;
+  bench::MutexQueue tasks_;
 };
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_post<Mutex>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_post<Mutex>(argc, argv); }

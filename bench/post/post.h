@@ -1,10 +1,11 @@
-// Tasks posted to a loop by other threads: evpp's task-queue suites.
+// Tasks posted to a loop by other threads, after evpp's task-queue benchmarks.
 //
-// A stream: some producers post as fast as they can to one loop, which runs on the program's own
-// processor and the producers on the others. A ring: one loop in each thread, and one task that
-// each posts to the next; nearly all of that is the kernel waking a thread.
+// Pattern `stream`: producers post as fast as they can to one loop. The loop runs on
+// pinned_processor(), the producers on the other processors. Pattern `ring`: each thread has one
+// loop, and one task is posted from loop to loop; nearly all of the time is the kernel waking
+// threads.
 //
-// A task counts itself, and is what a program posts: a function object of two words.
+// A task is a function object of two words and counts itself.
 #pragma once
 
 #include <barrier>
@@ -19,42 +20,42 @@
 
 namespace bench {
 
-/// Where tasks are run, and what ends that.
-class Course {
+/// The communication pattern; counts tasks and ends the run.
+class Pattern {
  public:
-  virtual ~Course() = default;
-  virtual void ran(int at) = 0;
+  virtual ~Pattern() = default;
+  virtual void on_task(int loop) = 0;
 };
 
 struct Task {
-  Course* course;
-  int at;
-  void operator()() const { course->ran(at); }
+  Pattern* pattern;
+  int loop;
+  void operator()() const { pattern->on_task(loop); }
 };
 
-/// What a subject brings. It is made in the thread that runs it.
+/// The interface of a subject, which is constructed in the thread that runs it.
 template <class Subject>
-concept Poster = std::default_initializable<Subject> && requires(Subject subject, Task task) {
-  /// From any thread.
+concept PostSubject = std::default_initializable<Subject> && requires(Subject subject, Task task) {
+  /// Callable from any thread.
   subject.post(task);
-  /// Run tasks until stop().
+  /// Runs tasks until stop().
   subject.run();
-  /// From inside a task.
+  /// Called from inside a task.
   subject.stop();
-  { subject.about() } -> std::same_as<About>;
+  { subject.info() } -> std::same_as<SubjectInfo>;
 };
 
 struct PostOptions {
-  int producers = 0;  ///< Or loops in the ring.
-  int tasks = 0;      ///< In all; or hand-overs in the ring.
+  int producers = 0;  ///< Number of loops if `ring`.
+  int tasks = 0;      ///< Total number of tasks; number of posts if `ring`.
   bool ring = false;
   int iterations = 1;
 };
 
-/// Exits with 2 and a message when the arguments make no sense, with 0 after --help.
+/// Exits with status 2 and a message if the arguments are invalid, with status 0 after --help.
 PostOptions parse_post_options(int argc, char** argv);
 
-/// Time and processor time of all threads, for each task.
+/// Elapsed time, and processor time of all threads, per task.
 class Stopwatch {
  public:
   void start() {
@@ -73,10 +74,10 @@ class Stopwatch {
   std::int64_t begin_ = 0, took_ = 0, cpu_ = 0;
 };
 
-template <Poster Subject>
-class Stream final : public Course {
+template <PostSubject Subject>
+class Stream final : public Pattern {
  public:
-  About play(const PostOptions& options, Report& report) {
+  SubjectInfo measure(const PostOptions& options, Report& report) {
     left_ = options.tasks;
     std::vector<std::jthread> producers;
     std::barrier ready(options.producers + 1);
@@ -93,35 +94,35 @@ class Stream final : public Course {
     subject_.run();
     if (left_ != 0) fail("the loop stopped before its last task");
     watch_.report_to(report, options.tasks);
-    return subject_.about();
+    return subject_.info();
   }
 
-  void ran(int) override {
+  void on_task(int) override {
     if (--left_ > 0) return;
     watch_.stop();
     subject_.stop();
   }
 
  private:
-  // What producers read of the subject does not lie in one cache line with what each task writes.
+  // Avoids false sharing: producers read the subject, each task writes the counter.
   alignas(64) Subject subject_;
   alignas(64) int left_ = 0;
   Stopwatch watch_;
 };
 
-template <Poster Subject>
-class Ring final : public Course {
+template <PostSubject Subject>
+class Ring final : public Pattern {
  public:
-  About play(const PostOptions& options, Report& report) {
+  SubjectInfo measure(const PostOptions& options, Report& report) {
     left_ = options.tasks;
     loops_.resize(options.producers);
-    About about;
+    SubjectInfo info;
     std::barrier ready(options.producers);
     {
       std::vector<std::jthread> threads;
       for (int i = 1; i < options.producers; ++i) {
         threads.emplace_back([this, &ready, i] {
-          // Every hand-over from one processor to another, where there are two.
+          // With two processors, every post crosses from one processor to the other.
           if (i % 2 == 1) move_to_another_processor();
           Subject subject;
           loops_[i] = &subject;
@@ -132,7 +133,7 @@ class Ring final : public Course {
       }
       Subject subject;
       loops_[0] = &subject;
-      about = subject.about();
+      info = subject.info();
       ready.arrive_and_wait();
       watch_.start();
       subject.post(Task{this, 0});
@@ -140,38 +141,38 @@ class Ring final : public Course {
       ready.arrive_and_wait();
     }
     watch_.report_to(report, options.tasks);
-    return about;
+    return info;
   }
 
-  void ran(int at) override {
-    if (left_ == 0) return loops_[at]->stop();
+  void on_task(int loop) override {
+    if (left_ == 0) return loops_[loop]->stop();
     if (--left_ > 0) {
-      const int next = at + 1 == int(loops_.size()) ? 0 : at + 1;
+      const int next = loop + 1 == int(loops_.size()) ? 0 : loop + 1;
       return loops_[next]->post(Task{this, next});
     }
     watch_.stop();
-    for (int each = 0; each < int(loops_.size()); ++each) loops_[each]->post(Task{this, each});
+    for (int i = 0; i < int(loops_.size()); ++i) loops_[i]->post(Task{this, i});
   }
 
  private:
   std::vector<Subject*> loops_;
   Stopwatch watch_;
-  int left_ = 0;  ///< Whoever runs the task hands it on with it.
+  int left_ = 0;  ///< Accessed only by the thread that runs the task.
 };
 
 /// The main function of a post program.
-template <Poster Subject>
-int play_post(int argc, char** argv) {
+template <PostSubject Subject>
+int run_post(int argc, char** argv) {
   const PostOptions options = parse_post_options(argc, argv);
-  own_processor();
+  pinned_processor();
   Report report;
-  About about;
+  SubjectInfo info;
   for (int iteration = 0; iteration < options.iterations; ++iteration) {
     feed_watchdog();
-    about = options.ring ? std::make_unique<Ring<Subject>>()->play(options, report)
-                         : std::make_unique<Stream<Subject>>()->play(options, report);
+    info = options.ring ? std::make_unique<Ring<Subject>>()->measure(options, report)
+                        : std::make_unique<Stream<Subject>>()->measure(options, report);
   }
-  report.print(about);
+  report.print(info);
   return 0;
 }
 

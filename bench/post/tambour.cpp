@@ -1,4 +1,4 @@
-// EventLoop::post.
+// Posting with EventLoop::post.
 #include <tambour/tambour.h>
 
 #include <string>
@@ -17,7 +17,7 @@ class Tambour {
   void post(bench::Task task) { loop_.post(task); }
   void run() { loop_.run(); }
   void stop() { loop_.stop(); }
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"tambour", std::string(tambour::version), std::string(loop_.backend().name)};
   }
 
@@ -27,4 +27,4 @@ class Tambour {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_post<Tambour>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_post<Tambour>(argc, argv); }

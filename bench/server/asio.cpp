@@ -1,6 +1,6 @@
-// On standalone asio, as its own examples are written: a session that keeps itself alive, a buffer
-// in each, async_read_some and async_write in turn; where messages go to all, a queue for each of
-// what is to be written.
+// The server on standalone asio, written like asio's examples: a session that keeps itself alive, a
+// buffer per session, async_read_some and async_write in alternation. For broadcasts, each session
+// has a queue of messages to write.
 #include <deque>
 #include <memory>
 #include <string>
@@ -30,25 +30,25 @@ class Asio {
 
   void run() { context_.run(); }
 
-  bench::About about() const { return {"asio", bench::asio_version(), "epoll"}; }
+  bench::SubjectInfo info() const { return {"asio", bench::asio_version(), "epoll"}; }
 
  private:
   class Session : public std::enable_shared_from_this<Session> {
    public:
     Session(Asio& owner, tcp::socket socket)
-        : owner_(owner), socket_(std::move(socket)), place_(owner.options_.buffer_bytes) {
+        : owner_(owner), socket_(std::move(socket)), buffer_(owner.options_.buffer_bytes) {
       socket_.set_option(tcp::no_delay(true));
     }
 
     void read() {
       socket_.async_read_some(
-          asio::buffer(place_), [self = shared_from_this()](auto error, std::size_t got) {
+          asio::buffer(buffer_), [self = shared_from_this()](auto error, std::size_t got) {
             if (error) {
               self->owner_.sessions_.erase(self);
             } else if (self->owner_.options_.service == bench::Service::echo) {
               self->write_back(got);
             } else {
-              self->owner_.spread(std::make_shared<std::string>(self->place_.data(), got));
+              self->owner_.broadcast(std::make_shared<std::string>(self->buffer_.data(), got));
               self->read();
             }
           });
@@ -61,7 +61,7 @@ class Asio {
 
    private:
     void write_back(std::size_t size) {
-      asio::async_write(socket_, asio::buffer(place_, size),
+      asio::async_write(socket_, asio::buffer(buffer_, size),
                         [self = shared_from_this()](auto error, std::size_t) {
                           if (!error) self->read();
                         });
@@ -78,7 +78,7 @@ class Asio {
 
     Asio& owner_;
     tcp::socket socket_;
-    std::vector<char> place_;
+    std::vector<char> buffer_;
     std::deque<std::shared_ptr<const std::string>> outgoing_;
   };
 
@@ -86,13 +86,13 @@ class Asio {
     acceptor_.async_accept([this](auto error, tcp::socket socket) {
       if (error) return;
       auto session = std::make_shared<Session>(*this, std::move(socket));
-      if (options_.service == bench::Service::spread) sessions_.insert(session);
+      if (options_.service == bench::Service::broadcast) sessions_.insert(session);
       session->read();
       accept();
     });
   }
 
-  void spread(const std::shared_ptr<const std::string>& message) {
+  void broadcast(const std::shared_ptr<const std::string>& message) {
     for (const auto& each : sessions_) each->deliver(message);
   }
 
@@ -104,4 +104,4 @@ class Asio {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_server<Asio>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_server<Asio>(argc, argv); }

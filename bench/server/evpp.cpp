@@ -1,4 +1,4 @@
-// On evpp's TCPServer, as its own throughput server is written, without threads beside the loop's.
+// The server on evpp's TCPServer, written like evpp's throughput server, without extra threads.
 #include <evpp/buffer.h>
 #include <evpp/event_loop.h>
 #include <evpp/tcp_conn.h>
@@ -15,16 +15,16 @@ class Evpp {
  public:
   explicit Evpp(const bench::ServerOptions& options)
       : server_(&loop_, "127.0.0.1:" + std::to_string(options.port), "server", 0) {
-    const bool spread = options.service == bench::Service::spread;
-    server_.SetConnectionCallback([this, spread](const evpp::TCPConnPtr& connection) {
+    const bool broadcast = options.service == bench::Service::broadcast;
+    server_.SetConnectionCallback([this, broadcast](const evpp::TCPConnPtr& connection) {
       if (connection->IsConnected()) {
         connection->SetTCPNoDelay(true);
-        if (spread) connections_.insert(connection);
-      } else if (spread) {
+        if (broadcast) connections_.insert(connection);
+      } else if (broadcast) {
         connections_.erase(connection);
       }
     });
-    if (spread) {
+    if (broadcast) {
       server_.SetMessageCallback([this](auto&, evpp::Buffer* buffer) {
         const std::string message = buffer->NextAllString();
         for (const evpp::TCPConnPtr& each : connections_) each->Send(message);
@@ -39,7 +39,7 @@ class Evpp {
 
   void run() { loop_.Run(); }
 
-  bench::About about() const { return {"evpp", "unknown", "epoll"}; }
+  bench::SubjectInfo info() const { return {"evpp", "unknown", "epoll"}; }
 
  private:
   evpp::EventLoop loop_;
@@ -49,4 +49,4 @@ class Evpp {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_server<Evpp>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_server<Evpp>(argc, argv); }

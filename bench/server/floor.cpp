@@ -1,4 +1,4 @@
-// By hand: epoll, and one recv and one send for each time that a connection is ready.
+// The floor: epoll, with one recv and one send for each readiness event of a connection.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,15 +9,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "server/by_hand.h"
 #include "server/server.h"
+#include "server/socket_helpers.h"
 
 namespace {
 
 class Floor {
  public:
   explicit Floor(const bench::ServerOptions& options)
-      : service_(options.service), listener_(bench::listen_at(options.port)) {
+      : service_(options.service), listener_(bench::listen_on(options.port)) {
     watch(listener_, EPOLL_CTL_ADD, EPOLLIN);
   }
 
@@ -35,7 +35,7 @@ class Floor {
     }
   }
 
-  bench::About about() const { return {"floor", bench::kernel_release(), "epoll"}; }
+  bench::SubjectInfo info() const { return {"floor", bench::kernel_release(), "epoll"}; }
 
  private:
   void watch(int fd, int how, unsigned events) {
@@ -51,12 +51,12 @@ class Floor {
   }
 
   void exchange(int fd, unsigned events) {
-    if ((events & EPOLLOUT) != 0) return send_rest(fd);
-    const ssize_t got = recv(fd, place_.data(), place_.size(), 0);
+    if ((events & EPOLLOUT) != 0) return send_unsent(fd);
+    const ssize_t got = recv(fd, buffer_.data(), buffer_.size(), 0);
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) {
       close(fd);
-      rests_.erase(fd);
+      unsent_.erase(fd);
       connections_.remove(fd);
     } else if (service_ == bench::Service::echo) {
       deliver(fd, std::size_t(got));
@@ -66,31 +66,31 @@ class Floor {
   }
 
   void deliver(int fd, std::size_t size) {
-    const auto rest = rests_.empty() ? rests_.end() : rests_.find(fd);
+    const auto unsent = unsent_.empty() ? unsent_.end() : unsent_.find(fd);
     std::size_t taken = 0;
-    if (rest == rests_.end()) taken = bench::send_some(fd, place_.data(), size);
+    if (unsent == unsent_.end()) taken = bench::send_some(fd, buffer_.data(), size);
     if (taken == size) return;
-    // Reads no more until the rest has gone.
-    rests_[fd].append(place_.data() + taken, size - taken);
+    // Stop reading until the remaining bytes are sent.
+    unsent_[fd].append(buffer_.data() + taken, size - taken);
     watch(fd, EPOLL_CTL_MOD, EPOLLOUT);
   }
 
-  void send_rest(int fd) {
-    std::string& rest = rests_[fd];
-    rest.erase(0, bench::send_some(fd, rest.data(), rest.size()));
-    if (!rest.empty()) return;
-    rests_.erase(fd);
+  void send_unsent(int fd) {
+    std::string& unsent = unsent_[fd];
+    unsent.erase(0, bench::send_some(fd, unsent.data(), unsent.size()));
+    if (!unsent.empty()) return;
+    unsent_.erase(fd);
     watch(fd, EPOLL_CTL_MOD, EPOLLIN);
   }
 
   bench::Service service_;
   int epoll_ = epoll_create1(EPOLL_CLOEXEC);
   int listener_;
-  bench::Descriptors connections_;
-  std::vector<char> place_ = std::vector<char>(std::size_t(1) << 18);
-  std::unordered_map<int, std::string> rests_;
+  bench::DescriptorSet connections_;
+  std::vector<char> buffer_ = std::vector<char>(std::size_t(1) << 18);
+  std::unordered_map<int, std::string> unsent_;
 };
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_server<Floor>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_server<Floor>(argc, argv); }

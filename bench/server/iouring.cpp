@@ -1,7 +1,7 @@
-// io_uring by hand, and all that it has for servers: one accept and one receive for each connection
-// that go on by themselves, buffers that the kernel chooses from a ring, and sends that are handed
-// over with the next wait. With TAMBOUR_BENCH_ZERO_COPY_FROM set, what has so many bytes or more is
-// sent from where it lies.
+// A hand-written server on io_uring, with its features for servers: multishot accept, a multishot
+// receive per connection, buffers that the kernel selects from a ring, and sends that are submitted
+// with the next wait. Messages of TAMBOUR_BENCH_ZERO_COPY_FROM bytes or more, if set, are sent
+// without copying.
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,8 +14,8 @@
 
 #include <liburing.h>
 
-#include "server/by_hand.h"
 #include "server/server.h"
+#include "server/socket_helpers.h"
 
 namespace {
 
@@ -24,17 +24,19 @@ enum class Kind : std::uint64_t { accept, receive, send };
 class IoUring {
  public:
   explicit IoUring(const bench::ServerOptions& options)
-      : service_(options.service), listener_(bench::listen_at(options.port)) {
+      : service_(options.service), listener_(bench::listen_on(options.port)) {
     io_uring_params params{};
     params.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_CQSIZE;
     params.cq_entries = 32768;
-    if (io_uring_queue_init_params(4096, &ring_, &params) != 0) bench::fail("no io_uring");
+    if (io_uring_queue_init_params(4096, &ring_, &params) != 0)
+      bench::fail("io_uring is not available");
     io_uring_buf_reg shared{};
     shared.ring_addr = reinterpret_cast<std::uint64_t>(buffers_);
     shared.ring_entries = buffer_count;
-    if (io_uring_register_buf_ring(&ring_, &shared, 0) != 0) bench::fail("no ring of buffers");
+    if (io_uring_register_buf_ring(&ring_, &shared, 0) != 0)
+      bench::fail("io_uring buffer rings are not available");
     io_uring_buf_ring_init(buffers_);
-    for (unsigned id = 0; id < buffer_count; ++id) give_back(id);
+    for (unsigned id = 0; id < buffer_count; ++id) recycle(id);
     if (const char* from = std::getenv("TAMBOUR_BENCH_ZERO_COPY_FROM"))
       zero_copy_from_ = std::size_t(std::atol(from));
   }
@@ -58,13 +60,13 @@ class IoUring {
     }
   }
 
-  bench::About about() const { return {"iouring", bench::kernel_release(), "io_uring"}; }
+  bench::SubjectInfo info() const { return {"iouring", bench::kernel_release(), "io_uring"}; }
 
  private:
   static constexpr unsigned buffer_count = 512;
   static constexpr std::size_t buffer_bytes = std::size_t{64} * 1024;
 
-  /// Bytes in a buffer that wait to be sent.
+  /// Unsent bytes in a buffer.
   struct Piece {
     unsigned buffer;
     std::size_t at;
@@ -102,7 +104,7 @@ class IoUring {
   void send_first(int fd) {
     const Piece& piece = connections_[std::size_t(fd)]->output.front();
     io_uring_sqe* const sqe = entry();
-    char* const bytes = place(piece.buffer) + piece.at;
+    char* const bytes = address(piece.buffer) + piece.at;
     if (piece.size >= zero_copy_from_) {
       io_uring_prep_send_zc(sqe, fd, bytes, piece.size, MSG_NOSIGNAL | MSG_WAITALL, 0);
     } else {
@@ -122,15 +124,15 @@ class IoUring {
         received(fd, done);
         break;
       case Kind::send:
-        // Where it was sent from where it lay, the kernel says later that it has let go. A peer
-        // that has gone is noticed by whoever reads.
+        // A zero-copy send completes a second time when the kernel no longer uses the buffer.
+        // Errors are ignored: the receive reports a lost connection.
         if ((done.flags & IORING_CQE_F_MORE) == 0) sent(fd);
         break;
     }
   }
 
   void add(int fd) {
-    bench::send_at_once(fd);
+    bench::set_no_delay(fd);
     if (connections_.size() <= std::size_t(fd)) connections_.resize(std::size_t(fd) * 2 + 1);
     connections_[std::size_t(fd)] = std::make_unique<Connection>();
     open_.add(fd);
@@ -140,7 +142,7 @@ class IoUring {
   void received(int fd, const io_uring_cqe& done) {
     if (done.res > 0) {
       const unsigned buffer = done.flags >> IORING_CQE_BUFFER_SHIFT;
-      owners_[buffer] = 1;
+      references_[buffer] = 1;
       if (service_ == bench::Service::echo) {
         send(fd, buffer, std::size_t(done.res));
       } else {
@@ -158,7 +160,7 @@ class IoUring {
 
   void send(int fd, unsigned buffer, std::size_t size) {
     Connection& connection = *connections_[std::size_t(fd)];
-    ++owners_[buffer];
+    ++references_[buffer];
     connection.output.push_back({buffer, 0, size});
     if (connection.output.size() == 1) send_first(fd);
   }
@@ -176,12 +178,12 @@ class IoUring {
     close(fd);
   }
 
-  char* place(unsigned buffer) { return memory_.data() + buffer * buffer_bytes; }
+  char* address(unsigned buffer) { return memory_.data() + buffer * buffer_bytes; }
   void release(unsigned buffer) {
-    if (--owners_[buffer] == 0) give_back(buffer);
+    if (--references_[buffer] == 0) recycle(buffer);
   }
-  void give_back(unsigned buffer) {
-    io_uring_buf_ring_add(buffers_, place(buffer), buffer_bytes, std::uint16_t(buffer),
+  void recycle(unsigned buffer) {
+    io_uring_buf_ring_add(buffers_, address(buffer), buffer_bytes, std::uint16_t(buffer),
                           io_uring_buf_ring_mask(buffer_count), 0);
     io_uring_buf_ring_advance(buffers_, 1);
   }
@@ -192,13 +194,13 @@ class IoUring {
   io_uring_buf_ring* const buffers_ = static_cast<io_uring_buf_ring*>(
       std::aligned_alloc(4096, buffer_count * sizeof(io_uring_buf)));
   std::vector<char> memory_ = std::vector<char>(buffer_count * buffer_bytes);
-  std::vector<unsigned> owners_ = std::vector<unsigned>(buffer_count);
-  std::vector<std::unique_ptr<Connection>> connections_;  ///< By descriptor.
-  bench::Descriptors open_;
-  std::vector<int> starved_;  ///< There was no buffer for them.
+  std::vector<unsigned> references_ = std::vector<unsigned>(buffer_count);
+  std::vector<std::unique_ptr<Connection>> connections_;  ///< Indexed by descriptor.
+  bench::DescriptorSet open_;
+  std::vector<int> starved_;  ///< Their receive ended because no buffer was free.
   std::size_t zero_copy_from_ = SIZE_MAX;
 };
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_server<IoUring>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_server<IoUring>(argc, argv); }

@@ -1,4 +1,4 @@
-// On libev: an ev_io for each connection, and the rest by hand, as libev leaves it to its users.
+// The server on libev: an ev_io per connection; reading and writing is left to the program.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,21 +9,21 @@
 
 #include <ev.h>
 
-#include "server/by_hand.h"
 #include "server/server.h"
+#include "server/socket_helpers.h"
 
 namespace {
 
 class Libev {
  public:
   explicit Libev(const bench::ServerOptions& options) : service_(options.service) {
-    ev_io_init(&listener_, on_accept, bench::listen_at(options.port), EV_READ);
+    ev_io_init(&listener_, on_accept, bench::listen_on(options.port), EV_READ);
     listener_.data = this;
     ev_io_start(loop_, &listener_);
   }
 
   void run() { ev_run(loop_, 0); }
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"libev", std::to_string(ev_version_major()) + "." + std::to_string(ev_version_minor()),
             ev_backend(loop_) == EVBACKEND_EPOLL ? "epoll" : "other"};
   }
@@ -31,7 +31,7 @@ class Libev {
  private:
   struct Connection {
     ev_io io;
-    std::string rest;  ///< What the kernel has not taken.
+    std::string unsent;  ///< Bytes that the kernel has not accepted yet.
   };
 
   static void on_accept(struct ev_loop* loop, ev_io* io, int) {
@@ -47,10 +47,10 @@ class Libev {
 
   static void on_ready(struct ev_loop*, ev_io* io, int events) {
     auto& self = *static_cast<Libev*>(io->data);
-    // The first member of the first base: libev's own idiom.
+    // libev's idiom: the watcher is the first member.
     auto& connection = *reinterpret_cast<Connection*>(io);
-    if ((events & EV_WRITE) != 0) return self.send_rest(connection);
-    const ssize_t got = recv(io->fd, self.place_.data(), self.place_.size(), 0);
+    if ((events & EV_WRITE) != 0) return self.send_unsent(connection);
+    const ssize_t got = recv(io->fd, self.buffer_.data(), self.buffer_.size(), 0);
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) {
       self.close_one(connection);
@@ -63,17 +63,17 @@ class Libev {
 
   void deliver(Connection& connection, std::size_t size) {
     std::size_t taken = 0;
-    if (connection.rest.empty()) taken = bench::send_some(connection.io.fd, place_.data(), size);
+    if (connection.unsent.empty()) taken = bench::send_some(connection.io.fd, buffer_.data(), size);
     if (taken == size) return;
-    connection.rest.append(place_.data() + taken, size - taken);
+    connection.unsent.append(buffer_.data() + taken, size - taken);
     watch(connection, EV_WRITE);
   }
 
-  void send_rest(Connection& connection) {
-    std::string& rest = connection.rest;
-    rest.erase(0, bench::send_some(connection.io.fd, rest.data(), rest.size()));
-    if (!rest.empty()) return;
-    rest = {};
+  void send_unsent(Connection& connection) {
+    std::string& unsent = connection.unsent;
+    unsent.erase(0, bench::send_some(connection.io.fd, unsent.data(), unsent.size()));
+    if (!unsent.empty()) return;
+    unsent = {};
     watch(connection, EV_READ);
   }
 
@@ -94,9 +94,9 @@ class Libev {
   struct ev_loop* loop_ = ev_loop_new(EVFLAG_AUTO);
   ev_io listener_;
   std::unordered_set<Connection*> connections_;
-  std::vector<char> place_ = std::vector<char>(std::size_t(1) << 18);
+  std::vector<char> buffer_ = std::vector<char>(std::size_t(1) << 18);
 };
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_server<Libev>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_server<Libev>(argc, argv); }

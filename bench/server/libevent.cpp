@@ -1,5 +1,5 @@
-// On libevent: a listener and bufferevents; what has come is moved to the output without copying,
-// as its documentation's echo server does.
+// The server on libevent: a listener and bufferevents. Input is moved to the output without
+// copying, as in the echo server of libevent's documentation.
 #include <unordered_set>
 
 #include <event2/buffer.h>
@@ -25,14 +25,14 @@ class Libevent {
 
   void run() { event_base_dispatch(base_); }
 
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"libevent", event_get_version(), event_base_get_method(base_)};
   }
 
  private:
   static void on_accept(evconnlistener*, evutil_socket_t fd, sockaddr*, int, void* context) {
     auto& self = *static_cast<Libevent*>(context);
-    bench::send_at_once(fd);
+    bench::set_no_delay(fd);
     bufferevent* connection = bufferevent_socket_new(self.base_, fd, BEV_OPT_CLOSE_ON_FREE);
     bufferevent_setcb(connection, on_read, nullptr, on_event, context);
     bufferevent_enable(connection, EV_READ | EV_WRITE);
@@ -63,4 +63,4 @@ class Libevent {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_server<Libevent>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_server<Libevent>(argc, argv); }

@@ -1,6 +1,6 @@
-// On libuv: streams that read into one place of the loop's, because what was read is dealt with
-// before the next is read; a write is tried at once, as its documentation recommends, and copied
-// and queued as far as that does not take it.
+// The server on libuv. All streams read into one buffer, because the data is processed before the
+// next read. A write is first tried with uv_try_write, as libuv's documentation recommends; the
+// remaining bytes are copied and queued.
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -30,10 +30,10 @@ class Libuv {
 
   void run() { uv_run(&loop_, UV_RUN_DEFAULT); }
 
-  bench::About about() const { return {"libuv", uv_version_string(), "epoll"}; }
+  bench::SubjectInfo info() const { return {"libuv", uv_version_string(), "epoll"}; }
 
  private:
-  /// A write that has to wait, with its bytes.
+  /// A queued write and its bytes.
   struct Pending {
     uv_write_t request;
     std::unique_ptr<char[]> bytes;
@@ -51,11 +51,11 @@ class Libuv {
     if (uv_accept(listener, stream) != 0) bench::fail("accept");
     uv_tcp_nodelay(connection, 1);
     self.connections_.insert(stream);
-    uv_read_start(stream, on_room, on_read);
+    uv_read_start(stream, on_alloc, on_read);
   }
-  static void on_room(uv_handle_t* handle, std::size_t, uv_buf_t* buffer) {
-    std::vector<char>& place = of(handle).place_;
-    *buffer = uv_buf_init(place.data(), unsigned(place.size()));
+  static void on_alloc(uv_handle_t* handle, std::size_t, uv_buf_t* buffer) {
+    std::vector<char>& memory = of(handle).buffer_;
+    *buffer = uv_buf_init(memory.data(), unsigned(memory.size()));
   }
   static void on_read(uv_stream_t* stream, ssize_t got, const uv_buf_t* buffer) {
     Libuv& self = of(stream);
@@ -72,7 +72,7 @@ class Libuv {
     uv_buf_t whole = uv_buf_init(bytes, unsigned(size));
     const auto taken = std::size_t(std::max(uv_try_write(stream, &whole, 1), 0));
     if (taken == size) return;
-    // Nothing more is read until that is done.
+    // Stop reading until the remaining bytes are written.
     uv_read_stop(stream);
     auto* pending = new Pending{{}, std::make_unique_for_overwrite<char[]>(size - taken)};
     std::memcpy(pending->bytes.get(), bytes + taken, size - taken);
@@ -81,7 +81,7 @@ class Libuv {
     uv_write(&pending->request, stream, &rest, 1, on_written);
   }
   static void on_written(uv_write_t* request, int error) {
-    if (error == 0) uv_read_start(request->handle, on_room, on_read);
+    if (error == 0) uv_read_start(request->handle, on_alloc, on_read);
     delete static_cast<Pending*>(request->data);
   }
   static void on_closed(uv_handle_t* handle) { delete reinterpret_cast<uv_tcp_t*>(handle); }
@@ -90,9 +90,9 @@ class Libuv {
   uv_loop_t loop_;
   uv_tcp_t listener_;
   std::unordered_set<uv_stream_t*> connections_;
-  std::vector<char> place_ = std::vector<char>(1 << 18);
+  std::vector<char> buffer_ = std::vector<char>(1 << 18);
 };
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_server<Libuv>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_server<Libuv>(argc, argv); }

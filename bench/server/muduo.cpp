@@ -1,4 +1,4 @@
-// On muduo's TcpServer, as its own ping-pong server is written.
+// The server on muduo's TcpServer, written like muduo's ping-pong server.
 #include <muduo/base/Logging.h>
 #include <muduo/net/EventLoop.h>
 #include <muduo/net/InetAddress.h>
@@ -18,18 +18,18 @@ class Muduo {
  public:
   explicit Muduo(const bench::ServerOptions& options)
       : server_(&loop_, muduo::net::InetAddress("127.0.0.1", options.port), "server") {
-    // It would tell of each connection, on the standard output.
+    // muduo would log each connection to standard output.
     muduo::Logger::setLogLevel(muduo::Logger::WARN);
-    const bool spread = options.service == bench::Service::spread;
-    server_.setConnectionCallback([this, spread](const TcpConnectionPtr& connection) {
+    const bool broadcast = options.service == bench::Service::broadcast;
+    server_.setConnectionCallback([this, broadcast](const TcpConnectionPtr& connection) {
       if (connection->connected()) {
         connection->setTcpNoDelay(true);
-        if (spread) connections_.insert(connection);
-      } else if (spread) {
+        if (broadcast) connections_.insert(connection);
+      } else if (broadcast) {
         connections_.erase(connection);
       }
     });
-    if (spread) {
+    if (broadcast) {
       server_.setMessageCallback([this](auto&, muduo::net::Buffer* buffer, muduo::Timestamp) {
         const std::string message = buffer->retrieveAllAsString();
         for (const TcpConnectionPtr& each : connections_) each->send(message);
@@ -43,7 +43,7 @@ class Muduo {
 
   void run() { loop_.loop(); }
 
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"muduo", "unknown", std::getenv("MUDUO_USE_POLL") != nullptr ? "poll" : "epoll"};
   }
 
@@ -55,4 +55,4 @@ class Muduo {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_server<Muduo>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_server<Muduo>(argc, argv); }

@@ -1,4 +1,4 @@
-// The server's process, as its clients see it: a port, and what it has used.
+// The process of the server, as its clients see it: its port and its resource usage.
 #pragma once
 
 #include <sys/types.h>
@@ -11,39 +11,39 @@
 
 namespace bench {
 
-/// Forks the server onto the program's own processor, and moves the caller to another.
+/// Forks the server onto pinned_processor() and moves the calling thread to another processor.
 class ServerProcess {
  public:
-  /// Returns when it listens.
+  /// Returns when the server listens.
   ServerProcess(Serve serve, ServerOptions options);
-  /// Ends it with SIGTERM, for which valgrind and perf write down what they know.
+  /// Ends the server with SIGTERM, so that valgrind and perf write their results.
   ~ServerProcess();
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
   std::uint16_t port() const { return port_; }
-  const About& about() const { return about_; }
+  const SubjectInfo& info() const { return info_; }
 
   std::int64_t cpu_ns() const { return bench::cpu_ns(process_); }
 
-  /// Waits until it has done all that clients have asked of it.
-  void settle() const;
+  /// Waits until the server has processed everything that was sent to it.
+  void wait_until_idle() const;
 
-  /// Bytes that it has from malloc(3), overhead included. It must be at rest.
+  /// Bytes allocated with malloc(3), overhead included. The server must be idle.
   std::int64_t heap_bytes() const;
-  /// Resident, and not files.
+  /// Resident bytes, without file-backed memory.
   std::int64_t rss_bytes() const;
 
  private:
-  struct Page;
+  struct SharedState;
 
-  /// Whether it waits in the kernel, and not for a processor.
-  bool sleeps() const;
+  /// Whether the server is waiting in the kernel, not for a processor.
+  bool is_waiting() const;
 
   std::uint16_t port_;
   pid_t process_ = -1;
-  About about_;
-  Page* page_;
+  SubjectInfo info_;
+  SharedState* shared_;
 };
 
 }  // namespace bench

@@ -1,4 +1,4 @@
-// The command line: which game, and with what.
+// The command line: the workload and its options.
 #include "server/server.h"
 
 #include <algorithm>
@@ -9,55 +9,55 @@
 
 #include "common/options.h"
 #include "common/processor.h"
-#include "server/games/game.h"
 #include "server/process.h"
+#include "server/workloads/workload.h"
 
 namespace bench {
 namespace {
 
-void add_option(CLI::App& app, const GameOption& option) {
+void add_option(CLI::App& app, const WorkloadOption& option) {
   CLI::Option* added = app.add_option(option.name, *option.value, option.help)->required();
   if (option.choices.empty()) {
     added->check(CLI::Range(option.low, option.high));
     return;
   }
-  std::map<std::string, int> places;
-  for (const std::string& word : option.choices) places.emplace(word, int(places.size()));
-  added->transform(CLI::CheckedTransformer(places));
+  std::map<std::string, int> indexes;
+  for (const std::string& word : option.choices) indexes.emplace(word, int(indexes.size()));
+  added->transform(CLI::CheckedTransformer(indexes));
 }
 
 }  // namespace
 
-int play_server(int argc, char** argv, Serve serve) {
-  own_processor();
-  std::vector<std::unique_ptr<Game>> games;
-  games.push_back(make_throughput());
-  games.push_back(make_latency());
-  games.push_back(make_churn());
-  games.push_back(make_idle());
-  games.push_back(make_fanout());
+int run_server(int argc, char** argv, Serve serve) {
+  pinned_processor();
+  std::vector<std::unique_ptr<Workload>> workloads;
+  workloads.push_back(make_throughput());
+  workloads.push_back(make_latency());
+  workloads.push_back(make_churn());
+  workloads.push_back(make_idle());
+  workloads.push_back(make_fanout());
 
-  CLI::App app("A TCP server, and clients that play a game with it.");
+  CLI::App app("Runs a TCP server and clients with a workload.");
   app.require_subcommand(1);
   int iterations = 1;
-  for (auto& game : games) {
-    CLI::App* words = app.add_subcommand(game->name(), game->about());
-    for (const GameOption& option : game->options()) add_option(*words, option);
-    add_iterations(*words, iterations);
+  for (auto& workload : workloads) {
+    CLI::App* command = app.add_subcommand(workload->name(), workload->description());
+    for (const WorkloadOption& option : workload->options()) add_option(*command, option);
+    add_iterations(*command, iterations);
   }
   parse_or_exit(app, argc, argv);
-  const auto chosen =
-      std::ranges::find_if(games, [&](auto& game) { return app.got_subcommand(game->name()); });
+  const auto chosen = std::ranges::find_if(
+      workloads, [&](auto& workload) { return app.got_subcommand(workload->name()); });
 
   Report report;
-  About about;
+  SubjectInfo info;
   for (int iteration = 0; iteration < iterations; ++iteration) {
     feed_watchdog();
-    ServerProcess server(serve, (*chosen)->server());
-    report.add((*chosen)->play(server));
-    about = server.about();
+    ServerProcess server(serve, (*chosen)->server_options());
+    report.add((*chosen)->run(server));
+    info = server.info();
   }
-  report.print(about);
+  report.print(info);
   return 0;
 }
 

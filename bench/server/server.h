@@ -1,10 +1,10 @@
-// A TCP server, which is the subject, and the games that clients play with it: throughput, latency,
-// churn, idle, fanout.
+// A TCP server, which is the subject, and the workloads of its clients: throughput, latency, churn,
+// idle, fanout.
 //
-// Server and clients are processes on different processors, and the clients are the same for every
-// subject: bare system calls, so that they are not what is measured. Where two processors are all
-// there is, the clients are often what limits a rate; processor time of the server does not depend
-// on that, nor on what else the machine does.
+// Server and clients are processes on different processors. The clients are the same for every
+// subject and use bare system calls, so that they affect the result as little as possible. On a
+// machine with two processors, the clients often limit the rate. The processor time of the server
+// does not depend on that, nor on other load of the machine.
 #pragma once
 
 #include <concepts>
@@ -17,39 +17,39 @@
 namespace bench {
 
 enum class Service : std::uint8_t {
-  echo,    ///< What comes is sent back.
-  spread,  ///< What comes is sent to all connections, that one included.
+  echo,       ///< Sends received bytes back.
+  broadcast,  ///< Sends received bytes to all connections, including the sender.
 };
 
 struct ServerOptions {
-  std::uint16_t port = 0;  ///< Of 127.0.0.1.
+  std::uint16_t port = 0;  ///< On 127.0.0.1.
   Service service = Service::echo;
-  /// What a connection reads into, where the library leaves that to the program: as much as whoever
-  /// writes the server for this game would give it.
+  /// The size of a connection's read buffer, if the library leaves it to the program: suitable for
+  /// the workload.
   std::size_t buffer_bytes = 0;
 };
 
-/// What a subject brings.
+/// The interface of a subject.
 template <class Subject>
-concept Server =
+concept ServerSubject =
     std::constructible_from<Subject, const ServerOptions&> && requires(Subject subject) {
-      /// Serve; the process is ended from outside. A client that leaves is no error.
+      /// Serves until the process is killed. A client that disconnects is not an error.
       subject.run();
-      { subject.about() } -> std::same_as<About>;
+      { subject.info() } -> std::same_as<SubjectInfo>;
     };
 
-using Listens = std::function<void(const About&)>;
-/// Makes the subject, says when it listens, and serves.
-using Serve = void (*)(const ServerOptions&, const Listens&);
+using OnListening = std::function<void(const SubjectInfo&)>;
+/// Creates the subject, invokes the callback when it listens, and serves.
+using Serve = void (*)(const ServerOptions&, const OnListening&);
 
-int play_server(int argc, char** argv, Serve serve);
+int run_server(int argc, char** argv, Serve serve);
 
 /// The main function of a server program.
-template <Server Subject>
-int play_server(int argc, char** argv) {
-  return play_server(argc, argv, [](const ServerOptions& options, const Listens& listens) {
+template <ServerSubject Subject>
+int run_server(int argc, char** argv) {
+  return run_server(argc, argv, [](const ServerOptions& options, const OnListening& on_listening) {
     Subject subject(options);
-    listens(subject.about());
+    on_listening(subject.info());
     subject.run();
   });
 }

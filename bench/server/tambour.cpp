@@ -1,5 +1,5 @@
-// On Tambour: connections in the callback style, or, with TAMBOUR_BENCH_STYLE=tasks, a task for
-// each. With TAMBOUR_BENCH_SPIN_US set, the loop spins for as long.
+// The server on Tambour: connections with callbacks, or, with TAMBOUR_BENCH_STYLE=tasks, a task per
+// connection. TAMBOUR_BENCH_SPIN_US, if set, is the time for which the loop spins, in microseconds.
 #include <tambour/tambour.h>
 
 #include <cstdlib>
@@ -31,7 +31,8 @@ class Tambour {
       : server_(listen(loop_, tambour::Endpoint::loopback_v4(options.port))) {
     const char* style = std::getenv("TAMBOUR_BENCH_STYLE");
     if (style != nullptr && std::string_view(style) == "tasks") {
-      if (options.service != bench::Service::echo) bench::fail("tasks only echo");
+      if (options.service != bench::Service::echo)
+        bench::fail("TAMBOUR_BENCH_STYLE=tasks supports only echo workloads");
       server_.serve(echo);
     } else if (options.service == bench::Service::echo) {
       server_.serve({.on_message = [](tambour::Connection& connection, tambour::Buffer& buffer) {
@@ -39,14 +40,14 @@ class Tambour {
       }});
     } else {
       server_.serve({.on_connection = [this](tambour::Connection& each) { all_.insert(&each); },
-                     .on_message = [this](auto&, tambour::Buffer& buffer) { spread(buffer); },
+                     .on_message = [this](auto&, tambour::Buffer& buffer) { broadcast(buffer); },
                      .on_close = [this](tambour::Connection& each, auto) { all_.erase(&each); }});
     }
   }
 
   void run() { loop_.run(); }
 
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"tambour", std::string(tambour::version), std::string(loop_.backend().name)};
   }
 
@@ -57,8 +58,8 @@ class Tambour {
     return std::move(*server);
   }
 
-  void spread(tambour::Buffer& message) {
-    // Without sharing it: a message of this size goes to the kernel at once.
+  void broadcast(tambour::Buffer& message) {
+    // Sent without sharing the buffer: a message of this size is passed to the kernel at once.
     const std::string_view text = message.text();
     for (tambour::Connection* each : all_) each->send(text);
     message.clear();
@@ -71,4 +72,4 @@ class Tambour {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_server<Tambour>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_server<Tambour>(argc, argv); }

@@ -1,4 +1,4 @@
-// A steady_timer of standalone asio, whose deadlines go to a timerfd.
+// A steady_timer of standalone asio, which uses a timerfd.
 #include <chrono>
 
 #include <asio/io_context.hpp>
@@ -17,7 +17,7 @@ class Asio {
     context_.restart();
     context_.run();
   }
-  bench::About about() const { return {"asio", bench::asio_version(), "epoll"}; }
+  bench::SubjectInfo info() const { return {"asio", bench::asio_version(), "epoll"}; }
 
  private:
   asio::io_context context_{ASIO_CONCURRENCY_HINT_UNSAFE};
@@ -26,4 +26,4 @@ class Asio {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_sleep<Asio>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_sleep<Asio>(argc, argv); }

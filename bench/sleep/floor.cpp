@@ -1,4 +1,4 @@
-// A bare timerfd_create(2), in an epoll set that reports its edges, so that nobody has to read it.
+// A bare timerfd (timerfd_create(2)) in an edge-triggered epoll set, so that it need not be read.
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
@@ -20,7 +20,7 @@ class Floor {
     epoll_event event;
     if (epoll_wait(epoll_, &event, 1, -1) != 1) bench::fail_errno("epoll_wait");
   }
-  bench::About about() const { return {"floor", bench::kernel_release(), "timerfd"}; }
+  bench::SubjectInfo info() const { return {"floor", bench::kernel_release(), "timerfd"}; }
 
  private:
   int epoll_ = epoll_create1(EPOLL_CLOEXEC);
@@ -29,4 +29,4 @@ class Floor {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_sleep<Floor>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_sleep<Floor>(argc, argv); }

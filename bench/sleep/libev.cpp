@@ -1,4 +1,4 @@
-// A one-shot timer of libev's.
+// A one-shot timer of libev.
 #include <string>
 
 #include <ev.h>
@@ -14,13 +14,13 @@ class Libev {
   }
 
   void sleep(std::int64_t length_ns) {
-    // Timers count from the loop's time, which is old by now.
+    // Timers are relative to the loop's cached time, which is outdated here.
     ev_now_update(loop_);
     ev_timer_set(&timer_, double(length_ns) / 1e9, 0.);
     ev_timer_start(loop_, &timer_);
     ev_run(loop_, 0);
   }
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"libev", std::to_string(ev_version_major()) + "." + std::to_string(ev_version_minor()),
             "default"};
   }
@@ -32,4 +32,4 @@ class Libev {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_sleep<Libev>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_sleep<Libev>(argc, argv); }

@@ -1,5 +1,5 @@
-// A timer of libevent's, with the flag for exact ones: a timerfd. It counts microseconds, so that a
-// sleep is asked for in whole ones, rounded up.
+// A timer of libevent, with the flag for precise timers, which uses a timerfd. Its unit is
+// microseconds; the length of a sleep is rounded up.
 #include <event2/event.h>
 
 #include "sleep/sleep.h"
@@ -29,7 +29,7 @@ class Libevent {
     evtimer_add(timer_, &length);
     event_base_dispatch(base_);
   }
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"libevent", event_get_version(), event_base_get_method(base_)};
   }
 
@@ -40,4 +40,4 @@ class Libevent {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_sleep<Libevent>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_sleep<Libevent>(argc, argv); }

@@ -1,5 +1,5 @@
-// A timer of libuv's, which counts whole milliseconds: a sleep is asked for in as many, rounded up,
-// and one more, since the loop's time is rounded down.
+// A timer of libuv, whose unit is milliseconds: the length of a sleep is rounded up, plus one,
+// because the loop's time is rounded down.
 #include <cstdint>
 
 #include <uv.h>
@@ -23,13 +23,13 @@ class Libuv {
   Libuv& operator=(const Libuv&) = delete;
 
   void sleep(std::int64_t length_ns) {
-    // Timers count from the loop's time, which is old by now.
+    // Timers are relative to the loop's cached time, which is outdated here.
     uv_update_time(&loop_);
     uv_timer_start(
         &timer_, [](uv_timer_t*) {}, std::uint64_t(length_ns + 999'999) / 1'000'000 + 1, 0);
     uv_run(&loop_, UV_RUN_DEFAULT);
   }
-  bench::About about() const { return {"libuv", uv_version_string(), "epoll"}; }
+  bench::SubjectInfo info() const { return {"libuv", uv_version_string(), "epoll"}; }
 
  private:
   uv_loop_t loop_;
@@ -38,4 +38,4 @@ class Libuv {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_sleep<Libuv>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_sleep<Libuv>(argc, argv); }

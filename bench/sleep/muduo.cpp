@@ -1,4 +1,4 @@
-// A timer of muduo's: a timerfd, for 100 µs at least.
+// A timer of muduo, which uses a timerfd with a minimum of 100 µs.
 #include <muduo/net/EventLoop.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ class Muduo {
     loop_.runAfter(double(length_ns) / 1e9, [this] { loop_.quit(); });
     loop_.loop();
   }
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"muduo", "unknown", std::getenv("MUDUO_USE_POLL") != nullptr ? "poll" : "epoll"};
   }
 
@@ -23,4 +23,4 @@ class Muduo {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_sleep<Muduo>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_sleep<Muduo>(argc, argv); }

@@ -9,11 +9,11 @@ namespace bench {
 SleepOptions parse_sleep_options(int argc, char** argv) {
   SleepOptions options;
   int length_us = 0;
-  CLI::App app("How long after its deadline a timer's callback runs.");
+  CLI::App app("Measures the time between a timer's deadline and its callback.");
   app.add_option("--length-us", length_us, "length of a sleep in microseconds")
       ->required()
       ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--sleeps", options.sleeps, "sleeps in an iteration")
+  app.add_option("--sleeps", options.sleeps, "sleeps per iteration")
       ->required()
       ->check(CLI::Range(1, 1'000'000));
   add_iterations(app, options.iterations);

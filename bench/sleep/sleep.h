@@ -1,9 +1,7 @@
-// How exactly a loop sleeps: how long after its deadline a timer's callback runs, in an idle
-// process.
+// Timer precision: the time between a timer's deadline and its callback, in an idle process.
 //
-// Each library sleeps as exactly as it can be asked to. The floor is a bare timerfd, which the
-// kernel ends without slack. A timer that runs early ends the measurement: that is an error, not a
-// figure.
+// Each library is configured for its highest precision. The floor is a bare timerfd, to which no
+// timer slack applies. A timer that expires early is an error and ends the measurement.
 #pragma once
 
 #include <concepts>
@@ -20,18 +18,18 @@ struct SleepOptions {
   int iterations = 1;
 };
 
-/// Exits with 2 and a message when the arguments make no sense, with 0 after --help.
+/// Exits with status 2 and a message if the arguments are invalid, with status 0 after --help.
 SleepOptions parse_sleep_options(int argc, char** argv);
 
-/// What a subject brings.
+/// The interface of a subject.
 template <class Subject>
-concept Sleeper = std::default_initializable<Subject> && requires(Subject subject) {
-  /// Run the loop until one timer of this length has called back.
+concept SleepSubject = std::default_initializable<Subject> && requires(Subject subject) {
+  /// Runs the loop until one timer of this length has expired.
   subject.sleep(std::int64_t{});
-  { subject.about() } -> std::same_as<About>;
+  { subject.info() } -> std::same_as<SubjectInfo>;
 };
 
-/// Collects how late each sleep was; fails if it was early.
+/// Records the lateness of each sleep; fails if a sleep ended early.
 class Lateness {
  public:
   explicit Lateness(const SleepOptions& options) : options_(options) {}
@@ -44,8 +42,8 @@ class Lateness {
 };
 
 /// The main function of a sleep program.
-template <Sleeper Subject>
-int play_sleep(int argc, char** argv) {
+template <SleepSubject Subject>
+int run_sleep(int argc, char** argv) {
   const SleepOptions options = parse_sleep_options(argc, argv);
   Subject subject;
   Report report;
@@ -59,7 +57,7 @@ int play_sleep(int argc, char** argv) {
     }
     lateness.report_to(report);
   }
-  report.print(subject.about());
+  report.print(subject.info());
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// A one-shot timer of Tambour's, without slack.
+// A one-shot timer of Tambour, with the minimum timer slack.
 #include <tambour/tambour.h>
 
 #include <string>
@@ -13,7 +13,7 @@ class Tambour {
     timer_.start(tambour::Duration(length_ns));
     loop_.run();
   }
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"tambour", std::string(tambour::version), std::string(loop_.backend().name)};
   }
 
@@ -24,4 +24,4 @@ class Tambour {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_sleep<Tambour>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_sleep<Tambour>(argc, argv); }

@@ -1,5 +1,6 @@
-// Timers on standalone asio: to push a timer back is to set a new expiry, which aborts the wait for
-// the old one, and to wait again. The handler of an aborted wait still runs, in the next turn.
+// Timers on standalone asio. To reset a timer, the program sets a new expiry, which cancels the
+// pending wait, and waits again. The handler of the cancelled wait still runs, in the next
+// iteration.
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -27,12 +28,12 @@ class Asio {
   void reset(int i, double seconds) { arm(i, seconds); }
   void cancel(int i) { timers_[i].cancel(); }
   void once(int i, double seconds) { arm(i, seconds); }
-  void turn() {
+  void run_pending() {
     context_.restart();
     context_.poll();
   }
 
-  bench::About about() const { return {"asio", bench::asio_version(), "epoll"}; }
+  bench::SubjectInfo info() const { return {"asio", bench::asio_version(), "epoll"}; }
 
  private:
   bench::Expiries& expiries_;
@@ -42,4 +43,4 @@ class Asio {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_timers<Asio>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_timers<Asio>(argc, argv); }

@@ -1,7 +1,7 @@
-// Timers on evpp's TimerEventWatcher, which keeps the interval it was made with: another interval
-// takes another watcher.
+// Timers on evpp's TimerEventWatcher, whose interval cannot be changed: another interval needs
+// another watcher.
 //
-// The loop is built on an event_base of our own, because EventLoop::Run works once in a lifetime.
+// The loop uses an event_base of the program, because EventLoop::Run can be called only once.
 #include <evpp/event_loop.h>
 #include <evpp/event_watcher.h>
 
@@ -21,7 +21,7 @@ class Evpp {
   Evpp(int timers, bench::Expiries& expiries) : expiries_(expiries), timers_(timers) {}
 
   void arm(int i, double seconds) {
-    // An interval of zero would be taken as none at all.
+    // An interval of zero means no timeout.
     const evpp::Duration interval(std::max(seconds, 1e-6));
     timers_[i].emplace(&loop_, [this] { ++expiries_.count; }, interval);
     timers_[i]->Init();
@@ -30,9 +30,11 @@ class Evpp {
   void reset(int i, double seconds) { arm(i, seconds); }
   void cancel(int i) { timers_[i].reset(); }
   void once(int i, double seconds) { arm(i, seconds); }
-  void turn() { event_base_loop(base_.get(), EVLOOP_NONBLOCK); }
+  void run_pending() { event_base_loop(base_.get(), EVLOOP_NONBLOCK); }
 
-  bench::About about() const { return {"evpp", "unknown", event_base_get_method(base_.get())}; }
+  bench::SubjectInfo info() const {
+    return {"evpp", "unknown", event_base_get_method(base_.get())};
+  }
 
  private:
   bench::Expiries& expiries_;
@@ -43,4 +45,4 @@ class Evpp {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_timers<Evpp>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_timers<Evpp>(argc, argv); }

@@ -1,5 +1,5 @@
-// Timers on libev: idle timeouts are repeating timers that ev_timer_again starts and starts anew,
-// as its documentation recommends.
+// Timers on libev: idle timeouts are repeating timers that ev_timer_again starts and restarts, as
+// libev's documentation recommends.
 #include <string>
 #include <vector>
 
@@ -29,9 +29,9 @@ class Libev {
     ev_timer_set(&timers_[i], seconds, 0.);
     ev_timer_start(loop_, &timers_[i]);
   }
-  void turn() { ev_run(loop_, EVRUN_NOWAIT); }
+  void run_pending() { ev_run(loop_, EVRUN_NOWAIT); }
 
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"libev", std::to_string(ev_version_major()) + "." + std::to_string(ev_version_minor()),
             ev_backend(loop_) == EVBACKEND_EPOLL ? "epoll" : "other"};
   }
@@ -47,4 +47,4 @@ class Libev {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_timers<Libev>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_timers<Libev>(argc, argv); }

@@ -1,7 +1,7 @@
-// Timers on libevent: evtimer_add arms a timer, and arms it anew.
+// Timers on libevent: evtimer_add starts and restarts a timer.
 //
-// Common timeouts (event_base_init_common_timeout) would turn the heap into queues, but only where
-// many timers have one and the same length; here each has its own.
+// Common timeouts (event_base_init_common_timeout) replace the heap with queues, but only for many
+// timers of the same length; here the lengths differ.
 #include <vector>
 
 #include <event2/event.h>
@@ -31,9 +31,9 @@ class Libevent {
   void reset(int i, double seconds) { arm(i, seconds); }
   void cancel(int i) { evtimer_del(&timers_[i]); }
   void once(int i, double seconds) { arm(i, seconds); }
-  void turn() { event_base_loop(base_, EVLOOP_NONBLOCK); }
+  void run_pending() { event_base_loop(base_, EVLOOP_NONBLOCK); }
 
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"libevent", event_get_version(), event_base_get_method(base_)};
   }
 
@@ -48,4 +48,4 @@ class Libevent {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_timers<Libevent>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_timers<Libevent>(argc, argv); }

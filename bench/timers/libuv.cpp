@@ -1,4 +1,4 @@
-// Timers on libuv: uv_timer_start starts a timer, and starts it anew. Its clock counts whole
+// Timers on libuv: uv_timer_start starts and restarts a timer. The unit of its clock is
 // milliseconds.
 #include <cstdint>
 #include <vector>
@@ -30,9 +30,9 @@ class Libuv {
   void reset(int i, double seconds) { arm(i, seconds); }
   void cancel(int i) { uv_timer_stop(&timers_[i]); }
   void once(int i, double seconds) { uv_timer_start(&timers_[i], on_expiry, to_ms(seconds), 0); }
-  void turn() { uv_run(&loop_, UV_RUN_NOWAIT); }
+  void run_pending() { uv_run(&loop_, UV_RUN_NOWAIT); }
 
-  bench::About about() const { return {"libuv", uv_version_string(), "epoll"}; }
+  bench::SubjectInfo info() const { return {"libuv", uv_version_string(), "epoll"}; }
 
  private:
   static std::uint64_t to_ms(double seconds) { return std::uint64_t(seconds * 1000); }
@@ -46,4 +46,4 @@ class Libuv {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_timers<Libuv>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_timers<Libuv>(argc, argv); }

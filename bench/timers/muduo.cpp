@@ -1,7 +1,7 @@
-// Timers on muduo: runAfter and cancel. A timer cannot be moved, so to push one back is both.
+// Timers on muduo: runAfter and cancel. A timer cannot be rescheduled, so a reset calls both.
 //
-// The loop has no way to run without waiting: one that is asked to quit still waits once. It is
-// woken first, therefore, and told to quit at the end of its first turn.
+// The loop cannot run without waiting: even if it is asked to quit, it waits once. The program
+// therefore wakes it first and makes it quit at the end of its first iteration.
 #include <muduo/net/EventLoop.h>
 #include <muduo/net/TimerId.h>
 
@@ -25,13 +25,13 @@ class Muduo {
   }
   void cancel(int i) { loop_.cancel(timers_[i]); }
   void once(int i, double seconds) { arm(i, seconds); }
-  void turn() {
+  void run_pending() {
     loop_.queueInLoop([this] { loop_.quit(); });
     loop_.wakeup();
     loop_.loop();
   }
 
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"muduo", "unknown", std::getenv("MUDUO_USE_POLL") != nullptr ? "poll" : "epoll"};
   }
 
@@ -43,4 +43,4 @@ class Muduo {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_timers<Muduo>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_timers<Muduo>(argc, argv); }

@@ -1,7 +1,7 @@
-// The timers of Tambour's own interface.
+// Timers on Tambour's C++ interface.
 //
-// An idle timeout is armed with Timer::reset, which counts from the beginning of the turn, as every
-// peer's timer does; Timer::start counts from the call, and reads the clock for that.
+// An idle timeout is armed with Timer::reset, which counts from the start of the iteration, as
+// every peer's timer does. Timer::start counts from the call, for which it reads the clock.
 #include <tambour/tambour.h>
 
 #include <chrono>
@@ -23,9 +23,9 @@ class Tambour {
   void reset(int i, double seconds) { timers_[i].reset(duration(seconds)); }
   void cancel(int i) { timers_[i].stop(); }
   void once(int i, double seconds) { timers_[i].start(duration(seconds)); }
-  void turn() { loop_.run_ready(); }
+  void run_pending() { loop_.run_ready(); }
 
-  bench::About about() const {
+  bench::SubjectInfo info() const {
     return {"tambour", std::string(tambour::version), std::string(loop_.backend().name)};
   }
 
@@ -40,4 +40,4 @@ class Tambour {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::play_timers<Tambour>(argc, argv); }
+int main(int argc, char** argv) { return bench::run_timers<Tambour>(argc, argv); }

@@ -1,4 +1,4 @@
-// The command line, the draws, and the wait until everything is due.
+// The command line, the random intervals, and the wait until all timers are due.
 #include "timers/timers.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace bench {
 
 TimerOptions parse_timer_options(int argc, char** argv) {
   TimerOptions options;
-  CLI::App app("What timers cost: arm, reset, cancel, expire.");
+  CLI::App app("Measures the cost of timers: arm, reset, cancel, expire.");
   app.add_option("--timers", options.timers, "timers in the loop")
       ->required()
       ->check(CLI::Range(1, 100'000'000));
@@ -31,10 +31,10 @@ void busy_wait_until_due(double seconds) {
 }
 
 TimerPlan::TimerPlan(int timers)
-    : intervals_(timers), left_(timers), delays_(timers), order_(timers) {
+    : intervals_(timers), remaining_(timers), delays_(timers), order_(timers) {
   srand48(1);
   for (double& interval : intervals_) interval = 60 + drand48();
-  for (int i = 0; i < timers; ++i) left_[i] = intervals_[i] * (1 + drand48()) / 2;
+  for (int i = 0; i < timers; ++i) remaining_[i] = intervals_[i] * (1 + drand48()) / 2;
   for (double& delay : delays_) delay = delay_max * drand48();
   std::iota(order_.begin(), order_.end(), 0);
 }

@@ -1,19 +1,19 @@
-// What timers cost: to arm, to push back, to cancel, and to expire.
+// The cost of timers: arming, resetting (postponing), cancelling, and expiring.
 //
-// Each operation is done to all timers, followed by one turn of the loop without waiting, so that
-// whatever a library puts off until its turn is counted too. Timers are touched in a new random
-// order for reset and for cancel: in the order of creation, the memory would be fetched before it
-// is asked for, which no server's connections do.
+// Each operation is applied to all timers, followed by one iteration of the loop without waiting,
+// so that work which a library defers to its next iteration is included. Reset and cancel visit the
+// timers in a new random order: in the order of creation, the hardware would prefetch the memory,
+// which does not happen with the connections of a server.
 //
-// Connections of a server under way were last heard of at any time, so that what is left of their
-// idle timeouts is spread, and pushing one back puts it behind all others.
+// The connections of a running server were last active at different times. The remaining times of
+// their idle timeouts are therefore distributed, and a reset moves a timer behind all others.
 //
-// A lazy implementation puts work off further, until the former deadline of a timer comes up. That
-// is paid once then, however often the timer was pushed back. So both operations are measured once
-// more, as they are for a timer that is changed only once: the former deadlines are short, and the
-// turn that comes after them is counted too.
+// A lazy implementation defers work further, until the previous deadline of a timer. That work is
+// done once, however often the timer was postponed. Both operations are therefore measured a second
+// time, for a timer that is changed only once: the previous deadlines are short, and the iteration
+// after them is included.
 //
-// The trap: with few timers, the clock and the turn would be measured. Small sets are therefore
+// With few timers, the clock and the iteration would dominate the result. Small sets are therefore
 // repeated until each operation has been done 100,000 times.
 #pragma once
 
@@ -27,44 +27,44 @@
 
 namespace bench {
 
-/// What the command line of a timers program says.
+/// The command line of a timers program.
 struct TimerOptions {
   int timers = 0;
   int iterations = 1;
 };
 
-/// Exits with 2 and a message when the arguments make no sense, with 0 after --help.
+/// Exits with status 2 and a message if the arguments are invalid, with status 0 after --help.
 TimerOptions parse_timer_options(int argc, char** argv);
 
-/// What a subject's callback increments, and does nothing besides.
+/// The counter that a subject's timer callbacks increment; they do nothing else.
 struct Expiries {
   long count = 0;
 };
 
-/// What a subject brings. Timers are numbered from 0; each is armed, reset, and cancelled, then
-/// started once and left to expire.
+/// The interface of a subject. Timers are numbered from 0. Each is armed, reset and cancelled, and
+/// then started once and left to expire.
 template <class Subject>
-concept Timekeeper = std::constructible_from<Subject, int, Expiries&> &&
-                     requires(Subject subject, int timer, double seconds) {
-                       /// Start an idle timeout, of which reset may follow.
-                       subject.arm(timer, seconds);
-                       /// Push it back to so many seconds from now.
-                       subject.reset(timer, seconds);
-                       /// Stop it before it expires.
-                       subject.cancel(timer);
-                       /// Start a timer that expires once, is never reset, and increments
-                       /// Expiries::count.
-                       subject.once(timer, seconds);
-                       /// Run the loop once without waiting, the timers that are due included.
-                       subject.turn();
-                       { subject.about() } -> std::same_as<About>;
-                     };
+concept TimerSubject = std::constructible_from<Subject, int, Expiries&> &&
+                       requires(Subject subject, int timer, double seconds) {
+                         /// Starts an idle timeout, which may be reset.
+                         subject.arm(timer, seconds);
+                         /// Postpones it to `seconds` from now.
+                         subject.reset(timer, seconds);
+                         /// Stops it before it expires.
+                         subject.cancel(timer);
+                         /// Starts a timer that expires once, is never reset, and increments
+                         /// Expiries::count.
+                         subject.once(timer, seconds);
+                         /// Runs one iteration without waiting, including the timers that are due.
+                         subject.run_pending();
+                         { subject.info() } -> std::same_as<SubjectInfo>;
+                       };
 
-/// Waits on the processor until every timer armed so far with at most `seconds` is due by any clock
-/// that a library may go by: some count whole milliseconds, some CLOCK_MONOTONIC_COARSE's ticks.
+/// Busy-waits until every timer armed so far with at most `seconds` is due by every clock that a
+/// library may use: some count milliseconds, some use the ticks of CLOCK_MONOTONIC_COARSE.
 void busy_wait_until_due(double seconds);
 
-/// The totals of one iteration, in nanoseconds, and how many operations of each kind they hold.
+/// The total times of one iteration in nanoseconds, and the number of operations of each kind.
 struct TimerTotals {
   std::int64_t arm = 0;
   std::int64_t reset = 0;
@@ -73,48 +73,48 @@ struct TimerTotals {
   long operations = 0;
 };
 
-/// The intervals and orders that all subjects share: same seeds, same draws.
+/// The random intervals and orders, which are the same for all subjects.
 class TimerPlan {
  public:
   explicit TimerPlan(int timers);
 
-  /// An idle timeout for each, 60 to 61 s. The drum's 10 s would be too short here: a million
-  /// timers of the slowest peer take longer than that to be armed and reset.
+  /// The idle timeout of each timer, 60 to 61 s. The drum's 10 s would be too short: the slowest
+  /// peer takes longer to arm and reset a million timers.
   const std::vector<double>& intervals() const { return intervals_; }
-  /// What is left of it, half to all: connections were last heard of at any time.
-  const std::vector<double>& left() const { return left_; }
-  /// 0 to 10 ms, for each timer.
+  /// The remaining part of each idle timeout, half to all of it.
+  const std::vector<double>& remaining() const { return remaining_; }
+  /// The delay of each expiring timer, 0 to 10 ms.
   const std::vector<double>& delays() const { return delays_; }
   static constexpr double delay_max = 0.010;
-  /// All timers in a new random order; valid until the next call.
+  /// All timers in a new random order. The reference is valid until the next call.
   const std::vector<int>& shuffled();
 
  private:
   std::vector<double> intervals_;
-  std::vector<double> left_;
+  std::vector<double> remaining_;
   std::vector<double> delays_;
   std::vector<int> order_;
   std::minstd_rand random_{1};
 };
 
-/// Does `operation`, takes one turn, and returns how long that took.
-template <Timekeeper Subject, std::invocable Operation>
+/// Runs `operation` and one iteration of the loop, and returns the elapsed time.
+template <TimerSubject Subject, std::invocable Operation>
 std::int64_t measure(Subject& subject, Operation operation) {
   feed_watchdog();
   const auto begin = now_ns();
   operation();
-  subject.turn();
+  subject.run_pending();
   return now_ns() - begin;
 }
 
 /// Arms, resets and cancels all timers; then arms them again and lets them expire.
-template <Timekeeper Subject>
+template <TimerSubject Subject>
 void measure_all(Subject& subject, TimerPlan& plan, const Expiries& expiries, TimerTotals& totals) {
-  const int timers = int(plan.left().size());
+  const int timers = int(plan.remaining().size());
   const long before = expiries.count;
   totals.operations += timers;
   totals.arm += measure(subject, [&] {
-    for (int i = 0; i < timers; ++i) subject.arm(i, plan.left()[i]);
+    for (int i = 0; i < timers; ++i) subject.arm(i, plan.remaining()[i]);
   });
   const std::vector<int>& order = plan.shuffled();
   totals.reset += measure(subject, [&] {
@@ -129,35 +129,36 @@ void measure_all(Subject& subject, TimerPlan& plan, const Expiries& expiries, Ti
   for (int i = 0; i < timers; ++i) subject.once(i, plan.delays()[i]);
   busy_wait_until_due(TimerPlan::delay_max);
   totals.expire += measure(subject, [&] {
-    while (expiries.count - before < timers) subject.turn();
+    while (expiries.count - before < timers) subject.run_pending();
   });
   if (expiries.count - before != timers) fail("a timer expired more than once");
 }
 
-/// What `change` costs, of one timer, with all that is left to do when the former deadlines come
-/// up, of which none is a deadline any more. All are stopped, before and after.
-template <Timekeeper Subject, std::invocable<int> Change>
-double measure_whole(Subject& subject, TimerPlan& plan, const Expiries& expiries, Change change) {
+/// Returns the cost of `change` per timer, including the work that is deferred to the previous
+/// deadlines. No timer expires. All timers are stopped before and after the call.
+template <TimerSubject Subject, std::invocable<int> Change>
+double measure_with_deferred_work(Subject& subject, TimerPlan& plan, const Expiries& expiries,
+                                  Change change) {
   const int timers = int(plan.delays().size());
   const long before = expiries.count;
-  // None comes up before all are changed, by any implementation that puts something off.
-  const double changed = 5e-7 * timers;
-  for (int i = 0; i < timers; ++i) subject.arm(i, changed + plan.delays()[i]);
+  // No previous deadline is reached before all timers are changed.
+  const double change_seconds = 5e-7 * timers;
+  for (int i = 0; i < timers; ++i) subject.arm(i, change_seconds + plan.delays()[i]);
   const std::vector<int>& order = plan.shuffled();
   std::int64_t took = measure(subject, [&] {
     for (const int i : order) change(i);
   });
-  busy_wait_until_due(changed + TimerPlan::delay_max);
+  busy_wait_until_due(change_seconds + TimerPlan::delay_max);
   took += measure(subject, [] {});
-  if (expiries.count != before) fail("a timer expired that was pushed back or cancelled");
+  if (expiries.count != before) fail("a timer expired although it was reset or cancelled");
   for (int i = 0; i < timers; ++i) subject.cancel(i);
-  subject.turn();
+  subject.run_pending();
   return double(took) / timers;
 }
 
 /// The main function of a timers program.
-template <Timekeeper Subject>
-int play_timers(int argc, char** argv) {
+template <TimerSubject Subject>
+int run_timers(int argc, char** argv) {
   constexpr long operations_min = 100'000;
   const TimerOptions options = parse_timer_options(argc, argv);
   feed_watchdog();
@@ -168,10 +169,10 @@ int play_timers(int argc, char** argv) {
   for (int iteration = 0; iteration < options.iterations; ++iteration) {
     TimerTotals totals;
     while (totals.operations < operations_min) measure_all(subject, plan, expiries, totals);
-    const double reset_whole = measure_whole(subject, plan, expiries,
-                                             [&](int i) { subject.reset(i, plan.intervals()[i]); });
+    const double reset_whole = measure_with_deferred_work(
+        subject, plan, expiries, [&](int i) { subject.reset(i, plan.intervals()[i]); });
     const double cancel_whole =
-        measure_whole(subject, plan, expiries, [&](int i) { subject.cancel(i); });
+        measure_with_deferred_work(subject, plan, expiries, [&](int i) { subject.cancel(i); });
     const auto each = [&](std::int64_t total) { return double(total) / totals.operations; };
     report.add({{{"arm_ns", each(totals.arm)},
                  {"reset_ns", each(totals.reset)},
@@ -180,7 +181,7 @@ int play_timers(int argc, char** argv) {
                  {"reset_whole_ns", reset_whole},
                  {"cancel_whole_ns", cancel_whole}}});
   }
-  report.print(subject.about());
+  report.print(subject.info());
   return 0;
 }
 

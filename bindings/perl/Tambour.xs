@@ -1,4 +1,4 @@
-// The glue between Perl's calls and make.h, watcher.h, state.h.
+// The Perl functions, which call make.h, watcher.h and state.h.
 #include "make.h"
 
 using namespace tambour;
@@ -10,19 +10,20 @@ SV* self_of(pTHX_ SV* reference, Kind kind) { return watcher_of(aTHX_ reference,
 
 Events events_of(IV events) noexcept { return static_cast<Events>(events); }
 
-/// The thirteen values of Perl's stat, or none where there is no such file.
-int put_status(pTHX_ const FileState& state, SV** place) {
+/// Stores the thirteen values of Perl's stat, or none if the file does not exist. Returns their
+/// number.
+int put_status(pTHX_ const FileState& state, SV** target) {
   if (!state.exists) return 0;
   const struct stat& s = state.status;
   const NV values[] = {NV(s.st_dev),   NV(s.st_ino),   NV(s.st_mode), NV(s.st_nlink), NV(s.st_uid),
                        NV(s.st_gid),   NV(s.st_rdev),  NV(s.st_size), NV(s.st_atime), NV(s.st_mtime),
                        NV(s.st_ctime), NV(s.st_blksize), NV(s.st_blocks)};
   int count = 0;
-  for (const NV value : values) place[count++] = sv_2mortal(newSVnv(value));
+  for (const NV value : values) target[count++] = sv_2mortal(newSVnv(value));
   return count;
 }
 
-/// For other XS modules: what Tambour::Async::signal_func gives.
+/// The function that Tambour::Async::signal_func returns, for other XS modules.
 void send_async(void* async, int) { static_cast<Async*>(async)->send(); }
 
 }  // namespace
@@ -41,7 +42,7 @@ CLONE(...)
     boot_clone(aTHX);
 
 void
-_turns(...)
+_run_callbacks(...)
   CODE:
     PERL_UNUSED_VAR(items);
     state(aTHX).run_unguarded(aTHX);
@@ -254,7 +255,7 @@ _ae_wait(SV* condvar)
   CODE:
     if (!SvROK(condvar) || SvTYPE(SvRV(condvar)) != SVt_PVHV) croak("Tambour: not a condvar");
     HV* const hash = reinterpret_cast<HV*>(SvRV(condvar));
-    // A callback may drop the last reference to what is waited for, in and after sending it.
+    // A callback may release the last reference to the condvar.
     sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(condvar)));
     state(aTHX).run(aTHX_ Until::sent, hash);
 
@@ -306,7 +307,7 @@ void
 feed(SV* reference, IV events = 0)
   CODE:
     SV* const self = self_of(aTHX_ reference, Kind::none);
-    if (tag_of(self).kind == Kind::child) croak("Tambour: a child's end cannot be fed");
+    if (tag_of(self).kind == Kind::child) croak("Tambour: a child watcher cannot be fed");
     state(aTHX).note(self, events_of(events));
 
 MODULE = Tambour  PACKAGE = Tambour::IO
@@ -343,7 +344,7 @@ set(SV* reference, NV after, NV interval = 0)
   CODE:
     SV* const self = self_of(aTHX_ reference, Kind::timer);
     if (std::isnan(after) || std::isnan(interval)) croak("Tambour: a time is not a number");
-    state(aTHX).forget(self);
+    state(aTHX).clear_due(self);
     set_timer(handle_as<Timer>(self), after, interval);
 
 SV*
@@ -363,7 +364,7 @@ set(SV* reference, NV at, NV interval = 0)
     SV* const self = self_of(aTHX_ reference, Kind::wall);
     if (std::isnan(at) || std::isnan(interval)) croak("Tambour: a time is not a number");
     auto& watch = handle_as<WallWatch>(self);
-    state(aTHX).forget(self);
+    state(aTHX).clear_due(self);
     watch.at = to_duration(at);
     watch.interval = to_duration(interval);
     watch.stop();

@@ -5,7 +5,7 @@ namespace tambour::perl {
 void Cells::add_page() {
   auto* const page = new Page;
   page->next = std::exchange(pages_, page);
-  for (std::size_t i = Page::cells; i-- > 0;) give_back(page->memory + i * cell_size);
+  for (std::size_t i = Page::cells; i-- > 0;) deallocate(page->memory + i * cell_size);
 }
 
 }  // namespace tambour::perl

@@ -1,12 +1,12 @@
-// Memory for the handles that programs have many of: cells of one size, without a header each.
+// A pool of fixed-size cells for the most frequent handles, without per-allocation overhead.
 #pragma once
 
 #include "perl_api.h"
 
 namespace tambour::perl {
 
-/// Hands out cells for an FdWatcher or a Timer each. What is given back is handed out again; pages
-/// are kept until the end, as Perl keeps the pages of its scalars.
+/// Allocates cells that each hold one FdWatcher or Timer. Deallocated cells are reused. Pages are
+/// freed when the pool is destroyed, as with Perl's own memory for scalars.
 class Cells {
  public:
   static constexpr std::size_t cell_size = std::max(sizeof(FdWatcher), sizeof(Timer));
@@ -19,12 +19,12 @@ class Cells {
   }
 
   /// Throws std::bad_alloc.
-  void* take() {
+  void* allocate() {
     if (free_ == nullptr) add_page();
     return std::exchange(free_, free_->next);
   }
 
-  void give_back(void* cell) noexcept {
+  void deallocate(void* cell) noexcept {
     auto* const freed = static_cast<Free*>(cell);
     freed->next = free_;
     free_ = freed;
@@ -35,7 +35,7 @@ class Cells {
     Free* next;
   };
   struct Page {
-    // One allocation of the C library's, header included, fills whole pages.
+    // Sized so that the allocation, including malloc's header, fills whole memory pages.
     static constexpr std::size_t cells = (8 * 4096 - 4 * sizeof(void*)) / cell_size;
     Page* next;
     alignas(alignof(std::max_align_t)) std::byte memory[cells * cell_size];

@@ -1,12 +1,13 @@
-// The watchers whose callbacks are to be run, first come first served.
+// The queue of watchers whose callbacks are due, in FIFO order.
 #pragma once
 
 #include "watcher.h"
 
 namespace tambour::perl {
 
-/// Holds each watcher at most once, by the place that its tag names. Owns nothing: who ends takes
-/// itself out. Adding cannot fail, since room was made when the watcher was.
+/// Contains each watcher at most once; the watcher's tag stores its index. Owns nothing: a watcher
+/// removes itself when it is destroyed. Adding cannot fail, because capacity is reserved when a
+/// watcher is created.
 class Due {
  public:
   Due() = default;
@@ -14,9 +15,9 @@ class Due {
   Due& operator=(const Due&) = delete;
   ~Due() { delete[] list_; }
 
-  /// Makes room for `watchers` in all. Throws std::bad_alloc.
+  /// Reserves capacity for `watchers` in total. Throws std::bad_alloc.
   void reserve(std::size_t watchers) {
-    if (watchers > room_) grow(watchers);
+    if (watchers > capacity_) grow(watchers);
   }
 
   [[nodiscard]] bool empty() const noexcept { return first_ == end_; }
@@ -24,42 +25,42 @@ class Due {
 
   void add(SV* self) noexcept {
     Tag& tag = tag_of(self);
-    if (tag.place != 0) return;
-    if (end_ == room_) close_up();
+    if (tag.due_index != 0) return;
+    if (end_ == capacity_) compact();
     list_[end_] = self;
-    tag.place = static_cast<std::uint32_t>(++end_);
+    tag.due_index = static_cast<std::uint32_t>(++end_);
   }
 
   void remove(SV* self) noexcept {
     Tag& tag = tag_of(self);
-    if (tag.place == 0) return;
-    list_[tag.place - 1] = nullptr;
-    tag.place = 0;
+    if (tag.due_index == 0) return;
+    list_[tag.due_index - 1] = nullptr;
+    tag.due_index = 0;
   }
 
-  /// The first, which is not due any more; null where there is none.
+  /// Removes and returns the first watcher; null if the queue is empty.
   [[nodiscard]] SV* take() noexcept {
     while (first_ != end_) {
       SV* const self = list_[first_++];
       if (self == nullptr) continue;
-      tag_of(self).place = 0;
+      tag_of(self).due_index = 0;
       return self;
     }
     first_ = end_ = 0;
     return nullptr;
   }
 
-  /// Puts these before all others; whichever is due already keeps its place.
+  /// Inserts the watchers at the front; those that are already due keep their position.
   void add_first(const std::vector<SV*>& watchers);
 
  private:
   void grow(std::size_t watchers);
-  void close_up() noexcept;
+  void compact() noexcept;
 
   SV** list_ = nullptr;
   std::size_t first_ = 0;
   std::size_t end_ = 0;
-  std::size_t room_ = 0;
+  std::size_t capacity_ = 0;
 };
 
 }  // namespace tambour::perl

@@ -3,19 +3,19 @@
 namespace tambour::perl {
 namespace {
 
-/// Makes the scalar and, by `make(self)`, the handle behind it.
+/// Creates the scalar and, with `make(self)`, its handle.
 template <class Make>
 SV* make_watcher(pTHX_ State& state, Kind kind, SV* callback, bool plain, Make&& make) {
   SV* const self = new_watcher(aTHX_ callback, plain);
   bool refused = false;
   try {
-    state.count_up();
+    state.add_watcher();
     set_handle(self, make(self), kind);
   } catch (const std::bad_alloc&) {
     refused = true;
   }
   if (refused) [[unlikely]] {
-    state.count_down();
+    state.remove_watcher();
     SvREFCNT_dec_NN(reinterpret_cast<SV*>(callback_of(self)));
     SvREFCNT_dec_NN(self);
     croak("Tambour: out of memory for a watcher");
@@ -23,11 +23,11 @@ SV* make_watcher(pTHX_ State& state, Kind kind, SV* callback, bool plain, Make&&
   return self;
 }
 
-/// The same for what start() of watcher.h can start.
+/// Like make_watcher(), and starts the watcher.
 template <class Make>
 SV* make_started(pTHX_ State& state, Kind kind, SV* callback, bool plain, Make&& make) {
   SV* const self = make_watcher(aTHX_ state, kind, callback, plain, std::forward<Make>(make));
-  // Blessed first: where it cannot be started, it ends with the reference.
+  // Blessed first, so that the reference destroys the watcher if it cannot be started.
   SV* const reference = bless_watcher(aTHX_ self, state.stash(kind));
   start(aTHX_ state, self);
   return reference;
@@ -37,8 +37,8 @@ void check_time(pTHX_ NV seconds, const char* what) {
   if (std::isnan(seconds)) croak("Tambour: %s is not a number", what);
 }
 
-/// What the loop calls for a watcher that has nothing to say but that it is due.
-auto noting(State& state, SV* self) noexcept {
+/// The callback of handles without arguments: marks the watcher as due.
+auto notifier(State& state, SV* self) noexcept {
   return [&state, self] { state.note(self); };
 }
 
@@ -53,16 +53,16 @@ int fd_of(pTHX_ SV* handle, bool for_writing) {
         isGV_with_GP(inner) ? GvIO(reinterpret_cast<GV*>(inner)) : reinterpret_cast<IO*>(inner);
     PerlIO* file = nullptr;
     if (io != nullptr) file = for_writing ? IoOFP(io) : IoIFP(io);
-    // A handle of one direction has its file in both places, but a directory in neither.
+    // A handle for one direction has the same file in both fields; a directory handle has none.
     if (file != nullptr) fd = PerlIO_fileno(file);
   } else if (looks_like_number(handle)) {
     const IV number = SvIV_nomg(handle);
     if (number >= 0 && number <= INT_MAX) fd = static_cast<int>(number);
   } else if (!SvROK(handle) && SvOK(handle)) {
-    IO* const io = sv_2io(handle);  // By name; croaks if unknown.
+    IO* const io = sv_2io(handle);  // A handle name; croaks if unknown.
     if (io != nullptr && IoIFP(io) != nullptr) fd = PerlIO_fileno(IoIFP(io));
   }
-  if (fd < 0) croak("Tambour: not an open file handle nor a descriptor");
+  if (fd < 0) croak("Tambour: not an open file handle or descriptor");
   return fd;
 }
 
@@ -85,16 +85,16 @@ int signal_of(pTHX_ SV* signal) {
 SV* make_io(pTHX_ int fd, Events events, SV* callback, bool plain) {
   State& own = state(aTHX);
   SV* const self = make_watcher(aTHX_ own, Kind::io, callback, plain, [&](SV* made) {
-    auto* const watcher = new (own.cells().take())
+    auto* const watcher = new (own.cells().allocate())
         FdWatcher(own.loop(), fd, events, [&own, made](Events got) { own.note(made, got); });
-    static_cast<void>(watcher->start());  // Fails for negative descriptors only.
+    static_cast<void>(watcher->start());  // Fails only for negative descriptors.
     return watcher;
   });
   return bless_watcher(aTHX_ self, own.stash(Kind::io));
 }
 
 void set_timer(Timer& timer, NV after, NV interval) noexcept {
-  // From the time at which the turn began, as AnyEvent->now says; start() would read the clock.
+  // reset() counts from the start of the iteration, as AnyEvent->now does; start() reads the clock.
   if (interval > 0 || timer.started()) timer.start(Duration::max(), to_duration(interval));
   timer.reset(to_duration(after));
 }
@@ -104,13 +104,13 @@ SV* make_timer(pTHX_ NV after, NV interval, SV* callback, bool plain) {
   check_time(aTHX_ interval, "the interval of a timer");
   State& own = state(aTHX);
   SV* const self = make_watcher(aTHX_ own, Kind::timer, callback, plain, [&](SV* made) {
-    void* const cell = own.cells().take();
+    void* const cell = own.cells().allocate();
     try {
-      auto* const timer = new (cell) Timer(own.loop(), noting(own, made));
+      auto* const timer = new (cell) Timer(own.loop(), notifier(own, made));
       set_timer(*timer, after, interval);
       return timer;
     } catch (...) {
-      own.cells().give_back(cell);
+      own.cells().deallocate(cell);
       throw;
     }
   });
@@ -159,19 +159,19 @@ SV* make_stat(pTHX_ SV* path, NV interval, SV* callback) {
 SV* make_idle(pTHX_ SV* callback, bool plain) {
   State& own = state(aTHX);
   return make_started(aTHX_ own, Kind::idle, callback, plain,
-                      [&](SV* made) { return new Idle(own.loop(), noting(own, made)); });
+                      [&](SV* made) { return new Idle(own.loop(), notifier(own, made)); });
 }
 
 SV* make_fork(pTHX_ SV* callback) {
   State& own = state(aTHX);
   return make_started(aTHX_ own, Kind::fork, callback, false,
-                      [&](SV* made) { return new ForkHook(own.loop(), noting(own, made)); });
+                      [&](SV* made) { return new ForkHook(own.loop(), notifier(own, made)); });
 }
 
 SV* make_async(pTHX_ SV* callback) {
   State& own = state(aTHX);
   return make_started(aTHX_ own, Kind::async, callback, false,
-                      [&](SV* made) { return new Async(own.loop(), noting(own, made)); });
+                      [&](SV* made) { return new Async(own.loop(), notifier(own, made)); });
 }
 
 SV* make_hook(pTHX_ Kind kind, SV* callback) {

@@ -1,4 +1,4 @@
-// Perl's own headers, after everything that their macros would change the meaning of.
+// Perl's headers, included after all headers that their macros would break.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@
 #include <tambour/timer.h>
 #include <tambour/wall_timer.h>
 
-// Perl's headers are C, in whose words C++23 finds something to say.
+// Perl's headers are C code that causes warnings in C++23.
 #pragma GCC diagnostic push
 #ifdef __clang__
 #pragma GCC diagnostic ignored "-Wdeprecated-volatile"
@@ -36,6 +36,6 @@
 #define PERL_NO_GET_CONTEXT
 #include <EXTERN.h>
 #include <perl.h>
-// After perl.h: it needs it.
+// Requires perl.h.
 #include <XSUB.h>
 #pragma GCC diagnostic pop

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t ns_per_s = 1'000'000'000;
 
-/// How many forks lie between this process and the one that loaded us.
+/// The number of forks since the module was loaded, counted in child processes.
 unsigned forks = 0;
 
 void count_fork() { ++forks; }
@@ -26,7 +26,7 @@ std::int64_t wall_ns() noexcept {
 
 struct Context {
   State* state;
-  bool is_thread;  ///< The interpreter is a clone, which is how a thread gets one.
+  bool is_thread;  ///< The interpreter is a clone: it belongs to a Perl thread.
   bool is_ending;
   destroyable_proc_t next_destroy_hook;
 };
@@ -39,9 +39,9 @@ START_MY_CXT
 
 namespace {
 
-/// Perl asks this before it calls DESTROY of an object. To end a watcher here saves that call,
-/// which is most of what freeing one costs. Where other code has taken the hook since
-/// (threads::shared does), DESTROY is called, and does the same.
+/// Perl calls this hook before DESTROY of an object. Destroying a watcher here avoids the call of
+/// DESTROY, which is most of the cost of freeing a watcher. If other code replaces the hook
+/// (threads::shared does), Perl calls DESTROY, which does the same.
 bool end_without_destroy(pTHX_ SV* sv) {
   dMY_CXT;
   State* const state = MY_CXT.state;
@@ -55,8 +55,8 @@ bool end_without_destroy(pTHX_ SV* sv) {
   return MY_CXT.next_destroy_hook(aTHX_ sv);
 }
 
-/// Closes a thread's loop, which nobody else may do, when the thread ends. Its interpreter goes
-/// later, in whichever thread joins this one.
+/// Closes the loop of a thread when the thread ends, because it must be closed on its own thread.
+/// The interpreter is destroyed later, by the thread that joins this one.
 class ThreadEnd {
  public:
   ~ThreadEnd() {
@@ -71,13 +71,13 @@ thread_local ThreadEnd thread_end;
 
 void end_interpreter(pTHX_ void*) {
   dMY_CXT;
-  // One that is destroyed by its own thread (it was detached) has a loop still.
+  // A detached thread destroys its interpreter itself, and its loop is still open.
   if (MY_CXT.state != nullptr && !MY_CXT.state->closed()) {
     thread_end.set(nullptr);
     MY_CXT.state->close();
   }
   MY_CXT.is_ending = true;
-  // Objects are destroyed after this: the last of our watchers frees the state.
+  // Objects are destroyed after this hook; the last watcher frees the state.
   if (MY_CXT.state != nullptr && !MY_CXT.state->has_watchers())
     delete std::exchange(MY_CXT.state, nullptr);
 }
@@ -85,7 +85,7 @@ void end_interpreter(pTHX_ void*) {
 }  // namespace
 
 void watcher_ended(pTHX_ State& state) noexcept {
-  state.count_down();
+  state.remove_watcher();
   if (state.has_watchers()) [[likely]]
     return;
   dMY_CXT;
@@ -95,10 +95,10 @@ void watcher_ended(pTHX_ State& state) noexcept {
 State& state(pTHX) {
   dMY_CXT;
   if (MY_CXT.state != nullptr) [[likely]] {
-    if (MY_CXT.state->closed()) croak("Tambour: the loop of this thread is gone");
+    if (MY_CXT.state->closed()) croak("Tambour: the loop of this thread is closed");
     return *MY_CXT.state;
   }
-  // Outside what croak() leaves without destroying it.
+  // croak() does not run destructors, so it is called outside the try block.
   char reason[160] = "";
   try {
     MY_CXT.state = new State(aTHX);
@@ -127,7 +127,7 @@ void boot(pTHX) {
 
 void boot_clone(pTHX) {
   MY_CXT_CLONE;
-  // A thread has a loop of its own, and no watchers: Tambour::Watcher::CLONE_SKIP.
+  // The new thread gets its own loop and no watchers (Tambour::Watcher::CLONE_SKIP).
   MY_CXT.state = nullptr;
   MY_CXT.is_thread = true;
   MY_CXT.is_ending = false;
@@ -136,13 +136,13 @@ void boot_clone(pTHX) {
 
 State::State(pTHX)
     : loop_(std::in_place),
-      sees_signals_(*loop_,
+      signal_check_(*loop_,
                     [this INTERPRETER] {
                       if (PL_sig_pending) loop_->stop();
                     }),
       forks_seen_(forks),
       compared_ns_(loop_->now().time_since_epoch().count()),
-      turns_(reinterpret_cast<SV*>(get_cv("Tambour::_turns", 0))),
+      run_callbacks_(reinterpret_cast<SV*>(get_cv("Tambour::_run_callbacks", 0))),
       sent_key_(newSVpvn_share("_ae_sent", 8, 0)) {
   constexpr const char* names[kinds] = {
       "Tambour::Watcher", "Tambour::IO",    "Tambour::Timer",   "Tambour::Wall", "Tambour::Signal",
@@ -150,7 +150,7 @@ State::State(pTHX)
       "Tambour::Prepare", "Tambour::Check", "Tambour::Cleanup",
   };
   for (std::size_t i = 0; i < kinds; ++i) stashes_[i] = gv_stashpv(names[i], GV_ADD);
-  sees_signals_.start();
+  signal_check_.start();
   loop_->unref();
   update_now();
 }
@@ -166,7 +166,7 @@ void State::notice_fork(pTHX) {
 
 NV State::now() noexcept {
   const std::int64_t loop_ns = loop_->now().time_since_epoch().count();
-  // The wall clock may be set, or slewed: compare the two now and then.
+  // The wall clock may be set or slewed, so the offset is measured again periodically.
   if (loop_ns - compared_ns_ > ns_per_s / 2) {
     wall_minus_loop_ns_ = wall_ns() - Clock::now().time_since_epoch().count();
     compared_ns_ = loop_ns;
@@ -199,27 +199,26 @@ void State::unwatch_any_child(ChildWatch& watch) noexcept {
   if (any_watches_.empty()) any_child_->stop();
 }
 
-void State::tell_any_child(const ChildWatch& named, int status) {
-  if (named.any_told) return;
+void State::report_to_any_child(const ChildWatch& named, int status) {
+  if (named.any_reported) return;
   const pid_t pid = named.child.pid();
-  for (ChildWatch* each : named_children_) each->any_told |= each->child.pid() == pid;
+  for (ChildWatch* each : named_children_) each->any_reported |= each->child.pid() == pid;
   for (ChildWatch* each : any_watches_) each->note(pid, status);
 }
 
 void State::run(pTHX_ Until until, HV* condvar) {
   Run run{.until = until, .condvar = condvar};
-  // What is in $@ is the program's, and eval would empty it.
+  // Preserve the program's $@, which eval would clear.
   SV* const error = SvTRUE(ERRSV) ? sv_2mortal(newSVsv(ERRSV)) : nullptr;
   for (;;) {
     run_ = &run;
     dSP;
     PUSHMARK(SP);
-    // One eval around all callbacks, not one around each, which would cost as much as the rest of
-    // calling one.
-    call_sv(turns_, G_DISCARD | G_VOID | G_EVAL | G_NOARGS);
+    // One eval for all callbacks: one per callback would double the cost of a call.
+    call_sv(run_callbacks_, G_DISCARD | G_VOID | G_EVAL | G_NOARGS);
     if (SvTRUE(ERRSV)) report_death(aTHX);
     if (run.over) break;
-    // Outside the eval, so that what dies here leaves the program's own recv, or run.
+    // Outside the eval, so that an exception here propagates out of the program's recv or run.
     if (std::exchange(run.interrupted, false)) {
       notice_fork(aTHX);
       const bool signalled = PL_sig_pending != 0;
@@ -234,13 +233,13 @@ void State::run(pTHX_ Until until, HV* condvar) {
 void State::run_unguarded(pTHX) {
   Run& run = *run_;
   dSP;
-  // A stack of its own, so that `last` in a callback finds no loop of the program's to leave.
+  // A separate stack, so that `last` in a callback does not leave a loop of the program.
   PUSHSTACKi(PERLSI_UNKNOWN);
   if (run.until == Until::cleaned) call_cleanups(aTHX);
-  // What an outer run has still to call, or what a callback that died has left.
+  // Callbacks still due from an outer run, or after a callback that died.
   if (run.until == Until::stopped || run.until == Until::sent || run.gathered) call_due(aTHX);
   while (!is_over(aTHX_ run)) {
-    gather(aTHX_ run);
+    poll_loop(aTHX_ run);
     if (run.interrupted) break;
     run.gathered = true;
     run.nothing_came = due_.empty();
@@ -255,7 +254,7 @@ bool State::is_over(pTHX_ const Run& run) {
     case Until::sent:
       return hv_exists_ent(run.condvar, sent_key_, SvSHARED_HASH(sent_key_)) != 0;
     case Until::stopped:
-      // Whether anything is left takes a step for each timer: asked only where nothing came.
+      // stats() is linear in the number of timers, so it is called only if nothing was due.
       return std::exchange(stop_, false) || (run.nothing_came && loop_->stats().references <= 0);
     case Until::cleaned:
       return true;
@@ -269,7 +268,7 @@ void State::call_due(pTHX) {
 }
 
 void State::call_cleanups(pTHX) {
-  // Each may end others.
+  // Each callback may destroy other watchers.
   while (!cleanups_.empty()) {
     SV* const self = cleanups_.front();
     handle_as<RunHook>(self).stop();
@@ -277,7 +276,7 @@ void State::call_cleanups(pTHX) {
   }
 }
 
-void State::gather(pTHX_ Run& run) {
+void State::poll_loop(pTHX_ Run& run) {
   if (!prepares_.empty()) [[unlikely]] {
     for (SV* self : prepares_) note(self);
     call_due(aTHX);
@@ -287,7 +286,7 @@ void State::gather(pTHX_ Run& run) {
   wait(run.until);
   if (!checks_.empty()) [[unlikely]]
     due_.add_first(checks_);
-  // Where there is something to call, Perl looks for signals itself.
+  // If callbacks are due, Perl handles pending signals itself.
   run.interrupted = PL_sig_pending != 0 && due_.empty();
 }
 
@@ -296,10 +295,10 @@ void State::wait(Until until) noexcept {
     loop_->run_ready();
     return;
   }
-  const bool even_for_nothing = until == Until::sent || until == Until::polled;
-  if (even_for_nothing) loop_->ref();
+  const bool wait_always = until == Until::sent || until == Until::polled;
+  if (wait_always) loop_->ref();
   loop_->run_once();
-  if (even_for_nothing) loop_->unref();
+  if (wait_always) loop_->unref();
 }
 
 void State::report_death(pTHX) {

@@ -36,11 +36,11 @@ int wait_status(const ChildStatus& status) noexcept {
 
 void RunHook::start() {
   if (started_) return;
-  // By descending priority, and first come first served within one.
+  // By descending priority, FIFO within a priority.
   std::vector<SV*>& hooks = state_.hooks(kind_);
-  auto place = hooks.begin();
-  while (place != hooks.end() && handle_as<RunHook>(*place).priority() >= priority_) ++place;
-  hooks.insert(place, self_);
+  const auto position = std::ranges::find_if(
+      hooks, [&](SV* other) { return handle_as<RunHook>(other).priority() < priority_; });
+  hooks.insert(position, self_);
   started_ = true;
   if (kind_ != Kind::cleanup) state_.loop().ref();
 }
@@ -68,7 +68,7 @@ ChildWatch::ChildWatch(State& owner, SV* watcher, pid_t pid, bool trace)
           [this](const ChildStatus& status) {
             note(status.pid, wait_status(status));
             if (status.ended() && status.event != ChildStatus::Event::lost)
-              state.tell_any_child(*this, wait_status(status));
+              state.report_to_any_child(*this, wait_status(status));
           },
           trace ? ChildChanges::all : ChildChanges::end) {
   if (!any) state.named_children().push_back(this);
@@ -81,7 +81,7 @@ ChildWatch::~ChildWatch() {
 
 Result<> ChildWatch::start() {
   if (any) return state.watch_any_child(*this);
-  if (!child.started()) any_told = false;
+  if (!child.started()) any_reported = false;
   return child.start();
 }
 
@@ -94,9 +94,9 @@ void ChildWatch::stop() noexcept {
 }
 
 void ChildWatch::note(pid_t pid, int status) {
-  // AnyEvent's watchers want the end of a child, with a status.
+  // AnyEvent's watchers are called only for the exit of a child with a known status.
   if (tag_of(self).plain && status == -1) return;
-  untold.push_back({pid, status});
+  unreported.push_back({pid, status});
   state.note(self);
 }
 
@@ -104,8 +104,8 @@ StatWatch::StatWatch(State& state, SV* self, std::string path, const FileStatusO
     : status(
           state.loop(), std::move(path),
           [this, &state, self](const FileState& was, const FileState&) {
-            // Of several changes before the callback runs, the first has what was told last.
-            if (tag_of(self).place == 0) before = was;
+            // With several changes before the callback runs, `before` is the last reported status.
+            if (tag_of(self).due_index == 0) before = was;
             state.note(self);
           },
           options) {}
@@ -119,7 +119,7 @@ Result<> WallWatch::start() noexcept {
 
 namespace {
 
-/// One more reference to the code that a callback is, or stands for.
+/// Returns the code of a callback with an additional reference.
 CV* code_of(pTHX_ SV* callback) {
   HV* stash;
   GV* glob;
@@ -153,7 +153,7 @@ void set_handle(SV* self, void* handle, Kind kind) noexcept {
 }
 
 SV* bless_watcher(pTHX_ SV* self, HV* stash) noexcept {
-  // As sv_bless, which has to ask first what is known here.
+  // Like sv_bless, without its checks, whose results are known here.
   SvSTASH_set(self, reinterpret_cast<HV*>(SvREFCNT_inc_simple_NN(reinterpret_cast<SV*>(stash))));
   SvOBJECT_on(self);
   SvREADONLY_on(self);
@@ -163,15 +163,15 @@ SV* bless_watcher(pTHX_ SV* self, HV* stash) noexcept {
 void end(pTHX_ State& state, SV* self) noexcept {
   const Kind kind = tag_of(self).kind;
   if (kind == Kind::none) return;
-  state.forget(self);
+  state.clear_due(self);
   switch (kind) {
     case Kind::io:
       std::destroy_at(&handle_as<FdWatcher>(self));
-      state.cells().give_back(handle_of(self));
+      state.cells().deallocate(handle_of(self));
       break;
     case Kind::timer:
       std::destroy_at(&handle_as<Timer>(self));
-      state.cells().give_back(handle_of(self));
+      state.cells().deallocate(handle_of(self));
       break;
     default:
       visit(self,
@@ -182,7 +182,7 @@ void end(pTHX_ State& state, SV* self) noexcept {
   CV* const callback = callback_of(self);
   set_callback(self, nullptr);
   watcher_ended(aTHX_ state);
-  // May free the closure, and what that holds: the last thing here.
+  // Last, because it may free the closure and the objects it refers to.
   SvREFCNT_dec_NN(reinterpret_cast<SV*>(callback));
 }
 
@@ -198,8 +198,9 @@ SV* watcher_of(pTHX_ SV* reference, Kind kind) {
 
 namespace {
 
-/// Where SIGCHLD is ignored, the kernel keeps no status. EV ends that too, with a handler.
-void heed_sigchld(pTHX) {
+/// If SIGCHLD is ignored, the kernel discards the status of children. EV installs a handler
+/// instead.
+void stop_ignoring_sigchld(pTHX) {
   struct sigaction current{};
   if (::sigaction(SIGCHLD, nullptr, &current) != 0 || current.sa_handler != SIG_IGN) return;
   sv_setpvs_mg(*hv_fetchs(get_hv("SIG", GV_ADD), "CHLD", 1), "DEFAULT");
@@ -209,7 +210,7 @@ void heed_sigchld(pTHX) {
 
 void start(pTHX_ State& state, SV* self) {
   state.notice_fork(aTHX);
-  if (tag_of(self).kind == Kind::child) heed_sigchld(aTHX);
+  if (tag_of(self).kind == Kind::child) stop_ignoring_sigchld(aTHX);
   Error failed;
   visit(self, [&failed](auto& handle) {
     if constexpr (requires { handle.reset(); }) {
@@ -221,7 +222,7 @@ void start(pTHX_ State& state, SV* self) {
     }
   });
   if (!failed) return;
-  // A child that is gone already is one that is told of as lost: a program need not ask twice.
+  // A child that no longer exists is reported with a lost status instead of an exception.
   if (tag_of(self).kind == Kind::child && failed.value() == ECHILD) {
     auto& watch = handle_as<ChildWatch>(self);
     watch.note(watch.child.pid(), -1);
@@ -232,10 +233,10 @@ void start(pTHX_ State& state, SV* self) {
 }
 
 void stop(State& state, SV* self) noexcept {
-  state.forget(self);
+  state.clear_due(self);
   tag_of(self).events = 0;
   visit(self, [](auto& handle) { handle.stop(); });
-  if (tag_of(self).kind == Kind::child) handle_as<ChildWatch>(self).untold.clear();
+  if (tag_of(self).kind == Kind::child) handle_as<ChildWatch>(self).unreported.clear();
 }
 
 namespace {
@@ -255,10 +256,10 @@ void push_arguments(pTHX_ State& state, SV* self, std::uint16_t events) {
       break;
     case Kind::child: {
       auto& watch = handle_as<ChildWatch>(self);
-      watch.last = watch.untold.front();
-      watch.untold.erase(watch.untold.begin());
-      // Several children may have ended, and each is a call.
-      if (!watch.untold.empty()) state.note(self);
+      watch.last = watch.unreported.front();
+      watch.unreported.erase(watch.unreported.begin());
+      // One call per change: several children may have exited.
+      if (!watch.unreported.empty()) state.note(self);
       mPUSHi(watch.last.pid);
       mPUSHi(watch.last.status);
       break;
@@ -274,8 +275,8 @@ void push_arguments(pTHX_ State& state, SV* self, std::uint16_t events) {
 void invoke(pTHX_ State& state, SV* self) {
   Tag& tag = tag_of(self);
   const std::uint16_t events = std::exchange(tag.events, std::uint16_t{0});
-  // Perl holds the code while it runs, and nothing here looks at the watcher again: the callback
-  // may end it.
+  // Perl keeps the code alive while it runs. The callback may destroy the watcher, so the watcher
+  // is not accessed afterwards.
   SV* const callback = reinterpret_cast<SV*>(callback_of(self));
   if (tag.plain && tag.kind != Kind::child) [[likely]] {
     dSP;

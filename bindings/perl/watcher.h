@@ -1,13 +1,13 @@
-// A watcher, as Perl has it: one scalar, and a handle of the library behind it.
+// A watcher as Perl sees it: a scalar with a handle of the library behind it.
 //
-// The scalar is what a Perl reference points at and counts. It holds no string and no number, so
-// that the room which a scalar's body has for those is ours: for the callback and for a few bits.
-// That, and cells of one size for the two handles that programs have many of, is what keeps a
-// watcher small. The scalar is read-only: nobody else writes there.
+// The scalar is the referent of the Perl reference and has its reference count. It contains no
+// string and no number, so the binding uses the fields of the scalar's body for the callback, the
+// handle and the Tag. Together with fixed-size cells for the two most frequent handles, this keeps
+// a watcher small. The scalar is read-only, so that Perl code cannot overwrite these fields.
 //
-// Perl is never called from inside the loop. The callback that a handle gets only notes that its
-// watcher is due (due.h); what is due is called when the loop has returned. So `die`, `exit` and
-// `recv`, which leave or keep C frames as they like, never meet a frame of the library's.
+// Perl is never called from inside the loop. The callback of a handle only marks its watcher as due
+// (due.h); the Perl callbacks run after the loop has returned. `die`, `exit` and `recv`, which
+// unwind or retain C frames, therefore never affect frames of the library.
 #pragma once
 
 #include "perl_api.h"
@@ -17,7 +17,7 @@ namespace tambour::perl {
 class State;
 
 enum class Kind : std::uint8_t {
-  none,  ///< Ended: the handle is gone.
+  none,  ///< Destroyed: has no handle.
   io,
   timer,
   wall,
@@ -27,21 +27,21 @@ enum class Kind : std::uint8_t {
   idle,
   fork,
   async,
-  prepare,  ///< From here on: of this binding, not of the library.
+  prepare,  ///< This and the following are implemented by the binding.
   check,
   cleanup,
 };
 
-/// What a watcher carries beside its handle and callback.
+/// Per-watcher state besides the handle and callback.
 struct Tag {
-  std::uint32_t place = 0;   ///< In the list of what is due, from 1; 0: not due.
-  std::uint16_t events = 0;  ///< io: what has come since the callback was run last.
+  std::uint32_t due_index = 0;  ///< Index in the queue of due watchers plus 1; 0: not due.
+  std::uint16_t events = 0;     ///< io: events since the last call of the callback.
   Kind kind = Kind::none;
-  bool plain = false;  ///< Called as AnyEvent calls: without the watcher as an argument.
+  bool plain = false;  ///< AnyEvent's convention: the watcher is not an argument.
 };
 static_assert(sizeof(Tag) <= sizeof(NV));
 
-/// The parts of a watcher's scalar, in the places of its string, its integer and its number.
+/// The parts of a watcher's scalar, in its fields for a number, an integer and a string.
 inline Tag& tag_of(SV* self) noexcept { return *reinterpret_cast<Tag*>(&SvNVX(self)); }
 inline CV* callback_of(SV* self) noexcept { return INT2PTR(CV*, SvIVX(self)); }
 inline void set_callback(SV* self, CV* callback) noexcept { SvIV_set(self, PTR2IV(callback)); }
@@ -51,7 +51,7 @@ Handle& handle_as(SV* self) noexcept {
   return *static_cast<Handle*>(handle_of(self));
 }
 
-/// A hook at a place of a run, which this binding keeps itself: see State::run.
+/// A hook of a run (prepare, check, cleanup), implemented by the binding: see State::run.
 class RunHook {
  public:
   RunHook(State& state, SV* self, Kind kind) noexcept : state_(state), self_(self), kind_(kind) {}
@@ -73,14 +73,14 @@ class RunHook {
   int priority_ = 0;
 };
 
-/// As waitpid(2) would have it; -1 where the status was lost.
+/// Returns a status as from waitpid(2); -1 if it was lost.
 int wait_status(const ChildStatus& status) noexcept;
 
-/// A child, with what has become of it and was not told yet.
+/// A child watcher and its unreported changes.
 struct ChildWatch {
   struct Change {
     pid_t pid;
-    int status;  ///< As waitpid(2) has it; -1: lost.
+    int status;  ///< As from waitpid(2); -1: lost.
   };
 
   ChildWatch(State& state, SV* self, pid_t pid, bool trace);
@@ -88,7 +88,7 @@ struct ChildWatch {
   ChildWatch& operator=(const ChildWatch&) = delete;
   ~ChildWatch();
 
-  /// Something has become of one.
+  /// Records a change of a child.
   void note(pid_t pid, int status);
 
   Result<> start();
@@ -99,15 +99,15 @@ struct ChildWatch {
 
   State& state;
   SV* self;
-  bool any;  ///< Of all children of the process, for whom the state has one handle.
+  bool any;  ///< Watches all children; State has one handle for them.
   bool any_started = false;
-  bool any_told = false;  ///< Those who watch for any have heard of the end of this one.
+  bool any_reported = false;  ///< The exit was reported to watchers of any child.
   Child child;
   Change last{0, 0};
-  std::vector<Change> untold;
+  std::vector<Change> unreported;
 };
 
-/// A path, with what it was before.
+/// A file status watcher and the previous status.
 struct StatWatch {
   StatWatch(State& state, SV* self, std::string path, const FileStatusOptions& options);
 
@@ -121,7 +121,7 @@ struct StatWatch {
   FileStatus status;
 };
 
-/// A time of the wall clock, and the rule by which it was started.
+/// A wall-clock timer and its parameters.
 struct WallWatch {
   WallWatch(State& state, SV* self);
 
@@ -131,12 +131,12 @@ struct WallWatch {
   [[nodiscard]] int priority() const noexcept { return timer.priority(); }
   void set_priority(int priority) noexcept { timer.set_priority(priority); }
 
-  Duration at{0};        ///< Since 1970; with an interval, its offset.
+  Duration at{0};        ///< Since 1970; with an interval, the offset.
   Duration interval{0};  ///< Zero: once.
   WallTimer timer;
 };
 
-/// Calls f with the handle, whatever it is; each has stop, started, priority and set_priority.
+/// Calls f with the handle as its type; all have stop, started, priority and set_priority.
 template <class F>
 decltype(auto) visit(SV* self, F&& f) {
   switch (tag_of(self).kind) {
@@ -163,30 +163,31 @@ decltype(auto) visit(SV* self, F&& f) {
   }
 }
 
-/// A new scalar for a watcher, without its handle yet; `callback` is what sv_2cv takes. Croaks
-/// where that is no code. The caller owns the one reference.
+/// Creates the scalar of a watcher, without a handle. `callback` is converted with sv_2cv; croaks
+/// if it is not code. The caller owns the only reference.
 SV* new_watcher(pTHX_ SV* callback, bool plain);
 
-/// Gives a watcher its handle, from which point on end() has to be called for it.
+/// Sets the handle of a watcher. From then on, end() must be called for the watcher.
 void set_handle(SV* self, void* handle, Kind kind) noexcept;
 
-/// The blessed reference that the program gets, mortal; takes over the reference to `self`.
+/// Returns the blessed, mortal reference for the program; takes ownership of the reference to
+/// `self`.
 SV* bless_watcher(pTHX_ SV* self, HV* stash) noexcept;
 
-/// Replaces the callback; also from inside it.
+/// Replaces the callback. May be called from inside the callback.
 void change_callback(pTHX_ SV* self, SV* callback);
 
-/// The watcher is no more: it falls silent, and gives back everything. Once is enough.
+/// Destroys the handle and releases the callback. Idempotent.
 void end(pTHX_ State& state, SV* self) noexcept;
 
-/// The watcher behind a reference; croaks where it is none, or not of this kind (none: of any).
+/// Returns the watcher of a reference. Croaks if it is not a watcher of `kind` (none: any kind).
 SV* watcher_of(pTHX_ SV* reference, Kind kind = Kind::none);
 
-/// Starts, stops a watcher of any kind. start() croaks with the reason where it fails.
+/// Starts or stops a watcher of any kind. start() croaks with the reason if it fails.
 void start(pTHX_ State& state, SV* self);
 void stop(State& state, SV* self) noexcept;
 
-/// Runs a watcher's callback.
+/// Calls the callback of a watcher.
 void invoke(pTHX_ State& state, SV* self);
 
 }  // namespace tambour::perl

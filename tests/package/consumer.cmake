@@ -1,4 +1,4 @@
-# Becomes the CMakeLists.txt of a project outside the tree.
+# Copied as CMakeLists.txt into a project outside the tree.
 cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES CXX)
 find_package(tambour 0.1 REQUIRED)

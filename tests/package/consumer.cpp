@@ -1,5 +1,5 @@
-// A program of somebody else's: the least that shows that headers, library and what the library
-// needs were all found.
+// A minimal program outside the tree: it compiles, links and runs if the headers, the library and
+// the library's dependencies were found.
 #include <chrono>
 #include <cstdio>
 

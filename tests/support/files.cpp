@@ -16,16 +16,16 @@
 namespace tambour::test {
 namespace {
 
-int sure(int outcome, const char* what) {
-  if (outcome < 0) {
-    std::perror(what);
+int check(int result, const char* call) {
+  if (result < 0) {
+    std::perror(call);
     std::abort();
   }
-  return outcome;
+  return result;
 }
 
 UniqueFd tcp_socket() {
-  return UniqueFd(sure(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+  return UniqueFd(check(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
 }
 
 sockaddr_in bind_to_any_port(const UniqueFd& socket) {
@@ -34,8 +34,8 @@ sockaddr_in bind_to_any_port(const UniqueFd& socket) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   auto* generic = reinterpret_cast<sockaddr*>(&address);
   socklen_t size = sizeof address;
-  sure(::bind(socket.get(), generic, size), "bind");
-  sure(::getsockname(socket.get(), generic, &size), "getsockname");
+  check(::bind(socket.get(), generic, size), "bind");
+  check(::getsockname(socket.get(), generic, &size), "getsockname");
   return address;
 }
 
@@ -44,51 +44,51 @@ int connect_to(const UniqueFd& socket, const sockaddr_in& address) {
 }
 
 void make_non_blocking(const UniqueFd& fd) {
-  sure(::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK), "fcntl");
+  check(::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK), "fcntl");
 }
 
 }  // namespace
 
 Ends open_pipe() {
   std::array<int, 2> fds{};
-  sure(::pipe2(fds.data(), O_NONBLOCK | O_CLOEXEC), "pipe2");
+  check(::pipe2(fds.data(), O_NONBLOCK | O_CLOEXEC), "pipe2");
   return {UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
 Ends open_socketpair() {
   std::array<int, 2> fds{};
-  sure(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds.data()),
-       "socketpair");
+  check(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds.data()),
+        "socketpair");
   return {UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
 Ends open_tcp() {
   const UniqueFd listener = tcp_socket();
   const sockaddr_in address = bind_to_any_port(listener);
-  sure(::listen(listener.get(), 1), "listen");
+  check(::listen(listener.get(), 1), "listen");
   Ends ends{tcp_socket(), {}};
-  sure(connect_to(ends.near, address), "connect");
-  ends.far = UniqueFd(sure(::accept(listener.get(), nullptr, nullptr), "accept"));
+  check(connect_to(ends.near, address), "connect");
+  ends.far = UniqueFd(check(::accept(listener.get(), nullptr, nullptr), "accept"));
   make_non_blocking(ends.near);
   make_non_blocking(ends.far);
   return ends;
 }
 
 UniqueFd open_eventfd() {
-  return UniqueFd(sure(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd"));
+  return UniqueFd(check(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd"));
 }
 
 UniqueFd open_regular_file() {
   char path[] = "/tmp/tambour-test-XXXXXX";
-  UniqueFd file(sure(::mkstemp(path), "mkstemp"));
+  UniqueFd file(check(::mkstemp(path), "mkstemp"));
   ::unlink(path);
   return file;
 }
 
 UniqueFd open_refused() {
-  // Bound, so that nobody else listens there, and not listening.
-  const UniqueFd nobody = tcp_socket();
-  const sockaddr_in address = bind_to_any_port(nobody);
+  // Bound but not listening, so that no other process can listen on the port.
+  const UniqueFd reserved = tcp_socket();
+  const sockaddr_in address = bind_to_any_port(reserved);
   UniqueFd socket = tcp_socket();
   make_non_blocking(socket);
   if (connect_to(socket, address) == 0 || (errno != EINPROGRESS && errno != ECONNREFUSED))
@@ -102,7 +102,7 @@ UniqueFd duplicate_above(const UniqueFd& fd, int number) {
 
 void write_to(const UniqueFd& fd, std::string_view text) {
   if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    sure(-1, "write");
+    check(-1, "write");
 }
 
 void drain(const UniqueFd& fd) {
@@ -113,8 +113,8 @@ void drain(const UniqueFd& fd) {
 
 void await(const UniqueFd& fd, Events events) {
   pollfd polled{.fd = fd.get(), .events = static_cast<short>(events), .revents = 0};
-  constexpr int hang_ms = 10'000;
-  if (::poll(&polled, 1, hang_ms) != 1) std::abort();
+  constexpr int timeout_ms = 10'000;
+  if (::poll(&polled, 1, timeout_ms) != 1) std::abort();
 }
 
 void fill(const UniqueFd& fd) {

@@ -1,5 +1,5 @@
-// Descriptors to watch. All are non-blocking, own what they open, and abort where that fails: a
-// test that cannot have a pipe cannot say anything.
+// Descriptors for tests. All are non-blocking. Functions abort if a system call fails, because the
+// test could not produce a result.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@ namespace tambour::test {
 
 using tambour::UniqueFd;
 
-/// Two ends. What is written to `far` is read from `near`; with sockets also the other way.
+/// Two connected ends. Bytes written to `far` are read from `near`; with sockets, also in the other
+/// direction.
 struct Ends {
   UniqueFd near;
   UniqueFd far;
@@ -21,20 +22,20 @@ struct Ends {
 Ends open_pipe();
 Ends open_socketpair();
 Ends open_tcp();          ///< Connected over 127.0.0.1.
-UniqueFd open_eventfd();  ///< At zero.
+UniqueFd open_eventfd();  ///< With a count of zero.
 UniqueFd open_regular_file();
 
-/// A TCP socket whose connection is refused, or about to be.
+/// A TCP socket whose connect(2) has failed or will fail with ECONNREFUSED.
 UniqueFd open_refused();
 
-/// The same open file under a number of at least `number`; not open where the limit is too low.
+/// Duplicates `fd` to a descriptor of at least `number`; invalid if the limit of open files is too
+/// low.
 UniqueFd duplicate_above(const UniqueFd& fd, int number);
 
 void write_to(const UniqueFd& fd, std::string_view text = "x");
 void drain(const UniqueFd& fd);
 
-/// Waits until poll(2) reports one of `events`: what is sent over TCP arrives soon, but not at
-/// once.
+/// Waits until poll(2) reports one of `events`. Bytes sent over TCP do not arrive immediately.
 void await(const UniqueFd& fd, Events events);
 
 /// Writes until the descriptor would block.

@@ -1,7 +1,7 @@
-// The main function of every test program. An exit status of 77 says that all tests were skipped,
-// and 1 also that none was found: a filter that matches nothing tests nothing.
+// The main function of every test program. The exit status is 77 if all tests were skipped, and 1
+// if a test failed or the filter matched no test.
 //
-// With TAMBOUR_TEST_SANDBOX set, the tests run where io_uring is forbidden, as in most containers.
+// If TAMBOUR_TEST_SANDBOX is set, a seccomp filter forbids io_uring, as in most containers.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (std::getenv("TAMBOUR_TEST_SANDBOX") != nullptr && !tambour::test::forbid_io_uring(EPERM)) {
-    std::puts("no seccomp filter can be installed here");
+    std::puts("skipped: cannot install a seccomp filter");
     return 77;
   }
   const int status = RUN_ALL_TESTS();

@@ -14,7 +14,7 @@
 namespace tambour::test {
 namespace {
 
-constexpr int not_allowed = 77;
+constexpr int skipped = 77;
 
 bool enter_own_network() {
   const uid_t user = ::getuid();
@@ -39,12 +39,12 @@ void command(const std::string& line) {
 
 void in_own_network(const std::function<void()>& body) {
   const int status = in_child([&body] {
-    if (!enter_own_network()) return not_allowed;
+    if (!enter_own_network()) return skipped;
     body();
     return testing::Test::HasFailure() ? 1 : 0;
   });
-  if (status == not_allowed) GTEST_SKIP() << "a network namespace cannot be had here";
-  EXPECT_EQ(status, 0) << "see above";
+  if (status == skipped) GTEST_SKIP() << "cannot create a network namespace";
+  EXPECT_EQ(status, 0) << "the child process failed, see its output";
 }
 
 }  // namespace tambour::test

@@ -1,5 +1,5 @@
-// A network of one's own: a namespace with nothing but a loopback interface, on which packets can
-// be lost or held back.
+// Network namespaces for tests: only a loopback interface, on which packets can be dropped or
+// delayed.
 #pragma once
 
 #include <functional>
@@ -7,15 +7,15 @@
 
 namespace tambour::test {
 
-/// Runs `body`, a part of a test, in a child process with a network namespace of its own. Skips the
-/// test where the machine does not allow that, or lacks `ip` (iproute2). What fails in `body` fails
-/// the test.
+/// Runs `body` in a child process with a network namespace of its own. Skips the test if the
+/// machine does not allow that or `ip` (iproute2) is not installed. A failure in `body` fails the
+/// test.
 void in_own_network(const std::function<void()>& body);
 
-/// Inside `body`: runs a command of a shell, and fails the test where that fails.
+/// Runs a shell command inside `body`, and fails the test if the command fails.
 void command(const std::string& line);
 
-/// Whether a program of that name is there to be run.
+/// Returns whether the program is installed.
 bool has_program(const std::string& name);
 
 }  // namespace tambour::test

@@ -12,11 +12,11 @@ void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; 
 
 const std::vector<Variant>& all_variants() {
   using namespace std::chrono_literals;
-  // As in tests/CMakeLists.txt.
+  // Must match the list in tests/CMakeLists.txt.
   static const std::vector<Variant> variants{
       {.name = "epoll", .options = {.backend = BackendKind::epoll}},
       {.name = "io_uring", .options = {.backend = BackendKind::io_uring}},
-      // Rings that overflow at every occasion.
+      // Small rings, which overflow often.
       {.name = "io_uring_small",
        .options = {.backend = BackendKind::io_uring,
                    .submission_entries = 4,
@@ -36,7 +36,7 @@ std::string name_of_variant(const testing::TestParamInfo<Variant>& variant) {
 void OnEveryBackend::SetUp() {
   own_loop_.emplace(options());
   if (traits().kind != options().backend) {
-    GTEST_SKIP() << GetParam().name << " cannot run here: " << traits().fell_back;
+    GTEST_SKIP() << GetParam().name << " cannot run on this machine: " << traits().fell_back;
   }
 }
 
@@ -82,7 +82,8 @@ void OnEveryBackend::run_for(Duration time) {
 }
 
 bool OnEveryBackend::sleeps_through(Duration time) {
-  // Who spins does so each time; a busy machine charges a sleeper for interrupts once in a while.
+  // A spinning loop fails every attempt. On a busy machine, interrupts are occasionally charged to
+  // a waiting thread.
   for (int attempt = 0; attempt < 3; ++attempt) {
     const Duration before = processor_time();
     run_for(time);

@@ -1,7 +1,7 @@
-// The fixture of the conformance suite: what is promised of one loop is promised of every loop.
+// The fixture of the conformance suite, which verifies that every backend behaves the same.
 //
-// A test of the suite is a TEST_P of a class that derives from OnEveryBackend, and runs on each
-// variant by TAMBOUR_ON_EVERY_BACKEND. What this machine cannot run is skipped, with the reason.
+// A test of the suite is a TEST_P of a class derived from OnEveryBackend. TAMBOUR_ON_EVERY_BACKEND
+// runs it on each variant. Variants that the machine cannot run are skipped, with the reason.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,14 @@
 
 namespace tambour::test {
 
-/// A backend, and options under which it must keep the same promises.
+/// A backend with options that must not change its behaviour.
 struct Variant {
   std::string name;
   LoopOptions options;
 };
 
-void PrintTo(const Variant& variant, std::ostream* out);  // NOLINT: GoogleTest's own name.
+void PrintTo(const Variant& variant,
+             std::ostream* out);  // NOLINT: the name is defined by GoogleTest.
 
 const std::vector<Variant>& all_variants();
 std::string name_of_variant(const testing::TestParamInfo<Variant>& variant);
@@ -36,31 +37,32 @@ class OnEveryBackend : public testing::TestWithParam<Variant> {
   [[nodiscard]] const BackendTraits& traits() const { return own_loop_->backend(); }
   [[nodiscard]] bool is(BackendKind kind) const { return options().backend == kind; }
 
-  /// The loop that each test is given.
+  /// The loop of the test.
   [[nodiscard]] EventLoop& loop() { return *own_loop_; }
 
-  /// Destroys the loop, for tests that outlive it.
+  /// Destroys the loop before the end of the test.
   void destroy_loop() { own_loop_.reset(); }
 
-  /// So many turns without waiting: what local files have to tell arrives in the first two.
+  /// Runs a number of iterations without waiting. Events of local descriptors arrive in the first
+  /// two.
   void run_turns(int turns = 3);
 
-  /// Runs until `done`, however many turns that takes. Ten seconds without it are a hang: false.
+  /// Runs until `done()` returns true. Returns false after ten seconds.
   [[nodiscard]] bool run_until(const std::function<bool()>& done);
 
-  /// As run_until(), for what happens on other threads, which does not wake this loop; and with a
-  /// minute's patience.
+  /// Like run_until(), for conditions that other threads change without waking this loop. Returns
+  /// false after one minute.
   [[nodiscard]] bool eventually(const std::function<bool()>& done);
 
-  /// Runs a task to its end, and nothing longer; what leaves it is thrown. A minute without its end
-  /// is a hang, and fails the test.
+  /// Runs the loop until the task completes, and rethrows its exception. Fails the test after one
+  /// minute.
   void run(Task<> task);
 
-  /// Runs for so long.
+  /// Runs the loop for the given time.
   void run_for(Duration time);
 
-  /// Runs for so long, and says whether nearly all of that was spent asleep. A loop that spins does
-  /// so whenever it is given a processor; one that sleeps takes none.
+  /// Runs the loop for the given time and returns whether it spent nearly all of it waiting in the
+  /// kernel. A spinning loop uses processor time whenever it is scheduled; a waiting one does not.
   [[nodiscard]] bool sleeps_through(Duration time);
 
  private:

@@ -19,7 +19,7 @@ Duration processor_time() {
 
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
-  // The directory itself is one of them.
+  // Excludes the descriptor of the directory itself.
   return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1;
 }
 

@@ -1,4 +1,4 @@
-// What the process has used, and children that may change what cannot be changed back.
+// Resource usage of the process, and child processes for changes that cannot be undone.
 #pragma once
 
 #include <sys/resource.h>
@@ -14,19 +14,20 @@
 
 namespace tambour::test {
 
-/// The processor time of this thread.
+/// The processor time of the calling thread.
 Duration processor_time();
 
-/// How many descriptors are open.
+/// The number of open descriptors of the process.
 std::size_t open_descriptors();
 
-/// Runs `body` in a child and returns its exit status: what `body` returned, or 128 and the signal
-/// that ended it. The child ends at once after it, without destructors or leak checks.
+/// Runs `body` in a child process and returns its exit status: the result of `body`, or 128 plus
+/// the signal that killed it. The child ends with _exit(2), without static destructors or leak
+/// checks.
 int in_child(const std::function<int()>& body);
 
-/// A smaller limit of RLIMIT_NOFILE, for as long as this lives. UndefinedBehaviorSanitizer opens a
-/// pipe to see whether memory can be read, and without descriptors takes each object for a fault:
-/// TAMBOUR_NEEDS_LAST_DESCRIPTOR skips a test that leaves it none.
+/// Lowers RLIMIT_NOFILE for its lifetime. UndefinedBehaviorSanitizer opens a pipe to check whether
+/// memory is readable, and reports false errors if it cannot: TAMBOUR_NEEDS_LAST_DESCRIPTOR skips
+/// tests that leave no free descriptor.
 class OpenFilesLimit {
  public:
   explicit OpenFilesLimit(rlim_t limit);
@@ -41,4 +42,4 @@ class OpenFilesLimit {
 }  // namespace tambour::test
 
 #define TAMBOUR_NEEDS_LAST_DESCRIPTOR() \
-  if (test::address_sanitized) GTEST_SKIP() << "the sanitizers need descriptors of their own"
+  if (test::address_sanitized) GTEST_SKIP() << "the sanitizers need free descriptors"

@@ -1,5 +1,4 @@
-// Random numbers that can be had again: a test that fails says its seed, and TAMBOUR_TEST_SEED
-// repeats it.
+// Reproducible random numbers: a failing test prints its seed, and TAMBOUR_TEST_SEED sets the seed.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace tambour::test {
 
-/// The seed of this run. A run that nobody has asked for a seed tries a new one.
+/// The seed of this run: TAMBOUR_TEST_SEED if set, otherwise random.
 inline std::uint64_t seed() {
   static const std::uint64_t chosen = [] {
     const char* wanted = std::getenv("TAMBOUR_TEST_SEED");
@@ -23,7 +22,7 @@ class Random {
  public:
   Random() : generator_(seed()) {}
 
-  /// From 0 to `end`, which is not among them.
+  /// A number from 0 to `end` - 1.
   std::uint64_t below(std::uint64_t end) { return generator_() % end; }
 
  private:
@@ -32,5 +31,5 @@ class Random {
 
 }  // namespace tambour::test
 
-/// In a test: what fails from here on tells the seed.
+/// Adds the seed to the messages of failures in the current scope.
 #define TAMBOUR_TELL_SEED() SCOPED_TRACE(testing::Message() << "TAMBOUR_TEST_SEED=" << test::seed())

@@ -1,5 +1,5 @@
-// How often is often enough: sanitizers and counters slow everything down, and see in a few
-// thousand rounds what the bare program would need a million for.
+// Scales the repetitions of tests. Sanitizers and coverage slow tests down, and sanitizers find
+// errors in a few thousand repetitions for which an ordinary build needs a million.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +25,11 @@ inline constexpr bool sanitized = true;
 inline constexpr bool sanitized = address_sanitized;
 #endif
 
-/// `rounds`, or a fiftieth of it under a sanitizer, or where lines and branches are counted:
-/// clang's counters are told by this variable where to go.
+/// Returns `rounds`, or a fiftieth of it under a sanitizer or with coverage, which
+/// LLVM_PROFILE_FILE indicates.
 inline std::size_t scaled(std::size_t rounds) {
-  static const bool counted = std::getenv("LLVM_PROFILE_FILE") != nullptr;
-  return (sanitized || counted) && rounds >= 1000 ? rounds / 50 : rounds;
+  static const bool coverage = std::getenv("LLVM_PROFILE_FILE") != nullptr;
+  return (sanitized || coverage) && rounds >= 1000 ? rounds / 50 : rounds;
 }
 
 }  // namespace tambour::test

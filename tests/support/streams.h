@@ -1,4 +1,4 @@
-// Streams that talk with themselves: both ends of one, servers that echo, and who asks them.
+// Helpers for stream tests: connected pairs, echo servers and clients.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,7 +20,7 @@
 
 namespace tambour::test {
 
-/// Two ends of a connection.
+/// The two ends of a connection.
 struct StreamEnds {
   Stream near, far;
 };
@@ -32,7 +32,7 @@ inline StreamEnds open_stream_ends(EventLoop& loop) {
   return {Stream(loop, fds[0]), Stream(loop, fds[1])};
 }
 
-/// Sends back what comes, to the end.
+/// Echoes bytes until the end of the stream.
 template <class S>
 Task<> echo(S peer) {
   Buffer buffer;
@@ -43,7 +43,7 @@ Task<> echo(S peer) {
   }
 }
 
-/// Sends `text`, and wants it back.
+/// Sends `text` and expects its echo.
 template <class S>
 Task<> expect_echo(S& stream, std::string_view text) {
   EXPECT_TRUE(co_await stream.write(text));
@@ -56,7 +56,7 @@ Task<> expect_echo(S& stream, std::string_view text) {
   EXPECT_EQ(back, text);
 }
 
-/// The same of the server at `to`, whose address is the stream's peer then.
+/// Connects to `to`, expects it as the peer's endpoint, sends `text` and expects its echo.
 template <class S = TcpStream>
 Task<> expect_echo_from(Endpoint to, std::string_view text = "hello") {
   auto stream = co_await S::connect(to);
@@ -66,7 +66,7 @@ Task<> expect_echo_from(Endpoint to, std::string_view text = "hello") {
   co_await expect_echo(*stream, text);
 }
 
-/// Connected to `to`, so many.
+/// Opens `count` connections to `to`.
 template <class S = TcpStream>
 Task<> connect_all(Endpoint to, int count, std::vector<S>& all) {
   for (int i = 0; i < count; ++i) {

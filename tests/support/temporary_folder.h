@@ -1,4 +1,4 @@
-// A folder for one test, gone with all that is in it afterwards.
+// A temporary directory, removed with its contents on destruction.
 #pragma once
 
 #include <cstdlib>

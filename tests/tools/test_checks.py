@@ -1,4 +1,4 @@
-"""Each check finds a fault that was planted, and is content with the same tree without it."""
+"""Verifies that each check reports a seeded fault and accepts the same tree without it."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# A tree that keeps every rule.
+# A tree that violates no rule.
 CLEAN = {
     "include/tambour/events.h": "// What can happen.\n#pragma once\n\n#include <cstdint>\n",
     "include/tambour/loop.h": "// The loop.\n#pragma once\n\n#include <tambour/events.h>\n",
@@ -26,9 +26,9 @@ CLEAN = {
 
 class CheckTest(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name).resolve()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = Path(directory.name).resolve()
         for path, text in CLEAN.items():
             self.write(path, text)
         for name in (".clang-format", ".clang-tidy"):
@@ -61,7 +61,7 @@ class Layers(CheckTest):
     def test_clean(self) -> None:
         self.assert_clean("layers")
 
-    def test_every_upward_include(self) -> None:
+    def test_includes_of_higher_layers(self) -> None:
         for path, line in {
             "src/base/list.h": '#include "op/operation.h"',
             "src/op/poll.h": '#include "backend/epoll.h"',
@@ -79,16 +79,16 @@ class Layers(CheckTest):
                 self.assert_fault("layers", f"{path}:1", "may include only")
                 self.write(path, CLEAN.get(path, ""))
 
-    def test_public_header_that_needs_a_library(self) -> None:
+    def test_public_header_that_includes_a_private_library(self) -> None:
         self.write("include/tambour/loop.h", "#include <liburing.h>\n")
-        self.assert_fault("layers", "include/tambour/loop.h:1", "needs no other library")
+        self.assert_fault("layers", "include/tambour/loop.h:1", "must not include this library")
 
-    def test_ways_of_writing_an_include(self) -> None:
+    def test_spelling_of_includes(self) -> None:
         for line, message in {
-            '#include "list.h"': 'write "room/file.h"',
-            '#include "../base/list.h"': "write the path from src/",
-            "#include <base/list.h>": "are written",
-            '#include "tambour/events.h"': "are written",
+            '#include "list.h"': 'write "layer/file.h"',
+            '#include "../base/list.h"': "write the path relative to src/",
+            "#include <base/list.h>": "write headers of a layer as",
+            '#include "tambour/events.h"': "write public headers as",
             '#include "base/nothing.h"': "no such header",
             "#include <tambour/nothing.h>": "no such public header",
         }.items():
@@ -96,9 +96,9 @@ class Layers(CheckTest):
                 self.write("src/backend/epoll.cpp", f"\n{line}\n")
                 self.assert_fault("layers", "src/backend/epoll.cpp:2", message)
 
-    def test_unknown_room(self) -> None:
+    def test_unknown_layer(self) -> None:
         self.write("src/attic/old.cpp", "// Old.\n")
-        self.assert_fault("layers", "src/attic/old.cpp:1", "is not a room")
+        self.assert_fault("layers", "src/attic/old.cpp:1", "is not a layer")
 
 
 class Headers(CheckTest):
@@ -107,50 +107,50 @@ class Headers(CheckTest):
 
     def test_header_that_relies_on_its_includer(self) -> None:
         self.write("include/tambour/loop.h", "#pragma once\ninline std::string name;\n")
-        self.assert_fault("headers", "include/tambour/loop.h:1", "does not compile alone")
+        self.assert_fault("headers", "include/tambour/loop.h:1", "does not compile on its own")
 
-    def test_header_that_can_be_included_only_once(self) -> None:
+    def test_header_without_pragma_once(self) -> None:
         self.write("include/tambour/loop.h", "struct Loop {};\n")
-        self.assert_fault("headers", "include/tambour/loop.h:1", "does not compile alone")
+        self.assert_fault("headers", "include/tambour/loop.h:1", "does not compile on its own")
 
 
 class Style(CheckTest):
     def test_clean(self) -> None:
         self.assert_clean("style")
 
-    def test_longest_line_and_file(self) -> None:
+    def test_line_and_file_at_the_limits(self) -> None:
         self.write("src/base/list.h", "//" + "x" * 98 + "\n#pragma once\n" + "\n" * 498)
         self.assert_clean("style")
 
-    def test_planted(self) -> None:
+    def test_seeded_fault(self) -> None:
         opening = "// A list.\n#pragma once\n"
         for text, line, message in [
             ("//" + "x" * 99 + "\n#pragma once\n", 1, "101 columns"),
             (opening + "\n" * 499, 500, "501 lines"),
-            (opening + "// TO" + "DO: later\n", 3, "write an issue"),
-            (opening + "int x;  // FIX" + "ME\n", 3, "write an issue"),
-            (opening + "// #include <vector>\n", 3, "commented out"),
-            (opening + "int x; \n", 3, "space at the end"),
-            (opening + "\tint x;\n", 3, "tab"),
-            ("#pragma once\n", 1, "a file opens with"),
+            (opening + "// TO" + "DO: later\n", 3, "file an issue"),
+            (opening + "int x;  // FIX" + "ME\n", 3, "file an issue"),
+            (opening + "// #include <vector>\n", 3, "commented-out #include"),
+            (opening + "int x; \n", 3, "trailing space"),
+            (opening + "\tint x;\n", 3, "tab character"),
+            ("#pragma once\n", 1, "the file must begin with"),
             ("// A list.\n", 1, "#pragma once is missing"),
         ]:
             with self.subTest(message):
                 self.write("src/base/list.h", text)
                 self.assert_fault("style", f"src/base/list.h:{line}", message)
 
-    def test_only_a_source_with_a_header_may_open_without_a_sentence(self) -> None:
+    def test_opening_comment_is_required_without_a_header(self) -> None:
         self.write("src/loop/events.cpp", "#include <tambour/events.h>\n")
         self.write("src/base/list.cpp", '#include "base/list.h"\n')
         self.assert_clean("style")
         self.write("src/base/heap.cpp", '#include "base/list.h"\n')
-        self.assert_fault("style", "src/base/heap.cpp:1", "a file opens with")
+        self.assert_fault("style", "src/base/heap.cpp:1", "the file must begin with")
 
-    def test_scripts_are_code(self) -> None:
+    def test_script_without_extension_is_checked(self) -> None:
         self.write("tools/script", "#!/bin/sh\n# " + "x" * 100 + "\n")
         self.assert_fault("style", "tools/script:2", "102 columns")
 
-    def test_name_of_a_file(self) -> None:
+    def test_file_name(self) -> None:
         self.write("src/base/LinkedList.h", "// A list.\n#pragma once\n")
         self.assert_fault("style", "src/base/LinkedList.h:1", "snake_case")
 
@@ -159,7 +159,7 @@ class Format(CheckTest):
     def test_clean(self) -> None:
         self.assert_clean("format")
 
-    def test_planted(self) -> None:
+    def test_seeded_fault(self) -> None:
         self.write("src/base/list.h", "// A list.\n#pragma once\n\nint  *first();\n")
         self.assert_fault("format", "src/base/list.h:4", "not formatted")
 
@@ -170,7 +170,7 @@ class Format(CheckTest):
 
 
 class Shell(CheckTest):
-    def test_planted(self) -> None:
+    def test_seeded_fault(self) -> None:
         self.assert_clean("shell")
         self.write("tools/script", "#!/bin/sh\necho $1\n")
         self.assert_fault("shell", "tools/script:2", "SC2086")
@@ -179,27 +179,27 @@ class Shell(CheckTest):
 class Findings(CheckTest):
     def setUp(self) -> None:
         super().setUp()
-        # With absolute paths, as CMake writes them.
+        # CMake writes absolute paths.
         source = f"{self.root}/src/loop/loop.cpp"
         command = {"directory": f"{self.root}/build", "file": source,
                    "command": f"c++ -std=c++23 -I{self.root}/src -c {source}"}
         self.write("build/compile_commands.json", json.dumps([command]))
 
-    def test_planted(self) -> None:
-        self.write("src/loop/loop.cpp", '// The loop.\n#include "loop/loop.h"\n\nint turns;\n')
+    def test_seeded_fault(self) -> None:
+        self.write("src/loop/loop.cpp", '// The loop.\n#include "loop/loop.h"\n\nint count;\n')
         self.assert_clean("findings")
-        self.write("src/loop/loop.cpp", "// The loop.\nclass event_loop {};\nint* turn = 0;\n")
+        self.write("src/loop/loop.cpp", "// The loop.\nclass event_loop {};\nint* first = 0;\n")
         self.assert_fault("findings", "src/loop/loop.cpp:2", "readability-identifier-naming")
         self.assert_fault("findings", "src/loop/loop.cpp:3", "modernize-use-nullptr")
 
     def test_header(self) -> None:
         self.write("src/loop/loop.cpp", '// The loop.\n#include "loop/loop.h"\n')
         self.write("src/loop/loop.h",
-                   "// The loop.\n#pragma once\n\nclass Loop {\n  int turns = 0;\n};\n")
-        self.assert_fault("findings", "src/loop/loop.h:5", "private member 'turns'")
+                   "// The loop.\n#pragma once\n\nclass Loop {\n  int count = 0;\n};\n")
+        self.assert_fault("findings", "src/loop/loop.h:5", "private member 'count'")
 
     def test_source_that_does_not_compile(self) -> None:
-        self.write("src/loop/loop.cpp", "int turns = nothing;\n")
+        self.write("src/loop/loop.cpp", "int count = nothing;\n")
         self.assert_fault("findings", "src/loop/loop.cpp:1", "undeclared identifier")
 
     def test_only_what_a_change_concerns(self) -> None:

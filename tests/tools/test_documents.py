@@ -1,5 +1,5 @@
-"""What the documents say is tested, is tested: each test that docs/ names exists, and each type of
-event has one."""
+"""Verifies that every test named in docs/ exists, and that docs/events.md covers every event type
+of libev."""
 
 import re
 import unittest
@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The types of libev's manual, "WATCHER TYPES".
+# The watcher types of libev's manual, section "WATCHER TYPES".
 LIBEV_TYPES = ("ev_io", "ev_timer", "ev_periodic", "ev_signal", "ev_child", "ev_stat", "ev_idle",
                "ev_prepare", "ev_check", "ev_embed", "ev_fork", "ev_cleanup", "ev_async")
 
@@ -16,18 +16,18 @@ CASE = re.compile(r"`(the_[a-z0-9_]+)`")
 
 
 def entries(text: str) -> list[str]:
-    """The tests that a text names, as ctest lists them but for the backend."""
+    """Returns the tests that a text names, as ctest lists them without the backend."""
     return ENTRY.findall(text)
 
 
 def source_of(entry: str) -> Path:
-    """The file that ctest finds the entry in: see tests/CMakeLists.txt."""
+    """Returns the source file of the test, see tests/CMakeLists.txt."""
     folder, name = entry.split(".")
     return ROOT / "tests" / folder / f"{name}_test.cpp"
 
 
 def rows(text: str, first: str) -> dict[str, list[str]]:
-    """The rows of the table whose first heading is `first`, by what stands first in each."""
+    """Returns the rows of the table with the header line `first`, keyed by their first cell."""
     table: dict[str, list[str]] = {}
     lines = iter(text.splitlines())
     for line in lines:
@@ -46,18 +46,18 @@ class Documents(unittest.TestCase):
     def setUp(self) -> None:
         self.events = (ROOT / "docs/events.md").read_text()
 
-    def test_every_test_that_is_named_exists(self) -> None:
+    def test_every_named_test_exists(self) -> None:
         documents = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
         for document in documents:
             for entry in entries(document.read_text()):
                 self.assertTrue(source_of(entry).is_file(), f"{document.name}: no test {entry}")
 
-    def test_a_test_that_does_not_exist_would_be_found(self) -> None:
+    def test_detects_a_missing_test(self) -> None:
         self.assertEqual(entries("| `ev_x` | see | `events.nothing`, `conformance.hooks` |"),
                          ["events.nothing", "conformance.hooks"])
         self.assertFalse(source_of("events.nothing").exists())
 
-    def test_every_case_that_is_named_exists(self) -> None:
+    def test_every_named_test_case_exists(self) -> None:
         sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("*_test.cpp"))
         for case in CASE.findall(self.events):
             self.assertIn(f" {case})", sources)
@@ -86,7 +86,7 @@ class Documents(unittest.TestCase):
             self.assertTrue(entries(test), f"{libev} names no test")
             sources = [source_of(entry).read_text() for entry in entries(test)]
             self.assertTrue(any(re.search(rf"\b{name.group(1)}\b", source) for source in sources),
-                            f"{libev}: none of its tests has a {name.group(1)} in it")
+                            f"{libev}: none of its tests uses {name.group(1)}")
 
     def test_every_row_names_a_test(self) -> None:
         table = rows(self.events, "| libev | Tambour | test |")

@@ -1,4 +1,4 @@
-"""The library has the static probes that docs/observing.md describes, and no other.
+"""Verifies that the library has exactly the static probes that docs/observing.md describes.
 
 usage: test_probes.py LIBRARY
 """
@@ -11,24 +11,24 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# How many arguments each has.
+# The number of arguments of each probe.
 PROBES = {"poll": 1, "submit": 2, "complete": 2, "timer": 2, "dispatch": 1}
 
 NOTE = re.compile(r"Provider: tambour\n\s+Name: (\w+)\n[^\n]*\n\s+Arguments: ([^\n]*)\n")
 
 
 def probes_of(notes: str) -> dict[str, set[int]]:
-    """By name, with how many arguments they have: what `readelf -n` prints."""
+    """Returns the argument counts of each probe in the output of `readelf -n`, keyed by name."""
     found: dict[str, set[int]] = {}
     for name, arguments in NOTE.findall(notes):
-        # Each is size@place.
+        # Each argument is printed as size@location.
         found.setdefault(name, set()).add(arguments.count("@"))
     return found
 
 
 def main() -> int:
     if shutil.which("readelf") is None:
-        print("skipped: there is no readelf")
+        print("skipped: readelf is not installed")
         return 77
     notes = subprocess.run(["readelf", "-n", sys.argv[1]], capture_output=True, text=True,
                            check=True, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"}).stdout

@@ -1,8 +1,8 @@
 """Runs the project's checks: python3 tools/check [--root DIR] [--build DIR] [NAME...]
 
-Each check is a module beside this one with a function run(tree) that yields faults. The exit status
-is 0 where nothing was found, 1 where something was, and 77 (skipped, for ctest) where nothing was
-found but a check could not run for want of a tool.
+Each check is a module in this directory with a function run(tree) that yields faults. The exit
+status is 0 if no check found a fault, 1 if a check found one, and 77 (skipped, for ctest) if no
+check found a fault but one could not run because a tool is not installed.
 """
 
 import argparse
@@ -17,7 +17,7 @@ CHECKS = ["format", "style", "layers", "headers", "shell", "findings"]
 
 
 def run_check(name: str, tree: Tree) -> str:
-    """Runs one check and prints what it found; returns "passed", "failed" or "skipped"."""
+    """Runs one check and prints its faults. Returns "passed", "failed" or "skipped"."""
     began = time.monotonic()
     try:
         faults = list(importlib.import_module(f"check_{name}").run(tree))
@@ -34,13 +34,13 @@ def run_check(name: str, tree: Tree) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools/check")
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2],
-                        help="the tree to check (this one)")
+                        help="the tree to check (default: this repository)")
     parser.add_argument("--build", type=Path, default=None,
-                        help="where compile_commands.json is (ROOT/build)")
+                        help="directory of compile_commands.json (default: ROOT/build)")
     parser.add_argument("--since", metavar="COMMIT",
-                        help="findings: only sources that the changes since then can concern")
+                        help="findings: check only sources that changes since COMMIT can affect")
     parser.add_argument("names", nargs="*", metavar="NAME",
-                        help=f"of {', '.join(CHECKS)} (all)")
+                        help=f"one of {', '.join(CHECKS)} (default: all)")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name not in CHECKS]
     if unknown:

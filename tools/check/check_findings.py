@@ -1,4 +1,4 @@
-"""clang-tidy has nothing to say about src/ and what it includes of include/ (.clang-tidy)."""
+"""Runs clang-tidy on src/ and on the headers of include/ that it includes (see .clang-tidy)."""
 
 import json
 import os
@@ -18,7 +18,7 @@ CONCERN_ALL = {".clang-tidy", "tools/check/check_findings.py"}
 def sources(tree: Tree) -> list[str]:
     commands = tree.build / "compile_commands.json"
     if not commands.exists():
-        raise MissingTool(f"{commands} is not there (make build)")
+        raise MissingTool(f"{commands} does not exist (run make configured)")
     files = {Path(entry["directory"], entry["file"]).resolve()
              for entry in json.loads(commands.read_text())}
     sources = sorted(str(file) for file in files if file.is_relative_to(tree.root / "src"))
@@ -31,7 +31,7 @@ def sources(tree: Tree) -> list[str]:
 
 def run(tree: Tree) -> Iterator[Fault]:
     program = tool("clang-tidy-19")
-    # Headers are seen through the sources that include them, so many of them see each finding.
+    # clang-tidy reports a finding in a header once for each source that includes the header.
     seen = set()
 
     def check(source: str) -> tuple[str, subprocess.CompletedProcess]:

@@ -1,4 +1,4 @@
-"""C++ is formatted as .clang-format says. `make format` mends it."""
+"""Checks that C++ files are formatted according to .clang-format; `make format` formats them."""
 
 import re
 import subprocess

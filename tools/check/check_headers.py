@@ -1,4 +1,4 @@
-"""Each public header compiles alone, and twice in one file, with no warning."""
+"""Checks that each public header compiles on its own, included twice, without a warning."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ def run(tree: Tree) -> Iterator[Fault]:
     compiler = tool(os.environ.get("CXX") or "c++")
 
     def compile_alone(header: str) -> subprocess.CompletedProcess:
-        # Twice, because that fails where `#pragma once` was forgotten.
+        # The second include fails if `#pragma once` is missing.
         source = f"#include <{header.removeprefix('include/')}>\n" * 2
         return subprocess.run([compiler, *FLAGS, "-I", tree.root / "include", "-x", "c++", "-"],
                               input=source, capture_output=True, text=True, check=False)
@@ -21,4 +21,4 @@ def run(tree: Tree) -> Iterator[Fault]:
     headers = tree.under("include/tambour/", suffixes=(".h",))
     for header, result in zip(headers, in_parallel(compile_alone, headers)):
         if result.returncode != 0:
-            yield Fault(header, 1, f"does not compile alone\n{result.stderr.rstrip()}")
+            yield Fault(header, 1, f"does not compile on its own\n{result.stderr.rstrip()}")

@@ -1,4 +1,4 @@
-"""shellcheck has nothing to say about the shell scripts."""
+"""Runs shellcheck on the shell scripts."""
 
 import re
 import subprocess

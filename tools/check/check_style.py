@@ -1,4 +1,4 @@
-"""What a machine can see of the style: length of lines and files, leftovers, how a file opens."""
+"""Checks line and file lengths, leftover markers, whitespace, file names and opening comments."""
 
 import re
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ COLUMNS_MAX = 100
 LINES_MAX = 500
 
 CPP = (".h", ".hpp", ".c", ".cpp", ".cc", ".ipp")
-# Prose is not held to a width: a table in Markdown cannot be broken.
+# Markdown is exempt from the line length: its tables cannot be wrapped.
 CODE = CPP + (".py", ".sh", ".cmake", ".in", "CMakeLists.txt", "Makefile")
 
-# Written in two pieces so that this file does not find itself.
+# Split strings, so that this file does not match itself.
 LEFTOVER = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 DEAD_INCLUDE = re.compile(r"^\s*(//(?!/)|/\*)\s*#\s*include\b")
 FILE_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9]+)+|CMakeLists\.txt")
@@ -28,31 +28,31 @@ def is_code(tree: Tree, path: str) -> bool:
 def check_lines(tree: Tree, path: str) -> Iterator[Fault]:
     for number, line in enumerate(tree.lines(path), start=1):
         if len(line) > COLUMNS_MAX:
-            yield Fault(path, number, f"{len(line)} columns, at most {COLUMNS_MAX}")
+            yield Fault(path, number, f"{len(line)} columns, limit {COLUMNS_MAX}")
         if line != line.rstrip():
-            yield Fault(path, number, "space at the end of the line")
+            yield Fault(path, number, "trailing space")
         if "\t" in line and not path.endswith("Makefile"):
-            yield Fault(path, number, "tab")
+            yield Fault(path, number, "tab character")
         if match := LEFTOVER.search(line):
-            yield Fault(path, number, f"{match.group()}: write an issue, or do it")
+            yield Fault(path, number, f"{match.group()}: file an issue, or do the work")
         if path.endswith(CPP) and DEAD_INCLUDE.match(line):
-            yield Fault(path, number, "an #include that is commented out")
+            yield Fault(path, number, "commented-out #include")
 
 
 def check_source(tree: Tree, path: str) -> Iterator[Fault]:
-    """The rules for the library itself."""
+    """The rules for the library's own sources."""
     lines = tree.lines(path)
     if len(lines) > LINES_MAX:
-        yield Fault(path, LINES_MAX, f"{len(lines)} lines, at most {LINES_MAX}: a file is one idea")
-    # The source of a header need not say again what that says.
+        yield Fault(path, LINES_MAX, f"{len(lines)} lines, limit {LINES_MAX}: split the file")
+    # A source file with a header of its own is described by that header.
     stem = path.rsplit(".", 1)[0]
     headers = {f"{stem}.h", f"include/tambour/{stem.rsplit('/', 1)[-1]}.h"} - {path}
     if not headers & set(tree.paths) and not (lines and lines[0].startswith("//")):
-        yield Fault(path, 1, "a file opens with a sentence that says what it is for")
+        yield Fault(path, 1, "the file must begin with a comment that states its purpose")
     if path.endswith(".h") and "#pragma once" not in lines:
         yield Fault(path, 1, "#pragma once is missing")
     if not FILE_NAME.fullmatch(path.rsplit("/", 1)[-1]):
-        yield Fault(path, 1, "file names are snake_case")
+        yield Fault(path, 1, "file names must be snake_case")
 
 
 def run(tree: Tree) -> Iterator[Fault]:

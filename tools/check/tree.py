@@ -1,4 +1,4 @@
-"""The files of the project, as the checks see them."""
+"""The files of the project, the faults that checks report, and helpers for running tools."""
 
 import os
 import re
@@ -12,7 +12,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
 class MissingTool(Exception):
-    """A check cannot run because a program it needs is not installed."""
+    """A check cannot run because a program that it needs is not installed."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Fault:
     message: str
 
     def __str__(self) -> str:
-        # The form that editors and CI know how to jump to.
+        # The format that editors and CI systems recognize as a source location.
         return f"{self.path}:{self.line}: {self.message}"
 
 
 class Tree:
-    """A directory, the directory it was built in, and the commit since which changes count."""
+    """A source directory, its build directory, and the commit that changes are relative to."""
 
     def __init__(self, root: Path, build: Path, since: str | None = None) -> None:
         self.root = root
@@ -36,7 +36,7 @@ class Tree:
         self.paths = self._list()
 
     def _list(self) -> list[str]:
-        """All files that are or could be committed: new files are checked before they are added."""
+        """All files that are tracked or could be added: new files are checked before `git add`."""
         try:
             top = subprocess.run(["git", "-C", self.root, "rev-parse", "--show-toplevel"],
                                  capture_output=True, text=True, check=True).stdout.strip()
@@ -46,7 +46,7 @@ class Tree:
                     capture_output=True, text=True, check=True).stdout.split("\0")
                 return sorted({path for path in listed if path and (self.root / path).is_file()})
         except (OSError, subprocess.CalledProcessError):
-            pass  # A source archive is checked too, by walking it.
+            pass  # Not a Git repository, for example a source archive: walk the directory.
         paths = []
         for folder, folders, names in os.walk(self.root):
             folders[:] = [name for name in folders if name not in (".git", "build", "__pycache__")]
@@ -54,7 +54,7 @@ class Tree:
         return sorted(paths)
 
     def under(self, *prefixes: str, suffixes: tuple[str, ...] = ("",)) -> list[str]:
-        """The files below any of the prefixes that end in one of the suffixes."""
+        """The files that start with one of the prefixes and end in one of the suffixes."""
         return [path for path in self.paths
                 if path.startswith(prefixes) and path.endswith(suffixes)]
 
@@ -103,14 +103,14 @@ class Tree:
 
 
 def tool(*names: str) -> str:
-    """The first of the programs that is installed."""
+    """Returns the first of the programs that is installed. Raises MissingTool if none is."""
     for name in names:
         if shutil.which(name):
             return name
-    raise MissingTool(f"{names[0]} is not installed (tools/bootstrap checks)")
+    raise MissingTool(f"{names[0]} is not installed (run tools/bootstrap checks)")
 
 
 def in_parallel(function, items):
-    """The results of function(item), in the order of items, one thread a processor."""
+    """Returns function(item) for each item, in order, using one thread per processor."""
     with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
         return list(pool.map(function, items))

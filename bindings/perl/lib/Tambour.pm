@@ -20,7 +20,7 @@ for my $kind (qw(IO Timer Wall Signal Child Stat Idle Fork Async Prepare Check C
 
 sub Tambour::Watcher::CLONE_SKIP { 1 }
 
-# So that programs which load this module get it from AnyEvent without being asked.
+# Makes AnyEvent choose this module if it was loaded before AnyEvent's first use.
 {
     no warnings "once";
     push @AnyEvent::REGISTRY, [Tambour => "AnyEvent::Impl::Tambour"];
@@ -37,7 +37,7 @@ __END__
 
 =head1 NAME
 
-Tambour - an event loop for Perl, on the C++ library of that name
+Tambour - an event loop for Perl, based on the C++ library of the same name
 
 =head1 SYNOPSIS
 
@@ -60,125 +60,132 @@ Tambour - an event loop for Perl, on the C++ library of that name
 
 =head1 DESCRIPTION
 
-A watcher says what a program waits for, and the code to call when that happens. It is a Perl
-object: it watches from the moment it is made, and falls silent when the last reference to it is
-gone, also inside its own callback. Callbacks are called one after another, by one of the
-functions of L</RUNNING>.
+A watcher is a Perl object that calls a callback when an event happens. It is active as soon as it
+is created. It is destroyed when the last reference to it is released, which may happen inside its
+own callback; its callback is not called afterwards. Callbacks are called one at a time, by the
+functions in L</RUNNING>.
 
-Programs that are to run on other loops too use L<AnyEvent>, for which
-L<AnyEvent::Impl::Tambour> is used where this module was loaded before, or where
-C<PERL_ANYEVENT_MODEL> says so.
+Programs that should also run on other event loops use L<AnyEvent>. AnyEvent uses
+L<AnyEvent::Impl::Tambour> if this module was loaded first, or if C<PERL_ANYEVENT_MODEL> selects
+it.
 
-What the loop runs on (epoll, io_uring, poll, select) is chosen by the environment variable
-C<TAMBOUR_BACKEND>.
+The environment variable C<TAMBOUR_BACKEND> selects the backend of the loop (epoll, io_uring,
+poll, select).
 
 =head1 WATCHERS
 
-All functions here return a watcher that is started. They croak where that is not possible, with
-the reason. Callbacks are code, or whatever has C<&{}> overloaded, and are called with the
-watcher as their first argument. A callback that captures its own watcher keeps it, and itself,
-alive; that is a way to have a watcher that lasts, until C<undef $watcher>.
+Each of the following functions returns a started watcher, or croaks with the reason if the watcher
+cannot be started. A callback is a code reference or an object that overloads C<&{}>. Its first
+argument is the watcher. A callback that refers to its own watcher keeps both alive; use this for a
+watcher that should exist until C<undef $watcher>.
 
 =head2 $w = Tambour::io $handle, $events, $callback->($w, $got)
 
-Watches a file handle, or a descriptor by its number, for C<Tambour::READ>, C<Tambour::WRITE>,
-C<Tambour::URGENT> (out-of-band data) or C<Tambour::CLOSED> (the peer has shut down writing), or
-several of them by C<|>. C<$got> is what came of that, with C<Tambour::ERROR> where an error is
-pending. The callback is called again and again for as long as the descriptor is ready. Any
-number may watch one descriptor.
+Watches a file handle or descriptor number for C<Tambour::READ>, C<Tambour::WRITE>,
+C<Tambour::URGENT> (out-of-band data), C<Tambour::CLOSED> (the peer has shut down its write side),
+or several of them, combined with C<|>. C<$got> contains those that occurred, and C<Tambour::ERROR>
+if an error is pending. Watchers are level-triggered: the callback is called repeatedly while the
+descriptor is ready. Several watchers may watch the same descriptor.
 
-The watcher does not hold the handle: destroy it before you close that. Regular files are always
-ready.
+The watcher holds no reference to the handle. Destroy the watcher before you close the handle.
+Regular files are always ready.
 
-C<< $w->fd >> is the descriptor; C<< $w->events >> is what is asked for, C<< $w->events
-($events) >> changes it; C<< $w->set ($handle, $events) >> watches another handle.
+C<< $w->fd >> returns the descriptor. C<< $w->events >> returns the requested events, and C<<
+$w->events ($events) >> changes them. C<< $w->set ($handle, $events) >> watches another handle.
 
 =head2 $w = Tambour::timer $after, $interval, $callback->($w)
 
-Calls C<$after> seconds after C<Tambour::now>, never before, and then every C<$interval>
-seconds, where that is not 0. Expiries that a busy program missed are skipped. C<"inf"> means
-never.
+Calls the callback C<$after> seconds after C<Tambour::now>, never earlier, and then every
+C<$interval> seconds if C<$interval> is not 0. Expiries that a busy program misses are skipped.
+C<"inf"> means never.
 
-C<< $w->again >> starts anew with the time (for a repeating timer, the interval) that was last
-given: an idle timeout that is pushed back on every event costs next to nothing. C<< $w->set
-($after, $interval) >> gives other times; C<< $w->remaining >> is the number of seconds until it
-expires, C<undef> while stopped.
+C<< $w->again >> restarts the timer with the last given delay or, for a repeating timer, its
+interval. Restarting an idle timeout on every event is cheap. C<< $w->set ($after, $interval) >>
+changes the times. C<< $w->remaining >> returns the number of seconds until the timer expires, or
+C<undef> if it is stopped.
 
 =head2 $w = Tambour::wall $at, $interval, $callback->($w)
 
-Calls at a time of the wall clock, in seconds since 1970, and goes by the new time where the
-clock is set. With an interval it calls at C<$at> and every C<$interval> seconds before and
-after that: 0 and 3600 mean every full hour, UTC. Of times that were missed, the last one
-counts.
+Calls the callback at a wall-clock time, in seconds since 1970. If the clock is set, the timer
+follows the new time. With an interval, the callback is called at C<$at> and at all multiples of
+C<$interval> seconds before and after it: 0 and 3600 mean every full hour, UTC. If several times
+were missed, the callback is called once, for the last one.
 
-C<< $w->at >> is the next time, C<undef> while stopped; C<< $w->set ($at, $interval) >> gives
-others.
+C<< $w->at >> returns the next time, or C<undef> if the timer is stopped. C<< $w->set ($at,
+$interval) >> changes the times.
 
 =head2 $w = Tambour::signal $signal, $callback->($w, $number)
 
-Calls after the process was sent the signal, by name (C<"INT">, C<"SIGINT">) or number. Any
-number may watch one signal. The first of them replaces what C<%SIG> says, and the last one puts
-that back. Signals that come several times before the callback has run are one. C<< $w->number
->>.
+Calls the callback after the process received the signal, given by name (C<"INT">, C<"SIGINT">) or
+number. Several watchers may watch the same signal. The first one replaces the handler of C<%SIG>,
+and the last one restores it. Signals that arrive several times before the callback is called are
+reported once. C<< $w->number >> returns the number of the signal.
 
 =head2 $w = Tambour::child $pid, $trace, $callback->($w, $pid, $status)
 
-Calls when the child has ended, with its status as C<$?> has it; and with a true C<$trace>, also
-when it was stopped, or goes on (see C<WIFSTOPPED> of L<POSIX>). It may have ended already. A
-C<$status> of -1 says that the status went elsewhere: other code has waited for the child, or it
-never was ours. A C<$pid> of 0 means any child of the process, whoever made it; one that others
-watch by its pid too is told to all. Where C<$SIG{CHLD}> is C<IGNORE>, which would leave no status
-to be told, it becomes C<DEFAULT> when a child is watched.
+Calls the callback when the child process has ended, with its status as in C<$?>. If C<$trace> is
+true, also calls it when the child is stopped or continued (see C<WIFSTOPPED> in L<POSIX>). The
+child may have ended before the watcher was created. A C<$status> of -1 means that the status is
+not available, because other code waited for the child or it is not a child of this process.
 
-C<< $w->pid >> is what was asked for, C<< $w->rpid >> and C<< $w->rstatus >> what was told last.
+A C<$pid> of 0 means any child of the process. The exit of a child that is also watched by its PID
+is reported to all of these watchers. If C<$SIG{CHLD}> is C<IGNORE>, the kernel would discard the
+status, so C<$SIG{CHLD}> is set to C<DEFAULT> when a child watcher is started.
+
+C<< $w->pid >> returns the requested PID. C<< $w->rpid >> and C<< $w->rstatus >> return the last
+reported PID and status.
 
 =head2 $w = Tambour::stat $path, $interval, $callback->($w)
 
-Calls when the path has come to be, is gone, names another file, or when what L<perlfunc/stat>
-says of it has changed, but for the time of access. The kernel tells (inotify(7)); where it
-cannot, the path is looked at every C<$interval> seconds (0: about 5). C<< $w->path >>; C<<
-$w->attr >> and C<< $w->prev >> are what C<stat> returns, now and before: nothing where there is
-no such file. C<< $w->look >> looks now, without calling.
+Calls the callback when the path is created, is removed, refers to another file, or when a value
+of L<perlfunc/stat> other than the access time has changed. Changes are detected with inotify(7).
+Where inotify cannot detect them, the path is polled every C<$interval> seconds (0: about 5).
+
+C<< $w->path >> returns the path. C<< $w->attr >> and C<< $w->prev >> return the current and
+previous values of C<stat>, or an empty list if the file does not exist. C<< $w->look >> updates
+them now, without calling the callback.
 
 =head2 $w = Tambour::idle $callback->($w)
 
-Calls when nothing else is due, again and again: the loop does not sleep meanwhile.
+Calls the callback repeatedly while no other callback is due. The loop does not wait meanwhile.
 
 =head2 $w = Tambour::prepare $callback->($w), Tambour::check $callback->($w)
 
-Call before the loop waits, and after it has, before anything that has become due.
+Call the callback before the loop waits, and after it has waited, before all callbacks that have
+become due.
 
 =head2 $w = Tambour::fork $callback->($w)
 
-Calls in the child of a C<fork>, once the loop runs there; see L</FORK>.
+Calls the callback in the child of a C<fork>, when the loop first runs there; see L</FORK>.
 
 =head2 $w = Tambour::cleanup $callback->($w)
 
-Calls when the program ends (in an C<END> block), the loop still being there. Nothing else is
-called then, whatever is due; a child of a C<fork> that ends by C<exit> calls it too. It does not
-keep C<Tambour::run> going.
+Calls the callback when the program ends (in an C<END> block), while the loop still exists. No
+other callbacks are called at that point, even if they are due. A child of a C<fork> that ends by
+C<exit> also calls it. A cleanup watcher does not keep C<Tambour::run> running.
 
 =head2 $w = Tambour::async $callback->($w)
 
-Calls after C<< $w->send >>, from wherever: a handler of C<%SIG>, or another thread, by way of
-C. Sends that have not been told yet are one; C<< $w->sent >> says whether there are such. C<<
-($function, $argument) = $w->signal_func >> are the addresses of a C function C<void (void
-*argument, int)> and of its argument, which other XS modules may call from any thread, for as
-long as the watcher exists.
+Calls the callback after C<< $w->send >>, which may be called anywhere, including in a handler of
+C<%SIG>, and, through C, on another thread. Several sends before the callback is called are
+reported once. C<< $w->sent >> returns whether a send is pending. C<< ($function, $argument) =
+$w->signal_func >> returns the addresses of a C function C<void (void *argument, int)> and of its
+argument. Other XS modules may call the function from any thread while the watcher exists.
 
-=head2 What all watchers have
+=head2 Methods of all watchers
 
-C<< $w->start >>, C<< $w->stop >> and C<< $w->started >>. Callbacks that were due do not come
-after C<stop>.
+C<< $w->start >>, C<< $w->stop >> and C<< $w->started >>. After C<stop>, due callbacks are not
+called.
 
-C<< $w->cb >> is the callback; C<< $w->cb ($other) >> replaces it, and returns the former.
+C<< $w->cb >> returns the callback; C<< $w->cb ($other) >> replaces it and returns the previous
+one.
 
-C<< $w->priority >> is from -2 to 2, and 0 in the beginning; C<< $w->priority ($other) >>
-changes it, and returns the former. Of what is due in one turn of the loop, a higher priority is
-called first.
+C<< $w->priority >> returns the priority, from -2 to 2, initially 0; C<< $w->priority ($other) >>
+changes it and returns the previous one. Of the callbacks that are due in one iteration of the
+loop, those with a higher priority are called first.
 
-C<< $w->feed ($events) >> makes the watcher due as if what it waits for had happened (not for
-children).
+C<< $w->feed ($events) >> marks the watcher as due, as if its event had happened (not for child
+watchers).
 
 =head1 RUNNING
 
@@ -186,74 +193,74 @@ children).
 
 =item Tambour::run ()
 
-Runs until C<Tambour::stop>, or until nothing is left to wait for. May be called inside a
+Runs until C<Tambour::stop> is called or no active watcher is left. May be called inside a
 callback.
 
 =item Tambour::run_once ()
 
-Waits until something is due, calls what is, and returns; also where a handler of C<%SIG> was
-run.
+Waits until callbacks are due, calls them, and returns. Also returns after a handler of C<%SIG> was
+called.
 
 =item Tambour::run_ready ()
 
-Calls what is due without waiting.
+Calls the due callbacks without waiting.
 
 =item Tambour::stop ()
 
-Makes the innermost C<run> return when the callbacks of this turn have been called; outside of
-one, the next C<run> returns at once.
+Makes the innermost C<run> return after the callbacks of the current iteration. Outside of C<run>,
+makes the next C<run> return immediately.
 
 =item Tambour::time, Tambour::now, Tambour::update_now
 
-The wall clock, in seconds since 1970: as it is, and as it was when this turn of the loop began,
-which is what timers count from. C<update_now> reads the clock anew, for callbacks that have
-taken long, and for programs that have not run the loop for long.
+C<time> returns the wall-clock time, in seconds since 1970. C<now> returns the wall-clock time at
+the start of the current iteration, to which timers are relative. C<update_now> updates it; use it
+in callbacks that have taken long, and after the loop has not run for a long time.
 
 =item Tambour::suspend (), Tambour::resume ()
 
-No time passes for timers between the two. The loop is not run meanwhile.
+Between the two calls, no time passes for timers. The loop must not run meanwhile.
 
 =item Tambour::feed_fd ($handle, $events), Tambour::feed_signal ($signal)
 
-As if that had happened, for all its watchers. A C<feed_fd> reaches descriptors that the loop
-has watched.
+Mark all watchers of the descriptor or signal as due, as if the event had happened. C<feed_fd>
+applies to descriptors that the loop has watched.
 
 =item Tambour::due ()
 
-How many callbacks are due.
+Returns the number of due callbacks.
 
 =item Tambour::backend ()
 
-C<"epoll">, C<"io_uring">, C<"poll"> or C<"select">.
+Returns C<"epoll">, C<"io_uring">, C<"poll"> or C<"select">.
 
 =back
 
-=head1 WHAT LEAVES A CALLBACK
+=head1 EXCEPTIONS IN CALLBACKS
 
-Where a callback dies, C<$Tambour::DIED> is called with C<$@> set, and the loop goes on. It is
-code that warns, unless a program puts its own there.
+If a callback dies, C<$Tambour::DIED> is called with C<$@> set, and the loop continues. The default
+prints a warning; a program may assign its own code reference.
 
-C<exit> in a callback ends the program as it does elsewhere. C<last> and C<next> find no loop of
-the program's outside the callback to leave: they die.
+C<exit> in a callback ends the program. C<last> and C<next> in a callback cannot leave a loop
+outside the callback; they die.
 
-=head1 PERL'S SIGNALS
+=head1 PERL SIGNAL HANDLERS
 
-A handler of C<%SIG> is run when the signal has interrupted the waiting of the loop, or by Perl
-itself while a callback runs. What dies in it while the loop waits leaves C<run>, and C<recv> of
-AnyEvent's condvars: C<alarm> works as a time limit for them. A signal that arrives in the few
-instructions between the last look for one and the waiting is seen with the next event;
-L</WATCHERS> for signals have no such gap.
+A handler of C<%SIG> is called when its signal has interrupted the wait of the loop, or by Perl
+itself while a callback runs. An exception in a handler during the wait propagates out of C<run>,
+and out of C<recv> of AnyEvent's condvars; therefore C<alarm> works as a timeout. A signal that
+arrives in the few instructions between the last check and the wait is handled with the next
+event. Signal watchers (L</WATCHERS>) do not have this gap.
 
 =head1 FORK
 
-In the child, the loop is made anew before it is run next, with all watchers as they were, also
-those that the child did not want; the parent's is untouched. Children of the parent are not the
-child's: their watchers are told that they are lost.
+In the child, the loop is reopened before it runs again, with all watchers of the parent, including
+those that the child does not need. The loop of the parent is not affected. Children of the parent
+are not children of the child: their watchers are called with a lost status.
 
 =head1 THREADS
 
-A thread of Perl's has a loop of its own, made when it first uses one. Watchers stay in the
-thread that made them; in a new thread, they are C<undef>.
+Each Perl thread has its own loop, created on first use. Watchers belong to the thread that
+created them; in a new thread, they are C<undef>.
 
 =head1 SEE ALSO
 

@@ -1,4 +1,4 @@
-# Plays walk.pl on one model of AnyEvent, and compares traces section by section.
+# Runs walk.pl on a model of AnyEvent and compares traces section by section.
 package Walk;
 
 use strict;
@@ -19,7 +19,7 @@ sub walk {
     open my $walk, "-|", $^X, @include, "t/walk.pl" or die "cannot start the walk: $!";
     chomp(my @lines = <$walk>);
     close $walk;
-    is $?, 0, "the walk ends on $model";
+    is $?, 0, "walk.pl succeeds on $model";
     return @lines;
 }
 

@@ -1,4 +1,4 @@
-# AnyEvent's documentation, played on Tambour.
+# Tests the behaviour that AnyEvent documents, on Tambour.
 use strict;
 use warnings;
 
@@ -9,6 +9,6 @@ use Walk;
 plan skip_all => "AnyEvent is not installed" if !Walk::has("AnyEvent");
 my @expected = Walk::expected();
 my @got = Walk::walk("Tambour");
-is shift @got, "model AnyEvent::Impl::Tambour", "the model is ours";
+is shift @got, "model AnyEvent::Impl::Tambour", "AnyEvent uses Tambour";
 Walk::compare(\@got, \@expected);
 done_testing;

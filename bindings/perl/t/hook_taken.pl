@@ -1,4 +1,4 @@
-# Watchers end with Perl's hook for destructors in other hands; for lifetime.t.
+# Run by lifetime.t: destroys a watcher after other code has replaced Perl's destroy hook.
 use strict;
 use warnings;
 

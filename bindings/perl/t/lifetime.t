@@ -1,4 +1,4 @@
-# When watchers end, and that nothing is left of them.
+# Tests the lifetime of watchers: destruction, references, memory.
 use strict;
 use warnings;
 
@@ -30,13 +30,13 @@ sub guarded { my $guard = Guard->new; return sub { $guard } }
 for my $kind (sort keys %kinds) {
     my $make = $kinds{$kind};
     my $w = $make->(guarded());
-    is $Guard::alive, 1, "$kind: the callback is held";
+    is $Guard::alive, 1, "$kind: the watcher holds its callback";
     weaken(my $weak = $w);
     undef $w;
-    is $Guard::alive, 0, "$kind: and freed with the watcher";
-    is $weak, undef, "$kind: which is gone";
+    is $Guard::alive, 0, "$kind: the callback is freed with the watcher";
+    is $weak, undef, "$kind: the watcher is freed";
 
-    # Fed, and so due: destroyed before, inside, and by another's callback.
+    # A due watcher is destroyed before its callback, inside it, and by another callback.
     next if $kind eq "child";
     my $calls = 0;
     $w = $make->(sub { ++$calls });
@@ -54,32 +54,32 @@ for my $kind (sort keys %kinds) {
     Tambour::run_ready();
     ok !$w->started, "$kind: stopped";
 
-    # A callback that is replaced while it runs.
+    # A callback is replaced while it runs.
     my @called;
     $w = $make->(sub { push @called, 1; $w->cb(sub { push @called, 2 }) });
     for (1, 2) { $w->feed; Tambour::run_ready() }
     is_deeply [sort grep { !$called[$_ - 1] } 1, 2], [], "$kind: cb replaces";
     $w->cb->();
     eval { $$w = 1 };
-    like $@, qr/read-only/, "$kind: nobody writes into a watcher";
+    like $@, qr/read-only/, "$kind: the scalar is read-only";
     undef $w;
 }
 
 {
-    # Objects of the class's name are no watchers.
+    # Objects blessed into the class that are not watchers.
     for my $false (bless([], "Tambour::IO"), bless(\my $x, "Tambour::Timer"), undef, 1, {}) {
         eval { Tambour::Watcher::stop($false) };
-        like $@, qr/not a/, "no watcher";
+        like $@, qr/not a/, "not a watcher";
     }
     my $timer = Tambour::timer 9, 0, sub {};
     eval { Tambour::IO::fd($timer) };
-    like $@, qr/not an io watcher/, "another kind";
+    like $@, qr/not an io watcher/, "a watcher of another kind";
     $timer->DESTROY;
     eval { $timer->stop };
-    like $@, qr/not a/, "one that has ended";
+    like $@, qr/not a/, "a destroyed watcher";
 }
 {
-    # Many, in no order, with the list of what is due in between.
+    # Many watchers are created, fed and destroyed in random order.
     my ($calls, @w) = 0;
     srand 7;
     for my $round (1 .. 30) {
@@ -89,21 +89,21 @@ for my $kind (sort keys %kinds) {
         splice @w, rand @w, 1 for 1 .. 150;
         Tambour::run_ready();
     }
-    cmp_ok $calls, ">", 1000, "many were called";
+    cmp_ok $calls, ">", 1000, "many callbacks are called";
     @w = ();
-    is Tambour::due(), 0, "and nothing is left";
+    is Tambour::due(), 0, "no callback is left due";
 }
 {
-    # What is waited for may go with the callback that sends it.
+    # The callback that sends a condvar may release the last reference to it.
     my @condvars = {};
     my $send = Tambour::timer 0, 0, sub { $condvars[0]{_ae_sent} = 1; @condvars = () };
-    my $limit = Tambour::timer 5, 0, sub { print "not ok - waits for ever\n"; POSIX::_exit(1) };
+    my $limit = Tambour::timer 5, 0, sub { print "not ok - recv does not return\n"; POSIX::_exit(1) };
     Tambour::_ae_wait($condvars[0]);
-    pass "a condvar is held while it is waited for";
+    pass "a condvar is kept alive during the wait";
 }
 {
-    # threads::shared takes the hook by which watchers end; DESTROY does it then.
+    # threads::shared replaces the destroy hook; DESTROY then destroys the watchers.
     my $out = qx($^X @{[map { "-I$_" } @INC]} t/hook_taken.pl 2>&1);
-    is $out, "freed\n", "where other code has taken Perl's hook";
+    is $out, "freed\n", "destroyed after the hook was replaced";
 }
 done_testing;

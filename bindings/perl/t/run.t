@@ -1,4 +1,4 @@
-# How a run starts, ends, nests, and what leaves callbacks.
+# Tests running and stopping the loop, nested runs, and exceptions in callbacks.
 use strict;
 use warnings;
 
@@ -12,37 +12,37 @@ sub later(&) { my ($code) = @_; my $w; $w = Tambour::timer 0, 0, sub { undef $w;
     Tambour::run();
     Tambour::run_once();
     Tambour::run_ready();
-    pass "nothing is left to wait for";
+    pass "run functions return without active watchers";
 
     my $calls = 0;
     my @w = map { Tambour::timer $_ / 100, 0, sub { ++$calls } } 1 .. 3;
     Tambour::run();
-    is $calls, 3, "run: until nothing is left";
+    is $calls, 3, "run returns when no active watcher is left";
 
     Tambour::stop();
     my $w = Tambour::timer 0, 0, sub { ++$calls };
     Tambour::run();
-    is $calls, 3, "stop before a run ends that at once";
+    is $calls, 3, "stop before run makes it return at once";
     Tambour::run();
-    is $calls, 4, "and only that";
+    is $calls, 4, "stop affects only one run";
 
     my $many = 0;
     my @both = map { Tambour::timer 0, 0, sub { ++$many; Tambour::stop() } } 1, 2;
     Tambour::run();
-    is $many, 2, "stop lets the callbacks of the turn finish";
+    is $many, 2, "callbacks of the iteration run after stop";
 }
 {
     my @order;
     my $slow = Tambour::timer 0.05, 0, sub { push @order, "slow" };
     my $fast = Tambour::timer 0, 0, sub { push @order, "fast" };
     Tambour::run_once();
-    is_deeply \@order, ["fast"], "once";
+    is_deeply \@order, ["fast"], "run_once";
     Tambour::run_ready();
-    is_deeply \@order, ["fast"], "ready: does not wait";
+    is_deeply \@order, ["fast"], "run_ready does not wait";
     later { Tambour::stop() };
     Tambour::run_once();
     Tambour::run();
-    is_deeply \@order, [qw(fast slow)], "a stop in run_once is not for the next run";
+    is_deeply \@order, [qw(fast slow)], "a stop in run_once does not affect the next run";
 }
 {
     my @order;
@@ -51,10 +51,10 @@ sub later(&) { my ($code) = @_; my $w; $w = Tambour::timer 0, 0, sub { undef $w;
         push @order, "outer";
         Tambour::run();
         push @order, "again";
-    }), Tambour::timer(0, 0, sub { push @order, "what the outer run had still to call" }));
+    }), Tambour::timer(0, 0, sub { push @order, "due in the outer run" }));
     Tambour::run();
-    is_deeply \@order, ["outer", "what the outer run had still to call", "inner", "again"],
-        "nested";
+    is_deeply \@order, ["outer", "due in the outer run", "inner", "again"],
+        "nested runs";
 }
 {
     my @died;
@@ -64,26 +64,26 @@ sub later(&) { my ($code) = @_; my $w; $w = Tambour::timer 0, 0, sub { undef $w;
     my @w = map { Tambour::timer 0, 0, $_ } sub { die "one\n" }, sub { ++$after },
         sub { die { two => 2 } }, sub { ++$after };
     Tambour::run();
-    is_deeply \@died, ["one\n", {two => 2}], "what callbacks die of";
-    is $after, 2, "the others are called";
-    is $@, "the program's", "what is in \$\@ stays";
+    is_deeply \@died, ["one\n", {two => 2}], "DIED receives the exceptions of callbacks";
+    is $after, 2, "the other callbacks are called";
+    is $@, "the program's", "\$\@ is preserved";
 
     @died = ();
     @w = map { Tambour::timer 0, 0, $_ } sub { die "three\n" }, sub { ++$after };
     Tambour::run_once();
-    is $after, 3, "run_once calls the rest too";
+    is $after, 3, "run_once calls the remaining callbacks";
 
-    local $Tambour::DIED = sub { die "in turn" };
+    local $Tambour::DIED = sub { die "in DIED" };
     later { die "four" };
     Tambour::run();
-    pass "a handler that dies itself";
+    pass "an exception in DIED";
 }
 {
     my @warned;
     local $SIG{__WARN__} = sub { push @warned, @_ };
     later { die "oops\n" };
     Tambour::run();
-    is_deeply \@warned, ["Tambour: error in callback (ignoring): oops\n"], "the default";
+    is_deeply \@warned, ["Tambour: error in callback (ignoring): oops\n"], "DIED prints a warning by default";
 }
 {
     my @died;
@@ -95,38 +95,38 @@ sub later(&) { my ($code) = @_; my $w; $w = Tambour::timer 0, 0, sub { undef $w;
         Tambour::run();
         ++$passes;
     }
-    is $passes, 3, "no loop of the program's is left";
-    like $died[0], qr/outside a loop/, "but this is said";
+    is $passes, 3, "last and next do not leave a loop of the program";
+    like $died[0], qr/outside a loop/, "last and next die";
 }
 {
     local $SIG{ALRM} = sub { die "alarm\n" };
     my $w = Tambour::timer 60, 0, sub {};
     Time::HiRes::alarm(0.05);
     eval { Tambour::run() };
-    is $@, "alarm\n", "a handler of %SIG interrupts the wait, and may die";
+    is $@, "alarm\n", "an exception in a handler of %SIG leaves run";
     my $handled = 0;
     local $SIG{ALRM} = sub { ++$handled };
     Time::HiRes::alarm(0.05);
     Tambour::run_once();
-    is $handled, 1, "run_once returns for one";
+    is $handled, 1, "run_once returns after a handler of %SIG";
 }
 {
     my ($before, $now) = (Tambour::now, Tambour::time);
     select undef, undef, undef, 0.02;
-    is Tambour::now, $before, "now stands still";
+    is Tambour::now, $before, "now does not change outside of the loop";
     Tambour::update_now;
-    cmp_ok Tambour::now, ">=", $before + 0.0199, "until it is told";
+    cmp_ok Tambour::now, ">=", $before + 0.0199, "update_now updates it";
     my $w = Tambour::timer 0.03, 0, sub { Tambour::stop() };
     Tambour::suspend();
     select undef, undef, undef, 0.05;
     Tambour::resume();
-    cmp_ok $w->remaining, ">", 0.01, "suspended: no time passes for timers";
+    cmp_ok $w->remaining, ">", 0.01, "no time passes for timers while suspended";
 }
 for my $leave ("exit 7", "die 'x'; exit 7", "kill TERM => \$\$; sleep 9") {
     my $program = "my \$w = Tambour::timer 0, 0, sub { $leave }; "
         . "my \$v = Tambour::timer 0.1, 0, sub { exit 7 }; Tambour::run()";
     system $^X, (map { "-I$_" } @INC), "-MTambour", "-e", "local \$SIG{__WARN__} = sub {}; "
         . "\$SIG{TERM} = sub { exit 7 }; $program";
-    is $? >> 8, 7, "leaves the program: $leave";
+    is $? >> 8, 7, "ends the program: $leave";
 }
 done_testing;

@@ -1,4 +1,4 @@
-# The same walk on EV: what Tambour does is what EV's users know.
+# Compares the behaviour of Tambour and EV: walk.pl must print the same trace on both.
 use strict;
 use warnings;
 
@@ -10,6 +10,6 @@ plan skip_all => "AnyEvent or EV is not installed" if !Walk::has("AnyEvent") || 
 my @ev = Walk::walk("EV");
 my @tambour = Walk::walk("Tambour");
 is shift @ev, "model AnyEvent::Impl::EV", "EV's model";
-is shift @tambour, "model AnyEvent::Impl::Tambour", "our model";
+is shift @tambour, "model AnyEvent::Impl::Tambour", "Tambour's model";
 Walk::compare(\@tambour, \@ev);
 done_testing;

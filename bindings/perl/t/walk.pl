@@ -1,5 +1,5 @@
-# What AnyEvent documents, section by section, as a trace that is the same on every good model.
-# Played by anyevent.t on Tambour, and by same_as_ev.t on EV.
+# Exercises the behaviour that AnyEvent documents and prints a trace, which must be the same on every
+# conforming model. Run by anyevent.t on Tambour, and by same_as_ev.t on Tambour and EV.
 use strict;
 use warnings;
 
@@ -13,7 +13,7 @@ use Socket;
 
 $| = 1;
 $SIG{__WARN__} = sub { print "warned: ", $_[0] =~ s/.*\(ignoring\): //r };
-my $limit = AE::timer 60, 0, sub { print "the walk takes too long\n"; POSIX::_exit(1) };
+my $limit = AE::timer 60, 0, sub { print "walk.pl: timeout\n"; POSIX::_exit(1) };
 
 sub say_it { print join(" ", @_), "\n" }
 sub section { print "== @_\n" }
@@ -24,7 +24,7 @@ sub pair {
     return ($one, $other);
 }
 
-# Lets the loop run until nothing more is to be expected at once.
+# Runs the loop until all immediate events have been delivered.
 sub settle {
     my $done = AE::cv;
     my $timer = AE::timer $_[0] // 0.02, 0, sub { $done->send };
@@ -53,7 +53,7 @@ section "io";
     undef $reader;
     syswrite $other, "unseen";
     settle();
-    say_it "silent when destroyed:", scalar @seen;
+    say_it "calls after destruction:", scalar @seen;
     sysread $one, my $rest, 99;
 
     $done = AE::cv;
@@ -66,16 +66,16 @@ section "io";
     $done->recv;
     undef $by_number;
 
-    # Level-triggered: what is not read is told of again.
+    # Level-triggered: unread data is reported again.
     my $times = 0;
     $done = AE::cv;
     my $level = AE::io $one, 0, sub { $done->send if ++$times == 3 };
     syswrite $other, "x";
     $done->recv;
-    say_it "told again and again", $times;
+    say_it "level-triggered: reported", $times;
     undef $level;
 
-    # Any number of watchers on one descriptor, in both directions.
+    # Several watchers on one descriptor, in both directions.
     my %called;
     $done = AE::cv;
     my @many = map { my $n = $_; AE::io $one, $n % 2, sub {
@@ -83,20 +83,20 @@ section "io";
     } } 1 .. 6;
     $done->begin for @many;
     $done->recv;
-    say_it "all of one descriptor:", join ",", sort keys %called;
+    say_it "watchers of one descriptor:", join ",", sort keys %called;
     @many = ();
 
-    # One destroys another that is due in the same turn.
+    # A callback destroys another watcher that is due in the same iteration.
     my ($third, $fourth) = pair();
     syswrite $fourth, "y";
     my @both;
     my $calls = 0;
     @both = map { my $me = $_; AE::io $_->[0], 0, sub { ++$calls; @both = () } } [$one], [$third];
     settle();
-    say_it "the other was silenced:", $calls;
+    say_it "destroyed by another callback:", $calls;
 }
 
-section "io: end of file, and a descriptor that comes back";
+section "io: end of file, and a reused descriptor number";
 {
     my ($one, $other) = pair();
     close $other;
@@ -107,7 +107,7 @@ section "io: end of file, and a descriptor that comes back";
     undef $watcher;
     close $one;
     my ($again, $peer) = pair();
-    say_it "the same number:", $number == fileno $again ? "yes" : "no";
+    say_it "same descriptor number:", $number == fileno $again ? "yes" : "no";
     $done = AE::cv;
     $watcher = AE::io $again, 0, sub { sysread $again, my $bytes, 9; $done->send($bytes) };
     syswrite $peer, "new file";
@@ -118,7 +118,7 @@ section "timer";
 {
     my @order;
     my $done = AE::cv;
-    # From which timers count, and which may be a while ago.
+    # The time to which timers are relative; may lie in the past.
     my $before = AnyEvent->now;
     my @timers = (
         (map { my $after = $_; AE::timer $after / 50, 0, sub { push @order, $after } } 3, 1, 2),
@@ -143,25 +143,25 @@ section "timer";
     my $undefined = AnyEvent->timer(after => 0, interval => undef, cb => sub { ++$times });
     my $past = AE::timer -5, 0, sub { ++$times };
     settle 0.05;
-    say_it "once each", $times;
+    say_it "one-shot:", $times;
 
-    my $own; $own = AE::timer 0, 0, sub { undef $own; say_it "undef of one's own watcher" };
+    my $own; $own = AE::timer 0, 0, sub { undef $own; say_it "watcher destroyed in its callback" };
     settle();
-    my $held = AE::timer 0, 0, sub { say_it "never" };
+    my $held = AE::timer 0, 0, sub { say_it "unexpected" };
     undef $held;
     settle();
 }
 
 section "time";
 {
-    say_it "time is time:", abs(AnyEvent->time - time) < 2 ? "yes" : "no";
+    say_it "time equals CORE::time:", abs(AnyEvent->time - time) < 2 ? "yes" : "no";
     AnyEvent->now_update;
     my $now = AnyEvent->now;
     select undef, undef, undef, 0.05;
-    say_it "now stands still:", AE::now == $now ? "yes" : "no";
+    say_it "now is constant between updates:", AE::now == $now ? "yes" : "no";
     AE::now_update;
-    say_it "until it is told:", AE::now > $now + 0.04 ? "yes" : "no";
-    say_it "now is about time:", abs(AE::now - AE::time) < 0.02 ? "yes" : "no";
+    say_it "now_update changes now:", AE::now > $now + 0.04 ? "yes" : "no";
+    say_it "now is close to time:", abs(AE::now - AE::time) < 0.02 ? "yes" : "no";
 }
 
 section "signal";
@@ -184,7 +184,7 @@ section "signal";
         $inside = @seen;
     };
     $done->recv;
-    say_it "not inside another callback:", $inside, "but then:", @seen;
+    say_it "nested in another callback:", $inside, "called after it:", @seen;
 }
 
 section "child";
@@ -197,8 +197,8 @@ section "child";
     };
     my %pid = map { $child->($_) => $_ } 3, 4, 5;
     my @watchers = map { my $pid = $_; $done->begin; AnyEvent->child(pid => $pid, cb => sub {
-        my ($told, $status) = @_;
-        say_it "told of another" if $told != $pid;
+        my ($reported, $status) = @_;
+        say_it "reported for another child" if $reported != $pid;
         $pid{$pid} = "$pid{$pid}: " . ($status >> 8);
         $done->end;
     }) } keys %pid;
@@ -215,7 +215,7 @@ section "child";
     kill KILL => $pid;
     $done->recv;
 
-    # Ended, and a zombie, before anybody watches.
+    # The child is a zombie before a watcher is created.
     $done = AE::cv;
     $pid = $child->(7);
     select undef, undef, undef, 0.1;
@@ -228,18 +228,18 @@ section "child";
     say_it "any child", $done->recv;
     undef $any;
 
-    # One with watchers of its own is told to all, once each.
-    my @told;
-    my $all = AE::child 0, sub { push @told, "any"; $done->end };
+    # A child with watchers of its own is reported to every watcher once.
+    my @reported;
+    my $all = AE::child 0, sub { push @reported, "any"; $done->end };
     $pid = $child->(10);
     $done = AE::cv;
     $done->begin for 1 .. 3;
-    my @own = map { AE::child $pid, sub { push @told, "own"; $done->end } } 1, 2;
+    my @own = map { AE::child $pid, sub { push @reported, "own"; $done->end } } 1, 2;
     $done->recv;
     my $more = AE::cv;
     my $pause = AE::timer 0.05, 0, $more;
     $more->recv;
-    say_it "told", sort @told;
+    say_it "watchers called:", sort @reported;
 }
 
 section "idle";
@@ -250,7 +250,7 @@ section "idle";
     undef $idle;
     my $after = $times;
     settle();
-    say_it "idled", $after, $times;
+    say_it "idle", $after, $times;
 }
 
 section "condvar";
@@ -283,7 +283,7 @@ section "condvar";
     $cv->end;
     say_it $cv->recv;
 
-    # A condvar in place of a callback.
+    # A condvar used as a callback.
     $cv = AE::cv;
     $timer = AE::timer 0.01, 0, $cv;
     $cv->recv;
@@ -306,7 +306,7 @@ section "postpone";
     say_it @order;
 }
 
-section "die, exit and what is in \$\@";
+section "exceptions and exit in callbacks, \$\@";
 {
     my $done = AE::cv;
     my @timers = (
@@ -361,9 +361,9 @@ section "fork";
         POSIX::_exit($got eq "in child" ? 6 : 1);
     }
     waitpid $pid, 0;
-    say_it "the child's loop:", $? >> 8;
+    say_it "loop in the child:", $? >> 8;
     syswrite $other, "parent";
-    say_it "the parent's:", $done->recv;
+    say_it "loop in the parent:", $done->recv;
 }
 
 section "modules";

@@ -73,9 +73,9 @@ class TambourRun(unittest.TestCase):
             done = run(script)
             self.assertTrue(done.stdout.startswith(str(LIBRARIES)), f"{words}: {done.stderr}")
         script.write_text("#!/usr/bin/env -S -i sh\n")
-        self.check_refused(run(script), "empties the environment")
+        self.check_refused(run(script), "clears the environment")
         script.write_text("#!/usr/bin/env no-such-interpreter\n")
-        self.check_refused(run(script), "no-such-interpreter was not found", 127)
+        self.check_refused(run(script), "no-such-interpreter not found", 127)
 
     def test_builtins_of_the_shell_are_no_programs(self):
         self.check_refused(run("printf"), "not linked to libev or libevent")
@@ -88,7 +88,7 @@ class TambourRun(unittest.TestCase):
             self.skipTest("where the original is, is not known")
         program = self.compile("elsewhere", "-Wl,--no-as-needed", elsewhere,
                                "-Wl,--disable-new-dtags", f"-Wl,-rpath,{Path(elsewhere).parent}")
-        self.check_refused(run(program), "DT_RPATH goes before LD_LIBRARY_PATH")
+        self.check_refused(run(program), "DT_RPATH takes precedence over LD_LIBRARY_PATH")
 
     def test_interpreters_load_what_they_need_later(self):
         done = run("sh", "-c", f"{WALK} --library")
@@ -102,7 +102,7 @@ class TambourRun(unittest.TestCase):
         self.check_refused(run(self.compile("plain")), "is not linked to libev or libevent")
 
     def test_refuses_static_programs(self):
-        self.check_refused(run(self.compile("static", "-static")), "linked statically")
+        self.check_refused(run(self.compile("static", "-static")), "statically linked")
 
     def test_refuses_other_users_rights(self):
         program = self.folder / "set-uid"
@@ -125,7 +125,7 @@ class TambourRun(unittest.TestCase):
     def test_says_what_is_not_there(self):
         self.check_refused(run("no-such-program"), "not found", 127)
         self.check_refused(run(WALK, env={**ENV, "TAMBOUR_LIBRARIES": "/no/such"}),
-                           "no such folder", 127)
+                           "no such directory", 127)
 
     def test_help_and_mistakes(self):
         self.assertIn("Usage", run("--help").stdout)

@@ -59,7 +59,7 @@ __END__
 
 =head1 NAME
 
-AnyEvent::Impl::Tambour - AnyEvent on Tambour
+AnyEvent::Impl::Tambour - AnyEvent backend for Tambour
 
 =head1 SYNOPSIS
 
@@ -71,40 +71,42 @@ AnyEvent::Impl::Tambour - AnyEvent on Tambour
 
 =head1 DESCRIPTION
 
-Lets every program that uses AnyEvent run on the loop of L<Tambour>. Nothing has to be loaded
-but one of the two above; AnyEvent does the rest.
+Runs any program that uses AnyEvent on the event loop of L<Tambour>. AnyEvent loads this module
+automatically if one of the two conditions above is met.
 
-All watchers are Tambour's own: nothing is emulated, no descriptor duplicated, no signal
-delayed. The functions C<AE::io>, C<AE::timer>, C<AE::signal>, C<AE::child>, C<AE::idle>,
-C<AE::time>, C<AE::now> and C<AE::now_update> are functions of C, and so is the waiting of
-C<recv>.
+All watchers are implemented by Tambour: none is emulated, no descriptor is duplicated, and no
+signal is delayed. The functions C<AE::io>, C<AE::timer>, C<AE::signal>, C<AE::child>,
+C<AE::idle>, C<AE::time>, C<AE::now> and C<AE::now_update>, and the wait of C<recv>, are
+implemented in C.
 
-=head1 WHAT TO KNOW
+=head1 NOTES
 
 =over 4
 
 =item *
 
-A callback that dies warns, by C<$Tambour::DIED>, and the loop goes on. A handler of C<%SIG>
-that dies while C<recv> waits leaves C<recv>.
+If a callback dies, C<$Tambour::DIED> prints a warning and the loop continues. If a handler of
+C<%SIG> dies while C<recv> waits, the exception propagates out of C<recv>.
 
 =item *
 
-C<recv> with nothing left to wait for sleeps until a signal comes, and burns no processor.
+If C<recv> is called without active watchers, it waits until a signal arrives, without using CPU
+time.
 
 =item *
 
-I/O watchers do not hold the file handle. Destroy them before you close it, as AnyEvent demands.
+I/O watchers hold no reference to the file handle. Destroy them before you close the handle, as
+AnyEvent requires.
 
 =item *
 
-Child watchers with a pid of 0 watch for all children, also for those that are watched by their
-pid. A child whose status went elsewhere is not told of. Where C<$SIG{CHLD}> is C<IGNORE>, it
-becomes C<DEFAULT> when a child is watched.
+A child watcher with a PID of 0 watches all children, including those that are also watched by
+their PID. A child whose status was retrieved by other code is not reported. If C<$SIG{CHLD}> is
+C<IGNORE>, it is set to C<DEFAULT> when a child watcher is started.
 
 =item *
 
-After a C<fork>, parent and child can both go on.
+After a C<fork>, both parent and child can continue to use the loop.
 
 =back
 

@@ -1,4 +1,4 @@
-// What whoever writes a server without streams of a library's own does by hand.
+// Socket functions for servers on libraries without streams of their own.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 
 namespace bench {
 
-inline int listen_at(std::uint16_t port) {
+inline int listen_on(std::uint16_t port) {
   const sockaddr_in address = loopback(port);
   const int on = 1;
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -23,30 +23,30 @@ inline int listen_at(std::uint16_t port) {
   return fd;
 }
 
-/// -1 where nobody waits.
+/// Returns -1 if no connection is pending.
 inline int accept_one(int listener) {
   const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (fd >= 0) send_at_once(fd);
+  if (fd >= 0) set_no_delay(fd);
   return fd;
 }
 
-/// How much the kernel took. A peer that has gone is noticed by whoever reads.
+/// Returns the number of bytes sent, 0 on error: the next recv(2) reports a lost connection.
 inline std::size_t send_some(int fd, const char* bytes, std::size_t size) {
   const ssize_t sent = send(fd, bytes, size, MSG_NOSIGNAL);
   return sent < 0 ? 0 : std::size_t(sent);
 }
 
-/// A set of descriptors that is quick to walk, to add to and to remove from.
-class Descriptors {
+/// A set of descriptors with fast iteration, insertion and removal.
+class DescriptorSet {
  public:
   void add(int fd) {
-    if (places_.size() <= std::size_t(fd)) places_.resize(std::size_t(fd) * 2 + 1);
-    places_[fd] = open_.size();
+    if (positions_.size() <= std::size_t(fd)) positions_.resize(std::size_t(fd) * 2 + 1);
+    positions_[fd] = open_.size();
     open_.push_back(fd);
   }
   void remove(int fd) {
-    open_[places_[fd]] = open_.back();
-    places_[open_.back()] = places_[fd];
+    open_[positions_[fd]] = open_.back();
+    positions_[open_.back()] = positions_[fd];
     open_.pop_back();
   }
   auto begin() const { return open_.begin(); }
@@ -54,7 +54,7 @@ class Descriptors {
 
  private:
   std::vector<int> open_;
-  std::vector<std::size_t> places_;
+  std::vector<std::size_t> positions_;
 };
 
 }  // namespace bench

@@ -1,36 +1,36 @@
-// Thousands of connections of which most are idle: what each of them holds, and what they cost
-// those that are active.
+// Thousands of connections, most of them idle: memory per connection, and the effect of idle
+// connections on active ones.
 //
-// Idle is not new: each has sent a message and had it back, so that what a library keeps after that
-// is counted.
+// Each idle connection has exchanged one message, so that memory which a library keeps after the
+// first use is included.
 #include <array>
 
 #include "common/network.h"
-#include "server/games/exchange.h"
-#include "server/games/game.h"
-#include "server/games/ping_pong.h"
+#include "server/workloads/exchange.h"
+#include "server/workloads/ping_pong.h"
+#include "server/workloads/workload.h"
 
 namespace bench {
 namespace {
 
 constexpr int message_size = 64;
 
-class Idle final : public Game {
+class Idle final : public Workload {
  public:
   const char* name() const override { return "idle"; }
-  const char* about() const override { return "a few active connections among thousands"; }
-  std::vector<GameOption> options() override {
-    return {ask_connections(connections_),
-            {"--active", "connections that are active, among them", &active_},
-            ask_milliseconds(milliseconds_)};
+  const char* description() const override { return "a few active connections among thousands"; }
+  std::vector<WorkloadOption> options() override {
+    return {connections_option(connections_),
+            {"--active", "active connections among them", &active_},
+            milliseconds_option(milliseconds_)};
   }
-  ServerOptions server() const override { return {.buffer_bytes = 4096}; }
+  ServerOptions server_options() const override { return {.buffer_bytes = 4096}; }
 
-  std::vector<Figure> play(ServerProcess& server) override {
+  std::vector<Figure> run(ServerProcess& server) override {
     if (active_ > connections_) fail("--active exceeds --connections");
-    // What a library makes once, for its first connections, is no connection's.
-    for (int i = 0; i < 16; ++i) abandon(open_one(server));
-    server.settle();
+    // Exclude memory that a library allocates once, for its first connections.
+    for (int i = 0; i < 16; ++i) close_with_reset(open_one(server));
+    server.wait_until_idle();
     const auto heap = server.heap_bytes();
     const auto rss = server.rss_bytes();
 
@@ -38,11 +38,11 @@ class Idle final : public Game {
     const Rate alone = active.measure(milliseconds_);
     std::vector<int> idle;
     while (int(idle.size()) < connections_ - active_) idle.push_back(open_one(server));
-    server.settle();
+    server.wait_until_idle();
     const double heap_each = double(server.heap_bytes() - heap) / connections_;
     const double rss_each = double(server.rss_bytes() - rss) / connections_;
     const Rate among = active.measure(milliseconds_);
-    for (const int fd : idle) abandon(fd);
+    for (const int fd : idle) close_with_reset(fd);
     return {{"heap_bytes_per_connection", heap_each}, {"rss_bytes_per_connection", rss_each},
             {"messages_per_s", among.per_second},     {"alone_per_s", alone.per_second},
             {"server_cpu_ns", among.server_cpu_ns},   {"alone_cpu_ns", alone.server_cpu_ns}};
@@ -64,6 +64,6 @@ class Idle final : public Game {
 
 }  // namespace
 
-std::unique_ptr<Game> make_idle() { return std::make_unique<Idle>(); }
+std::unique_ptr<Workload> make_idle() { return std::make_unique<Idle>(); }
 
 }  // namespace bench

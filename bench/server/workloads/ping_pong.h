@@ -1,4 +1,4 @@
-// Connections that send a message, and the next when all of it has come back.
+// Connections that send a message, wait until all of it is echoed, and send the next.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace bench {
 
-/// What was seen in a stretch of a game.
+/// The result of a measurement.
 struct Rate {
-  double per_second;     ///< Messages there and back; parts of one count, too.
-  double server_cpu_ns;  ///< For each.
+  double per_second;     ///< Echoed messages; partial messages count as fractions.
+  double server_cpu_ns;  ///< Per message.
 };
 
 class PingPong {
@@ -22,7 +22,7 @@ class PingPong {
   PingPong(const PingPong&) = delete;
   PingPong& operator=(const PingPong&) = delete;
 
-  /// Plays a fifth of the time first that is not counted.
+  /// Warms up for a fifth of `milliseconds`, then measures.
   Rate measure(int milliseconds);
 
  private:
@@ -31,7 +31,7 @@ class PingPong {
     std::size_t sent, received;
   };
 
-  void run(double seconds);
+  void exchange_for(double seconds);
   void exchange(Connection& connection);
   bool send_more(Connection& connection);
   bool receive_more(Connection& connection);
@@ -39,9 +39,9 @@ class PingPong {
   const ServerProcess& server_;
   int epoll_;
   std::vector<char> message_;
-  std::vector<char> place_;
+  std::vector<char> buffer_;
   std::vector<Connection> connections_;
-  std::int64_t bytes_back_ = 0;
+  std::int64_t bytes_received_ = 0;
 };
 
 }  // namespace bench

@@ -1,30 +1,35 @@
 // Round trips on one connection.
 //
-// Nearly all of one is the kernel waking the processor that has gone idle meanwhile, which is what
-// a loop that spins saves on its side, and a client that does on its own. Every round trip is kept,
-// so that the percentiles are exact; a histogram would save memory that nobody misses here.
+// Most of a round trip is the time in which the kernel wakes an idle processor. A spinning loop
+// avoids it on the server, and a spinning client on the client. Every round trip is recorded, so
+// the percentiles are exact.
 #include <sys/socket.h>
 
 #include <algorithm>
 
 #include "common/network.h"
-#include "server/games/exchange.h"
-#include "server/games/game.h"
+#include "server/workloads/exchange.h"
+#include "server/workloads/workload.h"
 
 namespace bench {
 namespace {
 
-class Latency final : public Game {
+class Latency final : public Workload {
  public:
   const char* name() const override { return "latency"; }
-  const char* about() const override { return "round trips of one byte on one connection"; }
-  std::vector<GameOption> options() override {
-    return {{"--round-trips", "round trips in an iteration", &round_trips_, 1, 100'000'000},
-            {"--client", "until the answer is there", &client_spins_, 0, 1, {"sleeps", "spins"}}};
+  const char* description() const override { return "round trips of one byte on one connection"; }
+  std::vector<WorkloadOption> options() override {
+    return {{"--round-trips", "round trips per iteration", &round_trips_, 1, 100'000'000},
+            {"--client",
+             "how the client waits for the reply",
+             &client_spins_,
+             0,
+             1,
+             {"sleeps", "spins"}}};
   }
-  ServerOptions server() const override { return {.buffer_bytes = 4096}; }
+  ServerOptions server_options() const override { return {.buffer_bytes = 4096}; }
 
-  std::vector<Figure> play(ServerProcess& server) override {
+  std::vector<Figure> run(ServerProcess& server) override {
     const int fd = connect_to(server.port());
     const int flags = client_spins_ != 0 ? MSG_DONTWAIT : 0;
     char byte = 'r';
@@ -43,7 +48,7 @@ class Latency final : public Game {
       took.push_back(back - sent);
       sent = back;
     }
-    abandon(fd);
+    close_with_reset(fd);
     std::ranges::sort(took);
     const auto at = [&](double part) {
       return double(took[std::size_t(part * double(took.size() - 1))]);
@@ -62,6 +67,6 @@ class Latency final : public Game {
 
 }  // namespace
 
-std::unique_ptr<Game> make_latency() { return std::make_unique<Latency>(); }
+std::unique_ptr<Workload> make_latency() { return std::make_unique<Latency>(); }
 
 }  // namespace bench

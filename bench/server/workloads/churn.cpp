@@ -1,15 +1,16 @@
-// Connections that are opened, served once, and closed by the client.
+// Short connections: the client opens each, exchanges one message, and closes it.
 //
-// So many are open at a time: the oldest is waited for, closed, and followed by a new one. A client
-// that sleeps for each would measure how long waking it takes.
+// A fixed number of connections is open at a time: the client waits for the reply on the oldest
+// one, closes it and opens a new one. With only one, the result would mainly be the wakeup time of
+// the client.
 #include <unistd.h>
 
 #include <array>
 #include <deque>
 
 #include "common/network.h"
-#include "server/games/exchange.h"
-#include "server/games/game.h"
+#include "server/workloads/exchange.h"
+#include "server/workloads/workload.h"
 
 namespace bench {
 namespace {
@@ -18,40 +19,40 @@ constexpr std::size_t message_size = 64;
 constexpr int first_host = 2;
 constexpr int last_host = 250;
 
-class Churn final : public Game {
+class Churn final : public Workload {
  public:
   const char* name() const override { return "churn"; }
-  const char* about() const override { return "connections opened, served once, and closed"; }
-  std::vector<GameOption> options() override {
-    return {{"--open", "connections that are open at a time", &open_, 1, 4000},
-            ask_milliseconds(milliseconds_)};
+  const char* description() const override { return "connections with one message each"; }
+  std::vector<WorkloadOption> options() override {
+    return {{"--open", "connections open at a time", &open_, 1, 4000},
+            milliseconds_option(milliseconds_)};
   }
-  ServerOptions server() const override { return {.buffer_bytes = 4096}; }
+  ServerOptions server_options() const override { return {.buffer_bytes = 4096}; }
 
-  std::vector<Figure> play(ServerProcess& server) override {
+  std::vector<Figure> run(ServerProcess& server) override {
     port_ = server.port();
-    // Before any is closed: otherwise those that are opened meanwhile would be charged to the few
-    // that are served.
+    // Open the initial connections before the measurement, so that their cost is not attributed to
+    // the connections that are served.
     while (waiting_.size() < std::size_t(open_)) {
       feed_watchdog();
       open_one();
     }
-    run(milliseconds_ / 5e3);
+    serve_for(milliseconds_ / 5e3);
     served_ = 0;
     const auto begin = now_ns();
     const auto cpu = server.cpu_ns();
-    run(milliseconds_ / 1e3);
+    serve_for(milliseconds_ / 1e3);
     const double used = double(server.cpu_ns() - cpu);
     const double seconds = double(now_ns() - begin) / 1e9;
-    if (served_ == 0) fail("no connection was served in the time that was given");
+    if (served_ == 0) fail("no connection was served during the measurement");
     const double served = double(served_);
-    for (const int fd : waiting_) abandon(fd);
+    for (const int fd : waiting_) close_with_reset(fd);
     waiting_.clear();
     return {{"connections_per_s", served / seconds}, {"server_cpu_ns", used / served}};
   }
 
  private:
-  void run(double seconds) {
+  void serve_for(double seconds) {
     const auto end = now_ns() + std::int64_t(seconds * 1e9);
     while (now_ns() < end) {
       finish_one();
@@ -84,6 +85,6 @@ class Churn final : public Game {
 
 }  // namespace
 
-std::unique_ptr<Game> make_churn() { return std::make_unique<Churn>(); }
+std::unique_ptr<Workload> make_churn() { return std::make_unique<Churn>(); }
 
 }  // namespace bench

@@ -1,6 +1,6 @@
-# tambour_room(NAME SOURCES ... [NEEDS rooms...] [LINKS libraries...])
-# A room is an object library tambour_NAME. NEEDS names the rooms below it, which is the only way
-# to see their headers. All rooms together are the library `tambour`.
+# tambour_layer(NAME SOURCES ... [NEEDS layers...] [LINKS libraries...])
+# Defines the layer NAME as the object library tambour_NAME. NEEDS lists the lower layers whose
+# headers it may include. All layers together form the library `tambour`.
 
 add_library(tambour_options INTERFACE)
 target_compile_options(tambour_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
@@ -18,36 +18,36 @@ if(TAMBOUR_FUZZ)
   target_compile_options(tambour_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(TAMBOUR_COVERAGE)
-  # What is asked is what the tests reach of the library, so that alone is instrumented.
-  # The counters lie in a file that is mapped, so that processes that are killed count as well.
+  # Only the library is instrumented, because the report covers only the library. Each process maps
+  # its counters from a file, so that killed processes are counted too.
   set(tambour_coverage -fprofile-instr-generate -fcoverage-mapping
                        "SHELL:-mllvm -runtime-counter-relocation")
   target_link_options(tambour_options INTERFACE -fprofile-instr-generate)
 endif()
 
-# Most of what the compiler reads are the standard library's headers: read once, they cost half as
-# much in all. No source counts on them: each includes what it uses.
+# Headers of the standard library dominate compile time; precompiling them halves it. Sources must
+# not rely on the precompiled header: each includes what it uses.
 set(tambour_standard_headers <algorithm> <array> <chrono> <expected> <functional> <memory>
                              <optional> <string> <system_error> <vector>)
 
-function(tambour_room name)
-  cmake_parse_arguments(room "" "" "SOURCES;NEEDS;LINKS" ${ARGN})
-  add_library(tambour_${name} OBJECT ${room_SOURCES})
+function(tambour_layer name)
+  cmake_parse_arguments(layer "" "" "SOURCES;NEEDS;LINKS" ${ARGN})
+  add_library(tambour_${name} OBJECT ${layer_SOURCES})
   target_compile_options(tambour_${name} PRIVATE ${tambour_coverage})
   target_link_libraries(tambour_${name} PRIVATE $<BUILD_INTERFACE:tambour_options>)
   target_include_directories(tambour_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
-  target_link_libraries(tambour_${name} PRIVATE ${room_LINKS})
+  target_link_libraries(tambour_${name} PRIVATE ${layer_LINKS})
   if(name STREQUAL "base")
     target_precompile_headers(tambour_base PRIVATE ${tambour_standard_headers})
   else()
     target_precompile_headers(tambour_${name} REUSE_FROM tambour_base)
   endif()
-  foreach(lower IN LISTS room_NEEDS)
-    # Only usage requirements travel between rooms: their objects join once, in `tambour`.
+  foreach(lower IN LISTS layer_NEEDS)
+    # Take only the include directories: the objects are linked once, into `tambour`.
     target_include_directories(tambour_${name} PUBLIC
       $<TARGET_PROPERTY:tambour_${lower},INTERFACE_INCLUDE_DIRECTORIES>)
     add_dependencies(tambour_${name} tambour_${lower})
   endforeach()
-  set_property(GLOBAL APPEND PROPERTY TAMBOUR_ROOMS tambour_${name})
+  set_property(GLOBAL APPEND PROPERTY TAMBOUR_LAYERS tambour_${name})
 endfunction()

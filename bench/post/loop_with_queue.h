@@ -1,5 +1,5 @@
-// A lock-free queue beside a loop by hand: wake-ups are coalesced by a flag, which the loop lowers
-// before it looks, so that whoever posts after that raises it again.
+// A hand-written loop with a lock-free queue. A flag coalesces wakeups; the loop clears it before
+// it drains the queue, so a later post sets it again and wakes the loop.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,12 @@
 
 namespace bench {
 
-/// `Queue` has add(std::function<void()>) for any thread, and run_all() for the loop's.
+/// `Queue` has push(std::function<void()>), callable from any thread, and run_all() for the loop.
 template <class Queue>
-class QueueBesideLoop {
+class LoopWithQueue {
  public:
   void post(Task task) {
-    queue_.add(task);
+    queue_.push(task);
     if (!woken_.exchange(true)) loop_.wake();
   }
   void run() {

@@ -1,5 +1,5 @@
-// A vector of tasks behind a mutex, from which the loop takes all at once: what most programs do
-// that have a loop without a queue of its own.
+// A vector of tasks with a mutex, from which the loop takes all tasks at once: common in programs
+// whose loop has no queue of its own.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,11 @@
 
 namespace bench {
 
-class GuardedTasks {
+class MutexQueue {
  public:
-  /// True where it was empty: the loop is to be woken.
+  /// Returns true if the queue was empty: the caller must wake the loop.
   template <class Task>
-  bool add(Task&& task) {
+  bool push(Task&& task) {
     const std::lock_guard lock(mutex_);
     tasks_.emplace_back(std::forward<Task>(task));
     return tasks_.size() == 1;
@@ -31,7 +31,7 @@ class GuardedTasks {
  private:
   std::mutex mutex_;
   std::vector<std::function<void()>> tasks_;
-  std::vector<std::function<void()>> running_;  ///< Keeps its room.
+  std::vector<std::function<void()>> running_;  ///< A member, so that its capacity is reused.
 };
 
 }  // namespace bench

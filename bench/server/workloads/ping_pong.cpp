@@ -1,4 +1,4 @@
-#include "server/games/ping_pong.h"
+#include "server/workloads/ping_pong.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -17,7 +17,7 @@ PingPong::PingPong(const ServerProcess& server, int connections, int size)
     : server_(server),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       message_(std::size_t(size), 'm'),
-      place_(std::size_t(1) << 18) {
+      buffer_(std::size_t(1) << 18) {
   if (epoll_ < 0) fail_errno("client: epoll_create1");
   for (int i = 0; i < connections; ++i) {
     connections_.push_back({connect_to(server.port()), 0, 0});
@@ -29,24 +29,24 @@ PingPong::PingPong(const ServerProcess& server, int connections, int size)
 }
 
 PingPong::~PingPong() {
-  for (const Connection& connection : connections_) abandon(connection.fd);
+  for (const Connection& connection : connections_) close_with_reset(connection.fd);
   close(epoll_);
 }
 
 Rate PingPong::measure(int milliseconds) {
-  run(milliseconds / 5e3);
-  const auto bytes = bytes_back_;
+  exchange_for(milliseconds / 5e3);
+  const auto bytes = bytes_received_;
   const auto begin = now_ns();
   const auto cpu = server_.cpu_ns();
-  run(milliseconds / 1e3);
+  exchange_for(milliseconds / 1e3);
   const double used = double(server_.cpu_ns() - cpu);
   const double seconds = double(now_ns() - begin) / 1e9;
-  const double messages = double(bytes_back_ - bytes) / double(message_.size());
-  if (messages == 0) fail("nothing came back in the time of a measurement");
+  const double messages = double(bytes_received_ - bytes) / double(message_.size());
+  if (messages == 0) fail("no message was returned during the measurement");
   return {messages / seconds, used / messages};
 }
 
-void PingPong::run(double seconds) {
+void PingPong::exchange_for(double seconds) {
   const auto end = now_ns() + std::int64_t(seconds * 1e9);
   while (now_ns() < end) {
     std::array<epoll_event, 256> events;
@@ -78,12 +78,12 @@ bool PingPong::send_more(Connection& connection) {
 }
 
 bool PingPong::receive_more(Connection& connection) {
-  const ssize_t got = recv(connection.fd, place_.data(), place_.size(), 0);
-  if (got == 0) fail("client: the server has closed a connection");
+  const ssize_t got = recv(connection.fd, buffer_.data(), buffer_.size(), 0);
+  if (got == 0) fail("client: the server closed a connection");
   if (got < 0 && errno != EAGAIN) fail_errno("client: recv");
   connection.received += std::size_t(std::max<ssize_t>(got, 0));
-  bytes_back_ += std::max<ssize_t>(got, 0);
-  if (connection.received > connection.sent) fail("client: more has come back than was sent");
+  bytes_received_ += std::max<ssize_t>(got, 0);
+  if (connection.received > connection.sent) fail("client: received more bytes than were sent");
   return got > 0;
 }
 
