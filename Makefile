@@ -16,8 +16,8 @@ PYTHON ?= /usr/bin/python3
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
-# The label `full` marks the tests that only FULL=1 runs (tests/CMakeLists.txt). --timeout applies to
-# tests that set no time limit of their own. Many tests mostly wait, so two tests per processor
+# The label `full` marks the tests that only FULL=1 runs (tests/CMakeLists.txt). --timeout applies
+# to tests that set no time limit of their own. Many tests mostly wait, so two tests per processor
 # finish sooner than one.
 full = $(filter-out 0,$(FULL))
 CTEST = ctest --output-on-failure --no-tests=error --parallel $$((2 * $(JOBS))) --timeout 120 \
@@ -70,8 +70,8 @@ test-all: ## run every test in every variant: release, debug, sanitizers; all ch
 	@$(MAKE) test-debug FULL=1
 	@$(MAKE) benchmarks
 
-# With SINCE=COMMIT, clang-tidy checks only the sources that changed since that commit and those that
-# include a changed header.
+# With SINCE=COMMIT, clang-tidy checks only the sources that changed since that commit and those
+# that include a changed header.
 .PHONY: check
 check: configured ## check format, style, layers, headers, shell scripts, clang-tidy
 	@tools/bootstrap --quiet checks

@@ -273,8 +273,8 @@ class Core {
                                       const std::source_location* object) const noexcept;
 
   const void* thread_ = __builtin_thread_pointer();  ///< Null: the loop is destroyed.
-  const EventLoop* loop_ = nullptr;  ///< Null: not announced.
-  Core* next_on_thread_ = nullptr;   ///< In the list of announced ones.
+  const EventLoop* loop_ = nullptr;                  ///< Null: not announced.
+  Core* next_on_thread_ = nullptr;                   ///< In the list of announced ones.
   std::int64_t now_ns_ = 0;
   std::int64_t references_ = 0;
   bool stop_ = false;

@@ -80,7 +80,9 @@ TEST_P(ConnectorOnLoopback, connects_to_unix_endpoints) {
       const auto credentials = local.peer_credentials();
       EXPECT_TRUE(credentials && credentials->process == ::getpid());
       const std::vector<Endpoint> addresses{Endpoint::unix_name("/no/such/socket").value(), to};
-      EXPECT_TRUE(co_await connect(addresses));
+      ConnectOptions with_tcp_options;  // Ignored for Unix endpoints.
+      with_tcp_options.tcp.keepalive_idle = std::chrono::seconds(60);
+      EXPECT_TRUE(co_await connect(addresses, with_tcp_options));
       const std::vector<Endpoint> nowhere{addresses.front()};
       const auto refused = co_await connect(nowhere);
       EXPECT_EQ(refused ? Error() : refused.error(), system_error(ENOENT));

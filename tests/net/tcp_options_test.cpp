@@ -50,7 +50,7 @@ Task<> connect_with(EventLoop& loop, ListenOptions listening, ConnectOptions con
   std::vector<Endpoint> addresses(1, server.endpoint());
   auto connected = co_await connect(std::move(addresses), connecting);
   EXPECT_TRUE(connected);
-  if (connected) near = std::move(*connected);
+  if (connected) near.emplace(std::move(*connected));
   auto accepted = co_await server.accept();
   EXPECT_TRUE(accepted);
   if (accepted) far = std::move(*accepted);
