@@ -14,7 +14,7 @@
 // turn that comes after them is counted too.
 //
 // The trap: with few timers, the clock and the turn would be measured. Small sets are therefore
-// repeated until each operation has been done 100,000 times.
+// repeated until each operation has been done --operations times (100,000).
 #pragma once
 
 #include <concepts>
@@ -30,6 +30,7 @@ namespace bench {
 /// What the command line of a timers program says.
 struct TimerOptions {
   int timers = 0;
+  int operations = 100'000;
   int iterations = 1;
 };
 
@@ -158,7 +159,6 @@ double measure_whole(Subject& subject, TimerPlan& plan, const Expiries& expiries
 /// The main function of a timers program.
 template <Timekeeper Subject>
 int play_timers(int argc, char** argv) {
-  constexpr long operations_min = 100'000;
   const TimerOptions options = parse_timer_options(argc, argv);
   feed_watchdog();
   TimerPlan plan(options.timers);
@@ -167,7 +167,7 @@ int play_timers(int argc, char** argv) {
   Report report;
   for (int iteration = 0; iteration < options.iterations; ++iteration) {
     TimerTotals totals;
-    while (totals.operations < operations_min) measure_all(subject, plan, expiries, totals);
+    while (totals.operations < options.operations) measure_all(subject, plan, expiries, totals);
     const double reset_whole = measure_whole(subject, plan, expiries,
                                              [&](int i) { subject.reset(i, plan.intervals()[i]); });
     const double cancel_whole =
