@@ -1,6 +1,6 @@
 """The benchmark runner behind bench/run.
 
-A suite (runner/suites/) says what is measured; the plan lists its cells; the session spawns the
-subjects, interleaved round by round; the results are one JSON document; the report
-is a function of that document and of nothing else. README.md one level up is the guide.
+A suite (runner/suites/) defines what is measured; the plan lists its cells; the session runs the
+subjects in interleaved rounds; the results are one JSON document; the report is computed from that
+document alone. The guide is README.md, one level up.
 """

@@ -1,4 +1,4 @@
-"""`bench/run --list`: suites, parameters, subjects and whether they can be run here."""
+"""`bench/run --list`: suites, parameters, and subjects with their availability."""
 
 from rich.markup import escape
 
@@ -13,9 +13,9 @@ def parameters(suites: dict) -> list[Parameter]:
 
 
 def show(suites: dict, build, limits: Limits, console) -> None:
-    """Print the list."""
+    """Prints the list."""
     for suite in suites.values():
-        console.print(f"[bold]{suite.name}[/]: {suite.what}")
+        console.print(f"[bold]{suite.name}[/]: {suite.what}", soft_wrap=True)
         for p in suite.parameters:
             console.print(f"  [cyan]--{p.name:<12}[/]{p.help}\n{'':16}default "
                           f"{p.show(p.default)}; quick {_values(suite.quick, p)}; "
@@ -24,9 +24,11 @@ def show(suites: dict, build, limits: Limits, console) -> None:
         console.print(f"  metrics: {units}; rounds: {suite.rounds}; subjects:", soft_wrap=True)
         reason = suite.unavailable()
         for subject in suite.subjects:
-            why = reason or why_absent(build, suite.program or suite.name, subject)
-            state = "[green]ready[/]" if why is None else f"[yellow]left out[/]: {escape(why)}"
-            console.print(f"  {subject.name:<20}{state}", soft_wrap=True)
+            absent = reason or why_absent(build, suite.program or suite.name, subject)
+            state = "[green]available[/]" if absent is None \
+                else f"[yellow]skipped[/]: {escape(absent)}"
+            quick = "" if subject.name in suite.quick_subjects and suite.quick else ", full only"
+            console.print(f"  {subject.name:<20}{state}{quick}", soft_wrap=True)
         console.print()
     console.print(f"limit of open files: {limits.open_files:,} (at most {limits.pairs_max:,} "
                   "pairs)")
@@ -35,4 +37,4 @@ def show(suites: dict, build, limits: Limits, console) -> None:
 def _values(passes: tuple[dict, ...], parameter: Parameter) -> str:
     """The values in all passes of quick or full."""
     found = dict.fromkeys(v for each in passes for v in each.get(parameter.name, parameter.default))
-    return parameter.show(found)
+    return parameter.show(found) or "none"

@@ -1,7 +1,7 @@
-"""Draw charts with matplotlib: PNG and SVG files, and SVG to stand inside the page.
+"""Draws charts with matplotlib: PNG and SVG files, and SVG for the page.
 
-The SVG has no colour of its own: what matplotlib draws in a colour of the light scheme becomes a
-CSS variable, so that page and file follow the reader's light or dark.
+In the SVG the colours are CSS variables, so that page and file follow the reader's light or dark
+scheme.
 """
 
 import io
@@ -15,7 +15,7 @@ from . import palette
 from .figures import Figures
 
 _LEGEND_ABREAST = 4
-# Colours that stand for the page's, each unlike any subject's; see _themed.
+# Placeholders for the page's colours, different from those of all subjects; see _themed.
 _STAND_IN = {"paper": "#fefefd", "ink": "#010203", "soft": "#565e69", "line": "#d4d9e0"}
 
 
@@ -32,8 +32,8 @@ class Lines:
     x_label: str = ""
     y_label: str = ""
     scale: float = 1.0  # factor from the metric's unit to the axis's
-    # Subjects in another order of magnitude: drawn, but the axis is not stretched for them.
-    aside: tuple[str, ...] = ()
+    # Subjects of another order of magnitude: drawn, but the axis is not extended for them.
+    clipped: tuple[str, ...] = ()
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Bars:
 
 @dataclass
 class Drawn:
-    """A chart that was drawn: the file's name without suffix, and the SVG for the page."""
+    """A drawn chart: the file's name without suffix, and the SVG for the page."""
 
     name: str
     section: str
@@ -59,11 +59,11 @@ class Drawn:
     svg: str
     subjects: list[str]
     wide: bool
-    aside: list[str]  # subjects that may run out of the frame
+    clipped: list[str]  # subjects that may exceed the axis
 
 
 def draw(chart, figures: Figures, directory: Path) -> Drawn:
-    """Write NAME.png and NAME.svg with a legend; return the SVG without one, for the page."""
+    """Writes NAME.png and NAME.svg with a legend; returns the SVG without one, for the page."""
     directory.mkdir(parents=True, exist_ok=True)
     paint = _lines if isinstance(chart, Lines) else _bars
     alone, subjects = paint(chart, figures, legend=True)
@@ -71,14 +71,14 @@ def draw(chart, figures: Figures, directory: Path) -> Drawn:
     (directory / f"{chart.name}.svg").write_text(_standalone(_svg(alone)))
     inside, _ = paint(chart, figures, legend=False)
     svg = _prefixed(_themed(_svg(inside)), chart.name)
-    aside = [s for s in subjects if s in getattr(chart, "aside", ())]
+    clipped = [s for s in subjects if s in getattr(chart, "clipped", ())]
     label = f'role="img" aria-label="{chart.title}"'
     svg = svg.replace("<svg ", f"<svg {label} ", 1)
     return Drawn(chart.name, chart.section, chart.title, svg, subjects, isinstance(chart, Bars),
-                 aside)
+                 clipped)
 
 
-# Painting. matplotlib is imported late: a run without a report needs none of it.
+# Drawing. matplotlib is imported late, because it is slow to import and may be missing.
 
 _STYLE = {
     "font.family": "sans-serif", "font.size": 10, "svg.fonttype": "none",
@@ -91,7 +91,7 @@ _STYLE = {
 
 
 def _figure(width: float, height: float, left: float, below: float):
-    """A figure with one set of axes. Fixed margins, in inches: panels side by side line up."""
+    """A figure with one set of axes. Margins are in inches, so that adjacent charts align."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -121,9 +121,9 @@ def _lines(chart: Lines, figures: Figures, legend: bool):
                   markeredgecolor=look.light, markerfacecolor=look.light if look.width > 1.2
                   else "#fefefd")
         drawn.append(subject)
-        values += [y for _, y in points if subject not in chart.aside]
+        values += [y for _, y in points if subject not in chart.clipped]
     axes.set(xscale="log", yscale="log", xlabel=chart.x_label, ylabel=chart.y_label)
-    # A file stands alone and must say its variant; in the page the section is a heading.
+    # The title of a file contains the section, which is a heading in the page.
     variant = f", {chart.section}" if legend and chart.section else ""
     axes.set_title(chart.title + variant, loc="left")
     axes.grid(True, which="major")
@@ -137,7 +137,7 @@ def _lines(chart: Lines, figures: Figures, legend: bool):
 
 
 def _x_ticks(axes, numbers: list[int]) -> None:
-    """A tick at each number that was measured, unless they would touch."""
+    """A tick at each measured number, unless the labels would overlap."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     kept = []
@@ -152,7 +152,7 @@ def _x_ticks(axes, numbers: list[int]) -> None:
 
 
 def _y_ticks(axes, least: float, most: float) -> None:
-    """Round numbers that fill the axis: a plain log axis shows one or none in a narrow range."""
+    """Round numbers: matplotlib's log axis shows one tick or none in a narrow range."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = least / 1.12, most * 1.12
@@ -188,7 +188,7 @@ def _bars(chart: Bars, figures: Figures, legend: bool):
                 if any(figures.value(c, s, chart.metric) for c in chart.cells)]
     each = 0.8 / max(1, len(chart.cells))
     height = 0.9 + 0.46 * len(subjects)
-    figure, axes = _figure(7.6, height, 0.3 + 0.08 * max(map(len, subjects)), 0.5)
+    figure, axes = _figure(5.6, height, 0.3 + 0.08 * max(map(len, subjects)), 0.5)
     most = max(figures.value(c, s, chart.metric) or 0 for c in chart.cells for s in subjects)
     for row, subject in enumerate(subjects):
         for at, cell in enumerate(chart.cells):
@@ -204,8 +204,8 @@ def _bars(chart: Bars, figures: Figures, legend: bool):
                       color="#010203")
     axes.set_yticks(range(len(subjects)), subjects)
     axes.invert_yaxis()
-    axes.set_xlim(0, most * 1.22)
-    axes.xaxis.set_major_locator(MaxNLocator(6, prune="upper"))  # the last would be cut
+    axes.set_xlim(0, most * 1.3)
+    axes.xaxis.set_major_locator(MaxNLocator(6, prune="upper"))  # the last one would be cut off
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.6g}"))
     axes.set_xlabel(chart.x_label)
     axes.set_title(chart.title, loc="left")
@@ -214,7 +214,7 @@ def _bars(chart: Bars, figures: Figures, legend: bool):
     return figure, subjects
 
 
-# From matplotlib's SVG to ours.
+# Conversion of matplotlib's SVG.
 
 
 def _svg(figure) -> str:
@@ -230,7 +230,7 @@ def _svg(figure) -> str:
 
 
 def _themed(svg: str) -> str:
-    """Colours to CSS variables."""
+    """Replaces colours by CSS variables."""
     for name, colour in _STAND_IN.items():
         svg = svg.replace(colour, f"var(--{name})")
     for look in palette.looks():
@@ -239,12 +239,12 @@ def _themed(svg: str) -> str:
 
 
 def _standalone(svg: str) -> str:
-    """A file of its own: with the variables it needs."""
+    """The SVG as a file, with the variables it needs."""
     head, body = _themed(svg).split(">", 1)
     return f"{head}><style>{palette.stylesheet()}</style>{body}"
 
 
 def _prefixed(svg: str, name: str) -> str:
-    """Ids made unique: many charts stand in one page."""
+    """Makes ids unique, because many charts are in one page."""
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     return svg.replace('href="#', f'href="#{name}-').replace("url(#", f"url(#{name}-")

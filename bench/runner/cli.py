@@ -1,7 +1,7 @@
-"""The command: arguments, and the run from plan to report.
+"""The command bench/run: its arguments, and a run from the plan to the report.
 
-Exit status: 0 when something was measured, 1 when nothing was or a gate is shut, 2 for a wrong
-command (and then nothing was run), 130 after Ctrl-C, with what was measured until then kept.
+Exit status: 0 if something was measured, 1 if nothing was or a gate failed, 2 for an invalid
+command (nothing was run), 130 or 143 after Ctrl-C or SIGTERM, with the results until then written.
 """
 
 import argparse
@@ -14,19 +14,21 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import catalogue, figures, limits, machine, plan, progress, report, results, summary
+from . import catalogue, formatting, limits, machine, plan, progress, report, results, summary
 from .child import Launcher
 from .session import Session
 from .suites import load
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PASSES = ("quick", "full")
-# What changes where things lie, not what is measured: left out of the command that repeats a run.
-_PLACES = ("--json", "--out", "--build", "--record", "--gate", "--tolerance")
+SETS = ("quick", "full")
+QUICK_BUDGET_S = 300
+# They change where results go or how they are shown, not what is measured: left out of the command
+# that repeats a run.
+_OUTPUT_OPTIONS = ("--json", "--out", "--build", "--record", "--gate", "--tolerance")
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors in one line; the usage of all suites is a screenful that hides them."""
+    """Reports errors in one line: the usage of all suites would fill the screen."""
 
     def error(self, message):
         self.exit(2, f"bench/run: {message}\n")
@@ -35,27 +37,31 @@ class _Parser(argparse.ArgumentParser):
 def _parser(suites: dict) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="bench/run", allow_abbrev=False,
-        usage="bench/run SUITE... [--subjects a,b,...] [--NAME VALUE ...] [--rounds N] ...",
-        description="Play benchmark suites on Tambour and its peers, interleaved round by "
-                    "round.",
+        usage="bench/run SUITE... [--subjects a,b,...] [--NAME VALUES ...] [--rounds N] ...",
+        description="Runs benchmark suites on Tambour and its peers in interleaved rounds, and "
+                    "writes a report.",
         epilog="`bench/run --list` shows the suites, their parameters and subjects.")
     parser.add_argument("suites", nargs="*", metavar="SUITE",
-                        help="suites, or quick (a small set of all) or full (everything), or "
-                             "report FILE (make the page again from a run's JSON)")
-    parser.add_argument("--list", action="store_true", help="show what there is and stop")
+                        help="suites; or quick (few cells of most suites, at most about 5 "
+                             "minutes) or full (everything); or report FILE (write the report "
+                             "again from a run's JSON)")
+    parser.add_argument("--list", action="store_true", help="list suites and subjects, then exit")
+    parser.add_argument("--details", action="store_true",
+                        help="print every cell and note, not only the summary")
     parser.add_argument("--subjects", metavar="a,b", help="only these subjects")
     parser.add_argument("--rounds", type=_positive, metavar="N", help="rounds of each cell")
     parser.add_argument("--json", type=Path, metavar="FILE", help="default: OUT/results.json")
-    parser.add_argument("--cpu", type=int, metavar="N", help="default: the last one allowed")
+    parser.add_argument("--cpu", type=int, metavar="N",
+                        help="the processor to measure on; default: the last one allowed")
     parser.add_argument("--out", type=Path, metavar="DIR", help="default: BUILD/bench-report")
     parser.add_argument("--build", type=Path, metavar="DIR",
                         help="default: $TAMBOUR_BUILD, or build/ of this repository")
     parser.add_argument("--time-limit", type=_positive, metavar="S",
-                        help="seconds for one child; default: the suite's")
+                        help="seconds for one run of a subject; default: the suite's")
     parser.add_argument("--budget", type=_positive, metavar="S",
-                        help="fewer rounds, but three, where needed to end in about so many "
-                             "seconds")
-    group = parser.add_argument_group("parameters of suites, as comma lists")
+                        help="start no further rounds after S seconds, except the first six of "
+                             f"each cell; default for quick: {QUICK_BUDGET_S}")
+    group = parser.add_argument_group("parameters of suites, as comma-separated lists")
     for parameter in catalogue.parameters(suites):
         group.add_argument(f"--{parameter.name}", metavar="VALUES", help=parameter.help,
                            **({"nargs": "?", "const": "yes"} if parameter.flag else {}))
@@ -72,7 +78,7 @@ def _positive(text: str) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Run the command; returns the exit status."""
+    """Runs the command; returns the exit status."""
     suites = load()
     parser = _parser(suites)
     options = parser.parse_intermixed_args(argv)
@@ -80,7 +86,7 @@ def main(argv: list[str]) -> int:
     try:
         build = _build(options)
         if options.list:
-            catalogue.show(suites, build, limits.here(), console)
+            catalogue.show(suites, build, limits.of_this_machine(), console)
             return 0
         if options.suites[:1] == ["report"]:
             return _report_again(options, suites, console)
@@ -96,27 +102,31 @@ def main(argv: list[str]) -> int:
         out = options.out or build / "bench-report"
         for path in (options.json or out / "results.json", out / "index.html"):
             results.check_writable(path)
-        made = plan.make(requests, names, build, limits.here())
-    except BrokenPipeError:  # the reader of --list has seen enough
+        quick = options.suites[:1] == ["quick"]
+        made = plan.make(requests, names, build, limits.of_this_machine(), quick)
+    except BrokenPipeError:  # the reader of --list has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, OSError) as error:
         parser.error(str(error))
+    if quick and options.budget is None:
+        options.budget = QUICK_BUDGET_S
     command = repeatable(argv)
     chosen = list(dict.fromkeys(request.suite for request in requests))
     return _run(options, suites, chosen, made, build, out, cpus, cpu, command, console)
 
 
 def _run(options, suites, chosen, made, build, out, cpus, cpu, command, console) -> int:
-    """From plan to report."""
+    """Runs the plan and writes the report."""
     began = time.monotonic()
-    facts = machine.describe(build, REPOSITORY, limits.here(), cpus, cpu)
-    noise = machine.Noise()
+    facts = machine.describe(build, REPOSITORY, limits.of_this_machine(), cpus, cpu)
+    load_meter = machine.LoadMeter()
     gathered = results.Results()
-    gathered.left_out += made.left_out
+    gathered.skipped += made.skipped
     launcher = Launcher(build, cpus, cpu)
-    launcher.stand_aside()
-    shown = progress.make(console, sum(task.cost for task in made.tasks))
+    launcher.leave_measured_cpu()
+    console.print(announcement(made, options.budget), highlight=False, soft_wrap=True)
+    shown = progress.make(console, made.cost)
     launcher.tick = shown.tick
     session = Session(launcher, gathered, shown, options.budget, options.time_limit)
     stopped_by = 0
@@ -131,35 +141,46 @@ def _run(options, suites, chosen, made, build, out, cpus, cpu, command, console)
     os.sched_setaffinity(0, cpus)
     notes = made.notes + session.notes
     if stopped_by:
-        notes.insert(0, f"stopped early, {shown.fraction:.0%} done: what is here was measured "
+        notes.insert(0, f"stopped early at {shown.fraction:.0%}: the report holds the results "
                         "until then")
-    facts.update(noise.facts(), seconds=round(time.monotonic() - began, 1))
+    facts.update(load_meter.facts(), seconds=round(time.monotonic() - began, 1), notes=notes)
     document = gathered.document(facts, command)
-    facts["notes"] = notes + figures.noise_notes(list(suites.values()), document)
     return _finish(options, suites, chosen, document, out, stopped_by, console)
 
 
+def announcement(made: plan.Plan, budget: int | None) -> str:
+    """What a run will do and how long it is expected to take on an idle machine."""
+    suites = len({task.suite.name for task in made.tasks})
+    rounds = sorted({task.rounds for task in made.tasks}) or [0]
+    spread = formatting.count(rounds[0], "round") if len(rounds) == 1 \
+        else f"{rounds[0]} to {rounds[-1]} rounds"
+    cost = made.cost if budget is None else min(made.cost, budget)
+    limit = f" (at most about {formatting.duration(budget)})" if budget else ""
+    return (f"{formatting.count(suites, 'suite')}, {formatting.count(len(made.tasks), 'cell')}, "
+            f"{spread} of each: about {formatting.duration(cost)}{limit}")
+
+
 def _finish(options, suites, chosen, document, out, stopped_by, console) -> int:
-    """Write what there is, say where it lies; the exit status."""
+    """Writes the results and prints where they are; returns the exit status."""
     json_path = options.json or out / "results.json"
-    results.write(document, json_path)  # first: a chart that fails must not cost a measurement
+    results.write(document, json_path)  # first: a failure of the report must not lose results
     if options.out is None:
-        report.clear(out)  # the runner's own directory: no chart of another run stays beside ours
+        report.clear(out)  # the default directory belongs to the runner: remove earlier charts
     page = report.write(document, suites, out)
-    summary.show(document, suites, console)
-    console.print(f"figures: {json_path}\nreport:  {page}", soft_wrap=True)
+    summary.show(document, suites, console, options.details)
+    console.print(f"results: {json_path}\nreport:  {page}", soft_wrap=True)
     if stopped_by:
-        console.print("stopped early; figures and report hold what was measured until then")
+        console.print("stopped early; results and report hold what was measured until then")
         return 128 + stopped_by
     if not document["results"]:
         print("bench/run: nothing was measured", file=sys.stderr)
         return 1
-    # Each that was asked for: one of which nothing could be played has no entry in the document.
+    # All suites that were asked for: one without any result has no entry in the document.
     return max(suite.conclude(document, options, console) for suite in chosen)
 
 
 class _Stopped(KeyboardInterrupt):
-    """SIGTERM, taken as Ctrl-C is: write what there is."""
+    """SIGTERM, handled like Ctrl-C: results until then are written."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -176,24 +197,25 @@ def _build(options) -> Path:
 
 
 def _requests(options, suites: dict) -> list[plan.Request]:
-    """What was asked, checked; ValueError says what is wrong."""
+    """The validated requests; ValueError says what is wrong."""
     asked = list(dict.fromkeys(options.suites))
     if not asked:
         raise ValueError(f"name a suite ({', '.join(suites)}), quick or full; see --list")
-    unknown = [name for name in asked if name not in suites and name not in PASSES]
+    unknown = [name for name in asked if name not in suites and name not in SETS]
     if unknown:
         raise ValueError(f"unknown suite {unknown[0]}; there are {', '.join(suites)}, and "
-                         f"{' and '.join(PASSES)}")
-    if len(asked) > 1 and any(name in PASSES for name in asked):
-        raise ValueError("quick and full stand alone: they hold all suites")
-    chosen = list(suites.values()) if asked[0] in PASSES else [suites[name] for name in asked]
+                         f"{' and '.join(SETS)}")
+    if len(asked) > 1 and any(name in SETS for name in asked):
+        raise ValueError("quick and full cannot be combined with suites")
+    in_set = asked[0] if asked[0] in SETS else None
+    chosen = [suite for suite in suites.values() if getattr(suite, in_set)] if in_set \
+        else [suites[name] for name in asked]
     given = _given(options, suites, chosen)
     for suite in suites.values():
         suite.check_options(options, suite in chosen)
     requests = []
     for suite in chosen:
-        passes = getattr(suite, asked[0]) if asked[0] in PASSES else ({},)
-        for values in passes:
+        for values in getattr(suite, in_set) if in_set else ({},):
             values = dict(values)
             rounds = options.rounds or values.pop("rounds", None)
             mine = {p.name: p.parse(given[p.name]) for p in suite.parameters if p.name in given}
@@ -202,14 +224,14 @@ def _requests(options, suites: dict) -> list[plan.Request]:
 
 
 def _given(options, suites: dict, chosen: list) -> dict[str, str]:
-    """The named parameters; ValueError for one that none of the chosen suites has."""
+    """The parameters in the command; ValueError for one that no chosen suite has."""
     given = {}
     for parameter in catalogue.parameters(suites):
         text = getattr(options, parameter.name.replace("-", "_"))
         if text is None:
             continue
         if not any(parameter.name == p.name for suite in chosen for p in suite.parameters):
-            raise ValueError(f"--{parameter.name} is no parameter of "
+            raise ValueError(f"--{parameter.name} is not a parameter of "
                              f"{', '.join(suite.name for suite in chosen)}")
         given[parameter.name] = text
     return given
@@ -228,14 +250,15 @@ def _subjects(options, requests) -> list[str] | None:
 
 
 def repeatable(argv: list[str]) -> str:
-    """The command without the options that only say where things lie."""
+    """The command without the options that only concern output."""
     kept, skip = [], False
     for word in argv:
         if skip:
             skip = False
-        elif word in _PLACES:
+        elif word in _OUTPUT_OPTIONS:
             skip = True
-        elif not word.startswith(tuple(f"{place}=" for place in _PLACES)):
+        elif word != "--details" and not word.startswith(
+                tuple(f"{option}=" for option in _OUTPUT_OPTIONS)):
             kept.append(word)
     return shlex.join(["bench/run", *kept])
 
@@ -246,6 +269,6 @@ def _report_again(options, suites, console) -> int:
     path = Path(options.suites[1])
     document = results.read(path)
     page = report.write(document, suites, options.out or path.resolve().parent)
-    summary.show(document, suites, console)
+    summary.show(document, suites, console, options.details)
     console.print(f"report:  {page}", soft_wrap=True)
     return 0

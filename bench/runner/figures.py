@@ -1,16 +1,13 @@
-"""Look into a document: cells, entries, ratios, noise. No opinion on how they are shown."""
+"""The results of one suite in a document: cells, values, ratios to Tambour, verdicts."""
 
-import math
-import statistics
+from collections import Counter
 from dataclasses import dataclass
 
+from . import estimates
+from .estimates import PAIRS_MIN, Estimate, Verdict
 from .model import Metric
-from .subjects import BY_HAND, OURS
+from .subjects import CONTROL, FLOOR, OURS, is_peer
 from .suite import Suite
-from .words import listed
-
-NOISE_LARGE = 0.05
-SAMPLES_MIN = 3  # with fewer, nobody can say how far they waver
 
 
 def _key(params: dict) -> tuple:
@@ -18,176 +15,166 @@ def _key(params: dict) -> tuple:
 
 
 class Figures:
-    """The results of one suite in a document."""
+    """The results of one suite."""
 
     def __init__(self, suite: Suite, document: dict) -> None:
         self.suite = suite
         self.entries = [e for e in document["results"] if e["suite"] == suite.name]
-        self._metrics = {metric.name: metric for metric in suite.metrics}
         self._index = {(_key(e["params"]), e["subject"], e["metric"]): e for e in self.entries}
         cells = {_key(e["params"]): e["params"] for e in self.entries}
         self.cells: list[dict] = list(cells.values())
         measured = {e["subject"] for e in self.entries}
         known = [s.name for s in suite.subjects if s.name in measured]
-        self.subjects: list[str] = known + sorted(measured - set(known))
+        extra = sorted(measured - set(known) - {CONTROL})
+        # Without the A/A control, which is no subject to report about.
+        self.subjects: list[str] = known + extra
 
     def entry(self, params: dict, subject: str, metric: str) -> dict | None:
         """The entry of the document, or None."""
         return self._index.get((_key(params), subject, metric))
 
     def value(self, params: dict, subject: str, metric: str, statistic: str = "median"):
-        """Its median, minimum or maximum, or None."""
+        """The median or the minimum, or None."""
         entry = self.entry(params, subject, metric)
-        if entry and statistic == "max":
-            return max(entry["samples"])
         return entry[statistic] if entry else None
 
-    def ratio(self, params: dict, subject: str, base: str, metric: str) -> float | None:
-        """Median of `subject` by median of `base` in one cell, or None where one is missing."""
-        above = self.value(params, subject, metric)
-        below = self.value(params, base, metric)
-        return above / below if above is not None and below else None
+    def ratio_to_floor(self, params: dict, subject: str, metric: Metric) -> float | None:
+        """The ratio of the medians, or None if one is missing or zero."""
+        values = [self.value(params, name, metric.name) for name in (subject, FLOOR)]
+        return None if None in values else metric.ratio(*values)
 
-    def best(self, params: dict, metric: Metric, statistic: str = "median"):
-        """The best value in a cell, but for what is by hand."""
-        values = [self.value(params, s, metric.name, statistic)
-                  for s in self.subjects if s not in BY_HAND]
-        values = [v for v in values if v is not None]
-        return metric.best(values) if values else None
+    def ratios(self, params: dict, subject: str, metric: Metric) -> list[float]:
+        """The subject's ratio to Tambour in each round, without rounds that were disturbed.
+
+        If fewer than half of the rounds would remain, or too few for an interval, all are used:
+        their scatter then shows in the interval.
+        """
+        ours, theirs = (self.entry(params, name, metric.name) for name in (OURS, subject))
+        if not ours or not theirs:
+            return []
+        by_round = dict(zip(ours["rounds"], ours["samples"]))
+        pairs = {index: metric.ratio(value, by_round[index])
+                 for index, value in zip(theirs["rounds"], theirs["samples"]) if index in by_round}
+        pairs = {index: ratio for index, ratio in pairs.items() if ratio is not None}
+        dropped = {*ours["dropped"], *theirs["dropped"]}
+        kept = [ratio for index, ratio in pairs.items() if index not in dropped]
+        enough = max(PAIRS_MIN, len(pairs) / 2)
+        return kept if len(kept) >= enough else list(pairs.values())
+
+    def estimate(self, params: dict, subject: str, metric: Metric) -> Estimate | None:
+        """The subject's ratio to Tambour in one cell."""
+        return estimates.estimate(self.ratios(params, subject, metric), self.suite.exact)
+
+    def verdict(self, params: dict, subject: str, metric: Metric) -> Verdict:
+        """The verdict on Tambour against a subject in one cell."""
+        return estimates.verdict(self.estimate(params, subject, metric),
+                                 self.estimate(params, CONTROL, metric))
+
+    def best(self, params: dict, metric: Metric) -> str | None:
+        """The peer with the lowest ratio to Tambour in one cell."""
+        found = {name: self.estimate(params, name, metric) for name in self.subjects
+                 if is_peer(name)}
+        found = {name: each.ratio for name, each in found.items() if each}
+        return min(found, key=found.get) if found else None
+
+    # Groups of cells.
 
     def varying(self) -> list[str]:
-        """Parameters with more than one value in these results (an absent one counts as one)."""
+        """Parameters with more than one value in these results; an absent one counts as a value."""
         names = dict.fromkeys(name for cell in self.cells for name in cell)
         return [n for n in names if len({cell.get(n) for cell in self.cells}) > 1]
 
     def constant(self) -> tuple[str, ...]:
-        """Parameters that every cell has alike: said once, not in each heading."""
+        """Parameters with the same value in all cells: reported once."""
         return tuple(n for n in dict.fromkeys(n for c in self.cells for n in c)
                      if n not in self.varying())
 
-    def groups(self, but: tuple[str, ...]) -> list[tuple[dict, list[dict]]]:
-        """Cells that differ only in the parameters `but`: (what they share, the cells)."""
+    def groups(self, by: tuple[str, ...]) -> list[tuple[dict, list[dict]]]:
+        """Cells that differ only in the parameters `by`: (the params they share, the cells)."""
         found: dict[tuple, tuple[dict, list[dict]]] = {}
         for cell in self.cells:
-            shared = {name: value for name, value in cell.items() if name not in but}
+            shared = {name: value for name, value in cell.items() if name not in by}
             found.setdefault(_key(shared), (shared, []))[1].append(cell)
         return list(found.values())
 
     def heading(self, name: str, title: str, shared: dict,
-                said: tuple[str, ...] = ()) -> tuple[str, str]:
-        """Name and title of a chart of the cells that share these parameters.
+                titled: tuple[str, ...] = ()) -> tuple[str, str]:
+        """File name and title of a chart of the cells that share these parameters.
 
-        Both tell it from the charts of other cells, because a run may give any parameter several
-        values. `said` are the parameters that the title names already, or the chart's section.
+        Both differ from those of the charts of other cells, because a run may give any parameter
+        several values. `titled` are parameters that the title, or the chart's section, contains.
         """
         apart = {n: v for n, v in shared.items() if n in self.varying()}
         words = [n if v is True else f"{n}{v}" for n, v in apart.items() if v is not False]
-        unsaid = {n: v for n, v in apart.items() if n not in said}
-        tail = f", {self.suite.describe(unsaid)}" if unsaid else ""
+        missing = {n: v for n, v in apart.items() if n not in titled}
+        tail = f", {self.suite.describe(missing)}" if missing else ""
         return "-".join([name, *words]), title + tail
-
-    def spread(self, params: dict, subject: str, metric: str) -> float | None:
-        """How far a subject's median stands from its best sample; it needs three rounds.
-
-        The best is the undisturbed one: what disturbs a run makes a time longer and a rate lower.
-        """
-        entry = self.entry(params, subject, metric)
-        if not self.suite.noisy or not entry or len(entry["samples"]) < SAMPLES_MIN:
-            return None
-        best, median = self._metrics[metric].best(entry["samples"]), entry["median"]
-        less, more = sorted((best, median))
-        return more / less - 1 if less > 0 else None
-
-    def noise(self, params: dict, metric: str) -> float | None:
-        """The median of the subjects' spreads in this cell. Differences below it decide nothing."""
-        spreads = [self.spread(params, subject, metric) for subject in self.subjects]
-        spreads = [spread for spread in spreads if spread is not None]
-        return statistics.median(spreads) if spreads else None
-
-    def noise_between(self, params: dict, metric: str, one: str, other: str) -> float | None:
-        """What a difference between two subjects must exceed: the cell's noise and their own.
-
-        None where the noise of one of them is unknown; a count has none.
-        """
-        if not self.suite.noisy:
-            return 0.0
-        known = [self.noise(params, metric), self.spread(params, one, metric),
-                 self.spread(params, other, metric)]
-        return None if None in known else max(known)
-
-    def noise_overall(self, metric: str) -> float | None:
-        """The median of the cells' noise."""
-        cells = [self.noise(cell, metric) for cell in self.cells]
-        cells = [c for c in cells if c is not None]
-        return statistics.median(cells) if cells else None
-
-
-def geometric_mean(values: list[float]) -> float:
-    """The mean of ratios that doesn't depend on which side is the base."""
-    return math.exp(statistics.fmean(math.log(v) for v in values))
 
 
 @dataclass
 class Headline:
-    """Tambour's median by each other's, over the cells of one variant of one metric."""
+    """The result of one suite: Tambour against the best peer."""
 
-    words: str
-    metric: Metric
-    ratios: dict[str, tuple[float, float, float]]  # geometric mean, least, greatest
-    noises: dict[str, float | None]  # what a difference to that subject must exceed; None: unknown
+    figures: Figures
+    peer: str
+    estimate: Estimate
+    control: Estimate | None
+    cells: Counter  # of verdicts against the best peer of each comparison
 
     @property
-    def unknown(self) -> list[str]:
-        """Competitors of whom fewer than three samples, or ours, tell no noise."""
-        return [s for s, noise in self.noises.items() if noise is None and s not in BY_HAND]
+    def verdict(self) -> Verdict:
+        return estimates.verdict(self.estimate, self.control)
 
-    def verdict(self, subject: str) -> str:
-        """"gain" or "loss" for Tambour.
+    @property
+    def phrase(self) -> str:
+        """The verdict in words, such as "faster", or "smaller" for bytes."""
+        better, worse = self.figures.suite.decisive_metrics[0].comparatives
+        words = {Verdict.FASTER: better, Verdict.SLOWER: worse}
+        return words.get(self.verdict, self.verdict.value)
 
-        "even" within the noise, where that is unknown, or against bare system calls.
-        """
-        mean, noise = self.ratios[subject][0], self.noises[subject]
-        if subject in BY_HAND or noise is None or abs(mean - 1) <= max(0.005, noise):
-            return "even"
-        return "gain" if (mean < 1) == (self.metric.better == "less") else "loss"
+    @property
+    def reason(self) -> str:
+        """Why the verdict is undecided; empty if it is not."""
+        if self.verdict != Verdict.UNDECIDED:
+            return ""
+        return estimates.why_undecided(self.estimate, self.control)
 
 
-def headlines(figures: Figures) -> list[Headline]:
-    """One for each metric and variant.
+def comparisons(figures: Figures) -> list[tuple[dict, Metric]]:
+    """The cells and metrics on which the verdict of a suite is based."""
+    return [(cell, metric) for cell in figures.cells for metric in figures.suite.decisive_metrics
+            if figures.value(cell, OURS, metric.name)]
 
-    A variant is one choice of the parameters that are not numbers, such as with timeouts.
+
+def overall(figures: Figures, subject: str) -> tuple[Estimate | None, int]:
+    """A subject's ratio to Tambour in the whole suite, and how many comparisons it covers.
+
+    Round by round, the geometric mean over the comparisons that have this subject; of these means
+    the median and its interval.
     """
-    if OURS not in figures.subjects:
-        return []
-    numbers = tuple(p.name for p in figures.suite.parameters if not p.flag and not p.choices)
-    found = []
-    for metric in figures.suite.metrics:
-        for shared, cells in figures.groups(numbers):
-            ratios, noises = {}, {}
-            for subject in figures.subjects:
-                both = [c for c in cells if figures.ratio(c, OURS, subject, metric.name)]
-                each = [figures.ratio(c, OURS, subject, metric.name) for c in both]
-                if each and subject != OURS:
-                    ratios[subject] = (geometric_mean(each), min(each), max(each))
-                    between = [figures.noise_between(c, metric.name, OURS, subject) for c in both]
-                    noises[subject] = None if None in between else statistics.median(between)
-            variant = figures.suite.describe(shared, but=figures.constant())
-            words = metric.title if variant == figures.suite.title \
-                else f"{metric.title}, {variant}"
-            if ratios:
-                found.append(Headline(words, metric, ratios, noises))
-    return found
+    series = [figures.ratios(cell, subject, metric) for cell, metric in comparisons(figures)]
+    series = [ratios for ratios in series if ratios]
+    return estimates.estimate(estimates.geometric_means(series), figures.suite.exact), len(series)
 
 
-def noise_notes(suites: list[Suite], document: dict) -> list[str]:
-    """A line for each suite on which this machine was too noisy for small differences."""
-    notes = []
-    for suite in suites:
-        figures = Figures(suite, document)
-        found = {m.name: figures.noise_overall(m.name) for m in suite.metrics}
-        loud = [f"{noise:.0%} ({name})" for name, noise in found.items()
-                if noise is not None and noise > NOISE_LARGE]
-        if loud:
-            notes.append(f"{suite.name}: the machine was noisy: medians stand {listed(loud)} away "
-                         "from the best samples; a smaller difference decides nothing")
-    return notes
+def headline(figures: Figures) -> Headline | None:
+    """The result of a suite; None if Tambour or every peer is missing.
+
+    The best peer is the one with the lowest ratio among those that ran in the most comparisons.
+    """
+    found = {name: overall(figures, name) for name in figures.subjects if is_peer(name)}
+    found = {name: each for name, each in found.items() if each[0]}
+    if not found:
+        return None
+    covered = max(count for _, count in found.values())
+    complete = {name: each for name, (each, count) in found.items() if count == covered}
+    peer = min(complete, key=lambda name: complete[name].ratio)
+    cells = Counter(figures.verdict(cell, figures.best(cell, metric), metric)
+                    for cell, metric in comparisons(figures) if figures.best(cell, metric))
+    return Headline(figures, peer, complete[peer], overall(figures, CONTROL)[0], cells)
+
+
+def headlines(document: dict, suites: dict[str, Suite]) -> list[Headline]:
+    """The results of all suites that have one."""
+    found = [headline(Figures(suite, document)) for suite in suites.values()]
+    return [each for each in found if each]

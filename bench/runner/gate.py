@@ -1,6 +1,6 @@
-"""Hold Tambour's own figures against the last that were committed.
+"""The regression gate: compares Tambour's instruction counts with those that were committed.
 
-The file is small and made to be read in a diff: one line for each subject and cell.
+The file has one line for each subject and cell, so that a diff shows what changed.
 """
 
 import json
@@ -10,35 +10,36 @@ from rich.table import Table
 
 from .figures import Figures
 from .results import check_writable
-from .subjects import is_ours
+from .subjects import CONTROL, is_ours
 
 SCHEMA = 1
-# Counts repeat to the unit, but a figure near a half may be rounded either way: with timeouts, a
-# few instructions in ten thousand events depend on the clock.
+# Counts repeat, but a value near a half may be rounded either way: with timeouts, a few
+# instructions in ten thousand events depend on the clock.
 TOLERANCE = 1
 
 
 def add_options(parser) -> None:
-    """--gate, --tolerance, --record."""
+    """Adds --gate, --tolerance and --record."""
     parser.add_argument("--gate", type=Path, metavar="FILE",
-                        help="instructions: exit 1 when ours got worse than in FILE")
+                        help="instructions: exit with 1 if Tambour executes more than in FILE")
     parser.add_argument("--tolerance", type=int, metavar="N",
-                        help=f"instructions: how many more are no worse (default {TOLERANCE})")
+                        help=f"instructions: the increase that passes the gate (default "
+                             f"{TOLERANCE})")
     parser.add_argument("--record", type=Path, metavar="FILE",
-                        help="instructions: write our figures to FILE")
+                        help="instructions: write Tambour's counts to FILE")
 
 
 def check_options(options, chosen: bool) -> None:
-    """ValueError for a gate that can't be read or options without their suite or gate."""
+    """ValueError for a file that cannot be read, or for options without their suite or gate."""
     given = [name for name in ("gate", "tolerance", "record")
              if getattr(options, name) is not None]
     if given and not chosen:
-        raise ValueError(f"--{given[0]} belongs to the suite instructions")
+        raise ValueError(f"--{given[0]} requires the suite instructions")
     if options.tolerance is not None:
         if options.gate is None:
-            raise ValueError("--tolerance belongs to --gate FILE")
+            raise ValueError("--tolerance requires --gate FILE")
         if options.tolerance < 0:
-            raise ValueError("--tolerance is a number of instructions, not below 0")
+            raise ValueError("--tolerance is a number of instructions, at least 0")
     if options.gate is not None:
         read(options.gate)
     if options.record is not None:
@@ -48,14 +49,14 @@ def check_options(options, chosen: bool) -> None:
 
 
 def conclude(suite, document: dict, options, console) -> int:
-    """Record and compare as the options say; 1 when the gate is shut."""
+    """Records and compares as the options say; returns 1 if the gate failed."""
     status = 0
     if options.gate is not None:
         status = compare(suite, document, read(options.gate),
                          TOLERANCE if options.tolerance is None else options.tolerance, console)
     if options.record is not None:
         count = record(suite, document, options.record)
-        console.print(f"recorded {count} figures", highlight=False)
+        console.print(f"recorded {count} counts", highlight=False)
         if not count:
             return 1
     return status
@@ -64,24 +65,25 @@ def conclude(suite, document: dict, options, console) -> int:
 def read(path: Path) -> dict:
     """A file that `record` wrote; ValueError says what is wrong with it."""
     try:
-        told = json.loads(path.read_text())
-        sound = told["schema"] == SCHEMA and all(
+        committed = json.loads(path.read_text())
+        valid = committed["schema"] == SCHEMA and all(
             isinstance(each["value"], int) and isinstance(each["params"], dict)
-            and isinstance(each["subject"], str) for each in told["figures"])
+            and isinstance(each["subject"], str) for each in committed["figures"])
     except OSError as error:
         raise ValueError(f"--gate {path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
-        sound = False
-    if not sound or not told["figures"]:
-        raise ValueError(f"--gate {path}: not a file that --record wrote")
-    return told
+        valid = False
+    if not valid or not committed["figures"]:
+        raise ValueError(f"--gate {path}: not a file written by --record")
+    return committed
 
 
 def record(suite, document: dict, path: Path) -> int:
-    """Write ours; returns how many figures there were. An empty record is not written."""
+    """Writes Tambour's counts and returns their number. Without any, no file is written."""
     lines = [json.dumps({"subject": e["subject"], "backend": e["backend"], "params": e["params"],
                          "value": round(e["min"])})
-             for e in Figures(suite, document).entries if is_ours(e["subject"])]
+             for e in Figures(suite, document).entries
+             if is_ours(e["subject"]) and e["subject"] != CONTROL]
     if lines:
         head = json.dumps({"schema": SCHEMA, "metric": suite.metrics[0].name,
                            "compiler": document["machine"].get("compiler", "unknown")})
@@ -89,36 +91,37 @@ def record(suite, document: dict, path: Path) -> int:
     return len(lines)
 
 
-def compare(suite, document: dict, held: dict, tolerance: int, console) -> int:
-    """Print the table; 1 when a figure got worse or one that was played is missing."""
+def compare(suite, document: dict, committed: dict, tolerance: int, console) -> int:
+    """Prints the comparison; returns 1 if a count increased or could not be measured."""
     figures = Figures(suite, document)
-    asked = {(e["subject"], tuple(sorted(e["params"].items()))) for e in document["left_out"]
-             if e["suite"] == suite.name}
-    table = Table(title="instructions per event against the committed figures")
-    for head in ("subject", "cell", "held", "now", "change", ""):
-        table.add_column(head, justify="right" if head in ("held", "now", "change") else "left")
-    worse, compared = 0, 0
-    for each in held["figures"]:
-        subject, params, was = each["subject"], each["params"], each["value"]
+    skipped = {(e["subject"], tuple(sorted(e["params"].items()))) for e in document["skipped"]
+               if e["suite"] == suite.name}
+    table = Table(title="instructions per event compared with the committed counts")
+    for head in ("subject", "cell", "committed", "now", "change", ""):
+        table.add_column(head, justify="right" if head in ("committed", "now", "change")
+                         else "left")
+    failures, compared = 0, 0
+    for each in committed["figures"]:
+        subject, params, before = each["subject"], each["params"], each["value"]
         now = figures.value(params, subject, suite.metrics[0].name, "min")
         cell = suite.describe(params)
         if now is None:
-            broken = (subject, ()) in asked or (subject, tuple(sorted(params.items()))) in asked
-            worse += broken
-            verdict = "[bold red]could not be measured" if broken else "not played"
-            table.add_row(subject, cell, f"{was:,}", "", "", verdict)
+            failed = (subject, ()) in skipped or (subject, tuple(sorted(params.items()))) in skipped
+            failures += failed
+            state = "[bold red]could not be measured" if failed else "not requested"
+            table.add_row(subject, cell, f"{before:,}", "", "", state)
             continue
         compared += 1
-        bad = now > was + tolerance
-        worse += bad
-        verdict = "[bold red]worse" if bad else "better: record it" if now < was else "same"
-        table.add_row(subject, cell, f"{was:,}", f"{now:,}", f"{now - was:+,}", verdict)
+        worse = now > before + tolerance
+        failures += worse
+        state = "[bold red]worse" if worse else "better: record it" if now < before else "same"
+        table.add_row(subject, cell, f"{before:,}", f"{now:,}", f"{now - before:+,}", state)
     console.print(table)
-    if held.get("compiler") != document["machine"].get("compiler"):
-        console.print(f"the committed figures are those of {held.get('compiler')}, this build is "
-                      f"{document['machine'].get('compiler', 'of an unknown compiler')}'s")
-    if worse or not compared:
-        console.print("gate: shut" if worse else "gate: shut: nothing to compare was measured")
+    if committed.get("compiler") != document["machine"].get("compiler"):
+        console.print(f"the committed counts were made with {committed.get('compiler')}, this "
+                      f"build with {document['machine'].get('compiler', 'an unknown compiler')}")
+    if failures or not compared:
+        console.print("gate: failed" if failures else "gate: failed: there was nothing to compare")
         return 1
-    console.print("gate: open")
+    console.print("gate: passed")
     return 0

@@ -1,4 +1,4 @@
-"""What the machine is: enough to judge the figures by, nothing that says whose it is."""
+"""Describes the machine: what is needed to judge the results, nothing that identifies it."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ _CPU = "/sys/devices/system/cpu"
 
 
 def describe(build: Path, repository: Path, limits: Limits, cpus: list[int], cpu: int) -> dict:
-    """The `machine` part of the document. No host name, no paths."""
+    """The `machine` part of the document, without host name and paths."""
     facts = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "kernel": f"{platform.system()} {platform.release()}",
@@ -49,7 +49,7 @@ def _cpu_model() -> str:
 
 
 def _compiler(build: Path) -> dict:
-    """Compiler, version and kind of build, from what CMake left in the build directory."""
+    """Compiler, version and build type, read from CMake's files in the build directory."""
     cache = _text(str(build / "CMakeCache.txt"))
     facts = {"compiler": None, "build_type": None, "cxx_flags": None}
     kind = re.search(r"^CMAKE_BUILD_TYPE:\w+=(\S+)$", cache, re.MULTILINE)
@@ -59,10 +59,10 @@ def _compiler(build: Path) -> dict:
         flags = re.search(rf"^{named}:\w+=([^/\n]*)$", cache, re.MULTILINE)
         facts["cxx_flags"] = flags.group(1).strip() if flags and flags.group(1) else None
     for path in sorted(build.glob("CMakeFiles/*/CMakeCXXCompiler.cmake")):
-        told = dict(re.findall(r'^set\(CMAKE_CXX_COMPILER_(ID|VERSION) "([^"]*)"\)$',
+        found = dict(re.findall(r'^set\(CMAKE_CXX_COMPILER_(ID|VERSION) "([^"]*)"\)$',
                                _text(str(path)), re.MULTILINE))
-        if "ID" in told:
-            facts["compiler"] = f"{told['ID']} {told.get('VERSION', '')}".strip()
+        if "ID" in found:
+            facts["compiler"] = f"{found['ID']} {found.get('VERSION', '')}".strip()
     return facts
 
 
@@ -82,22 +82,22 @@ def _git_revision(repository: Path) -> str | None:
     return revision + (" with changes" if changed else "")
 
 
-class Noise:
-    """How much of the processors others took while we measured."""
+class LoadMeter:
+    """Measures how much processor time the hypervisor gave to other machines during the run."""
 
     def __init__(self) -> None:
-        self._began = _stolen()
+        self._before = _steal_and_total()
         self._load = os.getloadavg()[0]
 
     def facts(self) -> dict:
         """For the `machine` part, at the end of the run."""
-        stolen, total = (now - then for now, then in zip(_stolen(), self._began))
-        share = round(100 * stolen / total, 2) if total > 0 else 0.0
+        steal, total = (now - then for now, then in zip(_steal_and_total(), self._before))
+        share = round(100 * steal / total, 2) if total > 0 else 0.0
         return {"load_at_start": round(self._load, 2), "steal_percent": share}
 
 
-def _stolen() -> tuple[int, int]:
-    """Ticks that the hypervisor gave to others, and all ticks, over all processors."""
+def _steal_and_total() -> tuple[int, int]:
+    """Ticks of steal time, and all ticks, of all processors."""
     first = _text("/proc/stat").partition("\n")[0].split()[1:]
     ticks = [int(word) for word in first[:8]]
     return (ticks[7], sum(ticks)) if len(ticks) == 8 else (0, 0)

@@ -1,32 +1,45 @@
-"""The words the runner uses: metric, subject, parameter, cell, outcome.
+"""The terms of the runner: metric, subject, parameter, cell, sample.
 
-A *cell* is one choice of parameters of one suite. A *subject* is one program that plays it. A
-*round* spawns each subject of a cell once and yields one *sample* for each metric.
+A *cell* is one combination of parameter values of one suite. A *subject* is one program that is
+measured in it. In each *round* of a cell every subject runs once; one run yields one *sample*,
+which holds a value for each metric.
 """
 
 from dataclasses import dataclass, field
 
 
-class Left(Exception):
-    """A subject or a cell can't be measured; str() is the reason that the report shows."""
+class NotMeasured(Exception):
+    """A subject or a cell cannot be measured; str() is the reason shown in the report."""
 
 
-class TimeLimit(Left):
-    """The child was killed at its time limit. Told apart, because waiting again is costly."""
+class TimeLimitExceeded(NotMeasured):
+    """The program was killed at its time limit. A type of its own, because retrying is costly."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What is measured. `better` is "less" or "more"."""
+    """A measured quantity. `better` is "less" or "more"."""
 
     name: str
     unit: str
     title: str
     better: str = "less"
+    # How the report says that Tambour's value is better or worse than a peer's.
+    comparatives: tuple[str, str] = ("faster", "slower")
 
     def best(self, values):
         """The best of some values."""
         return min(values) if self.better == "less" else max(values)
+
+    def ratio(self, subject: float, tambour: float) -> float | None:
+        """A subject's ratio to Tambour, lower is better for the subject.
+
+        The ratio of a rate is inverted: 2 means twice the time for each message. None if a value is
+        zero.
+        """
+        if not subject or not tambour:
+            return None
+        return subject / tambour if self.better == "less" else tambour / subject
 
 
 @dataclass(frozen=True)
@@ -36,13 +49,13 @@ class Subject:
     name: str
     peer: str
     env: tuple[tuple[str, str], ...] = ()
-    backend: str = ""  # what the program must report, where the subject is that backend
-    fds_max: int = 0  # highest number of open files it can watch; 0: no limit of its own
+    backend: str = ""  # the backend that the program must report, if the subject names one
+    fds_max: int = 0  # the highest file descriptor it can watch, plus one; 0: no limit of its own
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A named option of a suite, given as a comma list: one cell for each combination."""
+    """A named option of a suite, given as a comma-separated list of values."""
 
     name: str
     help: str
@@ -51,19 +64,19 @@ class Parameter:
     high: int = 10**9
     flag: bool = False
     choices: tuple[str, ...] = ()
-    # Left out of a cell's params while it has its default: a variant that most runs don't name.
+    # Omitted from a cell's params while it has its default value.
     silent: bool = False
-    words: str = ""  # how the report says a value, such as "{:,} µs"; plainly "{:,} name"
+    format: str = ""  # of a value in the report, such as "{:,} µs"; the default is "{:,} name"
 
     def parse(self, text: str) -> tuple:
-        """The values in a comma list; ValueError says what is wrong with it."""
+        """The values of a comma-separated list; ValueError names the invalid one."""
         values = [self._value(word.strip()) for word in text.split(",")]
         return tuple(dict.fromkeys(values))
 
     def _value(self, word: str):
         if self.flag:
             if word not in ("yes", "no"):
-                raise ValueError(f"--{self.name} takes yes, no or both as no,yes, not '{word}'")
+                raise ValueError(f"--{self.name} takes yes, no or no,yes, not '{word}'")
             return word == "yes"
         if self.choices:
             if word not in self.choices:
@@ -77,22 +90,22 @@ class Parameter:
         return int(word)
 
     def show(self, values) -> str:
-        """The comma list that gives these values."""
+        """The comma-separated list of these values; the inverse of parse()."""
         words = {True: "yes", False: "no"}
         return ",".join(words[v] if self.flag else str(v) for v in values)
 
     def phrase(self, value) -> str:
-        """One value as the report says it: "1,000 pairs", "without timeouts"."""
+        """One value as the report shows it: "1,000 pairs", "without timeouts"."""
         if self.flag:
             return f"{'with' if value else 'without'} {self.name}"
-        if self.words:
-            return self.words.format(value)
+        if self.format:
+            return self.format.format(value)
         return f"{self.name} {value}" if self.choices else f"{value:,} {self.name}"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One choice of parameters of one suite; hashable."""
+    """One combination of parameter values of one suite; hashable."""
 
     suite: str
     items: tuple[tuple[str, object], ...]
@@ -101,14 +114,14 @@ class Cell:
     def params(self) -> dict:
         return dict(self.items)
 
-    def get(self, name, otherwise=None):
-        return self.params.get(name, otherwise)
+    def get(self, name, default=None):
+        return self.params.get(name, default)
 
 
 @dataclass
-class Outcome:
-    """What one spawn of one subject told: who it is, and one sample for each metric."""
+class Sample:
+    """What one run of a subject reported: its version and backend, and a value for each metric."""
 
     version: str
     backend: str
-    samples: dict[str, float] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)

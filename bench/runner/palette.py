@@ -1,8 +1,7 @@
 """The look of each subject, the same in every chart: colour, marker, line.
 
-Hues are Okabe and Ito's, which the colour-blind tell apart, darkened for paper and lightened for
-a dark screen; marker and dash say the same again for whoever sees no colour. Tambour's back ends
-share its hue.
+Hues are those of Okabe and Ito, which colour-blind readers can distinguish, darkened for paper and
+lightened for a dark screen. Markers and dashes differ too. Tambour's backends share its hue.
 """
 
 from dataclasses import dataclass
@@ -47,8 +46,8 @@ _LOOKS = {
     "evpp-boost": Look("evpp", "#7a4a2b", "#d29b74", "<", (3, 2), 1.1),
     "evpp-moodycamel": Look("evpp", "#7a4a2b", "#d29b74", "h", (6, 2), 1.1),
 }
-# For subjects that a suite brings along: a last digit apart from those above, because in the SVG
-# the value stands for the name.
+# For subjects that only one suite has. They differ from the colours above in the last digit,
+# because the SVG is themed by replacing values.
 _SPARE = (
     Look("spare1", "#0067a4", "#56b4ea", "s", (6, 2)),
     Look("spare2", "#007d5b", "#2fcb9e", "D", (6, 2)),
@@ -75,7 +74,7 @@ OUTLINES = {
     "h": '<path d="M0-4.8 4.2-2.4V2.4L0 4.8-4.2 2.4V-2.4Z"/>',
 }
 
-# The colours that are not a subject's: (light, dark), by CSS variable.
+# The other colours: (light, dark), by CSS variable.
 PAGE = {
     "paper": ("#ffffff", "#14171c"),
     "ink": ("#1b1f24", "#e6e9ee"),
@@ -85,7 +84,7 @@ PAGE = {
 
 
 def look(subject: str) -> Look:
-    """The look of a subject; one that is not in the list gets the same spare one each time."""
+    """The look of a subject; one that is not in the list always gets the same spare one."""
     if subject in _LOOKS:
         return _LOOKS[subject]
     return _SPARE[sum(subject.encode()) % len(_SPARE)]

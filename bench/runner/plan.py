@@ -1,13 +1,15 @@
-"""From what was asked to what will be run: cells clamped to the machine, merged, with reasons."""
+"""Turns requests into tasks: cells that this machine can run, and reasons for what is skipped."""
 
 import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .limits import Limits
-from .model import Cell, Left, Subject
-from .subjects import why_absent
+from .model import Cell, NotMeasured, Subject
+from .subjects import why_absent, with_control
 from .suite import Suite
+
+SPAWN_COST_S = 0.03  # of a process, beside what the suite estimates for its measurement
 
 
 @dataclass
@@ -21,7 +23,7 @@ class Request:
 
 @dataclass
 class Task:
-    """One cell and who plays it, how many rounds."""
+    """One cell, the subjects that run it, and the number of rounds."""
 
     suite: Suite
     cell: Cell
@@ -30,63 +32,73 @@ class Task:
 
     @property
     def cost(self) -> float:
-        return self.suite.cost(self.cell) * self.rounds * len(self.subjects)
+        """The estimated seconds of one run of one subject."""
+        return SPAWN_COST_S + self.suite.cost(self.cell)
+
+    @property
+    def total_cost(self) -> float:
+        return self.cost * self.rounds * len(self.subjects)
 
 
 @dataclass
 class Plan:
-    """What will be run, what will not and why, and what was changed."""
+    """What will run, what is skipped and why, and what was changed."""
 
     tasks: list[Task] = field(default_factory=list)
-    left_out: list[dict] = field(default_factory=list)
+    skipped: list[dict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def cost(self) -> float:
+        """The estimated seconds of the whole run."""
+        return sum(task.total_cost for task in self.tasks)
 
-def left_out(suite: str, subject: str, params: dict, why: str) -> dict:
-    """An entry of the document's `left_out`; params is empty where it is the whole suite."""
-    return {"suite": suite, "subject": subject, "params": params, "why": why}
+
+def skipped_entry(suite: str, subject: str, params: dict, reason: str) -> dict:
+    """An entry of the document's `skipped`; params is empty if it applies to the whole suite."""
+    return {"suite": suite, "subject": subject, "params": params, "reason": reason}
 
 
-def make(requests: list[Request], names: list[str] | None, build: Path, limits: Limits) -> Plan:
-    """The plan for these requests, with only the named subjects where any are named."""
+def make(requests: list[Request], names: list[str] | None, build: Path, limits: Limits,
+         quick: bool = False) -> Plan:
+    """The plan for these requests.
+
+    `names` limits the subjects; without them, `quick` limits each suite to its quick subjects.
+    """
     plan = Plan()
     present: dict[str, list[Subject]] = {}
     for request in requests:
         suite = request.suite
         if suite.name not in present:
-            present[suite.name] = _present(suite, names, build, plan)
-        cells = _cells(request, limits, plan)
-        for cell in cells:
-            fit = []
+            chosen = names or (suite.quick_subjects if quick else None)
+            present[suite.name] = _present(suite, chosen, build, plan)
+        for cell in _cells(request, limits, plan):
+            supported = []
             for subject in present[suite.name]:
-                why = suite.unfit(subject, cell)
-                if why is None:
-                    fit.append(subject)
+                reason = suite.unsupported(subject, cell)
+                if reason is None:
+                    supported.append(subject)
                 else:
-                    plan.left_out.append(left_out(suite.name, subject.name, cell.params, why))
-            if fit and all(task.cell != cell for task in plan.tasks):
+                    plan.skipped.append(skipped_entry(suite.name, subject.name, cell.params,
+                                                      reason))
+            if supported and all(task.cell != cell for task in plan.tasks):
                 rounds = request.rounds or suite.rounds_of(cell)
-                plan.tasks.append(Task(suite, cell, fit, rounds))
+                plan.tasks.append(Task(suite, cell, with_control(supported), rounds))
     return plan
 
 
-def chosen(suite: Suite, names: list[str] | None) -> list[Subject]:
-    """The suite's own choice of subjects, or of all it knows those that are named."""
-    if names is None:
-        return list(suite.subjects)
-    return [each for each in suite.subjects if each.name in names]
-
-
-def _present(suite: Suite, names: list[str] | None, build: Path, plan: Plan) -> list[Subject]:
-    """The subjects of a suite that can be started here; the others go to left_out."""
-    no_suite = suite.unavailable()
+def _present(suite: Suite, names, build: Path, plan: Plan) -> list[Subject]:
+    """The subjects of a suite that exist in the build; the others are recorded as skipped."""
+    unavailable = suite.unavailable()
     present = []
-    for subject in chosen(suite, names):
-        why = no_suite or why_absent(build, suite.program or suite.name, subject)
-        if why is None:
+    for subject in suite.subjects:
+        if names is not None and subject.name not in names:
+            continue
+        reason = unavailable or why_absent(build, suite.program or suite.name, subject)
+        if reason is None:
             present.append(subject)
         else:
-            plan.left_out.append(left_out(suite.name, subject.name, {}, why))
+            plan.skipped.append(skipped_entry(suite.name, subject.name, {}, reason))
     return present
 
 
@@ -97,21 +109,21 @@ def _cells(request: Request, limits: Limits, plan: Plan) -> list[Cell]:
     cells: dict[Cell, None] = {}
     changed: dict[tuple[str, int], dict[int, None]] = {}
     for values in itertools.product(*lists):
-        asked = {p.name: value for p, value in zip(suite.parameters, values)
-                 if not (p.silent and value == p.default[0])}
+        requested = {p.name: value for p, value in zip(suite.parameters, values)
+                     if not (p.silent and value == p.default[0])}
         try:
-            ran = suite.adjust(dict(asked), limits)
-        except Left as why:
-            _note(plan, f"{suite.name}: skipped: {why}")
+            adjusted = suite.adjust(dict(requested), limits)
+        except NotMeasured as reason:
+            _note(plan, f"{suite.name}: skipped: {reason}")
             continue
-        for name, value in ran.items():
-            if value != asked.get(name, value):  # What it adds, nobody asked for.
-                changed.setdefault((name, value), {})[asked[name]] = None
-        cells[Cell(suite.name, tuple(ran.items()))] = None
-    for (name, value), asked_values in changed.items():
-        listed = " and ".join(f"{each:,}" for each in asked_values)
-        _note(plan, f"{suite.name}: asked for {name} {listed}, ran {value:,}: "
-                    f"{suite.adjusted_why(limits)}")
+        for name, value in adjusted.items():
+            if value != requested.get(name, value):  # a name that adjust() added was not requested
+                changed.setdefault((name, value), {})[requested[name]] = None
+        cells[Cell(suite.name, tuple(adjusted.items()))] = None
+    for (name, value), originals in changed.items():
+        listed = " and ".join(f"{each:,}" for each in originals)
+        _note(plan, f"{suite.name}: {name} {listed} reduced to {value:,}: "
+                    f"{suite.adjusted_because(limits)}")
     return list(cells)
 
 

@@ -1,4 +1,4 @@
-"""Put the report together: charts beside the page, the page itself."""
+"""Writes the report: the page, and the charts beside it."""
 
 from pathlib import Path
 
@@ -8,17 +8,17 @@ from .suite import Suite
 
 
 def write(document: dict, suites: dict[str, Suite], directory: Path) -> Path:
-    """Write DIRECTORY/index.html and the charts; returns the page's path."""
+    """Writes DIRECTORY/index.html and the charts; returns the path of the page."""
     directory.mkdir(parents=True, exist_ok=True)
-    asked = {}
+    chosen = {}
     for suite in suites.values():
         figures = Figures(suite, document)
         if figures.entries:
-            asked[suite.name] = [(chart, figures) for chart in suite.charts(figures)
-                                 if worth_drawing(chart)]
+            chosen[suite.name] = [(chart, figures) for chart in suite.charts(figures)
+                                  if worth_drawing(chart)]
     drawn = {}
     try:
-        for name, pairs in asked.items():
+        for name, pairs in chosen.items():
             drawn[name] = [charts.draw(chart, figures, directory) for chart, figures in pairs]
     except ImportError:
         document["machine"].setdefault("notes", []).append(
@@ -29,11 +29,13 @@ def write(document: dict, suites: dict[str, Suite], directory: Path) -> Path:
 
 
 def clear(directory: Path) -> None:
-    """Remove the charts of an earlier run."""
+    """Removes the charts of an earlier run."""
     for path in [*directory.glob("*.png"), *directory.glob("*.svg")]:
         path.unlink()
 
 
 def worth_drawing(chart) -> bool:
-    """A line needs two points; one is a row of a table, not a chart."""
-    return isinstance(chart, charts.Bars) or len({cell[chart.x] for cell in chart.cells}) > 1
+    """A line needs two points, and bars need more than the interval plot of the suite shows."""
+    if isinstance(chart, charts.Bars):
+        return True
+    return len({cell[chart.x] for cell in chart.cells}) > 1

@@ -1,4 +1,4 @@
-"""What was measured, as it is gathered, and the JSON document it becomes."""
+"""The samples of a run as they are gathered, and the JSON document made from them."""
 
 import errno
 import json
@@ -7,66 +7,99 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from .model import Cell, Outcome, Subject
-from .plan import left_out
+from . import disturbance
+from .disturbance import Counters
+from .model import Cell, Sample, Subject
+from .plan import skipped_entry
 from .suite import Suite
 
-SCHEMA = 1
+SCHEMA = 2
 _NUMBER = (int, float)
-_DOCUMENT = {"machine": dict, "command": str, "results": list, "left_out": list}
+_DOCUMENT = {"machine": dict, "command": str, "results": list, "skipped": list}
 _RESULT = {"suite": str, "subject": str, "version": str, "backend": str, "params": dict,
-           "metric": str, "unit": str, "samples": list, "min": _NUMBER, "median": _NUMBER}
-_LEFT_OUT = {"suite": str, "subject": str, "params": dict, "why": str}
+           "metric": str, "unit": str, "samples": list, "rounds": list, "dropped": list,
+           "min": _NUMBER, "median": _NUMBER}
+_SKIPPED = {"suite": str, "subject": str, "params": dict, "reason": str}
 
 
 class Results:
-    """Samples by suite, cell, subject and metric; complete at any moment, so Ctrl-C loses none."""
+    """Samples by cell, subject and metric; valid at any moment, so that Ctrl-C loses none."""
 
     def __init__(self) -> None:
         self._entries: dict[tuple, dict] = {}
-        self.left_out: list[dict] = []
+        self._history: dict[tuple, list[Counters]] = {}
+        self._counters: dict[tuple, dict[int, Counters]] = {}
+        self._exact: set[str] = set()
+        self.skipped: list[dict] = []
+        self.repeated = 0  # samples that were measured again because they were disturbed
 
-    def __len__(self) -> int:
-        return len(self._entries)
+    def history(self, cell: Cell, subject: str) -> list[Counters]:
+        """The counters of all attempts at samples of this subject in this cell."""
+        return self._history.setdefault((cell, subject), [])
 
-    def add(self, suite: Suite, cell: Cell, subject: Subject, outcome: Outcome) -> None:
-        """One sample for each metric of the suite."""
+    def add(self, suite: Suite, cell: Cell, subject: Subject, round_index: int, sample: Sample,
+            counters: Counters = Counters()) -> None:
+        """A sample: one value for each metric of the suite."""
+        self._counters.setdefault((cell, subject.name), {})[round_index] = counters
+        if suite.exact:
+            self._exact.add(suite.name)
         for metric in suite.metrics:
             entry = self._entries.setdefault((cell, subject.name, metric.name), {
-                "suite": suite.name, "subject": subject.name, "version": outcome.version,
-                "backend": outcome.backend, "params": cell.params, "metric": metric.name,
-                "unit": metric.unit, "samples": []})
-            entry["samples"].append(outcome.samples[metric.name])
+                "suite": suite.name, "subject": subject.name, "version": sample.version,
+                "backend": sample.backend, "params": cell.params, "metric": metric.name,
+                "unit": metric.unit, "samples": [], "rounds": []})
+            entry["samples"].append(sample.values[metric.name])
+            entry["rounds"].append(round_index)
 
-    def leave_out(self, suite: str, subject: str, params: dict, why: str) -> None:
-        """Record why a subject has no (more) samples."""
-        self.left_out.append(left_out(suite, subject, params, why))
+    def skip(self, suite: str, subject: str, params: dict, reason: str) -> None:
+        """Records why a subject has no further samples."""
+        self.skipped.append(skipped_entry(suite, subject, params, reason))
 
     def document(self, machine: dict, command: str) -> dict:
-        """The document, with what is there now."""
-        results = [{**entry, "min": min(entry["samples"]),
-                    "median": statistics.median(entry["samples"])}
-                   for entry in self._entries.values()]
+        """The document of the samples so far."""
+        dropped = {key: self._dropped(key) for key in self._counters}
+        samples = sum(len(each) for each in self._counters.values())
+        machine |= {"samples": samples, "samples_repeated": self.repeated,
+                    "samples_dropped": sum(len(each) for each in dropped.values())}
+        results = [_entry(entry, dropped[cell, subject])
+                   for (cell, subject, _), entry in self._entries.items()]
         return {"schema": SCHEMA, "machine": machine, "command": command, "results": results,
-                "left_out": self.left_out}
+                "skipped": self.skipped}
+
+    def _dropped(self, key: tuple) -> list[int]:
+        """The rounds in which the sample stayed disturbed, judged by all of the run."""
+        cell, subject = key
+        counters = self._counters[key]
+        if cell.suite in self._exact:
+            return []
+        history = self._history.get(key) or list(counters.values())
+        return [index for index, each in counters.items()
+                if disturbance.is_disturbed(each, history)]
+
+
+def _entry(entry: dict, dropped: list[int]) -> dict:
+    """With its statistics. Dropped samples do not count, unless there are no others."""
+    kept = [value for index, value in zip(entry["rounds"], entry["samples"])
+            if index not in dropped] or entry["samples"]
+    return {**entry, "dropped": dropped, "min": min(kept), "median": statistics.median(kept)}
 
 
 def check_writable(path: Path) -> None:
-    """ValueError when no file can be written there: told before a run, not after its minutes."""
+    """ValueError if the file cannot be written: reported before a run, not after its minutes."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         with tempfile.TemporaryFile(dir=path.parent):
             pass
-    except FileExistsError:  # mkdir's word for a file where a directory should be
-        raise ValueError(f"can't write {path}: {os.strerror(errno.ENOTDIR)}") from None
+    except FileExistsError:  # what mkdir raises if a file exists instead of the directory
+        raise ValueError(f"cannot write {path}: {os.strerror(errno.ENOTDIR)}") from None
     except OSError as error:
-        raise ValueError(f"can't write {path}: {error.strerror}") from None
+        raise ValueError(f"cannot write {path}: {error.strerror}") from None
 
 
 def write(document: dict, path: Path) -> None:
-    """Write the document whole or not at all: a reader never sees half a file."""
+    """Writes the document atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".part")
     unfinished.write_text(json.dumps(document, indent=1) + "\n")
@@ -74,20 +107,22 @@ def write(document: dict, path: Path) -> None:
 
 
 def read(path: Path) -> dict:
-    """A document that `write` wrote; ValueError when it is something else."""
+    """A document that `write` wrote; ValueError if the file is anything else."""
     text = path.read_bytes()
     try:
         document = json.loads(text)
-        sound = document["schema"] == SCHEMA and _has(document, _DOCUMENT) and all(
-            _has(each, _RESULT) and each["samples"] for each in document["results"]) and all(
-            _has(each, _LEFT_OUT) for each in document["left_out"])
+        valid = document["schema"] == SCHEMA and _has(document, _DOCUMENT) and all(
+            _has(each, _RESULT) and each["samples"]
+            and len(each["rounds"]) == len(each["samples"])
+            for each in document["results"]) and all(
+            _has(each, _SKIPPED) for each in document["skipped"])
     except (ValueError, KeyError, TypeError):
-        sound = False
-    if not sound:
+        valid = False
+    if not valid:
         raise ValueError(f"{path.name} is not a document of schema {SCHEMA}")
     return document
 
 
 def _has(part: dict, kinds: dict) -> bool:
-    """Whether what is needed is there, each of its kind."""
+    """Whether all required members exist and have the right type."""
     return all(isinstance(part[name], kind) for name, kind in kinds.items())

@@ -1,7 +1,7 @@
-"""What the suites share that play with a TCP server: throughput, latency, churn, idle, fanout.
+"""What the suites with a TCP server share: throughput, latency, churn, idle, fanout.
 
-All start the programs `server-<peer>` and name the game as the first argument; the server stands on
-the chosen processor and its clients on the others.
+All run the programs `server-<peer>` with the workload as the first argument. The server runs on the
+measured processor, its clients on the others.
 """
 
 from . import subjects
@@ -12,19 +12,20 @@ from .suite import Suite
 TASKS = Subject("tambour-tasks", "tambour", (("TAMBOUR_BENCH_STYLE", "tasks"),))
 SPINNING = Subject("tambour-spin", "tambour", (("TAMBOUR_BENCH_SPIN_US", "100"),))
 PEERS = subjects.pick("floor", "libev", "libevent", "libuv", "asio", "muduo", "evpp")
-# With what comes before, and twice in a run of idle, the longest stays within the 60 s after which
-# the programs' watchdog and the runner take a run for one that hangs.
+# The upper bound keeps a run, including its set-up and the two measurements of idle, below the time
+# limit of 60 s of the runner and of the programs' watchdog.
 MILLISECONDS = Parameter("milliseconds", "length of a measurement", (300,), low=10, high=20_000,
-                         words="{:,} ms")
+                         format="{:,} ms")
 
 
 class ServerSuite(Suite):
-    """A game with a server; its name is the program's first argument."""
+    """A suite whose name is the workload of the server programs."""
 
     program = "server"
     subjects = (*subjects.pick("tambour"), TASKS, *PEERS)
     iterations = 1
     quoted = "median"
+    two_ended = True
 
     def unavailable(self):
         return need_two_processors()
@@ -33,15 +34,15 @@ class ServerSuite(Suite):
         return [self.name, *super().arguments(cell)]
 
     def adjust(self, params, limits):
-        """Connections within the limit of open files, which client and server have each."""
+        """Clamps connections to the limit of open files, of the client as well as the server."""
         if "connections" in params:
             params["connections"] = min(params["connections"], limits.descriptors_max)
         return params
 
-    def adjusted_why(self, limits):
+    def adjusted_because(self, limits):
         return f"the limit of open files is {limits.open_files:,}"
 
 
 def need_two_processors() -> str | None:
-    """For what has two ends: why it cannot run here, or None."""
+    """Why a suite with two ends cannot run on this machine, or None."""
     return None if len(allowed_cpus()) > 1 else "a second processor is needed"

@@ -1,31 +1,53 @@
-"""Run a plan: for each cell round by round, each subject once a round, the order rotated.
+"""Runs a plan: short rounds of all cells interleaved, the subjects of a round in random order.
 
-Interleaving is what makes ratios honest on a machine that others use: whatever slows it down for
-a while hits every subject alike.
+Interleaving makes ratios comparable on a machine that is shared: a disturbance affects all subjects
+of a round, and only some rounds of each cell. A sample that the kernel's counters show as disturbed
+is measured again at once, next to its neighbours of the same round (see disturbance.py).
 """
 
+import random
 import time
 from collections import Counter
+from dataclasses import dataclass
 
+from . import disturbance
 from .child import Launcher
-from .figures import SAMPLES_MIN
-from .model import Left, TimeLimit
+from .estimates import PAIRS_MIN
+from .model import NotMeasured, TimeLimitExceeded
 from .plan import Plan, Task
 from .progress import Progress
 from .results import Results
 
-ROUNDS_MIN = SAMPLES_MIN  # of a cell, however short of time the run is
-TIME_LIMITS_MAX = 2  # of one subject in one suite; then it is left alone
+ROUNDS_MIN = PAIRS_MIN  # of each cell, even if the budget is exhausted
+TIME_LIMITS_MAX = 2  # of one subject in one suite, which then is skipped
+ATTEMPTS_MAX = 3  # for one sample
+# Repeating samples may take this share of the time of the run so far.
+REPEATS_SHARE = 0.2
+# Fixed, so that a run can be repeated with the same order of subjects.
+SEED = 1
 
 
-def order(subjects: list, round_index: int) -> list:
-    """The order of subjects in a round: rotated by one each time, so that none is always first."""
-    at = round_index % len(subjects)
-    return subjects[at:] + subjects[:at]
+@dataclass(frozen=True)
+class Round:
+    """One round of one task."""
+
+    task: Task
+    index: int
+
+
+def schedule(tasks: list[Task]) -> list[Round]:
+    """All rounds, those of each cell spread evenly over the whole run."""
+    rounds = [Round(task, index) for task in tasks for index in range(task.rounds)]
+    return sorted(rounds, key=lambda each: (each.index + 0.5) / each.task.rounds)
+
+
+def order(subjects: list, generator: random.Random) -> list:
+    """The subjects in random order: none profits from its position."""
+    return generator.sample(subjects, len(subjects))
 
 
 class Session:
-    """One run of a plan into `results`. Raises KeyboardInterrupt through; nothing gets lost."""
+    """One run of a plan into `results`. KeyboardInterrupt passes through; results stay valid."""
 
     def __init__(self, launcher: Launcher, results: Results, progress: Progress,
                  budget_s: float | None = None, time_limit_s: float | None = None) -> None:
@@ -35,63 +57,73 @@ class Session:
         self._progress = progress
         self._budget_s = budget_s
         self._time_limit_s = time_limit_s
-        self._late: Counter = Counter()
+        self._time_limits: Counter = Counter()
+        self._failed: set[tuple] = set()  # (cell, subject)
+        self._generator = random.Random(SEED)
         self._began = 0.0
-        self._cost_left = 0.0  # what the suites guess; only its proportions count
-        self._cost_done = 0.0
+        self._repeating_s = 0.0
 
     def run(self, plan: Plan) -> None:
-        """Run every task; with a budget, give up rounds where the rest would not fit."""
+        """Runs every round, or as many as the budget allows."""
         self._began = time.monotonic()
-        self._cost_left = sum(task.cost for task in plan.tasks)
-        shortened = 0
-        for task in plan.tasks:
-            self._launcher.time_limit = self._time_limit_s or task.suite.time_limit
-            shortened += not self._task(task)
+        shortened: dict = {}
+        for each in schedule(plan.tasks):
+            if each.index >= ROUNDS_MIN and self._budget_exhausted():
+                shortened[each.task.cell] = None
+                self._progress.skip(each.task)
+                continue
+            self._launcher.time_limit = self._time_limit_s or each.task.suite.time_limit
+            self._round(each)
         if shortened:
-            self.notes.append(f"{shortened} of {len(plan.tasks)} cells had fewer rounds than "
-                              f"planned, to end within {self._budget_s:g} s")
+            self.notes.append(f"{len(shortened)} of {len(plan.tasks)} cells had fewer rounds than "
+                              f"planned, because the budget of {self._budget_s:g} s was used up")
 
-    def _task(self, task: Task) -> bool:
-        """All rounds of one cell. False when the time does not suffice for them."""
-        gone: set[str] = set()
-        cost_of_round = task.cost / task.rounds
-        for index in range(task.rounds):
-            if index >= ROUNDS_MIN and self._short_of_time():
-                self._cost_left -= cost_of_round * (task.rounds - index)
-                self._progress.skip(task, task.rounds - index)
-                return False
-            for subject in order(task.subjects, index):
-                self._progress.start(task, index, subject.name)
-                if subject.name not in gone and not self._sample(task, subject, index):
-                    gone.add(subject.name)
-                self._progress.done(task)
-            self._cost_left -= cost_of_round
-            self._cost_done += cost_of_round
-        return True
+    def _budget_exhausted(self) -> bool:
+        return self._budget_s is not None and time.monotonic() - self._began > self._budget_s
 
-    def _short_of_time(self) -> bool:
-        """Whether the rest, at the pace so far, would end after the budget."""
-        if self._budget_s is None:
-            return False
-        spent = time.monotonic() - self._began
-        return spent + self._cost_left * spent / self._cost_done > self._budget_s
+    def _round(self, each: Round) -> None:
+        """Every subject once."""
+        for subject in order(each.task.subjects, self._generator):
+            key = (each.task.cell, subject.name)
+            if key not in self._failed:
+                self._progress.start(each.task, each.index, subject.name)
+                try:
+                    self._sample(each, subject)
+                except NotMeasured as reason:
+                    self._failed.add(key)
+                    self._skip(each, subject, reason)
+            self._progress.done(each.task)
 
-    def _sample(self, task: Task, subject, index: int) -> bool:
-        """One spawn. False when this subject has no more to say in this cell."""
-        suite, cell = task.suite, task.cell
-        key = (suite.name, subject.name)
-        try:
-            if self._late[key] >= TIME_LIMITS_MAX:
-                raise Left("left alone after it ran into the time limit in other cells")
-            outcome = suite.measure(subject, cell, self._launcher)
-        except Left as why:
-            self._late[key] += isinstance(why, TimeLimit)
-            reason = f"{why} (in round {index + 1} of {task.rounds})" if index else str(why)
-            reason = reason.replace(str(self._launcher.build), "BUILD")
-            self._results.leave_out(suite.name, subject.name, cell.params, reason)
-            where = suite.describe(cell.params)
-            self._progress.say(f"left out: {suite.name}, {where}: {subject.name}: {reason}")
-            return False
-        self._results.add(suite, cell, subject, outcome)
-        return True
+    def _sample(self, each: Round, subject) -> None:
+        """Measures a subject and adds the sample, or raises NotMeasured."""
+        suite, cell = each.task.suite, each.task.cell
+        if self._time_limits[suite.name, subject.name] >= TIME_LIMITS_MAX:
+            raise NotMeasured("skipped after it exceeded the time limit in other cells")
+        cpus = self._launcher.measured_cpus(suite.two_ended)
+        for attempt in range(ATTEMPTS_MAX):
+            began = time.monotonic()
+            before = disturbance.read_counters(cpus)
+            sample = suite.measure(subject, cell, self._launcher)
+            counters = disturbance.read_counters(cpus) - before
+            history = self._results.history(cell, subject.name)
+            disturbed = not suite.exact and disturbance.is_disturbed(counters, history)
+            history.append(counters)
+            if attempt:
+                self._repeating_s += time.monotonic() - began
+                self._results.repeated += 1
+            if not disturbed or not self._may_repeat():
+                break
+        self._results.add(suite, cell, subject, each.index, sample, counters)
+
+    def _may_repeat(self) -> bool:
+        return self._repeating_s < REPEATS_SHARE * (time.monotonic() - self._began)
+
+    def _skip(self, each: Round, subject, reason: NotMeasured) -> None:
+        suite, cell = each.task.suite, each.task.cell
+        self._time_limits[suite.name, subject.name] += isinstance(reason, TimeLimitExceeded)
+        text = f"{reason} (in round {each.index + 1} of {each.task.rounds})" if each.index \
+            else str(reason)
+        text = text.replace(str(self._launcher.build), "BUILD")
+        self._results.skip(suite.name, subject.name, cell.params, text)
+        self._progress.say(f"skipped: {suite.name}, {suite.describe(cell.params)}: "
+                           f"{subject.name}: {text}")

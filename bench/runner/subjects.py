@@ -1,10 +1,11 @@
-"""The subjects that suites share, and whether each can be run here.
+"""The subjects that suites share, and whether each is available in a build.
 
-The executable of a subject is BUILD/bench/<program>-<peer>. What CMake did not find is written
-by the build in BUILD/bench/peers.json with the reason, which is passed on to whoever asks.
+The executable of a subject is BUILD/bench/<program>-<peer>. The build writes the peers that it did
+not find, with the reason, into BUILD/bench/peers.json.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from .model import Subject
@@ -20,17 +21,17 @@ _ALL = (
     _tambour("tambour-uring", "io_uring"),
     _tambour("tambour-poll", "poll"),
     _tambour("tambour-select", "select", fds_max=1024),
-    # libev's programs on our libev.so.4.
+    # The programs of libev, linked to Tambour's libev.so.4.
     Subject("tambour-libev", "tambour-libev"),
     Subject("floor", "floor"),
     Subject("epoll", "epoll"),
     Subject("mutex", "mutex"),
     Subject("iouring", "iouring"),
     Subject("libev", "libev"),
-    # libev as the program that it published uses it: one system call more for each pair and round.
+    # libev as in the program published with it: one more system call per pair and round.
     Subject("libev-published", "libev-published"),
     Subject("libevent", "libevent"),
-    # libevent as libev's published program uses it: one more system call for each reset timeout.
+    # libevent as in the program published with libev: one more call per timeout reset.
     Subject("libevent-published", "libevent-published"),
     Subject("libuv", "libuv"),
     Subject("asio", "asio"),
@@ -38,36 +39,54 @@ _ALL = (
     Subject("moodycamel", "moodycamel"),
     Subject("muduo", "muduo"),
     Subject("evpp", "evpp"),
-    # evpp built with another queue for what is posted.
+    # evpp built with one of its other two queues for posted tasks.
     Subject("evpp-boost", "evpp-boost"),
     Subject("evpp-moodycamel", "evpp-moodycamel"),
 )
 LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-select",
          "tambour-libev", "floor", "epoll", "libev", "libevent", "libuv", "asio", "muduo", "evpp")
 OURS = "tambour"
+# The A/A control: the program of OURS under a second name. Its ratio to Tambour should be 1.
+CONTROL = "tambour-aa"
 FLOOR = "floor"
-# Nobody competes with bare system calls.
-BY_HAND = frozenset({FLOOR, "iouring"})
+# Written for these benchmarks, with system calls and the standard library only: a reference for
+# what is possible, not a library that Tambour competes with.
+REFERENCES = frozenset({FLOOR, "epoll", "iouring", "mutex"})
+# The quick set leaves out Tambour's other backends, the published variants and most references.
+QUICK = (OURS, FLOOR, "libev", "libevent", "libuv", "asio", "boost", "moodycamel", "muduo", "evpp")
 
 
 def pick(*names: str) -> tuple[Subject, ...]:
-    """The shared subjects of these names, in this order."""
+    """The shared subjects with these names, in this order."""
     known = {subject.name: subject for subject in _ALL}
     return tuple(known[name] for name in names)
 
 
+def with_control(present: list[Subject]) -> list[Subject]:
+    """The subjects with the A/A control, if there is anything to compare Tambour with."""
+    ours = next((subject for subject in present if subject.name == OURS), None)
+    if ours is None or len(present) == 1:
+        return present
+    return [*present, replace(ours, name=CONTROL)]
+
+
 def is_ours(name: str) -> bool:
-    """Tambour in whatever dress: a backend, a drop-in, with spinning on."""
+    """Whether a subject is Tambour in any configuration: a backend, a drop-in, the control."""
     return name == OURS or name.startswith(f"{OURS}-")
 
 
+def is_peer(name: str) -> bool:
+    """Whether a subject is a library that Tambour competes with."""
+    return not is_ours(name) and name not in REFERENCES
+
+
 def executable(build: Path, program: str, subject: Subject) -> Path:
-    """Where the build puts the subject's program."""
+    """The path of the subject's program in the build directory."""
     return build / "bench" / f"{program}-{subject.peer}"
 
 
 def why_absent(build: Path, program: str, subject: Subject) -> str | None:
-    """None when the subject's program is there, else the reason why it is not."""
+    """The reason why the subject's program does not exist; None if it does."""
     path = executable(build, program, subject)
     if path.is_file():
         return None
@@ -77,5 +96,5 @@ def why_absent(build: Path, program: str, subject: Subject) -> str | None:
         if peer.get("found") is False:
             return peer.get("why") or "not found when the build was configured"
     except (OSError, ValueError, AttributeError):
-        pass  # no such list, or not one: the plain reason below is still true
+        pass  # without a valid list of peers, the general reason below is still correct
     return f"not built: there is no bench/{path.name} in the build directory"

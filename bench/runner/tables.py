@@ -1,94 +1,111 @@
-"""The page's tables of figures: one for each cell, a row for each subject."""
+"""The page's tables: one for each cell and metric, a row for each subject, four columns."""
 
 from html import escape
 
-from . import words
+from . import formatting
+from .estimates import Verdict
 from .figures import Figures
-from .subjects import BY_HAND, FLOOR, OURS
-
-METRICS_ABREAST = 2
-OPEN = 2  # how many cells stand open; the others unfold
+from .model import Metric
+from .subjects import CONTROL, FLOOR, OURS, is_peer
 
 
 def render(figures: Figures) -> str:
-    """All cells: median, best, ratio to the floor and to Tambour, for each metric."""
-    constant = figures.constant()
-    out = ["<h3>Figures</h3>",
-           '<p class="soft">Ratios are of medians; the best of each column, floor aside, stands '
-           "out. ≈ marks a difference from Tambour within the noise of this cell or of the "
-           "two, or of which fewer than three samples tell no noise.</p>"]
-    for at, cell in enumerate(figures.cells):
-        title = figures.suite.describe(cell, but=constant)
-        if len(figures.cells) == 1:
-            title = figures.suite.describe(cell)
-        out.append(f'<details{" open" if at < OPEN else ""}><summary>{escape(title)}</summary>')
-        metrics = figures.suite.metrics
-        out.append('<div class="abreast">')
-        for first in range(0, len(metrics), METRICS_ABREAST):
-            out.append(_table(figures, cell, metrics[first:first + METRICS_ABREAST]))
-        out.append("</div></details>")
-    return "\n".join(out)
+    """All cells, folded; the line of each says how Tambour compares with its best peer."""
+    parts = []
+    for cell in figures.cells:
+        varying = figures.suite.describe(cell, omit=figures.constant())
+        title = varying if len(figures.cells) > 1 else figures.suite.describe(cell)
+        tables = "".join(_table(figures, cell, metric) for metric in figures.suite.metrics)
+        parts.append(f"<details><summary>{escape(formatting.sentence_case(title))}"
+                     f"{_summary(figures, cell)}</summary>"
+                     f'<div class="abreast">{tables}</div></details>')
+    return "\n".join(parts)
 
 
-def _table(figures: Figures, cell: dict, metrics) -> str:
-    has_floor = any(figures.entry(cell, FLOOR, m.name) for m in metrics)
-    has_ours = any(figures.entry(cell, OURS, m.name) for m in metrics)
-    heads = {m.name: ["median", _extreme(m)] if figures.suite.noisy else ["count"] for m in metrics}
-    for each in heads.values():
-        each += ["× floor"] * has_floor + ["× Tambour"] * has_ours
-    top = "".join(f'<th class="group start" colspan="{len(heads[m.name])}">'
-                  f"{escape(_head(figures, cell, m))}</th>" for m in metrics)
-    second = "".join(f'<th{_start(at)}>{head}</th>' for m in metrics
-                     for at, head in enumerate(heads[m.name]))
-    rows = []
-    for subject in figures.subjects:
-        if not any(figures.entry(cell, subject, m.name) for m in metrics):
+def _summary(figures: Figures, cell: dict) -> str:
+    """The verdicts of a cell, one for each decisive metric."""
+    words = []
+    for metric in figures.suite.decisive_metrics:
+        peer = figures.best(cell, metric)
+        if not peer:
             continue
-        cells = "".join(_cells(figures, cell, subject, m, has_floor, has_ours) for m in metrics)
-        ours = ' class="ours"' if subject == OURS else ""
-        rows.append(f"<tr{ours}><th>{escape(subject)}</th>{cells}</tr>")
-    return (f'<div class="scroll"><table><thead><tr><th rowspan="2">subject</th>{top}</tr>'
-            f'<tr>{second}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>')
+        verdict = figures.verdict(cell, peer, metric)
+        estimate = figures.estimate(cell, peer, metric)
+        words.append(f"{metric.title} <b class=\"{verdict}\">{phrase(verdict, metric)}</b>: "
+                     f"{escape(peer)} {formatting.ratio(estimate.ratio)} "
+                     f"({formatting.interval(estimate)})")
+    return f"<small>{'; '.join(words)}</small>" if words else ""
 
 
-def _head(figures: Figures, cell: dict, metric) -> str:
-    noise = figures.noise(cell, metric.name)
-    tail = "" if noise is None else f" · noise {noise:.1%}"
-    if noise is None and figures.suite.noisy:
-        tail = " · noise unknown"
-    unit = "" if metric.unit in metric.title else f", {metric.unit}"
-    kind = "" if metric.better == "less" else " · more is better"
-    return f"{metric.title}{unit}{kind}{tail}"
+def phrase(verdict: Verdict, metric: Metric) -> str:
+    """A verdict in the words of a metric."""
+    better, worse = metric.comparatives
+    return {Verdict.FASTER: better, Verdict.SLOWER: worse}.get(verdict, verdict.value)
 
 
-def _extreme(metric) -> str:
-    """The statistic that stands for the best sample."""
-    return "min" if metric.better == "less" else "max"
+def _table(figures: Figures, cell: dict, metric: Metric) -> str:
+    shown = [s for s in figures.subjects if figures.entry(cell, s, metric.name)]
+    if not shown:
+        return ""
+    ours = figures.entry(cell, OURS, metric.name) is not None
+    floor = figures.value(cell, FLOOR, metric.name)
+    heads = ["subject", f"median, {metric.unit}"]
+    heads += ["ratio to Tambour"] * ours + ["ratio to floor"] * bool(floor)
+    top = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    rows = "".join(_row(figures, cell, metric, s, ours, bool(floor)) for s in shown)
+    more = "" if metric.better == "less" else ", higher is better"
+    return (f"<table><caption>{escape(formatting.sentence_case(metric.title))}{more}"
+            f"{_control(figures, cell, metric)}</caption><thead><tr>{top}</tr></thead>"
+            f"<tbody>{rows}</tbody></table>")
 
 
-def _start(at: int) -> str:
-    return ' class="start"' if at == 0 else ""
+def _row(figures: Figures, cell: dict, metric: Metric, subject: str, ours: bool,
+         floor: bool) -> str:
+    value = figures.value(cell, subject, metric.name)
+    best = is_best(figures, cell, metric, subject)
+    columns = [f'<td{" class=best" if best else ""}>{formatting.quantity(value)}</td>']
+    if ours and subject == OURS:
+        columns.append("<td>1</td>")
+    elif ours:
+        estimate = figures.estimate(cell, subject, metric)
+        mark = figures.verdict(cell, subject, metric) if is_peer(subject) else "reference"
+        span = f"<small>{formatting.interval(estimate)}</small>" \
+            if estimate and estimate.low is not None and not figures.suite.exact else ""
+        ratio = formatting.ratio(estimate.ratio) if estimate else "–"
+        columns.append(f'<td class="{mark}">{ratio}{span}</td>')
+    if floor:
+        columns.append(f"<td>{formatting.ratio(figures.ratio_to_floor(cell, subject, metric))}"
+                       "</td>")
+    mark = ' class="ours"' if subject == OURS else ""
+    return f"<tr{mark}><th>{escape(subject)}</th>{''.join(columns)}</tr>"
 
 
-def _cells(figures: Figures, cell: dict, subject: str, metric, has_floor: bool,
-           has_ours: bool) -> str:
-    median = figures.value(cell, subject, metric.name)
-    extreme = figures.value(cell, subject, metric.name, _extreme(metric))
-    to_ours = figures.ratio(cell, subject, OURS, metric.name)
-    noise = figures.noise_between(cell, metric.name, OURS, subject)
-    near = to_ours is not None and subject != OURS and (noise is None or abs(to_ours - 1) < noise)
-    shown = [(words.quantity(median), _best(figures, cell, subject, metric, "median", median))]
-    if figures.suite.noisy:
-        shown.append((words.quantity(extreme),
-                      _best(figures, cell, subject, metric, _extreme(metric), extreme)))
-    if has_floor:
-        shown.append((words.ratio(figures.ratio(cell, subject, FLOOR, metric.name)), ""))
-    if has_ours:
-        shown.append((("≈ " if near else "") + words.ratio(to_ours), ""))
-    return "".join(f'<td class="{"start " * (at == 0)}{mark}">{text}</td>'
-                   for at, (text, mark) in enumerate(shown))
+def is_best(figures: Figures, cell: dict, metric: Metric, subject: str) -> bool:
+    """Whether no other library, nor Tambour, has a better median."""
+    values = {s: figures.value(cell, s, metric.name) for s in figures.subjects
+              if s == OURS or is_peer(s)}
+    known = [v for v in values.values() if v is not None]
+    return values.get(subject) is not None and values[subject] == metric.best(known)
 
 
-def _best(figures, cell, subject, metric, statistic, value) -> str:
-    best = figures.best(cell, metric, statistic)
-    return "best" if subject not in BY_HAND and value is not None and value == best else ""
+def _control(figures: Figures, cell: dict, metric: Metric) -> str:
+    """The A/A control of a cell, and how many rounds it has."""
+    estimate = figures.estimate(cell, CONTROL, metric)
+    if estimate is None:
+        return ""
+    return (f"<small>A/A control {formatting.ratio(estimate.ratio)}"
+            f"{_bounds(estimate)}, {formatting.count(estimate.pairs, 'round')}</small>")
+
+
+def _bounds(estimate) -> str:
+    return "" if estimate.low is None else f" ({formatting.interval(estimate)})"
+
+
+def plain(caption: str, head: list[str], rows: list[list[str]]) -> str:
+    """A table of text."""
+    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join(
+        f"<tr><th>{escape(row[0])}</th>" + "".join(f"<td>{escape(c)}</td>" for c in row[1:])
+        + "</tr>" for row in rows)
+    return (f"<table><caption>{escape(caption)}</caption><thead><tr>{top}</tr></thead>"
+            f"<tbody>{body}</tbody></table>")

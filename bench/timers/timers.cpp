@@ -15,6 +15,9 @@ TimerOptions parse_timer_options(int argc, char** argv) {
   app.add_option("--timers", options.timers, "timers in the loop")
       ->required()
       ->check(CLI::Range(1, 100'000'000));
+  app.add_option("--operations", options.operations,
+                 "repeat until each operation was done this many times")
+      ->check(CLI::Range(1, 100'000'000));
   add_iterations(app, options.iterations);
   parse_or_exit(app, argc, argv);
   return options;

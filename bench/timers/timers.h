@@ -14,7 +14,7 @@
 // after them is included.
 //
 // With few timers, the clock and the iteration would dominate the result. Small sets are therefore
-// repeated until each operation has been done 100,000 times.
+// repeated until each operation has been done --operations times (100,000).
 #pragma once
 
 #include <concepts>
@@ -30,6 +30,7 @@ namespace bench {
 /// The command line of a timers program.
 struct TimerOptions {
   int timers = 0;
+  int operations = 100'000;
   int iterations = 1;
 };
 
@@ -159,7 +160,6 @@ double measure_with_deferred_work(Subject& subject, TimerPlan& plan, const Expir
 /// The main function of a timers program.
 template <TimerSubject Subject>
 int run_timers(int argc, char** argv) {
-  constexpr long operations_min = 100'000;
   const TimerOptions options = parse_timer_options(argc, argv);
   feed_watchdog();
   TimerPlan plan(options.timers);
@@ -168,7 +168,7 @@ int run_timers(int argc, char** argv) {
   Report report;
   for (int iteration = 0; iteration < options.iterations; ++iteration) {
     TimerTotals totals;
-    while (totals.operations < operations_min) measure_all(subject, plan, expiries, totals);
+    while (totals.operations < options.operations) measure_all(subject, plan, expiries, totals);
     const double reset_whole = measure_with_deferred_work(
         subject, plan, expiries, [&](int i) { subject.reset(i, plan.intervals()[i]); });
     const double cancel_whole =

@@ -1,4 +1,4 @@
-"""The suites, found by looking: each module here that has a SUITE is one."""
+"""The suites: each module in this directory that defines SUITE."""
 
 import importlib
 import pkgutil
@@ -7,7 +7,7 @@ from ..suite import Suite
 
 
 def load() -> dict[str, Suite]:
-    """All suites by name, in the order in which they are run and shown."""
+    """All suites by name, in the order of the report."""
     found = []
     for module in pkgutil.iter_modules(__path__):
         suite = getattr(importlib.import_module(f"{__name__}.{module.name}"), "SUITE", None)

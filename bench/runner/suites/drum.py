@@ -4,43 +4,44 @@ from .. import subjects
 from ..charts import Lines
 from ..model import Metric, Parameter
 from ..pairs import ACTIVE, PAIRS, TIMEOUTS, PairsSuite
-from ..suite import mean_but_first
+from ..suite import mean_after_first
 
 MUDUO = "muduo"
-# libev and libevent as libev's published programs use them, which is what the field's figures rest
-# on. libev: each watcher is told its descriptor anew in each round; its users modify the events.
+# libev and libevent as in libev's published programs, on which the published results are based.
+# libev: each watcher is set to its descriptor again in each iteration, where others only modify the
+# events.
 LIBEV_PUBLISHED = "libev-published"
-# libevent: deleted and added again for each reset timeout; its users add it again and no more.
+# libevent: deleted and added to reset a timeout, where others only add.
 PUBLISHED = "libevent-published"
-# They look at every descriptor on each wait: off the scale where pairs are many.
+# They scan every descriptor on each wait, and so are off the scale with many pairs.
 SCANNING = ("tambour-poll", "tambour-select")
 
 
 class Drum(PairsSuite):
-    """Bytes handed round socket pairs; the kernel's share is three quarters of each event."""
+    """Bytes passed around a ring of socket pairs; three quarters of an event are kernel time."""
 
     name = "drum"
     title = "Pass the flower to the drum"
-    what = ("Each of N socket pairs has a watcher; a byte read from one is written to the next, "
-            "so that the given number of hand-overs is always under way.")
-    how = ("A round is: stop, set and start every watcher, then the hand-overs (round_us); "
-           "event_ns is the second part, per event. Protocol libev: each run does two rounds and "
-           "the second counts, minimum of the runs; protocol muduo: 25 rounds in a run, the "
-           "first dropped, the mean of 24.")
+    what = ("Each of N socket pairs has a watcher; a byte read from one pair is written to the "
+            "next, so that a given number of bytes is always in flight.")
+    how = ("An iteration stops, sets and starts every watcher and then passes the bytes on: "
+           "round_us is all of it, event_ns the second part per event. Protocol libev: two "
+           "iterations a run, of which the second counts; protocol muduo: 25, the mean of all but "
+           "the first.")
     order = 10
     parameters = (
         PAIRS, ACTIVE,
-        Parameter("writes", "hand-overs a round", (10_000,)),
+        Parameter("writes", "bytes passed on in an iteration", (10_000,)),
         TIMEOUTS,
-        Parameter("protocol", "libev: minimum over runs of the second round; "
-                  "muduo: mean of 24 rounds of one run", ("libev",), choices=("libev", MUDUO),
+        Parameter("protocol", "libev: the second of 2 iterations; muduo: the mean of 24 of "
+                  "25 iterations", ("libev",), choices=("libev", MUDUO),
                   silent=True),
     )
     metrics = (Metric("event_ns", "ns", "event processing"),
-               Metric("round_us", "µs", "whole round"))
+               Metric("round_us", "µs", "whole iteration"))
     subjects = subjects.pick(*subjects.LOOPS, LIBEV_PUBLISHED, PUBLISHED)
-    quick = ({"pairs": (100, 1000, 9900), "timeouts": (False, True), "rounds": 3},
-             {"pairs": (1000, 9900), "active": (1000,), "timeouts": (False, True), "rounds": 3})
+    quick = ({"writes": (5000,), "timeouts": (False, True), "rounds": 30},
+             {"pairs": (9900,), "writes": (5000,), "rounds": 15})
     full = (
         {"pairs": (100, 300, 1000, 3000, 10_000, 30_000, 100_000), "active": (100, 1000),
          "timeouts": (False, True)},
@@ -48,34 +49,34 @@ class Drum(PairsSuite):
          "protocol": (MUDUO,)},
     )
 
-    def unfit(self, subject, cell):
+    def unsupported(self, subject, cell):
         if subject.name == PUBLISHED and not cell.get("timeouts"):
-            return "without timeouts it is libevent"
-        return super().unfit(subject, cell)
+            return "identical to libevent without timeouts"
+        return super().unsupported(subject, cell)
 
     def rounds_of(self, cell):
-        return 3 if cell.get("protocol") == MUDUO else 6
+        return 6 if cell.get("protocol") == MUDUO else self.rounds
 
     def iterations_of(self, cell):
         return 25 if cell.get("protocol") == MUDUO else 2
 
     def cost(self, cell):
         pairs = cell.get("pairs")
-        return 0.05 + pairs * 1e-5 + self.iterations_of(cell) * (
+        return 0.01 + pairs * 1e-5 + self.iterations_of(cell) * (
             pairs * 1e-6 + cell.get("writes") * 2e-6)
 
-    def samples(self, iterations, cell):
+    def values(self, iterations, cell):
         if cell.get("protocol") != MUDUO:
-            return super().samples(iterations, cell)
-        return mean_but_first(iterations, self.metrics)
+            return super().values(iterations, cell)
+        return mean_after_first(iterations, self.metrics)
 
     def charts(self, figures):
         """libev's four panels for each variant: whole round and event processing."""
         charts = []
         for shared, cells in figures.groups(("pairs",)):
-            section = self.describe(shared, but=(*figures.constant(), "active"))
+            section = self.describe(shared, omit=(*figures.constant(), "active"))
             section = "" if section == self.title else section
-            for metric, words, scale in (("round_us", "whole round", 1.0),
+            for metric, words, scale in (("round_us", "whole iteration", 1.0),
                                          ("event_ns", "event processing", 1e-3)):
                 name, title = figures.heading(f"drum-{metric}",
                                               f"{shared['active']:,} active: {words}", shared,

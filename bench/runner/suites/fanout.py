@@ -7,30 +7,31 @@ from .. import subjects
 
 
 class Fanout(ServerSuite):
-    """A chat room: what one says, all hear."""
+    """A chat room: each message is sent to all connections."""
 
     name = "fanout"
     title = "One message to all connections"
-    what = ("A message that comes on one TCP connection is sent to all of them; the next when all "
-            "have it. The clients are a process on another processor.")
-    how = ("Time until all have it, and the processor time of the server for each that gets it.")
+    what = ("The server sends a message that it receives on one TCP connection to all of them; the "
+            "next message follows when all have received it. The clients are one process on "
+            "another processor.")
+    how = "Processor time of the server per delivery, and the time until all have received it."
     order = 80
     parameters = (Parameter("connections", "connections; clamped to the limit of open files",
-                            (5000,), words="{:,} connections"),
+                            (5000,), format="{:,} connections"),
                   Parameter("size", "bytes of a message", (64, 4096), high=1 << 20,
-                            words="{:,} bytes"),
-                  Parameter("messages", "messages, one after the other", (20,), high=1_000_000))
+                            format="{:,} bytes"),
+                  Parameter("messages", "messages, one after another", (20,), high=1_000_000))
     metrics = (Metric("server_cpu_ns", "ns", "server's processor time per delivery"),
-               Metric("all_us", "µs", "until all have it"))
+               Metric("all_us", "µs", "until all have received it"))
     subjects = (*subjects.pick("tambour"), *PEERS)
-    rounds = 3
-    quick = ({"connections": (1000,), "size": (64,), "messages": (10,)},)
+    rounds = 6
+    quick = ({"connections": (300,), "size": (64,), "messages": (20,), "rounds": 15},)
 
     def cost(self, cell):
         return 0.1 + cell.get("connections") * (1e-4 + cell.get("messages") * 7e-6)
 
     def charts(self, figures):
-        labels = [self.describe(cell, but=figures.constant()) for cell in figures.cells]
+        labels = [self.describe(cell, omit=figures.constant()) for cell in figures.cells]
         return [Bars("fanout-cpu", "", f"{self.title}: processor time of the server",
                      "server_cpu_ns", figures.cells, labels, "ns per delivery")]
 

@@ -1,4 +1,4 @@
-"""Instructions: what the drum costs in user space, counted and not timed."""
+"""Instructions: the cost of the drum in user space, counted instead of timed."""
 
 import re
 import shutil
@@ -7,40 +7,40 @@ from pathlib import Path
 
 from .. import gate, subjects
 from ..charts import Bars
-from ..model import Left, Metric
+from ..model import Metric, NotMeasured
 from ..pairs import ACTIVE, PAIRS, TIMEOUTS, PairsSuite
 from ..subjects import executable
-from ..suite import number, outcome, read_line
+from ..suite import number, parse_report, sample
 
-# Two runs that differ only in this: their difference is events and nothing else.
+# Two runs that differ only in this: the difference between their counts is due to events alone.
 WRITES = (2000, 12_000)
 
 
 class Instructions(PairsSuite):
-    """User-space instructions for each event of the drum, by callgrind."""
+    """User-space instructions per event of the drum, counted by callgrind."""
 
     name = "instructions"
     title = "Instructions per event"
-    what = ("User-space instructions for each event of the drum, counted by valgrind's callgrind "
-            "and therefore the same on a busy machine as on an idle one.")
-    how = ("The program runs twice with everything alike but the number of hand-overs; the "
-           "difference in instructions by the difference in events is the figure, so set-up "
-           "cancels out.")
+    what = ("User-space instructions per event of the drum, counted by valgrind's callgrind: the "
+            "same on a busy machine as on an idle one.")
+    how = ("The program runs twice, with different numbers of events; the difference in "
+           "instructions is divided by the difference in events, so that set-up cancels out.")
     order = 30
     parameters = (PAIRS, ACTIVE, type(TIMEOUTS)(TIMEOUTS.name, TIMEOUTS.help, (False, True),
                                                 flag=True))
-    metrics = (Metric("instructions_per_event", "instructions", "instructions per event"),)
+    metrics = (Metric("instructions_per_event", "instructions", "instructions per event",
+                      comparatives=("fewer", "more")),)
     subjects = subjects.pick(*subjects.LOOPS)
     rounds = 1
     time_limit = 180.0
-    noisy = False
+    exact = True
     quick = ({"timeouts": (False,)},)
 
     def unavailable(self):
         return None if shutil.which("valgrind") else "valgrind is not installed"
 
     def cost(self, cell):
-        return 1.2  # valgrind's start, twice
+        return 1.2  # two runs under valgrind
 
     def measure(self, subject, cell, launcher):
         path = executable(launcher.build, self.program, subject)
@@ -52,15 +52,16 @@ class Instructions(PairsSuite):
                     ["valgrind", "--tool=callgrind", "-q", f"--callgrind-out-file={out}",
                      str(path), *self._arguments(cell, writes)],
                     env=subject.env, fixed_addresses=True)
-                said = read_line(text)
+                report = parse_report(text)
                 counts.append(total_instructions(out))
-                events.append(sum(number(each, "events") for each in said["iterations"]))
+                events.append(sum(number(each, "events") for each in report["iterations"]))
         if events[1] <= events[0]:
-            raise Left(f"handled no more events for {WRITES[1]:,} writes than for {WRITES[0]:,}")
+            raise NotMeasured(f"handled no more events for {WRITES[1]:,} writes than for "
+                              f"{WRITES[0]:,}")
         per_event = (counts[1] - counts[0]) / (events[1] - events[0])
         if per_event <= 0:
-            raise Left("took no more instructions for more events")
-        return outcome(subject, said, {self.metrics[0].name: round(per_event)})
+            raise NotMeasured("took no more instructions for more events")
+        return sample(subject, report, {self.metrics[0].name: round(per_event)})
 
     def _arguments(self, cell, writes: int) -> list[str]:
         words = ["--pairs", str(cell.get("pairs")), "--active", str(cell.get("active")),
@@ -88,13 +89,13 @@ class Instructions(PairsSuite):
 
 
 def total_instructions(out: Path) -> int:
-    """The instructions in callgrind's output file; Left when it has none."""
+    """The total in callgrind's output file; NotMeasured if there is none."""
     try:
         found = re.findall(r"^(?:totals|summary): (\d+)", out.read_text(), re.MULTILINE)
     except OSError:
         found = []
     if not found:
-        raise Left("callgrind wrote no total")
+        raise NotMeasured("callgrind wrote no total")
     return int(found[-1])
 
 

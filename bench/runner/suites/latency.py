@@ -1,4 +1,4 @@
-"""Round trips on one connection, sleeping and spinning."""
+"""Round trips on one connection, with blocking and spinning ends."""
 
 from .. import subjects
 from ..charts import Bars
@@ -11,14 +11,14 @@ class Latency(ServerSuite):
 
     name = "latency"
     title = "Round trips on one connection"
-    what = ("A client on another processor sends one byte over TCP and waits for it to come back, "
-            "asleep or spinning; tambour-spin polls for up to 100 µs before it sleeps.")
-    how = ("Mean and percentiles over the round trips of a run, each of which is kept: the "
-           "percentiles are exact. Most of a round trip is the kernel waking a processor.")
+    what = ("A client on another processor sends one byte over TCP and waits for its echo, either "
+            "blocking or spinning; tambour-spin polls for up to 100 µs before it blocks.")
+    how = ("Mean and exact percentiles over all round trips of a run. Most of a round trip is the "
+           "kernel waking an idle processor.")
     order = 50
     parameters = (Parameter("round-trips", "round trips in a run", (20_000,),
-                            words="{:,} round trips"),
-                  Parameter("client", "sleeps until the answer is there, or spins",
+                            format="{:,} round trips"),
+                  Parameter("client", "blocks until the answer arrives, or spins",
                             ("sleeps", "spins"), choices=("sleeps", "spins")))
     metrics = (Metric("round_trip_ns", "ns", "mean round trip"),
                Metric("p50_ns", "ns", "median"),
@@ -26,7 +26,9 @@ class Latency(ServerSuite):
                Metric("p999_ns", "ns", "99.9th percentile"),
                Metric("max_ns", "ns", "longest"))
     subjects = (*subjects.pick("tambour"), SPINNING, TASKS, *subjects.pick("tambour-uring"), *PEERS)
-    quick = ({"round-trips": (5000,), "client": ("sleeps",), "rounds": 3},)
+    decisive = ("p50_ns",)
+    quick = ({"round-trips": (1000,), "client": ("sleeps",), "rounds": 15},)
+    quick_subjects = (*ServerSuite.quick_subjects, "tambour-spin")
     full = ({"round-trips": (50_000,)},)
 
     def cost(self, cell):

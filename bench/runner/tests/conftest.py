@@ -1,4 +1,4 @@
-"""A build directory full of fake subjects, and bench/run started on it as a user would."""
+"""A build directory with fake subjects, and bench/run started on it as a user would."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ PEERS = ("tambour", "floor", "epoll", "libev", "libevent", "libuv", "asio")
 
 
 class Build:
-    """A build directory whose subjects do as they are told."""
+    """A build directory whose subjects behave as configured."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -30,14 +30,14 @@ class Build:
         self.behave()
 
     def behave(self, **peers) -> None:
-        """What each peer does in place of its plain work; see fake_subject.py."""
+        """Configures the subjects; see fake_subject.py."""
         (self.bench / "behaviour.json").write_text(json.dumps(peers))
 
     def command(self, *words: str) -> list[str]:
         return [str(BENCH / "run"), *words, "--build", str(self.root)]
 
     def run(self, *words: str) -> subprocess.CompletedProcess:
-        return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=60,
+        return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=300,
                               check=False)
 
     def document(self) -> dict:
@@ -58,7 +58,7 @@ def build(tmp_path) -> Build:
 
 
 def entry(document: dict, subject: str, metric: str, **params) -> dict:
-    """The one entry of a document that fits."""
+    """The only entry of a document that matches."""
     found = [e for e in document["results"] if e["subject"] == subject and e["metric"] == metric
              and all(e["params"].get(n) == v for n, v in params.items())]
     assert len(found) == 1, found
@@ -66,15 +66,15 @@ def entry(document: dict, subject: str, metric: str, **params) -> dict:
 
 
 def made_up(values: dict, suite: str = "drum", metric: str = "event_ns", **params) -> dict:
-    """A document with these samples by subject, all in one cell."""
+    """A document with these samples by subject, one a round, all in one cell."""
     from runner import model, results
     from runner.suites import load
 
     gathered, suite = results.Results(), load()[suite]
     cell = model.Cell(suite.name, tuple(params.items()))
     for subject, samples in values.items():
-        for sample in samples:
-            gathered.add(suite, cell, model.Subject(subject, subject), model.Outcome(
+        for index, sample in enumerate(samples):
+            gathered.add(suite, cell, model.Subject(subject, subject), index, model.Sample(
                 "1", "epoll", {m.name: sample if m.name == metric else 1.0
                                for m in suite.metrics}))
     return gathered.document({"notes": []}, "bench/run")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -IS
-"""A subject that does as the file behaviour.json beside it says, and logs that it was spawned."""
+"""A subject that behaves as configured in behaviour.json beside it, and logs each run."""
 
 import json
 import os
@@ -26,8 +26,14 @@ def option(name):
     return int(words[words.index(name) + 1])
 
 
-if "hang" in does:
-    child = os.fork()  # a grandchild in the same group has to go, too
+def run_number():
+    """How often this program has been run, this time included."""
+    with open(f"{here}/spawned.log") as log:
+        return sum(json.loads(line)["peer"] == peer for line in log)
+
+
+if "hang" in does and run_number() >= does["hang"]:
+    child = os.fork()  # a grandchild, which must be killed too
     with open(f"{here}/{'grandchild' if child == 0 else 'child'}.pid", "w") as file:
         print(os.getpid(), file=file)
     time.sleep(100)
@@ -40,6 +46,8 @@ if "say" in does:
 if "slow" in does:
     time.sleep(does["slow"])
 factor = does.get("factor", 1.0)
+if "noise" in does:  # multiplies each run by another factor, the same sequence every time
+    factor *= 1 + does["noise"] * (run_number() * 7 % 11 - 5) / 5
 if suite == "drum":
     iterations = [{"event_ns": 1000.0 * factor + 10 * i, "events": option("--writes"),
                    "round_us": 10_000.0 * factor + option("--pairs") + 100 * i}

@@ -1,4 +1,4 @@
-"""A wrong command says what is wrong, exits with 2, and runs nothing."""
+"""An invalid command reports what is wrong, exits with 2, and runs nothing."""
 
 import json
 
@@ -17,29 +17,29 @@ from runner.model import Parameter
     (("drum", "--pairs", "0"), "--pairs 0 is not between 1 and"),
     (("drum", "--pairs", "100,,200"), "--pairs takes whole numbers, not ''"),
     (("drum", "--pairs", "١٢"), "--pairs takes whole numbers"),
-    (("drum", "--timeouts", "maybe"), "--timeouts takes yes, no or both"),
+    (("drum", "--timeouts", "maybe"), "--timeouts takes yes, no or no,yes"),
     (("drum", "--protocol", "libuv"), "--protocol takes libev, muduo"),
-    (("timers", "--pairs", "100"), "--pairs is no parameter of timers"),
+    (("timers", "--pairs", "100"), "--pairs is not a parameter of timers"),
     (("drum", "--colour", "red"), "unrecognized arguments: --colour red"),
     (("drum", "--pair", "100"), "unrecognized arguments: --pair 100"),
     (("drum", "--rounds", "0"), "'0' is not a whole number above 0"),
     (("drum", "--cpu", "4096"), "--cpu 4096: this process may use"),
-    (("quick", "drum"), "quick and full stand alone"),
-    (("drum", "--gate", "nowhere.json"), "--gate belongs to the suite instructions"),
+    (("quick", "drum"), "quick and full cannot be combined"),
+    (("drum", "--gate", "nowhere.json"), "--gate requires the suite instructions"),
     (("instructions", "--gate", "nowhere.json"), "--gate nowhere.json: No such file"),
-    (("instructions", "--tolerance", "1"), "--tolerance belongs to --gate"),
+    (("instructions", "--tolerance", "1"), "--tolerance requires --gate"),
     (("instructions", "--record", "no/where.json"), "there is no such directory"),
     (("report",), "report takes one FILE"),
-    (("drum", "--json", "/proc/figures.json"), "can't write /proc/figures.json: No such file"),
-    (("drum", "--json", "/proc/no/figures.json"), "can't write /proc/no/figures.json: No such"),
-    (("drum", "--json", "/proc"), "can't write /proc: Is a directory"),
-    (("drum", "--json", "/dev/null/figures.json"), "can't write /dev/null/figures.json: Not a"),
-    (("drum", "--out", "/proc"), "can't write /proc/results.json: No such file"),
-    (("drum", "--out", "/dev/null"), "can't write /dev/null/results.json: Not a directory"),
-    (("instructions", "--record", "/"), "can't write /: Is a directory"),
-    (("instructions", "--record", "/proc/x.json"), "can't write /proc/x.json: No such file"),
+    (("drum", "--json", "/proc/figures.json"), "cannot write /proc/figures.json: No such file"),
+    (("drum", "--json", "/proc/no/figures.json"), "cannot write /proc/no/figures.json: No such"),
+    (("drum", "--json", "/proc"), "cannot write /proc: Is a directory"),
+    (("drum", "--json", "/dev/null/figures.json"), "cannot write /dev/null/figures.json: Not a"),
+    (("drum", "--out", "/proc"), "cannot write /proc/results.json: No such file"),
+    (("drum", "--out", "/dev/null"), "cannot write /dev/null/results.json: Not a directory"),
+    (("instructions", "--record", "/"), "cannot write /: Is a directory"),
+    (("instructions", "--record", "/proc/x.json"), "cannot write /proc/x.json: No such file"),
 ])
-def test_wrong_command(build, words, said, capsys):
+def test_invalid_command(build, words, said, capsys):
     with pytest.raises(SystemExit) as exit_:
         cli.main([*words, "--build", str(build.root)])
     assert exit_.value.code == 2
@@ -51,7 +51,7 @@ def test_wrong_command(build, words, said, capsys):
 
 
 @pytest.mark.parametrize("name", ["index.html", "results.json"])
-def test_a_directory_in_the_way_of_a_file(build, tmp_path, name):
+def test_directory_instead_of_an_output_file(build, tmp_path, name):
     (tmp_path / "out" / name).mkdir(parents=True)
     done = build.run("drum", "--out", str(tmp_path / "out"))
     assert done.returncode == 2 and f"{name}: Is a directory" in done.stderr
@@ -59,26 +59,27 @@ def test_a_directory_in_the_way_of_a_file(build, tmp_path, name):
     assert [each.name for each in (tmp_path / "out").iterdir()] == [name]
 
 
-SOUND = {"suite": "drum", "subject": "libev", "version": "1", "backend": "", "params": {},
-         "metric": "event_ns", "unit": "ns", "samples": [1.0], "min": 1.0, "median": 1.0}
+VALID = {"suite": "drum", "subject": "libev", "version": "1", "backend": "", "params": {},
+         "metric": "event_ns", "unit": "ns", "samples": [1.0], "rounds": [0],
+         "dropped": [], "min": 1.0, "median": 1.0}
 
 
 @pytest.mark.parametrize("change", [
-    {"schema": 2}, {"results": None}, {"left_out": {}}, {"machine": []}, {"command": None},
-    {"results": [{}]}, {"results": [1]}, {"results": [{**SOUND, "samples": []}]},
-    {"results": [{**SOUND, "params": None}]}, {"results": [{**SOUND, "median": "1"}]},
-    {"left_out": [{"suite": "drum"}]}, None])
-def test_what_no_run_wrote_is_not_reported(build, tmp_path, change):
+    {"schema": 1}, {"results": None}, {"skipped": {}}, {"machine": []}, {"command": None},
+    {"results": [{}]}, {"results": [1]}, {"results": [{**VALID, "samples": []}]},
+    {"results": [{**VALID, "params": None}]}, {"results": [{**VALID, "median": "1"}]},
+    {"results": [{**VALID, "rounds": []}]}, {"skipped": [{"suite": "drum"}]}, None])
+def test_report_rejects_a_file_that_is_not_a_document(build, tmp_path, change):
     path = tmp_path / "figures.json"
-    whole = {"schema": 1, "machine": {}, "command": "", "results": [], "left_out": []}
+    whole = {"schema": 2, "machine": {}, "command": "", "results": [], "skipped": []}
     path.write_text("{" if change is None else json.dumps({**whole, **change}))
     done = build.run("report", str(path))
     assert done.returncode == 2, done.stderr
-    assert done.stderr == "bench/run: figures.json is not a document of schema 1\n"
+    assert done.stderr == "bench/run: figures.json is not a document of schema 2\n"
 
 
-def test_what_lacks_a_part_is_not_reported(build, tmp_path):
-    (tmp_path / "figures.json").write_text('{"schema": 1}')
+def test_report_rejects_an_incomplete_document(build, tmp_path):
+    (tmp_path / "figures.json").write_text('{"schema": 2}')
     done = build.run("report", str(tmp_path / "figures.json"))
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
 
@@ -90,7 +91,7 @@ def test_no_build_directory(build):
     assert "make build" in done.stderr
 
 
-def test_list_runs_nothing_and_names_all(build):
+def test_list_shows_suites_and_subjects_and_runs_nothing(build):
     done = build.run("--list")
     assert done.returncode == 0
     for word in ("drum", "timers", "instructions", "--pairs", "tambour-uring", "event_ns",
@@ -99,7 +100,7 @@ def test_list_runs_nothing_and_names_all(build):
     assert build.spawned() == []
 
 
-def test_comma_lists():
+def test_comma_separated_lists():
     flag = Parameter("timeouts", "", (False,), flag=True)
     assert flag.parse("no,yes") == (False, True)
     assert flag.parse("yes") == (True,)
@@ -107,12 +108,13 @@ def test_comma_lists():
     assert flag.show((False, True)) == "no,yes"
 
 
-def test_a_flag_alone_means_yes(build):
+def test_flag_without_a_value_means_yes(build):
     assert build.run("drum", "--rounds", "1", "--subjects", "libev", "--timeouts").returncode == 0
     assert [e["params"]["timeouts"] for e in build.document()["results"]] == [True, True]
     assert "--timeouts" in build.spawned()[0]["words"]
 
 
-def test_repeatable_command_names_no_places():
-    words = ["drum", "--json", "/home/me/x.json", "--out=/tmp/o", "--pairs", "1,2", "--build", "b"]
+def test_repeatable_command_has_no_output_options():
+    words = ["drum", "--details", "--json", "/home/me/x.json", "--out=/tmp/o", "--pairs", "1,2",
+             "--build", "b"]
     assert cli.repeatable(words) == "bench/run drum --pairs 1,2"

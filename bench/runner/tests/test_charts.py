@@ -1,4 +1,4 @@
-"""Charts tell apart whatever cells a run had: by name, by title, and on the page."""
+"""Charts of different cells differ by file name, by title, and in the page."""
 
 import itertools
 import re
@@ -14,7 +14,7 @@ SUITES = load()
 
 
 def of_two_values_each(suite) -> dict:
-    """A document in which every parameter of a suite has two values, absent ones included."""
+    """A document in which every parameter of a suite has two values."""
     values = [(False, True) if p.flag else p.choices[:2] or (10, 20) for p in suite.parameters]
     whole = made_up({}, suite.name)
     for each in itertools.product(*values):
@@ -30,7 +30,7 @@ def charts_of(suite) -> list:
 
 
 @pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
-def test_no_chart_takes_the_place_of_another(suite):
+def test_charts_have_unique_names_and_titles(suite):
     charts = charts_of(suite)
     names = [chart.name for chart in charts]
     titles = [(chart.title, chart.section) for chart in charts]
@@ -39,16 +39,16 @@ def test_no_chart_takes_the_place_of_another(suite):
 
 
 @pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
-def test_a_line_has_one_figure_at_each_place(suite):
+def test_a_line_has_one_point_for_each_x(suite):
     for chart in charts_of(suite):
         if isinstance(chart, Bars):
-            places = chart.labels
+            positions = chart.labels
         else:
-            places = [cell[chart.x] for cell in chart.cells]
-        assert len(places) == len(set(places)) == len(chart.cells)
+            positions = [cell[chart.x] for cell in chart.cells]
+        assert len(positions) == len(set(positions)) == len(chart.cells)
 
 
-def test_ids_on_the_page_are_unique(tmp_path):
+def test_ids_in_the_page_are_unique(tmp_path):
     whole = made_up({})
     for name in ("files", "sleep", "throughput"):
         whole["results"] += of_two_values_each(SUITES[name])["results"]
@@ -56,7 +56,7 @@ def test_ids_on_the_page_are_unique(tmp_path):
     assert len(ids) == len(set(ids)) > 100
 
 
-def test_what_every_cell_has_alike_is_in_no_name():
+def test_constant_parameters_are_not_in_names():
     document = made_up({"tambour": [2.0]}, "throughput", connections=1, size=64, milliseconds=10)
     charts = SUITES["throughput"].charts(Figures(SUITES["throughput"], document))
     assert [chart.name for chart in charts] == ["throughput-cpu", "throughput-bytes"]

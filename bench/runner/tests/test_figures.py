@@ -1,113 +1,163 @@
-"""Ratios, noise, and who is ahead."""
+"""The results of a suite: ratios of paired rounds, the best peer, verdicts."""
 
 import pytest
 from conftest import made_up
-from runner import words
-from runner.figures import Figures, geometric_mean, headlines, noise_notes
+from runner.estimates import Verdict
+from runner.figures import Figures, comparisons, headline, headlines, overall
 from runner.model import Metric
 from runner.suites import load
 
-DRUM = load()["drum"]
+SUITES = load()
+DRUM = SUITES["drum"]
 CELL = {"pairs": 100, "active": 10}
+EVENT = DRUM.metrics[0]
+ROUNDS = 10
 
 
-def figures(values):
-    return Figures(DRUM, made_up(values, **CELL))
+def figures(values: dict, **params) -> Figures:
+    return Figures(DRUM, made_up(values, **(params or CELL)))
 
 
-def test_ratio_is_of_medians():
-    one = figures({"tambour": [10, 20, 90], "libev": [40, 5, 50]})
-    assert one.ratio(CELL, "tambour", "libev", "event_ns") == 0.5
-    assert one.ratio(CELL, "tambour", "asio", "event_ns") is None
+def steady(**values) -> dict:
+    """The same sample in each round; the control is like Tambour."""
+    values.setdefault("tambour_aa", values["tambour"])
+    return {name.replace("_", "-"): [value] * ROUNDS for name, value in values.items()}
 
 
-def test_geometric_mean_is_even_handed():
-    assert geometric_mean([2.0, 0.5]) == pytest.approx(1.0)
+def test_ratios_are_of_samples_of_the_same_round():
+    one = figures({"tambour": [10, 20, 40], "libev": [20, 20, 20]})
+    assert one.ratios(CELL, "libev", EVENT) == [2.0, 1.0, 0.5]
 
 
-def test_floor_is_not_a_competitor():
-    one = figures({"floor": [1], "tambour": [2], "libev": [3]})
-    assert one.best(CELL, DRUM.metrics[0]) == 2
+def test_rounds_without_both_subjects_do_not_count():
+    document = made_up({"tambour": [10, 20, 40], "libev": [20, 20, 20]}, **CELL)
+    for each in document["results"]:
+        if each["subject"] == "libev":
+            each["samples"], each["rounds"] = each["samples"][1:], [0, 2]
+    assert Figures(DRUM, document).ratios(CELL, "libev", EVENT) == [2.0, 0.5]
 
 
-def test_best_of_more_is_the_greatest():
+def drop(document: dict, subject: str, rounds: list[int]) -> Figures:
+    for each in document["results"]:
+        if each["subject"] == subject:
+            each["dropped"] = rounds
+    return Figures(DRUM, document)
+
+
+def test_dropped_rounds_do_not_count():
+    document = made_up({"tambour": [10] * 10, "libev": [20] * 7 + [90] * 3}, **CELL)
+    one = drop(document, "libev", [8, 9])
+    assert one.ratios(CELL, "libev", EVENT) == [2.0] * 7 + [9.0]
+    one = drop(document, "tambour", [7])
+    assert one.ratios(CELL, "libev", EVENT) == [2.0] * 7
+
+
+def test_too_many_dropped_rounds_are_all_used():
+    document = made_up({"tambour": [10] * 20, "libev": [20] * 20}, **CELL)
+    assert len(drop(document, "libev", list(range(11))).ratios(CELL, "libev", EVENT)) == 20
+    assert len(drop(document, "libev", list(range(10))).ratios(CELL, "libev", EVENT)) == 10
+
+
+def test_too_few_rounds_for_an_interval_are_all_used():
+    document = made_up({"tambour": [10] * 8, "libev": [20] * 8}, **CELL)
+    assert len(drop(document, "libev", [0, 1, 2]).ratios(CELL, "libev", EVENT)) == 8
+    assert len(drop(document, "libev", [0, 1]).ratios(CELL, "libev", EVENT)) == 6
+
+
+def test_ratio_of_a_rate_is_inverted():
+    rate = Metric("messages_per_s", "1/s", "", "more")
+    assert rate.ratio(50, 100) == 2.0 and EVENT.ratio(50, 100) == 0.5
+    assert rate.ratio(0, 100) is None and EVENT.ratio(1, 0) is None
+
+
+def test_best_of_a_rate_is_the_highest():
     assert Metric("bytes_per_s", "B/s", "", "more").best([1, 3, 2]) == 3
 
 
-def test_noise_is_the_median_over_the_minimum():
-    one = figures({"tambour": [100, 110, 150], "libev": [100, 110, 150]})
-    assert one.noise(CELL, "event_ns") == pytest.approx(0.10)
-    assert figures({"tambour": [100, 110]}).noise(CELL, "event_ns") is None  # too few rounds
+def test_best_peer_is_neither_a_reference_nor_tambour():
+    one = figures(steady(tambour=10, floor=1, epoll=2, tambour_epoll=3, libev=30, asio=20))
+    assert one.best(CELL, EVENT) == "asio"
 
 
-def test_what_disturbs_a_rate_makes_it_less():
-    suite = load()["throughput"]
-    samples = {"tambour": [50, 90, 100], "libuv": [50, 90, 100]}
-    one = Figures(suite, made_up(samples, "throughput", "messages_per_s", connections=1))
-    assert one.noise({"connections": 1}, "messages_per_s") == pytest.approx(100 / 90 - 1)
+@pytest.mark.parametrize("theirs, expected", [
+    (20, Verdict.FASTER), (5, Verdict.SLOWER), (10.1, Verdict.EQUAL)])
+def test_verdict_of_a_cell(theirs, expected):
+    assert figures(steady(tambour=10, libev=theirs)).verdict(CELL, "libev", EVENT) == expected
 
 
-@pytest.mark.parametrize("theirs, verdict", [(200, "gain"), (50, "loss"), (101, "even")])
-def test_verdict(theirs, verdict):
-    one = figures({"tambour": [100, 102, 103], "libev": [theirs, theirs * 1.02, theirs * 1.03]})
-    line = next(line for line in headlines(one) if line.metric.name == "event_ns")
-    assert line.verdict("libev") == verdict
-    assert line.ratios["libev"][0] == pytest.approx(100 / theirs)
+def test_verdict_is_undecided_if_the_control_differs_by_more():
+    one = figures(steady(tambour=10, libev=11, tambour_aa=12))
+    assert one.verdict(CELL, "libev", EVENT) == Verdict.UNDECIDED
+    assert headline(one).verdict == Verdict.UNDECIDED
+    assert "A/A control, which differs by 20.0%" in headline(one).reason
 
 
-def test_a_subject_that_wavers_is_ahead_of_nobody():
-    one = figures({"tambour": [100, 140, 150], "libev": [180, 181, 182],
-                   "asio": [100, 101, 102], "libuv": [200, 201, 202]})
-    assert one.noise(CELL, "event_ns") < 0.02
-    line = next(line for line in headlines(one) if line.metric.name == "event_ns")
-    assert line.verdict("libev") == "even"  # 23 % less, but its own spread is 40 %
+def test_verdict_is_undecided_without_a_control():
+    values = steady(tambour=10, libev=20)
+    del values["tambour-aa"]
+    assert figures(values).verdict(CELL, "libev", EVENT) == Verdict.UNDECIDED
 
 
-@pytest.mark.parametrize("ours, theirs, unknown", [
-    ([100, 100], [200, 200, 200], ["libev"]), ([100, 100, 100], [200, 200], ["libev"]),
-    ([100, 100, 100], [200, 200, 200], []), ([0, 100, 100], [200, 200, 200], ["libev"])])
-def test_what_nobody_knows_the_noise_of_decides_nothing(ours, theirs, unknown):
-    line = headlines(figures({"tambour": ours, "libev": theirs, "floor": [10]}))[0]
-    assert line.verdict("libev") == ("even" if unknown else "gain")
-    assert line.unknown == unknown
+def test_verdict_is_undecided_with_few_rounds():
+    one = figures({name: [10] * 5 for name in ("tambour", "tambour-aa")} | {"libev": [20] * 5})
+    assert one.verdict(CELL, "libev", EVENT) == Verdict.UNDECIDED
+    assert headline(one).reason == "fewer than 6 rounds"
 
 
-def test_one_cell_of_unknown_noise_is_enough():
-    document = made_up({"tambour": [100] * 3, "libev": [200] * 3}, pairs=100)
-    document["results"] += made_up({"tambour": [100], "libev": [200]}, pairs=200)["results"]
-    assert headlines(Figures(DRUM, document))[0].verdict("libev") == "even"
+def test_control_is_not_a_subject_of_the_report():
+    assert figures(steady(tambour=10, libev=20)).subjects == ["tambour", "libev"]
 
 
-def test_a_cell_without_the_other_says_nothing_of_their_noise():
-    document = made_up({"tambour": [100] * 3, "libev": [200] * 3}, pairs=100)
-    document["results"] += made_up({"tambour": [100]}, pairs=200)["results"]
-    assert headlines(Figures(DRUM, document))[0].verdict("libev") == "gain"
+def two_cells(first: dict, second: dict) -> Figures:
+    document = made_up(first, pairs=100)
+    document["results"] += made_up(second, pairs=200)["results"]
+    return Figures(DRUM, document)
 
 
-def test_counts_have_no_noise():
-    suite = load()["instructions"]
-    one = Figures(suite, made_up({"tambour": [100], "libev": [200]}, "instructions",
-                                 "instructions_per_event", pairs=1))
-    assert headlines(one)[0].verdict("libev") == "gain"
+def test_suite_is_the_geometric_mean_of_its_cells():
+    one = two_cells(steady(tambour=10, libev=20), steady(tambour=10, libev=45))
+    estimate, count = overall(one, "libev")
+    assert estimate.ratio == pytest.approx(3.0) and count == 2
+    found = headline(one)
+    assert found.peer == "libev" and found.verdict == Verdict.FASTER
+    assert found.cells == {Verdict.FASTER: 2} and len(comparisons(one)) == 2
 
 
-def test_the_floor_is_no_loss():
-    line = headlines(figures({"tambour": [100], "floor": [10]}))[0]
-    assert line.verdict("floor") == "even"
+def test_best_peer_of_a_suite_ran_in_all_cells():
+    one = two_cells(steady(tambour=10, libev=20, asio=5), steady(tambour=10, libev=20))
+    assert headline(one).peer == "libev"
 
 
-def test_without_tambour_there_is_no_headline():
-    assert headlines(figures({"libev": [1]})) == []
+def test_cells_of_a_headline_are_against_the_best_peer_of_each():
+    one = two_cells(steady(tambour=10, libev=20, asio=5), steady(tambour=10, libev=20, asio=90))
+    assert headline(one).cells == {Verdict.SLOWER: 1, Verdict.FASTER: 1}
 
 
-def test_a_noisy_machine_is_told():
-    quiet = made_up({"libev": [100, 101, 102]}, **CELL)
-    noisy = made_up({"libev": [100, 130, 140]}, **CELL)
-    assert noise_notes([DRUM], quiet) == []
-    assert "noisy" in noise_notes([DRUM], noisy)[0] and "30%" in noise_notes([DRUM], noisy)[0]
+def test_decisive_metrics_of_a_suite():
+    assert [m.name for m in SUITES["timers"].decisive_metrics] == [
+        "arm_ns", "expire_ns", "reset_whole_ns", "cancel_whole_ns"]
+    for suite in SUITES.values():
+        assert suite.decisive_metrics and len(suite.decisive_metrics) == len(suite.decisive or "1")
 
 
-def test_titles_within_a_sentence_keep_the_capitals_of_names():
-    titles = ("Timers", "I/O events", "AnyEvent's servers")
-    assert [words.within_a_sentence(title) for title in titles] == \
-        ["timers", "I/O events", "AnyEvent's servers"]
+def test_counts_need_one_round_only():
+    suite = SUITES["instructions"]
+    document = made_up({"tambour": [100], "tambour-aa": [100], "libev": [200], "asio": [101]},
+                       "instructions", "instructions_per_event", pairs=1)
+    one = Figures(suite, document)
+    metric = suite.metrics[0]
+    assert one.verdict({"pairs": 1}, "libev", metric) == Verdict.FASTER
+    assert one.verdict({"pairs": 1}, "asio", metric) == Verdict.EQUAL
+    document["results"] = [e for e in document["results"] if e["subject"] != "asio"]
+    assert headline(Figures(suite, document)).phrase == "fewer"
+
+
+def test_no_headline_without_tambour_or_peers():
+    assert headline(figures({"libev": [1] * ROUNDS})) is None
+    assert headline(figures({"tambour": [1] * ROUNDS, "floor": [1] * ROUNDS})) is None
+    assert headlines(made_up({"libev": [1]}), SUITES) == []
+
+
+def test_zero_values_have_no_ratio():
+    assert headline(figures(steady(tambour=0.0, libev=1.0))) is None
+    assert figures(steady(tambour=1.0, libev=0.0)).estimate(CELL, "libev", EVENT) is None

@@ -1,4 +1,4 @@
-"""A suite is one small file: what the defaults carry, shown on a suite that leans on them all."""
+"""A suite is one small file: a suite that uses all defaults of the base class."""
 
 import subprocess
 import sys
@@ -25,15 +25,15 @@ class Echo(Suite):
         return [Lines("echo", "", "Echo", "arm_ns", "timers", figures.cells, "n", "1/s")]
 
     def tables(self, figures):
-        return [("As the field knows it", ["who", "published"], [["libev", "42"]])]
+        return [("Published values", ["name", "published"], [["libev", "42"]])]
 
 
 SUITE = Echo()
 '''
 
 
-def test_a_file_is_all_it_takes(build, tmp_path):
-    """A copy of the runner with one file more plays, charts and tables the new suite."""
+def test_one_file_adds_a_suite(build, tmp_path):
+    """A copy of the runner with one more file measures and reports the new suite."""
     subprocess.run(["cp", "-r", str(BENCH / "run"), str(BENCH / "runner"), str(tmp_path)],
                    check=True)
     (tmp_path / "runner" / "suites" / "echo.py").write_text(ECHO)
@@ -43,5 +43,5 @@ def test_a_file_is_all_it_takes(build, tmp_path):
     assert done.returncode == 0, done.stderr
     assert {len(e["samples"]) for e in build.document()["results"]} == {2}
     assert (build.root / "bench-report" / "echo.svg").exists()
-    assert "As the field knows it" in build.page()
-    assert '<tr><th>libev</th><td class="start best">' in build.page()  # more is better here
+    assert "Published values" in build.page()
+    assert "<tr><th>libev</th><td class=best>" in build.page()  # more is better here
