@@ -9,6 +9,8 @@
 
 #include <coroutine>
 
+#include <tambour/cxx23.h>
+
 namespace tambour {
 
 /// One run() on the stack of this thread.

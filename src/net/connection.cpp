@@ -68,11 +68,6 @@ Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCal
 
 Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks,
                               ConnectionOwner* owner) {
-  if (callbacks == nullptr) [[unlikely]]
-    base::fail_check(
-        "Connection::start: the callbacks of fd %d are null; pass a ConnectionCallbacks, which may "
-        "be empty",
-        stream.descriptor());
   auto* self = new Connection(std::move(stream), std::move(callbacks));
   self->owner_ = owner;
   loop::core_of(*self->loop_).add_reference();

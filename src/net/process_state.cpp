@@ -83,7 +83,7 @@ struct ProcessState::Preparation {
   }
 };
 
-ProcessState::ProcessState(EventLoop& loop, const ProcessOptions& options) noexcept
+ProcessState::ProcessState(EventLoop& loop, const ProcessOptions& options)
     : core_(&loop::core_of(loop)),
       parent_(::getpid()),
       leads_group_(options.group != ProcessGroup::inherited),

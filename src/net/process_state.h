@@ -52,7 +52,7 @@ class ProcessState final : public LoopOwned {
     ProcessState& state;
   };
 
-  ProcessState(EventLoop& loop, const ProcessOptions& options) noexcept;
+  ProcessState(EventLoop& loop, const ProcessOptions& options);
   Result<> launch(EventLoop& loop, const ProcessOptions& options);
   static Result<> check(const ProcessOptions& options) noexcept;
   Result<> open_streams(EventLoop& loop, const ProcessOptions& options, Preparation& preparation);

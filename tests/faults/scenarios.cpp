@@ -217,6 +217,11 @@ Error wait_for_child(EventLoop& loop, ChildChanges changes) {
   const pid_t pid = ::fork();
   if (pid < 0) std::abort();
   if (pid == 0) ::_exit(3);
+  // Also if the constructor of Child throws.
+  struct Reaper {
+    pid_t pid;
+    ~Reaper() { ::waitpid(pid, nullptr, 0); }
+  } const reaper{pid};
   ChildStatus status;
   Child child(
       loop, pid,
