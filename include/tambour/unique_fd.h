@@ -23,13 +23,14 @@ class UniqueFd {
   ~UniqueFd() { reset(-1); }
 
   void reset(int fd) noexcept {
-    // close(2) is not repeated at EINTR: on Linux the descriptor is gone all the same. The same
-    // number comes anew where other code has closed it, as daemons do: it is what is to be owned.
+    // close(2) is not repeated after EINTR: on Linux the file descriptor is closed nevertheless. If
+    // `fd` equals fd_, other code has closed the file descriptor and its number was reused, as
+    // daemons do; closing it here would close the new file.
     if (fd_ >= 0 && fd_ != fd) ::close(fd_);
     fd_ = fd;
   }
 
-  /// Gives it away.
+  /// Returns the file descriptor and transfers its ownership to the caller.
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
 
   [[nodiscard]] int get() const noexcept { return fd_; }
