@@ -148,8 +148,8 @@ class Callback<R(Args...)> {
 
   template <class F>
   static R invoke_inside(Words words, Args... args) {
-    // Copied through bytes, which the compiler optimizes away: reading the words in place as an F
-    // would be undefined behaviour, because no F object exists there.
+    // Copied through bytes, which the compiler optimizes away. Reading the words in place as an F
+    // would violate strict aliasing: the compiler could assume that they were never written.
     std::array<std::byte, sizeof(F)> bytes;
     std::memcpy(bytes.data(), &words, sizeof(F));
     const F function = std::bit_cast<F>(bytes);
