@@ -1,8 +1,8 @@
 // A move-only function that may be destroyed while it runs.
 //
-// Callbacks destroy the handles that own them: a connection closes itself, a timer removes itself.
-// Small closures are therefore invoked on a copy (two registers), and the memory of the others can
-// be released on its own, so that the loop keeps it until its iteration ends.
+// A callback may destroy the handle that owns it: a connection closes itself, a timer removes
+// itself. Small closures are therefore invoked on a copy (two registers). Larger closures have an
+// allocation of their own, which the loop keeps until the end of its iteration.
 #pragma once
 
 #include <array>

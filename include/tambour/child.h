@@ -45,7 +45,7 @@ struct ChildStatus {
   }
 };
 
-/// Which changes a Child reports.
+/// The status changes that a Child reports.
 enum class ChildChanges : std::uint8_t {
   end,  ///< The child has ended.
   all,  ///< Also that it was stopped or continued.

@@ -37,6 +37,7 @@ enum class BackendKind : std::uint8_t {
   simulated,
 };
 
+/// Options of an EventLoop.
 struct LoopOptions {
   BackendKind backend = BackendKind::automatic;
 
@@ -136,9 +137,9 @@ class EventLoop {
   /// Wakes the loop if it is waiting. Callable from any thread; async-signal-safe.
   void wake() noexcept;
 
-  /// ref() adds a reference, which keeps run() running without a started watcher: for example for a
-  /// loop that only receives posted tasks. unref() removes a reference, which may also be the one
-  /// that a started watcher holds.
+  /// ref() adds a reference, which keeps run() from returning without a started watcher: for
+  /// example in a loop that only receives posted tasks. unref() removes a reference, which may also
+  /// be the one that a started watcher holds.
   void ref() noexcept;
   void unref() noexcept;
 

@@ -16,6 +16,7 @@ namespace loop {
 class Core;
 }
 
+/// The point at which a hook is invoked.
 enum class HookPoint : std::uint8_t {
   /// Before the loop waits. The wait takes into account what the callback starts, stops or posts.
   prepare,

@@ -23,6 +23,7 @@ namespace loop {
 class Core;
 }
 
+/// The system call of an operation.
 enum class IoKind : std::uint8_t {
   /// accept4(2), non-blocking and close-on-exec; fills `address` and `address_size` unless null.
   accept,

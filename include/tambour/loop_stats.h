@@ -27,7 +27,7 @@ struct LoopStats {
   /// Timers in the heap, including stopped timers that have not been removed yet.
   std::size_t timers = 0;
   std::size_t pending = 0;  ///< Callbacks that are due.
-  /// Started watchers and timers, and ref() calls: what keeps run() running.
+  /// Started watchers and timers, and ref() calls: what keeps run() from returning.
   std::int64_t references = 0;
 };
 

@@ -121,7 +121,8 @@ std::vector<std::string> current_environment();
 /// forked copy of this process, destroying a Process of the parent sends no signal.
 /// Thread: must be used on the loop's thread. If it is destroyed after its loop, the killed child
 /// may stay a zombie.
-/// Loop: a child that is running, or was killed and not yet reaped, keeps EventLoop::run() running.
+/// Loop: a child that is running, or was killed and not yet reaped, keeps EventLoop::run() from
+/// returning.
 /// Descriptors: a running child uses one or two file descriptors, and one more for each pipe.
 ///
 /// The pid is never used after the child was reaped: signals are sent through a pidfd

@@ -68,7 +68,7 @@ struct ProxyTls {
 
 /// A PROXY protocol header.
 struct ProxyHeader {
-  int version = 2;  ///< 1, in text, or 2.
+  int version = 2;  ///< 1 (text) or 2 (binary).
   /// The proxy itself is the client (LOCAL in version 2), for example for a health check.
   bool is_local = false;
   /// The client's type of socket: SOCK_STREAM or SOCK_DGRAM.

@@ -53,8 +53,8 @@ struct GroupListenOptions {
   Spread spread = Spread::kernel;
   int backlog = 4096;    ///< Of each listener: listen(2).
   bool v6_only = false;  ///< IPV6_V6ONLY.
-  /// Concurrent connections of all loops together. If each loop listens, each has an equal share,
-  /// of at least one.
+  /// The maximum number of concurrent connections of all loops together. If each loop listens, each
+  /// has an equal share, of at least one.
   std::size_t connections_max = SIZE_MAX;
   /// Permissions of the socket file of a Unix path: see ListenOptions::unix_mode.
   std::optional<mode_t> unix_mode{};

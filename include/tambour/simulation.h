@@ -30,7 +30,8 @@ struct SimulationOptions {
   // The network between two hosts. Within a host, data arrives at once.
   Duration delay_min = std::chrono::microseconds(50);
   Duration delay_max = std::chrono::microseconds(500);
-  /// Half of all delays are close to the minimum; if false, delays are uniformly distributed.
+  /// If true, half of all delays are close to the minimum; if false, delays are uniformly
+  /// distributed.
   bool delay_mostly_short = true;
   double datagram_loss = 0;         ///< Probability that a datagram is lost.
   double datagram_duplication = 0;  ///< Probability that a datagram arrives twice.
@@ -76,6 +77,7 @@ struct SimulationOptions {
   static SimulationOptions rough(std::uint64_t seed) noexcept;
 };
 
+/// Why Simulation::run() returned.
 enum class SimulationEnd : std::uint8_t {
   finished,  ///< No loop has anything left to wait for, or all loops were stopped.
   stopped,   ///< Simulation::stop() or fail() was called.

@@ -160,6 +160,7 @@ class SocketWait : protected IoOperation {
   std::optional<std::stop_callback<Stop>> stop_;
 };
 
+/// A connected byte stream whose reads and writes are awaited by tasks.
 class Stream : public Socket {
  public:
   using Socket::Socket;

@@ -36,7 +36,7 @@ struct ListenOptions {
   int backlog = 4096;       ///< listen(2); capped at the system's somaxconn.
   bool reuse_port = false;  ///< SO_REUSEPORT: several listeners on one endpoint.
   bool v6_only = false;     ///< IPV6_V6ONLY.
-  /// Concurrent connections; further ones wait in the backlog.
+  /// The maximum number of concurrent connections; further ones wait in the backlog.
   std::size_t connections_max = SIZE_MAX;
 
   /// Permissions of the socket file of a Unix path, 0660 for example, independent of the umask; a

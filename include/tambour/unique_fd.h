@@ -9,6 +9,7 @@
 
 namespace tambour {
 
+/// A move-only owner of a file descriptor, which it closes on destruction.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -22,6 +23,7 @@ class UniqueFd {
   UniqueFd& operator=(const UniqueFd&) = delete;
   ~UniqueFd() { reset(-1); }
 
+  /// Closes the owned file descriptor, if any, and takes ownership of `fd`.
   void reset(int fd) noexcept {
     // close(2) is not repeated after EINTR: on Linux the file descriptor is closed nevertheless. If
     // `fd` equals fd_, other code has closed the file descriptor and its number was reused, as

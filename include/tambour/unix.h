@@ -27,6 +27,7 @@ struct PeerCredentials {
   bool operator==(const PeerCredentials&) const = default;
 };
 
+/// A Unix-domain stream.
 class UnixStream final : public Stream {
  public:
   UnixStream() = default;
