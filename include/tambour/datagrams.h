@@ -111,8 +111,8 @@ class Datagram {
 
 /// A batch of datagrams.
 ///
-/// Memory: allocated by the constructor: `datagrams` times `bytes_each` plus about 1 KiB, of which
-/// 640 bytes are for ancillary data and stay untouched unless some arrives.
+/// Memory: allocated by the constructor: `bytes_each` plus about 1 KiB for each of `datagrams`. 640
+/// bytes of that are for ancillary data and stay untouched unless some arrives.
 /// Lifetime: may be moved, but not while a task receives into it or sends it.
 class DatagramBatch {
  public:

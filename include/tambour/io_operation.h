@@ -43,9 +43,9 @@ enum class IoKind : std::uint8_t {
 /// Ownership: the caller owns the operation and everything that its parameters refer to.
 /// Completion: each submit() completes exactly once, never inside submit(). `outcome` is then the
 /// result of the system call, or a negated errno value.
-/// Lifetime: it may be cancelled or destroyed at any time, and must not be moved while it is
-/// submitted. A cancelled operation completes with ECANCELED unless it has already finished. A
-/// destroyed operation does not complete.
+/// Lifetime: cannot be moved. It may be cancelled or destroyed at any time. A cancelled operation
+/// completes with ECANCELED unless it has already finished. A destroyed operation does not
+/// complete.
 /// Thread: must be used on the loop's thread.
 class IoOperation : public Operation {
  public:

@@ -53,7 +53,8 @@ struct UdpCallbacks {
 
 /// A UDP socket.
 ///
-/// Lifetime: may be moved at any time, including while a task waits on it, but not to a Socket.
+/// Lifetime: may be moved at any time, including while a task waits on it, but must not be moved
+/// into a Socket.
 /// Thread: must be used on the loop's thread.
 class UdpSocket final : public Socket {
  public:

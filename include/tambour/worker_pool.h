@@ -60,7 +60,7 @@ class WorkerCall : public Link {
   /// then not started.
   void start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<> awaiting,
              const std::stop_token& stop, WhenStopped when_stopped = WhenStopped::wait);
-  /// The task was asked to stop.
+  /// Called when the task is asked to stop.
   void request_stop() noexcept;
   /// Drops the task's ownership, because the waiting task is destroyed; the caller must not use
   /// this object afterwards. If `and_wait` is true, blocks until the worker has finished with it.
