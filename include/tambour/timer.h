@@ -68,9 +68,9 @@ class Timer final : private Ready {
     return {};
   }
 
-  /// Sets the deadline to `delay` after the start of the current iteration, which is when the loop
-  /// learned of the event that is being handled. Intended for idle timeouts. Does not read the
-  /// clock. Starts a stopped timer; keeps the interval.
+  /// Sets the deadline to `delay` after EventLoop::now(), the time at which the loop learned of the
+  /// event that is being handled. Intended for idle timeouts. Does not read the clock. Starts a
+  /// stopped timer; keeps the interval.
   void reset(Duration delay) noexcept;
 
   /// The same, with the delay (for a repeating timer, the interval) that was given last.
