@@ -1,4 +1,5 @@
-// A bell that other threads, and signal handlers, ring: libev's ev_async.
+// Wakes a loop from other threads and from signal handlers, and invokes a callback there: libev's
+// ev_async.
 #pragma once
 
 #include <atomic>
@@ -14,11 +15,14 @@ namespace loop {
 class Core;
 }
 
-/// Calls back on the loop's thread after send() from any other. Sends that the callback has not
-/// seen yet are one. For more than a bell, EventLoop::post carries a function.
+/// Invokes its callback on the loop's thread after send(), which any thread may call. All sends
+/// since the last callback are coalesced into one callback. To run a function on the loop's thread,
+/// use EventLoop::post().
 ///
-/// Cannot move: others hold it by address, and must have let go of it before it is destroyed. All
-/// but send() belongs to the thread of the loop. Started, it keeps the loop running.
+/// Lifetime: cannot be moved, because senders refer to it by address. All senders must have stopped
+/// using it before it is destroyed.
+/// Thread: all functions except send() must be called on the loop's thread.
+/// Loop: a started Async keeps the loop running.
 class Async final : private Ready, private Listed<Async> {
  public:
   using Function = Callback<void()>;
@@ -30,16 +34,18 @@ class Async final : private Ready, private Listed<Async> {
   ~Async();
 
   void start() noexcept;
-  /// A callback that was due does not come while it is stopped. No send is lost by that: whether it
-  /// was before or after stop(), which the sender cannot know, it is kept until the next start().
+  /// A pending callback is not invoked while the Async is stopped. No send is lost: sends before
+  /// and after stop() take effect at the next start(), because a sender cannot know whether the
+  /// Async is started.
   void stop() noexcept;
   [[nodiscard]] bool started() const noexcept { return listed(); }
 
-  /// Any thread, and signal handlers: async-signal-safe, no lock, no allocation. A send to a
-  /// stopped one is kept until it is started. Not after the loop was destroyed.
+  /// Callable from any thread and from signal handlers: async-signal-safe, takes no lock and
+  /// allocates nothing. If the Async is stopped, the send takes effect at the next start(). Must
+  /// not be called after the loop was destroyed.
   void send() noexcept;
 
-  /// True between send() and the callback.
+  /// True after send() until the callback is invoked.
   [[nodiscard]] bool sent() const noexcept { return sent_.load(std::memory_order_acquire); }
 
   using Ready::priority;
@@ -47,7 +53,7 @@ class Async final : private Ready, private Listed<Async> {
 
  private:
   friend class loop::Core;
-  friend class Listed<Async>;  // The loop's list of them.
+  friend class Listed<Async>;  // The loop's list of Async objects.
   static void run(Ready& ready);
 
   std::atomic<bool> sent_{false};

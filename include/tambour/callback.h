@@ -1,8 +1,8 @@
 // A move-only function that may be destroyed while it runs.
 //
-// Callbacks destroy the handles that own them: a connection closes itself, a timer removes itself.
-// Small closures are therefore invoked on a copy (two registers), and the memory of the others can
-// be released on its own, so that the loop keeps it until its iteration ends.
+// A callback may destroy the handle that owns it: a connection closes itself, a timer removes
+// itself. Small closures are therefore invoked on a copy (two registers). Larger closures have an
+// allocation of their own, which the loop keeps until the end of its iteration.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace tambour {
 
-/// A closure on the heap whose deletion a loop can defer: see loop::Core::retire().
+/// A heap-allocated closure whose deletion a loop can defer: see loop::Core::retire().
 class Closure {
  public:
   Closure() noexcept : born_(nested_runs.load(std::memory_order_relaxed)) {}
@@ -30,22 +30,22 @@ class Closure {
   Closure& operator=(const Closure&) = delete;
   virtual ~Closure() = default;
 
-  /// How many nested runs of loops this process had begun when the closure was made. If it is at
-  /// least the number of a nested run, the closure was made after that run began, so that no
-  /// callback outside of that run is executing it.
+  /// The number of nested runs of loops that this process had begun when the closure was created.
+  /// If it is at least the number of a nested run, the closure was created after that run began, so
+  /// no callback outside of that run is executing it.
   [[nodiscard]] std::uint64_t born() const noexcept { return born_; }
-  /// A nested run begins; returns its number.
+  /// Registers the start of a nested run; returns its number.
   static std::uint64_t begin_nested_run() noexcept {
     return nested_runs.fetch_add(1, std::memory_order_relaxed) + 1;
   }
 
-  /// The next closure of a list of retired ones; replaces born().
+  /// The next closure in a list of retired closures. Shares its memory with born().
   [[nodiscard]] Closure* next() const noexcept { return next_; }
   void set_next(Closure* next) noexcept { next_ = next; }
 
  private:
-  // A thread that hands a closure to a loop reads this before the loop runs it, and so before the
-  // loop begins a nested run inside of it: relaxed order is enough.
+  // Relaxed order is sufficient: a thread that hands a closure to a loop reads this before the loop
+  // runs the closure, and so before the loop begins a nested run inside it.
   static inline constinit std::atomic<std::uint64_t> nested_runs{0};
 
   union {
@@ -61,7 +61,7 @@ class Callback;
 [[noreturn]] void fail_on_empty_callback() noexcept;
 
 /// Owns one callable. A closure that is trivially copyable, callable as const and no larger than
-/// two pointers is stored inside and costs no allocation; any other is allocated once.
+/// two pointers is stored inline without allocation; any other is allocated once.
 template <class R, class... Args>
 class Callback<R(Args...)> {
  public:
@@ -99,11 +99,12 @@ class Callback<R(Args...)> {
 
   explicit operator bool() const noexcept { return kind_ != &empty; }
 
-  /// Invokes it; aborts with a message if it is empty. The Callback may be destroyed or moved
-  /// meanwhile, provided that what `release` gave up lives until the call has returned.
+  /// Invokes the callable; aborts with a message if the Callback is empty. The Callback may be
+  /// destroyed or moved during the call, provided that the closure returned by `release` outlives
+  /// it.
   R operator()(Args... args) const { return kind_->invoke(words_, std::forward<Args>(args)...); }
 
-  /// Empties this and hands its heap closure, if it has one, to the caller.
+  /// Empties the Callback and transfers its heap closure, if any, to the caller.
   [[nodiscard]] Closure* release() noexcept {
     const Kind* released = std::exchange(kind_, &empty);
     if (!released->allocated) return nullptr;
@@ -116,11 +117,11 @@ class Callback<R(Args...)> {
     void* second;
   };
 
-  /// What the words hold. One object for each type of callable, so that a Callback, of which there
-  /// is one in every handle, is three words.
+  /// Describes the contents of the words. There is one object per type of callable, so that a
+  /// Callback, which every handle contains, is three words.
   struct Kind {
     R (*invoke)(Words, Args...);
-    bool allocated;  ///< The first word is a Closure, and ours.
+    bool allocated;  ///< The first word is a Closure that the Callback owns.
   };
   template <R (*invoke)(Words, Args...), bool allocated>
   static constexpr Kind kind{invoke, allocated};
@@ -128,7 +129,7 @@ class Callback<R(Args...)> {
   [[noreturn]] static R invoke_empty(Words /*words*/, Args... /*args*/) {
     fail_on_empty_callback();
   }
-  /// That of an empty Callback, so that invoking one aborts with a message.
+  /// The Kind of an empty Callback; invoking it aborts with a message.
   static constexpr Kind empty{&invoke_empty, false};
 
   template <class F>
@@ -147,8 +148,8 @@ class Callback<R(Args...)> {
 
   template <class F>
   static R invoke_inside(Words words, Args... args) {
-    // By way of bytes, which costs nothing: to read the words in place as an F, which they are not,
-    // would let the compiler assume that they were never written.
+    // Copied through bytes, which the compiler optimizes away. Reading the words in place as an F
+    // would violate strict aliasing: the compiler could assume that they were never written.
     std::array<std::byte, sizeof(F)> bytes;
     std::memcpy(bytes.data(), &words, sizeof(F));
     const F function = std::bit_cast<F>(bytes);

@@ -1,4 +1,4 @@
-// The end of child processes, and what else becomes of them: libev's ev_child.
+// Status changes of child processes: libev's ev_child.
 #pragma once
 
 #include <sys/types.h>
@@ -19,15 +19,16 @@ class ChildTable;
 class Core;
 }  // namespace loop
 
-/// What has become of a child (waitid(2)). A status is lost, mostly with ECHILD, where other code
-/// has waited for the child, SIGCHLD is ignored, or this process is a fork of the child's parent.
+/// The status of a child (waitid(2)). A status is lost, usually with ECHILD, if other code has
+/// waited for the child, SIGCHLD is ignored, or this process is a fork of the child's parent.
 struct ChildStatus {
   enum class Event : std::uint8_t {
-    exited,     ///< `code` is its exit status, 0 to 255.
-    signaled,   ///< A signal, `code`, ended it.
-    stopped,    ///< A signal, `code`, stopped it. Only where asked for, as the next one.
-    continued,  ///< Goes on; `code` is SIGCONT.
-    lost,       ///< It has ended, and its status went elsewhere: `code` is an errno value.
+    exited,    ///< `code` is the exit status, 0 to 255.
+    signaled,  ///< Terminated by the signal `code`.
+    /// Stopped by the signal `code`. Like `continued`, reported only with ChildChanges::all.
+    stopped,
+    continued,  ///< Continued; `code` is SIGCONT.
+    lost,       ///< It has ended, but its status was consumed elsewhere: `code` is an errno value.
   };
 
   pid_t pid = 0;
@@ -35,42 +36,45 @@ struct ChildStatus {
   int code = 0;
   bool dumped_core = false;
 
-  /// It exited with status 0.
+  /// True if it exited with status 0.
   [[nodiscard]] bool succeeded() const noexcept { return event == Event::exited && code == 0; }
 
-  /// The process no longer exists: no further status follows.
+  /// True if the process no longer exists and no further status follows.
   [[nodiscard]] bool ended() const noexcept {
     return event != Event::stopped && event != Event::continued;
   }
 };
 
-/// Which changes a Child reports.
+/// The status changes that a Child reports.
 enum class ChildChanges : std::uint8_t {
-  end,  ///< That it has ended.
-  all,  ///< Also that it was stopped, or goes on.
+  end,  ///< The child has ended.
+  all,  ///< Also that it was stopped or continued.
 };
 
 struct AnyChild {};
 inline constexpr AnyChild any_child{};
 
-/// Waits for one child, and takes its status: reports once how it ended, and has then stopped.
-/// Several may wait for the same child, in several loops; all are told. Children that nobody named
-/// are left alone: other code may wait for its own.
+/// Waits for a child process and reports its status once it has ended; the Child is then stopped.
+/// Several Childs, in several loops, may wait for the same child; each is notified. Children that
+/// no Child names are not waited for, so that other code can wait for its own.
 ///
-/// With `any_child` it takes the status of every child of the process that no started Child names,
-/// also of those that other code has made and means to wait for; at most one of the process can be
-/// started at a time. For programs that are the parent of everything, as init(1).
+/// With `any_child` it consumes the status of every child process that no started Child names,
+/// including those that other code created and intends to wait for. At most one per process can be
+/// started at a time. Intended for processes that reap all children, such as init(1).
 ///
-/// One child is watched through a pidfd (pidfd_open(2)), which costs a descriptor each; where there
-/// is none to be had, through SIGCHLD, as are stops and `any_child` (see Signal for what that means
-/// to the process). SIGCHLD must not be ignored, nor set with SA_NOCLDWAIT: the kernel then keeps
-/// no status (`lost`). Stopping or destroying a Child leaves the process as it is; unless somebody
-/// waits for it later, it stays a zombie.
+/// A single child is watched through a pidfd (pidfd_open(2)), which costs one file descriptor. If
+/// no pidfd is available, and for stops and `any_child`, SIGCHLD is used (see Signal for the effect
+/// on the process). SIGCHLD must not be ignored or set with SA_NOCLDWAIT, because the kernel then
+/// discards the status (`lost`). Stopping or destroying a Child does not affect the process; if no
+/// code waits for the process later, it stays a zombie.
 ///
-/// Owns its callback. A started one keeps the loop running. Moves and is destroyed freely, inside
-/// its own callback too, and falls silent at once. Belongs to the thread of its loop, which it may
-/// outlive, silently. After fork(2) and EventLoop::reopen_after_fork() in the child, what is named
-/// is reported as `lost`, being the parent's.
+/// Ownership: owns its callback.
+/// Lifetime: may be moved or destroyed at any time, including inside its own callback; the callback
+/// is not invoked afterwards. It may outlive its loop.
+/// Thread: must be used on the loop's thread.
+/// Loop: a started Child keeps the loop running.
+/// Fork: after fork(2) and EventLoop::reopen_after_fork() in the child process, named children are
+/// reported as `lost`, because they are the parent's.
 class Child final : private Operation,
                     private Listed<Child>,
                     private Listed<Child, loop::ChildTable> {
@@ -85,12 +89,13 @@ class Child final : private Operation,
   Child& operator=(Child&& other) noexcept;
   ~Child();
 
-  /// The child may have ended already. ECHILD: no child of this process, or its status was taken.
-  /// EINVAL: not a pid. EBUSY: another any_child is started. EMFILE, ENFILE, ENOMEM, ERANGE: as
-  /// Signal::start(), where SIGCHLD is needed. No effect on a started one.
+  /// Starts waiting. The child may have ended already. Fails with ECHILD if it is not a child of
+  /// this process or its status was consumed; EINVAL if `pid` is not a pid; EBUSY if another
+  /// any_child is started; EMFILE, ENFILE, ENOMEM or ERANGE as Signal::start() if SIGCHLD is
+  /// needed. No effect on a started Child.
   Result<> start() noexcept;
 
-  /// A status that was taken and not yet reported is dropped.
+  /// Stops waiting. A status that was consumed but not reported yet is dropped.
   void stop() noexcept;
   [[nodiscard]] bool started() const noexcept { return OfLoop::listed(); }
 
@@ -100,14 +105,14 @@ class Child final : private Operation,
   using Ready::priority;
   using Ready::set_priority;
 
-  /// Replaces what is called; allowed inside the callback.
+  /// Replaces the callback. May be called inside the callback.
   void set_function(Function function) noexcept;
 
  private:
   friend class loop::Children;
   friend class loop::ChildTable;
   using OfLoop = Listed<Child>;                     ///< The loop's list of its children.
-  using OfTable = Listed<Child, loop::ChildTable>;  ///< The table's, of a few pids.
+  using OfTable = Listed<Child, loop::ChildTable>;  ///< The list of one bucket of the child table.
   friend OfLoop;
   friend OfTable;
   static void run(Ready& ready);
@@ -115,9 +120,9 @@ class Child final : private Operation,
   pid_t pid_;
   bool any_;
   ChildChanges changes_;
-  bool has_status_ = false;  ///< Taken and not yet reported. Other loops may set it: ChildTable.
+  bool has_status_ = false;  ///< Consumed but not reported yet. Other loops may set it: ChildTable.
   ChildStatus status_;
-  std::uint64_t epoch_ = 0;  ///< Of the table that it stands in.
+  std::uint64_t epoch_ = 0;  ///< The epoch of the table that contains it.
   loop::Core* core_;
   Function function_;
 };

@@ -1,4 +1,4 @@
-// The time that timers and loops go by.
+// The clock of timers and loops.
 #pragma once
 
 #include <chrono>
@@ -7,12 +7,13 @@
 
 namespace tambour {
 
-/// CLOCK_MONOTONIC (clock_gettime(2)): never set, never jumps, stands still while suspended.
+/// CLOCK_MONOTONIC (clock_gettime(2)): cannot be set, never jumps, and does not advance while the
+/// system is suspended.
 using Clock = std::chrono::steady_clock;
 using Duration = std::chrono::nanoseconds;
 using TimePoint = std::chrono::time_point<Clock, Duration>;
 
-/// Later than any other time: a timer with this deadline never expires.
+/// Later than any other time. A timer with this deadline never expires.
 inline constexpr TimePoint never = TimePoint::max();
 
 }  // namespace tambour

@@ -1,11 +1,10 @@
-// Messages in a stream of bytes: lines, messages behind their length, messages of one size.
+// Message framing on byte streams: lines, length-prefixed messages and fixed-size messages.
 //
-// Each kind is a function that takes the next message off the front of a buffer, and says whether
-// there is none yet; it is called after bytes have come, until it has nothing more to give. Around
-// these are waits of a task, which read until there is a message. How a peer cuts its bytes makes
-// no difference to the messages, nor, much, to the work: what was looked at is not looked at again.
-// The trap: without a limit, a peer that never ends its message has all our memory; so each kind
-// has one.
+// Each framing has a function that removes the next message from the front of a buffer, or reports
+// that it is incomplete; call it after data has arrived until it returns no message. The awaitable
+// functions read from a stream until a message is complete. Framing does not depend on how the peer
+// splits its writes, and received bytes are not scanned twice. Every framing has a size limit,
+// because otherwise a peer could make the program buffer an endless message.
 #pragma once
 
 #include <bit>
@@ -27,27 +26,28 @@
 
 namespace tambour {
 
-/// Lines end with "\n" or "\r\n", which is no part of them.
+/// Lines end with "\n" or "\r\n", which is not part of the line.
 struct LineOptions {
-  std::size_t bytes_max = std::size_t{64} * 1024;  ///< Of one line, without its end.
+  std::size_t bytes_max = std::size_t{64} * 1024;  ///< The maximum size of a line, without its end.
 };
 
-/// Messages that stand behind their length, a number of so many bytes that does not count itself.
+/// Length-prefixed messages. The length does not include the prefix.
 struct LengthOptions {
-  int length_bytes = 4;                                   ///< From 1 to 8.
-  std::endian byte_order = std::endian::big;              ///< Of the length.
-  std::size_t bytes_max = std::size_t{16} * 1024 * 1024;  ///< Of one message, without its length.
+  int length_bytes = 4;                       ///< The size of the prefix, 1 to 8 bytes.
+  std::endian byte_order = std::endian::big;  ///< The byte order of the prefix.
+  /// The maximum size of a message, without its prefix.
+  std::size_t bytes_max = std::size_t{16} * 1024 * 1024;
 };
 
-/// Messages of one size.
+/// Messages of a fixed size.
 struct SizeOptions {
   std::size_t bytes = 0;
 };
 
-/// Each takes the first message off `from`; see Buffer::take() for when its bytes are copied.
-/// Nothing: the message is incomplete. EMSGSIZE: the message is, or will be, longer than the limit;
-/// reported as soon as that is known, with `from` unchanged, so that a later call reports it again.
-/// Throw std::bad_alloc.
+/// Each function removes the first message from `from` and returns it; see Buffer::take() for when
+/// its bytes are copied. Returns nullopt if the message is incomplete. Fails with EMSGSIZE if the
+/// message exceeds, or will exceed, the limit: as soon as that is known, and with `from` unchanged,
+/// so that a later call fails again. Throws std::bad_alloc.
 ///
 ///   .on_message = [](Connection& connection, Buffer& buffer) {
 ///     Result<std::optional<Buffer>> line;
@@ -58,25 +58,26 @@ Result<std::optional<Buffer>> take_line(Buffer& from, const LineOptions& options
 Result<std::optional<Buffer>> take_message(Buffer& from, const LengthOptions& options = {});
 std::optional<Buffer> take_exactly(Buffer& from, std::size_t bytes);
 
-/// Appends `line` and "\n" (or another end). EINVAL where `line` has a line feed or a carriage
-/// return in it, which somebody would take for two lines. Throws std::bad_alloc.
+/// Appends `line` and `end`. Fails with EINVAL if `line` contains a line feed or a carriage return,
+/// which a receiver would read as two lines. Throws std::bad_alloc.
 Result<> append_line(Buffer& to, std::string_view line, std::string_view end = "\n");
 
-/// Appends `message` behind its length. EMSGSIZE where it is longer than the limit, or than its
-/// length can say. Then nothing has changed. Throws std::bad_alloc.
+/// Appends `message` with its length prefix. Fails with EMSGSIZE if `message` exceeds the limit or
+/// the range of the prefix; `to` is then unchanged. Throws std::bad_alloc.
 Result<> append_message(Buffer& to, std::span<const std::byte> message,
                         const LengthOptions& options = {});
 Result<> append_message(Buffer& to, std::string_view message, const LengthOptions& options = {});
-/// The same without copying; `message` is empty then.
+/// The same without copying; `message` is then empty.
 Result<> append_message(Buffer& to, Buffer&& message, const LengthOptions& options = {});
 
-/// A message that a task waits for, reading into a buffer until it is there. What has come behind
-/// it stays in the buffer, which therefore goes with the stream from one message to the next.
+/// A task's wait for a message, which reads into a buffer until the message is complete. Bytes
+/// received after the message stay in the buffer: use the same buffer for all messages of a stream.
 ///
-/// The stream's errors; EMSGSIZE; StreamError::end where it ends before the first byte of a
-/// message, StreamError::truncated where it ends within one; ENOMEM. Where it ends early, with
-/// ECANCELED, nothing is lost: the next wait goes on with what is there. Allocates nothing but the
-/// buffer's own memory, and waits for nothing where the message is in the buffer.
+/// Fails with the stream's errors, with EMSGSIZE, with StreamError::end if the stream ends before
+/// the first byte of a message, with StreamError::truncated if it ends within one, and with ENOMEM.
+/// If it fails with ECANCELED, no data is lost: the next wait continues with the bytes in the
+/// buffer. Allocates only the buffer's memory. If the buffer already contains the message, it
+/// returns without waiting.
 class [[nodiscard("nothing is read until this is awaited")]] MessageWait {
  public:
   using Framing = std::variant<LineOptions, LengthOptions, SizeOptions>;
@@ -92,7 +93,7 @@ class [[nodiscard("nothing is read until this is awaited")]] MessageWait {
 
    private:
     [[nodiscard]] bool go_on() noexcept override;
-    /// Whether the wait is over: with a message, or with an error.
+    /// Returns true if the wait is complete, with a message or an error.
     [[nodiscard]] bool look() noexcept;
 
     Framing framing_;
@@ -107,7 +108,7 @@ class [[nodiscard("nothing is read until this is awaited")]] MessageWait {
   Framing framing_;
 };
 
-/// What a peer sends, line by line:
+/// Reads line by line:
 ///
 ///   Buffer buffer;
 ///   while (auto line = co_await read_line(stream, buffer)) use(line->text());
@@ -118,13 +119,13 @@ inline MessageWait read_line(Stream& stream, Buffer& buffer,
   return {stream, buffer, options};
 }
 
-/// The next message behind its length.
+/// Reads the next length-prefixed message.
 inline MessageWait read_message(Stream& stream, Buffer& buffer,
                                 const LengthOptions& options = {}) noexcept {
   return {stream, buffer, options};
 }
 
-/// The next so many bytes, no more.
+/// Reads exactly `bytes` bytes.
 inline MessageWait read_exactly(Stream& stream, Buffer& buffer, std::size_t bytes) noexcept {
   return {stream, buffer, SizeOptions{.bytes = bytes}};
 }

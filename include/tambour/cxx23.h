@@ -1,9 +1,10 @@
-// Stops the compiler with one message if it compiles an older C++ than C++23. Every public header
-// without includes of Tambour's own includes this, so that all others do.
+// Makes compilation fail with a single message if the language is older than C++23. Every public
+// header that includes no other Tambour header includes this one, so it takes effect with any
+// header.
 #pragma once
 
 #if __cplusplus <= 202002L
 #error "Tambour needs C++23: compile with -std=c++23, or set CMAKE_CXX_STANDARD to 23"
-// No compiler goes on after a header that does not exist: hundreds of errors would follow.
+// A missing header is fatal for every compiler, so that hundreds of follow-up errors are avoided.
 #include <compilation ends here>
 #endif

@@ -1,9 +1,9 @@
-// Datagrams, many at a time: what a UdpSocket receives into, and what it sends from.
+// Batches of datagrams: what a UdpSocket receives into and sends from.
 //
-// A batch is a piece of memory of a fixed size. Neighbours of one size and one destination are kept
-// so that they go to the kernel, and come from it, as one (segmentation offload, udp(7)); whoever
-// looks at the batch sees single datagrams. The trap: what is shown belongs to the batch, and is
-// good until that changes.
+// A batch is a fixed-size block of memory. Consecutive datagrams with equal size and destination
+// are stored so that the kernel can transfer them together (segmentation offload, udp(7)); the
+// interface shows single datagrams. A Datagram refers to memory of its batch and is invalidated
+// when the batch changes.
 #pragma once
 
 #include <netinet/in.h>
@@ -23,39 +23,39 @@
 
 namespace tambour {
 
-/// What routers say of congestion, in two bits of the IP header: RFC 3168, RFC 9331.
+/// Explicit congestion notification, two bits of the IP header: RFC 3168, RFC 9331.
 enum class Ecn : std::uint8_t {
-  none = 0,       ///< The transport does not take part: Not-ECT.
-  capable_1 = 1,  ///< ECT(1): wants to be told early, as L4S has it.
+  none = 0,       ///< Not-ECT: the transport does not support ECN.
+  capable_1 = 1,  ///< ECT(1): requests early signals, as L4S does.
   capable_0 = 2,  ///< ECT(0)
-  congested = 3,  ///< CE: a router on the way was congested.
+  congested = 3,  ///< CE: a router on the path was congested.
 };
 
-/// How a datagram is sent, where that is not as the socket and the routes have it.
+/// Per-datagram overrides of the socket's options and the routing table.
 struct DatagramOptions {
-  /// Where it is not `none`: the type-of-service byte of this datagram is these two bits.
+  /// Unless `none`, sets the type-of-service byte of this datagram to these two bits.
   Ecn ecn = Ecn::none;
-  /// An address of this machine that it comes from; the port stays the socket's.
+  /// The source address, one of this machine's; the port is always the socket's.
   std::optional<Endpoint> from{};
-  /// By its index, if_nametoindex(3): which one it leaves by. 0: whichever.
+  /// The index of the outgoing interface, if_nametoindex(3). 0: chosen by routing.
   unsigned interface = 0;
 };
 
-/// Ancillary data of one message to be sent: cmsg(3).
+/// Ancillary data of an outgoing message: cmsg(3).
 class DatagramControl {
  public:
-  /// What goes with a message to `name`, cut into segments of that many bytes where not 0.
-  /// `from` is an IPv4 address mapped into IPv6, or one of IPv6; all zero: not said.
+  /// Sets the ancillary data of an IPv4 or IPv6 message, to be split into segments of `segment`
+  /// bytes unless that is 0. `from` is an IPv6 or IPv4-mapped address; all zero: not set.
   void set(bool is_v4, const in6_addr& from, unsigned interface, Ecn ecn,
            std::uint16_t segment) noexcept;
-  /// With the size of the segments, or without.
+  /// Stores the ancillary data in `message`, with or without the segment size.
   void put_into(msghdr& message, bool with_segment) noexcept;
 
  private:
   template <class Value>
   void put(int level, int type, const Value& value) noexcept;
 
-  /// For IPV6_PKTINFO, IPV6_TCLASS and UDP_SEGMENT.
+  /// Space for IPV6_PKTINFO, IPV6_TCLASS and UDP_SEGMENT.
   static constexpr std::size_t bytes_max =
       CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(std::uint16_t));
   alignas(cmsghdr) std::array<std::byte, bytes_max> bytes_;
@@ -66,36 +66,36 @@ class DatagramControl {
 class DatagramBatch;
 class UdpSocket;
 
-/// One datagram of a batch, which shows that and owns nothing.
+/// A view of one datagram of a batch; owns nothing.
 class Datagram {
  public:
-  /// None is a datagram too.
+  /// May be empty: a datagram may have no payload.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::string_view text() const noexcept {
     return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
   }
 
-  /// Who sent it; of one that is to be sent, whom it goes to (0.0.0.0:0: the socket's peer). A
-  /// socket of IPv6 shows IPv4 as ::ffff:192.0.2.1.
+  /// The sender of a received datagram, or the destination of one to be sent (0.0.0.0:0: the peer
+  /// of the connected socket). An IPv6 socket reports IPv4 addresses as ::ffff:192.0.2.1.
   [[nodiscard]] Endpoint peer() const noexcept;
 
-  /// True if bytes() is not exactly one datagram: the datagram was longer than
-  /// DatagramBatch::bytes_each(), and the rest is lost; or UdpOptions::gro merged several
-  /// datagrams, and their size is among the ancillary data that were lost (control_truncated()).
+  /// True if bytes() is not exactly one datagram. Either the datagram was longer than
+  /// DatagramBatch::bytes_each() and the rest is lost, or UdpOptions::gro merged several datagrams
+  /// and their segment size was lost with truncated ancillary data (control_truncated()).
   [[nodiscard]] bool truncated() const noexcept;
 
-  /// True if the kernel had more ancillary data than the batch holds (MSG_CTRUNC, recvmsg(2)):
+  /// True if the kernel had more ancillary data than the batch can hold (MSG_CTRUNC, recvmsg(2)):
   /// to(), interface() and ecn() may lack their values. Everything that UdpOptions enables fits, as
-  /// does every option of fixed size; IPv6 extension headers that the program itself enables may
+  /// does every option of fixed size; IPv6 extension headers that the program enables itself may
   /// not.
   [[nodiscard]] bool control_truncated() const noexcept;
 
-  /// Where UdpOptions::pktinfo asks for it: the address it was sent to, this machine's or a
-  /// group's, with port 0; and the index of the interface it came by, else 0.
+  /// Requires UdpOptions::pktinfo. to(): the destination address, of this machine or a multicast
+  /// group, with port 0. interface(): the index of the incoming interface, or 0.
   [[nodiscard]] std::optional<Endpoint> to() const noexcept;
   [[nodiscard]] unsigned interface() const noexcept;
 
-  /// Where UdpOptions::ecn asks for it, else `none`.
+  /// Requires UdpOptions::ecn, otherwise `none`.
   [[nodiscard]] Ecn ecn() const noexcept;
 
  private:
@@ -109,31 +109,34 @@ class Datagram {
   std::span<const std::byte> bytes_;
 };
 
-/// Owns its memory, all of it from the beginning: `datagrams` times `bytes_each` plus about 1 KiB,
-/// of which 640 bytes are for ancillary data and stay untouched unless those arrive. Moves freely,
-/// but not while a task receives into it or sends it.
+/// A batch of datagrams.
+///
+/// Memory: allocated by the constructor: `bytes_each` plus about 1 KiB for each of `datagrams`. 640
+/// bytes of that are for ancillary data and stay untouched unless some arrives.
+/// Lifetime: may be moved, but not while a task receives into it or sends it.
 class DatagramBatch {
  public:
-  static constexpr std::size_t datagrams_max = 1024;         ///< recvmmsg(2)'s own limit.
-  static constexpr std::size_t bytes_each_max = 65'535;      ///< No datagram is longer.
-  static constexpr std::size_t segments_max = 64;            ///< As one, in the oldest kernels.
-  static constexpr std::size_t together_bytes_max = 65'507;  ///< As one: what UDP over IPv4 has.
+  static constexpr std::size_t datagrams_max = 1024;     ///< The limit of recvmmsg(2).
+  static constexpr std::size_t bytes_each_max = 65'535;  ///< The largest datagram.
+  static constexpr std::size_t segments_max = 64;        ///< Per message, in the oldest kernels.
+  /// Per message: the maximum payload of UDP over IPv4.
+  static constexpr std::size_t together_bytes_max = 65'507;
 
-  /// Room to receive so many datagrams of up to so many bytes, 1 to the limits above, at a time; a
-  /// socket with UdpOptions::gro wants `bytes_each_max`, and may fill each place with many
-  /// datagrams. Or room to send as many, in the same memory, of any sizes. Throws std::bad_alloc;
-  /// std::length_error beyond the limits.
+  /// Reserves memory to receive up to `datagrams` datagrams of up to `bytes_each` bytes at a time,
+  /// or to send datagrams of any size that fit in the same memory. Both values are from 1 to the
+  /// limits above. A socket with UdpOptions::gro requires `bytes_each_max`, and may put many
+  /// datagrams in one entry. Throws std::bad_alloc, and std::length_error if a limit is exceeded.
   explicit DatagramBatch(std::size_t datagrams = 64, std::size_t bytes_each = 2048);
   DatagramBatch(DatagramBatch&&) noexcept;
   DatagramBatch& operator=(DatagramBatch&&) noexcept;
   ~DatagramBatch();
 
-  /// How many datagrams there are.
+  /// The number of datagrams.
   [[nodiscard]] std::size_t size() const noexcept { return datagrams_; }
   [[nodiscard]] bool empty() const noexcept { return datagrams_ == 0; }
   void clear() noexcept;
 
-  /// How many can be received at a time, and how long.
+  /// The capacity: the number of entries, and the bytes of each.
   [[nodiscard]] std::size_t places() const noexcept { return places_; }
   [[nodiscard]] std::size_t bytes_each() const noexcept { return bytes_each_; }
 
@@ -155,25 +158,26 @@ class DatagramBatch {
     friend class DatagramBatch;
     explicit Iterator(const Datagram::Piece* piece) noexcept : piece_(piece) {}
     const Datagram::Piece* piece_ = nullptr;
-    std::size_t at_ = 0;  ///< In its bytes.
+    std::size_t at_ = 0;  ///< The offset in the bytes of the piece.
   };
   [[nodiscard]] Iterator begin() const noexcept;
   [[nodiscard]] Iterator end() const noexcept;
 
-  /// The first; there must be one.
+  /// The first datagram. The batch must not be empty.
   [[nodiscard]] Datagram front() const noexcept { return *begin(); }
-  /// Leaves the first out; there must be one.
+  /// Removes the first datagram. The batch must not be empty.
   void drop_front() noexcept;
 
-  /// Copies a datagram to the end, to be sent. ENOBUFS: there is no room left; EMSGSIZE: there
-  /// would not be in an empty batch either; EAFNOSUPPORT: not an IP address. What was received and
-  /// not dropped is sent as well, back to where it came from.
+  /// Appends a copy of a datagram to be sent. Fails with ENOBUFS if the batch is full, with
+  /// EMSGSIZE if the datagram would not fit in an empty batch either, and with EAFNOSUPPORT if `to`
+  /// is not an IP address. Received datagrams that were not dropped are sent as well, back to their
+  /// senders.
   Result<> add(std::span<const std::byte> bytes, const Endpoint& to,
                const DatagramOptions& how = {}) noexcept;
-  /// The same for a socket that is connected.
+  /// The same for a connected socket.
   Result<> add(std::span<const std::byte> bytes, const DatagramOptions& how = {}) noexcept;
-  /// The same for an answer to `question`, which may be in another batch: to its peer, and, where
-  /// it is known, from the address that `question` was sent to.
+  /// The same for a reply to `question`, which may be in another batch: sent to its peer and, if
+  /// known, from the address that `question` was sent to.
   Result<> add_reply(const Datagram& question, std::span<const std::byte> bytes) noexcept;
 
  private:
@@ -182,17 +186,17 @@ class DatagramBatch {
   struct Messages {
     mmsghdr* first;
     std::size_t count;
-    bool with_segments;  ///< The first of them is to be cut by the kernel.
+    bool with_segments;  ///< The kernel must split the first message into segments.
   };
 
-  /// Everything in place for recvmmsg(2).
+  /// Prepares all headers for recvmmsg(2).
   Messages prepare_to_receive() noexcept;
-  /// Takes the result of recvmmsg(2) or, if the batch has one place, of recvmsg(2). `merges`: the
-  /// socket has UDP_GRO.
+  /// Processes the result of recvmmsg(2) or, if the batch has one entry, of recvmsg(2). `merges`:
+  /// the socket has UDP_GRO.
   void received(std::size_t answer, bool merges) noexcept;
-  /// What sendmmsg(2) is to be given next, from the front on.
+  /// Prepares the next messages for sendmmsg(2), starting at the front.
   Messages prepare_to_send(bool with_segments, bool unnamed_is_v4) noexcept;
-  /// It has taken the first so many.
+  /// Removes the first `count` messages, which sendmmsg(2) has sent.
   void sent(std::size_t count) noexcept;
 
   Result<> add_piece(std::span<const std::byte> bytes, const Piece& like) noexcept;
@@ -205,12 +209,12 @@ class DatagramBatch {
   std::unique_ptr<Piece[]> pieces_;
   std::unique_ptr<mmsghdr[]> headers_;
   std::unique_ptr<iovec[]> vectors_;
-  std::unique_ptr<std::byte[]> control_;  ///< Of received messages.
-  std::size_t first_ = 0;                 ///< Of pieces_, and behind the last.
+  std::unique_ptr<std::byte[]> control_;  ///< The ancillary data of received messages.
+  std::size_t first_ = 0;                 ///< The used range of pieces_: first_ to end_.
   std::size_t end_ = 0;
-  std::size_t datagrams_ = 0;  ///< In these.
-  std::size_t used_ = 0;       ///< Of bytes_, from the front.
-  std::size_t stale_ = 0;      ///< So many headers are not as receiving wants them.
+  std::size_t datagrams_ = 0;  ///< The number of datagrams in that range.
+  std::size_t used_ = 0;       ///< The used bytes of bytes_, from the front.
+  std::size_t stale_ = 0;  ///< The number of headers that must be reset before the next receive.
 };
 
 }  // namespace tambour

@@ -1,4 +1,4 @@
-// A loop that runs inside another: libev's ev_embed.
+// A loop that runs inside another loop: libev's ev_embed.
 #pragma once
 
 #include <cstdint>
@@ -16,45 +16,49 @@ class Core;
 class EmbeddedLoops;
 }  // namespace loop
 
-/// Lets one loop, the outer, do the waiting of another, the inner, in the same thread: whenever the
-/// inner one has something to do, be it descriptors, timers, idle hooks or what other threads post,
-/// it runs (EventLoop::run_ready). So a library with a loop of its own, on the backend it likes,
-/// lives in a program that has another. `priority()` is that of all of the inner loop's callbacks
-/// among the outer's.
+/// Makes an outer loop wait on behalf of an inner loop in the same thread: whenever the inner loop
+/// has something to do (file descriptors, timers, idle hooks or posted tasks), the outer loop runs
+/// it (EventLoop::run_ready). A library with its own loop and backend can thus be used in a program
+/// with another loop. `priority()` applies to all of the inner loop's callbacks relative to those
+/// of the outer loop.
 ///
-/// The inner loop needs a backend with a descriptor of its own: epoll or io_uring (whose ring is
-/// made anew at start, without deferred work, which cannot wake another loop). It can be run by
-/// itself too, between turns of the outer one. Each loop is reopened after fork(2) by itself, the
-/// order being all the same.
+/// The inner loop needs a backend with a pollable file descriptor: epoll or io_uring. start()
+/// recreates the ring of io_uring without IORING_SETUP_DEFER_TASKRUN, because deferred task work
+/// cannot wake another loop. The inner loop may still be run directly, between iterations of the
+/// outer loop. After fork(2), reopen each loop; the order does not matter.
 ///
-/// A started one keeps the outer loop running, whatever the inner one has to do; the inner one's
-/// stop() is for its own next run(). Moves and is destroyed freely, inside callbacks of either loop
-/// too. Belongs to the thread of both, either of which it may outlive, silently.
+/// Lifetime: may be moved or destroyed at any time, including inside callbacks of either loop, and
+/// may outlive both loops.
+/// Thread: both loops must belong to the thread that uses it.
+/// Loop: while started, it keeps the outer loop running, even if the inner loop has nothing to do.
+/// stop() of the inner loop affects only the next run() of that loop.
 class EmbeddedLoop final : private Operation, private Listed<EmbeddedLoop> {
  public:
   using Function = Callback<void()>;
 
   EmbeddedLoop(EventLoop& outer, EventLoop& inner,
                std::source_location created_at = std::source_location::current()) noexcept;
-  /// `function` is called in place of running the inner loop, for which it calls run_inner().
+  /// Invokes `function` instead of running the inner loop; it must call run_inner().
   EmbeddedLoop(EventLoop& outer, EventLoop& inner, Function function,
                std::source_location created_at = std::source_location::current()) noexcept;
   EmbeddedLoop(EmbeddedLoop&& other) noexcept;
   EmbeddedLoop& operator=(EmbeddedLoop&& other) noexcept;
   ~EmbeddedLoop();
 
-  /// True where the inner loop's backend can be embedded.
+  /// Returns true if the inner loop's backend supports embedding.
   static bool possible(const EventLoop& inner) noexcept;
 
-  /// EOPNOTSUPP: the inner backend has no descriptor (poll, select), or a loop is simulated. ELOOP:
-  /// a loop would be inside itself. EBUSY: the inner one is embedded already. ENOMEM. No effect on
-  /// a started one.
+  /// Starts running the inner loop. Fails with EOPNOTSUPP if the inner backend has no file
+  /// descriptor (poll, select) or a loop is simulated, with ELOOP if a loop would contain itself,
+  /// with EBUSY if the inner loop is embedded already, with ERANGE if a select loop cannot watch
+  /// the inner loop's file descriptor, and with ENOMEM. No effect if started.
   Result<> start() noexcept;
 
   void stop() noexcept;
   [[nodiscard]] bool started() const noexcept { return listed(); }
 
-  /// One turn of the inner loop, without waiting. No effect where that loop has been destroyed.
+  /// Runs one iteration of the inner loop without waiting. No effect if the inner loop has been
+  /// destroyed.
   void run_inner();
 
   using Ready::priority;
@@ -62,12 +66,13 @@ class EmbeddedLoop final : private Operation, private Listed<EmbeddedLoop> {
 
  private:
   friend class loop::EmbeddedLoops;
-  friend class Listed<EmbeddedLoop>;  // The outer loop's list of what is embedded in it.
+  friend class Listed<EmbeddedLoop>;  // The outer loop's list of embedded loops.
   static void run(Ready& ready);
 
   loop::Core* outer_;
   loop::Core* inner_;
-  std::int64_t due_ns_ = 0;  ///< When the inner loop has something to do, by the outer's clock.
+  /// The time at which the inner loop has something to do, on the outer loop's clock.
+  std::int64_t due_ns_ = 0;
   Function function_;
 };
 

@@ -1,4 +1,4 @@
-// Where a socket is bound or connected: an IPv4 or IPv6 address and port, or a Unix-domain name.
+// Socket addresses: an IPv4 or IPv6 address with a port, or a Unix-domain name.
 #pragma once
 
 #include <netinet/in.h>
@@ -13,28 +13,29 @@
 
 namespace tambour {
 
-/// A socket address (socket(7): ip(7), ipv6(7), unix(7)), as a value.
+/// A socket address (socket(7), ip(7), ipv6(7), unix(7)) as a value type.
 class Endpoint {
  public:
-  /// IPv4's any address and any port: 0.0.0.0:0.
+  /// The IPv4 wildcard address with port 0: 0.0.0.0:0.
   Endpoint() noexcept;
 
-  /// Reads what to_string() writes, and what people write:
+  /// Parses the output of to_string() and the usual notations:
   ///
   ///   127.0.0.1:80   [::1]:80   [fe80::1%eth0]:80   [fe80::1%2]:80   *:80   :80
   ///   unix:/run/server.sock   unix:@abstract
   ///
-  /// `*` and nothing stand for every address of the machine, IPv6 and, as far as the system's
-  /// bindv6only setting allows, IPv4. Names of hosts are not looked up. EINVAL where the text is
-  /// none of these; ERANGE where the port is above 65535; ENODEV where the machine has no interface
-  /// of the zone's name; ENAMETOOLONG where a Unix name has more than 107 bytes (abstract: 107
-  /// without the @).
+  /// `*` and an empty address mean every address of the machine: IPv6 and, if the system's
+  /// bindv6only setting allows it, IPv4. Host names are not resolved. Fails with EINVAL if the text
+  /// has another form, with ERANGE if the port exceeds 65535, with ENODEV if the machine has no
+  /// interface with the zone's name, and with ENAMETOOLONG if a Unix name has more than 107 bytes
+  /// (abstract: 107 without the @).
   static Result<Endpoint> parse(std::string_view text);
 
-  /// An address without a port, IPv6 without brackets: "127.0.0.1", "::1", "fe80::1%eth0".
+  /// Parses an address without a port, IPv6 without brackets: "127.0.0.1", "::1", "fe80::1%eth0".
   static Result<Endpoint> parse(std::string_view address, std::uint16_t port);
 
-  /// A path, or an abstract name if it begins with '@' (or with a null byte, as the kernel has it).
+  /// A path, or an abstract name if it begins with '@' (or with a null byte, the kernel's
+  /// notation).
   static Result<Endpoint> unix_name(std::string_view name);
 
   static Endpoint any_v4(std::uint16_t port) noexcept;
@@ -42,8 +43,9 @@ class Endpoint {
   static Endpoint loopback_v4(std::uint16_t port) noexcept;
   static Endpoint loopback_v6(std::uint16_t port) noexcept;
 
-  /// What getsockname(2), accept(2) and the like have filled in. EAFNOSUPPORT for other families,
-  /// EINVAL where `size` is too small for the family or larger than any of its addresses.
+  /// Converts the result of getsockname(2), accept(2) and similar calls. Fails with EAFNOSUPPORT
+  /// for other address families, and with EINVAL if `size` is too small for the family or larger
+  /// than any of its addresses.
   static Result<Endpoint> from(const sockaddr* address, socklen_t size) noexcept;
 
   /// AF_INET, AF_INET6 or AF_UNIX.
@@ -55,10 +57,10 @@ class Endpoint {
   /// The same address with another port. No effect on Unix names.
   [[nodiscard]] Endpoint with_port(std::uint16_t port) const noexcept;
 
-  /// Without the port: "127.0.0.1", "fe80::1%eth0", "/run/server.sock", "@abstract"; empty for a
-  /// Unix socket without a name.
+  /// The address without the port: "127.0.0.1", "fe80::1%eth0", "/run/server.sock", "@abstract";
+  /// empty for a Unix socket without a name.
   [[nodiscard]] std::string address() const;
-  /// As parse() reads it. Bytes of Unix names stand as they are.
+  /// The notation that parse() accepts. The bytes of Unix names are not escaped.
   [[nodiscard]] std::string to_string() const;
 
   /// For system calls.

@@ -1,4 +1,4 @@
-// The event loop: waits for what was asked of it, and calls back.
+// The event loop: waits for file descriptors, timers and posted tasks, and invokes their callbacks.
 #pragma once
 
 #include <cstddef>
@@ -24,67 +24,75 @@ class Core;
 Core& core_of(EventLoop& loop) noexcept;
 }  // namespace loop
 
-/// How the loop learns from the kernel what has happened.
+/// The kernel interface that a loop waits with.
 enum class BackendKind : std::uint8_t {
-  automatic,  ///< TAMBOUR_BACKEND where set, else what measured fastest: see docs/backends.md.
-  epoll,      ///< epoll(7).
-  io_uring,   ///< io_uring(7); falls back to epoll where the kernel or a sandbox forbids it.
-  poll,       ///< poll(2).
-  select,     ///< select(2): descriptors below FD_SETSIZE only.
-  simulated,  ///< Virtual time and descriptors: <tambour/simulation.h>. Needs a simulated_host.
+  /// The value of TAMBOUR_BACKEND if it is set, otherwise the backend that measured fastest; see
+  /// docs/backends.md.
+  automatic,
+  epoll,     ///< epoll(7).
+  io_uring,  ///< io_uring(7); falls back to epoll if the kernel or a sandbox forbids io_uring.
+  poll,      ///< poll(2).
+  select,    ///< select(2): only file descriptors below FD_SETSIZE.
+  /// Virtual time and file descriptors: <tambour/simulation.h>. Requires `simulated_host`.
+  simulated,
 };
 
+/// Options of an EventLoop.
 struct LoopOptions {
   BackendKind backend = BackendKind::automatic;
 
-  /// How long the loop may poll without sleeping when events have lately come at least that fast.
-  /// Saves the kernel's wake-up (a few to tens of microseconds an event) for a processor at full
-  /// use meanwhile. Zero, the default: never.
+  /// The longest time for which the loop busy-polls before it sleeps. The loop polls only if recent
+  /// events arrived at least that fast. Saves the kernel's wakeup latency (a few to tens of
+  /// microseconds per event), but uses a full processor while it polls. Zero, the default, disables
+  /// polling.
   Duration spin{0};
 
-  /// How late the kernel may end a wait, so that it wakes up for several at a time: the timer slack
-  /// of the loop's thread (PR_SET_TIMERSLACK, prctl(2)), set when the loop is made. Zero, the
-  /// default, leaves it as it is, mostly 50 µs. Waits in epoll, poll and select may always be late
-  /// by a thousandth of their length.
+  /// The timer slack of the loop's thread (PR_SET_TIMERSLACK, prctl(2)): how late the kernel may
+  /// end a wait in order to combine wakeups. Set when the loop is created. Zero, the default,
+  /// leaves the slack unchanged, which is usually 50 µs. Independently of this option, waits in
+  /// epoll, poll and select may end late by a thousandth of their length.
   Duration timer_slack{0};
 
-  /// Whether stats() knows times: two more readings of the clock in each turn.
+  /// Makes stats() report times, at the cost of two extra clock readings per iteration.
   bool measure_times = false;
 
-  /// io_uring: entries of the submission and completion queues; rounded up to powers of two.
-  /// Small ones only cost system calls: nothing is lost.
+  /// io_uring: the number of entries of the submission and completion queues, rounded up to a power
+  /// of two. Small queues only cost extra system calls; no completion is lost.
   unsigned submission_entries = 256;
   unsigned completion_entries = 4096;
 
-  /// The machine of a Simulation that the loop runs on, with `automatic` or `simulated`; see
-  /// SimulatedHost::loop_options(). Null: on this one.
+  /// The simulated host that the loop runs on, with `automatic` or `simulated`; see
+  /// SimulatedHost::loop_options(). Null: the loop runs on the real system.
   SimulatedHost* simulated_host = nullptr;
 };
 
-/// What the loop runs on.
+/// The properties of the backend that a loop uses.
 struct BackendTraits {
   BackendKind kind;
-  std::string_view name;       ///< "epoll", "io_uring", "poll", "select" or "sim".
-  bool edges;                  ///< Trigger::edge reports less than Trigger::level.
-  bool closed;                 ///< Events::closed is reported.
-  std::string_view features;   ///< Of the kernel, as probed: "SINGLE_ISSUER DEFER_TASKRUN", say.
-  std::string_view fell_back;  ///< Why the backend that was asked for is not the one; else empty.
+  std::string_view name;  ///< "epoll", "io_uring", "poll", "select" or "sim".
+  bool edges;             ///< Edge-triggered watchers are supported (Trigger::edge).
+  bool closed;            ///< Events::closed is reported.
+  /// Probed kernel features, for example "SINGLE_ISSUER DEFER_TASKRUN".
+  std::string_view features;
+  std::string_view fell_back;  ///< Why the requested backend is not used; empty if it is.
 };
 
-/// Runs the callbacks of its watchers and timers on one thread.
+/// Invokes the callbacks of its watchers and timers on one thread.
 ///
-/// Belongs to the thread that made it; every function but post() and wake() is to be called there,
-/// which is checked, always: a breach aborts with a message. Several loops in one thread are fine.
-/// It cannot move. Watchers do not keep it alive; they may be destroyed after it, silently.
+/// Thread: a loop belongs to the thread that created it. All functions except post() and wake()
+/// must be called on that thread. This is always checked: a violation aborts with a message. One
+/// thread may have several loops.
+/// Lifetime: a loop cannot be moved. A watcher or timer does not keep its loop alive and may be
+/// destroyed after it.
 class EventLoop {
  public:
-  /// Throws std::system_error where the kernel refuses what a loop needs (EMFILE, ENOMEM), and
-  /// EINVAL if TAMBOUR_BACKEND names no backend; what() then has its value and the accepted ones.
-  /// `created_at` is named by the messages of checks.
+  /// Throws std::system_error if the kernel refuses a resource that the loop needs (EMFILE,
+  /// ENOMEM). Throws it with EINVAL if TAMBOUR_BACKEND names no backend; what() then contains the
+  /// value and the accepted values. `created_at` appears in the messages of failed checks.
   explicit EventLoop(const LoopOptions& options = {},
                      std::source_location created_at = std::source_location::current());
 
-  /// The same for programs without exceptions.
+  /// The same without exceptions: returns the error.
   static Result<std::unique_ptr<EventLoop>> open(
       const LoopOptions& options = {},
       std::source_location created_at = std::source_location::current());
@@ -93,80 +101,87 @@ class EventLoop {
   EventLoop& operator=(const EventLoop&) = delete;
   ~EventLoop();
 
-  /// Runs until stop(), or until nothing is left to wait for: no started watcher or timer, no
-  /// posted task, no reference (see ref). An exception that leaves a callback leaves run(); the
-  /// loop stays whole, and running it again goes on with what was due. May be called inside a
-  /// callback; it then also runs what the outer call had still to run.
+  /// Runs until stop() is called or nothing is left to wait for: no started watcher or timer, no
+  /// posted task and no reference (see ref()). An exception thrown by a callback propagates out of
+  /// run(). The loop stays valid, and calling run() again runs the callbacks that were still due.
+  /// May be called inside a callback; it then also runs the callbacks that the outer call had not
+  /// run yet.
   void run();
 
-  /// Waits until something is due, runs what is, once, and returns; at once where nothing is left.
+  /// Waits until at least one callback is due, runs all due callbacks once, and returns. Returns at
+  /// once if nothing is left to wait for.
   void run_once();
 
-  /// Runs what is due without waiting. Leaves a stop() for the next run().
+  /// Runs all due callbacks without waiting. Does not consume a stop() request, which stays in
+  /// effect for the next run().
   void run_ready();
 
-  /// Makes run() and run_once() return when the callbacks of this turn are done; called while the
-  /// loop is not running, it makes the next run() return at once. Where an exception leaves run()
-  /// instead, that was its end.
+  /// Makes run() and run_once() return after the callbacks of the current iteration. If the loop is
+  /// not running, the next run() returns at once. If an exception propagates out of run(), it also
+  /// consumes a pending stop request.
   void stop() noexcept;
 
-  /// The time at which the current turn began to call back. Cheap: reads no clock.
+  /// The time at which the current iteration started to invoke callbacks. Does not read the clock.
   [[nodiscard]] TimePoint now() const noexcept;
 
-  /// Reads the clock into now(); for callbacks that take long before they use it.
+  /// Reads the clock and updates now(). Call it in a callback that computes for a long time before
+  /// it uses now().
   void update_now() noexcept;
 
-  /// Runs `task` on the loop's thread, in the order of posting; callable from any thread, and
-  /// inside callbacks for the next turn. Throws std::bad_alloc only, also where eight million wait.
-  /// Tasks that are left when the loop is destroyed are destroyed without being run.
+  /// Runs `task` on the loop's thread, in the order of posting. Callable from any thread. A task
+  /// that is posted inside a callback runs in the next iteration. Throws only std::bad_alloc, on
+  /// out of memory or if eight million tasks are queued. Destroying the loop destroys the remaining
+  /// tasks without running them.
   void post(Callback<void()> task);
 
-  /// Interrupts the wait, from any thread; async-signal-safe.
+  /// Wakes the loop if it is waiting. Callable from any thread; async-signal-safe.
   void wake() noexcept;
 
-  /// A reference keeps run() going without a watcher, as a worker that only takes posts needs;
-  /// unref() takes it back, also one that a started watcher holds.
+  /// ref() adds a reference, which keeps run() from returning without a started watcher: for
+  /// example in a loop that only receives posted tasks. unref() removes a reference, which may also
+  /// be the one that a started watcher holds.
   void ref() noexcept;
   void unref() noexcept;
 
-  /// How many callbacks are due and have not been run.
+  /// The number of callbacks that are due and have not run yet.
   [[nodiscard]] std::size_t pending_count() const noexcept;
 
-  /// Calls `runner` in each turn in place of running what is due, so that a lock can be taken
-  /// around it, say; it calls run_pending(). An empty one puts things back.
+  /// Invokes `runner` in each iteration instead of running the due callbacks, for example to hold a
+  /// lock meanwhile. `runner` must call run_pending(). An empty `runner` restores the default.
   void set_pending_runner(Callback<void()> runner) noexcept;
 
-  /// Runs what is due, now; also from inside a callback.
+  /// Runs the due callbacks now. May be called inside a callback.
   void run_pending();
 
-  /// Makes the loop wait at least `io` between two looks at the descriptors, and lets timers be up
-  /// to `timeout` late, so that more is done in each turn: fewer turns for a longer delay.
+  /// Trades latency for fewer iterations: the loop waits at least `io` between two polls for events
+  /// and lets timers expire up to `timeout` late, so that each iteration handles more events.
   void set_collect_intervals(Duration io, Duration timeout) noexcept;
 
-  /// Between suspend() and resume() no time passes for timers, as when a program was stopped with
-  /// SIGSTOP, or a laptop asleep. No turns may be run meanwhile. A second suspend(), and a resume()
-  /// that none came before, do nothing.
+  /// Between suspend() and resume(), time stands still for timers, as if the process had been
+  /// stopped by SIGSTOP. The loop must not be run meanwhile. A second suspend(), or a resume()
+  /// without a suspend(), has no effect.
   void suspend() noexcept;
   void resume() noexcept;
 
   [[nodiscard]] LoopStats stats() const noexcept;
 
-  /// Calls `report` after each callback that took longer than `threshold`, with the place in the
-  /// program where its handle was made. Costs two readings of the clock for each callback; an empty
-  /// one turns it off.
+  /// Invokes `report` after each callback that ran longer than `threshold`, with the source
+  /// location where its watcher, timer or hook was created. Costs two clock readings per callback.
+  /// An empty `report` disables the detector.
   void set_stall_detector(Duration threshold, Callback<void(const Stall&)> report) noexcept;
 
-  /// Makes the watchers of a descriptor see `events` as if the kernel had reported them.
+  /// Delivers `events` to the watchers of `fd` as if the kernel had reported them.
   void feed_fd(int fd, Events events) noexcept;
 
-  /// In the child after fork(2), before anything else is done with the loop: gives it kernel
-  /// objects of its own, with all watchers and timers as they were. The parent is untouched.
+  /// Recreates the kernel objects of the loop; all watchers and timers keep their state. Call it in
+  /// the child process after fork(2), before any other use of the loop. The parent's loop is not
+  /// affected.
   Result<> reopen_after_fork() noexcept;
 
   [[nodiscard]] const BackendTraits& backend() const noexcept;
 
-  /// The tasks that were spawned on the loop itself; see spawn() in <tambour/task_scope.h>. Throws
-  /// std::bad_alloc, the first time.
+  /// The scope of the tasks that were spawned on the loop itself; see spawn() in
+  /// <tambour/task_scope.h>. The first call may throw std::bad_alloc.
   [[nodiscard]] TaskScope& tasks();
 
  private:
@@ -181,7 +196,7 @@ class EventLoop {
   friend class WallTimer;
   friend loop::Core& loop::core_of(EventLoop& loop) noexcept;
 
-  loop::Core* core_;  ///< Shared with the handles, which may live longer.
+  loop::Core* core_;  ///< Shared with watchers and timers, which may outlive the loop.
 };
 
 }  // namespace tambour

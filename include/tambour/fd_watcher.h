@@ -15,23 +15,27 @@ namespace loop {
 class Core;
 }
 
-/// Calls back when a descriptor is ready for what was asked. Any number may watch one descriptor.
+/// Invokes its callback when a file descriptor is ready. Several watchers may watch the same file
+/// descriptor.
 ///
-/// Owns its callback, not the descriptor: stop or destroy the watcher before closing that. Moves
-/// and is destroyed freely, inside its own callback too, and falls silent at once. Belongs to the
-/// thread of its loop. Outliving the loop is harmless; starting it again then is not.
+/// Ownership: owns its callback, not the file descriptor. Stop or destroy the watcher before
+/// closing the file descriptor.
+/// Lifetime: may be moved or destroyed at any time, including inside its own callback; the callback
+/// is not invoked afterwards. It may outlive its loop, but must not be started after the loop was
+/// destroyed.
+/// Thread: must be used on the loop's thread.
 ///
-/// What fails after start() is told to the callback, once, as Events::error with the reason in
-/// error(), and the watcher has then stopped: EBADF (not an open descriptor), ERANGE (the select
-/// backend ends at FD_SETSIZE), ENOMEM, ENOSPC, ENOBUFS (the kernel has no room), EOPNOTSUPP
-/// (Events::closed without read under select). Regular files are always ready, as in poll(2). An
-/// error that is pending on the descriptor itself arrives as Events::error besides the events asked
-/// for, and the watcher goes on.
+/// If watching fails after start(), the watcher stops and its callback is invoked once with
+/// Events::error; error() returns the reason: EBADF (not an open file descriptor), ERANGE (at or
+/// above FD_SETSIZE with the select backend), ENOMEM, ENOSPC, ENOBUFS (a kernel limit), EOPNOTSUPP
+/// (Events::closed without Events::read with the select backend). A pending error of the file
+/// descriptor itself is different: Events::error is then reported together with the requested
+/// events, and the watcher stays started. Regular files are always ready, as in poll(2).
 class FdWatcher final : private Operation {
  public:
   using Function = Callback<void(Events)>;
 
-  /// Not started. `fd` may be negative until set() names another.
+  /// The watcher is not started. `fd` may be negative until set() supplies a file descriptor.
   FdWatcher(EventLoop& loop, int fd, Events interest, Function function,
             Trigger trigger = Trigger::level,
             std::source_location created_at = std::source_location::current()) noexcept;
@@ -39,33 +43,35 @@ class FdWatcher final : private Operation {
   FdWatcher& operator=(FdWatcher&& other) noexcept;
   ~FdWatcher();
 
-  /// Starts watching; costs no system call now, and none later where the kernel watches the same
-  /// already. No effect on a started watcher. EBADF where the descriptor is negative.
+  /// Starts watching. Makes no system call now, and none later if the kernel already watches the
+  /// file descriptor for the same events. No effect on a started watcher. Fails with EBADF if the
+  /// file descriptor is negative.
   Result<> start() noexcept;
 
-  /// Stops; a callback that was due in this turn does not come.
+  /// Stops watching. A callback that was due in this iteration is not invoked.
   void stop() noexcept;
 
-  /// Watches for other events on the same open file. A started watcher stays started.
+  /// Changes the interest; the open file stays the same. A started watcher stays started.
   void set(Events interest, Trigger trigger = Trigger::level) noexcept;
 
-  /// Watches `fd` from now on, stopped or started as it was. Says also that `fd` may be another
-  /// open file than the loop last saw under this number, which costs a system call to find out:
-  /// after a close and an open, use this; where only the interest changes, the other.
+  /// Watches `fd` from now on; a started watcher stays started. Use this overload after a close(2)
+  /// and open(2), even if `fd` has the same value: it tells the loop that `fd` may refer to a
+  /// different open file, which costs a system call to verify. If only the interest changes, use
+  /// the other overload.
   void set(int fd, Events interest, Trigger trigger = Trigger::level) noexcept;
 
   using Ready::priority;
   using Ready::set_priority;
 
-  /// Replaces what is called; allowed inside the callback.
+  /// Replaces the callback. May be called inside the callback.
   void set_function(Function function) noexcept;
 
-  /// A watcher that has failed is started until that is told.
+  /// A watcher that has failed counts as started until its callback is invoked with the error.
   [[nodiscard]] bool started() const noexcept { return link_on_fd != nullptr || linked(); }
   [[nodiscard]] int descriptor() const noexcept { return fd; }
   [[nodiscard]] Events interest() const noexcept { return events; }
 
-  /// Why the watcher stopped by itself; empty where it did not. Cleared by start().
+  /// Why the watcher stopped by itself; empty if it did not. Cleared by start().
   [[nodiscard]] Error error() const noexcept {
     return result < 0 && !started() ? system_error(result) : Error();
   }

@@ -1,12 +1,12 @@
-// Files that tasks read and write without keeping their loop waiting.
+// Asynchronous file I/O for tasks.
 //
-// On io_uring the kernel does it; elsewhere, threads of WorkerPool::files() make the system calls;
-// in a simulation, files are those of the simulated host. Every operation names its place in the
-// file, so that any number of them can be under way at a time.
+// With io_uring the kernel performs the operations; with other backends, threads of
+// WorkerPool::files() make the system calls; in a simulation, the files are those of the simulated
+// host. Every operation specifies its offset, so any number of operations may run concurrently.
 //
-// The trap: while an operation is under way, the bytes that it was given are the kernel's. A task
-// that is asked to stop waits until they are its own again, and one that is destroyed makes its
-// loop wait for that.
+// While an operation is in progress, the kernel uses the caller's buffer. A task that is asked to
+// stop therefore waits until the operation has ended, and destroying a waiting task makes its loop
+// block until then.
 #pragma once
 
 #include <sys/types.h>
@@ -33,27 +33,27 @@ class FileRequest;
 class OpenFile;
 }  // namespace loop
 
-/// How a file is opened: open(2), always with O_CLOEXEC.
+/// The access mode of open(2). O_CLOEXEC is always set.
 enum class FileMode : std::uint8_t {
-  read,        ///< To be read.
-  write,       ///< To be written.
-  update,      ///< To be read and written.
-  create,      ///< The same; made where it does not exist.
-  replace,     ///< The same, and emptied where it does.
-  create_new,  ///< To be read and written, and made; EEXIST where it exists.
+  read,        ///< Read only.
+  write,       ///< Write only.
+  update,      ///< Read and write.
+  create,      ///< Read and write; created if it does not exist.
+  replace,     ///< Like `create`; truncated if it exists.
+  create_new,  ///< Read and write; created, or EEXIST if it exists.
 };
 
-/// Whether the kernel keeps what is read and written, for whoever wants it next.
+/// Whether the kernel's page cache is used.
 enum class FileCache : std::uint8_t {
-  kernel,  ///< As ever.
-  /// The disk reads from and writes to the program's own memory: O_DIRECT, open(2). Bytes lie at,
-  /// and offsets and sizes are, multiples of what the file system asks for (statx(2),
-  /// STATX_DIOALIGN), which is 512 or 4096 nearly everywhere; else EINVAL. Size and truncation are
-  /// as ever.
+  kernel,  ///< The page cache is used.
+  /// Direct I/O between the disk and the program's memory: O_DIRECT, open(2). Buffer addresses,
+  /// offsets and sizes must be multiples of the value that the file system requires (statx(2),
+  /// STATX_DIOALIGN), usually 512 or 4096; otherwise operations fail with EINVAL. size() and
+  /// truncate() are not affected.
   none,
 };
 
-/// An operation on a file that a task awaits. It was made with all the memory it needs.
+/// A file operation that a task awaits. All its memory is allocated when it is created.
 class FileWait {
  public:
   FileWait(const FileWait&) = delete;
@@ -74,7 +74,7 @@ class FileWait {
   ~FileWait();
 
   [[nodiscard]] loop::FileRequest& request() const noexcept { return *request_; }
-  /// What came of it, or an errno value, negated.
+  /// The result, or a negated errno value.
   [[nodiscard]] std::int64_t outcome() const noexcept;
 
  private:
@@ -89,16 +89,20 @@ class FileWait {
   std::optional<std::stop_callback<Stop>> stop_;
 };
 
-/// An open file that has positions: a regular file, a block device, a device such as /dev/zero, or
-/// a directory, which can only be synced. FIFOs and terminals are for Stream. Belongs to no loop:
-/// each operation is that of the loop whose task awaits it, and tells ECANCELED where that task was
-/// asked to stop before it was done. All throw std::bad_alloc. Moves freely, also while it is used.
+/// An open file that supports offsets: a regular file, a block device, a device such as /dev/zero,
+/// or a directory, which supports only sync(). For FIFOs and terminals, use Stream.
+///
+/// Thread: a file belongs to no loop. Each operation runs on the loop of the task that awaits it.
+/// Lifetime: may be moved at any time, including during operations.
+/// Errors: an operation fails with ECANCELED if its task is asked to stop before the operation has
+/// finished. If a thread performs the operation and WorkerPool::queued_max() requests are queued,
+/// it fails with EAGAIN. All operations throw std::bad_alloc.
 class File {
  public:
   File() = default;
   File(File&&) noexcept = default;
   File& operator=(File&&) noexcept = default;
-  /// Closes it, once the last operation on it is done.
+  /// Closes the file after its last operation has finished.
   ~File() = default;
 
   class Open final : public FileWait {
@@ -106,19 +110,18 @@ class File {
     Open(std::string path, FileMode mode, mode_t permissions, FileCache cache);
     [[nodiscard]] Result<File> await_resume() const;
   };
-  /// openat(2): ENOENT, EACCES, EISDIR, EMFILE and what else it says. ESPIPE for a FIFO or a
-  /// terminal, ENXIO for a socket or a FIFO to be written that has no reader; opening these never
-  /// waits. EAGAIN if a thread does it and WorkerPool::queued_max() requests wait already; so with
-  /// every operation. `permissions` of a file that
-  /// is made, less the umask. EINVAL where the file system cannot do without a cache. Where the
-  /// task is destroyed meanwhile, the file is closed again.
+  /// Opens a file. `permissions` are those of a created file, less the umask. Opening a FIFO, a
+  /// terminal or a socket fails without waiting. If the task is destroyed meanwhile, the file is
+  /// closed again. Fails with the errors of openat(2), for example ENOENT, EACCES, EISDIR or
+  /// EMFILE; with ESPIPE for a FIFO or a terminal; with ENXIO for a socket, or for writing to a
+  /// FIFO without a reader; and with EINVAL if the file system does not support FileCache::none.
   [[nodiscard]] static Open open(std::string path, FileMode mode = FileMode::read,
                                  mode_t permissions = 0666, FileCache cache = FileCache::kernel) {
     return {std::move(path), mode, permissions, cache};
   }
 
   [[nodiscard]] bool is_open() const noexcept { return file_ != nullptr; }
-  /// It stays the file's. -1 where that is closed.
+  /// The file descriptor, which the file still owns; -1 if the file is closed.
   [[nodiscard]] int descriptor() const noexcept;
   void close() noexcept { file_.reset(); }
 
@@ -127,8 +130,9 @@ class File {
     Read(const File& file, std::span<std::byte> into, std::uint64_t offset);
     [[nodiscard]] Result<std::size_t> await_resume() const noexcept;
   };
-  /// Fills `into` from `offset` on: pread(2). Less only where the file ends before: 0, that it ends
-  /// at `offset` or earlier. EISDIR, EIO; EINVAL for an offset that off_t does not hold.
+  /// Reads from `offset` until `into` is full or the file ends, and returns the number of bytes:
+  /// pread(2). 0 means that the file ends at or before `offset`. Fails with EISDIR or EIO, and with
+  /// EINVAL if `offset` exceeds the range of off_t.
   [[nodiscard]] Read read_at(std::span<std::byte> into, std::uint64_t offset) const {
     return {*this, into, offset};
   }
@@ -138,8 +142,8 @@ class File {
     Write(const File& file, std::span<const std::byte> from, std::uint64_t offset);
     [[nodiscard]] Result<> await_resume() const noexcept;
   };
-  /// Writes all of it: pwrite(2). Where it fails (ENOSPC, EDQUOT, EIO), or is told to stop, a part
-  /// may have been written. EINVAL for an offset that off_t does not hold: nothing was.
+  /// Writes all bytes: pwrite(2). If it fails (ENOSPC, EDQUOT, EIO, ECANCELED), a part may have
+  /// been written. Fails with EINVAL, without writing, if `offset` exceeds the range of off_t.
   [[nodiscard]] Write write_at(std::span<const std::byte> from, std::uint64_t offset) {
     return {*this, from, offset};
   }
@@ -152,10 +156,10 @@ class File {
     explicit Done(loop::FileRequest& request) noexcept : FileWait(request) {}
     [[nodiscard]] Result<> await_resume() const noexcept;
   };
-  /// Waits until what was written is on the disk: fsync(2). An error (EIO, ENOSPC) is told once,
-  /// and means that what was written since the last sync() may be lost.
+  /// Waits until all written data is on the disk: fsync(2). An error (EIO, ENOSPC) is reported
+  /// once, and means that data written since the last sync() may be lost.
   [[nodiscard]] Done sync();
-  /// Cuts the file to `size` bytes, or fills it up with zeros: ftruncate(2).
+  /// Truncates the file to `size` bytes, or extends it with zeros: ftruncate(2).
   [[nodiscard]] Done truncate(std::uint64_t size);
 
   class Size final : public FileWait {
@@ -163,7 +167,7 @@ class File {
     explicit Size(loop::FileRequest& request) noexcept : FileWait(request) {}
     [[nodiscard]] Result<std::uint64_t> await_resume() const noexcept;
   };
-  /// How many bytes it has: fstat(2).
+  /// The size of the file in bytes: fstat(2).
   [[nodiscard]] Size size() const;
 
  private:

@@ -1,4 +1,4 @@
-// Changes of a path, as stat(2) sees it: libev's ev_stat.
+// Changes of a path's status, as reported by stat(2): libev's ev_stat.
 #pragma once
 
 #include <sys/stat.h>
@@ -19,54 +19,56 @@ namespace loop {
 class WatchedPath;
 }
 
-/// What stat(2) said of a path.
+/// The result of stat(2) for a path.
 struct FileState {
   bool exists = false;
-  Error error;           ///< Why not: ENOENT, EACCES, ENOTDIR ...
-  struct ::stat status;  ///< All zero where it does not exist.
+  Error error;           ///< If it does not exist, the reason: ENOENT, EACCES, ENOTDIR, ...
+  struct ::stat status;  ///< All zero if it does not exist.
 
   FileState() noexcept : status{} {}
 
-  /// Whether both say the same. The time of the last access does not count, nor does the reason why
-  /// a path does not exist.
+  /// Returns true if both describe the same status. The access time is ignored, and so is the
+  /// reason why a path does not exist.
   [[nodiscard]] bool same_as(const FileState& other) const noexcept;
 };
 
 struct FileStatusOptions {
-  /// How often to look at a path where the kernel does not tell; at least 0.1 s. The default, an
-  /// odd number so as not to fall in step with everybody else's, is for anything below or at zero.
+  /// The polling interval for paths without kernel notification; at least 0.1 s. Zero or less means
+  /// the default, which is an odd number so that many programs do not poll in step.
   Duration interval = Duration::zero();
 
-  /// Looks at the interval in any case: for what inotify(7) does not see (below).
+  /// Always polls, for changes that inotify(7) does not report (see FileStatus).
   bool always_look = false;
 
   static constexpr Duration interval_default = std::chrono::milliseconds(5007);
   static constexpr Duration interval_min = std::chrono::milliseconds(100);
 };
 
-/// Calls back when a path has come to be, is gone, names another file, or its file's size, times,
-/// owner, mode or number of links have changed. Follows symbolic links. Changes that leave stat(2)
-/// the same, down to the nanosecond, are none; of several in one turn, the sum is reported.
+/// Invokes its callback when a path was created, was removed, refers to another file, or when the
+/// size, times, owner, mode or link count of its file have changed. Follows symbolic links. A
+/// change that leaves the result of stat(2) the same, down to the nanosecond, is not reported.
+/// Several changes in one iteration are reported as one.
 ///
-/// The kernel tells (inotify(7)) where it can: of the file, of the link where the path ends in one,
-/// and while the path is missing, of the next directory above that is not. Where it cannot, the
-/// path is looked at from time to time: on file systems that others change too (NFS, FUSE, 9P) or
-/// that change by themselves (/proc, /sys), where the link leads to a further link, and where
-/// inotify has no room (EMFILE, ENOSPC) or may not look (EACCES). It never tells of directories
-/// further up being renamed, of links further up being changed, nor of writes through mmap(2) until
-/// they are synchronized: `always_look` sees those.
+/// Notification: if possible, changes are detected by inotify(7): on the file, on the link if the
+/// path is a symbolic link, and, while the path is missing, on the nearest existing parent
+/// directory. Otherwise the path is polled: on file systems that other machines or programs change
+/// (NFS, FUSE, 9P) or that change by themselves (/proc, /sys), if the link points to another link,
+/// and if inotify is out of watches (EMFILE, ENOSPC) or not permitted (EACCES). inotify never
+/// reports that parent directories further up are renamed, that links further up change, or writes
+/// through mmap(2) before they are synchronized; `always_look` detects these.
 ///
-/// stat(2) is a blocking call. On a network file system that hangs, so does the loop.
-///
-/// Owns its callback. A started one keeps the loop running. Moves and is destroyed freely, inside
-/// its own callback too, and falls silent at once. Belongs to the thread of its loop, which it may
-/// outlive, silently.
+/// Blocking: stat(2) blocks. If a network file system hangs, so does the loop.
+/// Ownership: owns its callback.
+/// Lifetime: may be moved or destroyed at any time, including inside its own callback; the callback
+/// is not invoked afterwards. It may outlive its loop.
+/// Thread: must be used on the loop's thread.
+/// Loop: a started FileStatus keeps the loop running.
 class FileStatus final {
  public:
   using Function = Callback<void(const FileState& before, const FileState& now)>;
 
-  /// Not started, and nothing looked at. Throws std::bad_alloc. A relative path means what it means
-  /// at each look.
+  /// The object is not started, and the path is not examined yet. A relative path is resolved
+  /// against the working directory at each stat(2). Throws std::bad_alloc.
   FileStatus(EventLoop& loop, std::string path, Function function,
              const FileStatusOptions& options = {},
              std::source_location created_at = std::source_location::current());
@@ -74,30 +76,30 @@ class FileStatus final {
   FileStatus& operator=(FileStatus&& other) noexcept;
   ~FileStatus();
 
-  /// Looks, and reports what changes from then on. ENOMEM. No effect on a started one.
+  /// Reads the current status and reports later changes. Fails with ENOMEM. No effect if started.
   Result<> start() noexcept;
 
-  /// A callback that was due does not come.
+  /// Stops watching. A callback that was due is not invoked.
   void stop() noexcept;
   [[nodiscard]] bool started() const noexcept;
 
-  /// Looks now, and makes current() the answer, without a callback.
+  /// Updates current() with stat(2) now, without invoking the callback.
   void look() noexcept;
 
   [[nodiscard]] const std::string& path() const noexcept;
   [[nodiscard]] const FileState& current() const noexcept;
 
-  /// True where the path is looked at from time to time, for whatever reason.
+  /// True if the path is polled, for any reason.
   [[nodiscard]] bool polls() const noexcept;
 
   [[nodiscard]] int priority() const noexcept;
   void set_priority(int priority) noexcept;
 
-  /// Replaces what is called; allowed inside the callback.
+  /// Replaces the callback. May be called inside the callback.
   void set_function(Function function) noexcept;
 
  private:
-  std::unique_ptr<loop::WatchedPath> watched_;  ///< Null where moved from.
+  std::unique_ptr<loop::WatchedPath> watched_;  ///< Null if moved from.
 };
 
 }  // namespace tambour

@@ -1,5 +1,5 @@
-// Callbacks at fixed places in a turn of the loop, or of its life: libev's prepare, check, idle,
-// fork and cleanup watchers.
+// Callbacks at fixed points of a loop iteration or of the loop's lifetime: libev's prepare, check,
+// idle, fork and cleanup watchers.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,26 @@ namespace loop {
 class Core;
 }
 
+/// The point at which a hook is invoked.
 enum class HookPoint : std::uint8_t {
-  prepare,  ///< Before the loop waits. What it starts, stops or posts, the wait takes into account.
-  check,    ///< After the loop has waited, before anything that has become due.
-  idle,     ///< When nothing of the same or a higher priority is due. The loop then never sleeps.
-  fork,     ///< In the turn after EventLoop::reopen_after_fork(), in the child.
-  cleanup,  ///< When the loop is destroyed, its watchers still working; does not keep it running.
+  /// Before the loop waits. The wait takes into account what the callback starts, stops or posts.
+  prepare,
+  check,  ///< After the loop has waited, before the callbacks that have become due.
+  /// When no callback of the same or a higher priority is due. While it is started, the loop never
+  /// sleeps.
+  idle,
+  fork,  ///< In the child process, in the iteration after EventLoop::reopen_after_fork().
+  /// When the loop is destroyed; its watchers can still be used. Does not keep the loop running.
+  cleanup,
 };
 
-/// What all hooks have in common. Owns its callback. A started hook keeps the loop running, but for
-/// cleanup hooks. Moves and is destroyed freely, inside its own callback too. Belongs to the thread
-/// of its loop, which it may outlive, silently.
+/// The common base class of all hooks.
+///
+/// Ownership: owns its callback.
+/// Lifetime: may be moved or destroyed at any time, including inside its own callback, and may
+/// outlive its loop.
+/// Thread: must be used on the loop's thread.
+/// Loop: a started hook, except a cleanup hook, keeps the loop running.
 class Hook : private Ready, private Listed<Hook> {
  public:
   using Function = Callback<void()>;

@@ -1,9 +1,9 @@
-// Listeners that were open before the program began: from systemd, or from the program that this
-// one takes over from. And the other side: starting a successor.
+// Zero-downtime restarts: listeners inherited from systemd or from a predecessor process, and the
+// hand-off of listeners to a successor process.
 //
-// The protocol is that of systemd's socket activation, sd_listen_fds(3): descriptors from 3 on, and
-// LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES in the environment. A socket lives as long as somebody
-// has it open, so that between two programs no connection is refused: it waits in the backlog.
+// The protocol is systemd's socket activation, sd_listen_fds(3): file descriptors from 3 on, and
+// LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES in the environment. A socket stays open as long as any
+// process has it open, so no connection is refused during the hand-off: it waits in the backlog.
 #pragma once
 
 #include <sys/types.h>
@@ -27,27 +27,29 @@ namespace tambour {
 
 class ServerGroupBase;
 
-/// The descriptors that were handed to this program. Those that nobody takes are closed with it.
+/// The inherited file descriptors. The destructor closes those that were not taken.
 class InheritedListeners {
  public:
   InheritedListeners() = default;
 
-  /// Reads the environment, and takes those variables out of it, so that no child believes that
-  /// they are meant for it; for the start of main(), while there is one thread. None, where there
-  /// are none. EINVAL if the environment is malformed; EBADF if a descriptor is not open, in which
-  /// case none is closed. All of them are close-on-exec from then on, and so is the pipe of
-  /// tell_predecessor(), whose variable is removed too.
+  /// Reads the environment and removes the variables from it, so that child processes do not use
+  /// them. Call it at the start of main(), while the process has a single thread. Returns an empty
+  /// object if there are no listeners. Fails with EINVAL if the environment is malformed, and with
+  /// EBADF if a file descriptor is not open; then none is closed. Sets close-on-exec on all of them
+  /// and on the pipe of tell_predecessor(), and removes the variable of that pipe.
   static Result<InheritedListeners> take_over();
 
   [[nodiscard]] std::size_t size() const noexcept { return listeners_.size(); }
   [[nodiscard]] bool empty() const noexcept { return listeners_.empty(); }
 
-  /// The first that has this name (FileDescriptorName= in systemd.socket(5)), or this address; it
-  /// is the caller's, for StreamServer::adopt(). Not open: there is none, or no further one.
+  /// Returns the first listener with this name (FileDescriptorName= in systemd.socket(5)) or this
+  /// address. The caller owns it and passes it to StreamServer::adopt(). Returns a UniqueFd that is
+  /// not open if there is none left.
   [[nodiscard]] UniqueFd take(std::string_view name);
   [[nodiscard]] UniqueFd take(const Endpoint& endpoint);
 
-  /// All of this name, in their order: those of a group, for StreamServerGroup::adopt().
+  /// Returns all listeners with this name, in their order: those of a group, for
+  /// StreamServerGroup::adopt().
   [[nodiscard]] std::vector<UniqueFd> take_all(std::string_view name);
 
  private:
@@ -60,38 +62,41 @@ class InheritedListeners {
   std::vector<Listener> listeners_;
 };
 
-/// A listener for the next program, or all of a group, by the name that it will ask for. The name
-/// holds no colon. The server stays where it is until start_successor() has ended.
+/// A listener, or all listeners of a group, for the successor, with the name by which it takes
+/// them. The name must not contain a colon. The server must not be moved or destroyed before
+/// start_successor() has finished.
 struct PassedListener {
   std::variant<StreamServerBase*, ServerGroupBase*> server;
   std::string name;
 };
 
 struct SuccessorOptions {
-  /// argv; the first is the program's path. Empty: this program again, without any.
+  /// argv; the first element is the path of the program. Empty: the current program, without
+  /// arguments.
   std::vector<std::string> arguments{};
-  /// How long it may take until it says that it serves.
+  /// The time limit for the successor to call tell_predecessor().
   Duration patience = std::chrono::seconds(30);
 };
 
-/// Starts the program that takes over, with copies of the listeners, and waits until it has called
-/// tell_predecessor(); gives its process id. The program gets this one's environment and standard
-/// streams, and no other descriptor; no signal is blocked. After that, shut_down() the servers,
-/// which leave Unix paths to their successor. The new process is the caller's to wait for; while
-/// start_successor() waits, no `any_child` reports it.
+/// Starts the successor process with copies of the listeners, waits until it has called
+/// tell_predecessor(), and returns its process id. The successor inherits the environment and the
+/// standard streams, but no other file descriptors and no blocked signals. Afterwards, shut_down()
+/// the servers, which then do not remove Unix paths. The caller must wait for the new process;
+/// until start_successor() has finished, no `any_child` reports it.
 ///
-/// If it fails, nothing has changed, and this program serves on: EINVAL for a listener that has
-/// stopped, or a bad name; EMFILE; the errors of execve(2); ECHILD: the program ended, or closed
-/// its descriptors, without tell_predecessor(); ETIMEDOUT and ECANCELED (the task was asked to
-/// stop). The program is then killed, and the loop, which run() keeps going until then, reaps it.
-/// Give the list a name first: GCC 12 takes no nested braces inside co_await.
+/// On failure nothing has changed and this process keeps serving. Fails with EINVAL for a stopped
+/// listener or an invalid name; EMFILE; the errors of execve(2); ECHILD if the process ended, or
+/// closed its file descriptors, before tell_predecessor(); ETIMEDOUT; ECANCELED if the task was
+/// asked to stop. The successor is then killed, and the loop, whose run() does not return before
+/// that, reaps it. Define the list as a named variable first: GCC 12 does not compile nested braces
+/// in a co_await expression.
 Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
                                     SuccessorOptions options = {});
 
-/// Reports to the program that has started this one that this one serves, once its servers accept.
-/// No effect without a predecessor, or if TAMBOUR_READY_FD does not name the write end of a pipe.
-/// Succeeds if the predecessor has ended. Call take_over() before: otherwise a program that this
-/// one has started meanwhile could report in its place.
+/// Reports to the predecessor that this process serves. Call it once the servers accept. No effect
+/// if there is no predecessor, if it has ended, or if TAMBOUR_READY_FD does not name the write end
+/// of a pipe. Call take_over() first: otherwise a child process could inherit the pipe and report
+/// in place of this process.
 void tell_predecessor() noexcept;
 
 }  // namespace tambour

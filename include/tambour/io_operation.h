@@ -1,10 +1,9 @@
-// One transfer or set-up on a descriptor, which is complete when it is done: accept, connect,
-// receive, send, read, write.
+// Completion-based operations on a file descriptor: accept, connect, receive, send, read, write.
 //
-// What streams and servers stand on; programs use those. Where a backend reports readiness, an
-// operation waits in its loop as a watcher does, and makes its system call when the descriptor is
-// ready; sending and connecting, which seldom have to wait, try first, and so does accepting in
-// submit_or_finish().
+// Internal building block of streams and servers. If the backend reports readiness, an operation
+// waits in its loop like a watcher, and makes its system call when the file descriptor is ready.
+// Sending and connecting seldom have to wait, so they make the system call first; so does accepting
+// in submit_or_finish().
 #pragma once
 
 #include <sys/socket.h>
@@ -24,24 +23,30 @@ namespace loop {
 class Core;
 }
 
+/// The system call of an operation.
 enum class IoKind : std::uint8_t {
-  accept,    ///< accept4(2), non-blocking, close-on-exec; `address` and `address_size` if not null.
+  /// accept4(2), non-blocking and close-on-exec; fills `address` and `address_size` unless null.
+  accept,
   connect,   ///< connect(2) to `address`, of *address_size bytes.
   recv,      ///< recv(2) of up to `size` bytes into `data`.
   recvmsg,   ///< recvmsg(2); `data` is the msghdr.
   send,      ///< send(2) of up to `size` bytes from `data`, never with SIGPIPE.
   sendmsg,   ///< sendmsg(2), never with SIGPIPE; `data` is the msghdr.
-  recvmmsg,  ///< recvmmsg(2); `data` is the first mmsghdr, and `size` how many there are.
-  sendmmsg,  ///< sendmmsg(2), never with SIGPIPE; the same.
-  read,      ///< read(2): for pipes and the like. The descriptor must be non-blocking.
+  recvmmsg,  ///< recvmmsg(2); `data` is the first mmsghdr, and `size` their number.
+  sendmmsg,  ///< sendmmsg(2), never with SIGPIPE; parameters as for recvmmsg.
+  read,      ///< read(2), for pipes and similar files. The file descriptor must be non-blocking.
   write,     ///< write(2).
 };
 
-/// Owned by whoever submits it, with all that its parameters point to. Completes exactly once for
-/// each submit, never from inside it; `outcome` is then what the system call returned, or an errno
-/// value, negated. Destroying or cancelling it at any time is allowed: destroyed, it falls silent;
-/// cancelled, it completes with ECANCELED, unless it was done. Stays where it is while submitted.
-/// Belongs to the thread of its loop.
+/// An operation that completes.
+///
+/// Ownership: the caller owns the operation and everything that its parameters refer to.
+/// Completion: each submit() completes exactly once, never inside submit(). `outcome` is then the
+/// result of the system call, or a negated errno value.
+/// Lifetime: cannot be moved. It may be cancelled or destroyed at any time. A cancelled operation
+/// completes with ECANCELED unless it has already finished. A destroyed operation does not
+/// complete.
+/// Thread: must be used on the loop's thread.
 class IoOperation : public Operation {
  public:
   using Completed = void (*)(IoOperation&);
@@ -56,45 +61,46 @@ class IoOperation : public Operation {
   IoOperation& operator=(const IoOperation&) = delete;
   ~IoOperation() { abandon(); }
 
-  /// Starts it, on `fd`, which may mean another file than last time: where it has to wait, the
-  /// kernel is asked, for a system call. Accepting always waits, so that no stream is lost with an
-  /// operation that is destroyed. It must not be busy.
+  /// Submits the operation on `fd`, which may refer to another open file than before; if the
+  /// operation has to wait, that costs a system call to verify. Accepting always waits for
+  /// readiness first, so that destroying the operation cannot lose an accepted connection. The
+  /// operation must not be busy.
   void submit(EventLoop& loop, int fd) noexcept;
 
-  /// The same, but where it can be done at once, it is, and does not complete: true, with
-  /// `outcome`. For callers who can go on without being called back.
+  /// The same, but if the operation can finish at once, it does so without invoking `completed`:
+  /// returns true, with `outcome`.
   [[nodiscard]] bool submit_or_finish(EventLoop& loop, int fd) noexcept;
 
   void cancel() noexcept;
 
-  /// Submitted and not complete.
+  /// True if it is submitted and has not completed.
   [[nodiscard]] bool busy() const noexcept { return core_ != nullptr; }
 
   IoKind io_kind;
-  /// The first attempt is made when the descriptor is ready, not at once. From the constructor: for
-  /// what receives and reads.
+  /// If true, the first system call is made only when the file descriptor is ready. The constructor
+  /// sets it for operations that receive or read.
   bool wait_first;
   std::int32_t outcome = 0;
-  int flags = 0;  ///< Those of the system call.
+  int flags = 0;  ///< The flags of the system call.
   void* data = nullptr;
   std::size_t size = 0;
   sockaddr* address = nullptr;
   socklen_t* address_size = nullptr;
 
-  /// Where set, is called just before the system call to say where it shall read to or write from:
-  /// `data` and `size`. An operation that waits then holds no memory. Must not throw; false, where
-  /// there is no memory, ends the operation with ENOMEM.
+  /// If not null, called just before the system call to set `data` and `size`, so that a waiting
+  /// operation holds no buffer. Must not throw. If it returns false, because of out of memory, the
+  /// operation ends with ENOMEM.
   bool (*make_room)(IoOperation&) noexcept = nullptr;
 
  protected:
-  /// submit_or_finish() without asking, for an owner of descriptors who tells the loop's backend of
-  /// each of them before it is first used (Backend::forget).
+  /// submit_or_finish() without verifying the file descriptor. The caller must report every new
+  /// file descriptor to the loop's backend before its first use (Backend::forget).
   [[nodiscard]] bool submit_known(EventLoop& loop, int fd) noexcept;
 
  private:
   static void run(Ready& ready);
 
-  /// Data that a peer will send is seldom there already; what we have to say can mostly be said.
+  /// Receiving usually has to wait for the peer; sending usually does not.
   static constexpr bool is_likely_at_once(IoKind kind) noexcept {
     return kind != IoKind::recv && kind != IoKind::recvmsg && kind != IoKind::recvmmsg &&
            kind != IoKind::read;
@@ -109,8 +115,8 @@ class IoOperation : public Operation {
   void abandon() noexcept;
 
   Completed completed_;
-  loop::Core* core_ = nullptr;  ///< Of the loop where it is busy.
-  bool connecting_ = false;     ///< connect(2) is under way in the kernel.
+  loop::Core* core_ = nullptr;  ///< The core of the loop while the operation is busy.
+  bool connecting_ = false;     ///< connect(2) is in progress in the kernel.
 };
 
 }  // namespace tambour

@@ -1,8 +1,8 @@
-// Several event loops, each on a thread of its own: one for each processor, as servers want them.
+// A group of event loops, each with its own thread: usually one per processor.
 //
-// What belongs to a loop stays on its thread, so that nothing needs a lock; what goes from one loop
-// to another is posted. The trap: a callback that blocks one loop of a group blocks every
-// connection of that loop, while the others look well.
+// Objects of a loop stay on its thread, so they need no locks; work for another loop is posted to
+// it. A callback that blocks stalls all connections of its loop, while the other loops keep
+// running.
 #pragma once
 
 #include <cstddef>
@@ -17,90 +17,94 @@
 namespace tambour {
 
 struct LoopGroupOptions {
-  /// 0: as many as the process may use processors (sched_getaffinity(2)).
+  /// The number of threads. 0: the number of processors available to the process
+  /// (sched_getaffinity(2)).
   std::size_t threads = 0;
 
-  /// Keeps thread i on the i-th of those processors, and on the first again after the last.
+  /// Pins thread i to the i-th of those processors, and starts again with the first after the last.
   bool pin = false;
 
-  /// Of each loop; not simulated ones, which have one thread. EINVAL.
+  /// The options of each loop. Fails with EINVAL for simulated loops, which run on a single thread.
   LoopOptions loop{};
 
-  /// Threads are named by it and their index, "tambour/3", as ps(1) and debuggers show them: at
-  /// most 15 bytes, and it is the name that is cut.
+  /// The prefix of the thread names, followed by the index: "tambour/3", as shown by ps(1) and
+  /// debuggers. Thread names have at most 15 bytes; the prefix is truncated to fit.
   std::string name = "tambour";
 };
 
-/// Runs its loops from the constructor until stop(). Its functions may be called from any thread,
-/// but for join() and the destructor, which wait for the threads: from one outside the group.
+/// Runs its loops from the constructor until stop().
 ///
 ///   LoopGroup group({.threads = 4});
 ///   group.next().post([] { ... });
 ///
-/// An exception that leaves a callback stops the whole group, and join() throws it. Where nobody
-/// joins, the destructor ends the program with it, as it would have ended that of a bare thread.
+/// Thread: all functions may be called from any thread, except join() and the destructor. These
+/// wait for the group's threads, so they must be called from a thread outside the group.
+/// Errors: an exception thrown by a callback stops the whole group, and join() rethrows it. If
+/// join() is not called, the destructor terminates the program, as an exception in a std::thread
+/// would.
 class LoopGroup {
  public:
-  /// All loops run when it returns. Throws std::system_error: EAGAIN where there can be no further
-  /// thread, and what EventLoop throws.
+  /// All loops are running when the constructor returns. Throws std::system_error: EAGAIN if no
+  /// further thread can be created, and what EventLoop throws.
   explicit LoopGroup(const LoopGroupOptions& options = {});
 
-  /// The same for programs without exceptions.
+  /// The same without exceptions: returns the error.
   static Result<std::unique_ptr<LoopGroup>> open(const LoopGroupOptions& options = {});
 
   LoopGroup(const LoopGroup&) = delete;
   LoopGroup& operator=(const LoopGroup&) = delete;
-  /// stop() and join().
+  /// Calls stop() and join().
   ~LoopGroup();
 
   [[nodiscard]] std::size_t size() const noexcept;
 
-  /// For posting, and for objects that are made on the loop's own thread. The loops are destroyed
-  /// by join(): this function, next(), by_hash() and least_loaded() abort afterwards.
+  /// Returns a loop, to post to it or to construct objects on its thread. join() destroys the
+  /// loops: afterwards this function, next(), by_hash() and least_loaded() abort.
   [[nodiscard]] EventLoop& operator[](std::size_t index) const noexcept;
 
-  /// The loops in turn.
+  /// Returns the loops round-robin.
   [[nodiscard]] EventLoop& next() noexcept;
 
-  /// Always the same one for the same value. Values need not be spread well: they are mixed.
+  /// Returns the same loop for the same value. Values need not be well distributed: they are mixed.
   [[nodiscard]] EventLoop& by_hash(std::uint64_t hash) const noexcept;
 
-  /// The one with the least load; the first of several.
+  /// Returns the loop with the least load; the first of several.
   [[nodiscard]] EventLoop& least_loaded() const noexcept;
 
-  /// What least_loaded() compares: connections, say, each counted when its loop is chosen, and
-  /// taken back when it is closed. A TcpServerGroup counts its own.
+  /// Adjusts the load that least_loaded() compares, for example the number of connections: add one
+  /// when a loop is chosen, and subtract it when the connection is closed. A TcpServerGroup counts
+  /// its own connections.
   void add_load(const EventLoop& loop, std::ptrdiff_t by = 1) noexcept;
   [[nodiscard]] std::size_t load(const EventLoop& loop) const noexcept;
 
-  /// size() where the loop is another's.
+  /// Returns size() if `loop` does not belong to the group.
   [[nodiscard]] std::size_t index_of(const EventLoop& loop) const noexcept;
 
-  /// Whether the calling thread is one of the group's.
+  /// True if the calling thread belongs to the group.
   [[nodiscard]] bool in_thread() const noexcept;
 
-  /// Calls `function` on each loop's thread, some time. It is called by all of them at once. Throws
-  /// std::bad_alloc; some have been posted to, then.
+  /// Posts `function` to each loop; the loops run it concurrently. Throws std::bad_alloc, possibly
+  /// after it has posted to some of the loops.
   void post_to_all(const std::function<void(EventLoop&)>& function);
 
-  /// The same, and waits until all have: not from a thread of the group, which would wait for
-  /// itself. Throws the first exception that leaves `function`. False: the group has been stopped,
-  /// and some have not called it and never will.
+  /// The same, and waits until all loops have run it. Must not be called from a thread of the
+  /// group, which would wait for itself. Throws the first exception that `function` throws. Returns
+  /// false if the group has been stopped, so that some loops have not run it and never will.
   bool for_each(const std::function<void(EventLoop&)>& function);
 
-  /// Makes all loops return from run(), after which each destroys the tasks and connections that it
-  /// owns, and what was posted and not run. Returns at once; async-signal-safe. What one loop's
-  /// callback does by EventLoop::stop() ends the whole group too.
+  /// Makes all loops return from run(). Each loop then destroys the tasks and connections that it
+  /// owns, and the posted tasks that have not run. Returns at once; async-signal-safe. If a
+  /// callback calls EventLoop::stop(), the whole group stops too.
   void stop() noexcept;
 
-  /// Waits for stop() and the end of the threads, and destroys the loops. Throws what left a
-  /// callback.
+  /// Waits for stop() and for the threads to end, and destroys the loops. Throws the exception that
+  /// a callback has thrown.
   void join();
 
  private:
   friend class ServerGroupBase;
   class State;
-  /// Shared only so that servers can tell, by a std::weak_ptr, that the group was destroyed.
+  /// Shared so that servers can detect, by a std::weak_ptr, that the group was destroyed.
   std::shared_ptr<State> state_;
 };
 

@@ -1,4 +1,4 @@
-// What a loop can tell about itself.
+// Statistics of an event loop.
 #pragma once
 
 #include <cstddef>
@@ -9,28 +9,31 @@
 
 namespace tambour {
 
-/// Counts since the loop was opened, and what is there at the moment, which takes a step for each
-/// timer and each callback that is due. Times are measured only where
-/// LoopOptions::measure_times says so, since each costs a reading of the clock in each turn.
+/// Counters since the loop was opened, and gauges of its current state. Computing the gauges takes
+/// time proportional to the number of timers and due callbacks. Durations are measured only if
+/// LoopOptions::measure_times is set.
 struct LoopStats {
   std::uint64_t turns = 0;         ///< Iterations of the loop.
-  std::uint64_t waits = 0;         ///< Turns that went to sleep.
-  std::uint64_t callbacks = 0;     ///< Callbacks run, posted tasks not counted.
+  std::uint64_t waits = 0;         ///< Iterations in which the loop slept.
+  std::uint64_t callbacks = 0;     ///< Callbacks invoked, not counting posted tasks.
   std::uint64_t tasks = 0;         ///< Posted tasks run.
-  std::uint64_t system_calls = 0;  ///< Made by the backend: waits, changes of interest.
-  std::uint64_t wake_ups = 0;      ///< Times that another thread had to wake it.
-  Duration waiting{};              ///< Time between the turns' callbacks, sleeping mostly.
+  std::uint64_t system_calls = 0;  ///< System calls of the backend: waits and changes of interest.
+  std::uint64_t wake_ups = 0;      ///< Wakeups by other threads.
+  Duration waiting{};              ///< Time outside callbacks, mostly asleep.
   Duration calling{};              ///< Time in callbacks and tasks.
-  Duration lag_max{};              ///< The longest time that one turn spent in callbacks and tasks,
-                                   ///< which is what an event may have had to wait.
-  std::size_t timers = 0;          ///< Timers in the heap, stopped ones that are still there too.
-  std::size_t pending = 0;         ///< Callbacks that are due.
-  std::int64_t references = 0;     ///< Started watchers, timers and ref()s: what keeps run() going.
+  /// The longest time that one iteration spent in callbacks and tasks: the longest delay that an
+  /// event may have had.
+  Duration lag_max{};
+  /// Timers in the heap, including stopped timers that have not been removed yet.
+  std::size_t timers = 0;
+  std::size_t pending = 0;  ///< Callbacks that are due.
+  /// Started watchers and timers, and ref() calls: what keeps run() from returning.
+  std::int64_t references = 0;
 };
 
-/// A callback that took longer than it should.
+/// A callback that exceeded the threshold of the stall detector.
 struct Stall {
-  std::source_location created_at;  ///< Where its watcher, timer or hook was made.
+  std::source_location created_at;  ///< Where its watcher, timer or hook was created.
   Duration took;
 };
 

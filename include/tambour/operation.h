@@ -1,7 +1,8 @@
-// What the loop runs, and what a backend completes.
+// The base classes of watchers, timers and operations: what a loop runs and what a backend
+// completes.
 //
-// These are the intrusive bases of the public handles. Programs do not use them directly; they
-// stand here because a handle, which embeds them, has to have a size.
+// They are intrusive bases of the public handles. Programs do not use them directly; they are
+// public only because a handle embeds them and must have a known size.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@
 
 namespace tambour {
 
-/// A link of a circular, doubly linked list; alone, it points nowhere. Moving a link puts the new
-/// one in the old one's place. Nothing is owned and nothing is allocated.
+/// A link of a circular, doubly linked list. A link that is in no list has null pointers. Moving a
+/// link puts the new one in the old one's position. Owns and allocates nothing.
 class Link {
  public:
   Link() = default;
@@ -67,8 +68,7 @@ class Link {
   Link* previous_ = nullptr;
 };
 
-/// The head of such a list: a link that is never taken out. Links that are still there when it is
-/// destroyed are alone from then on.
+/// The head of a list: a link that is never removed. Destroying it unlinks the remaining links.
 class LinkList final : private Link {
  public:
   LinkList() noexcept { next_ = previous_ = this; }
@@ -79,26 +79,26 @@ class LinkList final : private Link {
     next_ = nullptr;
   }
 
-  /// Null: there is none.
+  /// Null if the list is empty.
   [[nodiscard]] Link* first() const noexcept { return after(*this); }
   [[nodiscard]] Link* after(const Link& link) const noexcept {
     Link* const next = link.next_;
     return next == this ? nullptr : next;
   }
-  /// The link is in no list.
+  /// The link must not be in a list.
   void push_back(Link& link) noexcept { link.put_between(*previous_, *this); }
 };
 
-/// A place in a list of `Item`s that begins in a pointer to the first, one word a list, and ends in
-/// null. Its item inherits from it; `Which` tells the places apart of one that is in several lists
-/// at a time. Whoever has the list takes out what is destroyed.
+/// An intrusive node of a null-terminated list of `Item`s, whose head is a single pointer to the
+/// first item. The item inherits from it. `Which` distinguishes the nodes of an item that is in
+/// several lists at a time. The owner of the list removes items before they are destroyed.
 template <class Item, class Which = void>
 class Listed {
  public:
   Listed& operator=(Listed&&) = delete;
 
   [[nodiscard]] bool listed() const noexcept { return link_ != nullptr; }
-  /// Null: it is the last.
+  /// Null if it is the last.
   [[nodiscard]] Item* next() const noexcept { return next_; }
 
   void put_first(Item*& first) noexcept {
@@ -132,21 +132,24 @@ class Listed {
   static Listed& place_of(Item& item) noexcept { return item; }
 
   Item* next_ = nullptr;
-  Item** link_ = nullptr;  ///< What points at the item; null while it is in no list.
+  /// The pointer that refers to the item; null while the item is in no list.
+  Item** link_ = nullptr;
 };
 
-/// Something on the heap that belongs to a loop, or to an object of one, until it has ended.
+/// A heap object that is owned by a loop, or by an object of a loop, until it has ended.
 class LoopOwned : public Closure, public Link {};
 
-/// Of what is due in one turn, a higher priority runs first. Everything starts with 0.
+/// Among the callbacks that are due in one iteration, those of higher priority run first. The
+/// default is 0.
 inline constexpr int priority_min = -2;
 inline constexpr int priority_max = 2;
 
-/// Something that waits for its callback to be run in this turn of the loop.
+/// An item whose callback is to be run in this iteration of the loop.
 class Ready : public Link {
  public:
   using Run = void (*)(Ready&);
-  /// `created_at` is what a stall detector names; a public handle passes its caller's.
+  /// `created_at` is reported by the stall detector; a public handle passes the location of its
+  /// caller.
   explicit Ready(Run run,
                  std::source_location created_at = std::source_location::current()) noexcept
       : run_(run), created_at_(created_at) {}
@@ -155,41 +158,41 @@ class Ready : public Link {
 
   [[nodiscard]] int priority() const noexcept { return priority_max - urgency_; }
 
-  /// Out of range is clamped. What is queued already keeps its place.
+  /// Values out of range are clamped. An item that is already queued keeps its position.
   void set_priority(int priority) noexcept {
     if (priority < priority_min) priority = priority_min;
     if (priority > priority_max) priority = priority_max;
     urgency_ = static_cast<std::uint8_t>(priority_max - priority);
   }
 
-  /// From now on, what would be queued is run there and then, in the middle of a wait. For what
-  /// only notes that it is due, in a queue of its own: it calls nobody back, and submits, cancels
-  /// and destroys nothing.
+  /// Makes the item run immediately, during the wait, instead of being queued. For items that only
+  /// record in a queue of their own that they are due: such an item must not invoke callbacks, nor
+  /// submit, cancel or destroy operations.
   void run_at_once() noexcept { urgency_ = at_once; }
 
  private:
   friend class ReadyQueue;
-  static constexpr std::uint8_t at_once = 0xff;  ///< As an urgency.
+  static constexpr std::uint8_t at_once = 0xff;  ///< A value of urgency_.
   Run run_;
   std::source_location created_at_;
   std::uint8_t urgency_ = priority_max;  ///< 0 is the highest priority.
 };
 
 enum class OperationKind : std::uint8_t {
-  poll,           ///< Readiness of a descriptor, reported until it is cancelled.
-  file_open,      ///< These are FileOperations (src/op): openat(2),
-  file_read,      ///< pread(2),
-  file_write,     ///< pwrite(2),
-  file_sync,      ///< fsync(2),
-  file_size,      ///< fstat(2),
+  poll,           ///< Readiness of a file descriptor, reported until cancelled.
+  file_open,      ///< openat(2). This and the following are FileOperations (src/op).
+  file_read,      ///< pread(2).
+  file_write,     ///< pwrite(2).
+  file_sync,      ///< fsync(2).
+  file_size,      ///< fstat(2).
   file_truncate,  ///< ftruncate(2).
 };
 
-/// Something that takes time. The caller owns it, and does not touch its parameters from submit to
-/// completion.
+/// An asynchronous operation. The caller owns it and must not access its parameters between
+/// submission and completion.
 ///
-/// A `poll` operation differs from all other kinds in one way: the kernel borrows nothing from it,
-/// so it may complete any number of times, and `cancel` ends it at once, without a last completion.
+/// A `poll` operation differs from all other kinds: the kernel borrows no memory from it, so it may
+/// complete any number of times, and `cancel` ends it at once, without a final completion.
 class Operation : public Ready {
  public:
   Operation(OperationKind operation_kind, Run run,
@@ -197,7 +200,7 @@ class Operation : public Ready {
       : Ready(run, created_at), kind(operation_kind) {}
 
   Operation(Operation&& other) noexcept
-      : Ready(static_cast<Ready&&>(other)),  // Only the base: the rest is read below.
+      : Ready(static_cast<Ready&&>(other)),  // Moves only the base; the rest is read below.
         kind(other.kind),
         trigger(other.trigger),
         events(other.events),
@@ -209,12 +212,13 @@ class Operation : public Ready {
 
   OperationKind kind;
   Trigger trigger = Trigger::level;
-  Events events = Events::none;  ///< poll: what is asked for.
+  Events events = Events::none;  ///< poll: the requested events.
   int fd = -1;
-  std::int32_t result = 0;  ///< poll: the Events that came. Negative: an errno value, negated.
+  std::int32_t result = 0;  ///< poll: the reported events, or a negated errno value.
 
-  /// The other operations on the same descriptor; a list that starts in the backend's record of it.
-  /// `link_on_fd` points at whatever points at this operation, null while not submitted.
+  /// List of the operations on the same file descriptor, whose head is in the backend's record of
+  /// it. `link_on_fd` refers to the pointer to this operation, and is null while it is not
+  /// submitted.
   Operation* next_on_fd = nullptr;
   Operation** link_on_fd = nullptr;
 

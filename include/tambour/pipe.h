@@ -1,5 +1,4 @@
-// One end of a pipe (pipe(7)), a FIFO, a terminal: bytes that come from, or go to, what is no
-// socket.
+// Streams that are not sockets: one end of a pipe (pipe(7)), a FIFO, or a terminal.
 #pragma once
 
 #include <utility>
@@ -11,27 +10,27 @@ namespace tambour {
 
 class EventLoop;
 
-/// A stream that reads or writes. Writing to a pipe that has no reader fails with EPIPE, and the
-/// process gets no SIGPIPE. finish() and the endpoints are for sockets: ENOTSOCK.
+/// A stream that either reads or writes. Writing to a pipe without a reader fails with EPIPE; the
+/// process gets no SIGPIPE. finish() and the endpoint functions fail with ENOTSOCK.
 class PipeStream final : public Stream {
  public:
   PipeStream() = default;
   /// Takes ownership of `fd`.
   ///
-  /// O_NONBLOCK belongs to the open file, which other processes may share: a shell and its programs
-  /// share the terminal as descriptors 0, 1 and 2. If `fd` is a terminal, a pipe or a FIFO and is
-  /// not in non-blocking mode, the constructor opens the file again (/proc/self/fd, open(2)) and
-  /// makes `fd` refer to the new open file, so that the one that is shared stays as it is. If that
-  /// is not permitted, the constructor sets O_NONBLOCK and close() clears it again. Reading from a
+  /// O_NONBLOCK is a flag of the open file, which other processes may share: a shell and its
+  /// programs share the terminal as file descriptors 0, 1 and 2. If `fd` is a terminal, a pipe or a
+  /// FIFO and is not in non-blocking mode, the constructor opens the file again (/proc/self/fd,
+  /// open(2)) and makes `fd` refer to the new open file, so that the shared one keeps its mode. If
+  /// that is not permitted, the constructor sets O_NONBLOCK, and close() clears it again. Reading a
   /// regular file, which is always ready, blocks.
   PipeStream(EventLoop& loop, int fd) noexcept;
-  /// For what was moved to another loop: it is non-blocking already.
+  /// For a stream that was moved from another loop: it is in non-blocking mode already.
   explicit PipeStream(Socket&& arrived) noexcept : Stream(std::move(arrived)) {
     is_socket_ = false;
   }
 
   struct Ends;
-  /// Two ends, close-on-exec: pipe2(2).
+  /// Creates a pipe; both ends are close-on-exec: pipe2(2).
   static Result<Ends> open(EventLoop& loop) noexcept;
 };
 

@@ -1,7 +1,7 @@
-// Child processes: started without fork(2), with pipes, awaited, and ended.
+// Child processes: spawned without fork(2), connected by pipes, awaited and terminated.
 //
-// The trap: a child that is given a pipe for its output blocks when the pipe is full. Read the
-// output while the child runs, not after wait().
+// If a child's output is a pipe, the child blocks when the pipe is full: read the output while the
+// child runs, not after wait().
 #pragma once
 
 #include <sys/resource.h>
@@ -27,18 +27,18 @@ namespace tambour {
 class EventLoop;
 class ProcessState;
 
-/// What a child's standard input, output or error is.
+/// The standard input, output or error of a child.
 class Stdio {
  public:
-  /// The parent's.
+  /// Inherits the parent's file descriptor.
   static constexpr Stdio inherit() noexcept { return {Kind::inherit, -1}; }
   /// /dev/null.
   static constexpr Stdio null() noexcept { return {Kind::null, -1}; }
-  /// A pipe, whose other end is a stream of the Process.
+  /// A pipe; the parent's end is a PipeStream of the Process.
   static constexpr Stdio pipe() noexcept { return {Kind::pipe, -1}; }
-  /// A copy of `fd`, which stays the caller's and must be open until spawn() returns.
+  /// A duplicate of `fd`, which the caller still owns and which must be open until spawn() returns.
   static constexpr Stdio descriptor(int fd) noexcept { return {Kind::descriptor, fd}; }
-  /// For error_output: what the output is, as `2>&1` of a shell.
+  /// For error_output: the same file as the output, like `2>&1` in a shell.
   static constexpr Stdio same_as_output() noexcept { return {Kind::same_as_output, -1}; }
 
  private:
@@ -50,26 +50,27 @@ class Stdio {
   int fd_;
 };
 
-/// Which process group (setpgid(2)) and session (setsid(2)) a child belongs to.
+/// The process group (setpgid(2)) and session (setsid(2)) of a child.
 enum class ProcessGroup : std::uint8_t {
-  inherited,  ///< The parent's: a Ctrl-C of the terminal reaches both.
-  own,        ///< A new group, which the child leads.
-  session,    ///< A new session without a terminal, and a new group.
+  inherited,  ///< The parent's group: Ctrl-C in the terminal signals both.
+  own,        ///< A new group that the child leads.
+  session,    ///< A new session without a controlling terminal, and a new group.
 };
 
 struct PassedDescriptor {
-  int fd = -1;  ///< Of the parent, which keeps it.
-  int as = -1;  ///< Its number in the child; 3 or more.
+  int fd = -1;  ///< The parent's file descriptor; the parent keeps it.
+  int as = -1;  ///< The file descriptor in the child; 3 or more.
 };
 
-/// setrlimit(2).
+/// A resource limit of the child: setrlimit(2).
 struct ResourceLimit {
   int resource = 0;  ///< RLIMIT_NOFILE, RLIMIT_AS, ...
   rlim_t soft = RLIM_INFINITY;
   rlim_t hard = RLIM_INFINITY;
 };
 
-/// credentials(7). The supplementary groups are replaced, also by none.
+/// Credentials of the child: credentials(7). The supplementary groups are replaced, even if the
+/// list is empty.
 struct ProcessCredentials {
   uid_t user = 0;
   gid_t group = 0;
@@ -77,107 +78,114 @@ struct ProcessCredentials {
 };
 
 struct ProcessOptions {
-  /// argv. The first is the program, unless `program` says otherwise.
+  /// argv. The first element is the program unless `program` is set.
   std::vector<std::string> arguments{};
-  /// A path, absolute or relative to `working_directory`. Without a slash it is looked for in the
-  /// PATH of the parent, as execvp(3) does.
+  /// A path, absolute or relative to `working_directory`. A name without a slash is searched in the
+  /// parent's PATH, as execvp(3) does.
   std::string program{};
-  /// "NAME=value" each. Not set: the parent's; see current_environment().
+  /// "NAME=value" strings. If not set, the parent's environment; see current_environment().
   std::optional<std::vector<std::string>> environment{};
-  /// A variable that is added to the environment: the child's pid in decimal, as LISTEN_PID of
-  /// sd_listen_fds(3).
+  /// The name of an environment variable that is set to the child's pid in decimal, like LISTEN_PID
+  /// of sd_listen_fds(3).
   std::string pid_variable{};
-  /// Empty: the parent's.
+  /// Empty: the parent's working directory.
   std::string working_directory{};
 
   Stdio input = Stdio::inherit();
   Stdio output = Stdio::inherit();
   Stdio error_output = Stdio::inherit();
-  /// The child gets these and the three above. All other descriptors are closed, also those of
-  /// other code that are not close-on-exec.
+  /// File descriptors that the child gets in addition to the three above. All others are closed,
+  /// including those of other code that are not close-on-exec.
   std::vector<PassedDescriptor> descriptors{};
 
   ProcessGroup group = ProcessGroup::inherited;
   std::vector<ResourceLimit> limits{};
   std::optional<ProcessCredentials> credentials{};
-  /// The child blocks no signal and handles all by default. If set, signals that the parent ignores
-  /// (SIGHUP under nohup(1)) stay ignored, as with execve(2).
+  /// By default, the child blocks no signal and all dispositions are the default. If set, signals
+  /// that the parent ignores (SIGHUP under nohup(1)) stay ignored, as with execve(2).
   bool keep_ignored_signals = false;
 
-  /// After this time terminate() is called, with `grace`. Zero: no limit.
+  /// After this time terminate() is called with `grace`. Zero: no time limit.
   Duration timeout = Duration::zero();
   Duration grace = std::chrono::seconds(5);
 };
 
-/// The environment of this process, to be changed and passed in ProcessOptions. Not while another
-/// thread changes it (setenv(3)).
+/// Returns a copy of this process's environment, to be modified and passed in ProcessOptions. Must
+/// not run while another thread modifies the environment (setenv(3)).
 std::vector<std::string> current_environment();
 
 /// A child process.
 ///
-/// Ownership: destroying a Process that runs sends SIGKILL, closes its streams, and returns at
-/// once; its loop reaps it. To leave it running, use release(). In a forked child of this process,
-/// destroying a Process of the parent sends nothing.
-/// Thread: its loop's. If it is destroyed after its loop, the killed process may stay a zombie.
-/// Loop: one that runs, or was killed and is not reaped yet, keeps EventLoop::run() going.
-/// Descriptors: one or two for each that runs, and one for each pipe.
+/// Ownership: destroying a Process whose child is running sends SIGKILL, closes its streams, and
+/// returns at once; its loop reaps the child. To leave the child running, use release(). In a
+/// forked copy of this process, destroying a Process of the parent sends no signal.
+/// Thread: must be used on the loop's thread. If it is destroyed after its loop, the killed child
+/// may stay a zombie.
+/// Loop: a child that is running, or was killed and not yet reaped, keeps EventLoop::run() from
+/// returning.
+/// Descriptors: a running child uses one or two file descriptors, and one more for each pipe.
 ///
-/// The pid is never used after the process was reaped: signals go through a pidfd
-/// (pidfd_send_signal(2)) where the kernel has it. As with Child, SIGCHLD must not be ignored, and
-/// other code must not wait for the process.
+/// The pid is never used after the child was reaped: signals are sent through a pidfd
+/// (pidfd_send_signal(2)) if the kernel supports it. As with Child, SIGCHLD must not be ignored,
+/// and other code must not wait for the process.
 class Process final {
  public:
   using Function = Callback<void(const ChildStatus&)>;
 
-  /// Starts a program; blocks until the child executes it. Safe with threads. Fails with the errno
-  /// value of the step that failed, in the parent or in the child, and then no child is left:
-  /// EINVAL for no arguments, a zero byte in a string, or a bad descriptor number; ENOENT, EACCES,
-  /// ENOEXEC and others of execve(2); ENOENT for the working directory; EPERM for credentials,
-  /// limits; EBADF; EMFILE; EAGAIN; ENOMEM. ENOTSUP in a simulation. Throws std::bad_alloc.
+  /// Starts a program; blocks until the child has executed it. Safe in multithreaded programs. On
+  /// failure no child is left, and the error is the errno value of the step that failed, in the
+  /// parent or in the child: EINVAL if there are no arguments, a string contains a zero byte, or a
+  /// file descriptor number is invalid; ENOENT, EACCES, ENOEXEC and others of execve(2); ENOENT for
+  /// the working directory; EPERM for credentials or limits; EBADF; EMFILE; EAGAIN; ENOMEM; ENOTSUP
+  /// in a simulation. Throws std::bad_alloc.
   static Result<Process> spawn(EventLoop& loop, const ProcessOptions& options);
 
-  /// Moved from, or default: none.
+  /// A Process without a child, like one that was moved from.
   Process() noexcept = default;
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;
   ~Process();
 
-  /// 0 for none.
+  /// 0 if there is no child.
   [[nodiscard]] pid_t pid() const noexcept;
-  /// It has not been reaped yet.
+  /// True until the child has been reaped.
   [[nodiscard]] bool running() const noexcept;
-  /// How it ended; nothing while it runs.
+  /// How the child ended; nullopt while it runs.
   [[nodiscard]] std::optional<ChildStatus> status() const noexcept;
-  /// ProcessOptions::timeout has ended it, or tried to.
+  /// True if ProcessOptions::timeout has expired, and the child was sent the signals of
+  /// terminate().
   [[nodiscard]] bool timed_out() const noexcept;
 
-  /// The parent's ends of pipes; not open unless the option was Stdio::pipe(). Close `input()` to
-  /// end the child's input. They belong to the Process, but may be moved out of it.
+  /// The parent's ends of the pipes; open only if the option was Stdio::pipe(). Closing `input()`
+  /// ends the child's input. The Process owns the streams, but they may be moved from.
   [[nodiscard]] PipeStream& input() noexcept;
   [[nodiscard]] PipeStream& output() noexcept;
   [[nodiscard]] PipeStream& error_output() noexcept;
 
   class Wait;
-  /// Waits until it has ended; by several tasks if need be. ECANCELED if the task was asked to
-  /// stop, or the Process destroyed. The status `lost` says that other code has taken the status.
+  /// Waits until the child has ended; may be awaited by several tasks. Fails with ECANCELED if the
+  /// task is asked to stop or the Process is destroyed. If other code has consumed the child's
+  /// status, the result is `lost`.
   ///
   ///   const auto status = co_await process.wait();
   [[nodiscard]] Wait wait() noexcept;
 
-  /// The same as a callback: invoked once, in an iteration of the loop, also if it has ended
-  /// already. Replaces the former one. May destroy the Process.
+  /// Sets a callback that is invoked once when the child has ended, always from an iteration of the
+  /// loop, even if the child has ended already. Replaces the previous callback. The callback may
+  /// destroy the Process.
   void on_exit(Function function) noexcept;
 
-  /// kill(2). ESRCH if it has ended; EINVAL; EPERM.
+  /// Sends a signal to the child: kill(2). Fails with ESRCH if it has ended, EINVAL or EPERM.
   Result<> send_signal(int number) noexcept;
-  /// The same for its process group. EINVAL unless `group` was `own` or `session`.
+  /// The same for its process group. Fails with EINVAL unless `group` was `own` or `session`.
   Result<> send_signal_to_group(int number) noexcept;
 
-  /// SIGTERM, and SIGKILL if it has not ended after `grace`; zero: SIGKILL at once. To the whole
-  /// group if the child leads one. No effect on one that has ended.
+  /// Sends SIGTERM and, if the child has not ended after `grace`, SIGKILL. If `grace` is zero,
+  /// sends SIGKILL at once. Signals the whole group if the child leads one. No effect if the child
+  /// has ended.
   void terminate(Duration grace = std::chrono::seconds(5)) noexcept;
 
-  /// Leaves the process running; the caller waits for it (Child). Returns its pid.
+  /// Leaves the child running and returns its pid; the caller must wait for it (Child).
   pid_t release() noexcept;
 
  private:

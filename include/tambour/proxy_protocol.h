@@ -1,9 +1,9 @@
-// The PROXY protocol, versions 1 and 2: what a proxy says in front of a stream about the connection
-// that it passes on. Written by the makers of haproxy: doc/proxy-protocol.txt there.
+// The PROXY protocol, versions 1 and 2: a header at the start of a stream in which a proxy
+// describes the connection that it forwards. Specified by HAProxy in doc/proxy-protocol.txt.
 //
-// A server either requires a header or has none (ListenOptions::proxy_protocol); whether there is
-// one cannot be guessed. The trap: whoever may connect to a server that requires it can say that he
-// is anybody. Only proxies must reach it.
+// A server either requires the header or does not expect one (ListenOptions::proxy_protocol);
+// detecting it would be unreliable. If it is required, any client that can connect can claim any
+// source address, so only trusted proxies must be able to reach the server.
 #pragma once
 
 #include <sys/socket.h>
@@ -23,17 +23,18 @@
 
 namespace tambour {
 
-/// What else a header of version 2 says: a type, and bytes that mean what the type says.
+/// An extension field (TLV) of a version 2 header: a type, and a value whose meaning depends on the
+/// type.
 struct ProxyField {
   enum Type : std::uint8_t {
-    alpn = 0x01,       ///< The protocol inside the stream, as TLS negotiates it (RFC 7301).
-    authority = 0x02,  ///< The host that the client named, in UTF-8: SNI.
-    checksum = 0x03,   ///< Of the header, CRC32c. Never in a ProxyHeader: see has_checksum.
+    alpn = 0x01,       ///< The application protocol, as negotiated by TLS (RFC 7301).
+    authority = 0x02,  ///< The host name requested by the client, in UTF-8: SNI.
+    checksum = 0x03,   ///< CRC32c of the header. Never in a ProxyHeader: see has_checksum.
     padding = 0x04,    ///< Ignored; never in a ProxyHeader.
-    unique_id = 0x05,  ///< Names the connection in all logs; at most 128 bytes.
+    unique_id = 0x05,  ///< Identifies the connection in logs; at most 128 bytes.
     tls = 0x20,        ///< See ProxyTls.
     network_namespace = 0x30,
-    // Within the one above, and there only.
+    // Only within a `tls` field.
     tls_version = 0x21,
     tls_common_name = 0x22,
     tls_cipher = 0x23,
@@ -47,68 +48,71 @@ struct ProxyField {
   bool operator==(const ProxyField&) const = default;
 };
 
-/// How the client was connected to the proxy, where that was by TLS: the value of a field `tls`.
+/// The value of a `tls` field: the TLS properties of the connection between client and proxy.
 struct ProxyTls {
-  bool used = true;                        ///< The client spoke TLS.
-  bool certificate_on_connection = false;  ///< It has shown a certificate here,
-  bool certificate_in_session = false;     ///< or earlier in its session.
-  std::uint32_t verify = 0;                ///< 0: a certificate was shown, and is good.
-  std::vector<ProxyField> fields{};        ///< tls_version and what follows that.
+  bool used = true;  ///< The client used TLS.
+  /// The client presented a certificate on this connection.
+  bool certificate_on_connection = false;
+  bool certificate_in_session = false;  ///< The client presented a certificate in this TLS session.
+  std::uint32_t verify = 0;             ///< 0: a certificate was presented and verified.
+  std::vector<ProxyField> fields{};     ///< Fields of type tls_version and the following types.
 
-  /// EBADMSG where the bytes are not that.
+  /// Fails with EBADMSG if the bytes are malformed.
   static Result<ProxyTls> parse(std::string_view value);
-  /// EMSGSIZE where a field is longer than 65535 bytes.
+  /// Fails with EMSGSIZE if a field exceeds 65535 bytes.
   [[nodiscard]] Result<std::string> to_value() const;
   [[nodiscard]] std::optional<std::string_view> find(std::uint8_t type) const noexcept;
 
   bool operator==(const ProxyTls&) const = default;
 };
 
-/// One header.
+/// A PROXY protocol header.
 struct ProxyHeader {
-  int version = 2;  ///< 1, in text, or 2.
-  /// The proxy speaks for itself (version 2's LOCAL): to see whether the server is well, say.
+  int version = 2;  ///< 1 (text) or 2 (binary).
+  /// The proxy itself is the client (LOCAL in version 2), for example for a health check.
   bool is_local = false;
-  /// SOCK_STREAM or SOCK_DGRAM: what the client speaks.
+  /// The client's type of socket: SOCK_STREAM or SOCK_DGRAM.
   int socket_type = SOCK_STREAM;
-  /// Who has connected, and to what: both, of one family, or neither where the proxy does not say.
-  /// Then the endpoints of the stream itself count.
+  /// The client's endpoint, and the endpoint that it connected to. Both are set and have the same
+  /// address family, or neither is set; the endpoints of the stream itself then apply.
   std::optional<Endpoint> source{};
   std::optional<Endpoint> destination{};
-  /// In the order in which they came. Version 2, not local.
+  /// Extension fields in the order of the header. Version 2 only, and not with is_local.
   std::vector<ProxyField> fields{};
-  bool has_checksum = false;  ///< It had one, which was right; or shall be given one. Version 2.
+  /// Parsing: the header had a valid checksum. Writing: a checksum is added. Version 2 only.
+  bool has_checksum = false;
 
-  /// The first field of the type.
+  /// The value of the first field of this type.
   [[nodiscard]] std::optional<std::string_view> find(std::uint8_t type) const noexcept;
 
   bool operator==(const ProxyHeader&) const = default;
 };
 
-/// The longest header that the protocol allows: 107 bytes in version 1, this in version 2.
+/// The maximum size of a version 2 header, in bytes. A version 1 header has at most 107 bytes.
 inline constexpr std::size_t proxy_header_bytes_limit = 65551;
 
-/// Takes a header off the front. Nothing: the header is incomplete. EPROTO: the bytes are no
-/// header; EMSGSIZE: it has version 2 and is longer than `bytes_max`; both as soon as that is
-/// known. EBADMSG: it contradicts itself, or its checksum is wrong. After an error `from` is
-/// unchanged. Throws std::bad_alloc.
+/// Removes a header from the front of `from` and returns it; nullopt if the header is incomplete.
+/// Fails with EPROTO if the bytes are not a header, and with EMSGSIZE if a version 2 header is
+/// longer than `bytes_max`, both as soon as that is known. Fails with EBADMSG if the header is
+/// inconsistent or its checksum is wrong. After an error `from` is unchanged. Throws
+/// std::bad_alloc.
 Result<std::optional<ProxyHeader>> take_proxy_header(
     Buffer& from, std::size_t bytes_max = proxy_header_bytes_limit);
 
-/// Appends a header, for proxies and for clients of servers that require one. EINVAL where the
-/// version has no way to say what `header` says: version 1 knows TCP over IPv4 and IPv6, and
-/// nothing; a zone of an address is in neither. EMSGSIZE where its fields are too long. Then
-/// nothing has changed. Throws std::bad_alloc.
+/// Appends a header, for proxies and for clients of servers that require one. Fails with EINVAL if
+/// the version cannot represent `header`: version 1 supports only TCP over IPv4 and IPv6, and
+/// unknown; neither version supports address zones. Fails with EMSGSIZE if the fields are too long.
+/// After an error `to` is unchanged. Throws std::bad_alloc.
 Result<> append_proxy_header(Buffer& to, const ProxyHeader& header);
 
-/// Waits for a header; bytes that were received behind it stay in the buffer. Fails with the errors
-/// of take_proxy_header() and of the stream, with StreamError::end if the stream ends before the
-/// first byte, and with StreamError::truncated if it ends within the header. For a time limit:
+/// Waits for a header. Bytes received after it stay in `buffer`. Fails with the errors of
+/// take_proxy_header() and of the stream, with StreamError::end if the stream ends before the first
+/// byte, and with StreamError::truncated if it ends within the header. For a time limit:
 /// timeout(5s, read_proxy_header(stream, buffer)).
 Task<Result<ProxyHeader>> read_proxy_header(Stream& stream, Buffer& buffer,
                                             std::size_t bytes_max = proxy_header_bytes_limit);
 
-/// The same without a buffer: takes the bytes of the header off the stream, and none behind it.
+/// The same without a buffer: reads only the bytes of the header from the stream.
 Task<Result<ProxyHeader>> read_proxy_header(Stream& stream,
                                             std::size_t bytes_max = proxy_header_bytes_limit);
 

@@ -1,4 +1,4 @@
-// Names of hosts to addresses.
+// Host name resolution.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,15 @@ namespace tambour {
 
 enum class AddressFamily : std::uint8_t { any, v4, v6 };
 
-/// The errors of getaddrinfo(3), EAI_NONAME and so on, in the words of gai_strerror(3).
+/// The error category of getaddrinfo(3): EAI_NONAME and so on, with the messages of
+/// gai_strerror(3).
 const std::error_category& resolver_category() noexcept;
 
-/// The error that a value of getaddrinfo(3)'s stands for. EAI_SYSTEM: what errno says.
+/// Converts a return value of getaddrinfo(3) to an Error; for EAI_SYSTEM, the current errno.
 Error resolver_error(int value) noexcept;
 
-/// Finds the addresses of a host. Used by the tasks of one loop, or of many: each implementation
-/// says.
+/// Resolves host names. Whether one object may be used by the tasks of several loops depends on the
+/// implementation.
 class Resolver {
  public:
   Resolver() = default;
@@ -29,17 +30,18 @@ class Resolver {
   Resolver& operator=(const Resolver&) = delete;
   virtual ~Resolver() = default;
 
-  /// The addresses of `host` with `port`, the best one first, and at least one. An address, in
-  /// figures, is its own answer at once. Errors are those of resolver_category(), EAI_NONAME where
-  /// there is no such host, and of the system; ECANCELED where the task was asked to stop.
+  /// Returns the addresses of `host` with `port`, the preferred one first, and at least one. A
+  /// numeric address is returned without a lookup. Fails with errors of resolver_category(), for
+  /// example EAI_NONAME if the host does not exist, with system errors, and with ECANCELED if the
+  /// task is asked to stop.
   virtual Task<Result<std::vector<Endpoint>>> resolve(
       std::string host, std::uint16_t port, AddressFamily family = AddressFamily::any) = 0;
 
-  /// That of the system: getaddrinfo(3), on a thread of WorkerPool::names(), which sorts as RFC
-  /// 6724 says. EAGAIN if WorkerPool::queued_max() lookups wait for a thread already. A task that
-  /// is asked to stop goes on at once, and the late answer is dropped; the thread is busy until
-  /// then. In a simulation, it knows the hosts by their names, and "localhost". For any task of any
-  /// loop.
+  /// The system's resolver: getaddrinfo(3), which sorts addresses as in RFC 6724, on a thread of
+  /// WorkerPool::names(). May be used by any task of any loop. Fails with EAGAIN if
+  /// WorkerPool::queued_max() lookups are queued. A task that is asked to stop resumes at once and
+  /// its result is dropped, but the thread stays busy until the lookup ends. In a simulation, it
+  /// resolves the names of the hosts and "localhost".
   static Resolver& system();
 };
 

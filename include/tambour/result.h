@@ -1,7 +1,8 @@
-// How Tambour says that something failed.
+// Error reporting of the whole library.
 //
-// What is set up returns a Result; what fails later is told by the completion or callback; never by
-// both. System errors stay what they are (errno in std::generic_category).
+// Functions that set something up return a Result. Errors that occur later are passed to the
+// completion or callback. An error is never reported both ways. System errors keep their errno
+// value, in std::generic_category().
 #pragma once
 
 #include <cerrno>
@@ -14,12 +15,11 @@ namespace tambour {
 
 using Error = std::error_code;
 
-/// A value, or the reason why there is none.
+/// A value or an error.
 template <class T = void>
 using Result = std::expected<T, Error>;
 
-/// The error that an errno value stands for. A negative value, as io_uring completions carry, means
-/// the same as its absolute.
+/// Converts an errno value to an Error. Accepts negated values, as in io_uring completions.
 inline Error system_error(int errno_value) noexcept {
   return {errno_value < 0 ? -errno_value : errno_value, std::generic_category()};
 }

@@ -1,10 +1,10 @@
-// How control passes from one coroutine to another, on a stack that does not grow.
+// Transfer of control between coroutines with constant stack depth.
 //
-// A coroutine never resumes another one itself. It names its successor and suspends; the innermost
-// run() on the stack resumes the successor. So a task that awaits another one a million times, and
-// a chain of a million tasks that end one after another, need the same stack as one task. Symmetric
-// transfer would need a compiler that turns it into a jump: GCC 12 does not without optimization,
-// nor with AddressSanitizer.
+// A coroutine never resumes another one directly. It names the coroutine to run next and suspends;
+// the innermost run() on the stack resumes that coroutine. A task that awaits a million others, or
+// a chain of a million tasks that end one after another, thus uses no more stack than one task.
+// Symmetric transfer would require the compiler to emit a tail call, which GCC 12 does not do
+// without optimization or with AddressSanitizer.
 #pragma once
 
 #include <coroutine>
@@ -13,26 +13,27 @@
 
 namespace tambour {
 
-/// One run() on the stack of this thread.
+/// One run() call on the stack of this thread.
 class Resumption {
  public:
   Resumption(const Resumption&) = delete;
   Resumption& operator=(const Resumption&) = delete;
 
-  /// Resumes `coroutine`, which is not null, and then each coroutine to which the last one has
-  /// transferred control. For callbacks that continue a coroutine. Throws what a coroutine of
-  /// another library lets out.
+  /// Resumes `coroutine`, which must not be null, and then each coroutine that the previous one has
+  /// transferred control to. For callbacks that resume a coroutine. Throws any exception that
+  /// leaves a coroutine of another library.
   static void run(std::coroutine_handle<> coroutine);
 
-  /// Lets `to`, which may be null, run after `from` has suspended. Call it as the last thing in
-  /// `from`'s await_suspend(), which then suspends; nothing in the frame of `from` may be touched
-  /// afterwards. If `from` was resumed by other means than run(), `to` runs at once, inside.
+  /// Makes `to`, which may be null, run after `from` has suspended. Must be the last action in the
+  /// await_suspend() of `from`, which then suspends; the frame of `from` must not be accessed
+  /// afterwards. If `from` was not resumed by run(), `to` is resumed immediately, nested.
   static void transfer(std::coroutine_handle<> from, std::coroutine_handle<> to);
 
-  /// The run() calls on the stack of this thread, from the inside out; null after the last.
+  /// The innermost run() call on the stack of this thread, or null; outer() returns the next one,
+  /// or null.
   [[nodiscard]] static const Resumption* innermost() noexcept;
   [[nodiscard]] const Resumption* outer() const noexcept { return outer_; }
-  /// The frame of the coroutine that this one has resumed last.
+  /// The frame of the coroutine that this call resumed last.
   [[nodiscard]] const void* running() const noexcept { return running_; }
 
  private:

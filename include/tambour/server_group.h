@@ -1,4 +1,4 @@
-// A server whose connections are spread over the loops of a group.
+// A server whose connections are distributed over the loops of a LoopGroup.
 #pragma once
 
 #include <sys/types.h>
@@ -29,21 +29,23 @@
 
 namespace tambour {
 
-/// Which loop serves a connection.
+/// How connections are distributed over the loops.
 enum class Spread : std::uint8_t {
-  /// Each loop listens, and the kernel chooses among them by a hash of both addresses
-  /// (SO_REUSEPORT, socket(7)). No loop waits for another; few connections may be spread unevenly.
-  /// EOPNOTSUPP for Unix names.
+  /// Each loop listens, and the kernel chooses one by a hash of both addresses (SO_REUSEPORT,
+  /// socket(7)). No loop depends on another, but a small number of connections may be distributed
+  /// unevenly. Fails with EOPNOTSUPP for Unix names.
   kernel,
-  /// The same, but the loop of the processor that has received the connection, so that its bytes
-  /// stay in that processor's caches (SO_ATTACH_REUSEPORT_CBPF). EINVAL where the threads of the
-  /// group are not pinned.
+  /// Like `kernel`, but selects the loop on the processor that received the connection, so that its
+  /// data stays in that processor's caches (SO_ATTACH_REUSEPORT_CBPF). Fails with EINVAL if the
+  /// threads of the group are not pinned.
   processor,
-  /// The first loop listens, and hands connections to all in turn.
+  /// The first loop listens and distributes connections round-robin.
   round_robin,
-  /// The same, but all connections of one address, whatever their ports, go to one loop.
+  /// The first loop listens; all connections from one IP address go to the same loop, whatever
+  /// their ports.
   peer_address,
-  /// The same, but to the loop with the least load: LoopGroup::least_loaded().
+  /// The first loop listens; each connection goes to the loop with the least load:
+  /// LoopGroup::least_loaded().
   least_loaded,
 };
 
@@ -51,48 +53,50 @@ struct GroupListenOptions {
   Spread spread = Spread::kernel;
   int backlog = 4096;    ///< Of each listener: listen(2).
   bool v6_only = false;  ///< IPV6_V6ONLY.
-  /// Served at a time by all loops together; where each loop listens, each has an equal share, of
-  /// one at least.
+  /// The maximum number of concurrent connections of all loops together. If each loop listens, each
+  /// has an equal share, of at least one.
   std::size_t connections_max = SIZE_MAX;
   /// Permissions of the socket file of a Unix path: see ListenOptions::unix_mode.
   std::optional<mode_t> unix_mode{};
-  /// As ListenOptions::tcp.
+  /// See ListenOptions::tcp.
   TcpOptions tcp{.keepalive_idle = std::chrono::seconds(60)};
 };
 
-/// What does not depend on the type of stream; programs use a StreamServerGroup.
+/// The part that does not depend on the type of stream; programs use StreamServerGroup.
 class ServerGroupBase {
  public:
   ServerGroupBase(ServerGroupBase&&) noexcept;
   ServerGroupBase& operator=(ServerGroupBase&&) noexcept;
   ~ServerGroupBase();
 
-  /// Where it listens, the port included that the system has chosen for 0.
+  /// The endpoint that the server listens on; port 0 is replaced by the port that the system chose.
   [[nodiscard]] const Endpoint& endpoint() const noexcept;
 
-  /// Serves in the callback style: each stream becomes a Connection. The callbacks are those of all
-  /// loops, and called by several threads at once, each for its own connections. Aborts if it is
-  /// called twice.
+  /// Serves with callbacks: each accepted stream becomes a Connection. All loops share the
+  /// callbacks, so several threads invoke them concurrently, each for its own connections. Aborts
+  /// if the server already serves.
   void serve(ConnectionCallbacks callbacks);
 
-  /// Copies of its listeners, for a program that takes over (start_successor() takes them itself),
-  /// in the order in which adopt() wants them; none once it has stopped. EMFILE. Any thread.
+  /// Returns duplicates of its listeners for a replacement process (start_successor() calls this
+  /// itself), in the order that adopt() expects; empty after stop(). Fails with EMFILE. Callable
+  /// from any thread.
   [[nodiscard]] Result<std::vector<UniqueFd>> copy_listeners() const;
 
-  /// Keeps the Unix path when the server stops: another process listens there too, or will. Any
-  /// thread.
+  /// Prevents the server from removing the Unix path when it stops, for use when another process
+  /// listens on it or will do so. Callable from any thread.
   void leave_name() noexcept;
 
-  /// Accepts no more; the loops close their listeners soon, and the streams go on. Throws
-  /// std::bad_alloc. Any thread.
+  /// Stops accepting; each loop closes its listener soon afterwards. Accepted streams stay open.
+  /// Throws std::bad_alloc. Callable from any thread.
   void stop();
 
-  /// Stops, waits for at most `grace` until all handlers have ended, requests the remaining ones to
-  /// stop, and waits for them. For tasks on any loop; aborts if one of the server's own handlers
-  /// awaits it: spawn it on a loop instead.
+  /// Graceful shutdown: stops accepting, waits up to `grace` for all handlers to end, requests the
+  /// remaining ones to stop, and waits for those. May be awaited on any loop. Aborts if a handler
+  /// of this server awaits it: spawn it on a loop instead.
   Task<> shut_down(Duration grace);
 
-  /// How many streams are served now, and how many have been accepted in all. Any thread.
+  /// The number of streams that are being served, and the total number accepted. Callable from any
+  /// thread.
   [[nodiscard]] std::size_t connections() const noexcept;
   [[nodiscard]] std::uint64_t accepted() const noexcept;
 
@@ -113,7 +117,8 @@ class ServerGroupBase {
   static Result<ServerGroupBase> open(LoopGroup& group, Source source,
                                       const GroupListenOptions& options);
   void close() noexcept;
-  /// Aborts if the server was moved from or its group destroyed; `function` is the one called.
+  /// Aborts if the server was moved from or its group destroyed; `function` names the caller in the
+  /// message.
   [[nodiscard]] Shared& usable(const char* function) const noexcept;
 
   std::shared_ptr<Shared> shared_;
@@ -125,19 +130,21 @@ class ServerGroupBase {
 ///   auto server = TcpServerGroup::listen(group, at).value();
 ///   server.serve(echo);
 ///
-/// To make, to serve and to destroy one are for a thread that is none of the group's, as they wait
-/// for those; the group outlives it. Destroying it destroys the tasks and connections, on their
-/// loops. A connection that moves to another loop of the group stays with its server.
-///
-/// So neither its callbacks nor its handlers may destroy it, nor assign another to it: that ends
-/// the program. What they may do is what any thread may, stop() above all; and they can post to the
-/// loop of another thread, for that to destroy it. Who moves it sees to it that no other thread is
-/// in a call of it.
+/// Thread: a server must be created, started with serve() and destroyed on a thread that does not
+/// belong to the group, because these functions wait for the group's threads.
+/// Lifetime: the group must outlive the server. Destroying the server destroys its tasks and
+/// connections, on their loops. A connection that moves to another loop of the group stays with its
+/// server.
+/// Reentrancy: callbacks and handlers must not destroy the server or assign to it; that aborts.
+/// They may call the functions that are callable from any thread, such as stop(), and may post the
+/// destruction to a loop outside the group. Do not move the server while another thread calls one
+/// of its functions.
 template <class S>
   requires std::derived_from<S, Stream>
 class StreamServerGroup final : public ServerGroupBase {
  public:
-  /// As StreamServer::listen(), and what Spread says; ECANCELED where the group has been stopped.
+  /// Fails like StreamServer::listen(), with the errors named at Spread, and with ECANCELED if the
+  /// group has been stopped.
   static Result<StreamServerGroup> listen(LoopGroup& group, const Endpoint& at,
                                           const GroupListenOptions& options = {}) {
     if (!S::takes(at)) return std::unexpected(system_error(EAFNOSUPPORT));
@@ -146,12 +153,13 @@ class StreamServerGroup final : public ServerGroupBase {
     return StreamServerGroup(std::move(*server));
   }
 
-  /// Goes on with listeners of one endpoint that are open already: see InheritedListeners. Where
-  /// each loop listens, they are dealt out, and a loop that has got none opens one beside them
-  /// (EADDRINUSE where they were not opened for that: with SO_REUSEPORT, by the same user); where
-  /// one loop listens, all are the first one's. EINVAL: there are none, one is no listener of a
-  /// stream, they have several endpoints, or they are more than the loops that Spread::processor is
-  /// to choose among; and what listen() says. Unix paths stay when the server stops.
+  /// Serves on listeners of one endpoint that are already open: see InheritedListeners. If each
+  /// loop listens, the listeners are distributed, and each loop without one opens another on the
+  /// same endpoint; that fails with EADDRINUSE unless the inherited ones were opened with
+  /// SO_REUSEPORT by the same user. If one loop listens, the first loop uses all of them. Fails
+  /// with EINVAL if `listeners` is empty, if one is not a listening stream socket, if their
+  /// endpoints differ, or if they outnumber the loops that Spread::processor selects from; and with
+  /// the errors of listen(). A Unix path is not removed when the server stops.
   static Result<StreamServerGroup> adopt(LoopGroup& group, std::vector<UniqueFd> listeners,
                                          const GroupListenOptions& options = {}) {
     auto server = open(group, std::move(listeners), &S::takes, options);
@@ -161,9 +169,9 @@ class StreamServerGroup final : public ServerGroupBase {
 
   using ServerGroupBase::serve;
 
-  /// Accepts from now on, and runs `handler(stream)`, which returns a Task<>, for each stream. Each
-  /// loop has a copy of the handler. An exception that leaves it leaves the loop's run(). Aborts if
-  /// it is called twice.
+  /// Starts accepting and runs `handler(stream)`, which returns a Task<>, for each stream. Each
+  /// loop has its own copy of the handler. An exception thrown by a handler propagates out of the
+  /// loop's run(). Aborts if the server already serves.
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
   void serve(Handler handler) {

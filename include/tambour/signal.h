@@ -1,4 +1,4 @@
-// Signals as callbacks on the loop's thread: libev's ev_signal.
+// POSIX signals as callbacks on the loop's thread: libev's ev_signal.
 #pragma once
 
 #include <csignal>  // IWYU pragma: export
@@ -17,29 +17,32 @@ class Core;
 class Signals;
 }  // namespace loop
 
-/// Calls back after the process was sent a signal. Any number may watch one signal, in any number
-/// of loops and threads: all are called, each on the thread of its own loop. What arrives several
-/// times before the callback has run is one call, as with pending signals (signal(7)).
+/// Invokes its callback after the process has received a signal. Any number of watchers, in any
+/// number of loops and threads, may watch the same signal; each is notified on the thread of its
+/// own loop. Signals that arrive before the callback has run are coalesced into one call, like
+/// pending signals (signal(7)).
 ///
 /// The first watcher of a signal in the process installs a handler (sigaction(2); SA_RESTART,
-/// SA_ONSTACK, a full mask) and the last one restores the former disposition, unless other code has
+/// SA_ONSTACK, a full mask). The last one restores the former disposition, unless other code has
 /// replaced the handler meanwhile. The kernel runs the handler on any thread that does not block
-/// the signal; it takes no lock, allocates nothing and preserves errno. No signal mask changes: a
-/// signal that all threads block stays pending until one does not, and one sent to a single thread
-/// (pthread_kill(3)) has to be let through by that thread. Watching SIGSEGV, SIGBUS, SIGFPE or
-/// SIGILL makes sense only where another process sends them: after a fault, the faulting
-/// instruction is repeated for ever.
+/// the signal; the handler takes no lock, allocates nothing and preserves errno. Signal masks are
+/// not changed: a signal that all threads block stays pending until one unblocks it, and a signal
+/// sent to one thread (pthread_kill(3)) must be unblocked in that thread. Watching SIGSEGV, SIGBUS,
+/// SIGFPE or SIGILL is useful only if another process sends them: after a fault, the faulting
+/// instruction would be repeated forever.
 ///
-/// After fork(2), signals of the child are kept for its loops until they are reopened
-/// (EventLoop::reopen_after_fork), and do not wake the parent's. execve(2) puts back the default
-/// action of watched signals.
+/// After fork(2), signals of the child process are kept until its loops are reopened
+/// (EventLoop::reopen_after_fork) and do not wake the parent's loops. execve(2) resets watched
+/// signals to their default action.
 ///
-/// Owns its callback. A started one keeps the loop running. Moves and is destroyed freely, inside
-/// its own callback too, and falls silent at once. Belongs to the thread of its loop, which it may
-/// outlive, silently.
+/// Ownership: owns its callback.
+/// Lifetime: may be moved or destroyed at any time, including inside its own callback; the callback
+/// is not invoked afterwards. It may outlive its loop.
+/// Thread: must be used on the loop's thread.
+/// Loop: a started Signal keeps the loop running.
 class Signal final : private Ready, private Listed<Signal> {
  public:
-  using Function = Callback<void(int)>;  ///< Is given the signal's number.
+  using Function = Callback<void(int)>;  ///< The argument is the signal number.
 
   Signal(EventLoop& loop, int number, Function function,
          std::source_location created_at = std::source_location::current()) noexcept;
@@ -47,12 +50,13 @@ class Signal final : private Ready, private Listed<Signal> {
   Signal& operator=(Signal&& other) noexcept;
   ~Signal();
 
-  /// EINVAL: no such signal, one that cannot be caught (SIGKILL, SIGSTOP), or one that the C
-  /// library keeps for itself. EMFILE, ENFILE, ENOMEM: the loop's first signal needs an eventfd(2).
-  /// ERANGE: a select loop could not watch that. No effect on a started one.
+  /// Starts watching. Fails with EINVAL if there is no such signal, if it cannot be caught
+  /// (SIGKILL, SIGSTOP), or if the C library reserves it; with EMFILE, ENFILE or ENOMEM if the
+  /// eventfd(2) for the loop's first signal cannot be created; and with ERANGE if a select loop
+  /// cannot watch that eventfd. No effect on a started Signal.
   Result<> start() noexcept;
 
-  /// A callback that was due does not come.
+  /// Stops watching. A callback that was due is not invoked.
   void stop() noexcept;
   [[nodiscard]] bool started() const noexcept { return listed(); }
   [[nodiscard]] int number() const noexcept { return number_; }
@@ -60,14 +64,16 @@ class Signal final : private Ready, private Listed<Signal> {
   using Ready::priority;
   using Ready::set_priority;
 
-  /// Replaces what is called; allowed inside the callback.
+  /// Replaces the callback. May be called inside the callback.
   void set_function(Function function) noexcept;
 
-  /// As if the process had been sent the signal, for all loops. Any thread; async-signal-safe, for
-  /// programs that keep a handler of their own. Numbers that nobody watches are ignored.
+  /// Notifies all watchers of the signal in all loops, as if the process had received it. Callable
+  /// from any thread; async-signal-safe. For programs with their own signal handler. Signals
+  /// without a watcher are ignored.
   static void feed(int number) noexcept;
 
-  /// The same for the watchers of one loop, on its thread; inside callbacks for the next turn.
+  /// The same for the watchers of one loop; call it on the loop's thread. Inside a callback, it
+  /// takes effect in the next iteration.
   static void feed(EventLoop& loop, int number) noexcept;
 
  private:

@@ -1,12 +1,13 @@
-// A world to test programs in: virtual time, machines, descriptors and a network, out of one seed.
+// Deterministic simulation for tests: virtual time, hosts, file descriptors and a network, all
+// derived from one seed.
 //
-// An EventLoop on a SimulatedHost runs the program's own callbacks, but its clock is virtual and
-// its descriptors are not the kernel's. Waiting takes no time: the clock moves on to whatever comes
-// next. Whatever could happen in one order or another is decided by the seed, so that a seed
-// repeats a run exactly, and another seed is another run. docs/simulation.md shows how to use it.
+// An EventLoop on a SimulatedHost runs the program's own callbacks, but with a virtual clock and
+// virtual file descriptors. Waiting takes no real time: the clock advances to the next event. The
+// seed decides the order of all concurrent events, so a seed reproduces a run exactly.
+// docs/simulation.md shows how to use it.
 //
-// The trap: only what goes through the host is simulated. A program that asks the real clock, draws
-// real random numbers or lets another thread post to a loop has runs that no seed repeats.
+// Only operations on the host are simulated. A run is not reproducible if the program reads the
+// real clock, uses real random numbers, or posts to a loop from another thread.
 #pragma once
 
 #include <cstddef>
@@ -23,61 +24,74 @@
 
 namespace tambour {
 
-/// How rough the world is. All chances are from 0, never, to 1, always. The defaults are a network
-/// that takes its time and loses nothing.
+/// Fault injection. Probabilities range from 0 (never) to 1 (always). The defaults are a network
+/// with delays and without losses.
 struct SimulationOptions {
-  // Between two hosts. Within one, what is sent has arrived.
+  // The network between two hosts. Within a host, data arrives at once.
   Duration delay_min = std::chrono::microseconds(50);
   Duration delay_max = std::chrono::microseconds(500);
-  bool delay_mostly_short = true;   ///< Half of all delays near the least; else all are alike.
-  double datagram_loss = 0;         ///< Chance that a datagram does not arrive,
-  double datagram_duplication = 0;  ///< arrives twice,
-  double datagram_reordering = 0;   ///< arrives up to ten longest delays late.
-  double stream_loss = 0;           ///< Chance that a segment arrives `retransmit_delay` late.
-  double stream_reset = 0;          ///< Chance that a segment resets its connection, at both ends.
+  /// If true, half of all delays are close to the minimum; if false, delays are uniformly
+  /// distributed.
+  bool delay_mostly_short = true;
+  double datagram_loss = 0;         ///< Probability that a datagram is lost.
+  double datagram_duplication = 0;  ///< Probability that a datagram arrives twice.
+  /// Probability that a datagram arrives late, by up to ten times delay_max.
+  double datagram_reordering = 0;
+  double stream_loss = 0;   ///< Probability that a segment is delayed by `retransmit_delay`.
+  double stream_reset = 0;  ///< Probability that a segment resets its connection, on both ends.
   Duration retransmit_delay = std::chrono::milliseconds(200);
-  Duration connect_timeout = std::chrono::seconds(127);  ///< Then ETIMEDOUT, as tcp(7).
-  Duration stream_timeout = std::chrono::seconds(924);   ///< Of data that is not acknowledged.
+  Duration connect_timeout = std::chrono::seconds(127);  ///< Until ETIMEDOUT, as in tcp(7).
+  Duration stream_timeout = std::chrono::seconds(924);   ///< For unacknowledged data.
 
   // System calls.
-  double short_read = 0;   ///< Chance that a stream or file gives less than was asked and is there.
-  double short_write = 0;  ///< Chance that a stream or file takes less than it has room for.
-  double would_block = 0;  ///< Chance of EAGAIN although the descriptor is ready.
-  double no_descriptors = 0;  ///< Chance of EMFILE or ENFILE where a descriptor is made.
-  double no_memory = 0;       ///< Chance of ENOMEM or ENOBUFS where memory is needed.
-  std::size_t stream_buffer_bytes = std::size_t{256} * 1024;    ///< Of one direction.
-  std::size_t datagram_buffer_bytes = std::size_t{208} * 1024;  ///< Of one socket.
+  /// Probability that a stream or file returns less than requested and available.
+  double short_read = 0;
+  double short_write = 0;  ///< Probability that a stream or file accepts less than its free space.
+  double would_block = 0;  ///< Probability of EAGAIN although the file descriptor is ready.
+  /// Probability of EMFILE or ENFILE when a file descriptor is created.
+  double no_descriptors = 0;
+  double no_memory = 0;  ///< Probability of ENOMEM or ENOBUFS when memory is needed.
+  std::size_t stream_buffer_bytes = std::size_t{256} * 1024;    ///< Per direction.
+  std::size_t datagram_buffer_bytes = std::size_t{208} * 1024;  ///< Per socket.
   std::size_t pipe_buffer_bytes = std::size_t{64} * 1024;
 
   // Loops.
-  bool shuffle = true;       ///< What is ready at one time comes in any order.
-  double early_wake_up = 0;  ///< Chance that a wait ends for no reason.
-  double false_event = 0;    ///< Chance that a wait reports a descriptor that is not ready.
-  Duration lateness_max{0};  ///< A wait ends up to so much after its deadline.
-  /// How far the clock moves for each turn of a loop, at least a nanosecond: a loop that never
-  /// waits must not stop the world.
+  bool shuffle = true;  ///< Events that are ready at the same time are reported in random order.
+  double early_wake_up = 0;  ///< Probability of a spurious wakeup.
+  double false_event = 0;  ///< Probability that a wait reports a file descriptor that is not ready.
+  Duration lateness_max{0};  ///< The maximum delay of the end of a wait.
+  /// The virtual time per loop iteration, at least one nanosecond, so that time also advances for a
+  /// loop that never waits.
   Duration turn_time = std::chrono::microseconds(1);
 
-  /// 2001-09-09 01:46:40 UTC. The monotonic clock starts at one hour.
+  /// The initial wall-clock time: 2001-09-09 01:46:40 UTC. The monotonic clock starts at one hour.
   std::chrono::sys_time<Duration> wall_start{std::chrono::seconds(1'000'000'000)};
 
-  bool trace = true;  ///< Without it a run is about twice as fast, and a failure tells less.
+  /// Records a trace. Disabling it makes a run about twice as fast, but failure reports lack the
+  /// trace.
+  bool trace = true;
 
-  /// A different mixture of faults for each seed, each from none at all to frequent: tests that
-  /// always see everything fail in one way at a time, and so meet what only one mixture shows.
+  /// A mixture of faults that depends on the seed; each fault ranges from absent to frequent. Tests
+  /// with every fault enabled tend to fail in one way; varied mixtures find failures that only some
+  /// mixtures cause.
   static SimulationOptions rough(std::uint64_t seed) noexcept;
 };
 
+/// Why Simulation::run() returned.
 enum class SimulationEnd : std::uint8_t {
-  finished,  ///< No loop has anything left to wait for, or all were stopped.
+  finished,  ///< No loop has anything left to wait for, or all loops were stopped.
   stopped,   ///< Simulation::stop() or fail() was called.
-  stalled,   ///< Loops wait for what will never come.
-  timeout,   ///< The time was up.
+  stalled,   ///< Loops wait for events that can never occur.
+  timeout,   ///< The time limit was reached.
 };
 
-/// The world. Owns its hosts, its clocks and what is on its way between hosts; not the loops, which
-/// have to be destroyed first, and which is checked. Belongs to the thread that made it, with all
-/// of its loops. Cannot move. Out of memory, the real one, it ends the program.
+/// A simulation.
+///
+/// Ownership: owns its hosts, clocks and the data in transit between hosts, but not the loops.
+/// These must be destroyed first, which is checked.
+/// Thread: the simulation and all its loops belong to the thread that created it.
+/// Lifetime: cannot be moved.
+/// Memory: running out of real memory terminates the program.
 class Simulation {
  public:
   explicit Simulation(std::uint64_t seed = 1, const SimulationOptions& options = {});
@@ -85,68 +99,68 @@ class Simulation {
   Simulation& operator=(const Simulation&) = delete;
   ~Simulation();
 
-  /// A machine with one process, addresses (10.0.0.1 and fd00::1 for the first) and a name for the
-  /// trace. Lives as long as the simulation.
+  /// Adds a host with one process, addresses (10.0.0.1 and fd00::1 for the first host), and a name
+  /// for the trace. The simulation owns it.
   SimulatedHost& add_host(std::string_view name);
 
-  /// Runs all loops, each turn that of one that has something to do, until none has anything left
-  /// to wait for, but for no longer than `time_max` of virtual time. EventLoop::stop() ends a loop
-  /// as it ends EventLoop::run(). Not to be called inside a callback. What a callback throws leaves
-  /// run(), which can be called again.
+  /// Runs all loops, one iteration at a time of a loop that has something to do, until none has
+  /// anything left to wait for, or for at most `time_max` of virtual time. EventLoop::stop() ends a
+  /// loop as it ends EventLoop::run(). Must not be called inside a callback. An exception thrown by
+  /// a callback propagates out of run(), which can be called again.
   ///
-  /// EventLoop::run() works too, and lets time pass for that loop alone: the others stand still.
+  /// EventLoop::run() may also be called: it runs only that loop while virtual time advances.
   SimulationEnd run(Duration time_max = std::chrono::hours(24 * 365));
 
-  /// The same for exactly `time`, whether or not any loop has something left to do: for scenarios
-  /// that look at what has come of it in between. `timeout`, or `stopped`.
+  /// Runs for exactly `time` of virtual time, whether or not the loops have something to do, for
+  /// scenarios that inspect intermediate states. Returns `timeout` or `stopped`.
   SimulationEnd run_for(Duration time);
 
-  /// Makes run() and run_for() return after the turn.
+  /// Makes run() and run_for() return after the current iteration.
   void stop() noexcept;
 
-  /// Says that the program under test did wrong, and stops. Only the first is kept.
+  /// Reports a failure of the program under test, and stops. Only the first failure is kept.
   void fail(std::string_view why);
-  /// Empty where nothing failed.
+  /// The reported failure; empty if there is none.
   [[nodiscard]] const std::string& failure() const noexcept;
 
-  /// Calls `step` when `delay` has passed, between two turns: a partition, a healing, a jump of
-  /// the wall clock. What becomes due in the middle of a turn waits for its end. EventLoop::run()
-  /// knows of no end but its own, and calls it inside the turn: there it must neither throw nor
-  /// destroy that loop.
+  /// Invokes `step` after `delay`, between two iterations, for example to create or heal a
+  /// partition or to set the wall clock. A step that becomes due during an iteration runs after it.
+  /// Under EventLoop::run() the step is invoked inside an iteration instead: it must then neither
+  /// throw nor destroy that loop.
   void after(Duration delay, Callback<void()> step);
 
-  /// Inside a callback: lets time pass, as work does that takes long. What is on its way arrives
-  /// meanwhile; no loop has its turn.
+  /// Advances time inside a callback, to simulate a long computation. Data in transit arrives
+  /// meanwhile; no loop runs.
   void spend(Duration time);
 
   [[nodiscard]] TimePoint now() const noexcept;
   [[nodiscard]] std::chrono::sys_time<Duration> wall_now() const noexcept;
-  /// Sets the wall clock of all hosts, as clock_settime(2): timers do not notice, but those that go
-  /// by the wall clock.
+  /// Sets the wall clock of all hosts, like clock_settime(2). Only wall-clock timers are affected.
   void set_wall_clock(std::chrono::sys_time<Duration> time);
 
-  /// What `from` sends no longer reaches `to`: datagrams are lost, streams wait for healing and
-  /// fail with ETIMEDOUT after `stream_timeout`.
+  /// Cuts the connection from `from` to `to`: datagrams are lost; streams wait until it is healed,
+  /// and fail with ETIMEDOUT after `stream_timeout`.
   void cut(SimulatedHost& from, SimulatedHost& to);
   void partition(SimulatedHost& one, SimulatedHost& other);  ///< In both directions.
-  void isolate(SimulatedHost& host);                         ///< From all others.
+  void isolate(SimulatedHost& host);                         ///< From all other hosts.
   void heal(SimulatedHost& one, SimulatedHost& other);
-  void heal();  ///< Everything.
+  void heal();  ///< All connections.
 
-  /// The knobs; what is changed goes for what happens from then on.
+  /// The options. Changes affect later events.
   [[nodiscard]] SimulationOptions& options() noexcept;
   [[nodiscard]] std::uint64_t seed() const noexcept;
 
-  /// Random numbers for the scenario itself, from 0 to below `end`, which is at least 1; and a yes
-  /// or no.
+  /// Random numbers for the scenario, derived from the seed: from 0 to `end` - 1, where `end` is at
+  /// least 1; and true with a given probability.
   std::uint64_t random(std::uint64_t end) noexcept;
   bool chance(double probability) noexcept;
 
-  /// What has happened, a line each: seconds, who, what.
+  /// The trace: one line per event, with the time in seconds, the host, and the event.
   [[nodiscard]] const std::string& trace() const noexcept;
-  /// Adds a line of the scenario's own.
+  /// Adds a line to the trace.
   void note(std::string_view what);
-  /// Gets each line, with its end, in place of trace(). An empty one puts things back.
+  /// Passes each line, with its line feed, to `tracer` instead of storing it in trace(). An empty
+  /// tracer restores the default.
   void set_tracer(Callback<void(std::string_view)> tracer);
 
  private:
@@ -154,7 +168,7 @@ class Simulation {
   std::unique_ptr<backend::sim::World> world_;
 };
 
-/// Which seeds simulate() tries.
+/// The seeds that simulate() runs.
 struct Seeds {
   std::uint64_t first = 1;
   std::uint64_t count = 1000;
@@ -162,19 +176,19 @@ struct Seeds {
 
 struct SimulationFailure {
   std::uint64_t seed = 0;
-  std::string what;        ///< What was thrown, or told to Simulation::fail().
+  std::string what;        ///< The exception's message, or the text passed to Simulation::fail().
   std::string trace_tail;  ///< The last lines of the trace.
 
-  /// For people: the seed, how to repeat it, the reason and the last of the trace.
+  /// A readable report: the seed, how to reproduce it, the reason, and the end of the trace.
   [[nodiscard]] std::string report() const;
 };
 
-/// Runs `scenario` in a world of its own for each seed, and returns the first failure: an exception
-/// that left it, or a call of Simulation::fail(). A process that is aborted meanwhile says on
-/// standard error which seed it was at.
+/// Runs `scenario` in a new simulation for each seed, and returns the first failure: an exception
+/// thrown by the scenario, or a call of Simulation::fail(). If the process aborts meanwhile, it
+/// prints the current seed to standard error.
 ///
-/// Where the environment has TAMBOUR_SIM_SEED, that seed is the only one. `options` says how rough
-/// the world of a seed is.
+/// If the environment variable TAMBOUR_SIM_SEED is set, only that seed is run. `options` returns
+/// the options for a seed.
 std::optional<SimulationFailure> simulate(
     Seeds seeds, const std::function<void(Simulation&)>& scenario,
     const std::function<SimulationOptions(std::uint64_t)>& options = &SimulationOptions::rough);

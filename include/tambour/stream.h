@@ -1,8 +1,8 @@
-// A connected byte stream: TCP, Unix-domain sockets, one end of a socket pair.
+// A connected byte stream: TCP, a Unix-domain socket, or one end of a socket pair.
 //
-// An idle stream holds its descriptor and nothing else. Reading and writing are waits of a task;
-// one task may read and one may write at a time. The trap: the peer decides how the bytes are cut,
-// and a read gives what is there.
+// An idle stream holds a file descriptor and no buffers. Reads and writes are awaited by tasks; at
+// most one task may read and one may write at a time. A stream has no message boundaries: a read
+// returns the bytes that have arrived, however the peer wrote them.
 #pragma once
 
 #include <array>
@@ -29,42 +29,47 @@ class EventLoop;
 struct ProxyHeader;
 class Stream;
 
-/// Owns a socket of a loop. Moves freely, also while it is used; destroying it closes the socket.
+/// A socket that belongs to a loop.
+///
+/// Ownership: owns the file descriptor and closes it on destruction.
+/// Lifetime: may be moved at any time, including while a task waits on it.
+/// Thread: must be used on the loop's thread.
 class Socket {
  public:
   Socket() = default;
-  /// Owns `fd` from now on, which must be non-blocking where it is not a socket.
+  /// Takes ownership of `fd`. If `fd` is not a socket it must be in non-blocking mode.
   Socket(EventLoop& loop, int fd) noexcept;
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
 
-  /// Opens one: socket(2).
+  /// Creates a socket: socket(2).
   static Result<Socket> open(EventLoop& loop, int family, int type, int protocol = 0) noexcept;
 
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
-  /// It stays the socket's. -1 where that is closed.
+  /// The file descriptor, which the socket still owns; -1 if the socket is closed.
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
   [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
 
-  /// Whoever waits for it is told ECANCELED. More than once is harmless.
+  /// Closes the socket. Waits on it fail with ECANCELED. No effect on a closed socket.
   void close() noexcept;
 
-  /// Gives the descriptor away; whoever waits is told ECANCELED.
+  /// Releases ownership of the file descriptor and returns it. Waits on the socket fail with
+  /// ECANCELED.
   [[nodiscard]] int release() noexcept;
 
-  /// Gives the socket, and what a proxy has said, to another loop, and calls `then` with it there;
-  /// this one is closed. Whoever waits for it is told ECANCELED. Where that loop ends first, so
-  /// does the socket. Throws std::bad_alloc. For streams and tasks there is spawn_on(), in
-  /// <tambour/spawn_on.h>.
+  /// Moves the socket and its proxy header to another loop, and invokes `then` with it on that
+  /// loop's thread; this object is then closed. Waits on this socket fail with ECANCELED. If the
+  /// other loop is destroyed first, the socket is closed. Throws std::bad_alloc. For streams and
+  /// tasks, use spawn_on() in <tambour/spawn_on.h>.
   void move_to(EventLoop& to, Callback<void(Socket)> then);
 
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
-  /// Of a proxied stream, whose the proxy says it is.
+  /// For a proxied stream, the endpoint that the proxy reported.
   [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
 
-  /// What a proxy has said in front of the stream; null where nobody did. See proxy_protocol.h:
-  /// servers that require it set it, and so may whoever has read one.
+  /// The header that a proxy sent at the start of the stream, or null if there was none; see
+  /// proxy_protocol.h. Servers that require a header set it; so may code that has read one itself.
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxy_header_; }
   void set_proxy_header(std::unique_ptr<const ProxyHeader> header) noexcept;
 
@@ -72,7 +77,7 @@ class Socket {
   Result<> set_option(int level, int option, int value) noexcept;
 
  protected:
-  /// Whoever waits to write, or to read, is told ECANCELED.
+  /// Makes the wait to write, or to read, fail with ECANCELED.
   void stop_waiting(bool to_write) noexcept;
   friend class Connection;
   friend class SocketWait;
@@ -80,23 +85,24 @@ class Socket {
   class SocketWait*& waiting(bool to_write) noexcept { return waits_[to_write ? 1 : 0]; }
   [[nodiscard]] backend::System& system() const noexcept { return *system_; }
 
-  /// A pipe or terminal is none: recv(2) and send(2) fail there, and read(2) and write(2) serve.
+  /// False for a pipe or a terminal: recv(2) and send(2) would fail, so read(2) and write(2) are
+  /// used.
   bool is_socket_ = true;
-  /// O_NONBLOCK was set on an open file that other processes may share, and is cleared again.
+  /// O_NONBLOCK was set on an open file that other processes may share; close() clears it again.
   bool restores_blocking_ = false;
 
  private:
   EventLoop* loop_ = nullptr;
   backend::System* system_ = nullptr;
   int fd_ = -1;
-  std::uint32_t read_size_ = 0;               ///< What the last read suggests for the next.
-  std::array<class SocketWait*, 2> waits_{};  ///< Who waits to read, and to write.
-  /// Owned; here the type need not be known.
+  std::uint32_t read_size_ = 0;  ///< The size of the next read, estimated from the last one.
+  std::array<class SocketWait*, 2> waits_{};  ///< The waits to read and to write.
+  /// Owned. A raw pointer, because the type is incomplete here.
   const ProxyHeader* proxy_header_ = nullptr;
 };
 
-/// What waits for a socket inside a task: an operation, told to stop with the task, or with the
-/// socket.
+/// A task's wait on a socket: an operation that is cancelled when the task is asked to stop or the
+/// socket is closed.
 class SocketWait : protected IoOperation {
  public:
   SocketWait(const SocketWait&) = delete;
@@ -117,22 +123,25 @@ class SocketWait : protected IoOperation {
       : IoOperation(what, &completed), socket_(&socket), to_write_(to_write) {}
   ~SocketWait() { leave(); }
 
-  /// Null where it was closed.
+  /// Null if the socket was closed.
   [[nodiscard]] Socket* socket() const noexcept { return socket_; }
 
-  /// Whether more is to be done, `outcome` being no error. The next operation's parameters are set.
+  /// Called if `outcome` is not an error. Returns true if another operation is needed, with its
+  /// parameters set.
   [[nodiscard]] virtual bool go_on() noexcept { return false; }
-  /// Whether to try again otherwise, `outcome` being an error.
+  /// Called if `outcome` is an error. Returns true if the operation is to be retried in another
+  /// way.
   [[nodiscard]] virtual bool recover() noexcept { return false; }
-  /// It is done, or has failed: resumes who awaits it.
+  /// Called when the wait has completed or failed. Resumes the awaiting task.
   virtual void finish();
-  /// Its socket has forgotten it, and it is to end.
+  /// Called when the socket detaches the wait, which must then end.
   virtual void let_go() noexcept { cancel(); }
 
-  /// False where it was done at once.
+  /// Returns false if the operation finished at once.
   [[nodiscard]] bool begin() noexcept;
-  /// The same for who does not wait: true where it is done, with `outcome`; otherwise it waits
-  /// unseen by the socket, and is to be destroyed or told to the socket.
+  /// The same without registering the wait with its socket. Returns true if the operation finished
+  /// at once, with `outcome`. Otherwise the operation is pending, but the socket cannot cancel it:
+  /// the caller must destroy it or register it with the socket.
   [[nodiscard]] bool try_now() noexcept;
   void leave() noexcept;
 
@@ -151,6 +160,7 @@ class SocketWait : protected IoOperation {
   std::optional<std::stop_callback<Stop>> stop_;
 };
 
+/// A connected byte stream whose reads and writes are awaited by tasks.
 class Stream : public Socket {
  public:
   using Socket::Socket;
@@ -167,7 +177,9 @@ class Stream : public Socket {
     [[nodiscard]] Result<std::size_t> await_resume() const noexcept;
   };
 
-  /// Waits for bytes; 0: the peer has sent all that it will. ECONNRESET and the like; ECANCELED.
+  /// Waits for data and returns the number of bytes read; 0 means end of file: the peer has closed
+  /// or half-closed the connection. Fails with ECONNRESET and other errors of recv(2) or read(2),
+  /// and with ECANCELED.
   [[nodiscard]] Read read(std::span<std::byte> into) noexcept { return {*this, into}; }
 
   class ReadBuffer : public SocketWait {
@@ -186,7 +198,8 @@ class Stream : public Socket {
     std::size_t most_;
   };
 
-  /// The same, to the end of `into`, up to `most` bytes. Takes memory only when there are some.
+  /// The same, but appends up to `most` bytes to `into`. Allocates memory only when data has
+  /// arrived.
   [[nodiscard]] ReadBuffer read(Buffer& into, std::size_t most = std::size_t{256} * 1024) noexcept {
     return {*this, into, most};
   }
@@ -204,8 +217,9 @@ class Stream : public Socket {
     [[nodiscard]] bool go_on() noexcept override;
   };
 
-  /// Waits until the kernel has taken all of it. EPIPE, ECONNRESET where the peer is gone (never
-  /// SIGPIPE); how much was taken by then is not known. The bytes are the caller's, and stay.
+  /// Waits until the kernel has accepted all bytes, which the caller owns and must keep valid until
+  /// then. Fails with EPIPE or ECONNRESET if the peer has closed the connection, never with
+  /// SIGPIPE; the number of bytes written before the error is not reported.
   [[nodiscard]] Write write(std::span<const std::byte> from) noexcept { return {*this, from}; }
   [[nodiscard]] Write write(std::string_view text) noexcept {
     return {*this, std::as_bytes(std::span(text))};
@@ -223,10 +237,10 @@ class Stream : public Socket {
     Buffer& from_;
   };
 
-  /// The same for a buffer, from whose front is dropped what was taken.
+  /// The same for a buffer. Bytes that the kernel has accepted are removed from its front.
   [[nodiscard]] WriteBuffer write(Buffer& from) noexcept { return {*this, from}; }
 
-  /// Tells the peer that nothing more will be sent: shutdown(2), SHUT_WR.
+  /// Shuts down the write side, so that the peer reads end of file: shutdown(2), SHUT_WR.
   Result<> finish() noexcept;
 };
 

@@ -1,8 +1,8 @@
-// How a stream ends where a message was expected.
+// End-of-stream errors for code that reads messages.
 //
-// For read(2) an end is no error, but 0 bytes; for whoever reads messages there are two ends, of
-// which one means that something is lost. Both are values of a category of their own, and compare
-// with an Error: `if (line.error() == StreamError::end)`.
+// For read(2), the end of a stream is not an error but 0 bytes. A reader of messages distinguishes
+// two ends, one of which means that data was lost. Both are values of their own error category and
+// can be compared with an Error: `if (line.error() == StreamError::end)`.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@
 namespace tambour {
 
 enum class StreamError : int {
-  end = 1,    ///< The peer has sent all that it will, and all of that was whole messages.
-  truncated,  ///< The peer has ended within a message.
+  end = 1,    ///< The stream ended between two messages.
+  truncated,  ///< The stream ended within a message.
 };
 
 const std::error_category& stream_category() noexcept;

@@ -1,4 +1,4 @@
-// Listening, and serving each stream that comes: what TcpServer and UnixServer share.
+// Listening for connections and serving each of them: the common part of TcpServer and UnixServer.
 #pragma once
 
 #include <sys/types.h>
@@ -27,65 +27,70 @@ namespace tambour {
 
 class EventLoop;
 
-/// Whether a stream begins with what a proxy says about it (proxy_protocol.h). Where that is
-/// required, only proxies may reach the server: whoever can connect can say that he is anybody.
+/// Whether each stream starts with a PROXY protocol header (proxy_protocol.h). If it is required,
+/// only trusted proxies must be able to reach the server, because any client that can connect can
+/// claim any source address.
 enum class ProxyProtocol : std::uint8_t { off, required };
 
 struct ListenOptions {
-  int backlog = 4096;                      ///< listen(2); the system's somaxconn cuts it.
-  bool reuse_port = false;                 ///< Several listeners on one endpoint: SO_REUSEPORT.
-  bool v6_only = false;                    ///< IPV6_V6ONLY.
-  std::size_t connections_max = SIZE_MAX;  ///< Served at a time; further ones wait in the backlog.
+  int backlog = 4096;       ///< listen(2); capped at the system's somaxconn.
+  bool reuse_port = false;  ///< SO_REUSEPORT: several listeners on one endpoint.
+  bool v6_only = false;     ///< IPV6_V6ONLY.
+  /// The maximum number of concurrent connections; further ones wait in the backlog.
+  std::size_t connections_max = SIZE_MAX;
 
-  /// Permissions of the socket file of a Unix path, 0660 for example, whatever the umask; a client
-  /// needs write permission to connect (unix(7)). The file never has others, not even while it is
-  /// created. By default: 0777 less the umask. EINVAL if the endpoint is no Unix path, or if other
-  /// bits are set. Simulated hosts have no permissions and ignore it.
+  /// Permissions of the socket file of a Unix path, 0660 for example, independent of the umask; a
+  /// client needs write permission to connect (unix(7)). The file never has other permissions, not
+  /// even while it is created. Default: 0777 less the umask. Fails with EINVAL if the endpoint is
+  /// not a Unix path, or if other bits are set. Simulated hosts have no permissions and ignore it.
   std::optional<mode_t> unix_mode{};
 
-  /// Those that are to be served; who accepts by himself awaits read_proxy_header() too.
+  /// Applies to streams that the server serves. After accept(), the caller reads the header itself,
+  /// with read_proxy_header().
   ProxyProtocol proxy_protocol = ProxyProtocol::off;
-  Duration proxy_header_timeout = std::chrono::seconds(5);  ///< For the whole header.
-  /// A longer header is refused with EMSGSIZE, before its bytes are read.
+  Duration proxy_header_timeout = std::chrono::seconds(5);  ///< For receiving the whole header.
+  /// The maximum size of a header. A longer one is refused with EMSGSIZE as soon as its length is
+  /// known, before the rest of it is read.
   std::size_t proxy_header_bytes_max = 8192;
-  /// Is told of a stream that is closed without having been served, and why: ETIMEDOUT, or what
-  /// read_proxy_header() says. May destroy the server.
+  /// Invoked for a stream that is closed without being served, with the reason: ETIMEDOUT, or an
+  /// error of read_proxy_header(). May destroy the server.
   std::function<void(Stream&, Error)> on_refused{};
 
-  /// Set on the listener, from which connections inherit them. Not for Unix names, nor for adopted
-  /// listeners, which have their own.
+  /// Set on the listener; accepted connections inherit them. Ignored for Unix-domain sockets, and
+  /// for adopted listeners, which keep their own options.
   TcpOptions tcp{.keepalive_idle = std::chrono::seconds(60)};
 };
 
-/// What does not depend on the type of stream; programs use a StreamServer.
+/// The part that does not depend on the type of stream; programs use StreamServer.
 class StreamServerBase {
  public:
   StreamServerBase(StreamServerBase&&) noexcept;
   StreamServerBase& operator=(StreamServerBase&&) noexcept;
   ~StreamServerBase();
 
-  /// Where it listens, the port included that the system has chosen for 0.
+  /// The endpoint that the server listens on; port 0 is replaced by the port that the system chose.
   [[nodiscard]] const Endpoint& endpoint() const noexcept;
 
-  /// The listener, which stays the server's; -1 once it has stopped.
+  /// The listening file descriptor, which the server owns; -1 after stop().
   [[nodiscard]] int descriptor() const noexcept;
 
-  /// Serves in the callback style: each stream becomes a Connection. Aborts if it is called twice.
+  /// Serves with callbacks: each accepted stream becomes a Connection. Aborts if the server already
+  /// serves.
   void serve(ConnectionCallbacks callbacks);
 
-  /// Keeps the Unix path when the server stops: another process listens there too, or will. Also
-  /// for a forked child that destroys its copy of the server.
+  /// Prevents stop() from removing the Unix path, for use when another process listens on it or
+  /// will do so. A forked child calls it before it destroys its copy of the server.
   void leave_name() noexcept;
 
-  /// Accepts no more, and closes the listener; the streams go on.
+  /// Stops accepting and closes the listener. Accepted streams stay open.
   void stop() noexcept;
 
-  /// Stops, waits for at most `grace` until the handlers have ended, requests the remaining ones to
-  /// stop, and waits for them. Aborts if one of the server's own handlers awaits it, for which it
-  /// would wait: spawn it on the loop instead.
+  /// Graceful shutdown: stops accepting, waits up to `grace` for the handlers to end, requests the
+  /// remaining ones to stop, and waits for those. Aborts if a handler of this server awaits it,
+  /// because it would wait for itself: spawn shut_down() on the loop instead.
   Task<> shut_down(Duration grace);
 
-  /// How many streams are served now, and how many have been accepted in all.
+  /// The number of streams that are being served, and the total number accepted.
   [[nodiscard]] std::size_t connections() const noexcept;
   [[nodiscard]] std::uint64_t accepted() const noexcept;
 
@@ -110,27 +115,30 @@ class StreamServerBase {
 ///   TcpServer server = TcpServer::listen(loop, Endpoint::parse("127.0.0.1:7000").value()).value();
 ///   server.serve(echo);
 ///
-/// Where the process has no descriptor left (EMFILE) or the system no memory, it waits a little and
-/// accepts again; the connections wait in the backlog.
+/// If the process runs out of file descriptors (EMFILE) or the system out of memory, the server
+/// pauses and then accepts again; pending connections stay in the backlog.
 ///
-/// Destroying it destroys the handlers, and closes the connections without invoking callbacks. Its
-/// callbacks may do that. A handler may stop and move it, but must not destroy it, because its own
-/// frame belongs to the server; post that: `loop.post([&] { server.reset(); })`. The server must
-/// outlive the tasks that wait in accept() or shut_down(), and the loop must outlive the server.
-/// All functions that change it must be called on the loop's thread. Breaking these rules aborts
-/// with a message, where the server can tell.
+/// Lifetime: destroying the server destroys the handlers and closes the connections without
+/// invoking callbacks. Callbacks may destroy the server. A handler may stop or move it but must not
+/// destroy it, because the handler's own frame belongs to the server; post the destruction instead:
+/// `loop.post([&] { server.reset(); })`. The server must outlive the tasks that wait in accept() or
+/// shut_down(), and the loop must outlive the server.
+/// Thread: all functions that change the server must be called on the loop's thread.
+/// Checks: a violation of these rules aborts with a message if the server can detect it.
 template <class S>
   requires std::derived_from<S, Stream>
 class StreamServer final : public StreamServerBase {
  public:
-  /// EADDRINUSE, EACCES, EADDRNOTAVAIL; EAFNOSUPPORT where the endpoint is not one of such streams.
+  /// Fails with EADDRINUSE, EACCES or EADDRNOTAVAIL, and with EAFNOSUPPORT if the endpoint does not
+  /// fit the type of stream.
   ///
-  /// Unix paths: a socket file that refuses connections, because its server was killed, is
-  /// replaced. If a server answers there, or the path is not a socket, listen() fails with
-  /// EADDRINUSE. When the server stops, the path is removed, if it is still the file that listen()
-  /// has created. A relative path keeps its directory, also after chdir(2). Servers that start or
-  /// stop on one path at the same time wait for each other, for at most one second, by flock(2) on
-  /// the file `PATH.tambour-lock`, which exists only meanwhile; EADDRINUSE after that.
+  /// Unix paths: if a socket file exists and refuses connections, because its server was killed, it
+  /// is replaced. If a server answers there, or the path is not a socket, listen() fails with
+  /// EADDRINUSE. When the server stops, it removes the path if that is still the file that listen()
+  /// created. A relative path keeps referring to its original directory after chdir(2). Servers
+  /// that start or stop on the same path at the same time wait for each other, for at most one
+  /// second, by flock(2) on the file `PATH.tambour-lock`, which is removed afterwards; after one
+  /// second listen() fails with EADDRINUSE.
   static Result<StreamServer> listen(EventLoop& loop, const Endpoint& at,
                                      const ListenOptions& options = {}) {
     if (!S::takes(at)) return std::unexpected(system_error(EAFNOSUPPORT));
@@ -139,9 +147,10 @@ class StreamServer final : public StreamServerBase {
     return StreamServer(std::move(*server));
   }
 
-  /// Goes on with a listener that is open already: an inherited one, see InheritedListeners. The
-  /// options of listening do not count. EINVAL where it is no listener of a stream; EAFNOSUPPORT,
-  /// EBADF. A Unix path stays when the server stops.
+  /// Serves on a listener that is already open, usually an inherited one; see InheritedListeners.
+  /// Options that apply to listen() are ignored. Fails with EINVAL if `listener` is not a listening
+  /// stream socket, and with EAFNOSUPPORT or EBADF. A Unix path is not removed when the server
+  /// stops.
   static Result<StreamServer> adopt(EventLoop& loop, UniqueFd listener,
                                     const ListenOptions& options = {}) {
     auto server = open(loop, std::move(listener), &S::takes, options);
@@ -151,8 +160,9 @@ class StreamServer final : public StreamServerBase {
 
   using StreamServerBase::serve;
 
-  /// Accepts from now on, and runs `handler(stream)`, which returns a Task<>, for each stream. An
-  /// exception that leaves a handler leaves the loop's run(). Aborts if it is called twice.
+  /// Starts accepting and runs `handler(stream)`, which returns a Task<>, for each stream. An
+  /// exception thrown by a handler propagates out of the loop's run(). Aborts if the server already
+  /// serves.
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
   void serve(Handler handler) {
@@ -161,7 +171,7 @@ class StreamServer final : public StreamServerBase {
     });
   }
 
-  /// Waits for one connection. Aborts if the server serves.
+  /// Waits for one connection. Aborts if serve() was called.
   Task<Result<S>> accept() {
     auto socket = co_await accept_socket();
     if (!socket) co_return std::unexpected(socket.error());

@@ -1,4 +1,4 @@
-// All of Tambour.
+// Includes all public headers of Tambour.
 #pragma once
 
 #include <tambour/async.h>                // IWYU pragma: export

@@ -1,12 +1,12 @@
-// Coroutines: code that waits and reads as if it blocked.
+// Coroutine tasks: asynchronous code with sequential control flow.
 //
-// A Task is lazy: nothing runs until it is awaited or spawned, and it then runs on the thread of
-// the loop that it was spawned on. What it waits for is a watcher, a timer or an operation of that
-// loop, whose callback resumes it; there is no second machinery.
+// A Task is lazy: it starts when it is awaited or spawned, and runs on the thread of the loop that
+// it was spawned on. A task waits by means of a watcher, a timer or an operation of that loop,
+// whose callback resumes it.
 //
-// A task ends in one of three ways. It returns; it throws, and the exception reaches the coroutine
-// that awaits it; or it is destroyed while it waits, and with it, from the inside out, all that it
-// owns. None of these recurses: a chain of tasks may have any length.
+// A task ends in one of three ways: it returns; it throws, and the exception propagates to the
+// awaiting coroutine; or it is destroyed while it is suspended, together with all that its frame
+// owns, the innermost task first. None of these recurses, so a chain of tasks may have any length.
 #pragma once
 
 #include <concepts>
@@ -29,40 +29,41 @@ class EventLoop;
 template <class T = void>
 class Task;
 
-/// What a task inherits from whoever awaits or spawns it. Lives longer than the task.
+/// The context that a task inherits from the task that awaits it or from its scope. Outlives the
+/// task.
 struct TaskContext {
   EventLoop* loop = nullptr;
-  /// Where this is requested, what the task waits for ends early with ECANCELED. Request it on the
-  /// loop's own thread.
+  /// If a stop is requested, the pending wait of the task ends early with ECANCELED. Request it on
+  /// the loop's thread.
   std::stop_token stop;
-  /// The context of the task that awaits when_all(), when_any() or timeout(), which give their
-  /// tasks a context of their own; null in the context of a TaskScope.
+  /// when_all(), when_any() and timeout() give their tasks a context of their own; `outer` is then
+  /// the context of the awaiting task. Null in the context of a TaskScope.
   const TaskContext* outer = nullptr;
 };
 
-/// A coroutine that can tell what it inherited.
+/// A coroutine promise that has a TaskContext.
 template <class Promise>
 concept HasTaskContext = requires(const Promise& promise) {
   { promise.context() } -> std::convertible_to<const TaskContext&>;
 };
 
-/// Observes tasks that no coroutine awaits directly: a scope, when_all().
+/// Observes tasks that no coroutine awaits directly, for example those of a scope or of when_all().
 class TaskObserver {
  public:
-  /// The task has ended and is suspended at its end; it may be destroyed here. Returns the
-  /// coroutine that continues, or null.
+  /// Called when the task has ended and is suspended at its final suspend point; it may be
+  /// destroyed here. Returns the coroutine to resume next, or null.
   virtual std::coroutine_handle<> task_ended(Link& task) noexcept = 0;
-  /// Whether the coroutine of this frame is one of the observed tasks, or awaited by one.
+  /// True if the coroutine of this frame is one of the observed tasks, or is awaited by one.
   [[nodiscard]] virtual bool observes(const void* /*frame*/) const noexcept { return false; }
 
  protected:
   ~TaskObserver() = default;
 };
 
-/// What the promises of all tasks share. The link is that of the observer's list, if it has one.
+/// The common base class of task promises. The link belongs to the observer's list, if any.
 class TaskPromiseBase : public Link {
  public:
-  /// Passes control to the coroutine that awaits.
+  /// Transfers control to the awaiting coroutine.
   struct Final {
     [[nodiscard]] static bool await_ready() noexcept { return false; }
     template <std::derived_from<TaskPromiseBase> Promise>
@@ -78,7 +79,7 @@ class TaskPromiseBase : public Link {
   [[nodiscard]] const TaskContext& context() const noexcept { return *context_; }
   [[nodiscard]] std::coroutine_handle<> handle() noexcept { return handle_; }
 
-  /// `slot`, which owns this task, lies in the frame of the coroutine that awaits it.
+  /// `slot` is the owning pointer to this task, in the frame of the awaiting coroutine.
   template <HasTaskContext Promise>
   void await_from(std::coroutine_handle<Promise> awaiting, TaskPromiseBase*& slot) noexcept {
     context_ = &awaiting.promise().context();
@@ -96,14 +97,14 @@ class TaskPromiseBase : public Link {
     waiter_ = Waiter::observer;
     context_ = &context;
   }
-  /// The observed tasks that this one waits for, of which `first` is one; null: none any more.
+  /// Sets the observed tasks that this task awaits: `first` is one of them; null: none.
   void set_awaited(TaskPromiseBase** first) noexcept { awaited_ = first; }
 
-  /// Whether this task, or one that it awaits, has that frame.
+  /// True if `frame` is the frame of this task or of a task that it awaits.
   [[nodiscard]] bool is_or_awaits(const void* frame) const noexcept;
 
-  /// Destroys the frame, wherever it is suspended, after those of the tasks that it awaits. Aborts
-  /// with a message if it is running.
+  /// Destroys the frame at any suspension point, after the frames of the tasks that it awaits.
+  /// Aborts with a message if the task is running.
   void destroy() noexcept {
     if (ended_ || waiter_ == Waiter::none) {
       handle_.destroy();
@@ -120,10 +121,10 @@ class TaskPromiseBase : public Link {
   ~TaskPromiseBase() = default;
 
  private:
-  /// Which pointer is set.
+  /// Which member of the union is set.
   enum class Waiter : std::uint8_t { none, task, coroutine, observer };
 
-  /// Returns the coroutine that continues.
+  /// Returns the coroutine to resume next.
   std::coroutine_handle<> end() noexcept {
     ended_ = true;
     switch (waiter_) {
@@ -150,7 +151,7 @@ class TaskPromiseBase : public Link {
     void* awaiting_;
     TaskObserver* observer_;
   };
-  TaskPromiseBase** awaited_ = nullptr;  ///< The pointer that owns the task that this one awaits.
+  TaskPromiseBase** awaited_ = nullptr;  ///< The owning pointer to the task that this one awaits.
   const TaskContext* context_ = &no_context;
   Waiter waiter_ = Waiter::none;
   bool ended_ = false;
@@ -218,11 +219,13 @@ class TaskPromise<void> final : public TaskPromiseBase {
   std::exception_ptr thrown_;
 };
 
-/// Owns a coroutine's frame, which is all that a task allocates. Destroying it destroys the
-/// coroutine wherever it is suspended, and first the tasks that it awaits, the innermost before all
-/// others; a task that runs must not destroy itself. Awaited once, as an rvalue: `co_await
-/// read_all(stream)`; the frame is then destroyed at the end of that expression. Awaiting or
-/// spawning an empty Task aborts with a message.
+/// A coroutine that returns a T.
+///
+/// Ownership: owns the coroutine frame, which is a task's only allocation. Destroying the Task
+/// destroys the coroutine at its suspension point, after the tasks that it awaits, the innermost
+/// first. A running task must not destroy itself.
+/// Use: awaited once, as an rvalue: `co_await read_all(stream)`. The frame is destroyed at the end
+/// of that expression. Awaiting or spawning an empty Task aborts with a message.
 template <class T>
 class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
  public:
@@ -243,10 +246,10 @@ class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
 
   void swap(Task& other) noexcept { std::swap(promise_, other.promise_); }
 
-  /// False: it is empty, having been moved from, awaited or spawned.
+  /// False if the Task is empty: it was moved from, awaited or spawned.
   explicit operator bool() const noexcept { return promise_ != nullptr; }
 
-  /// Owns the frame from now on.
+  /// Owns the frame.
   class Awaiter {
    public:
     explicit Awaiter(promise_type* promise) noexcept : promise_(promise) {}
@@ -275,7 +278,8 @@ class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
 
   Awaiter operator co_await() && noexcept { return Awaiter(std::exchange(promise_, nullptr)); }
 
-  /// For code that runs tasks otherwise than by awaiting them: when_all(), scopes. Not empty.
+  /// For code that runs tasks without awaiting them, such as when_all() and scopes. The Task must
+  /// not be empty.
   [[nodiscard]] promise_type& promise() noexcept { return *promise_; }
   [[nodiscard]] const promise_type& promise() const noexcept { return *promise_; }
   [[nodiscard]] promise_type& release() noexcept { return *std::exchange(promise_, nullptr); }
@@ -289,7 +293,7 @@ class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
 
 inline Task<> TaskPromise<void>::get_return_object() noexcept { return Task<>(*this); }
 
-/// `co_await this_task` is the TaskContext of the task that says so; never waits.
+/// `co_await this_task` returns the TaskContext of the current task without suspending it.
 struct ThisTask {
   class Awaiter {
    public:

@@ -1,4 +1,4 @@
-// An event that tasks wait for and that another part of the program sets.
+// An event that tasks await and that another part of the program sets.
 #pragma once
 
 #include <coroutine>
@@ -13,9 +13,11 @@
 
 namespace tambour {
 
-/// Set or not. Once it is set, the tasks that wait continue in the next iteration of the loop, and
-/// those that come later do not wait, until reset(). Belongs to the thread of its loop, which is
-/// checked. If it is destroyed while tasks wait, their waits end with ECANCELED.
+/// A manual-reset event. Setting it resumes the waiting tasks in the next iteration of the loop;
+/// while it is set, wait() does not suspend.
+///
+/// Thread: must be used on the loop's thread, which is checked.
+/// Lifetime: if the event is destroyed while tasks wait, their waits fail with ECANCELED.
 class TaskEvent {
  public:
   explicit TaskEvent(EventLoop& loop,
@@ -42,7 +44,8 @@ class TaskEvent {
       event_.waiting_.push_back(*this);
       stop_.emplace(awaiting.promise().context().stop, Stop{*this});
     }
-    /// ECANCELED if the task was asked to stop, or the event was destroyed, before it was set.
+    /// Fails with ECANCELED if the task was asked to stop, or the event was destroyed, before the
+    /// event was set.
     Result<> await_resume() const noexcept {
       if (cancelled_) return std::unexpected(system_error(ECANCELED));
       return {};
@@ -57,7 +60,7 @@ class TaskEvent {
     void cancel() noexcept;
     static void run(Ready& ready);
 
-    TaskEvent& event_;  ///< May be destroyed while this waits.
+    TaskEvent& event_;  ///< May be destroyed during the wait.
     loop::Core* core_;
     bool cancelled_ = false;
     std::coroutine_handle<> awaiting_;
@@ -67,7 +70,7 @@ class TaskEvent {
   [[nodiscard]] Wait wait() noexcept { return Wait(*this); }
 
  private:
-  loop::Core* core_;  ///< May outlive the loop.
+  loop::Core* core_;  ///< Reference-counted; may outlive the loop.
   bool set_ = false;
   LinkList waiting_;
   std::source_location created_at_;

@@ -1,4 +1,4 @@
-// Streams over TCP: connecting, and serving.
+// TCP streams and servers.
 #pragma once
 
 #include <utility>
@@ -12,30 +12,32 @@
 
 namespace tambour {
 
-/// A stream that sends small messages at once (TCP_NODELAY), as do the connections of a TcpServer.
+/// A TCP stream. Small messages are sent at once (TCP_NODELAY), also on connections of a TcpServer.
 class TcpStream final : public Stream {
  public:
   TcpStream() = default;
-  /// Owns `fd`, a connected stream socket, from now on.
+  /// Takes ownership of `fd`, a connected stream socket.
   TcpStream(EventLoop& loop, int fd) noexcept : TcpStream(Socket(loop, fd)) {
-    static_cast<void>(set_delay(false));  // Where it is no socket, whoever uses it next is told.
+    // An error is ignored here: if `fd` is not a socket, the next operation reports it.
+    static_cast<void>(set_delay(false));
   }
-  /// Leaves its options as they are: what a listener accepts has the listener's.
+  /// Keeps the socket's options: an accepted socket inherits those of its listener.
   explicit TcpStream(Socket&& socket) noexcept : Stream(std::move(socket)) {}
 
-  /// Connects on the loop of the task that awaits. Fails with the errors of connect(2),
-  /// ECONNREFUSED for example, and with EAFNOSUPPORT for a Unix name. If no server listens on a
-  /// port of this machine, the kernel may connect a socket to itself: that is ECONNREFUSED too.
+  /// Connects on the loop of the awaiting task. Fails with the errors of connect(2), for example
+  /// ECONNREFUSED, and with EAFNOSUPPORT for a Unix endpoint. If no server listens on a port of
+  /// this machine, the kernel may connect a socket to itself; connect() reports that as
+  /// ECONNREFUSED.
   static Task<Result<TcpStream>> connect(Endpoint to);
 
-  /// Whether small messages wait for more (Nagle's algorithm), as they do not by default.
+  /// Enables or disables Nagle's algorithm, which delays small messages. Disabled by default.
   Result<> set_delay(bool delay) noexcept;
 
-  /// Sets the options that are not zero. EINVAL where a value is out of the kernel's range: more
-  /// than 32767 seconds of keepalive time or interval, more than 127 probes.
+  /// Sets the options that are not zero. Fails with EINVAL if a value exceeds the kernel's range:
+  /// 32767 seconds of keepalive time or interval, 127 probes.
   Result<> set_tcp_options(const TcpOptions& options) noexcept;
 
-  /// Whether it can be connected to, or listen at, `endpoint`.
+  /// Returns true if a TCP stream can connect to, or listen on, `endpoint`.
   static bool takes(const Endpoint& endpoint) noexcept { return endpoint.is_ip(); }
 };
 

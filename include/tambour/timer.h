@@ -1,4 +1,5 @@
-// Deadlines: one-shot, repeating, and the idle timeout that is pushed back on every event.
+// Timers on the monotonic clock: one-shot, repeating, and idle timeouts that are reset on every
+// event.
 #pragma once
 
 #include <cmath>
@@ -19,38 +20,43 @@ class Core;
 class Timers;
 }  // namespace loop
 
-/// Calls back when a time has come, never before. Resolution is that of the clock (nanoseconds);
-/// how late depends on the kernel's timer slack (prctl(2), PR_SET_TIMERSLACK: 50 us by default).
+/// Invokes its callback when its deadline has passed, never before. The resolution is that of the
+/// clock (nanoseconds); how late a timer expires depends on the kernel's timer slack (prctl(2),
+/// PR_SET_TIMERSLACK: 50 us by default).
 ///
-/// Moving a deadline later, and stopping, is one store; the loop looks at the timer again when the
-/// former deadline comes up. An idle timeout that is pushed back a million times costs a million
-/// stores. Destruction, also inside the callback, is always allowed and silences the timer at once.
-/// Timers with one deadline expire in no particular order. Belongs to the thread of its loop.
+/// Cost: moving the deadline later, or stopping the timer, is a single store; the loop checks the
+/// timer again when the former deadline expires. Resetting an idle timeout a million times costs a
+/// million stores.
+/// Order: timers with equal deadlines expire in no particular order.
+/// Lifetime: may be moved or destroyed at any time, including inside its own callback; the callback
+/// is not invoked afterwards.
+/// Thread: must be used on the loop's thread.
 class Timer final : private Ready {
  public:
   using Function = Callback<void()>;
 
-  /// Not started. Throws std::bad_alloc: the room that starting needs is reserved here, so that
-  /// starting cannot fail.
+  /// The timer is not started. Throws std::bad_alloc: the constructor reserves the memory that
+  /// start() needs, so that start() cannot fail.
   Timer(EventLoop& loop, Function function,
         std::source_location created_at = std::source_location::current());
   Timer(Timer&& other) noexcept;
   Timer& operator=(Timer&& other) noexcept;
   ~Timer();
 
-  /// Expires once, `delay` after this call; at the next turn where that is zero or negative, never
-  /// where the sum is beyond the clock. A started timer is started anew.
+  /// Expires once, `delay` after this call. If `delay` is zero or negative, the timer expires in
+  /// the next iteration; if the sum exceeds the range of the clock, it never expires. Restarts a
+  /// started timer.
   void start(Duration delay) noexcept;
 
-  /// Expires after `delay` and every `interval` after that, measured from expiry to expiry;
-  /// expiries that a busy loop missed are skipped. An interval of zero or less means once.
+  /// Expires after `delay` and then every `interval`, measured from expiry to expiry. Expiries that
+  /// a busy loop missed are skipped. If `interval` is zero or negative, the timer expires once.
   void start(Duration delay, Duration interval) noexcept;
 
-  /// Expires once at `deadline`; at the next turn if that is past.
+  /// Expires once at `deadline`, or in the next iteration if `deadline` has passed.
   void start_at(TimePoint deadline) noexcept;
 
-  /// As start(), for times in floating point. EINVAL where a time is not a number, and the timer
-  /// is left as it was; infinity means never.
+  /// The same for floating-point durations. Infinity means never. If a duration is NaN, fails with
+  /// EINVAL and leaves the timer unchanged.
   template <class Rep, class Period>
     requires std::is_floating_point_v<Rep>
   [[nodiscard]] Result<> start(std::chrono::duration<Rep, Period> delay,
@@ -62,20 +68,20 @@ class Timer final : private Ready {
     return {};
   }
 
-  /// Pushes the deadline to `delay` after the time at which this turn of the loop began, which is
-  /// when the loop learned of the event that is being handled: the idle timeout's own operation.
-  /// Does not read the clock. Starts a stopped timer; keeps the interval.
+  /// Sets the deadline to `delay` after EventLoop::now(), the time at which the loop learned of the
+  /// event that is being handled. Intended for idle timeouts. Does not read the clock. Starts a
+  /// stopped timer; keeps the interval.
   void reset(Duration delay) noexcept;
 
-  /// The same, with the delay (for a repeating timer, the interval) that was last given.
+  /// The same, with the delay (for a repeating timer, the interval) that was given last.
   void reset() noexcept;
 
-  /// A callback that was due in this turn does not come.
+  /// Stops the timer. A callback that was due in this iteration is not invoked.
   void stop() noexcept;
 
   [[nodiscard]] bool started() const noexcept { return started_; }
 
-  /// When it expires next; `never` while stopped.
+  /// The next expiry; `never` if the timer is stopped.
   [[nodiscard]] TimePoint deadline() const noexcept {
     return started_ ? TimePoint(Duration(deadline_ns_)) : never;
   }
@@ -83,14 +89,15 @@ class Timer final : private Ready {
   using Ready::priority;
   using Ready::set_priority;
 
-  /// Replaces what is called; allowed inside the callback.
+  /// Replaces the callback. May be called inside the callback.
   void set_function(Function function) noexcept;
 
  private:
   friend class loop::Timers;
 
   static Duration saturate(double seconds) noexcept {
-    constexpr double limit = 9.2e9;  // Seconds; near the end of a 64-bit count of nanoseconds.
+    // In seconds, close to the range of a 64-bit count of nanoseconds.
+    constexpr double limit = 9.2e9;
     if (seconds >= limit) return Duration::max();
     if (seconds <= -limit) return Duration::min();
     // Rounded up: a fraction of a nanosecond must not make the timer early.
@@ -99,23 +106,23 @@ class Timer final : private Ready {
 
   static void run(Ready& ready);
 
-  /// What was due in this turn does not come. A one-shot timer leaves the heap when it becomes due,
-  /// so that the link, on another cache line, need seldom be looked at.
+  /// Removes a due callback of this iteration. A one-shot timer leaves the heap when it becomes
+  /// due, so this seldom has to read the link, which is on another cache line.
   void unqueue() noexcept {
     if (heap_index_ == 0 || repeating_) unlink();
   }
   void arm(std::int64_t deadline_ns) noexcept;
   void arm_after(std::int64_t from_ns, std::int64_t delay_ns) noexcept;
 
-  // Small ones first: they fit into what the base leaves of its last word. A reset touches these
-  // and period_ns_, and nothing else: half a cache line.
+  // The small members come first, to fit into the padding of the base class. A reset touches only
+  // these and period_ns_: half a cache line.
   bool started_ = false;
   bool repeating_ = false;
   std::uint32_t heap_index_ = 0;  ///< 0: not in the heap.
   loop::Core* core_;
   std::int64_t deadline_ns_ = 0;
-  std::int64_t period_ns_ = 0;  ///< The interval if repeating, else the delay that was last given.
-  std::int64_t queued_ns_ = 0;  ///< Where it stands in the heap: never later than the deadline.
+  std::int64_t period_ns_ = 0;  ///< The interval if repeating, otherwise the last delay.
+  std::int64_t queued_ns_ = 0;  ///< The timer's key in the heap: never later than the deadline.
   Function function_;
 };
 

@@ -1,9 +1,8 @@
-// Datagrams over UDP: udp(7), ip(7), ipv6(7).
+// UDP sockets: udp(7), ip(7), ipv6(7).
 //
-// A datagram arrives whole, or not at all; twice, or after one that was sent later. One task may
-// receive from a socket and one may send at a time. The trap: what a peer's machine says about a
-// datagram that was sent (ICMP) comes back as the error of whatever the socket does next, and says
-// nothing about that; the socket goes on.
+// Datagrams arrive whole or not at all, and may be duplicated or reordered. At most one task may
+// receive from a socket and one may send at a time. An ICMP error caused by an earlier datagram is
+// reported by the next operation on the socket, whatever that is; the socket stays usable.
 #pragma once
 
 #include <array>
@@ -24,47 +23,58 @@ class EventLoop;
 class UdpSocket;
 
 struct UdpOptions {
-  bool reuse_address = false;  ///< SO_REUSEADDR: several sockets hear what goes to a group.
-  bool reuse_port = false;     ///< SO_REUSEPORT: several sockets share what comes, by its source.
-  bool v6_only = false;        ///< IPV6_V6ONLY.
-  bool broadcast = false;      ///< May send to broadcast addresses: SO_BROADCAST.
-  /// SO_RCVBUF and SO_SNDBUF, socket(7), which the system's rmem_max and wmem_max cut; 0: its own.
+  /// SO_REUSEADDR: several sockets receive the datagrams of a multicast group.
+  bool reuse_address = false;
+  /// SO_REUSEPORT: several sockets share the incoming datagrams, by source address.
+  bool reuse_port = false;
+  bool v6_only = false;    ///< IPV6_V6ONLY.
+  bool broadcast = false;  ///< SO_BROADCAST: permits sending to broadcast addresses.
+  /// SO_RCVBUF and SO_SNDBUF, socket(7), capped by the system's rmem_max and wmem_max. 0: the
+  /// system's default.
   std::size_t receive_buffer_bytes = 0;
   std::size_t send_buffer_bytes = 0;
-  /// Takes several datagrams of one source from the kernel as one, where it can put them together:
-  /// UDP_GRO. Batches to receive into must have DatagramBatch::bytes_each_max.
+  /// UDP_GRO: the kernel merges datagrams of one source if it can. Batches to receive into must
+  /// have DatagramBatch::bytes_each_max.
   bool gro = false;
-  bool ecn = false;      ///< Datagram::ecn(): IP_RECVTOS, IPV6_RECVTCLASS.
-  bool pktinfo = false;  ///< Datagram::to() and interface(): IP_PKTINFO, IPV6_RECVPKTINFO.
+  bool ecn = false;      ///< Enables Datagram::ecn(): IP_RECVTOS, IPV6_RECVTCLASS.
+  bool pktinfo = false;  ///< Enables Datagram::to() and interface(): IP_PKTINFO, IPV6_RECVPKTINFO.
 };
 
-/// Whoever is not interested leaves a function empty. They run on the socket's loop, and may close,
-/// move or destroy the socket.
+/// Callbacks are optional; leave the ones you do not need empty. They run on the socket's loop, and
+/// may close, move or destroy the socket.
 struct UdpCallbacks {
-  /// At least one has come. The batch is the loop's again afterwards; sending it sends each back.
+  /// At least one datagram was received. After the callback returns, the batch is reused. Sending
+  /// the batch sends each datagram back to its sender.
   std::function<void(UdpSocket&, DatagramBatch&)> on_datagrams{};
-  /// Receiving failed, mostly about what was sent: ECONNREFUSED. It goes on, unless the socket
-  /// cannot be watched (EBADF, or what FdWatcher names).
+  /// Receiving failed, usually because of an earlier send: ECONNREFUSED. Receiving continues unless
+  /// the socket cannot be watched (EBADF, or an error listed at FdWatcher).
   std::function<void(UdpSocket&, Error)> on_error{};
 };
 
-/// Moves freely, also while it is used, but stays a UdpSocket. Belongs to the thread of its loop.
+/// A UDP socket.
+///
+/// Lifetime: may be moved at any time, including while a task waits on it, but must not be moved
+/// into a Socket.
+/// Thread: must be used on the loop's thread.
 class UdpSocket final : public Socket {
  public:
   UdpSocket() = default;
-  /// Owns `fd`, a socket of UDP, from now on.
+  /// Takes ownership of `fd`, a UDP socket.
   UdpSocket(EventLoop& loop, int fd) noexcept;
 
-  /// To send without being known by a port, bind Endpoint::any_v4(0) or any_v6(0). EADDRINUSE,
-  /// EACCES, EADDRNOTAVAIL; EAFNOSUPPORT: not an IP address.
+  /// Creates a socket that is bound to `at`. For a socket that only sends, or whose port does not
+  /// matter, bind Endpoint::any_v4(0) or any_v6(0). Fails with EADDRINUSE, EACCES or EADDRNOTAVAIL,
+  /// and with EAFNOSUPPORT if `at` is not an IP address.
   static Result<UdpSocket> bind(EventLoop& loop, const Endpoint& at,
                                 const UdpOptions& options = {}) noexcept;
 
-  /// From now on it hears `to` alone, what names no destination goes there, and ICMP is told.
-  /// ENETUNREACH, EINVAL and the like; never waits. Again for another peer.
+  /// Connects the socket: it then receives only from `to`, sends to `to` by default, and reports
+  /// ICMP errors. Returns without waiting. May be called again for another peer. Fails with
+  /// ENETUNREACH, EINVAL and other errors of connect(2).
   Result<> connect(const Endpoint& to) noexcept;
-  /// Hears everybody again, on the port that it had. EADDRINUSE where the system had chosen that,
-  /// and gives it to somebody else meanwhile.
+  /// Dissolves the association: the socket receives from all peers again, on the same port. Fails
+  /// with EADDRINUSE if the system had chosen that port and has given it to another socket
+  /// meanwhile.
   Result<> disconnect() noexcept;
 
   class Receive final : public SocketWait {
@@ -80,9 +90,10 @@ class UdpSocket final : public Socket {
     bool merges_;  ///< UDP_GRO
   };
 
-  /// Waits for datagrams, and takes as many as there are and the batch holds; how many, at least
-  /// one. ECANCELED; ECONNREFUSED, EHOSTUNREACH and the like about what was sent: receive again.
-  /// EINVAL where the batch is too small for UdpOptions::gro.
+  /// Waits for datagrams, receives as many as are available and fit in the batch, and returns their
+  /// number, at least one. Fails with ECANCELED, and with EINVAL if the batch is too small for
+  /// UdpOptions::gro. ECONNREFUSED, EHOSTUNREACH and similar errors refer to an earlier send:
+  /// receive again.
   [[nodiscard]] Receive receive(DatagramBatch& into) noexcept { return {*this, into}; }
 
   class Send final : public SocketWait {
@@ -99,14 +110,15 @@ class UdpSocket final : public Socket {
 
     UdpSocket& udp() noexcept { return static_cast<UdpSocket&>(*socket()); }
     DatagramBatch& from_;
-    bool may_cut_;  ///< The kernel has not refused to cut what goes together.
+    bool may_cut_;  ///< The kernel has not refused segmentation.
     bool with_segments_ = false;
   };
 
-  /// Waits until the kernel has taken all of the batch, which is empty then. Where a datagram
-  /// fails, those before it are gone, and it is the batch's first: drop_front(), or send again.
-  /// EMSGSIZE: it is too long for UDP, or for the path where that may not be cut; EPERM: filtered;
-  /// ENOBUFS; ECONNREFUSED and the like about an earlier one: send again. ECANCELED.
+  /// Waits until the kernel has accepted the whole batch, which is then empty. If a datagram fails,
+  /// those before it have been sent, and it is the first of the batch: call drop_front(), or send
+  /// again. Fails with EMSGSIZE if the datagram exceeds the limit of UDP, or of the path if
+  /// fragmentation is not allowed; EPERM if it is filtered; ENOBUFS; ECANCELED. ECONNREFUSED and
+  /// similar errors refer to an earlier send: send again.
   [[nodiscard]] Send send(DatagramBatch& from) noexcept { return {*this, from}; }
 
   class SendTo final : public SocketWait {
@@ -118,7 +130,7 @@ class UdpSocket final : public Socket {
 
    private:
     friend class UdpSocket;
-    static constexpr std::size_t whole = SIZE_MAX;  ///< One datagram, however long.
+    static constexpr std::size_t whole = SIZE_MAX;  ///< A single datagram of any size.
     void prepare() noexcept;
     [[nodiscard]] bool go_on() noexcept override;
     [[nodiscard]] bool recover() noexcept override;
@@ -129,58 +141,62 @@ class UdpSocket final : public Socket {
     std::size_t segment_bytes_;
     bool may_cut_;
     bool is_done_ = false;
-    iovec left_;  ///< What is to be sent.
+    iovec left_;  ///< The bytes that remain to be sent.
     iovec now_{};
     msghdr message_{};
     DatagramControl control_;
   };
 
-  /// Waits until the kernel has taken the datagram. The bytes are the caller's, and stay. Errors as
-  /// with a batch; the datagram is not sent then.
+  /// Waits until the kernel has accepted the datagram. The caller owns the bytes and must keep them
+  /// valid until then. Fails with the errors of send(DatagramBatch&); the datagram is then not
+  /// sent.
   [[nodiscard]] SendTo send_to(std::span<const std::byte> bytes, const Endpoint& to,
                                const DatagramOptions& how = {}) noexcept {
     return {*this, bytes, &to, how, SendTo::whole};
   }
-  /// The same to the peer of a socket that is connected.
+  /// The same to the peer of a connected socket.
   [[nodiscard]] SendTo send(std::span<const std::byte> bytes,
                             const DatagramOptions& how = {}) noexcept {
     return {*this, bytes, nullptr, how, SendTo::whole};
   }
-  /// Cut into datagrams of `segment_bytes`, but for the last, which may be shorter, by the kernel
-  /// where it can (UDP_SEGMENT); none where there are no bytes. Where it fails, how much was sent
-  /// by then is not known. EINVAL where `segment_bytes` is 0.
+  /// Sends `bytes` as datagrams of `segment_bytes` each; the last may be shorter. The kernel splits
+  /// the data if it can (UDP_SEGMENT). Sends nothing if `bytes` is empty. On failure it is unknown
+  /// how much was sent. Fails with EINVAL if `segment_bytes` is 0.
   [[nodiscard]] SendTo send_segments(std::span<const std::byte> bytes, std::size_t segment_bytes,
                                      const Endpoint& to, const DatagramOptions& how = {}) noexcept {
     return {*this, bytes, &to, how, segment_bytes};
   }
 
-  // The same without waiting, for callbacks: EAGAIN where the kernel has no room now. UDP gives no
-  // promise, and most programs let such a datagram go; who cannot awaits send() in a task.
+  // Non-blocking variants for callbacks: fail with EAGAIN if the kernel's send buffer is full. UDP
+  // does not guarantee delivery, and most programs drop such a datagram; to wait instead, await
+  // send() in a task.
   Result<> try_send(DatagramBatch& from) noexcept;
   Result<> try_send_to(std::span<const std::byte> bytes, const Endpoint& to,
                        const DatagramOptions& how = {}) noexcept;
   Result<> try_send(std::span<const std::byte> bytes, const DatagramOptions& how = {}) noexcept;
 
-  /// Calls back from now on with what comes, in a batch of this size, until the socket is closed,
-  /// destroyed, or told to stop: the callback style, beside which nobody may await receive().
-  /// EBADF; EINVAL as with receive(). Throws as DatagramBatch and std::bad_alloc.
+  /// Starts receiving with callbacks, into a batch of this size, until the socket is closed or
+  /// destroyed, or stop_receiving() is called. Meanwhile no task may await receive(). Fails with
+  /// EBADF, and with EINVAL as receive(). Throws what DatagramBatch throws, and std::bad_alloc.
   Result<> serve(UdpCallbacks callbacks, std::size_t datagrams = 64, std::size_t bytes_each = 2048);
-  /// Ends that, in silence; a task that receives is told ECANCELED.
+  /// Stops receiving without invoking callbacks. A task that waits in receive() gets ECANCELED.
   void stop_receiving() noexcept { stop_waiting(false); }
 
-  /// Hears what is sent to a group, on the interface of this index (if_nametoindex(3)), or the one
-  /// that the system chooses. ENODEV, EADDRINUSE where it does so already, EINVAL: not a group.
-  /// Bind to the group's port first, with reuse_address where others on the machine do the same.
+  /// Joins a multicast group on the interface with this index (if_nametoindex(3)); 0: chosen by the
+  /// system. Fails with ENODEV, with EADDRINUSE if the socket has joined already, and with EINVAL
+  /// if `group` is not a multicast address. Bind to the group's port first, with reuse_address if
+  /// other sockets of this machine use the same port.
   Result<> join(const Endpoint& group, unsigned interface = 0) noexcept;
   Result<> leave(const Endpoint& group, unsigned interface = 0) noexcept;
-  /// The same for what one source sends there: RFC 4607.
+  /// Source-specific multicast, only datagrams from `source`: RFC 4607.
   Result<> join_source(const Endpoint& group, const Endpoint& source,
                        unsigned interface = 0) noexcept;
   Result<> leave_source(const Endpoint& group, const Endpoint& source,
                         unsigned interface = 0) noexcept;
 
-  /// Of what is sent to groups: whether this machine hears it too, as at first; how many routers
-  /// it may pass, 0 to 255, at first 1: this network; and by which interface it leaves.
+  /// Options for outgoing multicast. Loop: sockets of this machine receive it too; enabled by
+  /// default. Hops: the hop limit, 0 to 255; by default 1, the local network. Interface: the index
+  /// of the outgoing interface.
   Result<> set_multicast_loop(bool loop) noexcept;
   Result<> set_multicast_hops(int hops) noexcept;
   Result<> set_multicast_interface(unsigned interface) noexcept;
@@ -201,9 +217,9 @@ class UdpSocket final : public Socket {
   }
 
   int family_ = AF_UNSPEC;
-  bool peer_is_v4_ = false;  ///< What names no destination goes over IPv4.
+  bool peer_is_v4_ = false;  ///< Datagrams without a destination are sent over IPv4.
   bool gro_ = false;
-  bool can_cut_ = false;  ///< UDP_SEGMENT is known, and no device has refused it.
+  bool can_cut_ = false;  ///< The kernel supports UDP_SEGMENT, and no device has refused it.
 };
 
 }  // namespace tambour

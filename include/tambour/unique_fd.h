@@ -9,6 +9,7 @@
 
 namespace tambour {
 
+/// A move-only owner of a file descriptor, which it closes on destruction.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -22,14 +23,16 @@ class UniqueFd {
   UniqueFd& operator=(const UniqueFd&) = delete;
   ~UniqueFd() { reset(-1); }
 
+  /// Closes the owned file descriptor, if any, and takes ownership of `fd`.
   void reset(int fd) noexcept {
-    // close(2) is not repeated at EINTR: on Linux the descriptor is gone all the same. The same
-    // number comes anew where other code has closed it, as daemons do: it is what is to be owned.
+    // close(2) is not repeated after EINTR: on Linux the file descriptor is closed nevertheless. If
+    // `fd` equals fd_, other code has closed the file descriptor and its number was reused, as
+    // daemons do; closing it here would close the new file.
     if (fd_ >= 0 && fd_ != fd) ::close(fd_);
     fd_ = fd;
   }
 
-  /// Gives it away.
+  /// Returns the file descriptor and transfers its ownership to the caller.
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
 
   [[nodiscard]] int get() const noexcept { return fd_; }

@@ -1,5 +1,5 @@
-// Streams over Unix-domain sockets (unix(7)): between processes of one machine, with what only they
-// can do: tell who the peer is, and hand over descriptors.
+// Unix-domain stream sockets (unix(7)) for processes of one machine. In addition to bytes they
+// report the peer's credentials and pass file descriptors.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@
 
 namespace tambour {
 
-/// Who made the connection, or listens, at the time when it was made.
+/// The credentials of the peer process at the time of its connect(2), listen(2) or socketpair(2).
 struct PeerCredentials {
   pid_t process;
   uid_t user;
@@ -27,50 +27,53 @@ struct PeerCredentials {
   bool operator==(const PeerCredentials&) const = default;
 };
 
+/// A Unix-domain stream.
 class UnixStream final : public Stream {
  public:
   UnixStream() = default;
-  /// Owns `fd`, a connected stream socket, from now on.
+  /// Takes ownership of `fd`, a connected stream socket.
   UnixStream(EventLoop& loop, int fd) noexcept : UnixStream(Socket(loop, fd)) {}
   explicit UnixStream(Socket&& socket) noexcept : Stream(std::move(socket)) {}
 
-  /// On the loop of the task that awaits. ECONNREFUSED: nobody listens there; ENOENT; EAGAIN where
-  /// the listener's backlog is full; EAFNOSUPPORT for an address that is no Unix name.
+  /// Connects on the loop of the awaiting task. Fails with ECONNREFUSED if no server listens on the
+  /// name, with ENOENT, with EAGAIN if the listener's backlog is full, and with EAFNOSUPPORT if
+  /// `to` is not a Unix name.
   static Task<Result<UnixStream>> connect(Endpoint to);
 
-  /// Two that are connected to each other (socketpair(2)), to talk with a child, say.
+  /// Creates two connected streams (socketpair(2)), for example to communicate with a child
+  /// process.
   static Result<std::pair<UnixStream, UnixStream>> pair(EventLoop& loop) noexcept;
 
-  /// SO_PEERCRED.
+  /// The peer's credentials: SO_PEERCRED.
   [[nodiscard]] Result<PeerCredentials> peer_credentials() const noexcept;
 
-  /// How many descriptors one message can carry (SCM_MAX_FD).
+  /// The maximum number of file descriptors per message (SCM_MAX_FD).
   static constexpr std::size_t descriptors_max = 253;
 
-  /// Sends `bytes`, and with the first of them copies of `descriptors`, which stay the caller's.
-  /// EINVAL where there is no byte to go with them, or too many of them; EBADF where one is none;
-  /// ETOOMANYREFS where too many are under way. The bytes and the list must stay until it is done.
+  /// Sends `bytes` and, with the first of them, copies of `descriptors`, which the caller still
+  /// owns. The bytes and the list must stay valid until the task has finished. Fails with EINVAL if
+  /// `bytes` is empty or there are too many descriptors, with EBADF if one is not open, and with
+  /// ETOOMANYREFS if too many are in flight.
   Task<Result<>> send(std::span<const std::byte> bytes, std::span<const int> descriptors);
 
   struct Received {
-    std::size_t size = 0;               ///< Of the bytes; 0: the peer has sent all that it will.
+    std::size_t size = 0;               ///< The number of bytes; 0: end of file.
     std::vector<UniqueFd> descriptors;  ///< Close-on-exec.
-    /// The peer sent more descriptors than `limit`, or more than the process can have open
-    /// (EMFILE). The kernel has closed the ones that are missing.
+    /// The peer sent more file descriptors than `limit`, or more than the process may open
+    /// (EMFILE). The kernel has closed the missing ones.
     bool truncated = false;
   };
 
   /// The default limit of receive().
   static constexpr std::size_t receive_limit = 32;
 
-  /// Waits for bytes, and for the descriptors that came with the first of them, of which it takes
-  /// at most `limit`, so that a peer cannot fill the process's table of descriptors; the kernel
-  /// closes the others, and the process never has them open. At most `descriptors_max` come at a
-  /// time, also with a higher limit. Descriptors that arrive during another kind of read are closed
-  /// by the kernel, unseen.
+  /// Waits for bytes and for the file descriptors that were sent with the first of them. Returns at
+  /// most `limit` descriptors, and never more than `descriptors_max`, so that a peer cannot fill
+  /// the process's descriptor table; the kernel closes the rest without opening them in this
+  /// process. If descriptors arrive during another kind of read, the kernel closes them.
   Task<Result<Received>> receive(std::span<std::byte> into, std::size_t limit = receive_limit);
 
-  /// Whether it can be connected to, or listen at, `endpoint`.
+  /// Returns true if a Unix stream can connect to, or listen on, `endpoint`.
   static bool takes(const Endpoint& endpoint) noexcept { return !endpoint.is_ip(); }
 };
 

@@ -1,4 +1,4 @@
-// Which Tambour this is. The build reads its own version from here.
+// The version of the library. The build reads its version number from this file.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace tambour {
 
-/// Of the headers that a program was compiled with.
+/// The version of the headers that the program was compiled with.
 inline constexpr std::string_view version = "0.1.0";
 
 }  // namespace tambour

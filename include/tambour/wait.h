@@ -1,4 +1,4 @@
-// What a task can wait for on its loop: a time, a descriptor.
+// Awaitable waits of a task: for a time, or for the readiness of a file descriptor.
 #pragma once
 
 #include <coroutine>
@@ -16,7 +16,8 @@
 
 namespace tambour {
 
-/// Waits for `delay`; see Timer. ECANCELED where the task was asked to stop first, or before:
+/// Waits for `delay`; see Timer. Fails with ECANCELED if the task is asked to stop before the delay
+/// has passed, or was asked before the wait:
 ///
 ///   co_await sleep_for(1s);
 class SleepFor {
@@ -29,7 +30,8 @@ class SleepFor {
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
     const TaskContext& context = awaiting.promise().context();
     timer_.emplace(*context.loop, [this, awaiting] {
-      // It lives until the expression ends that waits for it: nobody is stopped by it any more.
+      // This object lives until the end of the co_await expression. Stop requests after this point
+      // must not reach it.
       stop_.reset();
       Resumption::run(awaiting);
     });
@@ -47,7 +49,7 @@ class SleepFor {
   struct Stop {
     SleepFor& self;
     void operator()() const noexcept {
-      // Whoever asks to stop is not called back from inside.
+      // Resume in a later iteration, not inside the call that requests the stop.
       self.cancelled_ = true;
       self.timer_->start(Duration::zero());
     }
@@ -61,8 +63,8 @@ class SleepFor {
 
 [[nodiscard]] inline SleepFor sleep_for(Duration delay) noexcept { return SleepFor(delay); }
 
-/// Waits until a descriptor is ready for any of `interest`, and says for which; see FdWatcher for
-/// what can fail. ECANCELED where the task was asked to stop.
+/// Waits until a file descriptor is ready for any of `interest`, and returns the events; see
+/// FdWatcher for the errors. Fails with ECANCELED if the task is asked to stop.
 ///
 ///   while (co_await ready(fd, Events::read)) consume(fd);
 class WaitForReadiness final : private Ready {
@@ -101,7 +103,8 @@ class WaitForReadiness final : private Ready {
     go_on();
   }
 
-  /// Once: it lives until the expression ends that waits for it.
+  /// Resumes the task, once. This object lives until the end of the co_await expression, so later
+  /// stop requests must not reach it.
   void go_on() {
     stop_.reset();
     Resumption::run(awaiting_);

@@ -1,4 +1,4 @@
-// Deadlines by the wall clock, which people and other programs set: libev's ev_periodic.
+// Timers on the wall clock (CLOCK_REALTIME), which can be set: libev's ev_periodic.
 #pragma once
 
 #include <chrono>
@@ -18,25 +18,28 @@ class Core;
 class WallTimers;
 }  // namespace loop
 
-/// CLOCK_REALTIME: nanoseconds since 1970, UTC, without leap seconds. Reaches to the year 2262.
+/// CLOCK_REALTIME: nanoseconds since 1970 (UTC) without leap seconds. The range ends in the year
+/// 2262.
 using WallTime = std::chrono::sys_time<Duration>;
 
-/// Calls back when the wall clock has come to a time, never before. Where the clock is set, forward
-/// or back, timers go by the new time at once (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET), also
-/// after the machine has slept. For timeouts, which must not depend on what the clock is set to,
-/// use Timer.
+/// Invokes its callback when the wall clock has reached a time, never before. If the clock is set
+/// forward or back, or the machine resumes from suspend, the new time takes effect at once
+/// (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET). For timeouts, which must not depend on changes of
+/// the clock, use Timer.
 ///
-/// Of times that the clock jumped over, or that a busy loop missed, the last counts: a timer is
-/// called once for them, late.
+/// If the clock jumps over several expiry times, or a busy loop misses them, the callback is
+/// invoked once, late, for the last of them.
 ///
-/// Owns its callback. A started one keeps the loop running. Moves and is destroyed freely, inside
-/// its own callback too, and falls silent at once. Belongs to the thread of its loop, which it may
-/// outlive, silently. EventLoop::suspend() does not stop it.
+/// Ownership: owns its callback.
+/// Lifetime: may be moved or destroyed at any time, including inside its own callback; the callback
+/// is not invoked afterwards. It may outlive its loop.
+/// Thread: must be used on the loop's thread.
+/// Loop: a started WallTimer keeps the loop running. EventLoop::suspend() does not suspend it.
 class WallTimer final : private Ready {
  public:
   using Function = Callback<void()>;
-  /// Is given the time, and returns the next one after it at which to call; WallTime::max() for
-  /// never. Only calculates: does not stop, start or destroy its timer, which is checked.
+  /// Computes the next expiry after `now`; WallTime::max() means never. Must not stop, start or
+  /// destroy its timer, which is checked.
   using Next = Callback<WallTime(WallTime now)>;
 
   WallTimer(EventLoop& loop, Function function,
@@ -45,30 +48,33 @@ class WallTimer final : private Ready {
   WallTimer& operator=(WallTimer&& other) noexcept;
   ~WallTimer();
 
-  /// Once, at `time`; at the next turn where that is past. A started timer is started anew, here
-  /// and below. EMFILE, ENFILE, ENOMEM: the loop's first wall-clock timer needs a timerfd, and all
-  /// of them memory; ERANGE: a select loop could not watch that. A failure leaves it stopped.
+  /// Expires once, at `time`, or in the next iteration if `time` has passed. Like the other start
+  /// functions, it restarts a started timer. Fails with EMFILE, ENFILE or ENOMEM, because the
+  /// loop's first wall-clock timer needs a timerfd and every one needs memory, and with ERANGE if a
+  /// select loop cannot watch the timerfd. After an error the timer is stopped.
   Result<> start_at(WallTime time) noexcept;
 
-  /// At `offset` after 1970 and every `interval` before and after that: with an interval of an hour
-  /// and no offset, at each full hour (of UTC). EINVAL where the interval is not positive.
+  /// Expires at `offset` after 1970-01-01 00:00 UTC and at all multiples of `interval` before and
+  /// after that: with an interval of one hour and no offset, at each full hour (UTC). Fails with
+  /// EINVAL if `interval` is not positive.
   Result<> start_every(Duration interval, Duration offset = Duration::zero()) noexcept;
 
-  /// Whenever `next` says. It is asked now, before each call, and when the clock was set: the way
-  /// to local time, calendars, and "the last Friday of the month". What it throws leaves this, or
-  /// the loop, and the timer has then stopped.
+  /// Expires at the times that `next` returns. The loop calls `next` now, before each callback, and
+  /// after the clock was set. Use it for local time, calendars, or "the last Friday of the month".
+  /// An exception thrown by `next` propagates out of this function or the loop's run(), and the
+  /// timer is then stopped.
   Result<> start_by(Next next);
 
-  /// Asks `next` again, in the next turn: what it goes by, the time zone say, has changed. No
-  /// effect on other timers.
+  /// Calls `next` again in the next iteration, because its result has changed: for example with the
+  /// time zone. No effect on timers without `next`.
   void ask_again() noexcept;
 
-  /// A callback that was due does not come.
+  /// Stops the timer. A callback that was due is not invoked.
   void stop() noexcept;
   [[nodiscard]] bool started() const noexcept { return started_; }
 
-  /// When it calls next, as things stand; WallTime::max() while stopped. In the callback: the time
-  /// after this.
+  /// The next expiry as currently known; WallTime::max() if the timer is stopped. Inside the
+  /// callback: the expiry after this one.
   [[nodiscard]] WallTime time() const noexcept {
     return started_ ? WallTime(Duration(deadline_ns_)) : WallTime::max();
   }
@@ -76,7 +82,7 @@ class WallTimer final : private Ready {
   using Ready::priority;
   using Ready::set_priority;
 
-  /// Replaces what is called; allowed inside the callback.
+  /// Replaces the callback. May be called inside the callback.
   void set_function(Function function) noexcept;
 
  private:
@@ -90,7 +96,7 @@ class WallTimer final : private Ready {
 
   Rule rule_ = Rule::once;
   bool started_ = false;
-  bool asking_ = false;           ///< Inside next_.
+  bool asking_ = false;           ///< next_ is being called.
   std::uint32_t heap_index_ = 0;  ///< 0: not in the heap.
   loop::Core* core_;
   WallTimer* next_in_list_ = nullptr;

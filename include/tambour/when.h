@@ -1,7 +1,7 @@
-// Several tasks at once, as one: until all have ended, until the first has, or for so long at most.
+// Combinators for concurrent tasks: wait for all, for the first, or with a time limit.
 //
-// The tasks run side by side on the thread of whoever awaits. None outlives the wait: what ends the
-// wait early asks the others to stop, and they are waited for.
+// The tasks run concurrently on the thread of the awaiting task. No task outlives the wait: if the
+// wait is decided early, the other tasks are asked to stop, and the wait ends when they have ended.
 #pragma once
 
 #include <array>
@@ -24,15 +24,15 @@
 
 namespace tambour {
 
-/// What stands for the result of a task in tuples and variants: void has no values.
+/// The element of tuples and variants for the result of a task: std::monostate for void.
 template <class T>
 using WhenValue = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
-/// What when_all and when_any share.
+/// The common base class of when_all() and when_any().
 template <class... Ts>
 class TaskGroup : protected TaskObserver {
  public:
-  /// None of them may be empty.
+  /// No task may be empty.
   explicit TaskGroup(Task<Ts>... tasks) : tasks_(std::move(tasks)...) {}
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
@@ -52,7 +52,7 @@ class TaskGroup : protected TaskObserver {
     context_ = {.loop = outer.loop, .stop = stop_.get_token(), .outer = &outer};
     outer_.emplace(outer.stop, Forward{stop_});
     if constexpr (std::derived_from<Promise, TaskPromiseBase>) parent_ = &awaiting.promise();
-    // One more than there are, so that none of those that end at once is the last.
+    // One more than the number of tasks, so that no task that ends immediately counts as the last.
     left_ = sizeof...(Ts) + 1;
     std::apply([this](auto&... task) { (start(task.promise()), ...); }, tasks_);
     return !is_last();
@@ -65,7 +65,7 @@ class TaskGroup : protected TaskObserver {
   };
 
   void start(TaskPromiseBase& promise) {
-    // The result is known already: there is no need to begin with this one.
+    // The result is already known: do not start this task.
     if (decided_) return void(--left_);
     promise.observe_from(*this, context_);
     if (first_started_ == nullptr) {
@@ -75,7 +75,7 @@ class TaskGroup : protected TaskObserver {
     Resumption::run(promise.handle());
   }
 
-  /// The result is known: the other tasks are asked to stop.
+  /// The result is known: asks the other tasks to stop.
   void decide() noexcept {
     decided_ = true;
     stop_.request_stop();
@@ -111,7 +111,7 @@ class TaskGroup : protected TaskObserver {
   std::stop_source stop_;
   bool decided_ = false;
   std::size_t left_ = 0;
-  TaskPromiseBase* parent_ = nullptr;  ///< Of the task that awaits.
+  TaskPromiseBase* parent_ = nullptr;  ///< The promise of the awaiting task.
   TaskPromiseBase* first_started_ = nullptr;
   std::coroutine_handle<> awaiting_;
   TaskContext context_;
@@ -143,9 +143,10 @@ class [[nodiscard]] WhenAll final : public TaskGroup<Ts...> {
   std::exception_ptr thrown_;
 };
 
-/// Runs all of them, and gives their results in order. Where one throws, the others are asked to
-/// stop, or are not started at all, and the first exception is thrown when all have ended. Throws
-/// std::bad_alloc, as when_any() and timeout() do, where there is no memory to begin with.
+/// Runs all tasks and returns their results in order. If a task throws, the others are asked to
+/// stop or not started at all, and the first exception is thrown when all have ended. Like
+/// when_any() and timeout(), it throws std::bad_alloc before any task starts if memory is
+/// exhausted.
 ///
 ///   auto [user, friends] = co_await when_all(load_user(id), load_friends(id));
 template <class... Ts>
@@ -153,7 +154,7 @@ WhenAll<Ts...> when_all(Task<Ts>... tasks) {
   return WhenAll<Ts...>(std::move(tasks)...);
 }
 
-/// Tasks of which the first to end decides.
+/// Tasks of which the first to end determines the result.
 template <class... Ts>
 class TaskRace : public TaskGroup<Ts...> {
  public:
@@ -202,10 +203,10 @@ class [[nodiscard]] WhenAny final : public TaskRace<Ts...> {
   }
 };
 
-/// Runs all of them until the first ends, asks the others to stop, and gives the first one's result
-/// when all have ended; the index of the variant says whose it is. If the first threw, so does
-/// this; what the others return or throw is dropped. Where one ends without waiting, those behind
-/// it are not started.
+/// Runs all tasks until the first one ends, asks the others to stop, and returns the result of the
+/// first one when all have ended; the index of the variant identifies it. If the first one threw,
+/// its exception is rethrown. Results and exceptions of the other tasks are discarded. If a task
+/// ends without suspending, the tasks after it are not started.
 template <class... Ts>
   requires(sizeof...(Ts) > 0)
 WhenAny<Ts...> when_any(Task<Ts>... tasks) {
@@ -217,11 +218,11 @@ inline constexpr bool is_result = false;
 template <class T>
 inline constexpr bool is_result<Result<T>> = true;
 
-/// A Result stays what it is; anything else becomes one.
+/// A Result<T> is unchanged; any other type T becomes Result<T>.
 template <class T>
 using ResultOf = std::conditional_t<is_result<T>, T, Result<T>>;
 
-/// A task, and the sleep that it is measured by.
+/// A task and the sleep that limits it.
 template <class T>
 class [[nodiscard]] Timeout final : public TaskRace<T, Result<>> {
  public:
@@ -232,7 +233,7 @@ class [[nodiscard]] Timeout final : public TaskRace<T, Result<>> {
     if (!this->is_first(task)) {
       const Result<> slept = std::get<1>(this->tasks_).promise().take();
       if (slept) return std::unexpected(system_error(ETIMEDOUT));
-      // Both were asked to stop, and what the task has to say about it says more.
+      // Both were asked to stop; the task's own result is more specific than ECANCELED.
       if constexpr (std::is_void_v<T>) {
         task.promise().take();
         return std::unexpected(slept.error());
@@ -247,8 +248,9 @@ class [[nodiscard]] Timeout final : public TaskRace<T, Result<>> {
   }
 };
 
-/// Runs `task` for `limit` at most: ETIMEDOUT where it had to be asked to stop, and has. ECANCELED
-/// where whoever awaits was asked to stop, unless the task returned something better.
+/// Runs `task` for at most `limit`. Fails with ETIMEDOUT if the time limit passed and the task was
+/// asked to stop, and with ECANCELED if the awaiting task was asked to stop, unless the task
+/// returned another result. Returns only after the task has ended.
 ///
 ///   auto line = co_await timeout(5s, read_line(stream));
 template <class T>
@@ -258,14 +260,14 @@ Task<ResultOf<T>> timeout(Duration limit, Task<T> task) {
   co_return co_await both;
 }
 
-/// A wait that is started by being awaited, and can be moved until then: `read_line(stream,
-/// buffer)`.
+/// An awaitable that starts when it is awaited and is movable until then, for example
+/// `read_line(stream, buffer)`.
 template <class Wait>
 concept MovableWait = std::movable<Wait> && requires(Wait wait) {
   { std::move(wait).operator co_await().await_resume() };
 };
 
-/// The same for such a wait, as if it were a task.
+/// The same for an awaitable, which is wrapped in a task.
 template <MovableWait Wait>
 auto timeout(Duration limit, Wait wait) {
   using T = decltype(std::declval<Wait>().operator co_await().await_resume());

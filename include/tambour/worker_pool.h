@@ -1,13 +1,13 @@
-// Threads for what would keep a loop waiting: calls that block, and long computations.
+// Thread pools for blocking calls and long computations.
 //
 //   auto work = [text] { return hash(text); };
 //   const auto digest = co_await WorkerPool::shared().run(std::move(work));
 //
-// The task waits on its own loop, and goes on there. The trap: the callable runs on another thread,
-// and may still run when the task that asked for it was destroyed. What it refers to must live that
-// long; what it captures by value does. (Give a lambda that captures more than numbers and
-// references a name first, or pass arguments: GCC 12 destroys the captures of a temporary in
-// co_await twice.)
+// The task waits on its own loop and is resumed there. The callable runs on another thread, and may
+// still be running after the awaiting task was destroyed: objects that it refers to must live that
+// long; captures by value do. If a lambda captures more than numbers and references, store it in a
+// variable first, or pass arguments: GCC 12 destroys the captures of a temporary lambda in a
+// co_await expression twice.
 #pragma once
 
 #include <atomic>
@@ -41,40 +41,41 @@ class WorkerQueue;
 class WorkerReturns;
 }  // namespace loop
 
-/// A task was asked to stop while a worker was at what it waits for.
+/// What happens if a task is asked to stop while a worker runs its call.
 enum class WhenStopped : std::uint8_t {
-  wait,   ///< It waits on, and gets the result.
-  leave,  ///< It is told ECANCELED at once; what the worker does meanwhile is dropped.
+  wait,   ///< The task keeps waiting and gets the result.
+  leave,  ///< The task gets ECANCELED at once; the call's result is discarded.
 };
 
-/// One call on its way through a pool: shared by the task that waits, and the worker. What the
-/// worker touches lies in here, so that the task's frame may go at any time.
+/// A call that is submitted to a pool. Owned jointly by the waiting task and the worker. All memory
+/// that the worker accesses is in this object, so the task's frame may be destroyed at any time.
 class WorkerCall : public Link {
  public:
   WorkerCall(const WorkerCall&) = delete;
   WorkerCall& operator=(const WorkerCall&) = delete;
 
-  // All of these belong to the loop's thread.
+  // To be called on the loop's thread only.
 
-  /// Throws std::bad_alloc, and has not begun then. The task is resumed in a later turn.
+  /// Starts the call. The task is resumed in a later iteration. Throws std::bad_alloc; the call is
+  /// then not started.
   void start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<> awaiting,
              const std::stop_token& stop, WhenStopped when_stopped = WhenStopped::wait);
-  /// The task is asked to stop.
+  /// Called when the task is asked to stop.
   void request_stop() noexcept;
-  /// Whoever waited is gone, and so is this for the caller. `and_wait`: not before the worker has
-  /// let go of it.
+  /// Drops the task's ownership, because the waiting task is destroyed; the caller must not use
+  /// this object afterwards. If `and_wait` is true, blocks until the worker has finished with it.
   void abandon(bool and_wait = false) noexcept;
-  /// An errno value: why it was not called, or ECANCELED. 0: it was.
+  /// An errno value: why the callable was not called, or ECANCELED. 0: it was called.
   [[nodiscard]] int error() const noexcept { return error_; }
 
  protected:
   WorkerCall() : on_loop_(*this) {}
   virtual ~WorkerCall() = default;
 
-  /// On a worker; in a simulation, on the loop's thread.
+  /// Runs the call: on a worker thread or, in a simulation, on the loop's thread.
   virtual void work() noexcept = 0;
 
-  /// One more owner, and one fewer; the last deletes it.
+  /// Reference counting; releasing the last reference deletes the object.
   void retain() noexcept { owners_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
     if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
@@ -87,16 +88,16 @@ class WorkerCall : public Link {
   friend class loop::WorkerReturns;
 
   enum class State : std::uint8_t { waiting, running, ended };
-  /// Its place in what the loop waits for, or has to tell.
+  /// Node of the loop's list of pending or completed calls.
   struct OnLoop : Link {
     explicit OnLoop(WorkerCall& of) noexcept : call(of) {}
     WorkerCall& call;
   };
 
   std::atomic<unsigned> owners_{1};
-  State state_ = State::waiting;  ///< Under the queue's lock.
-  bool abandoned_ = false;        ///< Under the mailbox's lock.
-  bool returned_ = false;         ///< The pool is done with it. The loop's.
+  State state_ = State::waiting;  ///< Guarded by the queue's lock.
+  bool abandoned_ = false;        ///< Guarded by the mailbox's lock.
+  bool returned_ = false;         ///< The pool has finished with it. Used by the loop only.
   WhenStopped when_stopped_ = WhenStopped::wait;
   int error_ = 0;
   std::coroutine_handle<> awaiting_;
@@ -106,66 +107,65 @@ class WorkerCall : public Link {
   std::shared_ptr<loop::WorkerMailbox> mailbox_;
 };
 
-/// A bounded number of threads, started one after another as there is work. All functions may be
-/// called from any thread. What is submitted runs in the order of submission, as far as several
-/// threads have an order.
+/// A bounded thread pool. Threads are started on demand, one after another. Calls start in the
+/// order of submission, as far as several threads have an order.
 ///
-/// In a simulation, run() calls on the loop's own thread, in a later turn, so that a seed repeats
-/// the run; submit() knows of no simulation.
-///
-/// After fork(2), a pool starts anew in the child: what was waiting in it, or running, stays with
-/// the parent, and the child's tasks that wait for that are told ECANCELED when their loop is
+/// Thread: all functions may be called from any thread.
+/// Simulation: run() calls the callable on the loop's own thread, in a later iteration, so that the
+/// seed reproduces the run. submit() is not simulated.
+/// Fork: after fork(2), a pool starts empty in the child process. Queued and running calls stay
+/// with the parent, and tasks of the child that wait for them get ECANCELED when their loop is
 /// reopened.
 class WorkerPool {
  public:
-  /// As many as there are processors, at least 1.
+  /// The number of processors, at least 1.
   [[nodiscard]] static unsigned processors() noexcept;
 
   static constexpr std::size_t queued_default = 1'048'576;
 
-  /// 0 threads count as 1, and more than 1024 as 1024. Of `queued_max` see queued_max(). Throws
-  /// std::bad_alloc.
+  /// `threads` is clamped to 1 to 1024; for `queued_max` see queued_max(). Throws std::bad_alloc.
   explicit WorkerPool(unsigned threads = processors(), std::size_t queued_max = queued_default);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  /// Waits for what runs. What has not begun never does; its tasks are told ECANCELED.
+  /// Waits for running calls. Queued calls never start; their tasks get ECANCELED.
   ~WorkerPool();
 
-  /// The pool of the process for the program's own calls: TAMBOUR_WORKERS threads, else as many as
-  /// there are processors, but four at least, since most calls only wait. This pool and the next
-  /// two are never destroyed: the end of the program waits for none of their threads.
+  /// The process-wide pool for the application's calls: TAMBOUR_WORKERS threads, by default the
+  /// number of processors but at least four, because most calls only wait. This pool and the next
+  /// two are never destroyed: the exit of the program does not wait for their threads.
   static WorkerPool& shared();
 
-  /// The pool of File, on backends other than io_uring: TAMBOUR_FILE_WORKERS threads, else as many
-  /// as shared(); 65,536 queued requests. A file system that hangs (NFS without its server) keeps
-  /// threads of this pool only.
+  /// The pool of File with backends other than io_uring: TAMBOUR_FILE_WORKERS threads, by default
+  /// as many as shared(); 65,536 queued requests. A file system that hangs (NFS without its server)
+  /// blocks only threads of this pool.
   static WorkerPool& files();
 
-  /// The pool of Resolver::system(): TAMBOUR_RESOLVER_WORKERS threads, else 16, since a lookup only
-  /// waits; 16,384 queued lookups. A name server that does not answer keeps threads of this pool
-  /// only.
+  /// The pool of Resolver::system(): TAMBOUR_RESOLVER_WORKERS threads, by default 16, because a
+  /// lookup only waits; 16,384 queued lookups. A name server that does not answer blocks only
+  /// threads of this pool.
   static WorkerPool& names();
 
-  /// How many threads there may be.
+  /// The maximum number of threads.
   [[nodiscard]] unsigned threads() const noexcept { return threads_; }
 
-  /// How many calls may wait for a thread. One more fails with EAGAIN.
+  /// The maximum number of calls that wait for a thread. A further call fails with EAGAIN.
   [[nodiscard]] std::size_t queued_max() const noexcept { return queued_max_; }
 
-  /// Runs `work` on one of the threads. An exception that leaves it ends the program, there being
-  /// nobody to tell. Throws std::bad_alloc, and std::system_error (EAGAIN) if the system allows
-  /// not even one thread, or if queued_max() calls wait already.
+  /// Runs `work` on one of the threads. An exception thrown by `work` terminates the program,
+  /// because no task waits for it. Throws std::bad_alloc, and std::system_error (EAGAIN) if the
+  /// system cannot create any thread or queued_max() calls are queued.
   void submit(Callback<void()> work);
 
   template <class F>
   class Run;
 
-  /// Runs `callable()` on one of the threads, and waits for its value on the task's own loop; what
-  /// it throws is thrown there. A Result<T> stays one; of other values, and void, one is made.
-  /// ECANCELED where the task was asked to stop before the call began, which then never does.
-  /// EAGAIN or ENOMEM if the system allows not even one thread; EAGAIN if queued_max() calls wait
-  /// already. Throws std::bad_alloc.
+  /// Runs `callable()` on one of the threads, and resumes the task on its own loop with the result.
+  /// An exception of `callable` is rethrown there. A Result<T> is returned unchanged; any other
+  /// type, including void, is wrapped in a Result. Fails with ECANCELED if the task is asked to
+  /// stop before the call has started, which then never starts; with EAGAIN or ENOMEM if the system
+  /// cannot create any thread; and with EAGAIN if queued_max() calls are queued. Throws
+  /// std::bad_alloc.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   [[nodiscard]] Run<std::decay_t<F>> run(F&& callable,
@@ -173,9 +173,9 @@ class WorkerPool {
     return Run<std::decay_t<F>>(*this, std::forward<F>(callable), when_stopped);
   }
 
-  /// The same for `callable(arguments...)`, with copies of the arguments. For a callable that
-  /// captures nothing, this form can be written inside a co_await also with GCC 12, which destroys
-  /// the captures of a lambda twice there (fixed in GCC 13):
+  /// The same for `callable(arguments...)`, with copies of the arguments. With a callable that
+  /// captures nothing, this form can be used inside a co_await expression even with GCC 12, which
+  /// destroys the captures of a lambda there twice (fixed in GCC 13):
   ///
   ///   const auto digest = co_await WorkerPool::shared().run(hash, text);
   template <class F, class First, class... Rest>
@@ -199,10 +199,12 @@ class WorkerPool {
 
   unsigned threads_;
   std::size_t queued_max_;
-  std::atomic<Generation*> generation_;  ///< Of processes: the child after fork(2) has another.
+  /// Differs after fork(2): the child process creates its own.
+  std::atomic<Generation*> generation_;
 };
 
-/// Destroyed while it waits, it lets a call that has begun run to its end, and drops the result.
+/// The awaitable of run(). If it is destroyed during the wait, a call that has started runs to its
+/// end, and its result is discarded.
 template <class F>
 class WorkerPool::Run {
   using Value = std::invoke_result_t<F&>;
