@@ -83,7 +83,8 @@ unsigned ev_supported_backends() noexcept {
 unsigned ev_recommended_backends() noexcept {
   return EVBACKEND_SELECT | EVBACKEND_POLL | EVBACKEND_EPOLL;
 }
-// Includes backends of other systems, as in libev. Of ours, those that have a descriptor.
+// As in libev, this includes backends of other systems. Of the backends supported here, it includes
+// those with a descriptor.
 unsigned ev_embeddable_backends() noexcept {
   return EVBACKEND_EPOLL | EVBACKEND_KQUEUE | EVBACKEND_PORT | EVBACKEND_IOURING;
 }
