@@ -1,4 +1,4 @@
-// ev_embed: a loop that another loop waits for, through the descriptor of its backend.
+// ev_embed: embeds a loop in another loop, which waits for it through its backend's descriptor.
 
 #include <cstddef>
 

@@ -206,8 +206,8 @@ void Loop::wake_up() noexcept {
   errno = saved;
 }
 
-/// Invoke the messenger before any other callback of the iteration, so that messages sent by
-/// callbacks are processed in the next iteration.
+/// Makes the messenger the first callback of the iteration, so that messages sent by callbacks are
+/// processed in the next iteration.
 void Loop::feed_messenger_last() noexcept {
   if (pendings.is_last(base_of(&messenger_))) return;
   pendings.feed(base_of(&messenger_), take_back(&messenger_));

@@ -45,7 +45,7 @@ class Timers {
   }
 
   [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
-  /// No timer expires before this time, but none need expire at it.
+  /// No timer expires before this time. Possibly none expires at this time.
   [[nodiscard]] ev_tstamp next() const noexcept { return time_of(heap_.top_key()); }
 
   /// Returns whether a timer has expired. Updates the keys of timers whose key but not deadline has

@@ -30,9 +30,9 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
 
-  /// Accepts an operation until it completes or is cancelled. Cannot fail and invokes no callback:
-  /// errors are reported in the operation's result. Submitting a `poll` operation again announces
-  /// that its events or its trigger have changed.
+  /// Starts an operation, which must not be destroyed until it completes or is cancelled. Cannot
+  /// fail and invokes no callback: errors are reported in the operation's result. Submitting a
+  /// `poll` operation again announces that its events or its trigger have changed.
   virtual void submit(Operation& operation) noexcept = 0;
 
   /// Cancels an operation. A `poll` operation is returned to the caller immediately and does not

@@ -65,7 +65,7 @@ int Epoll::set(const Change& change) noexcept {
   }
   const bool armed = change.old.events != Events::none;
   const bool alike = change.old == change.now && change.now.trigger == Trigger::level;
-  // If the file is registered, it can only be the latest registration: EEXIST is sufficient proof.
+  // Only the latest registration can exist, so EEXIST proves that it is still in place.
   const bool may_be_kept = change.unsure && alike && !change.left_behind;
   if (armed && !may_be_kept && (!change.unsure || change.likely)) {
     const int error = modify();

@@ -16,13 +16,11 @@ namespace tambour::backend {
 
 /// Pitfalls of epoll that this class works around:
 /// - A registration belongs to the open file description, not to the descriptor. close(2) removes
-/// it
-///   only with the last duplicate; until then events are reported, for a descriptor number that may
-///   refer to another file.
+///   it only with the last duplicate; until then events are reported, for a descriptor number that
+///   may refer to another file.
 /// - EPOLL_CTL_ADD of a registered file fails with EEXIST, which is the cheapest way to check for
-/// it.
-///   If a registration was left behind with a former file, a duplicate can bring that file back:
-///   the existing registration may then have any former generation and other events.
+///   it. If a registration was left behind with a former file, a duplicate can bring that file
+///   back: the existing registration may then have any former generation and other events.
 /// - Regular files are rejected with EPERM.
 class Epoll {
  public:

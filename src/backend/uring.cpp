@@ -94,8 +94,8 @@ int Uring::open_ring() noexcept {
     return EOPNOTSUPP;
   }
   files_.open(ring_);
-  // Saves the kernel a descriptor lookup per call. A failure is ignored, because the ring works
-  // without it.
+  // Saves the kernel a descriptor lookup per io_uring_enter(2). A failure is ignored, because the
+  // ring works without it.
   if (!shared_) ::io_uring_register_ring_fd(&ring_);
   return 0;
 }
@@ -142,8 +142,8 @@ void Uring::describe() {
 }
 
 Result<int> Uring::descriptor() noexcept {
-  // Deferred task work wakes up no waiter on the ring's descriptor, and a registered eventfd only
-  // once (Linux 6.18). Reopen the ring without it.
+  // Completions deferred as task work do not wake up waiters on the ring's descriptor, and notify a
+  // registered eventfd only once (Linux 6.18). Reopen the ring without deferring.
   if (defers_task_work_) {
     if (auto reopened = reopen_without_deferring(); !reopened)
       return std::unexpected(reopened.error());

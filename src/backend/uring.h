@@ -27,9 +27,9 @@ namespace tambour::backend {
 /// first, and settle() removes the polls of stopped watchers before the loop returns to its caller.
 class Uring final : public Backend {
  public:
-  /// Fails with ENOSYS, EPERM or ENOMEM if the kernel, a seccomp filter, the sysctl or
-  /// RLIMIT_MEMLOCK forbid a ring, and with EOPNOTSUPP if the kernel lacks a required feature
-  /// (before Linux 5.13).
+  /// Fails with ENOSYS if the kernel has no io_uring, with EPERM if a seccomp filter or sysctl
+  /// kernel.io_uring_disabled forbids it, with ENOMEM if RLIMIT_MEMLOCK does, and with EOPNOTSUPP
+  /// if the kernel lacks a required feature (before Linux 5.13).
   static Result<std::unique_ptr<Backend>> open(const LoopOptions& options);
 
   ~Uring() override;

@@ -1,9 +1,9 @@
 // A heap with four children per node and the key stored next to the pointer.
 //
 // Four children of 16 bytes fill one cache line, so each level costs one cache miss, where a binary
-// heap of pointers costs four. The root is at index 3, which puts the children of node k at 4k - 8
-// ... 4k - 5: the start of a cache line, because the array is aligned. Index 0 means "not in the
-// heap".
+// heap of pointers costs four. The root is at index 3, which puts the children of node k at indices
+// 4k - 8 to 4k - 5: the start of a cache line, because the array is aligned. Index 0 means "not in
+// the heap".
 #pragma once
 
 #include <algorithm>

@@ -11,7 +11,8 @@
 namespace tambour {
 
 /// Completes exactly once per submit(). `result` is what the corresponding system call returns, or
-/// a negated errno value. Until then the memory at `data` and `path` belongs to the kernel.
+/// a negated errno value. Until the operation completes, the kernel uses the memory at `data` and
+/// `path`.
 struct FileOperation : Operation {
   FileOperation(OperationKind what, Run run) noexcept : Operation(what, run) {}
 

@@ -2,8 +2,8 @@
 // host.
 //
 // Only datagrams between hosts are lost, duplicated or delayed. Within a host, as on Linux, a UDP
-// datagram arrives unless the receiver's buffer is full, and the sender of a Unix datagram waits
-// for buffer space.
+// datagram arrives unless the receiver's buffer is full, and sending a Unix datagram fails with
+// EAGAIN until the receiver's buffer has space.
 #pragma once
 
 #include <cstddef>

@@ -28,7 +28,7 @@ class Socket;
 /// POLLHUP.
 inline constexpr Events hang_up = Events(0x010);
 
-/// A loop's watch on a file under a descriptor: an entry of its interest list.
+/// A loop's watch on the file of one descriptor: an entry of its interest list.
 struct Watch {
   int fd = -1;
   File* file = nullptr;

@@ -90,7 +90,7 @@ int Machine::chance_of_fault(SystemCall what, int fd) {
   }
   if (what == SystemCall::send && world.random.chance(options.no_memory)) return -ENOBUFS;
   if (waits(what) && world.random.chance(options.would_block)) {
-    // An edge-triggered watcher needs another event when the call would succeed again.
+    // An edge-triggered watcher needs another event, because the file was ready all along.
     world.schedule_in(world.draw_delay_ns(), [opened = std::weak_ptr(file(fd))] {
       if (const FilePointer later = opened.lock()) later->changed();
     });

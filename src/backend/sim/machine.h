@@ -90,7 +90,7 @@ class Machine {
   [[nodiscard]] bool path_exists(const std::string& path) const {
     return paths_.contains(unix_name(0, path));
   }
-  /// AF_UNIX: returns the negated errno value for a name that has no matching socket.
+  /// AF_UNIX: returns the negated errno value of a call whose target name has no matching socket.
   [[nodiscard]] int nobody_at(int type, const std::string& path) const;
   /// Returns the machine that has this address, or null.
   [[nodiscard]] Machine* route(const Address& to) const noexcept;

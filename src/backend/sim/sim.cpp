@@ -21,7 +21,7 @@ Sim::Sim(Machine& machine) : machine_(machine) {
              .features = {},
              .fell_back = {}};
   label_ = machine_.name + "#" + std::to_string(++machine_.loops_made);
-  machine_.world.loops.push_back(this);  // Last, so that an exception above leaves no trace.
+  machine_.world.loops.push_back(this);  // Last, in case the code above throws.
 }
 
 Sim::~Sim() {
