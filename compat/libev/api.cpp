@@ -1,4 +1,4 @@
-// The functions of ev.h that belong to no type of watcher.
+// The functions of ev.h that are not specific to a watcher type.
 
 #include <algorithm>
 #include <cerrno>
@@ -47,7 +47,7 @@ void Loop::verify() {
     int steps = 0;
     for (const ev_io* io = record.first; io != nullptr;
          io = reinterpret_cast<const ev_io*>(io->next)) {
-      // A second walk at half the speed is met where the list runs in a circle.
+      // Cycle detection: a second pointer follows at half the speed and is met only in a cycle.
       check(steps == 0 || io != slow, "ev_verify: an io watcher list contains a loop");
       if ((++steps & 1) == 0) slow = reinterpret_cast<const ev_io*>(slow->next);
       check(io->active != 0, "ev_verify: an inactive watcher stands on a descriptor");
@@ -83,7 +83,8 @@ unsigned ev_supported_backends() noexcept {
 unsigned ev_recommended_backends() noexcept {
   return EVBACKEND_SELECT | EVBACKEND_POLL | EVBACKEND_EPOLL;
 }
-// Those of other systems too, as libev has it; of ours, those with a descriptor.
+// As in libev, this includes backends of other systems. Of the backends supported here, it includes
+// those with a descriptor.
 unsigned ev_embeddable_backends() noexcept {
   return EVBACKEND_EPOLL | EVBACKEND_KQUEUE | EVBACKEND_PORT | EVBACKEND_IOURING;
 }

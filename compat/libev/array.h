@@ -1,4 +1,4 @@
-// Memory as ev_set_allocator(3) gives it, and arrays of plain values in it.
+// Memory from the allocator of ev_set_allocator(3), and arrays of trivially copyable values in it.
 #pragma once
 
 #include <cstddef>
@@ -6,16 +6,18 @@
 
 namespace tambour::libev {
 
-/// What ev_set_allocator() set: works like realloc(3), and with a size of zero like free(3).
+/// The function set by ev_set_allocator(): works like realloc(3), and like free(3) if the size is
+/// 0.
 using Allocator = void* (*)(void*, long) noexcept;
 void set_allocator(Allocator allocator) noexcept;
 
-/// Never null for a size other than zero: where there is no memory, the process ends with a
-/// sentence, as libev's does. There is no way to report it through this interface.
+/// Returns null only if the size is 0. If there is no memory, the process aborts with a message,
+/// like libev, because this interface cannot report the error.
 void* reallocate(void* memory, std::size_t bytes) noexcept;
 
-/// Grows by doubling; what is new is not initialised. Owns its memory. How much of it is in use is
-/// for its owner to say, in `count`, which fits beside the capacity.
+/// An array that grows by doubling and does not initialise new elements. Owns its memory. The owner
+/// maintains `count`, the number of elements in use; it is here because it fits beside the
+/// capacity.
 template <class T>
 class Array {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -30,7 +32,7 @@ class Array {
   T& operator[](int index) noexcept { return data_[index]; }
   const T& operator[](int index) const noexcept { return data_[index]; }
 
-  /// Makes room for so many in all.
+  /// Reserves space for `items` elements in total.
   void need(int items) noexcept {
     if (items > capacity_) [[unlikely]]
       grow(items);
@@ -43,7 +45,7 @@ class Array {
     constexpr int least = 8;
     int wanted = capacity_ == 0 ? least : capacity_ * 2;
     if (wanted < items) wanted = items;
-    // NOLINTNEXTLINE(bugprone-sizeof-expression): items are pointers at times.
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer type.
     const std::size_t bytes = static_cast<std::size_t>(wanted) * sizeof(T);
     data_ = static_cast<T*>(reallocate(static_cast<void*>(data_), bytes));
     capacity_ = wanted;

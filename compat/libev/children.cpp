@@ -1,5 +1,5 @@
-// ev_child: the default loop takes the status of every child of the process, as the manual says,
-// and tells those who wait for that child, or for any.
+// ev_child: as documented, the default loop reaps every child of the process and feeds the watchers
+// of that child and those of any child.
 
 #include <sys/wait.h>
 
@@ -13,7 +13,7 @@
 namespace tambour::libev {
 namespace {
 
-/// Lists through `next`, by pid; those who wait for any child stand in the first.
+/// Lists linked through `next`, hashed by pid. Watchers of any child (pid 0) are in the first.
 constexpr int bucket_count = 16;
 std::array<ev_watcher_list*, bucket_count> buckets;
 
@@ -27,7 +27,7 @@ void tell(Loop& loop, ev_watcher_list* first, int priority, int pid, int status)
     auto* const child = reinterpret_cast<ev_child*>(first);
     if (child->pid != pid && child->pid != 0) continue;
     if (!ended && (child->flags & 1) == 0) continue;
-    // In this turn still, before the status of the next child can come.
+    // Feed the watcher in this iteration, before the status of the next child can arrive.
     ev_set_priority(child, priority);
     child->rpid = pid;
     child->rstatus = status;
@@ -40,7 +40,7 @@ void on_sigchld(struct ev_loop* loop, ev_signal* watcher, int) {
   pid_t pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
   if (pid < 0 && errno == EINVAL) pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED);
   if (pid <= 0) return;
-  // There may be more of them; each has its callbacks first.
+  // There may be more children. The callbacks for this one are invoked first.
   ev_feed_event(loop, watcher, EV_SIGNAL);
   tell(*loop, bucket_of(pid), watcher->priority, pid, status);
   if (&bucket_of(pid) != &bucket_of(0)) tell(*loop, bucket_of(0), watcher->priority, pid, status);

@@ -1,6 +1,6 @@
-// The two times of a loop, in seconds: `monotonic`, which timers are measured in, and `wall`, which
-// is what ev_now() says. The wall clock is read seldom, since the distance between the two changes
-// seldom: when somebody sets it, or slowly, when it is kept in step with others.
+// The two clocks of a loop, in seconds: `monotonic`, which timers use, and `wall`, which ev_now()
+// returns. The wall clock is read rarely, because its offset from the monotonic clock changes
+// rarely: if it is set, or slowly if it is synchronised with other machines.
 #pragma once
 
 #include <ev.h>
@@ -19,7 +19,7 @@ class Clock {
   static ev_tstamp read_monotonic() noexcept { return seconds(CLOCK_MONOTONIC); }
   static ev_tstamp wall_now() noexcept { return seconds(CLOCK_REALTIME); }
 
-  /// Reads the time. True where the wall clock turns out to have been set.
+  /// Updates both times. Returns true if the wall clock has been set.
   bool update() noexcept {
     monotonic = read_monotonic();
     if (monotonic - compared_at_ < least_jump / 2) [[likely]] {
@@ -29,7 +29,7 @@ class Clock {
     return compare();
   }
 
-  /// The same, and does look at the wall clock.
+  /// Like update(), but always reads the wall clock.
   void synchronise() noexcept {
     monotonic = read_monotonic();
     read_wall();
@@ -39,7 +39,7 @@ class Clock {
   ev_tstamp wall;
 
  private:
-  static constexpr ev_tstamp least_jump = 1.;  ///< In seconds; less is drift, or noise.
+  static constexpr ev_tstamp least_jump = 1.;  ///< In seconds; less is drift or noise.
 
   static ev_tstamp seconds(clockid_t clock) noexcept {
     timespec now;
@@ -55,8 +55,8 @@ class Clock {
 
   bool compare() noexcept {
     const ev_tstamp before = distance_;
-    // Between the readings of the two clocks the process may have been held up: a jump has to be
-    // seen twice.
+    // The process may have been preempted between the readings of the two clocks, so a jump counts
+    // only if it is observed repeatedly.
     for (int attempt = 0; attempt < 3; ++attempt) {
       if (attempt > 0) monotonic = read_monotonic();
       read_wall();
@@ -66,8 +66,8 @@ class Clock {
     return true;
   }
 
-  ev_tstamp distance_ = 0;     ///< From the monotonic to the wall clock.
-  ev_tstamp compared_at_ = 0;  ///< When the two were read together last, by the former.
+  ev_tstamp distance_ = 0;     ///< The wall clock minus the monotonic clock.
+  ev_tstamp compared_at_ = 0;  ///< The monotonic time of the last comparison.
 };
 
 }  // namespace tambour::libev

@@ -22,7 +22,7 @@ void feed_list(Pendings& pendings, ev_io* first, int events) noexcept {
   }
 }
 
-/// The backend gives up a descriptor: its watchers are told so, and stopped.
+/// The backend cannot watch a descriptor: stops its watchers and feeds them EV_ERROR.
 void fail(FdRecord& record) noexcept {
   Loop& loop = record.loop;
   record.events = Events::none;
@@ -45,7 +45,7 @@ void on_ready(Ready& ready) {
   auto& record = static_cast<FdRecord&>(ready);
   const std::int32_t result = std::exchange(record.result, 0);
   ev_io* const io = record.first;
-  // Nearly always one watcher, and nothing that has failed.
+  // Nearly always there is one watcher and no failure.
   if (result < 0 || io == nullptr || io->next != nullptr) [[unlikely]]
     return tell_all(record, result);
   const int hit = io->events & from_events(result);
@@ -82,13 +82,13 @@ FdRecord& Descriptors::make(int fd) noexcept {
   return chunks_[chunk][fd % chunk_size];
 }
 
-/// Tells the backend, once between two polls, that what a descriptor's watchers ask for changes.
+/// Notifies the backend, once between two polls, that the events of a descriptor change.
 void Descriptors::note(FdRecord& record) noexcept {
   if (record.noted_at == polls_) return;
   record.stopped = nullptr;
   record.doubted = false;
   if (record.link_on_fd == nullptr) {
-    // It may be queued with a failure, which was for watchers that are stopped or happens again.
+    // It may be queued with a failure, which was for stopped watchers or will occur again.
     record.unlink();
     record.result = 0;
     if (record.first == nullptr) return;
@@ -97,8 +97,8 @@ void Descriptors::note(FdRecord& record) noexcept {
   if (record.link_on_fd != nullptr) record.noted_at = polls_;
 }
 
-/// The number may mean another file than the kernel was told of. Most likely not if the watcher was
-/// only stopped to be set again, or if the descriptor had no watcher for a while.
+/// The descriptor may refer to a different file than the registered one. Most likely it does not if
+/// the watcher was only stopped to be modified, or if the descriptor had no watcher for a while.
 void Descriptors::named_again(FdRecord& record, ev_io& io) noexcept {
   const bool was_set = (io.events & EV__IOFDSET) != 0;
   io.events &= ~EV__IOFDSET;
@@ -110,8 +110,8 @@ void Descriptors::named_again(FdRecord& record, ev_io& io) noexcept {
 void Descriptors::add_and_note(ev_io& io) noexcept {
   FdRecord* const found = find(io.fd);
   FdRecord& record = found != nullptr ? *found : make(io.fd);
-  // If a poll has passed since the last watcher was stopped, the kernel may have lost its
-  // registration with a descriptor that was closed.
+  // If a poll has passed since the last watcher was stopped, the descriptor may have been closed
+  // and the kernel may have removed its registration.
   const bool was_unwatched = record.first == nullptr;
   put_first(record, io);
   note(record);
@@ -124,7 +124,7 @@ void Descriptors::remove_and_note(ev_io& io) noexcept {
   ev_io* before = nullptr;
   ev_io* each = record->first;
   while (each != nullptr && each != &io) each = after(before = each);
-  if (each == nullptr) return;  // It was stopped when its descriptor failed.
+  if (each == nullptr) return;  // It was stopped by fail().
   if (before == nullptr) {
     record->first = after(&io);
   } else {

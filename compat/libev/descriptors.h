@@ -1,12 +1,13 @@
 // The ev_io watchers of one loop.
 //
-// The watchers of one descriptor form a list through their own `next`, the latest first, and share
-// one operation of the backend, which asks for all that any of them asks for. So a watcher is the
-// user's memory again as soon as it is stopped: the backend knows nothing but our records. What it
-// finds goes straight to the watchers that are pending, and through no queue of its own.
+// The watchers of a descriptor form a list through `next`, latest first, and share one backend
+// operation, whose events are the union of theirs. The backend knows only these records, so the
+// user may free a watcher as soon as it is stopped. Events of the backend go directly to the
+// pending watchers, not through another queue.
 //
-// The operation stays submitted while its descriptor has no watcher, and asks for nothing then. The
-// backend reads what it asks for at the next poll, so it is told of a change once between two
+// The operation stays submitted, without events, while its descriptor has no watcher. The backend
+// reads the events at the next poll, so it is notified of a change once between two polls instead
+// of at each start and stop.
 // polls, and not at each start and stop.
 #pragma once
 
@@ -24,18 +25,18 @@ namespace tambour::libev {
 
 struct Loop;
 
-/// `active` of watchers that are the loop's own, and are not counted among its references.
+/// `active` of the loop's own watchers, which are not counted among its references.
 inline constexpr int active_own = 2;
 
-/// One descriptor. Pinned, and kept until the loop is destroyed.
+/// One descriptor. It does not move and exists until the loop is destroyed.
 struct FdRecord final : Operation {
   FdRecord(Loop& owner, int number) noexcept;
 
   Loop& loop;
   ev_io* first = nullptr;
-  std::uint64_t noted_at = never;  ///< Before which poll the backend was last told of a change.
-  const ev_io* stopped = nullptr;  ///< Since then: the watcher that was stopped last,
-  bool doubted = false;            ///< and whether the backend was told to doubt the number.
+  std::uint64_t noted_at = never;  ///< The poll number at the last submit().
+  const ev_io* stopped = nullptr;  ///< Since then: the watcher stopped last,
+  bool doubted = false;            ///< and whether doubt() was called.
 
   static constexpr std::uint64_t never = 0;
 };
@@ -47,14 +48,14 @@ class Descriptors {
   Descriptors& operator=(const Descriptors&) = delete;
   ~Descriptors();
 
-  /// Puts a watcher on its descriptor.
+  /// Adds a watcher to its descriptor.
   void add(ev_io& io) noexcept {
     FdRecord* const record = find(io.fd);
     if (record == nullptr || record->noted_at != polls_) [[unlikely]]
       return add_and_note(io);
     put_first(*record, io);
     if ((io.events & EV__IOFDSET) == 0) return;
-    // Most often, the watcher was stopped only to be set again.
+    // Most often the watcher was stopped only to be modified by ev_io_set().
     if (record->stopped != &io || !record->doubted) [[unlikely]]
       return named_again(*record, io);
     io.events &= ~EV__IOFDSET;
@@ -70,10 +71,10 @@ class Descriptors {
     record->stopped = &io;
   }
 
-  /// To be called before each poll of the backend, which takes what was noted.
+  /// Call before each poll of the backend, which applies the noted changes.
   void begin_poll() noexcept { ++polls_; }
 
-  /// Makes the watchers of a descriptor due for those of the events that they ask for.
+  /// Feeds `events` to the watchers of a descriptor that ask for any of them.
   void feed(int fd, int events) noexcept;
 
   /// Calls f(fd, record) for each descriptor that ever had a watcher.
@@ -89,7 +90,7 @@ class Descriptors {
   static constexpr int chunk_size = 16;
 
   [[nodiscard]] FdRecord* find(int fd) noexcept {
-    const auto number = static_cast<unsigned>(fd);  // Too large where it is negative.
+    const auto number = static_cast<unsigned>(fd);  // Out of range if negative.
     const unsigned chunk = number / chunk_size;
     if (chunk >= static_cast<unsigned>(chunk_count_)) return nullptr;
     FdRecord* const records = chunks_[static_cast<int>(chunk)];
@@ -113,7 +114,7 @@ class Descriptors {
   Loop& loop_;
   Array<FdRecord*> chunks_;
   int chunk_count_ = 0;
-  std::uint64_t polls_ = FdRecord::never + 1;  ///< The next one included.
+  std::uint64_t polls_ = FdRecord::never + 1;  ///< Including the next one.
 };
 
 }  // namespace tambour::libev

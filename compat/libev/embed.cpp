@@ -1,4 +1,4 @@
-// ev_embed: a loop whose waiting another one does, through the descriptor of its backend.
+// ev_embed: embeds a loop in another loop, which waits for it through its backend's descriptor.
 
 #include <cstddef>
 
@@ -12,7 +12,7 @@ int descriptor_of(struct ev_loop* other) noexcept {
   return descriptor ? *descriptor : -1;
 }
 
-/// A backend may exchange its descriptor when it is polled.
+/// A backend may replace its descriptor when it is polled.
 void follow_descriptor(struct ev_loop* loop, ev_embed* embed) noexcept {
   const int descriptor = descriptor_of(embed->other);
   if (embed->active == 0 || descriptor == embed->io.fd || descriptor < 0) return;
@@ -35,7 +35,7 @@ void on_readable(struct ev_loop* loop, ev_io* io, int) {
   }
 }
 
-/// What was started in the other loop has to be told to its kernel before this one sleeps.
+/// Changes of the embedded loop must be submitted to the kernel before this loop waits.
 void before_wait(struct ev_loop* loop, ev_prepare* prepare, int) {
   ev_embed* const embed = embed_of(prepare, offsetof(ev_embed, prepare));
   if (embed->other->poller->must_poll()) ev_run(embed->other, EVRUN_NOWAIT);

@@ -1,5 +1,6 @@
-// Functions of libevent 1.4 on a loop, as libev has them: `io` or `sig` of an event waits for its
-// descriptor or signal, `to` for its timeout, and one of them is active while it is added.
+// Functions of libevent 1.4, emulated as in libev: the `io` or `sig` watcher of an event waits for
+// its descriptor or signal, and `to` for its timeout. One of them is active while the event is
+// added.
 
 #include "emulation.h"
 
@@ -18,7 +19,7 @@ enum Flags : int {
 constexpr short persist = 0x10;
 constexpr int io_events = EV_READ | EV_WRITE;
 
-/// What event_init() made last, which events belong to unless told.
+/// The result of the last event_init(), the default base of events.
 event_base* current = nullptr;
 
 struct ev_loop* loop_of(event_base* base) noexcept {
@@ -32,7 +33,7 @@ ev_tstamp seconds(const timeval* time) noexcept {
   if (time == nullptr) return -1.;
   const auto micros = static_cast<ev_tstamp>(time->tv_usec) * 1e-6;
   const ev_tstamp sum = static_cast<ev_tstamp>(time->tv_sec) + micros;
-  return sum != 0. ? sum : 1e-6;  // Zero would say: no timeout.
+  return sum != 0. ? sum : 1e-6;  // Zero would mean no timeout.
 }
 
 template <class Watcher>

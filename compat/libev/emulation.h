@@ -1,8 +1,8 @@
-// The event structure of the emulation of libevent 1.4 that libev has in it.
+// The event structure of libev's emulation of libevent 1.4.
 //
-// Its header, event.h, can't be installed beside libevent's of the same name, so this is written
-// down here, as a fact about programs that were built with it. What calls the functions below is
-// tested against the original (tests/walk_event.c).
+// libev's event.h cannot be installed beside libevent's header of the same name, so the layout and
+// prototypes are repeated here: they are part of the ABI of programs built with libev.
+// tests/walk_event.c tests the functions against the original.
 #pragma once
 
 #include <sys/time.h>
@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 struct event_base;  // A struct ev_loop under another name.
-// C reads this too, and the names are libev's.
+// C also reads this file, and the names are libev's.
 // NOLINTBEGIN(modernize-use-using,readability-identifier-naming)
 typedef void (*event_callback_fn)(int, short, void*);
 // NOLINTEND(modernize-use-using,readability-identifier-naming)

@@ -1,5 +1,5 @@
-// The watchers that are run at certain points of a turn: ev_idle, ev_prepare, ev_check, ev_fork,
-// ev_cleanup.
+// The watchers that are invoked at fixed points of an iteration: ev_idle, ev_prepare, ev_check,
+// ev_fork, ev_cleanup.
 
 #include "loop.h"
 
@@ -10,7 +10,7 @@ void start(struct ev_loop* loop, tambour::libev::Watchers<Watcher>& those, Watch
   if (w->active == 0) loop->start(w, those.add(w));
 }
 
-/// False where it was stopped already.
+/// Returns false if it was already stopped.
 template <class Watcher>
 bool stop(struct ev_loop* loop, tambour::libev::Watchers<Watcher>& those, Watcher* w) noexcept {
   loop->take_back(w);
@@ -48,7 +48,7 @@ void ev_check_stop(struct ev_loop* loop, ev_check* w) noexcept { stop(loop, loop
 void ev_fork_start(struct ev_loop* loop, ev_fork* w) noexcept { start(loop, loop->forks, w); }
 void ev_fork_stop(struct ev_loop* loop, ev_fork* w) noexcept { stop(loop, loop->forks, w); }
 
-// Cleanup watchers keep nothing going.
+// Cleanup watchers do not keep the loop running.
 void ev_cleanup_start(struct ev_loop* loop, ev_cleanup* w) noexcept {
   if (w->active != 0) return;
   start(loop, loop->cleanups, w);

@@ -17,11 +17,11 @@
 namespace tambour::libev {
 namespace {
 
-/// Where the kernel cannot tell of changes of the wall clock, it is looked at so often, in seconds.
+/// How often the wall clock is checked, in seconds, if the kernel cannot report that it was set.
 constexpr ev_tstamp longest_unwatched_wait = 59.743;
 
-/// Rounded up, and a little more, as a timer is due only when its time has passed. Negative:
-/// without end.
+/// Rounds up and adds a margin, because a timer is due only after its time has passed. A negative
+/// result means no timeout.
 std::int64_t nanoseconds(ev_tstamp seconds) noexcept {
   constexpr ev_tstamp longest = 1e9;
   if (!(seconds > 0.)) return 0;
@@ -76,7 +76,7 @@ void Loop::wait(int how) {
     ev_tstamp seconds = 0.;
     if (may_block) {
       const ev_tstamp before = clock.monotonic;
-      // Without deadlines, nobody asks for the time before the kernel has been asked.
+      // Without deadlines the time is not needed before the wait.
       if (timed || io_interval > 0.) update_time();
       seconds = time_to_wait(before);
     }
@@ -92,7 +92,8 @@ void Loop::wait(int how) {
       pendings.feed(base_of(&messenger_), EV_CUSTOM);
     }
     update_time();
-    // A deadline that was pushed back may have ended the wait; nobody is to notice.
+    // If the wait ended for a timer that has since been moved to a later time, wait again without
+    // invoking any callback.
     if (!may_block || got_any || told || timers.empty()) return;
     if (timers.next() >= clock.monotonic || timers.any_due()) return;
   }
@@ -106,7 +107,7 @@ ev_tstamp Loop::time_to_wait(ev_tstamp before) noexcept {
     if (!timerfd_.is_open()) seconds = std::min(seconds, longest_unwatched_wait);
   }
   if (seconds < timeout_interval) seconds = timeout_interval;
-  // There is no pause where somebody has left word already.
+  // If a message was sent, there is no pause.
   if (io_interval > 0. && !messages_.load(std::memory_order_relaxed)) [[unlikely]] {
     const ev_tstamp pause = std::min(io_interval - (clock.monotonic - before), seconds);
     if (pause > 0.) {
@@ -132,14 +133,14 @@ void Loop::poll(ev_tstamp seconds) noexcept {
   asleep_.store(embedded_, std::memory_order_relaxed);
 }
 
-/// While the loop is released, other threads may start and stop watchers: it touches nothing of
-/// what is theirs then, but only waits until there is something to be found.
+/// While the loop is released, other threads may start and stop watchers. Therefore this function
+/// does not access the loop's data in the meantime, and only waits until there is an event.
 void Loop::poll_released(std::int64_t timeout_ns) noexcept {
   descriptors.begin_poll();
   poller->poll(0, ready_);
   bool block = timeout_ns != 0 && !ready_.any_came();
   const int count = block ? list_descriptors() : 0;
-  // To list them may have taken a wake for one that was seen before.
+  // list_descriptors() may have consumed the wakeup of a message.
   if (messages_.load(std::memory_order_seq_cst)) block = false;
   if (release_cb != nullptr) release_cb(handle());
   if (block) {
@@ -153,8 +154,8 @@ void Loop::poll_released(std::int64_t timeout_ns) noexcept {
   poller->poll(0, ready_);
 }
 
-/// What poll_released() waits for: the backend, where it is one descriptor, or else all of those
-/// that it watches, and one that wakes the loop.
+/// Lists what poll_released() waits for: the backend's descriptor, or if it has none, all watched
+/// descriptors and the eventfd that wakes up the loop.
 int Loop::list_descriptors() noexcept {
   released_.need(1);
   if (const auto descriptor = poller->descriptor()) {
@@ -174,7 +175,7 @@ int Loop::list_descriptors() noexcept {
 }
 
 void Loop::prepare_to_be_released() noexcept {
-  // Other threads may start the first asynchronous watcher while the loop waits.
+  // Other threads may start the first ev_async watcher while the loop waits.
   accept_messages();
   if (poller->descriptor()) return;
   waker_ =
@@ -205,7 +206,8 @@ void Loop::wake_up() noexcept {
   errno = saved;
 }
 
-/// Before any other callback of the iteration, so that none of them can send what is taken in it.
+/// Makes the messenger the first callback of the iteration, so that messages sent by callbacks are
+/// processed in the next iteration.
 void Loop::feed_messenger_last() noexcept {
   if (pendings.is_last(base_of(&messenger_))) return;
   pendings.feed(base_of(&messenger_), take_back(&messenger_));
@@ -266,11 +268,11 @@ void Loop::open_timerfd() noexcept {
   ev_set_priority(&timerfd_io_, EV_MINPRI);
   start_own(timerfd_io_, timerfd_.get());
   arm_timerfd();
-  // What has happened before is known from here on.
+  // The clock is read again, because changes before this point are not reported.
   clock.synchronise();
 }
 
-/// For the furthest time there is: what is wanted is not that time, but that it is cancelled.
+/// Arms the timer for the latest possible time: only its cancellation matters.
 void Loop::arm_timerfd() noexcept {
   itimerspec never{};
   never.it_value.tv_sec = std::numeric_limits<std::int32_t>::max();
@@ -279,7 +281,7 @@ void Loop::arm_timerfd() noexcept {
     return base::system_call(base::Call::timerfd_set, ::timerfd_settime, timerfd_.get(), how,
                              &never, nullptr);
   };
-  // ECANCELED: the clock has been set since it was read, which whoever calls does anew.
+  // ECANCELED: the clock was set since it was last read. The callers read it again.
   if (arm() != 0 && errno == ECANCELED) arm();
 }
 

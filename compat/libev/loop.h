@@ -1,11 +1,12 @@
-// The inside of a `struct ev_loop`: one turn, as the manual of libev describes it step by step, on
-// a backend of Tambour.
+// The implementation of `struct ev_loop`: the iteration that libev's manual describes step by step,
+// on a backend of Tambour.
 //
-// Watchers are the user's memory, and keep in their public fields what libev keeps there: `active`,
-// `pending`, `next`, `at`. Everything else is in the parts below, one for each kind of watcher.
+// Watchers are memory of the user and keep libev's values in their public fields: `active`,
+// `pending`, `next`, `at`. All other state is in the members below, one for each type of watcher.
 //
-// A loop is used by one thread at a time; which one, may change. Only wake_up() and what leads
-// there (ev_async_send, ev_feed_signal) may be called at any time, from signal handlers too.
+// A loop is used by one thread at a time, not necessarily the same one. Only wake_up() and the
+// functions that call it (ev_async_send, ev_feed_signal) may be called at any time, also from
+// signal handlers.
 #pragma once
 
 #include <poll.h>
@@ -29,12 +30,11 @@
 namespace tambour::libev {
 
 struct Loop {
-  /// What a loop is made of. `poller` is null if none of the backends that the flags name is
-  /// available.
+  /// The parts of a loop. `poller` is null if none of the backends in the flags is available.
   struct Parts {
     std::unique_ptr<backend::Backend> poller;
     unsigned flags = 0;
-    unsigned backend_kind = 0;  ///< The flag of the backend.
+    unsigned backend_kind = 0;  ///< The EVBACKEND_ flag of the backend.
   };
   static Parts open(unsigned flags) noexcept;
 
@@ -45,7 +45,7 @@ struct Loop {
 
   [[nodiscard]] struct ev_loop* handle() noexcept;
 
-  /// What all types of watchers have in common.
+  /// The common part of starting a watcher of any type.
   template <class Watcher>
   void start(Watcher* watcher, int active) noexcept {
     clamp_priority(base_of(watcher));
@@ -66,7 +66,7 @@ struct Loop {
     return pendings.take_back(base_of(watcher));
   }
 
-  /// Watches a descriptor for the loop itself: such a watcher keeps nothing going.
+  /// Watches a descriptor for the loop itself. Such a watcher does not keep the loop running.
   void start_own(ev_io& io, int fd) noexcept;
   void stop_own(ev_io& io) noexcept;
 
@@ -83,26 +83,26 @@ struct Loop {
     if (clock.update()) [[unlikely]]
       periodics.reschedule();
   }
-  /// From now on, changes of the wall clock are told at once, where the kernel can.
+  /// Makes changes of the wall clock take effect immediately, if the kernel supports that.
   void watch_wall_clock() noexcept;
 
-  /// From now on others use the loop while it waits.
+  /// Call before other threads may use the loop while it waits (ev_set_loop_release_cb()).
   void prepare_to_be_released() noexcept;
 
-  /// Must be called before another thread or a signal handler may call wake_up(): opens the
-  /// descriptor that ends a wait. A loop without asynchronous watchers has none.
+  /// Call before another thread or a signal handler may call wake_up(): opens the descriptor that
+  /// ends a wait. A loop without ev_async and signal watchers has none.
   void accept_messages() noexcept;
 
-  /// The messenger also watches `fd`, the eventfd of the loop's signals.
+  /// Makes the messenger also watch `fd`, the eventfd of the loop's signals.
   void watch_for_messages(int fd) noexcept { start_own(messenger_, fd); }
   void unwatch_messages() noexcept { stop_own(messenger_); }
 
-  /// Any thread, and signal handlers: take_messages() is called in the next iteration, which starts
-  /// at once.
+  /// Ends the current wait and makes the next iteration call take_messages(). Callable from any
+  /// thread; async-signal-safe.
   void wake_up() noexcept;
 
-  /// Another loop waits in place of this one and is woken through the backend's descriptor. There
-  /// is no way back: this loop may be destroyed before the other one stops watching it.
+  /// Call if another loop waits for this one through the backend's descriptor. Cannot be undone:
+  /// this loop may be destroyed before the other one stops watching it.
   void be_embedded() noexcept {
     accept_messages();
     embedded_ = true;
@@ -116,7 +116,7 @@ struct Loop {
   std::unique_ptr<backend::Backend> poller;
   unsigned flags;
   unsigned backend_kind;
-  int references = 0;  ///< Watchers, and those of ev_ref().
+  int references = 0;  ///< Active watchers, plus ev_ref() and minus ev_unref() calls.
   int depth = 0;
   unsigned iterations = 0;
   int break_how = EVBREAK_CANCEL;
@@ -142,7 +142,7 @@ struct Loop {
   Signals signals;
   Stats stats;
   std::atomic<bool> async_sent{false};
-  Array<ev_watcher*> in_reverse;  ///< What expires in one turn, until it is fed.
+  Array<ev_watcher*> in_reverse;  ///< The timers that expire in one iteration, until they are fed.
 
  private:
   void wait(int how);
@@ -160,25 +160,25 @@ struct Loop {
   static void on_message(struct ev_loop* loop, ev_io* messenger, int events);
   static void on_wall_clock_set(struct ev_loop* loop, ev_io* io, int events);
 
-  ReadyQueue ready_;       ///< What the backend finds but for descriptors: failures, wake-ups.
-  bool embedded_ = false;  ///< Is, or was.
-  /// Pending while there are messages. The only watcher that takes them, as libev's `pipe_w`: what
-  /// is sent after it was invoked waits for the next iteration.
+  ReadyQueue ready_;       ///< Backend results other than descriptor events: failures, wakeups.
+  bool embedded_ = false;  ///< Is or was embedded in another loop.
+  /// Pending while there are messages. All messages are processed by its callback, like libev's
+  /// `pipe_w`: messages sent after that wait for the next iteration.
   ev_io messenger_;
   bool accepts_messages_ = false;
-  std::atomic<bool> asleep_{false};    ///< Somebody has to wake the loop.
-  std::atomic<bool> messages_{false};  ///< There is something for take_messages().
-  Array<pollfd> released_;             ///< What is waited for while the loop is released,
-  UniqueFd waker_;                     ///< and what ends that, where the backend cannot.
+  std::atomic<bool> asleep_{false};    ///< The loop must be woken up.
+  std::atomic<bool> messages_{false};  ///< take_messages() has work to do.
+  Array<pollfd> released_;             ///< The descriptors to wait for while released.
+  UniqueFd waker_;                     ///< Ends that wait if the backend has no descriptor.
   bool use_timerfd_;
   UniqueFd timerfd_;
   ev_io timerfd_io_;
 };
 
-/// Tells ev_set_syserr_cb()'s function, or perror(3) and the end of the process.
+/// Calls the function set by ev_set_syserr_cb(), or perror(3) and abort(3).
 void system_error_occurred(const char* what) noexcept;
 
-/// The default loop waits for all children of the process, from its beginning on.
+/// Makes the default loop reap all children of the process, as soon as it is created.
 void start_reaping(Loop& loop, ev_signal& watcher) noexcept;
 
 }  // namespace tambour::libev
@@ -188,8 +188,8 @@ struct ev_loop final : tambour::libev::Loop {
   using Loop::Loop;
 };
 
-/// The loop that ev_default_loop() made; null before and after.
-/// ev.h declares it inside a function only.
+/// The loop created by ev_default_loop(); null before that and after its destruction. ev.h declares
+/// it only inside a function.
 extern "C" struct ev_loop* ev_default_loop_ptr;  // NOLINT(readability-redundant-declaration)
 
 namespace tambour::libev {

@@ -1,4 +1,4 @@
-// How a loop begins, what becomes of it after fork(2), and how it ends.
+// Creating a loop, reopening it after fork(2), and destroying it.
 
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ struct Kind {
   BackendKind kind;
 };
 
-/// The best first.
+/// In order of preference.
 constexpr Kind kinds[] = {{EVBACKEND_IOURING, BackendKind::io_uring},
                           {EVBACKEND_EPOLL, BackendKind::epoll},
                           {EVBACKEND_POLL, BackendKind::poll},
@@ -27,8 +27,7 @@ constexpr Kind kinds[] = {{EVBACKEND_IOURING, BackendKind::io_uring},
 std::unique_ptr<backend::Backend> open_kind(BackendKind kind) noexcept {
   try {
     auto opened = backend::open_backend_without_wake_up({.backend = kind});
-    // io_uring falls back to epoll in silence; whoever asked for io_uring here did not ask for
-    // that.
+    // io_uring falls back to epoll, but the caller asked for io_uring only.
     if (!opened || (*opened)->traits().kind != kind) return nullptr;
     if (!(*opened)->share()) return nullptr;
     return std::move(*opened);
@@ -37,8 +36,8 @@ std::unique_ptr<backend::Backend> open_kind(BackendKind kind) noexcept {
   }
 }
 
-/// The backend of a default loop that was destroyed. Watchers can be started and stopped there
-/// without effect; to run the loop is an error.
+/// The backend of a destroyed default loop. Watchers can be started and stopped without effect;
+/// running the loop is an error.
 class NoBackend final : public backend::Backend {
  public:
   void submit(Operation& /*operation*/) noexcept override {}
@@ -70,7 +69,7 @@ Loop::Parts Loop::open(unsigned asked) noexcept {
     if ((flags & each.flag) == 0) continue;
     auto opened = open_kind(each.kind);
     if (opened == nullptr) continue;
-    // These two are not taken from the environment.
+    // These two flags are not taken from LIBEV_FLAGS.
     constexpr unsigned fixed = EVFLAG_FORKCHECK | EVFLAG_NOSIGMASK;
     return {.poller = std::move(opened),
             .flags = (flags & ~fixed) | (asked & fixed),
@@ -95,7 +94,8 @@ Loop::~Loop() { poller->abandon(); }
 
 void Loop::reopen() noexcept {
   forked = false;
-  // Without descriptors for a new one, the old backend, which is the parent's too, is all there is.
+  // If there are no descriptors for a new backend, the old one, shared with the parent, stays in
+  // use.
   if (auto reopened = poller->reopen(); !reopened) system_error_occurred("(libev) fork");
   if (waker_.is_open()) prepare_to_be_released();
   signals.reopen();
@@ -105,7 +105,8 @@ void Loop::reopen() noexcept {
     open_timerfd();
     periodics.reschedule();
   }
-  // libev does so whenever it has opened its pipe, and no callback of an idle watcher runs then.
+  // libev does so whenever it has opened its pipe; therefore no idle watcher is invoked in this
+  // iteration.
   if (accepts_messages_) pendings.feed(base_of(&messenger_), EV_CUSTOM);
 }
 
@@ -119,9 +120,9 @@ namespace {
 
 ev_signal sigchld_watcher;
 
-/// The default loop is in static memory, as libev's is: programs use its address after
+/// The default loop is in static memory, like libev's: programs use its address after
 /// ev_loop_destroy() and get the same address for the next default loop. After the first
-/// ev_default_loop() there is always a loop object in it; a destroyed one has no backend.
+/// ev_default_loop() the memory always contains a loop object; a destroyed loop has no backend.
 alignas(struct ev_loop) constinit std::byte default_loop_memory[sizeof(struct ev_loop)];
 bool default_loop_was_made = false;
 
@@ -129,7 +130,7 @@ struct ev_loop* default_loop() noexcept {
   return std::launder(reinterpret_cast<struct ev_loop*>(default_loop_memory));
 }
 
-/// Replaces the object in the static memory by one that keeps what libev keeps there.
+/// Replaces the object in the static memory, keeping the fields that libev keeps.
 struct ev_loop* renew_default_loop(Loop::Parts parts) noexcept {
   void* userdata = nullptr;
   unsigned iterations = 0;
@@ -184,7 +185,7 @@ void ev_loop_destroy(struct ev_loop* loop) {
     tambour::libev::reallocate(loop, 0);
     return;
   }
-  if (ev_default_loop_ptr == nullptr) return;  // It was destroyed before.
+  if (ev_default_loop_ptr == nullptr) return;  // It was already destroyed.
   if (sigchld_watcher.active != 0) {
     ev_ref(loop);
     ev_signal_stop(loop, &sigchld_watcher);

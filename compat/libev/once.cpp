@@ -1,4 +1,4 @@
-// ev_once(): the one watcher that is the library's, and not the user's memory.
+// ev_once(): the only watcher whose memory belongs to the library instead of the user.
 
 #include <cstddef>
 #include <new>
@@ -17,7 +17,7 @@ struct Once {
 void finish(struct ev_loop* loop, Once* once, int events) {
   const auto callback = once->callback;
   void* const argument = once->argument;
-  // Both may have come in one turn: then they are told together.
+  // Both may be pending in the same iteration: report them in one call.
   events |= ev_clear_pending(loop, &once->io) | ev_clear_pending(loop, &once->timer);
   ev_io_stop(loop, &once->io);
   ev_timer_stop(loop, &once->timer);

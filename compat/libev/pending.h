@@ -1,8 +1,8 @@
-// The watchers whose callbacks are due.
+// The pending watchers, whose callbacks are to be invoked.
 //
-// As the manual has it: by priority, and within one the latest first. What is pending has its place
-// in `ev_watcher::pending`, so that it can be taken back in one step: a watcher may be stopped, and
-// its memory freed, while it is pending.
+// As documented, they are invoked by priority, and within a priority latest first.
+// `ev_watcher::pending` holds the position of a pending watcher, so that it can be removed in
+// constant time: a watcher may be stopped and its memory freed while it is pending.
 #pragma once
 
 #include <ev.h>
@@ -13,7 +13,7 @@ namespace tambour::libev {
 
 inline constexpr int priority_count = EV_MAXPRI - EV_MINPRI + 1;
 
-/// A watcher of any type, as the macros of ev.h see it.
+/// A watcher of any type, converted as the macros of ev.h do.
 template <class Watcher>
 ev_watcher* base_of(Watcher* watcher) noexcept {
   return reinterpret_cast<ev_watcher*>(watcher);
@@ -23,7 +23,7 @@ class Pendings {
  public:
   Pendings() noexcept { ev_init(&nobody_, &do_nothing); }
 
-  /// Makes a watcher due, or adds events to what it is due for.
+  /// Makes a watcher pending, or adds events to those that are already pending.
   void feed(ev_watcher* watcher, int events) noexcept {
     Row& row = rows_[watcher->priority - EV_MINPRI];
     current_ = priority_count - 1;
@@ -31,14 +31,14 @@ class Pendings {
       row[watcher->pending - 1].events |= events;
       return;
     }
-    // Nothing but this last call needs a stack frame.
+    // Only this slow path needs a stack frame.
     if (row.full()) [[unlikely]]
       return make_room_and_feed(row, watcher, events);
     row[row.count] = {watcher, events};
     watcher->pending = ++row.count;
   }
 
-  /// The events that it was due for; 0 where it was not.
+  /// Removes a watcher. Returns its pending events, or 0 if it was not pending.
   int take_back(ev_watcher* watcher) noexcept {
     if (watcher->pending == 0) return 0;
     Item& item = rows_[watcher->priority - EV_MINPRI][watcher->pending - 1];
@@ -47,12 +47,12 @@ class Pendings {
     return item.events;
   }
 
-  /// Calls back until nothing is due, each time the highest priority first.
+  /// Invokes callbacks until nothing is pending, always in order of priority.
   void invoke(struct ev_loop* loop) {
     current_ = priority_count;
     do {
       --current_;
-      // A callback that feeds sends `current_` to the top again.
+      // feed() resets `current_`, so that higher priorities come first.
       while (rows_[current_].count != 0) {
         Row& row = rows_[current_];
         const Item item = row[--row.count];
@@ -62,7 +62,7 @@ class Pendings {
     } while (current_ > 0);
   }
 
-  /// For a pending watcher: whether it is the first of its priority to be called.
+  /// For a pending watcher: returns whether it is invoked first within its priority.
   [[nodiscard]] bool is_last(const ev_watcher* watcher) const noexcept {
     return rows_[watcher->priority - EV_MINPRI].count == watcher->pending;
   }
@@ -76,7 +76,7 @@ class Pendings {
     return static_cast<unsigned>(sum);
   }
 
-  /// Calls f(watcher, index, priority) for each; what was taken back is somebody else's.
+  /// Calls f(watcher, index, priority) for each pending watcher.
   template <class F>
   void for_each(F&& f) const {
     for (int priority = EV_MINPRI; priority <= EV_MAXPRI; ++priority) {
@@ -103,7 +103,7 @@ class Pendings {
 
   Row rows_[priority_count];
   int current_ = 0;
-  ev_watcher nobody_;  ///< In the place of what was taken back.
+  ev_watcher nobody_;  ///< Replaces a removed watcher.
 };
 
 }  // namespace tambour::libev

@@ -15,16 +15,16 @@ namespace {
 
 using SignalSlot = tambour::loop::SignalSlot;
 
-/// Whose a signal is. The handler's side reads `loop` at any time.
+/// The loop that a signal belongs to. Signal handlers may read `loop` at any time.
 struct Owner {
   std::atomic<Loop*> loop{nullptr};
   ev_signal* first = nullptr;
 };
 std::array<Owner, SignalSlot::number_max + 1> owners;
 
-/// The signals that have arrived and that no loop has taken. As in libev, they belong to no loop:
-/// one that arrives before its last watcher is stopped stays here until the signal has a watcher
-/// again and that watcher's loop takes messages.
+/// The signals that have arrived and were not processed by a loop. As in libev, they belong to no
+/// loop: a signal that arrives before its last watcher is stopped stays here until it has a watcher
+/// again whose loop processes messages.
 std::atomic<std::uint64_t> arrived{0};
 
 Owner& owner_of(int number) noexcept { return owners[static_cast<std::size_t>(number)]; }
@@ -52,8 +52,8 @@ Signals::Signals(Loop& loop, bool use_signalfd) noexcept
 }
 
 Signals::~Signals() {
-  // Watchers that outlive their loop are never told of anything again. Their signals stay caught,
-  // or blocked, as with the original: one that comes while the program shuts down is not its end.
+  // Watchers that outlive their loop are never invoked again. Their signals stay caught or blocked,
+  // as in libev, so that a signal during shutdown does not terminate the process.
   for (Owner& owner : owners) {
     if (owner.loop.load() != &loop_) continue;
     owner.first = nullptr;
@@ -98,11 +98,11 @@ void Signals::install(int number) noexcept {
     return;
   }
   if (!open_slot()) return;
-  // What cannot be caught (SIGKILL) simply never comes.
+  // A signal that cannot be caught (SIGKILL) is never received.
   if (!slot_->watch(number)) return;
   by_slot_ |= SignalSlot::bit_of(number);
-  // The other way round than the manual has it, and as the original does it, which is what
-  // programs have been tried with.
+  // libev does the opposite of what its manual says. Do the same, because programs were tested with
+  // libev.
   if ((loop_.flags & EVFLAG_NOSIGMASK) != 0) set_mask(SIG_UNBLOCK, number);
 }
 
@@ -120,7 +120,7 @@ void Signals::uninstall(int number) noexcept {
     any_arrived_.store(true, std::memory_order_seq_cst);
     loop_.wake_up();
   }
-  // Whatever it was before: so the manual has it.
+  // As documented, the previous disposition is not restored.
   std::signal(number, SIG_DFL);
 }
 
@@ -188,7 +188,7 @@ void Signals::take_messages(bool fd_is_readable) noexcept {
   }
   if (!any) return;
   std::uint64_t come = arrived.load(std::memory_order_seq_cst);
-  // The highest number first, which makes the lowest the first to be called.
+  // The highest number first, because pending watchers are invoked latest first.
   while (come != 0) {
     const int number = static_cast<int>(std::bit_width(come));
     come &= ~SignalSlot::bit_of(number);
@@ -242,7 +242,7 @@ void ev_async_stop(struct ev_loop* loop, ev_async* w) noexcept {
 
 void ev_async_send(struct ev_loop* loop, ev_async* w) noexcept {
   __atomic_store_n(&w->sent, 1, __ATOMIC_SEQ_CST);
-  // Once is enough until the loop has looked.
+  // One wakeup suffices until the loop takes its messages.
   if (loop->async_sent.exchange(true, std::memory_order_seq_cst)) return;
   loop->wake_up();
 }

@@ -1,8 +1,9 @@
-// The ev_signal watchers of one loop, and what other threads and signal handlers leave for it.
+// The ev_signal watchers of one loop, and the signals that signal handlers and other threads
+// report.
 //
-// A signal belongs to one loop of the process at a time, as the manual has it. Its handler is the
-// loop library's own (loop/signal_slot.h), which may run on any thread, also while loops come and
-// go; with EVFLAG_SIGNALFD, a signalfd(2) stands in its place.
+// As documented, a signal belongs to at most one loop of the process at a time. The handler is that
+// of the loop library (loop/signal_slot.h); it may run on any thread, also while loops are created
+// and destroyed. With EVFLAG_SIGNALFD, a signalfd(2) replaces it.
 #pragma once
 
 #include <atomic>
@@ -30,9 +31,10 @@ class Signals {
   void add(ev_signal& watcher) noexcept;
   void remove(ev_signal& watcher) noexcept;
 
-  /// Feeds the watchers of a signal that belongs to this loop, and takes what is pending of it.
+  /// Feeds the watchers of a signal that belongs to this loop, and clears its pending state.
   void feed(int number) noexcept;
-  /// Does so in the loop that the signal belongs to, if any. Any thread, and signal handlers.
+  /// Reports a signal to the loop that it belongs to, if any. Callable from any thread;
+  /// async-signal-safe.
   static void raise(int number) noexcept;
 
   /// A child may run its parent's loop without ev_loop_fork(), as after daemon(3).
@@ -40,13 +42,13 @@ class Signals {
     if (slot_ != nullptr) slot_->claim();
   }
 
-  /// Feeds the watchers of all signals that have arrived. `fd_is_readable`: so is the slot's
-  /// eventfd, which is then drained even if no signal is pending any more.
+  /// Feeds the watchers of all signals that have arrived. If `fd_is_readable`, the slot's eventfd
+  /// is drained even if no signal is pending any more.
   void take_messages(bool fd_is_readable) noexcept;
-  /// The descriptors that are shared with the parent are replaced, after fork(2).
+  /// Replaces the descriptors shared with the parent, after fork(2).
   void reopen() noexcept;
 
-  /// One of each signal is enough: the first watcher of the list. Null: none.
+  /// Returns the first watcher of a signal, or null.
   static ev_signal* first_of(int number) noexcept;
 
  private:
@@ -60,11 +62,11 @@ class Signals {
   Loop& loop_;
   bool use_signalfd_;
   tambour::loop::SignalSlot* slot_ = nullptr;
-  std::uint64_t by_slot_ = 0;  ///< The signals whose handler is the slot's.
+  std::uint64_t by_slot_ = 0;  ///< The signals handled by `slot_`.
   UniqueFd signalfd_;
   ev_io signalfd_io_;
-  sigset_t blocked_;  ///< The signals that come by signalfd.
-  /// A signal of this loop has arrived, other than by the slot's eventfd.
+  sigset_t blocked_;  ///< The signals received by signalfd.
+  /// A signal of this loop was reported, other than by the slot's eventfd.
   std::atomic<bool> any_arrived_{false};
 };
 

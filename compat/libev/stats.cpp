@@ -15,9 +15,9 @@
 namespace tambour::libev {
 namespace {
 
-/// In seconds, as libev has them: of no particular length, so that timers do not bunch.
+/// In seconds; libev's values, chosen so that timers do not coincide.
 constexpr ev_tstamp default_interval = 5.0074891;
-/// Beside inotify, for what other machines change.
+/// Used with inotify, for changes made by other machines.
 constexpr ev_tstamp remote_interval = 30.1074891;
 constexpr ev_tstamp least_interval = 0.1074891;
 
@@ -34,7 +34,7 @@ bool differ(const ev_statdata& a, const ev_statdata& b) noexcept {
          a.st_mtime != b.st_mtime || a.st_ctime != b.st_ctime;
 }
 
-/// Where all changes go through this kernel, so that inotify hears of them.
+/// Returns true if all changes of the file go through this kernel, so that inotify reports them.
 bool is_local(const char* path) noexcept {
   constexpr unsigned long local[] = {
       0x1373,      // devfs
@@ -82,7 +82,7 @@ void Stats::look(ev_stat& watcher) noexcept {
   if (found != 0) {
     watcher.attr.st_nlink = 0;
   } else if (watcher.attr.st_nlink == 0) {
-    watcher.attr.st_nlink = 1;  // Deleted and open, or a file system that does not count.
+    watcher.attr.st_nlink = 1;  // Deleted but open, or the file system does not count links.
   }
 }
 
@@ -112,7 +112,7 @@ void Stats::stop(ev_stat& watcher) noexcept {
   loop_.stop(&watcher);
 }
 
-/// Zero: the timer is not needed. It is no reason for the loop to go on.
+/// A `repeat` of zero stops the timer. The timer does not keep the loop running.
 void Stats::set_timer(ev_stat& watcher, ev_tstamp repeat) noexcept {
   watcher.timer.repeat = repeat;
   if (watcher.timer.active != 0) ++loop_.references;
@@ -140,7 +140,8 @@ void Stats::watch(ev_stat& watcher) noexcept {
   set_timer(watcher, repeat);
 }
 
-/// Watches the nearest directory above that can be watched. Less than 0: none.
+/// Watches the nearest directory above that can be watched. Returns a negative value if there is
+/// none.
 int Stats::watch_above(const char* path, int error) noexcept {
   char above[PATH_MAX];
   if (std::strlen(path) >= sizeof above) return -1;
@@ -149,7 +150,7 @@ int Stats::watch_above(const char* path, int error) noexcept {
   while (number < 0 && (error == ENOENT || error == EACCES)) {
     const std::uint32_t appears = error == EACCES ? IN_ATTRIB : IN_CREATE | IN_MOVED_TO;
     char* const end = std::strrchr(above, '/');
-    if (end == nullptr || end == above) break;  // The root is always there.
+    if (end == nullptr || end == above) break;  // The root always exists.
     *end = '\0';
     number = base::system_call(base::Call::inotify_add, ::inotify_add_watch, inotify_.get(), above,
                                IN_MASK_ADD | IN_DELETE_SELF | IN_MOVE_SELF | appears);
@@ -165,7 +166,7 @@ void Stats::unwatch(ev_stat& watcher) noexcept {
   ev_watcher_list** link = &buckets_[number % bucket_count];
   while (*link != nullptr && stat_of(*link) != &watcher) link = &(*link)->next;
   if (*link != nullptr) *link = watcher.next;
-  // Others may watch the same file, and share the number.
+  // Other watchers may watch the same file and share its watch descriptor.
   for (ev_watcher_list* each = buckets_[number % bucket_count]; each != nullptr;
        each = each->next) {
     if (stat_of(each)->wd == number) return;
@@ -179,14 +180,14 @@ void Stats::on_timer(struct ev_loop* loop, ev_timer* timer, int) {
   loop->stats.compare(*watcher);
 }
 
-/// Looks, and makes the watcher due where anything has changed.
+/// Queries the file, and feeds the watcher if anything has changed.
 void Stats::compare(ev_stat& watcher) noexcept {
   const ev_statdata before = watcher.attr;
   look(watcher);
   if (!differ(before, watcher.attr)) return;
   watcher.prev = before;
   if (inotify_.is_open()) {
-    // It may be another file by now, or one at last.
+    // The path may have been created, or may refer to a different file now.
     unwatch(watcher);
     watch(watcher);
     look(watcher);
@@ -210,14 +211,14 @@ void Stats::on_readable() noexcept {
 
 void Stats::tell(int number, std::uint32_t mask) noexcept {
   if (number >= 0) return tell_bucket(number % bucket_count, number, mask);
-  // The queue was full: anything may have happened.
+  // The inotify queue overflowed: anything may have changed.
   for (int bucket = 0; bucket < bucket_count; ++bucket) tell_bucket(bucket, number, mask);
 }
 
 void Stats::tell_bucket(int bucket, int number, std::uint32_t mask) noexcept {
   ev_watcher_list* next = nullptr;
   for (ev_watcher_list* each = buckets_[bucket]; each != nullptr; each = next) {
-    next = each->next;  // It may be put elsewhere.
+    next = each->next;  // watch() may move it to another list.
     ev_stat& watcher = *stat_of(each);
     if (watcher.wd != number && number >= 0) continue;
     if ((mask & (IN_IGNORED | IN_UNMOUNT | IN_DELETE_SELF)) != 0) {

@@ -1,8 +1,8 @@
 // The ev_stat watchers of one loop.
 //
-// inotify(7) says when to look, and lstat(2) what there is; where inotify does not reach (files of
-// other machines, no instance left), a timer in the watcher says when to look. A missing file is
-// waited for in the nearest directory above that exists.
+// inotify(7) reports when to check, and lstat(2) returns the state. If inotify cannot report all
+// changes (remote files, no inotify instance left), a timer in the watcher triggers the check. For
+// a missing file, the nearest existing directory above it is watched.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class Stats {
 
   void start(ev_stat& watcher) noexcept;
   void stop(ev_stat& watcher) noexcept;
-  /// What there is now, into the watcher: a link count of 0 says that there is nothing.
+  /// Queries the file into the watcher. A link count of 0 means that it does not exist.
   static void look(ev_stat& watcher) noexcept;
-  /// After fork(2): an instance of its own, and everything is watched and looked at anew.
+  /// Call after fork(2): opens a new inotify instance and watches everything again.
   void reopen() noexcept;
 
  private:
@@ -44,7 +44,7 @@ class Stats {
   bool use_inotify_;
   UniqueFd inotify_;
   ev_io io_;
-  ev_watcher_list* buckets_[bucket_count]{};  ///< By the kernel's number, through `next`.
+  ev_watcher_list* buckets_[bucket_count]{};  ///< Hashed by watch descriptor, linked by `next`.
 };
 
 }  // namespace tambour::libev

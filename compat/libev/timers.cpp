@@ -8,7 +8,7 @@
 namespace tambour::libev {
 namespace {
 
-/// Makes those due that a turn has found, so that the first of them is called first.
+/// Feeds the watchers found in one iteration, so that the first of them is invoked first.
 void feed_in_reverse(Loop& loop, int count, int events) noexcept {
   while (count-- > 0) loop.pendings.feed(loop.in_reverse[count], events);
 }
@@ -91,7 +91,7 @@ void Periodics::put_after_now(ev_periodic& periodic) const noexcept {
   ev_tstamp at = periodic.offset + interval * std::floor((now - periodic.offset) / interval);
   while (at <= now) {
     const ev_tstamp next = at + periodic.interval;
-    if (next == at) {  // The interval is too small for the time to show it.
+    if (next == at) {  // Too small to change a time of this magnitude.
       at = now;
       break;
     }
@@ -142,7 +142,7 @@ void Periodics::expire() noexcept {
 }
 
 void Periodics::reschedule() noexcept {
-  // In their places, by which a callback finds its watcher active.
+  // In place, because a callback must find its watcher active.
   for (std::uint32_t index = heap_.first_index(); index < heap_.end_index(); ++index) {
     ev_periodic& periodic = heap_.item(index);
     if (periodic.reschedule_cb != nullptr) {

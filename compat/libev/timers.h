@@ -1,7 +1,7 @@
 // The ev_timer and ev_periodic watchers of one loop, in heaps.
 //
-// A heap wants integers for keys: the bits of a double that is not negative, taken as an integer,
-// are in the order of the doubles.
+// A heap needs integer keys: the bits of non-negative doubles, read as integers, have the same
+// order as the doubles.
 #pragma once
 
 #include <bit>
@@ -29,15 +29,15 @@ struct PlaceInHeap {
   }
 };
 
-/// What stands in the heap is a lower bound: a timer whose deadline ev_timer_again() moved later
-/// keeps its place until that comes up. `at` is always the real deadline.
+/// The key in the heap is a lower bound: a timer that ev_timer_again() has moved to a later time
+/// keeps its position until the key expires. `at` is always the actual deadline.
 class Timers {
  public:
   explicit Timers(Loop& loop) noexcept : loop_(loop) {}
 
   void start(ev_timer& timer) noexcept;
   void stop(ev_timer& timer) noexcept;
-  /// Of a timer that is started.
+  /// The timer must be active.
   void move(ev_timer& timer, ev_tstamp at) noexcept {
     const ev_tstamp before = timer.at;
     timer.at = at;
@@ -45,14 +45,15 @@ class Timers {
   }
 
   [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
-  /// No timer expires before this; a timer need not expire then.
+  /// No timer expires before this time. Possibly none expires at this time.
   [[nodiscard]] ev_tstamp next() const noexcept { return time_of(heap_.top_key()); }
 
-  /// Whether the time of a timer has come. Puts those right that only seemed to be due.
+  /// Returns whether a timer has expired. Updates the keys of timers whose key but not deadline has
+  /// passed.
   [[nodiscard]] bool any_due() noexcept;
-  /// Makes those due whose time has come, the earliest to be called first.
+  /// Feeds the expired timers, so that the earliest is invoked first.
   void expire() noexcept;
-  /// Moves all deadlines by the same time.
+  /// Moves all deadlines by the same duration.
   void shift(ev_tstamp by) noexcept;
   void verify() const noexcept;
 
@@ -74,7 +75,7 @@ class Periodics {
   [[nodiscard]] ev_tstamp next() const noexcept { return time_of(heap_.top_key()); }
 
   void expire() noexcept;
-  /// The wall clock was set.
+  /// Call after the wall clock was set.
   void reschedule() noexcept;
   void verify() const noexcept;
 

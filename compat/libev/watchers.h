@@ -1,5 +1,6 @@
-// The started watchers of one simple type: prepare, check, fork, cleanup, async, and idle of one
-// priority. Each has its place in `ev_watcher::active`; to take one out moves the last one there.
+// The active watchers of one simple type: prepare, check, fork, cleanup, async, and idle per
+// priority. `ev_watcher::active` is the position, counting from 1; removing a watcher moves the
+// last one to its position.
 #pragma once
 
 #include <ev.h>
@@ -15,7 +16,7 @@ class Watchers {
   [[nodiscard]] int count() const noexcept { return items_.count; }
   Watcher* operator[](int index) const noexcept { return items_[index]; }
 
-  /// The value for `active`.
+  /// Returns the value for `active`.
   int add(Watcher* watcher) noexcept {
     items_.need(items_.count + 1);
     items_[items_.count] = watcher;

@@ -1,4 +1,4 @@
-// Which backend a loop gets.
+// Selects and opens the backend of a loop.
 
 #include "backend/backend.h"
 
@@ -30,7 +30,8 @@ std::optional<BackendKind> kind_named(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-/// TAMBOUR_BACKEND, if the options leave the choice to it; null if it is empty or not set.
+/// Returns the value of TAMBOUR_BACKEND if the options leave the choice to it; null if it is empty
+/// or not set.
 const char* name_in_environment(const LoopOptions& options) noexcept {
   if (options.backend != BackendKind::automatic || options.simulated_host != nullptr)
     return nullptr;
@@ -71,10 +72,10 @@ void Backend::pause(std::int64_t ns) noexcept {
 }
 
 std::uint64_t Backend::random() noexcept {
-  // Other numbers in each loop, and at each time.
+  // The seed differs between loops and between runs.
   if (random_state_ == 0)
     random_state_ = std::uint64_t(base::wall_ns()) ^ reinterpret_cast<std::uintptr_t>(this);
-  // SplitMix64, as for the seeds of the simulator (sim/random.h).
+  // SplitMix64, as used for the simulator's seeds (sim/random.h).
   std::uint64_t mixed = random_state_ += 0x9e3779b97f4a7c15;
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
   mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;

@@ -1,8 +1,8 @@
-// The contract between the loop and the kernel.
+// The interface between the loop and the kernel.
 //
-// A backend takes operations and says which of them are finished. It keeps no timers and calls
-// nobody back: what is finished goes to a queue, which the loop runs. All functions belong to the
-// loop's thread, but for wake().
+// A backend accepts operations and reports which of them have completed. It has no timers and
+// invokes no callbacks: completed operations go to a queue, which the loop runs. All member
+// functions except wake() must be called on the loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -30,120 +30,127 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
 
-  /// Takes an operation until it is completed or cancelled. Cannot fail and calls nobody back: what
-  /// goes wrong is the operation's result. Submitting a `poll` operation again says that its events
-  /// or its trigger have changed.
+  /// Starts an operation, which must not be destroyed until it completes or is cancelled. Cannot
+  /// fail and invokes no callback: errors are reported in the operation's result. Submitting a
+  /// `poll` operation again announces that its events or its trigger have changed.
   virtual void submit(Operation& operation) noexcept = 0;
 
-  /// For a `poll` operation: it is the caller's again, at once. An operation that the kernel
-  /// borrows memory from completes exactly once all the same, with ECANCELED if this came first.
+  /// Cancels an operation. A `poll` operation is returned to the caller immediately and does not
+  /// complete. An operation whose memory is in use by the kernel still completes exactly once, with
+  /// ECANCELED if the cancellation came first.
   virtual void cancel(Operation& operation) noexcept = 0;
 
-  /// Whether it takes operations of this kind, besides `poll`, which all do. If not, the loop has
-  /// them done by threads.
+  /// Returns whether the backend supports operations of this kind. Every backend supports `poll`.
+  /// The loop runs unsupported operations on a thread pool.
   [[nodiscard]] virtual bool takes(OperationKind /*kind*/) const noexcept { return false; }
 
-  /// For an operation other than `poll`: cancels it, and waits until the kernel has let go of what
-  /// it borrowed. It is the caller's again, with its result, and does not complete.
+  /// Cancels an operation other than `poll` and blocks until the kernel no longer uses its memory.
+  /// The operation is returned to the caller with its result and does not complete.
   virtual void reclaim(Operation& /*operation*/) noexcept {}
 
-  /// Hands over what was submitted, waits once for at most `timeout_ns` (negative: as long as it
-  /// takes), and appends what is finished. Returns early for no reason at times.
+  /// Submits pending changes, waits once for at most `timeout_ns` (negative: without limit), and
+  /// appends completed operations to `ready`. May return early without events.
   virtual void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept = 0;
 
-  /// Opens what wake() needs, if open_backend() has not. To be called once, on the loop's thread.
+  /// Opens the descriptor that wake() needs, if open_backend() has not done so. Call once, on the
+  /// loop's thread.
   virtual Result<> open_wake_up() noexcept { return {}; }
 
-  /// Ends the wait of another thread, or the next one; async-signal-safe.
+  /// Ends the current or the next wait. Callable from any thread; async-signal-safe.
   virtual void wake() noexcept = 0;
 
-  /// From now on the number `fd` may mean another open file than before.
+  /// Announces that `fd` may now refer to a different open file.
   virtual void forget(int fd) noexcept = 0;
 
-  /// The same where it most likely still means that file. Only the price differs: what is right for
-  /// the one case, costs a system call more in the other.
+  /// Like forget(), for a descriptor that most likely still refers to the same file. The two differ
+  /// only in cost: if the guess is wrong, one more system call is made.
   virtual void doubt(int fd) noexcept { forget(fd); }
 
-  /// Nobody watches `fd` here any more, but it stays open: another loop goes on with it.
+  /// Removes the registration of `fd`, which has no operations left but stays open because another
+  /// loop takes it over.
   virtual void let_go(int /*fd*/) noexcept {}
 
-  /// Closes `fd`, on which no operation stands any more. Removes its registration first where that
-  /// would keep the file open (io_uring), or outlive it (epoll, if other processes hold copies).
+  /// Closes `fd`, which must have no operations. First removes its registration if that would keep
+  /// the file open (io_uring) or outlive the descriptor (epoll, if other processes hold
+  /// duplicates).
   void close(int fd) noexcept {
     prepare_to_close(fd);
     system().close(fd);
   }
 
-  /// The last watcher of `fd` was stopped, and its owner may close the descriptor next.
+  /// Called when the last watcher of `fd` was stopped; the owner may close `fd` next.
   virtual void unwatched(int /*fd*/) noexcept {}
 
-  /// The loop returns to its caller: what the kernel holds of descriptors that are not watched any
-  /// more is released now, since the next poll() may never come.
+  /// Called when the loop returns to its caller. Releases the kernel's references to descriptors
+  /// that are no longer watched, because poll() may not be called again.
   virtual void settle() noexcept {}
 
-  /// Makes the `poll` operations on a descriptor see events that the kernel did not report.
+  /// Delivers events that the kernel did not report to the `poll` operations on a descriptor.
   virtual void feed(int fd, Events events, ReadyQueue& ready) noexcept = 0;
 
-  /// In the child after fork(2): replaces what is shared with the parent, which is left alone.
+  /// Call in the child after fork(2). Replaces what is shared with the parent, without affecting
+  /// the parent.
   virtual Result<> reopen() noexcept = 0;
 
-  /// Operations that are still submitted become their owners' again, silently.
+  /// Returns all submitted operations to their owners without completing them.
   virtual void abandon() noexcept = 0;
 
-  /// The time that deadlines are measured in. The simulator has its own.
+  /// The monotonic clock that deadlines use, in nanoseconds. The simulator overrides it.
   [[nodiscard]] virtual std::int64_t monotonic_ns() const noexcept { return base::monotonic_ns(); }
 
-  /// The wall clock in nanoseconds since 1970. The simulator has its own.
+  /// The wall clock in nanoseconds since 1970. The simulator overrides it.
   [[nodiscard]] virtual std::int64_t wall_ns() const noexcept { return base::wall_ns(); }
 
-  /// True where both clocks are the backend's own, so that no timer of the kernel knows of them.
+  /// True if both clocks are virtual, so that kernel timers cannot be used.
   [[nodiscard]] virtual bool has_virtual_time() const noexcept { return false; }
 
-  /// How often a virtual wall clock has been set.
+  /// The number of times a virtual wall clock has been set.
   [[nodiscard]] virtual std::uint64_t wall_changes() const noexcept { return 0; }
 
-  /// Where the descriptors are that this backend watches.
+  /// The system calls that operate on this backend's descriptors.
   [[nodiscard]] virtual System& system() noexcept { return kernel(); }
 
-  /// What another loop watches to know that poll() would find something: readable then. It stays
-  /// the backend's, and may be another one after poll() or reopen(). EOPNOTSUPP: there is none.
+  /// A descriptor that is readable if poll() would report events, for watching by another loop. The
+  /// backend owns it; poll() and reopen() may replace it. Fails with EOPNOTSUPP if the backend has
+  /// none.
   [[nodiscard]] virtual Result<int> descriptor() noexcept {
     return std::unexpected(system_error(EOPNOTSUPP));
   }
 
-  /// From now on different threads use it, though one at a time.
+  /// Prepares the backend for use by several threads, one at a time.
   virtual Result<> share() noexcept { return {}; }
 
-  /// True where poll() has something to hand over or to report that the descriptor does not show.
+  /// True if poll() has changes to submit or events to report that descriptor() does not show.
   [[nodiscard]] virtual bool must_poll() const noexcept { return false; }
 
-  /// Sleeps for so long, whatever happens meanwhile.
+  /// Blocks for `ns` nanoseconds, without waking up for events or signals.
   virtual void pause(std::int64_t ns) noexcept;
 
-  /// Chance, for delays and the like; nothing that is to be secret. The simulator has its own.
+  /// A pseudo-random number for delays and similar uses, not for secrets. The simulator overrides
+  /// it.
   [[nodiscard]] virtual std::uint64_t random() noexcept;
 
-  /// Says whose backend it is. The simulator lets loops take turns.
+  /// Sets the loop that owns this backend. The simulator uses it to schedule its loops.
   virtual void belong_to(loop::Core&) noexcept {}
 
-  /// How many system calls it has made.
+  /// The number of system calls made so far.
   [[nodiscard]] std::uint64_t system_calls() const noexcept { return system_calls_; }
 
   [[nodiscard]] const BackendTraits& traits() const noexcept { return traits_; }
 
-  /// Says that this backend stands in for another one. `why` is static text.
+  /// Records that this backend replaces the requested one. `why` must have static storage duration.
   void set_fell_back(std::string_view why) noexcept { traits_.fell_back = why; }
 
  protected:
-  /// The first half of close(). Its default is for backends that keep no registrations.
+  /// The first step of close(). The default suits backends without kernel registrations.
   virtual void prepare_to_close(int /*fd*/) noexcept {}
 
-  /// False in the child after fork(2) until reopen(): what the kernel holds is the parent's then,
-  /// and a registration that is removed is removed for the parent.
+  /// False in the child after fork(2) until reopen(): the kernel objects still belong to the
+  /// parent, and removing a registration would remove it for the parent too.
   [[nodiscard]] bool is_of_this_process() const noexcept {
     return process_ == base::process_number();
   }
-  /// By the constructor, and by reopen() once that has succeeded.
+  /// Called by the constructor, and by reopen() after it has succeeded.
   void take_over() noexcept { process_ = base::process_number(); }
 
   BackendTraits traits_{};
@@ -154,16 +161,16 @@ class Backend {
   unsigned process_ = 0;
 };
 
-/// The value of TAMBOUR_BACKEND if the options leave the choice to it and it names no backend, else
-/// null. What is accepted is in `backend_names`.
+/// Returns the value of TAMBOUR_BACKEND if the options leave the choice to it and it names no
+/// backend, else null. The accepted names are in `backend_names`.
 [[nodiscard]] const char* unknown_backend(const LoopOptions& options) noexcept;
 inline constexpr std::string_view backend_names = "auto, epoll, io_uring, poll or select";
 
-/// Opens what the options, the environment (TAMBOUR_BACKEND) and the kernel agree on, in that
-/// order. EINVAL where the environment names no backend.
+/// Opens the backend that the options, then the environment (TAMBOUR_BACKEND), then the kernel
+/// select. Fails with EINVAL if the environment names no backend.
 Result<std::unique_ptr<Backend>> open_backend(const LoopOptions& options);
 
-/// The same for a loop that may never have to be woken: wake() must not be called before
+/// Like open_backend(), for a loop that may never be woken: wake() must not be called before
 /// open_wake_up(). Saves a descriptor and the records up to its number.
 Result<std::unique_ptr<Backend>> open_backend_without_wake_up(const LoopOptions& options);
 

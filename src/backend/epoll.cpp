@@ -35,7 +35,7 @@ int Epoll::open() noexcept {
   epoll_ = UniqueFd(opened);
   if (room_ == 0) make_room();
   if (room_ == 0) return ENOMEM;
-  // Before the process can install a filter of its own.
+  // Caches the result before the process can install a filter of its own.
   base::seccomp_filter_was_inherited();
   precise_ = Precise::undecided;
   return 0;
@@ -53,23 +53,24 @@ int Epoll::set(const Change& change) noexcept {
   const auto add = [&] { return control(Call::epoll_add, EPOLL_CTL_ADD); };
   const auto modify = [&] { return control(Call::epoll_modify, EPOLL_CTL_MOD); };
 
-  // Where it fails, the file that was registered is out of reach, and may live on elsewhere.
+  // If this fails, a duplicate elsewhere may keep the file and its registration alive.
   const auto remove = [&] {
     if (control(Call::epoll_remove, EPOLL_CTL_DEL) != 0) change.left_behind = true;
   };
 
   if (change.now.events == Events::none) {
-    // Whatever the reason for a failure, the number is not registered, which is what was wanted.
+    // Whatever the reason for a failure, the descriptor is not registered, as requested.
     remove();
     return 0;
   }
   const bool armed = change.old.events != Events::none;
   const bool alike = change.old == change.now && change.now.trigger == Trigger::level;
-  // Nothing but the latest registration can be what is there: to ask is enough.
+  // Only the latest registration can exist, so EEXIST proves that it is still in place.
   const bool may_be_kept = change.unsure && alike && !change.left_behind;
   if (armed && !may_be_kept && (!change.unsure || change.likely)) {
     const int error = modify();
-    // What has failed is not watched, in the kernel neither: it would go on reporting.
+    // After a failure the descriptor is not watched: remove it, or the kernel would still report
+    // it.
     if (error != 0 && error != ENOENT) remove();
     if (error != ENOENT) return error;
   }
@@ -79,7 +80,7 @@ int Epoll::set(const Change& change) noexcept {
   return error;
 }
 
-/// On ENOMEM the array stays as it is: what does not fit is reported by the next wait.
+/// On ENOMEM the array keeps its size; the next wait reports the remaining events.
 void Epoll::make_room() noexcept {
   if (room_ >= room_max) return;
   const int wanted = room_ == 0 ? room_at_first : room_ * 2;
@@ -90,9 +91,9 @@ void Epoll::make_room() noexcept {
   room_ = wanted;
 }
 
-/// A seccomp filter that does not know epoll_pwait2(2) may kill for it, so a filter is looked for
-/// before the first call. ppoll(2) is known to every filter that a program is started under, but
-/// not to every one that a program makes for itself after it has seen which calls it needs.
+/// A seccomp filter that does not know epoll_pwait2(2) may kill the process, so check for a filter
+/// before the first call. Every filter that a program is started under allows ppoll(2), but a
+/// filter that a program installs after observing which calls it needs may not.
 void Epoll::choose_precise() noexcept {
   if (base::seccomp_filter_was_inherited()) {
     precise_ = Precise::ppoll;
@@ -108,7 +109,7 @@ int Epoll::call_epoll_wait(int timeout_ms) noexcept {
                      timeout_ms);
 }
 
-/// Rounded up, since a timer is never early.
+/// Rounds up, because a timer must not expire early.
 int Epoll::wait_milliseconds(std::int64_t timeout_ns) noexcept {
   constexpr std::int64_t ns_per_ms = 1'000'000;
   constexpr std::int64_t longest_ms = std::int64_t{24} * 3600 * 1000;
@@ -123,7 +124,7 @@ int Epoll::wait_by_ppoll(const timespec& timeout) noexcept {
 }
 
 int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {
-  // The kernel ends a wait late by up to a thousandth of its length, so from a second on, whole
+  // The kernel's timer slack is up to a thousandth of the timeout, so from one second on, whole
   // milliseconds are as exact.
   constexpr std::int64_t whole_ms_suffice_ns = 1'000'000'000;
   if (timeout_ns <= 0) return checked(call_epoll_wait(timeout_ns < 0 ? -1 : 0));
@@ -135,7 +136,7 @@ int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {
   if (precise_ == Precise::epoll_pwait2) {
     const int count = system_call(Call::epoll_pwait2, ::epoll_pwait2, epoll_.get(), events_.get(),
                                   room_, &timeout, nullptr);
-    // EPERM: from a filter that was installed since.
+    // EPERM: a seccomp filter was installed in the meantime.
     if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return checked(count);
     precise_ = Precise::ppoll;
   }

@@ -1,4 +1,4 @@
-// epoll(7), level-triggered unless asked otherwise.
+// epoll(7), level-triggered by default.
 #pragma once
 
 #include <sys/epoll.h>
@@ -14,13 +14,14 @@
 
 namespace tambour::backend {
 
-/// Traps that the code below steps around:
-/// - A registration belongs to the open file, not to the number. close(2) ends it only when the
-///   last duplicate is gone; until then events go on, under a number that may mean another file.
-/// - Adding what is there fails with EEXIST, which is the cheapest way to ask whether it is. Where
-///   a registration was left behind with a former file, a duplicate can bring that file back: what
-///   is there may then bear any former generation, and ask for something else.
-/// - Regular files are refused with EPERM.
+/// Pitfalls of epoll that this class works around:
+/// - A registration belongs to the open file description, not to the descriptor. close(2) removes
+///   it only with the last duplicate; until then events are reported, for a descriptor number that
+///   may refer to another file.
+/// - EPOLL_CTL_ADD of a registered file fails with EEXIST, which is the cheapest way to check for
+///   it. If a registration was left behind with a former file, a duplicate can bring that file
+///   back: the existing registration may then have any former generation and other events.
+/// - Regular files are rejected with EPERM.
 class Epoll {
  public:
   static constexpr BackendTraits traits{.kind = BackendKind::epoll,
@@ -42,7 +43,7 @@ class Epoll {
     const int count = wait_for_events(timeout_ns);
     if (sink.outgrows_caches()) {
       for (int i = 0; i < count; ++i) {
-        // The record has to be there before it can say where the operation is.
+        // The record must be in a cache before the address of the operation can be read from it.
         if (i + far < count) sink.prefetch_record(fd_of(i + far));
         if (i + near < count) sink.prefetch_operation(fd_of(i + near));
         give(i, sink);
@@ -55,7 +56,7 @@ class Epoll {
   }
 
  private:
-  /// How many events ahead memory is asked for.
+  /// The number of events to prefetch ahead.
   static constexpr int far = 8;
   static constexpr int near = 4;
 
@@ -77,15 +78,15 @@ class Epoll {
   void choose_precise() noexcept;
   void make_room() noexcept;
 
-  /// How a wait of less than a second is made exact.
+  /// How a timeout of less than a second is made exact.
   enum class Precise : std::uint8_t {
     undecided,
-    epoll_pwait2,  ///< Takes nanoseconds, since Linux 5.11.
-    ppoll,         ///< Waits for the epoll set to be readable. One more system call.
+    epoll_pwait2,  ///< Nanosecond timeouts, since Linux 5.11.
+    ppoll,         ///< Waits for the epoll descriptor to be readable: one more system call.
     none,          ///< Whole milliseconds.
   };
 
-  /// Most loops never see so many events in one wait; a wait that fills the array doubles it.
+  /// Most loops receive fewer events in one wait; a wait that fills the array doubles it.
   static constexpr int room_at_first = 64;
   static constexpr int room_max = 1024;
 

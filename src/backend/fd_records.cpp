@@ -14,13 +14,13 @@ bool FdRecords::make_room(Operation& op) noexcept {
   const int error = grow(op.fd);
   if (error == 0) return true;
   op.result = -error;
-  // Whoever changes what it waits for before it was told so is told once.
+  // An operation that is changed before its failure is delivered is queued only once.
   if (!op.linked()) failed_.push_to_wait(op);
   return false;
 }
 
 int FdRecords::grow(int fd) noexcept {
-  // A number that was never a descriptor may be enormous, and is no reason to fill the memory.
+  // An invalid descriptor may be a huge number, which must not allocate records.
   if (!virtual_ && base::system_call(base::Call::fcntl, ::fcntl, fd, F_GETFD) < 0) return EBADF;
   const std::size_t needed = static_cast<std::size_t>(fd) + 1;
   try {
@@ -28,7 +28,7 @@ int FdRecords::grow(int fd) noexcept {
   } catch (const std::bad_alloc&) {
     return ENOMEM;
   }
-  // The records have moved, and the first operation of each points into its record.
+  // resize() moved the records, and the first operation of each points into its record.
   for (FdRecord& record : records_) {
     if (record.first != nullptr) record.first->link_on_fd = &record.first;
   }
@@ -47,15 +47,15 @@ bool FdRecords::deliver_to_all(FdRecord& record, Events got, ReadyQueue& ready) 
 }
 
 bool FdRecords::deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
-  // poll(2): an error or a hang-up makes everything ready, in that nothing would block.
+  // poll(2): an error or a hang-up makes everything ready, because no call would block.
   const bool hung_up = has(got, hang_up);
   got = (got & Events::error) | Events::read | Events::write | Events::closed;
   bool delivered = false;
   for (Operation* op = record.first; op != nullptr; op = op->next_on_fd) {
     if (op->events == Events::none) continue;
     Events hit = got & (op->events | Events::error);
-    // Nothing urgent will come any more. The kernel goes on reporting the hang-up, and who asked
-    // for nothing else has to be told, or the loop would spin in silence.
+    // There will be no urgent data, but the kernel keeps reporting the hang-up. Deliver it to
+    // operations that asked for nothing else, or the loop would spin without invoking a callback.
     if (hung_up && hit == Events::none) hit = op->events;
     if (hit == Events::none) continue;
     complete(*op, hit, ready);

@@ -1,12 +1,12 @@
-// What the loop wants of each descriptor, and what the kernel was last told.
+// The interest in each descriptor, and what is registered with the kernel.
 //
-// Every backend needs the same bookkeeping for `poll` operations: which of them stand on a
-// descriptor, and which descriptors have changed since the kernel was last told. Changes are only
-// noted, and looked at once before the next wait, so that stop-set-start costs no system call.
+// Every backend needs the same bookkeeping for `poll` operations: the operations on each
+// descriptor, and the descriptors whose interest has changed since the last wait. Changes are only
+// recorded, and applied once before the next wait, so that stop-set-start costs no system call.
 //
-// The trap is the number. A descriptor can be closed and its number given to another file without
-// anybody telling us. `unsure` marks numbers that may mean another file than the kernel was told
-// about; generations tell events of the former file from those of the latter.
+// A descriptor can be closed and its number reused for another file without notice. `unsure` marks
+// descriptors that may refer to another file than the registered one; generations distinguish
+// events of the former file from those of the current one.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace tambour::backend {
 
-/// What is asked of one descriptor.
+/// The interest in one descriptor.
 struct Interest {
   Events events = Events::none;
   Trigger trigger = Trigger::level;
@@ -29,20 +29,20 @@ struct Interest {
 };
 
 struct FdRecord {
-  Operation* first = nullptr;    ///< The operations that stand on this descriptor.
-  std::uint32_t generation = 0;  ///< Which of the number's registrations the kernel holds.
+  Operation* first = nullptr;    ///< The list of operations on this descriptor.
+  std::uint32_t generation = 0;  ///< Of the current registration.
   std::int32_t next_changed = not_changed;
-  Interest armed{};           ///< What the kernel was told.
-  bool unsure = false;        ///< The number may mean another file since;
-  bool likely = false;        ///< it most likely does not.
-  bool always_ready = false;  ///< epoll: a regular file, which it refuses.
-  bool edge_is_due = false;   ///< An edge may have been missed: the kernel is to look again.
-  bool left_behind = false;   ///< epoll: it may hold registrations of former files too.
+  Interest armed{};           ///< What is registered with the kernel.
+  bool unsure = false;        ///< The descriptor may refer to another file now.
+  bool likely = false;        ///< If `unsure`: it most likely does not.
+  bool always_ready = false;  ///< epoll: a regular file, which epoll rejects.
+  bool edge_is_due = false;   ///< An edge may have been missed: register again.
+  bool left_behind = false;   ///< epoll: former files may still be registered.
 
   static constexpr std::int32_t not_changed = -2;
   static constexpr std::int32_t last_changed = -1;
 
-  /// The union of what the operations ask for; edges only if all of them do.
+  /// The union of the operations' interests; edge-triggered only if all of them are.
   [[nodiscard]] Interest wanted() const noexcept {
     Interest sum{Events::none, Trigger::edge};
     for (const Operation* op = first; op != nullptr; op = op->next_on_fd) {
@@ -57,12 +57,12 @@ struct FdRecord {
 class FdRecords {
  public:
   FdRecords() = default;
-  /// `are_virtual`: the descriptors are not the kernel's, and only open ones are submitted.
+  /// `are_virtual`: the descriptors are simulated, and only open ones are submitted.
   explicit FdRecords(bool are_virtual) noexcept : virtual_(are_virtual) {}
   FdRecords(const FdRecords&) = delete;
   FdRecords& operator=(const FdRecords&) = delete;
 
-  /// Puts a `poll` operation on its descriptor, or notes that it has changed. Where there is no
+  /// Adds a `poll` operation to its descriptor, or records that it has changed. If there is no
   /// memory for the descriptor's record, the operation completes with ENOMEM.
   void submit(Operation& op) noexcept {
     if (op.link_on_fd == nullptr) {
@@ -70,8 +70,8 @@ class FdRecords {
         return;
       link(op);
     }
-    // What is ready already has been reported, but not to this operation, or not for good: an event
-    // that was due is dropped when its watcher stops.
+    // The kernel has already reported the current readiness, but not to this operation, or its
+    // event was dropped because the watcher was stopped.
     if (op.trigger == Trigger::edge) at(op.fd).edge_is_due = true;
     note_change(op.fd);
   }
@@ -84,8 +84,7 @@ class FdRecords {
     note_change(op.fd);
   }
 
-  /// The record of a descriptor that the kernel was told of, and so has one: records are not
-  /// removed.
+  /// Returns the record of a descriptor that has been registered. Records are never removed.
   [[nodiscard]] FdRecord& at(int fd) noexcept { return records_[static_cast<std::size_t>(fd)]; }
 
   [[nodiscard]] bool knows(int fd) const noexcept {
@@ -118,14 +117,14 @@ class FdRecords {
     FdRecord& record = at(fd);
     if (record.next_changed != FdRecord::not_changed) return;
     record.next_changed = FdRecord::last_changed;
-    // The kernel reports what is ready in the order in which it was told of it: first come, first
-    // served, there too.
+    // The kernel reports ready descriptors in registration order, so registering in the order of
+    // the changes is fair.
     (first_changed_ < 0 ? first_changed_ : at(latest_changed_).next_changed) = fd;
     latest_changed_ = fd;
   }
 
-  /// Calls f(fd, record) once for each descriptor that has changed since the last time. Changes
-  /// that f notes are left for the next time.
+  /// Calls f(fd, record) once for each descriptor that has changed since the last call. Changes
+  /// that f records are kept for the next call.
   template <class F>
   void take_changes(F&& f) {
     std::int32_t fd = first_changed_;
@@ -139,20 +138,20 @@ class FdRecords {
     }
   }
 
-  /// What the kernel was told may have ended unseen: all is to be told again.
+  /// The kernel may have lost registrations: register everything again.
   void doubt_all() noexcept;
 
-  /// The kernel was told nothing: after fork, or with a new epoll set. Returns how many descriptors
-  /// have to be registered anew.
+  /// Call if nothing is registered any more: after fork(2), or with a new epoll set. Returns the
+  /// number of descriptors to register again.
   std::size_t disarm_all() noexcept;
 
-  /// Gives `got` to the operations that asked for any of it. False: none did.
+  /// Delivers `got` to the operations that asked for any of it. Returns false if none did.
   static bool deliver(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
     if (has(got, Events::error | hang_up)) [[unlikely]]
       return deliver_broken(record, got, ready);
     Operation* const op = record.first;
     if (op == nullptr) return false;
-    // Nearly always one.
+    // Nearly always there is one operation.
     if (op->next_on_fd != nullptr) [[unlikely]]
       return deliver_to_all(record, got, ready);
     const Events hit = got & op->events;
@@ -161,18 +160,18 @@ class FdRecords {
     return true;
   }
 
-  /// Ends the operations on a descriptor with an errno value, or only those that ask for `what`.
+  /// Fails the operations on a descriptor with an errno value, or only those that asked for `what`.
   void fail(FdRecord& record, int error, ReadyQueue& ready, Events what = Events::none) noexcept;
 
   [[nodiscard]] bool any_changes() const noexcept {
     return first_changed_ != FdRecord::last_changed || any_failed();
   }
 
-  /// Moves what has failed in submit.
+  /// Moves the operations that failed in submit() to `ready`.
   void take_failed(ReadyQueue& ready) noexcept { ready.take(failed_); }
   [[nodiscard]] bool any_failed() const noexcept { return !failed_.empty(); }
 
-  /// All operations become their owners' again.
+  /// Returns all operations to their owners without completing them.
   void abandon() noexcept;
 
  private:
@@ -193,15 +192,14 @@ class FdRecords {
     if (record.first != nullptr) record.first->link_on_fd = &op.next_on_fd;
     record.first = &op;
   }
-  /// False where there cannot be a record; the operation has failed then.
+  /// Returns false if there cannot be a record; the operation has failed then.
   bool make_room(Operation& op) noexcept;
   int grow(int fd) noexcept;
 
   bool virtual_ = false;
   std::vector<FdRecord> records_;
   std::int32_t first_changed_ = FdRecord::last_changed;
-  std::int32_t latest_changed_ =
-      FdRecord::last_changed;  ///< The end of that list, if there is one.
+  std::int32_t latest_changed_ = FdRecord::last_changed;  ///< The tail of that list, if not empty.
   ReadyQueue failed_;
 };
 

@@ -25,10 +25,10 @@ int Poll::set(const Change& change) noexcept {
   try {
     if (slot >= index_of_.size()) index_of_.resize(std::max(slot + 1, index_of_.size() * 2), -1);
     if (index_of_[slot] < 0) {
-      // All the room first: what stands in one of them alone could not be removed.
+      // Allocate everything first, so that a failure leaves the arrays consistent.
       if (polled_.size() == polled_.capacity())
         polled_.reserve(std::max(polled_.size() * 2, std::size_t{16}));
-      gone_.reserve(polled_.capacity());  // So that a wait cannot fail for want of memory.
+      gone_.reserve(polled_.capacity());  // So that wait() needs no memory.
       polled_.push_back({.fd = change.fd, .events = 0, .revents = 0});
       index_of_[slot] = static_cast<std::int32_t>(polled_.size()) - 1;
     }

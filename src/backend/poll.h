@@ -1,4 +1,5 @@
-// poll(2): every descriptor is handed over at every wait. Simple, and slow from a few hundred on.
+// poll(2): passes every descriptor to the kernel at every wait. Simple, but slow with more than a
+// few hundred descriptors.
 #pragma once
 
 #include <poll.h>
@@ -34,7 +35,7 @@ class Poll {
       if (polled.revents == 0) continue;
       --left;
       if ((polled.revents & POLLNVAL) != 0) {
-        // Its record is set again, and with that removed here, at the next change of interest.
+        // Removed after the loop, because remove() reorders `polled_`.
         sink.fail(polled.fd, EBADF);
         gone_.push_back(polled.fd);
       } else {
@@ -50,7 +51,7 @@ class Poll {
   void forget_gone() noexcept;
 
   std::vector<pollfd> polled_;
-  std::vector<std::int32_t> index_of_;  ///< By descriptor; -1: not polled.
+  std::vector<std::int32_t> index_of_;  ///< Indexed by descriptor; -1: not polled.
   std::vector<int> gone_;
 };
 

@@ -1,18 +1,18 @@
-// A backend out of any system call that reports readiness: epoll, poll, select.
+// A backend built from a system call that reports readiness: epoll, poll or select.
 //
-// A Poller knows the system call and nothing else:
+// A Poller wraps the system call:
 //
 //   static constexpr BackendTraits traits;
 //   static constexpr bool kernel_keeps_registrations;
-//   static constexpr int fd_end;                one more than the highest descriptor that it takes
+//   static constexpr int fd_end;                one more than the highest supported descriptor
 //   int open() noexcept;                        0, or an errno value
 //   int set(const Change& change) noexcept;     0, `kept`, or an errno value
 //   void wait(std::int64_t timeout_ns, Sink&& sink) noexcept;
 //   int reopen() noexcept;                      as open(), with nothing registered
 //   int descriptor() const noexcept;            optional: readable when wait() would report
 //
-// and calls sink(fd, events, generation) for what is ready, and sink.fail(fd, error) for
-// descriptors that turn out to be none.
+// It calls sink(fd, events, generation) for each ready descriptor, and sink.fail(fd, error) for
+// each descriptor that turns out to be closed.
 #pragma once
 
 #include <algorithm>
@@ -29,18 +29,18 @@
 
 namespace tambour::backend {
 
-/// What a Poller is to tell the kernel of one descriptor.
+/// A change to the registration of one descriptor.
 struct Change {
   int fd;
-  Interest old;              ///< What it was told last.
-  Interest now;              ///< Events::none: to be removed.
-  bool unsure;               ///< The number may mean another file since;
-  bool likely;               ///< it most likely does not.
-  std::uint32_t generation;  ///< Of a new registration, to come back with its events.
-  bool& left_behind;         ///< For epoll to keep, see FdRecord.
+  Interest old;              ///< What is registered now.
+  Interest now;              ///< Events::none: remove the registration.
+  bool unsure;               ///< The descriptor may refer to another file now.
+  bool likely;               ///< If `unsure`: it most likely does not.
+  std::uint32_t generation;  ///< Of the new registration; reported with its events.
+  bool& left_behind;         ///< State that epoll keeps, see FdRecord.
 };
 
-/// The registration is there already, as it is to be, with its former generation.
+/// Returned by set() if the registration already exists as requested, with its previous generation.
 inline constexpr int kept = -1;
 
 template <class Poller>
@@ -55,7 +55,7 @@ class Readiness final : public Backend {
 
   Result<> open_wake_up() noexcept override {
     if (auto opened = wake_up_.open(!Poller::traits.edges); !opened) return opened;
-    // A loop that cannot be woken is of no use.
+    // A loop that cannot be woken is unusable.
     if (wake_up_.fd >= Poller::fd_end) return std::unexpected(system_error(ERANGE));
     records_.submit(wake_up_);
     return {};
@@ -64,7 +64,7 @@ class Readiness final : public Backend {
   void submit(Operation& op) noexcept override { records_.submit(op); }
   void cancel(Operation& op) noexcept override { records_.cancel(op); }
   void forget(int fd) noexcept override { records_.forget(fd); }
-  /// At once, while this thread is still the one that may close it.
+  /// Removes the registration immediately, because another thread may close the descriptor later.
   void let_go(int fd) noexcept override {
     if (!Poller::kernel_keeps_registrations || !records_.knows(fd)) return;
     if (!is_of_this_process()) return;
@@ -109,7 +109,7 @@ class Readiness final : public Backend {
   }
 
   Result<> reopen() noexcept override {
-    // Not submitted where reopening has failed before.
+    // Not submitted if an earlier reopen() failed.
     if (wake_up_.link_on_fd != nullptr) records_.cancel(wake_up_);
     if (const int error = poller_.reopen()) return std::unexpected(system_error(error));
     records_.disarm_all();
@@ -128,8 +128,8 @@ class Readiness final : public Backend {
     void operator()(int fd, Events events, std::uint32_t generation) const noexcept {
       FdRecord& record = self.records_.at(fd);
       if (is_stranger(record, generation)) {
-        // A file that was closed under this number lives on elsewhere (dup(2), fork(2)), and so
-        // does its registration, out of reach of epoll_ctl(2).
+        // The file of this registration was closed here, but a duplicate (dup(2), fork(2)) keeps it
+        // open, and epoll_ctl(2) cannot reach the registration.
         self.strangers_ = true;
       } else if (!FdRecords::deliver(record, events, ready)) {
         if (Poller::kernel_keeps_registrations && record.wanted().events == Events::none) {
@@ -140,7 +140,7 @@ class Readiness final : public Backend {
       }
     }
 
-    /// Among thousands of descriptors, what is known of the next one is rarely in a cache.
+    /// With thousands of descriptors, the record of the next event is rarely in a cache.
     [[nodiscard]] bool outgrows_caches() const noexcept { return self.records_.size() > 4096; }
 
     void prefetch_record(int fd) const noexcept { __builtin_prefetch(&self.records_.at(fd)); }
@@ -149,7 +149,7 @@ class Readiness final : public Backend {
       const Operation* const op = self.records_.at(fd).first;
       if (op == nullptr) return;
       __builtin_prefetch(op);
-      // What is derived from it: the callback.
+      // The members of the derived class, among them the callback.
       __builtin_prefetch(op + 1);
     }
 
@@ -168,8 +168,8 @@ class Readiness final : public Backend {
 
   void apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
     const Interest wanted = record.wanted();
-    // A registration that nobody wants stays in the kernel until it reports something: most are
-    // gone with their descriptor before that, or wanted again.
+    // A registration without interest stays in the kernel until it reports an event: most of them
+    // are closed or used again before that.
     if (Poller::kernel_keeps_registrations && wanted.events == Events::none) return;
     const bool unsure = std::exchange(record.unsure, false);
     const bool likely = std::exchange(record.likely, false);
@@ -193,7 +193,7 @@ class Readiness final : public Backend {
         note_always_ready(fd, record, ready);
         break;
       case EOPNOTSUPP:
-        // Told to those who asked for it; the others are looked at anew.
+        // Fails the operations that asked for it, and registers the others again.
         records_.fail(record, outcome, ready, Events::closed);
         records_.note_change(fd);
         break;
@@ -212,11 +212,12 @@ class Readiness final : public Backend {
                         .left_behind = record.left_behind});
   }
 
-  /// The kernel reported what nobody asked for. At once, before any callback can close the
-  /// descriptor: its number may be another thread's file by the next wait.
+  /// Called if the kernel reports events that no operation asked for. Removes the registration
+  /// immediately, before a callback can close the descriptor and another thread can reuse its
+  /// number.
   void take_back(int fd, FdRecord& record) noexcept {
     if (record.unsure && !record.likely) {
-      // Closed under this number, and alive elsewhere.
+      // The file was closed here, but a duplicate keeps it open.
       strangers_ = true;
     } else {
       withdraw(fd, record);
@@ -242,7 +243,7 @@ class Readiness final : public Backend {
     }
   }
 
-  /// poll(2) says of regular files that they are ready for reading and writing; so do we.
+  /// poll(2) reports regular files as always readable and writable; all backends do the same.
   void deliver_always_ready(ReadyQueue& ready) noexcept {
     std::erase_if(always_ready_, [&](int fd) {
       FdRecord& record = records_.at(fd);
@@ -255,8 +256,8 @@ class Readiness final : public Backend {
 
   void rebuild() noexcept {
     strangers_ = false;
-    // Where there is no descriptor for a new set, the old one serves on, at the price of being
-    // woken by strangers, until there is.
+    // If a new set cannot be opened, keep the old one and its spurious wakeups; the next one tries
+    // again.
     if (poller_.reopen() != 0) return;
     constexpr std::size_t removals_least = 64;
     removals_due_ = std::max(records_.disarm_all(), removals_least);
@@ -269,12 +270,12 @@ class Readiness final : public Backend {
   WakeUp wake_up_{records_};
   std::vector<int> always_ready_;
   bool strangers_ = false;
-  /// Events of a closed file were seen, so another process holds copies of our descriptors
-  /// (fork(2)), perhaps of all. A registration that is left to close(2) then survives, reports
-  /// events, and costs a rebuild: one call for each descriptor. So for as many closes as the last
-  /// rebuild had calls, registrations are removed explicitly while the descriptor is open: at most
-  /// three calls a close, amortized, however long the copies live, and none where there are no
-  /// copies.
+  /// An event of a closed file was reported, so another process holds duplicates of some
+  /// descriptors (fork(2)), possibly of all. A registration that is left to close(2) then survives,
+  /// reports events and causes a rebuild, which costs one system call per descriptor. Therefore
+  /// registrations are removed explicitly before close(2), for as many closes as the last rebuild
+  /// made system calls. This costs at most three amortized calls per close, however long the
+  /// duplicates exist, and none if there are no duplicates.
   std::size_t removals_due_ = 0;
 };
 

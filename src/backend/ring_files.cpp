@@ -13,7 +13,7 @@
 namespace tambour::backend {
 namespace {
 
-// Truncating (Linux 6.9) and asking for the size are rare: threads do.
+// Truncating (Linux 6.9) and querying the size are rare and run on a thread pool.
 constexpr std::array<std::pair<OperationKind, int>, 4> taken{{
     {OperationKind::file_open, IORING_OP_OPENAT},
     {OperationKind::file_read, IORING_OP_READ},
@@ -23,7 +23,7 @@ constexpr std::array<std::pair<OperationKind, int>, 4> taken{{
 
 constexpr unsigned bit_of(OperationKind kind) noexcept { return 1U << static_cast<unsigned>(kind); }
 
-/// As the kernel cuts them too: MAX_RW_COUNT.
+/// The kernel applies the same limit: MAX_RW_COUNT.
 unsigned count_of(std::size_t size) noexcept {
   constexpr std::size_t most = 0x7ffff000;
   return static_cast<unsigned>(std::min(size, most));
@@ -48,7 +48,7 @@ void RingFiles::submit(FileOperation& op) noexcept {
   op.handed_over = op.cancel_requested = op.doubted = false;
   op.probe = 0;
   op.misses = 0;
-  // First come, first served.
+  // First in, first out.
   op.next_on_fd = nullptr;
   op.link_on_fd = pending_end_;
   *pending_end_ = &op;
@@ -115,7 +115,7 @@ void RingFiles::complete(const io_uring_cqe& completion, ReadyQueue& ready) noex
   FileOperation& op = *at(what);
   const bool was_cancelled = completion.res == -ECANCELED || completion.res == -EINTR;
   if (was_cancelled && !op.cancel_requested) {
-    // Interrupted, or cancelled by a probe: to get here, it had not begun.
+    // Interrupted, or cancelled by a probe: the operation had not started, so submit it again.
     take_out(op);
     --in_flight_count_;
     submit(op);
@@ -125,7 +125,7 @@ void RingFiles::complete(const io_uring_cqe& completion, ReadyQueue& ready) noex
 }
 
 void RingFiles::doubt_all() noexcept {
-  // Those too that the kernel was asked for already: it may be the answer that is lost.
+  // This includes operations with a probe in flight: the lost completion may be that of the probe.
   for (Operation* each = in_flight_; each != nullptr; each = each->next_on_fd)
     static_cast<FileOperation*>(each)->doubted = any_doubted_ = true;
 }
@@ -140,7 +140,8 @@ FileOperation* RingFiles::next_doubted() noexcept {
   return nullptr;
 }
 
-/// There is no way to ask but to cancel it; what is cancelled by that alone is begun anew.
+/// The only way to query an operation is to cancel it. One that a probe has cancelled is submitted
+/// again, see complete().
 void RingFiles::prepare_probe(FileOperation& op, io_uring_sqe& entry) noexcept {
   op.doubted = false;
   op.probe = ++probes_;
@@ -149,18 +150,19 @@ void RingFiles::prepare_probe(FileOperation& op, io_uring_sqe& entry) noexcept {
 }
 
 void RingFiles::answer_probe(std::uint64_t probe, int result, ReadyQueue& ready) noexcept {
-  // Any other answer is that it was there, and its own completion comes.
+  // With any other result the kernel has found the operation, whose own completion follows.
   if (result != -ENOENT) return;
-  // By its number: by now, the operation may have ended and be gone.
+  // Look it up by the number of the probe, because the operation may have been destroyed by now.
   for (Operation* each = in_flight_; each != nullptr; each = each->next_on_fd) {
     auto& op = *static_cast<FileOperation*>(each);
     if (op.probe != probe) continue;
-    // It may only be on its way: the kernel does not find what is done and has still to be told.
+    // The completion may still arrive: the kernel does not find an operation that has finished but
+    // whose completion is not posted yet.
     constexpr unsigned char misses_max = 3;
     if (++op.misses < misses_max) {
       op.doubted = any_doubted_ = true;
     } else {
-      end(op, -EIO, ready);  // What has become of it, nobody knows any more.
+      end(op, -EIO, ready);  // Its result is unknown.
     }
     return;
   }

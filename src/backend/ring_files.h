@@ -1,7 +1,7 @@
-// The file operations that a ring has been given, or will be.
+// The file operations that are pending or in flight on a ring.
 //
-// The kernel borrows their memory, so each is followed until its completion. No more are handed
-// over than the completion queue has entries.
+// The kernel uses their memory, so each is tracked until its completion. No more operations are in
+// flight than the completion queue has entries.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,17 @@ class RingFiles {
   RingFiles(const RingFiles&) = delete;
   RingFiles& operator=(const RingFiles&) = delete;
 
-  /// Asks a new ring what it can do.
+  /// Queries which operations a new ring supports.
   void open(io_uring& ring) noexcept;
   [[nodiscard]] bool takes(OperationKind kind) const noexcept;
 
   void submit(FileOperation& op) noexcept;
-  /// True where the kernel is to be asked, which has it.
+  /// Returns true if the operation is in flight and the caller must submit its cancellation.
   [[nodiscard]] bool request_cancel(FileOperation& op) noexcept;
 
   [[nodiscard]] bool any_in_flight() const noexcept { return in_flight_ != nullptr; }
 
-  /// The next to be handed over; null: none. It is to be prepared.
+  /// Returns the next operation to submit, which the caller must pass to prepare(), or null.
   [[nodiscard]] FileOperation* next() noexcept {
     return in_flight_count_ < in_flight_max_ ? static_cast<FileOperation*>(pending_) : nullptr;
   }
@@ -40,22 +40,23 @@ class RingFiles {
   [[nodiscard]] static std::uint64_t token_of(const FileOperation& op) noexcept {
     return reinterpret_cast<std::uintptr_t>(&op) | own_bit;
   }
-  /// Null: it is not the token of one, or only that of a question about it.
+  /// Returns null if the token belongs to another kind of entry, or to a probe.
   [[nodiscard]] static FileOperation* operation_of(std::uint64_t token) noexcept {
     if (!is_own(token) || (token & probe_bit) != 0) return nullptr;
     return at(token & ~own_bit);
   }
   void complete(const io_uring_cqe& completion, ReadyQueue& ready) noexcept;
 
-  /// The kernel has lost a completion. For each operation that it may be, it is to be asked.
+  /// Call if the kernel has lost a completion. Marks all operations that it may belong to, so that
+  /// the caller probes for each of them.
   void doubt_all() noexcept;
   [[nodiscard]] FileOperation* next_doubted() noexcept;
   void prepare_probe(FileOperation& op, io_uring_sqe& entry) noexcept;
 
-  /// In the child after fork(2): they are the parent's.
+  /// Call in the child after fork(2), whose ring does not have these operations.
   void cancel_all() noexcept;
 
-  /// What has ended between two turns.
+  /// Operations that ended outside poll().
   [[nodiscard]] ReadyQueue& ended() noexcept { return ended_; }
   void take_ended(ReadyQueue& ready) noexcept {
     if (&ready != &ended_) ready.take(ended_);
@@ -66,7 +67,7 @@ class RingFiles {
   }
 
  private:
-  /// What the ring hands back are numbers.
+  /// A completion carries the address as an integer.
   [[nodiscard]] static FileOperation* at(std::uint64_t address) noexcept {
     return reinterpret_cast<FileOperation*>(address);  // NOLINT(performance-no-int-to-ptr)
   }
@@ -79,15 +80,15 @@ class RingFiles {
   void end(FileOperation& op, int result, ReadyQueue& ready) noexcept;
   void answer_probe(std::uint64_t probe, int result, ReadyQueue& ready) noexcept;
 
-  // Lists by `next_on_fd`, as those of the descriptors' operations.
+  // Lists linked by `next_on_fd`, like those of the descriptors' operations.
   Operation* pending_ = nullptr;
   Operation** pending_end_ = &pending_;
   Operation* in_flight_ = nullptr;
   std::size_t in_flight_count_ = 0;
   std::size_t in_flight_max_ = 1;
   bool any_doubted_ = false;
-  std::uint64_t probes_ = 0;  ///< That were made.
-  unsigned kinds_ = 0;        ///< A bit for each OperationKind.
+  std::uint64_t probes_ = 0;  ///< The number of probes made.
+  unsigned kinds_ = 0;        ///< One bit per supported OperationKind.
   ReadyQueue ended_;
 };
 

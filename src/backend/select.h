@@ -1,4 +1,4 @@
-// select(2): for completeness and for comparison. Descriptors below FD_SETSIZE (1024) only.
+// select(2), for completeness and for comparison. Only descriptors below FD_SETSIZE (1024).
 #pragma once
 
 #include <sys/select.h>
@@ -9,9 +9,10 @@
 
 namespace tambour::backend {
 
-/// The call has no word for a peer that closed: one is readable, so Events::closed is told along
-/// with Events::read, at the price of a poll(2), and refused without it (EOPNOTSUPP). A pending
-/// error arrives, as it does from the call, as readiness.
+/// select(2) cannot report that the peer closed the connection; it reports the descriptor as
+/// readable. Events::closed is therefore reported together with Events::read, at the cost of a
+/// poll(2), and fails with EOPNOTSUPP without Events::read. A pending error is reported as
+/// readiness, as select(2) does.
 class Select {
  public:
   static constexpr BackendTraits traits{.kind = BackendKind::select,
@@ -47,8 +48,8 @@ class Select {
   }
 
  private:
-  /// The number of bits that are set in the results, 0 when interrupted, -1 where one of the
-  /// descriptors is none.
+  /// Returns the number of bits set in the results, 0 if interrupted, or -1 if one of the
+  /// descriptors is closed (EBADF).
   int wait_for_events(std::int64_t timeout_ns) noexcept;
   Events take_result(int fd, int& left) noexcept;
   [[nodiscard]] bool is_watched(int fd) const noexcept;
@@ -58,11 +59,11 @@ class Select {
   fd_set read_;
   fd_set write_;
   fd_set urgent_;
-  fd_set closed_;  ///< Of those in read_: who wants to be told of that too.
+  fd_set closed_;  ///< Those in read_ that also ask for Events::closed.
   fd_set ready_read_;
   fd_set ready_write_;
   fd_set ready_urgent_;
-  int end_ = 0;  ///< One more than the highest descriptor watched.
+  int end_ = 0;  ///< One more than the highest watched descriptor.
 };
 
 }  // namespace tambour::backend

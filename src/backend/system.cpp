@@ -17,8 +17,8 @@ namespace {
 
 using base::Call;
 
-/// For pipes there is no MSG_NOSIGNAL. A SIGPIPE that a write raises is the thread's own, pends
-/// while it is blocked, and is taken back; one that was pending before stays.
+/// Pipes have no MSG_NOSIGNAL. A SIGPIPE raised by write(2) is directed to this thread and stays
+/// pending while blocked, so it is consumed here; one that was pending before is kept.
 ssize_t write_quietly(int fd, const void* from, std::size_t size) noexcept {
   sigset_t broken_pipe;
   sigemptyset(&broken_pipe);
@@ -130,7 +130,7 @@ struct Kernel {
     }
     addrinfo hints{};
     hints.ai_family = family;
-    hints.ai_socktype = SOCK_STREAM;  // Else each address comes once for each type.
+    hints.ai_socktype = SOCK_STREAM;  // Otherwise each address is returned once per type.
     addrinfo* first = nullptr;
     if (const int value = ::getaddrinfo(host, nullptr, &hints, &first)) return value;
     const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(first, &::freeaddrinfo);

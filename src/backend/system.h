@@ -1,5 +1,5 @@
-// The system calls on sockets and files that a loop makes for its user: the kernel's, or those of
-// a simulated host.
+// The system calls on sockets and files that a loop makes on behalf of its user: those of the
+// kernel, or those of a simulated host.
 #pragma once
 
 #include <sys/socket.h>
@@ -10,7 +10,8 @@
 
 namespace tambour::backend {
 
-/// Each function is that of section 2 of the manual: -1 and errno where it fails.
+/// Each function behaves like its namesake in section 2 of the manual: on error it returns -1 and
+/// sets errno.
 class System {
  public:
   System() = default;
@@ -28,13 +29,13 @@ class System {
   virtual int connect(int fd, const sockaddr* address, socklen_t size) noexcept = 0;
   virtual int shutdown(int fd, int how) noexcept = 0;
   virtual ssize_t read(int fd, void* into, std::size_t size) noexcept = 0;
-  /// Never with SIGPIPE.
+  /// Never raises SIGPIPE.
   virtual ssize_t write(int fd, const void* from, std::size_t size) noexcept = 0;
   virtual ssize_t recv(int fd, void* into, std::size_t size, int flags) noexcept = 0;
   virtual ssize_t send(int fd, const void* from, std::size_t size, int flags) noexcept = 0;
   virtual ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept = 0;
   virtual ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept = 0;
-  /// Without a time limit.
+  /// Without a timeout.
   virtual int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept = 0;
   virtual int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept = 0;
   virtual int getsockopt(int fd, int level, int option, void* value, socklen_t* size) noexcept = 0;
@@ -43,23 +44,23 @@ class System {
   virtual int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept = 0;
   virtual int getpeername(int fd, sockaddr* address, socklen_t* size) noexcept = 0;
   virtual int unlink(const char* path) noexcept = 0;
-  /// At least st_mode, st_dev and st_ino.
+  /// Sets at least st_mode, st_dev and st_ino.
   virtual int lstat(const char* path, struct stat* into) noexcept = 0;
   virtual int open(const char* path, int flags, mode_t permissions) noexcept = 0;
   virtual ssize_t pread(int fd, void* into, std::size_t size, off_t offset) noexcept = 0;
   virtual ssize_t pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept = 0;
   virtual int fsync(int fd) noexcept = 0;
   virtual int fstat(int fd, struct stat* into) noexcept = 0;
-  /// After open() with O_NONBLOCK, which keeps that from waiting for the other end of a FIFO:
-  /// ESPIPE if the file has no positions (a FIFO, a terminal), else makes it blocking again.
-  /// `flags` are those of open(). Never waits for a disk or a server.
+  /// Call after open() with O_NONBLOCK, which keeps open() from waiting for the other end of a
+  /// FIFO. Fails with ESPIPE if the file is not seekable (a FIFO, a terminal); otherwise makes it
+  /// blocking again. `flags` are those of open(). Never waits for a disk or a file server.
   virtual int confirm_file(int fd, int flags) noexcept = 0;
   virtual int ftruncate(int fd, off_t size) noexcept = 0;
-  /// getaddrinfo(3), but without the port: 0, or one of its values.
+  /// Like getaddrinfo(3) without a port. Returns 0 or an EAI_ value.
   virtual int look_up(const char* host, int family, std::vector<sockaddr_storage>& found) = 0;
 };
 
-/// Makes a System of anything that has these functions.
+/// Implements System with any class that has these functions.
 template <class Host>
 class SystemOf final : public System {
  public:
@@ -140,7 +141,7 @@ class SystemOf final : public System {
     if constexpr (requires { host_.confirm_file(fd, flags); }) {
       return host_.confirm_file(fd, flags);
     } else {
-      return 0;  // A simulated host has regular files only.
+      return 0;  // A simulated host has only regular files.
     }
   }
   int ftruncate(int fd, off_t size) noexcept override { return host_.ftruncate(fd, size); }
@@ -152,7 +153,7 @@ class SystemOf final : public System {
   Host& host_;
 };
 
-/// This machine's.
+/// The system calls of the kernel.
 System& kernel() noexcept;
 
 }  // namespace tambour::backend

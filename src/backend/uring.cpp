@@ -20,9 +20,9 @@ namespace {
 using base::Call;
 using base::ring_call;
 
-// What comes back with a completion: the descriptor and its generation, a file operation
-// (RingFiles, which has the highest bit), or this, which asks for nothing to be done. Descriptors
-// are not negative, so that none of them can meet.
+// The user_data of a completion: a descriptor and its generation, a token of RingFiles (with the
+// highest bit set), or this value for completions to ignore. Descriptors are not negative, so the
+// three cannot collide.
 constexpr std::uint64_t nothing_to_do = ~std::uint64_t{0};
 
 std::uint64_t token_of(int fd, std::uint32_t generation) noexcept {
@@ -30,23 +30,23 @@ std::uint64_t token_of(int fd, std::uint32_t generation) noexcept {
   return std::uint64_t{generation & bits} << 32 | static_cast<std::uint32_t>(fd);
 }
 
-// A ring may be mapped where another thread's ring has just been unmapped. The kernel puts the one
-// after the other; this says so in the program too, where ThreadSanitizer, which does not see the
-// system calls of liburing, would find two threads at one address.
+// A ring may be mapped at an address where another thread has just unmapped its ring. The kernel
+// orders the two; this variable makes the order visible to ThreadSanitizer, which does not see
+// liburing's system calls and would report a race.
 std::atomic<unsigned> rings_closed{0};
 
 int open_queue(io_uring* ring, unsigned entries, io_uring_params* params) noexcept {
   return ::io_uring_queue_init_params(entries, ring, params);
 }
 
-/// EBADR: the kernel had no memory to keep a completion, which is lost, and says so once.
+/// EBADR: the kernel had no memory for a completion, which is lost. It is reported once.
 bool is_temporary(int outcome) noexcept {
   return outcome == -EINTR || outcome == -EAGAIN || outcome == -EBUSY || outcome == -EBADR;
 }
 
-// A poll for POLLPRI is woken by no wake-up that says what it is for (Linux 6.18 leaves the bit out
-// where it looks whether a wake-up matters). Sockets wake for normal, urgent and "band" data all at
-// once, and only the last of these is never there: asking for it too hears of urgent data.
+// A poll for POLLPRI alone misses wakeups that state their events: Linux 6.18 leaves the bit out
+// when it checks whether a wakeup is relevant. Sockets wake up for normal, urgent and band data at
+// once, and band data never occurs, so also asking for POLLRDBAND reports urgent data.
 unsigned asked_of_ring(Events wanted) noexcept {
   return unsigned(wanted) | (has(wanted, Events::urgent) ? unsigned{POLLRDBAND} : 0U);
 }
@@ -69,8 +69,9 @@ Result<std::unique_ptr<Backend>> Uring::open(const LoopOptions& options) {
 Uring::~Uring() { close_ring(); }
 
 int Uring::open_ring() noexcept {
-  // Best first; a kernel refuses flags that it does not know with EINVAL. DEFER_TASKRUN (6.1) runs
-  // the kernel's half of a completion when we wait, and not whenever we happen to be interrupted.
+  // Best first; a kernel rejects unknown flags with EINVAL. With DEFER_TASKRUN (Linux 6.1) the
+  // kernel runs its part of a completion when the loop waits, instead of interrupting it at any
+  // time.
   constexpr unsigned attempts[] = {
       IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL,
       IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL, 0};
@@ -85,21 +86,22 @@ int Uring::open_ring() noexcept {
   opened_by_ = ::getpid();
   static_cast<void>(rings_closed.load(std::memory_order_acquire));
   defers_task_work_ = has_flag(ring_.flags, IORING_SETUP_DEFER_TASKRUN);
-  // The last one for its age: multishot poll came with it, and has no flag of its own.
+  // The last flag stands for Linux 5.13: multishot poll was added with it and has no flag of its
+  // own.
   constexpr unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_RSRC_TAGS;
   if ((ring_.features & needed) != needed) {
     close_ring();
     return EOPNOTSUPP;
   }
   files_.open(ring_);
-  // Spares the kernel a look-up at each entry; where it has no room for one more, all works
-  // without.
+  // Saves the kernel a descriptor lookup per io_uring_enter(2). A failure is ignored, because the
+  // ring works without it.
   if (!shared_) ::io_uring_register_ring_fd(&ring_);
   return 0;
 }
 
 int Uring::open_ring_with(unsigned flags) noexcept {
-  // The kernel wants at least one entry, and no fewer completions than submissions.
+  // The kernel requires at least one entry, and no fewer completions than submissions.
   unsigned submissions = std::max(submission_entries_, 1U);
   unsigned completions = std::max(completion_entries_, submissions);
   for (;;) {
@@ -107,7 +109,7 @@ int Uring::open_ring_with(unsigned flags) noexcept {
     params.flags = flags | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
     params.cq_entries = completions;
     const int error = -ring_call(Call::ring_open, open_queue, &ring_, submissions, &params);
-    // RLIMIT_MEMLOCK is charged for the rings even where no page is locked: smaller ones may fit.
+    // RLIMIT_MEMLOCK is charged for the rings even if no page is locked; smaller rings may fit.
     if (error != ENOMEM || submissions <= 8) return error;
     submissions /= 2;
     completions = completions / 2 > submissions ? completions / 2 : submissions;
@@ -140,9 +142,8 @@ void Uring::describe() {
 }
 
 Result<int> Uring::descriptor() noexcept {
-  // Work that is deferred until we ask for it wakes nobody who waits for the ring's descriptor,
-  // nor, more than once, an eventfd registered with it (Linux 6.18). So the ring is made anew
-  // without.
+  // Completions deferred as task work do not wake up waiters on the ring's descriptor, and notify a
+  // registered eventfd only once (Linux 6.18). Reopen the ring without deferring.
   if (defers_task_work_) {
     if (auto reopened = reopen_without_deferring(); !reopened)
       return std::unexpected(reopened.error());
@@ -151,7 +152,7 @@ Result<int> Uring::descriptor() noexcept {
 }
 
 Result<> Uring::share() noexcept {
-  // To defer work is for a single thread, and so is the number under which a ring is registered.
+  // Both deferred task work and the registered ring descriptor are limited to a single thread.
   shared_ = true;
   auto reopened = reopen_without_deferring();
   if (!reopened) shared_ = false;
@@ -159,7 +160,7 @@ Result<> Uring::share() noexcept {
 }
 
 Result<> Uring::reopen_without_deferring() noexcept {
-  // What the kernel has borrowed memory for is told by this ring.
+  // The completions of operations in flight arrive on this ring.
   while (files_.any_in_flight()) {
     enter(-1);
     reap(files_.ended());
@@ -181,10 +182,10 @@ Result<> Uring::reopen_without_deferring() noexcept {
 }
 
 Result<> Uring::reopen() noexcept {
-  // Not submitted where reopening has failed before.
+  // Not submitted if an earlier reopen() failed.
   if (wake_up_.link_on_fd != nullptr) records_.cancel(wake_up_);
-  // Unmaps the parent's ring, which is all that the child has of it: its entries are not touched.
-  // First of all: where other code had closed its number, that is the next one's.
+  // Unmaps the parent's ring in the child without touching its entries. This comes first: if other
+  // code has closed the ring's descriptor, the next one that is opened gets its number.
   close_ring();
   if (auto opened = wake_up_.open(false); !opened) return opened;
   if (const int error = open_ring()) return std::unexpected(system_error(error));
@@ -197,7 +198,7 @@ Result<> Uring::reopen() noexcept {
 
 void Uring::check_entered(int outcome) const noexcept {
   if (outcome >= 0 || is_temporary(outcome)) return;
-  // The kernel's errno value depends on how the ring was made: EINVAL, EEXIST.
+  // The kernel's errno value depends on the flags of the ring: EINVAL or EEXIST.
   if (opened_by_ != ::getpid())
     base::fail_check(
         "EventLoop on io_uring run in a child of fork(2); call EventLoop::reopen_after_fork() in "
@@ -217,7 +218,7 @@ void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
   records_.take_failed(ready);
   ready.take(early_);
   hand_over_files(ready);
-  // Handing over many entries may bring completions, and those further changes.
+  // Submitting many entries may have reaped completions, and these may have caused further changes.
   enter(ready.any_came() || records_.any_changes() ? 0 : timeout_ns);
   reap(ready);
 }
@@ -231,9 +232,10 @@ void Uring::let_go(int fd) noexcept {
   hand_over_now();
 }
 
-/// The kernel's poll holds the file until its end is run, which is when it is asked for events.
+/// The kernel's poll holds the file until its removal has run as task work, which happens when
+/// events are requested.
 void Uring::hand_over_now() noexcept {
-  // It may refuse for the moment: until it has memory, or is rid of completions.
+  // The kernel may refuse temporarily: until it has memory, or until completions are consumed.
   constexpr int attempts = 4;
   for (int i = 0; i < attempts; ++i) {
     enter(0);
@@ -250,7 +252,7 @@ void Uring::settle() noexcept {
       disarm(fd, record, early_);
       any_removed = true;
     }
-    // What is to be armed waits for poll(), and so does what is to be looked at anew.
+    // Arming and checking again are left to poll().
     if (record.first != nullptr) records_.note_change(fd);
   });
   if (any_removed) hand_over_now();
@@ -260,8 +262,8 @@ void Uring::hand_over_files(ReadyQueue& ready) noexcept {
   while (FileOperation* op = files_.next()) files_.prepare(*op, *next_entry(ready));
   while (FileOperation* op = files_.next_doubted()) {
     io_uring_sqe* const entry = next_entry(ready);
-    // To make room may have brought its completion. It is still there, and the kernel, asked all
-    // the same, does not find it.
+    // next_entry() may have reaped its completion. The operation still exists then, and the probe,
+    // which does not find it in the kernel, has no effect.
     files_.prepare_probe(*op, *entry);
   }
   files_.take_ended(ready);
@@ -286,7 +288,7 @@ void Uring::reclaim(Operation& op) noexcept {
   auto& file_op = static_cast<FileOperation&>(op);
   request_cancel(file_op);
   while (file_op.link_on_fd != nullptr) {
-    // What else ends meanwhile waits for the next turn.
+    // Other operations that end here are reported in the next iteration.
     hand_over_files(files_.ended());
     enter(-1);
     reap(files_.ended());
@@ -326,7 +328,7 @@ void Uring::disarm(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
   ::io_uring_prep_poll_remove(entry, token_of(fd, record.generation));
   ::io_uring_sqe_set_data64(entry, nothing_to_do);
   record.armed = {};
-  // What is still on its way from the former poll belongs to nobody.
+  // Ignore completions of the removed poll that are still in flight.
   ++record.generation;
 }
 
@@ -334,8 +336,8 @@ io_uring_sqe* Uring::next_entry(ReadyQueue& ready) noexcept {
   io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
   while (entry == nullptr) {
     ++system_calls_;
-    // The ring is full of what we have not handed over yet. EBUSY, EAGAIN: the kernel wants to be
-    // rid of completions first.
+    // The submission queue is full. EBUSY and EAGAIN: the kernel requires completions to be
+    // consumed first.
     const int submitted = ring_call(Call::ring_enter, ::io_uring_submit, &ring_);
     check_entered(submitted);
     if (submitted == -EBADR) note_lost();
@@ -388,8 +390,8 @@ void Uring::complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noe
   const int fd = static_cast<int>(completion.user_data & 0xffffffff);
   FdRecord& record = records_.at(fd);
   if (token_of(fd, record.generation) != completion.user_data) return;
-  // A file that cannot be polled is always ready for reading and writing, and never for what was
-  // asked here: nothing will come, and nothing is to be armed until something else is asked.
+  // The file does not support polling: it is always readable and writable, and has none of the
+  // events asked for here. No event will occur, so arm nothing until the interest changes.
   if (completion.res == -EINVAL) return;
   const Events armed = record.armed.events;
   if (!has_flag(completion.flags, IORING_CQE_F_MORE)) {
@@ -404,8 +406,8 @@ void Uring::complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noe
   }
 }
 
-/// What there is of what was told, by poll(2). The ring says what a wake-up may have been for,
-/// which from a socket is urgent data whenever there is any data.
+/// Checks by poll(2) which of the reported events hold. The ring reports the possible reasons of a
+/// wakeup, and a socket's wakeup includes urgent data whenever any data arrives.
 Events Uring::look(int fd, Events wanted, Events told) noexcept {
   ++system_calls_;
   pollfd polled{.fd = fd, .events = static_cast<short>(wanted), .revents = 0};

@@ -1,5 +1,5 @@
-// io_uring(7): interest travels in the submission ring, so that changing it costs no system call of
-// its own.
+// io_uring(7): changes of interest are entries of the submission ring and cost no system call of
+// their own.
 #pragma once
 
 #include <sys/types.h>
@@ -17,17 +17,19 @@
 
 namespace tambour::backend {
 
-/// Level-triggered readiness out of one-shot polls: each is armed anew before the next wait, and
-/// arming looks at the descriptor. Edges are a multishot poll, which is what that is after its
-/// first event. Urgent data needs a detour, and a poll(2) for each event of its watchers.
+/// Level-triggered readiness is implemented with one-shot polls: each is armed again before the
+/// next wait, and arming checks the current state. Edge-triggered readiness is a multishot poll,
+/// which is edge-triggered after its first event. Urgent data needs a workaround, and one poll(2)
+/// for each event of its watchers.
 ///
 /// The kernel's poll holds a reference to the open file: a descriptor that is closed while polled
-/// stays open inside the kernel, and the peer sees no end. So close() removes the poll first, and
-/// settle() removes those of watchers that were stopped, before the loop returns to its caller.
+/// stays open inside the kernel, and its peer sees no EOF. Therefore close() removes the poll
+/// first, and settle() removes the polls of stopped watchers before the loop returns to its caller.
 class Uring final : public Backend {
  public:
-  /// ENOSYS, EPERM, ENOMEM where the kernel, a seccomp filter, the sysctl or RLIMIT_MEMLOCK forbid
-  /// a ring; EOPNOTSUPP where it lacks what is needed here (before Linux 5.13).
+  /// Fails with ENOSYS if the kernel has no io_uring, with EPERM if a seccomp filter or sysctl
+  /// kernel.io_uring_disabled forbids it, with ENOMEM if RLIMIT_MEMLOCK does, and with EOPNOTSUPP
+  /// if the kernel lacks a required feature (before Linux 5.13).
   static Result<std::unique_ptr<Backend>> open(const LoopOptions& options);
 
   ~Uring() override;
@@ -57,13 +59,13 @@ class Uring final : public Backend {
   Result<int> descriptor() noexcept override;
   Result<> share() noexcept override;
   [[nodiscard]] bool must_poll() const noexcept override {
-    // The kernel may have refused, for the moment, what it was handed (EAGAIN).
+    // The kernel may have refused submitted entries temporarily (EAGAIN).
     return records_.any_changes() || !early_.empty() || files_.must_poll() ||
            ::io_uring_sq_ready(&ring_) != 0;
   }
 
  protected:
-  /// The reference that the poll held is gone when this returns.
+  /// The poll's reference to the file is released when this returns.
   void prepare_to_close(int fd) noexcept override { let_go(fd); }
 
  private:
@@ -85,7 +87,7 @@ class Uring final : public Backend {
   void hand_over_now() noexcept;
   void note_lost() noexcept;
   void enter(std::int64_t timeout_ns) noexcept;
-  /// Checks what io_uring_enter(2) returned.
+  /// Checks the result of io_uring_enter(2).
   void check_entered(int outcome) const noexcept;
   void reap(ReadyQueue& ready) noexcept;
   Events look(int fd, Events wanted, Events told) noexcept;
@@ -95,14 +97,14 @@ class Uring final : public Backend {
   unsigned completion_entries_;
   io_uring ring_{};
   bool ring_is_open_ = false;
-  pid_t opened_by_ = 0;  ///< The process: a child of fork(2) must not use the ring.
+  pid_t opened_by_ = 0;  ///< A child of fork(2) must not use the ring.
   bool defers_task_work_ = false;
   bool may_defer_ = true;
   bool shared_ = false;
   FdRecords records_;
   RingFiles files_;
   WakeUp wake_up_{records_};
-  ReadyQueue early_;  ///< What was finished when something else was handed over.
+  ReadyQueue early_;  ///< Operations that completed while other entries were submitted.
   std::string features_;
 };
 

@@ -24,9 +24,9 @@ Result<> WakeUp::open(bool drain) noexcept {
 }
 
 void WakeUp::wake() noexcept {
-  const int saved = errno;  // A signal handler must leave it alone.
+  const int saved = errno;  // A signal handler must preserve errno.
   const std::uint64_t one = 1;
-  // EAGAIN needs 2^64 - 2 wakes that nobody has seen, and then the loop is awake.
+  // EAGAIN would need 2^64 - 2 unread wakeups, and then the loop is awake anyway.
   [[maybe_unused]] const auto written =
       base::uninterrupted(base::Call::eventfd_write, ::write, eventfd_.get(), &one, sizeof one);
   errno = saved;
@@ -35,8 +35,8 @@ void WakeUp::wake() noexcept {
 void WakeUp::run(Ready& ready) {
   auto& self = static_cast<WakeUp&>(ready);
   const int error = -std::exchange(self.result, 0);
-  // A loop that nobody can wake is none: until the kernel has room for it, it asks again and again.
-  // Not where other code has closed the descriptor.
+  // A loop that cannot be woken is unusable: if the kernel lacks memory, retry in every iteration.
+  // EBADF: other code has closed the descriptor, so retrying is useless.
   if (error > 0 && error != EBADF) self.records_.submit(self);
   if (error > 0 || !self.drain_) return;
   std::uint64_t count;

@@ -1,4 +1,5 @@
-// How another thread ends a backend's wait: an eventfd(2) that the backend watches like any other.
+// Wakes up a backend from another thread: an eventfd(2) that the backend watches like any other
+// descriptor.
 #pragma once
 
 #include <tambour/operation.h>
@@ -9,20 +10,20 @@
 
 namespace tambour::backend {
 
-/// A `poll` operation on an eventfd of its own. Pinned: the backend that owns it submits it.
+/// A `poll` operation on its own eventfd. The backend that owns it submits it; it must not move.
 class WakeUp final : public Operation {
  public:
-  /// `records`: where its owner submits it.
+  /// `records`: where the backend submits it.
   explicit WakeUp(FdRecords& records) noexcept
       : Operation(OperationKind::poll, &run), records_(records) {}
 
-  /// `drain`: the backend has levels only, so the eventfd has to be read each time; with edges, a
-  /// further write is a further edge, and reading would be a system call for nothing.
+  /// `drain`: the backend is level-triggered only, so the eventfd must be read each time. With edge
+  /// triggering another write is another edge, and no read is needed.
   Result<> open(bool drain) noexcept;
 
   [[nodiscard]] bool is_open() const noexcept { return eventfd_.is_open(); }
 
-  /// Any thread; async-signal-safe.
+  /// Callable from any thread; async-signal-safe.
   void wake() noexcept;
 
  private:

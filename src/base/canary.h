@@ -1,7 +1,7 @@
-// Faults that are planted on request, to see that the tests find what they are there to find.
+// Mutants: seeded bugs that the tests must catch.
 //
-// Only in a copy of the library that is compiled for that with TAMBOUR_CANARIES, where a test
-// chooses one: in any other, none is a constant, and nothing of them is compiled.
+// They exist only in a copy of the library that is compiled with TAMBOUR_CANARIES, where a test
+// selects one. In all other builds the selection is the constant `none`, so no mutant is compiled.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace tambour::base {
 
 enum class Canary : std::uint8_t {
   none,
-  stopped_is_told,   ///< A watcher that was due when it was stopped is called all the same.
-  pushed_back_lost,  ///< A timer whose deadline has moved later is not put back into the heap.
+  stopped_is_told,   ///< A pending watcher that is stopped is invoked anyway.
+  pushed_back_lost,  ///< A timer with a later deadline is not put back into the heap.
 };
 
 #ifdef TAMBOUR_CANARIES

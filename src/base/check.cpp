@@ -11,7 +11,7 @@
 namespace tambour::base {
 
 void fail_check(const char* format, ...) noexcept {
-  // No stream and no allocation: the heap may be what is broken.
+  // No stream and no allocation, because the heap may be corrupt.
   std::array<char, 1024> text;
   int size = std::snprintf(text.data(), text.size(), "tambour: ");
   std::va_list values;

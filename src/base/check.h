@@ -1,19 +1,19 @@
-// Contracts that are always checked. A breach is a programmer's error that cannot be reported to
+// Contracts that are always checked. A violation is a programming error that cannot be reported to
 // the code that caused it, so the process aborts with a message: what happened, to which object,
 // with the values, and what to do instead.
 #pragma once
 
 namespace tambour::base {
 
-/// Writes "tambour: ", the formatted message and a line feed to stderr by one write(2), and aborts.
-/// Allocates nothing; a message longer than 1 KiB is cut.
+/// Writes "tambour: ", the formatted message and a line feed to stderr with one write(2), and
+/// aborts. Allocates no memory. Truncates messages longer than 1 KiB.
 ///
 ///   fail_check("TaskEvent::set() called after EventLoop (created at %s:%u) was destroyed", ...);
 [[noreturn]] [[gnu::format(printf, 1, 2)]] void fail_check(const char* format, ...) noexcept;
 
 [[noreturn]] void contract_breached(const char* sentence) noexcept;
 
-/// For a message without values. Costs one predictable branch.
+/// For a message without arguments. Costs one predictable branch.
 inline void check(bool holds, const char* sentence) noexcept {
   if (!holds) [[unlikely]]
     contract_breached(sentence);

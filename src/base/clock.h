@@ -1,4 +1,4 @@
-// The clocks as counts of nanoseconds, which is what heaps compare.
+// Clocks as nanosecond counts, the key type of the timer heaps.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ inline std::int64_t monotonic_ns() noexcept {
   return std::int64_t{now.tv_sec} * ns_per_s + now.tv_nsec;
 }
 
-/// CLOCK_REALTIME, which people and other programs set: nanoseconds since 1970.
+/// CLOCK_REALTIME, which users and other programs can set: nanoseconds since 1970.
 inline std::int64_t wall_ns() noexcept {
   timespec now;
   ::clock_gettime(CLOCK_REALTIME, &now);
   return std::int64_t{now.tv_sec} * ns_per_s + now.tv_nsec;
 }
 
-/// a + b without overflow: ends at the end of time. `a` is a time, so not negative.
+/// Returns a + b, or end_of_time_ns on overflow. `a` is a time and not negative.
 inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) noexcept {
   std::int64_t sum;
   return __builtin_add_overflow(a, b, &sum) ? end_of_time_ns : sum;

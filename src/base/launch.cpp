@@ -18,8 +18,8 @@
 
 #include "base/system_call.h"
 
-// The sanitizers keep state in memory that a child must not change in its parent. The child then
-// has a copy of the memory, and all else is as ever.
+// The sanitizers keep state in memory that a child must not change in its parent. With them, the
+// child gets a copy of the memory.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TAMBOUR_SANITIZED 1
 #elif defined(__has_feature)
@@ -34,19 +34,20 @@ namespace {
 
 constexpr int first_signal = 1;
 constexpr int signal_end = 65;
-/// Of the kernel's sigset_t, which is smaller than the C library's.
+/// The size of the kernel's sigset_t, which is smaller than that of the C library.
 constexpr std::size_t kernel_sigset_size = 8;
 
-/// Shared by parent and child, which has its stack behind it.
+/// Shared by parent and child. The rest of the mapping is the child's stack.
 struct Shared {
   Launch* launch;
-  std::uint64_t ignored;  ///< The signals that stay ignored, as bits from 0 on.
-  int error;              ///< An errno value of the child.
+  std::uint64_t ignored;  ///< The signals that stay ignored; bit 0 is signal 1.
+  int error;              ///< An errno value, set by the child.
 };
 constexpr std::size_t mapping_size = std::size_t{64} * 1024;
 
-/// A system call of the child: without the C library's wrappers, which know of the parent's threads
-/// (setuid(2) changes the ids of all), and which the sanitizers replace. 0, or an errno value.
+/// A system call of the child. It bypasses the C library's wrappers, because they know about the
+/// parent's threads (setuid(2) changes the ids of all threads), and because the sanitizers replace
+/// them. Returns 0 or an errno value.
 template <class... Args>
 int child_call(long number, Args... args) noexcept {
   return ::syscall(number, args...) < 0 ? errno : 0;
@@ -61,12 +62,12 @@ int descriptor_of(const char* name) noexcept {
   return fd;
 }
 
-/// Without close_range(2): before Linux 5.11, or in a sandbox.
+/// Used if close_range(2) is missing: before Linux 5.11 (CLOSE_RANGE_CLOEXEC), or in a sandbox.
 int set_close_on_exec_by_proc(unsigned first, unsigned last) noexcept {
   const auto folder = static_cast<int>(
       ::syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
   if (folder < 0) return errno;
-  // struct linux_dirent64: inode, offset, size of the entry, type, name.
+  // struct linux_dirent64: inode, offset, record length, type, name.
   constexpr std::size_t size_at = 16;
   constexpr std::size_t name_at = 19;
   alignas(8) std::array<char, 2048> entries;
@@ -87,11 +88,11 @@ int set_close_on_exec_by_proc(unsigned first, unsigned last) noexcept {
 }
 
 int reset_signal_handlers(std::uint64_t ignored) noexcept {
-  // The kernel's struct sigaction: all zeros is SIG_DFL, in all architectures.
+  // All zeros is SIG_DFL in the kernel's struct sigaction on all architectures.
   alignas(8) constexpr std::array<char, 64> to_default{};
   for (int number = first_signal; number < signal_end; ++number) {
     if ((ignored >> (number - first_signal) & 1) != 0) continue;
-    // Fails for SIGKILL and SIGSTOP, which have no handler.
+    // Fails for SIGKILL and SIGSTOP, which cannot have a handler.
     child_call(SYS_rt_sigaction, number, to_default.data(), nullptr, kernel_sigset_size);
   }
   return 0;
@@ -100,7 +101,7 @@ int reset_signal_handlers(std::uint64_t ignored) noexcept {
 int pass_descriptors(Launch& launch) noexcept {
   int above = STDERR_FILENO + 1;
   for (const Launch::PassedFd& passed : launch.passed) above = std::max(above, passed.as + 1);
-  // Moved out of the way first: the number that one is to get may be that of another one.
+  // Duplicate all descriptors above the targets first, because a target may be another's source.
   for (Launch::PassedFd& passed : launch.passed) {
     const long lifted = ::syscall(SYS_fcntl, passed.fd, F_DUPFD_CLOEXEC, above);
     if (lifted < 0) return errno;
@@ -108,7 +109,7 @@ int pass_descriptors(Launch& launch) noexcept {
   }
   if (const int error = set_close_on_exec(STDERR_FILENO + 1, ~0U)) return error;
   for (const Launch::PassedFd& passed : launch.passed) {
-    // The copy is not close-on-exec.
+    // dup3(2) clears close-on-exec of the copy.
     if (const int error = child_call(SYS_dup3, passed.fd, passed.as, 0)) return error;
   }
   return 0;
@@ -155,14 +156,14 @@ void write_process_id(char* to) noexcept {
   *to = '\0';
 }
 
-/// As execvp(3). Returns the errno value of the failure.
+/// Like execvp(3). Returns the errno value of the failure.
 int execute(const Launch& launch) noexcept {
   int error = ENOENT;
   for (const std::string& program : launch.programs) {
     const int failed =
         child_call(SYS_execve, program.c_str(), launch.arguments.data(), launch.environment.data());
     switch (failed) {
-      case EACCES:  // Kept: it says more than that the next folder has no such file.
+      case EACCES:  // Reported in preference to ENOENT in a later directory.
         error = EACCES;
         break;
       case ENOENT:
@@ -208,7 +209,7 @@ std::uint64_t ignored_signals() noexcept {
   return ignored;
 }
 
-/// Memory that parent and child share even where the child has a copy of all other memory.
+/// Memory that parent and child share even if the child has a copy of all other memory.
 class Mapping {
  public:
   Mapping() noexcept {
@@ -235,7 +236,7 @@ class Mapping {
 }  // namespace
 
 int set_close_on_exec(unsigned first, unsigned last) noexcept {
-  constexpr unsigned set_flag = 1U << 2;  // CLOSE_RANGE_CLOEXEC, which older headers do not name.
+  constexpr unsigned set_flag = 1U << 2;  // CLOSE_RANGE_CLOEXEC, missing in older headers.
   if (::syscall(SYS_close_range, first, last, set_flag) == 0) return 0;
   return set_close_on_exec_by_proc(first, last);
 }
@@ -252,8 +253,8 @@ Result<Launched> launch(Launch& what) noexcept {
   if (!mapping.is_open()) return std::unexpected(system_error(errno));
   auto* const shared = new (mapping.start()) Shared{.launch = &what, .ignored = 0, .error = 0};
   if (what.keeps_ignored_signals) shared->ignored = ignored_signals();
-  // No signal to send at the end: execve(2) makes it SIGCHLD. A child that fails before is nobody's
-  // business, and only __WALL finds it.
+  // No exit signal: execve(2) sets it to SIGCHLD. A child that fails before execve(2) is reaped
+  // only with __WALL, so the program does not see it.
   int flags = CLONE_VFORK | CLONE_PIDFD;
 #ifndef TAMBOUR_SANITIZED
   flags |= CLONE_VM;

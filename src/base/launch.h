@@ -1,10 +1,10 @@
-// Starts a program in a new process: what posix_spawn(3) does, with what it lacks.
+// Starts a program in a new process, with options that posix_spawn(3) lacks.
 //
-// Until execve(2) the child shares the parent's memory, whose calling thread waits (CLONE_VM,
-// CLONE_VFORK): nothing is copied, however large the parent is. Other threads of the parent may be
-// inside malloc(3) or hold any lock, so everything that needs memory is prepared before, and the
-// child makes system calls only. All signals are blocked until the child has reset the handlers,
-// which would otherwise run in the parent's memory.
+// Until execve(2) the child shares the parent's memory and the calling thread is suspended
+// (CLONE_VM, CLONE_VFORK), so the cost does not depend on the size of the parent. Other threads of
+// the parent may be inside malloc(3) or hold locks, so all memory is allocated beforehand and the
+// child only makes system calls. All signals are blocked until the child has reset the signal
+// handlers, which would otherwise run in the parent's memory.
 #pragma once
 
 #include <sys/resource.h>
@@ -18,11 +18,11 @@
 
 namespace tambour::base {
 
-/// What the child becomes. Pointers refer to memory of the caller.
+/// The parameters of the child process. Pointers refer to memory owned by the caller.
 struct Launch {
   struct PassedFd {
-    int fd;  ///< Of the parent.
-    int as;  ///< Of the child.
+    int fd;  ///< In the parent.
+    int as;  ///< In the child.
   };
   struct Limit {
     int resource;
@@ -35,12 +35,12 @@ struct Launch {
   };
   enum class Group : unsigned char { inherited, own, own_session };
 
-  std::vector<std::string> programs;  ///< Paths, of which the first that can be executed is.
-  std::vector<char*> arguments;       ///< Ends with null, as the environment.
+  std::vector<std::string> programs;  ///< Paths; the first one that can be executed is used.
+  std::vector<char*> arguments;       ///< Ends with a null pointer, as does `environment`.
   std::vector<char*> environment;
-  char* process_id = nullptr;  ///< Where to write the digits of the child's pid, and a zero.
+  char* process_id = nullptr;  ///< Buffer for the child's pid in decimal, null-terminated.
   const char* working_directory = nullptr;
-  std::vector<PassedFd> passed;  ///< Other descriptors from 3 on are close-on-exec.
+  std::vector<PassedFd> passed;  ///< All other descriptors from 3 on are closed by execve(2).
   std::vector<Limit> limits;
   const Credentials* credentials = nullptr;
   Group group = Group::inherited;
@@ -52,17 +52,18 @@ struct Launched {
   UniqueFd pidfd;  ///< Not open before Linux 5.2.
 };
 
-/// Returns when the child has executed the program, or with the errno value of the step that
-/// failed; no child is left then. Until execve(2) the child is invisible to waitpid(-1), and its
-/// end sends no SIGCHLD.
+/// Returns when the child has executed the program. If a step fails, returns its errno value and
+/// leaves no child process. Until execve(2) the child is invisible to waitpid(-1), and its exit
+/// sends no SIGCHLD.
 Result<Launched> launch(Launch& what) noexcept;
 
-/// Waits for a child that ended before it executed a program, or that was launched and has ended.
-/// True if there was one. `flags`: those of waitid(2) besides WEXITED.
+/// Waits for a child that was launched, or that exited before it executed a program. Returns true
+/// if there was one. `flags` are those of waitid(2), without WEXITED.
 bool reap(pid_t pid, int flags) noexcept;
 
-/// Sets FD_CLOEXEC on all open descriptors from `first` to `last`. Takes time by the number of open
-/// descriptors, not by the size of the range. Async-signal-safe. 0, or an errno value.
+/// Sets FD_CLOEXEC on all open descriptors from `first` to `last`. The cost depends on the number
+/// of open descriptors, not on the size of the range. Async-signal-safe. Returns 0 or an errno
+/// value.
 int set_close_on_exec(unsigned first, unsigned last) noexcept;
 
 }  // namespace tambour::base

@@ -1,4 +1,4 @@
-// A decimal number that is all of a text.
+// Parses a text that consists of one decimal number.
 #pragma once
 
 #include <cerrno>
@@ -10,8 +10,8 @@
 
 namespace tambour::base {
 
-/// Nothing may stand before, behind or between the digits; a minus sign only where Number has one.
-/// EINVAL where it is no number, ERANGE where it is one, and too large for Number.
+/// Accepts only digits, preceded by a minus sign if Number is signed. Fails with EINVAL if the text
+/// is not a number and with ERANGE if it does not fit into Number.
 template <class Number>
 [[nodiscard]] Result<Number> parse_number(std::string_view text) {
   Number number{};

@@ -1,5 +1,5 @@
-// Static probes for perf(1) and bpftrace(8): one no-op instruction each while nobody looks.
-// docs/observing.md shows how to look. CMake's option TAMBOUR_PROBES leaves them out.
+// Static probes for perf(1) and bpftrace(8): a no-op instruction each while no tracer is attached.
+// See docs/observing.md. The CMake option TAMBOUR_PROBES=OFF removes them.
 #pragma once
 
 #if !defined(TAMBOUR_NO_PROBES) && __has_include(<sys/sdt.h>)

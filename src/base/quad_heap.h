@@ -1,8 +1,9 @@
-// A binary heap's flatter sister: four children a node, the key beside the pointer.
+// A heap with four children per node and the key stored next to the pointer.
 //
-// Four children of 16 bytes fill one cache line, so that a level costs one miss where a binary heap
-// of pointers costs four. The root stands at index 3, which puts the children of node k at
-// 4k - 8 ... 4k - 5: the start of a line, as the array is aligned. Index 0 says "not in the heap".
+// Four children of 16 bytes fill one cache line, so each level costs one cache miss, where a binary
+// heap of pointers costs four. The root is at index 3, which puts the children of node k at indices
+// 4k - 8 to 4k - 5: the start of a cache line, because the array is aligned. Index 0 means "not in
+// the heap".
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,9 @@
 
 namespace tambour::base {
 
-/// Holds pointers to items by ascending key. `Place` tells an item where it stands:
-/// Place::set(item, index). Owns its array, not the items. Only reserve() can fail.
+/// Holds pointers to items by ascending key. Place::set(item, index) stores the position in the
+/// item. Owns its array, not the items. Only functions that allocate memory (reserve(),
+/// take_up_to()) can fail.
 template <class Item, class Place>
 class QuadHeap {
  public:
@@ -36,19 +38,19 @@ class QuadHeap {
   [[nodiscard]] Key top_key() const noexcept { return entries_[root].key; }
   [[nodiscard]] Item& top() const noexcept { return *entries_[root].item; }
 
-  /// The entries, by index, as Place::set() was told it: first_index() up to end_index().
+  /// The entries by index, as passed to Place::set(): from first_index() to before end_index().
   [[nodiscard]] Key key(std::uint32_t index) const noexcept { return entries_[index].key; }
   [[nodiscard]] Item& item(std::uint32_t index) const noexcept { return *entries_[index].item; }
   static constexpr std::uint32_t first_index() noexcept { return root; }
   [[nodiscard]] std::uint32_t end_index() const noexcept {
     return static_cast<std::uint32_t>(end_);
   }
-  /// The first has none, and is its own.
+  /// The root is its own parent.
   static std::uint32_t parent(std::uint32_t index) noexcept {
     return index == root ? index : static_cast<std::uint32_t>(parent_of(index));
   }
 
-  /// Makes room for `items` in all. Throws std::bad_alloc, and then nothing has changed.
+  /// Reserves space for `items` entries in total. Throws std::bad_alloc without any effect.
   void reserve(std::size_t items) {
     if (items <= capacity_) return;
     std::size_t wanted = capacity_ == 0 ? 13 : capacity_ * 2;
@@ -60,7 +62,7 @@ class QuadHeap {
     capacity_ = wanted;
   }
 
-  /// Needs the room to have been reserved.
+  /// The space must have been reserved.
   void push(Item& item, Key key) noexcept { sift_up(end_++, {key, &item}); }
 
   void remove(std::uint32_t index) noexcept {
@@ -79,16 +81,17 @@ class QuadHeap {
     sift_up(index, {key, entries_[index].item});
   }
 
-  /// The item at `index` has a new address.
+  /// Call if the item at `index` has moved to a new address.
   void replace(std::uint32_t index, Item& item) noexcept { entries_[index].item = &item; }
 
   void raise_top_key(Key key) noexcept { sift_down(root, {key, entries_[root].item}); }
 
-  /// Takes out all items whose key is at most `limit`, in ascending order. Far cheaper than as many
-  /// calls of pop() when they are many: those sift an entry through the whole depth each. Throws
-  /// std::bad_alloc, and then nothing has changed.
+  /// Removes and returns all items whose key is at most `limit`, in ascending order. For many items
+  /// this is far cheaper than pop(), which sifts an entry through the whole depth each time. Throws
+  /// std::bad_alloc without any effect.
   [[nodiscard]] std::vector<Entry> take_up_to(Key limit) {
-    // They are a tree under the root. Level by level, so that their indices ascend.
+    // These items form a tree that includes the root. Visit it by level, so that the indices
+    // ascend.
     std::vector<std::size_t> holes;
     if (!empty() && top_key() <= limit) holes.push_back(root);
     for (std::size_t i = 0; i < holes.size(); ++i) {
@@ -100,7 +103,7 @@ class QuadHeap {
     std::vector<Entry> taken;
     taken.reserve(holes.size());
     for (const std::size_t hole : holes) taken.push_back(entries_[hole]);
-    // From the bottom upwards: below a hole, the heap is whole again.
+    // Fill the holes bottom-up: below each hole the heap property already holds.
     for (std::size_t i = holes.size(); i-- > 0;) {
       const Entry last = entries_[--end_];
       if (holes[i] != end_) sift_down(holes[i], last);
@@ -110,14 +113,14 @@ class QuadHeap {
     return taken;
   }
 
-  /// Replaces each key by f(item, key), which must keep their order.
+  /// Replaces each key with f(item, key), which must preserve the order of the keys.
   template <class F>
   void change_keys(F&& f) noexcept {
     for (std::size_t i = root; i < end_; ++i)
       entries_[i].key = f(*entries_[i].item, entries_[i].key);
   }
 
-  /// Whether f is true of an item; asks in no order, but for the top, which comes first.
+  /// Returns whether f is true for any item. Visits the top first and the others in no order.
   template <class F>
   [[nodiscard]] bool any_of(F&& f) const {
     for (std::size_t i = root; i < end_; ++i) {
@@ -126,7 +129,7 @@ class QuadHeap {
     return false;
   }
 
-  /// Takes out the items of which f is true. Costs as much as building the heap anew.
+  /// Removes the items for which f is true. Costs as much as rebuilding the heap.
   template <class F>
   void remove_if(F&& f) noexcept {
     std::size_t kept = root;
@@ -142,7 +145,7 @@ class QuadHeap {
     for (std::size_t i = parent_of(end_ - 1) + 1; i-- > root;) sift_down(i, entries_[i]);
   }
 
-  /// Calls f for each item, in no order, and forgets them all.
+  /// Empties the heap and calls f for each item, in no order.
   template <class F>
   void drain(F&& f) noexcept {
     for (std::size_t i = root; i < end_; ++i) {
@@ -184,11 +187,11 @@ class QuadHeap {
     put(index, entry);
   }
 
-  /// The child of `index` with the least key; `index` has a child.
+  /// Returns the child of `index` with the smallest key. `index` must have a child.
   [[nodiscard]] std::size_t least_child_of(std::size_t index) const noexcept {
     const std::size_t first = first_child_of(index);
     if (first + 4 <= end_) {
-      // Two independent comparisons, then one: no chain of mispredicted branches.
+      // Two independent comparisons and one more avoid a chain of mispredicted branches.
       const std::size_t a = first + (entries_[first + 1].key < entries_[first].key);
       const std::size_t b = first + 2 + (entries_[first + 3].key < entries_[first + 2].key);
       return entries_[b].key < entries_[a].key ? b : a;
@@ -210,8 +213,8 @@ class QuadHeap {
     put(index, entry);
   }
 
-  /// For an entry that comes from the bottom, and so most likely goes back there: the hole sinks
-  /// without comparing, then the entry rises the little that is left.
+  /// For an entry taken from the bottom, which most likely belongs there: moves the hole to the
+  /// bottom without comparing with the entry, then sifts the entry up.
   void sift_hole_down(std::size_t index, Entry entry) noexcept {
     while (first_child_of(index) < end_) {
       const std::size_t child = least_child_of(index);

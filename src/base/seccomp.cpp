@@ -16,7 +16,7 @@
 namespace tambour::base {
 namespace {
 
-/// Looks for a line that says that there is no filter. Lines before it may be longer than the
+/// Searches for the line that says that there is no filter. Earlier lines may be longer than the
 /// buffer (Groups), so the end of each block is kept for the next one.
 bool status_says_unrestricted() noexcept {
   constexpr std::string_view wanted = "\nSeccomp:\t0\n";

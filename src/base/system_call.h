@@ -1,8 +1,8 @@
-// The way to the kernel: each system call that the library makes, and that can fail, is made here.
+// The wrapper of every system call of the library that can fail.
 //
-// In the library that is installed this is the call itself, down to the instruction. The tests have
-// a second copy, compiled with TAMBOUR_FAULTS, where a plan is asked first and may answer in the
-// kernel's place (tests/faults/faults.h).
+// In the installed library a wrapper compiles to the call itself. The tests use a second copy of
+// the library, compiled with TAMBOUR_FAULTS, where a fault plan can replace the kernel's result
+// (tests/faults/faults.h).
 #pragma once
 
 #include <cerrno>
@@ -15,7 +15,7 @@ struct io_uring_cqe;
 
 namespace tambour::base {
 
-/// What is called, as finely as the errors differ.
+/// Identifies a system call, as finely as its errors differ.
 enum class Call : std::uint8_t {
   accept,
   bind,
@@ -60,10 +60,10 @@ enum class Call : std::uint8_t {
   recv,
   recvmmsg,
   recvmsg,
-  ring_completion,  ///< Not a call: a completion that is read.
+  ring_completion,  ///< Not a call: the reading of a completion.
   ring_enter,
   ring_open,
-  seccomp,  ///< What tells whether there is a filter.
+  seccomp,  ///< The calls that detect a filter.
   send,
   sendmmsg,
   sendmsg,
@@ -83,10 +83,10 @@ enum class Call : std::uint8_t {
 inline constexpr std::size_t call_count = std::size_t{static_cast<std::uint8_t>(Call::write)} + 1;
 
 #ifdef TAMBOUR_FAULTS
-/// The outcome that is planned in place of this call: an errno value, negated, or, for a ring, how
-/// many entries it was made to take. Nothing: the kernel is asked.
+/// Returns the planned result instead of this call: a negated errno value or, for a ring, the
+/// number of entries submitted by the plan. Without a value, the call is made.
 std::optional<int> planned_outcome(Call call, io_uring* ring = nullptr) noexcept;
-/// Rewrites a completion, where that is planned.
+/// Rewrites a completion if the plan says so.
 void rewrite_completion(io_uring_cqe& completion) noexcept;
 #else
 constexpr std::optional<int> planned_outcome(Call /*call*/, io_uring* /*ring*/ = nullptr) noexcept {
@@ -95,7 +95,7 @@ constexpr std::optional<int> planned_outcome(Call /*call*/, io_uring* /*ring*/ =
 inline void rewrite_completion(io_uring_cqe& /*completion*/) noexcept {}
 #endif
 
-/// A call that says -1 and leaves the reason in errno.
+/// Makes a call that returns -1 and sets errno on error.
 template <class Function, class... Args>
 auto system_call(Call call, Function function, Args... args) noexcept {
   using Outcome = decltype(function(args...));
@@ -106,7 +106,7 @@ auto system_call(Call call, Function function, Args... args) noexcept {
   return function(args...);
 }
 
-/// The same, until no signal interrupts it.
+/// Like system_call(), and repeats the call while it fails with EINTR.
 template <class Function, class... Args>
 auto uninterrupted(Call call, Function function, Args... args) noexcept {
   for (;;) {
@@ -115,7 +115,7 @@ auto uninterrupted(Call call, Function function, Args... args) noexcept {
   }
 }
 
-/// A call of liburing's, which says the reason itself, negated.
+/// Makes a liburing call, which returns a negated errno value on error.
 template <class Function, class... Args>
 int ring_call(Call call, Function function, io_uring* ring, Args... args) noexcept {
   if (const auto planned = planned_outcome(call, ring)) return *planned;

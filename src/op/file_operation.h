@@ -1,4 +1,4 @@
-// Something that is done with a file: opened, read, written.
+// An operation on a file, such as open, read or write.
 #pragma once
 
 #include <sys/types.h>
@@ -10,25 +10,25 @@
 
 namespace tambour {
 
-/// Completes exactly once for each submit, with what the system call of its kind returns in
-/// `result`, or an errno value, negated. What `data` and `path` point to is the kernel's until
-/// then.
+/// Completes exactly once per submit(). `result` is what the corresponding system call returns, or
+/// a negated errno value. Until the operation completes, the kernel uses the memory at `data` and
+/// `path`.
 struct FileOperation : Operation {
   FileOperation(OperationKind what, Run run) noexcept : Operation(what, run) {}
 
   void* data = nullptr;
-  std::size_t size = 0;  ///< Of which one call takes what fits into `result`.
+  std::size_t size = 0;  ///< One call transfers at most what fits into `result`.
   std::uint64_t offset = 0;
   const char* path = nullptr;
   int flags = 0;
   mode_t permissions = 0;
 
-  // The backend's.
+  // For use by the backend.
   bool handed_over = false;
   bool cancel_requested = false;
   bool doubted = false;      ///< Its completion may be lost.
-  unsigned char misses = 0;  ///< How often the kernel, when asked, knew nothing of it.
-  std::uint64_t probe = 0;   ///< The latest such question; 0: none.
+  unsigned char misses = 0;  ///< The number of probes that did not find it in the kernel.
+  std::uint64_t probe = 0;   ///< The number of the latest probe; 0: none.
 };
 
 }  // namespace tambour

@@ -1,4 +1,4 @@
-// What waits to be called back: by priority, and first come first served within one.
+// The queue of callbacks to invoke: ordered by priority, first in, first out within a priority.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace tambour {
 
-/// A queue of Ready items for each priority. Appending cannot fail; an item leaves from anywhere by
-/// unlink(). Owns nothing: what is left when it is destroyed is merely no longer queued.
+/// A queue of Ready items per priority. Appending cannot fail; unlink() removes an item from any
+/// position. Owns nothing: the destructor only unlinks the remaining items.
 class ReadyQueue {
  public:
   ReadyQueue() noexcept {
@@ -30,14 +30,14 @@ class ReadyQueue {
     return is_alone(heads_[normal]) && (others_ == 0 || others() == 0);
   }
 
-  /// Whether anything is queued, or was run at once in place of that: there is no reason to wait.
+  /// Returns whether anything is queued or was run immediately, so that the loop must not wait.
   [[nodiscard]] bool any_came() const noexcept { return any_ran_ || !empty(); }
-  /// What was run at once until now has been seen.
+  /// Clears the flag that an item was run immediately.
   void forget_what_ran() noexcept { any_ran_ = false; }
 
-  /// The item is in no queue.
+  /// The item must not be in a queue.
   void push(Ready& item) noexcept {
-    // Nearly everything has the same priority, whose queue is looked at without being noted.
+    // Nearly all items have this priority; its queue is checked without a bit in `others_`.
     if (item.urgency_ == normal) [[likely]] {
       append(heads_[normal], item, item);
     } else if (item.urgency_ == Ready::at_once) {
@@ -49,7 +49,7 @@ class ReadyQueue {
     }
   }
 
-  /// The same, and what is run at once elsewhere has to wait here too.
+  /// Like push(), but also queues items that push() would run immediately.
   void push_to_wait(Ready& item) noexcept {
     if (item.urgency_ == Ready::at_once) {
       append(heads_[normal], item, item);
@@ -58,7 +58,7 @@ class ReadyQueue {
     }
   }
 
-  /// Moves all of `other` behind what is here, priority by priority.
+  /// Appends all items of `other`, per priority.
   void take(ReadyQueue& other) noexcept {
     for (unsigned left = other.all(); left != 0; left &= left - 1) {
       const auto urgency = static_cast<unsigned>(std::countr_zero(left));
@@ -72,7 +72,7 @@ class ReadyQueue {
     other.any_ran_ = false;
   }
 
-  /// How many items are queued; takes as many steps.
+  /// The number of queued items. Linear time.
   [[nodiscard]] std::size_t size() const noexcept {
     std::size_t count = 0;
     for (const Link& head : heads_) {
@@ -81,20 +81,20 @@ class ReadyQueue {
     return count;
   }
 
-  /// The priority of the first item; there is one.
+  /// The priority of the first item. The queue must not be empty.
   [[nodiscard]] int highest_priority() const noexcept {
     return priority_max - std::countr_zero(all());
   }
 
-  /// Takes out and runs one after another until none is left; each may destroy itself and anything
-  /// else. Where one throws, those behind it stay. `watch(item, call)` is to call call() once, and
-  /// not to touch the item after that. Returns how many were run.
+  /// Removes and runs items until the queue is empty; each may destroy itself and any other item.
+  /// If one throws, the remaining items stay queued. `watch(item, call)` must call call() once and
+  /// not access the item afterwards. Returns the number of items run.
   template <class Watch>
   std::size_t run_all(Watch&& watch) {
     std::size_t count = 0;
     while (const unsigned left = all()) {
-      // What is run here goes to another queue when it is due again, so that nothing of a higher
-      // priority can come in between but through a nested call, which leaves nothing.
+      // An item that becomes ready here goes to another queue, so no item of a higher priority can
+      // be added during the inner loop, except by a nested run_all(), which empties the queue.
       const Link& head = heads_[std::countr_zero(left)];
       do {
         auto& item = static_cast<Ready&>(*head.next_);
@@ -115,8 +115,8 @@ class ReadyQueue {
 
   static bool is_alone(const Link& head) noexcept { return head.next_ == &head; }
 
-  /// The queues with something in them, but for the normal one's. Items leave without telling, so
-  /// that a bit may outlive the last of its items.
+  /// The non-empty queues except that of the normal priority. An item does not clear its bit when
+  /// it is removed, so a set bit may belong to an empty queue.
   unsigned others() const noexcept {
     for (unsigned left = others_; left != 0; left &= left - 1) {
       const auto urgency = static_cast<unsigned>(std::countr_zero(left));
@@ -125,7 +125,7 @@ class ReadyQueue {
     return others_;
   }
 
-  /// The queues with something in them. Bit 0 is the highest priority.
+  /// The non-empty queues. Bit 0 is the highest priority.
   [[nodiscard]] unsigned all() const noexcept {
     const unsigned normal_too = is_alone(heads_[normal]) ? 0 : 1U << normal;
     return (others_ == 0 ? 0 : others()) | normal_too;

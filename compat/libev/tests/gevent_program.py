@@ -1,4 +1,4 @@
-"""What gevent's users do, with a line for each thing that is seen."""
+"""Typical uses of gevent. Prints a line for each observation."""
 
 import os
 import re
@@ -130,7 +130,7 @@ def fork():
 
 
 def destroy():
-    """Two objects own the default loop. The second one reads ev_userdata() of a destroyed loop."""
+    """Two objects own the default loop; the second reads ev_userdata() after its destruction."""
     other = type(LOOP)(default=True)
     HUB.destroy(destroy_loop=True)
     other.destroy()

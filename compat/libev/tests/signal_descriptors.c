@@ -1,6 +1,6 @@
-/* A loop with signal watchers is destroyed, the program closes all descriptors from 3 on, as
- * daemons do, and opens sockets: neither a signal of the next loop nor ev_loop_fork() may touch
- * them. Exits with 0, or with the number of the step that failed. */
+/* After a loop with signal watchers is destroyed, the program closes all descriptors from 3 on,
+   as daemons do, and opens sockets. Neither a signal of the next loop nor ev_loop_fork() may use
+   these sockets. Exits with 0, or with the number of the failed step. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -1,5 +1,6 @@
-/* What has to be clean under the sanitizers: loops made and destroyed by the thousand, a loop in
-   each of several threads, forks among them, and watchers freed as soon as they may be. */
+/* Tests to run under the sanitizers: thousands of loops that are created and destroyed, a loop
+   in each of several threads with forks in between, and watchers that are freed as early as
+   allowed. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <malloc.h>
@@ -41,11 +42,11 @@ static void many_loops(void) {
     if (i % 10 == 0) ev_run(loop, EVRUN_NOWAIT);
     ev_loop_destroy(loop);
   }
-  /* The slots of signals are kept for the next loops. */
+  /* The loops' signal slots stay allocated for later loops. */
   need(open_descriptors() <= before + 1, "loops left descriptors");
 }
 
-/* What a loop costs that has one timer: about what libev's does. Sanitizers count no heap. */
+/* The memory of a loop with one timer is similar to libev's. Sanitizers do not report heap use. */
 static void small_loops(void) {
   enum { count = 300 };
   static Loop* loops[count];
@@ -201,7 +202,8 @@ static void frees_both(Loop* loop, ev_io* w, int revents) {
   free(w);
 }
 
-/* What the kernel has reported, and what nobody ever started. */
+/* Frees watchers that are pending: by an event from the kernel, and by ev_feed_event() without a
+   start. */
 static void freed_while_due(void) {
   Loop* loop = ev_loop_new(0);
   ev_prepare* fed;
@@ -211,7 +213,7 @@ static void freed_while_due(void) {
     need(write(fds[end + 1], "x", 1) == 1, "write");
   }
   for (i = 0; i < 500; ++i) {
-    /* Of one descriptor, or of two. */
+    /* On one descriptor, or on two. */
     for (end = 0; end < 2; ++end) {
       two[end] = malloc(sizeof *two[end]);
       ev_io_init(two[end], frees_both, fds[i % 2 ? 2 * end : 0], EV_READ);
@@ -235,7 +237,8 @@ static void is_told_of_error(Loop* loop, ev_io* w, int revents) {
   ++*(int*)w->data;
 }
 
-/* Where the original fails an assertion. The second watcher would have the loop wait for ever. */
+/* The original fails an assertion here. Without the error, `silent` would make
+   the loop wait forever. */
 static void not_open(void) {
   int round;
   for (round = 0; round < 2; ++round) {
@@ -284,7 +287,7 @@ static void is_told(Loop* loop, ev_signal* w, int revents) {
   ++signals_told;
 }
 
-/* A loop that is destroyed leaves its signals caught, and the next may have them. */
+/* Destroying a loop leaves its signals caught, and the next loop may use them. */
 static void signals(void) {
   struct sigaction now;
   Loop* loop = 0;

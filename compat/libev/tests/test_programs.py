@@ -1,7 +1,7 @@
-"""Programs that exist, on the original and on ours: what they say is the same.
+"""Existing programs produce the same output on the original and on the drop-in.
 
 Usage: test_programs.py TAMBOUR_RUN LIBRARIES [TEST...]
-A program that is not installed is skipped. Loopback only, on ports that are free.
+A program that is not installed is skipped. Uses free ports of the loopback interface.
 """
 
 import os
@@ -19,7 +19,7 @@ from pathlib import Path
 TAMBOUR_RUN, LIBRARIES = (Path(word).resolve() for word in sys.argv[1:3])
 HERE = Path(__file__).resolve().parent
 REQUESTS = int(os.environ.get("TAMBOUR_TEST_REQUESTS", "100000"))
-PATIENCE = 240  # Seconds, until a program counts as hanging.
+PATIENCE = 240  # The timeout of each program, in seconds.
 ENV = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin",
        "TAMBOUR_LIBRARIES": str(LIBRARIES)}
 ENV.pop("LD_LIBRARY_PATH", None)
@@ -48,7 +48,7 @@ def libev_of(pid: int) -> str:
 
 @contextmanager
 def server(ours: bool, port: int, *words: object):
-    """A program that listens on a port, until the block ends."""
+    """Runs a program that listens on a port until the block ends."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(on(ours, *words), env=ENV, stdout=log, stderr=log,
                                    stdin=subprocess.DEVNULL)
@@ -79,7 +79,7 @@ def wait_for(port: int, process, log) -> None:
 
 
 def load(ours: bool, url: str) -> list[str]:
-    """What h2load counts; not how fast it was."""
+    """Runs h2load and returns its counters, without the timings."""
     done = subprocess.run(on(ours, "h2load", "-n", REQUESTS, "-c", 20, "-m", 20, url), env=ENV,
                           capture_output=True, text=True, timeout=PATIENCE, check=True)
     return [line for line in done.stdout.splitlines()
@@ -106,13 +106,13 @@ class Programs(unittest.TestCase):
         self.assertEqual(libev_of(process.pid).startswith(str(LIBRARIES)), ours)
 
     def both(self, play) -> None:
-        """Plays it on the original, then on ours."""
+        """Calls `play` for the original, then for the drop-in, and compares the results."""
         original = play(False)
         self.assertIn(f"{REQUESTS} succeeded", " ".join(original))
         self.assertEqual(play(True), original)
 
     def test_http2(self):
-        """h2load against nghttpd through nghttpx, in clear."""
+        """h2load connects to nghttpd through nghttpx, without TLS."""
         need("h2load", "nghttpd", "nghttpx")
 
         def play(ours: bool) -> list[str]:
@@ -132,7 +132,7 @@ class Programs(unittest.TestCase):
         self.both(play)
 
     def test_http2_over_tls(self):
-        """The same over TLS."""
+        """h2load connects to nghttpd through nghttpx, with TLS."""
         need("h2load", "nghttpd", "nghttpx")
         key, certificate = self.certificate()
 
@@ -152,7 +152,7 @@ class Programs(unittest.TestCase):
         self.both(play)
 
     def test_hitch(self):
-        """hitch takes TLS off what goes to nghttpd."""
+        """hitch terminates TLS in front of nghttpd."""
         need("h2load", "nghttpd", "hitch")
         key, certificate = self.certificate()
         pem = self.folder / "both.pem"
@@ -173,14 +173,14 @@ class Programs(unittest.TestCase):
         self.both(play)
 
     def test_gevent(self):
-        """Python's gevent on its own binding of libev."""
-        python = "/usr/bin/python3"  # Whose packages are the system's.
+        """gevent with its own libev binding."""
+        python = "/usr/bin/python3"  # Has access to the system's packages.
         need(python)
         probe = subprocess.run([python, "-c", "import gevent.libev.corecext"],
                                capture_output=True, check=False)
         if probe.returncode:
             raise unittest.SkipTest("python3-gevent is not installed")
-        # In Python's development mode, malloc(3) overwrites what is freed.
+        # Python's development mode overwrites freed memory.
         for mode in ({}, {"PYTHONDEVMODE": "1"}):
             said = []
             for ours in (False, True):

@@ -1,4 +1,4 @@
-"""tambour-run starts what it can move, and refuses what it can't with a reason.
+"""tambour-run starts programs that can use the drop-in and rejects others with a reason.
 
 Usage: test_tambour_run.py TAMBOUR_RUN LIBRARIES WALK [TEST...]
 """

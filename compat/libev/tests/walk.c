@@ -15,7 +15,7 @@ void say(const char* format, ...) {
   vprintf(format, arguments);
   va_end(arguments);
   putchar('\n');
-  /* The next line may come from another process. */
+  /* The next line may be written by another process. */
   fflush(stdout);
 }
 
@@ -97,7 +97,8 @@ static const struct section* const all[] = {
     loop_sections,    watcher_sections, io_sections,    time_sections,   clock_sections,
     process_sections, other_sections,   event_sections, misuse_sections, random_sections};
 
-/* Each section has a process of its own: a default loop of its own, and no descriptors left. */
+/* Each section runs in its own process, with its own default loop and without the descriptors of
+   other sections. */
 static int walk(const struct section* section) {
   int status = -1;
   pid_t pid;

@@ -1,6 +1,6 @@
-/* A walk through the manual of libev, ev(3), section by section. What happens is printed; the test
-   compares what the original and ours print, line by line. Nothing that is printed may depend on
-   how fast the machine is. */
+/* A walk through libev's manual, ev(3), section by section. It prints what happens, and the test
+   compares the output of the original and of the drop-in line by line. The output must not
+   depend on the speed of the machine. */
 #ifndef WALK_H
 #define WALK_H
 
@@ -31,10 +31,10 @@ extern const struct section random_sections[];
 /* Prints a line of the trace. */
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Ends the walk with a sentence where something fails that has nothing to do with libev. */
+/* Exits with a message if an operation fails that is not part of libev. */
 void need(int holds, const char* what);
 
-/* Callbacks that print the name that the watcher's `data` points at, and the events. */
+/* Callbacks that print the events and the name that the watcher's `data` points to. */
 void on_io(Loop* loop, ev_io* w, int revents);
 void on_timer(Loop* loop, ev_timer* w, int revents);
 void on_periodic(Loop* loop, ev_periodic* w, int revents);
@@ -51,10 +51,10 @@ void on_stat(Loop* loop, ev_stat* w, int revents);
 /* The names of a set of events. */
 const char* names(int revents);
 
-/* Runs what is due without waiting. */
+/* Runs one iteration without waiting. */
 #define TURN(loop) say("  turn: %s", ev_run((loop), EVRUN_NOWAIT) ? "more" : "none left")
 
-/* A pipe; descriptors that stay open until the section ends. */
+/* The two ends of a pipe or socket pair, which stay open until the section ends. */
 struct ends {
   int read, write;
 };

@@ -1,7 +1,7 @@
-/* The special problem of time updates, and of time travel: somebody sets the wall clock while a
-   loop runs. Nobody does, here: what both libraries read as the wall clock is ours, and is moved
-   for the process of the section alone. The kernel knows nothing of it, so that no timerfd tells,
-   and the loop has to notice by itself, which takes it up to half a second and a turn. */
+/* The manual's sections on time updates and time jumps: the wall clock is set while a loop runs.
+   The test does not set it, but replaces the functions that both libraries read it with, for the
+   process of the section only. The kernel does not know of the change, so no timerfd reports it,
+   and the loop must detect it by itself, which takes up to half a second and one iteration. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sys/syscall.h>
@@ -12,7 +12,7 @@
 
 static time_t moved_by;
 
-/* In the place of libc's, for the libraries too: the program comes first. */
+/* These replace libc's functions in the libraries too, because the program's symbols come first. */
 int clock_gettime(clockid_t clock, struct timespec* now) {
   const int result = (int)syscall(SYS_clock_gettime, clock, now);
   if (result == 0 && clock == CLOCK_REALTIME) now->tv_sec += moved_by;
@@ -92,7 +92,7 @@ static void clock_is_set(unsigned flags) {
   ev_periodic_start(loop, &computed);
   ev_timer_start(loop, &tick);
   ev_timer_start(loop, &far);
-  /* Back first, which makes nothing due, and then past two of them. */
+  /* Back first, which makes nothing due, and then forward past two of the watchers. */
   for (step = 0; step < 2; ++step) {
     static const double hours[] = {-1., 1.};
     const time_t before = moved_by;
@@ -113,8 +113,8 @@ static void clock_is_set(unsigned flags) {
 static void clock_set(void) { clock_is_set(0); }
 static void clock_set_without_timerfd(void) { clock_is_set(EVFLAG_NOTIMERFD); }
 
-/* A loop that was stopped for long: the manual's ev_suspend and ev_resume, and the wall clock moved
-   meanwhile. */
+/* A loop that is suspended for a long time: ev_suspend and ev_resume, with the wall clock set in
+   between. */
 static void clock_set_while_suspended(void) {
   Loop* loop = ev_loop_new(0);
   ev_periodic regular;

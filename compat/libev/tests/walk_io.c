@@ -117,7 +117,8 @@ static void reused_numbers(void) {
   ev_io_start(loop, &w);
   put(old.write, "x");
   TURN(loop);
-  /* Stopped, closed, and the number is another file's: nothing of the old one comes. */
+  /* Stopped and closed, and the descriptor reused for another file: the old file reports
+     nothing. */
   ev_io_stop(loop, &w);
   spare = dup(old.read);
   close(old.read);
@@ -130,14 +131,14 @@ static void reused_numbers(void) {
   TURN(loop);
   drain(fresh.read);
   TURN(loop);
-  /* The number goes back to the old file, which was read from never. */
+  /* The descriptor refers to the old file again, which still has unread data. */
   ev_io_stop(loop, &w);
   need(dup3(spare, fresh.read, O_CLOEXEC) == fresh.read, "dup3");
   ev_io_set(&second, fresh.read, EV_READ);
   ev_io_start(loop, &second);
   TURN(loop);
   ev_io_stop(loop, &second);
-  /* Stopped and set anew in one turn, as programs do that reuse their watchers. */
+  /* Stopped and set again in one iteration, as programs do that reuse their watchers. */
   ev_io_start(loop, &second);
   ev_io_stop(loop, &second);
   ev_io_set(&second, fresh.read, EV_READ);
@@ -203,7 +204,7 @@ static void hang_ups(void) {
   ev_loop_destroy(loop);
 }
 
-/* What the kernel was told before must not keep the loop awake. */
+/* An earlier registration must not make the loop spin. */
 static void interest_taken_away(void) {
   Loop* loop = ev_loop_new(0);
   struct ends ends = make_pipe(), broken = make_pipe();
@@ -247,7 +248,7 @@ static void regular_files(void) {
   w.data = "file";
   ev_io_start(loop, &w);
   for (i = 0; i < 3; ++i) TURN(loop);
-  /* Nothing is waited for where something is ready. */
+  /* The loop does not wait if a descriptor is ready. */
   for (i = 0; i < 3; ++i) say("  run: %d", ev_run(loop, EVRUN_ONCE));
   ev_io_stop(loop, &w);
   TURN(loop);
@@ -290,7 +291,7 @@ static void order_of_descriptors(void) {
   }
   TURN(loop);
   for (i = 0; i < 10; ++i) put(ends[i * 7 % 10].write, "x");
-  /* The kernel's order, which is that of the events or of the numbers. */
+  /* The order of the kernel: by event or by descriptor. */
   TURN(loop);
   TURN(loop);
   ev_loop_destroy(loop);

@@ -285,7 +285,7 @@ static void data_and_intervals(void) {
   before = ev_time();
   ev_run(loop, EVRUN_ONCE);
   say("io after the interval: %d", ev_time() - before >= .045);
-  /* What was left in a callback is not waited for. */
+  /* The loop does not pause if a callback has sent an ev_async. */
   ev_io_stop(loop, &io);
   ev_set_io_collect_interval(loop, 2.);
   ev_async_init(&word, on_async);

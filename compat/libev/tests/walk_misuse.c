@@ -1,6 +1,6 @@
-/* What the manual forbids or leaves open, but programs do: use of the default loop after its end,
-   a watcher that is restarted without ev_io_set, signals that arrive between stop and start,
-   ev_loop_fork and ev_async_send at unusual times. */
+/* Uses that the manual forbids or leaves undefined, but that programs rely on: the default loop
+   after its destruction, a watcher restarted without ev_io_set, signals that arrive between stop
+   and start, ev_loop_fork and ev_async_send at unusual times. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -50,7 +50,7 @@ static int released, acquired;
 static void release(Loop* loop) EV_NOEXCEPT { (void)loop, ++released; }
 static void acquire(Loop* loop) EV_NOEXCEPT { (void)loop, ++acquired; }
 
-/* What a new default loop inherits from the one before it. */
+/* The settings that a new default loop inherits from its predecessor. */
 static void settings_of_the_former(void) {
   Loop* loop = ev_default_loop(0);
   ev_timer timer;
@@ -70,7 +70,8 @@ static void settings_of_the_former(void) {
   ev_loop_destroy(loop);
 }
 
-/* Stopped, an iteration, another file under the number, and started without ev_io_set. */
+/* Stopped, one iteration later the descriptor refers to another file, and restarted without
+   ev_io_set. */
 static void restarted(void) {
   Loop* loop = ev_loop_new(0);
   struct ends old = make_pipe(), fresh, third;
@@ -90,7 +91,7 @@ static void restarted(void) {
   TURN(loop);
   drain(fresh.read);
   TURN(loop);
-  /* By dup2, while the former file stays open elsewhere. */
+  /* By dup2, while a duplicate keeps the former file open. */
   need(fcntl(number, F_DUPFD_CLOEXEC, 100) >= 100, "dup");
   put(fresh.write, "of the former file");
   ev_io_stop(loop, &w);
@@ -103,7 +104,7 @@ static void restarted(void) {
   TURN(loop);
   drain(number);
   TURN(loop);
-  /* Again and again, with the same file. */
+  /* Restarted repeatedly with the same file. */
   ev_io_stop(loop, &w);
   TURN(loop);
   ev_io_start(loop, &w);
@@ -244,7 +245,7 @@ static void sends_too(Loop* loop, ev_async* w, int revents) {
   if (!again++) ev_async_send(loop, &word);
 }
 
-/* What a callback sends comes in the next iteration, a signal or not. */
+/* An ev_async sent from a callback is processed in the next iteration, with or without a signal. */
 static void async_beside_signal(void) {
   Loop* loop = ev_loop_new(0);
   ev_signal usr1;
@@ -285,7 +286,7 @@ static void async_beside_signal(void) {
   ev_loop_destroy(loop);
 }
 
-/* Kills for a system call that libev never makes. */
+/* Kills the process on a system call that libev never makes. */
 static void forbid_newer_calls(void) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

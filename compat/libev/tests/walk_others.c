@@ -85,7 +85,7 @@ static void stats_with(unsigned flags) {
   ev_loop_destroy(loop);
 }
 
-/* Looked at now and then beside inotify, as other machines may change it. */
+/* Checked periodically in addition to inotify, because other machines may change the file. */
 static void stat_not_local(unsigned flags) {
   static const ev_tstamp intervals[] = {0., 2.};
   int i;
@@ -156,7 +156,7 @@ static void embeds(void) {
   embedding(0);
 }
 
-/* What is freed keeps its bytes, and nobody may change them any more. */
+/* Freed memory is filled with a pattern and kept, to detect later writes to it. */
 static struct {
   unsigned char* memory;
   size_t size;
@@ -247,7 +247,7 @@ static void async(void) {
   ev_loop_destroy(woken);
 }
 
-/* THREADS AND COROUTINES: the example of the manual, with one lock. */
+/* THREADS AND COROUTINES: the manual's example, with one lock. */
 static struct {
   pthread_mutex_t lock;
   pthread_cond_t invoked;

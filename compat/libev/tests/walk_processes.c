@@ -55,7 +55,7 @@ static void signals(void) {
   ev_feed_signal(SIGUSR2);
   ev_feed_signal(SIGUSR1);
   ev_run(loop, EVRUN_ONCE);
-  /* From one loop to the other, once it is free. */
+  /* A signal moves to another loop after its watcher was stopped. */
   ev_signal_stop(loop, &usr2);
   ev_signal_start(other, &usr2);
   raise(SIGUSR2);
@@ -101,7 +101,7 @@ static void from_outside(void) {
     kill(getppid(), SIGUSR1);
     _exit(0);
   }
-  /* A system call that is interrupted may end the turn first. */
+  /* An interrupted system call may end the iteration first. */
   while (signals_seen < 3) ev_run(loop, EVRUN_ONCE);
   waitpid(pid, 0, 0);
   ev_signal_stop(loop, &usr1);
@@ -129,8 +129,9 @@ static void masks(void) {
   }
 }
 
-/* While a program shuts down, signals are not its end. Each time in a process of its own: libev
-   remembers the loop that is gone, and may take a later one at the same address for it. */
+/* Signals must not terminate a program that is shutting down. Each case runs in its own process,
+   because libev remembers the destroyed loop and may take a later loop at the same address for
+   it. */
 static void signal_after_loop(unsigned flags, int number) {
   Loop *first = ev_loop_new(flags), *second = ev_loop_new(flags);
   ev_signal left, anew;
@@ -254,7 +255,7 @@ static void children(void) {
   kill(pid, SIGKILL);
   ev_run(loop, 0);
   say("priority as the signal's: %d", ev_priority(&watched[1]));
-  /* One that nobody waits for is reaped all the same. */
+  /* A child without a watcher is reaped as well. */
   pid = child_that(exits);
   ev_child_start(loop, &any);
   children_left = 1;
@@ -266,7 +267,7 @@ static void children(void) {
   say("sigchld is default: %d", is_default(SIGCHLD));
 }
 
-/* Before or after those who wait for the very child: that depends on its number. */
+/* Invoked before or after the watcher of that child, depending on its pid. */
 static void any_of_many(Loop* loop, ev_child* w, int revents) {
   (void)w, (void)revents;
   if (--children_left == 0) ev_break(loop, EVBREAK_ALL);
@@ -369,8 +370,8 @@ static void on_limit(Loop* loop, ev_timer* w, int revents) {
   ev_break(loop, EVBREAK_ALL);
 }
 
-/* As after daemon(3): the parent has nothing more to do with its loop, and the child never calls
-   ev_loop_fork(). Not on io_uring, whose ring stays the parent's. */
+/* As after daemon(3): the parent no longer uses its loop, and the child never calls
+   ev_loop_fork(). Not on io_uring, whose ring still belongs to the parent. */
 static void inherited_loop(unsigned flags) {
   Loop* loop = ev_default_loop(flags | EVFLAG_NOENV);
   ev_signal usr1;
@@ -415,7 +416,7 @@ static void forks_untold(void) {
   }
 }
 
-/* As daemons do. What is opened then has the numbers that were closed. */
+/* As daemons do. Files opened later reuse the closed descriptors. */
 static void all_closed(void) {
   Loop* loop = ev_loop_new(0);
   ev_timer timer;

@@ -1,5 +1,6 @@
-/* Sequences of calls that a seed decides, between iterations and in callbacks. The order in which
-   the kernel reports descriptors is not part of the trace: what one iteration calls is sorted. */
+/* Pseudo-random sequences of calls, made between iterations and in callbacks. The callbacks of
+   an iteration are sorted in the trace, because the kernel's order of descriptors is not part of
+   it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +21,7 @@ static unsigned draw(unsigned limit) {
 
 static Loop* loop;
 static struct ends pipes[pipe_count];
-static int idle_since[pipe_count]; /* The step at which the last watcher of a pipe was stopped. */
+static int idle_since[pipe_count]; /* The step in which the last watcher of a pipe was stopped. */
 static ev_io ios[io_count];
 static ev_signal signals[3];
 static ev_async asyncs[2];
@@ -46,7 +47,7 @@ static void print_called(void) {
   called_count = 0;
 }
 
-/* What a callback does depends on the watcher and the step, and not on who was called before. */
+/* The actions of a callback depend on the watcher and the step, not on the order of callbacks. */
 static void react(unsigned kind) {
   const uint64_t kept = state;
   state = kept ^ ((uint64_t)kind << 32) ^ (uint64_t)step;
@@ -106,7 +107,8 @@ static void change_io(int i) {
   ev_io_start(loop, &ios[i]);
 }
 
-/* The number means another file from now on. Without ev_io_set only after an iteration. */
+/* The descriptor refers to another file afterwards. Restarting without ev_io_set is allowed only
+   after an iteration. */
 static void replace(int pipe) {
   struct ends fresh;
   int i;
@@ -122,8 +124,9 @@ static void replace(int pipe) {
   for (i = pipe; i < io_count; i += pipe_count) ev_io_set(&ios[i], pipes[pipe].read, EV_READ);
 }
 
-/* Either ev_loop_fork, or signals that are stopped for good: what has arrived of those stays
-   behind, and when libev looks at it again depends on whether its pipe was exchanged since. */
+/* A run either calls ev_loop_fork or leaves signals stopped: a signal that arrived before its
+   watcher was stopped stays pending, and when libev checks for it again depends on whether libev
+   has replaced its pipe since. */
 static int forks;
 
 static void change_signal(int i) {
@@ -182,7 +185,7 @@ static void call_one(void) {
       TOGGLE(async, &asyncs[two]);
       break;
     case 10:
-      if (!ev_is_active(&asyncs[two])) break; /* An assertion of libev's. */
+      if (!ev_is_active(&asyncs[two])) break; /* libev fails an assertion here. */
       say("  send %d", two);
       ev_async_send(loop, &asyncs[two]);
       break;
@@ -259,7 +262,7 @@ static void play(unsigned seed) {
   called_count = 0;
   for (i = 0; i < 3; ++i) ev_signal_stop(loop, &signals[i]);
   for (i = 0; i < io_count; ++i) ev_io_stop(loop, &ios[i]);
-  /* libev's default loop counts what is left in it for ever. */
+  /* The reference count of libev's default loop includes these forever otherwise. */
   for (i = 0; i < 2; ++i) {
     ev_async_stop(loop, &asyncs[i]);
     ev_idle_stop(loop, &idles[i]);
@@ -274,7 +277,8 @@ static void play(unsigned seed) {
 static void random_calls(void) {
   const char* const one = getenv("WALK_SEED");
   unsigned seed;
-  /* A ring reports what was ready when it looked, even if the bytes were read since. */
+  /* A ring reports the state at the time of its check, even if the data was read in the
+     meantime. */
   if (getenv("WALK_ANY_ORDER")) return;
   if (one) {
     play((unsigned)atoi(one));

@@ -106,7 +106,7 @@ static void again(void) {
   ev_loop_destroy(loop);
 }
 
-/* Idle timeouts that are pushed back: each fires once, in the order of its last push. */
+/* Idle timeouts that are moved to a later time: each fires once, in the order of the last move. */
 static ev_timer pushed[50];
 static int push_turns;
 static void push(Loop* loop, ev_timer* w, int revents) {
@@ -143,7 +143,7 @@ static void pushed_back(void) {
   ev_verify(loop);
   while (push_turns < 10) ev_run(loop, EVRUN_ONCE);
   ev_verify(loop);
-  /* Far from their ends, and in an order that does not depend on when the pushes were. */
+  /* Far from their deadlines, in an order that does not depend on the times of the moves. */
   for (i = 0; i < 50; ++i) {
     if (!ev_is_active(&pushed[i])) continue;
     pushed[i].repeat = .01 + (i * 17 % 50) * .001;
@@ -285,7 +285,7 @@ static void many_turns(void) {
     }
     if (i % 100 == 0) ev_verify(loop);
   }
-  /* All distinct from here on, and all due. */
+  /* Distinct deadlines, all of which have passed when the iteration below starts. */
   for (i = 0; i < 300; ++i) {
     if (!ev_is_active(&w[i])) continue;
     ev_timer_stop(loop, &w[i]);

@@ -151,7 +151,7 @@ static void idles(void) {
   TURN(loop);
   ev_idle_stop(loop, &high);
   put(ends.write, "x");
-  TURN(loop); /* io of the same priority comes first, and alone */
+  TURN(loop); /* the io watcher of the same priority is invoked instead */
   ev_idle_start(loop, &high);
   TURN(loop);
   ev_idle_stop(loop, &high);
@@ -172,7 +172,7 @@ static ev_prepare prepares[3];
 static ev_check checks[3];
 static void changing(Loop* loop, ev_prepare* w, int revents) {
   on_prepare(loop, w, revents);
-  if (w == &prepares[2]) ev_prepare_stop(loop, &prepares[0]); /* pending, not yet called */
+  if (w == &prepares[2]) ev_prepare_stop(loop, &prepares[0]); /* pending, not yet invoked */
   if (w == &prepares[1]) ev_prepare_start(loop, &prepares[0]);
 }
 
@@ -192,7 +192,7 @@ static void prepares_and_checks(void) {
     ev_prepare_start(loop, &prepares[i]);
     ev_check_start(loop, &checks[i]);
   }
-  ev_set_priority(&checks[1], EV_MAXPRI); /* of an active one, for the next start */
+  ev_set_priority(&checks[1], EV_MAXPRI); /* while active, for the next start */
   ev_check_stop(loop, &checks[1]);
   ev_set_priority(&checks[1], EV_MAXPRI);
   ev_check_start(loop, &checks[1]);

@@ -67,7 +67,7 @@ int parse(const sockaddr* from, socklen_t size, int family, Address& to) {
     to.port = ntohs(in.sin_port);
     return 0;
   }
-  // RFC 2133 had no sin6_scope_id, and Linux still takes addresses without.
+  // RFC 2133 had no sin6_scope_id, and Linux still accepts addresses without it.
   constexpr socklen_t shortest = offsetof(sockaddr_in6, sin6_scope_id);
   sockaddr_in6 in6{};
   if (size < shortest) return -EINVAL;
@@ -91,7 +91,7 @@ void store(const Address& from, int family, sockaddr* to, socklen_t* size) noexc
     auto* un = reinterpret_cast<sockaddr_un*>(&storage);
     std::copy(from.path.begin(), from.path.end(), un->sun_path);
     full += from.path.size();
-    // The kernel counts the zero at the end of a path, where there is room for one.
+    // The kernel counts the terminating null byte of a path if it fits.
     if (!from.path.empty() && from.path[0] != '\0' && full < sizeof *un) ++full;
   } else if (family == AF_INET) {
     auto* in = reinterpret_cast<sockaddr_in*>(&storage);

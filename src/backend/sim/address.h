@@ -1,4 +1,4 @@
-// Addresses of sockets, out of the form that system calls take and back into it.
+// Socket addresses, and their conversion from and to the form that system calls use.
 #pragma once
 
 #include <sys/socket.h>
@@ -11,9 +11,9 @@ namespace tambour::backend::sim {
 
 struct Address {
   int family = AF_UNSPEC;
-  std::array<std::uint8_t, 16> ip{};  ///< IPv4: the first four.
+  std::array<std::uint8_t, 16> ip{};  ///< IPv4 uses the first four bytes.
   std::uint16_t port = 0;
-  std::string path;  ///< AF_UNIX, as in sun_path: an abstract name begins with a zero byte.
+  std::string path;  ///< AF_UNIX, as in sun_path: an abstract name begins with a null byte.
 
   bool operator==(const Address&) const = default;
 
@@ -23,20 +23,20 @@ struct Address {
   [[nodiscard]] std::string text() const;
 };
 
-/// 0, or an errno value negated. IPv4 addresses that are mapped into IPv6 become what they are.
+/// Returns 0 or a negated errno value. IPv4-mapped IPv6 addresses are converted to IPv4.
 int parse(const sockaddr* from, socklen_t size, int family, Address& to);
 
-/// As getsockname(2) stores addresses: truncated to `*size`, which becomes the full size. Null
-/// pointers are left alone. `family` is that of the socket.
+/// Stores an address as getsockname(2) does: truncated to `*size`, which is set to the full size.
+/// Does nothing if a pointer is null. `family` is that of the socket.
 void store(const Address& from, int family, sockaddr* to, socklen_t* size) noexcept;
 
-/// The addresses of the n-th host, counted from 1.
+/// The addresses of the n-th host, counting from 1.
 Address host_address(int family, unsigned number) noexcept;
 
 /// 127.0.0.1 or ::1.
 Address loopback_address(int family) noexcept;
 
-/// The number of the host that has this address, or 0.
+/// Returns the number of the host that has this address, or 0.
 unsigned host_number(const Address& address) noexcept;
 
 }  // namespace tambour::backend::sim

@@ -1,4 +1,4 @@
-// Bytes, first in first out.
+// A first-in, first-out queue of bytes.
 #pragma once
 
 #include <sys/uio.h>
@@ -20,7 +20,7 @@ inline std::size_t total_size(Buffers buffers) noexcept {
   return sum;
 }
 
-/// Spreads `bytes` over the buffers; returns how many found room.
+/// Copies `bytes` into the buffers. Returns the number of bytes that fitted.
 inline std::size_t scatter(std::string_view bytes, Buffers into) noexcept {
   std::size_t done = 0;
   for (const iovec& buffer : into) {
@@ -31,7 +31,7 @@ inline std::size_t scatter(std::string_view bytes, Buffers into) noexcept {
   return done;
 }
 
-/// The first `size` bytes of the buffers, or all there are.
+/// Returns the first `size` bytes of the buffers, or all of them if there are fewer.
 inline std::string gather(Buffers from, std::size_t size) {
   std::string bytes;
   bytes.reserve(std::min(size, total_size(from)));

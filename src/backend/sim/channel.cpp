@@ -44,7 +44,7 @@ void Channel::schedule_arrival() {
 }
 
 void Channel::arrive() {
-  if (on_the_way_.empty()) return;  // Given up meanwhile.
+  if (on_the_way_.empty()) return;  // The connection timed out.
   if (world_.is_cut(from_, to_)) {
     get_stuck();
     return;
@@ -78,7 +78,7 @@ void Channel::resume() {
 
 void Channel::deliver(SegmentKind kind, const std::string& bytes) {
   if (reader == nullptr) {
-    // Nobody is there any more, which RFC 9293 answers with a reset.
+    // RFC 9293: a segment for a closed connection is answered with a reset.
     const auto back = back_.lock();
     if (kind != SegmentKind::reset && kind != SegmentKind::end && back != nullptr)
       back->send(SegmentKind::reset);

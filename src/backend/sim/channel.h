@@ -1,7 +1,9 @@
-// One direction of a stream: bytes on their way, and bytes that have arrived and were not read.
+// One direction of a stream: the segments in flight, and the bytes that have arrived but were not
+// read.
 //
-// Between hosts every segment takes its time, in order, and waits where the network is cut. Within
-// a host it has arrived when send() returns, as over the kernel's loopback device.
+// Between hosts each segment has a delay, segments arrive in order, and they wait while the network
+// is cut. Within a host a segment has arrived when send() returns, as with the kernel's loopback
+// device.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +20,9 @@ namespace tambour::backend::sim {
 class StreamSocket;
 
 enum class SegmentKind : std::uint8_t {
-  established,  ///< The answer to a connection request.
+  established,  ///< Accepts a connection request (SYN-ACK).
   data,
-  end,    ///< FIN: nothing comes after it.
+  end,    ///< FIN: the last segment.
   reset,  ///< RST.
 };
 
@@ -35,13 +37,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   Channel(Machine& from, Machine& to);
 
-  /// Null where there is none any more.
+  /// Null if that end was closed.
   StreamSocket* writer = nullptr;
   StreamSocket* reader = nullptr;
 
   // The writer's side.
   void send(SegmentKind kind, std::string bytes = {});
-  /// How many bytes the channel takes before it is full.
+  /// Returns the number of bytes that fit into the channel.
   [[nodiscard]] std::size_t room() const noexcept {
     return charged_ < capacity_ ? capacity_ - charged_ : 0;
   }
@@ -51,10 +53,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   // The reader's side.
   [[nodiscard]] const ByteQueue& arrived() const noexcept { return arrived_; }
-  /// The reader has taken so many of the bytes that have arrived.
+  /// Removes `count` of the arrived bytes.
   void consume(std::size_t count);
 
-  /// A cut was healed: what waited for that sets out anew.
+  /// Call after a cut was healed: sends the waiting segments again.
   void resume();
 
   [[nodiscard]] bool is_local() const noexcept { return &from_ == &to_; }
@@ -80,13 +82,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::weak_ptr<Channel> back_;
   std::deque<Segment> on_the_way_;
   ByteQueue arrived_;
-  std::size_t charged_ = 0;   ///< Bytes sent that the writer does not know to have been read.
-  std::size_t consumed_ = 0;  ///< Of these, what the reader has read meanwhile.
+  std::size_t charged_ = 0;   ///< Bytes sent and not yet acknowledged.
+  std::size_t consumed_ = 0;  ///< Of these, the bytes read by the reader.
   std::size_t capacity_;
   std::int64_t last_at_ns_ = 0;
-  std::uint64_t stuck_count_ = 0;  ///< How often it got stuck.
+  std::uint64_t stuck_count_ = 0;  ///< The number of times it got stuck.
   bool stuck_ = false;
-  bool acknowledging_ = false;  ///< What was consumed is about to be told.
+  bool acknowledging_ = false;  ///< An acknowledgement is in flight.
 };
 
 }  // namespace tambour::backend::sim

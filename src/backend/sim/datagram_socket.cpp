@@ -74,7 +74,7 @@ ssize_t DatagramSocket::send_unix(const Address* to, std::string bytes) {
   const auto target = unix_target(to);
   if (target == nullptr) {
     if (to != nullptr) return machine_.nobody_at(SOCK_DGRAM, to->path);
-    // The peer was closed: told once, and from then on there is none.
+    // The peer was closed: fail once with ECONNREFUSED, and then with ENOTCONN.
     return std::exchange(connected_, false) ? -ECONNREFUSED : -ENOTCONN;
   }
   if (target->shut_read_) return -EPIPE;
@@ -129,10 +129,10 @@ void DatagramSocket::arrive(Machine& target, const Address& to, std::string byte
   Address source = machine_.source_for(to);
   source.port = local_.port;
   auto* receiver = static_cast<DatagramSocket*>(target.find(SOCK_DGRAM, to));
-  // Connected sockets hear only their peer.
+  // A connected socket only receives datagrams from its peer.
   const bool heard = receiver != nullptr && (!receiver->connected_ || receiver->peer_ == source);
   if (!heard) {
-    // udp(7): ICMP's "port unreachable" is told to connected sockets only.
+    // udp(7): only connected sockets report an ICMP "port unreachable".
     if (connected_ && peer_ == to) {
       error_ = ECONNREFUSED;
       changed();
@@ -182,7 +182,7 @@ int DatagramSocket::shutdown(int how) {
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return -EINVAL;
   const bool reading = how != SHUT_WR;
   const bool writing = how != SHUT_RD;
-  // Linux complains of a socket that is not connected, and does it all the same.
+  // Linux fails with ENOTCONN on an unconnected socket, but shuts it down all the same.
   shut_read_ |= reading;
   shut_write_ |= writing;
   changed();
@@ -192,7 +192,7 @@ int DatagramSocket::shutdown(int how) {
 void DatagramSocket::close() {
   if (bound_) machine_.unbind(*this, local_);
   bound_ = false;
-  // What is on its way from here may keep the object, but not the peer's view of it.
+  // Datagrams in flight may keep this object alive, but must not keep the peer connected.
   const auto peer = unix_peer_.lock();
   if (peer != nullptr && peer->unix_peer_.lock().get() == this) {
     peer->unix_peer_.reset();

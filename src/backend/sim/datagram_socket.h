@@ -1,7 +1,9 @@
-// Datagram sockets: UDP between hosts and within one, and Unix sockets and pairs within one.
+// Datagram sockets: UDP between hosts and within a host; Unix sockets and socket pairs within a
+// host.
 //
-// Only what crosses the network is lost, doubled or late. Within a host UDP arrives unless the
-// receiver's buffer is full, and Unix datagrams wait for room, as Linux has it.
+// Only datagrams between hosts are lost, duplicated or delayed. Within a host, as on Linux, a UDP
+// datagram arrives unless the receiver's buffer is full, and sending a Unix datagram fails with
+// EAGAIN until the receiver's buffer has space.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +42,7 @@ class DatagramSocket final : public Socket, public std::enable_shared_from_this<
   };
 
   [[nodiscard]] bool is_unix() const noexcept { return family_ == AF_UNIX; }
-  /// unix(7): max_dgram_qlen, and the buffer.
+  /// unix(7): max_dgram_qlen, and the buffer size.
   [[nodiscard]] bool has_room(std::size_t bytes) const noexcept;
   [[nodiscard]] std::shared_ptr<DatagramSocket> unix_target(const Address* to) const noexcept;
   ssize_t send_unix(const Address* to, std::string bytes);
@@ -56,10 +58,10 @@ class DatagramSocket final : public Socket, public std::enable_shared_from_this<
   bool shut_read_ = false;
   bool shut_write_ = false;
   Address peer_;
-  std::weak_ptr<DatagramSocket> unix_peer_;  ///< Of a pair, or connected by name.
+  std::weak_ptr<DatagramSocket> unix_peer_;  ///< The other socket of a pair, or of connect(2).
   std::deque<Datagram> queue_;
   std::size_t queued_bytes_ = 0;
-  std::size_t receive_buffer_bytes_ = 0;  ///< As SO_RCVBUF said; 0: as the options say.
+  std::size_t receive_buffer_bytes_ = 0;  ///< The value of SO_RCVBUF; 0: the simulation's default.
 };
 
 }  // namespace tambour::backend::sim

@@ -1,8 +1,9 @@
-// What a virtual descriptor stands for: an open file, and who watches it.
+// An open file of a simulated host, and the watches on it.
 //
-// Operations return what the system call of their name does, but an errno value negated where that
-// sets errno. Readiness works as epoll(7) does: a file says that something about it has changed,
-// and whoever watches it asks whether it is ready; so levels and edges are those of the kernel.
+// Functions return what the system call of the same name returns, but a negated errno value instead
+// of setting errno. Readiness works as in epoll(7): a file reports that its state has changed, and
+// its watchers then query whether it is ready. Level and edge triggering therefore behave as in the
+// kernel.
 #pragma once
 
 #include <sys/types.h>
@@ -27,12 +28,12 @@ class Socket;
 /// POLLHUP.
 inline constexpr Events hang_up = Events(0x010);
 
-/// One loop watches one file under one number: an entry of its interest list.
+/// A loop's watch on the file of one descriptor: an entry of its interest list.
 struct Watch {
   int fd = -1;
   File* file = nullptr;
   Interest interest{};
-  bool queued = false;  ///< To be asked at the loop's next look.
+  bool queued = false;  ///< The loop checks it in its next poll().
 };
 
 class Watcher {
@@ -43,12 +44,12 @@ class Watcher {
   ~Watcher() = default;
 };
 
-/// What is read or written, and with it, of whom.
+/// The data of a read or write, and the address of the peer.
 struct Message {
   Buffers buffers;
   int flags = 0;
-  const Address* to = nullptr;  ///< Sending: where the caller names somebody.
-  Address from{};               ///< Receiving: AF_UNSPEC where it is from nobody in particular.
+  const Address* to = nullptr;  ///< Sending: the destination, or null if the caller passed none.
+  Address from{};               ///< Receiving: the sender; AF_UNSPEC if unknown.
   int flags_out = 0;
 };
 
@@ -59,11 +60,11 @@ class File {
   File& operator=(const File&) = delete;
   virtual ~File() = default;
 
-  /// As poll(2) says it.
+  /// The current events, as poll(2) reports them.
   [[nodiscard]] virtual Events readiness() const noexcept = 0;
   virtual ssize_t receive(Message&) { return -EBADF; }
   virtual ssize_t send(Message&) { return -EBADF; }
-  /// The last descriptor is gone.
+  /// Called when the last descriptor is closed.
   virtual void close() = 0;
   virtual Socket* as_socket() noexcept { return nullptr; }
   virtual RegularFile* as_regular() noexcept { return nullptr; }
@@ -74,7 +75,7 @@ class File {
   void detach(Watch& watch) noexcept;
 
   void add_descriptor() noexcept { ++descriptors_; }
-  /// True where that was the last.
+  /// Returns true if it was the last descriptor.
   bool drop_descriptor() noexcept;
 
  private:
@@ -100,7 +101,7 @@ class Socket : public File {
   virtual int bind(const Address& address) = 0;
   virtual int connect(const Address& address) = 0;
   virtual int listen(int) { return -EOPNOTSUPP; }
-  /// Takes nothing yet: 0, or why there is nothing to take.
+  /// Returns 0 if accept() would return a connection, or the negated errno value if not.
   virtual int acceptable() const noexcept { return -EOPNOTSUPP; }
   virtual std::shared_ptr<Socket> accept() { return nullptr; }
   virtual int shutdown(int how) = 0;
@@ -111,9 +112,9 @@ class Socket : public File {
   [[nodiscard]] virtual std::size_t buffer_bytes(bool sending) const noexcept = 0;
   virtual void set_buffer_bytes(bool sending, std::size_t bytes) noexcept = 0;
 
-  /// SO_ERROR: told once.
+  /// Returns SO_ERROR and clears it.
   int take_error() noexcept { return std::exchange(error_, 0); }
-  /// To be told by whatever comes next.
+  /// Sets the error that the next call reports.
   void leave_error(int error) noexcept { error_ = error; }
 
  protected:

@@ -1,4 +1,4 @@
-// SimulatedHost: the system calls, between the program's types and those of the simulation.
+// SimulatedHost: translates system calls into operations of the simulation.
 
 #include <netinet/in.h>
 #include <sys/eventfd.h>
@@ -20,9 +20,9 @@ using namespace backend::sim;  // NOLINT(google-build-using-namespace): this is 
 
 namespace {
 
-constexpr int type_mask = 0xf;  // Of SOCK_NONBLOCK and SOCK_CLOEXEC.
+constexpr int type_mask = 0xf;  // Masks out SOCK_NONBLOCK and SOCK_CLOEXEC.
 
-/// 0, or an errno value negated.
+/// Returns 0 or a negated errno value.
 int check_socket(int domain, int type) noexcept {
   if (domain != AF_INET && domain != AF_INET6 && domain != AF_UNIX) return -EAFNOSUPPORT;
   const int plain = type & type_mask;
@@ -63,7 +63,7 @@ ssize_t send(Machine& machine, SystemCall call, int fd, Message& message, const 
     if (const int error = flags_supported(message.flags, MSG_MORE)) return error;
     if (to == nullptr || to_size == 0) return socket.send(message);
     if (socket.type() == SOCK_STREAM) {
-      // tcp(7) does not look at the address; unix(7) refuses any.
+      // tcp(7) ignores the address; unix(7) rejects any address.
       if (socket.family() != AF_UNIX) return socket.send(message);
       return socket.peer() != nullptr ? -EISCONN : -EOPNOTSUPP;
     }
@@ -171,7 +171,7 @@ int SimulatedHost::dup(int fd) noexcept {
 int SimulatedHost::dup2(int fd, int number) noexcept {
   return int(machine_->call(SystemCall::dup, fd, [&] {
     auto file = machine_->file(fd);
-    constexpr int numbers_max = 1 << 20;  // As fs.nr_open(5).
+    constexpr int numbers_max = 1 << 20;  // The default of fs.nr_open, see proc_sys_fs(5).
     if (file == nullptr || number < first_descriptor || number >= numbers_max) return -EBADF;
     return fd == number ? fd : machine_->install_at(number, std::move(file));
   }));
@@ -196,7 +196,7 @@ int SimulatedHost::listen(int fd, int backlog) noexcept {
 
 int SimulatedHost::accept4(int fd, sockaddr* address, socklen_t* size, int) noexcept {
   return int(machine_->call_on_socket(SystemCall::accept, fd, [&](Socket& socket) {
-    // accept(2) takes a descriptor first: where there is none, the connection stays.
+    // accept(2) allocates a descriptor first: on EMFILE the connection stays in the queue.
     if (const int error = machine_->room_for(1)) return error;
     if (const int error = socket.acceptable()) return error;
     const auto accepted = socket.accept();
@@ -315,7 +315,7 @@ int SimulatedHost::recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags
     messages[done++].msg_len = unsigned(result);
   }
   if (done == 0) return count == 0 ? 0 : -1;
-  // recvmmsg(2): what goes wrong behind the first is told by the next call.
+  // recvmmsg(2): an error after the first message is reported by the next call.
   if (done < count && errno != EAGAIN) machine_->file(fd)->as_socket()->leave_error(errno);
   return int(done);
 }

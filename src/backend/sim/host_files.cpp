@@ -22,10 +22,10 @@ using backend::sim::RegularFile;
 
 namespace {
 
-/// More than any test writes, and less than would fill the machine that it runs on.
+/// More than any test writes, but too little to exhaust the memory of the real machine.
 constexpr off_t size_max = off_t{1} << 30;
 
-/// Calls that only regular files know; `error` is what others say.
+/// For calls on regular files only; on other files they fail with `error`.
 template <class Body>
 std::int64_t call_on_regular(Machine& machine, SystemCall what, int fd, int error, Body&& body) {
   return machine.call_on_file(what, fd, [&](File& file) -> std::int64_t {
@@ -52,14 +52,14 @@ int open_file(Machine& machine, const char* path, int flags) {
 
 namespace backend::sim {
 
-/// A part of what is wanted, where chance has it so.
+/// Returns `wanted`, or with the given probability a smaller size.
 std::size_t RegularFile::cut(std::size_t wanted, double chance) {
   const std::size_t unit = is_direct() ? direct_unit : 1;
   if (wanted < 2 * unit || !world_.random.chance(chance)) return wanted;
   return unit * (1 + world_.random.below(wanted / unit - 1));
 }
 
-/// As with disks whose sectors are small.
+/// Direct I/O requires the alignment of a disk with 512-byte sectors.
 bool RegularFile::is_aligned(const Buffers& buffers, off_t offset) const noexcept {
   if (!is_direct()) return true;
   const auto fits = [](std::uintptr_t value) { return value % direct_unit == 0; };
@@ -82,7 +82,7 @@ ssize_t RegularFile::write_at(const Buffers& from, off_t offset) {
   if (offset < 0 || !is_aligned(from, offset)) return -EINVAL;
   const std::size_t count = cut(total_size(from), world_.options.short_write);
   if (count == 0) return 0;
-  // As Linux does, against POSIX (pwrite(2), BUGS).
+  // O_APPEND ignores the offset, as on Linux and contrary to POSIX (pwrite(2), BUGS).
   const auto at = (flags_ & O_APPEND) != 0 ? bytes_->size() : std::size_t(offset);
   if (at + count > std::size_t(size_max)) return -EFBIG;
   if (bytes_->size() < at + count) bytes_->resize(at + count);

@@ -1,4 +1,4 @@
-// SimulatedHost: what can be asked of sockets and of the host itself.
+// SimulatedHost: socket options, name resolution and control functions.
 
 #include <netdb.h>
 #include <netinet/in.h>

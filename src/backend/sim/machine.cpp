@@ -44,7 +44,7 @@ int Machine::install(FilePointer opened) {
 int Machine::install_at(int fd, FilePointer opened) {
   const auto index = std::size_t(fd - SimulatedHost::first_descriptor);
   if (index >= files_.size()) files_.resize(index + 1);
-  opened->add_descriptor();  // First: it may be the file that stands there.
+  opened->add_descriptor();  // First, because it may be the file that is closed here.
   close(fd);
   files_[index] = std::move(opened);
   ++descriptors_;
@@ -90,7 +90,7 @@ int Machine::chance_of_fault(SystemCall what, int fd) {
   }
   if (what == SystemCall::send && world.random.chance(options.no_memory)) return -ENOBUFS;
   if (waits(what) && world.random.chance(options.would_block)) {
-    // Who watches for edges has to be told anew that it would not block, after all.
+    // An edge-triggered watcher needs another event, because the file was ready all along.
     world.schedule_in(world.draw_delay_ns(), [opened = std::weak_ptr(file(fd))] {
       if (const FilePointer later = opened.lock()) later->changed();
     });
@@ -121,7 +121,7 @@ bool Machine::is_own(const Address& address) const noexcept {
 }
 
 Machine* Machine::route(const Address& to) const noexcept {
-  // connect(2) to the wildcard means this host.
+  // connect(2) to the wildcard address connects to the local host.
   if (is_own(to) || to.any()) return world.machines[number - 1];
   const unsigned host = host_number(to);
   return host == 0 || host > world.machines.size() ? nullptr : world.machines[host - 1];
@@ -153,7 +153,7 @@ int Machine::bind(Socket& socket, Address& address) {
   }
   if (!address.any() && !is_own(address)) return -EADDRNOTAVAIL;
   if (address.port == 0) {
-    // ip(7): ip_local_port_range.
+    // ip(7): the default of ip_local_port_range.
     constexpr std::uint16_t first = 32768;
     constexpr std::uint16_t count = 28232;
     const std::uint64_t offset = world.random.below(count);
@@ -171,7 +171,7 @@ void Machine::unbind(Socket& socket, const Address& address) noexcept {
   if (address.family == AF_UNIX) {
     const auto bound = paths_.find(unix_name(socket.type(), address.path));
     if (bound == paths_.end() || bound->second.socket != &socket) return;
-    // A file stays behind; an abstract name does not.
+    // The file of a path is kept; an abstract name is removed.
     if (address.path[0] == '\0') {
       paths_.erase(bound);
     } else {
@@ -208,7 +208,7 @@ int Machine::nobody_at(int type, const std::string& path) const {
   if (path.starts_with('\0')) return -ECONNREFUSED;
   const auto bound = paths_.find(unix_name(type, path));
   if (bound == paths_.end()) return -ENOENT;
-  // unix_find_bsd(): a path that is there for sockets of another type.
+  // unix_find_bsd(): the path belongs to a socket of another type.
   const Socket* const socket = bound->second.socket;
   return socket != nullptr && socket->type() != type ? -EPROTOTYPE : -ECONNREFUSED;
 }
@@ -225,7 +225,8 @@ Socket* Machine::find(int type, const Address& address) const noexcept {
   for (Socket* socket : bound->second) {
     const Address& theirs = socket->local();
     if (theirs.family == address.family && theirs.ip == address.ip) return socket;
-    // ipv6(7): the wildcard of IPv6 takes IPv4 too. To the wildcard itself, anybody will do.
+    // ipv6(7): a socket on the IPv6 wildcard also receives IPv4. If `address` is the wildcard, any
+    // socket on the port matches.
     const bool takes = theirs.family == address.family || theirs.family == AF_INET6;
     if (takes && (theirs.any() || address.any())) wildcard = socket;
   }

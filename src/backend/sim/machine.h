@@ -1,4 +1,4 @@
-// The inside of a SimulatedHost: its descriptors, its names and ports, the faults it was given.
+// The implementation of a SimulatedHost: its descriptors, names and ports, and injected faults.
 #pragma once
 
 #include <array>
@@ -27,10 +27,10 @@ class Machine {
 
   World& world;
   const std::string name;
-  const unsigned number;  ///< From 1.
+  const unsigned number;  ///< Counts from 1.
   std::size_t descriptors_max = 1024;
   unsigned loops_made = 0;
-  std::unique_ptr<System> system;  ///< The host's functions, for what its loops do themselves.
+  std::unique_ptr<System> system;  ///< The host's system calls, for use by its loops.
 
   // Descriptors.
   [[nodiscard]] FilePointer file(int fd) const noexcept {
@@ -38,26 +38,26 @@ class Machine {
     return fd >= SimulatedHost::first_descriptor && index < files_.size() ? files_[index] : nullptr;
   }
   [[nodiscard]] std::size_t descriptors() const noexcept { return descriptors_; }
-  /// 0, or EMFILE negated where there is no room for so many more.
+  /// Returns 0, or -EMFILE if `count` more descriptors would exceed the limit.
   [[nodiscard]] int room_for(std::size_t count) const noexcept {
     return descriptors_ + count <= descriptors_max ? 0 : -EMFILE;
   }
-  /// The lowest free number, for which there is room.
+  /// Returns the lowest free descriptor. The limit must have been checked with room_for().
   int install(FilePointer opened);
-  /// Closes what is there.
+  /// Closes `fd` first if it is open.
   int install_at(int fd, FilePointer opened);
   int close(int fd);
   void close_all();
 
-  /// Makes a system call: looks for a fault, runs `body`, which returns a result or an errno value
-  /// negated, traces, and returns as the system call does.
+  /// Performs a system call: injects a fault or runs `body`, which returns a result or a negated
+  /// errno value, then writes the trace and returns as the system call does.
   template <class Body>
   std::int64_t call(SystemCall what, int fd, Body&& body) {
     std::int64_t outcome = fault(what, fd);
     if (outcome == 0) outcome = body();
     return finish(what, fd, outcome);
   }
-  /// The same for calls on an open file: `body(file)`.
+  /// Like call(), for calls on an open file: `body(file)`.
   template <class Body>
   std::int64_t call_on_file(SystemCall what, int fd, Body&& body) {
     return call(what, fd, [&]() -> std::int64_t {
@@ -65,7 +65,7 @@ class Machine {
       return opened == nullptr ? -EBADF : body(*opened);
     });
   }
-  /// On a socket: `body(socket)`.
+  /// Like call_on_file(), for sockets: `body(socket)`.
   template <class Body>
   std::int64_t call_on_socket(SystemCall what, int fd, Body&& body) {
     return call_on_file(what, fd, [&](File& opened) -> std::int64_t {
@@ -75,26 +75,26 @@ class Machine {
   }
   void fail_next(SystemCall what, int error, unsigned times, unsigned skipped) noexcept;
 
-  /// Regular files by name. Who has one open keeps its bytes.
+  /// Regular files by name. An open file shares ownership of its bytes.
   std::map<std::string, std::shared_ptr<std::string>> disk;
 
   // Names.
-  /// 0, or an errno value negated. Chooses a port where there is none in `address`.
+  /// Returns 0 or a negated errno value. Chooses a port if `address` has none.
   int bind(Socket& socket, Address& address);
   void unbind(Socket& socket, const Address& address) noexcept;
   int unlink(const std::string& path) noexcept;
   int lstat(const std::string& path, struct stat& into) const noexcept;
-  /// Who is bound to `address`; null where nobody is.
+  /// Returns the socket bound to `address`, or null.
   [[nodiscard]] Socket* find(int type, const Address& address) const noexcept;
-  /// For AF_UNIX: a name in the file system is there, even if nobody is bound to it any more.
+  /// AF_UNIX: returns true if the name exists in the file system, even without a bound socket.
   [[nodiscard]] bool path_exists(const std::string& path) const {
     return paths_.contains(unix_name(0, path));
   }
-  /// For AF_UNIX, where nobody answers to the name: why, as an errno value negated.
+  /// AF_UNIX: returns the negated errno value of a call whose target name has no matching socket.
   [[nodiscard]] int nobody_at(int type, const std::string& path) const;
-  /// The machine that has this address; null where none does.
+  /// Returns the machine that has this address, or null.
   [[nodiscard]] Machine* route(const Address& to) const noexcept;
-  /// The address that packets to `to` come from.
+  /// The source address of packets to `to`.
   [[nodiscard]] Address source_for(const Address& to) const noexcept;
 
  private:
@@ -114,7 +114,8 @@ class Machine {
   std::size_t descriptors_ = 0;
   std::array<Fault, 32> faults_{};
   std::map<std::pair<int, std::uint16_t>, std::vector<Socket*>> ports_;  ///< By type and port.
-  /// A path is there for one socket of any type, and stays; an abstract name for one of each type.
+  /// A path is unique among sockets of all types and outlives its socket; an abstract name is
+  /// unique per type.
   using UnixName = std::pair<int, std::string>;
   static UnixName unix_name(int type, const std::string& path) {
     return {path.starts_with('\0') ? type : 0, path};

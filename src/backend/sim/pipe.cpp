@@ -9,7 +9,7 @@
 namespace tambour::backend::sim {
 namespace {
 
-/// PIPE_BUF: so much is written whole or not at all.
+/// PIPE_BUF: writes up to this size are atomic.
 constexpr std::size_t atomic_bytes = 4096;
 
 constexpr std::uint64_t count_max = std::numeric_limits<std::uint64_t>::max() - 1;

@@ -1,4 +1,4 @@
-// Pipes and event counters.
+// Pipes and eventfds.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tambour::backend::sim {
 
-/// One end of a pipe, pipe(7). Both ends own what is between them.
+/// One end of a pipe, pipe(7). Both ends share ownership of the buffer.
 class PipeEnd final : public File {
  public:
   struct Ends {

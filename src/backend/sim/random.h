@@ -1,8 +1,8 @@
-// Random numbers that are the same on every machine, compiler and standard library.
+// A random number generator with the same output on every machine, compiler and standard library.
 //
 // xoshiro256** by David Blackman and Sebastiano Vigna, seeded by SplitMix64, both in the public
-// domain: https://prng.di.unimi.it/. The standard library's engines would do; its distributions,
-// which everybody writes differently, would not.
+// domain: https://prng.di.unimi.it/. The standard library's engines would be suitable, but the
+// output of its distributions is implementation-defined.
 #pragma once
 
 #include <array>
@@ -35,23 +35,23 @@ class Random {
     return drawn;
   }
 
-  /// From 0 to below `end`, which is at least 1; each as likely as the other.
+  /// Uniformly distributed in [0, end). `end` is at least 1.
   std::uint64_t below(std::uint64_t end) noexcept {
-    // The first few would come once more often than the rest: they are drawn anew.
+    // Rejects the lowest values, which would make the modulo biased.
     const std::uint64_t uneven = (0 - end) % end;
     std::uint64_t drawn = next();
     while (drawn < uneven) drawn = next();
     return drawn % end;
   }
 
-  /// From `least` to `most`, both included.
+  /// Uniformly distributed in [least, most].
   std::int64_t between(std::int64_t least, std::int64_t most) noexcept {
     if (most <= least) return least;
     return least + std::int64_t(below(std::uint64_t(most - least) + 1));
   }
 
   bool chance(double probability) noexcept {
-    // What never happens costs nothing, and leaves the run as it was without the knob.
+    // A probability of 0 draws no number, so that an unused option does not change the run.
     if (!(probability > 0)) return false;
     return double(next() >> 11) * 0x1p-53 < probability;
   }

@@ -1,4 +1,4 @@
-// Regular files of a simulated host: bytes in memory, under a name.
+// Regular files of a simulated host: bytes in memory with a name.
 #pragma once
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ class RegularFile final : public File {
   [[nodiscard]] Events readiness() const noexcept override { return Events::read | Events::write; }
   void close() override {}
 
-  // read(2) and write(2), which move on.
+  // read(2) and write(2), which advance the file offset.
   ssize_t receive(Message& message) override;
   ssize_t send(Message& message) override;
 
@@ -37,7 +37,7 @@ class RegularFile final : public File {
   [[nodiscard]] bool is_aligned(const Buffers& buffers, off_t offset) const noexcept;
   [[nodiscard]] std::size_t cut(std::size_t wanted, double chance);
 
-  /// Of what is read and written with O_DIRECT.
+  /// The alignment that O_DIRECT requires, in bytes.
   static constexpr std::size_t direct_unit = 512;
 
   World& world_;

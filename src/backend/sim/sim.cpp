@@ -21,7 +21,7 @@ Sim::Sim(Machine& machine) : machine_(machine) {
              .features = {},
              .fell_back = {}};
   label_ = machine_.name + "#" + std::to_string(++machine_.loops_made);
-  machine_.world.loops.push_back(this);  // Last: what throws above has left nothing behind.
+  machine_.world.loops.push_back(this);  // Last, in case the code above throws.
 }
 
 Sim::~Sim() {
@@ -108,7 +108,7 @@ void Sim::apply_change(int fd, FdRecord& record, ReadyQueue& ready) {
   Watch& watch = watch_on(fd);
   if (watch.file != file.get()) {
     stop_watching(fd);
-    // epoll_ctl(2): ENOMEM.
+    // Injects an ENOMEM of epoll_ctl(2).
     if (machine_.world.random.chance(machine_.world.options.no_memory)) {
       records_.fail(record, ENOMEM, ready);
       return;
@@ -168,14 +168,15 @@ void Sim::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
 
 void Sim::wait_until(std::int64_t deadline_ns, ReadyQueue& ready) {
   World& world = machine_.world;
-  // Only EventLoop::run() waits, also inside a callback, and a step may be what it waits for.
+  // Only EventLoop::run() gets here, possibly nested in a callback. It may be waiting for a step of
+  // the scenario, so steps must not be held back.
   const World::HoldSteps none(world, false);
   while (world.make_due_step()) {
   }
   for (;;) {
     const std::int64_t next_ns = world.next_event_ns();
     if (next_ns == base::end_of_time_ns && deadline_ns == base::end_of_time_ns) {
-      // Nothing in this world can end the wait. Another thread can.
+      // No event of the simulation can end the wait, but another thread can.
       woken_.wait(0, std::memory_order_acquire);
     } else if (next_ns <= deadline_ns) {
       world.advance_to(next_ns);

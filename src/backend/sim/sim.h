@@ -1,8 +1,8 @@
 // The backend of a loop that runs in a Simulation.
 //
-// It watches virtual descriptors as epoll(7) watches real ones: a list of what may be ready, asked
-// at each look; what is ready and level-triggered stays in it. When it is told to wait, it moves
-// the world's clock instead.
+// It watches virtual descriptors as epoll(7) watches real ones: it keeps a list of files that may
+// be ready and queries them in each poll(); ready level-triggered files stay in the list. Instead
+// of waiting, it advances the simulation's clock.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ class Sim final : public Backend, private Watcher {
   void feed(int fd, Events events, ReadyQueue& ready) noexcept override {
     records_.feed(fd, events, ready);
   }
-  /// The child has a copy of the whole world, and nothing in it is shared.
+  /// A child of fork(2) has its own copy of the simulation, so nothing is shared.
   Result<> reopen() noexcept override { return {}; }
   void abandon() noexcept override;
   [[nodiscard]] std::int64_t monotonic_ns() const noexcept override {
@@ -53,9 +53,9 @@ class Sim final : public Backend, private Watcher {
     return changed_ || !candidates_.empty() || woken_.load(std::memory_order_relaxed) != 0;
   }
 
-  // For Simulation::run(), which lets loops take turns.
+  // For Simulation::run(), which runs the loops alternately.
   [[nodiscard]] loop::Core* core() const noexcept { return core_; }
-  bool stopped = false;  ///< By EventLoop::stop(), since Simulation::run() began.
+  bool stopped = false;  ///< By EventLoop::stop() since Simulation::run() was called.
 
  private:
   void file_changed(Watch& watch) noexcept override;
@@ -67,7 +67,7 @@ class Sim final : public Backend, private Watcher {
   void harvest(ReadyQueue& ready);
   void tell_falsehood(ReadyQueue& ready);
   void wait_until(std::int64_t deadline_ns, ReadyQueue& ready);
-  /// Queues the wake-up where there was one: to be woken is something that is due.
+  /// Queues the wakeup if there was one, because it must end the wait like any other event.
   bool take_wake_up(ReadyQueue& ready) noexcept;
 
   Machine& machine_;
@@ -75,7 +75,7 @@ class Sim final : public Backend, private Watcher {
   std::string label_;
   FdRecords records_{true};
   ReadyQueue failed_;
-  std::vector<std::unique_ptr<Watch>> watches_;  ///< By descriptor, from the first.
+  std::vector<std::unique_ptr<Watch>> watches_;  ///< Indexed by descriptor, from first_descriptor.
   std::vector<Watch*> candidates_;
   std::vector<Watch*> looking_at_;
   bool changed_ = false;

@@ -1,4 +1,4 @@
-// simulate(): a scenario over many seeds, and what is said about the one that fails.
+// simulate(): runs a scenario with many seeds and reports the first failure.
 
 #include <unistd.h>
 
@@ -24,8 +24,8 @@ std::optional<std::uint64_t> seed_of_environment() {
   return *seed;
 }
 
-/// While it lives, a process that aborts says which seed it was at: an assertion that fails inside
-/// a callback leaves nobody else to say it.
+/// Prints the current seed if the process aborts during its lifetime, because an assertion that
+/// fails inside a callback prevents any other report.
 class SeedTeller {
  public:
   SeedTeller() noexcept {

@@ -12,9 +12,9 @@ using backend::sim::Random;
 using backend::sim::World;
 
 SimulationOptions SimulationOptions::rough(std::uint64_t seed) noexcept {
-  // Another stream of numbers than the simulation's own.
+  // A stream of numbers independent of the simulation's own.
   Random random(~seed);
-  // Off in half of all worlds; else from rare to `often`.
+  // Zero in half of all simulations, otherwise up to `often`.
   const auto some = [&random](double often) {
     constexpr double levels = 8;
     return random.chance(0.5) ? 0.0 : often * double(1 + random.below(8)) / levels;

@@ -1,4 +1,4 @@
-// How stream sockets come to be connected: bind, listen, connect, accept.
+// Stream sockets: bind, listen, connect and accept.
 
 #include <algorithm>
 #include <cerrno>
@@ -9,10 +9,10 @@
 namespace tambour::backend::sim {
 
 int StreamSocket::bind(const Address& address) {
-  // A Unix socket may have its name after its connection, but no second one.
+  // A Unix socket can be bound after it is connected, but only once.
   if (bound_ || (is_unix() ? !local_.path.empty() : state_ != State::fresh)) return -EINVAL;
   Address chosen = address;
-  // unix(7): autobind. Nobody relies on the name that comes of it.
+  // unix(7): autobind, which is not supported.
   if (is_unix() && chosen.path.empty()) return -EOPNOTSUPP;
   if (const int error = machine_.bind(*this, chosen)) return error;
   local_ = chosen;
@@ -46,7 +46,7 @@ std::shared_ptr<Socket> StreamSocket::accept() {
   return accepted;
 }
 
-/// A connection request, until it is answered.
+/// A connection request that is not answered yet.
 struct StreamSocket::Request {
   std::weak_ptr<StreamSocket> from;
   Machine* target;
@@ -102,7 +102,7 @@ int StreamSocket::connect(const Address& address) {
   return -EINPROGRESS;
 }
 
-// tcp(7): a SYN that is not answered is sent again after one second, two, four and so on.
+// tcp(7): an unanswered SYN is retransmitted after one second, two, four and so on.
 void StreamSocket::knock(const std::shared_ptr<Request>& request) {
   World& world = machine_.world;
   const bool gets_there =
@@ -137,7 +137,7 @@ void StreamSocket::answer(const std::shared_ptr<Request>& request) {
     refuse();
     return;
   }
-  if (listener->queue_is_full()) return;  // As if it had been lost: it is sent again.
+  if (listener->queue_is_full()) return;  // Drop the request; it is sent again.
   const auto accepted = listener->admit(request->to, local_);
   const auto [there, back] = Channel::open(machine_, target);
   use(back, there);
@@ -173,7 +173,7 @@ int StreamSocket::connect_unix(const Address& address) {
   if (listener == nullptr || !listener->listening()) {
     return machine_.nobody_at(SOCK_STREAM, address.path);
   }
-  // unix_stream_connect() looks at the other's state before its own.
+  // unix_stream_connect() checks the listener's state before that of the socket.
   if (listener->queue_is_full()) return -EAGAIN;
   if (state_ != State::fresh) return listening() ? -EINVAL : -EISCONN;
   const auto accepted = listener->admit(address, local_);

@@ -31,8 +31,8 @@ void StreamSocket::drop_channels() noexcept {
   out_->writer = nullptr;
 }
 
-// sk_stream_is_writeable() and unix_writable(): with a third, or three quarters, of the buffer
-// free, so that a writer is not woken for every few bytes.
+// sk_stream_is_writeable() and unix_writable(): a socket is writable if a third (TCP) or three
+// quarters (Unix) of the buffer are free, so that a writer is not woken for every few bytes.
 bool StreamSocket::is_writable(std::size_t charged) const noexcept {
   const std::size_t capacity = out_->capacity();
   if (is_unix()) return charged <= capacity / 4;
@@ -72,7 +72,7 @@ int StreamSocket::not_connected(bool sending) const noexcept {
 
 ssize_t StreamSocket::receive(Message& message) {
   if (const int error = not_connected(false)) {
-    // A refused connection has left its error.
+    // A refused connection reports its error first.
     return error_ != 0 ? -take_error() : error;
   }
   if (total_size(message.buffers) == 0) return 0;
@@ -86,7 +86,7 @@ ssize_t StreamSocket::take(Message& message) {
   bytes = bytes.substr(0, total_size(message.buffers));
   if (bytes.size() > 1 && world.random.chance(world.options.short_read))
     bytes = bytes.substr(0, 1 + world.random.below(bytes.size() - 1));
-  // tcp(7): MSG_TRUNC discards what it reads.
+  // tcp(7): MSG_TRUNC discards the data.
   const bool discard = !is_unix() && (message.flags & MSG_TRUNC) != 0;
   const std::size_t taken = discard ? bytes.size() : scatter(bytes, message.buffers);
   if ((message.flags & MSG_PEEK) == 0) in_->consume(taken);
@@ -94,7 +94,7 @@ ssize_t StreamSocket::take(Message& message) {
 }
 
 ssize_t StreamSocket::nothing_to_read() {
-  // A TCP stream that has ended stays so, whatever came after it.
+  // After EOF a TCP stream keeps returning EOF, even after a later error.
   if (end_arrived_ && !is_unix()) return 0;
   if (error_ != 0) return -take_error();
   return shut_read_ ? 0 : -EAGAIN;
@@ -142,7 +142,7 @@ void StreamSocket::on_segment(SegmentKind kind) {
       shut_read_ = true;
       break;
     case SegmentKind::reset:
-      // tcp_reset(): who knows already that the peer sends no more learns it when writing.
+      // tcp_reset(): if the peer has already half-closed the connection, the error is EPIPE.
       break_off(state_ == State::connecting ? ECONNREFUSED : end_arrived_ ? EPIPE : ECONNRESET);
       return;
   }
@@ -159,7 +159,7 @@ void StreamSocket::break_off(int error) noexcept {
   error_ = error;
   shut_read_ = true;
   shut_write_ = true;
-  drop_channels();  // What has arrived can still be read.
+  drop_channels();  // Data that has arrived can still be read.
   changed();
 }
 
@@ -192,7 +192,7 @@ int StreamSocket::shutdown(int how) {
   return 0;
 }
 
-// unix_shutdown(): what one end shuts is shut at the other, the other way round.
+// unix_shutdown(): shutting down one direction here shuts down the opposite one at the peer.
 void StreamSocket::shutdown_unix(bool reading, bool writing) noexcept {
   shut_read_ |= reading;
   shut_write_ |= writing;
@@ -239,7 +239,7 @@ void StreamSocket::close_unix() {
 
 void StreamSocket::close_tcp() {
   if (state_ != State::connected) return;
-  // RFC 9293, 3.6: to close with data that was not read says so to the peer.
+  // RFC 9293, 3.6: closing a connection with unread data resets it.
   if (linger_reset_ || !in_->arrived().empty()) {
     out_->send(SegmentKind::reset);
   } else if (!shut_write_) {

@@ -1,8 +1,8 @@
-// Stream sockets: TCP between hosts and within one, and Unix sockets and pairs within one.
+// Stream sockets: TCP between hosts and within a host; Unix sockets and socket pairs within a host.
 //
-// What each call returns in each state follows Linux, which differs between tcp(7) and unix(7): a
-// TCP peer that is gone is found out by its answer, a Unix peer at once. tests/simulation runs the
-// same calls on the kernel's sockets and on these.
+// The result of each call in each state is that of Linux, which differs between tcp(7) and unix(7):
+// a TCP socket learns from a reset that its peer is gone, a Unix socket learns it immediately.
+// tests/simulation makes the same calls on kernel sockets and on these.
 #pragma once
 
 #include <cstddef>
@@ -42,10 +42,10 @@ class StreamSocket final : public Socket, public std::enable_shared_from_this<St
   [[nodiscard]] std::size_t buffer_bytes(bool sending) const noexcept override;
   void set_buffer_bytes(bool sending, std::size_t bytes) noexcept override;
 
-  // The network's side.
+  // Called by the network.
   void on_segment(SegmentKind kind);
   void on_room(std::size_t freed) noexcept;
-  /// The connection is no more.
+  /// Ends the connection with an errno value.
   void break_off(int error) noexcept;
 
  private:
@@ -78,12 +78,12 @@ class StreamSocket final : public Socket, public std::enable_shared_from_this<St
   Machine& machine_;
   State state_ = State::fresh;
   bool bound_ = false;
-  bool shut_read_ = false;   ///< RCV_SHUTDOWN: by us, or the peer's end has arrived.
+  bool shut_read_ = false;   ///< RCV_SHUTDOWN: by shutdown(2), or by EOF from the peer.
   bool shut_write_ = false;  ///< SEND_SHUTDOWN.
   bool end_arrived_ = false;
   bool told_connected_ = false;  ///< connect(2) has returned success.
   bool linger_reset_ = false;
-  std::size_t send_buffer_bytes_ = 0;  ///< As SO_SNDBUF said; 0: as the simulation's options say.
+  std::size_t send_buffer_bytes_ = 0;  ///< The value of SO_SNDBUF; 0: the simulation's default.
   Address peer_;
   std::shared_ptr<Channel> in_;
   std::shared_ptr<Channel> out_;

@@ -19,7 +19,7 @@ Trace::Line::~Line() {
   if (trace_ == nullptr) return;
   trace_->text_ += '\n';
   if (!trace_->tracer_) return;
-  // What the tracer does may be traced in turn.
+  // The tracer may add trace lines itself.
   const std::string line = std::exchange(trace_->text_, {});
   trace_->tracer_(line);
 }

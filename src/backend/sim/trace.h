@@ -1,7 +1,7 @@
-// What has happened in a simulation, a line each: time, who, what.
+// The trace of a simulation: a line per event, with its time, its source and what happened.
 //
-// The text is what two runs of one seed are compared by, so nothing in it may depend on addresses,
-// on the machine or on the real clock.
+// Two runs with the same seed must produce the same text, so nothing in it may depend on addresses,
+// the machine or the real clock.
 #pragma once
 
 #include <concepts>
@@ -16,7 +16,7 @@ namespace tambour::backend::sim {
 
 class Trace {
  public:
-  /// One line; ends with its life. Silent where the trace is off.
+  /// One line, completed by the destructor. Writes nothing if the trace is off.
   class Line {
    public:
     Line(Trace* trace, std::int64_t now_ns, std::string_view who);

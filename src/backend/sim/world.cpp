@@ -11,7 +11,7 @@
 namespace tambour::backend::sim {
 namespace {
 
-// Not zero, which programs like to take for "never".
+// Not zero, which programs often use for "never".
 constexpr std::int64_t start_ns = 3600 * base::ns_per_s;
 
 }  // namespace
@@ -26,7 +26,7 @@ World::World(std::uint64_t chosen_seed, const SimulationOptions& chosen)
 World::~World() {
   base::check(loops.empty(),
               "Simulation destroyed before the loops that run in it; destroy those first");
-  // Files first: what is on its way must find nobody.
+  // Close the files first, so that events in flight find no open socket.
   for (Machine* machine : machines) machine->close_all();
   events_.clear();
 }
@@ -75,7 +75,7 @@ bool World::make_due_step() {
 std::int64_t World::draw_delay_ns() noexcept {
   const std::int64_t least_ns = options.delay_min.count();
   std::int64_t range_ns = std::max<std::int64_t>(options.delay_max.count() - least_ns, 0);
-  // Each width twice as rare as the one half as wide.
+  // Each range is half as likely as the next narrower one.
   if (options.delay_mostly_short) range_ns >>= 6 - std::min(std::countr_zero(random.next()), 6);
   return random.between(least_ns, least_ns + range_ns);
 }
@@ -92,7 +92,7 @@ void World::cut(unsigned from, unsigned to) {
 void World::heal(unsigned from, unsigned to) {
   if (cuts_.erase({from, to}) == 0) return;
   trace_line("world") << machines[from - 1]->name << " healed to " << machines[to - 1]->name;
-  // Those that another cut holds add themselves again.
+  // Channels that another cut blocks add themselves again.
   for (const auto& stuck : std::exchange(stuck_, {})) {
     if (const auto channel = stuck.lock()) channel->resume();
   }

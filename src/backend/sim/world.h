@@ -1,4 +1,5 @@
-// The world that hosts share: time, what is going to happen, the network's cuts, chance.
+// The state that all hosts of a simulation share: time, scheduled events, network cuts and random
+// numbers.
 #pragma once
 
 #include <cstddef>
@@ -37,26 +38,27 @@ class World {
   void set_wall(std::int64_t wall_ns);
   [[nodiscard]] std::uint64_t wall_changes() const noexcept { return wall_changes_; }
 
-  /// Calls `what` at a time that has not passed; what is for one time, in the order of scheduling.
+  /// Schedules `what` for `at_ns`, or for now if that has passed. Events at the same time run in
+  /// the order in which they were scheduled.
   void schedule(std::int64_t at_ns, Callback<void()> what);
   void schedule_in(std::int64_t delay_ns, Callback<void()> what) {
     schedule(base::saturating_add(now_ns_, delay_ns), std::move(what));
   }
-  /// The end of time where nothing is going to happen.
+  /// Returns end_of_time_ns if no event is scheduled.
   [[nodiscard]] std::int64_t next_event_ns() const noexcept {
     return events_.empty() ? base::end_of_time_ns : events_.front().at_ns;
   }
-  /// Moves the clock, and lets happen what happens until then. Not backwards.
+  /// Advances the clock to `ns` and runs the events that are due. The clock never moves backwards.
   void advance_to(std::int64_t ns);
   void advance_by_turn() { advance_to(base::saturating_add(now_ns_, turn_ns())); }
 
-  /// A step of the scenario; keeps the simulation running until it was made.
+  /// Adds a step of the scenario. The simulation runs at least until the step has run.
   void add_step(std::int64_t delay_ns, Callback<void()> step);
   [[nodiscard]] bool any_steps() const noexcept { return steps_ > 0; }
-  /// Makes the first of the steps that were held back; false: none was.
+  /// Runs the first step that is held back. Returns false if there is none.
   bool make_due_step();
 
-  /// For as long as it lives, steps that become due are held back, or not.
+  /// Sets, during its lifetime, whether steps that become due are held back.
   class HoldSteps {
    public:
     explicit HoldSteps(World& world, bool hold = true) noexcept
@@ -70,15 +72,15 @@ class World {
     bool former_;
   };
 
-  // Network. Hosts by their numbers, from 1.
+  // The network. Hosts are identified by their numbers, from 1.
   [[nodiscard]] std::int64_t draw_delay_ns() noexcept;
   [[nodiscard]] bool is_cut(const Machine& from, const Machine& to) const noexcept;
   void cut(unsigned from, unsigned to);
   void heal(unsigned from, unsigned to);
-  /// Calls Channel::resume() when something is healed.
+  /// Channel::resume() is called when any cut is healed.
   void add_stuck(std::weak_ptr<Channel> channel) { stuck_.push_back(std::move(channel)); }
 
-  /// A line of the trace.
+  /// Starts a line of the trace.
   [[nodiscard]] Trace::Line trace_line(std::string_view who) {
     return {options.trace ? &trace : nullptr, now_ns_, who};
   }
@@ -90,7 +92,7 @@ class World {
   std::string failure;
   bool stop = false;
   std::vector<std::unique_ptr<SimulatedHost>> hosts;
-  std::vector<Machine*> machines;  ///< The inside of the hosts, in the same order.
+  std::vector<Machine*> machines;  ///< The implementations of the hosts, in the same order.
   std::vector<Sim*> loops;
 
  private:
@@ -99,7 +101,7 @@ class World {
     std::uint64_t number;
     Callback<void()> what;
   };
-  /// For a heap whose first is the soonest.
+  /// Orders a heap with the earliest event at the top.
   static bool is_later(const Event& one, const Event& other) noexcept {
     return std::pair(one.at_ns, one.number) > std::pair(other.at_ns, other.number);
   }
@@ -112,8 +114,8 @@ class World {
   std::uint64_t wall_changes_ = 0;
   std::vector<Event> events_;
   std::uint64_t scheduled_ = 0;
-  std::size_t steps_ = 0;                   ///< That have still to be made,
-  std::deque<Callback<void()>> due_steps_;  ///< and those of them whose time has come.
+  std::size_t steps_ = 0;                   ///< The number of steps that have not run yet.
+  std::deque<Callback<void()>> due_steps_;  ///< Steps that are due and held back.
   bool holds_steps_ = false;
   std::set<std::pair<unsigned, unsigned>> cuts_;
   std::vector<std::weak_ptr<Channel>> stuck_;
