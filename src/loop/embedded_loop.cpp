@@ -81,7 +81,7 @@ void EmbeddedLoop::run(Ready& ready) {
   auto& self = static_cast<EmbeddedLoop&>(ready);
   const int error = -std::exchange(self.result, 0);
   if (error > 0) {
-    // ENOMEM: watched again before the next wait, and until then looked at.
+    // ENOMEM: before_wait() polls the inner loop and tries to watch it again.
     self.fd = -1;
   }
   if (self.function_) {

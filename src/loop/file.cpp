@@ -46,7 +46,7 @@ FileRequest& request_at(OperationKind kind, const std::shared_ptr<OpenFile>& fil
 FileRequest& request_open(std::string path, FileMode mode, mode_t permissions, FileCache cache) {
   FileRequest& request = request_to(OperationKind::file_open, nullptr);
   request.set_path(std::move(path));
-  // System::confirm_file() takes O_NONBLOCK back.
+  // O_NONBLOCK: open(2) must not block on a FIFO; System::confirm_file() clears the flag.
   request.operation().flags = flags_of(mode) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
                               (cache == FileCache::none ? O_DIRECT : 0);
   request.operation().permissions = permissions;

@@ -38,7 +38,8 @@ Signal& Signal::operator=(Signal&& other) noexcept {
 }
 
 Signal::~Signal() {
-  if (core_ == nullptr) return;  // Moved from.
+  // Moved from.
+  if (core_ == nullptr) return;
   stop();
   core_->retire(function_.release());
   core_->detach();
