@@ -1,4 +1,4 @@
-// The intrusive queue of what is due, and the links that it consists of.
+// The intrusive ready queue and its links.
 #include "op/ready_queue.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Log = std::vector<int>;
 
-/// Notes that it ran, and then does what it was given to do.
+/// Logs that it ran and then invokes its action.
 struct Item : Ready {
   Item(Log& its_log, int its_name) : Ready(&run), log(&its_log), name(its_name) {}
   static void run(Ready& ready) {
@@ -224,7 +224,7 @@ TEST(ReadyQueue, takes_another_queue_behind_its_own) {
   queue.push(d);
   queue.run_all();
   EXPECT_EQ(log, (Log{1, 2, 3, 4}));
-  // A queue that was taken from is whole.
+  // The queue that items were taken from is still usable.
   other.push(a);
   other.run_all();
   EXPECT_EQ(log.back(), 1);
