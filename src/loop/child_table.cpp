@@ -153,8 +153,7 @@ bool ChildTable::take(Child& child, ChildStatus& status) noexcept {
 bool ChildTable::enter_after_fork(Child& child) noexcept {
   const std::scoped_lock lock(mutex);
   if (child.any_) {
-    // The status belongs to a child of the parent process.
-    child.has_status_ = false;
+    child.has_status_ = false;  // The status belongs to a child of the parent process.
     insert(child);
   } else if (!child.has_status_) {
     give(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = ECHILD});
@@ -174,8 +173,7 @@ bool ChildTable::look_at_named(Child& child) noexcept {
   errno = EINVAL;
   // A pidfd always refers to this child, even if other code reaps it and its pid is reused.
   if (child.fd >= 0) outcome = wait_id(by_pidfd, static_cast<id_t>(child.fd), info, flags);
-  // Linux 5.3 has pidfds but not P_PIDFD.
-  if (outcome != 0 && errno == EINVAL)
+  if (outcome != 0 && errno == EINVAL)  // Linux 5.3 has pidfds but not P_PIDFD.
     outcome = wait_id(P_PID, static_cast<id_t>(child.pid_), info, flags);
   if (outcome != 0) {
     give(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = errno});

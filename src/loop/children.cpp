@@ -74,8 +74,7 @@ bool Children::watch_by_pidfd(Child& child) noexcept {
 Result<> Children::watch_by_signal() noexcept {
   if (by_signal_ == 0) {
     if (auto started = sigchld_.start(); !started) return started;
-    // The children keep run() from returning, not this watcher.
-    core_.drop_reference();
+    core_.drop_reference();  // The children keep run() from returning, not this watcher.
   }
   ++by_signal_;
   return {};

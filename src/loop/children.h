@@ -34,8 +34,7 @@ class Children {
 
   Core& core_;
   Child* first_ = nullptr;
-  /// The number of children watched through SIGCHLD.
-  int by_signal_ = 0;
+  int by_signal_ = 0;  ///< The number of children watched through SIGCHLD.
   Signal sigchld_;
 };
 

@@ -397,8 +397,7 @@ std::int64_t Core::begin_foreign_wait() noexcept {
 }
 
 Result<> Core::reopen() noexcept {
-  // The child's thread id differs from the parent's.
-  thread_id_ = ::gettid();
+  thread_id_ = ::gettid();  // The child's thread id differs from the parent's.
   auto reopened = backend_->reopen();
   if (reopened) reopened = posted_.reopen();
   if (reopened && services_ != nullptr) reopened = services_->reopen();

@@ -50,7 +50,8 @@ class Core {
   /// Destroys the tasks and objects that the loop owns, and posted tasks that have not run.
   void drop_owned() noexcept;
 
-  /// Called when the EventLoop is destroyed: stops all handles without invoking their callbacks.
+  /// Called when the EventLoop is destroyed: invokes the cleanup hooks, destroys what the loop owns
+  /// and stops all handles without invoking their callbacks.
   void close() noexcept;
 
   /// Registers `loop` in the thread-local list of live loops, for live_here().
@@ -127,8 +128,7 @@ class Core {
   /// exhausted its I/O budget; the caller must then wait for readiness, so that other handles are
   /// not starved.
   [[nodiscard]] bool overstays() noexcept {
-    // Amortizes the clock reads.
-    constexpr unsigned often = 256;
+    constexpr unsigned often = 256;  // Amortizes the clock reads.
     if (++at_once_ % often == 0) look_at_length_of_turn();
     return overstays_;
   }
@@ -234,10 +234,8 @@ class Core {
   class Stoppable;
   /// One run() call; a nested run() has its own level.
   struct Level {
-    /// See Closure::born().
-    std::uint64_t nested_run = 0;
-    /// Closures to delete when an iteration of this level ends.
-    Closure* retired = nullptr;
+    std::uint64_t nested_run = 0;  ///< See Closure::born().
+    Closure* retired = nullptr;    ///< Closures to delete when an iteration of this level ends.
     Level* outside = nullptr;
   };
   ~Core();
@@ -288,23 +286,17 @@ class Core {
 
   /// The thread pointer of the loop's thread; null after the loop is destroyed.
   const void* thread_ = __builtin_thread_pointer();
-  /// Null until announce().
-  const EventLoop* loop_ = nullptr;
-  /// Next in the thread's list of announced cores.
-  Core* next_on_thread_ = nullptr;
+  const EventLoop* loop_ = nullptr;  ///< Null until announce().
+  Core* next_on_thread_ = nullptr;   ///< Next in the thread's list of announced cores.
   std::int64_t now_ns_ = 0;
   std::int64_t references_ = 0;
   bool stop_ = false;
-  /// Nesting depth of run().
-  int depth_ = 0;
-  /// I/O attempts made without waiting in this iteration.
-  unsigned at_once_ = 0;
+  int depth_ = 0;         ///< Nesting depth of run().
+  unsigned at_once_ = 0;  ///< I/O attempts made without waiting in this iteration.
   bool overstays_ = false;
   std::int64_t owners_ = 1;
-  /// Due in this iteration.
-  ReadyQueue ready_;
-  /// Being dispatched; keeps the remaining items if a callback throws.
-  ReadyQueue running_queue_;
+  ReadyQueue ready_;          ///< Due in this iteration.
+  ReadyQueue running_queue_;  ///< Being dispatched; keeps the remaining items if a callback throws.
   Level outermost_;
   Level* level_ = &outermost_;
   Timers timers_;
@@ -313,10 +305,8 @@ class Core {
   std::unique_ptr<Services> services_;
   std::unique_ptr<TaskScope> tasks_;
   LinkList owned_;
-  /// When the services next need to run.
-  std::int64_t services_ns_ = base::end_of_time_ns;
-  /// Started hooks by HookPoint, most recently started first.
-  std::array<Hook*, 5> hooks_{};
+  std::int64_t services_ns_ = base::end_of_time_ns;  ///< When the services next need to run.
+  std::array<Hook*, 5> hooks_{};  ///< Started hooks by HookPoint, most recently started first.
   Async* asyncs_ = nullptr;
   Callback<void()> pending_runner_;
   LoopStats stats_;
@@ -325,8 +315,7 @@ class Core {
   Callback<void(const Stall&)> report_stall_;
   std::int64_t collect_io_ns_ = 0;
   std::int64_t collect_timeout_ns_ = 0;
-  /// Time of suspend(), if suspended.
-  std::optional<std::int64_t> suspended_ns_;
+  std::optional<std::int64_t> suspended_ns_;  ///< Time of suspend(), if suspended.
   PostQueue posted_;
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> any_async_sent_{false};
@@ -342,8 +331,7 @@ class Core {
   };
   Thrown thrown_;
   std::source_location created_at_;
-  /// gettid(2) of the loop's thread, for messages.
-  int thread_id_;
+  int thread_id_;  ///< gettid(2) of the loop's thread, for messages.
 };
 
 }  // namespace tambour::loop

@@ -52,8 +52,8 @@ void EmbeddedLoops::remove(EmbeddedLoop& embedded) noexcept {
 
 void EmbeddedLoops::moved(EmbeddedLoop& embedded) noexcept { around(*embedded.inner_) = &embedded; }
 
-/// The inner loop's descriptor may have changed: the epoll instance is recreated to drop
-/// registrations that cannot be removed, and after a fork every descriptor is.
+/// The inner loop's descriptor may have changed: an epoll instance is recreated to drop
+/// registrations that cannot be removed, and every backend is reopened after a fork.
 void EmbeddedLoops::watch_descriptor(EmbeddedLoop& embedded) noexcept {
   const auto descriptor = embedded.inner_->backend().descriptor();
   if (!descriptor || *descriptor == embedded.fd) return;

@@ -30,8 +30,7 @@ class EmbeddedLoops {
 
   Core& core_;
   EmbeddedLoop* first_ = nullptr;
-  /// Embeds this loop in another one; null if none.
-  EmbeddedLoop* around_ = nullptr;
+  EmbeddedLoop* around_ = nullptr;  ///< Embeds this loop in another one; null if none.
 };
 
 }  // namespace tambour::loop

@@ -32,8 +32,7 @@ FdWatcher& FdWatcher::operator=(FdWatcher&& other) noexcept {
 }
 
 FdWatcher::~FdWatcher() {
-  // Moved from.
-  if (core_ == nullptr) return;
+  if (core_ == nullptr) return;  // Moved from.
   stop();
   core_->retire(function_.release());
   core_->detach();
@@ -59,8 +58,7 @@ void FdWatcher::stop() noexcept {
     // Inside run(), ~Running() settles the backend.
     if (!core_->is_running()) backend.settle();
   } else {
-    // A failure may still be queued for its callback.
-    unlink();
+    unlink();  // A failure may still be queued for its callback.
   }
   result = 0;
   core_->drop_reference();

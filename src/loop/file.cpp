@@ -90,7 +90,7 @@ Result<std::size_t> File::Read::await_resume() const noexcept {
 
 File::Write::Write(const File& file, std::span<const std::byte> from, std::uint64_t offset)
     : FileWait(request_at(OperationKind::file_write, file.file_,
-                          const_cast<std::byte*>(from.data()),  // NOLINT: pwrite(2) reads.
+                          const_cast<std::byte*>(from.data()),  // NOLINT: pwrite(2) only reads.
                           from.size(), offset)) {}
 
 Result<> File::Write::await_resume() const noexcept {

@@ -65,8 +65,7 @@ void FileRequest::submit(Core& core) {
   core.attach();
   core.add_reference();
   holds_loop_ = true;
-  // The backend's reference.
-  retain();
+  retain();  // The backend's reference.
   core.backend().submit(operation_);
 }
 
@@ -103,7 +102,8 @@ bool FileRequest::go_on(std::int64_t answer) noexcept {
   operation_.offset += count;
   if (operation_.size == 0) return false;
   if (count != 0) return true;
-  // A read returned the end of the file. No known file system writes 0 bytes without an error.
+  // A read of 0 bytes is the end of the file. No known file system writes 0 bytes without an error,
+  // so that is reported as EIO.
   if (operation_.kind == OperationKind::file_write) outcome_ = -EIO;
   return false;
 }

@@ -27,7 +27,7 @@ class OpenFile {
   ~OpenFile() { system_.close(fd_); }
 
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
-  /// O_DIRECT
+  /// True if the file was opened with O_DIRECT.
   [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
   [[nodiscard]] backend::System& system() const noexcept { return system_; }
 
@@ -96,10 +96,8 @@ class FileRequest final : public WorkerCall {
   std::string path_;
   backend::System* system_ = nullptr;
   std::int64_t outcome_ = 0;
-  /// The opened descriptor, until take_file().
-  int opened_ = -1;
-  /// The core of the loop whose backend executes the operation.
-  Core* core_ = nullptr;
+  int opened_ = -1;       ///< The opened descriptor, until take_file().
+  Core* core_ = nullptr;  ///< The core of the loop whose backend executes the operation.
   bool holds_loop_ = false;
   bool stopped_ = false;
   std::coroutine_handle<> waiting_;

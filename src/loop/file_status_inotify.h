@@ -30,10 +30,8 @@ struct WatchedPlace {
   WatchedPath& path;
   /// If the place is a directory: the entry of interest; empty for all. Borrowed.
   std::string_view name;
-  /// The kernel's watch descriptor.
-  int watch = -1;
-  /// Next place with the same watch descriptor.
-  WatchedPlace* next = nullptr;
+  int watch = -1;                ///< The kernel's watch descriptor.
+  WatchedPlace* next = nullptr;  ///< Next place with the same watch descriptor.
   /// The pointer that points to this place; null while not watched.
   WatchedPlace** link = nullptr;
 };
@@ -67,8 +65,7 @@ class Inotify {
 
   Core& core_;
   UniqueFd inotify_;
-  /// By watch descriptor.
-  std::unordered_map<int, WatchedPlace*> places_;
+  std::unordered_map<int, WatchedPlace*> places_;  ///< By watch descriptor.
   WatchedPath* first_ = nullptr;
   ServiceWatch watch_;
 };

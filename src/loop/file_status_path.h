@@ -41,8 +41,7 @@ class WatchedPath final : public Ready, private Listed<WatchedPath> {
 
  private:
   friend class Inotify;
-  // The loop's list of started paths.
-  friend class Listed<WatchedPath>;
+  friend class Listed<WatchedPath>;  // The loop's list of started paths.
 
   static void run(Ready& ready);
   [[nodiscard]] FileState see() noexcept;
@@ -57,12 +56,9 @@ class WatchedPath final : public Ready, private Listed<WatchedPath> {
   FileStatusOptions options_;
   FileState current_;
   bool anew_ = false;
-  /// The file; while it is missing, its nearest existing parent directory.
-  WatchedPlace target_;
-  /// If the path is a symbolic link, the directory that contains the link.
-  WatchedPlace holder_;
-  /// A buffer for directory names.
-  std::string scratch_;
+  WatchedPlace target_;  ///< The file; while it is missing, its nearest existing parent directory.
+  WatchedPlace holder_;  ///< If the path is a symbolic link, the directory that contains the link.
+  std::string scratch_;  ///< A buffer for directory names.
   Timer timer_;
   FileStatus::Function function_;
 };

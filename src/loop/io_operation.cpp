@@ -60,8 +60,8 @@ std::int32_t IoOperation::progress(backend::System& system) noexcept {
   socklen_t error_size = sizeof(error);
   if (system.getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) return -errno;
   if (error != 0) return -error;
-  // A SO_ERROR of 0 may also mean that the connection is still in progress, because readiness can
-  // be reported spuriously.
+  // SO_ERROR may also be 0 because the connection is still in progress: readiness can be reported
+  // spuriously.
   if (system.connect(fd, address, *address_size) == 0 || errno == EISCONN) return 0;
   return errno == EALREADY ? -EINPROGRESS : -errno;
 }
@@ -194,8 +194,7 @@ void IoOperation::run(Ready& ready) {
     self.outcome = answer;
     self.core_->backend().cancel(self);
   } else if (self.result < 0) {
-    // The descriptor cannot be watched.
-    self.outcome = self.result;
+    self.outcome = self.result;  // The descriptor cannot be watched.
   }
   self.end();
   self.completed_(self);

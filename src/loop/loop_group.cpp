@@ -125,8 +125,7 @@ class LoopGroup::State {
   std::vector<Member> members_;
   std::atomic<std::size_t> turn_{0};
   std::atomic<bool> stopping_{false};
-  /// Every member's wakeup has been sent.
-  std::atomic<bool> stopped_{false};
+  std::atomic<bool> stopped_{false};  ///< Every member's wakeup has been sent.
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -58,7 +58,7 @@ void PostQueue::add_segment(Slot& slot) {
   if (made == nullptr) made = new Segment;
   Segment* none = nullptr;
   // If another producer installed a segment first, even one that has been used up and freed since,
-  // this one is unused and is kept for later.
+  // the new one is unused: keep it for later.
   if (slot.compare_exchange_strong(none, made, std::memory_order_acq_rel)) {
     segment_count_.fetch_add(1, std::memory_order_relaxed);
   } else {
@@ -97,7 +97,7 @@ void PostQueue::push(Callback<void()>&& task) {
 }
 
 PostQueue::Place& PostQueue::wait_for_place(Slot& slot, std::uint64_t index) noexcept {
-  // A claimed slot must be filled, so retry until memory is available.
+  // A claimed cell must be filled, so retry until memory is available.
   for (;;) {
     if (Segment* segment = slot.load(std::memory_order_acquire))
       return segment->places[index % segment_size];
@@ -115,7 +115,7 @@ PostQueue::Place* PostQueue::place_at_head() noexcept {
         directory_.load(std::memory_order_acquire)[slot_of(head_)].load(std::memory_order_acquire);
   if (segment_ == nullptr) return nullptr;
   Place* const place = &segment_->places[head_ % segment_size];
-  // Prefetch: the slot's cache line belongs to the producer's CPU.
+  // Prefetch: the cell's cache line was last written by the producer's CPU.
   if (taken_ - head_ > fetched_ahead && head_ % segment_size < segment_size - fetched_ahead)
     __builtin_prefetch(place + fetched_ahead, 1);
   return place->is_there.load(std::memory_order_acquire) ? place : nullptr;
@@ -180,7 +180,7 @@ Result<> PostQueue::reopen() noexcept {
     }
     Place& place = slot.load(std::memory_order_acquire)->places[index % segment_size];
     if (place.is_there.load(std::memory_order_acquire)) continue;
-    // The former thread may have written half of a task.
+    // The thread that claimed the cell may have written half of a task.
     new (&place.task) Callback<void()>();
     place.is_there.store(true, std::memory_order_release);
   }

@@ -1,11 +1,12 @@
 // Tasks posted from any thread to the loop's thread: a multi-producer, single-consumer FIFO queue.
 //
-// A producer claims the next slot with one atomic addition and stores its task there; producers
-// share nothing else. Slots are grouped in segments, which a directory finds by index. Only
-// producers that have claimed a slot refer to its segment, so a segment can be reused once all of
-// its slots have been run. Posting does not allocate per task, and tasks are contiguous in memory.
+// A producer claims the next cell (Place) with one atomic addition and stores its task there;
+// producers share nothing else. Cells are grouped in segments, which a directory finds by index.
+// Only producers that have claimed a cell refer to its segment, so a segment can be reused once all
+// of its cells have been run. Posting does not allocate per task, and tasks are contiguous in
+// memory.
 //
-// Invariant: a claimed slot may not contain its task yet. The consumer must not sleep then (see
+// A claimed cell may not contain its task yet. The consumer must not sleep in that case (see
 // Core::rouse); it polls again.
 #pragma once
 
@@ -33,9 +34,9 @@ class PostQueue {
   /// caller then keeps `task`.
   void push(Callback<void()>&& task);
 
-  /// Consumer only: true if no slot is claimed.
+  /// Consumer only: true if no cell is claimed.
   [[nodiscard]] bool empty() const noexcept {
-    // Sequentially consistent, like the addition in push(): of a producer that claims a slot and
+    // Sequentially consistent, like the addition in push(): of a producer that claims a cell and
     // then checks whether the consumer sleeps, and the consumer, at least one sees the other.
     return tail_.load(std::memory_order_seq_cst) == head_;
   }
@@ -54,17 +55,17 @@ class PostQueue {
   /// Consumer only: destroys all posted tasks without running them.
   void clear() noexcept;
 
-  /// In the child after fork(2): fills the slots claimed by threads that do not exist in the child
-  /// with empty tasks. Fails with ENOMEM.
+  /// In the child after fork(2): stores empty tasks in the cells claimed by threads that do not
+  /// exist in the child. Fails with ENOMEM.
   Result<> reopen() noexcept;
 
  private:
   static constexpr std::uint64_t segment_size = 256;
   static constexpr std::uint64_t segments_max = tasks_max / segment_size;
-  /// Segments exist this many slots ahead of the tail, so that push() reports ENOMEM before it
-  /// claims a slot. Sufficient unless more threads than this claim a slot at the same moment.
+  /// Segments exist this many cells ahead of the tail, so that push() reports ENOMEM before it
+  /// claims a cell. Sufficient unless more threads than this claim a cell at the same moment.
   static constexpr std::uint64_t ahead = 64;
-  /// The consumer prefetches this many slots ahead.
+  /// The consumer prefetches this many cells ahead.
   static constexpr std::uint64_t fetched_ahead = 8;
 
   struct Place {
@@ -94,23 +95,16 @@ class PostQueue {
   [[nodiscard]] Segment* take_spare() noexcept;
   void keep_spare(Segment* segment) noexcept;
 
-  // Written by producers; rarely written; and the consumer's: a cache line each.
-  /// The next slot to claim.
-  alignas(64) std::atomic<std::uint64_t> tail_{0};
+  // A cache line each: what producers write, what is rarely written, and what the consumer uses.
+  alignas(64) std::atomic<std::uint64_t> tail_{0};  ///< The next cell to claim.
   alignas(64) std::atomic<Slot*> directory_{nullptr};
-  /// The segments of all slots before this index are free.
-  std::atomic<std::uint64_t> ended_{0};
-  /// In the directory.
-  std::atomic<std::size_t> segment_count_{0};
-  /// Half a megabyte, for bursts.
-  std::array<std::atomic<Segment*>, 64> spares_{};
+  std::atomic<std::uint64_t> ended_{0};  ///< The segments of all cells before this index are free.
+  std::atomic<std::size_t> segment_count_{0};       ///< Number of segments in the directory.
+  std::array<std::atomic<Segment*>, 64> spares_{};  ///< Half a megabyte, for bursts.
   // Consumer only, from here on.
-  /// The next slot to run.
-  alignas(64) std::uint64_t head_ = 0;
-  /// The first slot not taken.
-  std::uint64_t taken_ = 0;
-  /// The segment of head_, if already looked up.
-  Segment* segment_ = nullptr;
+  alignas(64) std::uint64_t head_ = 0;  ///< The next cell to run.
+  std::uint64_t taken_ = 0;             ///< The first cell not taken.
+  Segment* segment_ = nullptr;          ///< The segment of head_, if already looked up.
 };
 
 }  // namespace tambour::loop

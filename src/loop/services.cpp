@@ -41,8 +41,7 @@ void Services::abandon() noexcept {
   embedded_loops.abandon();
   inotify.abandon();
   wall_timers.abandon();
-  // Before the signals: it owns a Signal.
-  children.abandon();
+  children.abandon();  // Before the signals: it owns a Signal.
   signals.abandon();
 }
 

@@ -34,7 +34,7 @@ class Services {
   /// In the child after fork(2), once the backend has been reopened.
   Result<> reopen() noexcept;
 
-  /// Stops all handles; none is owned by its loop afterwards.
+  /// Stops all handles and unlinks them from the loop.
   void abandon() noexcept;
 
   Signals signals;

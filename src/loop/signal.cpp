@@ -38,8 +38,7 @@ Signal& Signal::operator=(Signal&& other) noexcept {
 }
 
 Signal::~Signal() {
-  // Moved from.
-  if (core_ == nullptr) return;
+  if (core_ == nullptr) return;  // Moved from.
   stop();
   core_->retire(function_.release());
   core_->detach();

@@ -81,20 +81,14 @@ class SignalSlot {
 
   std::atomic<std::uint64_t> watched_{0};
   std::atomic<std::uint64_t> pending_{0};
-  /// The handler does nothing in other processes.
-  std::atomic<pid_t> process_{0};
-  /// The descriptor handlers write to; -1: record only.
-  std::atomic<int> written_to_{-1};
-  /// Handlers that may be using `written_to_`.
-  std::atomic<int> writers_{0};
+  std::atomic<pid_t> process_{0};    ///< The handler does nothing in other processes.
+  std::atomic<int> written_to_{-1};  ///< The descriptor handlers write to; -1: record only.
+  std::atomic<int> writers_{0};      ///< Handlers that may be using `written_to_`.
   int eventfd_ = -1;
-  /// Device and inode of the eventfd, to recognize it.
-  dev_t device_ = 0;
+  dev_t device_ = 0;  ///< Device and inode of the eventfd, to recognize it.
   ino_t inode_ = 0;
-  /// Guarded by the mutex of the table.
-  bool taken_ = false;
-  /// Constant once the slot is in the list.
-  SignalSlot* next_ = nullptr;
+  bool taken_ = false;          ///< Guarded by the mutex of the table.
+  SignalSlot* next_ = nullptr;  ///< Constant once the slot is in the list.
 };
 
 }  // namespace tambour::loop

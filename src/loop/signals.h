@@ -41,8 +41,7 @@ class Signals {
 
   Core& core_;
   SignalSlot* slot_ = nullptr;
-  /// Indexed by signal number.
-  std::array<Signal*, SignalSlot::number_max + 1> first_{};
+  std::array<Signal*, SignalSlot::number_max + 1> first_{};  ///< Indexed by signal number.
   ServiceWatch watch_;
 };
 

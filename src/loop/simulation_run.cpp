@@ -1,7 +1,7 @@
 // Simulation::run(): runs the loops of a simulation.
 //
-// Each step runs one loop that has due work, chosen by the seed if there are several. If no loop
-// has due work, the virtual clock advances to the next deadline or event.
+// In each round, one loop that has due work runs one iteration; the seed chooses it if there are
+// several. If no loop has due work, the virtual clock advances to the next deadline or event.
 
 #include <algorithm>
 #include <cstdint>

@@ -64,8 +64,7 @@ class WallTimers {
   base::QuadHeap<WallTimer, Place> heap_;
   UniqueFd timerfd_;
   std::int64_t armed_ns_ = base::end_of_time_ns;
-  /// The clock was set, as timerfd_settime(2) reported.
-  bool was_set_ = false;
+  bool was_set_ = false;  ///< The clock was set, as timerfd_settime(2) reported.
   std::uint64_t changes_seen_ = 0;
   ServiceWatch watch_;
 };

@@ -116,8 +116,7 @@ void WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<
   returns_ = &(*services)->worker_returns;
   awaiting_ = awaiting;
   when_stopped_ = when_stopped;
-  // The pool's reference, until the call returns.
-  retain();
+  retain();  // The pool's reference, until the call returns.
   returns_->expect(*this);
   if (stop.stop_requested()) {
     error_ = ECANCELED;
@@ -134,8 +133,7 @@ void WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<
 void WorkerCall::request_stop() noexcept {
   if (!on_loop_.linked()) return;
   if (queue_ == nullptr) {
-    // Already queued by start().
-    error_ = ECANCELED;
+    error_ = ECANCELED;  // Already queued by start().
     return;
   }
   if (returned_) return;

@@ -59,10 +59,8 @@ class WorkerQueue {
   LinkList waiting_;
   std::size_t waiting_count_ = 0;
   unsigned idle_ = 0;
-  /// Threads that run a call.
-  std::size_t busy_ = 0;
-  /// The number of threads that wait for a call to end.
-  unsigned reclaiming_ = 0;
+  std::size_t busy_ = 0;     ///< Threads that run a call.
+  unsigned reclaiming_ = 0;  ///< The number of threads that wait for a call to end.
   bool closing_ = false;
   std::vector<std::thread> threads_;
 };

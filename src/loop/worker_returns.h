@@ -34,8 +34,7 @@ class WorkerMailbox {
 
  private:
   std::mutex mutex_;
-  /// Null: the loop is destroyed.
-  Core* core_;
+  Core* core_;  ///< Null: the loop is destroyed.
   LinkList arrived_;
 };
 
@@ -68,8 +67,7 @@ class WorkerReturns final : private Ready {
 
   Core& core_;
   std::shared_ptr<WorkerMailbox> mailbox_;
-  /// All of these lists contain WorkerCall::OnLoop.
-  LinkList expected_;
+  LinkList expected_;  ///< All of these lists contain WorkerCall::OnLoop.
   LinkList due_;
   LinkList delivering_;
 };

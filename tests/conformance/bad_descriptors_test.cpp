@@ -214,7 +214,7 @@ TEST_P(BadDescriptors, one_that_is_closed_while_watched_spins_nobody) {
   pipe.near.reset(-1);
   EXPECT_TRUE(sleeps_through(50ms));
   // poll(2) and select(2) are passed the descriptor for each wait and detect that it is closed. The
-  // other backends still hold the file or have dropped it silently.
+  // other backends still hold the file, or have dropped it without an event.
   if (is(BackendKind::poll) || is(BackendKind::select)) {
     expect_told_once(EBADF);
     EXPECT_FALSE(watcher.started());

@@ -135,8 +135,7 @@ class ForkUnderLoad : public test::OnEveryBackend {
   std::optional<Timer> timer;
   std::size_t armed = 0;
   std::size_t expired = 0;
-  // Accessed by the thread until it has ended.
-  std::size_t written[6] = {};
+  std::size_t written[6] = {};  // Accessed by the thread until it has ended.
   std::atomic<std::size_t> tasks_posted{0};
   std::atomic<std::size_t> tasks_run{0};
 };

@@ -98,8 +98,7 @@ TEST_P(Hooks, idle_runs_only_when_nothing_else_is_due) {
     if (::read(pipe.near.get(), &byte, 1) == 1) order.emplace_back("event");
   });
   ASSERT_TRUE(watcher.start());
-  // So that the backend has registered the interest.
-  run_turns(1);
+  run_turns(1);  // So that the backend has registered the interest.
   Idle idle(loop(), [this] {
     order.emplace_back("idle");
     loop().stop();

@@ -133,7 +133,7 @@ TEST_P(Readiness, plain_data_is_not_urgent) {
   EXPECT_EQ(told(sockets.near, Events::urgent | Events::read), Events::read);
 }
 
-// As above, but data arrives while the watcher waits: the kernel wakes waiters for any kind of
+// As above, but the data arrives while the watcher waits: the kernel wakes waiters for any kind of
 // data.
 TEST_P(Readiness, data_that_arrives_is_urgent_or_not) {
   for (const Trigger trigger : {Trigger::level, Trigger::edge}) {
@@ -297,7 +297,7 @@ TEST_P(Readiness, a_watcher_of_nothing_is_told_nothing) {
   EXPECT_EQ(told(pipe.near, Events::none), Events::none);
 }
 
-// Removing the interest withdraws it from the kernel although the watcher stays started.
+// set(Events::none) withdraws the registration from the kernel although the watcher stays started.
 TEST_P(Readiness, a_watcher_whose_interest_was_taken_away_spins_nobody) {
   using namespace std::chrono_literals;
   const auto full = test::open_pipe();

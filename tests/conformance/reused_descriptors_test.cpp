@@ -157,7 +157,7 @@ TEST_P(ReusedDescriptors, a_duplicate_of_a_file_that_nobody_watches_spins_nobody
   EXPECT_TRUE(sleeps_through(50ms));
 }
 
-// Before the next wait, another thread may have reused the number.
+// By the next wait, another thread may have reused the number, so the loop must not touch it.
 TEST_P(ReusedDescriptors, a_number_that_was_closed_is_left_alone) {
   if (options().backend != BackendKind::epoll) GTEST_SKIP() << "keeps no registration by number";
   const auto calls_of_a_turn = [this] {
@@ -192,7 +192,7 @@ TEST_P(ReusedDescriptors, a_number_that_was_closed_is_left_alone) {
 }
 
 TEST_P(ReusedDescriptors, watchers_go_on_when_a_stranger_made_the_kernel_forget) {
-  // All started watchers keep working when the registrations are rebuilt because of a stale one.
+  // All other watchers keep working when the loop drops the stale registration.
   const auto file = test::open_regular_file();
   const auto steady = test::open_pipe();
   int reads = 0;

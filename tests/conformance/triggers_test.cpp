@@ -187,7 +187,7 @@ TEST_P(Triggers, a_level_watcher_beside_an_edge_watcher_is_told_in_each_turn) {
   run_turns(5);
   EXPECT_EQ(levels, 5);
   EXPECT_GE(edges, 1);
-  // Once alone, the edge-triggered watcher is reported the known event at most once more.
+  // Once alone, the edge-triggered watcher reports the known event at most once more.
   level.stop();
   edges = 0;
   run_turns(5);

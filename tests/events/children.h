@@ -51,7 +51,7 @@ inline void await_zombie(pid_t child) {
   ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
 }
 
-/// Runs each test with pidfds and with SIGCHLD.
+/// The fixture of the Child tests; both_ways() runs a test body with pidfds and with SIGCHLD.
 class ChildrenTest : public test::OnEveryBackend {
  protected:
   void SetUp() override {

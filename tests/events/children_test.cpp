@@ -35,8 +35,7 @@ TEST_P(Children, the_exit_status_is_told_once) {
       Child child(loop(), pid, note());
       EXPECT_EQ(child.pid(), pid);
       ASSERT_TRUE(child.start());
-      // Returns once the watcher has stopped.
-      loop().run();
+      loop().run();  // Returns once the watcher has stopped.
       ASSERT_EQ(seen.size(), 1U);
       EXPECT_EQ(seen[0].pid, pid);
       EXPECT_EQ(seen[0].event, Event::exited);

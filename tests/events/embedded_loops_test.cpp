@@ -278,7 +278,7 @@ TEST_P(EmbeddedLoops, an_epoll_set_that_is_made_anew_is_watched_anew) {
   EventLoop inner({.backend = BackendKind::epoll});
   EmbeddedLoop embedded(loop(), inner);
   ASSERT_TRUE(embedded.start());
-  // A registration kept alive by a duplicate can only be dropped together with the epoll instance.
+  // A registration kept alive by a duplicate can only be dropped by recreating the epoll instance.
   auto stranger = test::open_pipe();
   test::UniqueFd duplicate;
   {

@@ -96,8 +96,7 @@ TEST_P(FileStatusTest, what_does_not_change_it_is_not_told) {
   FileStatus watcher(loop(), path, note());
   ASSERT_TRUE(watcher.start());
   std::string text;
-  // Changes the access time only.
-  std::ifstream(path) >> text;
+  std::ifstream(path) >> text;  // Changes the access time only.
   write_file(directory / "other", "text");
   fs::remove(directory / "other");
   run_for(10ms);

@@ -315,8 +315,7 @@ TEST_F(Processes, timeout_terminates) {
   EXPECT_EQ(end_of(stubborn).event, Event::signaled);
   EXPECT_TRUE(stubborn.timed_out());
   Process brief = spawned({.arguments = {"true"}, .timeout = 1h});
-  // run() does not wait for the timeout timer.
-  EXPECT_TRUE(end_of(brief).succeeded());
+  EXPECT_TRUE(end_of(brief).succeeded());  // run() does not wait for the timeout timer.
   EXPECT_FALSE(brief.timed_out());
 }
 
@@ -351,7 +350,8 @@ TEST_F(Processes, outlives_its_loop_and_is_killed_then) {
       held.reset();
     }(std::move(later)));
   }
-  // Killed when its task is destroyed; reaped as well if it terminated in time.
+  // Killed when its task is destroyed. If it terminated at once, it has been reaped as well
+  // (ECHILD).
   int status = SIGKILL;
   EXPECT_TRUE(::waitpid(pid, &status, 0) == pid || errno == ECHILD);
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
@@ -388,8 +388,7 @@ TEST_F(Processes, are_awaited_by_several_tasks_and_waits_can_be_stopped) {
     scope.request_stop();
     loop.run_once();
     EXPECT_EQ(outcomes, std::vector{system_error(ECANCELED)});
-    // The stop was requested before.
-    scope.spawn(wait_for(process, outcomes));
+    scope.spawn(wait_for(process, outcomes));  // The stop was requested before.
     loop.run_once();
     EXPECT_EQ(outcomes.size(), 2U);
   }
@@ -399,8 +398,7 @@ TEST_F(Processes, are_awaited_by_several_tasks_and_waits_can_be_stopped) {
   process.terminate();
   EXPECT_EQ(end_of(process).code, SIGTERM);
   EXPECT_EQ(outcomes, std::vector<Error>(2));
-  // It has already ended, so there is no wait.
-  spawn(loop, wait_for(process, outcomes));
+  spawn(loop, wait_for(process, outcomes));  // It has already ended, so there is no wait.
   EXPECT_EQ(outcomes.size(), 3U);
 
   std::optional<Process> destroyed = endless(":");

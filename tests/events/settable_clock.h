@@ -29,10 +29,8 @@ namespace {
 struct SettableClock {
   std::int64_t offset_ns = 0;
   int timerfd = -1;
-  /// The timerfd has not reported the change yet.
-  bool was_set = false;
-  /// The next timerfd_settime(2) finds that the clock was set.
-  bool set_before_arming = false;
+  bool was_set = false;            ///< The timerfd has not reported the change yet.
+  bool set_before_arming = false;  ///< The next timerfd_settime(2) finds that the clock was set.
 
   void set_by(Duration time) {
     offset_ns += time.count();

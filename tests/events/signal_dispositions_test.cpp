@@ -85,8 +85,7 @@ TEST_P(SignalDispositions, loops_that_come_and_go_use_the_same_descriptors) {
 TEST_P(SignalDispositions, the_forked_child_has_its_own) {
   Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
   ASSERT_TRUE(signal.start());
-  // For the parent.
-  ::raise(SIGUSR1);
+  ::raise(SIGUSR1);  // For the parent.
   EXPECT_EQ(test::in_child([this] {
               // Raised before the loop is reopened: it is kept for the child and not reported to
               // the parent.

@@ -65,8 +65,7 @@ TEST_P(Signals, what_cannot_be_watched_is_refused) {
     EXPECT_EQ(started.error(), system_error(EINVAL)) << number;
     EXPECT_FALSE(signal.started());
   }
-  // No watcher keeps run() from returning.
-  loop().run();
+  loop().run();  // No watcher keeps run() from returning.
   EXPECT_EQ(calls, 0);
 }
 
@@ -180,8 +179,7 @@ TEST_P(Signals, a_stopped_one_is_silent_at_once) {
     first.stop();
   });
   ASSERT_TRUE(first.start());
-  // Invoked first.
-  ASSERT_TRUE(second.start());
+  ASSERT_TRUE(second.start());  // Invoked first.
   ::raise(SIGUSR1);
   run_turns();
   EXPECT_EQ(calls, 1);
@@ -202,8 +200,7 @@ TEST_P(Signals, a_child_that_destroys_the_loop_takes_none_from_its_parent) {
   run_turns();
   ::raise(SIGUSR1);
   EXPECT_EQ(test::in_child([this] {
-              // Without reopening it.
-              destroy_loop();
+              destroy_loop();  // Without reopening it.
               return 0;
             }),
             0);

@@ -61,7 +61,7 @@ TEST_F(InSimulation, timers_are_on_time_however_the_clock_is_set) {
     simulation.after(4h, [&] { half_hours.stop(); });
     simulation.run();
     EXPECT_TRUE(monotonic_on_time);
-    // If the clock is set back by years, the deadline had already passed at the start.
+    // If the clock is set back by years, the time was already past when the timer was started.
     const WallTime expected = std::max(due, clock_said);
     EXPECT_GE(called, expected);
     EXPECT_LT(called - expected, 1s);

@@ -1,4 +1,4 @@
-// Wall-clock timers: never early, aligned, computed, and silent once destroyed.
+// Wall-clock timers: never early, aligned, computed, and never invoked after destruction.
 #include <cerrno>
 #include <chrono>
 #include <memory>
@@ -199,8 +199,7 @@ TEST_P(WallTimers, it_may_outlive_its_loop) {
 TEST_P(WallTimers, no_system_call_is_made_for_what_comes_later) {
   WallTimer first(loop(), count());
   ASSERT_TRUE(first.start_at(wall_now() + 1h));
-  // Applies to the next timerfd_settime(2).
-  settable.set_before_arming = true;
+  settable.set_before_arming = true;  // Applies to the next timerfd_settime(2).
   std::vector<WallTimer> later;
   for (int i = 0; i < 100; ++i) {
     later.emplace_back(loop(), count());

@@ -101,8 +101,7 @@ TEST(Restart, group) {
 }
 
 struct Tally {
-  /// By process id.
-  std::map<int, int> answers;
+  std::map<int, int> answers;  ///< By process id.
   std::map<std::string, int> failures;
   bool over = false;
 };
@@ -351,8 +350,7 @@ TEST(ReadyPipes, are_kept_from_the_programs_that_a_successor_starts) {
                           if (::fcntl(pipe.writer(), F_GETFD) != FD_CLOEXEC) return 2;
                           tell_predecessor();
                           if (::fcntl(pipe.writer(), F_GETFD) >= 0) return 3;
-                          // The second call does nothing.
-                          tell_predecessor();
+                          tell_predecessor();  // The second call does nothing.
                           return 0;
                         }),
               0);
@@ -440,7 +438,7 @@ TEST(Adopting, a_group_takes_what_its_loops_can_serve) {
   auto two_places = listener();
   two_places.push_back(std::move(listener().front()));
   EXPECT_EQ(TcpServerGroup::adopt(group, std::move(two_places)).error(), system_error(EINVAL));
-  // The listener was opened without SO_REUSEPORT.
+  // EADDRINUSE: the listener was opened without SO_REUSEPORT.
   EXPECT_EQ(TcpServerGroup::adopt(group, listener()).error(), system_error(EADDRINUSE));
   EXPECT_TRUE(TcpServerGroup::adopt(group, listener(), {.spread = Spread::least_loaded}));
   EXPECT_EQ(UnixServerGroup::adopt(group, listener(), {.spread = Spread::least_loaded}).error(),

@@ -152,8 +152,7 @@ TEST_F(ConnectionTimeouts, a_write_timeout_needs_unsent_bytes) {
 TEST_F(ConnectionTimeouts, a_message_must_be_complete_in_time) {
   connect({.on_message = drop_lines, .limits = {.idle_timeout = 2s, .message_timeout = 10s}});
   for (int i = 0; i < 9; ++i) {
-    // A slow loris client.
-    peer_sends("x");
+    peer_sends("x");  // A slow loris client.
     pass(1s);
   }
   expect_timeout_in_one_second();

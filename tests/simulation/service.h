@@ -18,8 +18,7 @@ enum class Canary : std::uint8_t {
   none,
   /// The rest of a short write is dropped if another answer is queued behind it.
   forgets_short_write,
-  /// A connection reset before its first byte stops the service.
-  dies_of_early_reset,
+  dies_of_early_reset,  ///< A connection reset before its first byte stops the service.
 };
 
 class LineServer {
@@ -76,8 +75,7 @@ class LineClient {
   FdWatcher watcher_;
   Timer reopen_;
   Timer think_;
-  /// Runs while a connection is being opened or an answer is outstanding.
-  Timer patience_;
+  Timer patience_;  ///< Runs while a connection is being opened or an answer is outstanding.
 };
 
 }  // namespace tambour::test

@@ -70,7 +70,7 @@ void scenario(Simulation& simulation) {
   EventLoop far_loop(far.loop_options());
   const Endpoint endpoint = endpoint_of(near);
   auto server = TcpServer::listen(near_loop, endpoint);
-  // Listening fails while no descriptor is available.
+  // Retry while an injected fault (no free descriptor) makes listening fail.
   for (int i = 0; !server && i < 1000; ++i) server = TcpServer::listen(near_loop, endpoint);
   if (!server) return simulation.fail("no server: " + server.error().message());
   server->serve(echo);

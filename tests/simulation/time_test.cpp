@@ -192,7 +192,7 @@ TEST(SimulatedLoops, a_loop_may_be_destroyed_by_another) {
   EXPECT_EQ(simulation.run(), SimulationEnd::finished);
 }
 
-/// Has work in every iteration, so that time advances only during iterations.
+/// Has due work in every iteration, so that the loop never waits for time to pass.
 struct Busy {
   explicit Busy(SimulatedHost& host) : loop(host.loop_options()) { idle.start(); }
   EventLoop loop;

@@ -21,7 +21,7 @@ Endpoint endpoint_of(SimulatedHost& host, std::uint16_t port) {
 
 Result<UdpSocket> bind(EventLoop& loop, const Endpoint& at) {
   auto socket = UdpSocket::bind(loop, at);
-  // Binding fails while no descriptor is available.
+  // Retry while an injected fault (no free descriptor) makes binding fail.
   for (int i = 0; !socket && i < 1000; ++i) socket = UdpSocket::bind(loop, at);
   return socket;
 }
@@ -99,7 +99,7 @@ void scenario(Simulation& simulation) {
   auto socket = bind(far_loop, Endpoint::any_v4(0));
   if (!server || !socket) return simulation.fail("no socket");
   const auto echo = [](UdpSocket& self, DatagramBatch& batch) {
-    // Datagrams that exceed the send buffer are lost.
+    // Datagrams that do not fit the send buffer are dropped.
     static_cast<void>(self.try_send(batch));
   };
   if (!server->serve({.on_datagrams = echo}, 1 + simulation.random(8), 200))

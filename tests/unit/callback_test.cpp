@@ -48,7 +48,7 @@ TEST(Callback, is_false_when_empty_moved_from_or_released) {
   EXPECT_TRUE(callback);
   const Callback<void()> moved(std::move(callback));
   EXPECT_TRUE(moved);
-  EXPECT_FALSE(callback);  // NOLINT(bugprone-use-after-move): that is what is asked.
+  EXPECT_FALSE(callback);  // NOLINT(bugprone-use-after-move): the moved-from state is tested.
   Callback<void()> released([] {});
   EXPECT_EQ(released.release(), nullptr);
   EXPECT_FALSE(released);

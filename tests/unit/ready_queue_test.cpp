@@ -182,7 +182,7 @@ TEST(ReadyQueue, an_item_that_moves_keeps_its_place) {
   for (Item* item : {&a, &b, &c}) queue.push(*item);
   const Item moved(std::move(b));
   EXPECT_TRUE(moved.linked());
-  EXPECT_FALSE(b.linked());  // NOLINT(bugprone-use-after-move): that is what is asked.
+  EXPECT_FALSE(b.linked());  // NOLINT(bugprone-use-after-move): the moved-from state is tested.
   queue.run_all();
   EXPECT_EQ(log, (Log{1, 2, 3}));
 }
@@ -195,7 +195,7 @@ TEST(ReadyQueue, a_move_onto_a_queued_link_takes_that_one_out) {
   queue.push(b);
   static_cast<Link&>(a) = std::move(static_cast<Link&>(b));
   EXPECT_TRUE(a.linked());
-  EXPECT_FALSE(b.linked());  // NOLINT(bugprone-use-after-move): that is what is asked.
+  EXPECT_FALSE(b.linked());  // NOLINT(bugprone-use-after-move): the moved-from state is tested.
   queue.run_all();
   EXPECT_EQ(log, Log{1});
 }

@@ -54,8 +54,7 @@ std::chrono::steady_clock::time_point virtual_now() asm(
 std::chrono::steady_clock::time_point real_now() asm("__real__ZNSt6chrono3_V212steady_clock3nowEv");
 std::chrono::steady_clock::time_point virtual_now() {
   if (std::this_thread::get_id() != main_thread) return real_now();
-  // Time passes, so that a thread that polls the clock makes progress.
-  simulation().spend(100ns);
+  simulation().spend(100ns);  // Time passes, so that a thread that polls the clock makes progress.
   return simulation().now();
 }
 
