@@ -203,7 +203,7 @@ TEST_P(Forking, reopening_can_fail_and_be_repeated) {
   EXPECT_EQ(test::in_child([this] {
               const std::size_t open = test::open_descriptors();
               {
-                // Fails even if a closed descriptor could be replaced.
+                // With RLIMIT_NOFILE at 0, a descriptor that was closed cannot be replaced either.
                 const test::OpenFilesLimit limit(0);
                 for (int i = 0; i < 3; ++i) {
                   const auto reopened = loop().reopen_after_fork();

@@ -16,7 +16,7 @@
 namespace tambour {
 namespace {
 
-/// A pipe that receives one byte a round; its callback reads that byte.
+/// A pipe that receives one byte per round; its callback reads that byte.
 struct Source {
   Source(EventLoop& loop, Trigger trigger)
       : watcher(

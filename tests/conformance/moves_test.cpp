@@ -89,7 +89,7 @@ TEST_P(Moves, a_vector_of_started_watchers_grows) {
   std::vector<test::Ends> pipes;
   for (int& count : counts) {
     pipes.push_back(test::open_pipe());
-    // Two watchers a descriptor, so that the per-descriptor lists are updated too.
+    // Two watchers per descriptor, so that the per-descriptor lists are updated too.
     for (int i = 0; i < 2; ++i) {
       watchers.push_back(reader(pipes.back(), count));
       ASSERT_TRUE(watchers.back().start());

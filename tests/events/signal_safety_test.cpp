@@ -42,7 +42,7 @@ struct Receiver {
   Signal signal;
 };
 
-/// A socket pair to one end of which no handler may write.
+/// A socket pair; no handler may write to its untouched end.
 class UntouchedSocket {
  public:
   explicit UntouchedSocket(int at = -1) {
