@@ -32,13 +32,13 @@ void Async::stop() noexcept {
 }
 
 void Async::send() noexcept {
-  // The flag first: a loop that is roused by somebody else in between finds it.
+  // Set the flag before waking the loop: if another wakeup arrives first, the loop must find it.
   if (!sent_.exchange(true, std::memory_order_seq_cst)) core_->async_sent();
 }
 
 void Async::run(Ready& ready) {
   auto& self = static_cast<Async&>(ready);
-  // Before the callback, which may be answered by a further send.
+  // Before the callback, which may cause another send().
   self.sent_.store(false, std::memory_order_seq_cst);
   self.function_();
 }

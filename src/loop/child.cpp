@@ -20,8 +20,8 @@ Child::Child(EventLoop& loop, pid_t pid, Function function, ChildChanges changes
       core_(loop.core_),
       function_(std::move(function)) {
   events = Events::read;
-  // A child that is traced by another process has ended, and yet cannot be waited for: levels would
-  // keep the loop busy until it can.
+  // A child traced by another process (ptrace(2)) can be a zombie that waitid(2) does not report
+  // yet: a level-triggered pidfd would make the loop spin until it does.
   trigger = Trigger::edge;
   core_->attach();
 }

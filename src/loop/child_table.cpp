@@ -18,19 +18,20 @@ namespace {
 
 constinit std::mutex mutex;
 
-/// Named children by the low bits of their pids.
+/// Named children, hashed by the low bits of their pids.
 std::array<Child*, 256> buckets;
 Child* any = nullptr;
 
-/// How many are being launched, and whether an `any_child` has put off looking for that.
+/// The number of Launching instances, and whether an `any_child` watcher postponed its look for
+/// them.
 int launching = 0;
 bool look_put_off = false;
 
-/// Changes when a fork empties the table: the threads of those who stood in it are gone, and their
-/// stacks may be somebody else's.
+/// Incremented when a fork empties the table: the entries may lie on the stacks of threads that do
+/// not exist in the child, and that memory may be reused.
 std::uint64_t epoch = 1;
 
-// Linux 5.4; older headers do not name it.
+// P_PIDFD, since Linux 5.4; older headers do not define it.
 constexpr auto by_pidfd = static_cast<idtype_t>(3);
 
 int flags_for(ChildChanges changes) noexcept {
@@ -58,7 +59,7 @@ ChildStatus status_of(const siginfo_t& info) noexcept {
   return status;
 }
 
-/// With WNOHANG it is not interrupted; a supervisor of seccomp's may be in its place.
+/// WNOHANG does not block and so is not interrupted, but a seccomp supervisor may return EINTR.
 int wait_id(idtype_t type, id_t id, siginfo_t& info, int flags) noexcept {
   return base::uninterrupted(base::Call::waitid, ::waitid, type, id, &info, flags);
 }
@@ -103,7 +104,7 @@ Result<> ChildTable::enter(Child& child) noexcept {
   } else {
     if (child.pid_ <= 0) return std::unexpected(system_error(EINVAL));
     siginfo_t info{};
-    // Only to ask whether there is such a child: nothing is taken.
+    // WNOWAIT: only checks that the child exists, and takes no status.
     if (wait_id(P_PID, static_cast<id_t>(child.pid_), info, WEXITED | WNOHANG | WNOWAIT) != 0)
       return std::unexpected(system_error(errno));
   }
@@ -152,7 +153,7 @@ bool ChildTable::take(Child& child, ChildStatus& status) noexcept {
 bool ChildTable::enter_after_fork(Child& child) noexcept {
   const std::scoped_lock lock(mutex);
   if (child.any_) {
-    child.has_status_ = false;  // Of a child of the parent, who tells it.
+    child.has_status_ = false;  // The status belongs to a child of the parent process.
     insert(child);
   } else if (!child.has_status_) {
     give(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = ECHILD});
@@ -170,9 +171,9 @@ bool ChildTable::look_at_named(Child& child) noexcept {
   const int flags = flags_for(child.changes_);
   int outcome = -1;
   errno = EINVAL;
-  // A pidfd means this child for ever, whatever other code waits for and forks meanwhile.
+  // A pidfd always refers to this child, even if other code reaps it and its pid is reused.
   if (child.fd >= 0) outcome = wait_id(by_pidfd, static_cast<id_t>(child.fd), info, flags);
-  if (outcome != 0 && errno == EINVAL)  // Linux 5.3 has pidfds, but not this.
+  if (outcome != 0 && errno == EINVAL)  // Linux 5.3 has pidfds but not P_PIDFD.
     outcome = wait_id(P_PID, static_cast<id_t>(child.pid_), info, flags);
   if (outcome != 0) {
     give(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = errno});
@@ -206,7 +207,7 @@ void ChildTable::give(Child& child, const ChildStatus& status) noexcept {
 bool ChildTable::give_to_named(const ChildStatus& status) noexcept {
   bool is_named = false;
   for (Child* child = bucket_of(status.pid); child != nullptr; child = child->OfTable::next()) {
-    // One that has been told of an end already waited for a former child of that pid.
+    // A Child that already has a final status waited for a former process with this pid.
     if (child->pid_ != status.pid || (child->has_status_ && child->status_.ended())) continue;
     is_named = true;
     if (status.ended() || child->changes_ == ChildChanges::all) give(*child, status);

@@ -1,11 +1,12 @@
-// Who waits for which child: one table for the process.
+// The process-wide table of watched children.
 //
-// waitid(2) gives the status of a child once. Whoever takes it, on whichever thread, hands it to
-// all who wait for that child, under the mutex under which it was taken. So a status is neither
-// lost nor told twice, and a pid that the kernel gives away again is not mixed up with the former.
+// waitid(2) returns the status of a child once. The thread that takes a status stores it in every
+// Child that waits for that process, under the mutex under which it was taken. So a status is
+// neither lost nor reported twice to one Child, and a reused pid is not mistaken for the former
+// process.
 //
-// Nobody has to be woken for that: each who waits hears of the end of the child by its own pidfd or
-// by SIGCHLD, which goes to all loops, and then finds the status taken already.
+// No wakeup is needed: each loop learns that the child has terminated from its own pidfd or from
+// SIGCHLD, which is delivered to all loops, and then finds the status already stored.
 #pragma once
 
 #include <tambour/child.h>
@@ -15,9 +16,9 @@ namespace tambour::loop {
 
 class ChildTable {
  public:
-  /// While a new process has no Child yet: no `any_child` takes the status of a process meanwhile,
-  /// which might be that one's. Does not block: `any_child` looks again when the last of these has
-  /// ended.
+  /// Held while a new process has no Child yet. Meanwhile an `any_child` watcher takes no status,
+  /// because it might be that of the new process. Does not block: the watcher looks again when the
+  /// last instance is destroyed.
   class Launching {
    public:
     Launching() noexcept;
@@ -26,25 +27,26 @@ class ChildTable {
     ~Launching();
   };
 
-  /// Sends a signal to `target`, the child or its process group, if the child has not been reaped:
-  /// its pid is not another process's. ESRCH otherwise; EPERM, EINVAL of kill(2).
+  /// Sends a signal to `target`, the child or its process group, if the child has not been reaped
+  /// and its pid therefore cannot be another process's. Fails with ESRCH otherwise, or with EPERM
+  /// or EINVAL from kill(2).
   static Result<> send_signal(const Child& child, pid_t target, int number) noexcept;
 
-  /// ECHILD, EINVAL, EBUSY: see Child::start().
+  /// Fails with ECHILD, EINVAL or EBUSY: see Child::start().
   static Result<> enter(Child& child) noexcept;
   static void leave(Child& child) noexcept;
 
-  /// `to` takes the place, and the status, of `from`.
+  /// `to` takes over the table entry and the status of `from`.
   static void move(Child& from, Child& to) noexcept;
 
-  /// True where there is something to tell; asks the kernel if need be.
+  /// Returns true if a status is available; calls waitid(2) if none is stored.
   static bool look(Child& child) noexcept;
 
-  /// The same, and hands it over.
+  /// Like look(), and moves the status to `status`.
   static bool take(Child& child, ChildStatus& status) noexcept;
 
-  /// In a forked child: what is named is not a child of this process. True where there is now
-  /// something to tell.
+  /// In the child after fork(2): a named process is not a child of this process. Returns true if a
+  /// status is now available.
   static bool enter_after_fork(Child& child) noexcept;
 
  private:

@@ -40,7 +40,7 @@ Result<> Children::add(Child& child) noexcept {
       ChildTable::leave(child);
       return watched;
     }
-    // Its SIGCHLD may have come and gone.
+    // The child may have terminated before the SIGCHLD handler was installed.
     if (ChildTable::look(child)) core_.queue(child);
   }
   child.OfLoop::put_first(first_);
@@ -56,7 +56,7 @@ void Children::remove(Child& child) noexcept {
   core_.drop_reference();
 }
 
-/// A pidfd tells of the end only, and of one child.
+/// A pidfd reports termination only, and refers to a single child.
 bool Children::watch_by_pidfd(Child& child) noexcept {
   if (child.any_ || child.changes_ == ChildChanges::all) return false;
   const int pidfd = open_pidfd(child.pid_);
@@ -74,7 +74,7 @@ bool Children::watch_by_pidfd(Child& child) noexcept {
 Result<> Children::watch_by_signal() noexcept {
   if (by_signal_ == 0) {
     if (auto started = sigchld_.start(); !started) return started;
-    core_.drop_reference();  // The children keep the loop running, not this.
+    core_.drop_reference();  // The children keep run() from returning, not this watcher.
   }
   ++by_signal_;
   return {};
@@ -107,14 +107,14 @@ void Children::run(Child& child) {
   if (status.ended() && !child.any_) {
     remove(child);
   } else if (ChildTable::look(child)) {
-    // The next status, in the next iteration: a supervisor that restarts children that end at once
-    // always finds another one, and would starve everything else.
+    // Deliver the next status in the next iteration: a supervisor that restarts children that exit
+    // immediately always finds another status and would starve all other handles.
     core_.queue(child);
   }
   child.function_(status);
 }
 
-/// The backend could not watch the pidfd after all (ENOMEM).
+/// Called if the backend could not watch the pidfd (ENOMEM).
 void Children::fall_back_to_signal(Child& child) {
   auto watched = watch_by_signal();
   if (watched) {

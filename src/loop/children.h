@@ -1,4 +1,4 @@
-// The children that one loop waits for.
+// The children that one loop watches.
 #pragma once
 
 #include <tambour/child.h>
@@ -16,13 +16,13 @@ class Children {
   Result<> add(Child& child) noexcept;
   void remove(Child& child) noexcept;
 
-  /// The child's turn has come: tells what there is to tell.
+  /// Called when the child is dispatched: invokes its callback if a status is available.
   void run(Child& child);
 
   void reopen() noexcept;
   void abandon() noexcept;
 
-  /// For tests: does as if there were no pidfds, as before Linux 5.3 and in old sandboxes.
+  /// For tests: behaves as if pidfds were unavailable, as before Linux 5.3 or in old sandboxes.
   static void avoid_pidfds(bool avoid) noexcept;
 
  private:
@@ -34,7 +34,7 @@ class Children {
 
   Core& core_;
   Child* first_ = nullptr;
-  int by_signal_ = 0;  ///< How many are watched through SIGCHLD.
+  int by_signal_ = 0;  ///< The number of children watched through SIGCHLD.
   Signal sigchld_;
 };
 

@@ -19,8 +19,8 @@
 
 namespace tambour::loop {
 
-/// A run of iterations. Inside a callback it is a nested one: a closure that was made since it
-/// began runs in no callback outside, and so can be deleted at the end of a nested iteration.
+/// One run(), run_once() or run_ready() call. A closure created during a nested call cannot be
+/// running in an outer callback, so it is deleted at the end of a nested iteration.
 class Core::Iterating {
  public:
   explicit Iterating(Core& core,
@@ -44,7 +44,7 @@ class Core::Iterating {
   Level nested_;
 };
 
-/// However run() ends, the stop() that may have ended it is used up.
+/// Clears the stop request when run() returns or throws.
 class Core::Stoppable {
  public:
   explicit Stoppable(Core& core) noexcept : core_(core) {}
@@ -72,7 +72,7 @@ Core::~Core() = default;
 TaskScope& Core::tasks(EventLoop& loop) {
   if (tasks_ == nullptr) {
     tasks_ = std::make_unique<TaskScope>(loop);
-    // Nobody joins these: their exceptions go where those of callbacks go.
+    // These tasks are never joined; their exceptions leave run(), like those of callbacks.
     tasks_->set_exception_handler(
         [this](std::exception_ptr thrown) { throw_out_of_run(std::move(thrown)); });
   }
@@ -84,7 +84,7 @@ void Core::throw_out_of_run(std::exception_ptr thrown) noexcept {
     thrown_.what = std::move(thrown);
     return queue(thrown_);
   }
-  // Behind another one, where there is memory for two.
+  // An exception is already pending: post this one behind it. On ENOMEM it is dropped.
   try {
     post([thrown = std::move(thrown)] { std::rethrow_exception(thrown); });
   } catch (const std::bad_alloc&) {
@@ -99,7 +99,8 @@ void Core::throw_what_is_left() {
 }
 
 void Core::look_at_length_of_turn() noexcept {
-  // Of a simulation, the clock stands still meanwhile.
+  // In a simulation the clock does not advance during an iteration, so the count is limited as
+  // well.
   constexpr unsigned most = 65'536;
   constexpr std::int64_t long_ns = 50'000'000;
   overstays_ = overstays_ || at_once_ >= most || clock_ns() - now_ns_ > long_ns;
@@ -107,7 +108,7 @@ void Core::look_at_length_of_turn() noexcept {
 
 void Core::drop_owned() noexcept {
   do {
-    // What is on its way to an object that the loop owns goes before that.
+    // Posted tasks may refer to objects that the loop owns, so they are destroyed first.
     posted_.clear();
     tasks_.reset();
     while (Link* owned = owned_.first()) {
@@ -121,7 +122,7 @@ void Core::drop_owned() noexcept {
 
 namespace {
 
-/// The announced cores of this thread, the latest first.
+/// The announced cores of this thread, most recent first.
 thread_local Core* first_on_thread = nullptr;
 
 }  // namespace
@@ -166,13 +167,13 @@ void Core::close() noexcept {
   if (services_ != nullptr) services_->abandon();
   services_.reset();
   retire(pending_runner_.release());
-  // What is destroyed with a task may still have to leave the backend, or close a descriptor there.
+  // Destroying a task may cancel an operation in the backend or close a descriptor through it.
   drop_owned();
   renounce();
   backend_->abandon();
   timers_.abandon();
   backend_.reset();
-  // A handle that is started after this is told so by check_thread().
+  // From here on check_thread() reports every use of a handle.
   thread_ = nullptr;
   detach();
 }
@@ -185,7 +186,7 @@ void Core::fail_thread_check(const char* function,
   name.remove_prefix(name.rfind(' ') + 1);
   constexpr std::string_view prefix = "tambour::";
   if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-  // Cannot allocate: see fail_check().
+  // Must not allocate: see fail_check().
   std::array<char, 256> where{};
   if (object != nullptr) {
     std::snprintf(where.data(), where.size(), " on an object created in %s:%u", object->file_name(),
@@ -238,7 +239,7 @@ bool Core::turn(Wait wait) {
   const std::int64_t before_ns = measure_times_ ? clock_ns() : 0;
   if (hooks_at(HookPoint::prepare) != nullptr) {
     run_hooks(HookPoint::prepare);
-    // Whoever was to be waited for may be gone by now.
+    // A prepare hook may have stopped the last watcher.
     if (stop_ || !alive()) wait = Wait::none;
   }
   if (services_ != nullptr) services_ns_ = services_->before_wait();
@@ -288,7 +289,7 @@ void Core::sleep(std::int64_t until_ns) noexcept {
   std::int64_t timeout_ns = -1;
   if (collect_io_ns_ + collect_timeout_ns_ != 0) until_ns = collect(until_ns);
   if (until_ns != base::end_of_time_ns) {
-    // A fresh reading: the callbacks of this turn have taken time too.
+    // Reads the clock again, because the callbacks of this iteration took time.
     timeout_ns = until_ns - clock_ns();
     if (timeout_ns < 0) timeout_ns = 0;
   }
@@ -322,7 +323,7 @@ void Core::dispatch() {
 void Core::run_pending() {
   const Running running(*this);
   running_queue_.take(ready_);
-  // What is posted from here on, by callbacks too, is for the next turn.
+  // Tasks posted after this point, including by callbacks, run in the next iteration.
   posted_.take();
   const std::size_t count = run_queue();
   TAMBOUR_PROBE1(dispatch, count);
@@ -396,7 +397,7 @@ std::int64_t Core::begin_foreign_wait() noexcept {
 }
 
 Result<> Core::reopen() noexcept {
-  thread_id_ = ::gettid();  // Of another process now.
+  thread_id_ = ::gettid();  // The child's thread id differs from the parent's.
   auto reopened = backend_->reopen();
   if (reopened) reopened = posted_.reopen();
   if (reopened && services_ != nullptr) reopened = services_->reopen();

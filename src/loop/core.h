@@ -1,11 +1,12 @@
-// The inside of an EventLoop: what the public handles and the drop-ins stand on.
+// The implementation of EventLoop, used by the public handles and the drop-in libraries.
 //
-// A turn: wait (backend), read the clock, expire timers, run what is ready, run what was posted,
-// delete what was retired. What becomes ready while callbacks run waits for the next turn, so that
-// no descriptor starves another. Everything but post() and wake() belongs to one thread.
+// One iteration: wait in the backend, read the clock, expire timers, run the ready queue, run
+// posted tasks, delete retired closures (see retire()). An item that becomes ready while callbacks
+// run is dispatched in the next iteration, so that no descriptor starves another. All functions
+// except post(), wake(), async_sent() and worker_returned() must be called on the loop's thread.
 //
-// Handles may outlive their loop, so the memory of a core is shared by the loop and its handles:
-// the loop closes it, and whoever is last deletes it.
+// Handles may outlive their loop, so the core is reference-counted: the loop and each handle hold
+// one reference. The loop closes the core; the last owner deletes it.
 #pragma once
 
 #include <array>
@@ -40,25 +41,26 @@ class Core {
        std::source_location created_at) noexcept;
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
-  /// A handle exists; one fewer does.
+  /// Adds or releases one owner: the loop or a handle.
   void attach() noexcept { ++owners_; }
   void detach() noexcept {
     if (--owners_ == 0) delete this;
   }
 
-  /// Destroys what the loop owns, and what was posted to it and not run.
+  /// Destroys the tasks and objects that the loop owns, and posted tasks that have not run.
   void drop_owned() noexcept;
 
-  /// The loop is gone: its handles fall silent.
+  /// Called when the EventLoop is destroyed: invokes the cleanup hooks, destroys what the loop owns
+  /// and stops all handles without invoking their callbacks.
   void close() noexcept;
 
-  /// `loop` is alive and belongs to this thread, which opened it: live_here() finds it.
+  /// Registers `loop` in the thread-local list of live loops, for live_here().
   void announce(const EventLoop& loop) noexcept;
-  /// The core of `loop`, or null if that was destroyed or belongs to another thread. `loop` is
-  /// compared and not dereferenced.
+  /// Returns the core of `loop`, or null if the loop was destroyed or belongs to another thread.
+  /// `loop` is compared but never dereferenced.
   [[nodiscard]] static Core* live_here(const EventLoop* loop) noexcept;
 
-  /// Whether run() or one of its kind is on the stack.
+  /// True inside run(), run_once() or run_ready().
   [[nodiscard]] bool is_running() const noexcept { return depth_ != 0; }
 
   void run();
@@ -66,16 +68,18 @@ class Core {
   void run_ready();
   void stop() noexcept { stop_ = true; }
 
-  /// Any thread. Throws std::bad_alloc, and then `task` is the caller's.
+  /// Callable from any thread. Throws std::bad_alloc; the caller then keeps `task`.
   void post(Callback<void()>&& task);
   void wake() noexcept { backend_->wake(); }
   Result<> reopen() noexcept;
 
-  /// Watchers and references that keep run() going, as started timers do.
+  /// Watchers and ref() hold references, which keep run() from returning. Started timers do so too
+  /// but are counted separately.
   void add_reference() noexcept { ++references_; }
   void drop_reference() noexcept { --references_; }
 
-  /// When this turn began to call back, and what the clock says at this moment.
+  /// now_ns() is the time at which this iteration started to invoke callbacks; clock_ns() reads the
+  /// monotonic clock.
   [[nodiscard]] std::int64_t now_ns() const noexcept { return now_ns_; }
   [[nodiscard]] std::int64_t clock_ns() const noexcept { return backend_->monotonic_ns(); }
   void update_now() noexcept { now_ns_ = clock_ns(); }
@@ -95,7 +99,7 @@ class Core {
     level->retired = closure;
   }
 
-  /// While one exists, callbacks may be on the stack, and what is retired is kept.
+  /// While an instance exists, callbacks may be on the stack, so retired closures are kept.
   class Running {
    public:
     explicit Running(Core& core,
@@ -116,41 +120,46 @@ class Core {
     Core& core_;
   };
 
-  /// Makes `thrown` leave run(), in a later turn or at its end, as what leaves a callback does.
+  /// Makes run() throw `thrown`, in a later iteration or before it returns, as if a callback had
+  /// thrown it.
   void throw_out_of_run(std::exception_ptr thrown) noexcept;
 
-  /// Counts a transfer that is to be tried at once, and says whether this turn has been taken up by
-  /// such for so long that it had better wait for the next: everybody else would wait for it.
+  /// Counts an I/O attempt made without waiting for readiness. Returns true if this iteration has
+  /// exhausted its I/O budget; the caller must then wait for readiness, so that other handles are
+  /// not starved.
   [[nodiscard]] bool overstays() noexcept {
-    constexpr unsigned often = 256;  // The clock is not read each time.
+    constexpr unsigned often = 256;  // Amortizes the clock reads.
     if (++at_once_ % often == 0) look_at_length_of_turn();
     return overstays_;
   }
 
-  /// What is deleted with the loop, if not before: by retire(), once it is unlinked.
+  /// Objects deleted with the loop if they still exist. To delete one earlier, unlink it and pass
+  /// it to retire().
   [[nodiscard]] LinkList& owned() noexcept { return owned_; }
 
   [[nodiscard]] bool closed() const noexcept { return backend_ == nullptr; }
 
-  /// The tasks that the loop owns; made when first asked for. Throws std::bad_alloc.
+  /// The loop's own task scope, created on first use. Throws std::bad_alloc.
   TaskScope& tasks(EventLoop& loop);
 
-  /// Whether the caller may use the loop; false also after the loop's end.
+  /// True on the loop's thread while the loop exists.
   [[nodiscard]] bool in_thread() const noexcept { return __builtin_thread_pointer() == thread_; }
-  /// Aborts, naming the calling function, if the loop belongs to another thread or is destroyed.
+  /// Aborts with a message that names the calling function if the loop belongs to another thread or
+  /// was destroyed.
   void check_thread(
       std::source_location function = std::source_location::current()) const noexcept {
     if (!in_thread()) [[unlikely]]
       fail_thread_check(function.function_name(), nullptr);
   }
-  /// The same for a function of an object, of which the message says where it was created.
+  /// Like check_thread(), for a member function; the message also says where the object was
+  /// created.
   void check_thread_of(
       const std::source_location& object,
       std::source_location function = std::source_location::current()) const noexcept {
     if (!in_thread()) [[unlikely]]
       fail_thread_check(function.function_name(), &object);
   }
-  /// The same for functions that may be called after the loop was destroyed.
+  /// Like check_thread_of(), for functions that may be called after the loop was destroyed.
   void check_thread_unless_closed(
       const std::source_location& object,
       std::source_location function = std::source_location::current()) const noexcept {
@@ -162,13 +171,13 @@ class Core {
   void remove(Hook& hook) noexcept;
   void add(Async& async) noexcept;
   void remove(Async& async) noexcept;
-  /// Any thread, and signal handlers.
+  /// Callable from any thread and from signal handlers (async-signal-safe).
   void async_sent() noexcept {
     any_async_sent_.store(true, std::memory_order_seq_cst);
     rouse();
   }
 
-  /// Any thread, while the loop lives.
+  /// Callable from any thread while the loop exists.
   void worker_returned() noexcept { async_sent(); }
 
   [[nodiscard]] std::size_t pending_count() const noexcept {
@@ -182,7 +191,7 @@ class Core {
   }
   void suspend() noexcept;
   void resume() noexcept;
-  /// Which turn it is.
+  /// The number of the current iteration.
   [[nodiscard]] std::uint64_t turn_number() const noexcept { return stats_.turns; }
   [[nodiscard]] LoopStats stats() const noexcept;
   void set_stall_detector(std::int64_t threshold_ns, Callback<void(const Stall&)> report) noexcept;
@@ -191,14 +200,14 @@ class Core {
   backend::Backend& backend() noexcept { return *backend_; }
   Timers& timers() noexcept { return timers_; }
 
-  /// What signals, children and the like need; made when the first of them starts. ENOMEM.
+  /// Returns the services (signals, children and others), created on first use. Fails with ENOMEM.
   Result<Services*> open_services() noexcept;
-  /// The same where something has been started, and the loop has not been destroyed since.
+  /// Requires a successful open_services() and a loop that has not been destroyed since.
   Services& services() noexcept { return *services_; }
 
-  /// queue() makes an item due when the loop next dispatches. queue_now() makes it due in this one,
-  /// if called from a callback: only for what one event of the kernel makes due. An item that
-  /// queues itself again, or whose callback can cause the next event, must use queue(), or it
+  /// queue() makes an item due at the next dispatch. If called from a callback, queue_now() makes
+  /// it due in the current dispatch; use it only for items made due by one kernel event. An item
+  /// that requeues itself, or whose callback can cause the next event, must use queue(), or it
   /// starves the loop.
   void queue(Ready& item) noexcept {
     if (!item.linked()) ready_.push(item);
@@ -207,12 +216,14 @@ class Core {
     if (!item.linked()) running_queue_.push(item);
   }
 
-  /// For a loop whose waiting another loop does: until when it has nothing to do, by its own clock,
-  /// unless its backend's descriptor becomes readable. The start of time: something is due.
+  /// For an embedded loop, whose waiting the outer loop does. Returns the time, by this loop's
+  /// clock, until which it has nothing to do unless its backend's descriptor becomes readable.
+  /// Returns 0 if something is due now.
   std::int64_t begin_foreign_wait() noexcept;
   void end_foreign_wait() noexcept { sleeping_.store(false, std::memory_order_relaxed); }
 
-  /// For whoever lets the loop take its turns, by run_ready(): what run() looks at between two.
+  /// For callers that drive the loop with run_ready() instead of run(): the conditions that run()
+  /// checks between two iterations.
   [[nodiscard]] bool alive() noexcept {
     return references_ > 0 || any_due() || timers_.are_started(1 - references_);
   }
@@ -221,10 +232,10 @@ class Core {
  private:
   class Iterating;
   class Stoppable;
-  /// run(), or a run() inside one of its callbacks.
+  /// One run() call; a nested run() has its own level.
   struct Level {
     std::uint64_t nested_run = 0;  ///< See Closure::born().
-    Closure* retired = nullptr;    ///< To be deleted when an iteration of this level ends.
+    Closure* retired = nullptr;    ///< Closures to delete when an iteration of this level ends.
     Level* outside = nullptr;
   };
   ~Core();
@@ -236,7 +247,7 @@ class Core {
   [[nodiscard]] bool any_from_others() const noexcept {
     return !posted_.empty() || any_async_sent_.load(std::memory_order_seq_cst);
   }
-  /// True where anything was due.
+  /// Runs one iteration. Returns true if anything was due.
   bool turn(Wait wait);
   void wait_until_due();
   void sleep(std::int64_t until_ns) noexcept;
@@ -244,10 +255,11 @@ class Core {
   void dispatch();
   void delete_retired() noexcept;
 
-  /// Wakes the loop if it sleeps. Whoever calls has left something for it to find first.
+  /// Wakes the loop if it is waiting. The caller must have published its work first.
   void rouse() noexcept {
-    // The loop says that it sleeps and then looks for what others left; they leave it and then look
-    // whether it sleeps, all sequentially consistent: one of the two sees the other.
+    // Dekker-style handshake: the loop publishes `sleeping_` and then checks for work; a producer
+    // publishes its work and then checks `sleeping_`. With sequentially consistent operations at
+    // least one of them sees the other, so no wakeup is lost.
     if (sleeping_.load(std::memory_order_seq_cst) &&
         sleeping_.exchange(false, std::memory_order_seq_cst)) {
       wake_ups_.fetch_add(1, std::memory_order_relaxed);
@@ -259,7 +271,7 @@ class Core {
   }
   std::int64_t collect(std::int64_t until_ns) noexcept;
   void look_at_length_of_turn() noexcept;
-  /// Where the loop was stopped in the turn in which a task threw.
+  /// Rethrows an exception of a task if stop() ended run() before the exception was dispatched.
   void throw_what_is_left();
   std::size_t run_queue();
   void note_times(std::int64_t before_ns) noexcept;
@@ -272,18 +284,19 @@ class Core {
   [[noreturn]] void fail_thread_check(const char* function,
                                       const std::source_location* object) const noexcept;
 
-  const void* thread_ = __builtin_thread_pointer();  ///< Null: the loop is destroyed.
-  const EventLoop* loop_ = nullptr;                  ///< Null: not announced.
-  Core* next_on_thread_ = nullptr;                   ///< In the list of announced ones.
+  /// The thread pointer of the loop's thread; null after the loop is destroyed.
+  const void* thread_ = __builtin_thread_pointer();
+  const EventLoop* loop_ = nullptr;  ///< Null until announce().
+  Core* next_on_thread_ = nullptr;   ///< Next in the thread's list of announced cores.
   std::int64_t now_ns_ = 0;
   std::int64_t references_ = 0;
   bool stop_ = false;
-  int depth_ = 0;         ///< Of run() inside callbacks of run().
-  unsigned at_once_ = 0;  ///< Transfers that were tried at once in this turn.
+  int depth_ = 0;         ///< Nesting depth of run().
+  unsigned at_once_ = 0;  ///< I/O attempts made without waiting in this iteration.
   bool overstays_ = false;
   std::int64_t owners_ = 1;
-  ReadyQueue ready_;          ///< Due in this turn.
-  ReadyQueue running_queue_;  ///< Being run; the rest of it where a callback threw.
+  ReadyQueue ready_;          ///< Due in this iteration.
+  ReadyQueue running_queue_;  ///< Being dispatched; keeps the remaining items if a callback throws.
   Level outermost_;
   Level* level_ = &outermost_;
   Timers timers_;
@@ -292,8 +305,8 @@ class Core {
   std::unique_ptr<Services> services_;
   std::unique_ptr<TaskScope> tasks_;
   LinkList owned_;
-  std::int64_t services_ns_ = base::end_of_time_ns;  ///< When they have something to do next.
-  std::array<Hook*, 5> hooks_{};  ///< By HookPoint: the started ones, the latest first.
+  std::int64_t services_ns_ = base::end_of_time_ns;  ///< When the services next need to run.
+  std::array<Hook*, 5> hooks_{};  ///< Started hooks by HookPoint, most recently started first.
   Async* asyncs_ = nullptr;
   Callback<void()> pending_runner_;
   LoopStats stats_;
@@ -302,13 +315,13 @@ class Core {
   Callback<void(const Stall&)> report_stall_;
   std::int64_t collect_io_ns_ = 0;
   std::int64_t collect_timeout_ns_ = 0;
-  std::optional<std::int64_t> suspended_ns_;  ///< Since when.
+  std::optional<std::int64_t> suspended_ns_;  ///< Time of suspend(), if suspended.
   PostQueue posted_;
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> any_async_sent_{false};
   std::atomic<std::uint64_t> wake_ups_{0};
 
-  /// An exception on its way out of run(), for which no memory is needed.
+  /// Carries an exception out of run() without allocating memory.
   struct Thrown final : Ready {
     Thrown() noexcept : Ready(&run) {}
     static void run(Ready& ready) {
@@ -318,7 +331,7 @@ class Core {
   };
   Thrown thrown_;
   std::source_location created_at_;
-  int thread_id_;  ///< gettid(2) of its thread, for messages.
+  int thread_id_;  ///< gettid(2) of the loop's thread, for messages.
 };
 
 }  // namespace tambour::loop

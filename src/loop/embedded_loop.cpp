@@ -81,7 +81,8 @@ void EmbeddedLoop::run(Ready& ready) {
   auto& self = static_cast<EmbeddedLoop&>(ready);
   const int error = -std::exchange(self.result, 0);
   if (error > 0) {
-    // ENOMEM: watched again before the next wait, and until then looked at.
+    // ENOMEM: the next before_wait() watches the descriptor again. Until then the inner loop is
+    // polled.
     self.fd = -1;
   }
   if (self.function_) {

@@ -12,7 +12,7 @@ EmbeddedLoop*& EmbeddedLoops::around(Core& inner) noexcept {
   return inner.services().embedded_loops.around_;
 }
 
-/// True where `outer` is `inner`, or runs somewhere inside it.
+/// Returns true if `outer` is `inner` or is embedded in it, directly or indirectly.
 bool EmbeddedLoops::contains(Core& inner, Core* outer) noexcept {
   for (;;) {
     if (outer == &inner) return true;
@@ -52,8 +52,8 @@ void EmbeddedLoops::remove(EmbeddedLoop& embedded) noexcept {
 
 void EmbeddedLoops::moved(EmbeddedLoop& embedded) noexcept { around(*embedded.inner_) = &embedded; }
 
-/// The inner loop's descriptor may be another one than last time: an epoll set is made anew to be
-/// rid of registrations that cannot be removed, and all of them after a fork.
+/// The inner loop's descriptor may have changed: an epoll instance is recreated to drop
+/// registrations that cannot be removed, and every backend is reopened after a fork.
 void EmbeddedLoops::watch_descriptor(EmbeddedLoop& embedded) noexcept {
   const auto descriptor = embedded.inner_->backend().descriptor();
   if (!descriptor || *descriptor == embedded.fd) return;
@@ -71,7 +71,7 @@ std::int64_t EmbeddedLoops::before_wait() noexcept {
     const std::int64_t until_ns = inner.begin_foreign_wait();
     embedded->due_ns_ = base::end_of_time_ns;
     if (until_ns == base::end_of_time_ns) continue;
-    // The two may go by different clocks.
+    // The two loops may use different clocks.
     const std::int64_t wait_ns = until_ns - inner.clock_ns();
     if (wait_ns <= 0) {
       core_.queue(*embedded);

@@ -1,4 +1,4 @@
-// The loops that run inside one loop, and the one that it runs inside.
+// The loops embedded in one loop, and the loop in which it is embedded itself.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class EmbeddedLoops {
   void remove(EmbeddedLoop& embedded) noexcept;
   static void moved(EmbeddedLoop& embedded) noexcept;
 
-  /// Queues the loops that have something to do, and says when the next one will.
+  /// Queues the loops that have work, and returns the time at which the next one will.
   std::int64_t before_wait() noexcept;
   void expire(std::int64_t now_ns) noexcept;
   void abandon() noexcept;
@@ -30,7 +30,7 @@ class EmbeddedLoops {
 
   Core& core_;
   EmbeddedLoop* first_ = nullptr;
-  EmbeddedLoop* around_ = nullptr;  ///< What embeds this loop in another.
+  EmbeddedLoop* around_ = nullptr;  ///< Embeds this loop in another one; null if none.
 };
 
 }  // namespace tambour::loop

@@ -11,7 +11,7 @@
 namespace tambour {
 namespace {
 
-/// The first half of the message of a loop that could not be opened.
+/// The beginning of the message for a loop that could not be created.
 std::string reason_for(const LoopOptions& options) {
   const char* const name = backend::unknown_backend(options);
   if (name == nullptr) return "tambour: EventLoop";

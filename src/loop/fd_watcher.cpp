@@ -55,10 +55,10 @@ void FdWatcher::stop() noexcept {
     backend::Backend& backend = core_->backend();
     backend.cancel(*this);
     backend.unwatched(fd);
-    // Inside run(), its end does that.
+    // Inside run(), ~Running() settles the backend.
     if (!core_->is_running()) backend.settle();
   } else {
-    unlink();  // From the failures that are still to be told.
+    unlink();  // A failure may still be queued for its callback.
   }
   result = 0;
   core_->drop_reference();
@@ -69,7 +69,7 @@ void FdWatcher::set(Events interest, Trigger wanted) noexcept {
   events = interest;
   trigger = wanted;
   if (link_on_fd == nullptr) return;
-  // What was due in this turn and is not asked for any more is not told.
+  // Events that are due in this iteration but are no longer wanted are not reported.
   if (linked()) {
     result &= std::int32_t(interest | Events::error);
     if (result == 0) unlink();

@@ -46,7 +46,7 @@ FileRequest& request_at(OperationKind kind, const std::shared_ptr<OpenFile>& fil
 FileRequest& request_open(std::string path, FileMode mode, mode_t permissions, FileCache cache) {
   FileRequest& request = request_to(OperationKind::file_open, nullptr);
   request.set_path(std::move(path));
-  // System::confirm_file() takes O_NONBLOCK back.
+  // O_NONBLOCK: open(2) must not block on a FIFO; System::confirm_file() clears the flag.
   request.operation().flags = flags_of(mode) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
                               (cache == FileCache::none ? O_DIRECT : 0);
   request.operation().permissions = permissions;
@@ -90,7 +90,7 @@ Result<std::size_t> File::Read::await_resume() const noexcept {
 
 File::Write::Write(const File& file, std::span<const std::byte> from, std::uint64_t offset)
     : FileWait(request_at(OperationKind::file_write, file.file_,
-                          const_cast<std::byte*>(from.data()),  // NOLINT: pwrite(2) reads.
+                          const_cast<std::byte*>(from.data()),  // NOLINT: pwrite(2) only reads.
                           from.size(), offset)) {}
 
 Result<> File::Write::await_resume() const noexcept {

@@ -36,8 +36,8 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
     outcome_ = -EBADF;
     return false;
   }
-  // Here, for all of them: what is below zero as off_t is refused by pread(2) and pwrite(2), but -1
-  // means the file's own position to io_uring.
+  // Checked here for all backends: pread(2) and pwrite(2) reject an offset that is negative as
+  // off_t, but io_uring interprets -1 as the file's current position.
   constexpr auto offset_max = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
   if (borrows() && operation_.offset > offset_max) {
     outcome_ = -EINVAL;
@@ -50,7 +50,7 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
     waiting_ = awaiting;
     submit(core);
   } else {
-    // What borrows no bytes of the task's need not be waited for.
+    // An operation that does not use the task's buffer need not be awaited when it is stopped.
     start(WorkerPool::files(), loop, awaiting, stop,
           borrows() ? WhenStopped::wait : WhenStopped::leave);
   }
@@ -65,7 +65,7 @@ void FileRequest::submit(Core& core) {
   core.attach();
   core.add_reference();
   holds_loop_ = true;
-  retain();  // The backend's.
+  retain();  // The backend's reference.
   core.backend().submit(operation_);
 }
 
@@ -81,7 +81,8 @@ std::int64_t FileRequest::confirm(int fd) noexcept {
 
 bool FileRequest::go_on(std::int64_t answer) noexcept {
   if (answer < 0) {
-    // Where the file has ended between two multiples, what is left to ask for lies at none.
+    // With O_DIRECT, if the end of the file is not aligned, the rest of the read is not either:
+    // EINVAL then means end of file.
     const bool ended = answer == -EINVAL && outcome_ > 0 && file_->is_direct() &&
                        operation_.kind == OperationKind::file_read;
     if (!ended) outcome_ = answer;
@@ -101,7 +102,8 @@ bool FileRequest::go_on(std::int64_t answer) noexcept {
   operation_.offset += count;
   if (operation_.size == 0) return false;
   if (count != 0) return true;
-  // The end of the file; to write nothing of something is not known of any file system.
+  // A read of 0 bytes is the end of the file. No known file system writes 0 bytes without an error,
+  // so that is reported as EIO.
   if (operation_.kind == OperationKind::file_write) outcome_ = -EIO;
   return false;
 }
@@ -165,7 +167,7 @@ void FileRequest::let_loop_end() noexcept {
   if (std::exchange(holds_loop_, false)) core_->drop_reference();
 }
 
-/// The backend has let go of it.
+/// Call when the backend has released the operation.
 void FileRequest::end() noexcept {
   in_flight_.unlink();
   let_loop_end();
@@ -193,7 +195,7 @@ void FileRequest::abandon() noexcept {
     core_->backend().reclaim(operation_);
     end();
   } else {
-    // Comes back by itself, and nobody needs it: a file that was opened is closed then.
+    // It completes by itself, and its result is not needed; a file it opened is closed then.
     core_->backend().cancel(operation_);
     let_loop_end();
   }

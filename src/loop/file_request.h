@@ -1,5 +1,5 @@
-// An operation on a file, from the task that awaits it to whoever does it: the loop's backend, or a
-// thread.
+// An operation on a file, shared by the awaiting task and its executor: the loop's backend or a
+// worker thread.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace tambour::loop {
 
 class Core;
 
-/// Owns a descriptor, together with the operations on it, so that its number cannot come to mean
-/// another file before the last of them is done.
+/// Owns a descriptor. The operations on it share this object, so that the number cannot be reused
+/// before the last of them is done.
 class OpenFile {
  public:
   OpenFile(backend::System& system, int fd, bool is_direct) noexcept
@@ -27,7 +27,7 @@ class OpenFile {
   ~OpenFile() { system_.close(fd_); }
 
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
-  /// O_DIRECT
+  /// True if the file was opened with O_DIRECT.
   [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
   [[nodiscard]] backend::System& system() const noexcept { return system_; }
 
@@ -37,10 +37,10 @@ class OpenFile {
   bool is_direct_;
 };
 
-/// Shared by the task that waits and whoever does it.
+/// Shared by the awaiting task and the executor.
 class FileRequest final : public WorkerCall {
  public:
-  /// `file` may be null, but for opening: EBADF.
+  /// `file` is null when opening; otherwise a null file makes the operation fail with EBADF.
   FileRequest(OperationKind kind, std::shared_ptr<OpenFile> file);
   ~FileRequest() override;
 
@@ -50,16 +50,16 @@ class FileRequest final : public WorkerCall {
     operation_.path = path_.c_str();
   }
 
-  /// False where it has failed already.
+  /// Returns false if the operation has already failed.
   bool begin(EventLoop& loop, std::coroutine_handle<> awaiting, const std::stop_token& stop);
   void request_stop() noexcept;
-  /// Whoever waited is gone.
+  /// Call when the awaiting task is destroyed.
   void abandon() noexcept;
-  /// The loop is: nothing comes back from its backend any more.
+  /// Call when the loop is destroyed: its backend completes nothing any more.
   void lose_loop() noexcept;
 
   [[nodiscard]] std::int64_t outcome() const noexcept { return error() != 0 ? -error() : outcome_; }
-  /// What was opened, which is the caller's from now on.
+  /// The opened file; the caller takes ownership.
   std::shared_ptr<OpenFile> take_file();
 
  private:
@@ -68,7 +68,7 @@ class FileRequest final : public WorkerCall {
         : FileOperation(what, &completed), request(of) {}
     FileRequest& request;
   };
-  /// In the loop's list of what its backend has.
+  /// An entry in the loop's list of operations that its backend executes.
   friend class FileRequests;
   struct InFlight : Link {
     explicit InFlight(FileRequest& of) noexcept : request(of) {}
@@ -82,10 +82,10 @@ class FileRequest final : public WorkerCall {
     return operation_.kind == OperationKind::file_read ||
            operation_.kind == OperationKind::file_write;
   }
-  /// Keeps a descriptor that was opened if its file can be read and written at positions, else
-  /// closes it and returns the error, negated.
+  /// Keeps an opened descriptor if its file supports reads and writes at an offset; otherwise
+  /// closes it and returns the negated errno value.
   [[nodiscard]] std::int64_t confirm(int fd) noexcept;
-  /// Takes what one call gave. True: there is more to do.
+  /// Processes the result of one call. Returns true if there is more to do.
   bool go_on(std::int64_t answer) noexcept;
   void submit(Core& core);
   void end() noexcept;
@@ -96,19 +96,19 @@ class FileRequest final : public WorkerCall {
   std::string path_;
   backend::System* system_ = nullptr;
   std::int64_t outcome_ = 0;
-  int opened_ = -1;       ///< Until somebody takes it.
-  Core* core_ = nullptr;  ///< Of the loop whose backend has it.
+  int opened_ = -1;       ///< The opened descriptor, until take_file().
+  Core* core_ = nullptr;  ///< The core of the loop whose backend executes the operation.
   bool holds_loop_ = false;
   bool stopped_ = false;
   std::coroutine_handle<> waiting_;
   InFlight in_flight_;
 };
 
-/// What a loop's backend has.
+/// The operations that a loop's backend executes.
 class FileRequests {
  public:
   void add(FileRequest& request) noexcept { in_flight_.push_back(request.in_flight_); }
-  /// Waits for all of it.
+  /// Waits for all of them.
   void abandon() noexcept;
 
  private:

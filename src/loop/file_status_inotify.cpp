@@ -20,13 +20,14 @@ namespace {
 using base::Call;
 using base::system_call;
 
-/// What changes the status of a file; of a directory, whose entries are its contents, too.
+/// Events that change the status of a file. The contents of a directory are its entries, so their
+/// events are included.
 constexpr std::uint32_t file_events = IN_ATTRIB | IN_MODIFY | IN_CREATE | IN_DELETE |
                                       IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF;
 constexpr std::uint32_t entry_events = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
                                        IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
-/// After these the path may lead elsewhere, although its file is the same.
+/// After these events the path may lead to another file, even if the watched file is unchanged.
 constexpr std::uint32_t leads_elsewhere =
     IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW;
 
@@ -40,7 +41,7 @@ void Inotify::leave(WatchedPath& path) noexcept { path.take_out(); }
 
 int Inotify::open() noexcept {
   if (inotify_.is_open()) return 0;
-  // A simulated loop watches simulated descriptors only: paths are looked at.
+  // A simulated loop watches simulated descriptors only, so paths are polled.
   if (core_.backend().has_virtual_time()) return EOPNOTSUPP;
   UniqueFd opened(system_call(Call::inotify_create, ::inotify_init1, IN_CLOEXEC | IN_NONBLOCK));
   if (!opened.is_open()) return errno;
@@ -94,14 +95,14 @@ void Inotify::unwatch(WatchedPlace& place) noexcept {
   place.link = nullptr;
   const auto entry = places_.find(std::exchange(place.watch, -1));
   if (entry->second != nullptr) return;
-  // Fails where the file is gone, and the watch with it.
+  // Fails if the file was deleted, which removed the watch too.
   ::inotify_rm_watch(inotify_.get(), entry->first);
   places_.erase(entry);
 }
 
 void Inotify::on_readable() noexcept {
   alignas(inotify_event) std::array<char, 4096> buffer;
-  // Bounded, so that a directory in uproar does not keep everything else waiting.
+  // Bounded, so that a busy directory does not starve other handles.
   for (int round = 0; round < 16; ++round) {
     const auto size =
         system_call(Call::inotify_read, ::read, inotify_.get(), buffer.data(), buffer.size());
@@ -110,7 +111,7 @@ void Inotify::on_readable() noexcept {
       inotify_event event;
       std::memcpy(&event, buffer.data() + at, sizeof event);
       const char* name = buffer.data() + at + sizeof event;
-      // The kernel pads the name with zeros.
+      // The kernel pads the name with null bytes.
       tell(event.wd, event.mask, event.len == 0 ? std::string_view() : std::string_view(name));
       at += sizeof event + event.len;
     }
@@ -135,7 +136,7 @@ void Inotify::tell_all() noexcept {
   }
 }
 
-/// The kernel has ended a watch.
+/// The kernel has removed the watch (IN_IGNORED).
 void Inotify::drop_watch(int watch) noexcept {
   const auto entry = places_.find(watch);
   while (WatchedPlace* place = entry->second) {
@@ -150,7 +151,7 @@ void Inotify::drop_watch(int watch) noexcept {
 
 Result<> Inotify::reopen() noexcept {
   if (!inotify_.is_open()) return {};
-  // The parent's would share its events.
+  // An instance shared with the parent would share its events.
   watch_.stop();
   inotify_.reset(-1);
   while (!places_.empty()) drop_watch(places_.begin()->first);

@@ -1,7 +1,7 @@
-// The inotify(7) instance of a loop, which its watchers of paths share.
+// The inotify(7) instance of a loop, shared by its path watchers.
 //
-// The kernel knows one watch for an inode in an instance, however many paths lead there: so places
-// that are watched share it, and the events asked for only ever grow while one of them is left.
+// In one instance the kernel has a single watch per inode, regardless of the path. So the places
+// with the same inode share a watch, and its event mask only grows while one of them is left.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace tambour::loop {
 class Core;
 class WatchedPath;
 
-/// A file or directory that one path wants to hear of.
+/// A file or directory that a WatchedPath watches.
 struct WatchedPlace {
   explicit WatchedPlace(WatchedPath& owner) noexcept : path(owner) {}
   WatchedPlace(const WatchedPlace&) = delete;
@@ -28,24 +28,27 @@ struct WatchedPlace {
   [[nodiscard]] bool watched() const noexcept { return link != nullptr; }
 
   WatchedPath& path;
-  std::string_view name;          ///< Of a directory: which entry matters; empty for all. Borrowed.
-  int watch = -1;                 ///< The kernel's number.
-  WatchedPlace* next = nullptr;   ///< The other places with the same number;
-  WatchedPlace** link = nullptr;  ///< what points at this one there, null while not watched.
+  /// If the place is a directory: the entry of interest; empty for all. Borrowed.
+  std::string_view name;
+  int watch = -1;                ///< The kernel's watch descriptor.
+  WatchedPlace* next = nullptr;  ///< Next place with the same watch descriptor.
+  /// The pointer that points to this place; null while not watched.
+  WatchedPlace** link = nullptr;
 };
 
 class Inotify {
  public:
   explicit Inotify(Core& core) noexcept;
 
-  /// A started path; its events go to it until it leaves.
+  /// Adds a started path, which receives events until leave().
   void enter(WatchedPath& path) noexcept;
   void leave(WatchedPath& path) noexcept;
 
-  /// Watches what `file` names now, in place of what was watched. 0, or an errno value: then the
-  /// place is not watched.
+  /// Watches the file that `file` refers to now, instead of the former one. Returns 0 or an errno
+  /// value; on error the place is not watched.
   int watch_file(WatchedPlace& place, const char* file) noexcept;
-  /// The same for the entry `name` of a directory. ENOTDIR where it is none.
+  /// Like watch_file(), for the entry `name` of a directory. Returns ENOTDIR if it is not a
+  /// directory.
   int watch_entry(WatchedPlace& place, const char* directory, std::string_view name) noexcept;
   void unwatch(WatchedPlace& place) noexcept;
 
@@ -62,7 +65,7 @@ class Inotify {
 
   Core& core_;
   UniqueFd inotify_;
-  std::unordered_map<int, WatchedPlace*> places_;  ///< By the kernel's number.
+  std::unordered_map<int, WatchedPlace*> places_;  ///< By watch descriptor.
   WatchedPath* first_ = nullptr;
   ServiceWatch watch_;
 };

@@ -19,8 +19,8 @@
 namespace tambour::loop {
 namespace {
 
-/// File systems that only this machine changes, so that inotify sees everything (statfs(2)). Any
-/// other is looked at as well.
+/// File systems that only this machine modifies, so that inotify reports every change (f_type of
+/// statfs(2)). On any other, the path is polled as well.
 constexpr std::array<unsigned long, 15> local_file_systems{
     0xEF53,      // ext2, ext3, ext4
     0x01021994,  // tmpfs
@@ -42,7 +42,7 @@ constexpr std::array<unsigned long, 15> local_file_systems{
 bool only_changes_here(const char* path) noexcept {
   struct statfs found{};
   if (base::system_call(base::Call::statfs, ::statfs, path, &found) != 0) return false;
-  // Some architectures have it signed, and 32 bits wide.
+  // On some architectures f_type is signed and 32 bits wide.
   const auto type = static_cast<unsigned long>(found.f_type) & 0xffffffff;
   return std::ranges::find(local_file_systems, type) != local_file_systems.end();
 }
@@ -62,7 +62,7 @@ bool same_file(const FileState& a, const FileState& b) noexcept {
   return a.status.st_dev == b.status.st_dev && a.status.st_ino == b.status.st_ino;
 }
 
-/// The name of the last part of a path, and, in `path`, of the directory that it is in.
+/// Returns the last component of a path, and sets `path` to its directory.
 std::string_view split(std::string_view& path) noexcept {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   const auto slash = path.rfind('/');
@@ -72,7 +72,8 @@ std::string_view split(std::string_view& path) noexcept {
   return name;
 }
 
-/// Whether a link, which is in `directory`, leads to a further one; also where nobody knows.
+/// Returns true if the target of a link in `directory` is a link too, or if that cannot be
+/// determined.
 bool leads_to_link(const char* link, std::string_view directory) noexcept {
   std::array<char, PATH_MAX> target;
   const auto size =
@@ -175,13 +176,13 @@ FileState WatchedPath::see() noexcept {
   return watches_it ? state : see_anew();
 }
 
-/// Watches what the path leads to now, and looks again after that: what happened in between is not
-/// told by anybody.
+/// Watches the file that the path leads to now, and reads its state again afterwards, because a
+/// change before the watch was added is not reported.
 FileState WatchedPath::see_anew() noexcept {
   anew_ = false;
   bool is_told = false;
   FileState state = state_of(path_.c_str());
-  // A path that never stays the same for as long is looked at from time to time.
+  // If the path changes faster than watches can be added, it is polled.
   for (int attempt = 0; attempt < 5; ++attempt) {
     is_told = state.exists ? watch_what_is_there() : watch_what_is_above(state);
     const FileState former = std::exchange(state, state_of(path_.c_str()));
@@ -192,7 +193,7 @@ FileState WatchedPath::see_anew() noexcept {
   return state;
 }
 
-/// True where the kernel will tell everything.
+/// Returns true if inotify will report every change.
 bool WatchedPath::watch_what_is_there() noexcept {
   Inotify& inotify = core_.services().inotify;
   bool is_told =
@@ -207,7 +208,7 @@ bool WatchedPath::watch_what_is_there() noexcept {
   const std::string_view name = split(directory);
   scratch_ = directory;
   if (inotify.watch_entry(holder_, scratch_.c_str(), name) != 0) is_told = false;
-  // Of several links, only the first is watched.
+  // Of a chain of symbolic links, only the first is watched.
   return is_told && !leads_to_link(path_.c_str(), directory);
 }
 
@@ -215,7 +216,7 @@ bool WatchedPath::watch_what_is_above(const FileState& state) noexcept {
   Inotify& inotify = core_.services().inotify;
   inotify.unwatch(holder_);
   struct ::stat link{};
-  // Of a link that leads nowhere, only the link itself can be watched.
+  // Of a dangling symbolic link, only the link itself can be watched.
   bool is_told = base::system_call(base::Call::stat, ::lstat, path_.c_str(), &link) != 0 &&
                  (state.error.value() == ENOENT || state.error.value() == ENOTDIR);
   std::string_view directory = path_;
@@ -230,11 +231,11 @@ bool WatchedPath::watch_what_is_above(const FileState& state) noexcept {
   return is_told;
 }
 
-/// Whether the directory that is waited for, in the one that is watched, is there already: what
-/// came to be after it was looked for, and before the one above was watched, is told by nobody.
+/// Returns true if the missing directory, whose parent is watched, exists by now: if it was created
+/// after the path was looked up and before the parent was watched, no event reports it.
 bool WatchedPath::missed_a_directory() noexcept {
   if (!target_.watched()) return false;
-  // The name is a part of the path.
+  // The name is a substring of the path.
   const char* const end = target_.name.data() + target_.name.size();
   scratch_.assign(path_, 0, static_cast<std::size_t>(end - path_.data()));
   const FileState state = state_of(scratch_.c_str());
@@ -243,8 +244,8 @@ bool WatchedPath::missed_a_directory() noexcept {
 
 void WatchedPath::set_polling(bool polling) noexcept {
   if (polling == timer_.started()) return;
-  // The reference that keeps the loop running is the path's own; a second one would outlast an
-  // EventLoop::unref().
+  // The path holds the reference that keeps run() from returning; the timer's own reference would
+  // outlast an EventLoop::unref().
   if (polling) {
     timer_.start(interval_of(options_), interval_of(options_));
     core_.drop_reference();

@@ -1,4 +1,4 @@
-// A path whose status is watched: the inside of a FileStatus, which can move, and this cannot.
+// The implementation of FileStatus: a watched path, which unlike FileStatus cannot be moved.
 #pragma once
 
 #include <source_location>
@@ -14,8 +14,8 @@ namespace tambour::loop {
 
 class Core;
 
-/// Something happens to the path: it is queued, and looks when its turn comes. Whatever has
-/// happened by then is one change.
+/// An event on the path queues it; it calls stat(2) when dispatched. All events until then count as
+/// one change.
 class WatchedPath final : public Ready, private Listed<WatchedPath> {
  public:
   WatchedPath(EventLoop& loop, Core& core, std::string path, FileStatus::Function function,
@@ -28,9 +28,9 @@ class WatchedPath final : public Ready, private Listed<WatchedPath> {
   void stop() noexcept;
   [[nodiscard]] bool started() const noexcept { return listed(); }
 
-  /// Looks, and makes what it sees the current state.
+  /// Reads the state of the path and makes it the current one.
   void look() noexcept;
-  /// Looks when its turn comes. `anew`: what was watched may not be the right thing any more.
+  /// Queues the path. `anew`: the path may lead to another file, so its watches are renewed.
   void look_again(bool anew) noexcept;
 
   void set_function(FileStatus::Function function) noexcept;
@@ -56,9 +56,9 @@ class WatchedPath final : public Ready, private Listed<WatchedPath> {
   FileStatusOptions options_;
   FileState current_;
   bool anew_ = false;
-  WatchedPlace target_;  ///< The file; while it is missing, the next directory above.
-  WatchedPlace holder_;  ///< The directory of the path, where that is a symbolic link.
-  std::string scratch_;  ///< Room for the names of directories.
+  WatchedPlace target_;  ///< The file; while it is missing, its nearest existing parent directory.
+  WatchedPlace holder_;  ///< If the path is a symbolic link, the directory that contains the link.
+  std::string scratch_;  ///< A buffer for directory names.
   Timer timer_;
   FileStatus::Function function_;
 };

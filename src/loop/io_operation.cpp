@@ -13,14 +13,14 @@
 namespace tambour {
 namespace {
 
-/// A Unix socket says EAGAIN where the listener's backlog is full, and nothing tells when it is not
-/// any more: that is for the caller to try again.
+/// connect(2) on a Unix socket fails with EAGAIN if the listener's backlog is full, and no event
+/// reports when it is not full any more: the caller has to retry.
 constexpr bool must_wait(IoKind kind, std::int32_t outcome) noexcept {
   return outcome == (kind == IoKind::connect ? -EINPROGRESS : -EAGAIN);
 }
 
-/// For sockets. What connects is not ready before it was tried, and files, which are written too,
-/// can often not be watched.
+/// For sockets. A connecting socket is not ready before connect(2) is called; read(2) and write(2)
+/// are also used on files, which often cannot be watched.
 constexpr bool can_wait_first(IoKind kind) noexcept {
   return kind != IoKind::connect && kind != IoKind::read && kind != IoKind::write;
 }
@@ -54,13 +54,14 @@ std::int32_t IoOperation::attempt(loop::Core& core) noexcept {
   return answer;
 }
 
-/// How far connect(2) has come, which the kernel was asked for before.
+/// The result of a connect(2) that returned EINPROGRESS.
 std::int32_t IoOperation::progress(backend::System& system) noexcept {
   int error = 0;
   socklen_t error_size = sizeof(error);
   if (system.getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) return -errno;
   if (error != 0) return -error;
-  // No error may also mean that nothing has happened yet: readiness is reported falsely at times.
+  // SO_ERROR may also be 0 because the connection is still in progress: readiness can be reported
+  // spuriously.
   if (system.connect(fd, address, *address_size) == 0 || errno == EISCONN) return 0;
   return errno == EALREADY ? -EINPROGRESS : -errno;
 }
@@ -142,7 +143,8 @@ bool IoOperation::submit_or_finish(EventLoop& loop, int descriptor) noexcept {
 }
 
 void IoOperation::submit(EventLoop& loop, int descriptor) noexcept {
-  // A stream that was accepted now would be nobody's until it is told, and lost with the operation.
+  // A connection accepted now would have no owner until the completion is dispatched, and would be
+  // lost if the operation were destroyed before that.
   if (io_kind == IoKind::accept) wait_first = true;
   if (!submit_or_finish(loop, descriptor)) return;
   begin(loop::core_of(loop));
@@ -164,7 +166,7 @@ void IoOperation::end() noexcept {
 void IoOperation::cancel() noexcept {
   if (!busy() || core_->closed()) return;
   core_->check_thread();
-  // Done without having waited, or failed, and about to be told.
+  // It has already completed or failed; its completion is queued.
   if (link_on_fd == nullptr) return;
   core_->backend().cancel(*this);
   outcome = -ECANCELED;
@@ -174,7 +176,7 @@ void IoOperation::cancel() noexcept {
 
 void IoOperation::abandon() noexcept {
   if (!busy()) return;
-  // The loop may have been destroyed, and has given back what it held.
+  // A destroyed loop has already dropped its references.
   if (!core_->closed()) {
     core_->check_thread();
     if (link_on_fd != nullptr) core_->backend().cancel(*this);

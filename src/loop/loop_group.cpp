@@ -23,7 +23,7 @@
 namespace tambour {
 namespace {
 
-/// The processors that this thread, and so those that it makes, may run on.
+/// The CPUs on which this thread, and the threads it creates, may run.
 std::vector<int> usable_processors() {
   std::vector<int> usable;
   cpu_set_t set;
@@ -33,7 +33,7 @@ std::vector<int> usable_processors() {
       if (CPU_ISSET(processor, &set)) usable.push_back(processor);
     }
   }
-  // A machine with more processors than the set has room for says EINVAL.
+  // sched_getaffinity(2) fails with EINVAL if the machine has more CPUs than cpu_set_t can hold.
   for (int i = 0; usable.empty() && i < int(std::thread::hardware_concurrency()); ++i)
     usable.push_back(i);
   if (usable.empty()) usable.push_back(0);
@@ -57,7 +57,7 @@ void pin_this_thread(int processor) {
     throw std::system_error(system_error(error), "LoopGroup");
 }
 
-/// Neighbouring values become distant ones (the finalizer of MurmurHash3).
+/// The finalizer of MurmurHash3: spreads neighbouring values.
 constexpr std::uint64_t mixed(std::uint64_t value) noexcept {
   value = (value ^ value >> 33) * 0xff51afd7ed558ccdU;
   value = (value ^ value >> 33) * 0xc4ceb9fe1a85ec53U;
@@ -66,9 +66,10 @@ constexpr std::uint64_t mixed(std::uint64_t value) noexcept {
 
 }  // namespace
 
-/// The threads go through their lives together: none runs before all loops are there, none drops
-/// what its loop owns before all have returned from run(), and none destroys its loop before all
-/// have dropped theirs. So whatever a callback or a destructor says to another loop, that is there.
+/// The threads pass through their phases in lockstep: no loop runs before all loops exist, no
+/// thread destroys the objects its loop owns before all have returned from run(), and no thread
+/// destroys its loop before all have done so. A callback or destructor can therefore always post to
+/// another loop of the group.
 class LoopGroup::State {
  public:
   explicit State(const LoopGroupOptions& options);
@@ -82,7 +83,8 @@ class LoopGroup::State {
   }
   [[nodiscard]] bool in_thread() const noexcept { return of_this_thread == this; }
 
-  /// The loop of a member; `function` is the one that the program has called.
+  /// The loop of a member; `function` is the public function that the program called, for the
+  /// message.
   [[nodiscard]] EventLoop& loop_at(std::size_t index, const char* function) const noexcept {
     EventLoop* const loop = members_[index].loop.load(std::memory_order_relaxed);
     if (loop == nullptr) [[unlikely]]
@@ -96,14 +98,14 @@ class LoopGroup::State {
   bool for_each(const std::function<void(EventLoop&)>& function);
   void post_to_all(const std::function<void(EventLoop&)>& function);
   void stop() noexcept;
-  /// Waits for the threads, and gives what they have thrown.
+  /// Waits for the threads and returns the first exception that one of them threw.
   std::exception_ptr end() noexcept;
 
  private:
-  // A line of its own: the loads are written by whoever accepts.
+  // One cache line per member: accepting threads write the loads.
   struct alignas(64) Member {
     std::thread thread;
-    /// Null after end(). Relaxed: threads learn of the group only after the loops were made.
+    /// Null after end(). Relaxed is enough: no other thread sees the group before its loops exist.
     std::atomic<EventLoop*> loop{nullptr};
     Async* bell = nullptr;
     std::atomic<std::ptrdiff_t> load{0};
@@ -115,7 +117,7 @@ class LoopGroup::State {
 
   void live(std::size_t index, const LoopGroupOptions& options, int processor);
   void run(EventLoop& loop) noexcept;
-  /// The last thread to come here begins the next phase.
+  /// Called by each thread when it has finished a phase; the last one starts phase `next`.
   void arrive(Phase next) noexcept;
   Phase wait_for(Phase phase) noexcept;
   void note_exception() noexcept;
@@ -123,7 +125,7 @@ class LoopGroup::State {
   std::vector<Member> members_;
   std::atomic<std::size_t> turn_{0};
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> stopped_{false};  ///< All bells have been rung.
+  std::atomic<bool> stopped_{false};  ///< Every member's wakeup has been sent.
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -166,7 +168,7 @@ void LoopGroup::State::live(std::size_t index, const LoopGroupOptions& options, 
     name_this_thread(options.name, index);
     if (processor >= 0) pin_this_thread(processor);
     EventLoop loop(options.loop);
-    // Keeps run() going too.
+    // Also keeps run() from returning.
     Async bell(loop, [&loop] { loop.stop(); });
     bell.start();
     members_[index].loop = &loop;
@@ -181,7 +183,7 @@ void LoopGroup::State::live(std::size_t index, const LoopGroupOptions& options, 
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return joined_; });
   } catch (...) {
-    // The loop could not be opened.
+    // The loop could not be created.
     note_exception();
     const std::lock_guard lock(mutex_);
     phase_ = Phase::failed;
@@ -226,7 +228,7 @@ void LoopGroup::State::stop() noexcept {
 
 std::exception_ptr LoopGroup::State::end() noexcept {
   wait_for(Phase::dropped);
-  // A thread may still be on its way out of stop(), and ring the last bell.
+  // A thread may still be in stop() and send the last wakeup.
   stopped_.wait(false);
   {
     const std::lock_guard lock(mutex_);
@@ -240,13 +242,13 @@ std::exception_ptr LoopGroup::State::end() noexcept {
   return std::exchange(thrown_, nullptr);
 }
 
-/// One call of for_each(), shared by those who have still to make it.
+/// One call of for_each(), shared by the threads that have not run it yet.
 class LoopGroup::State::Call {
  public:
   Call(State& state, std::function<void(EventLoop&)> function)
       : state_(state), left_(state.members_.size()), function_(std::move(function)) {}
 
-  /// Nobody makes the last `count` calls. The lock is held.
+  /// The last `count` calls will not be made. The caller must hold the lock.
   void give_up(std::size_t count, std::exception_ptr why) noexcept {
     left_ -= count;
     thrown_ = std::move(why);
@@ -266,7 +268,8 @@ class LoopGroup::State::Call {
 
   bool wait() {
     std::unique_lock lock(state_.mutex_);
-    // What was posted after the group had stopped is never run, nor is it while we wait.
+    // A function posted after its loop stopped is never run, so the wait also ends when the group
+    // stops.
     state_.changed_.wait(lock, [this] { return left_ == 0 || state_.phase_ >= Phase::dropped; });
     if (thrown_ != nullptr) std::rethrow_exception(thrown_);
     return left_ == 0;
@@ -283,7 +286,7 @@ bool LoopGroup::State::for_each(const std::function<void(EventLoop&)>& function)
   base::check(!in_thread(), "a thread of a group waited for the threads of the group");
   const auto call = std::make_shared<Call>(*this, function);
   {
-    // As long as it is held, no loop is destroyed.
+    // No loop is destroyed while the lock is held.
     const std::lock_guard lock(mutex_);
     if (phase_ != Phase::running) return false;
     for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -291,7 +294,8 @@ bool LoopGroup::State::for_each(const std::function<void(EventLoop&)>& function)
       try {
         loop.post([call, &loop] { call->make(loop); });
       } catch (const std::bad_alloc&) {
-        // What has been posted may refer to whoever waits here.
+        // The functions already posted may refer to the stack of this caller, so still wait for
+        // them.
         call->give_up(members_.size() - i, std::current_exception());
         break;
       }
@@ -325,7 +329,7 @@ Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& optio
 LoopGroup::~LoopGroup() {
   base::check(!state_->in_thread(), "a group of loops was destroyed by one of its own threads");
   stop();
-  // Nobody has asked for it, and nobody can any more.
+  // join() was not called, so no caller can receive the exception: terminate.
   if (const std::exception_ptr thrown = state_->end())
     [](const std::exception_ptr& unclaimed) noexcept { std::rethrow_exception(unclaimed); }(thrown);
 }

@@ -12,7 +12,7 @@ PostQueue::~PostQueue() {
   clear();
   for (auto& spare : spares_) delete spare.load(std::memory_order_acquire);
   Slot* const directory = directory_.load(std::memory_order_acquire);
-  // Those that are left are the next ones, mostly.
+  // The remaining segments are mostly those that follow head_.
   std::uint64_t at = head_;
   for (std::size_t left = segment_count_.load(std::memory_order_acquire); left > 0;) {
     if (Segment* segment = directory[slot_of(at)].load(std::memory_order_acquire)) {
@@ -36,7 +36,7 @@ inline PostQueue::Slot* PostQueue::prepare() {
 PostQueue::Slot* PostQueue::prepare_slowly(std::uint64_t tail) {
   Slot* directory = directory_.load(std::memory_order_acquire);
   if (directory == nullptr) {
-    // Mapped, and not written to: the kernel has all of it be zero, and keeps what is looked at.
+    // calloc(3) maps zeroed pages; the kernel allocates a page only when it is touched.
     auto* const made = static_cast<Slot*>(std::calloc(segments_max, sizeof(Slot)));
     if (made == nullptr) throw std::bad_alloc();
     if (directory_.compare_exchange_strong(directory, made, std::memory_order_acq_rel)) {
@@ -57,8 +57,8 @@ void PostQueue::add_segment(Slot& slot) {
   Segment* made = take_spare();
   if (made == nullptr) made = new Segment;
   Segment* none = nullptr;
-  // Where others have come first, even so long ago that theirs is used up and gone, this one is
-  // clean, and serves when the slot comes round again.
+  // If another producer installed a segment first, even one that has been used up and freed since,
+  // the new one is unused: keep it for later.
   if (slot.compare_exchange_strong(none, made, std::memory_order_acq_rel)) {
     segment_count_.fetch_add(1, std::memory_order_relaxed);
   } else {
@@ -89,14 +89,15 @@ void PostQueue::push(Callback<void()>&& task) {
   const std::uint64_t index = tail_.fetch_add(1, std::memory_order_seq_cst);
   Slot& slot = directory[slot_of(index)];
   Segment* const segment = slot.load(std::memory_order_acquire);
-  Place& place = segment != nullptr ? segment->places[index % segment_size]  // As good as always.
-                                    : wait_for_place(slot, index);
+  // The segment is almost always there already.
+  Place& place =
+      segment != nullptr ? segment->places[index % segment_size] : wait_for_place(slot, index);
   place.task.swap(task);
   place.is_there.store(true, std::memory_order_release);
 }
 
 PostQueue::Place& PostQueue::wait_for_place(Slot& slot, std::uint64_t index) noexcept {
-  // What was claimed has to be filled, and there may be memory again.
+  // A claimed cell must be filled, so retry until memory is available.
   for (;;) {
     if (Segment* segment = slot.load(std::memory_order_acquire))
       return segment->places[index % segment_size];
@@ -114,7 +115,7 @@ PostQueue::Place* PostQueue::place_at_head() noexcept {
         directory_.load(std::memory_order_acquire)[slot_of(head_)].load(std::memory_order_acquire);
   if (segment_ == nullptr) return nullptr;
   Place* const place = &segment_->places[head_ % segment_size];
-  // On its way here from the processor of whoever wrote it, while this one is run.
+  // Prefetch: the cell's cache line was last written by the producer's CPU.
   if (taken_ - head_ > fetched_ahead && head_ % segment_size < segment_size - fetched_ahead)
     __builtin_prefetch(place + fetched_ahead, 1);
   return place->is_there.load(std::memory_order_acquire) ? place : nullptr;
@@ -141,7 +142,7 @@ std::size_t PostQueue::run() {
   while (head_ != taken_) {
     Place* const place = place_at_head();
     if (place == nullptr) {
-      // Whoever has claimed it was interrupted, and may be waiting for this very processor.
+      // The producer was preempted between claiming and storing, possibly on this CPU.
       if (count == 0) std::this_thread::yield();
       break;
     }
@@ -179,7 +180,7 @@ Result<> PostQueue::reopen() noexcept {
     }
     Place& place = slot.load(std::memory_order_acquire)->places[index % segment_size];
     if (place.is_there.load(std::memory_order_acquire)) continue;
-    // What its thread has written by then may be half of a task.
+    // The thread that claimed the cell may have written half of a task.
     new (&place.task) Callback<void()>();
     place.is_there.store(true, std::memory_order_release);
   }

@@ -1,12 +1,13 @@
-// Tasks from any thread to the loop's: many producers, one consumer, first in first out.
+// Tasks posted from any thread to the loop's thread: a multi-producer, single-consumer FIFO queue.
 //
-// A producer claims the next place with one atomic addition, and puts its task there; that is all
-// that producers share. Places lie in segments, which a directory finds by number. So nobody holds
-// on to a segment but those who have claimed a place in it, and once all of its places have been
-// run, it is free to be used again: tasks allocate nothing, and lie side by side.
+// A producer claims the next cell (Place) with one atomic addition and stores its task there;
+// producers share nothing else. Cells are grouped in segments, which a directory finds by index.
+// Only producers that have claimed a cell refer to its segment, so a segment can be reused once all
+// of its cells have been run. Posting does not allocate per task, and tasks are contiguous in
+// memory.
 //
-// The trap: a place may be claimed, and its task still be on the way there. The consumer does not
-// sleep then (see Core::rouse), but comes back.
+// A claimed cell may not contain its task yet. The consumer must not sleep in that case (see
+// Core::rouse); it polls again.
 #pragma once
 
 #include <array>
@@ -26,43 +27,45 @@ class PostQueue {
   PostQueue& operator=(const PostQueue&) = delete;
   ~PostQueue();
 
-  /// How many tasks may wait, nearly.
+  /// Approximate maximum number of queued tasks.
   static constexpr std::uint64_t tasks_max = std::uint64_t{1} << 23;
 
-  /// Any thread. Throws std::bad_alloc, also beyond tasks_max, and then `task` is the caller's.
+  /// Callable from any thread. Throws std::bad_alloc if out of memory or beyond tasks_max; the
+  /// caller then keeps `task`.
   void push(Callback<void()>&& task);
 
-  /// The consumer: whether no place is claimed.
+  /// Consumer only: true if no cell is claimed.
   [[nodiscard]] bool empty() const noexcept {
-    // Sequentially consistent, as is the addition: of a producer that claims a place and then looks
-    // whether the consumer sleeps, and the consumer, one sees the other.
+    // Sequentially consistent, like the addition in push(): of a producer that claims a cell and
+    // then checks whether the consumer sleeps, and the consumer, at least one sees the other.
     return tail_.load(std::memory_order_seq_cst) == head_;
   }
 
-  /// The consumer: takes what was posted before this call, unless some of what was taken before has
-  /// still to be run.
+  /// Consumer only: takes the tasks posted before this call, unless tasks taken earlier have not
+  /// run yet.
   void take() noexcept {
     if (head_ == taken_) taken_ = tail_.load(std::memory_order_acquire);
   }
 
-  /// The consumer: runs what was taken, as far as it is there. A task that throws is gone; those
-  /// behind it are run by the next call. Returns how many were run.
+  /// Consumer only: runs the tasks taken, up to the first one that is not stored yet. If a task
+  /// throws, it is gone, and the next call continues with the tasks behind it. Returns the number
+  /// of tasks run.
   std::size_t run();
 
-  /// The consumer: destroys what was posted, unrun.
+  /// Consumer only: destroys all posted tasks without running them.
   void clear() noexcept;
 
-  /// In the child after fork(2): the tasks that other threads were about to put here will never
-  /// come. ENOMEM.
+  /// In the child after fork(2): stores empty tasks in the cells claimed by threads that do not
+  /// exist in the child. Fails with ENOMEM.
   Result<> reopen() noexcept;
 
  private:
   static constexpr std::uint64_t segment_size = 256;
   static constexpr std::uint64_t segments_max = tasks_max / segment_size;
-  /// So far ahead of what is claimed there are segments: where there is no memory for them, it is
-  /// told before a place is claimed. Enough, unless more threads than that claim at one moment.
+  /// Segments exist this many cells ahead of the tail, so that push() reports ENOMEM before it
+  /// claims a cell. Sufficient unless more threads than this claim a cell at the same moment.
   static constexpr std::uint64_t ahead = 64;
-  /// So far ahead the consumer asks for what it is about to run.
+  /// The consumer prefetches this many cells ahead.
   static constexpr std::uint64_t fetched_ahead = 8;
 
   struct Place {
@@ -78,7 +81,7 @@ class PostQueue {
     return static_cast<std::size_t>(index / segment_size % segments_max);
   }
   [[nodiscard]] bool is_full(std::uint64_t tail) const noexcept {
-    // A tail that was read a while ago may have been passed by what is free since.
+    // Signed: a tail read some time ago may be behind `ended_` by now.
     return static_cast<std::int64_t>(tail - ended_.load(std::memory_order_acquire)) >=
            static_cast<std::int64_t>(tasks_max - 2 * segment_size);
   }
@@ -92,16 +95,16 @@ class PostQueue {
   [[nodiscard]] Segment* take_spare() noexcept;
   void keep_spare(Segment* segment) noexcept;
 
-  // What producers write, and what they and the consumer seldom do: a line each.
-  alignas(64) std::atomic<std::uint64_t> tail_{0};  ///< The next place that can be claimed.
+  // A cache line each: what producers write, what is rarely written, and what the consumer uses.
+  alignas(64) std::atomic<std::uint64_t> tail_{0};  ///< The next cell to claim.
   alignas(64) std::atomic<Slot*> directory_{nullptr};
-  std::atomic<std::uint64_t> ended_{0};  ///< The segments of all places before this are free again.
-  std::atomic<std::size_t> segment_count_{0};       ///< In the directory.
+  std::atomic<std::uint64_t> ended_{0};  ///< The segments of all cells before this index are free.
+  std::atomic<std::size_t> segment_count_{0};       ///< Number of segments in the directory.
   std::array<std::atomic<Segment*>, 64> spares_{};  ///< Half a megabyte, for bursts.
-  // The consumer's from here on.
-  alignas(64) std::uint64_t head_ = 0;  ///< The next place to be run.
-  std::uint64_t taken_ = 0;             ///< The first that was not taken.
-  Segment* segment_ = nullptr;          ///< That of head_, once it was looked for.
+  // Consumer only, from here on.
+  alignas(64) std::uint64_t head_ = 0;  ///< The next cell to run.
+  std::uint64_t taken_ = 0;             ///< The first cell not taken.
+  Segment* segment_ = nullptr;          ///< The segment of head_, if already looked up.
 };
 
 }  // namespace tambour::loop

@@ -36,8 +36,8 @@ void ServiceWatch::run(Ready& ready) {
   auto& self = static_cast<ServiceWatch&>(ready);
   const int error = -std::exchange(self.result, 0);
   if (error > 0) {
-    // Nothing may be lost because the kernel has no room: until there is some, the loop asks again
-    // and again. Not where other code has closed the descriptor.
+    // No event may be lost on ENOMEM: retry in each iteration until it succeeds. Not on EBADF:
+    // other code has closed the descriptor.
     if (error != EBADF) self.core_.backend().submit(self);
     return;
   }

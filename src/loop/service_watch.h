@@ -1,4 +1,4 @@
-// A descriptor that a loop watches for itself, on behalf of handles that share it.
+// A descriptor that the loop itself watches on behalf of handles that share it.
 #pragma once
 
 #include <tambour/callback.h>
@@ -9,21 +9,22 @@ namespace tambour::loop {
 
 class Core;
 
-/// Runs before anything else that is due in its turn, so that the handles that it finds to be due
-/// run in the same one, by their own priorities. Holds no reference to the loop. Not the owner of
-/// the descriptor. Pinned.
+/// Runs before all other due items of its iteration, so that the handles it makes due run in the
+/// same iteration, by their own priorities. Holds no reference to the loop and does not own the
+/// descriptor. Cannot be moved.
 class ServiceWatch final : public Operation {
  public:
-  /// `readable` is called in each turn in which there is something to read.
+  /// `readable` is invoked in each iteration in which the descriptor is readable.
   ServiceWatch(Core& core, Callback<void()> readable) noexcept;
   ServiceWatch(const ServiceWatch&) = delete;
   ServiceWatch& operator=(const ServiceWatch&) = delete;
 
-  /// Watches `descriptor` in place of the former one. ERANGE where the backend cannot.
+  /// Watches `descriptor` instead of the former one. Fails with ERANGE if the backend cannot watch
+  /// it.
   Result<> start(int descriptor) noexcept;
   void stop() noexcept;
 
-  /// Makes it readable in the next turn.
+  /// Makes the watch due in the next iteration, as if the descriptor were readable.
   void feed() noexcept;
 
  private:
@@ -33,7 +34,8 @@ class ServiceWatch final : public Operation {
   Callback<void()> readable_;
 };
 
-/// True where the backend of the loop can watch such a number: select(2) ends at FD_SETSIZE.
+/// Returns true if the loop's backend can watch this descriptor: select(2) is limited to
+/// FD_SETSIZE.
 bool can_watch(Core& core, int descriptor) noexcept;
 
 }  // namespace tambour::loop

@@ -25,7 +25,7 @@ void Services::expire(std::int64_t now_ns) noexcept {
 }
 
 Result<> Services::reopen() noexcept {
-  // All of them, whatever becomes of one.
+  // Reopen all of them even if one fails.
   Result<> outcomes[] = {signals.reopen(), wall_timers.reopen(), inotify.reopen(),
                          worker_returns.reopen()};
   children.reopen();
@@ -41,7 +41,7 @@ void Services::abandon() noexcept {
   embedded_loops.abandon();
   inotify.abandon();
   wall_timers.abandon();
-  children.abandon();  // Before the signals, of which it has one.
+  children.abandon();  // Before the signals: it owns a Signal.
   signals.abandon();
 }
 

@@ -1,6 +1,6 @@
-// What a loop needs only for some of its handles: signals, children, the wall clock, file status,
-// loops embedded in it, calls on other
-// threads, operations on files. Made when the first of those starts.
+// The parts of a loop that only some handles need: signals, children, the wall clock, file status,
+// embedded loops, calls on worker threads, file operations. Created when the first such handle
+// starts.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +25,16 @@ class Services {
   Services(const Services&) = delete;
   Services& operator=(const Services&) = delete;
 
-  /// Queues what is due without the kernel's help, and says when to do so next.
+  /// Queues what is due without a kernel event, and returns the time of the next such item.
   std::int64_t before_wait() noexcept;
 
-  /// Queues what has become due since.
+  /// Queues what has become due since before_wait().
   void expire(std::int64_t now_ns) noexcept;
 
-  /// In the child after fork(2), the backend having been reopened.
+  /// In the child after fork(2), once the backend has been reopened.
   Result<> reopen() noexcept;
 
-  /// All handles are their owners' again, stopped.
+  /// Stops all handles and unlinks them from the loop.
   void abandon() noexcept;
 
   Signals signals;

@@ -45,8 +45,7 @@ int make_eventfd() noexcept {
 }  // namespace
 
 void SignalSlot::register_fork_handlers() noexcept {
-  // Another thread may hold the mutex during fork(2), and does not exist in the child to release
-  // it.
+  // Another thread may hold the mutex during fork(2); it does not exist in the child to release it.
   static const int registered = ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
                                                  [] {
                                                    begin_child();
@@ -57,21 +56,21 @@ void SignalSlot::register_fork_handlers() noexcept {
 
 void SignalSlot::begin_child() noexcept {
   for (SignalSlot* slot = first_slot.load(); slot != nullptr; slot = slot->next_) {
-    // Signals of the child are recorded; they must not wake the parent's loop.
+    // The child's signals are recorded but must not wake the parent's loop.
     slot->written_to_.store(-1);
     slot->writers_.store(0);
     slot->process_.store(::getpid());
-    // Signals that were sent to the parent are the parent's, as with the kernel's pending signals.
+    // Signals sent to the parent are not inherited, like the kernel's pending signals (fork(2)).
     slot->pending_.store(0);
   }
 }
 
 void SignalSlot::claim_for_child() noexcept {
-  // The child may have closed the descriptor, as daemons do, and reused its number.
+  // The child may have closed the descriptor, as daemons do, and its number may have been reused.
   if (!has_eventfd()) return;
   process_.store(::getpid());
   written_to_.store(eventfd_);
-  // The handlers of earlier signals had nothing to write to.
+  // The handlers of earlier signals had no descriptor to write to.
   if (any_pending()) wake_loop();
 }
 
@@ -118,21 +117,22 @@ void SignalSlot::open(int eventfd) noexcept {
   written_to_.store(eventfd);
 }
 
-/// After this no handler writes to the eventfd. The wait is brief: a handler only makes one call
-/// that never blocks, and no signal makes it twice, because its bit stays set.
+/// After this no handler writes to the eventfd. The wait is brief: a handler makes a single
+/// non-blocking call, and a signal whose bit is already set does not write again.
 void SignalSlot::hide_from_handlers() noexcept {
-  // In a child that was made without the fork handlers: the threads that wrote are the parent's.
+  // In a child created without the fork handlers, the counted writers are threads of the parent.
   if (process_.load() != ::getpid()) writers_.store(0);
   written_to_.store(-1);
-  // With wake_loop(), sequentially consistent: either the handler reads -1, or this sees it write.
+  // Sequentially consistent with wake_loop(): either the handler reads -1 or this loop sees the
+  // writer.
   while (writers_.load() != 0) {
     constexpr timespec moment{.tv_sec = 0, .tv_nsec = 10'000};
     ::nanosleep(&moment, nullptr);
   }
 }
 
-/// All eventfds of the kernel may share one inode: another eventfd under the same number is taken
-/// for this one. Files, sockets and pipes are not.
+/// All eventfds of the kernel may share one inode, so another eventfd with the same number is
+/// mistaken for this one. Files, sockets and pipes are not.
 bool SignalSlot::has_eventfd() const noexcept {
   struct stat status{};
   return eventfd_ >= 0 && ::fstat(eventfd_, &status) == 0 && status.st_dev == device_ &&
@@ -147,14 +147,14 @@ void SignalSlot::close_eventfd() noexcept {
 Result<> SignalSlot::watch(int number) noexcept {
   if (number < 1 || number > number_max) return std::unexpected(system_error(EINVAL));
   const std::scoped_lock lock(mutex);
-  // The slot first, so that the handler's first run finds it.
+  // Set the bit before installing the handler, so that its first invocation sees it.
   watched_.fetch_or(bit_of(number));
   Disposition& disposition = dispositions[static_cast<std::size_t>(number)];
   if (disposition.watchers == 0) {
     struct sigaction ours{};
     ours.sa_handler = &on_signal;
     // Runtimes whose threads have small stacks (Go) require SA_ONSTACK of every handler. The mask
-    // is full, as in libev: handlers do not nest.
+    // is full, as in libev, so handlers do not nest.
     ours.sa_flags = SA_RESTART | SA_ONSTACK;
     sigfillset(&ours.sa_mask);
     struct sigaction found{};
@@ -162,7 +162,7 @@ Result<> SignalSlot::watch(int number) noexcept {
       watched_.fetch_and(~bit_of(number));
       return std::unexpected(system_error(errno));
     }
-    // If give_back() has left our handler installed, the former disposition is known already.
+    // If give_back() left our handler installed, the former disposition is already known.
     if (found.sa_handler != &on_signal) disposition.former = found;
   }
   ++disposition.watchers;
@@ -174,7 +174,7 @@ bool SignalSlot::unwatch(int number) noexcept {
   Disposition& disposition = dispositions[static_cast<std::size_t>(number)];
   if (--disposition.watchers == 0) {
     struct sigaction current{};
-    // Other code may have replaced our handler by its own, which then stays.
+    // Other code may have installed its own handler, which then stays.
     if (::sigaction(number, nullptr, &current) == 0 && current.sa_handler == &on_signal)
       ::sigaction(number, &disposition.former, nullptr);
   }
@@ -191,11 +191,11 @@ std::uint64_t SignalSlot::take_pending() noexcept {
 }
 
 Result<> SignalSlot::reopen() noexcept {
-  // First, because the new eventfd must not get a number that is closed afterwards.
+  // Open the new eventfd first, so that it cannot get the number that is closed below.
   const int fresh = make_eventfd();
   if (fresh < 0) return std::unexpected(system_error(errno));
   hide_from_handlers();
-  // Other code may have closed the former eventfd, and the new one may have its number.
+  // Other code may have closed the former eventfd, so the new one may have its number.
   if (fresh != eventfd_) close_eventfd();
   open(fresh);
   if (any_pending()) wake_loop();
@@ -206,8 +206,8 @@ void SignalSlot::wake_loop() noexcept {
   writers_.fetch_add(1);
   if (const int fd = written_to_.load(); fd >= 0) {
     const std::uint64_t one = 1;
-    // Not write(3), which is a cancellation point: a thread that is cancelled here would stay a
-    // writer for ever.
+    // Not write(3), which is a cancellation point: a thread cancelled here would never decrement
+    // `writers_`.
     [[maybe_unused]] const auto written =
         base::uninterrupted(Call::eventfd_write, ::syscall, long{SYS_write}, fd, &one, sizeof one);
   }
@@ -221,9 +221,9 @@ void SignalSlot::raise(int number) noexcept {
   const pid_t process = ::getpid();
   for (SignalSlot* slot = first_slot.load(); slot != nullptr; slot = slot->next_) {
     if ((slot->watched_.load() & bit) == 0) continue;
-    // The child of a vfork(2), whose signals are not the parent's.
+    // In the child of a vfork(2), a signal is not the parent's.
     if (slot->process_.load() != process) continue;
-    // If the bit was set already, the handler that set it wakes the loop.
+    // If the bit was already set, the handler that set it wakes the loop.
     if ((slot->pending_.fetch_or(bit) & bit) != 0) continue;
     slot->wake_loop();
   }

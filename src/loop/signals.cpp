@@ -67,7 +67,7 @@ void Signals::before_wait() noexcept {
 
 Result<> Signals::reopen() noexcept {
   if (slot_ == nullptr) return {};
-  // Before reopen() closes the descriptor, whose number may then be another file's.
+  // Before reopen() closes the descriptor, whose number may be reused afterwards.
   watch_.stop();
   if (auto reopened = slot_->reopen(); !reopened) return reopened;
   return watch_.start(slot_->descriptor());

@@ -18,15 +18,15 @@ class Signals {
  public:
   explicit Signals(Core& core) noexcept;
 
-  /// EINVAL; EMFILE, ENFILE, ENOMEM, ERANGE for the first.
+  /// Fails with EINVAL; the first call also with EMFILE, ENFILE, ENOMEM or ERANGE.
   Result<> add(Signal& signal) noexcept;
   void remove(Signal& signal) noexcept;
 
-  /// Makes the watchers of a signal due in the next turn.
+  /// Makes the watchers of a signal due in the next iteration.
   void feed(int number) noexcept;
 
-  /// Under virtual time, real descriptors are not seen. And a forked child may run the loop as it
-  /// is.
+  /// Takes pending signals under virtual time, where the backend does not watch the eventfd. Also
+  /// claims the slot for a forked child that runs the loop without reopening it.
   void before_wait() noexcept;
   Result<> reopen() noexcept;
   void abandon() noexcept;
@@ -35,13 +35,13 @@ class Signals {
   Result<> open_slot() noexcept;
   void take_pending() noexcept;
 
-  /// Calls f for each watcher of each signal in the set.
+  /// Invokes `f` for each watcher of each signal in the set.
   template <class F>
   void for_each_of(std::uint64_t set, F&& f) noexcept;
 
   Core& core_;
   SignalSlot* slot_ = nullptr;
-  std::array<Signal*, SignalSlot::number_max + 1> first_{};  ///< By number.
+  std::array<Signal*, SignalSlot::number_max + 1> first_{};  ///< Indexed by signal number.
   ServiceWatch watch_;
 };
 

@@ -1,7 +1,7 @@
-// Simulation::run(): lets the loops of a simulation take turns.
+// Simulation::run(): runs the loops of a simulation.
 //
-// A loop has its turn when something is due in it; which of several, the seed decides. When nothing
-// is due in any, the clock moves on to what comes first: a deadline, or something on its way.
+// In each round, one loop that has due work runs one iteration; the seed chooses it if there are
+// several. If no loop has due work, the virtual clock advances to the next deadline or event.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,10 +19,11 @@ namespace {
 using backend::sim::Sim;
 using backend::sim::World;
 
-/// What all loops together have to do.
+/// The pending work of all loops.
 struct Agenda {
   std::vector<Sim*> due;
-  std::int64_t next_ns = base::end_of_time_ns;  ///< When the first of the others will be due.
+  /// When the first of the loops without due work will have some.
+  std::int64_t next_ns = base::end_of_time_ns;
   bool any_alive = false;
 };
 
@@ -45,7 +46,7 @@ void look_at_all(World& world, Agenda& agenda) {
   }
 }
 
-/// Lets time pass until something happens, which nothing may until the end.
+/// Advances the virtual clock to the next event, but not beyond the end.
 void wait_for_next(World& world, const Agenda& agenda, std::int64_t end_ns) {
   std::int64_t next_ns = agenda.next_ns;
   if (next_ns != base::end_of_time_ns) {
@@ -55,7 +56,7 @@ void wait_for_next(World& world, const Agenda& agenda, std::int64_t end_ns) {
   world.advance_to(std::min({next_ns, world.next_event_ns(), end_ns}));
 }
 
-/// However the run ends, what was stopped in it is stopped no longer.
+/// Clears the stop requests of the simulation and its loops when the run returns or throws.
 struct Stoppable {
   explicit Stoppable(World& stopped) noexcept : world(stopped) {}
   Stoppable(const Stoppable&) = delete;
@@ -65,13 +66,13 @@ struct Stoppable {
       sim->stopped = false;
       static_cast<void>(sim->core()->take_stop());
     }
-    // Last: GCC 12 leaves it out of an exception's way where it comes before the loop.
+    // Must come last: GCC 12 omits it during stack unwinding if it precedes the loop.
     world.stop = false;
   }
   World& world;
 };
 
-/// `to_the_end`: even where nothing is left to do.
+/// `to_the_end`: continue until `end_ns` even if no work is left.
 SimulationEnd run_until(World& world, std::int64_t end_ns, bool to_the_end) {
   const Stoppable stoppable(world);
   Agenda agenda;
@@ -81,8 +82,8 @@ SimulationEnd run_until(World& world, std::int64_t end_ns, bool to_the_end) {
     if (!to_the_end && !agenda.any_alive && !world.any_steps()) return SimulationEnd::finished;
     if (world.now_ns() >= end_ns) return SimulationEnd::timeout;
     if (!agenda.due.empty()) {
-      // Nothing is known of the others' state after it: callbacks may destroy loops, too. Steps may
-      // as well, this one's, and throw: they wait for its end.
+      // The agenda is stale after this call, because callbacks may destroy loops. Steps may do so
+      // too, including this loop, and may throw, so they are held until the call returns.
       const World::HoldSteps hold(world);
       agenda.due[world.random.below(agenda.due.size())]->core()->run_ready();
       continue;

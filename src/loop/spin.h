@@ -1,8 +1,8 @@
-// Whether waiting without sleeping is worth it.
+// Decides whether to busy-poll before sleeping.
 //
-// Waking an idle processor takes the kernel longer than a whole round trip takes two busy ones. So
-// a loop whose events come close upon one another does better to keep asking for a while; one whose
-// events are rare does better to sleep. What decides is how long the last waits took.
+// Waking an idle CPU takes the kernel longer than a whole round trip between two busy ones. If
+// events arrive in quick succession, the loop should busy-poll for a while; if they are rare, it
+// should sleep. The decision depends on the duration of recent waits.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ class Spin {
 
   [[nodiscard]] bool enabled() const noexcept { return longest_ns_ != 0; }
 
-  /// How long to keep asking before sleeping.
+  /// How long to busy-poll before sleeping.
   [[nodiscard]] std::int64_t budget_ns() const noexcept {
     return usual_wait_ns_ <= longest_ns_ ? longest_ns_ : 0;
   }
 
-  /// A wait has ended with an event.
+  /// Call when a wait has ended with an event.
   void note_wait(std::int64_t waited_ns) noexcept {
-    // A moving average over about eight waits. One long pause counts for no more than four times
-    // the budget, so that a burst after a night of silence is noticed within a few events.
+    // A moving average over about eight waits. A wait counts for at most four times the budget, so
+    // that a burst after a long idle period is noticed within a few events.
     const std::int64_t counted = waited_ns < 4 * longest_ns_ ? waited_ns : 4 * longest_ns_;
     usual_wait_ns_ += (counted - usual_wait_ns_) / 8;
   }

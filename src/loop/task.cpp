@@ -10,12 +10,12 @@
 namespace tambour {
 namespace {
 
-// One word of static TLS, also in a module that is loaded later: no call to find it.
+// One word of static TLS even in a dlopen(3)ed module: the access needs no function call.
 [[gnu::tls_model("initial-exec")]] constinit thread_local Resumption* current = nullptr;
 
 }  // namespace
 
-/// However the coroutine is left.
+/// Sets `current` while the coroutine runs, and restores it however the coroutine is left.
 class Resumption::OnStack : public Resumption {
  public:
   OnStack() noexcept {
@@ -65,8 +65,8 @@ void TaskPromiseBase::destroy_suspended() noexcept {
           "a Task, or the TaskScope that owns it, was destroyed by that task itself while it was "
           "running; let it end first, or destroy it in EventLoop::post()");
   }
-  // The innermost frame first: nothing recurses, and what a frame holds outlives what refers to it
-  // further inside, as if each frame destroyed the one that it awaits.
+  // Destroys the innermost frame first, without recursion: the objects of a frame outlive those of
+  // the frames it awaits, which may refer to them.
   TaskPromiseBase* task = this;
   while (task->awaits_one()) task = *task->awaited_;
   while (task != this) {

@@ -28,8 +28,7 @@ void TaskEvent::set() noexcept {
   while (Link* link = waiting_.first()) {
     link->unlink();
     auto& wait = *static_cast<Wait*>(link);
-    // The wait succeeds, even if the event is reset or the task is asked to stop before it
-    // continues.
+    // The wait succeeds even if the event is reset or the task is asked to stop before it resumes.
     wait.stop_.reset();
     core_->queue(wait);
   }

@@ -23,7 +23,7 @@ TaskScope::TaskScope(EventLoop& loop, std::stop_token outer, std::source_locatio
 
 TaskScope::~TaskScope() {
   if (size_ != 0 || joins_.first() != nullptr) core_->check_thread_unless_closed(created_at_);
-  // The destructors of a task's locals may spawn further tasks.
+  // The destructors of a task's local variables may spawn further tasks.
   while (Link* task = tasks_.first()) {
     task->unlink();
     --size_;
@@ -51,7 +51,7 @@ void TaskScope::request_stop() noexcept {
 
 void TaskScope::set_exception_handler(Callback<void(std::exception_ptr)> handler) noexcept {
   core_->check_thread_of(created_at_);
-  // It may be the former one that calls this.
+  // The former handler may be the caller.
   core_->retire(handler_.release());
   handler_ = std::move(handler);
 }
@@ -83,7 +83,7 @@ std::coroutine_handle<> TaskScope::task_ended(Link& task) noexcept {
   auto& promise = static_cast<TaskPromiseBase&>(task);
   promise.unlink();
   --size_;
-  // The exception handler may destroy the scope, and so may the destruction of the task.
+  // The exception handler, or destroying the task, may destroy the scope.
   bool destroyed = false;
   bool* const outer = std::exchange(destroyed_, &destroyed);
   if (std::exception_ptr thrown = promise.exception(); thrown != nullptr) report(std::move(thrown));
@@ -102,7 +102,7 @@ std::coroutine_handle<> TaskScope::finish_joins() noexcept {
   if (first == nullptr) return nullptr;
   first->unlink();
   first->thrown_ = std::exchange(thrown_, nullptr);
-  // The first may destroy the scope, and other tasks that wait.
+  // Resuming the first task may destroy the scope and other waiting tasks.
   while (Link* join = joins_.first()) {
     join->unlink();
     core_->queue(*static_cast<Join*>(join));

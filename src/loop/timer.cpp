@@ -97,7 +97,8 @@ void Timer::reset() noexcept { arm_after(core_->now_ns(), period_ns_); }
 
 void Timer::stop() noexcept {
   if (!started_) return;
-  // One that was due when its loop was destroyed is in no heap any more, and was not abandoned.
+  // A timer that was due when its loop was destroyed had left the heap, so abandon() did not stop
+  // it.
   core_->check_thread_unless_closed(created_at());
   unqueue();
   started_ = false;

@@ -33,7 +33,7 @@ void Timers::expire_top(std::int64_t now_ns, ReadyQueue& ready) noexcept {
   Timer& timer = heap_.top();
   const std::int64_t key_ns = heap_.top_key();
   if (timer.started_ && timer.deadline_ns_ == key_ns) make_ready(timer, now_ns, ready);
-  // Repeating, or pushed back; perhaps not beyond this turn, but behind others that are due in it.
+  // The timer repeats or was postponed. It may still be due in this iteration, behind other timers.
   const bool lost = base::canary == base::Canary::pushed_back_lost && !timer.repeating_;
   if (timer.started_ && timer.deadline_ns_ > key_ns && !lost) {
     timer.queued_ns_ = timer.deadline_ns_;
@@ -46,10 +46,11 @@ void Timers::expire_top(std::int64_t now_ns, ReadyQueue& ready) noexcept {
 void Timers::expire_all(std::int64_t now_ns, ReadyQueue& ready) {
   const auto due = heap_.take_up_to(now_ns);
   for (std::size_t i = 0; i < due.size(); ++i) {
-    // Many timers are spread over much memory: have some on their way while this one is handled.
+    // Prefetch: many timers are spread over much memory.
     constexpr std::size_t ahead = 8;
     if (i + ahead < due.size()) __builtin_prefetch(due[i + ahead].item);
-    // What was pushed back, but not beyond this turn, is in the heap again and has its place here.
+    // Timers that were postponed but are still due are in the heap again; expire those that come
+    // first.
     while (next_ns() < due[i].key) expire_top(now_ns, ready);
     Timer& timer = *due[i].item;
     if (timer.started_ && timer.deadline_ns_ == due[i].key) make_ready(timer, now_ns, ready);
@@ -76,7 +77,7 @@ bool Timers::are_started(std::int64_t at_least) noexcept {
     }
     return --at_least <= 0;
   });
-  // Walked past again and again, they would be paid for in each turn.
+  // Remove stopped timers, or each iteration would walk past them again.
   if (stopped > heap_.size() / 2) {
     heap_.remove_if([](const Timer& timer) { return !timer.started_; });
   }

@@ -1,8 +1,9 @@
-// The timers of one loop: a heap that is touched as seldom as can be.
+// The timers of one loop: a heap with lazy updates.
 //
-// What stands in the heap is a lower bound. A timer whose deadline moved later, or that was
-// stopped, keeps its place; when that comes up, the timer is put where it belongs by then, or taken
-// out. So the heap never misses a deadline, and pushing one back costs a store.
+// A key in the heap is a lower bound of the timer's deadline. A timer that is restarted with a
+// later deadline, or stopped, keeps its heap entry; when the entry reaches the top, the timer is
+// moved to its current deadline or removed. The heap never misses a deadline, and postponing a
+// timer costs one store.
 #pragma once
 
 #include <cstddef>
@@ -19,25 +20,26 @@ namespace tambour::loop {
 
 class Timers {
  public:
-  /// One more timer exists. Throws std::bad_alloc: from then on, starting it cannot fail.
+  /// Call when a timer is constructed. Reserves heap space, so that starting it cannot fail. Throws
+  /// std::bad_alloc.
   void attach() {
     heap_.reserve(attached_ + 1);
     ++attached_;
   }
 
-  /// One fewer.
+  /// Call when a timer is destroyed.
   void detach(Timer& timer) noexcept {
     if (timer.heap_index_ != 0) heap_.remove(timer.heap_index_);
     --attached_;
   }
 
-  /// `timer` has a new address.
+  /// Call when a timer was moved to a new address.
   void moved(Timer& timer) noexcept {
     if (timer.heap_index_ != 0) heap_.replace(timer.heap_index_, timer);
   }
 
-  /// Sets a timer's deadline. Later than before is the common case, and does not even look at where
-  /// the timer stands in the heap, which is never behind its deadline.
+  /// Sets a timer's deadline. Fast path: a later deadline does not touch the heap, whose key is a
+  /// lower bound.
   void arm(Timer& timer, std::int64_t deadline_ns) noexcept {
     const std::int64_t before_ns = std::exchange(timer.deadline_ns_, deadline_ns);
     if (timer.heap_index_ == 0) {
@@ -49,26 +51,26 @@ class Timers {
     }
   }
 
-  /// Whether at least so many timers are started. They are not counted as they start and stop: one
-  /// counter that all of them write to costs more than everything else that stopping a timer does.
+  /// Returns true if at least this many timers are started. They are not counted on start and stop:
+  /// updating one shared counter costs more than the rest of stopping a timer.
   [[nodiscard]] bool are_started(std::int64_t at_least) noexcept;
 
   [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }
-  /// How many of them are started; takes a step for each.
+  /// The number of started timers. O(n).
   [[nodiscard]] std::int64_t count_started() const noexcept;
 
-  /// No timer expires before this; a timer need not expire then.
+  /// A lower bound of the next expiry; a timer need not be due then.
   [[nodiscard]] std::int64_t next_ns() const noexcept {
     return heap_.empty() ? base::end_of_time_ns : heap_.top_key();
   }
 
-  /// Appends the timers whose time has come, in the order of their deadlines.
+  /// Appends the timers that are due, in the order of their deadlines.
   void expire(std::int64_t now_ns, ReadyQueue& ready) noexcept;
 
-  /// Moves all deadlines by the same time, which leaves their order.
+  /// Moves all deadlines by the same amount, which keeps their order.
   void shift(std::int64_t by_ns) noexcept;
 
-  /// All timers are their owners' again, stopped.
+  /// Stops and unlinks all timers.
   void abandon() noexcept;
 
  private:
@@ -77,7 +79,7 @@ class Timers {
   };
 
   [[nodiscard]] bool any_due(std::int64_t now_ns) const noexcept {
-    // The end of time is never reached, not even by a clock that says so.
+    // end_of_time_ns never expires, even if the clock returns it.
     return next_ns() <= now_ns && next_ns() != base::end_of_time_ns;
   }
   void expire_top(std::int64_t now_ns, ReadyQueue& ready) noexcept;

@@ -9,7 +9,7 @@ namespace tambour {
 void WaitForReadiness::Stop::operator()() const noexcept {
   self.outcome_ = std::unexpected(system_error(ECANCELED));
   self.watcher_->stop();
-  // Whoever asks to stop is not called back from inside.
+  // The task is resumed by the loop, not from inside request_stop().
   loop::core_of(loop).queue(self);
 }
 

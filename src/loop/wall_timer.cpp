@@ -59,7 +59,7 @@ WallTimer::~WallTimer() {
   core_->detach();
 }
 
-/// Stops the timer, and makes sure that it can be started.
+/// Stops the timer and makes sure that it can be started.
 Result<> WallTimer::open() noexcept {
   core_->check_thread();
   stop();
@@ -147,7 +147,7 @@ void WallTimer::set_function(Function function) noexcept {
 void WallTimer::run(Ready& ready) {
   auto& self = static_cast<WallTimer&>(ready);
   const std::int64_t now_ns = self.core_->wall_ns();
-  // Queued to be asked for its next time, or the clock has been set back since.
+  // Not due if it was queued to compute its next time, or if the clock has been set back since.
   const bool is_due = self.deadline_ns_ <= now_ns;
   if (is_due && self.rule_ == Rule::once) {
     self.stop();

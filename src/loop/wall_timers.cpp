@@ -35,14 +35,14 @@ Result<> WallTimers::open_timerfd() noexcept {
   if (!opened.is_open()) return std::unexpected(system_error(errno));
   if (auto started = watch_.start(opened.get()); !started) return started;
   timerfd_ = std::move(opened);
-  // Armed before anybody reads the clock: from here on no change of it goes unseen.
+  // Armed before the clock is first read, so that no change of the clock is missed from here on.
   armed_ns_ = base::end_of_time_ns;
   if (set_timerfd(armed_ns_) == ECANCELED) watch_.feed();
   return {};
 }
 
 int WallTimers::set_timerfd(std::int64_t deadline_ns) noexcept {
-  // A time of zero would disarm it.
+  // A time of zero would disarm the timerfd.
   itimerspec setting{};
   setting.it_value = base::to_timespec(deadline_ns > 0 ? deadline_ns : 1);
   constexpr int flags = TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET;
@@ -55,7 +55,8 @@ int WallTimers::set_timerfd(std::int64_t deadline_ns) noexcept {
 void WallTimers::arm() noexcept {
   if (!timerfd_.is_open() || heap_.empty() || heap_.top_key() >= armed_ns_) return;
   armed_ns_ = heap_.top_key();
-  // It is armed all the same, and has told what read(2) would tell, which therefore will not.
+  // The timerfd is armed nevertheless. Since timerfd_settime(2) has reported ECANCELED, read(2)
+  // will not, so it is recorded here.
   if (set_timerfd(armed_ns_) == ECANCELED) {
     was_set_ = true;
     watch_.feed();
@@ -115,12 +116,13 @@ void WallTimers::reschedule(Queue queue) noexcept {
   }
 }
 
-/// Puts a timer back after the clock was set to `now_ns`.
+/// Reinserts a timer after the clock was set to `now_ns`.
 void WallTimers::put(WallTimer& timer, Queue queue, std::int64_t now_ns) noexcept {
-  // What is queued finds out itself, when its turn comes. What the clock has jumped over expires.
+  // A queued timer recomputes its time when it is dispatched. A deadline the clock jumped over
+  // expires.
   if (!timer.linked() && timer.deadline_ns_ > now_ns) {
     if (timer.rule_ == WallTimer::Rule::interval) timer.deadline_ns_ = timer.time_after(now_ns);
-    // To be asked from the queue, where the user's code may do as it likes.
+    // Computed when dispatched, where user code may use the loop freely.
     if (timer.rule_ == WallTimer::Rule::computed) (core_.*queue)(timer);
   }
   heap_.push(timer, timer.linked() ? base::end_of_time_ns : timer.deadline_ns_);
@@ -131,7 +133,7 @@ std::int64_t WallTimers::before_wait() noexcept {
   const std::uint64_t changes = core_.backend().wall_changes();
   if (std::exchange(changes_seen_, changes) != changes) reschedule(&Core::queue);
   if (heap_.top_key() == base::end_of_time_ns) return base::end_of_time_ns;
-  // Compared first: a time may be further back than the difference can say.
+  // Compared first: the difference may overflow for a time far in the past.
   const std::int64_t now_ns = core_.wall_ns();
   const std::int64_t wait_ns = heap_.top_key() > now_ns ? heap_.top_key() - now_ns : 0;
   return base::saturating_add(core_.clock_ns(), wait_ns);
@@ -143,7 +145,7 @@ void WallTimers::expire() noexcept {
 
 Result<> WallTimers::reopen() noexcept {
   if (!timerfd_.is_open()) return {};
-  // The parent's would share its expirations.
+  // A timerfd shared with the parent would share its expirations.
   if (auto opened = open_timerfd(); !opened) return opened;
   // The clock may have been set since the fork.
   was_set_ = true;

@@ -1,9 +1,9 @@
-// The wall-clock timers of one loop: a heap, and one timerfd(2) that is also told when the clock is
-// set.
+// The wall-clock timers of one loop: a heap and one timerfd(2), which also reports that the clock
+// was set.
 //
-// All started timers are in the heap. One that is queued stands at its end until it has run. The
-// timerfd is set to a time that is at most the first deadline: a later one costs no system call
-// until it comes up.
+// All started timers are in the heap. A queued timer has the key end_of_time_ns until it has run.
+// The timerfd is armed for a time not later than the first deadline, so postponing a timer costs no
+// system call until that time.
 #pragma once
 
 #include <cstdint>
@@ -24,26 +24,26 @@ class WallTimers {
  public:
   explicit WallTimers(Core& core) noexcept;
 
-  /// Makes sure that one more can be inserted. EMFILE, ENFILE, ENOMEM, ERANGE.
+  /// Makes sure that one more timer can be inserted. Fails with EMFILE, ENFILE, ENOMEM or ERANGE.
   Result<> open() noexcept;
   void insert(WallTimer& timer) noexcept;
   void remove(WallTimer& timer) noexcept;
   void moved(WallTimer& timer) noexcept { heap_.replace(timer.heap_index_, timer); }
 
-  /// The timer's deadline is another one.
+  /// Call when the timer's deadline has changed.
   void move(WallTimer& timer) noexcept;
-  /// Queues a timer, which then finds that it is not due, and asks for its next time.
+  /// Queues a timer that is not due, so that it computes its next time.
   void ask(WallTimer& timer) noexcept;
 
-  /// Under virtual time: when something has to be done, by the loop's clock. Else never: the
-  /// timerfd tells.
+  /// Under virtual time: when the next timer is due, by the loop's clock. Otherwise end_of_time_ns,
+  /// because the timerfd reports it.
   std::int64_t before_wait() noexcept;
   void expire() noexcept;
 
   Result<> reopen() noexcept;
   void abandon() noexcept;
 
-  /// The timerfd has something to tell; for tests, that the clock was set.
+  /// Handles a timerfd event; `was_set`: the clock was set. Called directly by tests.
   void look(bool was_set) noexcept;
 
  private:
@@ -64,7 +64,7 @@ class WallTimers {
   base::QuadHeap<WallTimer, Place> heap_;
   UniqueFd timerfd_;
   std::int64_t armed_ns_ = base::end_of_time_ns;
-  bool was_set_ = false;  ///< The clock, as the timerfd said out of turn.
+  bool was_set_ = false;  ///< The clock was set, as timerfd_settime(2) reported.
   std::uint64_t changes_seen_ = 0;
   ServiceWatch watch_;
 };

@@ -35,7 +35,7 @@ unsigned shared_default() noexcept { return std::max(WorkerPool::processors(), s
 
 }  // namespace
 
-/// The queue of one process, and who made room for it.
+/// The queue of one process; a forked child creates its own.
 struct WorkerPool::Generation {
   Generation(unsigned threads, std::size_t queued_max)
       : queue(std::make_shared<loop::WorkerQueue>(threads, queued_max)) {}
@@ -53,7 +53,7 @@ WorkerPool::WorkerPool(unsigned threads, std::size_t queued_max)
 
 WorkerPool::~WorkerPool() {
   Generation* const last = generation_.load();
-  // The parent's threads are not here to be waited for, and may have held any lock.
+  // The queue's threads exist in the parent only, and may have held any lock.
   if (last->queue->is_of_parent()) return;
   last->queue->close();
   delete last;
@@ -116,12 +116,12 @@ void WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<
   returns_ = &(*services)->worker_returns;
   awaiting_ = awaiting;
   when_stopped_ = when_stopped;
-  retain();  // The pool's, until it returns.
+  retain();  // The pool's reference, until the call returns.
   returns_->expect(*this);
   if (stop.stop_requested()) {
     error_ = ECANCELED;
   } else if (queue_ != nullptr) {
-    // Not touched after that: a worker may have it already.
+    // Do not access the call after push(): a worker may already run it.
     const Result<> pushed = queue_->push(*this);
     if (pushed) return;
     error_ = pushed.error().value();
@@ -133,7 +133,7 @@ void WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<
 void WorkerCall::request_stop() noexcept {
   if (!on_loop_.linked()) return;
   if (queue_ == nullptr) {
-    error_ = ECANCELED;  // It is due already.
+    error_ = ECANCELED;  // Already queued by start().
     return;
   }
   if (returned_) return;

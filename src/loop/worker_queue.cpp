@@ -22,10 +22,10 @@ WorkerQueue::WorkerQueue(unsigned threads_max, std::size_t queued_max)
 }
 
 Result<> WorkerQueue::start_thread() noexcept {
-  // RLIMIT_NPROC, or a limit of the container's.
+  // std::thread fails because of RLIMIT_NPROC or a limit of the container.
   const auto refused = std::unexpected(system_error(EAGAIN));
   if (base::planned_outcome(base::Call::thread_create)) return refused;
-  // With the signal mask of this thread, which programs that the calls start inherit.
+  // The thread inherits the signal mask of this one, and so do programs started by its calls.
   try {
     threads_.emplace_back([this] { work(); });
     return {};
@@ -39,7 +39,7 @@ Result<> WorkerQueue::start_thread() noexcept {
 Result<> WorkerQueue::push(WorkerCall& call) noexcept {
   std::unique_lock lock(mutex_);
   if (closing_) {
-    // What runs while the pool is destroyed, or is dropped by it, may have asked for more.
+    // A call that runs, or is dropped, while the pool is destroyed may push another one.
     cancel(call);
     lock.unlock();
     send_back(call);
@@ -49,7 +49,7 @@ Result<> WorkerQueue::push(WorkerCall& call) noexcept {
     const auto started = start_thread();
     if (!started && threads_.empty()) return started;
   }
-  // Those that a thread is about to take are not queued.
+  // Calls that an idle thread is about to take do not count as queued.
   if (waiting_count_ >= queued_max_ + (threads_.size() - busy_))
     return std::unexpected(system_error(EAGAIN));
   waiting_.push_back(call);
@@ -102,7 +102,7 @@ void WorkerQueue::work() noexcept {
 }
 
 void WorkerQueue::send_back(WorkerCall& call) noexcept {
-  // What was submitted has nobody who waits.
+  // A call made with submit() is not awaited.
   if (call.mailbox_ == nullptr) {
     call.release();
   } else {
@@ -121,7 +121,7 @@ void WorkerQueue::close() noexcept {
     std::unique_lock lock(mutex_);
     closing_ = true;
     pushed_.notify_all();
-    // One by one: those that still wait may be withdrawn while one is sent back.
+    // One at a time: while one call is sent back, others may be withdrawn.
     while (Link* link = waiting_.first()) {
       auto& call = static_cast<WorkerCall&>(*link);
       call.unlink();

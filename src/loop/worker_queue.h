@@ -1,4 +1,4 @@
-// The threads of a pool, and what they have to do.
+// The threads of a worker pool and the queue of calls they run.
 #pragma once
 
 #include <condition_variable>
@@ -15,8 +15,8 @@
 
 namespace tambour::loop {
 
-/// Each call in it is owned by it. Any thread; but of its functions, none is called in the child
-/// after fork(2), where the lock may be held by a thread that is not there.
+/// Owns the calls it contains. Thread-safe. In the child after fork(2) no function may be called,
+/// because the lock may be held by a thread that does not exist there.
 class WorkerQueue {
  public:
   /// Throws std::bad_alloc.
@@ -25,27 +25,29 @@ class WorkerQueue {
   WorkerQueue& operator=(const WorkerQueue&) = delete;
   ~WorkerQueue() = default;
 
-  /// EAGAIN or ENOMEM if there is no thread, and the system allows none; EAGAIN if as many calls as
-  /// may be queued wait for one.
+  /// Fails with EAGAIN or ENOMEM if there is no thread and none can be created, and with EAGAIN if
+  /// the queue is full.
   Result<> push(WorkerCall& call) noexcept;
 
-  /// What had become of the call. If it waited, it is the caller's again.
+  /// Returns the former state of the call. If it was waiting, the caller owns it again.
   WorkerCall::State withdraw(WorkerCall& call) noexcept;
 
   void wait_until_ended(const WorkerCall& call) noexcept;
 
-  /// Sends back what waits, and waits for what runs. Not from one of the threads.
+  /// Cancels and returns the waiting calls, and waits for the running ones. Must not be called on a
+  /// thread of the queue.
   void close() noexcept;
 
-  /// True in the child of the process that made it.
+  /// True in a forked child of the process that created the queue.
   [[nodiscard]] bool is_of_parent() const noexcept { return made_in_ != base::process_number(); }
 
  private:
   Result<> start_thread() noexcept;
   void work() noexcept;
-  /// Under the lock; it is to be sent back then.
+  /// Requires the lock; the caller must then call send_back().
   static void cancel(WorkerCall& call) noexcept;
-  /// Never under the lock: what nobody waits for is destroyed, and its destructor may push more.
+  /// Must be called without the lock: a call that is not awaited is destroyed, and its destructor
+  /// may push another one.
   static void send_back(WorkerCall& call) noexcept;
 
   const unsigned threads_max_;
@@ -58,7 +60,7 @@ class WorkerQueue {
   std::size_t waiting_count_ = 0;
   unsigned idle_ = 0;
   std::size_t busy_ = 0;     ///< Threads that run a call.
-  unsigned reclaiming_ = 0;  ///< How many wait for a call to end.
+  unsigned reclaiming_ = 0;  ///< The number of threads that wait for a call to end.
   bool closing_ = false;
   std::vector<std::thread> threads_;
 };

@@ -17,7 +17,7 @@ void WorkerMailbox::put(WorkerCall& call) noexcept {
     const std::lock_guard lock(mutex_);
     if (core_ != nullptr && !call.abandoned_) {
       arrived_.push_back(call);
-      // Under the lock, so that the loop is still there.
+      // Under the lock, so that the loop still exists.
       core_->worker_returned();
       return;
     }
@@ -45,7 +45,7 @@ void WorkerMailbox::close() noexcept {
     const std::lock_guard lock(mutex_);
     core_ = nullptr;
   }
-  // Nothing comes any more.
+  // From here on put() adds no call.
   while (WorkerCall* call = take()) call->release();
 }
 
@@ -80,7 +80,7 @@ void WorkerReturns::look() noexcept {
 
 void WorkerReturns::run(Ready& ready) {
   auto& self = static_cast<WorkerReturns&>(ready);
-  // What becomes due meanwhile is for the next turn.
+  // Calls that become due meanwhile are delivered in the next iteration.
   while (Link* link = self.due_.first()) {
     link->unlink();
     self.delivering_.push_back(*link);
@@ -93,7 +93,8 @@ void WorkerReturns::deliver(WorkerCall& call) {
   forget(call);
   const bool is_simulated = call.queue_ == nullptr;
   if (is_simulated && call.error_ == 0) call.work();
-  // It was left with a worker, and need not come back; nor can it out of the parent's process.
+  // The task stops waiting while a worker still runs the call. A worker of the parent process never
+  // returns it, and its mailbox must not be locked.
   if (!call.returned_ && !call.queue_->is_of_parent()) call.returned_ = call.mailbox_->disown(call);
   const std::coroutine_handle<> awaiting = std::exchange(call.awaiting_, nullptr);
   if (call.returned_) call.release();
@@ -105,7 +106,8 @@ Result<> WorkerReturns::reopen() noexcept {
   std::shared_ptr<WorkerMailbox> fresh;
   try {
     fresh = std::make_shared<WorkerMailbox>(core_);
-    // The former may have been in use when the process forked: nobody touches it again.
+    // The former mailbox may have been locked during the fork: leak it, so that it is never used
+    // again.
     static_cast<void>(new std::shared_ptr<WorkerMailbox>(mailbox_));
   } catch (const std::bad_alloc&) {
     return std::unexpected(system_error(ENOMEM));

@@ -1,7 +1,7 @@
-// How what was done on a worker comes back to the loop whose task waits for it.
+// Returns calls from worker threads to the loop whose task awaits them.
 //
-// Workers may outlive the loop. They know its mailbox, which they share, and which is closed when
-// the loop is destroyed.
+// A worker may outlive the loop, so it refers only to the loop's mailbox. The workers and the loop
+// share it, and the loop closes it when it is destroyed.
 #pragma once
 
 #include <memory>
@@ -19,26 +19,26 @@ class WorkerMailbox {
  public:
   explicit WorkerMailbox(Core& core) noexcept : core_(&core) {}
 
-  /// Any thread: gives a call back to the loop, or, where nobody waits for it, drops it.
+  /// Callable from any thread. Returns a call to the loop, or drops it if no task waits for it.
   void put(WorkerCall& call) noexcept;
 
-  /// The loop, from here on:
+  /// The functions below are called by the loop.
 
-  /// The first that has come; null: none.
+  /// Returns the first call that has arrived, or null.
   WorkerCall* take() noexcept;
 
-  /// Nobody waits for the call any more. True where it had come: it is the caller's.
+  /// The call is no longer awaited. Returns true if it had arrived: the caller then owns it.
   bool disown(WorkerCall& call) noexcept;
 
   void close() noexcept;
 
  private:
   std::mutex mutex_;
-  Core* core_;  ///< Null: it is gone.
+  Core* core_;  ///< Null: the loop is destroyed.
   LinkList arrived_;
 };
 
-/// What one loop waits for. Calls hold the loop in its run().
+/// The calls that one loop awaits. Each holds a reference to the loop.
 class WorkerReturns final : private Ready {
  public:
   explicit WorkerReturns(Core& core) noexcept : Ready(&run), core_(core) {}
@@ -49,15 +49,15 @@ class WorkerReturns final : private Ready {
   [[nodiscard]] Core& core() noexcept { return core_; }
 
   void expect(WorkerCall& call) noexcept;
-  /// Resumes its task in a later turn.
+  /// Resumes the call's task in a later iteration.
   void tell_later(WorkerCall& call) noexcept;
-  /// Its task is gone.
+  /// Call when the awaiting task is destroyed.
   void forget(WorkerCall& call) noexcept;
 
-  /// Something may have come.
+  /// Collects calls that have arrived.
   void look() noexcept;
 
-  /// In the child after fork(2): no worker of the parent's will ever send anything back.
+  /// In the child after fork(2): cancels all calls, because the workers exist in the parent only.
   Result<> reopen() noexcept;
   void abandon() noexcept;
 
@@ -67,7 +67,7 @@ class WorkerReturns final : private Ready {
 
   Core& core_;
   std::shared_ptr<WorkerMailbox> mailbox_;
-  LinkList expected_;  ///< All of these lists are of WorkerCall::OnLoop.
+  LinkList expected_;  ///< All of these lists contain WorkerCall::OnLoop.
   LinkList due_;
   LinkList delivering_;
 };

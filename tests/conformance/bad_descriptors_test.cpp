@@ -1,4 +1,4 @@
-// What is wrong with a descriptor is told once, as an error, and harms nobody else.
+// An invalid descriptor is reported once, as an error, and does not affect other watchers.
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A number that is no open descriptor, and low enough for select.
+/// A descriptor number that is not open and is low enough for select(2).
 int closed_number() {
   auto pipe = test::open_pipe();
   const auto high = test::duplicate_above(pipe.near, 800);
@@ -34,7 +34,7 @@ class BadDescriptors : public test::OnEveryBackend {
   std::vector<Events> told;
   Error error;
 
-  /// Watches `fd`; what it is told is noted.
+  /// Watches `fd` and records the events and the error.
   FdWatcher& watch(int fd, Events interest) {
     watcher_.emplace(loop(), fd, interest, [this](Events events) {
       told.push_back(events);
@@ -67,13 +67,13 @@ TEST_P(BadDescriptors, a_negative_one_is_refused_by_start) {
     EXPECT_FALSE(watcher.started());
     run_turns();
     EXPECT_TRUE(told.empty()) << "never by both";
-    // And can be mended.
+    // The watcher can be reused with a valid descriptor.
     watcher.set(pipe.far.get(), Events::write);
     ASSERT_TRUE(watcher.start());
     run_turns(1);
     EXPECT_EQ(told, std::vector{Events::write});
     told.clear();
-    // A started watcher that is given a negative one stops.
+    // Setting a negative descriptor stops a started watcher.
     watcher.set(fd, Events::write);
     EXPECT_FALSE(watcher.started());
     run_turns();
@@ -86,7 +86,7 @@ TEST_P(BadDescriptors, a_closed_one_is_told_once) {
   FdWatcher& watcher = watch(closed_number(), Events::read);
   ASSERT_TRUE(watcher.start());
   EXPECT_TRUE(watcher.started());
-  // Told by the loop, which has nothing left to wait for after that.
+  // The loop reports the failure and then has nothing left to wait for.
   loop().run();
   expect_told_once(EBADF);
   EXPECT_TRUE(watcher.error());
@@ -162,7 +162,7 @@ TEST_P(BadDescriptors, a_watcher_that_failed_starts_again_in_its_callback) {
   EXPECT_GE(calls, 2);
 }
 
-// The failure is known to the loop, but has not been told yet, when another callback comes first.
+// Another callback runs after the loop has detected the failure but before it is reported.
 TEST_P(BadDescriptors, a_failure_that_is_due_is_overtaken_by_a_change) {
   enum class Change : std::uint8_t { stop, start, other_descriptor, destroy };
   for (const Change change :
@@ -197,7 +197,7 @@ TEST_P(BadDescriptors, a_failure_that_is_due_is_overtaken_by_a_change) {
         EXPECT_EQ(last, system_error(EBADF));
         break;
       case Change::other_descriptor:
-        // As far as its owner knew, the watcher was started.
+        // Until the failure is reported, the watcher counts as started.
         EXPECT_GE(calls, 1);
         EXPECT_TRUE(failing->started());
         failing->stop();
@@ -213,8 +213,8 @@ TEST_P(BadDescriptors, one_that_is_closed_while_watched_spins_nobody) {
   run_turns();
   pipe.near.reset(-1);
   EXPECT_TRUE(sleeps_through(50ms));
-  // poll(2) and select(2) are given the number anew each time and see it. The others hold the file,
-  // or have dropped it silently.
+  // poll(2) and select(2) are passed the descriptor for each wait and detect that it is closed. The
+  // other backends still hold the file, or have dropped it without an event.
   if (is(BackendKind::poll) || is(BackendKind::select)) {
     expect_told_once(EBADF);
     EXPECT_FALSE(watcher.started());
@@ -223,7 +223,7 @@ TEST_P(BadDescriptors, one_that_is_closed_while_watched_spins_nobody) {
     watcher.stop();
   }
   loop().run();
-  // The number serves again.
+  // A new file with the same number can be watched.
   pipe = test::open_pipe();
   test::write_to(pipe.far);
   watcher.set(pipe.near.get(), Events::read);
@@ -244,7 +244,7 @@ TEST_P(BadDescriptors, beyond_a_thousand_only_select_refuses) {
     return;
   }
   expect_told_once(ERANGE);
-  // The highest that it can watch.
+  // The highest descriptor that select(2) can watch.
   const auto highest = test::duplicate_above(pipe.near, FD_SETSIZE - 1);
   ASSERT_EQ(highest.get(), FD_SETSIZE - 1);
   watcher.set(highest.get(), Events::read);
@@ -285,7 +285,7 @@ TEST_P(BadDescriptors, a_wish_that_is_refused_harms_no_other_watcher_of_the_desc
 }
 
 TEST_P(BadDescriptors, a_loop_whose_own_descriptors_are_high_is_refused_or_works) {
-  // Fills every number below FD_SETSIZE.
+  // Occupy every number below FD_SETSIZE.
   destroy_loop();
   std::vector<test::UniqueFd> filler;
   while (filler.empty() || (filler.back().is_open() && filler.back().get() < FD_SETSIZE))
@@ -296,7 +296,7 @@ TEST_P(BadDescriptors, a_loop_whose_own_descriptors_are_high_is_refused_or_works
     EXPECT_TRUE(is(BackendKind::select)) << opened.error().message();
     return;
   }
-  // Whoever got a loop can wake it.
+  // A loop that was created can be woken.
   Timer limit(**opened, [&opened] { (*opened)->stop(); });
   limit.start(10s);
   (*opened)->run_ready();

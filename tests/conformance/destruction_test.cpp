@@ -1,5 +1,5 @@
-// Handles are destroyed anywhere, most of all in callbacks, and fall silent at once. What a closure
-// has captured lives while it runs, and is freed by the end of the turn.
+// Handles may be destroyed anywhere, in particular in callbacks; no callback is invoked afterwards.
+// The captures of a closure live while it runs and are freed by the end of the iteration.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -83,7 +83,7 @@ TEST_P(Destruction, timers_destroy_themselves) {
   EXPECT_EQ(calls, 2);
 }
 
-// All are due in one turn; whoever is called destroys the next: every second one is called.
+// All are due in one iteration, and each callback destroys its neighbours.
 TEST_P(Destruction, watchers_destroy_each_other) {
   constexpr std::size_t count = 64;
   std::vector<std::optional<FdWatcher>> watchers(count);
@@ -92,7 +92,7 @@ TEST_P(Destruction, watchers_destroy_each_other) {
     watchers[i].emplace(loop(), pipe.near.get(), Events::read, [&, i](Events) {
       EXPECT_TRUE(alive[i]) << i << " was called after it was destroyed";
       ++calls;
-      // Either neighbour may be the one that comes next.
+      // Either neighbour may be dispatched next.
       for (const std::size_t victim : {(i + 1) % count, (i + count - 1) % count}) {
         watchers[victim].reset();
         alive[victim] = false;
@@ -189,7 +189,8 @@ TEST_P(Destruction, closures_are_freed_at_once_outside_callbacks) {
   EXPECT_EQ(token.use_count(), 1);
 }
 
-// Not a model, only mayhem: whoever is called destroys, makes, starts and stops others at random.
+// A stress test without a model: each callback destroys, creates, starts and stops others at
+// random.
 TEST_P(Destruction, mayhem) {
   TAMBOUR_TELL_SEED();
   test::Random random;

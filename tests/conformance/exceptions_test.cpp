@@ -1,4 +1,5 @@
-// An exception that leaves a callback leaves run(); the loop is whole, and the rest is not lost.
+// An exception thrown by a callback propagates out of run(); the loop stays usable, and the
+// remaining callbacks are not lost.
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -26,7 +27,7 @@ class Exceptions : public test::OnEveryBackend {
   int calls = 0;
   int thrown = 0;
 
-  /// Runs to the end, catching on the way.
+  /// Runs the loop until it has nothing left, catching exceptions.
   void run_to_the_end() {
     for (bool again = true; again;) {
       try {
@@ -169,7 +170,7 @@ TEST_P(Exceptions, leave_a_loop_that_can_be_destroyed_with_work_left) {
   FdWatcher failed(loop(), 900, Events::read, [this](Events) { ++calls; });
   const TimePoint past = Clock::now() - 1s;
   first.start_at(past);
-  // First in the turn, whatever became ready before the timers.
+  // Dispatched first, even before items that became ready before the timers.
   first.set_priority(priority_max);
   one_shot.start_at(past + 1ms);
   repeating.start(0ms, 1ms);
@@ -178,7 +179,7 @@ TEST_P(Exceptions, leave_a_loop_that_can_be_destroyed_with_work_left) {
   test::write_to(pipe.far);
   EXPECT_THROW(loop().run(), Thrown);
   destroy_loop();
-  // All of them were due, and outlive their loop in silence.
+  // All of them were due when the loop was destroyed; none is invoked.
   one_shot.stop();
   watcher.stop();
   EXPECT_EQ(calls, 0);

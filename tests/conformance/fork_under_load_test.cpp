@@ -1,5 +1,5 @@
-// A thousand forks of a busy loop: each child reopens it and works, and the parent, which goes on
-// meanwhile, loses nothing.
+// A thousand forks of a busy loop: each child reopens it and works, and the parent, which keeps
+// running, loses nothing.
 #include <unistd.h>
 
 #include <atomic>
@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A pipe, and how many bytes were read from it.
+/// A pipe and the number of bytes read from it.
 struct Source {
   Source(EventLoop& loop, Trigger trigger)
       : watcher(loop, pipe.near.get(), Events::read, [this](Events) { read_all(); }, trigger) {
@@ -67,7 +67,7 @@ class ForkUnderLoad : public test::OnEveryBackend {
     timer->start(100us);
   }
 
-  /// On a thread of its own: posts and writes, never far ahead of what the loop has done.
+  /// Runs on its own thread: posts and writes, bounded relative to what the loop has processed.
   void make_load(const std::stop_token& stop) {
     constexpr std::size_t far_ahead = 500;
     for (std::size_t i = 0; !stop.stop_requested(); ++i) {
@@ -81,10 +81,10 @@ class ForkUnderLoad : public test::OnEveryBackend {
     }
   }
 
-  /// What the child does: 0 where everything that it starts itself is told.
+  /// Runs in the child. Returns 0 if everything that it starts is reported.
   int live_as_child() {
     if (!loop().reopen_after_fork()) return 1;
-    // What it shares with the parent would be read in the parent's stead.
+    // Reading from a shared pipe would take data from the parent.
     sources.clear();
     timer->stop();
     Source level(loop(), Trigger::level);
@@ -135,7 +135,7 @@ class ForkUnderLoad : public test::OnEveryBackend {
   std::optional<Timer> timer;
   std::size_t armed = 0;
   std::size_t expired = 0;
-  std::size_t written[6] = {};  // The thread's, until it has ended.
+  std::size_t written[6] = {};  // Accessed by the thread until it has ended.
   std::atomic<std::size_t> tasks_posted{0};
   std::atomic<std::size_t> tasks_run{0};
 };
@@ -150,7 +150,7 @@ TEST_P(ForkUnderLoad, each_child_works_and_the_parent_loses_nothing) {
     for (std::size_t i = 0; i < forks && !HasFatalFailure(); ++i) fork_once();
   }
   EXPECT_TRUE(run_until([this] { return all_told(); }));
-  // Nothing comes twice, either.
+  // Nothing is reported twice.
   run_turns();
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < sources.size(); ++i) {

@@ -1,4 +1,4 @@
-// After fork(2), parent and child go their own ways.
+// After fork(2), the parent's loop and the reopened loop of the child work independently.
 #include <unistd.h>
 
 #include <cerrno>
@@ -55,7 +55,7 @@ class Forking : public test::OnEveryBackend {
     OnEveryBackend::TearDown();
   }
 
-  /// Everything that a loop can do, with the watchers as they were before the fork.
+  /// Exercises everything a loop can do, with the watchers started before the fork.
   bool works() {
     const int calls_before = calls;
     const int edges_before = edges;
@@ -73,7 +73,7 @@ TEST_P(Forking, the_child_works_and_the_parent_goes_on) {
   EXPECT_EQ(test::in_child([this] {
               if (!loop().reopen_after_fork()) return 1;
               if (!works()) return 2;
-              // Posts from a thread of its own wake it.
+              // A post from another thread wakes the loop.
               std::jthread poster([this] {
                 std::this_thread::sleep_for(5ms);
                 loop().post([this] { loop().stop(); });
@@ -89,7 +89,7 @@ TEST_P(Forking, the_child_works_and_the_parent_goes_on) {
 TEST_P(Forking, the_child_takes_nothing_from_the_parent) {
   EXPECT_EQ(test::in_child([this] {
               if (!loop().reopen_after_fork()) return 1;
-              // All its own objects go, and what it shares is left alone.
+              // Destroys all its own handles; files shared with the parent must not be affected.
               watcher.reset();
               edge.reset();
               timer.reset();
@@ -164,7 +164,7 @@ TEST_P(Forking, children_of_children_work) {
   EXPECT_TRUE(works());
 }
 
-// Daemons close whatever they find open. What is opened then has the numbers that were closed.
+// Daemons close all open descriptors. Descriptors opened later reuse those numbers.
 TEST_P(Forking, a_loop_is_reopened_after_all_descriptors_were_closed) {
   EXPECT_EQ(test::in_child([this] {
               const auto close_all = [] {
@@ -197,13 +197,13 @@ TEST_P(Forking, a_loop_is_reopened_after_all_descriptors_were_closed) {
   EXPECT_TRUE(works());
 }
 
-// Where there is no descriptor to be had, that is said, and can be tried again.
+// If no descriptor is available, reopening fails and can be retried.
 TEST_P(Forking, reopening_can_fail_and_be_repeated) {
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();
   EXPECT_EQ(test::in_child([this] {
               const std::size_t open = test::open_descriptors();
               {
-                // Not even in place of one that is closed.
+                // With RLIMIT_NOFILE at 0, a descriptor that was closed cannot be replaced either.
                 const test::OpenFilesLimit limit(0);
                 for (int i = 0; i < 3; ++i) {
                   const auto reopened = loop().reopen_after_fork();

@@ -1,4 +1,4 @@
-// Hooks and asyncs: callbacks at fixed places in a turn, and a bell for other threads.
+// Hooks and asyncs: callbacks at fixed points of an iteration, and wakeups from other threads.
 #include <unistd.h>
 
 #include <algorithm>
@@ -98,7 +98,7 @@ TEST_P(Hooks, idle_runs_only_when_nothing_else_is_due) {
     if (::read(pipe.near.get(), &byte, 1) == 1) order.emplace_back("event");
   });
   ASSERT_TRUE(watcher.start());
-  run_turns(1);  // Interest has been handed over, whatever the backend.
+  run_turns(1);  // So that the backend has registered the interest.
   Idle idle(loop(), [this] {
     order.emplace_back("idle");
     loop().stop();

@@ -1,4 +1,4 @@
-// Loops come and go, several at a time, and leave nothing behind.
+// Loops are created and destroyed, several at a time, and leak nothing.
 #include <atomic>
 #include <memory>
 #include <optional>

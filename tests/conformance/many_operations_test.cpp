@@ -1,5 +1,5 @@
-// A hundred thousand operations, many at once, and each event counted: rings that are smaller than
-// what is due (io_uring_small) lose none.
+// A hundred thousand operations, many at once. Every event is counted: io_uring rings smaller than
+// the number of due events (io_uring_small) must lose none.
 #include <unistd.h>
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 namespace tambour {
 namespace {
 
-/// A pipe that gets one byte a round; its callback takes that byte, and nothing is left to tell.
+/// A pipe that receives one byte per round; its callback reads that byte.
 struct Source {
   Source(EventLoop& loop, Trigger trigger)
       : watcher(
@@ -36,7 +36,7 @@ struct Source {
 
 class ManyOperations : public test::OnEveryBackend {
  protected:
-  /// Each round is one event for each source, no more and no less.
+  /// Each round causes exactly one event per source.
   void play(Trigger trigger, bool restart) {
     constexpr std::size_t at_once = 200;
     const std::size_t rounds = test::scaled(100'000) / at_once;

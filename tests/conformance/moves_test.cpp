@@ -1,4 +1,4 @@
-// Handles move freely: stopped, started, due, and while their own callback runs.
+// Handles can be moved while stopped, started or due, and while their own callback runs.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -73,7 +73,7 @@ TEST_P(Moves, assignment_ends_what_was_there) {
   run_turns(2);
   EXPECT_EQ(replaced, 0);
   EXPECT_EQ(calls, 2);
-  // To a watcher that was moved from.
+  // Move assignment to a moved-from watcher.
   source = std::move(target);
   run_turns(2);
   EXPECT_EQ(calls, 4);
@@ -89,7 +89,7 @@ TEST_P(Moves, a_vector_of_started_watchers_grows) {
   std::vector<test::Ends> pipes;
   for (int& count : counts) {
     pipes.push_back(test::open_pipe());
-    // Two to a descriptor, so that the lists of descriptors are rebuilt too.
+    // Two watchers per descriptor, so that the per-descriptor lists are updated too.
     for (int i = 0; i < 2; ++i) {
       watchers.push_back(reader(pipes.back(), count));
       ASSERT_TRUE(watchers.back().start());

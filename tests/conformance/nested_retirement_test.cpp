@@ -1,4 +1,4 @@
-// Memory of closures in a nested run(): it is released while that runs, but not under a callback.
+// Closures destroyed in a nested run() are freed while it runs, but never while they are executing.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -32,7 +32,7 @@ TEST_P(NestedRetirement, closures_made_in_a_nested_run_are_deleted_there) {
   Timer outer(loop(), [&] {
     int left = rounds;
     std::unique_ptr<Timer> each;
-    // Replaces itself in its own callback, once in each iteration.
+    // Replaces itself in its own callback, once per iteration.
     const std::function<void()> replace = [&] {
       most = std::max(most, witness.use_count());
       if (--left == 0) return loop().stop();
@@ -50,7 +50,7 @@ TEST_P(NestedRetirement, closures_made_in_a_nested_run_are_deleted_there) {
 }
 
 TEST_P(NestedRetirement, a_callback_outside_outlives_its_timer) {
-  // Two levels, and each of the callbacks destroys the timers of those outside.
+  // Two nested levels; each callback destroys the timers of the outer levels.
   const std::string text(100, 'x');
   std::unique_ptr<Timer> outer;
   std::unique_ptr<Timer> middle;

@@ -1,5 +1,5 @@
-// What a loop tells about itself, and what callers may do to its turns: feeding events, running
-// what is pending themselves, collecting, suspending.
+// Loop statistics, and functions that change iterations: feeding events, running pending callbacks,
+// collect intervals, suspending.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -55,7 +55,7 @@ TEST_P(Observing, counts_wake_ups_by_other_threads) {
   loop().run();
   other.join();
   loop().unref();
-  // A loop that spins is not always asleep when the post comes.
+  // A spinning loop may not be asleep when the task is posted.
   EXPECT_LE(loop().stats().wake_ups, 1U);
   if (options().spin == Duration::zero()) {
     EXPECT_EQ(loop().stats().wake_ups, 1U);
@@ -100,7 +100,8 @@ TEST_P(Observing, stalls_of_watchers_hooks_and_asyncs_are_named_too) {
   loop().set_stall_detector(2ms,
                             [&](const Stall& stall) { lines.push_back(stall.created_at.line()); });
   test::write_to(pipe.far);
-  // A handle in one line, since compilers differ in which line of several they name.
+  // Each handle is created on a single line, because compilers report different lines of a
+  // multi-line expression.
   const auto stall_once = [&](auto& handle) {
     handle.stop();
     std::this_thread::sleep_for(3ms);

@@ -1,4 +1,4 @@
-// Any number of watchers on one descriptor, each with its own wishes.
+// Any number of watchers on one descriptor, each with its own interest and trigger.
 #include <sys/socket.h>
 
 #include <functional>
@@ -33,7 +33,7 @@ TEST_P(OneDescriptor, a_thousand_watchers_are_each_told_once_a_turn) {
   test::write_to(sockets.far);
   run_turns(3);
   EXPECT_EQ(calls, std::vector<int>(1000, 3));
-  // Every second one.
+  // Stop every second one.
   for (std::size_t i = 0; i < watchers.size(); i += 2) watchers[i].stop();
   run_turns(2);
   for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(calls[i], i % 2 == 0 ? 3 : 5);
@@ -120,7 +120,8 @@ TEST_P(OneDescriptor, watchers_may_be_started_and_destroyed_by_each_other) {
 }
 
 TEST_P(OneDescriptor, many_descriptors_are_told_apart) {
-  // More than one batch of events, and more than any small ring; select ends at a thousand.
+  // More descriptors than one batch of events or a small ring holds; select(2) is limited to
+  // FD_SETSIZE.
   const std::size_t count = is(BackendKind::select) ? 300 : 1200;
   std::vector<test::Ends> pipes;
   std::vector<int> calls(count);
@@ -136,7 +137,7 @@ TEST_P(OneDescriptor, many_descriptors_are_told_apart) {
   for (std::size_t i = 0; i < count; i += 3) test::write_to(pipes[i].far);
   std::vector<int> expected(count);
   for (std::size_t i = 0; i < count; i += 3) expected[i] = 1;
-  // A small ring hands over a few at a time.
+  // A small ring delivers a few events at a time.
   EXPECT_TRUE(run_until([&] { return calls == expected; }));
   for (std::size_t i = 0; i < count; ++i) {
     test::write_to(pipes[i].far);

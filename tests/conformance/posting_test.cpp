@@ -1,4 +1,4 @@
-// Tasks from other threads, from callbacks, and from nowhere in particular; and being woken.
+// Tasks posted from other threads, from callbacks and outside run(), and wakeups.
 #include <pthread.h>
 
 #include <array>
@@ -45,7 +45,7 @@ TEST_P(Posting, four_threads_post_in_the_order_of_each) {
           EXPECT_EQ(next[thread]++, i);
           if (++total == each * next.size()) loop().unref();
         });
-        // Now and then the loop gets the time to fall asleep.
+        // Gives the loop time to go to sleep now and then.
         if (i % 1000 == 0) std::this_thread::yield();
       }
     });
@@ -55,7 +55,7 @@ TEST_P(Posting, four_threads_post_in_the_order_of_each) {
 }
 
 TEST_P(Posting, wakes_a_loop_that_sleeps) {
-  // To and fro, so that the loop sleeps before nearly every task.
+  // Ping-pong, so that the loop sleeps before nearly every task.
   const std::size_t rounds = test::scaled(20'000);
   std::atomic<std::size_t> done = 0;
   loop().ref();
@@ -198,7 +198,7 @@ TEST_P(Posting, being_woken_leaves_no_trace) {
 
 std::atomic<EventLoop*> to_wake = nullptr;
 
-// wake() may be called where nothing else may: in a signal handler, which interrupts the wait too.
+// wake() is async-signal-safe; the handler also interrupts the wait.
 TEST_P(Posting, wake_from_a_signal_handler) {
   to_wake = &loop();
   struct sigaction action{};
@@ -226,7 +226,7 @@ TEST_P(Posting, wake_from_a_signal_handler) {
   ASSERT_EQ(::sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
-// A signal that nobody handles by waking: the wait goes on, and timers keep their time.
+// After a signal whose handler does not call wake(), the wait continues and timers expire on time.
 TEST_P(Posting, an_interrupted_wait_goes_on) {
   struct sigaction action{};
   struct sigaction before{};

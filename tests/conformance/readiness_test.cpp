@@ -1,4 +1,5 @@
-// Each kind of file is ready when poll(2) says so, for what was asked, and for nothing else.
+// Each kind of file is reported ready exactly when poll(2) reports it, for the requested events
+// only.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,7 +21,7 @@ constexpr Events all = Events::read | Events::write | Events::closed;
 
 class Readiness : public test::OnEveryBackend {
  protected:
-  /// What a watcher of `fd` is told in the first turns.
+  /// Returns the events that a watcher of `fd` reports in the first iterations.
   Events told(const test::UniqueFd& fd, Events interest) {
     Events seen = Events::none;
     FdWatcher watcher(loop(), fd.get(), interest, [&seen](Events events) { seen |= events; });
@@ -60,7 +61,7 @@ TEST_P(Readiness, a_pipe_without_readers_is_writable_with_an_error) {
   auto pipe = test::open_pipe();
   pipe.near.reset(-1);
   const Events seen = told(pipe.far, Events::write);
-  // select(2) has no word for errors: what would not block is ready.
+  // select(2) cannot report errors: a descriptor that would not block is ready.
   const bool has_errors = !is(BackendKind::select);
   EXPECT_EQ(seen, has_errors ? Events::write | Events::error : Events::write);
 }
@@ -132,7 +133,8 @@ TEST_P(Readiness, plain_data_is_not_urgent) {
   EXPECT_EQ(told(sockets.near, Events::urgent | Events::read), Events::read);
 }
 
-// As above, but it comes while the watcher waits: the kernel wakes those who wait for any data.
+// As above, but the data arrives while the watcher waits: the kernel wakes waiters for any kind of
+// data.
 TEST_P(Readiness, data_that_arrives_is_urgent_or_not) {
   for (const Trigger trigger : {Trigger::level, Trigger::edge}) {
     const auto sockets = test::open_tcp();
@@ -182,7 +184,7 @@ TEST_P(Readiness, a_refused_connection_is_told_with_its_error) {
   Events seen = Events::none;
   FdWatcher watcher(loop(), refused.get(), Events::write, [&](Events events) {
     seen |= events;
-    // The descriptor's own error: the watcher itself is well.
+    // SO_ERROR is the socket's error; the watcher itself has not failed.
     EXPECT_TRUE(watcher.started());
     EXPECT_FALSE(watcher.error());
   });
@@ -251,7 +253,8 @@ TEST_P(Readiness, a_regular_file_serves_watchers_that_want_different_things) {
 TEST_P(Readiness, is_still_told_when_a_higher_descriptor_is_not_watched_any_more) {
   const auto pipe = test::open_pipe();
   for (const Events interest : {Events::read, Events::write, Events::urgent}) {
-    if (interest == Events::urgent && is(BackendKind::simulated)) continue;  // It has none.
+    // The simulator has no urgent data.
+    if (interest == Events::urgent && is(BackendKind::simulated)) continue;
     const auto sockets = test::open_tcp();
     const auto higher = test::duplicate_above(pipe.near, sockets.near.get() + 50);
     Events seen = Events::none;
@@ -270,8 +273,8 @@ TEST_P(Readiness, is_still_told_when_a_higher_descriptor_is_not_watched_any_more
   }
 }
 
-// A hang-up is told whether or not it was asked for. A watcher that asked for nothing which a
-// hang-up makes ready must not keep the loop awake for ever.
+// A hang-up is reported even if not requested. It must not make the loop spin if the watcher
+// requested no event that a hang-up makes ready.
 TEST_P(Readiness, a_hang_up_does_not_spin_a_watcher_of_urgent_data) {
   auto sockets = test::open_socketpair();
   int calls = 0;
@@ -294,7 +297,7 @@ TEST_P(Readiness, a_watcher_of_nothing_is_told_nothing) {
   EXPECT_EQ(told(pipe.near, Events::none), Events::none);
 }
 
-// What the kernel was told before is withdrawn though the watcher still stands on the descriptor.
+// set(Events::none) withdraws the registration from the kernel although the watcher stays started.
 TEST_P(Readiness, a_watcher_whose_interest_was_taken_away_spins_nobody) {
   using namespace std::chrono_literals;
   const auto full = test::open_pipe();

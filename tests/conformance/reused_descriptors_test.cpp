@@ -1,5 +1,5 @@
-// A number may mean another file tomorrow. No event reaches a stranger, and the new file gets its
-// own.
+// A descriptor number may be reused for another file. No event of the former file may reach a
+// watcher of the new one, and the new file's events must be reported.
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ class ReusedDescriptors : public test::OnEveryBackend {
 
   static test::UniqueFd copy(const test::UniqueFd& fd) { return test::duplicate_above(fd, 0); }
 
-  /// A pipe with another reading end under the number that `number` has given up.
+  /// Opens a pipe whose read end has the closed descriptor number `number`.
   static test::Ends open_pipe_at(int number) {
     test::Ends pipe = test::open_pipe();
     if (pipe.near.get() == number) return pipe;
@@ -36,9 +36,9 @@ class ReusedDescriptors : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(ReusedDescriptors);
 
-// Odd files are ready, even ones are not, and each is watched by its own watcher for one turn.
+// Odd files are ready, even ones are not; each is watched by a new watcher for one iteration.
 TEST_P(ReusedDescriptors, a_million_files_under_one_number) {
-  // The variants that spin differ in how they wait; the waiting is not what this is about.
+  // The spinning variants differ only in how they wait, which this test does not cover.
   const std::size_t cycles = options().spin > 0ns ? 100'000 : 1'000'000;
   std::size_t expected = 0;
   std::size_t told = 0;
@@ -60,7 +60,7 @@ TEST_P(ReusedDescriptors, a_million_files_under_one_number) {
   }
 }
 
-// The same with two files that live on under other numbers, and come back again and again.
+// The same with two files that stay open under other numbers and alternate under one number.
 TEST_P(ReusedDescriptors, two_files_take_turns_under_one_number) {
   const auto full = test::open_pipe();
   const auto empty = test::open_pipe();
@@ -70,7 +70,7 @@ TEST_P(ReusedDescriptors, two_files_take_turns_under_one_number) {
   std::size_t told = 0;
   for (std::size_t i = 0; i < test::scaled(20'000); ++i) {
     const bool ready = i % 2 != 0;
-    // Closes what is there and opens the other under the same number.
+    // dup2(2) closes the former file and reuses its number.
     ASSERT_EQ(::dup2(ready ? full.near.get() : empty.near.get(), number.get()), number.get());
     FdWatcher watcher(loop(), number.get(), Events::read, [&told, &ready](Events) {
       EXPECT_TRUE(ready) << "an event for a stranger";
@@ -109,8 +109,8 @@ TEST_P(ReusedDescriptors, one_watcher_serves_one_file_after_another) {
   }
 }
 
-// epoll(7), Q6: closing does not end the registration while the open file lives on under another
-// number, and its events come under the old one.
+// epoll(7), Q6: closing a descriptor does not remove the registration while another descriptor
+// refers to the open file description, and its events are reported for the old number.
 TEST_P(ReusedDescriptors, a_duplicate_keeps_no_registration_alive) {
   for (const bool watcher_stays : {false, true}) {
     auto former = test::open_pipe();
@@ -157,7 +157,7 @@ TEST_P(ReusedDescriptors, a_duplicate_of_a_file_that_nobody_watches_spins_nobody
   EXPECT_TRUE(sleeps_through(50ms));
 }
 
-// By the next wait, the number may be the file of another thread.
+// By the next wait, another thread may have reused the number, so the loop must not touch it.
 TEST_P(ReusedDescriptors, a_number_that_was_closed_is_left_alone) {
   if (options().backend != BackendKind::epoll) GTEST_SKIP() << "keeps no registration by number";
   const auto calls_of_a_turn = [this] {
@@ -192,7 +192,7 @@ TEST_P(ReusedDescriptors, a_number_that_was_closed_is_left_alone) {
 }
 
 TEST_P(ReusedDescriptors, watchers_go_on_when_a_stranger_made_the_kernel_forget) {
-  // Everything that a loop watches survives the measures against a stranger.
+  // All other watchers keep working when the loop drops the stale registration.
   const auto file = test::open_regular_file();
   const auto steady = test::open_pipe();
   int reads = 0;
@@ -228,7 +228,7 @@ TEST_P(ReusedDescriptors, watchers_go_on_when_a_stranger_made_the_kernel_forget)
   }
 }
 
-// The same file comes back under its number, when the kernel still knows it.
+// The same file gets its number back while the kernel still has the registration.
 TEST_P(ReusedDescriptors, a_file_that_comes_back_is_told) {
   auto pipe = test::open_pipe();
   const int number = pipe.near.get();
@@ -241,7 +241,7 @@ TEST_P(ReusedDescriptors, a_file_that_comes_back_is_told) {
     calls = 0;
     ASSERT_TRUE(run_until([this] { return calls > 0; }));
     test::drain(duplicate);
-    // Another file meanwhile, watched, in every second round.
+    // In every second round, another file is watched under the number in between.
     watcher.stop();
     if (round % 2 != 0) {
       const auto other = test::open_pipe();
@@ -255,7 +255,7 @@ TEST_P(ReusedDescriptors, a_file_that_comes_back_is_told) {
   }
 }
 
-// The same, and what the kernel still knows of it is not what is asked for by now.
+// The same, but the kernel's registration differs from the current interest.
 TEST_P(ReusedDescriptors, a_file_that_comes_back_is_watched_for_what_is_asked_by_then) {
   const auto former = test::open_socketpair();
   const auto latter = test::open_socketpair();
@@ -278,7 +278,7 @@ TEST_P(ReusedDescriptors, a_file_that_comes_back_is_watched_for_what_is_asked_by
   }
 }
 
-// A's callback closes what B watches, and C gets the number, all while B is due.
+// The callback of A closes the descriptor of B, and C reuses the number, while B is due.
 TEST_P(ReusedDescriptors, an_event_that_is_due_does_not_reach_the_next_owner_of_the_number) {
   for (int round = 0; round < 100; ++round) {
     struct Side {

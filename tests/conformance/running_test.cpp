@@ -1,4 +1,5 @@
-// How a loop runs: until when, for how long, and what is left for the next turn.
+// run(), run_once() and run_ready(): when they return, how long they wait, and what is left for the
+// next iteration.
 #include <memory>
 #include <optional>
 #include <vector>
@@ -74,7 +75,7 @@ TEST_P(Running, once_waits_for_something_and_runs_it) {
   }
 }
 
-// The deadline in the heap is a lower bound: when it comes up, nothing need be due.
+// The heap key is a lower bound of the deadline: when it expires, no timer need be due.
 TEST_P(Running, once_does_not_return_for_a_deadline_that_was_moved) {
   Timer moved(loop(), [this] { ++calls; });
   moved.start(2ms);
@@ -195,7 +196,7 @@ TEST_P(Running, a_reference_keeps_it_going) {
   loop().ref();
   Timer timer(loop(), [this] {
     ++calls;
-    // Nothing else is left: the loop ends because of this.
+    // Dropping the last reference ends run().
     loop().unref();
   });
   timer.start(1ms);
@@ -210,7 +211,7 @@ TEST_P(Running, a_watcher_without_its_reference_does_not_keep_it_going) {
   loop().unref();
   loop().run();
   EXPECT_EQ(calls, 0);
-  // It is watched all the same, while something else keeps the loop.
+  // The watcher still works while another reference keeps the loop running.
   test::write_to(pipe.far);
   Timer timer(loop(), [] {});
   timer.start(1ms);
@@ -229,7 +230,8 @@ TEST_P(Running, timers_without_their_references_do_not_keep_it_going) {
     if (i < 3) loop().unref();
   }
   Timer sooner(loop(), [&] {
-    // Three are left, and nobody waits for them. Those that stop stood before and behind them.
+    // Three timers stay started, but three references were dropped, so run() returns. The stopped
+    // timers lie before and behind them in the heap.
     for (std::size_t i = 0; i < timers.size(); ++i) {
       if (i < 40 || i > 42) timers[i]->stop();
     }
@@ -239,7 +241,7 @@ TEST_P(Running, timers_without_their_references_do_not_keep_it_going) {
   EXPECT_EQ(calls, 0);
   EXPECT_TRUE(timers[41]->started());
   for (int i = 0; i < 3; ++i) loop().ref();
-  // A stopped timer starts again, wherever the loop has left it.
+  // A stopped timer can be restarted, whether or not it is still in the heap.
   timers[41]->start(0ms);
   timers[7]->start(0ms);
   timers[40]->stop();
@@ -300,7 +302,7 @@ TEST_P(Running, a_nested_run_waits_and_stops_on_its_own) {
   });
   outer.start(0ms);
   loop().run();
-  // The stop was for the inner run.
+  // The stop() ended only the nested run().
   EXPECT_EQ(log, (std::vector{1, 2, 3, 4}));
 }
 

@@ -1,4 +1,4 @@
-// Asking again without sleeping costs nothing where nothing happens, whatever the option says.
+// Busy-polling costs nothing if there are no events, whatever the spin option.
 #include <atomic>
 #include <thread>
 
@@ -30,7 +30,7 @@ TEST_P(Spinning, a_loop_of_rare_timers_sleeps) {
 }
 
 TEST_P(Spinning, a_loop_of_rare_events_sleeps) {
-  // A budget nearly as long as the pauses is given up once they have proved to be longer.
+  // A spin budget close to the length of the pauses is not used once waits prove longer.
   LoopOptions long_spin = options();
   if (long_spin.spin > 0ns) long_spin.spin = 8ms;
   EventLoop own(long_spin);
@@ -48,7 +48,7 @@ TEST_P(Spinning, a_loop_of_rare_events_sleeps) {
       std::this_thread::sleep_for(10ms);
     }
   });
-  // The first few teach it.
+  // The first waits train the moving average.
   while (reads < 10) own.run_once();
   const Duration before = test::processor_time();
   while (reads < 30) own.run_once();
@@ -76,7 +76,7 @@ TEST_P(Spinning, a_burst_is_answered) {
 }
 
 TEST_P(Spinning, a_stop_from_a_task_is_noticed_between_two_events) {
-  // The loop spins or sleeps as it likes; a post reaches it either way.
+  // The posted task must be noticed whether the loop spins or sleeps.
   const auto sockets = test::open_socketpair();
   FdWatcher watcher(loop(), sockets.near.get(), Events::read, [](Events) {});
   ASSERT_TRUE(watcher.start());

@@ -1,4 +1,4 @@
-// When timers expire: never early, in order, and at the ends of time.
+// Timer expiry: never early, in order, and at the limits of the time range.
 #include <cerrno>
 #include <cmath>
 #include <limits>
@@ -29,7 +29,7 @@ class TimerDeadlines : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(TimerDeadlines);
 
-// By the clock as read before start(), which is the earliest that "after this call" can mean.
+// Measured against the clock as read before start(), the earliest time that it can count from.
 TEST_P(TimerDeadlines, are_never_met_early) {
   TAMBOUR_TELL_SEED();
   test::Random random;
@@ -52,7 +52,7 @@ TEST_P(TimerDeadlines, are_never_met_early) {
   EXPECT_EQ(calls, 4000);
 }
 
-// One at a time, so that each is what the kernel is asked to sleep for.
+// One timer at a time, so that the kernel's timeout is that of the timer.
 TEST_P(TimerDeadlines, are_never_met_early_by_the_sleep_itself) {
   TAMBOUR_TELL_SEED();
   test::Random random;
@@ -156,7 +156,7 @@ TEST_P(TimerDeadlines, beyond_the_clock_do_not_hide_the_others) {
   EXPECT_EQ(calls, 1);
 }
 
-// Sleeping for 292 years has to be a valid argument of the system call.
+// A timeout of 292 years must be a valid system call argument.
 TEST_P(TimerDeadlines, far_away_can_be_slept_for) {
   for (const TimePoint deadline : {never, never - 1ns, TimePoint(Clock::now() + 24h * 365 * 100)}) {
     Timer timer(loop(), [] { FAIL(); });
@@ -192,7 +192,7 @@ TEST_P(TimerDeadlines, in_floating_point_are_rounded_up) {
   EXPECT_GE(timer.deadline(), before + 1200us);
   loop().run();
   EXPECT_GE(Clock::now(), before + 1200us);
-  // Less than a nanosecond is one.
+  // A fraction of a nanosecond is rounded up.
   std::chrono::duration<float, std::nano> fraction(0.25F);
   const TimePoint now = loop().now();
   EXPECT_TRUE(timer.start(fraction));

@@ -1,5 +1,5 @@
-// Timers against a model that is plainly right: what has been started and not stopped expires,
-// once, in the order of deadlines, and nothing else does.
+// Timers compared with a simple model: a timer that is started and not stopped expires once, in the
+// order of deadlines, and no other timer does.
 #include <map>
 #include <memory>
 #include <utility>
@@ -44,7 +44,7 @@ class TimerModel : public test::OnEveryBackend {
     slot.timer = std::make_unique<Timer>(loop(), [this, name] { expired(name); });
   }
 
-  /// The deadline is read back: start() alone knows when it read the clock.
+  /// Reads the deadline back, because only start() knows which time it used.
   void note_started(const Slot& slot) {
     forget(slot.name);
     deadlines_[slot.name] = slot.timer->deadline();
@@ -96,7 +96,7 @@ class TimerModel : public test::OnEveryBackend {
         slot.timer = std::make_unique<Timer>(std::move(*slot.timer));
         return;
       default:
-        // Takes the place of another, which is then gone.
+        // Move assignment: the timer that is overwritten is destroyed.
         if (Slot& other = slots_[random.below(slots_.size())]; &other != &slot) {
           forget(slot.name);
           *slot.timer = std::move(*other.timer);

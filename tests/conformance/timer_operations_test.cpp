@@ -95,7 +95,7 @@ TEST_P(TimerOperations, repetitions_do_not_drift) {
 TEST_P(TimerOperations, missed_repetitions_are_skipped) {
   const Duration interval = 1ms;
   Timer timer(loop(), [&] {
-    // The next expiry lies ahead, by at most one interval, however many were missed.
+    // The next expiry is at most one interval ahead, however many were missed.
     EXPECT_GT(timer.deadline(), loop().now());
     EXPECT_LE(timer.deadline(), loop().now() + interval);
     if (++calls == 5) return timer.stop();
@@ -117,7 +117,7 @@ TEST_P(TimerOperations, reset_pushes_the_deadline_back) {
   activity.start(2ms, 2ms);
   run_for(50ms);
   activity.stop();
-  // However long the machine stood still: the activity was due before the timeout.
+  // However late the machine was, the activity was due before the timeout.
   EXPECT_EQ(calls, 0);
   const TimePoint deadline = idle.deadline();
   loop().run();
@@ -138,7 +138,7 @@ TEST_P(TimerOperations, reset_uses_what_was_given_last) {
   timer.start(1h, 3h);
   timer.reset();
   EXPECT_EQ(timer.deadline(), loop().now() + 3h);
-  // Earlier as well as later.
+  // reset() may set an earlier deadline as well.
   timer.reset(1ms);
   timer.stop();
   timer.reset(1ms);
@@ -188,7 +188,7 @@ TEST_P(TimerOperations, stopped_timers_do_not_keep_the_loop) {
   loop().run();
 }
 
-// redis: deleting every timer before the next turn dereferenced null.
+// redis: deleting every timer before the next iteration dereferenced a null pointer.
 TEST_P(TimerOperations, all_timers_destroyed_before_the_next_turn) {
   {
     std::vector<Timer> timers;
@@ -228,7 +228,7 @@ TEST_P(TimerOperations, restart_inside_its_own_callback) {
     if (++counts[1] < 5) return timers[1].start_at(past);
   });
   timers.emplace_back(loop(), [&] {
-    // From repeating to once.
+    // Changes from repeating to one-shot.
     timers[2].start(1ms);
     if (++counts[2] == 5) timers[2].stop();
   });
@@ -239,7 +239,7 @@ TEST_P(TimerOperations, restart_inside_its_own_callback) {
   EXPECT_EQ(counts, (std::array{5, 5, 5}));
 }
 
-// Both are due in this turn, and which comes first is known by their deadlines.
+// Both are due in this iteration; their deadlines determine the order.
 TEST_P(TimerOperations, a_timer_that_is_due_can_still_be_changed) {
   std::optional<Timer> second;
   Timer first(loop(), [&] {

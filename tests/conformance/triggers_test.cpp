@@ -1,4 +1,5 @@
-// Level-triggered: told in every turn. Edge-triggered: told at least when there is something new.
+// Level-triggered: reported in every iteration. Edge-triggered: reported at least once for each new
+// event.
 #include <unistd.h>
 
 #include <memory>
@@ -98,7 +99,7 @@ TEST_P(Triggers, an_edge_that_was_there_before_the_start_is_told) {
   EXPECT_GE(calls, 1);
 }
 
-// The kernel was told of the descriptor long ago, and has reported the edge to the first.
+// The descriptor is already registered, and its edge was reported to the first watcher.
 TEST_P(Triggers, a_second_edge_watcher_is_told_of_what_is_there) {
   FdWatcher first(loop(), pipe.near.get(), Events::read, [](Events) {}, Trigger::edge);
   ASSERT_TRUE(first.start());
@@ -129,8 +130,8 @@ TEST_P(Triggers, an_edge_watcher_that_starts_again_is_told_of_what_is_there) {
   }
 }
 
-// The event is in the queue of this turn when its watcher is stopped and started again: what was
-// harvested is dropped, and must come anew.
+// The watcher is stopped and restarted while its event is queued in this iteration: the queued
+// event is dropped and must be reported again.
 TEST_P(Triggers, an_edge_is_not_lost_by_stop_and_start_while_it_is_pending) {
   const auto other = test::open_pipe();
   std::vector<std::unique_ptr<FdWatcher>> watchers;
@@ -167,7 +168,7 @@ TEST_P(Triggers, an_edge_of_a_new_interest_is_told) {
   test::write_to(sockets.far);
   run_turns();
   EXPECT_EQ(seen, Events::write);
-  // What the kernel is asked stays the same; what this watcher asks does not.
+  // The kernel registration stays the same, but the interest of this watcher changes.
   writer.set(Events::read | Events::write, Trigger::edge);
   run_turns();
   EXPECT_EQ(seen, Events::read | Events::write);
@@ -186,7 +187,7 @@ TEST_P(Triggers, a_level_watcher_beside_an_edge_watcher_is_told_in_each_turn) {
   run_turns(5);
   EXPECT_EQ(levels, 5);
   EXPECT_GE(edges, 1);
-  // Alone again, the edge watcher is told at most once more of what it knows.
+  // Once alone, the edge-triggered watcher reports the known event at most once more.
   level.stop();
   edges = 0;
   run_turns(5);

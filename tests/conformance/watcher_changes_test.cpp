@@ -1,4 +1,5 @@
-// Starting, stopping and changing watchers: within a turn, across turns, and inside callbacks.
+// Starting, stopping and changing watchers: within an iteration, across iterations and inside
+// callbacks.
 #include <array>
 #include <cerrno>
 #include <memory>
@@ -53,7 +54,7 @@ TEST_P(WatcherChanges, starting_and_stopping_twice_changes_nothing) {
   EXPECT_FALSE(watcher.started());
   run_turns(3);
   EXPECT_EQ(calls, 3);
-  // References are balanced: with nothing started, run() returns.
+  // References are balanced: run() returns if nothing is started.
   loop().run();
 }
 
@@ -136,7 +137,7 @@ TEST_P(WatcherChanges, the_interest_inside_the_callback) {
   std::vector<Events> log;
   FdWatcher watcher(loop(), sockets.near.get(), Events::write, [&](Events events) {
     log.push_back(events);
-    // To and fro: what was asked last counts.
+    // Only the last set() counts.
     watcher.set(Events::none);
     watcher.set(events == Events::write ? Events::read : Events::write);
   });
@@ -146,7 +147,7 @@ TEST_P(WatcherChanges, the_interest_inside_the_callback) {
   EXPECT_EQ(log, (std::vector{Events::write, Events::read, Events::write, Events::read}));
 }
 
-// Two are due in one turn; the first takes from the second what that is about to be told.
+// Both are due in one iteration; the first removes the interest that the second is about to report.
 TEST_P(WatcherChanges, an_interest_that_was_dropped_in_this_turn_is_not_told_in_it) {
   std::array<std::optional<FdWatcher>, 2> watchers;
   int told = 0;
@@ -248,7 +249,7 @@ TEST_P(WatcherChanges, the_function_inside_the_callback) {
   watcher.emplace(loop(), sockets.near.get(), Events::read, [&, token](Events) {
     ++calls;
     watcher->set_function([&second](Events) { ++second; });
-    // The closure that runs is still whole.
+    // The executing closure is still intact.
     EXPECT_EQ(*token, 7);
     EXPECT_EQ(token.use_count(), 2);
   });
@@ -267,7 +268,7 @@ TEST_P(WatcherChanges, the_file_is_let_go_by_the_next_turn_after_the_stop) {
   watcher.stop();
   sockets.near.reset(-1);
   run_turns();
-  // The peer learns of the close only once nobody holds the file.
+  // The peer sees the close only when no reference to the file is left.
   FdWatcher peer(loop(), sockets.far.get(), Events::read, note());
   ASSERT_TRUE(peer.start());
   EXPECT_TRUE(run_until([this] { return calls > 0; }));

@@ -1,4 +1,4 @@
-// Processes to wait for, by pidfd and by SIGCHLD.
+// Child processes to watch, by pidfd and by SIGCHLD.
 #pragma once
 
 #include <poll.h>
@@ -22,14 +22,14 @@ namespace tambour {
 
 using Event = ChildStatus::Event;
 
-/// fork(2), or the end of the test: to signal a child of -1 is to signal everybody.
+/// fork(2), or abort: kill(-1) would signal every process.
 inline pid_t fork_or_abort() {
   const pid_t child = ::fork();
   if (child < 0) std::abort();
   return child;
 }
 
-/// A child that ends, with `status`, when `go` is closed.
+/// A child that exits with `status` when `go` is closed.
 inline pid_t fork_waiting(const test::Ends& go, int status) {
   const pid_t child = fork_or_abort();
   if (child != 0) return child;
@@ -45,13 +45,13 @@ inline pid_t fork_exiting(int status) {
   return child;
 }
 
-/// Waits until the child has ended, and leaves its status.
+/// Waits until the child has exited, and leaves its status.
 inline void await_zombie(pid_t child) {
   siginfo_t info{};
   ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
 }
 
-/// Each promise is kept in both ways.
+/// The fixture of the Child tests; both_ways() runs a test body with pidfds and with SIGCHLD.
 class ChildrenTest : public test::OnEveryBackend {
  protected:
   void SetUp() override {

@@ -1,4 +1,5 @@
-// Children: each is reported once, with its status, by pidfd or by SIGCHLD; others are left alone.
+// Child watchers: each child is reported once, with its status, by pidfd or by SIGCHLD; other
+// children are left alone.
 #include "loop/children.h"
 
 #include <sys/wait.h>
@@ -34,7 +35,7 @@ TEST_P(Children, the_exit_status_is_told_once) {
       Child child(loop(), pid, note());
       EXPECT_EQ(child.pid(), pid);
       ASSERT_TRUE(child.start());
-      loop().run();  // Until it has stopped.
+      loop().run();  // Returns once the watcher has stopped.
       ASSERT_EQ(seen.size(), 1U);
       EXPECT_EQ(seen[0].pid, pid);
       EXPECT_EQ(seen[0].event, Event::exited);
@@ -145,7 +146,8 @@ TEST_P(Children, where_sigchld_is_ignored_the_pidfd_still_tells_of_the_end) {
   Child child(loop(), fork_waiting(go, 1), note());
   ASSERT_TRUE(child.start());
   go = {};
-  // Under select, high numbers are watched by signal, which replaces the disposition.
+  // With select(2), a high pidfd cannot be watched; SIGCHLD is used instead, which replaces the
+  // disposition.
   EXPECT_TRUE(run_until([this] { return !seen.empty(); }));
   EXPECT_EQ(seen[0].event, Event::lost);
   ::sigaction(SIGCHLD, &before, nullptr);
@@ -254,7 +256,7 @@ TEST_P(Children, no_descriptor_is_left_and_none_is_needed) {
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();
   loop::Children::avoid_pidfds(false);
   seen.clear();
-  // Up to the first that is free.
+  // Allows no new descriptor: the lowest free number is the limit.
   const test::OpenFilesLimit none(static_cast<rlim_t>(test::open_eventfd().get()));
   watch_one();
   ASSERT_EQ(seen.size(), 1U);

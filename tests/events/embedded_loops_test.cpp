@@ -1,4 +1,4 @@
-// One loop inside another: whatever the inner one has to do, the outer one sees to it.
+// A loop embedded in another: the outer loop runs everything that is due in the inner one.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The outer loop is on every backend, the inner one on each that can be embedded.
+/// The outer loop runs on every backend, the inner one on each backend that can be embedded.
 class EmbeddedLoops : public test::OnEveryBackend {
  protected:
   template <class F>
@@ -67,7 +67,7 @@ TEST_P(EmbeddedLoops, descriptors_of_the_inner_loop_are_told) {
     test::write_to(pipe.far);
     run_turns();
     EXPECT_EQ(calls, 3);
-    // Started while the outer one runs.
+    // Started while the outer loop runs.
     Timer later(loop(), [&reader] { ASSERT_TRUE(reader.start()); });
     later.start(1ms);
     EXPECT_TRUE(run_until([&] { return calls == 4; }));
@@ -278,7 +278,7 @@ TEST_P(EmbeddedLoops, an_epoll_set_that_is_made_anew_is_watched_anew) {
   EventLoop inner({.backend = BackendKind::epoll});
   EmbeddedLoop embedded(loop(), inner);
   ASSERT_TRUE(embedded.start());
-  // A registration that lives on in a duplicate can only be left behind with the whole set.
+  // A registration kept alive by a duplicate can only be dropped by recreating the epoll instance.
   auto stranger = test::open_pipe();
   test::UniqueFd duplicate;
   {

@@ -1,4 +1,4 @@
-// File status: what becomes of a path is told, by inotify or by looking.
+// FileStatus: every change of a path is reported, by inotify or by polling.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -34,7 +34,7 @@ void write_file(const fs::path& path, std::string_view text) {
   std::ofstream(path, std::ios::trunc) << text;
 }
 
-/// Sets the time of the last change of the contents, to the nanosecond.
+/// Sets the modification time, to the nanosecond.
 void set_time(const fs::path& path, std::int64_t seconds, long nanoseconds) {
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
                              {.tv_sec = seconds, .tv_nsec = nanoseconds}};
@@ -52,7 +52,7 @@ class FileStatusTest : public test::OnEveryBackend {
         [this](const FileState& before, const FileState& now) { changes.push_back({before, now}); };
   }
 
-  /// Does something, and waits until one more change has been told.
+  /// Invokes `f` and waits until one more change has been reported.
   template <class F>
   void expect_told(F&& f, const char* what) {
     const std::size_t before = changes.size();
@@ -96,7 +96,7 @@ TEST_P(FileStatusTest, what_does_not_change_it_is_not_told) {
   FileStatus watcher(loop(), path, note());
   ASSERT_TRUE(watcher.start());
   std::string text;
-  std::ifstream(path) >> text;  // Only the time of access.
+  std::ifstream(path) >> text;  // Changes the access time only.
   write_file(directory / "other", "text");
   fs::remove(directory / "other");
   run_for(10ms);
@@ -154,7 +154,7 @@ TEST_P(FileStatusTest, missing_directories_are_waited_for_one_after_the_other) {
   expect_told([&] { write_file(deep, ""); }, "appears");
   expect_told([&] { fs::remove_all(directory / "a"); }, "disappears");
   EXPECT_FALSE(watcher.current().exists);
-  // All at once, and from elsewhere.
+  // Creates all directories at once, by a rename from elsewhere.
   fs::create_directories(directory / "z" / "b" / "c");
   write_file(directory / "z" / "b" / "c" / "file", "text");
   expect_told([&] { fs::rename(directory / "z", directory / "a"); },
@@ -191,7 +191,7 @@ TEST_P(FileStatusTest, a_link_is_followed_and_watched_itself) {
   expect_told([this] { fs::rename(directory / "new", path); }, "link");
   EXPECT_NE(changes.back().before.status.st_ino, changes.back().now.status.st_ino);
   expect_told([this] { std::ofstream(directory / "two", std::ios::app) << "2"; }, "new target");
-  // Where it leads nowhere, only looking helps.
+  // A dangling link can only be polled.
   EXPECT_FALSE(watcher.polls());
   expect_told([this] { fs::remove(directory / "two"); }, "no target");
   EXPECT_TRUE(watcher.polls());
@@ -244,7 +244,7 @@ TEST_P(FileStatusTest, many_watch_one_file_under_several_names) {
 }
 
 TEST_P(FileStatusTest, what_the_kernel_does_not_tell_is_looked_at) {
-  // The directory of a process changes by its end, which no inotify sees.
+  // A process directory in /proc disappears when the process exits, which inotify does not report.
   const pid_t child = fork_or_abort();
   if (child == 0) {
     ::pause();
@@ -274,7 +274,7 @@ TEST_P(FileStatusTest, without_room_for_inotify_it_is_looked_at) {
   EXPECT_TRUE(watcher.polls());
   EXPECT_EQ(loop().stats().references, 1);
   expect_told([this] { set_time(path, 5, 5); }, "time");
-  // By then it has found room.
+  // The watch could be added by then.
   EXPECT_FALSE(watcher.polls());
   EXPECT_EQ(loop().stats().references, 1);
   watcher.stop();

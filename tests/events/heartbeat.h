@@ -1,7 +1,8 @@
-// Lets a loop turn now and then under a sanitizer.
+// Runs an iteration of a loop now and then under a sanitizer.
 //
-// ThreadSanitizer puts off signal handlers until the thread makes a call that it knows, which not
-// all of the loop's waits are: a signal could come just before one, and be handled after it.
+// ThreadSanitizer defers signal handlers until the thread calls an intercepted function, and not
+// all of the loop's waits are intercepted: the handler of a signal that arrives just before a wait
+// may only run after it.
 #pragma once
 
 #include <tambour/tambour.h>
@@ -10,7 +11,7 @@
 
 namespace tambour::test {
 
-/// Does not keep the loop running. Belongs to a loop that lives longer.
+/// Does not keep run() from returning. The loop must outlive it.
 class Heartbeat {
  public:
   explicit Heartbeat(EventLoop& loop) : loop_(loop), timer_(loop, [] {}) {

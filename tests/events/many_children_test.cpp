@@ -1,4 +1,4 @@
-// Many children at once, many who wait for one, and who takes what nobody waits for.
+// Many children at once, several watchers of one child, and statuses that no watcher waits for.
 #include <sys/wait.h>
 
 #include <atomic>
@@ -33,7 +33,7 @@ TEST_P(ManyChildren, a_thousand_that_exit_at_once_are_each_told_once) {
     std::map<pid_t, int> expected;
     std::vector<Child> children;
     for (std::size_t i = 0; i < count; ++i) {
-      // Children of other code in between, who end with all the others.
+      // Some children of other code, which exit at the same time.
       if (i % 50 == 0) strangers.push_back(fork_waiting(go, 99));
       const int status = static_cast<int>(i % 251);
       const pid_t pid = fork_waiting(go, status);
@@ -49,7 +49,7 @@ TEST_P(ManyChildren, a_thousand_that_exit_at_once_are_each_told_once) {
       ASSERT_EQ(expected.at(status.pid), status.code);
       expected.erase(status.pid);
     }
-    // Other code's children are still there for it.
+    // The children of other code have not been reaped.
     for (const pid_t stranger : strangers) {
       int status = 0;
       ASSERT_EQ(::waitpid(stranger, &status, 0), stranger);
@@ -126,7 +126,7 @@ TEST_P(ManyChildren, all_who_wait_for_one_child_are_told_in_whatever_loop) {
   });
 }
 
-// A supervisor whose workers end as fast as it starts them: the next status is always there.
+// A supervisor whose workers exit as fast as it starts them: another status is always available.
 TEST_P(ManyChildren, any_child_does_not_starve_the_loop) {
   constexpr std::size_t statuses_max = 100;
   const auto start_next = [] { await_zombie(fork_exiting(1)); };
@@ -164,11 +164,12 @@ TEST_P(ManyChildren, any_child_may_be_destroyed_in_its_callback) {
   EXPECT_TRUE(run_until([&] { return seen.size() == 2; }));
   run_turns();
   EXPECT_EQ(seen.size(), 2U);
-  // One more status may have been taken for the next call, which then did not come.
+  // any_child may have taken one more status for its next callback, which was not invoked.
   for (const pid_t pid : pids) ::waitpid(pid, nullptr, 0);
 }
 
-// Two have ended: the second's status is taken when the first is told, and waits for its turn.
+// Two children have exited: the status of the second is taken when the first is reported, and stays
+// queued until the next iteration.
 TEST_P(ManyChildren, a_forked_child_does_not_tell_what_its_parent_is_about_to) {
   auto go = test::open_pipe();
   const pid_t pids[] = {fork_waiting(go, 1), fork_waiting(go, 2)};
@@ -198,7 +199,8 @@ TEST_P(ManyChildren, a_forked_child_has_children_of_its_own) {
     ASSERT_TRUE(child.start());
     EXPECT_EQ(test::in_child([&] {
                 if (!loop().reopen_after_fork()) return 1;
-                loop().run();  // Until it has told that the sibling is no child.
+                // Until it has reported that the sibling is not a child of this process.
+                loop().run();
                 if (seen.size() != 1 || seen[0].event != Event::lost) return 2;
                 Child grandchild(loop(), fork_exiting(7), note());
                 Child all(loop(), any_child, note());

@@ -1,5 +1,5 @@
-// Every type of watcher is destroyed inside the callback of every other, both being due: who is
-// called first destroys both, and nobody is called any more.
+// For every pair of watcher types, both due: the callback invoked first destroys both watchers, and
+// no further callback is invoked.
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ class Subject {
   Subject(const Subject&) = delete;
   Subject& operator=(const Subject&) = delete;
   virtual ~Subject() = default;
-  /// Makes it due.
+  /// Makes the watcher due.
   virtual void trigger() {}
 };
 
@@ -106,7 +106,7 @@ struct FileStatusSubject final : Subject {
 template <HookPoint point>
 struct HookSubject final : Subject {
   HookSubject(EventLoop& loop, Called called) : own_loop(loop), hook(loop, std::move(called)) {
-    // Idle hooks run only where nothing else of their priority is due.
+    // Idle hooks run only if no item of at least their priority is due.
     hook.set_priority(1);
     hook.start();
   }
@@ -185,7 +185,7 @@ TEST_P(Pairs, whoever_is_called_first_destroys_both) {
         other = second.make(own, destroy_both);
         one->trigger();
         other->trigger();
-        // A few turns: not every backend tells everything in the first.
+        // Several iterations: some backends do not report everything in the first.
         for (int turn = 0; turn < 4; ++turn) own.run_ready();
         EXPECT_LE(own.stats().references, 0);
       }

@@ -1,4 +1,4 @@
-// Child processes: what they are given, how they end, and what is left of them.
+// Child processes: what they inherit, how they end, and that nothing leaks.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -89,7 +89,7 @@ class Processes : public testing::Test {
     return text;
   }
 
-  /// One that runs until it is killed, and has installed its traps.
+  /// A process that runs until it is killed. Returns once its signal traps are installed.
   Process endless(const std::string& before, ProcessOptions options = {}) {
     options.arguments = shell(before + "\necho ready\nexec sleep 1000");
     options.output = Stdio::pipe();
@@ -103,7 +103,7 @@ class Processes : public testing::Test {
     return process;
   }
 
-  /// Before the loop, after which it compares.
+  /// Declare it before the loop: its destructor checks that no descriptor was leaked.
   struct NoDescriptorIsLeft {
     std::size_t before = test::open_descriptors();
     NoDescriptorIsLeft() = default;
@@ -193,10 +193,10 @@ TEST_F(Processes, environment_and_directory_are_given) {
 
 TEST_F(Processes, descriptors_that_are_not_passed_are_closed) {
   const auto pipe = test::open_pipe();
-  // Other code's, which is not close-on-exec.
+  // A descriptor of other code, without close-on-exec.
   const UniqueFd other(::fcntl(pipe.far.get(), F_DUPFD, 77));
   const std::string no_other = "! test -e /proc/$$/fd/" + std::to_string(other.get());
-  // Swapped with each other: neither may overwrite the other one.
+  // Swaps two descriptors: neither may overwrite the other.
   const UniqueFd low(::fcntl(pipe.near.get(), F_DUPFD_CLOEXEC, 20));
   const UniqueFd high(::fcntl(pipe.far.get(), F_DUPFD_CLOEXEC, 21));
   const std::string swapped = "/proc/$$/fd/" + std::to_string(low.get());
@@ -278,7 +278,7 @@ TEST_F(Processes, group_and_session_are_signalled_as_a_whole) {
     EXPECT_EQ(::getsid(process.pid()) == process.pid(), group == ProcessGroup::session);
     EXPECT_TRUE(process.send_signal_to_group(SIGTERM));
     EXPECT_EQ(end_of(process).code, SIGTERM);
-    // The end of the output: no process of the group holds it open.
+    // EOF on the output: no process of the group holds it open.
     std::string rest;
     spawn(loop, read_all(process.output(), rest));
     loop.run();
@@ -315,7 +315,7 @@ TEST_F(Processes, timeout_terminates) {
   EXPECT_EQ(end_of(stubborn).event, Event::signaled);
   EXPECT_TRUE(stubborn.timed_out());
   Process brief = spawned({.arguments = {"true"}, .timeout = 1h});
-  EXPECT_TRUE(end_of(brief).succeeded());  // And run() does not wait for the timer.
+  EXPECT_TRUE(end_of(brief).succeeded());  // run() does not wait for the timeout timer.
   EXPECT_FALSE(brief.timed_out());
 }
 
@@ -342,7 +342,7 @@ TEST_F(Processes, outlives_its_loop_and_is_killed_then) {
     EventLoop own;
     process = Process::spawn(own, {.arguments = {"sleep", "1000"}}).value();
     pid = process->pid();
-    // The loop is destroyed first.
+    // The loop is destroyed before the process handle.
     std::optional<Process> later = std::move(process);
     process.reset();
     spawn(own, [](std::optional<Process> held) -> Task<> {
@@ -350,7 +350,8 @@ TEST_F(Processes, outlives_its_loop_and_is_killed_then) {
       held.reset();
     }(std::move(later)));
   }
-  // Killed with its task; reaped, if it had ended at once.
+  // Killed when its task is destroyed. If it terminated at once, it has been reaped as well
+  // (ECHILD).
   int status = SIGKILL;
   EXPECT_TRUE(::waitpid(pid, &status, 0) == pid || errno == ECHILD);
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
@@ -387,7 +388,7 @@ TEST_F(Processes, are_awaited_by_several_tasks_and_waits_can_be_stopped) {
     scope.request_stop();
     loop.run_once();
     EXPECT_EQ(outcomes, std::vector{system_error(ECANCELED)});
-    scope.spawn(wait_for(process, outcomes));  // Asked to stop before.
+    scope.spawn(wait_for(process, outcomes));  // The stop was requested before.
     loop.run_once();
     EXPECT_EQ(outcomes.size(), 2U);
   }
@@ -397,7 +398,7 @@ TEST_F(Processes, are_awaited_by_several_tasks_and_waits_can_be_stopped) {
   process.terminate();
   EXPECT_EQ(end_of(process).code, SIGTERM);
   EXPECT_EQ(outcomes, std::vector<Error>(2));
-  spawn(loop, wait_for(process, outcomes));  // It has ended: no wait.
+  spawn(loop, wait_for(process, outcomes));  // It has already ended, so there is no wait.
   EXPECT_EQ(outcomes.size(), 3U);
 
   std::optional<Process> destroyed = endless(":");
@@ -424,7 +425,7 @@ TEST_F(Processes, callbacks_may_destroy_them) {
   EXPECT_EQ(codes, (std::vector{4, 5}));
 }
 
-// Each status goes to its Process, however soon the child ends, and none to `any_child`.
+// Each status goes to its Process, however soon the child exits, and none to `any_child`.
 TEST_F(Processes, any_child_on_another_thread_takes_none_of_them) {
   const int count = test::sanitized ? 30 : 200;
   std::atomic<bool> ready{false};
@@ -444,7 +445,7 @@ TEST_F(Processes, any_child_on_another_thread_takes_none_of_them) {
     Process process = spawned({.arguments = {"/bin/true"}});
     EXPECT_TRUE(end_of(process).succeeded());
   }
-  // What has no Process is still taken.
+  // A child without a Process is still taken by any_child.
   const pid_t stranger = ::fork();
   if (stranger == 0) ::_exit(0);
   while (taken == 0) std::this_thread::yield();

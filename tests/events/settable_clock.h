@@ -1,9 +1,9 @@
 // A wall clock that tests can set.
 //
-// Nobody may set the machine's clock for a test, and time namespaces leave CLOCK_REALTIME as it is.
-// So the system calls that know of it are replaced in the program that includes this, in one of its
-// sources: the clock is the real one and an offset, timers are set by that, and setting it does to
-// a timerfd what the kernel does.
+// A test must not set the machine's clock, and time namespaces do not virtualize CLOCK_REALTIME. So
+// the program that includes this header, in exactly one source file, replaces the system calls
+// involved: the clock is the real one plus an offset, timers are converted accordingly, and setting
+// the clock affects a timerfd as it does in the kernel.
 #pragma once
 
 #include <sys/syscall.h>
@@ -25,18 +25,18 @@
 namespace tambour {
 namespace {
 
-/// The clock that this program lives by, and the one timerfd that it can tell of a change.
+/// The program's clock, and the one timerfd that is notified of changes.
 struct SettableClock {
   std::int64_t offset_ns = 0;
   int timerfd = -1;
-  bool was_set = false;            ///< The timerfd has not told yet.
-  bool set_before_arming = false;  ///< The next timerfd_settime finds that the clock was set.
+  bool was_set = false;            ///< The timerfd has not reported the change yet.
+  bool set_before_arming = false;  ///< The next timerfd_settime(2) finds that the clock was set.
 
   void set_by(Duration time) {
     offset_ns += time.count();
     if (timerfd < 0) return;
     was_set = true;
-    // Readable at once, as the kernel makes it.
+    // Makes the timerfd readable immediately, like the kernel.
     itimerspec now{};
     now.it_value.tv_nsec = 1;
     ::syscall(SYS_timerfd_settime, timerfd, 0, &now, nullptr);
@@ -70,7 +70,7 @@ int timerfd_settime(int fd, int flags, const itimerspec* wanted, itimerspec* old
     real.it_value =
         tambour::base::to_timespec(std::max<std::int64_t>(wanted_ns - settable.offset_ns, 1));
   const auto outcome = static_cast<int>(::syscall(SYS_timerfd_settime, fd, flags, &real, old));
-  // Tells what read(2) has not told yet, which then will not.
+  // Reports the change, so that read(2) does not report it again.
   if (!settable.set_before_arming && !settable.was_set) return outcome;
   settable.set_before_arming = settable.was_set = false;
   errno = ECANCELED;
@@ -92,7 +92,7 @@ namespace {
 
 WallTime wall_now() { return WallTime(Duration(base::wall_ns())); }
 
-/// Wall-clock timers over a clock of their own.
+/// Wall-clock timers on a settable clock.
 class SettableClockTest : public test::OnEveryBackend {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// What watching signals does to the process: handlers, errno, descriptors, forks.
+// The effect of signal watchers on the process: handlers, errno, descriptors, forks.
 #include <cerrno>
 #include <csignal>
 
@@ -40,7 +40,7 @@ TEST_P(SignalDispositions, the_former_disposition_comes_back_with_the_last_watch
     ASSERT_TRUE(second.start());
     first.stop();
     EXPECT_NE(disposition(SIGUSR2).sa_handler, SIG_IGN);
-    // The other loop is destroyed, its watcher started.
+    // The other loop is destroyed while its watcher is started.
   }
   EXPECT_EQ(disposition(SIGUSR2).sa_handler, SIG_IGN);
   ::sigaction(SIGUSR2, &before, nullptr);
@@ -85,9 +85,10 @@ TEST_P(SignalDispositions, loops_that_come_and_go_use_the_same_descriptors) {
 TEST_P(SignalDispositions, the_forked_child_has_its_own) {
   Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
   ASSERT_TRUE(signal.start());
-  ::raise(SIGUSR1);  // The parent's.
+  ::raise(SIGUSR1);  // For the parent.
   EXPECT_EQ(test::in_child([this] {
-              // Before the loop is reopened: kept, and nobody else is told.
+              // Raised before the loop is reopened: it is kept for the child and not reported to
+              // the parent.
               ::raise(SIGUSR1);
               if (!loop().reopen_after_fork()) return 1;
               run_turns();

@@ -1,5 +1,4 @@
-// Signals that arrive where they are easily lost, and descriptors that signal handlers must not
-// write to.
+// Signals that arrive at critical moments, and descriptors that signal handlers must not write to.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -32,7 +31,7 @@ struct Receiver {
   Receiver() : heartbeat(loop), signal(loop, SIGUSR1, [this](int) { ++received; }) {
     if (!signal.start()) std::abort();
   }
-  /// Runs until the count is reached, which the time limit of the test bounds.
+  /// Runs until the count is reached; the time limit of the test bounds it.
   void run_until(int count) {
     while (received < count) loop.run_once();
   }
@@ -43,7 +42,7 @@ struct Receiver {
   Signal signal;
 };
 
-/// A socket pair, of which one end must stay unused.
+/// A socket pair; no handler may write to its untouched end.
 class UntouchedSocket {
  public:
   explicit UntouchedSocket(int at = -1) {
@@ -53,7 +52,7 @@ class UntouchedSocket {
     ends_[1].reset(fds[1]);
     if (at >= 0 && ::dup2(fds[0], at) != at) std::abort();
   }
-  /// True if no byte arrived through the untouched end, nor its copy.
+  /// Returns true if no byte was written to the untouched end or its duplicate.
   [[nodiscard]] bool untouched() const {
     std::array<char, 16> bytes;
     return ::read(ends_[1].get(), bytes.data(), bytes.size()) < 0 &&
@@ -119,7 +118,7 @@ TEST(SignalSafety, reopening_after_fork_replaces_no_foreign_descriptor) {
   const int number = slot->descriptor();
   EXPECT_EQ(test::in_child([&] {
               const UntouchedSocket socket(number);
-              // Not reopened, as after daemon(3): the slot must not use the number.
+              // Not reopened, as after daemon(3): the slot must not write to the reused number.
               slot->claim();
               ::raise(SIGUSR1);
               if (!socket.untouched()) return 1;
@@ -148,7 +147,7 @@ TEST(SignalSafety, handlers_on_another_thread_never_write_after_the_loop_has_gon
   for (int round = 0; round < rounds; ++round) {
     std::optional<Receiver> receiver(std::in_place);
     receiver.reset();
-    // Probably under the number that the loop had.
+    // Probably reuses the number of the loop's eventfd.
     const std::vector<UntouchedSocket> sockets(3);
     std::this_thread::yield();
     for (const UntouchedSocket& socket : sockets) ASSERT_TRUE(socket.untouched());

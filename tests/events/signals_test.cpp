@@ -1,4 +1,4 @@
-// Signals: who is told, on which thread, and what becomes of the process's dispositions.
+// Signal watchers: which are invoked, on which thread, and the dispositions of the process.
 #include <unistd.h>
 
 #include <atomic>
@@ -65,7 +65,7 @@ TEST_P(Signals, what_cannot_be_watched_is_refused) {
     EXPECT_EQ(started.error(), system_error(EINVAL)) << number;
     EXPECT_FALSE(signal.started());
   }
-  loop().run();  // Nothing keeps it running.
+  loop().run();  // No watcher keeps run() from returning.
   EXPECT_EQ(calls, 0);
 }
 
@@ -179,11 +179,11 @@ TEST_P(Signals, a_stopped_one_is_silent_at_once) {
     first.stop();
   });
   ASSERT_TRUE(first.start());
-  ASSERT_TRUE(second.start());  // Called first.
+  ASSERT_TRUE(second.start());  // Invoked first.
   ::raise(SIGUSR1);
   run_turns();
   EXPECT_EQ(calls, 1);
-  // What came before it was started is nothing to it.
+  // A signal raised before start() is not reported to the watcher.
   second.stop();
   Signal keep(loop(), SIGUSR1, [](int) {});
   ASSERT_TRUE(keep.start());
@@ -200,7 +200,7 @@ TEST_P(Signals, a_child_that_destroys_the_loop_takes_none_from_its_parent) {
   run_turns();
   ::raise(SIGUSR1);
   EXPECT_EQ(test::in_child([this] {
-              destroy_loop();  // Not reopened.
+              destroy_loop();  // Without reopening it.
               return 0;
             }),
             0);
@@ -228,7 +228,7 @@ TEST_P(Signals, priorities_decide_who_runs_first) {
   run_turns();
   test::write_to(pipe.far);
   ::raise(SIGUSR1);
-  // A small ring brings one after the other.
+  // A small ring delivers the events one at a time.
   EXPECT_TRUE(run_until([&] { return order.size() == 5; }));
   if (GetParam().name == "io_uring_small") return;
   EXPECT_EQ(order, (std::vector<int>{2, 1, 0, -1, -2}));

@@ -1,4 +1,4 @@
-// The wall clock of a simulation: hours and years pass at once, and wall-clock timers keep to it.
+// The wall clock of a simulation: hours and years pass instantly, and wall-clock timers follow it.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -55,13 +55,13 @@ TEST_F(InSimulation, timers_are_on_time_however_the_clock_is_set) {
     simulation.after(1min, [&] {
       calls = 0;
       simulation.set_wall_clock(simulation.wall_now() + leap);
-      // Started after the jump, so that each call is on the half-hour.
+      // Started after the jump, so that each expiry is on the half-hour.
       ASSERT_TRUE(half_hours.start_every(30min));
     });
     simulation.after(4h, [&] { half_hours.stop(); });
     simulation.run();
     EXPECT_TRUE(monotonic_on_time);
-    // Past from the start, where the clock is to be set back by years.
+    // If the clock is set back by years, the time was already past when the timer was started.
     const WallTime expected = std::max(due, clock_said);
     EXPECT_GE(called, expected);
     EXPECT_LT(called - expected, 1s);

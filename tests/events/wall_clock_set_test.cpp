@@ -1,5 +1,5 @@
-// The wall clock is set, an hour and ten years forwards and backwards: wall-clock timers go by it
-// at once, and others do not notice.
+// The wall clock is set by an hour and by ten years, forwards and backwards: wall-clock timers
+// follow immediately, and other timers are not affected.
 #include <chrono>
 #include <vector>
 
@@ -18,7 +18,7 @@ class WallClockSet : public SettableClockTest {};
 
 TAMBOUR_ON_EVERY_BACKEND(WallClockSet);
 
-/// How far the clock is set, and back again.
+/// The offsets by which the clock is set, and then set back.
 constexpr Duration leaps[] = {1h, -1h, 24h * 365 * 10, -24h * 365 * 10};
 
 TEST_P(WallClockSet, absolute_times_are_as_far_off_as_it_says) {
@@ -31,7 +31,7 @@ TEST_P(WallClockSet, absolute_times_are_as_far_off_as_it_says) {
     ASSERT_TRUE(passed.start_at(wall_now() + std::chrono::abs(leap) - 1min));
     ASSERT_TRUE(ahead.start_at(wall_now() + leap + 10ms));
     if (leap < Duration::zero()) {
-      // Due already, as the clock stands; it has not been called when that changes.
+      // The timer is due, but the clock changes before its callback is invoked.
       settable.set_by(leap);
       EXPECT_TRUE(run_until([this] { return calls == 110; }));
     } else {
@@ -54,7 +54,7 @@ TEST_P(WallClockSet, intervals_go_by_the_new_time) {
     settable.set_by(leap);
     EXPECT_TRUE(run_until([&] { return std::chrono::abs(timer.time() - wall_now()) <= 30min; }));
     run_turns();
-    // What the clock jumped over is one call.
+    // All expiries that the clock jumped over cause one callback.
     EXPECT_EQ(calls, leap > Duration::zero() ? 1 : 0);
     EXPECT_GT(timer.time(), wall_now());
     EXPECT_EQ(timer.time().time_since_epoch() % 30min, Duration::zero());
@@ -89,7 +89,7 @@ TEST_P(WallClockSet, a_change_while_the_timer_is_set_is_not_missed) {
   WallTimer timer(loop(), count());
   settable.set_before_arming = true;
   ASSERT_TRUE(timer.start_every(1h));
-  // The kernel tells here what it then does not tell read(2).
+  // The kernel reports the change here, so read(2) does not report it again.
   settable.offset_ns = Duration(-24h).count();
   settable.set_before_arming = true;
   WallTimer sooner(loop(), count());

@@ -1,4 +1,4 @@
-// Wall-clock timers: never early, aligned, computed, and gone when they are gone.
+// Wall-clock timers: never early, aligned, computed, and never invoked after destruction.
 #include <cerrno>
 #include <chrono>
 #include <memory>
@@ -32,7 +32,8 @@ TEST_P(WallTimers, it_is_called_once_and_not_before_its_time) {
   ASSERT_TRUE(timer.start_at(time));
   EXPECT_EQ(timer.time(), time);
   run_turns();
-  EXPECT_TRUE(calls == 0 || wall_now() >= time);  // Where the machine is busy, that took long.
+  // A busy machine may have passed the deadline already.
+  EXPECT_TRUE(calls == 0 || wall_now() >= time);
   loop().run();
   EXPECT_EQ(calls, 1);
   EXPECT_FALSE(timer.started());
@@ -140,7 +141,7 @@ TEST_P(WallTimers, many_come_in_the_order_of_their_times) {
     timers.emplace_back(loop(), [&, i] {
       ++calls;
       EXPECT_GE(wall_now(), times[i]);
-      // Those of one turn in order; the next turn's are later.
+      // The expiries of one iteration are in order, and those of later iterations are later.
       EXPECT_GE(times[i], latest);
       latest = times[i];
     });
@@ -198,7 +199,7 @@ TEST_P(WallTimers, it_may_outlive_its_loop) {
 TEST_P(WallTimers, no_system_call_is_made_for_what_comes_later) {
   WallTimer first(loop(), count());
   ASSERT_TRUE(first.start_at(wall_now() + 1h));
-  settable.set_before_arming = true;  // Taken by the next one that is armed.
+  settable.set_before_arming = true;  // Applies to the next timerfd_settime(2).
   std::vector<WallTimer> later;
   for (int i = 0; i < 100; ++i) {
     later.emplace_back(loop(), count());

@@ -1,4 +1,4 @@
-// Which backend a loop gets: the option says, then the environment, then what the kernel allows.
+// Backend selection: the option first, then the environment, then what the kernel supports.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ constexpr std::pair<const char*, BackendKind> names[] = {
     {"select", BackendKind::select},
 };
 
-/// TAMBOUR_BACKEND, for as long as this lives.
+/// Sets TAMBOUR_BACKEND and restores it on destruction.
 class Environment {
  public:
   explicit Environment(const char* value) {
@@ -50,7 +50,7 @@ class Environment {
   std::optional<std::string> before_;
 };
 
-/// Where io_uring was asked for, epoll with a reason is the same.
+/// If io_uring was requested, epoll with a fallback reason is accepted too.
 void expect_kind(const BackendTraits& traits, BackendKind wanted) {
   if (wanted == BackendKind::io_uring && traits.kind == BackendKind::epoll) {
     EXPECT_FALSE(traits.fell_back.empty());
@@ -64,7 +64,7 @@ bool io_uring_runs_here() {
   return EventLoop({.backend = BackendKind::io_uring}).backend().fell_back.empty();
 }
 
-/// Works, and says why it is not what was asked for.
+/// Returns 0 if the loop fell back to epoll for `reason` and works.
 int status_of_fallen_back_loop(std::string_view reason) {
   EventLoop loop({.backend = BackendKind::io_uring});
   if (loop.backend().kind != BackendKind::epoll) return 1;
@@ -102,7 +102,7 @@ TEST(BackendChoice, the_environment_decides_where_the_option_does_not) {
 TEST(BackendChoice, the_option_beats_the_environment) {
   const Environment environment("poll");
   for (const auto& [name, kind] : names) expect_kind(EventLoop({.backend = kind}).backend(), kind);
-  // Even one that makes no sense.
+  // Even an invalid value.
   const Environment nonsense("nonsense");
   EXPECT_EQ(EventLoop({.backend = BackendKind::epoll}).backend().kind, BackendKind::epoll);
 }
@@ -182,7 +182,7 @@ TEST(BackendChoice, falls_back_where_no_memory_may_be_locked) {
   const int status = test::in_child([] {
     const rlimit none{.rlim_cur = 0, .rlim_max = 0};
     if (::setrlimit(RLIMIT_MEMLOCK, &none) != 0) return 77;
-    // CAP_IPC_LOCK is above the limit.
+    // CAP_IPC_LOCK overrides RLIMIT_MEMLOCK.
     constexpr unsigned nobody = 65534;
     if (::geteuid() == 0 && ::setresuid(nobody, nobody, nobody) != 0) return 77;
     if (EventLoop({.backend = BackendKind::io_uring}).backend().kind == BackendKind::io_uring)
@@ -216,7 +216,7 @@ TEST(BackendChoice, the_message_of_a_wrong_name_says_what_is_wrong_and_what_is_r
     EXPECT_NE(what.find("TAMBOUR_BACKEND=\"epol\""), std::string::npos) << what;
     EXPECT_NE(what.find("auto, epoll, io_uring, poll or select"), std::string::npos) << what;
   }
-  // What the options choose is not the environment's.
+  // A backend chosen by the options ignores the environment.
   EXPECT_TRUE(EventLoop::open({.backend = BackendKind::epoll}));
 }
 

@@ -21,7 +21,7 @@ class ConnectionContracts : public testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 
-  /// `function` of a connection must not be called on another thread.
+  /// Expects an abort if `function` of a connection is called on another thread.
   void expect_check(const std::string& function, const std::function<void(Connection&)>& call) {
     EXPECT_DEATH(std::thread([&] { call(connection); }).join(),
                  "Connection::" + function + ": connection fd [0-9]+ .*thread [0-9]+.*post");

@@ -1,4 +1,4 @@
-// A breach of the contract ends the process with a sentence, in every build.
+// A contract violation aborts with a message, in every build type.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,12 +22,12 @@ constexpr const char* after_the_end = "after its EventLoop .created in .*[0-9]+.
 constexpr const char* in_its_callback =
     "EventLoop .created in .*destroyed inside one of its own callbacks";
 
-/// Inside EXPECT_DEATH: the thread dies with the child that the macro makes.
+/// Use inside EXPECT_DEATH: the thread exists only in the child that the macro creates.
 void in_another_thread(const std::function<void()>& body) { std::thread(body).join(); }
 
 class Contracts : public testing::Test {
  protected:
-  // The child that dies is made by fork and exec, so that it has no threads but its own.
+  // Threadsafe style: the dying child is created by fork and exec, so it has no other threads.
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 
   EventLoop loop;

@@ -1,4 +1,4 @@
-// Where descriptors run out, that is an error, and nothing is left behind.
+// Running out of file descriptors is reported as an error and leaks nothing.
 #include <fcntl.h>
 
 #include <cerrno>
@@ -19,15 +19,15 @@ namespace {
 constexpr BackendKind kinds[] = {BackendKind::automatic, BackendKind::epoll, BackendKind::io_uring,
                                  BackendKind::poll, BackendKind::select};
 
-/// A limit that leaves exactly `left` descriptors.
+/// Returns an RLIMIT_NOFILE value that leaves exactly `left` free descriptors.
 rlim_t limit_that_leaves(std::size_t left) {
-  // Numbers in use may have gaps: all below the limit are filled, but for so many.
+  // The numbers in use may have gaps, so probe for the free ones.
   std::vector<test::UniqueFd> probes;
   const auto any = test::open_eventfd();
   for (std::size_t i = 0; i < left; ++i)
     probes.emplace_back(::fcntl(any.get(), F_DUPFD_CLOEXEC, 0));
   const test::UniqueFd first_refused(::fcntl(any.get(), F_DUPFD_CLOEXEC, 0));
-  // `any` itself goes too, and gives back the lowest number.
+  // `any` is closed on return as well and frees the lowest number.
   return static_cast<rlim_t>(left == 0 ? any.get() : probes.back().get());
 }
 

@@ -1,5 +1,5 @@
-// A server that starts its successor, again and again, under load: no connection is refused, and
-// none is reset. And the protocol of sd_listen_fds(3), as others speak it.
+// Zero-downtime restarts under load: a server repeatedly hands its listeners to a new process, and
+// no connection is refused or reset. Also the protocol of sd_listen_fds(3).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -40,14 +40,15 @@ SuccessorOptions this_test(const char* name) {
                         "--gtest_brief=1"}};
 }
 
-/// Says which process it is.
+/// Replies with the process id.
 Task<> tell_process_id(TcpStream peer) {
   std::array<std::byte, 16> asked;
   if (!co_await peer.read(asked)) co_return;
   static_cast<void>(co_await peer.write(std::to_string(::getpid())));
 }
 
-/// What a successor does: SIGUSR1 makes it start its own, by the test `name`; SIGTERM ends it.
+/// Runs a server process: SIGUSR1 makes it start the test `name` as its replacement, SIGTERM ends
+/// it.
 template <class Server>
 void serve_until_told(EventLoop& loop, Server& server, const char* name) {
   const auto end = [&](Task<> first) {
@@ -59,7 +60,7 @@ void serve_until_told(EventLoop& loop, Server& server, const char* name) {
   };
   Signal renew(loop, SIGUSR1, [&](int) {
     end([](Server& served, const char* successors) -> Task<> {
-      // Named first: GCC 12 takes no braces inside co_await.
+      // A named variable: GCC 12 rejects braces inside co_await.
       const std::vector<PassedListener> listeners{{&served, "web"}};
       const auto successor = co_await start_successor(listeners, this_test(successors));
       if (!successor) std::_Exit(3);
@@ -68,13 +69,13 @@ void serve_until_told(EventLoop& loop, Server& server, const char* name) {
   Signal finish(loop, SIGTERM, [&](int) { end([]() -> Task<> { co_return; }()); });
   ASSERT_TRUE(renew.start());
   ASSERT_TRUE(finish.start());
-  // After the signals: whoever is answered sends them.
+  // After the signal watchers are started, because a client that has been answered sends signals.
   server.serve(tell_process_id);
   tell_predecessor();
   loop.run();
 }
 
-// What the tests below start.
+// The processes started by the tests below.
 TEST(Restart, server) {
   if (std::getenv(role) == nullptr) GTEST_SKIP() << "is started by another test";
   auto inherited = InheritedListeners::take_over();
@@ -90,7 +91,7 @@ TEST(Restart, group) {
   if (threads == nullptr) GTEST_SKIP() << "is started by another test";
   auto inherited = InheritedListeners::take_over();
   ASSERT_TRUE(inherited) << inherited.error().message();
-  // Loops that get no listener, and then some that get several.
+  // First more loops than listeners, then fewer, so that some loops get several.
   LoopGroup group({.threads = *threads == '2' ? 4U : 2U});
   ::setenv(role, *threads == '2' ? "4" : "2", 1);
   auto server = TcpServerGroup::adopt(group, inherited->take_all("web"));
@@ -100,7 +101,7 @@ TEST(Restart, group) {
 }
 
 struct Tally {
-  std::map<int, int> answers;  ///< By process.
+  std::map<int, int> answers;  ///< By process id.
   std::map<std::string, int> failures;
   bool over = false;
 };
@@ -167,10 +168,11 @@ Task<> restart_many_times(EventLoop& loop, Server& first, const char* name, int 
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-/// Starts the test `name` as the successor of `first`, and so on, and looks what the clients saw.
+/// Starts the test `name` as the replacement of `first`, repeatedly, and checks that no client
+/// failed.
 template <class Server>
 void expect_no_refusals(EventLoop& loop, Server& first, const char* name) {
-  // Orphans become ours: each server is a child of the one before it.
+  // Orphans are reparented to this process; each server is a child of the one before it.
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   ::setenv(role, "2", 1);
   Tally tally;
@@ -238,7 +240,7 @@ TEST_F(Successors, find_what_the_protocol_says) {
   auto one = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
   auto two = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
   ::setenv("LISTEN_FDS", "7", 1);
-  // Other code's, which has not said that it is to be closed.
+  // A descriptor of other code, without close-on-exec.
   const UniqueFd other(::fcntl(one.descriptor(), F_DUPFD, 77));
   ASSERT_TRUE(other.is_open());
   const std::string no_other = "! test -e /proc/$$/fd/" + std::to_string(other.get()) + " && ";
@@ -254,7 +256,7 @@ TEST_F(Successors, find_what_the_protocol_says) {
   if (started) ::waitpid(*started, nullptr, 0);
 }
 
-/// In a child: with these variables, and a listener as descriptor 3.
+/// Runs `look` in a child with these environment variables and a listener as descriptor 3.
 int take_over(const char* process, const char* count, const char* names,
               const std::function<int(InheritedListeners&)>& look) {
   return test::in_child([&] {
@@ -307,8 +309,8 @@ TEST(Inherited, listeners_are_found_by_name_and_address_and_are_close_on_exec) {
             0);
 }
 
-/// The pipe that a predecessor reads: above what take_over() above puts at 3, and named in the
-/// environment.
+/// The pipe on which the old process waits. Its descriptor is above 3, which take_over() uses, and
+/// is named in the environment.
 class ReadyPipe {
  public:
   ReadyPipe() {
@@ -316,7 +318,7 @@ class ReadyPipe {
     if (::pipe2(fds.data(), O_NONBLOCK | O_CLOEXEC) != 0) std::abort();
     reader_.reset(fds[0]);
     const UniqueFd writer(fds[1]);
-    // As it is after execve(2): not close-on-exec.
+    // Without close-on-exec, as after execve(2).
     writer_.reset(::fcntl(writer.get(), F_DUPFD, 50));
     ::setenv("TAMBOUR_READY_FD", std::to_string(writer_.get()).c_str(), 1);
   }
@@ -325,7 +327,7 @@ class ReadyPipe {
   ~ReadyPipe() { ::unsetenv("TAMBOUR_READY_FD"); }
 
   [[nodiscard]] int writer() const { return writer_.get(); }
-  /// All that was said, by any process.
+  /// Everything written to the pipe by any process.
   [[nodiscard]] std::string said() const {
     std::array<char, 16> bytes{};
     const ssize_t got = ::read(reader_.get(), bytes.data(), bytes.size());
@@ -348,7 +350,7 @@ TEST(ReadyPipes, are_kept_from_the_programs_that_a_successor_starts) {
                           if (::fcntl(pipe.writer(), F_GETFD) != FD_CLOEXEC) return 2;
                           tell_predecessor();
                           if (::fcntl(pipe.writer(), F_GETFD) >= 0) return 3;
-                          tell_predecessor();  // Once is enough.
+                          tell_predecessor();  // The second call does nothing.
                           return 0;
                         }),
               0);
@@ -392,7 +394,7 @@ TEST(ReadyPipes, are_not_what_the_environment_names_without_sense) {
       EXPECT_EQ(pipe.said(), "") << text;
     }
   }
-  // A listener, and what is not open.
+  // A listener, and a closed descriptor.
   for (const char* const text : {"3", "1000"}) {
     const ReadyPipe pipe;
     ::setenv("TAMBOUR_READY_FD", text, 1);
@@ -436,7 +438,7 @@ TEST(Adopting, a_group_takes_what_its_loops_can_serve) {
   auto two_places = listener();
   two_places.push_back(std::move(listener().front()));
   EXPECT_EQ(TcpServerGroup::adopt(group, std::move(two_places)).error(), system_error(EINVAL));
-  // It was opened to be the only one.
+  // EADDRINUSE: the listener was opened without SO_REUSEPORT.
   EXPECT_EQ(TcpServerGroup::adopt(group, listener()).error(), system_error(EADDRINUSE));
   EXPECT_TRUE(TcpServerGroup::adopt(group, listener(), {.spread = Spread::least_loaded}));
   EXPECT_EQ(UnixServerGroup::adopt(group, listener(), {.spread = Spread::least_loaded}).error(),
@@ -496,7 +498,8 @@ TEST(Adopting, a_group_leaves_its_path_to_its_successor) {
   renewed.serve(test::echo<UnixStream>);
   EventLoop loop;
   spawn(loop, [](UnixServerGroup& before, UnixServerGroup& now) -> Task<> {
-    static_assert(noexcept(before.leave_name()));  // Its successor serves: too late to fail.
+    // Must not fail: the new server already accepts connections.
+    static_assert(noexcept(before.leave_name()));
     before.leave_name();
     co_await before.shut_down(1s);
     co_await test::expect_echo_from<UnixStream>(now.endpoint());

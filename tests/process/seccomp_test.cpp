@@ -1,5 +1,5 @@
-// A seccomp filter may kill for a system call that is newer than the filter. Waiting must not try
-// such a call.
+// A seccomp filter may kill the process on system calls newer than the filter, so waiting must not
+// probe for such calls.
 #include <chrono>
 #include <thread>
 
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 constexpr int no_filters = 77;
 constexpr int early = 1;
 
-/// Long enough that the loop has to wait, on a busy machine too.
+/// Long enough that the loop has to wait, even on a busy machine.
 constexpr auto delay = 100ms + 300us;
 
 int run_a_timer(EventLoop& loop) {

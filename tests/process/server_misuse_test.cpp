@@ -1,5 +1,5 @@
-// The misuse of servers and groups aborts with a message that names the function, the server and
-// the fix.
+// Misuse of servers and groups aborts with a message that names the function, the server and the
+// fix.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 class ServerMisuse : public testing::Test {
  protected:
-  // The child that dies is made by fork and exec, so that it has no threads but its own.
+  // Threadsafe style: the dying child is created by fork and exec, so it has no other threads.
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 
   static TcpServer listen(EventLoop& loop) {
@@ -28,7 +28,7 @@ class ServerMisuse : public testing::Test {
   static TcpServerGroup listen(LoopGroup& group) {
     return TcpServerGroup::listen(group, Endpoint::loopback_v4(0)).value();
   }
-  /// Runs `loop` until the abort, and for a minute at most.
+  /// Runs `loop` until the abort, at most one minute.
   static void connect_and_run(EventLoop& loop, const Endpoint& to) {
     spawn(loop, [](Endpoint server) -> Task<> {
       auto stream = co_await TcpStream::connect(server);
@@ -181,7 +181,7 @@ TEST_F(ServerMisuse, shutting_down_by_an_own_handler) {
         connect_and_run(loop, server.endpoint());
       },
       message);
-  // In a context of its own, which timeout() gives it.
+  // Also if a combinator runs it in a task of its own.
   EXPECT_DEATH(
       {
         EventLoop loop;

@@ -1,4 +1,4 @@
-// What can go wrong when a program takes over, and must not harm other processes or descriptors.
+// Failures during a hand-off must not harm other processes or descriptors.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -27,7 +27,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Its status is not any_child's: otherwise the pid could be another process's when it is killed.
+// `any_child` must not take its status, or the pid could be reused before it is killed.
 TEST(Successor, that_fails_is_reaped_by_its_own_watcher) {
   EventLoop loop;
   const test::Heartbeat heartbeat(loop);
@@ -65,8 +65,8 @@ TEST(Successor, that_is_given_up_is_killed_without_blocking) {
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
 }
 
-/// In a child: tell_predecessor() with `fd` as the descriptor that the environment names. True if
-/// that stays open.
+/// Calls tell_predecessor() in a child, with `fd` named in the environment. Returns true if `fd`
+/// stays open.
 bool stays_open(int fd) {
   return test::in_child([fd] {
            ::setenv("TAMBOUR_READY_FD", std::to_string(fd).c_str(), 1);
@@ -106,7 +106,7 @@ TEST(Successor, takes_no_time_for_listeners_that_are_not_open) {
             0);
 }
 
-// As in docs/restarting.md.
+// As documented in docs/restarting.md.
 TEST(Successor, of_a_group_is_passed_its_listeners) {
   InheritedListeners inherited;
   const Endpoint endpoint = Endpoint::loopback_v4(0);

@@ -1,4 +1,4 @@
-// The two worlds that the same calls are made in: the kernel, and a simulation of one host.
+// Makes the same calls on the kernel and on a simulation of one host.
 #pragma once
 
 #include <fcntl.h>

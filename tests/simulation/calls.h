@@ -1,4 +1,4 @@
-// The same calls on the kernel and on a simulated host, and a record of what they answered.
+// The same calls on the kernel and on a simulated host, and a record of their results.
 #pragma once
 
 #include <sys/socket.h>
@@ -46,8 +46,8 @@ class Calls {
   virtual EventLoop& loop() = 0;
 };
 
-/// Makes calls and writes down what came of them, in words that are the same on both sides:
-/// descriptors by the order of their making, ports by nothing at all.
+/// Makes calls and records their results in a form that is identical on both sides: descriptors are
+/// numbered in the order of their creation, and ports are omitted.
 class Recorder {
  public:
   explicit Recorder(Calls& calls) noexcept : calls_(calls) {}
@@ -63,9 +63,9 @@ class Recorder {
   Two socketpair(int type);
   Two pipe();
   int eventfd(unsigned initial, int flags = 0);
-  /// A TCP connection over 127.0.0.1: the connecting end, and the accepted.
+  /// A TCP connection over 127.0.0.1: the connecting and the accepted socket.
   Two tcp();
-  /// Bound to a free port of 127.0.0.1, or of ::1.
+  /// Bound to a free port of 127.0.0.1 or ::1.
   int bound(int domain, int type);
   int tcp_listener(int backlog = 5);
 
@@ -73,11 +73,11 @@ class Recorder {
   void close(int fd);
   void listen(int fd, int backlog = 5);
   int accept(int fd);
-  /// To where `target` is bound.
+  /// Connects to the address to which `target` is bound.
   void connect(int fd, int target);
   void connect_unix(int fd, std::string_view name);
-  /// bind, connect and sendto with every size that is too small for `family`, and with a family
-  /// that is not the socket's.
+  /// Calls bind, connect and sendto with every size that is too small for `family`, and with an
+  /// address family that differs from the socket's.
   void bad_addresses(int fd, int family);
   void bind_unix(int fd, std::string_view name);
   void bind_where(int fd, int target);
@@ -87,17 +87,17 @@ class Recorder {
   void recv(int fd, std::size_t size, int flags = 0);
   void send(int fd, std::string_view bytes, int flags = 0);
   void send_to(int fd, std::string_view bytes, int target);
-  /// What is received, and whether it comes from where `sender` is bound.
+  /// Records the data received and whether the source is the address of `sender`.
   void recv_from(int fd, int sender);
   void error_of(int fd);
   void option(int fd, int option);
   void linger_reset(int fd);
   void names(int fd);
-  /// The same, into a buffer that is too small.
+  /// Like names(), with a buffer that is too small.
   void names_cut_short(int fd, unsigned size);
-  /// What a loop tells of it.
+  /// Records the events that a loop reports.
   void ready(int fd);
-  /// Writes until it would block, and says only that.
+  /// Writes until it would block; records only that.
   void fill(int fd);
   void drain(int fd);
 

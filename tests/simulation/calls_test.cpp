@@ -1,5 +1,5 @@
-// System calls of a host that the comparisons with the kernel do not make: vectors, messages, names
-// in a file system that is not there, options, and arguments that make no sense.
+// System calls of a simulated host that the kernel comparisons do not cover: vectors, messages,
+// paths without a file system, options, and invalid arguments.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/un.h>
@@ -33,7 +33,7 @@ class SimulatedSystemCalls : public testing::Test {
     socklen_t size;
   };
 
-  /// 0, or the errno value of a call that failed.
+  /// Returns 0 or the errno value of a failed call.
   static int error_of(ssize_t outcome) { return outcome < 0 ? errno : 0; }
 
   std::array<int, 2> pair(int type = SOCK_STREAM) {

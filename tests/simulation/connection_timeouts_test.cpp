@@ -1,4 +1,4 @@
-// The time limits of connections, in virtual time: to the millisecond, and without waiting.
+// The timeouts of connections, in virtual time: exact to the millisecond, without real waiting.
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -38,7 +38,7 @@ class ConnectionTimeouts : public testing::Test {
     const ssize_t got = host.recv(peer.descriptor(), place.data(), place.size(), MSG_DONTWAIT);
     return got < 0 ? 0 : std::size_t(got);
   }
-  /// The connection ends with ETIMEDOUT in the middle of the next two seconds.
+  /// Expects ETIMEDOUT one second from now.
   void expect_timeout_in_one_second() {
     pass(999ms);
     EXPECT_TRUE(is_open());
@@ -55,7 +55,7 @@ class ConnectionTimeouts : public testing::Test {
 
 const std::string much(3'000'000, 'x');
 
-/// Leaves what came in the buffer up to the last line feed.
+/// Consumes the buffer up to the last line feed.
 void drop_lines(Connection&, Buffer& bytes) {
   while (take_line(bytes).value()) {
   }
@@ -87,7 +87,7 @@ TEST_F(ConnectionTimeouts, the_setter_overrides_the_idle_timeout_of_the_server) 
   Connection& connection = connect({.limits = {.idle_timeout = 10s}});
   connection.set_idle_timeout(0s);
   pass(1h);
-  // What needs a timer for another limit does not bring it back.
+  // Starting the timer for another limit does not restore it.
   EXPECT_TRUE(connection.send(much));
   pass(30s);
   EXPECT_TRUE(is_open());
@@ -152,7 +152,7 @@ TEST_F(ConnectionTimeouts, a_write_timeout_needs_unsent_bytes) {
 TEST_F(ConnectionTimeouts, a_message_must_be_complete_in_time) {
   connect({.on_message = drop_lines, .limits = {.idle_timeout = 2s, .message_timeout = 10s}});
   for (int i = 0; i < 9; ++i) {
-    peer_sends("x");  // A slow loris.
+    peer_sends("x");  // A slow loris client.
     pass(1s);
   }
   expect_timeout_in_one_second();
@@ -169,7 +169,7 @@ TEST_F(ConnectionTimeouts, each_message_has_its_own_time) {
   }
   pass(1h);
   EXPECT_TRUE(is_open());
-  // The end of one message and the beginning of the next, in one piece.
+  // The end of one message and the beginning of the next in one segment.
   peer_sends("hal");
   pass(9s);
   peer_sends("f\nnext");

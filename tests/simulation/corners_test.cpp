@@ -1,5 +1,5 @@
-// What no program means to do, and some do: addresses that are cut short, calls on the wrong kind
-// of file, ends that are shut twice. Linux has an answer for each, and the simulator the same.
+// Invalid uses of sockets: truncated addresses, calls on the wrong kind of file, repeated shutdown.
+// The simulator must return what Linux returns.
 #include <fcntl.h>
 #include <sys/socket.h>
 
@@ -46,7 +46,7 @@ void names_cut_short(Recorder& io) {
   }
 }
 
-/// Everything that is asked of a socket, asked of what may be none.
+/// Makes every socket call on `fd`, which may not be a socket.
 void ask_all(Recorder& io, int fd) {
   const int nobody = io.bound(AF_INET, SOCK_STREAM);
   io.bind_where(fd, nobody);
@@ -193,7 +193,7 @@ void connected_twice(Recorder& io) {
   io.connect_unix(listener, name);
   io.bind_unix(client, name);
   io.listen(client);
-  // A name belongs to one kind of socket.
+  // A name is bound to one socket type.
   const int datagrams = io.socket(AF_UNIX, SOCK_DGRAM);
   io.connect_unix(datagrams, std::string("\0tambour-nobody", 15));
   io.bind_unix(datagrams, name);

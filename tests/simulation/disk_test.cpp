@@ -1,4 +1,4 @@
-// The files of a simulated host, where they are made to fail.
+// The files of a simulated host, with injected failures.
 #include <array>
 #include <cerrno>
 
@@ -36,7 +36,7 @@ TEST(SimulatedDisk, fails_where_it_is_told_to) {
     EXPECT_EQ((co_await file->truncate(1)).error(), system_error(EFBIG));
     on.fail_next(SystemCall::fstat, EIO);
     EXPECT_EQ((co_await file->size()).error(), system_error(EIO));
-    // A name can go before the file does.
+    // A file can be unlinked while it is open.
     EXPECT_EQ(on.unlink("a"), 0);
     EXPECT_EQ((co_await File::open("a")).error(), system_error(ENOENT));
     EXPECT_EQ(co_await file->read_at(place, 0), 4U);

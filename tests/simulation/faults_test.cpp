@@ -1,4 +1,4 @@
-// What goes wrong on demand: the nth call, a share of calls, and descriptors that lie.
+// Injected faults: the nth call, a share of calls, and spurious readiness.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -123,7 +123,7 @@ TEST_F(SimulatedFaults, a_watcher_may_find_no_memory) {
   EXPECT_EQ(watcher.error(), system_error(ENOMEM));
 }
 
-// An edge-triggered reader that gets EAGAIN waits for the next edge: it has to come.
+// An edge-triggered reader that gets EAGAIN waits for the next edge, which must be reported.
 TEST_F(SimulatedFaults, who_was_told_to_wait_is_told_again) {
   simulation.options().would_block = 0.9;
   EventLoop loop(host.loop_options());

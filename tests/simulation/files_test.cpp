@@ -1,4 +1,4 @@
-// Datagram sockets, pipes, event counters and numbers that are no descriptors, as Linux has them.
+// Datagram sockets, pipes, eventfds and invalid descriptors behave as on Linux.
 #include <sys/eventfd.h>
 
 #include <string>

@@ -1,5 +1,5 @@
-// The fixture of the comparisons: each scenario is played to the kernel and to a simulated host,
-// and the records compared.
+// The fixture of the kernel comparisons: runs each scenario on the kernel and on a simulated host,
+// and compares the records.
 #pragma once
 
 #include <iosfwd>

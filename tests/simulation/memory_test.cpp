@@ -1,4 +1,4 @@
-// A simulated loop that cannot be made for want of memory leaves nothing in its world.
+// If a simulated loop cannot be created because of ENOMEM, nothing is left in its simulation.
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -32,7 +32,7 @@ TEST(SimulatedMemory, a_loop_that_could_not_be_made_leaves_nothing) {
   std::size_t failures = 0;
   for (bool made = false; !made; ++failures) {
     Simulation simulation;
-    // Too long to be kept inside a string.
+    // Too long for the small-string optimization.
     SimulatedHost& host = simulation.add_host("a host that has a rather long name");
     const LoopOptions options = host.loop_options();
     allocations_left = failures;
@@ -42,7 +42,7 @@ TEST(SimulatedMemory, a_loop_that_could_not_be_made_leaves_nothing) {
     if (!made) {
       EXPECT_EQ(opened.error(), system_error(ENOMEM));
     }
-    // Finds what is left of it, if anything.
+    // Would access anything left over.
     simulation.run();
   }
   EXPECT_GT(failures, 4U);

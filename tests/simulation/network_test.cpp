@@ -1,4 +1,5 @@
-// Between hosts: what is sent takes its time, waits where the network is cut, and may be lost.
+// The network between hosts: data is delayed, held back while the network is partitioned, and may
+// be lost.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -40,7 +41,7 @@ class SimulatedNetwork : public testing::Test {
     return fd;
   }
 
-  /// Connects `a` to `b`; fills in `near` and `far`.
+  /// Connects `a` to `b` and sets `near` and `far`.
   void establish() {
     const int listener = listen_at(b, 80);
     near = connect_to(a, b.endpoint(80));
@@ -230,7 +231,8 @@ TEST_F(SimulatedNetwork, a_client_that_gives_up_resets_what_was_accepted) {
   a.close(fd);
   pass(1s);
   const int accepted = b.accept4(listener, nullptr, nullptr, 0);
-  // The request may have got there before; who accepts it finds out.
+  // The connection request may have arrived earlier; the accepted connection then reports the
+  // reset.
   if (accepted >= 0) {
     EXPECT_EQ(read(b, accepted), "ECONNRESET");
   }

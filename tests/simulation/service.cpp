@@ -40,7 +40,7 @@ class LineServer::Connection {
                               : Events::read | Events::write);
   }
 
-  /// False: the connection is over.
+  /// Returns false if the connection is over.
   bool read() {
     std::array<char, 512> bytes;
     for (int round = 0; round < 4 && !ended_; ++round) {
@@ -116,7 +116,7 @@ void LineServer::accept_all() {
       continue;
     }
     if (errno == EAGAIN) return;
-    // No descriptors: looking again at once would find the same.
+    // Out of descriptors: retrying at once would fail again.
     watcher_.stop();
     try_again_.start(100ms);
     return;
@@ -141,7 +141,7 @@ void LineClient::ask() {
   const auto batch = 1 + int(simulation_.random(4));
   for (int i = 0; i < batch && asked_ < total_; ++i) {
     std::string line = std::to_string(asked_++) + " ";
-    // One after the other: in one call, each compiler would draw them in an order of its own.
+    // In separate statements: the evaluation order of arguments differs between compilers.
     const char letter = char('a' + simulation_.random(26));
     line.append(simulation_.random(300), letter);
     questions_.push_back(line + "\n");
@@ -164,7 +164,7 @@ void LineClient::open() {
   patience_.start(10s);
   watcher_.set(fd_, Events::read | Events::write);
   static_cast<void>(watcher_.start());
-  // What was asked and not answered is asked again.
+  // Resends the questions that were not answered.
   out_.clear();
   for (const std::string& question : questions_) out_ += question;
 }

@@ -1,7 +1,7 @@
-// A small service under test: lines are answered by the same lines, turned round.
+// A small service under test: it replies to each line with the reversed line.
 //
-// Written as a careful user would write it on watchers and timers, over a simulated host. A canary,
-// a fault that is planted on request, shows that the simulator finds what it is there to find.
+// Written as a careful user would write it, with watchers and timers on a simulated host. A seeded
+// bug (mutant), enabled on request, shows that the simulator finds what it should.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ namespace tambour::test {
 
 enum class Canary : std::uint8_t {
   none,
-  forgets_short_write,  ///< What a short write has left is dropped where an answer is behind it.
-  dies_of_early_reset,  ///< A connection that was reset before its first byte stops the service.
+  /// The rest of a short write is dropped if another answer is queued behind it.
+  forgets_short_write,
+  dies_of_early_reset,  ///< A connection reset before its first byte stops the service.
 };
 
 class LineServer {
@@ -43,7 +44,7 @@ class LineServer {
 
 class LineClient {
  public:
-  /// Wants `total` answers, and tells the simulation of each that is wrong.
+  /// Requests `total` answers, and reports each wrong one to the simulation.
   LineClient(Simulation& simulation, EventLoop& loop, SimulatedHost& host, sockaddr_in server,
              int total);
 
@@ -74,7 +75,7 @@ class LineClient {
   FdWatcher watcher_;
   Timer reopen_;
   Timer think_;
-  Timer patience_;  ///< With a connection that is opening, or that owes an answer.
+  Timer patience_;  ///< Runs while a connection is being opened or an answer is outstanding.
 };
 
 }  // namespace tambour::test

@@ -1,5 +1,5 @@
-// A service and its clients in a thousand worlds: nothing is answered wrongly, everything is in the
-// end, nothing is left over. And the simulator finds what it is there to find.
+// A service and its clients in a thousand simulations: no answer is wrong, every question is
+// answered in the end, and nothing leaks. The simulator must also find the seeded bugs (mutants).
 #include "simulation/service.h"
 
 #include <chrono>
@@ -20,8 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// One server and three clients on machines of their own; the network breaks at random for a
-/// minute, and is whole from then on.
+/// One server and three clients on separate hosts; the network is partitioned at random for a
+/// minute and is reliable from then on.
 void play(Simulation& simulation, test::Canary canary) {
   SimulatedHost& server_host = simulation.add_host("server");
   EventLoop server_loop(server_host.loop_options());
@@ -44,7 +44,7 @@ void play(Simulation& simulation, test::Canary canary) {
     simulation.after(at + Duration(simulation.random(20'000'000'000)),
                      [&] { simulation.heal(server_host, host); });
   }
-  // Resets for ever would let nobody ever finish.
+  // With resets forever, no client would finish.
   simulation.after(60s, [&] { simulation.options().stream_reset = 0; });
   simulation.after(80s, [&] { simulation.heal(); });
 
@@ -84,7 +84,7 @@ TEST(SimulatedService, the_canaries_are_found) {
     ASSERT_TRUE(failure) << "canary " << int(canary);
     std::cout << "canary " << int(canary) << " found at seed " << failure->seed << ": "
               << failure->what << std::endl;
-    // The seed alone repeats it.
+    // The seed alone reproduces the failure.
     Simulation again(failure->seed, SimulationOptions::rough(failure->seed));
     play(again, canary);
     EXPECT_EQ(again.failure(), failure->what);

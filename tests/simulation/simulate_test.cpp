@@ -1,4 +1,5 @@
-// A scenario over many seeds: which one failed, why, and how to repeat it. And what a seed decides.
+// simulate(): runs a scenario with many seeds, and reports which one failed, why, and how to
+// reproduce it. Also what a seed determines.
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -107,8 +108,8 @@ TEST(SimulationTrace, lines_go_to_a_tracer_instead) {
   EXPECT_EQ(simulation.trace(), "3600.000000000 note kept\n");
 }
 
-// By its authors' reference implementation, seeded with four outputs of SplitMix64(0): a run must
-// be the same wherever it is repeated.
+// Expected values from the reference implementation, seeded with four outputs of SplitMix64(0): a
+// run must be reproducible on every platform.
 TEST(SimulationRandom, numbers_are_those_of_the_algorithm) {
   backend::sim::Random random(0);
   const std::array<std::uint64_t, 3> expected{0x99ec5f36cb75f2b4, 0xbf6e1f784956452a,

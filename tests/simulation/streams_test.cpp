@@ -1,4 +1,4 @@
-// Stream sockets, TCP and Unix: what each call answers in each state is what Linux answers.
+// TCP and Unix stream sockets: each call in each state returns what Linux returns.
 #include <string>
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ class SimulatedStreams : public test::KernelComparison {};
 
 TEST_P(SimulatedStreams, answers_as_the_kernel_does) { compare(); }
 
-// What every kind of connected stream does.
+// Calls that work on every connected stream.
 void exchange(Recorder& io, Recorder::Two ends) {
   io.ready(ends.one);
   io.read(ends.one, 10);

@@ -1,4 +1,4 @@
-// The tasks of a server and its client, as in life, in a thousand worlds that fail.
+// A server and a client written with tasks, in a thousand simulations with faults.
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -21,8 +21,8 @@ Task<> echo(TcpStream peer) {
   }
 }
 
-/// One connection, a message there and back. What fails on the way is the world's doing; what comes
-/// back must be what was sent.
+/// Connects, sends a message and reads it back. Injected faults may fail any step, but the data
+/// received must match.
 Task<Result<>> exchange(Simulation& simulation, Endpoint server, const std::string& message) {
   auto stream = co_await TcpStream::connect(server);
   if (!stream) co_return std::unexpected(stream.error());
@@ -57,7 +57,7 @@ Task<> client(Simulation& simulation, Endpoint server, int& done) {
   }
 }
 
-/// Where its server listens.
+/// The endpoint of the host's server.
 Endpoint endpoint_of(SimulatedHost& host) {
   const sockaddr_in at = host.endpoint(7000);
   return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof(at)).value();
@@ -70,7 +70,7 @@ void scenario(Simulation& simulation) {
   EventLoop far_loop(far.loop_options());
   const Endpoint endpoint = endpoint_of(near);
   auto server = TcpServer::listen(near_loop, endpoint);
-  // Where there is no descriptor to be had, there is no server either, and it says so.
+  // Retry while an injected fault (no free descriptor) makes listening fail.
   for (int i = 0; !server && i < 1000; ++i) server = TcpServer::listen(near_loop, endpoint);
   if (!server) return simulation.fail("no server: " + server.error().message());
   server->serve(echo);
@@ -87,18 +87,18 @@ void scenario(Simulation& simulation) {
     simulation.after(begin + std::chrono::milliseconds(simulation.random(100'000)),
                      [&simulation] { simulation.heal(); });
   }
-  // Rough worlds reset what is large again and again: that they calm down is part of the scenario.
+  // Simulations with many faults reset large transfers repeatedly, so the faults end after a while.
   simulation.after(1h, [&simulation] { simulation.options() = SimulationOptions(); });
   if (simulation.run(24h * 365) != SimulationEnd::stopped)
     simulation.fail("after " + std::to_string(done) + " messages nothing happens any more");
   scope.request_stop();
-  // Nothing is left of those who are gone, however they went.
+  // No connection is left on the server, however the peer ended it.
   simulation.run_for(24h);
   if (server->connections() != 0)
     simulation.fail(std::to_string(server->connections()) + " streams are left");
 }
 
-/// A server whose connections go to another loop of its host with each message, and back.
+/// A server that moves its connections to the other loop of its host after each message.
 void wandering_scenario(Simulation& simulation) {
   SimulatedHost& near = simulation.add_host("near");
   SimulatedHost& far = simulation.add_host("far");
@@ -113,7 +113,8 @@ void wandering_scenario(Simulation& simulation) {
   server->serve({.on_connection = [&open](Connection&) { ++open; },
                  .on_message =
                      [&](Connection& connection, Buffer& bytes) {
-                       // A part is sent here, and what the peer does not take yet, from there.
+                       // Part of the data is sent here; what the peer does not accept yet is sent
+                       // from the other loop.
                        connection.send(std::move(bytes));
                        connection.move_to(&connection.loop() == &one ? other : one);
                      },

@@ -1,4 +1,4 @@
-// Time passes when nothing else is left to do, and as fast as the machine can.
+// Virtual time advances when no work is left, as fast as the machine allows.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -192,7 +192,7 @@ TEST(SimulatedLoops, a_loop_may_be_destroyed_by_another) {
   EXPECT_EQ(simulation.run(), SimulationEnd::finished);
 }
 
-/// Does something at each turn, so that no time passes but in turns.
+/// Has due work in every iteration, so that the loop never waits for time to pass.
 struct Busy {
   explicit Busy(SimulatedHost& host) : loop(host.loop_options()) { idle.start(); }
   EventLoop loop;

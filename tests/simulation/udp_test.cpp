@@ -1,4 +1,4 @@
-// Datagrams as in life: lost, doubled, late, refused. Who asks again gets each answer.
+// Datagrams that are lost, duplicated, delayed or refused. A client that retries gets every answer.
 #include <chrono>
 #include <set>
 #include <string>
@@ -21,7 +21,7 @@ Endpoint endpoint_of(SimulatedHost& host, std::uint16_t port) {
 
 Result<UdpSocket> bind(EventLoop& loop, const Endpoint& at) {
   auto socket = UdpSocket::bind(loop, at);
-  // Where there is no descriptor to be had, it says so.
+  // Retry while an injected fault (no free descriptor) makes binding fail.
   for (int i = 0; !socket && i < 1000; ++i) socket = UdpSocket::bind(loop, at);
   return socket;
 }
@@ -30,7 +30,8 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-/// Sends what is still owed in batches, and strikes out what comes back, until nothing is.
+/// Sends the unanswered datagrams in batches, and removes each one that is echoed, until none is
+/// left.
 class Client {
  public:
   Client(Simulation& simulation, EventLoop& loop, Endpoint server)
@@ -98,7 +99,7 @@ void scenario(Simulation& simulation) {
   auto socket = bind(far_loop, Endpoint::any_v4(0));
   if (!server || !socket) return simulation.fail("no socket");
   const auto echo = [](UdpSocket& self, DatagramBatch& batch) {
-    // What the world has no room for is lost on its way.
+    // Datagrams that do not fit the send buffer are dropped.
     static_cast<void>(self.try_send(batch));
   };
   if (!server->serve({.on_datagrams = echo}, 1 + simulation.random(8), 200))
@@ -106,7 +107,7 @@ void scenario(Simulation& simulation) {
   if (simulation.random(2) == 0 && !socket->connect(at)) return simulation.fail("not connected");
   Client client(simulation, far_loop, at);
   client.start(*socket);
-  // The server dies, and comes again: meanwhile it is refused.
+  // The server is closed and reopened; meanwhile its datagrams are refused.
   simulation.after(3s, [&] { server->close(); });
   simulation.after(6s, [&] {
     server = bind(near_loop, at);
@@ -136,7 +137,7 @@ TEST(SimulatedUdp, calls_on_many_messages_end_where_one_fails) {
   DatagramBatch batch(8, 100);
   for (const char* text : {"a", "b", "c"})
     ASSERT_TRUE(batch.add(bytes_of(text), server->local_endpoint().value()));
-  // sendmmsg(2): the error is lost, and the call is repeated from there on.
+  // sendmmsg(2) drops the error, and the call is repeated from the datagram that failed.
   host.fail_next(SystemCall::send, ENOBUFS, 1, 1);
   EXPECT_TRUE(client->try_send(batch));
   host.fail_next(SystemCall::send, ENOBUFS, 2, 1);
@@ -145,7 +146,7 @@ TEST(SimulatedUdp, calls_on_many_messages_end_where_one_fails) {
   EXPECT_EQ(client->try_send(batch).error(), system_error(ENOBUFS));
   EXPECT_EQ(batch.size(), 1U);
   EXPECT_EQ(batch.front().text(), "e");
-  // recvmmsg(2): the error is kept for the next call.
+  // recvmmsg(2) keeps the error for the next call.
   host.fail_next(SystemCall::recv, ENOMEM, 1, 2);
   std::string log;
   ASSERT_TRUE(server->serve(

@@ -1,5 +1,5 @@
-// The wall clock is set an hour and ten years, forwards and backwards: timers that go by it are on
-// time, and the others do not notice.
+// The wall clock is set by an hour and by ten years, forwards and backwards: wall-clock timers are
+// on time, and other timers are not affected.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -20,7 +20,7 @@ struct Jump {
 
 class WallClockJumps : public testing::TestWithParam<Jump> {
  protected:
-  /// Whatever the jump, it comes half a second after the start.
+  /// The jump happens half a second after the start.
   void run() {
     simulation.after(500ms,
                      [this] { simulation.set_wall_clock(simulation.wall_now() + GetParam().by); });
@@ -59,7 +59,7 @@ TEST_P(WallClockJumps, a_wall_timer_is_on_time) {
     EXPECT_LT(expired, time + 1ms);
     EXPECT_GE(simulation.now() - began, 2h - GetParam().by);
   } else {
-    // The clock has jumped past it: at once, then.
+    // The clock has jumped past the deadline, so the timer expires immediately.
     EXPECT_LT(simulation.now() - began, 500ms + 1ms);
   }
 }

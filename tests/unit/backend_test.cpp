@@ -1,4 +1,4 @@
-// What the contract of a backend says beyond what handles can ask for: the drop-ins use it.
+// The backend contract beyond what the handles use; the drop-in libraries rely on it.
 #include "backend/backend.h"
 
 #include <fcntl.h>
@@ -52,7 +52,7 @@ class BackendTest : public testing::TestWithParam<BackendKind> {
   }
   static void put(int fd) { EXPECT_EQ(::write(fd, "x", 1), 1); }
 
-  /// The descriptors that are ready now, as they are reported.
+  /// Returns the descriptors that are ready now, in the order in which they are reported.
   std::vector<int> look() {
     std::vector<int> seen;
     for (const auto& watch : watches_) watch->seen = &seen;

@@ -1,4 +1,4 @@
-// The function object that may be destroyed while it runs.
+// Callback: a function object that may be destroyed while it runs.
 #include <tambour/callback.h>
 
 #include <array>
@@ -16,8 +16,8 @@ std::size_t allocations = 0;
 
 }  // namespace
 
-// Counts, so that a test can say "costs no allocation". Not inlined, where GCC would see free()
-// take what came from operator new.
+// Counts allocations. Not inlined, because GCC would warn that free() is passed memory from
+// operator new.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size)) return memory;
@@ -48,7 +48,7 @@ TEST(Callback, is_false_when_empty_moved_from_or_released) {
   EXPECT_TRUE(callback);
   const Callback<void()> moved(std::move(callback));
   EXPECT_TRUE(moved);
-  EXPECT_FALSE(callback);  // NOLINT(bugprone-use-after-move): that is what is asked.
+  EXPECT_FALSE(callback);  // NOLINT(bugprone-use-after-move): the moved-from state is tested.
   Callback<void()> released([] {});
   EXPECT_EQ(released.release(), nullptr);
   EXPECT_FALSE(released);

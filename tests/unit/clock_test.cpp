@@ -1,4 +1,4 @@
-// Arithmetic of times at its ends, and of sets of events.
+// Saturating time arithmetic, and sets of events.
 #include <tambour/clock.h>
 
 #include <poll.h>

@@ -1,4 +1,4 @@
-// Tasks of many producers in the order of each.
+// PostQueue: the tasks of each producer run in the order in which it pushed them.
 #include "loop/post_queue.h"
 
 #include <unistd.h>
@@ -55,7 +55,7 @@ TEST(PostQueue, takes_nothing_while_some_of_what_was_taken_is_left) {
   queue.push([&] {
     log.push_back(1);
     queue.push([&log] { log.push_back(3); });
-    // As a nested run of the loop does.
+    // Like a nested run() of the loop.
     run_all(queue);
     log.push_back(9);
   });
@@ -125,7 +125,7 @@ TEST(PostQueue, keeps_the_order_of_each_of_four_producers) {
   EXPECT_TRUE(queue.empty());
 }
 
-/// As a child does after fork(2), where nobody else will ever put anything into the queue.
+/// Runs in the child after fork(2), where no other producer exists.
 int run_in_child(PostQueue& queue) {
   ::alarm(10);
   if (!queue.reopen()) return 1;
@@ -146,7 +146,8 @@ TEST(PostQueue, in_a_child_does_not_wait_for_tasks_that_were_on_their_way) {
   for (int i = 0; i < 3; ++i) {
     producers.emplace_back([&] {
       while (!over) {
-        // Few enough to be run soon, and so many that a fork comes before they are all there.
+        // Bounded, so that the tasks run soon, but large enough that a fork interrupts the
+        // producers.
         if (pushed - ran > 20'000) {
           std::this_thread::yield();
         } else {

@@ -1,4 +1,4 @@
-// The heap under the timers, against a model that is slow and plainly right.
+// The heap of the timers, compared with a slow reference model.
 #include "base/quad_heap.h"
 
 #include <algorithm>
@@ -116,7 +116,7 @@ TEST(QuadHeap, takes_all_up_to_a_limit_from_every_small_size) {
       Heap heap;
       std::vector<Item> items(size);
       heap.reserve(size);
-      // 41 is prime: every key is another.
+      // 41 is prime, so all keys differ.
       std::vector<std::int64_t> keys;
       for (Item& item : items) {
         keys.push_back(static_cast<std::int64_t>((keys.size() + 1) * 17 % 41));
@@ -159,7 +159,7 @@ TEST(QuadHeap, keeps_what_it_holds_when_it_grows) {
   EXPECT_EQ(&heap.top(), &items.back());
 }
 
-/// A heap, the model, and the items that are in neither at times.
+/// A heap, its model, and items that may be in neither.
 class Checked {
  public:
   explicit Checked(std::size_t items) {
@@ -170,7 +170,7 @@ class Checked {
   void step(test::Random& random) {
     std::unique_ptr<Item>& slot = items_[random.below(items_.size())];
     Item& item = *slot;
-    // Few enough keys that many are equal.
+    // Few distinct keys, so that many are equal.
     const auto key = static_cast<std::int64_t>(random.below(500));
     if (item.index == 0) {
       item.key = key;
@@ -202,7 +202,7 @@ class Checked {
         break;
       }
       case 4:
-        // All that are at most so large: few at a time, or the heap would always be small.
+        // Takes a few items at a time, so that the heap does not stay small.
         if (random.below(items_.size()) < 50) take_up_to(heap_.top_key() + key / 20);
         break;
       default:
@@ -245,7 +245,7 @@ class Checked {
 TEST(QuadHeap, agrees_with_a_multiset_over_a_million_random_operations) {
   TAMBOUR_TELL_SEED();
   test::Random random;
-  // Small heaps change shape the most, large ones have the most levels.
+  // Small heaps change shape most often; large ones have the most levels.
   for (const std::size_t items : {5U, 100U, 10'000U}) {
     Checked checked(items);
     for (std::size_t i = 0; i < test::scaled(1'000'000); ++i) {

@@ -1,4 +1,4 @@
-// How much room the next read is given: more where there was more, and less by and by.
+// next_read_size(): grows the read buffer when more data arrives, and shrinks it gradually.
 #include "net/read_size.h"
 
 #include <cstddef>
@@ -31,7 +31,7 @@ TEST(NextReadSize, what_did_not_fill_its_room_asks_for_as_much_as_it_was) {
 TEST(NextReadSize, the_small_end_of_a_large_message_does_not_take_the_room_from_the_next) {
   EXPECT_EQ(next_read_size(huge_room_bytes, huge_room_bytes, 1), huge_room_bytes / 8 * 7);
   EXPECT_EQ(next_read_size(large_room_bytes, large_room_bytes, 1), large_room_bytes / 8 * 7);
-  // What is needed is never less than what came.
+  // The next size is never less than the number of bytes received.
   EXPECT_EQ(next_read_size(large_room_bytes, huge_room_bytes, large_room_bytes + 1),
             huge_room_bytes);
 }
@@ -43,7 +43,7 @@ TEST(NextReadSize, small_messages_lose_the_room_in_the_end) {
     for (; size != 0 && reads < 100; ++reads) {
       const std::uint32_t next = next_read_size(size, size, 1);
       ASSERT_LT(next, size);
-      // Nobody is left with a size that no kept block serves well.
+      // No intermediate size that fits no pooled block well.
       ASSERT_TRUE(next == 0 || next >= large_room_bytes / 4) << next;
       size = next;
     }

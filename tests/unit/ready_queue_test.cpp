@@ -1,4 +1,4 @@
-// The intrusive queue of what is due, and the links that it consists of.
+// The intrusive ready queue and its links.
 #include "op/ready_queue.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Log = std::vector<int>;
 
-/// Notes that it ran, and then does what it was given to do.
+/// Logs that it ran and then invokes its action.
 struct Item : Ready {
   Item(Log& its_log, int its_name) : Ready(&run), log(&its_log), name(its_name) {}
   static void run(Ready& ready) {
@@ -182,7 +182,7 @@ TEST(ReadyQueue, an_item_that_moves_keeps_its_place) {
   for (Item* item : {&a, &b, &c}) queue.push(*item);
   const Item moved(std::move(b));
   EXPECT_TRUE(moved.linked());
-  EXPECT_FALSE(b.linked());  // NOLINT(bugprone-use-after-move): that is what is asked.
+  EXPECT_FALSE(b.linked());  // NOLINT(bugprone-use-after-move): the moved-from state is tested.
   queue.run_all();
   EXPECT_EQ(log, (Log{1, 2, 3}));
 }
@@ -195,7 +195,7 @@ TEST(ReadyQueue, a_move_onto_a_queued_link_takes_that_one_out) {
   queue.push(b);
   static_cast<Link&>(a) = std::move(static_cast<Link&>(b));
   EXPECT_TRUE(a.linked());
-  EXPECT_FALSE(b.linked());  // NOLINT(bugprone-use-after-move): that is what is asked.
+  EXPECT_FALSE(b.linked());  // NOLINT(bugprone-use-after-move): the moved-from state is tested.
   queue.run_all();
   EXPECT_EQ(log, Log{1});
 }
@@ -224,7 +224,7 @@ TEST(ReadyQueue, takes_another_queue_behind_its_own) {
   queue.push(d);
   queue.run_all();
   EXPECT_EQ(log, (Log{1, 2, 3, 4}));
-  // A queue that was taken from is whole.
+  // The queue that items were taken from is still usable.
   other.push(a);
   other.run_all();
   EXPECT_EQ(log.back(), 1);

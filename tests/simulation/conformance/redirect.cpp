@@ -1,4 +1,4 @@
-// Lets the conformance suite run in a simulation: the linker sends the suite's system calls, its
+// Runs the conformance suite in a simulation: the linker redirects the suite's system calls, its
 // clock and its list of variants here (--wrap, see CMakeLists.txt).
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Whatever a test makes outlives it here; the program is over soon.
+// Leaked on purpose: objects of the tests may still use it at exit.
 tambour::Simulation& simulation() {
   static auto* const world = new tambour::Simulation(1);
   return *world;
@@ -54,7 +54,7 @@ std::chrono::steady_clock::time_point virtual_now() asm(
 std::chrono::steady_clock::time_point real_now() asm("__real__ZNSt6chrono3_V212steady_clock3nowEv");
 std::chrono::steady_clock::time_point virtual_now() {
   if (std::this_thread::get_id() != main_thread) return real_now();
-  simulation().spend(100ns);  // So that who waits for the clock does not wait for ever.
+  simulation().spend(100ns);  // Time passes, so that a thread that polls the clock makes progress.
   return simulation().now();
 }
 
@@ -114,7 +114,7 @@ int __wrap_accept(int fd, sockaddr* address, socklen_t* size) {
   return host().accept4(fd, address, size, 0);
 }
 
-// The suite connects with sockets that block, which within one host takes no time.
+// The suite connects blocking sockets; within one host, a connection completes immediately.
 int __wrap_connect(int fd, const sockaddr* address, socklen_t size) {
   const int outcome = host().connect(fd, address, size);
   sockaddr_storage peer;
