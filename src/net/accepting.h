@@ -1,5 +1,5 @@
-// Parts of accepting that all stream servers share: backpressure, and keeping an error of one
-// connection from stopping the server.
+// Accepting, shared by all stream servers: backpressure, and isolation of the errors of one
+// connection.
 #pragma once
 
 #include <cerrno>
@@ -28,7 +28,7 @@ inline constexpr Duration pause_least = std::chrono::milliseconds(10);
 
 /// An event that is set when the server can take one more stream; the accepting task waits for it.
 /// If memory runs out, set_later() sets it after pause_least. The timer is created in the
-/// constructor because creating one when memory has run out could fail.
+/// constructor, so that it can be started even when memory has run out.
 class Room final : public TaskEvent {
  public:
   explicit Room(EventLoop& loop) : TaskEvent(loop), again_(loop, [this] { set(); }) {}

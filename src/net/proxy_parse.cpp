@@ -227,7 +227,7 @@ Result<ProxyHeader> parse_version_2(std::string_view whole) {
   if (!fields) {
     if (family != ProxyFamily::unspecified) return std::unexpected(fields.error());
     // For an unspecified family the block may contain addresses of unknown size, which cannot be
-    // told from fields.
+    // distinguished from fields.
     header.fields.clear();
     header.has_checksum = false;
   }

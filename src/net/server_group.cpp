@@ -152,8 +152,8 @@ Task<> ServerGroupBase::Shared::shut_down(std::shared_ptr<Shared> self, Duration
     // A connection that ends after this check sets the event.
     if (self->is_over()) break;
     if (asked) {
-      // After its stop was requested, this task cannot wait any more; a new task, whose stop was
-      // not requested, waits in its place.
+      // After a stop request, each wait of this task fails with ECANCELED. A new task, which has no
+      // stop request, waits in its place.
       TaskScope unasked(loop);
       unasked.spawn(wait_for(waiter.event));
       co_await unasked.join();

@@ -105,7 +105,7 @@ class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
   std::atomic<std::size_t> total{0};
   std::atomic<std::uint64_t> accepted{0};
   std::atomic<std::size_t> listening{0};
-  /// The loop of the only listener, while it waits for a connection to end.
+  /// The accepting loop, while it waits at connections_max for a connection to end.
   std::atomic<EventLoop*> waits_for_room{nullptr};
   /// Read by each part when it stops, so that leave_name() need not post to the parts.
   std::atomic<bool> leaves_name{false};

@@ -206,7 +206,7 @@ bool Stream::ReadBuffer::prepare(IoOperation& operation) noexcept {
 bool Stream::ReadBuffer::go_on() noexcept {
   std::uint32_t& hint = socket()->read_size_;
   const auto got = static_cast<std::size_t>(outcome);
-  // A read that was limited by `most_` rather than by the space in the buffer does not tell how
+  // A read that was limited by `most_` rather than by the space in the buffer does not show how
   // much was available.
   if (got < size || size < most_) hint = net::next_read_size(hint, size, got);
   return false;

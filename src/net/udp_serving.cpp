@@ -9,8 +9,8 @@
 
 namespace tambour {
 
-/// Registers as the socket's reader, which is how it learns that the socket was moved or closed, or
-/// that it must stop. Owned by the loop, because its own callback may destroy the socket.
+/// Registers as the socket's reader, so that it is notified when the socket is moved or closed, or
+/// when receiving must stop. Owned by the loop, because its own callback may destroy the socket.
 class UdpSocket::Serving final : private SocketWait, private LoopOwned {
  public:
   static void start(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch) {

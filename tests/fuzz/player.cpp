@@ -224,7 +224,8 @@ void Player::begin_prepare() {
   stopping_ = true;
 }
 
-/// The simulator's readiness, as reported by a watcher, does not tell a hang-up from other causes.
+/// The simulator's readiness, as reported by a watcher, does not distinguish a hang-up from other
+/// causes.
 unsigned Player::perhaps_hung_up(unsigned ready) {
   constexpr unsigned all = POLLIN | POLLOUT | POLLRDHUP;
   return world_->options().simulated_host != nullptr && (ready & all) == all ? POLLHUP : 0;
