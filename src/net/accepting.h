@@ -1,4 +1,5 @@
-// What keeps a server accepting whatever becomes of one connection.
+// Accepting, shared by all stream servers: backpressure, and isolation of the errors of one
+// connection.
 #pragma once
 
 #include <cerrno>
@@ -22,11 +23,12 @@
 
 namespace tambour::net {
 
-/// How long a server waits, at first, for what it has run out of.
+/// The first pause after accept(2) has failed because descriptors or memory ran out.
 inline constexpr Duration pause_least = std::chrono::milliseconds(10);
 
-/// Whether there is room for one stream more, which whoever accepts waits for; and when to look
-/// again where memory is refused. The timer is made in time: it can still be started then.
+/// An event that is set when the server can take one more stream; the accepting task waits for it.
+/// If memory runs out, set_later() sets it after pause_least. The timer is created in the
+/// constructor, so that it can be started even when memory has run out.
 class Room final : public TaskEvent {
  public:
   explicit Room(EventLoop& loop) : TaskEvent(loop), again_(loop, [this] { set(); }) {}
@@ -40,7 +42,7 @@ class Room final : public TaskEvent {
   Timer again_;
 };
 
-/// Calls `function`; what it throws leaves the loop's run().
+/// Calls `function`. If it throws, EventLoop::run() throws the exception.
 template <class Function>
 void call_and_tell(EventLoop& loop, Function&& function) noexcept {
   try {
@@ -50,23 +52,24 @@ void call_and_tell(EventLoop& loop, Function&& function) noexcept {
   }
 }
 
-/// What leaves a task of `scope` leaves the loop's run().
+/// Makes EventLoop::run() throw what a task of `scope` throws.
 inline void tell_exceptions(TaskScope& scope, EventLoop& loop) {
   scope.set_exception_handler([&loop](std::exception_ptr thrown) {
     loop::core_of(loop).throw_out_of_run(std::move(thrown));
   });
 }
 
-/// Why a server accepts no more. Unless it was stopped, nobody who waits for its streams would
-/// know.
+/// Throws `error`, which ended accepting, unless the server was stopped (ECANCELED). No task awaits
+/// the accepting task, so the error would be lost otherwise.
 inline void throw_unless_stopped(const Error& error) {
   if (error != system_error(ECANCELED)) throw std::system_error(error);
 }
 
-/// Accepts from `server` and gives each to `take`, until it is stopped. Waits while it `is_full`,
-/// which `room` tells the end of. Where several listeners share what room there is, another one may
-/// have taken the last place since it was looked for: what has been accepted waits then, unless
-/// the server `has_stopped`, which leaves nobody out.
+/// Accepts sockets from `server` and passes each to `take` until the server is stopped. While
+/// `is_full` returns true, it waits for `room` to be set. If several listeners share a limit,
+/// another one may have reached the limit since is_full() was checked; then the accepted socket
+/// waits, unless `has_stopped` returns true: a socket that was accepted before the stop is still
+/// served.
 template <class Server, class IsFull, class HasStopped, class Take>
 Task<> accept_all(Server& server, Room& room, IsFull is_full, HasStopped has_stopped, Take take) {
   for (;;) {
@@ -77,7 +80,7 @@ Task<> accept_all(Server& server, Room& room, IsFull is_full, HasStopped has_sto
     try {
       accepted = co_await server.accept_socket();
     } catch (const std::bad_alloc&) {
-      accepted.reset();  // There is no memory to wait with.
+      accepted.reset();  // There is no memory for the wait itself.
     }
     if (!accepted) {
       room.set_later();

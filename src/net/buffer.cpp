@@ -14,7 +14,7 @@ namespace tambour {
 
 namespace {
 
-// Functions of their own, so that their callers save no registers for them.
+// Separate functions, so that the callers save no registers for them.
 [[noreturn, gnu::cold, gnu::noinline]] void fail_commit(std::size_t size,
                                                         std::size_t room) noexcept {
   base::fail_check(
@@ -44,7 +44,7 @@ Buffer::Pool::Closer::~Closer() {
 }
 
 void Buffer::Pool::Shelf::give_more(void* memory) noexcept {
-  // Constructed once in a thread, at the first time.
+  // Constructed on the first call in each thread.
   static thread_local const Closer closer;
   if (kept < kept_max) return give(memory);
   ::operator delete(memory);
@@ -52,8 +52,8 @@ void Buffer::Pool::Shelf::give_more(void* memory) noexcept {
 
 Buffer::Segment* Buffer::Segment::make_of(std::span<const std::byte> bytes,
                                           std::shared_ptr<const void> owner) {
-  // Never written: writable() asks whose they are.
-  auto* const data = const_cast<std::byte*>(bytes.data());  // NOLINT: as said.
+  // Never written through: writable() is false for foreign blocks.
+  auto* const data = const_cast<std::byte*>(bytes.data());  // NOLINT: see above.
   auto* const block = new Block{.capacity = bytes.size(),
                                 .data = data,
                                 .kind = Block::Kind::foreign,
@@ -141,8 +141,8 @@ void Buffer::commit(std::size_t size) noexcept {
   if (size > room) [[unlikely]]
     fail_commit(size, room);
   if (last_ != nullptr && size <= net::tiny_room_bytes && size <= room_behind()) {
-    // Few bytes where more were expected: one block for each of such reads would be many times what
-    // the peer has sent.
+    // A short read into a large block: one block for each such read would take many times the
+    // memory of what the peer has sent.
     std::memcpy(last_->end, prepared_->begin, size);
     last_->end += size;
     size_ += size;
@@ -158,7 +158,8 @@ void Buffer::append(std::span<const std::byte> bytes) {
   const std::size_t at_hand = std::min(room_behind(), bytes.size());
   Segment* more = nullptr;
   if (at_hand < bytes.size()) {
-    // Ever more at a time, so that a long message that comes in short pieces lies in few blocks.
+    // Blocks grow with the buffer, so that a long message received in short pieces occupies few
+    // blocks.
     const std::size_t growth = std::min(size_, net::large_room_bytes);
     more = Segment::make(std::max(bytes.size() - at_hand, growth));
   }
@@ -177,7 +178,7 @@ void Buffer::append(Buffer&& other) {
   if (&other == this || other.empty()) return;
   check_sum(size_, other.size_);
   commit(0);
-  // Two rings become one where their lasts change whom they are followed by.
+  // Swapping the `next` pointers of the two last segments joins the two circular lists.
   if (last_ != nullptr) {
     std::swap(last_->next, other.last_->next);
     other.last_->searched = last_->searched;
@@ -198,7 +199,7 @@ void Buffer::prepend(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   if (last_ == nullptr || first()->room_before() < bytes.size()) {
     Segment* const segment = Segment::make(bytes.size());
-    // At the end of its block, so that what is prepended next finds room.
+    // At the end of the block, so that later prepend() calls find space before it.
     segment->begin = segment->end = segment->block->end();
     push_front(segment);
   }
@@ -206,7 +207,7 @@ void Buffer::prepend(std::span<const std::byte> bytes) {
   begin -= bytes.size();
   size_ += bytes.size();
   last_->searched = {};
-  // The bytes may be the block's own, but lie behind where these go.
+  // `bytes` may be part of the same block, but do not overlap the target.
   std::memcpy(begin, bytes.data(), bytes.size());
 }
 
@@ -310,8 +311,8 @@ std::size_t Buffer::pieces(std::span<iovec> pieces, std::size_t size) const noex
 
 Result<std::size_t> Buffer::read_from(int fd, std::size_t size) {
   if (size == 0) return 0;
-  // What does not fit into the block at hand goes through the stack, and so does not cost a large
-  // block for each reader that has little to read.
+  // Bytes that do not fit into the current block are read onto the stack and appended, so that a
+  // reader that receives little does not need a large block.
   std::array<std::byte, std::size_t{60} * 1024> overflow;
   const auto room = prepare(1);
   const std::size_t here = std::min(room.size(), size);

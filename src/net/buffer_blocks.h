@@ -1,5 +1,5 @@
-// What a buffer is made of: blocks of memory, the segments of them that it shows, and the pool that
-// both come from. For buffer*.cpp only.
+// The implementation of Buffer: blocks of memory, segments that refer to parts of them, and the
+// per-thread pool of both. For buffer*.cpp only.
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@
 
 namespace tambour {
 
-/// Part of a block that a buffer shows; never empty in the chain.
+/// The part of a block that a buffer refers to. No segment in the chain is empty.
 struct Buffer::Segment {
-  /// What was searched for last, and so many bytes from the front of the buffer on are not that.
+  /// The result of the last search: the first `size` bytes of the buffer do not contain `what`.
   struct Searched {
     std::uint64_t size : 56 = 0;
     std::uint64_t what : 8 = 0;
@@ -29,25 +29,26 @@ struct Buffer::Segment {
   Block* block;
   std::byte* begin;
   std::byte* end;
-  Searched searched{};  ///< Kept by the last one, so that an empty buffer has none.
+  Searched searched{};  ///< Used in the last segment of a chain only.
 
   [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(end - begin); }
   [[nodiscard]] inline std::size_t room_behind() const noexcept;
   [[nodiscard]] inline std::size_t room_before() const noexcept;
 
-  /// Empty, at the start of a new block.
+  /// Returns an empty segment at the start of a new block.
   static inline Segment* make(std::size_t capacity);
-  /// Empty, at the start of a new block of little more than `capacity` bytes: for bytes which the
-  /// program may keep for long.
+  /// Returns an empty segment at the start of a new block of little more than `capacity` bytes, for
+  /// bytes that the program may keep for a long time.
   static inline Segment* make_for_keeping(std::size_t capacity);
-  /// All of the bytes, which are somebody else's.
+  /// Returns a segment that refers to `bytes`, which `owner` keeps alive.
   static Segment* make_of(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
-  /// Another one, of the same block.
+  /// Returns another segment of the same block.
   [[nodiscard]] Segment* share(std::byte* from, std::byte* to) const;
   static inline void drop(Segment* segment) noexcept;
 };
 
-/// Memory, and how many segments show it. The bytes stand behind the header, or are an owner's.
+/// A block of memory and the number of segments that refer to it. The bytes follow the header in
+/// memory; those of a foreign block belong to `owner`.
 struct Buffer::Block {
   enum class Kind : std::uint8_t { small, large, huge, tiny, odd, foreign };
 
@@ -55,20 +56,21 @@ struct Buffer::Block {
   std::size_t capacity;
   std::byte* data;
   Kind kind;
-  /// The first to show it, and mostly the only one.
+  /// The first segment of this block, usually the only one.
   Segment own{.next = nullptr, .block = this, .begin = data, .end = data};
-  std::shared_ptr<const void> owner{};  ///< Of foreign bytes.
+  std::shared_ptr<const void> owner{};  ///< Keeps the bytes of a foreign block alive.
 
   [[nodiscard]] bool is_unshared() const noexcept {
-    // Acquire: what others have read from the block was read before.
+    // Acquire: reads of the block by former owners happen before this thread writes to it.
     return owners.load(std::memory_order_acquire) == 1;
   }
-  /// Whoever alone owns a block may write to it: nobody else can become an owner meanwhile.
+  /// Returns whether the calling thread may write to the block. The only owner may: no other owner
+  /// can be added concurrently.
   [[nodiscard]] bool writable() const noexcept { return kind != Kind::foreign && is_unshared(); }
   [[nodiscard]] std::byte* end() const noexcept { return data + capacity; }
-  /// Whether a part of `size` bytes is copied to memory of its own when a program takes it. Shared,
-  /// it would keep the whole block alive, and a peer could make a program that keeps short messages
-  /// hold thousands of times their size. A part that is shared keeps at most 64 times its size.
+  /// Returns whether taking `size` bytes copies them to memory of their own. Sharing them would
+  /// keep the whole block alive, so a peer could make a program that keeps short messages hold
+  /// thousands of times their size. A shared part keeps at most 64 times its size alive.
   [[nodiscard]] bool is_copied_out(std::size_t size) const noexcept {
     return kind != Kind::foreign && capacity > net::tiny_room_bytes && size <= capacity / 4 &&
            (size <= 1024 || size <= capacity / 64);
@@ -77,21 +79,22 @@ struct Buffer::Block {
   static inline Block* make(std::size_t capacity);
   static inline Block* make_for_keeping(std::size_t capacity);
   static inline Block* make(Kind kind, std::size_t capacity);
-  /// One owner fewer.
+  /// Releases one reference.
   static inline void drop(Block* block) noexcept;
 };
 
-/// The blocks and segments that a thread has used last, kept for the next to come.
+/// The blocks and segments that this thread freed last, kept for reuse.
 struct Buffer::Pool {
   struct Free {
     Free* next;
   };
 
-  /// Pieces of memory of one size.
+  /// A free list of memory blocks of one size.
   struct Shelf {
     std::size_t bytes;
-    std::size_t limit;         ///< How many are kept,
-    std::size_t kept_max = 0;  ///< while the thread sees to it that they are freed.
+    std::size_t limit;  ///< Most blocks to keep.
+    /// `limit` once the thread's Closer exists, which frees them; else 0.
+    std::size_t kept_max = 0;
     std::size_t kept = 0;
     Free* first = nullptr;
 
@@ -105,7 +108,7 @@ struct Buffer::Pool {
       ++kept;
       first = new (memory) Free{first};
     }
-    /// There is no place, unless none has been made yet.
+    /// Called when the list is full, or when the thread has no Closer yet.
     void give_more(void* memory) noexcept;
     void close() noexcept {
       kept_max = 0;
@@ -114,7 +117,7 @@ struct Buffer::Pool {
     }
   };
 
-  /// By the kind of block; and the segments that are not a block's own.
+  /// One free list for each kind of block, and one for segments that are not a block's own.
   std::array<Shelf, 4> blocks{
       Shelf{.bytes = sizeof(Block) + net::small_room_bytes, .limit = 64},
       Shelf{.bytes = sizeof(Block) + net::large_room_bytes, .limit = 16},
@@ -125,13 +128,14 @@ struct Buffer::Pool {
 
   [[nodiscard]] Shelf& shelf_of(Block::Kind kind) noexcept { return blocks[std::size_t(kind)]; }
 
-  /// Where a thread ends. A buffer may be destroyed later: a global one, or another thread_local.
+  /// Frees the lists when the thread ends. A buffer may be destroyed later, for example a global
+  /// one or another thread_local one.
   struct Closer {
     Closer() noexcept;
     ~Closer();
   };
 
-  /// This thread's. Found without asking whether it was constructed: it needs no constructor.
+  /// The pool of this thread. constinit: access needs no check for initialization.
   static thread_local constinit Pool mine;
 };
 
@@ -144,7 +148,7 @@ inline std::size_t Buffer::Segment::room_before() const noexcept {
 }
 
 inline Buffer::Block* Buffer::Block::make(std::size_t capacity) {
-  // What is nearly as large as one that is kept takes one of those.
+  // A size close to a pooled size is rounded up to it.
   Kind kind = Kind::odd;
   if (capacity <= net::small_room_bytes) {
     kind = Kind::small;

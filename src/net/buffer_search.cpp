@@ -1,4 +1,4 @@
-// Looking into buffers.
+// Reading and searching of buffers.
 #include <algorithm>
 #include <cstring>
 
@@ -87,7 +87,7 @@ std::optional<std::size_t> Buffer::search(char what) noexcept {
   const std::size_t known = searched.size;
   const Segment* segment = first();
   std::size_t passed = 0;
-  // What has come since lies in the last one, mostly.
+  // Most often the bytes that arrived since the last search are in the last segment.
   if (const std::size_t before_last = size_ - last_->size(); known >= before_last) {
     segment = last_;
     passed = before_last;

@@ -14,7 +14,7 @@ std::unexpected<Error> too_long() noexcept { return std::unexpected(system_error
 
 constexpr std::size_t length_bytes_max = 8;
 
-/// Checked in every build: a length of 9 bytes would be written beyond its place.
+/// Checked in every build: a length of 9 bytes would be written out of bounds.
 std::size_t length_bytes(const LengthOptions& options) noexcept {
   if (options.length_bytes < 1 || options.length_bytes > int(length_bytes_max)) [[unlikely]]
     base::fail_check("LengthOptions::length_bytes is %d; the length of a message has 1 to 8 bytes",
@@ -38,7 +38,7 @@ void encode(std::uint64_t number, std::span<std::byte> bytes, std::endian order)
   }
 }
 
-/// Whether a message of so many bytes can be told of, and fits into `to`.
+/// Returns whether the length prefix can represent `size`, and whether the message fits into `to`.
 bool is_allowed(const Buffer& to, std::size_t size, const LengthOptions& options) noexcept {
   const std::size_t bytes = length_bytes(options);
   const std::uint64_t most =
@@ -47,7 +47,7 @@ bool is_allowed(const Buffer& to, std::size_t size, const LengthOptions& options
   return to.size() <= Buffer::max_size() - bytes - size;
 }
 
-/// What a wait asks of the bytes that it has.
+/// Takes one message of the given framing from the front of `from`.
 Result<std::optional<Buffer>> take(Buffer& from, const MessageWait::Framing& framing) {
   if (const auto* lines = std::get_if<LineOptions>(&framing)) return take_line(from, *lines);
   if (const auto* lengths = std::get_if<LengthOptions>(&framing))
@@ -62,7 +62,7 @@ Result<std::optional<Buffer>> take_line(Buffer& from, const LineOptions& options
   const std::size_t limit = std::min(options.bytes_max, Buffer::max_size() - 2);
   const auto end = from.search('\n');
   if (!end) {
-    // A carriage return at the end may be half of what ends the line.
+    // A carriage return at the end may be the first half of CRLF.
     const bool ends_half = size == limit + 1 && from[size - 1] == std::byte('\r');
     if (size > limit && !ends_half) return too_long();
     return std::nullopt;
@@ -97,7 +97,7 @@ Result<> append_line(Buffer& to, std::string_view line, std::string_view end) {
   if (line.find_first_of("\r\n") != std::string_view::npos)
     return std::unexpected(system_error(EINVAL));
   if (end.size() > Buffer::max_size() - line.size()) return too_long();
-  // In one piece, so that there is all of it, or nothing.
+  // In one commit, so that either the whole line is appended or nothing.
   const auto room = to.prepare(line.size() + end.size());
   const auto behind = std::ranges::copy(std::as_bytes(std::span(line)), room.begin()).out;
   std::ranges::copy(std::as_bytes(std::span(end)), behind);

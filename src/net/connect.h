@@ -1,4 +1,4 @@
-// Connecting a stream of any family.
+// Connects a stream socket of any family.
 #pragma once
 
 #include <tambour/endpoint.h>
@@ -8,13 +8,14 @@
 
 namespace tambour::net {
 
-/// Whether a TCP socket that was connected to `to` is connected to itself. If no server listens
-/// on a port of this machine that connect(2) may choose as the local port, it may choose that one,
-/// and the simultaneous open with itself succeeds (RFC 9293, section 3.5).
+/// Returns whether a TCP socket that was connected to `to` is connected to itself. If no server
+/// listens on a local port within the range of ephemeral ports, connect(2) may choose that port as
+/// the local port, and the simultaneous open with itself succeeds (RFC 9293, section 3.5).
 bool is_connected_to_itself(const Socket& socket, const Endpoint& to) noexcept;
 
-/// A stream socket, connected, of the loop of the task that awaits; see TcpStream::connect. A
-/// socket that is connected to itself is closed, and after three of them the error is ECONNREFUSED.
+/// Opens and connects a stream socket on the loop of the awaiting task; see TcpStream::connect.
+/// Closes a socket that is connected to itself and tries again; after three of them the error is
+/// ECONNREFUSED.
 Task<Result<Socket>> connect_stream(Endpoint to);
 
 }  // namespace tambour::net

@@ -167,13 +167,13 @@ void Connection::run(Ready& ready) {
   if (self.moving_) return self.depart();
   if (self.result < 0) return self.end(-self.result);
   const Events got = Events(std::uint16_t(std::exchange(self.result, 0)));
-  // Reading or writing returns the error of the descriptor.
+  // If the descriptor has an error, reading or writing returns it.
   const bool broken = has(got, Events::error);
   if (self.reads() && (broken || has(got, Events::read))) self.read_some();
   if (!self.ended_ && self.unsent_bytes() > 0 && (broken || has(got, Events::write)))
     self.write_some();
-  // No callback of its own is on the stack here, so that on_close need not wait for the next
-  // iteration; unless its server was destroyed, which has dropped it.
+  // No callback of this connection is on the stack here, so on_close need not wait for the next
+  // iteration. If a callback destroyed the server, the connection is already unlinked.
   if (!self.ended_ || !ready.linked()) return;
   ready.unlink();
   self.tell_end();
@@ -213,10 +213,10 @@ void Connection::receive_end() {
   if (!ended_) watch();
 }
 
-/// What on_message has left in the buffer.
+/// Checks the bytes that on_message left in the buffer against the limits.
 void Connection::check_rest(std::size_t received, bool consumed) noexcept {
   const ConnectionLimits& limits = callbacks_->limits;
-  // A callback that has paused reading has stopped the growth itself.
+  // If the callback paused reading, the buffer does not grow.
   if (input_.size() > limits.unread_max && !paused_) return end_at_limit(EMSGSIZE);
   if (limits.message_timeout > Duration::zero()) note_message(received, consumed);
 }
@@ -287,8 +287,9 @@ bool Connection::send(Buffer&& bytes) {
   return false;
 }
 
-/// Keeps what the kernel did not take: `bytes`, or all of `buffer`. Some of the message may be sent
-/// already, so without memory for the rest the connection cannot go on.
+/// Queues what the kernel did not accept: `bytes`, or all of `buffer`. A part of the message may
+/// have been sent already, so if there is no memory for the rest, the connection is closed with
+/// ENOMEM.
 bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer) {
   if (ended_) return false;
   const std::size_t size = buffer != nullptr ? buffer->size() : bytes.size();
@@ -357,7 +358,7 @@ void Connection::finish_output() noexcept {
   loop::core_of(*loop_).backend().system().shutdown(fd, SHUT_WR);
   if (callbacks_->limits.linger > Duration::zero()) start_deadlines(&Deadlines::finishing_ns);
   if (ended_) return;
-  // The connection waits for the peer's EOF, even if reading is paused.
+  // Even if reading is paused, the connection waits for the peer's EOF.
   watch();
 }
 
@@ -387,7 +388,7 @@ void Connection::resume_reading() noexcept {
   let_reading_continue();
 }
 
-/// The time during which it did not read does not count.
+/// The time during which reading was paused does not count towards the limits.
 void Connection::let_reading_continue() noexcept {
   throttled_ = false;
   if (ended_) return;
@@ -414,14 +415,15 @@ void Connection::end(int error) noexcept {
   core.queue(*this);
 }
 
-/// Bytes that the peer does not take would stay in the kernel for minutes after close(2).
+/// Resets the connection on close if the peer does not read: the unsent bytes would otherwise stay
+/// in the kernel for minutes after close(2).
 void Connection::end_at_limit(int error) noexcept {
   resets_ = unsent_bytes() > 0 || finishing_;
   end(error);
 }
 
 void Connection::tell_end() {
-  // Also where on_close throws.
+  // Also runs if on_close throws.
   const struct Ending {
     Connection& self;
     ~Ending() { self.leave(); }

@@ -1,4 +1,4 @@
-// The time limits of a connection.
+// The timeouts of a connection.
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace tambour {
 
-/// Throws std::bad_alloc, and then nothing has changed.
+/// Throws std::bad_alloc; in that case nothing has changed.
 Connection::Deadlines& Connection::make_deadlines() {
   if (deadlines() == nullptr) {
     auto made = std::make_unique<Deadlines>();
@@ -22,8 +22,8 @@ Connection::Deadlines& Connection::make_deadlines() {
   return times;
 }
 
-/// Lets the limits count that start with `since`, which becomes now. Out of memory, it closes the
-/// connection, which must not go on without its limits.
+/// Sets `since` to now and starts the limits that count from it. If memory runs out, the connection
+/// is closed with ENOMEM, because it must not continue without its limits.
 void Connection::start_deadlines(std::int64_t Deadlines::* since) noexcept {
   try {
     make_deadlines().*since = loop::core_of(*loop_).clock_ns();
@@ -56,8 +56,8 @@ std::int64_t Connection::next_deadline_ns() const noexcept {
   return next_ns;
 }
 
-/// After anything that may have made the next deadline earlier; a later one is found when the timer
-/// expires.
+/// Called after anything that may have made the next deadline earlier. A later deadline is found
+/// when the timer expires.
 void Connection::arm_deadlines() noexcept {
   Deadlines* const times = deadlines();
   if (times == nullptr || !times->timer) return;
@@ -73,8 +73,8 @@ void Connection::check_deadlines() noexcept {
   deadlines()->timer->start_at(TimePoint(Duration(next_ns)));
 }
 
-/// Frees what an idle connection does not need. The limits of reading count again when a connection
-/// that is paused continues.
+/// Frees what an idle connection does not need. The deadlines of a connection whose reading is
+/// paused are kept if it has a limit on reading, which counts again after reading is resumed.
 void Connection::drop_unneeded() noexcept {
   if (const Deadlines* const times = deadlines();
       times != nullptr && next_deadline_ns() == base::end_of_time_ns) {
@@ -85,7 +85,7 @@ void Connection::drop_unneeded() noexcept {
   if (extras_ != nullptr && extras_->is_default()) extras_.reset();
 }
 
-/// After on_message, with what it has left in the buffer.
+/// Called after on_message, with what the callback left in the buffer.
 void Connection::note_message(std::size_t received, bool consumed) noexcept {
   const ConnectionLimits& limits = callbacks_->limits;
   Deadlines* const times = deadlines();

@@ -1,4 +1,4 @@
-// Moving a connection to another loop.
+// Moves a connection to another loop.
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -14,7 +14,7 @@ void Connection::move_to(EventLoop& to) {
   if (ended_) return;
   if (&to != loop_) extras().arrival = std::make_unique<Arrival>(to);
   moving_ = &to != loop_;
-  // First, because to stop watching removes it from the queue of this iteration.
+  // First, because cancelling the watch removes the connection from the queue of this iteration.
   watch();
   loop::core_of(*loop_).queue(*this);
 }
@@ -37,7 +37,7 @@ void Connection::depart() noexcept {
   core.backend().let_go(fd);
   leave_list();
   core.drop_reference();
-  // Set before it is posted: the other thread may look at once.
+  // Set before the task is posted, because the other thread may read it at once.
   loop_ = &to;
   try {
     loop::core_of(to).post(std::move(task));
@@ -54,7 +54,7 @@ void Connection::depart() noexcept {
 void Connection::arrive(ConnectionOwner* owner) {
   owner_ = owner;
   loop::Core& core = loop::core_of(*loop_);
-  // What this loop may know of the descriptor's number was another file.
+  // This loop may still have state for an earlier file with the same descriptor.
   core.backend().forget(fd);
   core.add_reference();
   enter_list();

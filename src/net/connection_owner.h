@@ -1,4 +1,4 @@
-// What connections belong to while they are open: a server's part on one loop.
+// The owner of open connections: the part of a server that runs on one loop.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tambour {
 
-/// Belongs to the thread of its loop, and so do its connections.
+/// A list of connections. Thread: the owner and its connections belong to the thread of its loop.
 class ConnectionOwner {
  public:
   ConnectionOwner() = default;
@@ -21,10 +21,11 @@ class ConnectionOwner {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  /// Closes all of them, with a callback each, and from then on those that come.
+  /// Closes all connections and invokes on_close for each. Connections that arrive later are closed
+  /// too.
   void close_all() noexcept;
   [[nodiscard]] bool closing() const noexcept { return closing_; }
-  /// Closes all of them, silently.
+  /// Closes all connections without invoking callbacks.
   void drop_all() noexcept;
 
  protected:
@@ -32,12 +33,12 @@ class ConnectionOwner {
 
  private:
   friend class Connection;
-  /// One has gone: it has ended, or moves to another loop.
+  /// Called when a connection has been removed: it has ended or moves to another loop.
   virtual void left() noexcept {}
-  /// Any thread: one that was counted by on() has not got as far as here.
+  /// Called, on any thread, if a connection that on() has counted did not arrive.
   virtual void never_came() noexcept {}
-  /// Whose a connection shall be that moves to `loop`, and is counted from now on. Null: that
-  /// loop's own.
+  /// Returns the owner of a connection that moves to `loop`, and counts the connection from now on.
+  /// Null: the loop owns the connection.
   virtual ConnectionOwner* on(EventLoop& /*loop*/) noexcept { return nullptr; }
 
   void add(Connection& connection) noexcept;

@@ -1,4 +1,4 @@
-// The parts of a Connection that few connections have at a time. For connection*.cpp only.
+// State that few connections need at any one time, allocated on demand. For connection*.cpp only.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,26 @@
 
 namespace tambour {
 
-/// When the time limits of a connection are up, as times of the monotonic clock. One timer serves
-/// all limits: it is armed for the earliest. Progress only stores a time; when the timer expires
-/// too early for that reason, it is armed again.
+/// The deadlines of a connection, as times of the monotonic clock. One timer serves all limits: it
+/// is armed for the earliest. Progress only stores a time; if the timer expires too early for that
+/// reason, it is armed again.
 struct Connection::Deadlines {
   std::int64_t idle_ns = 0;      ///< The idle timeout, a duration; 0: none.
   std::int64_t received_ns = 0;  ///< When bytes were last received, or reading was last resumed.
-  std::int64_t accepted_ns = 0;  ///< When the kernel last took bytes, or first took not all.
-  /// When close_after_write() was called, and then, when the write side was shut down.
+  /// When the kernel last accepted bytes, or first accepted only a part of them.
+  std::int64_t accepted_ns = 0;
+  /// When close_after_write() was called; after that, when the write side was shut down.
   std::int64_t finishing_ns = 0;
-  /// When the first bytes of the message came that is incomplete; later, where bytes that came
-  /// since have earned it more time. 0: there is none.
+  /// When the first bytes of an incomplete message arrived, plus the time that bytes received since
+  /// then have earned. 0: no message is incomplete.
   std::int64_t message_started_ns = 0;
-  std::int64_t fixed_ns = base::end_of_time_ns;  ///< From set_deadline().
-  std::optional<Timer> timer{};                  ///< Empty while it moves to another loop.
+  std::int64_t fixed_ns = base::end_of_time_ns;  ///< The deadline of set_deadline().
+  /// Empty while the connection moves to another loop.
+  std::optional<Timer> timer{};
 };
 
-/// A connection on its way to another loop. One that is never opened there closes the connection.
+/// A connection that is being moved to another loop. If it is destroyed before open(), it closes
+/// the connection.
 class Connection::Arrival {
  public:
   explicit Arrival(EventLoop& to) noexcept : to_(to) {}
@@ -49,7 +52,7 @@ class Connection::Arrival {
     connection_ = &connection;
     owner_ = owner;
   }
-  /// It could not be posted.
+  /// Called when the task could not be posted.
   void unpack() noexcept {
     connection_ = nullptr;
     if (owner_ != nullptr) owner_->never_came();
@@ -65,7 +68,8 @@ class Connection::Arrival {
 struct Connection::Extras {
   Buffer output{};  ///< Bytes that wait to be sent.
   std::unique_ptr<Deadlines> deadlines{};
-  std::unique_ptr<Arrival> arrival{};  ///< Set while it is about to move to another loop.
+  /// Set while the connection is about to move to another loop.
+  std::unique_ptr<Arrival> arrival{};
   std::unique_ptr<const ProxyHeader> proxy_header{};
 
   [[nodiscard]] bool is_default() const noexcept {

@@ -28,7 +28,7 @@ namespace {
 
 using Streamed = Result<Stream>;
 
-/// By families in turn, each in its order: RFC 8305, section 4.
+/// Alternates between address families and keeps the order within each: RFC 8305, section 4.
 std::vector<Endpoint> interleave(const std::vector<Endpoint>& addresses) {
   std::vector<Endpoint> ours;
   std::vector<Endpoint> others;
@@ -42,7 +42,7 @@ std::vector<Endpoint> interleave(const std::vector<Endpoint>& addresses) {
   return mixed;
 }
 
-/// Attempts at several addresses, side by side.
+/// Concurrent connection attempts to several addresses (Happy Eyeballs, RFC 8305).
 class Race {
  public:
   Race(EventLoop& loop, std::stop_token stop, const std::vector<Endpoint>& addresses,
@@ -65,7 +65,7 @@ class Race {
     for (;;) {
       if (thrown_ != nullptr) std::rethrow_exception(thrown_);
       if (winner_) co_return std::move(*winner_);
-      // Those that have failed make room at once.
+      // A failed attempt starts the next one without waiting for the delay.
       if (std::exchange(has_failed_, false) && next_ != addresses_.size()) {
         start_next();
         continue;
@@ -94,7 +94,7 @@ class Race {
   }
 
   Task<> attempt(Endpoint to) {
-    // Named: GCC 12 destroys a conditional temporary of a co_await expression twice.
+    // A named variable: GCC 12 destroys a conditional temporary of a co_await expression twice.
     Task<Streamed> connecting = to.is_ip() ? connect_as<TcpStream>(to) : connect_as<UnixStream>(to);
     auto stream = co_await std::move(connecting);
     if (!stream) {
@@ -116,7 +116,8 @@ class Race {
   std::optional<Stream> winner_;
   TaskEvent changed_;
   Timer pace_;
-  TaskScope attempts_;  ///< Last: its tasks use the rest. Destroying it closes the losers.
+  /// Last member, because its tasks use the others. Its destructor closes the attempts that lost.
+  TaskScope attempts_;
 };
 
 bool may_pass(const Error& error) noexcept {
@@ -125,14 +126,14 @@ bool may_pass(const Error& error) noexcept {
   return std::ranges::find(lasting, error.value()) == std::end(lasting);
 }
 
-/// Where to: addresses, or a name that is still to be looked up.
+/// What to connect to: addresses, or a name that is still to be resolved.
 struct Target {
   std::vector<Endpoint> addresses;
   std::string host{};
   std::uint16_t port = 0;
 };
 
-/// "name:port".
+/// Parses "name:port".
 std::optional<Target> parse_name(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return std::nullopt;
@@ -179,7 +180,7 @@ Task<Streamed> connect_within(Target target, ConnectOptions options) {
   const bool any_option =
       tcp.keepalive_idle > Duration::zero() || tcp.user_timeout > Duration::zero();
   if (!stream || !any_option) co_return stream;
-  // A stream to a Unix endpoint has no such options.
+  // A stream to a Unix endpoint has no TCP options.
   if (const auto peer = stream->peer_endpoint(); peer && peer->is_ip()) {
     if (auto set = net::set_tcp_options(*stream, tcp); !set) co_return std::unexpected(set.error());
   }
@@ -193,7 +194,7 @@ Task<Result<Stream>> connect(std::vector<Endpoint> addresses, ConnectOptions opt
 }
 
 Task<Result<Stream>> connect(std::string to, ConnectOptions options) {
-  // Its own coroutine, since what cannot be read is told by the result too.
+  // A coroutine, so that a parse error is also returned through the task's result.
   auto literal = Endpoint::parse(to);
   std::optional<Target> target;
   if (literal) {

@@ -1,4 +1,4 @@
-// CRC32c (Castagnoli), as RFC 4960, appendix B, has it.
+// CRC32c (Castagnoli), as specified in RFC 4960, appendix B.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ inline constexpr auto crc32c_of_byte = [] {
   return table;
 }();
 
-/// Of the bytes behind those whose sum is `before`.
+/// Returns the checksum of `bytes`, appended to bytes whose checksum is `before`.
 constexpr std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0) noexcept {
   std::uint32_t sum = ~before;
   for (const char byte : bytes)

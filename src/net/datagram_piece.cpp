@@ -1,4 +1,4 @@
-// What goes with the bytes of a datagram: addresses, and ancillary data (cmsg(3), ip(7), ipv6(7)).
+// Addresses and ancillary data of a datagram: cmsg(3), ip(7), ipv6(7).
 #include "net/datagram_piece.h"
 
 #include <netinet/udp.h>
@@ -57,7 +57,7 @@ Endpoint ip_endpoint(const in6_addr& address, bool as_v4, unsigned interface) no
 template <class Value>
 void DatagramControl::put(int level, int type, const Value& value) noexcept {
   auto* const header = reinterpret_cast<cmsghdr*>(bytes_.data() + size_);
-  // What fills the gaps is sent too.
+  // Clears the padding, which is passed to the kernel too.
   std::memset(header, 0, CMSG_SPACE(sizeof(value)));
   header->cmsg_level = level;
   header->cmsg_type = type;
@@ -71,8 +71,8 @@ void DatagramControl::set(bool is_v4, const in6_addr& from, unsigned interface, 
   size_ = 0;
   const bool has_from = !IN6_IS_ADDR_UNSPECIFIED(&from);
   if (has_from || interface != 0) {
-    // A source of the other version, which the kernel would pass over in silence: there is no such
-    // interface, and it says so.
+    // The kernel silently ignores a source address of the other IP version. An interface index that
+    // does not exist makes it fail instead.
     if (has_from && is_v4 != bool(IN6_IS_ADDR_V4MAPPED(&from))) interface = INT_MAX;
     if (is_v4) {
       in_pktinfo info{};

@@ -1,4 +1,4 @@
-// The inside of a DatagramBatch: what the kernel gives or takes as one message.
+// The implementation of DatagramBatch: what the kernel receives or sends as one message.
 #pragma once
 
 #include <netinet/in.h>
@@ -11,20 +11,20 @@
 
 namespace tambour {
 
-/// One datagram, or a run of them of `segment` bytes each, but for the last, which may be shorter.
-/// Addresses of IPv4 are kept as IPv6 maps them.
+/// One datagram, or a run of datagrams of `segment` bytes each, of which the last may be shorter.
+/// IPv4 addresses are stored as IPv4-mapped IPv6 addresses.
 struct Datagram::Piece {
   sockaddr_in6 name{};  ///< Or a sockaddr_in. AF_UNSPEC: the socket's peer.
   std::byte* data = nullptr;
   std::size_t size = 0;
-  std::uint16_t segment = 0;  ///< 0: one datagram of whatever size.
-  bool added = false;         ///< By the program, and not received.
+  std::uint16_t segment = 0;  ///< 0: one datagram of any size.
+  bool added = false;         ///< Added by the program, not received.
   bool truncated = false;
   bool control_truncated = false;
   bool has_to = false;
-  Ecn ecn = Ecn::none;  ///< As it came, or as it is to go.
+  Ecn ecn = Ecn::none;  ///< Of the received datagram, or for the datagram to send.
   in6_addr to{};
-  in6_addr from{};  ///< To send from; all zero: not said.
+  in6_addr from{};  ///< The source address to send from; all zero: the kernel chooses it.
   unsigned interface = 0;
   DatagramControl control;
 
@@ -32,7 +32,7 @@ struct Datagram::Piece {
     if (name.sin6_family == AF_UNSPEC) return 0;
     return name.sin6_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
   }
-  /// Of the first datagram of it.
+  /// Returns the size of the first datagram.
   [[nodiscard]] std::size_t first_size() const noexcept {
     return segment != 0 && segment < size ? segment : size;
   }
@@ -44,9 +44,9 @@ struct Datagram::Piece {
     return name.sin6_family == AF_INET || IN6_IS_ADDR_V4MAPPED(&name.sin6_addr);
   }
 
-  /// EAFNOSUPPORT where an address is not one of IP.
+  /// Fails with EAFNOSUPPORT if an address is not an IP address.
   Result<> set_destination(const Endpoint* destination, const DatagramOptions& how) noexcept;
-  /// Takes over the ancillary data and the flags of a received message. `merges`: the socket has
+  /// Reads the ancillary data and the flags of a received message. `merges`: the socket has
   /// UDP_GRO.
   void read_control(const msghdr& message, bool merges) noexcept;
   [[nodiscard]] bool goes_as(const Piece& other) const noexcept;
@@ -55,7 +55,7 @@ struct Datagram::Piece {
 namespace net {
 
 in6_addr mapped(const in_addr& address) noexcept;
-/// All zero where it is not an address of IP.
+/// Returns all zeros if the endpoint is not an IP endpoint.
 in6_addr address_of(const Endpoint& endpoint) noexcept;
 Endpoint ip_endpoint(const in6_addr& address, bool as_v4, unsigned interface) noexcept;
 

@@ -99,7 +99,7 @@ bool DatagramBatch::extend_last(std::span<const std::byte> bytes, const Piece& l
   if (first_ == end_ || bytes.empty() || used_ + bytes.size() > places_ * bytes_each_) return false;
   Piece& last = pieces_[end_ - 1];
   const std::size_t segment = last.segment != 0 ? last.segment : last.size;
-  // Only the last of a run may be shorter.
+  // Only the last datagram of a run may be shorter.
   if (segment == 0 || segment > bytes_each_max || last.size % segment != 0) return false;
   if (bytes.size() > segment || last.size + bytes.size() > together_bytes_max) return false;
   if (last.datagrams() == segments_max || !last.goes_as(like)) return false;
@@ -188,7 +188,8 @@ DatagramBatch::Messages DatagramBatch::prepare_to_send(bool with_segments,
     Piece& piece = pieces_[i];
     const bool together = piece.datagrams() == 1 || with_segments;
     const bool to_cut = piece.datagrams() > 1 && with_segments;
-    // What came in with a datagram is not what goes out: it may have been congested on its way.
+    // The ECN bits of a received datagram are not forwarded: they may report congestion on its
+    // path.
     const Ecn ecn = piece.added ? piece.ecn : Ecn::none;
     piece.control.set(piece.is_v4(unnamed_is_v4), piece.from, piece.added ? piece.interface : 0,
                       ecn, to_cut ? piece.segment : std::uint16_t{0});
@@ -213,7 +214,7 @@ DatagramBatch::Messages DatagramBatch::prepare_to_send(bool with_segments,
 }
 
 void DatagramBatch::sent(std::size_t count) noexcept {
-  // Emptying the batch leaves the vectors as they are.
+  // clear() does not change the vectors, so they are valid even after the batch has become empty.
   for (std::size_t i = 0; i < count; ++i) drop_bytes(vectors_[i].iov_len);
 }
 

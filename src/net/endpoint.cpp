@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view unix_scheme = "unix:";
 constexpr std::size_t unix_header = offsetof(sockaddr_un, sun_path);
-// A path is terminated; an abstract name begins with a null byte. Either takes one.
+// A path ends with a null byte; an abstract name begins with one. Either takes one byte.
 constexpr std::size_t unix_name_max = sizeof(sockaddr_un::sun_path) - 1;
 
 std::unexpected<Error> error_of(int errno_value) {
@@ -51,7 +51,7 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
   const bool in_brackets = host.starts_with('[') && host.ends_with(']');
   if (in_brackets) host = host.substr(1, host.size() - 2);
   auto endpoint = parse(host, *port);
-  // ::1:80 could mean more than one thing; only IPv6 has brackets, and always.
+  // "::1:80" would be ambiguous: IPv6 addresses must be in brackets, and no others may be.
   if (endpoint && (endpoint->family() == AF_INET6) != in_brackets) return error_of(EINVAL);
   return endpoint;
 }
@@ -81,7 +81,7 @@ Result<Endpoint> Endpoint::unix_name(std::string_view name) {
   if (name.empty()) return error_of(EINVAL);
   const bool is_abstract = name.front() == '@' || name.front() == '\0';
   if (is_abstract) name.remove_prefix(1);
-  // A path ends at its first null byte: what stands behind would be lost in silence.
+  // A path ends at its first null byte: the kernel would silently ignore the rest.
   if (!is_abstract && has_null(name)) return error_of(EINVAL);
   if (name.size() > unix_name_max) return error_of(ENAMETOOLONG);
   Endpoint endpoint;
@@ -133,7 +133,7 @@ Result<Endpoint> Endpoint::from(const sockaddr* address, socklen_t size) noexcep
     default:
       return error_of(EAFNOSUPPORT);
   }
-  // The kernel may report one byte more than sockaddr_un has, for a path that fills it.
+  // For a path that fills sun_path, the kernel may report one byte more than sockaddr_un has.
   if (family == AF_UNIX && size == most + 1) --size;
   if (size < least || size > most) return error_of(EINVAL);
   Endpoint endpoint;
@@ -163,7 +163,8 @@ Endpoint Endpoint::with_port(std::uint16_t port) const noexcept {
 
 std::string_view Endpoint::unix_bytes() const noexcept {
   const std::string_view bytes(storage_.local.sun_path, size_ - unix_header);
-  // The terminator of a path may or may not be counted; an abstract name's first byte always is.
+  // The size may or may not include the terminator of a path. It always includes the first byte of
+  // an abstract name.
   if (bytes.empty() || bytes.front() == '\0') return bytes;
   return bytes.substr(0, bytes.find('\0'));
 }

@@ -30,9 +30,9 @@ Result<Endpoint> endpoint_of(int fd) noexcept {
   return Endpoint::from(place, size);
 }
 
-/// Makes all of them close-on-exec, also those behind one that is not open (EBADF): none must be
-/// passed on to a child. However many the environment names, this takes time by those that are
-/// open.
+/// Sets close-on-exec on all inherited descriptors, so that no child inherits them. If one is not
+/// open, the function fails with EBADF but still sets the flag on those after it. The time depends
+/// on the number of open descriptors, not on the number that the environment names.
 Result<> set_close_on_exec(int count) noexcept {
   const int end = first_passed + count;
   for (int fd = first_passed; fd < end; ++fd) {
@@ -44,7 +44,7 @@ Result<> set_close_on_exec(int count) noexcept {
   return {};
 }
 
-/// LISTEN_FDNAMES: separated by colons; fewer names than descriptors are no error.
+/// Parses LISTEN_FDNAMES: names are separated by colons. Fewer names than descriptors are no error.
 std::string next_name(std::string_view& names) {
   const std::size_t end = names.find(':');
   std::string name(names.substr(0, end));
@@ -68,7 +68,7 @@ Result<InheritedListeners> InheritedListeners::take_over() {
   if (!any) return inherited;
   if (!for_process || !listeners || *listeners < 0 || *listeners > INT_MAX - first_passed)
     return std::unexpected(system_error(EINVAL));
-  // Meant for a parent, which has passed its environment on.
+  // Meant for a parent process, which has passed on its environment.
   if (*for_process != ::getpid()) return inherited;
   net::keep_ready_pipe(int(*listeners));
   if (auto opened = set_close_on_exec(int(*listeners)); !opened)

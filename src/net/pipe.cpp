@@ -18,8 +18,8 @@
 namespace tambour {
 namespace {
 
-/// Terminals, pipes and FIFOs can be opened again by what /proc says of the descriptor. The master
-/// of a pseudoterminal must not be: that would make a new pseudoterminal (ptmx(4)).
+/// Terminals, pipes and FIFOs can be reopened through /proc/self/fd. The master side of a
+/// pseudoterminal must not be: opening it creates a new pseudoterminal (ptmx(4)).
 bool can_be_reopened(int fd) noexcept {
   struct stat status{};
   if (::fstat(fd, &status) != 0) return false;
@@ -28,7 +28,7 @@ bool can_be_reopened(int fd) noexcept {
   return S_ISCHR(status.st_mode) && ::isatty(fd) == 1 && ::ioctl(fd, TIOCGPTN, &number) != 0;
 }
 
-/// Makes `fd` refer to a non-blocking open file of its own.
+/// Replaces `fd` by a non-blocking open file description of its own.
 bool reopen_non_blocking(int fd, int flags) noexcept {
   if (!can_be_reopened(fd)) return false;
   std::array<char, 32> path{};

@@ -23,7 +23,7 @@ namespace {
 
 bool holds_zero(std::string_view text) noexcept { return text.contains('\0'); }
 
-/// The files that execvp(3) tries.
+/// Returns the paths that execvp(3) would try.
 std::vector<std::string> paths_of(const std::string& program) {
   if (program.contains('/')) return {program};
   const char* const found = std::getenv("PATH");
@@ -51,7 +51,7 @@ struct ProcessState::Preparation {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
   base::Launch::Credentials credentials{};
-  std::vector<UniqueFd> opened;  ///< The child's ends of pipes, /dev/null.
+  std::vector<UniqueFd> opened;  ///< The child's ends of pipes, and /dev/null.
 
   explicit Preparation(const ProcessOptions& options)
       : arguments(options.arguments),
@@ -100,7 +100,8 @@ ProcessState::~ProcessState() {
   child_.stop();
   core_->retire(on_exit_.release());
   core_->detach();
-  // The loop ends before it has seen the end of a process that was killed, which mostly has ended.
+  // The loop is being destroyed before it has reaped a child that was killed. Usually the child has
+  // already ended.
   if (is_abandoned_ && !status_) base::reap(pid(), WNOHANG);
 }
 
@@ -174,8 +175,9 @@ Result<> ProcessState::launch(EventLoop& loop, const ProcessOptions& options) {
   pidfd_ = std::move(launched->pidfd);
   child_ = Child(loop, launched->pid, [this](const ChildStatus& status) { ended(status); });
   if (auto started = child_.start(); !started) {
-    // ECHILD: the kernel killed it before it executed the program, or has reaped it because SIGCHLD
-    // is ignored. Otherwise it has not been reaped, and the pid is still its own.
+    // ECHILD: the kernel killed the child before it executed the program, or reaped it because
+    // SIGCHLD is ignored. After any other error the child has not been reaped, and the pid is still
+    // its own.
     if (started.error() != system_error(ECHILD)) ::kill(launched->pid, SIGKILL);
     base::reap(launched->pid, __WALL);
     return started;
@@ -199,7 +201,7 @@ Result<> ProcessState::send_signal(int number) noexcept {
   if (status_ || parent_ != ::getpid()) return std::unexpected(system_error(ESRCH));
   if (pidfd_.is_open()) {
     if (::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0) == 0) return {};
-    // A sandbox that does not know it.
+    // ENOSYS: a sandbox does not support pidfd_send_signal(2).
     if (errno != ENOSYS) return std::unexpected(system_error(errno));
   }
   return loop::ChildTable::send_signal(child_, pid(), number);
@@ -212,7 +214,7 @@ Result<> ProcessState::send_signal_to_group(int number) noexcept {
 }
 
 void ProcessState::send_to_all(int number) noexcept {
-  // After its loop, a group cannot be told from one that has its number since.
+  // If the group leader has been reaped, the group id may have been reused.
   if (leads_group_ && send_signal_to_group(number)) return;
   static_cast<void>(send_signal(number));
 }
@@ -245,7 +247,7 @@ void ProcessState::ended(const ChildStatus& status) {
     return;
   }
   end_waits();
-  if (on_exit_) on_exit_(status);  // May have deleted this.
+  if (on_exit_) on_exit_(status);  // May delete this.
 }
 
 void ProcessState::end_waits() noexcept {

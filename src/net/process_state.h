@@ -1,5 +1,5 @@
-// A child process, its timers and the tasks that wait for it: what a Process owns. When the Process
-// is destroyed first, the loop owns the state until the child has been reaped.
+// A child process, its timers and the tasks that wait for it. Owned by a Process; if the Process is
+// destroyed before the child ends, the loop owns the state until the child has been reaped.
 #pragma once
 
 #include <optional>
@@ -34,9 +34,9 @@ class ProcessState final : public LoopOwned {
   void add(Process::Wait& wait) noexcept { waits_.push_back(wait); }
   void queue(Process::Wait& wait) noexcept { core_->queue(wait); }
 
-  /// The Process is destroyed, and does not use the state any more.
+  /// Called when the Process is destroyed; it must not use the state afterwards.
   void abandon() noexcept;
-  /// The same, and the child is left alone.
+  /// Like abandon(), but leaves the child running.
   pid_t release() noexcept;
 
   PipeStream input;
@@ -64,7 +64,7 @@ class ProcessState final : public LoopOwned {
   void deadline_passed() noexcept;
 
   loop::Core* core_;
-  pid_t parent_;  ///< A fork of this process is not the parent of the child.
+  pid_t parent_;  ///< After fork(2), the new process is not the parent of the child.
   bool leads_group_;
   bool is_terminating_ = false;
   bool timed_out_ = false;

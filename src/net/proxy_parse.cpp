@@ -1,4 +1,4 @@
-// Reading headers of the PROXY protocol.
+// Parses PROXY protocol headers.
 #include <netinet/in.h>
 #include <sys/un.h>
 
@@ -29,13 +29,14 @@ std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Whether what there is of `text` is how `whole` begins, or begins with it.
+/// Returns whether `text` is a prefix of `whole`, or begins with it.
 bool may_begin_with(std::string_view text, std::string_view whole) noexcept {
   const std::size_t size = std::min(text.size(), whole.size());
   return text.substr(0, size) == whole.substr(0, size);
 }
 
-/// What stands before the next space, which is dropped with it; all, where there is none.
+/// Removes and returns the text before the next space, and removes the space. If there is no space,
+/// returns all of it.
 std::string_view take_word(std::string_view& text) noexcept {
   const std::size_t end = text.find(' ');
   const std::string_view word = text.substr(0, end);
@@ -50,7 +51,7 @@ std::optional<std::uint16_t> port_of(std::string_view text) noexcept {
   return *port;
 }
 
-/// Of version 1: addresses without zones, of the family that was said.
+/// For version 1: the address must be of `family` and without a zone.
 std::optional<Endpoint> endpoint_of(std::string_view address, std::string_view port, int family) {
   const auto number = port_of(port);
   if (!number || address.find('%') != std::string_view::npos) return std::nullopt;
@@ -59,14 +60,14 @@ std::optional<Endpoint> endpoint_of(std::string_view address, std::string_view p
   return *endpoint;
 }
 
-/// The line between "PROXY " and its end.
+/// Parses the line between "PROXY " and CRLF.
 Result<ProxyHeader> parse_line(std::string_view line) {
   ProxyHeader header{.version = 1};
   const std::string_view protocol = take_word(line);
-  // Whatever else an unknown one says is to be ignored.
+  // The rest of an UNKNOWN line must be ignored.
   if (protocol == "UNKNOWN") return header;
   if (protocol != "TCP4" && protocol != "TCP6") return error_of(EPROTO);
-  // One space between two words, and none at the end.
+  // Words are separated by exactly one space; the last has none after it.
   if (line.ends_with(' ')) return error_of(EPROTO);
   const int family = protocol == "TCP4" ? AF_INET : AF_INET6;
   const std::string_view source = take_word(line);
@@ -83,7 +84,7 @@ Result<std::optional<ProxyHeader>> take_version_1(Buffer& from) {
   const std::size_t end = text.find_first_of("\r\n");
   if (end == std::string_view::npos || end + 1 == text.size()) {
     const bool may_go_on = text.size() < net::proxy_v1_bytes_max;
-    // A line feed alone ends nothing, and there is no room for one behind the last byte.
+    // LF must follow CR, and there is no space for an LF after the last allowed byte.
     if (!may_go_on || (end != std::string_view::npos && text[end] == '\n')) return error_of(EPROTO);
     return std::nullopt;
   }
@@ -104,8 +105,8 @@ std::uint32_t number_of_four(std::string_view bytes) noexcept {
   return std::uint32_t(number_of(bytes.substr(0, 2)) << 16 | number_of(bytes.substr(2, 2)));
 }
 
-/// Reads all that stand in `bytes`; EBADMSG where one reaches beyond them. `each` is told the type
-/// and the value.
+/// Calls `each` with the type and the value of each field in `bytes`. Fails with EBADMSG if a field
+/// extends beyond them.
 template <class Each>
 Result<> read_fields(std::string_view bytes, Each each) {
   while (!bytes.empty()) {
@@ -143,8 +144,8 @@ Endpoint ip_6(std::string_view address, std::string_view port) noexcept {
   return *Endpoint::from(reinterpret_cast<const sockaddr*>(&place), sizeof(place));
 }
 
-/// A path ends at its first null byte; an abstract name begins with one, and where it ends is not
-/// said: at the nulls that fill the field.
+/// A path ends at its first null byte. An abstract name begins with one, and the protocol does not
+/// transmit its length: it is taken to end where the padding of null bytes begins.
 Endpoint unix_endpoint(std::string_view field) noexcept {
   sockaddr_un place{};
   place.sun_family = AF_UNIX;
@@ -182,7 +183,7 @@ void set_endpoints(ProxyHeader& header, ProxyFamily family, std::string_view byt
   }
 }
 
-/// The sum is that of the whole header, with zeros in its own place.
+/// The checksum covers the whole header, with its own four bytes set to zero.
 bool has_sum(std::string_view whole, std::string_view sum) noexcept {
   const std::string_view before = whole.substr(0, std::size_t(sum.data() - whole.data()));
   const std::string_view zeros("\0\0\0\0", 4);
@@ -206,14 +207,14 @@ Result<> set_fields(ProxyHeader& header, std::string_view whole, std::string_vie
   });
 }
 
-/// A header that is there as a whole, and has the right version.
+/// Parses a complete header of version 2.
 Result<ProxyHeader> parse_version_2(std::string_view whole) {
   ProxyHeader header{.version = 2};
   const int command = whole[12] & 0x0F;
   const int family_number = static_cast<unsigned char>(whole[13]) >> 4;
   const int transport_number = whole[13] & 0x0F;
   header.is_local = command == 0;
-  // All else that it says, even the family, is to be skipped.
+  // The rest of a LOCAL header must be skipped, including the family.
   if (header.is_local) return header;
   const auto family = ProxyFamily(family_number);
   const auto transport = ProxyTransport(transport_number);
@@ -225,7 +226,8 @@ Result<ProxyHeader> parse_version_2(std::string_view whole) {
   auto fields = set_fields(header, whole, block.substr(address_bytes));
   if (!fields) {
     if (family != ProxyFamily::unspecified) return std::unexpected(fields.error());
-    // Of a family without a name there may be addresses that nobody can tell from fields.
+    // For an unspecified family the block may contain addresses of unknown size, which cannot be
+    // distinguished from fields.
     header.fields.clear();
     header.has_checksum = false;
   }
@@ -235,7 +237,7 @@ Result<ProxyHeader> parse_version_2(std::string_view whole) {
 Result<std::optional<ProxyHeader>> take_version_2(Buffer& from, std::size_t bytes_max) {
   const std::string_view start = text_of(from.peek(net::proxy_v2_bytes));
   if (start.size() > 12 && static_cast<unsigned char>(start[12]) >> 1 != 0x20 >> 1)
-    return error_of(EPROTO);  // Another version, or command.
+    return error_of(EPROTO);  // Another version or command.
   const bool is_local = start.size() > 12 && start[12] == 0x20;
   if (start.size() > 13 && !is_local) {
     const int family = static_cast<unsigned char>(start[13]) >> 4;

@@ -1,4 +1,4 @@
-// Waiting for headers of the PROXY protocol.
+// Reads PROXY protocol headers from a stream.
 #include <sys/socket.h>
 
 #include <array>
@@ -16,7 +16,7 @@ std::unexpected<Error> end_after(bool something) {
   return std::unexpected<Error>(something ? StreamError::truncated : StreamError::end);
 }
 
-/// Looks at what has come, and leaves it where it is.
+/// Reads available bytes with MSG_PEEK, so they stay in the socket.
 class Peek final : public SocketWait {
  public:
   Peek(Stream& stream, std::span<std::byte> into) noexcept
@@ -47,7 +47,7 @@ Task<Result<ProxyHeader>> read_proxy_header(Stream& stream, Buffer& buffer, std:
 Task<Result<ProxyHeader>> read_proxy_header(Stream& stream, std::size_t bytes_max) {
   Buffer taken;
   for (;;) {
-    // In version 2 the header says how long it is; the rest is read without looking at it first.
+    // A version 2 header contains its length; the rest is read without peeking first.
     if (const std::size_t rest = net::proxy_v2_bytes_missing(taken); rest > 0) {
       const auto got = co_await stream.read(taken, rest);
       if (!got) co_return std::unexpected(got.error());
@@ -65,8 +65,8 @@ Task<Result<ProxyHeader>> read_proxy_header(Stream& stream, std::size_t bytes_ma
     taken.append(seen);
     auto header = take_proxy_header(taken, bytes_max);
     if (!header) co_return std::unexpected(header.error());
-    // All of an incomplete header is taken off the stream: bytes that were left there would report
-    // it readable without end. Bytes behind a complete one stay.
+    // An incomplete header is consumed: left in the socket, it would keep the socket readable and
+    // the loop would spin. Bytes after a complete header stay.
     auto part = seen.first(*header ? seen.size() - taken.size() : seen.size());
     while (!part.empty()) {
       const auto dropped = co_await stream.read(part);

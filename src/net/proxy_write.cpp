@@ -1,4 +1,4 @@
-// Writing headers of the PROXY protocol.
+// Serializes PROXY protocol headers.
 #include <netinet/in.h>
 #include <sys/un.h>
 
@@ -35,7 +35,8 @@ bool has_zone(const Endpoint& endpoint) noexcept {
   return endpoint.family() == AF_INET6 && address_of<sockaddr_in6>(endpoint).sin6_scope_id != 0;
 }
 
-/// Both or neither, of one family, and as the protocol can say them.
+/// Returns whether both addresses are set or neither, they are of one family, and the protocol can
+/// represent them.
 bool are_sound(const ProxyHeader& header) noexcept {
   if (header.source.has_value() != header.destination.has_value()) return false;
   if (!header.source) return true;
@@ -73,7 +74,8 @@ void append_bytes(std::string& to, const Value& value) {
   to.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-/// False where it is an abstract name whose end would not be seen.
+/// Returns false for an abstract name that ends with a null byte: the reader could not find its
+/// end.
 bool append_unix_name(std::string& to, const Endpoint& endpoint) {
   const auto address = address_of<sockaddr_un>(endpoint);
   const std::size_t size = endpoint.size() - offsetof(sockaddr_un, sun_path);

@@ -1,4 +1,4 @@
-// How much room the next read of a stream is given.
+// Chooses the size of the buffer for the next read from a stream.
 #pragma once
 
 #include <algorithm>
@@ -7,18 +7,19 @@
 
 namespace tambour::net {
 
-/// What the blocks hold that buffers keep for their next use, their headers not counted: as much as
-/// many a program writes at a time, so that none of it needs a second read; and the last one as
-/// much as a kernel hands over, where there is much.
+/// Capacities of the pooled blocks of Buffer, without the block header. The two smaller ones match
+/// common write sizes of programs, so that one read receives such a write; the largest matches what
+/// the kernel returns from one read when much data is available.
 inline constexpr std::size_t small_room_bytes = 4096;
 inline constexpr std::size_t large_room_bytes = std::size_t{64} * 1024;
 inline constexpr std::size_t huge_room_bytes = std::size_t{256} * 1024;
 
-/// What the block of a short message holds that was copied out of one of the blocks above.
+/// The capacity of the block for a short message that is copied out of one of the blocks above.
 inline constexpr std::size_t tiny_room_bytes = 128;
 
-/// Whoever has more to say than a block holds is given a larger one for the next read; who has not,
-/// goes back to what is at hand, 0, but by and by: messages of two reads have small ends.
+/// Returns the size of the next read; 0: the space that the current block has left. If a read fills
+/// its block, the next read gets a larger one. If a read is small, the size decreases gradually,
+/// because messages that take two reads have small ends.
 inline std::uint32_t next_read_size(std::uint32_t last, std::size_t room,
                                     std::size_t got) noexcept {
   const auto needed = [&]() -> std::size_t {

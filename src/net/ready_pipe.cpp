@@ -14,8 +14,8 @@ namespace {
 /// -1: none.
 std::atomic<int> kept{-1};
 
-/// The write end of a pipe or FIFO. Any program may have set the variable: a descriptor of another
-/// kind is not the predecessor's, and is neither written to nor closed.
+/// Returns whether `fd` is the write end of a pipe or FIFO. Any program may have set the variable:
+/// a descriptor of another type is neither written to nor closed.
 bool is_write_end(int fd) noexcept {
   struct stat status{};
   if (::fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int ecn_mask = 3;
 
-/// Nothing if the control message is shorter than the value.
+/// Returns nothing if the control message is shorter than the value.
 template <class Value>
 std::optional<Value> value_of(const cmsghdr& header) noexcept {
   if (header.cmsg_len < CMSG_LEN(sizeof(Value))) return std::nullopt;
@@ -41,13 +41,13 @@ void read_v4(const cmsghdr& header, ReceivedControl& into) noexcept {
 
 void read_v6(const cmsghdr& header, ReceivedControl& into) noexcept {
   if (header.cmsg_type == IPV6_PKTINFO) {
-    // An IPv6 socket reports an IPv4 datagram by both messages, in either order. IP_PKTINFO also
-    // names the address to reply from, and wins.
+    // For an IPv4 datagram, an IPv6 socket reports both messages, in either order. IP_PKTINFO takes
+    // precedence because it also contains the address to reply from.
     const auto info = value_of<in6_pktinfo>(header);
     if (!info || into.has_to) return;
     into.has_to = true;
     into.to = info->ipi6_addr;
-    // A multicast address is no source address.
+    // A multicast address cannot be a source address.
     into.from = is_multicast(into.to) ? in6_addr{} : into.to;
     into.interface = info->ipi6_ifindex;
   } else if (header.cmsg_type == IPV6_TCLASS) {
@@ -61,7 +61,7 @@ ReceivedControl read_control(const msghdr& message, bool merges) noexcept {
   ReceivedControl read;
   read.truncated = (message.msg_flags & MSG_CTRUNC) != 0;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(const_cast<msghdr*>(&message), header)) {  // NOLINT: it reads.
+       header = CMSG_NXTHDR(const_cast<msghdr*>(&message), header)) {  // NOLINT: reads only.
     if (header->cmsg_level == IPPROTO_IP) {
       read_v4(*header, read);
     } else if (header->cmsg_level == IPPROTO_IPV6) {

@@ -35,7 +35,7 @@ int family_of(AddressFamily family) noexcept {
 
 using Answer = Result<std::vector<Endpoint>>;
 
-/// On a worker: everything it uses is its own.
+/// Runs on a worker thread and uses only its arguments.
 Answer ask(backend::System& system, const std::string& host, std::uint16_t port, int family) {
   std::vector<sockaddr_storage> found;
   if (const int value = system.look_up(host.c_str(), family, found))
@@ -55,7 +55,7 @@ class SystemResolver final : public Resolver {
  public:
   Task<Answer> resolve(std::string host, std::uint16_t port, AddressFamily family) override {
     const int wanted = family_of(family);
-    // To getaddrinfo(3), a name ends at its first null byte.
+    // For getaddrinfo(3), a name ends at its first null byte.
     if (host.empty() || host.contains('\0')) co_return std::unexpected(resolver_error(EAI_NONAME));
     if (const auto literal = Endpoint::parse(host, port)) {
       if (wanted != AF_UNSPEC && wanted != literal->family())
@@ -64,7 +64,7 @@ class SystemResolver final : public Resolver {
     }
     const TaskContext& context = co_await this_task;
     backend::System& system = loop::core_of(*context.loop).backend().system();
-    // With a name: GCC 12 destroys captures of temporaries twice.
+    // A named variable: GCC 12 destroys the captures of a temporary twice.
     auto question = [&system, host = std::move(host), port, wanted] {
       return ask(system, host, port, wanted);
     };
@@ -85,7 +85,7 @@ Error resolver_error(int value) noexcept {
 }
 
 Resolver& Resolver::system() {
-  // Never destroyed: threads of the pool may be at it when the program ends.
+  // Never destroyed: worker threads may still use it when the program exits.
   static auto* const resolver = new SystemResolver;
   return *resolver;
 }

@@ -30,7 +30,7 @@ Result<> steer_by_processor(backend::System& system, int listener,
                        .k = operand});
   };
   try {
-    // What the kernel offers at a negative address: the processor that runs this.
+    // Loads the CPU that runs the filter (SKF_AD_CPU, an ancillary offset).
     add(BPF_LD | BPF_W | BPF_ABS, std::uint32_t(SKF_AD_OFF + SKF_AD_CPU));
     std::uint32_t index = 0;
     for (const int processor : processors) {

@@ -1,4 +1,4 @@
-// Which of the listeners on one port gets a connection.
+// Steers connections to one of the SO_REUSEPORT listeners of a port.
 #pragma once
 
 #include <span>
@@ -9,11 +9,11 @@
 
 namespace tambour::net {
 
-/// The processor that this thread is pinned to; -1 where it may run on several.
+/// Returns the CPU to which this thread is pinned, or -1 if the thread may run on several.
 int only_processor_of_this_thread() noexcept;
 
-/// Lets connections that processor `processors[i]` has received go to the i-th listener that was
-/// bound, and those of other processors to any. `listener` is one of them; all are bound already.
+/// Steers connections that CPU `processors[i]` has received to the i-th listener that was bound,
+/// and those of other CPUs to any listener. `listener` is one of them; all must be bound already.
 Result<> steer_by_processor(backend::System& system, int listener,
                             std::span<const int> processors) noexcept;
 

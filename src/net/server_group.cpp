@@ -48,7 +48,7 @@ void ServerGroupBase::Shared::count_out(const EventLoop& loop) noexcept {
         if (Part* part = self->part_on(*acceptor)) part->make_room();
       });
     } catch (const std::bad_alloc&) {
-      waits_for_room = acceptor;  // For the next one that leaves.
+      waits_for_room = acceptor;  // The next connection that ends tries again.
     }
   }
   if (left == 0) tell_waiters();
@@ -57,7 +57,7 @@ void ServerGroupBase::Shared::count_out(const EventLoop& loop) noexcept {
 void ServerGroupBase::Shared::tell_waiters() noexcept {
   const std::lock_guard lock(mutex);
   if (!is_over()) return;
-  // While the lock is held, the tasks that wait are there, and so are their loops.
+  // While the lock is held, the waiting tasks and their loops exist.
   for (Link* link = waiters.first(); link != nullptr; link = waiters.after(*link))
     static_cast<net::GroupWaiter*>(link)->bell.send();
 }
@@ -149,10 +149,11 @@ Task<> ServerGroupBase::Shared::shut_down(std::shared_ptr<Shared> self, Duration
   alarm.start(grace);
   for (bool asked = false; !self->is_over();) {
     waiter.event.reset();
-    // Whoever ends after this look tells.
+    // A connection that ends after this check sets the event.
     if (self->is_over()) break;
     if (asked) {
-      // Who was asked to stop waits for nothing any more; a task of its own does.
+      // After a stop request, each wait of this task fails with ECANCELED. A new task, which has no
+      // stop request, waits in its place.
       TaskScope unasked(loop);
       unasked.spawn(wait_for(waiter.event));
       co_await unasked.join();
@@ -180,8 +181,8 @@ ServerGroupBase::~ServerGroupBase() { close(); }
 void ServerGroupBase::close() noexcept {
   if (shared_ == nullptr) return;
   shared_->check_group(nullptr);
-  // In two rounds: after the first, nothing moves any more from one part to another. Where the
-  // group has been stopped, its loops drop their parts themselves.
+  // In two passes: after the first, no connection moves between parts. If the group has been
+  // stopped, its loops destroy the parts themselves.
   if (shared_->for_each_part([](Part& part) { part.drop(); }))
     shared_->for_each_part([](Part& part) { delete &part; });
   shared_->wait_for_end();
@@ -197,7 +198,7 @@ Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, std::vector<Uniq
                                               bool (*takes)(const Endpoint&),
                                               const GroupListenOptions& options) {
   if (listeners.empty()) return std::unexpected(system_error(EINVAL));
-  // What steers goes by the order of the listeners, one for each loop.
+  // The steering program refers to listeners by index, one for each loop.
   if (options.spread == Spread::processor && listeners.size() > group.size())
     return std::unexpected(system_error(EINVAL));
   Source source{.at = {}, .listeners = std::move(listeners), .takes = takes};
@@ -216,7 +217,7 @@ Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, Source source,
   if (net::each_loop_listens(options.spread) && !source.at.is_ip())
     return std::unexpected(system_error(EOPNOTSUPP));
   ServerGroupBase server(std::make_shared<Shared>(group, group.state_, options));
-  // One after the other: the first finds the port, and steering goes by the order.
+  // Sequentially: the first listener determines the port, and steering depends on the order.
   for (std::size_t i = 0; i < group.size(); ++i) {
     Result<> opened;
     const bool all_called = group.for_each([&](EventLoop& loop) {
@@ -238,7 +239,8 @@ ServerGroupBase::Shared& ServerGroupBase::usable(const char* function) const noe
 
 void ServerGroupBase::serve_with(const std::function<Task<>(Socket)>& handler) {
   usable("serve").begin_serving();
-  // The others first: what is handed over finds them ready.
+  // All parts are prepared before any accepts, because an accepted connection may be handed to any
+  // part.
   shared_->for_each_part([&](Part& part) { part.prepare(handler); });
   shared_->for_each_part([](Part& part) { part.accept(); });
 }

@@ -17,7 +17,7 @@
 namespace tambour {
 namespace {
 
-/// Of the address alone: what one machine opens comes from many ports.
+/// Hashes only the address, because connections from one machine come from many ports.
 std::uint64_t hash_of_peer(const Socket& socket) noexcept {
   const auto peer = socket.peer_endpoint();
   if (!peer) return 0;
@@ -37,7 +37,7 @@ std::uint64_t hash_of_peer(const Socket& socket) noexcept {
 
 }  // namespace
 
-/// A socket on its way to another loop.
+/// An accepted socket that is being passed to another loop.
 struct ServerGroupBase::Part::HandedOver {
   HandedOver(std::shared_ptr<Shared> its_shared, EventLoop& its_loop, Socket its_socket) noexcept
       : shared(std::move(its_shared)), to(&its_loop), socket(std::move(its_socket)) {}
@@ -128,7 +128,8 @@ bool ServerGroupBase::Part::is_full() noexcept {
     return served() >= std::max<std::size_t>(most / loops + (has_one_more ? 1 : 0), 1);
   }
   if (shared_->total < most) return false;
-  // In this order: whoever leaves counts, and then looks whether somebody waits.
+  // The order matters: a connection that ends decrements the total and then checks for a waiting
+  // loop, so either this thread sees the lower total or the other one sees the waiting loop.
   shared_->waits_for_room = &loop_;
   return shared_->total >= most;
 }
@@ -150,7 +151,7 @@ EventLoop& ServerGroupBase::Part::choose(const Socket& socket) noexcept {
 }
 
 void ServerGroupBase::Part::hand_over(Socket socket, EventLoop& to) noexcept {
-  // Counted out again by itself, and closed, where there is no memory.
+  // If memory runs out, the destructor closes the socket and decrements the counters.
   HandedOver handed_over(shared_, to, std::move(socket));
   try {
     to.post(std::move(handed_over));
@@ -179,7 +180,7 @@ ConnectionOwner* ServerGroupBase::Part::on(EventLoop& loop) noexcept {
 void ServerGroupBase::Part::stop() noexcept {
   if (!std::exchange(listening_, false)) return;
   {
-    // Whoever copies them finds each open, or not at all.
+    // copy_listeners() sees each listener either open or not at all.
     const std::lock_guard lock(shared_->mutex);
     for (net::GroupListener& listener : listeners_) {
       std::erase(shared_->listeners, listener.descriptor());

@@ -1,4 +1,5 @@
-// What a server over a group of loops has on each of them, and in common.
+// The implementation of a server over a group of loops: the part on each loop, and the shared
+// state.
 #pragma once
 
 #include <atomic>
@@ -29,7 +30,7 @@ constexpr bool each_loop_listens(Spread spread) noexcept {
   return spread == Spread::kernel || spread == Spread::processor;
 }
 
-/// A listener of one loop.
+/// The listener of one loop.
 class GroupListener final : public StreamServerBase {
  public:
   explicit GroupListener(StreamServerBase&& base) noexcept : StreamServerBase(std::move(base)) {}
@@ -37,7 +38,7 @@ class GroupListener final : public StreamServerBase {
   using StreamServerBase::open;
 };
 
-/// A task that waits for all loops in shut_down(). To be rung takes no memory.
+/// A task that waits in shut_down() for all loops. Waking it allocates no memory.
 struct GroupWaiter : Link {
   explicit GroupWaiter(EventLoop& loop) : event(loop), bell(loop, [this] { event.set(); }) {
     bell.start();
@@ -48,16 +49,16 @@ struct GroupWaiter : Link {
 
 }  // namespace net
 
-/// Where a server listens: at listeners that are open already, dealt out to the loops; where a loop
-/// has got none, it opens one.
+/// The listeners of a server: the given listeners are distributed over the loops, and a loop that
+/// receives none opens one.
 struct ServerGroupBase::Source {
   Endpoint at;
   std::vector<UniqueFd> listeners{};
   bool (*takes)(const Endpoint&) = nullptr;
 };
 
-/// What the parts on the loops have in common. The functions are for any thread, but where a part
-/// is looked into, which is for its loop's own.
+/// State that the parts on all loops share. Thread: callable from any thread, except for functions
+/// that access a Part, which belongs to its loop's thread.
 class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
  public:
   Shared(LoopGroup& its_group, std::weak_ptr<const void> token, const GroupListenOptions& given)
@@ -67,7 +68,8 @@ class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
     const std::size_t index = group.index_of(loop);
     return index < parts.size() ? parts[index].load() : nullptr;
   }
-  /// Calls `function` for each part, on its loop; some time, or waiting until it is done.
+  /// Both call `function` for each part, on the thread of its loop. post_to_parts() returns at
+  /// once; for_each_part() waits until all calls have returned.
   void post_to_parts(const std::function<void(Part&)>& function);
   bool for_each_part(const std::function<void(Part&)>& function);
 
@@ -77,8 +79,8 @@ class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
   }
   void count_out(const EventLoop& loop) noexcept;
   [[nodiscard]] bool is_over() const noexcept { return listening == 0 && total == 0; }
-  /// Aborts if the group was destroyed; `function` is the one that the program has called, null for
-  /// the destructor.
+  /// Aborts with a message if the group has been destroyed. `function` is the member function that
+  /// the program called, null for the destructor.
   void check_group(const char* function) const noexcept;
   void begin_serving() noexcept {
     if (serves.exchange(true)) [[unlikely]]
@@ -88,9 +90,9 @@ class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
   void tell_waiters() noexcept;
   void part_gone() noexcept;
   void wait_for_end() noexcept;
-  /// On that loop's thread, for one after the other.
+  /// Called on the thread of that loop, for one loop after another.
   Result<> open_part(EventLoop& loop, Source& source);
-  /// Copies of the parts' listeners.
+  /// Returns duplicates of the listeners of all parts.
   [[nodiscard]] Result<std::vector<UniqueFd>> copy_listeners();
   static Task<> shut_down(std::shared_ptr<Shared> self, Duration grace);
 
@@ -103,19 +105,21 @@ class ServerGroupBase::Shared : public std::enable_shared_from_this<Shared> {
   std::atomic<std::size_t> total{0};
   std::atomic<std::uint64_t> accepted{0};
   std::atomic<std::size_t> listening{0};
-  std::atomic<EventLoop*> waits_for_room{nullptr};  ///< Of the one that listens for all.
-  /// What a part looks at when it stops, so that whoever says so need not send word to it.
+  /// The accepting loop, while it waits at connections_max for a connection to end.
+  std::atomic<EventLoop*> waits_for_room{nullptr};
+  /// Read by each part when it stops, so that leave_name() need not post to the parts.
   std::atomic<bool> leaves_name{false};
-  std::vector<int> processors;  ///< Of each loop, for steering.
+  std::vector<int> processors;  ///< The CPU of each loop, for steering.
 
   std::mutex mutex;
   std::condition_variable changed;
   std::size_t parts_alive = 0;
-  std::vector<int> listeners;  ///< Of all parts, in the order in which they were opened.
+  /// The listeners of all parts, in the order in which they were opened.
+  std::vector<int> listeners;
   LinkList waiters;
 };
 
-/// What a server has on one loop, which owns it.
+/// The part of a server on one loop. Owned by that loop.
 class ServerGroupBase::Part final : public LoopOwned, public ConnectionOwner {
  public:
   Part(std::shared_ptr<Shared> shared, EventLoop& loop)
@@ -130,10 +134,10 @@ class ServerGroupBase::Part final : public LoopOwned, public ConnectionOwner {
   [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
   Result<> listen(const Endpoint& at);
   Result<> adopt(UniqueFd listener, bool (*takes)(const Endpoint&));
-  /// The first, which each part has that listens.
+  /// The first listener. Each part that listens has one.
   [[nodiscard]] const net::GroupListener& listener() const noexcept { return listeners_.front(); }
   [[nodiscard]] bool listens() const noexcept { return listening_; }
-  /// Whether a task with this context is one of the handlers here.
+  /// Returns whether the task with this context is one of the handlers here.
   [[nodiscard]] bool runs(const TaskContext& context) const noexcept {
     return handlers_ && handlers_->runs(context);
   }
@@ -142,14 +146,15 @@ class ServerGroupBase::Part final : public LoopOwned, public ConnectionOwner {
   void prepare(std::shared_ptr<const ConnectionCallbacks> callbacks);
   void accept();
   void stop() noexcept;
-  /// Asks what is left to end.
+  /// Requests a stop of all handlers and closes all connections.
   void hurry() noexcept {
     if (handlers_) handlers_->request_stop();
     close_all();
   }
-  /// Destroys what is here, silently; what arrives later is closed.
+  /// Destroys all handlers and connections without callbacks. Connections that arrive later are
+  /// closed.
   void drop() noexcept;
-  /// Counted already.
+  /// The socket has been counted already.
   void take(Socket socket);
   void make_room() noexcept { room_.set(); }
 

@@ -1,4 +1,4 @@
-// What a socket says of its own endpoint and its peer's: getsockname(2), getpeername(2).
+// The local and peer addresses of a socket: getsockname(2), getpeername(2).
 #pragma once
 
 #include <sys/socket.h>

@@ -28,7 +28,7 @@ std::unexpected<Error> last_error() noexcept { return std::unexpected(system_err
 
 Socket::Socket(EventLoop& loop, int fd) noexcept
     : loop_(&loop), system_(&loop::core_of(loop).backend().system()), fd_(fd) {
-  // What the loop may know of the number was another file.
+  // The loop may still have state for an earlier file with the same descriptor.
   loop::core_of(loop).backend().forget(fd);
 }
 
@@ -199,14 +199,15 @@ bool Stream::ReadBuffer::prepare(IoOperation& operation) noexcept {
     self.size = std::min(room.size(), self.most_);
     return true;
   } catch (const std::exception&) {
-    return false;  // No memory, or more than a buffer can hold.
+    return false;  // Out of memory, or the buffer is at its maximum size.
   }
 }
 
 bool Stream::ReadBuffer::go_on() noexcept {
   std::uint32_t& hint = socket()->read_size_;
   const auto got = static_cast<std::size_t>(outcome);
-  // To have got all that was asked for says little, where that was less than there was room for.
+  // A read that was limited by `most_` rather than by the space in the buffer does not show how
+  // much was available.
   if (got < size || size < most_) hint = net::next_read_size(hint, size, got);
   return false;
 }
@@ -240,12 +241,12 @@ bool Stream::WriteBuffer::prepare(IoOperation& operation) noexcept {
   const auto piece = from.front();
   if (operation.io_kind == IoKind::write || piece.size() == from.size()) {
     if (operation.io_kind != IoKind::write) operation.io_kind = IoKind::send;
-    operation.data = const_cast<std::byte*>(piece.data());  // NOLINT: it reads.
+    operation.data = const_cast<std::byte*>(piece.data());  // NOLINT: send(2) does not write to it.
     operation.size = piece.size();
     return true;
   }
-  // Read by the system call that follows, and by nobody later: whoever waits to write, and there
-  // may be many, needs none of its own.
+  // Used only by the system call that follows, so waiting writers, of which there may be many, need
+  // no arrays of their own.
   thread_local constinit std::array<iovec, 16> pieces{};
   thread_local constinit msghdr message{};
   message.msg_iov = pieces.data();

@@ -42,16 +42,16 @@ class Accept final : public SocketWait {
   [[nodiscard]] int await_resume() const noexcept { return outcome; }
 };
 
-/// What a peer did to its own connection before it was accepted is no failure of the listener:
-/// accept(2) names them, "treat them like EAGAIN".
+/// Returns whether accept(2) reported an error of the pending connection and not of the listener:
+/// accept(2), "Error handling", "treat them like EAGAIN".
 bool concerns_only_the_peer(int error) noexcept {
   constexpr int errors[] = {ECONNABORTED, EPROTO,     ENOPROTOOPT, EHOSTDOWN, ENONET,
                             EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH, ENETDOWN,  EPERM};
   return std::ranges::find(errors, error) != std::end(errors);
 }
 
-/// The process or the system has run out of something, which may pass. ENOSPC: of what epoll may
-/// watch (max_user_watches).
+/// Returns whether the process or the system has run out of a resource, which may be temporary.
+/// ENOSPC: the limit of watches of epoll(7) is reached (max_user_watches).
 bool is_shortage(int error) noexcept {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
          error == ENOSPC;
@@ -66,17 +66,18 @@ Result<net::UnixName> bind_and_listen(backend::System& system, int fd, const End
   return {};
 }
 
-/// What is connected has it from the listener (tcp(7) does not say so, but Linux does it), and a
-/// server needs no system call for each stream. Small ends of large messages would wait otherwise.
+/// On Linux an accepted socket inherits TCP_NODELAY from its listener (tcp(7) does not document
+/// it), so the server needs no system call for each stream. Without it, small ends of large
+/// messages would be delayed.
 Result<> set_no_delay(Socket& socket) noexcept {
   return socket.set_option(IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
 }  // namespace
 
-/// A callback may destroy the server whose acceptor, or whose task that has read the header of a
-/// proxy, calls it. It falls silent there and then, and the loop keeps what is on the stack until
-/// the turn ends.
+/// A callback may destroy the server while the accepting task, or the task that has read a PROXY
+/// header, is on the stack. No callback is invoked after that, and the loop defers the deletion of
+/// the state to the end of the iteration.
 class StreamServerBase::State final : public Closure, private ConnectionOwner {
  public:
   State(Socket listener, net::UnixName name, const Endpoint& at, const ListenOptions& options)
@@ -103,8 +104,8 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     core_.detach();
   }
 
-  /// The state of a server that was not moved from, whose loop has not been destroyed, on the
-  /// loop's thread; otherwise aborts. A null `function` stands for the destructor.
+  /// Returns the state. Aborts with a message if the server was moved from, if its loop has been
+  /// destroyed, or on another thread than the loop's. A null `function` stands for the destructor.
   static State& of(const std::unique_ptr<State>& state, const char* function) noexcept {
     if (state == nullptr) [[unlikely]]
       base::fail_check("StreamServer::%s() was called on a server that was moved from", function);
@@ -115,8 +116,8 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     return *state;
   }
 
-  /// Before `state` is destroyed: if a call of it is on the stack, defers its deletion to the end
-  /// of the iteration.
+  /// Called before `state` is destroyed. If one of its callbacks is on the stack, defers the
+  /// deletion to the end of the iteration.
   static void leave(std::unique_ptr<State>& state) noexcept {
     if (state == nullptr || of(state, nullptr).calls_ == 0) return;
     state->fall_silent();
@@ -155,9 +156,9 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     if (!listener_.is_open()) return;
     acceptor_.request_stop();
     backend::Backend& backend = loop::core_of(loop_).backend();
-    // Before the listener is closed: no other server replaces the name of one that listens.
+    // Before the listener is closed: no other server replaces the path while this one listens.
     name_.remove();
-    // Another program may have it open too, and then closing it here does not end it.
+    // Another process may have the listener open too; closing it here does not stop it then.
     const int fd = listener_.release();
     backend.let_go(fd);
     backend.close(fd);
@@ -180,7 +181,7 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
       close_all();
     });
     alarm.start(grace);
-    // In this order: a greeting ends in a handler.
+    // In this order, because each task that reads a PROXY header ends by starting a handler.
     co_await greetings_.join();
     co_await handlers_->join();
     while (ConnectionOwner::size() > 0) {
@@ -205,7 +206,8 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
       }
       const bool is_peers = concerns_only_the_peer(-outcome);
       if (!is_peers && !is_shortage(-outcome)) co_return std::unexpected(system_error(outcome));
-      // One peer after the other: that may be a rule of the system's, which will not pass soon.
+      // Many such errors in a row may be caused by a rule of the system (EPERM, for example), which
+      // does not pass soon.
       if (!is_peers || ++refused > refused_most) {
         if (auto slept = co_await sleep_for(pause); !slept)
           co_return std::unexpected(slept.error());
@@ -230,7 +232,7 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
       misused("serve", "twice", "create one server for each handler or set of callbacks");
   }
 
-  /// One more, for as long as this lives.
+  /// Increments `count` for its lifetime.
   class Counted {
    public:
     explicit Counted(int& count) noexcept : count_(count) { ++count_; }
@@ -242,8 +244,9 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     int& count_;
   };
 
-  /// Closes everything and destroys the handlers. What is on the stack ends by itself: the acceptor
-  /// has no listener, and a greeting nobody to hand its stream to.
+  /// Closes everything and destroys the handlers. Tasks on the stack end by themselves: the
+  /// accepting task has no listener any more, and a task that reads a PROXY header starts no
+  /// handler.
   void fall_silent() noexcept {
     base::check(starting_ == 0, "a server was destroyed by a task that it runs");
     silent_ = true;
@@ -258,7 +261,8 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     acceptor_.spawn(net::accept_all(
         *this, room_, [this] { return connections() >= options_.connections_max; },
         [this] { return !listener_.is_open(); },
-        // What on_connection throws, or a handler that is no coroutine, concerns this one only.
+        // An exception of on_connection, or of a handler that is not a coroutine, ends only this
+        // connection.
         [this](Socket socket) {
           net::call_and_tell(loop_, [&] { serve_accepted(std::move(socket)); });
         }));
@@ -273,7 +277,8 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     }
   }
 
-  /// Beside those that are served: nobody waits for a proxy that has nothing to say.
+  /// Runs concurrently with the handlers, so that a proxy that sends no header delays no other
+  /// connection.
   Task<> take_proxied(Socket socket) {
     Stream stream(std::move(socket));
     auto header = co_await timeout(options_.proxy_header_timeout,
@@ -294,20 +299,20 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
   net::UnixName name_;
   Endpoint endpoint_;
   ListenOptions options_;
-  int calls_ = 0;        ///< Those of callbacks, made by tasks of its own, that are on the stack.
-  int starting_ = 0;     ///< Handlers that have not waited yet.
-  bool silent_ = false;  ///< It is destroyed.
+  int calls_ = 0;        ///< The callbacks that this state has invoked and that have not returned.
+  int starting_ = 0;     ///< Handlers that have not reached their first suspension yet.
+  bool silent_ = false;  ///< The server has been destroyed.
   std::uint64_t accepted_ = 0;
-  std::uint64_t accepted_in_turn_ = 0;  ///< The last one.
-  /// Two turns on end have brought a stream: there are likely more, to be accepted until there are
-  /// none. One that comes alone is spared the call that says so.
+  std::uint64_t accepted_in_turn_ = 0;  ///< The iteration of the last accept.
+  /// Set if two consecutive iterations accepted a stream: more are likely pending, so the server
+  /// calls accept(2) until it returns EAGAIN. A single connection is spared that extra call.
   bool in_a_row_ = false;
   bool sets_no_delay_ = false;
   std::function<Task<>(Socket)> handler_;
   std::function<void(Socket)> take_;
   net::Room room_;
-  std::optional<TaskScope> handlers_;  ///< Empty once it is silent.
-  TaskScope greetings_;                ///< Of proxies, whose headers are waited for.
+  std::optional<TaskScope> handlers_;  ///< Empty after the server has been destroyed.
+  TaskScope greetings_;                ///< Tasks that read PROXY headers.
   TaskScope acceptor_;
 };
 
@@ -320,7 +325,7 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, const Endpoint&
   auto listener = Socket::open(loop, at.family(), SOCK_STREAM);
   if (!listener) return std::unexpected(listener.error());
   if (at.is_ip()) {
-    // A server that starts anew does not wait for the connections of the former to be forgotten.
+    // Allows binding while connections of a previous server on the port are in TIME_WAIT.
     if (auto set = listener->set_option(SOL_SOCKET, SO_REUSEADDR, 1); !set)
       return std::unexpected(set.error());
     if (at.family() == AF_INET6) {
@@ -358,7 +363,8 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listen
   if (!type || !listens)
     return std::unexpected(system_error(fd < 0 ? EBADF : (!type ? type : listens).error().value()));
   if (*type != SOCK_STREAM || *listens == 0) return std::unexpected(system_error(EINVAL));
-  // Of the open file, so that it holds for whoever else has it too.
+  // O_NONBLOCK belongs to the open file description, so it applies to other processes that share it
+  // too.
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
       ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
@@ -370,7 +376,7 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listen
   const auto no_delay = asked(IPPROTO_TCP, TCP_NODELAY);
   StreamServerBase server(
       std::make_unique<State>(std::move(socket), net::UnixName(), *local, options));
-  // Those that wait in the backlog were connected before the listener could hand it down.
+  // Connections in the backlog were established before the listener could pass TCP_NODELAY on.
   if (local->is_ip() && no_delay && *no_delay == 0) server.state_->set_no_delay_each_time();
   return server;
 }

@@ -1,4 +1,4 @@
-// Starts the program that takes over the listeners of this one.
+// Starts the process that takes over the listeners of this one.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -24,10 +24,11 @@ namespace {
 using net::first_passed;
 using net::ready_variable;
 
-/// What the successor is started with.
+/// The arguments for starting the new process.
 struct Preparation {
   ProcessOptions options;
-  std::vector<UniqueFd> copies;  ///< Of a group's listeners, which other threads may close.
+  /// Duplicates of a group's listeners, because other threads may close the originals.
+  std::vector<UniqueFd> copies;
 };
 
 bool is_ours(std::string_view variable) noexcept {
@@ -38,7 +39,7 @@ bool is_ours(std::string_view variable) noexcept {
   return false;
 }
 
-/// The descriptors of one server or group: none if it has stopped.
+/// Returns the listeners of one server or group; empty if it has stopped.
 Result<std::vector<int>> descriptors_of(const PassedListener& passed, Preparation& preparation) {
   if (auto* const* server = std::get_if<StreamServerBase*>(&passed.server)) {
     const int fd = (*server)->descriptor();
@@ -85,7 +86,7 @@ Result<Preparation> prepare(const std::vector<PassedListener>& listeners,
   return preparation;
 }
 
-/// The loop of the task that awaits it.
+/// Awaitable: returns the loop of the awaiting task.
 class CurrentLoop {
  public:
   [[nodiscard]] static bool await_ready() noexcept { return false; }
@@ -100,12 +101,12 @@ class CurrentLoop {
   EventLoop* loop_ = nullptr;
 };
 
-/// Waits until the successor has written a byte.
+/// Waits until the new process has written a byte.
 Task<Result<>> wait_until_ready(int fd) {
   const auto readable = co_await ready(fd, Events::read);
   if (!readable) co_return std::unexpected(readable.error());
   char byte = 0;
-  // The end of the pipe: the successor ended, or has closed its end.
+  // EOF: the new process has exited or has closed the pipe.
   if (::read(fd, &byte, 1) != 1) co_return std::unexpected(system_error(ECHILD));
   co_return Result<>();
 }
@@ -140,7 +141,7 @@ Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
 void tell_predecessor() noexcept {
   const UniqueFd pipe = net::take_ready_pipe();
   if (!pipe.is_open()) return;
-  // SIGPIPE, where the predecessor has gone, would end this program.
+  // If the previous process has exited, write(2) raises SIGPIPE, which would kill this process.
   sigset_t broken;
   sigset_t before;
   ::sigemptyset(&broken);

@@ -14,8 +14,8 @@
 namespace tambour {
 namespace {
 
-/// As many whole units as are not shorter. Values that do not fit are the largest int, which the
-/// kernel refuses (EINVAL).
+/// Rounds up to whole units. A value that does not fit becomes INT_MAX, which the kernel rejects
+/// with EINVAL.
 template <class Unit>
 int rounded_up(Duration time) noexcept {
   const auto count = std::chrono::ceil<Unit>(time).count();

@@ -1,4 +1,4 @@
-// Setting the options of TCP on listeners and streams.
+// Sets TCP options on listeners and streams.
 #pragma once
 
 #include <tambour/result.h>
@@ -7,7 +7,7 @@
 
 namespace tambour::net {
 
-/// Leaves what is zero as it is.
+/// Options whose value is zero are not changed.
 Result<> set_tcp_options(Socket& socket, const TcpOptions& options) noexcept;
 
 }  // namespace tambour::net

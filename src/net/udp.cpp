@@ -26,9 +26,9 @@ Result<> result_of(std::int32_t outcome) noexcept {
   return {};
 }
 
-/// What the kernel says of segments that it cannot cut: the device has no checksums (EIO), they do
-/// not fit into the path's packets (EMSGSIZE, from older ones EINVAL), or are too many (EINVAL).
-/// Each alone may go all the same.
+/// Returns whether the kernel refused to segment the datagram: the device lacks checksum offload
+/// (EIO), the segments exceed the path MTU (EMSGSIZE, on older kernels EINVAL), or there are too
+/// many (EINVAL). Sent one by one, the datagrams may still succeed.
 bool is_refusal_to_cut(std::int32_t outcome) noexcept {
   return outcome == -EIO || outcome == -EINVAL || outcome == -EMSGSIZE;
 }
@@ -52,7 +52,7 @@ UdpSocket::UdpSocket(Socket&& socket) noexcept : Socket(std::move(socket)) {
   const int fd = descriptor();
   family_ = option_of(system(), fd, SOL_SOCKET, SO_DOMAIN).value_or(AF_UNSPEC);
   peer_is_v4_ = is_v4();
-  // Kernels before 4.18 pass over what they do not know in ancillary data: they have to be asked.
+  // Kernels before 4.18 silently ignore unknown ancillary data, so support must be probed.
   can_cut_ = option_of(system(), fd, IPPROTO_UDP, UDP_SEGMENT).has_value();
   gro_ = option_of(system(), fd, IPPROTO_UDP, UDP_GRO).value_or(0) != 0;
 }
@@ -91,11 +91,11 @@ Result<> UdpSocket::set_options(const UdpOptions& options) noexcept {
   also(!is_v4(), option(IPPROTO_IPV6, IPV6_V6ONLY, options.v6_only ? 1 : 0));
   also(options.ecn, [&] { return set_ip_option(IP_RECVTOS, IPV6_RECVTCLASS, 1); });
   also(options.pktinfo, [&] { return set_ip_option(IP_PKTINFO, IPV6_RECVPKTINFO, 1); });
-  // An IPv6 socket that hears IPv4 is told of it in IPv4's terms.
+  // A dual-stack IPv6 socket receives IPv4 datagrams with IPv4 ancillary data.
   const bool both = !is_v4() && !options.v6_only;
   also(both && options.ecn, option(IPPROTO_IP, IP_RECVTOS));
   also(both && options.pktinfo, option(IPPROTO_IP, IP_PKTINFO));
-  // Where the kernel does not know it, datagrams come one by one.
+  // If the kernel does not support UDP_GRO, datagrams arrive one by one.
   if (options.gro && set) gro_ = set_option(IPPROTO_UDP, UDP_GRO, 1).has_value();
   return set;
 }
@@ -116,7 +116,7 @@ Result<> UdpSocket::disconnect() noexcept {
   if (system().connect(descriptor(), &nobody, sizeof(nobody)) != 0) return error_of(errno);
   const auto now = local_endpoint();
   if (!before || !now || now->port() == before->port()) return {};
-  // Linux takes a port away that the system has chosen.
+  // Linux unbinds a port that the kernel had chosen.
   const Endpoint again = now->with_port(before->port());
   if (system().bind(descriptor(), again.data(), again.size()) != 0) return error_of(errno);
   return {};
@@ -139,7 +139,7 @@ bool UdpSocket::Receive::await_ready() noexcept {
 bool UdpSocket::Receive::prepare(IoOperation& operation) noexcept {
   auto& self = static_cast<Receive&>(operation);
   const auto messages = self.into_.prepare_to_receive();
-  // What recvmsg(2) wants is the first part of what recvmmsg(2) wants.
+  // msghdr is the first member of mmsghdr, so the pointer serves recvmsg(2) and recvmmsg(2).
   self.data = messages.first;
   self.size = messages.count;
   return true;
@@ -237,7 +237,7 @@ Result<> UdpSocket::SendTo::await_resume() const noexcept { return result_of(out
 
 template <class Sending>
 Result<> UdpSocket::at_once(Sending&& sending) noexcept {
-  // One that would have to wait ends with its destruction.
+  // If the operation would have to wait, its destructor ends it.
   if (!sending.await_ready() && !sending.try_now()) return error_of(EAGAIN);
   return sending.await_resume();
 }

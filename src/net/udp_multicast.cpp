@@ -1,4 +1,4 @@
-// Groups, in the terms of RFC 3678, which are the same for IPv4 and IPv6.
+// Multicast groups with the socket options of RFC 3678, which are the same for IPv4 and IPv6.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -68,7 +68,7 @@ Result<> UdpSocket::set_multicast_loop(bool loop) noexcept {
 }
 
 Result<> UdpSocket::set_multicast_hops(int hops) noexcept {
-  if (hops < 0) return std::unexpected(system_error(EINVAL));  // The kernel's word for its own.
+  if (hops < 0) return std::unexpected(system_error(EINVAL));  // -1 would mean the default.
   return set_ip_option(IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS, hops);
 }
 

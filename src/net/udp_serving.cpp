@@ -1,4 +1,4 @@
-// The callback style of datagrams: a receive operation that starts over each time.
+// UDP with callbacks: one receive operation that restarts after each callback.
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -9,14 +9,14 @@
 
 namespace tambour {
 
-/// Waits in its socket's place for a reader, which is how it learns that the socket was moved,
-/// closed or told to stop. The loop owns it: in its own callback it outlives its socket.
+/// Registers as the socket's reader, so that it is notified when the socket is moved or closed, or
+/// when receiving must stop. Owned by the loop, because its own callback may destroy the socket.
 class UdpSocket::Serving final : private SocketWait, private LoopOwned {
  public:
   static void start(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch) {
     auto* const self = new Serving(socket, std::move(callbacks), std::move(batch));
     self->core_.owned().push_back(static_cast<LoopOwned&>(*self));
-    // Receiving waits first; where the descriptor cannot be watched, that is told later.
+    // Receiving always waits first; an error of watching the descriptor is reported later.
     if (!self->begin()) self->end();
   }
 
@@ -39,16 +39,17 @@ class UdpSocket::Serving final : private SocketWait, private LoopOwned {
 
   void let_go() noexcept override {
     if (running_) return;
-    cancel();  // What has come by now is for somebody else.
+    cancel();  // Datagrams that arrive from now on stay in the socket.
     end();
   }
 
   void finish() override {
-    if (socket() == nullptr) return;  // Let go in this turn, at whose end it is deleted.
+    if (socket() == nullptr) return;  // Detached in this iteration; deleted at its end.
     running_ = true;
-    // The descriptor is not one, or the backend cannot watch it, and it would say so for ever.
+    // If the descriptor is not a socket or cannot be watched, restarting would fail again and
+    // again.
     const bool is_over = result < 0 || outcome == -EBADF || outcome == -ENOTSOCK;
-    // Also where a callback throws.
+    // Also runs if a callback throws.
     const struct Rest {
       Serving& self;
       bool is_over;

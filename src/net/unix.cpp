@@ -25,7 +25,7 @@ std::unexpected<Error> last_error() noexcept { return std::unexpected(system_err
 
 constexpr std::size_t descriptors_bytes = UnixStream::descriptors_max * sizeof(int);
 
-/// One message of bytes, with the descriptors that go with it.
+/// One message of bytes, together with its file descriptors.
 class Message final : public SocketWait {
  public:
   Message(Socket& socket, std::span<const std::byte> bytes, std::span<const int> descriptors)
@@ -46,7 +46,7 @@ class Message final : public SocketWait {
 
   Message(Socket& socket, std::span<std::byte> into, std::size_t limit) noexcept
       : Message(socket, IoKind::recvmsg, into.data(), into.size()) {
-    // Without the padding that CMSG_SPACE adds, in which Linux would put one descriptor more.
+    // CMSG_LEN, not CMSG_SPACE: Linux would put one more descriptor into the padding.
     message_.msg_controllen =
         limit == 0 ? 0 : CMSG_LEN(std::min(limit, UnixStream::descriptors_max) * sizeof(int));
   }
@@ -55,7 +55,7 @@ class Message final : public SocketWait {
 
   [[nodiscard]] bool truncated() const noexcept { return (message_.msg_flags & MSG_CTRUNC) != 0; }
 
-  /// Those that have come. Throws std::bad_alloc, and then has closed them.
+  /// Returns the received descriptors. Throws std::bad_alloc after closing them.
   [[nodiscard]] std::vector<UniqueFd> take_descriptors() {
     std::array<UniqueFd, UnixStream::descriptors_max> come;
     std::size_t count = 0;

@@ -24,7 +24,7 @@ std::unexpected<Error> last_error() noexcept { return failed(errno); }
 /// ten system calls while it holds the lock.
 constexpr std::chrono::seconds lock_patience{1};
 
-/// connect(2) to `at`: 0, or an errno value.
+/// Calls connect(2) for `at`. Returns 0 or an errno value.
 int probe(backend::System& system, const Endpoint& at) noexcept {
   const int fd = system.socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno;
@@ -36,14 +36,15 @@ int probe(backend::System& system, const Endpoint& at) noexcept {
   return error;
 }
 
-/// What a probe says of a socket that is in use: it answers, its backlog is full, it is of another
-/// type, or another user's.
+/// Returns whether the socket is in use: it accepts connections, its backlog is full, it is of
+/// another type, or connecting is not permitted.
 bool is_in_use(int answer) noexcept {
   return answer == 0 || answer == EAGAIN || answer == EPROTOTYPE || answer == EACCES;
 }
 
-/// An exclusive flock(2) on a file that exists only while it is locked, so that no server finds the
-/// file of another user in its way. A file that is not empty is another program's and stays.
+/// An exclusive flock(2) on a file that exists only while it is locked, so that a lock file of
+/// another user never blocks a server. A file that is not empty belongs to another program and is
+/// kept.
 class NameLock {
  public:
   NameLock() = default;
@@ -52,12 +53,13 @@ class NameLock {
   ~NameLock() {
     if (!fd_.is_open()) return;
     if (is_empty_) ::unlinkat(directory_, name_, 0);
-    // Closing is not enough: a child that another thread has forked has a copy until it calls exec.
+    // Closing is not enough: if another thread has forked, the child has a copy until it calls
+    // execve(2).
     ::flock(fd_.get(), LOCK_UN);
   }
 
-  /// Both arguments must outlive this. EADDRINUSE: another process has kept the lock for
-  /// lock_patience, or the name is no regular file.
+  /// Both arguments must outlive this object. Fails with EADDRINUSE if another process has kept the
+  /// lock for lock_patience, or if the name is not a regular file.
   Result<> take(int directory, const char* name) noexcept {
     directory_ = directory;
     name_ = name;
@@ -83,7 +85,7 @@ class NameLock {
       if (errno == EWOULDBLOCK) return false;
       return last_error();
     }
-    // The process that held the lock has removed the file before it released it.
+    // The process that held the lock may have removed the file before it released the lock.
     struct stat present{};
     if (base::system_call(Call::fstatat, ::fstatat, directory_, name_, &present,
                           AT_SYMLINK_NOFOLLOW) != 0)
@@ -149,8 +151,8 @@ Result<> UnixName::claim(int fd, const Endpoint& at, int backlog,
 
 Result<> UnixName::bind(int fd, const Endpoint& at, std::optional<mode_t> mode) noexcept {
   const bool sets_mode = mode && !is_simulated();
-  // Linux creates the socket file with the mode of the socket, less the umask: at no time is the
-  // file more accessible than was asked for.
+  // Linux creates the socket file with the mode of the socket, minus the umask: at no time is the
+  // file more accessible than requested.
   if (sets_mode && base::system_call(Call::chmod, ::fchmod, fd, *mode) != 0) return last_error();
   int bound = system_->bind(fd, at.data(), at.size());
   if (bound != 0 && errno == EADDRINUSE) {
@@ -162,7 +164,7 @@ Result<> UnixName::bind(int fd, const Endpoint& at, std::optional<mode_t> mode) 
   const auto created = find_socket(&given);
   if (!created) return std::unexpected(created.error());
   created_ = *created;
-  // Adds what the umask has removed. Nothing can connect before listen(2).
+  // Adds the permissions that the umask removed. No process can connect before listen(2).
   if (sets_mode && given != *mode &&
       base::system_call(Call::chmod, ::fchmodat, directory_.get(), name_.c_str(), *mode,
                         AT_SYMLINK_NOFOLLOW) != 0)
@@ -184,7 +186,7 @@ Result<UnixName::Identity> UnixName::find_socket(mode_t* mode) const noexcept {
 Result<> UnixName::remove_stale(const Endpoint& at) const noexcept {
   const auto before = find_socket();
   if (!before) {
-    // Removed since bind(2) has failed.
+    // Removed after bind(2) failed.
     if (before.error() == system_error(ENOENT)) return {};
     return std::unexpected(before.error());
   }
@@ -192,7 +194,7 @@ Result<> UnixName::remove_stale(const Endpoint& at) const noexcept {
   if (answer != ECONNREFUSED) return failed(is_in_use(answer) ? EADDRINUSE : answer);
   const auto after = find_socket();
   if (!after) return std::unexpected(after.error());
-  // Otherwise a program that takes no lock has replaced it meanwhile.
+  // Otherwise a program that does not take the lock has replaced it in the meantime.
   if (*after != *before) return failed(EADDRINUSE);
   return unlink() == 0 ? Result<>() : last_error();
 }
@@ -212,8 +214,8 @@ void UnixName::remove() noexcept {
   if (!created_) return;
   {
     NameLock lock;
-    // If the lock cannot be taken, because the disk is full for example, the name is removed all
-    // the same: this server still listens, so no other one replaces the name.
+    // If the lock cannot be taken, for example because the disk is full, the path is removed
+    // without it: this server still listens, so no other server replaces the path.
     if (!is_simulated()) static_cast<void>(lock.take(directory_.get(), lock_name_.c_str()));
     unlink_created();
   }

@@ -1,9 +1,9 @@
 // The path of a Unix listener: claimed when a server starts, removed when it stops.
 //
-// A path says nothing about the listener behind it: it may be a name that a killed server left, the
+// A path does not say what is behind it: it may be a stale socket file of a killed server, the
 // socket of another server, or a regular file. UnixName replaces a path only if it is a socket that
 // refuses connections, and removes a path only if it is still the socket that it created. Servers
-// that start on one path at the same time exclude each other by a lock file beside it.
+// that start on one path at the same time exclude each other with a lock file beside it.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +23,7 @@ namespace tambour::net {
 
 class UnixName {
  public:
-  /// No name: nothing is removed.
+  /// Owns no path; the destructor removes nothing.
   UnixName() = default;
   UnixName(UnixName&& other) noexcept
       : system_(other.system_),
@@ -32,25 +32,26 @@ class UnixName {
         lock_name_(std::move(other.lock_name_)),
         created_(std::exchange(other.created_, std::nullopt)) {}
   UnixName& operator=(UnixName&&) = delete;
-  /// remove().
+  /// Calls remove().
   ~UnixName() { remove(); }
 
-  /// Whether `at` is a path, and not an abstract name or an IP address.
+  /// Returns whether `at` is a path, and not an abstract name or an IP address.
   static bool is_path(const Endpoint& at);
 
   /// Binds the stream socket `fd` to the path `at` and listens: bind(2), listen(2). `mode`: the
-  /// permissions of the socket file, which is created with no others. EADDRINUSE: the path is no
-  /// socket, or a listener answers there, or another server held the lock for one second; else the
-  /// errno value of the system call that failed. After an error the path is as before, but for a
-  /// stale name, which may have been removed. Throws std::bad_alloc.
+  /// permissions of the socket file, which it has from its creation on. Fails with EADDRINUSE if
+  /// the path is not a socket, if a listener accepts connections there, or if another server held
+  /// the lock for one second; otherwise with the errno value of the system call that failed. After
+  /// an error the path is unchanged, except that a stale socket file may have been removed. Throws
+  /// std::bad_alloc.
   static Result<UnixName> listen(backend::System& system, int fd, const Endpoint& at, int backlog,
                                  std::optional<mode_t> mode);
 
-  /// Removes the path if it is still the socket that listen() created; call it before the listener
-  /// is closed, so that the inode number is not reused. More than once is harmless.
+  /// Removes the path if it is still the socket that listen() created. Call it before the listener
+  /// is closed, so that the inode number is not reused. Calling it more than once has no effect.
   void remove() noexcept;
 
-  /// Keeps the path: another process listens there.
+  /// Keeps the path, because another process listens there.
   void leave() noexcept;
 
  private:
@@ -62,9 +63,11 @@ class UnixName {
 
   [[nodiscard]] bool is_simulated() const noexcept;
   Result<> open_directory(const std::string& path);
-  /// The socket that the path names. EADDRINUSE: it names another type of file.
+  /// Returns the identity of the socket at the path. Fails with EADDRINUSE if it is another type of
+  /// file.
   [[nodiscard]] Result<Identity> find_socket(mode_t* mode = nullptr) const noexcept;
-  /// Removes the path if a socket is there that refuses connections. EADDRINUSE.
+  /// Removes the path if a socket is there that refuses connections. Otherwise fails with
+  /// EADDRINUSE.
   Result<> remove_stale(const Endpoint& at) const noexcept;
   Result<> claim(int fd, const Endpoint& at, int backlog, std::optional<mode_t> mode) noexcept;
   Result<> bind(int fd, const Endpoint& at, std::optional<mode_t> mode) noexcept;

@@ -1,4 +1,4 @@
-// Each system call fails once, for each reason that it may have.
+// Each system call fails once with each error that it may return.
 #include <cerrno>
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using test::Faults;
 struct Failure {
   Call call;
   int error;
-  bool is_told;  ///< The program may be told; else it never hears of it.
+  bool is_told;  ///< Whether the program may see the error; otherwise the library must handle it.
 };
 
 constexpr Failure failures[] = {
@@ -170,12 +170,13 @@ constexpr Failure failures[] = {
     {Call::write, EPIPE, true},
 };
 
-/// How many occurrences are tried at most: calls that the clock repeats have no last one.
+/// The limit of occurrences to try: calls that depend on the clock have no last occurrence.
 constexpr unsigned nth_max = 25;
 
 class Calls : public test::Sweep {
  protected:
-  /// Plays with each occurrence of one failure, as `plan` has it, until there are no more.
+  /// Runs the scenario for each occurrence of one failure, injected by `plan`, until there are no
+  /// more.
   template <class Plan>
   void sweep(int error, bool is_told, Plan&& plan) {
     for (unsigned nth = 1; nth <= nth_max; ++nth) {

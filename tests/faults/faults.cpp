@@ -16,17 +16,17 @@ namespace {
 
 constinit std::atomic<Faults*> plan{nullptr};
 
-/// What a completion bears that is not a poll's (backend/uring.cpp).
+/// The user_data of completions that belong to no operation (backend/uring.cpp).
 constexpr std::uint64_t nothing_to_do = ~std::uint64_t{0};
 
-/// A file operation that gives a descriptor.
+/// Returns whether the completion is of a file operation that returns a descriptor.
 bool is_opening(std::uint64_t token) noexcept {
   const FileOperation* op = backend::RingFiles::operation_of(token);
   return op != nullptr && op->kind == OperationKind::file_open;
 }
 
-/// Hands over only the first `count` of the entries that wait, and does not wait for completions:
-/// what io_uring_enter(2) does where it runs out of memory for the next one.
+/// Submits only the first `count` pending entries and does not wait for completions, as
+/// io_uring_enter(2) does if it runs out of memory for the next entry.
 int submit_only(io_uring& ring, unsigned count) noexcept {
   const unsigned end = ring.sq.sqe_tail;
   ring.sq.sqe_tail = ring.sq.sqe_head + std::min(count, end - ring.sq.sqe_head);
@@ -67,7 +67,7 @@ void Faults::fail_until(Call until, Call call, unsigned nth, int error) noexcept
 void Faults::take_only(unsigned count, unsigned nth) noexcept {
   fail(Call::ring_enter, nth, 1);
   kind_ = Kind::short_count;
-  outcome_ = static_cast<int>(count) + 1;  // Not 0, which says that nothing fails.
+  outcome_ = static_cast<int>(count) + 1;  // Not 0, which means that nothing fails.
 }
 
 void Faults::end_multishot(unsigned nth) noexcept {
@@ -91,7 +91,7 @@ bool Faults::fails(Call call) noexcept {
 
 std::optional<int> Faults::outcome_of(Call call, io_uring* ring) noexcept {
   if (call == Call::ring_enter && has_lost_.exchange(false)) return -EBADR;
-  // What was said to have ended must report no more.
+  // A poll that was reported as ended must report no more events.
   if (call == Call::ring_enter && ended_ != 0) end_poll(*ring, std::exchange(ended_, 0));
   if (!fails(call)) return std::nullopt;
   if (kind_ == Kind::short_count) return submit_only(*ring, static_cast<unsigned>(outcome_ - 1));
@@ -104,7 +104,7 @@ void Faults::rewrite(io_uring_cqe& completion) noexcept {
   if (!fails(Call::ring_completion)) return;
   if (has_more) ended_ = completion.user_data;
   completion.flags &= ~IORING_CQE_F_MORE;
-  // What was opened would be lost.
+  // The opened descriptor would leak.
   if (completion.res >= 0 && is_opening(completion.user_data)) ::close(completion.res);
   if (kind_ == Kind::error) completion.res = outcome_;
   if (kind_ == Kind::lost) {

@@ -1,9 +1,9 @@
-// Failures of the kernel on demand: the n-th call of a kind fails, once or several times, with an
-// errno value; the n-th completion of a ring is rewritten.
+// Injected kernel failures: the n-th call of a kind fails, once or several times, with an errno
+// value; the n-th completion of a ring is rewritten.
 //
-// To try every occurrence, count up `nth` until a run ends without hit(). One plan for the process
-// at a time, made and cleared while no other thread uses the library; calls are counted from its
-// beginning on, on all threads, and in signal handlers.
+// To try every occurrence, increment `nth` until a run ends without hit(). A process has at most
+// one plan at a time. Create and clear it while no other thread uses the library. Calls are counted
+// from its construction, on all threads and in signal handlers.
 #pragma once
 
 #include <atomic>
@@ -17,29 +17,30 @@ using base::Call;
 
 class Faults {
  public:
-  /// A plan in which nothing fails: it only counts.
+  /// Creates a plan without failures, which only counts.
   Faults() noexcept;
   Faults(const Faults&) = delete;
   Faults& operator=(const Faults&) = delete;
   ~Faults();
 
-  /// The `nth` call of this kind, from 1 on, and those after it up to so many, fail with `error`.
-  /// Call::ring_completion: it is rewritten to say so, and that its poll has ended.
+  /// Makes the `nth` call of this kind (from 1) and the `times` - 1 after it fail with `error`. For
+  /// Call::ring_completion, the completion is rewritten to report the error and the end of its
+  /// poll.
   void fail(Call call, unsigned nth, int error, unsigned times = 1) noexcept;
 
-  /// The same, and then on until a call of the kind `until` has been made.
+  /// The same, but the call fails until a call of the kind `until` has been made.
   void fail_until(Call until, Call call, unsigned nth, int error) noexcept;
 
-  /// The `nth` time that a ring is handed entries, it takes only `count` of them.
+  /// The `nth` time that entries are submitted to a ring, it accepts only `count` of them.
   void take_only(unsigned count, unsigned nth) noexcept;
 
-  /// The `nth` completion that says that there is more to come says that there is not.
+  /// The `nth` completion of a multishot poll is reported as its last.
   void end_multishot(unsigned nth) noexcept;
 
-  /// The `nth` completion gets lost, and the ring says so when it is entered next (EBADR).
+  /// The `nth` completion is lost, and the next io_uring_enter(2) reports that (EBADR).
   void lose_completion(unsigned nth) noexcept;
 
-  /// Lets everything through from now on.
+  /// From now on, nothing fails.
   void clear() noexcept { outcome_ = 0; }
 
   [[nodiscard]] unsigned count(Call call) const noexcept { return counts_[index(call)]; }
@@ -50,7 +51,7 @@ class Faults {
   friend void base::rewrite_completion(io_uring_cqe& completion) noexcept;
 
   static constexpr std::size_t index(Call call) noexcept { return static_cast<std::size_t>(call); }
-  /// Counts a call, and says whether it is one that fails.
+  /// Counts a call and returns whether it fails.
   bool fails(Call call) noexcept;
   std::optional<int> outcome_of(Call call, io_uring* ring) noexcept;
   void rewrite(io_uring_cqe& completion) noexcept;
@@ -63,7 +64,7 @@ class Faults {
   Call until_{};
   bool has_until_ = false;
   std::atomic<bool> has_lost_{false};
-  std::uint64_t ended_ = 0;  ///< The poll that was said to have ended, until it has.
+  std::uint64_t ended_ = 0;  ///< The poll that was reported as ended, until it has been removed.
   unsigned first_ = 0;
   unsigned times_ = 0;
   std::atomic<int> outcome_{0};  ///< 0: nothing fails.

@@ -1,5 +1,5 @@
-// What a loop must not lose, whatever fails: that it can be woken, what it watches for itself, and
-// what its ring has to report.
+// What a loop must not lose, whatever fails: wakeups, the descriptors that it watches for itself,
+// and the completions of its ring.
 #include <fcntl.h>
 
 #include <array>
@@ -28,13 +28,13 @@ using test::Faults;
 
 class Losses : public test::OnEveryBackend {
  protected:
-  /// Whether the backend makes such calls.
+  /// Returns whether the backend makes such calls.
   [[nodiscard]] bool makes(Call call) const {
     return is(call == Call::epoll_add ? BackendKind::epoll : BackendKind::io_uring);
   }
 };
 
-/// A descriptor that cannot be watched for a while, for want of the kernel's memory.
+/// The kernel temporarily lacks memory to watch a descriptor.
 constexpr std::pair<Call, int> refusals[] = {{Call::epoll_add, ENOMEM},
                                              {Call::epoll_add, ENOSPC},
                                              {Call::ring_completion, ENOMEM},
@@ -46,7 +46,7 @@ TEST_P(Losses, do_not_make_a_loop_deaf) {
     Faults faults;
     faults.fail(call, 1, error, 3);
     EventLoop fresh(options());
-    // Its own bell is all that there is to watch.
+    // The eventfd for wakeups is the only watched descriptor.
     for (int turn = 0; turn < 5; ++turn) {
       fresh.wake();
       fresh.run_ready();
@@ -74,7 +74,7 @@ TEST_P(Losses, are_none_of_signals) {
   }
 }
 
-/// A ring may take nothing while completions wait for room (io_uring_enter(2), EBUSY).
+/// If the completion queue is full, a ring may accept no entries (io_uring_enter(2), EBUSY).
 TEST_P(Losses, are_none_where_a_full_ring_has_to_be_read_first) {
   if (!is(BackendKind::io_uring)) GTEST_SKIP() << "no ring";
   constexpr std::size_t many = 600;  // More than the ring has entries.
@@ -103,7 +103,8 @@ TEST_P(Losses, are_none_where_a_full_ring_has_to_be_read_first) {
   EXPECT_TRUE(run_until([&] { return calls == many; })) << calls;
 }
 
-/// The kernel had no memory for a completion, and says so once (EBADR): it may have been anybody's.
+/// The kernel had no memory for a completion and reports that once (EBADR); it does not report
+/// which one.
 TEST_P(Losses, of_completions_are_made_good) {
   if (!is(BackendKind::io_uring)) GTEST_SKIP() << "no ring";
   for (const Trigger trigger : {Trigger::level, Trigger::edge}) {
@@ -126,7 +127,7 @@ TEST_P(Losses, of_completions_are_made_good) {
   }
 }
 
-/// It was looked for before it came, and the one above watched after that.
+/// The directory appears after the lookup and before its parent is watched.
 TEST_P(Losses, are_none_of_a_directory_that_appears_meanwhile) {
   const test::TemporaryFolder folder;
   const std::filesystem::path appearing = folder.path() + "/appearing";
@@ -143,10 +144,10 @@ TEST_P(Losses, are_none_of_a_directory_that_appears_meanwhile) {
   EXPECT_TRUE(run_until([&] { return exists; }));
 }
 
-/// A read that the ring has, and whose memory it borrows.
+/// A read that the ring executes and whose buffer the ring uses.
 struct PipeRead : FileOperation {
   explicit PipeRead(const test::UniqueFd& from) : FileOperation(OperationKind::file_read, &note) {
-    // Where the file does not block, the ring does not wait.
+    // If the file is non-blocking, the ring does not wait.
     EXPECT_EQ(::fcntl(from.get(), F_SETFL, 0), 0);
     fd = from.get();
     data = &byte;
@@ -157,7 +158,7 @@ struct PipeRead : FileOperation {
   int calls = 0;
 };
 
-/// Whether a file operation is still there, the ring is asked, and the answer may get lost too.
+/// The loop asks the ring whether a file operation still exists, and that answer may be lost too.
 TEST_P(Losses, of_answers_are_made_good) {
   backend::Backend& backend = loop::core_of(loop()).backend();
   if (!backend.takes(OperationKind::file_read)) GTEST_SKIP() << "no file operations";
@@ -173,7 +174,7 @@ TEST_P(Losses, of_answers_are_made_good) {
     while (!faults.hit()) loop().run_ready();
     faults.lose_completion(faults.count(Call::ring_completion) + lost);
     run_turns(8);
-    // Heard of with the next loss, whatever that is.
+    // Discovered with the next lost completion, whichever that is.
     faults.lose_completion(faults.count(Call::ring_completion) + 1);
     loop().wake();
     run_turns(8);

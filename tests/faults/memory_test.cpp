@@ -1,4 +1,4 @@
-// Each allocation is refused once, and all from one on.
+// Each allocation fails once, and each with the two after it.
 #include <cerrno>
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@ TEST_P(Memory, may_be_refused) {
     for (unsigned nth = 1;; ++nth) {
       SCOPED_TRACE(testing::Message() << "allocation " << nth << ", " << times << " times");
       const Error told = play([=] { test::refuse_memory(nth, times); }, test::grant_memory);
-      // A server that has no memory even for its exception does no more than close.
+      // If there is no memory even for the server's exception, the server only closes the
+      // connection.
       const bool is_gone =
           times > 1 && (told == system_error(ENOTCONN) || told == system_error(ECONNRESET));
       if (told && !is_gone) {

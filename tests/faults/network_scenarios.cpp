@@ -1,4 +1,4 @@
-// Streams, connections and datagrams, from the socket to the last byte.
+// Scenarios with streams, connections and datagrams.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@
 namespace tambour::test {
 namespace {
 
-/// The first error that any of them was told: what others see of it comes later.
+/// The first error that any participant received; errors of the others are its consequences.
 class Told {
  public:
   template <class Outcome>
@@ -36,18 +36,19 @@ class Told {
   Error error_;
 };
 
-/// Runs a task to its end; what it may throw is for want of memory.
+/// Runs a task until it ends. Any exception is treated as ENOMEM.
 Error play_task(EventLoop& loop, Told& told, Task<> task) {
   TaskScope scope(loop);
   scope.set_exception_handler([&told](const std::exception_ptr&) { told.note_exception(); });
   scope.spawn(std::move(task));
   run_until(loop, [&scope] { return scope.empty(); }, "the end of the task");
-  // An exception of the other end's may be about to leave run(), and is why this one has ended.
+  // An exception of the other end, because of which this task has ended, may still be pending in
+  // the loop; run() throws it.
   loop.run_ready();
   return told.error();
 }
 
-/// What one end has written, to its end.
+/// Reads until EOF and compares the bytes with `text`.
 template <class S>
 Task<> expect_from(S& stream, std::string_view text, Told& told) {
   Buffer all;
@@ -56,7 +57,7 @@ Task<> expect_from(S& stream, std::string_view text, Told& told) {
     if (!told.note(got)) co_return;
     if (*got == 0) break;
   }
-  // Unless the other one was told why it could not send.
+  // Unless the other end received the error that kept it from sending.
   if (all != text) told.note(Result<>(std::unexpected(system_error(ECONNRESET))));
 }
 
@@ -107,7 +108,7 @@ Error play_connections(EventLoop& loop) {
   return told.error();
 }
 
-/// Bytes, and a descriptor with them.
+/// Sends bytes together with a descriptor.
 Error play_unix(EventLoop& loop) {
   auto pair = UnixStream::pair(loop);
   if (!pair) return pair.error();
@@ -130,7 +131,7 @@ Error play_unix(EventLoop& loop) {
 
 namespace {
 
-/// A directory with the name of a server that was killed. Nothing in it allocates.
+/// A directory with the stale socket file of a server that was killed. Allocates no memory.
 class FolderWithStaleName {
  public:
   FolderWithStaleName() {
@@ -142,7 +143,7 @@ class FolderWithStaleName {
   FolderWithStaleName(const FolderWithStaleName&) = delete;
   FolderWithStaleName& operator=(const FolderWithStaleName&) = delete;
   ~FolderWithStaleName() {
-    // What a failure may leave.
+    // Files that a failure may leave behind.
     std::array<char, 128> lock{};
     std::snprintf(lock.data(), lock.size(), "%s.tambour-lock", address_.sun_path);
     ::unlink(lock.data());
@@ -164,7 +165,8 @@ class FolderWithStaleName {
 
 }  // namespace
 
-/// A server that replaces a stale name, sets its mode, serves one client and removes the name.
+/// A server that replaces a stale socket file, sets its mode, serves one client and removes the
+/// path.
 Error play_unix_server(EventLoop& loop) {
   const FolderWithStaleName folder;
   auto server = UnixServer::listen(loop, folder.endpoint(), {.unix_mode = 0600});
@@ -172,7 +174,8 @@ Error play_unix_server(EventLoop& loop) {
   Told told;
   server->serve([&told](UnixStream peer) { return echo(std::move(peer), told); });
   play_task(loop, told, talk<UnixStream>(folder.endpoint(), told));
-  // connect(2) to a Unix socket succeeds before the server accepts: its error may come later.
+  // connect(2) to a Unix socket succeeds before the server accepts, so the server's error may come
+  // later.
   loop.run_ready();
   run_until(loop, [&] { return server->connections() == 0; }, "the end of the stream");
   loop.run_ready();
@@ -190,7 +193,7 @@ Error play_pipes(EventLoop& loop) {
   }(ends->writer, ends->reader, told));
 }
 
-/// To a server and back: several in one call, and one alone.
+/// Datagrams to a server and back: several in one call, and one alone.
 Error play_datagrams(EventLoop& loop) {
   auto server = UdpSocket::bind(loop, Endpoint::loopback_v4(0));
   auto client = UdpSocket::bind(loop, Endpoint::loopback_v4(0));

@@ -1,5 +1,5 @@
-// After fork(2), each system call of reopening a loop fails once, and each allocation: that is
-// told, and the next attempt finds everything as it was.
+// After fork(2), each system call and each allocation of reopening a loop fails once: the failure
+// is reported, and the next attempt succeeds with all state unchanged.
 #include <cerrno>
 #include <csignal>
 #include <optional>
@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::Call;
 
-/// What the child says of itself by its exit status.
+/// The exit status of the child.
 enum Outcome : int { nothing_failed = 0, it_was_told = 1, it_was_not_told = 2, it_is_broken = 3 };
 
 class Reopening : public test::OnEveryBackend {
@@ -50,7 +50,8 @@ class Reopening : public test::OnEveryBackend {
     OnEveryBackend::TearDown();
   }
 
-  /// In the child: reopens, twice where the first attempt fails, and sees that all goes on.
+  /// In the child: reopens the loop, a second time if the first attempt fails, and checks that
+  /// everything still works.
   template <class Plan, class Clear, class Hit>
   int reopen(Plan&& plan, Clear&& clear, Hit&& hit) {
     const std::size_t before = test::open_descriptors();
@@ -111,7 +112,7 @@ TEST_P(Reopening, is_told_that_a_call_failed_and_can_be_repeated) {
       outcome = reopen_with(call, error, nth);
       ASSERT_TRUE(outcome == nothing_failed || outcome == it_was_told || outcome == it_was_not_told)
           << outcome;
-      // A ring asks for less memory first; paths are looked at where nobody tells of them.
+      // On ENOMEM a ring retries with less memory; without inotify, paths are polled.
       if (error != ENOMEM && call != Call::inotify_create) {
         EXPECT_NE(outcome, it_was_not_told);
       }

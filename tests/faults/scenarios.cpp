@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A watcher that counts what it reads, and keeps the error that it was told.
+/// A watcher that counts the bytes that it reads and stores the first error.
 class Reader {
  public:
   Reader(EventLoop& loop, int fd, Trigger trigger)
@@ -96,7 +96,7 @@ Error play_many(EventLoop& loop) {
   return {};
 }
 
-/// Several interests in one descriptor, which come and go.
+/// Several watchers of one descriptor that start and stop.
 Error play_interests(EventLoop& loop) {
   const Ends sockets = open_socketpair();
   Reader reader(loop, sockets.near.get(), Trigger::level);
@@ -119,7 +119,7 @@ Error play_interests(EventLoop& loop) {
   return {};
 }
 
-/// A number that comes to mean another file, whose former file lives on under another number.
+/// A descriptor is reused for another file while a duplicate keeps the former file open.
 Error play_reuse(EventLoop& loop) {
   Ends former = open_pipe();
   const int number = former.near.get();
@@ -161,7 +161,7 @@ Error play_collecting(EventLoop& loop) {
   return error;
 }
 
-/// A thread that calls `f` whenever the loop is about to sleep.
+/// A thread that calls `f` whenever the loop is about to wait.
 template <class F>
 class WhenAsleep {
  public:
@@ -281,7 +281,7 @@ Error play_wall_timer(EventLoop& loop) {
   return {};
 }
 
-/// A file of its own, which is not there.
+/// The path of a file that does not exist, in a directory of its own.
 class MissingFile {
  public:
   MissingFile() {
@@ -307,8 +307,8 @@ class MissingFile {
   std::string path_;
 };
 
-/// The last that the watcher says is what is. On its way there, a file that could not be looked at
-/// does not exist.
+/// The last state that the watcher reports must be correct. Before that, it may report that a file
+/// does not exist if it could not be checked.
 Error play_file_status(EventLoop& loop) {
   const MissingFile file;
   bool exists = false;
@@ -364,13 +364,13 @@ Task<> write_and_read(std::string path, Error& error) {
   note(co_await file->truncate(1));
 }
 
-/// Several files at a time.
+/// Several files concurrently.
 Error play_files(EventLoop& loop) {
   const MissingFile file;
   Error error;
   {
     TaskScope scope(loop);
-    // The allocations of the tasks.
+    // Allocations of the tasks throw.
     scope.set_exception_handler(
         [&error](const std::exception_ptr&) { error = system_error(ENOMEM); });
     for (int i = 0; i < 3; ++i) scope.spawn(write_and_read(file.path() + std::to_string(i), error));
@@ -385,7 +385,7 @@ Task<Error> nap() {
   co_return slept ? Error() : slept.error();
 }
 
-/// Until it is asked to stop.
+/// Waits until a stop is requested.
 Task<Error> wait_for_bytes(int fd) {
   const auto events = co_await ready(fd, Events::read);
   EXPECT_FALSE(events) << "there are none";
@@ -405,12 +405,12 @@ Task<> wait_in_every_way(int fd, Error& error) {
   }
 }
 
-/// Tasks that wait for several things, and stop those that are not wanted any more.
+/// Tasks that wait for several things and stop those that are no longer needed.
 Error play_tasks(EventLoop& loop) {
   const Ends pipe = open_pipe();
   Error error;
   TaskScope scope(loop);
-  // The allocations of the tasks.
+  // Allocations of the tasks throw.
   scope.set_exception_handler(
       [&error](const std::exception_ptr&) { error = system_error(ENOMEM); });
   scope.spawn(wait_in_every_way(pipe.near.get(), error));
@@ -418,13 +418,13 @@ Error play_tasks(EventLoop& loop) {
   return error;
 }
 
-/// Calls on the threads of a pool, started for it.
+/// Calls on the threads of a new pool.
 Error play_workers(EventLoop& loop) {
   WorkerPool pool(2);
   Error error;
   int calls = 0;
   TaskScope scope(loop);
-  // The allocations of the tasks.
+  // Allocations of the tasks throw.
   scope.set_exception_handler(
       [&error](const std::exception_ptr&) { error = system_error(ENOMEM); });
   for (int i = 0; i < 5; ++i) {

@@ -1,8 +1,8 @@
-// What programs do with a loop, each from start to end, so that any step of it can be made to fail.
+// Scenarios: complete uses of a loop, in which any step can be made to fail.
 //
-// A scenario says that it worked, or which error it was told in one of the documented ways; it
-// fails the test where something was not called that should have been, and takes its steps back in
-// any case. Memory that it asks for may be refused: std::bad_alloc leaves it.
+// A scenario returns no error if it succeeded, and otherwise the error that it received in one of
+// the documented ways. It fails the test if an expected callback was not invoked, and it always
+// undoes its steps. If an allocation fails, it throws std::bad_alloc.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ struct Scenario {
 
 const std::vector<Scenario>& all_scenarios();
 
-/// Runs until `done`; five seconds without it are a hang.
+/// Runs the loop until `done` returns true. Fails the test after five seconds.
 template <class Done>
 void run_until(EventLoop& loop, Done&& done, const char* what) {
   bool late = false;
@@ -31,10 +31,10 @@ void run_until(EventLoop& loop, Done&& done, const char* what) {
   EXPECT_TRUE(done()) << what << " did not come";
 }
 
-/// Lines that go through a pipe and are read by a watcher.
+/// Bytes that go through a pipe and are read by a watcher.
 Error play_echo(EventLoop& loop);
 
-// What goes over the network (network_scenarios.cpp).
+// Network scenarios (network_scenarios.cpp).
 Error play_datagrams(EventLoop& loop);
 Error play_streams(EventLoop& loop);
 Error play_connections(EventLoop& loop);
@@ -42,7 +42,7 @@ Error play_unix(EventLoop& loop);
 Error play_unix_server(EventLoop& loop);
 Error play_pipes(EventLoop& loop);
 
-/// Tasks that another thread posts while the loop sleeps.
+/// Tasks that another thread posts while the loop waits.
 Error play_posting(EventLoop& loop);
 
 }  // namespace tambour::test

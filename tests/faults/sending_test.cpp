@@ -1,4 +1,4 @@
-// A connection that runs out of memory while it sends: no message is cut short and followed by the
+// A connection that runs out of memory while it sends: a truncated message is never followed by the
 // next one.
 #include <sys/socket.h>
 
@@ -22,8 +22,8 @@ namespace {
 
 class Sending : public test::OnEveryBackend {
  protected:
-  /// Sends a message of which the kernel takes a part, while each allocation in turn is refused;
-  /// `send` returns what send() returned.
+  /// Sends a message of which the kernel accepts a part, while each allocation in turn fails;
+  /// `send` returns the result of send().
   void refuse_each_allocation(bool (*send)(Connection&, Buffer&)) {
     const std::string message(4'000'000, 'm');
     for (unsigned nth = 1;; ++nth) {

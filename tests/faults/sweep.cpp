@@ -23,7 +23,7 @@ void Sweep::SetUp() {
   if (EmbeddedLoop::possible(**loop)) {
     EXPECT_FALSE(scenario().play(**loop));
   }
-  // What is opened once for the process and kept, as an eventfd for its signals, has been by now.
+  // Forces the creation of descriptors that the process keeps, such as the eventfd for its signals.
   Signal signal(**loop, SIGUSR1, [](int) {});
   EXPECT_TRUE(signal.start());
 }

@@ -1,5 +1,5 @@
-// The fixture: each scenario on each backend, on a loop of its own, watched for what must never
-// happen.
+// The fixture that runs each scenario on each backend, on a loop of its own, and checks for leaks
+// and busy-loops.
 #pragma once
 
 #include <functional>
@@ -21,9 +21,9 @@ class Sweep : public testing::TestWithParam<std::tuple<Variant, Scenario>> {
   [[nodiscard]] LoopOptions options() const { return std::get<Variant>(GetParam()).options; }
   [[nodiscard]] const Scenario& scenario() const { return std::get<Scenario>(GetParam()); }
 
-  /// From `plan` to `clear` something may fail: opens a loop and plays, and returns the error that
-  /// was told. Then sees that the same loop, or a new one where there was none, plays as if nothing
-  /// had been, and that nothing is left behind.
+  /// Between `plan` and `clear` calls may fail: opens a loop, runs the scenario and returns the
+  /// error that it received. Then checks that the scenario succeeds on the same loop, or on a new
+  /// one if opening failed, and that no descriptor leaks.
   Error play(const std::function<void()>& plan, const std::function<void()>& clear);
 
  private:
@@ -32,7 +32,7 @@ class Sweep : public testing::TestWithParam<std::tuple<Variant, Scenario>> {
   void expect_no_spin(const EventLoop& loop, const LoopStats& before) const;
 };
 
-void PrintTo(const Scenario& scenario, std::ostream* out);  // NOLINT: GoogleTest's own name.
+void PrintTo(const Scenario& scenario, std::ostream* out);  // NOLINT: GoogleTest's name.
 std::string name_of_sweep(const testing::TestParamInfo<Sweep::ParamType>& sweep);
 
 }  // namespace tambour::test

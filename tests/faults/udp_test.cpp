@@ -1,5 +1,5 @@
-// Datagrams where the kernel refuses: nothing is lost that was not said to be; and how many system
-// calls they cost.
+// Datagrams when system calls fail: no datagram is lost without an error. Also the number of system
+// calls.
 #include <cerrno>
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ class UdpFaults : public test::OnEveryBackend {
     return std::move(*socket);
   }
 
-  /// All of the server's from now on, one behind the other.
+  /// Collects all datagrams that the server receives from now on.
   void collect(std::size_t places = 64, std::size_t bytes_each = 2048) {
     ASSERT_TRUE(server.serve({.on_datagrams =
                                   [this](UdpSocket&, DatagramBatch& came) {
@@ -83,7 +83,7 @@ TEST_P(UdpFaults, a_full_buffer_is_waited_for) {
     fill(batch, call == Call::sendmsg ? 10 : 150);
     Faults faults;
     faults.fail(call, 1, EAGAIN, 3);
-    // Without waiting, it is told, and all of it is still there.
+    // Without waiting, EAGAIN is returned and the batch is unchanged.
     const std::size_t before = batch.size();
     EXPECT_EQ(client.try_send(batch).error(), system_error(EAGAIN));
     EXPECT_EQ(batch.size(), before);
@@ -129,7 +129,8 @@ TEST_P(UdpFaults, a_device_that_cannot_cut_is_not_asked_again) {
     EXPECT_EQ(faults.count(Call::sendmsg), 1U);
     EXPECT_EQ(faults.count(Call::sendmmsg), 1U);
     EXPECT_TRUE(all_come());
-    // The path may be another one; the device stays what it is.
+    // EIO is remembered, because the device does not change; other errors are not, because the path
+    // may.
     fill(batch, 20);
     EXPECT_TRUE(client.try_send(batch));
     EXPECT_EQ(faults.count(Call::sendmsg), error == EIO ? 1U : 2U);
@@ -142,7 +143,7 @@ TEST_P(UdpFaults, what_fails_otherwise_is_told_once) {
   DatagramBatch batch(100, 200);
   fill(batch, 20);
   Faults faults;
-  // Cut by the kernel, and then one by one: the second answer counts.
+  // First with segmentation, then one by one: the second error counts.
   faults.fail(Call::sendmsg, 1, EINVAL);
   EXPECT_TRUE(client.try_send(batch));
   fill(batch, 20);
@@ -151,7 +152,7 @@ TEST_P(UdpFaults, what_fails_otherwise_is_told_once) {
   EXPECT_EQ(batch.size(), 20U);
 }
 
-/// Of 64 datagrams of 200 bytes to one destination: the figures of docs/datagrams.md.
+/// For 64 datagrams of 200 bytes to one destination: the figures of docs/datagrams.md.
 TEST_P(UdpFaults, a_batch_costs_so_many_calls) {
   for (const bool gro : {false, true}) {
     server = bind({.gro = gro});
@@ -162,7 +163,7 @@ TEST_P(UdpFaults, a_batch_costs_so_many_calls) {
       client = bind();
       DatagramBatch batch(64, 200);
       if (!cut) {
-        // A first refusal is remembered.
+        // The first refusal is remembered.
         fill(batch, 2);
         Faults refusing;
         refusing.fail(Call::sendmsg, 1, EIO);

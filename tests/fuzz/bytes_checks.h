@@ -1,5 +1,5 @@
-// What reads bytes of strangers, and buffers that hold them, against plain models: one check for
-// each, which libFuzzer and the tests give inputs to.
+// Checks of the parsers of untrusted input, and of buffers, against simple models. Each check takes
+// one input, from libFuzzer or from the tests.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace tambour::fuzz {
 
 using Bytes = std::span<const std::uint8_t>;
 
-/// What a check throws where the library and the model do not agree.
+/// Thrown by a check if the library and the model disagree.
 struct Wrong {
   std::string what;
 };
@@ -24,13 +24,15 @@ inline std::string_view text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Calls on four buffers, which share blocks, against strings.
+/// Calls on four buffers that share blocks, compared with strings.
 void check_buffer(Bytes bytes);
-/// Text and socket addresses as endpoints, against inet_pton(3).
+/// Parses text and socket addresses as endpoints, compared with inet_pton(3).
 void check_endpoint(Bytes bytes);
-/// Messages in a stream, cut in several ways, against a plain reading of all of it.
+/// Messages in a stream, divided in several ways, compared with a simple parser of the whole
+/// stream.
 void check_codec(Bytes bytes);
-/// Headers of the PROXY protocol, out of bytes as they are, and written from what the bytes say.
+/// PROXY headers: parses the bytes unchanged, and headers serialized from values derived from the
+/// bytes.
 void check_proxy(Bytes bytes);
 
 }  // namespace tambour::fuzz

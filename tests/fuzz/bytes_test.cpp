@@ -1,5 +1,5 @@
-// What the fuzzers of buffers and of strangers' bytes have found worth keeping, parts of that, and
-// inputs drawn from seeds.
+// Runs the checks with the corpus of the fuzzers, with prefixes of its inputs, and with random
+// inputs.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -28,7 +28,7 @@ void PrintTo(const Target& target, std::ostream* out) { *out << target.name; }  
 
 class FuzzedBytes : public testing::TestWithParam<Target> {
  protected:
-  /// Empty: nothing is wrong.
+  /// Returns an empty string if the check passes.
   static std::string wrong_with(fuzz::Bytes bytes) {
     try {
       GetParam().check(bytes);

@@ -1,5 +1,5 @@
-// The player finds what it is there to find: each fault that can be planted in the library is seen
-// within so many inputs, and the same inputs find nothing where none is.
+// Checks that the fuzzer finds bugs: each mutant of the library is detected within a limited number
+// of inputs, and without a mutant the same inputs find nothing.
 #include <cstdint>
 #include <iostream>
 #include <optional>

@@ -21,7 +21,7 @@ std::string string_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Bytes that are somebody's and never read, because they would be more than there can be.
+/// Returns a span that is larger than any buffer. The bytes are foreign and never read.
 std::span<const std::byte> impossible(std::size_t size) {
   static const std::byte one{};
   return {&one, size};
@@ -63,7 +63,7 @@ class Player {
  private:
   static constexpr std::size_t count = 4;
 
-  /// Most are small; some cross the borders of blocks; few are beyond all that there is.
+  /// Most sizes are small; some cross block boundaries; a few exceed the maximum.
   std::size_t size() {
     const std::size_t byte = input_.byte();
     if (byte < 128) return byte % 16;
@@ -86,7 +86,7 @@ class Player {
       return made;
     }();
     const std::size_t length = size() % 66'000;
-    // Of one letter mostly, so that there are letters that a buffer does not have.
+    // Mostly of one letter, so that some letters do not occur in a buffer.
     const std::size_t kind = input_.below(6);
     if (kind < 4) return std::string(length, char('a' + kind));
     return endless.substr(made_++ % 7, length);
@@ -140,7 +140,7 @@ class Player {
     known += more;
   }
 
-  /// Room that is filled, in part or not at all, or left alone.
+  /// Prepares space, which is filled, filled in part, or not used.
   void prepare(Buffer& buffer, std::string& known, bool commits) {
     const std::size_t wanted = size();
     if (wanted > Buffer::max_size() - buffer.size())
@@ -155,7 +155,7 @@ class Player {
     known.append(used, 'x');
   }
 
-  /// Nothing has changed where there is too much.
+  /// Calls that would exceed the maximum size change nothing.
   static void refuse(Buffer& buffer, Buffer& other) {
     const std::size_t left = Buffer::max_size() - buffer.size();
     const auto too_many = impossible(left + 1);
@@ -248,7 +248,7 @@ class Player {
       expect(buffers_[i].size() == texts_[i].size(), "size()");
       expect(buffers_[i] == texts_[i], "what is in the buffer");
       expect(buffers_[i].empty() == buffers_[i].front().empty(), "front()");
-      // Each time, so that there is always something that the last search has left behind.
+      // After each step, so that there is always a stored result of the last search.
       expect(buffers_[i].search('d').value_or(none) == texts_[i].find('d'), "search() again");
     }
   }

@@ -10,7 +10,7 @@
 namespace tambour::fuzz {
 namespace {
 
-/// What a stream holds, read to its end or to what is refused.
+/// The messages of a stream, read until its end or until an error.
 struct Reading {
   std::vector<std::string> messages;
   bool refused = false;
@@ -21,7 +21,7 @@ struct Reading {
 
 using Take = std::function<Result<std::optional<Buffer>>(Buffer&)>;
 
-/// So much of the stream at a time as `next` says.
+/// Reads the stream in pieces of the sizes that `next` returns.
 Reading read(std::string_view stream, const Take& take, const std::function<std::size_t()>& next,
              bool in_own_blocks) {
   Buffer buffer;
@@ -48,7 +48,7 @@ Reading read(std::string_view stream, const Take& take, const std::function<std:
   return reading;
 }
 
-/// The same, from all of it at once, as plainly as can be.
+/// The simple parser of the whole stream.
 Reading read_lines(std::string_view stream, std::size_t most) {
   Reading reading;
   for (;;) {
@@ -100,7 +100,7 @@ void check_splits(std::string_view stream, const Take& take, const Reading& expe
   expect(read(stream, take, [&] { return pieces.below(9); }, true) == expected, "in pieces");
 }
 
-/// What was read can be written, and read again.
+/// Messages that were read can be written and read again.
 void check_line_writer(const Reading& reading, std::size_t most) {
   Buffer written;
   std::string expected;

@@ -39,7 +39,7 @@ bool is_v6_with_zone(const std::string& text) {
   return percent == std::string::npos || is_zone(text.substr(percent + 1));
 }
 
-/// What Endpoint::parse() says it reads.
+/// The syntax that Endpoint::parse() documents.
 bool is_endpoint(const std::string& text) {
   if (text.starts_with("unix:")) {
     std::string name = text.substr(5);

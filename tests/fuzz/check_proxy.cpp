@@ -23,7 +23,7 @@ Taken take(std::string_view bytes, std::size_t& left) {
   return taken;
 }
 
-/// What may be done with every header that was read.
+/// Every parsed header can be serialized and parsed again.
 void check_header(const ProxyHeader& header) {
   expect(header.source.has_value() == header.destination.has_value(), "one end of two");
   Buffer written;
@@ -39,7 +39,7 @@ void check_header(const ProxyHeader& header) {
   expect(once_more && *once_more == *tls, "what TLS said, written and read");
 }
 
-/// Bytes as they are. What is read of them does not depend on how they come.
+/// Parses the bytes unchanged. The result must not depend on how they are divided.
 void check_bytes(std::string_view bytes) {
   std::size_t left = 0;
   const Taken whole = take(bytes, left);
@@ -91,8 +91,9 @@ ProxyHeader header_of(Input& input) {
   return header;
 }
 
-/// Written from what the bytes say. Of its parts, which are "not yet", and of its bits, none of
-/// which does harm, the bytes choose some; tests/net/proxy_header_test.cpp tries all.
+/// Serializes a header derived from the bytes. Checks some of its prefixes, which must be
+/// incomplete, and some flipped bits, chosen by the bytes; tests/net/proxy_header_test.cpp checks
+/// all.
 void check_written(Input input) {
   const ProxyHeader header = header_of(input);
   Buffer buffer;

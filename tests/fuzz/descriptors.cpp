@@ -48,12 +48,12 @@ class KernelDescriptors final : public Descriptors {
   int bad_number() override { return 900; }
 
  private:
-  static void note(ssize_t) {}  // EAGAIN, EPIPE and all others are as welcome.
+  static void note(ssize_t) {}  // All results are acceptable, including EAGAIN and EPIPE.
 
   LoopOptions options_;
 };
 
-/// The simulator has no poll(2). A loop that does nothing else stands in for it.
+/// The simulator has no poll(2). A separate loop provides it.
 class SimulatedDescriptors final : public Descriptors {
  public:
   SimulatedDescriptors(std::uint64_t seed, const SimulationOptions& options)

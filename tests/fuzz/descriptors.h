@@ -1,4 +1,4 @@
-// The descriptors and the clock of one run: the kernel's, or a simulated host's.
+// The descriptors and the clock of one run: those of the kernel or of a simulated host.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@ class Descriptors {
   virtual void read(int fd, std::size_t size) = 0;
   virtual void shutdown(int fd, int how) = 0;
 
-  /// What poll(2) says.
+  /// Returns the result of poll(2).
   virtual unsigned ready(int fd) = 0;
   virtual std::int64_t now_ns() = 0;
   virtual std::int64_t wall_now_ns() = 0;
-  /// False where the wall clock is the machine's, which is left alone.
+  /// Returns false on the real machine, whose wall clock is not changed.
   virtual bool set_wall_clock(std::int64_t) { return false; }
   virtual void spend(Duration time) = 0;
-  /// A number that is no open descriptor, and will not be.
+  /// Returns a number that is not an open descriptor and never will be.
   virtual int bad_number() = 0;
 };
 

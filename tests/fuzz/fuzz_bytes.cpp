@@ -1,4 +1,4 @@
-// The libFuzzer targets whose check is TAMBOUR_FUZZ_CHECK, a function of bytes_checks.h.
+// The libFuzzer targets for the checks of bytes_checks.h; TAMBOUR_FUZZ_CHECK names the function.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -1,8 +1,9 @@
-// The libFuzzer target: `make fuzz` runs it. A failure prints the calls, and the input is kept.
+// The libFuzzer target for the loop: `make fuzz` runs it. A failure prints the calls, and the input
+// is saved.
 //
-// TAMBOUR_FUZZ_WORLD=simulated plays every input on the simulator; TAMBOUR_FUZZ_TRACE=1 prints each
-// call as it is made, for the failures that end the process; TAMBOUR_FUZZ_CANARY=1 (or 2) plants a
-// fault in a library that was built with them.
+// TAMBOUR_FUZZ_WORLD=simulated runs every input on the simulator. TAMBOUR_FUZZ_TRACE=1 prints each
+// call as it is made, for failures that abort the process. TAMBOUR_FUZZ_CANARY=1 (or 2) enables a
+// mutant in a library that was built with mutants.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Bytes as a source of decisions: what a fuzzer changes, and what a test draws from a seed.
+// A byte string as a source of decisions, from a fuzzer or from a seed.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace tambour::fuzz {
 
-/// After its last byte it gives zeros, which stand for the smallest choice everywhere.
+/// After the last byte it returns zeros, which stand for the smallest choice everywhere.
 class Input {
  public:
   explicit Input(std::span<const std::uint8_t> bytes) noexcept : bytes_(bytes) {}
@@ -21,7 +21,7 @@ class Input {
     return first;
   }
 
-  /// From 0 to below `end`, which is at least 1 and at most 256.
+  /// Returns a number from 0 to `end` - 1. `end` is from 1 to 256.
   std::size_t below(std::size_t end) noexcept { return byte() % end; }
   bool flag() noexcept { return (byte() & 1) != 0; }
 

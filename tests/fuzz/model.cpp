@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::int64_t end_of_time = std::numeric_limits<std::int64_t>::max();
 
-/// What a watcher of `interest` is told of a descriptor for which poll(2) says `ready`: an error or
-/// a hang-up makes everything ready. Who asks for nothing is told nothing.
+/// Returns the events that a watcher of `interest` receives if poll(2) reports `ready`: an error or
+/// hang-up makes everything ready. A watcher without interest receives nothing.
 Events told(unsigned ready, Events interest) {
   if (interest == Events::none) return Events::none;
   Events got = Events(std::uint16_t(ready)) &
@@ -51,7 +51,7 @@ void Model::queue(Item& item, Due due, bool certain) {
     item.due_priority = item.priority;
     item.late = false;
   } else if (!item.certain && item.due_priority != item.priority) {
-    item.late = true;  // Which of the two priorities it was queued with, nobody outside can know.
+    item.late = true;  // The model cannot know with which of the two priorities it was queued.
   }
   item.certain = item.certain || certain;
 }
@@ -101,7 +101,8 @@ void Model::feed(int fd, Events events) {
     const Events hit = told(unsigned(events), item.interest);
     if (hit == Events::none) continue;
     if (item.due == Due::now && !item.certain) {
-      // Whether it joins what is under way, or comes in the next turn, nobody outside can know.
+      // The model cannot know whether it is merged into the pending call or comes in the next
+      // iteration.
       item.may |= hit;
       item.loose = true;
       continue;
@@ -124,8 +125,8 @@ void Model::arm_wall(Id id, std::int64_t deadline) {
   Item& item = at(id);
   item.started = true;
   item.deadline = item.was_asked = deadline;
-  // In the world of the kernel, a descriptor of the loop's own tells of it, and is not set anew
-  // where the timer goes: it may ring long after that.
+  // On a kernel backend the loop has a timerfd, which is not rearmed when the timer is stopped: it
+  // may wake the loop long after that.
   if (!virtual_time) rings_ = true;
 }
 
@@ -157,7 +158,7 @@ void Model::reopened() {
 void Model::feed_signal(int number) {
   for (auto& [id, item] : items_) {
     if (item.kind != Kind::signal || !item.started || item.number != number) continue;
-    // As with descriptors: whether it joins what is under way, nobody outside can know.
+    // As with descriptors, the model cannot know whether it is merged into the pending call.
     if (item.due == Due::now && !item.certain) {
       item.perhaps = true;
     } else {
@@ -196,7 +197,7 @@ void Model::told_by_wait(Item& watcher, const std::map<int, Readiness>& descript
   Events may = told(ready.must, watcher.interest) | told(ready.may, watcher.interest) |
                told(ready.may & ~unsigned(POLLERR), watcher.interest);
   if (without_errors) {
-    // select(2) calls a descriptor readable or writable, and knows nothing else.
+    // select(2) reports only readable and writable.
     const unsigned readable = ready.must & (POLLIN | POLLHUP | POLLERR);
     const unsigned writable = ready.must & (POLLOUT | POLLERR);
     must = (readable != 0 ? Events::read : Events::none) |
@@ -225,7 +226,8 @@ void Model::wait(const std::map<int, Readiness>& descriptors) {
     if (item.failing) {
       queue(item, Due::next, true);
       item.must = item.may = Events::error;
-      item.late = true;  // It may have been queued when it was started, with its priority then.
+      // It may have been queued when it was started, with its priority at that time.
+      item.late = true;
     } else {
       told_by_wait(item, descriptors);
     }
@@ -320,7 +322,7 @@ void Model::end_dispatch(std::string_view after) {
     const Events may = item.may;
     drop(item);
     if (!item.loose) continue;
-    // Fed while it may or may not have been due: it comes by the next turn, or by run_pending().
+    // Fed while it was possibly due: it comes in the next iteration or in run_pending().
     queue(item, Due::next, false);
     item.may = may;
     item.late = true;
@@ -362,7 +364,7 @@ void Model::called(Id id, std::uint32_t tag, Events events, std::int64_t wall_no
   if (item.kind == Kind::wall_timer) {
     if ((item.computed ? item.was_asked : item.deadline) > wall_now_ns)
       return fail(name(id, item) + " was called before its time");
-    // The loop reads this clock itself, and may be later than the model.
+    // The loop reads the wall clock itself, possibly later than the model.
     if (item.due == Due::no) item.late = true;
   } else if (item.due != Due::now) {
     return fail(name(id, item) + " was called though it is not due");

@@ -1,8 +1,9 @@
-// What a loop has to do, written plainly: which callbacks are due, with what, in which order.
+// A simple model of the loop: which callbacks are due, with which events and in which order.
 //
-// The model knows nothing of the library's inside. It is told of every call that is made, and of
-// every callback, and says what is wrong with that. What may come and what must come are two
-// things: an edge-triggered watcher, say, may be told more than it must.
+// The model knows nothing of the implementation. The player reports every call and every callback
+// to it, and the model detects callbacks that are wrong. It distinguishes callbacks that must come
+// from those that may come: an edge-triggered watcher, for example, may receive more events than it
+// must.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +30,10 @@ enum class Kind : std::uint8_t {
   wall_timer,
 };
 
-/// Where a callback stands: not due, due in the next dispatch, or in the one that is under way.
+/// The state of a callback: not due, due in the next dispatch, or due in the current one.
 enum class Due : std::uint8_t { no, next, now };
 
-/// What a descriptor is ready for, in the values of poll(2): what is so for certain, and what may
-/// be told.
+/// The readiness of a descriptor, in values of poll(2): what must be reported and what may be.
 struct Readiness {
   unsigned must = 0;
   unsigned may = 0;
@@ -43,51 +43,52 @@ using Id = std::uint32_t;
 
 struct Item {
   Kind kind;
-  std::uint32_t tag = 0;  ///< Of the function that is to be called.
+  std::uint32_t tag = 0;  ///< Identifies the function that is to be called.
   bool started = false;
   int priority = 0;
 
   Due due = Due::no;
-  bool certain = false;  ///< It must come; otherwise it may.
-  bool late = false;     ///< Becomes due while others run, so that its priority may come too late.
+  bool certain = false;  ///< Set if the callback must come; otherwise it may.
+  /// It may have become due after others were dispatched, so its order by priority is not checked.
+  bool late = false;
   int due_priority = 0;
 
   // Watchers.
   int fd = -1;
   Events interest = Events::none;
   bool edge = false;
-  bool fresh = false;       ///< Edges: all that is ready is news,
-  bool fresh_read = false;  ///< that there is something to read is.
-  bool loose = false;       ///< An event was fed that may come now or in the next turn.
-  bool failing = false;     ///< Its descriptor is none.
+  bool fresh = false;       ///< Edge-triggered: every ready event is a new edge.
+  bool fresh_read = false;  ///< Edge-triggered: readability is a new edge.
+  bool loose = false;       ///< A fed event may come now or in the next iteration.
+  bool failing = false;     ///< Its descriptor is invalid.
   Events must = Events::none;
   Events may = Events::none;
 
-  // Timers: nanoseconds.
+  // Timers, in nanoseconds.
   std::int64_t deadline = 0;
   std::int64_t period = 0;
   bool repeating = false;
   std::int64_t due_deadline = 0;
-  std::uint64_t batch = 0;  ///< In which turn it became due.
+  std::uint64_t batch = 0;  ///< The iteration in which it became due.
 
-  bool overdue = false;        ///< Wall-clock timers: it was due before the wait;
-  bool asked = false;          ///< it may be queued without being due;
-  bool computed = false;       ///< it asks for its next time, before it calls,
-  std::int64_t was_asked = 0;  ///< which then was this.
+  bool overdue = false;        ///< Wall-clock timer: it was due before the wait.
+  bool asked = false;          ///< Wall-clock timer: it may be queued without being due.
+  bool computed = false;       ///< Wall-clock timer: it computes its next time before its callback.
+  std::int64_t was_asked = 0;  ///< The deadline before the last computation.
 
   bool sent = false;     ///< Asyncs.
-  bool raised = false;   ///< Signals: the process was sent it, and the loop has not looked since.
-  bool perhaps = false;  ///< Signals: it was started soon after the process was sent its signal.
+  bool raised = false;   ///< Signals: the signal was sent, and the loop has not checked since.
+  bool perhaps = false;  ///< Signals: it was started soon after the signal was sent.
   int number = 0;        ///< Signals.
 };
 
 class Model {
  public:
-  /// What select(2) cannot tell: errors.
+  /// select(2) does not report errors.
   bool without_errors = false;
-  /// Waits may report what is not ready.
+  /// Waits may report spurious events.
   bool false_events = false;
-  /// The wall clock is the simulator's: what is due by it is so for certain.
+  /// The wall clock is simulated, so expirations of wall-clock timers are certain.
   bool virtual_time = false;
 
   Id add(Kind kind);
@@ -101,29 +102,29 @@ class Model {
   void feed(int fd, Events events);
   void arm(Id id, std::int64_t deadline);
   void arm_wall(Id id, std::int64_t deadline);
-  /// A computed timer was asked, and has said when it calls next.
+  /// A computed timer was asked for its next time, which is `deadline`.
   void answered(Id id, std::int64_t deadline);
   void wall_clock_set(std::int64_t now_ns);
   void reopened();
   void feed_signal(int number);
   void raise_signal(int number);
 
-  /// Something of the loop's own may be due, which idle hooks have to wait for.
+  /// Internal events of the loop may be due, for which idle hooks must wait.
   void disturb() noexcept { disturbed_ = 3; }
   [[nodiscard]] bool disturbed() const noexcept { return disturbed_ > 0 || rings_; }
 
-  // The places of a turn, in their order.
+  // The phases of an iteration, in order.
   void begin_prepare();
-  /// The wall clock, before the loop looks at it and waits.
+  /// The wall clock before the loop reads it and waits.
   void look_at_wall_clock(std::int64_t now_ns);
   void wait(const std::map<int, Readiness>& descriptors);
   void begin_check();
   void begin_dispatch(std::int64_t now_ns, std::int64_t wall_now_ns);
-  /// What was due is run now, by run_pending().
+  /// run_pending() now invokes the callbacks that are due.
   void begin_pending();
-  /// All that was due has been called.
+  /// All callbacks that were due have been invoked.
   void end_dispatch(std::string_view after);
-  /// An exception has left the loop: what was due is so still, until the next turn.
+  /// An exception has left the loop: what was due remains due until the next iteration.
   void interrupted() noexcept { interrupted_ = true; }
 
   void posted(std::uint32_t number) { posted_.push_back(number); }
@@ -134,10 +135,10 @@ class Model {
 
   [[nodiscard]] std::int64_t references() const;
   [[nodiscard]] bool anything_due() const;
-  /// How many callbacks are due, or -1 where that is not certain.
+  /// Returns how many callbacks are due, or -1 if that is not certain.
   [[nodiscard]] std::int64_t count_due() const;
 
-  /// The first thing that went wrong, or empty.
+  /// Returns the first failure, or an empty string.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
   void fail(std::string why);
   static std::string name(Id id, const Item& item);
@@ -156,10 +157,10 @@ class Model {
   std::deque<std::uint32_t> taken_;
   Id next_id_ = 1;
   std::uint64_t turn_ = 0;
-  int disturbed_ = 0;   ///< For how many turns more.
-  bool rings_ = false;  ///< From now on, at any time.
+  int disturbed_ = 0;   ///< For how many more iterations.
+  bool rings_ = false;  ///< Set permanently: the timerfd may wake the loop at any time.
   bool interrupted_ = false;
-  std::map<int, int> raised_;  ///< For how many turns more a raised signal may be news.
+  std::map<int, int> raised_;  ///< For how many more iterations a raised signal may be delivered.
   std::string failure_;
 };
 

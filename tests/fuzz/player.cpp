@@ -29,7 +29,7 @@ Player::Player(std::span<const std::uint8_t> bytes, Worlds worlds)
 
 Player::~Player() = default;
 
-/// The first byte is the backend: the simulator's for half of all, and the second its seed.
+/// The first byte selects the backend, in half of all cases the simulator; the second is its seed.
 void Player::open_world() {
   const std::uint8_t backend = input_.byte();
   const std::uint8_t seed = input_.byte();
@@ -57,8 +57,8 @@ void Player::open_world() {
   open_hooks();
 }
 
-/// The model has to know when the loop looks at descriptors and clock. What an input can make has
-/// priorities from -1 to 1, so that these are the first and the last.
+/// The model must know when the loop checks descriptors and the clock. Handles created by an input
+/// have priorities from -1 to 1, so these hooks are the first and the last.
 void Player::open_hooks() {
   first_prepare_.emplace(*loop_, HookPoint::prepare, [this] { begin_prepare(); });
   last_prepare_.emplace(*loop_, HookPoint::prepare, [this] { end_prepare(); });
@@ -122,7 +122,7 @@ void Player::check_state() {
   const std::int64_t references = model_.references() + references_;
   check(loop_->stats().references == references, "stats().references is not what was started");
   const std::int64_t due = model_.count_due();
-  // What wake() leaves, and what watches for signals, is the loop's own.
+  // pending_count() also counts wakeups of wake() and the loop's own watcher of signals.
   if (due >= 0 && !silent()) check(loop_->pending_count() >= std::size_t(due), "pending_count()");
   for (auto& slot : timers_) {
     if (slot.handle == nullptr) continue;
@@ -149,7 +149,7 @@ void Player::run(Run how) {
   const bool waits = how == Run::once || how == Run::forever;
   const bool guards = waits && !guard_->started();
   if (depth == 0) turns_left_ = turns_max;
-  // Whatever happens, a wait ends: the guard expires again and again.
+  // Ensures that every wait ends: the guard expires repeatedly.
   if (guards) {
     const bool is_virtual = world_->options().simulated_host != nullptr;
     guard_->start(is_virtual ? std::min(delay(), Duration(1h)) : 20us, 20us);
@@ -190,7 +190,7 @@ void Player::run_loop(Run how) {
       break;
   }
   if (silent()) return;
-  // A loop that had been told to stop returns at once.
+  // A loop that had already been stopped returns at once.
   if (how == Run::pending || turns_ != turns) model_.end_dispatch("a run");
   check_return(how, before);
 }
@@ -224,7 +224,8 @@ void Player::begin_prepare() {
   stopping_ = true;
 }
 
-/// The simulator's readiness, which a watcher has told, does not say what made everything ready.
+/// The simulator's readiness, as reported by a watcher, does not distinguish a hang-up from other
+/// causes.
 unsigned Player::perhaps_hung_up(unsigned ready) {
   constexpr unsigned all = POLLIN | POLLOUT | POLLRDHUP;
   return world_->options().simulated_host != nullptr && (ready & all) == all ? POLLHUP : 0;
@@ -240,8 +241,8 @@ void Player::end_prepare() {
   state_ = State::waiting;
   model_.look_at_wall_clock(world_->wall_now_ns());
   before_wait_ = look();
-  // What io_uring still holds is let go of in the wait, which may close a file and so hang up on
-  // its peer: the model looks once more when the wait is over.
+  // io_uring releases closed files in the wait, which may close a file and hang up on its peer: the
+  // model checks again after the wait.
   if (exact_) {
     std::map<int, Readiness> seen;
     for (const auto& [fd, ready] : before_wait_)
@@ -257,7 +258,7 @@ void Player::begin_check() {
     for (const auto& [fd, ready] : look()) {
       const unsigned before = before_wait_[fd];
       seen[fd] = {.must = ready & before, .may = ready | before};
-      // And it may report what was so for a moment only, and the rest in the next turn.
+      // It may also report a state that lasted only a moment, and the rest in the next iteration.
       constexpr unsigned any = POLLIN | POLLOUT | POLLRDHUP | POLLERR | POLLHUP;
       if (is_touched(fd)) seen[fd] = {.must = 0, .may = seen[fd].may | any};
     }
@@ -323,7 +324,7 @@ void Player::act_on_running() {
   if (possible && callbacks_ < callbacks_max) run(how);
 }
 
-// --- What everything needs.
+// --- Helpers.
 
 void Player::note(const std::string& line) {
   lines_.append(std::size_t(2 * depth_), ' ').append(line) += '\n';

@@ -1,5 +1,5 @@
-// Plays one input: decodes bytes into calls on a loop, makes them, and asks the model about each
-// callback. Callbacks make calls too, out of the same bytes.
+// Runs one input: decodes the bytes into calls on a loop, makes the calls, and checks each callback
+// against the model. Callbacks make calls too, decoded from the same bytes.
 #pragma once
 
 #include <array>
@@ -19,12 +19,12 @@
 
 namespace tambour::fuzz {
 
-/// Which backends an input may ask for.
+/// Which backends an input may select.
 enum class Worlds : std::uint8_t { all, simulated };
 
 struct Outcome {
-  std::string failure;  ///< Empty: nothing went wrong.
-  std::string trace;    ///< The calls, one a line.
+  std::string failure;  ///< Empty: no failure.
+  std::string trace;    ///< The calls, one per line.
   std::uint64_t callbacks = 0;
 };
 
@@ -38,9 +38,9 @@ class Player {
   Outcome play();
 
  private:
-  struct Thrown {};  ///< By a callback, on purpose.
+  struct Thrown {};  ///< Thrown by callbacks on purpose.
 
-  /// What a callback carries.
+  /// The function object of all callbacks.
   struct Called {
     Player* player;
     Id id;
@@ -66,7 +66,7 @@ class Player {
   void open_hooks();
   void close_world();
 
-  // Calls, by what they are made on.
+  // Calls, by the type of handle.
   void act();
   void act_on_watcher();
   void act_on_started_watcher(Slot<FdWatcher>& slot);
@@ -139,8 +139,8 @@ class Player {
 
   Input input_;
   Worlds worlds_;
-  bool exact_ = true;   ///< Descriptors change only when they are told to.
-  bool noisy_ = false;  ///< Waits may end early, or late.
+  bool exact_ = true;   ///< Descriptors change only by calls of the player.
+  bool noisy_ = false;  ///< Waits may end early or late.
   Model model_;
   std::unique_ptr<Descriptors> world_;
   std::optional<EventLoop> loop_;
@@ -152,7 +152,8 @@ class Player {
   std::array<Slot<Signal>, 3> signals_;
   std::array<Slot<WallTimer>, 3> wall_timers_;
   std::array<File, 8> files_;
-  std::map<int, bool> announced_;  ///< The loop knows which open file a number means by now.
+  /// Whether the loop knows which open file the descriptor refers to now.
+  std::map<int, bool> announced_;
   std::optional<Hook> first_prepare_, last_prepare_, first_check_, last_check_;
   std::optional<Timer> guard_;
 
@@ -161,7 +162,7 @@ class Player {
   int depth_ = 0;
   int turns_left_ = 0;
   int channels_ = 0;
-  std::set<int> touched_;  ///< Channels of which something has changed since the last wait.
+  std::set<int> touched_;  ///< Channels that have changed since the last wait.
   std::int64_t references_ = 0;
   std::uint32_t tasks_ = 0;
   std::uint32_t tags_ = 0;
@@ -170,11 +171,11 @@ class Player {
   std::uint64_t callbacks_ = 0;
   std::uint64_t calls_ = 0;
   bool stopping_ = false;
-  bool starting_ = false;  ///< A wall-clock timer is asked by its start.
+  bool starting_ = false;  ///< start() of a wall-clock timer is asking for its time.
   std::string lines_;
 };
 
-/// The whole of it. The trace of a failure is in the outcome.
+/// Runs one input. If it fails, the outcome contains the trace.
 Outcome play(std::span<const std::uint8_t> bytes, Worlds worlds = Worlds::all);
 
 }  // namespace tambour::fuzz

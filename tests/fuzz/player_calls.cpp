@@ -1,5 +1,5 @@
-// The calls on descriptors and on the loop that an input can make, each with what the model is told
-// of it.
+// The calls on descriptors and on the loop that an input can make, each with its report to the
+// model.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -133,7 +133,8 @@ void Player::act_on_file() {
 
 // --- The loop.
 
-/// All deadlines were shifted by the time since suspend(), which was called between the two times.
+/// All deadlines were shifted by the time since suspend(), which was called between the two given
+/// times.
 void Player::check_resumed(std::int64_t suspended_from, std::int64_t suspended_to) {
   const std::int64_t now = loop_->now().time_since_epoch().count();
   for (auto& slot : timers_) {
@@ -148,7 +149,7 @@ void Player::check_resumed(std::int64_t suspended_from, std::int64_t suspended_t
   }
 }
 
-/// As a child does after fork(2). Inside a callback nobody does.
+/// Reopens the loop, as a child does after fork(2). Not allowed inside a callback.
 void Player::reopen() {
   if (state_ != State::outside) return;
   note("reopen after a fork");

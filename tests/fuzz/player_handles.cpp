@@ -1,4 +1,4 @@
-// The calls on handles that an input can make, each with what the model is told of it.
+// The calls on handles that an input can make, each with its report to the model.
 #include "fuzz/player_handles.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ bool Player::is_open(int fd) const {
   return std::ranges::any_of(files_, [fd](const File& file) { return file.fd == fd; });
 }
 
-/// The model, and the table of numbers, learn what the watcher's descriptor is.
+/// Records the watcher's descriptor in the model and in the table of descriptors.
 void Player::note_fd(Slot<FdWatcher>& slot, int fd) {
   model_.at(slot.id).fd = fd;
   if (fd >= 0) announced_[fd] = true;
@@ -54,8 +54,8 @@ void Player::ensure(Slot<FdWatcher>& slot) {
 
 void Player::start(Slot<FdWatcher>& slot) {
   Item& item = model_.at(slot.id);
-  // The contract: after a close and an open, the loop is told so by set(). What was closed may have
-  // become a descriptor of the loop's own.
+  // The contract: after a descriptor was closed and opened again, the program calls set(). A closed
+  // descriptor may have been reused by the loop itself.
   if (item.fd >= 0 && !item.started && !announced_[item.fd])
     set_descriptor(slot, is_open(item.fd) ? item.fd : watched_number());
   note("start " + std::to_string(slot.id));
@@ -249,7 +249,7 @@ void Player::act_on_async() {
       note("send " + std::to_string(slot.id));
       slot.handle->send();
       model_.at(slot.id).sent = true;
-      // Sent to a stopped one, it makes a turn that calls nobody.
+      // Sending to a stopped async causes an iteration without a callback.
       model_.disturb();
   }
 }
@@ -277,7 +277,7 @@ void Player::act_on_signal() {
     case 2:
       note("start " + std::to_string(slot.id));
       check(slot.handle->start().has_value(), "Signal::start()");
-      model_.disturb();  // The loop's first has it watch for signals.
+      model_.disturb();  // The first signal handle makes the loop watch for signals.
       return model_.start(slot.id);
     case 3:
       note("stop " + std::to_string(slot.id));
@@ -291,7 +291,7 @@ void Player::act_on_signal() {
       return move(signals_, slot);
     case 8:
     case 9:
-      // After the wait, whether it comes in this turn depends on what else has.
+      // After the wait, other events determine whether the signal is delivered in this iteration.
       if (state_ != State::outside && state_ != State::dispatching) return;
       note("raise " + std::to_string(number));
       Signal::feed(number);

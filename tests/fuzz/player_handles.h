@@ -1,4 +1,4 @@
-// What the sources of the Player share: the calls that handles of every kind have.
+// Calls that handles of every type have, shared by the sources of the Player.
 #pragma once
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ inline std::int64_t after(std::int64_t from_ns, Duration delay) {
 
 inline std::string text(Duration time) { return std::to_string(time.count()) + " ns"; }
 
-/// A closure too large to be stored inside a Callback, and not trivial.
+/// A function object that is too large for the inline storage of a Callback, and not trivial.
 template <class Inner>
 struct Large {
   Inner inner;
@@ -45,7 +45,7 @@ void Player::destroy(Slot<Handle>& slot) {
   slot.handle.reset();
 }
 
-/// To a new address, or over another, which is gone then.
+/// Moves the handle to a new address, or onto another handle, which is destroyed.
 template <class Handle, std::size_t size>
 void Player::move(std::array<Slot<Handle>, size>& slots, Slot<Handle>& slot) {
   Slot<Handle>& target = slots[input_.below(size)];

@@ -1,5 +1,4 @@
-// What the fuzzer has found worth keeping, and inputs drawn from seeds: the loop does with each
-// what the model says.
+// Runs the corpus of the fuzzer and random inputs: the loop must behave as the model predicts.
 #include "fuzz/player.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The calls on wall-clock timers that an input can make, each with what the model is told of it.
-// On the simulator, the clock is set too.
+// The calls on wall-clock timers that an input can make, each with its report to the model. On the
+// simulator, the clock is set too.
 #include <utility>
 
 #include "fuzz/player_handles.h"
@@ -21,12 +21,12 @@ void Player::ensure(Slot<WallTimer>& slot) {
   slot.handle = std::make_unique<WallTimer>(*loop_, function<WallTimer::Function>(slot.id, tag));
 }
 
-/// What a computed timer says when it is asked: any time after this, or that it does not know.
+/// The next time of a computed timer: any time after `now`, or WallTime::max() for unknown.
 WallTime Player::answer(Id id, WallTime now) {
   if (silent()) return WallTime::max();
   check(ns_of(now) <= world_->wall_now_ns(), "the time that a timer was asked with");
   const Duration delay = this->delay();
-  // As callbacks do, and for the same reason: see act_inside().
+  // Throws in the same states as callbacks do: see act_inside().
   if (delay < Duration(0) && (starting_ || state_ == State::dispatching)) {
     note("wall-clock timer " + std::to_string(id) + " is asked, and throws");
     model_.stop(id);
@@ -81,7 +81,7 @@ void Player::start_wall_timer(Slot<WallTimer>& slot, std::size_t how) {
   model_.arm_wall(slot.id, first);
 }
 
-/// When those call next, as they say. That is checked by what it has to be.
+/// Checks the next time of each timer. That of a repeating timer is copied into the model.
 void Player::note_wall_times() {
   for (auto& slot : wall_timers_) {
     if (slot.handle == nullptr || silent()) continue;

@@ -1,4 +1,4 @@
-// Inputs without a fuzzer: bytes out of a seed, the same on every machine.
+// Inputs without a fuzzer: bytes derived from a seed, the same on every machine.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How often a server asks for connections: no more often than it must. Seen in the trace of a
+// How often a server calls accept(2): no more often than necessary. Counted in the trace of a
 // simulation, which has a line for each system call.
 #include <chrono>
 #include <cstddef>
@@ -36,7 +36,7 @@ class Accepting : public testing::Test {
       return test::echo(std::move(peer));
     });
   }
-  /// So many, which stay for so long.
+  /// Opens `count` connections and closes each after `stay`.
   void connect(int count, Duration stay) {
     for (int i = 0; i < count; ++i)
       spawn(far, [](Endpoint to, Duration time) -> Task<> {
@@ -54,7 +54,7 @@ class Accepting : public testing::Test {
   TcpServer server = TcpServer::listen(loop, at).value();
   std::size_t calls = 0;
   std::size_t in_vain = 0;
-  std::vector<std::uint64_t> turns;  ///< In which each was served.
+  std::vector<std::uint64_t> turns;  ///< The iteration in which each connection was served.
 };
 
 TEST_F(Accepting, one_that_comes_alone_takes_one_call) {
@@ -73,7 +73,7 @@ TEST_F(Accepting, those_that_wait_take_two_turns_and_one_call_in_vain) {
   serve();
   simulation.run_for(1s);
   ASSERT_EQ(turns.size(), 50U);
-  // The first may be alone. The second says that it was not.
+  // After the second one, the server accepts until EAGAIN.
   EXPECT_LE(turns.back() - turns.front(), 1U);
   EXPECT_EQ(calls, 51U);
   EXPECT_EQ(in_vain, 1U);

@@ -1,5 +1,5 @@
-// What no well-meaning peer sends, on live servers: who sends it is told, or closed, with a clear
-// error, and the next is served as if nothing had been.
+// Malformed input on live servers: the peer is closed with a clear error, and the next peer is
+// served normally.
 #include <sys/socket.h>
 
 #include <chrono>
@@ -23,14 +23,14 @@ using namespace std::string_literals;
 
 class BadInput : public test::OnEveryBackend {
  protected:
-  /// Sends, says no more, and gives all that is answered.
+  /// Sends the question, shuts down the write side and returns everything that is answered.
   std::string ask(const Endpoint& to, const std::string& question) {
     std::string answer;
     run([](Endpoint server, const std::string& text, std::string& into) -> Task<> {
       auto stream = co_await TcpStream::connect(server);
       EXPECT_TRUE(stream);
       if (!stream) co_return;
-      // The server may have closed before it was told everything.
+      // The server may have closed the connection before it received everything.
       static_cast<void>(co_await stream->write(text));
       static_cast<void>(stream->finish());
       Buffer all;
@@ -41,7 +41,7 @@ class BadInput : public test::OnEveryBackend {
     }(to, question, answer));
     return answer;
   }
-  /// Answers each line with itself; notes how each stream ended.
+  /// Echoes each line and records how each stream ended.
   TcpServer serve_lines(const ListenOptions& options = {}) {
     auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value();
     server.serve([this](TcpStream stream) -> Task<> {
@@ -59,7 +59,7 @@ class BadInput : public test::OnEveryBackend {
     });
     return server;
   }
-  /// Of the servers' streams, in the order in which they ended; the last one's is taken.
+  /// Returns the last error with which a stream of the servers ended, and clears the list.
   Error last_error() {
     EXPECT_TRUE(run_until([this] { return !errors.empty(); }));
     const Error last = errors.back();

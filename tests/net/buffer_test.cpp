@@ -1,4 +1,4 @@
-// Buffers: each function's promise, and random sequences of them against a string.
+// Each function of Buffer, and random sequences of calls compared with a string.
 #include <tambour/buffer.h>
 
 #include <sys/socket.h>
@@ -31,7 +31,7 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// In so many pieces as there are texts.
+/// Returns a buffer with one segment for each text.
 Buffer in_pieces(std::initializer_list<std::string_view> texts) {
   Buffer whole;
   for (const std::string_view text : texts) whole.append(Buffer(text));
@@ -62,7 +62,7 @@ TEST(Buffer, appends_and_prepends_its_own_bytes) {
   const std::string before = buffer.to_string();
   buffer.prepend(buffer.text());
   EXPECT_EQ(buffer, before + before);
-  buffer.append(std::move(buffer));    // NOLINT: nothing happens, and that is what is tested.
+  buffer.append(std::move(buffer));    // NOLINT: a self-append must do nothing.
   EXPECT_EQ(buffer, before + before);  // NOLINT
 }
 
@@ -119,7 +119,7 @@ TEST(Buffer, what_is_shared_is_not_written) {
   EXPECT_EQ(buffer.share(1, 3), "abc");
   EXPECT_EQ(buffer.share(4, SIZE_MAX), "d");
   EXPECT_EQ(buffer.share(SIZE_MAX, SIZE_MAX), "");
-  // The one that is left may write again, in place.
+  // The only remaining owner may write in place.
   shared.clear();
   Buffer head = buffer.take(2);
   head.append("!");
@@ -162,12 +162,12 @@ TEST(Buffer, gives_room_and_takes_it_back) {
   buffer.commit(1);
   room = buffer.prepare(100'000);
   ASSERT_GE(room.size(), 100'000U);
-  // A larger room in place of the one before.
+  // A larger block replaces the prepared one.
   room = buffer.prepare(200'000);
   std::fill_n(room.begin(), 3, std::byte('b'));
   buffer.commit(3);
   EXPECT_EQ(buffer, "abbb");
-  // What is appended in between takes the room back.
+  // An append in between discards the prepared block.
   static_cast<void>(buffer.prepare(300'000));
   buffer.append("c");
   EXPECT_EQ(buffer, "abbbc");
@@ -183,7 +183,7 @@ TEST(Buffer, refuses_sizes_that_cannot_be) {
     EXPECT_THROW(static_cast<void>(buffer.prepare(size)), std::length_error) << size;
   }
   for (const std::size_t size : {std::size_t(PTRDIFF_MAX) - 3, std::size_t(PTRDIFF_MAX) - 100}) {
-    if (test::sanitized) break;  // Their allocators end the program instead.
+    if (test::sanitized) break;  // Their allocators abort the program instead.
     EXPECT_THROW(static_cast<void>(buffer.prepare(size)), std::bad_alloc) << size;
   }
   EXPECT_EQ(buffer, "abc");
@@ -191,14 +191,14 @@ TEST(Buffer, refuses_sizes_that_cannot_be) {
 }
 
 TEST(Buffer, a_sum_of_shared_parts_has_a_limit_too) {
-  // A gigabyte that is shown again and again exceeds every size in 34 steps, in no memory.
+  // Repeated sharing of a huge foreign block exceeds every size in a few steps and needs no memory.
   static const auto zeros = std::make_shared<std::array<std::byte, 1>>();
   Buffer buffer;
   buffer.append_shared({zeros->data(), std::size_t{1} << 62}, zeros);
   Buffer other = buffer.share();
   EXPECT_THROW(buffer.append(std::move(other)), std::length_error);
   EXPECT_EQ(buffer.size(), std::size_t{1} << 62);
-  EXPECT_EQ(other.size(), std::size_t{1} << 62);  // NOLINT: nothing has moved.
+  EXPECT_EQ(other.size(), std::size_t{1} << 62);  // NOLINT: nothing was moved.
   EXPECT_THROW(buffer.append_shared({zeros->data(), std::size_t{1} << 62}, zeros),
                std::length_error);
 }
@@ -254,7 +254,7 @@ TEST(Buffer, parts_may_end_in_other_threads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// One random step, on a few buffers and the strings that they should equal.
+/// The next search starts after the bytes already searched, unless bytes before them changed.
 TEST(Buffer, search_goes_on_where_it_ended_whatever_has_changed) {
   const auto searched = [] {
     Buffer buffer = in_pieces({"aaa", "aaa"});
@@ -286,7 +286,7 @@ TEST(Buffer, search_goes_on_where_it_ended_whatever_has_changed) {
     buffer.append(Buffer("x"));
     EXPECT_EQ(buffer.search('x'), 6U);
   }
-  // One buffer's search says nothing of another's bytes.
+  // The result for one buffer must not be used for the bytes of another.
   buffer = searched();
   Buffer other("x");
   other.append(std::move(buffer));

@@ -1,5 +1,5 @@
-// Closing a descriptor that was waited for takes effect at once, on every backend, without another
-// iteration of the loop: the peer sees the end, and the port is free.
+// Closing a descriptor with a pending operation takes effect at once, on every backend, without
+// another iteration of the loop: the peer sees EOF, and the port is free.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@
 namespace tambour {
 namespace {
 
-/// Whether reading would return 0 now.
+/// Returns whether reading would return 0 now.
 bool sees_end(int fd) {
   char byte = 0;
   return ::recv(fd, &byte, 1, MSG_DONTWAIT) == 0;

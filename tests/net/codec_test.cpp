@@ -1,4 +1,5 @@
-// Messages in buffers: what is taken, what is not yet, and what is refused, however the bytes come.
+// Framing: which messages are taken from a buffer, which are incomplete and which are rejected,
+// however the bytes are divided.
 #include <tambour/codec.h>
 
 #include <cerrno>
@@ -18,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace std::string_literals;
 
-/// What was taken from a buffer, and how that ended.
+/// The messages that were taken from a buffer, and the error at the end.
 struct Taken {
   std::vector<std::string> messages;
   Error error;
@@ -39,7 +40,7 @@ void take_all(Buffer& buffer, Take take, Taken& taken) {
   }
 }
 
-/// Gives the bytes in pieces of random sizes up to `most`, each as a block of its own or not.
+/// Appends the bytes in pieces of random sizes up to `most`, each in a block of its own or not.
 template <class Take>
 Taken in_pieces(std::string_view bytes, Take take, std::size_t most, test::Random& random) {
   Buffer buffer;
@@ -107,7 +108,7 @@ TEST(Lines, that_come_byte_by_byte_are_looked_at_once) {
     buffer.commit(1);
     ASSERT_FALSE(take_line(buffer, options)->has_value());
   }
-  // Each in a block of its own.
+  // Each byte in a block of its own.
   Buffer blocks;
   const auto one = std::make_shared<const char>('x');
   for (std::size_t i = test::scaled(200'000); i > 0; --i) {
@@ -176,7 +177,7 @@ TEST(LengthPrefixed, is_refused_where_it_is_too_long_as_soon_as_it_says_so) {
     const LengthOptions unlimited{.length_bytes = 8, .bytes_max = SIZE_MAX};
     expect(most, messages(unlimited), {{}, too_long});
   }
-  // The longest that a buffer can hold with its length is waited for.
+  // The longest message that a buffer can hold together with its length is accepted as incomplete.
   expect("\x7f\xff\xff\xff\xff\xff\xff\xf7 and so on",
          messages({.length_bytes = 8, .bytes_max = SIZE_MAX}), {{}, {}});
 }
@@ -188,7 +189,7 @@ TEST(LengthPrefixed, is_not_written_where_nobody_could_read_it) {
   Buffer message("four");
   EXPECT_EQ(append_message(buffer, std::move(message), {.bytes_max = 3}).error(),
             system_error(EMSGSIZE));
-  EXPECT_EQ(message, "four");  // NOLINT: it was not taken.
+  EXPECT_EQ(message, "four");  // NOLINT: not moved after an error.
   EXPECT_EQ(buffer, "before");
   const std::span<const std::byte> impossible(reinterpret_cast<const std::byte*>("x"),
                                               Buffer::max_size() - 4);

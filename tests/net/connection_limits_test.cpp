@@ -1,4 +1,4 @@
-// The sizes that a peer can make a connection hold, and what send() reports, on every backend.
+// How many bytes a peer can make a connection hold, and what send() returns, on every backend.
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -29,7 +29,7 @@ class ConnectionSizes : public test::OnEveryBackend {
     return Connection::start(std::move(both.near),
                              std::make_shared<const ConnectionCallbacks>(std::move(callbacks)));
   }
-  /// Sends as much as the peer's kernel takes while the connection reads; at most `most`.
+  /// While the connection reads, sends as much as the peer's kernel accepts, at most `most` bytes.
   std::size_t peer_sends_up_to(std::size_t most) {
     const std::string piece(64 * 1024, 'x');
     std::size_t sent = 0;
@@ -136,7 +136,7 @@ TEST_P(ConnectionSizes, send_reports_a_broken_connection) {
   peer.close();
   EXPECT_FALSE(connection.send("lost"));
   EXPECT_FALSE(connection.is_open());
-  // The loop of a program that fills the connection until bytes wait.
+  // Sends until bytes are queued, as a program with much to send does.
   int rounds = 0;
   while (connection.send("x") && connection.unsent() == 0) ASSERT_LT(++rounds, 1000);
   Buffer bytes("lost");

@@ -1,4 +1,4 @@
-// Connections: the callback style over streams, on every backend.
+// Connections: streams with callbacks, on every backend.
 #include <sys/socket.h>
 
 #include <chrono>
@@ -26,7 +26,7 @@ class Connections : public test::OnEveryBackend {
  protected:
   using Callbacks = ConnectionCallbacks;
 
-  /// A connection with these callbacks; its other end is `peer`.
+  /// Starts a connection with these callbacks; `peer` is its other end.
   Connection& connect(Callbacks callbacks) {
     test::StreamEnds both = test::open_stream_ends(loop());
     peer = std::move(both.far);
@@ -42,7 +42,7 @@ class Connections : public test::OnEveryBackend {
   void peer_sends(std::string_view text) {
     ASSERT_EQ(::send(peer.descriptor(), text.data(), text.size(), 0), ssize_t(text.size()));
   }
-  /// All that has arrived at the peer by now.
+  /// Returns everything that has arrived at the peer.
   std::string peer_reads() {
     std::string all(1 << 20, '\0');
     const ssize_t got = ::recv(peer.descriptor(), all.data(), all.size(), MSG_DONTWAIT);

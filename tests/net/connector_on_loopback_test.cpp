@@ -53,7 +53,7 @@ TEST_P(ConnectorOnLoopback, finds_the_address_that_answers) {
   };
   run(server->endpoint().to_string());
   run("localhost:" + std::to_string(at));
-  // Nobody is there over IPv6.
+  // No server listens over IPv6.
   run(std::vector{Endpoint::loopback_v6(at), Endpoint::loopback_v4(at)});
   EXPECT_EQ(connected, 3);
   EXPECT_TRUE(run_until([&] { return server->connections() == 0; }));

@@ -1,4 +1,4 @@
-// Connecting to one of several addresses: in virtual time, to the millisecond.
+// Connecting to one of several addresses: in virtual time, with millisecond accuracy.
 #include <tambour/connector.h>
 
 #include <netdb.h>
@@ -42,7 +42,7 @@ Endpoint v6(SimulatedHost& host) {
   return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof at).value();
 }
 
-/// A client, and servers that listen, each on both of its addresses.
+/// A client, and servers that each listen on both of their addresses.
 class Net {
  public:
   explicit Net(Simulation& in, int server_count) : simulation(in), client(in.add_host("client")) {
@@ -57,7 +57,7 @@ class Net {
   void listen(int server) {
     for (const Endpoint& at : {v4(*hosts[server]), v6(*hosts[server])}) {
       auto listening = TcpServer::listen(*loops[server], at);
-      if (!listening) continue;  // No descriptor, in some worlds.
+      if (!listening) continue;  // Out of descriptors, with some seeds.
       listening->serve(hold);
       servers.emplace(server, std::move(*listening));
     }
@@ -98,11 +98,11 @@ class Net {
   std::unique_ptr<EventLoop> client_loop;
   std::vector<std::unique_ptr<EventLoop>> loops;
   std::multimap<int, TcpServer> servers;
-  std::size_t open_then = 0;  ///< Descriptors of the client when it was told.
+  std::size_t open_then = 0;  ///< Descriptors of the client when connect() returned.
   std::optional<Duration> stop_after;
 };
 
-/// What packets and turns take at most here.
+/// The most time that packets and iterations take here.
 constexpr Duration soon = 5ms;
 
 void expect_about(Duration took, Duration expected) {
@@ -117,7 +117,7 @@ TEST(Connector, one_that_does_not_answer_is_given_its_time) {
   const auto outcome = net.connect_to(std::vector{v4(*net.hosts[0]), v4(*net.hosts[1])});
   EXPECT_EQ(outcome.peer, net.hosts[1]->ip());
   expect_about(outcome.took, 250ms);
-  // The loser's socket was closed before.
+  // The socket of the losing attempt was already closed.
   EXPECT_EQ(net.open_then, 1U);
   EXPECT_EQ(net.client.descriptors(), 0U);
 }
@@ -131,14 +131,14 @@ TEST(Connector, one_that_refuses_is_not_waited_for) {
       net.connect_to(std::vector{v4(*net.hosts[0]), v6(*net.hosts[1]), v4(*net.hosts[2])});
   EXPECT_EQ(outcome.peer, net.hosts[2]->ip());
   expect_about(outcome.took, 0ms);
-  // Nor one that cannot be reached at all, which connect(2) says at once.
+  // Neither is an unreachable address, for which connect(2) fails at once.
   expect_about(
       net.connect_to(std::vector{Endpoint::parse("192.0.2.1:80").value(), v4(*net.hosts[2])}).took,
       0ms);
 }
 
 TEST(Connector, families_take_turns) {
-  // By turns: 0 over IPv6, 3 over IPv4, 1 over IPv6, 2 over IPv6.
+  // Alternating families: 0 over IPv6, 3 over IPv4, 1 over IPv6, 2 over IPv6.
   for (const auto& [alive, expected] :
        std::map<int, Duration>{{0, 0ms}, {3, 250ms}, {1, 500ms}, {2, 750ms}}) {
     Simulation simulation;
@@ -159,7 +159,7 @@ TEST(Connector, the_first_may_win_late) {
   Net net(simulation, 2);
   net.isolate(0);
   net.isolate(1);
-  // The request is sent again after one second.
+  // The SYN is retransmitted after one second.
   simulation.after(500ms, [&] { simulation.heal(net.client, *net.hosts[0]); });
   const auto outcome = net.connect_to(std::vector{v6(*net.hosts[0]), v4(*net.hosts[1])});
   EXPECT_EQ(outcome.peer, "fd00::2");
@@ -223,7 +223,7 @@ TEST(Connector, tries_again_later_each_time) {
   Duration least = 0ms;
   Duration most = soon;
   unsigned round = 1;
-  // Half of each delay is sure, the rest is chance.
+  // Half of each delay is fixed, the rest is random.
   for (const Duration delay : {0ms, 100ms, 200ms, 300ms, 300ms}) {
     least += delay / 2;
     most += delay + soon;

@@ -1,5 +1,5 @@
-// A child that was forked holds copies of all descriptors, so closing one of them in the parent
-// does not end its registration with epoll. Counts system calls; no time is measured.
+// A forked child holds copies of all descriptors, so closing one of them in the parent does not
+// remove it from epoll. Counts system calls; measures no time.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -23,7 +23,7 @@
 namespace tambour {
 namespace {
 
-/// A child that holds copies of all descriptors until this is destroyed.
+/// A child process that holds copies of all descriptors until this object is destroyed.
 class Holder {
  public:
   Holder() : pid_(::fork()) {
@@ -68,14 +68,14 @@ class Copies : public test::OnEveryBackend {
 
   [[nodiscard]] std::uint64_t calls() { return loop().stats().system_calls; }
 
-  /// Ends one stream after the other, by the peer, and counts the backend's calls for each.
+  /// Closes one stream after another from the peer's side and counts the backend's calls for each.
   void expect_few_calls(const std::vector<Ends>& pairs, const std::size_t& ended) {
     const std::uint64_t before = calls();
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       ::shutdown(pairs[i].far.get(), SHUT_WR);
       ASSERT_TRUE(run_until([&] { return ended == i + 1; }));
     }
-    // Without copies, waiting takes one or two calls for each of them.
+    // Without copies, each of them takes one or two waits.
     EXPECT_LE((calls() - before) / count, 10U);
   }
 };
@@ -132,12 +132,13 @@ TEST_P(Copies, a_child_that_closes_its_copies_takes_nothing_from_the_parent) {
   }
   run_turns();
   const Holder holder;
-  // The loop has seen that there are copies.
+  // The loop has detected that there are copies.
   for (std::size_t i = 0; i < 2; ++i) {
     ::shutdown(pairs[i].far.get(), SHUT_WR);
     ASSERT_TRUE(run_until([&] { return ended == i + 1; }));
   }
-  // The child does not reopen the loop: what it closes is registered for the parent.
+  // The child does not reopen the loop: the descriptors that it closes stay registered for the
+  // parent.
   EXPECT_EQ(test::in_child([&] {
               for (auto& stream : streams) stream->close();
               return 0;

@@ -1,4 +1,4 @@
-// A batch, without a socket: what goes in comes out, to the byte and in its order.
+// A batch without a socket: datagrams come out unchanged and in order.
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -82,7 +82,7 @@ TEST(DatagramBatches, keep_their_order_whatever_is_added_and_dropped) {
         batch.drop_front();
         model.erase(model.begin());
       } else {
-        // Mostly of one size and destination, as in life.
+        // Mostly of one size and destination, as in practice.
         std::string text(random() % 3 != 0 ? 20 : random() % 50, char('a' + random() % 26));
         if (batch.add(bytes_of(text), random() % 9 != 0 ? one : two)) model.push_back(text);
       }

@@ -1,4 +1,4 @@
-// Ancillary data of received datagrams: cut off by the kernel, and more than Tambour enables.
+// Ancillary data of received datagrams: truncated by the kernel, and more than Tambour enables.
 #include <linux/net_tstamp.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -23,12 +23,12 @@ namespace {
 
 using test::bytes_of;
 
-/// A received message whose buffer ends where the kernel stopped to write, so that AddressSanitizer
-/// sees every byte that is read behind it.
+/// A received message whose buffer ends where the kernel stopped writing, so that AddressSanitizer
+/// detects every read beyond it.
 class Control {
  public:
-  /// `present`: the bytes of the value that arrived; as put_cmsg() in the kernel, the length of the
-  /// control message is cut to these.
+  /// `present`: how many bytes of the value arrived. The length of the control message is reduced
+  /// to match, as put_cmsg() in the kernel does.
   template <class Value>
   Control(int level, int type, const Value& value, std::size_t present = sizeof(Value)) {
     const std::size_t size = CMSG_LEN(present);
@@ -118,7 +118,7 @@ class DatagramControlOnLoopback : public test::OnEveryBackend {
     bool has_to;
   };
 
-  /// Receives `bytes` bytes in all.
+  /// Receives `bytes` bytes in total.
   std::vector<Seen> receive(UdpSocket& socket, std::size_t bytes) {
     std::vector<Seen> seen;
     std::size_t received = 0;
@@ -160,7 +160,7 @@ class DatagramControlOnLoopback : public test::OnEveryBackend {
     enable(socket, IPPROTO_IPV6, IPV6_RECVORIGDSTADDR);
   }
 
-  /// Ten datagrams in one message.
+  /// Sends ten datagrams in one message.
   void send_ten(UdpSocket& client, const Endpoint& to) {
     const std::string text(10'000, 'x');
     DatagramBatch batch(16, 2048);
@@ -203,7 +203,7 @@ TEST_P(DatagramControlOnLoopback, more_than_fits_is_reported) {
   options[1] = 768 / 8 - 1;
   for (std::size_t at = 2; at < options.size();) {
     const std::size_t data = std::min<std::size_t>(options.size() - at - 2, 250);
-    options[at] = 0x1e;  // RFC 4727: for experiments.
+    options[at] = 0x1e;  // RFC 4727: an experimental option type.
     options[at + 1] = static_cast<std::uint8_t>(data);
     at += 2 + data;
   }

@@ -1,4 +1,4 @@
-// Bytes to send.
+// Helpers for sending datagrams.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Endpoints: what is read, what is written, and what is refused.
+// Endpoints: parsing, formatting, and rejected input.
 #include <tambour/endpoint.h>
 
 #include <cerrno>
@@ -96,7 +96,7 @@ TEST(Endpoint, takes_unix_names_to_the_last_byte) {
     EXPECT_EQ(endpoint->port(), 0);
     EXPECT_FALSE(endpoint->is_ip());
   }
-  // Abstract names are bytes.
+  // Abstract names may contain any bytes.
   const auto bytes = Endpoint::unix_name("@a\0b"s);
   ASSERT_TRUE(bytes);
   EXPECT_EQ(bytes->address(), "@a\0b"s);

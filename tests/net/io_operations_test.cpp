@@ -1,4 +1,4 @@
-// Single transfers, on what is ready, on what is not yet, and on what is no descriptor at all.
+// Single I/O operations on descriptors that are ready, not ready yet, or invalid.
 #include <sys/socket.h>
 
 #include <array>
@@ -25,7 +25,7 @@ class IoOperations : public test::OnEveryBackend {
     int calls = 0;
   };
 
-  /// What the transfer of `size` bytes says; completes it in the loop.
+  /// Returns the outcome of the transfer of `size` bytes; runs the loop until it completes.
   std::int32_t outcome_of(IoKind kind, int fd, void* data, std::size_t size) {
     Transfer transfer(kind);
     transfer.data = data;
@@ -94,7 +94,7 @@ TEST_P(IoOperations, nothing_is_accepted_for_nobody) {
     EXPECT_TRUE(transfer.busy());
   }
   {
-    // The same where the loop goes first.
+    // The same if the loop is destroyed before the operation.
     Transfer transfer(IoKind::accept);
     EventLoop other(options());
     transfer.submit(other, server->descriptor());
@@ -134,7 +134,7 @@ TEST_P(IoOperations, a_cancelled_one_says_so_once) {
   EXPECT_EQ(transfer.calls, 0);
   EXPECT_TRUE(run_until([&] { return transfer.calls == 1; }));
   EXPECT_EQ(transfer.outcome, -ECANCELED);
-  // What was done already stays so.
+  // Cancelling a completed operation does not change its outcome.
   transfer.io_kind = IoKind::send;
   transfer.wait_first = false;
   transfer.submit(loop(), pair.near.get());

@@ -1,4 +1,4 @@
-// Waiting for messages, on every backend.
+// Awaiting messages, on every backend.
 #include <sys/socket.h>
 
 #include <chrono>
@@ -43,7 +43,7 @@ class Messages : public test::OnEveryBackend {
   Buffer buffer;
 };
 
-/// Reads lines until there is an error, which is put behind them.
+/// Reads lines until an error occurs, and appends the error.
 Task<> note_lines(Stream& stream, Buffer& buffer, std::vector<std::string>& notes) {
   for (;;) {
     auto line = co_await read_line(stream, buffer, {.bytes_max = 20});
@@ -59,7 +59,7 @@ TEST_P(Messages, are_waited_for_until_they_are_whole) {
   TaskScope scope(loop());
   scope.spawn(note_lines(near, buffer, notes));
   run_turns();
-  // It waits, and holds no memory.
+  // While it waits, it holds no memory.
   EXPECT_TRUE(buffer.empty());
   for (const char byte : std::string("one\r\n\nthree\n")) {
     far_sends({&byte, 1});

@@ -1,4 +1,4 @@
-// Streams that begin with what a proxy says, on every backend.
+// Streams that begin with a PROXY header, on every backend.
 #include <malloc.h>
 #include <sys/socket.h>
 
@@ -87,7 +87,7 @@ TEST_P(ProxiedStreams, may_begin_byte_by_byte) {
       EXPECT_FALSE(is_read);
       ASSERT_EQ(::send(ends.far.descriptor(), &header[i], 1, 0), 1);
       run_turns(2);
-      // Nothing is left that says that there is something to read while the rest has not come.
+      // The incomplete header does not keep the socket readable: the loop does not spin.
       if (i == 50) {
         EXPECT_TRUE(sleeps_through(20ms));
       }
@@ -102,7 +102,7 @@ TEST_P(ProxiedStreams, may_begin_byte_by_byte) {
 
 TEST_P(ProxiedStreams, byte_by_byte_hold_little_more_than_their_bytes) {
   const auto heap_bytes = [] {
-    const auto info = ::mallinfo2();  // 0 where a sanitizer has replaced malloc(3).
+    const auto info = ::mallinfo2();  // 0 if a sanitizer has replaced malloc(3).
     return info.uordblks + info.hblkhd;
   };
   Buffer header;
@@ -261,7 +261,8 @@ TEST_P(ProxiedStreams, count_while_their_header_is_waited_for) {
   }
   EXPECT_TRUE(run_until([&] { return clients.empty() && server.connections() == 0; }));
   EXPECT_EQ(server.accepted(), 6U);
-  // One that is served, and one whose task is about to end, having handed it over.
+  // One connection is served; the task of another may be about to end after it has passed on its
+  // stream.
   EXPECT_LE(most, 2U);
 }
 

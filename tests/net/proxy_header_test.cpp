@@ -1,4 +1,4 @@
-// Headers of the PROXY protocol: read, written, and refused, from bytes written by hand.
+// PROXY headers: parsed, serialized and rejected, with bytes written by hand.
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -17,7 +17,7 @@ using namespace std::string_literals;
 
 Endpoint at(std::string_view text) { return Endpoint::parse(text).value(); }
 
-/// Version 2 with this command, family and protocol, and block.
+/// Returns a version 2 header with this command, family and protocol, and block.
 std::string version_2(char command, char family, const std::string& block) {
   std::string whole = "\r\n\r\n\0\r\nQUIT\n"s;
   whole += command;
@@ -32,7 +32,7 @@ std::string field(char type, const std::string& value) {
   return type + std::string(1, char(value.size() >> 8)) + char(value.size() & 0xFF) + value;
 }
 
-/// Every truncation is "not yet"; the whole is the header, and what stands behind it stays.
+/// Every prefix is incomplete; the whole is the header, and the bytes after it stay in the buffer.
 void expect(const std::string& bytes, const ProxyHeader& expected) {
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     Buffer part(bytes.substr(0, size));
@@ -49,7 +49,7 @@ void expect(const std::string& bytes, const ProxyHeader& expected) {
   EXPECT_EQ(whole, "more\r\n");
 }
 
-/// Refused, and the buffer is as it was.
+/// Expects an error that leaves the buffer unchanged.
 void expect_error(const std::string& bytes, int error) {
   Buffer buffer(bytes);
   for (int i = 0; i < 2; ++i) {
@@ -113,7 +113,7 @@ TEST(ProxyVersion1, is_refused_where_it_is_not_exactly_right) {
                                  "PROXY TCP4 1.1.1.1\r2.2.2.2 1 2\r\n"})
     expect_error(line, EPROTO);
   expect_error("PROXY TCP4 1.1.1.1 2.2.2.2 1\0 2\r\n"s, EPROTO);
-  // Without an end among the first 107 bytes.
+  // No end of line within the first 107 bytes.
   expect_error("PROXY UNKNOWN " + std::string(93, 'x'), EPROTO);
   expect_error("PROXY UNKNOWN " + std::string(92, 'x') + "\r\n", EPROTO);
 }
@@ -166,7 +166,7 @@ TEST(ProxyVersion2, is_refused_where_it_is_not_exactly_right) {
   expect_error(version_2(0x22, 0x11, ip_4_block), EPROTO);
   expect_error(version_2(0x21, 0x13, ip_4_block), EPROTO);
   expect_error(version_2(0x21, 0x41, ip_4_block), EPROTO);
-  // As soon as that is known.
+  // Rejected as early as possible.
   expect_error(version_2(0x31, 0x11, "").substr(0, 13), EPROTO);
   expect_error(version_2(0x21, 0x51, "").substr(0, 14), EPROTO);
   expect_error(version_2(0x21, 0x11, ip_4_block.substr(1)), EBADMSG);
@@ -221,7 +221,8 @@ TEST(ProxyChecksum, is_checked_where_there_is_one) {
     flipped[bit / 8] = char(flipped[bit / 8] ^ 1 << bit % 8);
     Buffer wrong(flipped);
     const auto read = take_proxy_header(wrong);
-    // Where the flip has made another field of the sum, nobody can tell.
+    // If the flipped bit turned the checksum into another type of field, the error cannot be
+    // detected.
     EXPECT_TRUE(!read || !(*read)->has_checksum) << bit;
   }
   const std::string sum = bytes.substr(bytes.size() - 7);
@@ -320,7 +321,7 @@ TEST(ProxyTls, is_read_and_written) {
   EXPECT_EQ(read->find(ProxyField::tls_cipher), std::nullopt);
   for (std::size_t size = 0; size < value->size(); ++size) {
     const auto part = ProxyTls::parse(value->substr(0, size));
-    // Whole fields may be missing, but none is half there.
+    // Whole fields may be missing, but none may be truncated.
     EXPECT_EQ(part.has_value(), size == 5 || size == 15) << size;
     if (!part) {
       EXPECT_EQ(part.error(), system_error(EBADMSG));

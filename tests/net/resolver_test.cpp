@@ -1,4 +1,4 @@
-// Names of hosts to addresses.
+// Name resolution.
 #include <tambour/resolver.h>
 
 #include <netdb.h>
@@ -32,7 +32,7 @@ std::string first_of(const Answer& answer) {
 
 class Resolvers : public test::OnEveryBackend {
  public:
-  /// The answer that comes without a turn of the loop.
+  /// Returns an answer that needs no iteration of the loop.
   Answer at_once(std::string host, AddressFamily family = AddressFamily::any) {
     Answer answer = std::unexpected(system_error(EINPROGRESS));
     TaskScope scope(loop());
@@ -69,7 +69,7 @@ TEST_P(Resolvers, a_name_that_cannot_be_one_is_an_error_of_the_resolver) {
 }
 
 TEST_P(Resolvers, who_is_asked_to_stop_does_not_wait) {
-  // Each thread of the pool is busy until the end of this test, so that no question is asked.
+  // All threads of the pool are blocked until the end of this test, so no lookup starts.
   WorkerPool& pool = WorkerPool::names();
   const auto over = std::make_shared<std::latch>(1);
   for (unsigned i = 0; i < pool.threads(); ++i) pool.submit([over] { over->wait(); });

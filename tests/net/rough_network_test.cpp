@@ -1,4 +1,4 @@
-// Streams over a network that loses packets, holds them back, or falls silent.
+// Streams over a network that loses packets, delays them, or drops all of them.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Bytes that repeat after a prime number of them, so that none is taken for its neighbour's.
+/// A sequence of bytes with a prime period, so that a shifted copy is detected.
 class Pattern {
  public:
   Pattern() : bytes_(999'983 + most) {
@@ -36,7 +36,7 @@ class Pattern {
   }
   static constexpr std::size_t most = 65536;
 
-  /// Those from `at` on; `size` is at most `most`.
+  /// Returns `size` bytes (at most `most`) from position `at`.
   [[nodiscard]] std::span<const std::byte> at(std::size_t at, std::size_t size) const {
     return std::span(bytes_).subspan(at % period, size);
   }
@@ -61,7 +61,7 @@ Task<> send_pattern(Endpoint to, std::size_t bytes, std::size_t piece) {
     if (!written) co_return;
   }
   EXPECT_TRUE(stream->finish());
-  // The other end has it all when it closes too.
+  // EOF: the other end has received everything and closes too.
   std::array<std::byte, 1> nothing;
   EXPECT_EQ(co_await stream->read(nothing), 0U);
 }
@@ -85,7 +85,7 @@ Task<> receive_pattern(TcpStream stream, std::size_t& received) {
   }
 }
 
-/// So many bytes arrive as they were sent, in pieces of at most `piece`.
+/// Transfers `bytes` bytes in pieces of at most `piece` and compares them.
 void transfer(std::size_t bytes, std::size_t piece) {
   EventLoop loop;
   auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
@@ -138,8 +138,8 @@ TEST(RoughNetwork, peers_that_fall_silent_are_closed_once_each) {
     server.serve(ConnectionCallbacks{
         .on_connection =
             [&](Connection& peer) {
-              // Half of them by our own clock, half by the kernel's, which sees that what is sent
-              // is not acknowledged.
+              // Half of them by Tambour's idle timeout, the other half by TCP_USER_TIMEOUT of the
+              // kernel, which counts unacknowledged bytes.
               if (++opened % 2 == 0) return peer.set_idle_timeout(500ms);
               const int limit_ms = 500;
               EXPECT_EQ(::setsockopt(peer.descriptor(), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms,
@@ -161,7 +161,8 @@ TEST(RoughNetwork, peers_that_fall_silent_are_closed_once_each) {
         silent.push_back(std::move(*stream));
       }
       while (serving.connections() < peers) co_await sleep_for(1ms);
-      // From here on the server says what nobody hears, and a peer that dies cannot say so.
+      // From here on, packets of the server are dropped, and the reset of a dying peer does not
+      // arrive.
       for (TcpStream& stream : silent) EXPECT_TRUE(co_await stream.write("x"));
       test::command(
           "nft 'add table inet silent; add chain inet silent in "

@@ -1,5 +1,5 @@
-// A TCP socket that connects to its own port is connected to itself, and that is no connection to a
-// server.
+// A TCP socket that connects to its own local port is connected to itself, which must be treated as
+// an error.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -42,7 +42,8 @@ TEST(SelfConnections, are_told_from_others) {
   EXPECT_FALSE(net::is_connected_to_itself(other, other.peer_endpoint().value()));
 }
 
-/// In a network in which connect(2) has one local port to choose: that of the server that is away.
+/// Runs in a network in which connect(2) can choose only one local port: that of the server, which
+/// does not run.
 void expect_refused(const Endpoint& to) {
   EventLoop loop;
   int done = 0;

@@ -1,4 +1,5 @@
-// Servers that end, stop and move inside their own callbacks, on every backend and in a simulation.
+// Servers that are destroyed, stopped and moved inside their own callbacks, on every backend and in
+// a simulation.
 #include <sys/socket.h>
 
 #include <chrono>
@@ -28,8 +29,8 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view header = "PROXY TCP4 192.0.2.1 192.0.2.2 1234 80\r\n";
 
-/// Sends, and reads until the server has closed, or has reset what it never accepted; who is late
-/// finds nobody.
+/// Sends, and reads until the server has closed the connection, or reset one that it never
+/// accepted. Connecting may fail if the server is already gone.
 template <class S = TcpStream>
 Task<> say_and_read_to_the_end(Endpoint to, std::string text, int& ended) {
   auto stream = co_await S::connect(to);
@@ -55,7 +56,7 @@ class ServerEnds : public test::OnEveryBackend {
   void listen_behind_a_proxy(std::function<void(Stream&, Error)> on_refused = {}) {
     listen({.proxy_protocol = ProxyProtocol::required, .on_refused = std::move(on_refused)});
   }
-  /// Clients that say something and wait for the end, connected before the server accepts one.
+  /// Connects clients that send `text` and wait for EOF, before the server accepts any of them.
   void connect(int count, const std::string& text = {}) {
     for (int i = 0; i < count; ++i)
       spawn(loop(), say_and_read_to_the_end(server->endpoint(), text, ended));
@@ -111,7 +112,8 @@ TEST_P(ServerEnds, who_shuts_it_down_may_be_destroyed) {
 TEST_P(ServerEnds, one_that_can_accept_no_more_says_so) {
   listen();
   server->serve({});
-  // The open file is another's too, who ends it: inherited listeners can meet that.
+  // Another process that shares the open file description shuts it down, as can happen to inherited
+  // listeners.
   ASSERT_EQ(::shutdown(server->descriptor(), SHUT_RDWR), 0);
   Error error;
   try {
@@ -194,7 +196,7 @@ TEST_P(ServerEnds, in_any_callback_of_a_connection) {
   std::vector<ConnectionCallbacks> ways(4);
   ways[0] = {.on_message = [this](Connection& own, Buffer&) { destroy()(own); },
              .on_close = never()};
-  // While the server waits for it, this peer reads all there is.
+  // While the server waits for it, this peer reads everything.
   ways[1] = {.on_message = [&](Connection& own, Buffer&) { own.send(much); },
              .on_write_complete = destroy(),
              .on_close = never()};
@@ -221,7 +223,7 @@ TEST_P(ServerEnds, in_on_connection_behind_a_proxy) {
   std::vector<TcpStream> streams;
   run(test::connect_all(server->endpoint(), 3, streams));
   EXPECT_TRUE(run_until([this] { return server->accepted() == 3; }));
-  // All of them in one turn, so that the others are about to be called.
+  // All in one iteration, so that callbacks of the other connections are pending.
   for (TcpStream& stream : streams)
     ASSERT_EQ(::send(stream.descriptor(), header.data(), header.size(), 0), ssize_t(header.size()));
   EXPECT_TRUE(run_until([this] { return called > 0; }));
@@ -242,7 +244,7 @@ TEST_P(ServerEnds, in_on_refused_which_destroys_the_handlers_at_once) {
     ++called;
     EXPECT_EQ(held.use_count(), 3);
     server.reset();
-    // The function that makes handlers may be running, for all that is known, and stays for now.
+    // The handler function may be running, so it is kept for now.
     EXPECT_EQ(held.use_count(), 2);
   });
   server->serve([held](TcpStream peer) -> Task<> {
@@ -275,7 +277,7 @@ TEST_P(ServerEnds, while_it_moves_in_on_connection_it_goes_on) {
   run(test::expect_echo_from(at));
   EXPECT_EQ(called, 2);
   EXPECT_EQ(place->accepted(), 2U);
-  // A server that has been moved from may be destroyed, assigned to itself's place, or to.
+  // A moved-from server may be destroyed or assigned to.
   server = std::move(other);
   run(test::expect_echo_from(at));
 }
@@ -319,7 +321,7 @@ TEST_P(ServerEnds, by_a_task_of_the_loop_that_its_handler_asked) {
     TcpServer moved = std::move(*server);
     *server = std::move(moved);
     server->stop();
-    // Nothing can destroy what it runs in: the loop does it, when this waits.
+    // A task must not destroy its own frame: the loop does it while the task waits.
     loop().post([this] { server.reset(); });
     Buffer nothing;
     static_cast<void>(co_await peer.read(nothing));
@@ -338,7 +340,7 @@ TEST_P(ServerEnds, with_its_name) {
   auto own = std::make_unique<UnixServer>(UnixServer::listen(loop(), at).value());
   own->serve({.on_connection = [&](Connection&) {
     own.reset();
-    // The name is free there and then.
+    // The path is free at once.
     own = std::make_unique<UnixServer>(UnixServer::listen(loop(), at).value());
     own->serve(test::echo<UnixStream>);
   }});

@@ -1,5 +1,5 @@
-// A server among peers as they are: ten thousand of them, killed, slow, or more than the process
-// may have.
+// A server under load from real processes: ten thousand peers, peers that are killed, slow peers,
+// and more peers than the process can have descriptors.
 #include <malloc.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A process that connects so many times, says a byte on each connection, and holds them. It never
+/// A process that opens `count` connections, sends a byte on each, and keeps them open. It never
 /// reads.
 class Peers {
  public:
@@ -47,7 +47,7 @@ class Peers {
 
  private:
   [[noreturn]] static void besiege(const Endpoint& server, std::size_t count) {
-    // What the server holds is not kept open by its peers.
+    // The peers must not keep the server's descriptors open.
     ::close_range(3, ~0U, 0);
     for (std::size_t i = 0; i < count; ++i) {
       const int fd = ::socket(server.family(), SOCK_STREAM, 0);
@@ -59,7 +59,7 @@ class Peers {
   pid_t pid_;
 };
 
-/// Serves, and notes that each connection is closed once.
+/// A server that checks that each connection is closed once.
 class Siege : public test::OnEveryBackend {
  protected:
   void SetUp() override {
@@ -122,14 +122,14 @@ TEST_P(Siege, peers_that_are_killed_leave_nothing_behind) {
     ASSERT_TRUE(run_until_open(0));
     EXPECT_EQ(server.connections(), 0U);
     EXPECT_EQ(test::open_descriptors(), descriptors);
-    // What the first round leaves is what the loop and the allocator keep for the next.
+    // Memory that remains after the first round is kept by the loop and the allocator for reuse.
     const std::size_t now = ::mallinfo2().uordblks;
     EXPECT_LE(now, round > 0 ? memory + 4096 : SIZE_MAX);
     memory = now;
   }
   EXPECT_EQ(server.accepted(), 3 * (crowd + 2 * each));
   EXPECT_EQ(closed_, server.accepted());
-  EXPECT_GT(heard_, server.accepted() / 2);  // Some die between connecting and speaking.
+  EXPECT_GT(heard_, server.accepted() / 2);  // Some are killed between connecting and sending.
 }
 
 TEST_P(Siege, without_descriptors_it_waits_and_then_serves_all) {
@@ -138,19 +138,21 @@ TEST_P(Siege, without_descriptors_it_waits_and_then_serves_all) {
   constexpr std::size_t served = 50;
   constexpr std::size_t wanted = 200;
   {
-    const Peers peers(server.endpoint(), wanted);  // Which are not under our limit.
+    const Peers peers(server.endpoint(), wanted);  // Not subject to the limit below.
     const test::OpenFilesLimit limit(test::open_descriptors() + served);
     ASSERT_TRUE(run_until([this] { return open_.size() >= served / 2; }));
     run_for(100ms);
     const std::size_t reached = open_.size();
     EXPECT_LT(reached, wanted);
-    // A hundredth of a second in one: not a tight loop about connections that it cannot take.
+    // At most 10 ms of CPU time in one second: the server does not spin on connections that it
+    // cannot accept.
     const Duration before = test::processor_time();
     run_for(1s);
     EXPECT_LT(test::processor_time() - before, test::sanitized ? 100ms : 10ms);
     EXPECT_EQ(open_.size(), reached);
   }
-  // The peers are gone; those that were never accepted are, now that there is room, and have ended.
+  // The peers have exited. The connections that were waiting in the backlog are accepted now, and
+  // have ended.
   ASSERT_TRUE(run_until([&] { return server.accepted() == wanted && open_.empty(); }))
       << server.accepted() << " accepted, " << open_.size() << " open";
   EXPECT_EQ(closed_, wanted);
@@ -160,7 +162,7 @@ TEST_P(Siege, peers_that_do_not_read_are_told_apart) {
   std::size_t too_slow = 0;
   ConnectionCallbacks callbacks;
   callbacks.on_connection = [](Connection& peer) {
-    // More than the kernel takes for a peer that does not read.
+    // More than the kernel accepts for a peer that does not read.
     for (int i = 0; i < 64; ++i) peer.send(std::string(256 * 1024, 'x'));
   };
   callbacks.high_water_bytes = 64 * 1024;

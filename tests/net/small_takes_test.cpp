@@ -1,4 +1,4 @@
-// How much memory the parts hold that a program takes out of a buffer and keeps.
+// How much memory a program holds that takes small parts out of a buffer and keeps them.
 #include <malloc.h>
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 namespace tambour {
 namespace {
 
-/// 0 where a sanitizer has replaced malloc(3).
+/// 0 if a sanitizer has replaced malloc(3).
 std::size_t heap_bytes() {
   const auto info = ::mallinfo2();
   return info.uordblks + info.hblkhd;
@@ -22,8 +22,8 @@ std::size_t heap_bytes() {
 
 constexpr std::size_t count = 2000;
 
-/// The heap bytes that each of `count` parts holds, where `take` gets a buffer with one message in
-/// a block of its own, as read from a socket.
+/// The heap bytes that each of `count` parts holds; `take` gets a buffer with one message in a
+/// block of its own, as read from a socket.
 template <class Take>
 std::size_t bytes_each(std::string_view message, Take take) {
   std::vector<Buffer> kept;
@@ -68,7 +68,7 @@ TEST(SmallTakes, short_reads_into_large_blocks_share_one) {
     buffer.commit(1);
   }
   EXPECT_EQ(buffer.size(), 100U);
-  // One is being filled, and one is kept for the next read.
+  // One block is being filled, and one is kept for the next read.
   EXPECT_LT(heap_bytes() - before, std::size_t{3} * 64 * 1024);
 }
 

@@ -1,4 +1,4 @@
-// Streams and servers, by tasks, on every backend.
+// Streams and servers in tasks, on every backend.
 #include "support/streams.h"
 
 #include <sys/resource.h>
@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// All that a peer sends.
+/// Reads until EOF.
 Task<Result<Buffer>> read_all(Stream& stream) {
   Buffer all;
   for (;;) {
@@ -110,7 +110,7 @@ TEST_P(Streams, who_waits_is_told_when_it_is_closed_moved_or_stopped) {
   run_turns();
   EXPECT_TRUE(errors.empty());
   moved.close();
-  // Not from inside.
+  // Not from inside the call.
   EXPECT_TRUE(errors.empty());
   run_turns();
   EXPECT_EQ(errors, std::vector<Error>{system_error(ECANCELED)});

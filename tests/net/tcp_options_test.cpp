@@ -1,4 +1,4 @@
-// Keepalive and TCP_USER_TIMEOUT: set by options and setters, and seen where the kernel keeps them.
+// Keepalive and TCP_USER_TIMEOUT: set by options and setters, and read back from the kernel.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -43,7 +43,7 @@ void expect_all(int fd) {
   EXPECT_EQ(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 13);
 }
 
-/// Both ends of a connection, with these options.
+/// Opens both ends of a connection with these options.
 Task<> connect_with(EventLoop& loop, ListenOptions listening, ConnectOptions connecting,
                     std::optional<TcpStream>& near, std::optional<TcpStream>& far) {
   auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), listening).value();

@@ -1,4 +1,4 @@
-// What is particular to TCP among the streams.
+// TCP-specific behaviour of streams.
 #include <tambour/tcp.h>
 
 #include <netinet/in.h>
@@ -18,7 +18,7 @@
 namespace tambour {
 namespace {
 
-/// Whether small messages wait for the answer to others; -1 where it cannot be told.
+/// Returns whether Nagle's algorithm delays small messages; -1 on an error.
 int waits_for_more(int fd) {
   int no_delay = 0;
   socklen_t size = sizeof no_delay;
@@ -28,7 +28,7 @@ int waits_for_more(int fd) {
 
 class Tcp : public test::OnEveryBackend {
  protected:
-  /// What the streams say that the server serves and that were connected to it, once each.
+  /// Returns waits_for_more() of both ends of a connection to the server.
   std::vector<int> meet(TcpServer& server) {
     spawn(loop(), [](Endpoint to, std::vector<int>& all) -> Task<> {
       auto stream = co_await TcpStream::connect(to);

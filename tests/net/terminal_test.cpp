@@ -1,4 +1,5 @@
-// Streams over descriptors whose open file other processes share: terminals and inherited pipes.
+// Streams over descriptors whose open file description other processes share: terminals and
+// inherited pipes.
 #include <fcntl.h>
 #include <pty.h>
 #include <sys/resource.h>
@@ -30,7 +31,7 @@ struct Pty {
   UniqueFd terminal;  ///< The shell's.
 };
 
-/// The next line that comes.
+/// Returns the next line.
 std::string read_some(EventLoop& loop, PipeStream& stream) {
   std::string text;
   spawn(loop, [](PipeStream& from, std::string& into) -> Task<> {
@@ -82,7 +83,7 @@ TEST(SharedTerminals, the_master_of_a_pseudoterminal_is_not_opened_again) {
     ASSERT_EQ(::write(pty.terminal.get(), "hello", 5), 5);
     EXPECT_EQ(read_some(loop, stream), "hello");
   }
-  // Shared meanwhile, and put back with the end of the stream.
+  // The flag was shared in the meantime, and was restored when the stream ended.
   EXPECT_FALSE(is_non_blocking(pty.master.get()));
 }
 

@@ -1,4 +1,4 @@
-// What the kernel does for datagrams: segmentation both ways, addresses, ECN, groups.
+// UDP features of the kernel: segmentation and GRO, addresses, ECN, multicast.
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -32,7 +32,7 @@ class UdpOffloads : public test::OnEveryBackend {
     return std::move(*socket);
   }
 
-  /// What has come by now and is to come, until there are so many.
+  /// Receives until there are `count` datagrams.
   std::vector<std::string> receive(UdpSocket& socket, std::size_t count, std::size_t places = 16,
                                    std::size_t bytes_each = DatagramBatch::bytes_each_max) {
     std::vector<std::string> all;
@@ -52,7 +52,7 @@ class UdpOffloads : public test::OnEveryBackend {
     return all;
   }
 
-  /// Receives one, and calls back with it.
+  /// Receives one datagram and calls `check` with it.
   void receive_one(UdpSocket& socket, const std::function<void(const Datagram&)>& check) {
     bool done = false;
     TaskScope scope(loop());
@@ -175,7 +175,7 @@ TEST_P(UdpOffloads, a_long_text_is_cut_into_segments) {
 TEST_P(UdpOffloads, a_socket_that_cannot_cut_sends_one_by_one) {
   UdpSocket server = bind();
   UdpSocket client = bind();
-  // Without checksums, the kernel does not cut: EINVAL.
+  // With checksums disabled, the kernel refuses segmentation with EINVAL.
   ASSERT_TRUE(client.set_option(SOL_SOCKET, SO_NO_CHECK, 1));
   const Endpoint to = server.local_endpoint().value();
   DatagramBatch batch;
@@ -206,7 +206,7 @@ TEST_P(UdpOffloads, batches_for_gro_have_to_be_large) {
     ended = true;
   }(socket, error, done));
   EXPECT_TRUE(done);
-  // The same for a descriptor that somebody else has set up.
+  // The same for a descriptor on which other code has set the option.
   UdpSocket adopted(loop(), socket.release());
   EXPECT_EQ(adopted.serve({}).error(), error);
 }
@@ -232,7 +232,7 @@ TEST_P(UdpOffloads, tells_where_it_was_sent_to_and_answers_from_there) {
     EXPECT_EQ(datagram.to(), std::nullopt);
     EXPECT_EQ(datagram.interface(), 0U);
   });
-  // Nobody has this address, or it is one of the other version.
+  // Not an address of this machine, or one of the other IP version.
   for (const char* wrong : {"192.0.2.77", "::1"}) {
     const Endpoint source = Endpoint::parse(wrong, 0).value();
     EXPECT_FALSE(client.try_send_to(bytes_of("x"), at, {.from = source})) << wrong;
@@ -287,14 +287,14 @@ TEST_P(UdpOffloads, ecn_goes_both_ways) {
         ended = true;
       }(server, batch, ecn, back));
       EXPECT_TRUE(run_until([&] { return back; }));
-      // What was congested on its way here is not so on its way back.
+      // The congestion mark of the received datagram is not sent back.
       receive_one(client, [](const Datagram& datagram) { EXPECT_EQ(datagram.ecn(), Ecn::none); });
     }
     ASSERT_TRUE(client.connect(to));
     EXPECT_TRUE(client.try_send(bytes_of("x"), {.ecn = Ecn::capable_0}));
     receive_one(server,
                 [](const Datagram& datagram) { EXPECT_EQ(datagram.ecn(), Ecn::capable_0); });
-    // Two of one run that go differently are no run.
+    // Two datagrams with different options are not merged into a run.
     DatagramBatch batch;
     EXPECT_TRUE(batch.add(bytes_of("a"), {.ecn = Ecn::capable_0}));
     EXPECT_TRUE(batch.add(bytes_of("b"), {.ecn = Ecn::capable_1}));
@@ -337,7 +337,7 @@ TEST_P(UdpOffloads, groups_are_joined_and_left) {
       EXPECT_EQ(sent.error(), system_error(ENETUNREACH));
       EXPECT_FALSE(v4);
       EXPECT_TRUE(member.leave(group, lo));
-      continue;  // A machine whose lo has no route for groups.
+      continue;  // lo has no multicast route on this machine.
     }
     DatagramBatch answers;
     receive_one(member, [&](const Datagram& datagram) {

@@ -1,4 +1,4 @@
-// Datagrams by tasks and by callbacks, on every backend.
+// Datagrams in tasks and with callbacks, on every backend.
 #include <tambour/udp.h>
 
 #include <sys/socket.h>
@@ -32,9 +32,10 @@ class Udp : public test::OnEveryBackend {
     if (!socket) throw std::system_error(socket.error());
     return std::move(*socket);
   }
-  /// Bound, and connected to where nobody is.
+  /// Returns a socket that is connected to a port on which no socket receives.
   UdpSocket connect_to_nobody() {
-    // On an address of this process, so that other tests do not take the port meanwhile.
+    // On an address derived from the process id, so that other tests do not take the port in the
+    // meantime.
     const int pid = ::getpid();
     const std::string own =
         "127.77." + std::to_string(pid / 250 % 250) + "." + std::to_string(1 + pid % 250);
@@ -54,7 +55,8 @@ Task<> echo(UdpSocket& socket, std::size_t places) {
   }
 }
 
-/// Sends `count` datagrams, in batches that the peer's buffer holds, and wants each back.
+/// Sends `count` datagrams, in batches that fit into the peer's receive buffer, and expects an echo
+/// of each.
 Task<> ask(UdpSocket& socket, Endpoint server, std::size_t count, std::size_t places) {
   DatagramBatch out(places, 2048);
   DatagramBatch in(places, 2048);
@@ -93,7 +95,7 @@ TEST_P(Udp, echoes_ten_thousand_in_batches_of_any_size) {
   }
 }
 
-/// Sending never has to wait where the receiver's buffer is full: the kernel drops.
+/// If the receive buffer is full, the kernel drops datagrams, so sending never has to wait.
 TEST_P(Udp, who_only_sends_is_stopped_in_time) {
   const UdpSocket receiver = bind();
   UdpSocket sender = bind();
@@ -156,14 +158,14 @@ TEST_P(Udp, a_refusal_is_told_and_the_socket_goes_on) {
     EXPECT_EQ((co_await client.receive(batch)).error(), refused);
     EXPECT_TRUE(co_await client.send(bytes_of("x")));
     EXPECT_EQ((co_await client.send(bytes_of("not sent"))).error(), refused);
-    // In a batch: the one that was told of it is still the first.
+    // The datagram of a batch that failed is still the first.
     EXPECT_TRUE(co_await client.send(bytes_of("x")));
     EXPECT_TRUE(batch.add(bytes_of("first")));
     EXPECT_TRUE(batch.add(bytes_of("second!")));
     EXPECT_EQ((co_await client.send(batch)).error(), refused);
     EXPECT_EQ(batch.size(), 2U);
     EXPECT_EQ(batch.front().text(), "first");
-    // Somebody is there again.
+    // A socket receives on the port again.
     const Endpoint there = client.peer_endpoint().value();
     auto server = UdpSocket::bind(client.loop(), there);
     EXPECT_TRUE(server);
@@ -289,7 +291,7 @@ TEST_P(Udp, who_waits_is_told_when_it_is_closed_moved_or_stopped) {
   run_turns();
   EXPECT_EQ(errors, (std::vector<Error>{cancelled, cancelled, cancelled}));
   EXPECT_TRUE(moved.is_open());
-  // A task that is destroyed is told nothing.
+  // A destroyed task is not resumed.
   {
     TaskScope short_lived(loop());
     short_lived.spawn(reader(moved, errors));
@@ -310,7 +312,7 @@ TEST_P(Udp, serves_by_callbacks) {
   UdpSocket client = bind();
   run(ask(client, server.local_endpoint().value(), 1000, 16));
   EXPECT_EQ(served, 1000U);
-  // It goes where its socket goes.
+  // Receiving continues when the socket is moved.
   UdpSocket moved = std::move(server);
   run(ask(client, moved.local_endpoint().value(), 10, 1));
   EXPECT_EQ(served, 1010U);
@@ -321,7 +323,7 @@ TEST_P(Udp, serves_by_callbacks) {
   ASSERT_TRUE(moved.serve({.on_datagrams = [&](UdpSocket&, DatagramBatch&) { served = 0; }}, 1));
   EXPECT_TRUE(run_until([&] { return served == 0; }));
   moved.close();
-  loop().run();  // Nothing keeps it.
+  loop().run();  // Returns: nothing is pending.
 }
 
 TEST_P(Udp, a_callback_may_close_move_and_destroy) {
@@ -423,7 +425,7 @@ TEST_P(Udp, the_end_of_the_loop_ends_whoever_waits) {
     ADD_FAILURE() << "nothing was sent";
   }(std::move(*UdpSocket::bind(*other, Endpoint::loopback_v4(0)))));
   other->run_ready();
-  served->stop_receiving();  // Ends in a turn that does not come.
+  served->stop_receiving();  // Takes effect in an iteration that does not happen.
   ASSERT_TRUE(served->serve({}));
   other.reset();
   EXPECT_TRUE(served->is_open());

@@ -1,5 +1,5 @@
-// The names of Unix servers in the file system: which are taken over, which are removed, with which
-// permissions they are created, and what a lock file does.
+// Paths of Unix servers: which are replaced, which are removed, with which permissions they are
+// created, and how the lock file works.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -42,19 +42,19 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// connect(2) with a blocking socket: 0, or an errno value.
+/// Calls connect(2) with a blocking socket. Returns 0 or an errno value.
 int connect_error(const Endpoint& to) {
   const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return ::connect(fd.get(), to.data(), to.size()) == 0 ? 0 : errno;
 }
 
-/// A socket that is bound to the path and never listens, as a server leaves it that was killed.
+/// Binds a socket to the path that never listens: the stale file of a killed server.
 void leave_stale_name(const Endpoint& at) {
   const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::bind(fd.get(), at.data(), at.size()), 0);
 }
 
-/// No error where it succeeds; that server is destroyed at once.
+/// Returns no error on success; the server is destroyed at once.
 Error listen_error(EventLoop& loop, const Endpoint& at, const ListenOptions& options = {}) {
   const auto server = UnixServer::listen(loop, at, options);
   return server ? Error() : server.error();
@@ -189,8 +189,8 @@ TEST_F(UnixNames, of_two_servers_that_start_at_once_one_succeeds) {
     rounds_with_one += listening.exchange(0) == 1 ? 1 : 0;
     rounds_answering += connect_error(at()) == 0 ? 1 : 0;
     line.arrive_and_wait();
-    // The server of this round is destroyed before the next line is reached by its thread; here
-    // the stale name is made anew.
+    // The server of this round has been destroyed before its thread continues; the stale file is
+    // created again.
     while (std::filesystem::exists(path())) std::this_thread::yield();
   }
   one.join();
@@ -215,7 +215,7 @@ TEST_F(UnixNames, a_name_whose_lock_is_held_is_in_use) {
   EXPECT_EQ(listen_error(loop, at()), system_error(EADDRINUSE));
   EXPECT_EQ(names(), (Names{"socket", "socket.tambour-lock"}));
   ASSERT_EQ(::flock(held.get(), LOCK_UN), 0);
-  // Now it is a file that a killed server has left.
+  // Now it is a lock file that a killed server left.
   EXPECT_EQ(listen_error(loop, at()), Error());
   EXPECT_EQ(names(), Names{});
 }

@@ -1,4 +1,4 @@
-// Unix-domain streams and servers, on every backend: names, credentials, descriptors.
+// Unix-domain streams and servers, on every backend: paths, credentials, descriptors.
 #include <tambour/unix.h>
 
 #include <fcntl.h>
@@ -66,7 +66,7 @@ TEST_P(UnixStreams, a_name_that_a_dead_server_has_left_is_taken_over) {
   {
     auto server = UnixServer::listen(loop(), path());
     ASSERT_TRUE(server);
-    // This one is not dead.
+    // The server still listens.
     EXPECT_EQ(UnixServer::listen(loop(), path()).error(), system_error(EADDRINUSE));
   }
   EXPECT_FALSE(path_exists());
@@ -128,7 +128,7 @@ TEST_P(UnixStreams, hands_over_descriptors) {
     }
   }(ends->first, ends->second, in.get()));
   in.reset(-1);
-  // Nobody holds the end to write to any more: two bytes, and the end of the file.
+  // No process has the write end open any more: two bytes and EOF.
   std::array<char, 8> bytes;
   EXPECT_EQ(::read(out.get(), bytes.data(), bytes.size()), 2);
   EXPECT_EQ(::read(out.get(), bytes.data(), bytes.size()), 0);
@@ -195,7 +195,7 @@ TEST_P(UnixStreams, says_when_a_descriptor_was_lost) {
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();
   auto ends = UnixStream::pair(loop());
   ASSERT_TRUE(ends);
-  // Whatever this process had open before, nothing more fits in.
+  // However many descriptors this process had open before, the table is full afterwards.
   rlimit before;
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit few{.rlim_cur = 256, .rlim_max = before.rlim_max};

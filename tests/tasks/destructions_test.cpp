@@ -1,5 +1,5 @@
-// GCC 12 destroys some temporaries of a co_await twice. What is passed to the functions of Tambour
-// in the documented ways is destroyed once.
+// GCC 12 destroys some temporaries of a co_await twice. Arguments that are passed to Tambour's
+// functions in the documented ways are destroyed once.
 #include <sys/socket.h>
 
 #include <array>
@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Counts how many of its kind there are.
+/// Counts its live instances.
 class Counted {
  public:
   explicit Counted(int& count) noexcept : count_(&count) { ++*count_; }
@@ -74,7 +74,7 @@ TEST_F(Destructions, arguments_of_tasks) {
     co_await when_all(take(Counted(count)), take(Counted(count)));
     co_await when_any(take(Counted(count)), take(Counted(count)));
     EXPECT_TRUE(co_await timeout(1h, take(Counted(count))));
-    // A lambda with captures is named first.
+    // A lambda with captures must be named first.
     auto named = [counted = Counted(count)]() -> Task<> { co_return; };
     co_await named();
   }(alive));

@@ -1,4 +1,4 @@
-// Files, by tasks, on every backend and in a simulation.
+// Files in tasks, on every backend and in a simulation.
 #include <tambour/file.h>
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ std::string random_text(std::size_t size) {
   return text;
 }
 
-/// What every kind of file must do, the simulated ones too.
+/// The behaviour of every kind of file, including simulated ones.
 Task<> play_with_files(std::string folder) {
   const std::string path = folder + "/file";
   EXPECT_EQ((co_await File::open(path)).error(), system_error(ENOENT));
@@ -70,12 +70,12 @@ Task<> play_with_files(std::string folder) {
     EXPECT_EQ(got, std::min(block.size(), text.size() - at));
     EXPECT_EQ(std::memcmp(block.data(), text.data() + at, got.value_or(0)), 0);
   }
-  // Where it ends, and beyond.
+  // At the end and beyond.
   EXPECT_EQ(co_await file->read_at(bytes, text.size() - 1), 1U);
   EXPECT_EQ(co_await file->read_at(bytes, text.size()), 0U);
   EXPECT_EQ(co_await file->read_at(bytes, text.size() * 2), 0U);
   EXPECT_EQ(co_await file->read_at({}, 0), 0U);
-  // What off_t does not hold is no place in a file. The last is -1 to the kernel.
+  // Offsets that off_t cannot represent. The kernel would see the last as -1.
   constexpr std::array<std::uint64_t, 2> nowhere{std::uint64_t{1} << 63, UINT64_MAX};
   for (const std::uint64_t place : nowhere) {
     EXPECT_EQ((co_await file->read_at(bytes, place)).error(), system_error(EINVAL));
@@ -103,7 +103,7 @@ Task<> play_with_files(std::string folder) {
   EXPECT_EQ((co_await moved.sync()).error(), system_error(EBADF));
 }
 
-/// Without the kernel's cache; `exactly`: what is not aligned is refused, and not served otherwise.
+/// With O_DIRECT. `exactly`: unaligned requests must be rejected, not served through the cache.
 Task<> play_without_cache(std::string folder, bool exactly, bool& can) {
   const std::string path = folder + "/direct";
   const std::string text = random_text(3 * 4096 + 100);
@@ -120,13 +120,13 @@ Task<> play_without_cache(std::string folder, bool exactly, bool& can) {
   struct alignas(4096) Blocks {
     std::array<char, std::size_t{5} * 4096> bytes{};
   };
-  // The frame of a task need not be aligned to more than operator new is.
+  // The frame of a task has only the alignment of operator new.
   const auto blocks = std::make_unique<Blocks>();
   const auto all = std::as_writable_bytes(std::span(blocks->bytes));
   const auto text_at = [&](std::size_t size) {
     return std::string_view(blocks->bytes.data(), size);
   };
-  // To the end, which is at no multiple, and from there.
+  // Up to the end of the file, which is not aligned, and from there.
   EXPECT_EQ(co_await file->read_at(all, 0), text.size());
   EXPECT_EQ(text_at(text.size()), text);
   EXPECT_EQ(co_await file->read_at(all, std::size_t{3} * 4096), 100U);
@@ -151,7 +151,7 @@ class Files : public test::OnEveryBackend {
   [[nodiscard]] std::string path() const { return folder.path() + "/file"; }
   void make_file(const std::string& text) const { std::ofstream(path(), std::ios::binary) << text; }
 
-  /// What threads have opened or used for tasks that are gone, they close, and tell nobody.
+  /// Waits until worker threads have closed the files that they opened for destroyed tasks.
   bool closes_down_to(std::size_t count) {
     const auto limit = std::chrono::steady_clock::now() + 10s;
     while (test::open_descriptors() > count) {
@@ -261,7 +261,7 @@ TEST_P(Files, a_task_that_is_stopped_is_told_once_and_not_from_inside) {
   EXPECT_EQ(told.size(), 50U);
   for (const Error& error : told)
     EXPECT_TRUE(!error || error == system_error(ECANCELED)) << error.message();
-  // Asked before: nothing is begun.
+  // The stop was requested before: the operation is not started.
   scope.spawn(read(path(), told));
   EXPECT_TRUE(run_until([&] { return scope.empty(); }));
   EXPECT_EQ(told.back(), system_error(ECANCELED));
@@ -270,7 +270,7 @@ TEST_P(Files, a_task_that_is_stopped_is_told_once_and_not_from_inside) {
 
 TEST_P(Files, tasks_are_destroyed_while_files_are_opened_read_and_written) {
   make_file(random_text(1 << 20));
-  // The threads, and what they have opened once, are there from now on.
+  // Worker threads, and the descriptors that they keep, exist from now on.
   run([](std::string at) -> Task<> { EXPECT_TRUE(co_await File::open(at)); }(path()));
   const std::size_t before = test::open_descriptors();
   for (std::size_t round = 0; round < test::scaled(1000); ++round) {
@@ -279,7 +279,7 @@ TEST_P(Files, tasks_are_destroyed_while_files_are_opened_read_and_written) {
       scope.spawn([](std::string at, int what) -> Task<> {
         auto file = co_await File::open(at, FileMode::update);
         if (!file) co_return;
-        // In the frame, which is destroyed with the task.
+        // Part of the frame, which is destroyed with the task.
         std::array<std::byte, 16384> place{};
         if (what == 0) static_cast<void>(co_await file->write_at(place, 0));
         if (what == 1) static_cast<void>(co_await file->sync());
@@ -326,7 +326,7 @@ TEST_P(Files, one_that_is_closed_stays_open_for_what_is_under_way) {
       EXPECT_EQ(co_await from.read_at(std::as_writable_bytes(std::span(into)), 0), 4U);
     }(*file, place));
     file->close();
-    // Takes the lowest free number, were it free.
+    // Would take the lowest free descriptor, if it were free.
     auto other = co_await File::open("/dev/null");
     EXPECT_TRUE(other);
     co_await scope.join();

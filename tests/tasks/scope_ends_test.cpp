@@ -1,4 +1,4 @@
-// How a scope and an event end: by their own handlers, before their tasks, after their loop.
+// Destruction of scopes and events: in their own handlers, before their tasks, after their loop.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -129,7 +129,7 @@ TEST_F(ScopeEnds, waits_for_an_event_that_is_destroyed_end) {
   loop.run();
   EXPECT_EQ(ends, (std::vector<Error>{system_error(ECANCELED), system_error(ECANCELED)}));
   EXPECT_TRUE(loop.tasks().empty());
-  // One that was set has happened.
+  // An event that was set completes its waits.
   event = std::make_unique<TaskEvent>(loop);
   spawn(loop, wait_for(*event, ends));
   event->set();
@@ -212,7 +212,7 @@ TEST_F(ScopeEnds, a_task_that_destroys_its_scope_aborts_with_a_message) {
         scope->spawn(std::move(task));
       },
       while_running);
-  // A task of another scope may.
+  // A task of another scope may destroy the scope.
   scope->spawn(sleep_long());
   spawn(loop, destroy());
   loop.run();

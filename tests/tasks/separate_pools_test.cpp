@@ -1,5 +1,5 @@
-// Files, names and the program's own calls have pools of their own: none waits for another's
-// threads. Each pool has a limit of threads and of queued calls.
+// Files, name resolution and the program's own calls have separate pools: none waits for the
+// threads of another. Each pool limits its threads and its queued calls.
 #include <cerrno>
 #include <cstdlib>
 #include <latch>
@@ -56,7 +56,7 @@ class SeparatePools : public test::OnEveryBackend {
     EXPECT_EQ(co_await file->size(), 4U);
   }
   static Task<> expect_names() {
-    // Whatever the answer is, it comes.
+    // Any answer will do, as long as there is one.
     static_cast<void>(co_await Resolver::system().resolve("localhost", 80));
   }
   static Task<> expect_calls() {
@@ -105,14 +105,14 @@ TEST_P(SeparatePools, a_call_beyond_the_limit_is_refused) {
     EXPECT_THROW(pool.submit([] {}), std::system_error);
   }
   EXPECT_TRUE(run_until([&] { return outcomes.size() == 4; }));
-  // There is room again.
+  // The queue accepts calls again.
   scope.spawn(call(pool, outcomes));
   EXPECT_TRUE(run_until([&] { return outcomes.size() == 5; }));
   for (std::size_t i = 1; i < outcomes.size(); ++i) EXPECT_EQ(outcomes[i], Error());
 }
 
 TEST(PoolLimits, are_those_of_the_documentation) {
-  // In children, because this process may have made the pools already.
+  // In child processes, because this process may have created the pools already.
   const auto threads_with = [](const char* variable, WorkerPool& (*pool)(), const char* value) {
     return test::in_child([=] {
       ::setenv(variable, value, 1);

@@ -1,5 +1,5 @@
-// File::open of what is no regular file: it never waits for another program, and refuses what has
-// no positions, in the same way on every backend.
+// File::open of files that are not regular: it never waits for another program and rejects files
+// that are not seekable, in the same way on every backend.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

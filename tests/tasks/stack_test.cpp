@@ -1,5 +1,5 @@
-// Tasks need no stack in proportion to their number: neither to end, nor to wait, nor to be
-// destroyed, with whatever flags the program is compiled.
+// The stack does not grow with the number of tasks when they end, wait or are destroyed, with any
+// compiler flags.
 #include <sys/socket.h>
 
 #include <array>
@@ -119,7 +119,7 @@ TEST_F(TaskStack, a_chain_of_scopes_that_are_joined_ends) {
   };
   chain[0]->spawn(
       [](TaskEvent& awaited) -> Task<> { static_cast<void>(co_await awaited.wait()); }(event));
-  // Two join each of them, and only the first can continue without another resumption.
+  // Two tasks join each scope; only the first can continue without another resumption.
   for (int i = 1; i <= scopes; ++i) {
     chain[i]->spawn(join(*chain[i - 1], ended));
     chain[i]->spawn(join(*chain[i - 1], ended));
@@ -162,7 +162,7 @@ TEST_F(TaskStack, a_chain_is_destroyed_from_the_inside_out) {
   EXPECT_EQ(log, "eDdCcBbAa");
 }
 
-/// Resumes its task from a plain callback, as an awaitable of a program may.
+/// Resumes its task from a plain callback, as a user-defined awaitable may.
 struct Posted {
   EventLoop& loop;
   static bool await_ready() noexcept { return false; }

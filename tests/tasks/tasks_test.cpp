@@ -1,4 +1,4 @@
-// Tasks: how they begin, end, throw, and are destroyed.
+// Tasks: start, completion, exceptions and destruction.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -47,7 +47,7 @@ class Tasks : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Tasks);
 
-/// Says when it is destroyed.
+/// Reports its destruction.
 class Witness {
  public:
   explicit Witness(bool& destroyed) : destroyed_(&destroyed) {}
@@ -68,7 +68,7 @@ TEST_P(Tasks, does_nothing_until_it_is_awaited) {
     const int value = co_await std::move(awaited);
     said.push_back("awaited " + std::to_string(value));
   }(std::move(task), log));
-  // None of this waits for anything.
+  // None of these tasks suspends.
   EXPECT_EQ(log, (std::vector<std::string>{"number 1", "awaited 1"}));
   EXPECT_TRUE(loop().tasks().empty());
 }
@@ -114,7 +114,7 @@ TEST_P(Tasks, an_exception_of_a_spawned_task_leaves_run) {
   spawn(loop(), thrower(1ms));
   spawn(loop(), number_after(2ms, 2));
   EXPECT_THROW(loop().run(), std::runtime_error);
-  // The others go on.
+  // The other tasks continue.
   loop().run();
   EXPECT_EQ(log, std::vector<std::string>{"2"});
 }
@@ -130,7 +130,7 @@ TEST_P(Tasks, an_exception_leaves_a_run_that_is_stopped_in_the_same_turn) {
   spawn(loop(), stop_and_throw(loop()));
   EXPECT_THROW(loop().run_once(), std::runtime_error);
   loop().run();
-  // Two of them: none is lost.
+  // Two exceptions: neither is lost.
   for (int i = 0; i < 2; ++i) {
     loop().post([this] {
       loop().stop();
@@ -176,7 +176,7 @@ TEST_P(Tasks, the_loop_destroys_the_tasks_that_are_left) {
   EXPECT_TRUE(destroyed);
 }
 
-/// Spawns a further task when it goes, so many times.
+/// Spawns another task in its destructor, up to `times` times.
 class Spawner {
  public:
   Spawner(EventLoop& loop, int times, bool& destroyed)
@@ -209,7 +209,7 @@ class Spawner {
 TEST_P(Tasks, the_loop_destroys_what_is_spawned_while_it_is_destroyed) {
   bool destroyed = false;
   bool destroyed_by_hook = false;
-  std::optional<CleanupHook> hook;  // Lives when the loop goes.
+  std::optional<CleanupHook> hook;  // Exists when the loop is destroyed.
   {
     EventLoop other(options());
     spawn(other, Spawner::wait_with(Spawner(other, 3, destroyed)));
@@ -264,7 +264,7 @@ TEST_P(Tasks, a_scope_stops_the_others_where_one_throws) {
   loop().run();
   const std::string cancelled = " " + system_error(ECANCELED).message();
   EXPECT_EQ(log.back(), "caught");
-  std::ranges::sort(log);  // Who is asked first is not said.
+  std::ranges::sort(log);  // The order of stop requests is unspecified.
   EXPECT_EQ(log, (std::vector<std::string>{"1" + cancelled, "2" + cancelled, "caught"}));
 }
 
@@ -277,7 +277,7 @@ Task<> join_and_log(TaskScope& scope, std::vector<std::string>& log, const char*
   }
 }
 
-/// The scope belongs to a session, which lives for as long as one of its tasks does.
+/// The scope belongs to a session, which lives as long as any of its tasks.
 TEST_P(Tasks, the_last_task_may_hold_its_scope) {
   struct Session : std::enable_shared_from_this<Session> {
     explicit Session(EventLoop& loop, bool& destroyed) : witness(destroyed), scope(loop) {}
@@ -366,20 +366,20 @@ TEST_P(Tasks, stopping_reaches_the_innermost_wait) {
     const TaskContext& context = co_await this_task;
     EXPECT_EQ(context.loop, &self.loop());
     EXPECT_TRUE(context.stop.stop_requested());
-    // Who goes on waiting after that is told so each time.
+    // If the task continues, each further wait fails in the same way.
     EXPECT_FALSE(co_await sleep_for(1h));
     self.log.emplace_back("ended");
   }(*this));
   loop().run_ready();
   scope.request_stop();
-  // Not from inside.
+  // Not from inside the call.
   EXPECT_TRUE(log.empty());
   loop().run();
   EXPECT_EQ(log.size(), 2U);
   EXPECT_TRUE(scope.empty());
 }
 
-/// A wait lives until the end of its expression, in which the task may wait for something else.
+/// A wait lives until the end of its full expression, in which the task may await something else.
 TEST_P(Tasks, what_has_been_waited_for_stops_nobody) {
   TaskScope scope(loop());
   test::Ends ends = test::open_pipe();
@@ -477,7 +477,7 @@ TEST_P(Tasks, what_is_decided_at_once_starts_no_others) {
 TEST_P(Tasks, a_timeout_that_was_stopped_gives_what_the_task_has) {
   std::vector<int> got;
   std::vector<Error> errors;
-  // Takes a turn more than the sleep to end.
+  // After its sleep was stopped, the task takes longer to end.
   auto run = [](Tasks& self, std::vector<int>& values) -> Task<> {
     const Result<int> value = co_await timeout(1h, [](Tasks& own) -> Task<int> {
       static_cast<void>(co_await sleep_for(1h));
@@ -556,12 +556,12 @@ TEST_P(Tasks, a_descriptor_that_is_waited_for_is_not_when_the_task_is_stopped) {
   Error error;
   scope.spawn([](int fd, Error& told) -> Task<> {
     told = (co_await ready(fd, Events::read)).error();
-    // Again, having been stopped already.
+    // Again, after the stop.
     EXPECT_EQ((co_await ready(fd, Events::read)).error(), system_error(ECANCELED));
   }(ends.near.get(), error));
   loop().run_ready();
   scope.request_stop();
-  // Not even if it is ready by then.
+  // Even if it is ready by then.
   test::write_to(ends.far);
   EXPECT_FALSE(scope.empty());
   loop().run();

@@ -1,4 +1,5 @@
-// Calls on other threads: where they run, what comes back, and who may go away meanwhile.
+// Calls on worker threads: where they run, what they return, and which objects may be destroyed in
+// the meantime.
 #include <tambour/worker_pool.h>
 
 #include <sys/wait.h>
@@ -31,7 +32,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Opened once.
+/// A one-time gate.
 class Gate {
  public:
   void open() { latch_.count_down(); }
@@ -46,7 +47,7 @@ class WorkerPools : public test::OnEveryBackend {
   using OnEveryBackend::loop;
   using OnEveryBackend::run_until;
 
-  /// What a task that awaits `callable` is told, and when.
+  /// Records the outcome of a task that awaits `callable`, when it completes.
   template <class F>
   static Task<> tell(WorkerPool& pool, F callable, std::vector<Error>& told,
                      WhenStopped when_stopped = WhenStopped::wait) {
@@ -80,7 +81,7 @@ TEST_P(WorkerPools, a_task_goes_on_at_its_loop_with_what_a_worker_gave) {
     }
     done = true;
   }(pool, ended));
-  // Nothing but the calls keeps the loop running.
+  // Only the calls keep the loop running.
   loop().run();
   EXPECT_TRUE(ended);
 }
@@ -101,7 +102,7 @@ TEST_P(WorkerPools, does_so_much_at_a_time) {
                         unsigned former = most.load();
                         while (former < now && !most.compare_exchange_weak(former, now)) {
                         }
-                        // The first three meet here, so that there are three.
+                        // The first three calls meet here, so three run at the same time.
                         if (++calls <= threads) first.arrive_and_wait();
                         --inside;
                       },
@@ -125,7 +126,7 @@ TEST_P(WorkerPools, one_that_is_stopped_before_it_began_is_never_called) {
   EXPECT_TRUE(told.empty()) << "not from inside";
   run_turns();
   EXPECT_EQ(told, std::vector<Error>{system_error(ECANCELED)});
-  // Asked already.
+  // A stop was requested already.
   scope.spawn(tell(pool, [&calls] { ++calls; }, told));
   EXPECT_EQ(told.size(), 1U);
   run_turns();
@@ -138,7 +139,7 @@ TEST_P(WorkerPools, one_that_is_stopped_before_it_began_is_never_called) {
 }
 
 TEST_P(WorkerPools, one_that_has_begun_is_waited_for_or_left) {
-  Gate begun, other_begun, gate;  // Longer than the pool, whose threads pass them.
+  Gate begun, other_begun, gate;  // Outlive the pool, whose threads use them.
   WorkerPool pool(2);
   std::vector<Error> waited, left;
   TaskScope scope(loop());
@@ -175,7 +176,7 @@ TEST_P(WorkerPools, a_task_that_is_destroyed_leaves_its_call_what_it_needs) {
       scope.spawn(tell(pool, [seen] { *seen += 1000; }, told));
       begun.pass();
     }
-    // Neither holds the loop any more.
+    // Neither call keeps the loop running any more.
     loop().run();
     gate.open();
   }
@@ -195,7 +196,7 @@ TEST_P(WorkerPools, the_loop_may_be_gone_when_a_worker_comes_back) {
   begun.pass();
   other.reset();
   gate.open();
-  // One after the other: when this is called, those have been.
+  // Calls run in order, so the earlier ones have returned when this one does.
   spawn(loop(), tell(pool, [] {}, told));
   loop().run();
   EXPECT_EQ(told, std::vector<Error>{Error()});
@@ -249,7 +250,7 @@ TEST_P(WorkerPools, a_child_has_a_pool_of_its_own) {
   Gate gate;
   std::vector<Error> told;
   TaskScope scope(loop());
-  // All of the shared pool's threads, and one more.
+  // Occupies all threads of the shared pool, and queues one more call.
   for (unsigned i = 0; i <= WorkerPool::shared().threads(); ++i)
     scope.spawn(tell(WorkerPool::shared(), [&gate] { gate.pass(); }, told));
   run_turns();
@@ -291,7 +292,7 @@ TEST_P(WorkerPools, tasks_are_stopped_and_destroyed_while_their_pool_ends) {
   for (const Error& error : told) EXPECT_TRUE(!error || error == system_error(ECANCELED));
 }
 
-/// Does something when the last copy of it goes.
+/// Returns a pointer that runs `what` when its last copy is destroyed.
 std::shared_ptr<void> when_gone(std::function<void()> what) {
   return {nullptr, [act = std::move(what)](void*) { act(); }};
 }
@@ -309,7 +310,7 @@ TEST(WorkerPoolEnd, what_is_dropped_may_use_the_pool) {
       used->submit([&calls] { ++calls; });
       closing.open();
     };
-    // Runs while the pool is being destroyed, and asks for more.
+    // Runs while the pool is being destroyed, and submits another call.
     pool.submit([&] {
       begun.open();
       closing.pass();
@@ -318,7 +319,7 @@ TEST(WorkerPoolEnd, what_is_dropped_may_use_the_pool) {
                               used->submit([&calls] { ++calls; });
                             })] { ++calls; });
     });
-    // Waits behind it, and is never called.
+    // Queued behind it, and never called.
     pool.submit([&calls, held = when_gone(drop)] { ++calls; });
     begun.pass();
   }

@@ -1,4 +1,4 @@
-// The signal masks of worker threads, and of the programs that they start.
+// The signal masks of worker threads and of the programs that they start.
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -10,7 +10,7 @@
 namespace tambour {
 namespace {
 
-/// What a program, started as system(3) starts it, blocks.
+/// Returns the signals that are blocked in a program started as system(3) starts it.
 std::string mask_of_program() {
   std::string line;
   std::FILE* const status = ::popen("grep SigBlk /proc/self/status", "r");

@@ -1,4 +1,4 @@
-// Groups of loops: which loop, on which thread, by which name; whatever the backend.
+// Loop groups: choice of the loop, threads and their names, for all backends.
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>

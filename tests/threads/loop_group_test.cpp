@@ -1,4 +1,4 @@
-// Groups of loops: their threads, whose turn it is, and how they end; on every backend.
+// Loop groups: threads, round robin, and shutdown, on every backend.
 #include <tambour/loop_group.h>
 
 #include <array>
@@ -57,7 +57,7 @@ TEST_P(LoopGroups, loops_without_work_run_on_until_stopped) {
   std::atomic<int> calls = 0;
   for (int round = 1; round <= 50; ++round) {
     group.post_to_all([&](EventLoop&) { ++calls; });
-    EXPECT_TRUE(group.for_each([](EventLoop&) {}));  // What was posted before has been run.
+    EXPECT_TRUE(group.for_each([](EventLoop&) {}));  // Tasks posted before have been run.
     EXPECT_EQ(calls, 2 * round);
   }
   group.stop();
@@ -146,7 +146,7 @@ TEST_P(LoopGroups, threads_post_to_each_other) {
     }
   }));
   std::size_t sum = 0;
-  // Each sends to each; what was posted before for_each posted is run before it.
+  // Each loop posts to each; for_each() runs after the tasks that were posted before it.
   EXPECT_TRUE(group.for_each([](EventLoop&) {}));
   for (const auto& count : received) sum += count;
   EXPECT_EQ(sum, 3 * each);

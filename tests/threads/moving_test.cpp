@@ -1,4 +1,4 @@
-// Streams and connections that move between loops, under load: every byte arrives, in order.
+// Streams and connections that move between loops under load: every byte arrives, in order.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ class Moving : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Moving);
 
-/// Sends `rounds` messages of all sizes, each different, and compares what comes back.
+/// Sends `rounds` different messages of various sizes and compares the echoes.
 Task<> talk(Endpoint to, unsigned seed, int rounds, std::size_t& intact) {
   auto stream = co_await TcpStream::connect(to);
   EXPECT_TRUE(stream) << stream.error().message();
@@ -76,7 +76,7 @@ Task<> talk_all(EventLoop& loop, Endpoint to, int peers, int rounds, std::size_t
 }
 
 TEST_P(Moving, a_thousand_connections_to_and_fro_under_load) {
-  const int peers = is(BackendKind::select) ? 200 : 1000;  // Descriptors below FD_SETSIZE.
+  const int peers = is(BackendKind::select) ? 200 : 1000;  // Descriptors must be below FD_SETSIZE.
   const int rounds = 4;
   LoopGroup group(of(3));
   auto server =
@@ -89,7 +89,7 @@ TEST_P(Moving, a_thousand_connections_to_and_fro_under_load) {
   server->serve({.on_message =
                      [&](Connection& connection, Buffer& bytes) {
                        EXPECT_TRUE(group.index_of(connection.loop()) < group.size());
-                       // Half is sent before the move, and the rest where it arrives.
+                       // Sends one half before the move and the rest afterwards.
                        connection.send(bytes.take(bytes.size() / 2));
                        connection.move_to(next_to(connection.loop()));
                        connection.context() = std::make_shared<Buffer>(std::move(bytes));
@@ -110,7 +110,7 @@ TEST_P(Moving, a_thousand_connections_to_and_fro_under_load) {
   for (std::size_t i = 0; i < group.size(); ++i) EXPECT_EQ(group.load(group[i]), 0U);
 }
 
-/// An echo that goes on on the next loop after each read.
+/// An echo handler that moves to the next loop after each read.
 struct Wanderer {
   LoopGroup& group;
   std::atomic<int>& moves;
@@ -135,7 +135,7 @@ TEST_P(Moving, streams_wander_from_task_to_task) {
   std::size_t intact = 0;
   run(talk_all(loop(), server->endpoint(), peers, 5, intact));
   EXPECT_EQ(intact, std::size_t(peers));
-  // A peer may have its echo, and close, before its task has gone on.
+  // A peer may have received its echo and closed before the task has continued.
   EXPECT_TRUE(eventually([&] { return moves >= peers * 5; }));
 }
 
@@ -165,7 +165,7 @@ TEST_P(Moving, what_a_proxy_has_said_goes_along) {
   EXPECT_EQ(source, "192.0.2.1:1234");
 }
 
-/// Reads until it has as much as that, and then goes on on the next loop, until all is there.
+/// Reads a number of bytes and moves to the next loop, until everything has been read.
 struct PipeReader {
   LoopGroup& group;
   std::string& all;
@@ -186,7 +186,7 @@ struct PipeReader {
     all += buffer.to_string();
     ++moves;
     EventLoop& next = group.next();
-    // As any stream: what it is goes along.
+    // Moves like any other stream: the type of its descriptor moves with it.
     spawn_on(next, Stream(std::move(from)), [own = *this](Stream arrived) mutable -> Task<> {
       std::array<std::byte, 1> byte;
       const auto got = co_await arrived.read(byte);
@@ -228,7 +228,7 @@ TEST_P(Moving, pipes_go_on_on_other_loops) {
   EXPECT_TRUE(received == text);
 }
 
-/// Reads, and is told that its stream has gone.
+/// Reads until the wait fails because its stream has moved.
 Task<> read_until_gone(TcpStream& stream, int& told) {
   std::array<std::byte, 1> byte;
   EXPECT_EQ((co_await stream.read(byte)).error(), system_error(ECANCELED));
@@ -282,7 +282,7 @@ TEST_P(Moving, what_waits_to_be_sent_is_sent_from_the_other_loop) {
     EXPECT_EQ(got, all);
   }(server->endpoint(), text));
   EXPECT_TRUE(high);
-  EXPECT_EQ(server->connections(), 0U);  // It has left.
+  EXPECT_EQ(server->connections(), 0U);  // The connection has left the server.
 }
 
 TEST_P(Moving, the_idle_timeout_goes_along) {
@@ -355,7 +355,7 @@ TEST_P(Moving, the_server_may_go_while_they_move) {
     {
       const auto gone = std::move(*server);
     }
-    // Each of them is closed, wherever it was, and none twice.
+    // Each of them is closed exactly once, on whichever loop it was.
     for (const UniqueFd& peer : peers) {
       char byte;
       EXPECT_LE(::recv(peer.get(), &byte, 1, 0), 0);

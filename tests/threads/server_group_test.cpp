@@ -1,4 +1,4 @@
-// Servers over a group of loops: every way of spreading, on every backend.
+// Servers over a group of loops: every spread policy, on every backend.
 #include <tambour/server_group.h>
 
 #include <sched.h>
@@ -46,7 +46,7 @@ class ServerGroups : public test::OnEveryBackend {
     return std::move(*server);
   }
 
-  /// Which thread of the group answers: the server sends its index.
+  /// Returns which loop of the group answers: the server sends its index.
   static Task<int> ask(Endpoint to) {
     auto stream = co_await TcpStream::connect(to);
     if (!stream || !co_await stream->write("?")) co_return -1;
@@ -56,7 +56,7 @@ class ServerGroups : public test::OnEveryBackend {
   }
 };
 
-/// Answers with the index of its loop, until the peer has enough.
+/// Answers with the index of its loop until the peer closes.
 auto index_in(LoopGroup& group) {
   return [&group](TcpStream peer) -> Task<> {
     EXPECT_TRUE(group.in_thread());
@@ -127,7 +127,7 @@ TEST_P(ServerGroups, processor_is_the_one_that_received) {
   LoopGroup group(of(0, true));
   TcpServerGroup server = listen(group, {.spread = Spread::processor});
   server.serve(index_in(group));
-  // Over loopback, what is sent is received on the sender's processor.
+  // Over loopback, packets are received on the CPU of the sender.
   for (std::size_t i = 0; i < group.size(); ++i) {
     int answer = -1;
     std::thread client([&] {
@@ -219,7 +219,8 @@ TEST_P(ServerGroups, connections_max_is_shared_out_to_the_last) {
   server.serve(ConnectionCallbacks{});
   run([](TcpServerGroup& own) -> Task<> {
     std::vector<TcpStream> all;
-    // The kernel chooses by the port, so that of so many each loop is offered its share.
+    // The kernel chooses the listener by port, so with this many connections each loop is offered
+    // its share.
     co_await test::connect_all(own.endpoint(), 60, all);
     while (own.connections() < 3) static_cast<void>(co_await sleep_for(1ms));
     static_cast<void>(co_await sleep_for(20ms));
@@ -274,13 +275,13 @@ TEST_P(ServerGroups, shut_down_asks_those_that_stay) {
   EXPECT_EQ(asked, 6);
 }
 
-// Who shuts down was asked to hurry, and some handlers take their time none the less.
+// A stop of the task that awaits shut_down() is requested, but a handler takes longer to end.
 TEST_P(ServerGroups, shut_down_sleeps_until_the_last_has_ended) {
   LoopGroup group(of(1));
   TcpServerGroup server = listen(group, {});
   server.serve([](TcpStream peer) -> Task<> {
     EventLoop& its_loop = peer.loop();
-    // Nobody asks this one to stop.
+    // The stop request does not reach this scope.
     TaskScope own(its_loop);
     own.spawn([](TcpStream quiet) -> Task<> {
       std::array<std::byte, 1> byte;
@@ -297,12 +298,13 @@ TEST_P(ServerGroups, shut_down_sleeps_until_the_last_has_ended) {
     const std::uint64_t before = its_loop.stats().turns;
     Timer leave(its_loop, [&all] { all.clear(); });
     leave.start(100ms);
-    // It is asked to stop after a while, and ends when it is over.
+    // The timeout requests a stop of shut_down(), which still returns only when all handlers have
+    // ended.
     static_cast<void>(co_await timeout(10ms, own.shut_down(10s)));
     EXPECT_EQ(own.connections(), 0U);
     all_turns = its_loop.stats().turns - before;
   }(server, turns));
-  // Where the loop spins by itself, its turns say nothing.
+  // If the loop busy-polls, the number of iterations is meaningless.
   if (options().spin == 0ns) {
     EXPECT_LT(turns, 50U);
   }
@@ -334,7 +336,7 @@ TEST_P(ServerGroups, end_before_and_after_their_group_stops_under_load) {
   }
 }
 
-/// What a callback may do, on several threads at once; and what it leaves to another one.
+/// What a callback may do, on several threads at once, and what it must leave to another thread.
 TEST_P(ServerGroups, are_stopped_by_their_callbacks_and_destroyed_by_those_who_are_asked) {
   for (const bool with_tasks : {false, true}) {
     LoopGroup group(of(3));
@@ -366,8 +368,8 @@ TEST_P(ServerGroups, are_stopped_by_their_callbacks_and_destroyed_by_those_who_a
       }
       Buffer nothing;
       for (TcpStream& stream : all) {
-        // Linux forgets some of those whose handshake ends while the listener is closed, and tells
-        // only a client that sends.
+        // Linux drops some connections whose handshake ends while the listener is being closed, and
+        // a client learns of it only when it sends.
         static_cast<void>(co_await stream.write("?"));
         EXPECT_EQ((co_await stream.read(nothing)).value_or(0), 0U);
       }
