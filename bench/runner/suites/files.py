@@ -29,13 +29,13 @@ class Files(Suite):
     subjects = subjects.pick("tambour", "tambour-uring", "floor", "iouring", "libuv", "asio")
     rounds = 6
     quoted = "median"
-    quick = ({"mebibytes": (8,), "reads": (3000,), "rounds": 20},)
+    quick = ({"mebibytes": (8,), "reads": (3000,), "rounds": 30},)
     full = ({"depth": (1, 4, 32, 128)},
             {"depth": (1, 32), "reads": (5000,), "direct": (True,)})
 
     def cost(self, cell):
         each = 1e-4 if cell.get("direct") else 8e-6
-        return 0.03 + cell.get("mebibytes") * 1e-3 + 2 * cell.get("reads") * each
+        return 0.01 + cell.get("mebibytes") * 1e-3 + 2 * cell.get("reads") * each
 
     def charts(self, figures):
         charts = []
