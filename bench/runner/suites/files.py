@@ -23,7 +23,8 @@ class Files(Suite):
                   Parameter("depth", "reads in flight", (1, 32), high=1024,
                             format="{:,} in flight"),
                   Parameter("reads", "reads in a run", (50_000,)),
-                  Parameter("direct", "bypass the page cache (O_DIRECT)", (False,), flag=True))
+                  Parameter("direct", "bypass the page cache (O_DIRECT)", (False,), flag=True,
+                            format="O_DIRECT"))
     metrics = (Metric("read_ns", "ns", "time per read"),
                Metric("cpu_ns", "ns", "processor time per read, all threads"))
     subjects = subjects.pick("tambour", "tambour-uring", "floor", "iouring", "libuv", "asio")
