@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from . import estimates
+from . import disturbance, estimates
 from .estimates import PAIRS_MIN, Estimate, Verdict
 from .model import Metric
 from .subjects import CONTROL, FLOOR, OURS, is_peer
@@ -12,6 +12,10 @@ from .suite import Suite
 
 def _key(params: dict) -> tuple:
     return tuple(sorted(params.items()))
+
+
+def _rounds(entry: dict):
+    return zip(entry["rounds"], entry["samples"], entry["disturbance"])
 
 
 class Figures:
@@ -44,22 +48,16 @@ class Figures:
         return None if None in values else metric.ratio(*values)
 
     def ratios(self, params: dict, subject: str, metric: Metric) -> list[float]:
-        """The subject's ratio to Tambour in each round, without rounds that were disturbed.
-
-        If fewer than half of the rounds would remain, or too few for an interval, all are used:
-        their scatter then shows in the interval.
-        """
+        """The subject's ratio to Tambour in each round, without the rounds that were disturbed."""
         ours, theirs = (self.entry(params, name, metric.name) for name in (OURS, subject))
         if not ours or not theirs:
             return []
-        by_round = dict(zip(ours["rounds"], ours["samples"]))
-        pairs = {index: metric.ratio(value, by_round[index])
-                 for index, value in zip(theirs["rounds"], theirs["samples"]) if index in by_round}
-        pairs = {index: ratio for index, ratio in pairs.items() if ratio is not None}
-        dropped = {*ours["dropped"], *theirs["dropped"]}
-        kept = [ratio for index, ratio in pairs.items() if index not in dropped]
-        enough = max(PAIRS_MIN, len(pairs) / 2)
-        return kept if len(kept) >= enough else list(pairs.values())
+        by_round = {index: (value, score) for index, value, score in _rounds(ours)}
+        pairs = [(metric.ratio(value, by_round[index][0]), max(score, by_round[index][1]))
+                 for index, value, score in _rounds(theirs) if index in by_round]
+        pairs = [(ratio, score) for ratio, score in pairs if ratio is not None]
+        kept = disturbance.calmest([score for _, score in pairs], PAIRS_MIN)
+        return [pairs[at][0] for at in kept]
 
     def estimate(self, params: dict, subject: str, metric: Metric) -> Estimate | None:
         """The subject's ratio to Tambour in one cell."""

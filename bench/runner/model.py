@@ -66,7 +66,9 @@ class Parameter:
     choices: tuple[str, ...] = ()
     # Omitted from a cell's params while it has its default value.
     silent: bool = False
-    format: str = ""  # of a value in the report, such as "{:,} µs"; the default is "{:,} name"
+    # Of a value in the report, such as "{:,} µs"; by default "{:,} name". For a flag, what it is
+    # called: "with ...".
+    format: str = ""
 
     def parse(self, text: str) -> tuple:
         """The values of a comma-separated list; ValueError names the invalid one."""
@@ -97,7 +99,7 @@ class Parameter:
     def phrase(self, value) -> str:
         """One value as the report shows it: "1,000 pairs", "without timeouts"."""
         if self.flag:
-            return f"{'with' if value else 'without'} {self.name}"
+            return f"{'with' if value else 'without'} {self.format or self.name}"
         if self.format:
             return self.format.format(value)
         return f"{self.name} {value}" if self.choices else f"{value:,} {self.name}"

@@ -9,7 +9,7 @@ from .model import Cell, NotMeasured, Subject
 from .subjects import why_absent, with_control
 from .suite import Suite
 
-SPAWN_COST_S = 0.03  # of a process, beside what the suite estimates for its measurement
+SPAWN_COST_S = 0.01  # of a process, beside what the suite estimates for its measurement
 
 
 @dataclass

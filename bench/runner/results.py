@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import disturbance
 from .disturbance import Counters
+from .estimates import PAIRS_MIN
 from .model import Cell, Sample, Subject
 from .plan import skipped_entry
 from .suite import Suite
@@ -17,7 +18,7 @@ SCHEMA = 2
 _NUMBER = (int, float)
 _DOCUMENT = {"machine": dict, "command": str, "results": list, "skipped": list}
 _RESULT = {"suite": str, "subject": str, "version": str, "backend": str, "params": dict,
-           "metric": str, "unit": str, "samples": list, "rounds": list, "dropped": list,
+           "metric": str, "unit": str, "samples": list, "rounds": list, "disturbance": list,
            "min": _NUMBER, "median": _NUMBER}
 _SKIPPED = {"suite": str, "subject": str, "params": dict, "reason": str}
 
@@ -28,7 +29,7 @@ class Results:
     def __init__(self) -> None:
         self._entries: dict[tuple, dict] = {}
         self._history: dict[tuple, list[Counters]] = {}
-        self._counters: dict[tuple, dict[int, Counters]] = {}
+        self._counters: dict[tuple, list[Counters]] = {}
         self._exact: set[str] = set()
         self.skipped: list[dict] = []
         self.repeated = 0  # samples that were measured again because they were disturbed
@@ -40,7 +41,7 @@ class Results:
     def add(self, suite: Suite, cell: Cell, subject: Subject, round_index: int, sample: Sample,
             counters: Counters = Counters()) -> None:
         """A sample: one value for each metric of the suite."""
-        self._counters.setdefault((cell, subject.name), {})[round_index] = counters
+        self._counters.setdefault((cell, subject.name), []).append(counters)
         if suite.exact:
             self._exact.add(suite.name)
         for metric in suite.metrics:
@@ -57,31 +58,29 @@ class Results:
 
     def document(self, machine: dict, command: str) -> dict:
         """The document of the samples so far."""
-        dropped = {key: self._dropped(key) for key in self._counters}
-        samples = sum(len(each) for each in self._counters.values())
-        machine |= {"samples": samples, "samples_repeated": self.repeated,
-                    "samples_dropped": sum(len(each) for each in dropped.values())}
-        results = [_entry(entry, dropped[cell, subject])
+        scores = {key: self._scores(key) for key in self._counters}
+        total = sum(len(each) for each in scores.values())
+        kept = sum(len(disturbance.calmest(each, PAIRS_MIN)) for each in scores.values())
+        machine |= {"samples": total, "samples_repeated": self.repeated,
+                    "samples_dropped": total - kept}
+        results = [_entry(entry, scores[cell, subject])
                    for (cell, subject, _), entry in self._entries.items()]
         return {"schema": SCHEMA, "machine": machine, "command": command, "results": results,
                 "skipped": self.skipped}
 
-    def _dropped(self, key: tuple) -> list[int]:
-        """The rounds in which the sample stayed disturbed, judged by all of the run."""
-        cell, subject = key
+    def _scores(self, key: tuple) -> list[float]:
+        """How disturbed each sample was, judged by all attempts of the run."""
         counters = self._counters[key]
-        if cell.suite in self._exact:
-            return []
-        history = self._history.get(key) or list(counters.values())
-        return [index for index, each in counters.items()
-                if disturbance.is_disturbed(each, history)]
+        if key[0].suite in self._exact:
+            return [0.0] * len(counters)
+        history = self._history.get(key) or counters
+        return [round(disturbance.score(each, history), 2) for each in counters]
 
 
-def _entry(entry: dict, dropped: list[int]) -> dict:
-    """With its statistics. Dropped samples do not count, unless there are no others."""
-    kept = [value for index, value in zip(entry["rounds"], entry["samples"])
-            if index not in dropped] or entry["samples"]
-    return {**entry, "dropped": dropped, "min": min(kept), "median": statistics.median(kept)}
+def _entry(entry: dict, scores: list[float]) -> dict:
+    """The entry with its statistics, which are those of the calm samples."""
+    kept = [entry["samples"][at] for at in disturbance.calmest(scores, PAIRS_MIN)]
+    return {**entry, "disturbance": scores, "min": min(kept), "median": statistics.median(kept)}
 
 
 def check_writable(path: Path) -> None:
@@ -113,7 +112,7 @@ def read(path: Path) -> dict:
         document = json.loads(text)
         valid = document["schema"] == SCHEMA and _has(document, _DOCUMENT) and all(
             _has(each, _RESULT) and each["samples"]
-            and len(each["rounds"]) == len(each["samples"])
+            and len(each["samples"]) == len(each["rounds"]) == len(each["disturbance"])
             for each in document["results"]) and all(
             _has(each, _SKIPPED) for each in document["skipped"])
     except (ValueError, KeyError, TypeError):

@@ -29,7 +29,7 @@ def show(document: dict, suites: dict[str, Suite], console, details: bool = Fals
         lines = [*lines[:NOTES_MAX - 1], f"{more} more notes: see the report, or use --details"]
     for line in lines:
         _line(console, line)
-    console.print(verdict_sentence(found), style="bold")
+    console.print(verdict_sentence(found), style="bold", soft_wrap=True)
     for each in found:
         _line(console, *_headline(each))
 

@@ -52,7 +52,7 @@ class AnyEvent(Suite):
     time_limit = 240.0
     quoted = "median"
     decisive = ("create_us", "request_us")
-    quick = ({"table": ("small",), "milliseconds": (50,), "rounds": 12},)
+    quick = ({"table": ("small",), "milliseconds": (50,), "rounds": 20},)
     quick_subjects = ("tambour", "ev", "perl")
     full = ({"table": ("large", "small")},)
 
@@ -64,7 +64,7 @@ class AnyEvent(Suite):
         return params
 
     def cost(self, cell):
-        return 0.2 + cell.get("milliseconds") * 1.2e-3 + cell.get("sockets", 0) * 1e-4
+        return 0.05 + cell.get("milliseconds") * 1.2e-3 + cell.get("sockets", 0) * 1e-4
 
     def tables(self, figures):
         """AnyEvent's tables, one for each of their columns: measured and published values."""

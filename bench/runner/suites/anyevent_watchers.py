@@ -38,7 +38,7 @@ class AnyEventWatchers(Suite):
     time_limit = 240.0
     quoted = "median"
     decisive = ("create_us", "invoke_us", "destroy_us")
-    quick = ({"watchers": (2000,), "rounds": 12},)
+    quick = ({"watchers": (2000,), "rounds": 20},)
     quick_subjects = ("tambour", "ev", "perl")
 
     def unsupported(self, subject, cell):
@@ -46,7 +46,7 @@ class AnyEventWatchers(Suite):
         return None if cell.get("watchers") <= most else f"takes too long beyond {most:,} watchers"
 
     def cost(self, cell):
-        return 0.15 + cell.get("watchers") * 5e-5
+        return 0.02 + cell.get("watchers") * 2e-5
 
     def tables(self, figures):
         """One table for each column of AnyEvent's: the measured and the published values."""

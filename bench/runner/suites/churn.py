@@ -20,11 +20,11 @@ class Churn(ServerSuite):
                             format="{:,} open at a time"), MILLISECONDS)
     metrics = (Metric("server_cpu_ns", "ns", "server's processor time per connection"),
                Metric("connections_per_s", "1/s", "connections per second", better="more"))
-    quick = ({"milliseconds": (50,), "rounds": 15},)
+    quick = ({"milliseconds": (50,), "rounds": 25},)
     full = ({"open": (1, 32, 1000), "milliseconds": (1000,)},)
 
     def cost(self, cell):
-        return 0.05 + cell.get("milliseconds") * 1.2e-3
+        return 0.01 + cell.get("milliseconds") * 1.2e-3
 
     def charts(self, figures):
         return [Bars("churn", "", f"{self.title}: processor time of the server", "server_cpu_ns",

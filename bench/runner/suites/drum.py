@@ -40,8 +40,8 @@ class Drum(PairsSuite):
     metrics = (Metric("event_ns", "ns", "event processing"),
                Metric("round_us", "µs", "whole iteration"))
     subjects = subjects.pick(*subjects.LOOPS, LIBEV_PUBLISHED, PUBLISHED)
-    quick = ({"writes": (5000,), "timeouts": (False, True), "rounds": 30},
-             {"pairs": (9900,), "writes": (5000,), "rounds": 15})
+    quick = ({"writes": (5000,), "timeouts": (False, True), "rounds": 40},
+             {"pairs": (9900,), "writes": (5000,), "rounds": 20})
     full = (
         {"pairs": (100, 300, 1000, 3000, 10_000, 30_000, 100_000), "active": (100, 1000),
          "timeouts": (False, True)},
@@ -62,7 +62,7 @@ class Drum(PairsSuite):
 
     def cost(self, cell):
         pairs = cell.get("pairs")
-        return 0.01 + pairs * 1e-5 + self.iterations_of(cell) * (
+        return 0.02 + pairs * 1.3e-5 + self.iterations_of(cell) * (
             pairs * 1e-6 + cell.get("writes") * 2e-6)
 
     def values(self, iterations, cell):

@@ -25,10 +25,10 @@ class Fanout(ServerSuite):
                Metric("all_us", "µs", "until all have received it"))
     subjects = (*subjects.pick("tambour"), *PEERS)
     rounds = 6
-    quick = ({"connections": (300,), "size": (64,), "messages": (20,), "rounds": 15},)
+    quick = ({"connections": (300,), "size": (64,), "messages": (20,), "rounds": 20},)
 
     def cost(self, cell):
-        return 0.1 + cell.get("connections") * (1e-4 + cell.get("messages") * 7e-6)
+        return 0.08 + cell.get("connections") * (1e-4 + cell.get("messages") * 7e-6)
 
     def charts(self, figures):
         labels = [self.describe(cell, omit=figures.constant()) for cell in figures.cells]

@@ -23,19 +23,20 @@ class Files(Suite):
                   Parameter("depth", "reads in flight", (1, 32), high=1024,
                             format="{:,} in flight"),
                   Parameter("reads", "reads in a run", (50_000,)),
-                  Parameter("direct", "bypass the page cache (O_DIRECT)", (False,), flag=True))
+                  Parameter("direct", "bypass the page cache (O_DIRECT)", (False,), flag=True,
+                            format="O_DIRECT"))
     metrics = (Metric("read_ns", "ns", "time per read"),
                Metric("cpu_ns", "ns", "processor time per read, all threads"))
     subjects = subjects.pick("tambour", "tambour-uring", "floor", "iouring", "libuv", "asio")
     rounds = 6
     quoted = "median"
-    quick = ({"mebibytes": (8,), "reads": (3000,), "rounds": 20},)
+    quick = ({"mebibytes": (8,), "reads": (3000,), "rounds": 30},)
     full = ({"depth": (1, 4, 32, 128)},
             {"depth": (1, 32), "reads": (5000,), "direct": (True,)})
 
     def cost(self, cell):
         each = 1e-4 if cell.get("direct") else 8e-6
-        return 0.03 + cell.get("mebibytes") * 1e-3 + 2 * cell.get("reads") * each
+        return 0.01 + cell.get("mebibytes") * 1e-3 + 2 * cell.get("reads") * each
 
     def charts(self, figures):
         charts = []

@@ -41,7 +41,7 @@ class Idle(ServerSuite):
         return params
 
     def cost(self, cell):
-        return 0.1 + cell.get("milliseconds") * 2.4e-3 + cell.get("connections") * 2e-4
+        return 0.03 + cell.get("milliseconds") * 2.4e-3 + cell.get("connections") * 2e-4
 
     def charts(self, figures):
         labels = [self.describe(cell, omit=figures.constant()) for cell in figures.cells]

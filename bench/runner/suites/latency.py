@@ -27,7 +27,7 @@ class Latency(ServerSuite):
                Metric("max_ns", "ns", "longest"))
     subjects = (*subjects.pick("tambour"), SPINNING, TASKS, *subjects.pick("tambour-uring"), *PEERS)
     decisive = ("p50_ns",)
-    quick = ({"round-trips": (1000,), "client": ("sleeps",), "rounds": 15},)
+    quick = ({"round-trips": (1000,), "client": ("sleeps",), "rounds": 20},)
     quick_subjects = (*ServerSuite.quick_subjects, "tambour-spin")
     full = ({"round-trips": (50_000,)},)
 

@@ -37,7 +37,7 @@ class Post(Suite):
     iterations = 1
     quoted = "median"
     two_ended = True
-    quick = ({"producers": (1, 8), "tasks": (50_000,), "rounds": 20},)
+    quick = ({"producers": (1, 8), "tasks": (50_000,), "rounds": 40},)
     full = ({"producers": (1, 2, 4, 6, 8), "tasks": (1_000_000,)},
             {"producers": (2, 8), "tasks": (20_000,), "pattern": (RING,)})
 
@@ -45,7 +45,7 @@ class Post(Suite):
         return need_two_processors()
 
     def cost(self, cell):
-        return 0.03 + cell.get("tasks") * (20e-6 if cell.get("pattern") == RING else 0.4e-6)
+        return 0.005 + cell.get("tasks") * (20e-6 if cell.get("pattern") == RING else 0.4e-6)
 
     def charts(self, figures):
         charts = []

@@ -28,10 +28,10 @@ class Sleep(Suite):
     rounds = 6
     iterations = 1
     quoted = "median"
-    quick = ({"length-us": (1000,), "sleeps": (30,), "rounds": 20},)
+    quick = ({"length-us": (1000,), "sleeps": (30,), "rounds": 25},)
 
     def cost(self, cell):
-        return 0.02 + cell.get("sleeps") * (cell.get("length-us") + 100) * 1e-6
+        return 0.005 + cell.get("sleeps") * (cell.get("length-us") + 100) * 1e-6
 
     def charts(self, figures):
         charts = []

@@ -61,7 +61,7 @@ def test_directory_instead_of_an_output_file(build, tmp_path, name):
 
 VALID = {"suite": "drum", "subject": "libev", "version": "1", "backend": "", "params": {},
          "metric": "event_ns", "unit": "ns", "samples": [1.0], "rounds": [0],
-         "dropped": [], "min": 1.0, "median": 1.0}
+         "disturbance": [0.0], "min": 1.0, "median": 1.0}
 
 
 @pytest.mark.parametrize("change", [

@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from runner.disturbance import Counters, is_disturbed, read_counters, steal_ticks
+from runner.disturbance import Counters, calmest, read_counters, score, steal_ticks
 
 STAT = """cpu  100 0 50 900 5 0 3 77 0 0
 cpu0 60 0 20 400 5 0 3 70 0 0
@@ -29,25 +29,35 @@ def test_switches_of_children_are_counted():
 
 
 def test_nothing_is_disturbed_without_a_history():
-    assert not is_disturbed(Counters(9, 999), [Counters()] * 2)
-    assert is_disturbed(Counters(9, 999), [Counters()] * 3)
+    assert score(Counters(9, 999), [Counters()] * 3) == 0.0
+    assert score(Counters(9, 999), [Counters()] * 4) > 1
 
 
 def test_a_few_switches_are_tolerated():
     quiet = [Counters(0, n % 3) for n in range(9)]
-    assert not is_disturbed(Counters(0, 4), quiet)
-    assert is_disturbed(Counters(0, 5), quiet)
-    assert is_disturbed(Counters(1, 0), quiet)
+    assert score(Counters(0, 3), quiet) <= 1
+    assert score(Counters(0, 5), quiet) > 1
+    assert score(Counters(1, 0), quiet) > 1
 
 
 def test_bound_follows_what_is_usual_on_this_machine():
     busy = [Counters(2, 40)] * 9
-    assert not is_disturbed(Counters(3, 60), busy)
-    assert is_disturbed(Counters(2, 64), busy)
-    assert is_disturbed(Counters(4, 40), busy)
+    assert score(Counters(3, 60), busy) <= 1
+    assert score(Counters(2, 64), busy) > 1
+    assert score(Counters(4, 40), busy) > 1
 
 
-def test_at_most_half_of_any_samples_are_disturbed():
-    for history in ([Counters(n, n * n) for n in range(30)],
-                    [Counters(n % 2, 100 * (n % 2)) for n in range(31)]):
-        assert 2 * sum(is_disturbed(each, history) for each in history) <= len(history)
+def test_calm_samples_are_usual_even_if_most_are_disturbed():
+    history = [Counters(0, 1)] * 4 + [Counters(0, 60)] * 8
+    assert score(Counters(0, 1), history) <= 1 < score(Counters(0, 60), history)
+
+
+def test_calmest_are_those_up_to_one():
+    assert calmest([0.5, 1.0, 1.1, 0.0, 9.0, 0.2, 0.1], 2) == [0, 1, 3, 5, 6]
+
+
+def test_calmest_are_at_least_half_and_the_minimum():
+    assert calmest([5.0, 1.1, 3.0, 2.0], 1) == [1, 3]
+    assert calmest([5.0, 1.1, 3.0, 2.0], 3) == [1, 2, 3]
+    assert calmest([5.0, 1.1], 6) == [0, 1]
+    assert calmest([], 6) == []

@@ -37,31 +37,29 @@ def test_rounds_without_both_subjects_do_not_count():
     assert Figures(DRUM, document).ratios(CELL, "libev", EVENT) == [2.0, 0.5]
 
 
-def drop(document: dict, subject: str, rounds: list[int]) -> Figures:
+def disturb(document: dict, subject: str, rounds: list[int]) -> Figures:
     for each in document["results"]:
         if each["subject"] == subject:
-            each["dropped"] = rounds
+            each["disturbance"] = [2.0 if n in rounds else 0.5 for n in each["rounds"]]
     return Figures(DRUM, document)
 
 
-def test_dropped_rounds_do_not_count():
+def test_disturbed_rounds_do_not_count():
     document = made_up({"tambour": [10] * 10, "libev": [20] * 7 + [90] * 3}, **CELL)
-    one = drop(document, "libev", [8, 9])
+    one = disturb(document, "libev", [8, 9])
     assert one.ratios(CELL, "libev", EVENT) == [2.0] * 7 + [9.0]
-    one = drop(document, "tambour", [7])
+    one = disturb(document, "tambour", [7])
     assert one.ratios(CELL, "libev", EVENT) == [2.0] * 7
 
 
-def test_too_many_dropped_rounds_are_all_used():
+def test_at_least_half_of_the_rounds_count():
     document = made_up({"tambour": [10] * 20, "libev": [20] * 20}, **CELL)
-    assert len(drop(document, "libev", list(range(11))).ratios(CELL, "libev", EVENT)) == 20
-    assert len(drop(document, "libev", list(range(10))).ratios(CELL, "libev", EVENT)) == 10
+    assert len(disturb(document, "libev", list(range(19))).ratios(CELL, "libev", EVENT)) == 10
 
 
-def test_too_few_rounds_for_an_interval_are_all_used():
+def test_at_least_enough_rounds_for_an_interval_count():
     document = made_up({"tambour": [10] * 8, "libev": [20] * 8}, **CELL)
-    assert len(drop(document, "libev", [0, 1, 2]).ratios(CELL, "libev", EVENT)) == 8
-    assert len(drop(document, "libev", [0, 1]).ratios(CELL, "libev", EVENT)) == 6
+    assert len(disturb(document, "libev", [0, 1, 2, 3]).ratios(CELL, "libev", EVENT)) == 6
 
 
 def test_ratio_of_a_rate_is_inverted():

@@ -236,7 +236,7 @@ def test_disturbed_sample_is_measured_again_in_the_same_round(monkeypatch, distu
     run = ScriptedRun(monkeypatch, [QUIET] * 5 + [disturbed] + [QUIET] * 20)
     entry_, = run.run(rounds=8)
     assert entry_["samples"] == [1, 2, 3, 4, 5, 7, 8, 9]
-    assert entry_["rounds"] == list(range(8)) and entry_["dropped"] == []
+    assert entry_["rounds"] == list(range(8)) and max(entry_["disturbance"]) <= 1
     assert run.results.repeated == 1
 
 
@@ -244,14 +244,15 @@ def test_sample_that_stays_disturbed_is_dropped(monkeypatch):
     run = ScriptedRun(monkeypatch, [QUIET] * 8 + [BUSY] * 3 + [QUIET] * 20)
     entry_, = run.run(rounds=10)
     assert entry_["samples"] == [*range(1, 9), 11, 12]
-    assert entry_["dropped"] == [8]
+    assert [n for n, each in enumerate(entry_["disturbance"]) if each > 1] == [8]
     assert entry_["median"] == 5 and run.results.repeated == 2
+    assert run.results.document({}, "")["machine"]["samples_dropped"] == 1
 
 
 def test_repeating_is_bounded_by_its_share_of_the_time(monkeypatch):
     run = ScriptedRun(monkeypatch, [QUIET] * 8 + [BUSY] + [QUIET] * 20, repeats_share=0.0)
     entry_, = run.run(rounds=10)
-    assert entry_["samples"] == list(range(1, 11)) and entry_["dropped"] == [8]
+    assert entry_["samples"] == list(range(1, 11)) and entry_["disturbance"][8] > 1
     assert run.results.repeated == 0
 
 
@@ -259,11 +260,11 @@ def test_permanently_busy_machine_keeps_its_samples(monkeypatch):
     varied = [Counters(2, 40 + 7 * n % 15) for n in range(40)]
     run = ScriptedRun(monkeypatch, varied)
     entry_, = run.run(rounds=20)
-    assert len(entry_["samples"]) == 20 and entry_["dropped"] == []
+    assert len(entry_["samples"]) == 20 and max(entry_["disturbance"]) <= 1
 
 
 def test_counts_are_not_measured_again(monkeypatch):
     run = ScriptedRun(monkeypatch, [QUIET] * 5 + [BUSY] * 20)
     run.suite.exact = True
     entry_, = run.run(rounds=8)
-    assert entry_["dropped"] == [] and run.results.repeated == 0
+    assert entry_["disturbance"] == [0.0] * 8 and run.results.repeated == 0
