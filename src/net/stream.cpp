@@ -1,6 +1,5 @@
 #include <tambour/stream.h>
 
-#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "base/check.h"
 #include "loop/core.h"
 #include "net/read_size.h"
+#include "net/shared_nonblocking.h"
 #include "net/socket_names.h"
 
 namespace tambour {
@@ -76,10 +76,7 @@ void Socket::stop_waiting(bool to_write) noexcept {
 int Socket::release() noexcept {
   stop_waiting(false);
   stop_waiting(true);
-  if (std::exchange(restores_blocking_, false)) {
-    if (const int flags = ::fcntl(fd_, F_GETFL); flags >= 0)
-      ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK);
-  }
+  if (std::exchange(restores_blocking_, false)) net::restore_blocking(fd_);
   return std::exchange(fd_, -1);
 }
 
