@@ -37,7 +37,8 @@ class Stream;
 class Socket {
  public:
   Socket() = default;
-  /// Takes ownership of `fd`. If `fd` is not a socket it must be in non-blocking mode.
+  /// Takes ownership of `fd`. If `fd` is not a socket it must be in non-blocking mode. Aborts on
+  /// another thread than the loop's.
   Socket(EventLoop& loop, int fd) noexcept;
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;

@@ -28,8 +28,10 @@ std::unexpected<Error> last_error() noexcept { return std::unexpected(system_err
 
 Socket::Socket(EventLoop& loop, int fd) noexcept
     : loop_(&loop), system_(&loop::core_of(loop).backend().system()), fd_(fd) {
+  loop::Core& core = loop::core_of(loop);
+  core.check_thread();
   // The loop may still have state for an earlier file with the same descriptor.
-  loop::core_of(loop).backend().forget(fd);
+  core.backend().forget(fd);
 }
 
 Socket::Socket(Socket&& other) noexcept
