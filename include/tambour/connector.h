@@ -23,7 +23,8 @@ struct ConnectOptions {
   Duration timeout = std::chrono::seconds(30);
 
   /// How often all addresses are tried, at least once. Names are looked up in each round. Errors
-  /// that cannot change within that time (a name that does not exist, EACCES) are not retried.
+  /// that cannot change within that time (a host name that does not exist, EACCES) are not retried.
+  /// A Unix path that does not exist is: a server that restarts creates its path again.
   unsigned rounds = 1;
 
   /// The delay before the second round; it doubles with each further round up to `retry_delay_max`.

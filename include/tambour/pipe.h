@@ -21,8 +21,10 @@ class PipeStream final : public Stream {
   /// programs share the terminal as file descriptors 0, 1 and 2. If `fd` is a terminal, a pipe or a
   /// FIFO and is not in non-blocking mode, the constructor opens the file again (/proc/self/fd,
   /// open(2)) and makes `fd` refer to the new open file, so that the shared one keeps its mode. If
-  /// that is not permitted, the constructor sets O_NONBLOCK, and close() clears it again. Reading a
-  /// regular file, which is always ready, blocks.
+  /// that is not permitted, or if `fd` is a socket or the master side of a pseudoterminal, the
+  /// constructor sets O_NONBLOCK, and close() and release() clear it again. If several streams of
+  /// the process share the open file, the last one clears it. Reading a regular file, which is
+  /// always ready, blocks.
   PipeStream(EventLoop& loop, int fd) noexcept;
   /// For a stream that was moved from another loop: it is in non-blocking mode already.
   explicit PipeStream(Socket&& arrived) noexcept : Stream(std::move(arrived)) {

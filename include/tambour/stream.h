@@ -37,7 +37,8 @@ class Stream;
 class Socket {
  public:
   Socket() = default;
-  /// Takes ownership of `fd`. If `fd` is not a socket it must be in non-blocking mode.
+  /// Takes ownership of `fd`. If `fd` is not a socket it must be in non-blocking mode. Aborts on
+  /// another thread than the loop's.
   Socket(EventLoop& loop, int fd) noexcept;
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;
@@ -88,7 +89,8 @@ class Socket {
   /// False for a pipe or a terminal: recv(2) and send(2) would fail, so read(2) and write(2) are
   /// used.
   bool is_socket_ = true;
-  /// O_NONBLOCK was set on an open file that other processes may share; close() clears it again.
+  /// A PipeStream set O_NONBLOCK on an open file that others may share; close() calls
+  /// net::restore_blocking().
   bool restores_blocking_ = false;
 
  private:

@@ -79,7 +79,7 @@ class StreamServerBase {
   void serve(ConnectionCallbacks callbacks);
 
   /// Prevents stop() from removing the Unix path, for use when another process listens on it or
-  /// will do so. A forked child calls it before it destroys its copy of the server.
+  /// will do so. A forked child need not call it: its copy of the server never removes the path.
   void leave_name() noexcept;
 
   /// Stops accepting and closes the listener. Accepted streams stay open.

@@ -68,6 +68,7 @@ Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCal
 
 Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks,
                               ConnectionOwner* owner) {
+  loop::core_of(stream.loop()).check_thread();
   auto* self = new Connection(std::move(stream), std::move(callbacks));
   self->owner_ = owner;
   loop::core_of(*self->loop_).add_reference();

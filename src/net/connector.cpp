@@ -120,18 +120,21 @@ class Race {
   TaskScope attempts_;
 };
 
-bool may_pass(const Error& error) noexcept {
-  if (error.category() == resolver_category()) return error.value() == EAI_AGAIN;
-  constexpr int lasting[] = {EINVAL, EACCES, EPERM, EAFNOSUPPORT, ENOENT, ECANCELED};
-  return std::ranges::find(lasting, error.value()) == std::end(lasting);
-}
-
 /// What to connect to: addresses, or a name that is still to be resolved.
 struct Target {
   std::vector<Endpoint> addresses;
   std::string host{};
   std::uint16_t port = 0;
 };
+
+bool may_pass(const Error& error, const Target& target) noexcept {
+  if (error.category() == resolver_category()) return error.value() == EAI_AGAIN;
+  // A Unix server that restarts removes its path and creates it again.
+  const auto is_unix = [](const Endpoint& each) { return !each.is_ip(); };
+  if (error.value() == ENOENT) return std::ranges::any_of(target.addresses, is_unix);
+  constexpr int lasting[] = {EINVAL, EACCES, EPERM, EAFNOSUPPORT, ECANCELED};
+  return std::ranges::find(lasting, error.value()) == std::end(lasting);
+}
 
 /// Parses "name:port".
 std::optional<Target> parse_name(std::string_view text) {
@@ -162,7 +165,7 @@ Task<Streamed> try_rounds(Target target, ConnectOptions options) {
   Duration delay = std::max(options.retry_delay, Duration::zero());
   for (unsigned round = 1;; ++round) {
     auto stream = co_await try_once(target, options);
-    if (stream || round >= options.rounds || !may_pass(stream.error())) co_return stream;
+    if (stream || round >= options.rounds || !may_pass(stream.error(), target)) co_return stream;
     delay = std::min(delay, delay_max);
     const auto half = static_cast<std::uint64_t>(delay.count() / 2);
     const std::uint64_t drawn = loop::core_of(*context.loop).backend().random();

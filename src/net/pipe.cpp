@@ -14,6 +14,7 @@
 
 #include "backend/system.h"
 #include "loop/core.h"
+#include "net/shared_nonblocking.h"
 
 namespace tambour {
 namespace {
@@ -48,8 +49,9 @@ PipeStream::PipeStream(EventLoop& loop, int fd) noexcept : Stream(loop, fd) {
   // The descriptors of a simulated host never block.
   if (&system() != &backend::kernel()) return;
   const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || (flags & O_NONBLOCK) != 0 || reopen_non_blocking(fd, flags)) return;
-  restores_blocking_ = ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+  if (flags < 0) return;
+  if ((flags & O_NONBLOCK) == 0 && reopen_non_blocking(fd, flags)) return;
+  restores_blocking_ = net::share_nonblocking(fd);
 }
 
 Result<PipeStream::Ends> PipeStream::open(EventLoop& loop) noexcept {

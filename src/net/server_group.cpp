@@ -25,6 +25,14 @@ namespace {
 
 Task<> wait_for(TaskEvent& event) { static_cast<void>(co_await event.wait()); }
 
+template <class Shared>
+Shared& existing(const std::shared_ptr<Shared>& shared, const char* function) noexcept {
+  if (shared == nullptr) [[unlikely]]
+    base::fail_check("StreamServerGroup::%s() was called on a server that was moved from",
+                     function);
+  return *shared;
+}
+
 }  // namespace
 
 void ServerGroupBase::Shared::post_to_parts(const std::function<void(Part&)>& function) {
@@ -230,10 +238,7 @@ Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, Source source,
 }
 
 ServerGroupBase::Shared& ServerGroupBase::usable(const char* function) const noexcept {
-  if (shared_ == nullptr) [[unlikely]]
-    base::fail_check("StreamServerGroup::%s() was called on a server that was moved from",
-                     function);
-  shared_->check_group(function);
+  existing(shared_, function).check_group(function);
   return *shared_;
 }
 
@@ -252,7 +257,9 @@ void ServerGroupBase::serve(ConnectionCallbacks callbacks) {
   shared_->for_each_part([](Part& part) { part.accept(); });
 }
 
-const Endpoint& ServerGroupBase::endpoint() const noexcept { return shared_->endpoint; }
+const Endpoint& ServerGroupBase::endpoint() const noexcept {
+  return existing(shared_, "endpoint").endpoint;
+}
 Result<std::vector<UniqueFd>> ServerGroupBase::copy_listeners() const {
   return usable("copy_listeners").copy_listeners();
 }
@@ -264,7 +271,11 @@ Task<> ServerGroupBase::shut_down(Duration grace) {
   static_cast<void>(usable("shut_down"));
   return Shared::shut_down(shared_, grace);
 }
-std::size_t ServerGroupBase::connections() const noexcept { return shared_->total; }
-std::uint64_t ServerGroupBase::accepted() const noexcept { return shared_->accepted; }
+std::size_t ServerGroupBase::connections() const noexcept {
+  return existing(shared_, "connections").total;
+}
+std::uint64_t ServerGroupBase::accepted() const noexcept {
+  return existing(shared_, "accepted").accepted;
+}
 
 }  // namespace tambour

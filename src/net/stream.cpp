@@ -1,6 +1,5 @@
 #include <tambour/stream.h>
 
-#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "base/check.h"
 #include "loop/core.h"
 #include "net/read_size.h"
+#include "net/shared_nonblocking.h"
 #include "net/socket_names.h"
 
 namespace tambour {
@@ -28,8 +28,10 @@ std::unexpected<Error> last_error() noexcept { return std::unexpected(system_err
 
 Socket::Socket(EventLoop& loop, int fd) noexcept
     : loop_(&loop), system_(&loop::core_of(loop).backend().system()), fd_(fd) {
+  loop::Core& core = loop::core_of(loop);
+  core.check_thread();
   // The loop may still have state for an earlier file with the same descriptor.
-  loop::core_of(loop).backend().forget(fd);
+  core.backend().forget(fd);
 }
 
 Socket::Socket(Socket&& other) noexcept
@@ -76,10 +78,7 @@ void Socket::stop_waiting(bool to_write) noexcept {
 int Socket::release() noexcept {
   stop_waiting(false);
   stop_waiting(true);
-  if (std::exchange(restores_blocking_, false)) {
-    if (const int flags = ::fcntl(fd_, F_GETFL); flags >= 0)
-      ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK);
-  }
+  if (std::exchange(restores_blocking_, false)) net::restore_blocking(fd_);
   return std::exchange(fd_, -1);
 }
 

@@ -104,11 +104,17 @@ class StreamServerBase::State final : public Closure, private ConnectionOwner {
     core_.detach();
   }
 
+  /// Returns the state. Aborts with a message if the server was moved from.
+  static State& existing(const std::unique_ptr<State>& state, const char* function) noexcept {
+    if (state == nullptr) [[unlikely]]
+      base::fail_check("StreamServer::%s() was called on a server that was moved from", function);
+    return *state;
+  }
+
   /// Returns the state. Aborts with a message if the server was moved from, if its loop has been
   /// destroyed, or on another thread than the loop's. A null `function` stands for the destructor.
   static State& of(const std::unique_ptr<State>& state, const char* function) noexcept {
-    if (state == nullptr) [[unlikely]]
-      base::fail_check("StreamServer::%s() was called on a server that was moved from", function);
+    existing(state, function);
     if (state->core_.closed()) [[unlikely]]
       state->misused(function, "after its event loop was destroyed",
                      "destroy the server before its EventLoop");
@@ -392,15 +398,23 @@ StreamServerBase& StreamServerBase::operator=(StreamServerBase&& other) noexcept
   return *this;
 }
 
-const Endpoint& StreamServerBase::endpoint() const noexcept { return state_->endpoint(); }
-int StreamServerBase::descriptor() const noexcept { return state_->descriptor(); }
+const Endpoint& StreamServerBase::endpoint() const noexcept {
+  return State::existing(state_, "endpoint").endpoint();
+}
+int StreamServerBase::descriptor() const noexcept {
+  return State::existing(state_, "descriptor").descriptor();
+}
 void StreamServerBase::leave_name() noexcept { State::of(state_, "leave_name").leave_name(); }
 void StreamServerBase::stop() noexcept { State::of(state_, "stop").stop(); }
 Task<> StreamServerBase::shut_down(Duration grace) {
   return State::of(state_, "shut_down").shut_down(grace);
 }
-std::size_t StreamServerBase::connections() const noexcept { return state_->connections(); }
-std::uint64_t StreamServerBase::accepted() const noexcept { return state_->accepted(); }
+std::size_t StreamServerBase::connections() const noexcept {
+  return State::existing(state_, "connections").connections();
+}
+std::uint64_t StreamServerBase::accepted() const noexcept {
+  return State::existing(state_, "accepted").accepted();
+}
 Task<Result<Socket>> StreamServerBase::accept_socket() {
   State& state = State::of(state_, "accept");
   state.check_accepts_by_hand();

@@ -23,6 +23,10 @@ namespace {
 
 std::unexpected<Error> last_error() noexcept { return std::unexpected(system_error(errno)); }
 
+/// SCM_PIDFD, which older headers lack. The kernel sends such messages if the program has set
+/// SO_PASSPIDFD: unix(7).
+constexpr int scm_pidfd = 4;
+
 constexpr std::size_t descriptors_bytes = UnixStream::descriptors_max * sizeof(int);
 
 /// One message of bytes, together with its file descriptors.
@@ -61,12 +65,16 @@ class Message final : public SocketWait {
     std::size_t count = 0;
     for (cmsghdr* header = CMSG_FIRSTHDR(&message_); header != nullptr;
          header = CMSG_NXTHDR(&message_, header)) {
-      if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+      if (header->cmsg_level != SOL_SOCKET || header->cmsg_len < CMSG_LEN(0)) continue;
+      const bool is_pidfd = header->cmsg_type == scm_pidfd;
+      if (header->cmsg_type != SCM_RIGHTS && !is_pidfd) continue;
       const std::size_t bytes = header->cmsg_len - CMSG_LEN(0);
-      for (std::size_t at = 0; at < bytes; at += sizeof(int)) {
+      for (std::size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
         int number;
         std::memcpy(&number, CMSG_DATA(header) + at, sizeof(number));
-        come[count++] = UniqueFd(number);
+        UniqueFd received(number);
+        // Without a place in the result, the descriptor is closed.
+        if (!is_pidfd && count < come.size()) come[count++] = std::move(received);
       }
     }
     const auto end = come.begin() + static_cast<std::ptrdiff_t>(count);

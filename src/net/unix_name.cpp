@@ -10,6 +10,7 @@
 #include <chrono>
 #include <ctime>
 
+#include "base/process_number.h"
 #include "base/system_call.h"
 
 namespace tambour::net {
@@ -20,8 +21,8 @@ using base::Call;
 std::unexpected<Error> failed(int error) noexcept { return std::unexpected(system_error(error)); }
 std::unexpected<Error> last_error() noexcept { return failed(errno); }
 
-/// How long a server waits for others that start or stop on the same path. Each of them makes about
-/// ten system calls while it holds the lock.
+/// How long a server that starts waits for others that start or stop on the same path. Each of them
+/// makes about ten system calls while it holds the lock.
 constexpr std::chrono::seconds lock_patience{1};
 
 /// Calls connect(2) for `at`. Returns 0 or an errno value.
@@ -61,11 +62,9 @@ class NameLock {
   /// Both arguments must outlive this object. Fails with EADDRINUSE if another process has kept the
   /// lock for lock_patience, or if the name is not a regular file.
   Result<> take(int directory, const char* name) noexcept {
-    directory_ = directory;
-    name_ = name;
     const auto give_up = std::chrono::steady_clock::now() + lock_patience;
     do {
-      const auto taken = try_take();
+      const auto taken = try_take(directory, name);
       if (!taken || *taken) return taken ? Result<>() : std::unexpected(taken.error());
       constexpr timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
       base::system_call(Call::nanosleep, ::nanosleep, &pause, nullptr);
@@ -73,8 +72,10 @@ class NameLock {
     return failed(EADDRINUSE);
   }
 
- private:
-  Result<bool> try_take() noexcept {
+  /// The same without waiting. Returns false if another process holds the lock.
+  Result<bool> try_take(int directory, const char* name) noexcept {
+    directory_ = directory;
+    name_ = name;
     constexpr int flags = O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     UniqueFd fd(base::uninterrupted(Call::file_open, ::openat, directory_, name_, flags, 0644));
     if (!fd.is_open()) return last_error();
@@ -96,6 +97,7 @@ class NameLock {
     return true;
   }
 
+ private:
   int directory_ = -1;
   const char* name_ = nullptr;
   bool is_empty_ = false;
@@ -130,6 +132,8 @@ Result<UnixName> UnixName::listen(backend::System& system, int fd, const Endpoin
                                   std::optional<mode_t> mode) {
   UnixName name;
   name.system_ = &system;
+  base::count_forks();
+  name.process_ = base::process_number();
   if (auto opened = name.open_directory(at.address()); !opened)
     return std::unexpected(opened.error());
   if (auto claimed = name.claim(fd, at, backlog, mode); !claimed)
@@ -185,15 +189,14 @@ Result<UnixName::Identity> UnixName::find_socket(mode_t* mode) const noexcept {
 
 Result<> UnixName::remove_stale(const Endpoint& at) const noexcept {
   const auto before = find_socket();
-  if (!before) {
-    // Removed after bind(2) failed.
-    if (before.error() == system_error(ENOENT)) return {};
-    return std::unexpected(before.error());
-  }
+  // Removed after bind(2) failed, here and below: a server that stops may do so without the lock.
+  const auto absent = system_error(ENOENT);
+  if (!before) return before.error() == absent ? Result<>() : std::unexpected(before.error());
   const int answer = probe(*system_, at);
+  if (answer == ENOENT) return {};
   if (answer != ECONNREFUSED) return failed(is_in_use(answer) ? EADDRINUSE : answer);
   const auto after = find_socket();
-  if (!after) return std::unexpected(after.error());
+  if (!after) return after.error() == absent ? Result<>() : std::unexpected(after.error());
   // Otherwise a program that does not take the lock has replaced it in the meantime.
   if (*after != *before) return failed(EADDRINUSE);
   return unlink() == 0 ? Result<>() : last_error();
@@ -212,11 +215,13 @@ void UnixName::unlink_created() noexcept {
 
 void UnixName::remove() noexcept {
   if (!created_) return;
+  // The path belongs to the parent, which may still listen.
+  if (process_ != base::process_number()) return leave();
   {
     NameLock lock;
-    // If the lock cannot be taken, for example because the disk is full, the path is removed
-    // without it: this server still listens, so no other server replaces the path.
-    if (!is_simulated()) static_cast<void>(lock.take(directory_.get(), lock_name_.c_str()));
+    // If the lock cannot be taken, for example because another process holds it, the path is
+    // removed without it: this server still listens, so no other server replaces the path.
+    if (!is_simulated()) static_cast<void>(lock.try_take(directory_.get(), lock_name_.c_str()));
     unlink_created();
   }
   directory_.reset(-1);

@@ -30,7 +30,8 @@ class UnixName {
         directory_(std::move(other.directory_)),
         name_(std::move(other.name_)),
         lock_name_(std::move(other.lock_name_)),
-        created_(std::exchange(other.created_, std::nullopt)) {}
+        created_(std::exchange(other.created_, std::nullopt)),
+        process_(other.process_) {}
   UnixName& operator=(UnixName&&) = delete;
   /// Calls remove().
   ~UnixName() { remove(); }
@@ -48,7 +49,8 @@ class UnixName {
                                  std::optional<mode_t> mode);
 
   /// Removes the path if it is still the socket that listen() created. Call it before the listener
-  /// is closed, so that the inode number is not reused. Calling it more than once has no effect.
+  /// is closed, so that the inode number is not reused. Does not wait for the lock. Has no effect
+  /// in a forked child of the process that called listen(), or if it was called before.
   void remove() noexcept;
 
   /// Keeps the path, because another process listens there.
@@ -79,6 +81,7 @@ class UnixName {
   std::string name_;    ///< Inside the directory.
   std::string lock_name_;
   std::optional<Identity> created_;
+  unsigned process_ = 0;  ///< base::process_number() of the process that listens.
 };
 
 }  // namespace tambour::net

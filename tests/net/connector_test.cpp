@@ -16,6 +16,7 @@
 #include <tambour/simulation.h>
 #include <tambour/task_scope.h>
 #include <tambour/tcp.h>
+#include <tambour/unix.h>
 #include <tambour/wait.h>
 
 #include "support/scale.h"
@@ -257,6 +258,22 @@ TEST(Connector, a_server_that_comes_back_is_found) {
   const auto outcome = net.connect_to("server0:7000", {.rounds = 10});
   EXPECT_FALSE(outcome.error);
   EXPECT_GE(outcome.took, 400ms);
+}
+
+TEST(Connector, a_unix_server_that_comes_back_is_found) {
+  Simulation simulation;
+  Net net(simulation, 0);
+  std::optional<UnixServer> server;
+  simulation.after(400ms, [&] {
+    server.emplace(
+        UnixServer::listen(*net.client_loop, Endpoint::unix_name("/socket").value()).value());
+    server->serve([](UnixStream) -> Task<> { co_return; });
+  });
+  auto outcome = net.connect_to("unix:/socket", {.rounds = 2});
+  EXPECT_EQ(outcome.error, system_error(ENOENT));
+  outcome = net.connect_to("unix:/socket", {.rounds = 10});
+  EXPECT_FALSE(outcome.error);
+  EXPECT_TRUE(server);
 }
 
 TEST(Connector, leaves_nothing_behind_in_a_thousand_worlds) {

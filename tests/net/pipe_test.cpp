@@ -103,6 +103,57 @@ TEST_P(Pipes, that_block_are_made_not_to) {
   EXPECT_EQ(reader.peer_endpoint().error(), system_error(ENOTSOCK));
 }
 
+bool is_nonblocking(int fd) { return (::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0; }
+
+/// As inetd starts a program: two descriptors of one socket, which cannot be opened again.
+struct InheritedSocket {
+  InheritedSocket() {
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    for (int& copy : copies) copy = ::fcntl(ends[0], F_DUPFD_CLOEXEC, 0);
+  }
+  ~InheritedSocket() {
+    for (const int end : ends) ::close(end);
+  }
+
+  std::array<int, 2> ends{};
+  std::array<int, 2> copies{};  ///< Of ends[0]. The streams own them.
+};
+
+TEST_P(Pipes, that_share_an_open_file_stay_non_blocking_until_the_last_is_closed) {
+  for (const std::size_t first : {0, 1}) {
+    const InheritedSocket inherited;
+    std::array<PipeStream, 2> streams{PipeStream(loop(), inherited.copies[0]),
+                                      PipeStream(loop(), inherited.copies[1])};
+    EXPECT_TRUE(is_nonblocking(inherited.ends[0]));
+    streams[first].close();
+    EXPECT_TRUE(is_nonblocking(inherited.ends[0]));
+    PipeStream moved(std::move(streams[1 - first]));
+    EXPECT_TRUE(is_nonblocking(inherited.ends[0]));
+    moved.close();
+    EXPECT_FALSE(is_nonblocking(inherited.ends[0]));
+  }
+}
+
+TEST_P(Pipes, whose_open_file_was_non_blocking_keep_it_so) {
+  const InheritedSocket inherited;
+  ASSERT_EQ(::fcntl(inherited.ends[0], F_SETFL, O_RDWR | O_NONBLOCK), 0);
+  PipeStream(loop(), inherited.copies[0]).close();
+  PipeStream(loop(), inherited.copies[1]).close();
+  EXPECT_TRUE(is_nonblocking(inherited.ends[0]));
+}
+
+TEST_P(Pipes, over_different_files_clear_the_flag_of_their_own) {
+  const InheritedSocket one;
+  const InheritedSocket two;
+  PipeStream of_one(loop(), one.copies[0]);
+  PipeStream of_two(loop(), two.copies[0]);
+  of_one.close();
+  EXPECT_FALSE(is_nonblocking(one.ends[0]));
+  EXPECT_TRUE(is_nonblocking(two.ends[0]));
+  ::close(one.copies[1]);
+  ::close(two.copies[1]);
+}
+
 TEST(SimulatedPipes, carry_more_than_they_hold) {
   Simulation simulation(1);
   EventLoop loop(simulation.add_host("one").loop_options());

@@ -2,6 +2,7 @@
 // created, and how the lock file works.
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -220,6 +221,22 @@ TEST_F(UnixNames, a_name_whose_lock_is_held_is_in_use) {
   EXPECT_EQ(names(), Names{});
 }
 
+TEST_F(UnixNames, stop_does_not_wait_for_a_lock_that_is_held) {
+  auto server = UnixServer::listen(loop, at());
+  ASSERT_TRUE(server);
+  const std::string lock = path("socket.tambour-lock");
+  const UniqueFd held(::open(lock.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
+  rusage before{};
+  rusage after{};
+  ASSERT_EQ(::getrusage(RUSAGE_THREAD, &before), 0);
+  server->stop();
+  ASSERT_EQ(::getrusage(RUSAGE_THREAD, &after), 0);
+  // A wait of one second would sleep hundreds of times.
+  EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, 50);
+  EXPECT_EQ(names(), Names{"socket.tambour-lock"});
+}
+
 TEST_F(UnixNames, a_lock_file_that_is_none_is_not_touched) {
   const std::string lock = path("socket.tambour-lock");
   write_file(lock, "data");
@@ -244,6 +261,19 @@ TEST_F(UnixNames, a_child_that_leaves_the_name_does_not_remove_it) {
   });
   EXPECT_EQ(status, 0);
   EXPECT_EQ(connect_error(at()), 0);
+}
+
+TEST_F(UnixNames, a_child_that_destroys_its_copy_of_the_server_does_not_remove_the_name) {
+  auto server = UnixServer::listen(loop, at());
+  ASSERT_TRUE(server);
+  const int status = test::in_child([&] {
+    auto moved = std::move(*server);
+    return 0;
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(connect_error(at()), 0);
+  server->stop();
+  EXPECT_EQ(names(), Names{});
 }
 
 TEST_F(UnixNames, the_mode_is_as_asked_for_whatever_the_umask) {

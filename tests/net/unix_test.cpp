@@ -254,6 +254,28 @@ TEST_P(UnixStreams, takes_no_more_descriptors_than_the_default_limit) {
   }(ends->first, ends->second));
 }
 
+TEST_P(UnixStreams, closes_descriptors_of_other_control_messages) {
+  constexpr int so_passpidfd = 76;  // SO_PASSPIDFD, which older headers lack.
+  auto ends = UnixStream::pair(loop());
+  ASSERT_TRUE(ends);
+  if (!ends->second.set_option(SOL_SOCKET, so_passpidfd, 1))
+    GTEST_SKIP() << "the kernel has no SO_PASSPIDFD";
+  ASSERT_TRUE(ends->second.set_option(SOL_SOCKET, SO_PASSCRED, 1));
+  run([](UnixStream& near, UnixStream& far) -> Task<> {
+    for (const std::size_t sent : {0U, 1U}) {
+      const std::size_t before = test::open_descriptors();
+      const std::vector<int> copies(sent, STDIN_FILENO);
+      EXPECT_TRUE(co_await near.send(bytes_of("x"), copies));
+      std::array<std::byte, 1> place;
+      const auto received = co_await far.receive(place);
+      EXPECT_TRUE(received);
+      if (!received) co_return;
+      EXPECT_EQ(received->descriptors.size(), sent);
+      EXPECT_EQ(test::open_descriptors(), before + sent);
+    }
+  }(ends->first, ends->second));
+}
+
 TEST(SimulatedUnixStreams, talk_and_refuse_what_is_not_simulated) {
   Simulation simulation(1);
   SimulatedHost& host = simulation.add_host("one");

@@ -57,6 +57,18 @@ TEST_F(ConnectionContracts, so_is_what_only_looks) {
                [](Connection& other) { static_cast<void>(other.peer_endpoint()); });
 }
 
+TEST_F(ConnectionContracts, a_socket_is_constructed_on_the_thread_of_its_loop) {
+  EXPECT_DEATH(std::thread([this] { const Stream other(loop, ends.far.descriptor()); }).join(),
+               "Socket::Socket.*thread [0-9]+.*post");
+}
+
+TEST_F(ConnectionContracts, a_connection_is_started_on_the_thread_of_its_loop) {
+  const auto start = [this] {
+    Connection::start(std::move(ends.far), std::make_shared<const ConnectionCallbacks>());
+  };
+  EXPECT_DEATH(std::thread(start).join(), "Connection::start.*thread [0-9]+.*post");
+}
+
 TEST_F(ConnectionContracts, another_thread_may_post_to_the_loop) {
   std::thread([this] { connection.loop().post([this] { connection.send("x"); }); }).join();
   loop.run_once();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -114,6 +115,37 @@ TEST_F(ServerMisuse, a_server_that_was_moved_from) {
   const TcpServer moved = std::move(server);
   EXPECT_DEATH(server.stop(),  // NOLINT: this is what is tested.
                "tambour: StreamServer::stop\\(\\) was called on a server that was moved from");
+}
+
+TEST_F(ServerMisuse, what_only_reads_a_server_that_was_moved_from) {
+  EventLoop loop;
+  TcpServer server = listen(loop);
+  const TcpServer moved = std::move(server);
+  const auto message = [](const std::string& function) {
+    return "tambour: StreamServer::" + function + "\\(\\) was called on a server that was moved";
+  };
+  // NOLINTBEGIN(bugprone-use-after-move): this is what is tested.
+  EXPECT_DEATH(static_cast<void>(server.endpoint()), message("endpoint"));
+  EXPECT_DEATH(static_cast<void>(server.descriptor()), message("descriptor"));
+  EXPECT_DEATH(static_cast<void>(server.connections()), message("connections"));
+  EXPECT_DEATH(static_cast<void>(server.accepted()), message("accepted"));
+  // NOLINTEND(bugprone-use-after-move)
+}
+
+TEST_F(ServerMisuse, what_only_reads_a_group_server_that_was_moved_from) {
+  const auto read = [](void (*use)(const TcpServerGroup&)) {
+    LoopGroup group({.threads = 1});
+    TcpServerGroup server = listen(group);
+    const TcpServerGroup moved = std::move(server);
+    use(server);  // NOLINT(bugprone-use-after-move): this is what is tested.
+  };
+  constexpr const char* message =
+      "tambour: StreamServerGroup::(endpoint|connections|accepted)\\(\\) was called on a server "
+      "that was moved from";
+  using Group = const TcpServerGroup&;
+  EXPECT_DEATH(read([](Group server) { static_cast<void>(server.endpoint()); }), message);
+  EXPECT_DEATH(read([](Group server) { static_cast<void>(server.connections()); }), message);
+  EXPECT_DEATH(read([](Group server) { static_cast<void>(server.accepted()); }), message);
 }
 
 TEST_F(ServerMisuse, a_group_server_after_its_group) {

@@ -237,6 +237,13 @@ static void is_told_of_error(Loop* loop, ev_io* w, int revents) {
   ++*(int*)w->data;
 }
 
+/* A descriptor at or above `from` that is not open. The parent process may have
+   passed on some. */
+static int unused_descriptor(int from) {
+  while (fcntl(from, F_GETFD) != -1) ++from;
+  return from;
+}
+
 /* The original fails an assertion here. Without the error, `silent` would make
    the loop wait forever. */
 static void not_open(void) {
@@ -248,7 +255,8 @@ static void not_open(void) {
     need(pipe2(fds, O_CLOEXEC) == 0, "pipe2");
     ev_io_init(&silent, is_told_of_error, fds[0], EV_READ);
     ev_io_start(loop, &silent);
-    ev_io_init(&bad, is_told_of_error, fds[1] + (round ? 1 : 700), EV_READ);
+    ev_io_init(&bad, is_told_of_error, unused_descriptor(fds[1] + (round ? 1 : 700)),
+               EV_READ);
     bad.data = &told;
     ev_io_start(loop, &bad);
     need(told == 0, "never from inside ev_io_start");
