@@ -99,6 +99,21 @@ TEST_F(ConnectionTimeouts, a_download_from_the_send_buffer_of_the_kernel_is_not_
   expect_open_while_the_peer_reads(10s);
 }
 
+TEST_F(ConnectionTimeouts, the_acknowledgement_of_a_short_answer_does_not_extend_the_idle_time) {
+  connect({.on_message =
+               [](Connection& self, Buffer& bytes) {
+                 bytes.clear();
+                 EXPECT_TRUE(self.send("answer"));
+               },
+           .limits = {.idle_timeout = 10s}});
+  pass(5s);
+  peer_sends("request");
+  pass(1s);
+  EXPECT_EQ(peer_reads(100), 6U);
+  pass(8s);
+  expect_timeout_in_one_second();
+}
+
 TEST_F(ConnectionTimeouts, a_slow_download_that_the_kernel_does_not_notice_is_progress) {
   Connection& connection = connect({});
   set_send_buffer(connection, 2'000'000);
