@@ -1,8 +1,8 @@
 // A connected byte stream with callbacks, like muduo's TcpConnection and libevent's bufferevent.
 //
 // The loop reads into a buffer and invokes on_message. send() passes bytes to the kernel at once
-// and buffers the rest. If the peer does not read, buffered bytes accumulate: reading stops at the
-// high-water mark, and ConnectionLimits bounds the rest.
+// and buffers the rest. If the peer does not read, buffered bytes accumulate: an accepted
+// connection stops reading at the high-water mark, and ConnectionLimits bounds the rest.
 #pragma once
 
 #include <any>
@@ -43,9 +43,10 @@ struct ConnectionCallbacks {
   /// The kernel has accepted all buffered bytes. Not invoked for bytes that the kernel accepted
   /// during send().
   std::function<void(Connection&)> on_write_complete{};
-  /// unsent() has reached `high_water_bytes`; the argument is unsent(). The connection has stopped
-  /// reading until unsent() falls to ConnectionLimits::low_water_bytes; calling resume_reading() in
-  /// this callback resumes it at once. Zero disables the mark.
+  /// unsent() has reached `high_water_bytes`; the argument is unsent(). Depending on
+  /// ConnectionLimits::backpressure, the connection has stopped reading until unsent() falls to
+  /// ConnectionLimits::low_water_bytes; if reading is not paused, calling resume_reading() in this
+  /// callback resumes it at once. Zero disables the mark.
   std::function<void(Connection&, std::size_t)> on_high_water{};
   std::size_t high_water_bytes = std::size_t{1024} * 1024;
   /// The connection is closed: without an error after close() or when the peer closed, otherwise
@@ -79,9 +80,9 @@ class Connection final : private Operation, private LoopOwned {
   /// Sends `bytes`; copies the bytes that the kernel does not accept at once.
   ///
   /// Returns true if the bytes were sent or buffered. Returns false if they are lost: after
-  /// close(), after close_after_write() (which the peer's EOF implies if on_end is empty), and if
-  /// the connection has failed or fails now (EPIPE, ECONNRESET, ENOBUFS, ENOMEM). on_close is
-  /// invoked later, with the error. Throws only what on_high_water throws.
+  /// close(), after shutdown_write() and close_after_write() (which the peer's EOF implies if
+  /// on_end is empty), and if the connection has failed or fails now (EPIPE, ECONNRESET, ENOBUFS,
+  /// ENOMEM). on_close is invoked later, with the error. Throws only what on_high_water throws.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
   /// The same without copying; `bytes` is empty afterwards.
@@ -93,9 +94,15 @@ class Connection final : private Operation, private LoopOwned {
   /// The number of buffered bytes that have not been sent.
   [[nodiscard]] std::size_t unsent() const noexcept;
 
-  /// Sends the remaining bytes, shuts down the write side (shutdown(2)), and closes when the peer
-  /// has closed too; ConnectionLimits::linger bounds the wait for the peer. Until then, bytes that
-  /// are received while reading is paused are dropped.
+  /// Half-close: sends the remaining bytes and shuts down the write side (shutdown(2)). The
+  /// connection continues reading, without a time limit of its own, and respects pause_reading().
+  /// It closes without an error when the peer has half-closed too, after on_end. Use it to forward
+  /// EOF, as a proxy does.
+  void shutdown_write() noexcept;
+  /// Use it if the last answer is complete and further input can be discarded. Sends the remaining
+  /// bytes, shuts down the write side, and closes when the peer has closed too;
+  /// ConnectionLimits::linger bounds the wait for the peer. Until then, bytes that are received
+  /// while reading is paused are dropped.
   void close_after_write() noexcept;
   /// Closes now; unsent bytes are lost. on_close is invoked after on_message or on_write_complete
   /// returns if close() is called there, otherwise in a later iteration.
@@ -103,11 +110,13 @@ class Connection final : private Operation, private LoopOwned {
 
   /// Stops reading. Received bytes stay in the kernel, whose flow control then stops the peer.
   void pause_reading() noexcept;
-  /// Resumes reading, also if the connection has stopped at the high-water mark.
+  /// Ends a pause. Bytes that on_message has left in the buffer are offered again: on_message is
+  /// invoked in a later iteration, even if nothing more is received. If reading is not paused but
+  /// has stopped at the high-water mark, resumes it. Otherwise has no effect.
   void resume_reading() noexcept;
 
   /// Replaces ConnectionLimits::idle_timeout for this connection: closes it with ETIMEDOUT if for
-  /// `time` no byte was received and the kernel accepted none. Zero disables the timeout. Throws
+  /// `time` no byte was received and sending made no progress. Zero disables the timeout. Throws
   /// std::bad_alloc.
   void set_idle_timeout(Duration time);
 
@@ -154,6 +163,7 @@ class Connection final : private Operation, private LoopOwned {
 
   static void run(Ready& ready);
   void read_some();
+  void offer(std::size_t received);
   void receive_end();
   void check_rest(std::size_t received, bool consumed) noexcept;
   [[nodiscard]] bool reads() const noexcept {
@@ -165,7 +175,8 @@ class Connection final : private Operation, private LoopOwned {
   /// The same for one call's worth of a buffer; removes the accepted bytes.
   [[nodiscard]] std::size_t send_from(Buffer& bytes) noexcept;
   [[nodiscard]] std::size_t sent(auto&& call) noexcept;
-  [[nodiscard]] bool may_send() const noexcept { return !ended_ && !finishing_; }
+  [[nodiscard]] bool may_send() const noexcept { return !ended_ && !finishing_ && !half_closed_; }
+  [[nodiscard]] bool pauses_at_high_water() const noexcept;
   [[nodiscard]] std::size_t unsent_bytes() const noexcept;
   [[nodiscard]] Extras& extras();
   [[nodiscard]] bool send_later(std::span<const std::byte> bytes, Buffer* buffer);
@@ -188,6 +199,7 @@ class Connection final : private Operation, private LoopOwned {
   [[nodiscard]] std::int64_t next_deadline_ns() const noexcept;
   void arm_deadlines() noexcept;
   void check_deadlines() noexcept;
+  [[nodiscard]] bool sample_acknowledged() noexcept;
   void drop_unneeded() noexcept;
   void note_message(std::size_t received, bool consumed) noexcept;
 
@@ -208,9 +220,13 @@ class Connection final : private Operation, private LoopOwned {
   bool finished_ : 1 = false;  ///< The write side is shut down.
   bool peer_finished_ : 1 = false;
   bool ended_ : 1 = false;
-  bool throttled_ : 1 = false;  ///< Reading stopped at the high-water mark.
-  bool resets_ : 1 = false;     ///< Closing discards what the kernel still has to send.
-  bool idle_off_ : 1 = false;   ///< set_idle_timeout(0) has overridden the limits.
+  bool throttled_ : 1 = false;     ///< Reading stopped at the high-water mark.
+  bool resets_ : 1 = false;        ///< Closing discards what the kernel still has to send.
+  bool idle_off_ : 1 = false;      ///< set_idle_timeout(0) has overridden the limits.
+  bool half_closed_ : 1 = false;   ///< shutdown_write() was called.
+  bool accepted_ : 1 = false;      ///< A server accepted it.
+  bool offering_ : 1 = false;      ///< on_message is running.
+  bool offers_input_ : 1 = false;  ///< Reading was resumed; on_message gets the remaining input.
 };
 
 }  // namespace tambour

@@ -7,39 +7,59 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 #include <tambour/clock.h>
 
 namespace tambour {
 
+/// Which connections stop reading at the high-water mark.
+///
+/// Reading less than the peer sends is safe only if the peer goes on reading. Two ends that both
+/// stop reading because the other one does not read wait for each other forever (until
+/// `write_timeout`). Therefore only one end may use backpressure, and a peer that writes more than
+/// the mark and the kernel's buffers hold before it reads must not meet it.
+enum class Backpressure : std::uint8_t {
+  accepted,  ///< Connections that a server accepted, but not those of Connection::start().
+  all,
+  none,
+};
+
 /// Sizes are in bytes. A duration of zero disables a time limit.
 struct ConnectionLimits {
-  /// Reading stops when unsent() reaches ConnectionCallbacks::high_water_bytes, and resumes when
-  /// unsent() has fallen to this value.
+  /// Whether reading stops when unsent() reaches ConnectionCallbacks::high_water_bytes.
+  Backpressure backpressure = Backpressure::accepted;
+  /// If reading has stopped at the high-water mark, it resumes when unsent() has fallen to this
+  /// value.
   std::size_t low_water_bytes = std::size_t{256} * 1024;
-  /// If a send() leaves more than this unsent, the connection is reset with ENOBUFS.
+  /// If bytes are unsent and a send() would make them more than this, the connection is reset with
+  /// ENOBUFS. One send() of any size is accepted if no bytes are unsent.
   std::size_t unsent_max = std::size_t{64} * 1024 * 1024;
   /// If on_message leaves more than this in its buffer without pausing reading, the connection is
   /// closed with EMSGSIZE. The default fits the longest message that LengthOptions allows.
   std::size_t unread_max = std::size_t{17} * 1024 * 1024;
 
-  /// The longest time without progress in either direction: no byte was received and the kernel
-  /// accepted none.
+  // Sending makes progress when the kernel accepts bytes or the peer acknowledges some. The
+  // connection asks for acknowledgements only when a limit expires, so a peer that has acknowledged
+  // bytes and then stops is closed after at most twice the limit.
+
+  /// The longest time without progress in either direction: no byte was received and sending made
+  /// no progress.
   Duration idle_timeout{};
   /// The longest time without a received byte while the connection is reading.
   Duration read_timeout{};
-  /// The longest time for which the kernel accepts none of the unsent bytes.
+  /// The longest time without progress while bytes are unsent.
   Duration write_timeout = std::chrono::seconds(60);
   /// The time limit for the rest of a message. It starts when on_message leaves bytes in its
   /// buffer, and restarts when on_message consumes some. A peer that sends a message byte by byte
   /// never exceeds the timeouts above, but exceeds this one.
   Duration message_timeout{};
   /// If not zero, bytes per second: each received byte of an incomplete message extends
-  /// `message_timeout` by 1/message_rate_min seconds, so that long messages may take longer.
+  /// `message_timeout` by 1/message_rate_min seconds, so that long messages may take longer. The
+  /// time that is left never exceeds `message_timeout`.
   std::size_t message_rate_min = 0;
-  /// After close_after_write(): the longest time for which the peer may accept none of the
-  /// remaining bytes and, once they are sent, the longest time until it closes its side. Then the
-  /// connection is reset.
+  /// After close_after_write(): the longest time without progress of the remaining bytes and, once
+  /// the peer has acknowledged them, until it closes its side. Then the connection is reset.
   Duration linger = std::chrono::seconds(10);
 };
 

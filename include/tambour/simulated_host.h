@@ -102,6 +102,8 @@ class SimulatedHost {
   /// Fails with EINPROGRESS and later becomes writable, except for AF_UNIX and datagram sockets.
   int connect(int fd, const sockaddr* address, socklen_t size) noexcept;
   int shutdown(int fd, int how) noexcept;
+  /// The bytes of a stream socket that its peer has not read yet; ioctl(2) with SIOCOUTQ.
+  [[nodiscard]] std::size_t unacknowledged(int fd) noexcept;
   int unlink(const char* path) noexcept;  ///< A file or a Unix socket.
   /// Sets st_mode, and st_ino of sockets.
   int lstat(const char* path, struct stat* into) noexcept;

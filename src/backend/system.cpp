@@ -1,7 +1,9 @@
 #include "backend/system.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netdb.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -99,6 +101,10 @@ struct Kernel {
     return base::system_call(Call::getsockname, ::getsockname, fd, address, size);
   }
   static constexpr auto getpeername = ::getpeername;
+  static std::size_t unacknowledged(int fd) noexcept {
+    int queued = 0;
+    return ::ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 0 ? static_cast<std::size_t>(queued) : 0;
+  }
   static constexpr auto unlink = ::unlink;
   static int lstat(const char* path, struct stat* into) noexcept {
     return base::system_call(Call::stat, ::lstat, path, into);

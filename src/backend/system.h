@@ -43,6 +43,9 @@ class System {
                          socklen_t size) noexcept = 0;
   virtual int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept = 0;
   virtual int getpeername(int fd, sockaddr* address, socklen_t* size) noexcept = 0;
+  /// Returns the number of bytes that were sent and that the peer has not acknowledged (SIOCOUTQ of
+  /// tcp(7) and unix(7); a Unix socket also counts the kernel's overhead). Zero if unknown.
+  [[nodiscard]] virtual std::size_t unacknowledged(int fd) noexcept = 0;
   virtual int unlink(const char* path) noexcept = 0;
   /// Sets at least st_mode, st_dev and st_ino.
   virtual int lstat(const char* path, struct stat* into) noexcept = 0;
@@ -122,6 +125,7 @@ class SystemOf final : public System {
   int getpeername(int fd, sockaddr* address, socklen_t* size) noexcept override {
     return host_.getpeername(fd, address, size);
   }
+  std::size_t unacknowledged(int fd) noexcept override { return host_.unacknowledged(fd); }
   int unlink(const char* path) noexcept override { return host_.unlink(path); }
   int lstat(const char* path, struct stat* into) noexcept override {
     return host_.lstat(path, into);

@@ -13,7 +13,6 @@
 #include "backend/system.h"
 #include "base/check.h"
 #include "net/connection_parts.h"
-#include "net/read_size.h"
 #include "net/socket_names.h"
 
 namespace tambour {
@@ -71,6 +70,10 @@ Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCal
   loop::core_of(stream.loop()).check_thread();
   auto* self = new Connection(std::move(stream), std::move(callbacks));
   self->owner_ = owner;
+  self->accepted_ = owner != nullptr;
+  // A stream that a task has used may have bytes in the kernel's queue.
+  if (owner == nullptr && self->deadlines() != nullptr)
+    static_cast<void>(self->sample_acknowledged());
   loop::core_of(*self->loop_).add_reference();
   self->enter_list();
   self->watch();
@@ -168,9 +171,13 @@ void Connection::run(Ready& ready) {
   if (self.moving_) return self.depart();
   if (self.result < 0) return self.end(-self.result);
   const Events got = Events(std::uint16_t(std::exchange(self.result, 0)));
+  // Before reading, so that EOF does not overtake the bytes. If reading has been paused again, the
+  // next resume_reading() queues the connection again.
+  if (self.offers_input_ && self.reads()) self.offer(0);
   // If the descriptor has an error, reading or writing returns it.
   const bool broken = has(got, Events::error);
-  if (self.reads() && (broken || has(got, Events::read))) self.read_some();
+  if (!self.ended_ && !self.moving_ && self.reads() && (broken || has(got, Events::read)))
+    self.read_some();
   if (!self.ended_ && self.unsent_bytes() > 0 && (broken || has(got, Events::write)))
     self.write_some();
   // No callback of this connection is on the stack here, so on_close need not wait for the next
@@ -178,48 +185,6 @@ void Connection::run(Ready& ready) {
   if (!self.ended_ || !ready.linked()) return;
   ready.unlink();
   self.tell_end();
-}
-
-void Connection::read_some() {
-  const auto room = input_.prepare(read_size_);
-  backend::System& system = loop::core_of(*loop_).backend().system();
-  ssize_t got;
-  do {
-    got = system.recv(fd, room.data(), room.size(), MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
-  if (got <= 0) {
-    const int error = got < 0 ? errno : 0;
-    input_.commit(0);
-    if (error == EAGAIN) return;
-    return error != 0 ? end(error) : receive_end();
-  }
-  const auto count = static_cast<std::size_t>(got);
-  read_size_ = net::next_read_size(read_size_, room.size(), count);
-  input_.commit(count);
-  if (Deadlines* const times = deadlines()) times->received_ns = loop::core_of(*loop_).now_ns();
-  if (!callbacks_->on_message || paused_) return input_.clear();
-  const std::size_t before = input_.size();
-  callbacks_->on_message(*this, input_);
-  const bool is_as_ever = input_.empty() && extras_ == nullptr;
-  if (!is_as_ever && !ended_) check_rest(count, input_.size() != before);
-}
-
-void Connection::receive_end() {
-  peer_finished_ = true;
-  if (callbacks_->on_end && !finishing_) {
-    watch();
-    return callbacks_->on_end(*this);
-  }
-  close_after_write();
-  if (!ended_) watch();
-}
-
-/// Checks the bytes that on_message left in the buffer against the limits.
-void Connection::check_rest(std::size_t received, bool consumed) noexcept {
-  const ConnectionLimits& limits = callbacks_->limits;
-  // If the callback paused reading, the buffer does not grow.
-  if (input_.size() > limits.unread_max && !paused_) return end_at_limit(EMSGSIZE);
-  if (limits.message_timeout > Duration::zero()) note_message(received, consumed);
 }
 
 std::size_t Connection::send_now(std::span<const std::byte> bytes) noexcept {
@@ -253,8 +218,10 @@ std::size_t Connection::sent(auto&& call) noexcept {
     if (errno != EAGAIN) end(errno);
     return 0;
   }
-  if (Deadlines* const times = deadlines(); times != nullptr && taken > 0)
+  if (Deadlines* const times = deadlines(); times != nullptr && taken > 0) {
     times->accepted_ns = loop::core_of(*loop_).now_ns();
+    times->taken += taken;
+  }
   return static_cast<std::size_t>(taken);
 }
 
@@ -296,7 +263,7 @@ bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer) {
   const std::size_t size = buffer != nullptr ? buffer->size() : bytes.size();
   const std::size_t before = unsent_bytes();
   const std::size_t most = callbacks_->limits.unsent_max;
-  if (size > most - std::min(before, most)) {
+  if (before > 0 && size > most - std::min(before, most)) {
     end_at_limit(ENOBUFS);
     return false;
   }
@@ -317,7 +284,7 @@ bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer) {
   }
   const std::size_t mark = callbacks_->high_water_bytes;
   const bool reaches_mark = before < mark && unsent_bytes() >= mark;
-  if (reaches_mark) throttled_ = true;
+  if (reaches_mark && pauses_at_high_water()) throttled_ = true;
   watch();
   if (reaches_mark && callbacks_->on_high_water) callbacks_->on_high_water(*this, unsent_bytes());
   return !ended_;
@@ -326,6 +293,8 @@ bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer) {
 void Connection::write_some() {
   static_cast<void>(send_from(extras_->output));
   if (ended_) return;
+  // What the peer had acknowledged until now is not progress later.
+  if (deadlines() != nullptr) static_cast<void>(sample_acknowledged());
   const std::size_t low =
       std::min(callbacks_->limits.low_water_bytes, callbacks_->high_water_bytes / 2);
   if (throttled_ && unsent_bytes() <= low) let_reading_continue();
@@ -343,6 +312,18 @@ void Connection::close() noexcept {
   end(0);
 }
 
+void Connection::shutdown_write() noexcept {
+  check_thread("shutdown_write");
+  if (ended_ || finishing_ || half_closed_) return;
+  half_closed_ = true;
+  if (unsent_bytes() == 0) finish_output();
+}
+
+bool Connection::pauses_at_high_water() const noexcept {
+  const Backpressure when = callbacks_->limits.backpressure;
+  return when == Backpressure::all || (when == Backpressure::accepted && accepted_);
+}
+
 void Connection::close_after_write() noexcept {
   check_thread("close_after_write");
   if (ended_) return;
@@ -352,11 +333,18 @@ void Connection::close_after_write() noexcept {
 }
 
 void Connection::finish_output() noexcept {
-  if (!finishing_) return;
+  if (ended_ || unsent_bytes() > 0 || (!finishing_ && !half_closed_)) return;
   if (peer_finished_) return end(0);
+  backend::System& system = loop::core_of(*loop_).backend().system();
+  if (!finishing_) {
+    // The connection goes on reading, as long as the peer sends.
+    system.shutdown(fd, SHUT_WR);
+    return;
+  }
   if (finished_) return;
   finished_ = true;
-  loop::core_of(*loop_).backend().system().shutdown(fd, SHUT_WR);
+  if (deadlines() != nullptr) static_cast<void>(sample_acknowledged());
+  system.shutdown(fd, SHUT_WR);
   if (callbacks_->limits.linger > Duration::zero()) start_deadlines(&Deadlines::finishing_ns);
   if (ended_) return;
   // Even if reading is paused, the connection waits for the peer's EOF.
@@ -375,31 +363,6 @@ Result<Endpoint> Connection::peer_endpoint() const noexcept {
     return *header->source;
   backend::System& system = loop::core_of(*loop_).backend().system();
   return net::endpoint_of(system, fd, &backend::System::getpeername);
-}
-
-void Connection::pause_reading() noexcept {
-  check_thread("pause_reading");
-  paused_ = true;
-  if (!ended_) watch();
-}
-
-void Connection::resume_reading() noexcept {
-  check_thread("resume_reading");
-  paused_ = false;
-  let_reading_continue();
-}
-
-/// The time during which reading was paused does not count towards the limits.
-void Connection::let_reading_continue() noexcept {
-  throttled_ = false;
-  if (ended_) return;
-  if (Deadlines* const times = deadlines()) {
-    const std::int64_t now_ns = loop::core_of(*loop_).clock_ns();
-    times->received_ns = now_ns;
-    if (times->message_started_ns > 0) times->message_started_ns = now_ns;
-    arm_deadlines();
-  }
-  watch();
 }
 
 void Connection::end(int error) noexcept {

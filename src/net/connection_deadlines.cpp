@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "net/connection_parts.h"
 
@@ -16,6 +17,8 @@ Connection::Deadlines& Connection::make_deadlines() {
     if (!idle_off_) made->idle_ns = callbacks_->limits.idle_timeout.count();
     made->received_ns = made->accepted_ns = now_ns;
     extras().deadlines = std::move(made);
+    // In the constructor `fd` is not set yet; start() takes the sample.
+    if (fd >= 0) static_cast<void>(sample_acknowledged());
   }
   Deadlines& times = *extras_->deadlines;
   if (!times.timer) times.timer.emplace(*loop_, [this] { check_deadlines(); });
@@ -51,7 +54,7 @@ std::int64_t Connection::next_deadline_ns() const noexcept {
     if (finishing_)
       consider(std::max(times.accepted_ns, times.finishing_ns), limits.linger.count());
   } else if (finished_) {
-    consider(times.finishing_ns, limits.linger.count());
+    consider(std::max(times.accepted_ns, times.finishing_ns), limits.linger.count());
   }
   return next_ns;
 }
@@ -66,9 +69,25 @@ void Connection::arm_deadlines() noexcept {
     times->timer->start_at(TimePoint(Duration(next_ns)));
 }
 
+/// Returns true if the peer has acknowledged more bytes than at the last sample. Bytes that were
+/// sent and acknowledged between two samples do not count if the queue was empty at both: they were
+/// progress when the kernel accepted them.
+bool Connection::sample_acknowledged() noexcept {
+  Deadlines& times = *extras_->deadlines;
+  const auto queued =
+      static_cast<std::int64_t>(loop::core_of(*loop_).backend().system().unacknowledged(fd));
+  const bool in_flight = std::max(queued, std::exchange(times.queued, queued)) > 0;
+  const std::int64_t acknowledged = times.taken - queued;
+  return acknowledged > std::exchange(times.acknowledged, acknowledged) && in_flight;
+}
+
+/// The kernel accepts more only after a large part of its send buffer, which may hold megabytes,
+/// has become free. Progress of a slow peer shows only in what the peer has acknowledged.
 void Connection::check_deadlines() noexcept {
+  const std::int64_t now_ns = loop::core_of(*loop_).now_ns();
+  if (next_deadline_ns() <= now_ns && sample_acknowledged()) deadlines()->accepted_ns = now_ns;
   const std::int64_t next_ns = next_deadline_ns();
-  if (next_ns <= loop::core_of(*loop_).now_ns()) return end_at_limit(ETIMEDOUT);
+  if (next_ns <= now_ns) return end_at_limit(ETIMEDOUT);
   if (next_ns == base::end_of_time_ns) return drop_unneeded();
   deadlines()->timer->start_at(TimePoint(Duration(next_ns)));
 }
@@ -97,8 +116,10 @@ void Connection::note_message(std::size_t received, bool consumed) noexcept {
     if (limits.message_rate_min == 0) return;
     const std::uint64_t earned_ns =
         static_cast<std::uint64_t>(base::ns_per_s) * received / limits.message_rate_min;
-    times->message_started_ns =
-        base::saturating_add(times->message_started_ns, static_cast<std::int64_t>(earned_ns));
+    // At most the whole `message_timeout` is left, or a fast peer could save up hours.
+    times->message_started_ns = std::min(
+        base::saturating_add(times->message_started_ns, static_cast<std::int64_t>(earned_ns)),
+        loop::core_of(*loop_).clock_ns());
     return;
   }
   start_deadlines(&Deadlines::message_started_ns);

@@ -66,6 +66,7 @@ void Connection::arrive(ConnectionOwner* owner) {
   }
   arm_deadlines();
   watch();
+  if (offers_input_) core.queue(*this);
   if (owner_ != nullptr && owner_->closing()) return end(0);
   if (callbacks_->on_move) callbacks_->on_move(*this);
 }

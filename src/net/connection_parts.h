@@ -21,8 +21,14 @@ namespace tambour {
 struct Connection::Deadlines {
   std::int64_t idle_ns = 0;      ///< The idle timeout, a duration; 0: none.
   std::int64_t received_ns = 0;  ///< When bytes were last received, or reading was last resumed.
-  /// When the kernel last accepted bytes, or first accepted only a part of them.
+  /// The last known progress of sending: when the kernel last accepted bytes, when it first
+  /// accepted only a part of them, or when a limit expired and the peer had acknowledged more
+  /// since.
   std::int64_t accepted_ns = 0;
+  std::int64_t taken = 0;  ///< The bytes that the kernel has accepted since this was created.
+  /// The queue of the kernel at the last sample, and `taken` less that queue.
+  std::int64_t queued = 0;
+  std::int64_t acknowledged = 0;
   /// When close_after_write() was called; after that, when the write side was shut down.
   std::int64_t finishing_ns = 0;
   /// When the first bytes of an incomplete message arrived, plus the time that bytes received since

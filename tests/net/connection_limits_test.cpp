@@ -54,9 +54,10 @@ class ConnectionSizes : public test::OnEveryBackend {
 TAMBOUR_ON_EVERY_BACKEND(ConnectionSizes);
 
 TEST_P(ConnectionSizes, reading_stops_at_the_high_water_mark_and_continues_at_the_low_one) {
-  Connection& connection = connect({.on_message = [](Connection& self, Buffer& bytes) {
-    EXPECT_TRUE(self.send(std::move(bytes)));
-  }});
+  Connection& connection =
+      connect({.on_message = [](Connection& self,
+                                Buffer& bytes) { EXPECT_TRUE(self.send(std::move(bytes))); },
+               .limits = {.backpressure = Backpressure::all}});
   constexpr std::size_t far_too_much = 16 << 20;
   const std::size_t sent = peer_sends_up_to(far_too_much);
   EXPECT_LT(sent, std::size_t{4} << 20);
@@ -81,11 +82,60 @@ TEST_P(ConnectionSizes, on_high_water_may_continue_reading) {
                                         [&](Connection& self, std::size_t) {
                                           ++high;
                                           self.resume_reading();
-                                        }});
+                                        },
+                                    .limits = {.backpressure = Backpressure::all}});
   connection.send(std::string(4 << 20, 'x'));
   EXPECT_EQ(high, 1);
   EXPECT_EQ(::send(peer.descriptor(), "hello", 5, 0), 5);
   EXPECT_TRUE(run_until([&] { return received == 5; }));
+}
+
+TEST_P(ConnectionSizes, two_ends_that_both_send_much_do_not_stop_reading) {
+  const std::string much(4 << 20, 'x');
+  std::size_t received[2] = {};
+  test::StreamEnds both = test::open_stream_ends(loop());
+  const auto start = [&](Stream stream, std::size_t& count) {
+    Connection& connection = Connection::start(
+        std::move(stream), std::make_shared<const ConnectionCallbacks>(ConnectionCallbacks{
+                               .on_message = [&count](Connection&, Buffer& bytes) {
+                                 count += bytes.size();
+                                 bytes.clear();
+                               }}));
+    EXPECT_TRUE(connection.send(much));
+    EXPECT_GT(connection.unsent(), std::size_t{1} << 20);
+  };
+  start(std::move(both.near), received[0]);
+  start(std::move(both.far), received[1]);
+  EXPECT_TRUE(run_until([&] { return received[0] == much.size() && received[1] == much.size(); }));
+}
+
+TEST_P(ConnectionSizes, resuming_after_a_pause_does_not_override_the_high_water_mark) {
+  std::size_t received = 0;
+  Connection& connection = connect({.on_message =
+                                        [&](Connection&, Buffer& bytes) {
+                                          received += bytes.size();
+                                          bytes.clear();
+                                        },
+                                    .limits = {.backpressure = Backpressure::all}});
+  EXPECT_TRUE(connection.send(std::string(4 << 20, 'x')));
+  connection.pause_reading();
+  connection.resume_reading();
+  EXPECT_EQ(::send(peer.descriptor(), "hello", 5, 0), 5);
+  run_turns();
+  EXPECT_EQ(received, 0U);
+  EXPECT_TRUE(run_until([&] {
+    peer_reads();
+    return received == 5;
+  }));
+}
+
+TEST_P(ConnectionSizes, one_send_of_any_size_is_accepted_if_nothing_waits) {
+  Connection& connection = connect({.limits = {.unsent_max = 1'000'000}});
+  EXPECT_TRUE(connection.send(std::string(4'000'000, 'x')));
+  EXPECT_GT(connection.unsent(), 1'000'000U);
+  EXPECT_FALSE(connection.send("x"));
+  loop().run();
+  EXPECT_EQ(ends, std::vector<Error>{system_error(ENOBUFS)});
 }
 
 TEST_P(ConnectionSizes, more_unsent_bytes_than_the_limit_reset_the_connection) {
@@ -99,7 +149,10 @@ TEST_P(ConnectionSizes, more_unsent_bytes_than_the_limit_reset_the_connection) {
   EXPECT_EQ(ends, std::vector<Error>{system_error(ENOBUFS)});
   ends.clear();
   Buffer whole(std::string(4'000'000, 'x'));
-  EXPECT_FALSE(connect({.limits = {.unsent_max = 1'000'000}}).send(std::move(whole)));
+  Connection& other = connect({.limits = {.unsent_max = 1'000'000}});
+  EXPECT_TRUE(other.send(piece));
+  EXPECT_TRUE(other.send(piece));
+  EXPECT_FALSE(other.send(std::move(whole)));
   EXPECT_TRUE(whole.empty());  // NOLINT(bugprone-use-after-move): as documented.
   loop().run();
   EXPECT_EQ(ends, std::vector<Error>{system_error(ENOBUFS)});

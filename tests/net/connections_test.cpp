@@ -102,6 +102,91 @@ TEST_P(Connections, keeps_what_was_not_taken) {
   EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", ""}));
 }
 
+TEST_P(Connections, resuming_offers_the_remaining_bytes_again) {
+  std::vector<std::string> lines;
+  int ends_of_input = 0;
+  Connection& connection = connect({.on_message =
+                                        [&](Connection& self, Buffer& buffer) {
+                                          const auto end = buffer.find('\n');
+                                          if (!end) return;
+                                          lines.push_back(buffer.take(*end).to_string());
+                                          buffer.consume(1);
+                                          self.pause_reading();
+                                        },
+                                    .on_end = [&](Connection&) { ++ends_of_input; }});
+  peer_sends("one\ntwo\nthree\nrest");
+  peer.close();
+  for (std::size_t i = 1; i <= 3; ++i) {
+    run_turns();
+    EXPECT_EQ(lines.size(), i);
+    EXPECT_EQ(ends_of_input, 0);
+    connection.resume_reading();
+    EXPECT_EQ(lines.size(), i);
+  }
+  EXPECT_TRUE(run_until([&] { return ends_of_input == 1; }));
+  EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "three"}));
+}
+
+TEST_P(Connections, remaining_bytes_are_offered_once_for_each_pause) {
+  int calls = 0;
+  Connection& connection = connect({.on_message = [&](Connection& self, Buffer&) {
+    ++calls;
+    self.pause_reading();
+    self.resume_reading();
+  }});
+  peer_sends("x");
+  run_turns();
+  EXPECT_EQ(calls, 1);
+  connection.pause_reading();
+  connection.resume_reading();
+  run_turns();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_P(Connections, a_half_closed_connection_goes_on_reading) {
+  std::string received;
+  bool at_end = false;
+  Connection& connection = connect({.on_message =
+                                        [&](Connection&, Buffer& buffer) {
+                                          received += buffer.to_string();
+                                          buffer.clear();
+                                        },
+                                    .on_end = [&](Connection&) { at_end = true; },
+                                    .on_close = note_end()});
+  const std::string sent(3'000'000, 'x');
+  EXPECT_TRUE(connection.send(sent));
+  connection.pause_reading();
+  connection.shutdown_write();
+  EXPECT_FALSE(connection.send("lost"));
+  EXPECT_TRUE(connection.is_open());
+  peer_sends("answer");
+  std::size_t count = 0;
+  EXPECT_TRUE(run_until([&] { return (count += peer_reads().size()) == sent.size(); }));
+  run_turns();
+  EXPECT_EQ(::recv(peer.descriptor(), &count, 1, MSG_DONTWAIT), 0);
+  EXPECT_EQ(received, "");
+  connection.resume_reading();
+  run_turns();
+  EXPECT_EQ(received, "answer");
+  EXPECT_FALSE(at_end);
+  peer.close();
+  EXPECT_TRUE(run_until_end());
+  EXPECT_TRUE(at_end);
+  EXPECT_EQ(ends, std::vector<Error>{Error()});
+}
+
+TEST_P(Connections, a_half_close_in_on_end_closes_after_the_remaining_bytes) {
+  Connection& connection =
+      connect({.on_end = [](Connection& self) { self.shutdown_write(); }, .on_close = note_end()});
+  const std::string sent(3'000'000, 'x');
+  EXPECT_TRUE(connection.send(sent));
+  EXPECT_EQ(::shutdown(peer.descriptor(), SHUT_WR), 0);
+  std::size_t count = 0;
+  EXPECT_TRUE(run_until([&] { return (count += peer_reads().size()) == sent.size(); }));
+  EXPECT_TRUE(run_until_end());
+  EXPECT_EQ(ends, std::vector<Error>{Error()});
+}
+
 TEST_P(Connections, tells_when_all_is_written_and_when_too_much_waits) {
   std::vector<std::size_t> high;
   int complete = 0;

@@ -38,6 +38,24 @@ class ConnectionTimeouts : public testing::Test {
     const ssize_t got = host.recv(peer.descriptor(), place.data(), place.size(), MSG_DONTWAIT);
     return got < 0 ? 0 : std::size_t(got);
   }
+  /// Makes the kernel's send buffer hold as much as a large TCP window.
+  void set_send_buffer(const Connection& connection, int bytes) {
+    EXPECT_EQ(host.setsockopt(connection.descriptor(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes),
+              0);
+  }
+  /// Reads too little for the kernel to accept more. Expects that the connection stays open while
+  /// the peer reads, and is closed after at most twice the limit when the peer stops.
+  void expect_open_while_the_peer_reads(Duration limit) {
+    for (int i = 0; i < 6; ++i) {
+      pass(limit - 1s);
+      EXPECT_EQ(peer_reads(100'000), 100'000U);
+      EXPECT_TRUE(is_open()) << i;
+    }
+    pass(limit - 1s);
+    EXPECT_TRUE(is_open());
+    pass(limit + 2s);
+    EXPECT_EQ(end, std::optional(system_error(ETIMEDOUT)));
+  }
   /// Expects ETIMEDOUT one second from now.
   void expect_timeout_in_one_second() {
     pass(999ms);
@@ -70,6 +88,63 @@ TEST_F(ConnectionTimeouts, a_download_with_progress_is_not_idle) {
     EXPECT_TRUE(is_open());
   }
   pass(9s);
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, a_download_from_the_send_buffer_of_the_kernel_is_not_idle) {
+  Connection& connection = connect({.limits = {.idle_timeout = 10s}});
+  set_send_buffer(connection, 4'000'000);
+  EXPECT_TRUE(connection.send(much));
+  EXPECT_EQ(connection.unsent(), 0U);
+  expect_open_while_the_peer_reads(10s);
+}
+
+TEST_F(ConnectionTimeouts, the_acknowledgement_of_a_short_answer_does_not_extend_the_idle_time) {
+  connect({.on_message =
+               [](Connection& self, Buffer& bytes) {
+                 bytes.clear();
+                 EXPECT_TRUE(self.send("answer"));
+               },
+           .limits = {.idle_timeout = 10s}});
+  pass(5s);
+  peer_sends("request");
+  pass(1s);
+  EXPECT_EQ(peer_reads(100), 6U);
+  pass(8s);
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, a_slow_download_that_the_kernel_does_not_notice_is_progress) {
+  Connection& connection = connect({});
+  set_send_buffer(connection, 2'000'000);
+  EXPECT_TRUE(connection.send(much));
+  EXPECT_GT(connection.unsent(), 0U);
+  expect_open_while_the_peer_reads(60s);
+}
+
+TEST_F(ConnectionTimeouts, lingering_lasts_while_the_peer_reads_from_the_send_buffer) {
+  Connection& connection = connect({});
+  set_send_buffer(connection, 4'000'000);
+  EXPECT_TRUE(connection.send(much));
+  EXPECT_EQ(connection.unsent(), 0U);
+  connection.close_after_write();
+  expect_open_while_the_peer_reads(10s);
+}
+
+TEST_F(ConnectionTimeouts, a_half_closed_connection_does_not_linger) {
+  Connection& connection = connect({});
+  connection.shutdown_write();
+  pass(1h);
+  EXPECT_TRUE(is_open());
+  peer.close();
+  pass(1ms);
+  EXPECT_EQ(end, std::optional(Error()));
+}
+
+TEST_F(ConnectionTimeouts, resuming_a_connection_that_is_not_paused_does_not_extend_its_time) {
+  Connection& connection = connect({.limits = {.read_timeout = 10s}});
+  pass(9s);
+  connection.resume_reading();
   expect_timeout_in_one_second();
 }
 
@@ -185,6 +260,15 @@ TEST_F(ConnectionTimeouts, received_bytes_extend_the_time_of_a_message) {
     peer_sends(std::string(100, 'x'));
     EXPECT_TRUE(is_open()) << i;
   }
+  pass(9s);
+  expect_timeout_in_one_second();
+}
+
+TEST_F(ConnectionTimeouts, received_bytes_never_leave_a_message_more_than_its_timeout) {
+  connect({.on_message = drop_lines, .limits = {.message_timeout = 10s, .message_rate_min = 100}});
+  peer_sends("x");
+  pass(1s);
+  peer_sends(std::string(50'000, 'x'));
   pass(9s);
   expect_timeout_in_one_second();
 }

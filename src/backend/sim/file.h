@@ -107,6 +107,7 @@ class Socket : public File {
   virtual int shutdown(int how) = 0;
   virtual const Address* peer() const noexcept = 0;
   virtual bool listening() const noexcept { return false; }
+  [[nodiscard]] virtual std::size_t unacknowledged() const noexcept { return 0; }
   virtual void set_linger_reset(bool) noexcept {}
   virtual void reset() {}
   [[nodiscard]] virtual std::size_t buffer_bytes(bool sending) const noexcept = 0;

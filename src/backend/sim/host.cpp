@@ -218,6 +218,13 @@ int SimulatedHost::shutdown(int fd, int how) noexcept {
                                       [&](Socket& socket) { return socket.shutdown(how); }));
 }
 
+// Not a call of the program, so it has neither faults nor a line in the trace.
+std::size_t SimulatedHost::unacknowledged(int fd) noexcept {
+  const auto file = machine_->file(fd);
+  Socket* const socket = file != nullptr ? file->as_socket() : nullptr;
+  return socket != nullptr ? socket->unacknowledged() : 0;
+}
+
 int SimulatedHost::unlink(const char* path) noexcept {
   return int(machine_->call(SystemCall::unlink, -1, [&] { return machine_->unlink(path); }));
 }

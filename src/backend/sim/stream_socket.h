@@ -39,6 +39,9 @@ class StreamSocket final : public Socket, public std::enable_shared_from_this<St
   bool listening() const noexcept override { return state_ == State::listening; }
   void set_linger_reset(bool on) noexcept override { linger_reset_ = on; }
   void reset() override;
+  [[nodiscard]] std::size_t unacknowledged() const noexcept override {
+    return has_channels() ? out_->charged() : 0;
+  }
   [[nodiscard]] std::size_t buffer_bytes(bool sending) const noexcept override;
   void set_buffer_bytes(bool sending, std::size_t bytes) noexcept override;
 

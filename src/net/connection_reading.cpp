@@ -1,0 +1,101 @@
+// Reading of a connection: on_message, EOF, pausing.
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "backend/system.h"
+#include "net/connection_parts.h"
+#include "net/read_size.h"
+
+namespace tambour {
+
+void Connection::read_some() {
+  const auto room = input_.prepare(read_size_);
+  backend::System& system = loop::core_of(*loop_).backend().system();
+  ssize_t got;
+  do {
+    got = system.recv(fd, room.data(), room.size(), MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got <= 0) {
+    const int error = got < 0 ? errno : 0;
+    input_.commit(0);
+    if (error == EAGAIN) return;
+    return error != 0 ? end(error) : receive_end();
+  }
+  const auto count = static_cast<std::size_t>(got);
+  read_size_ = net::next_read_size(read_size_, room.size(), count);
+  input_.commit(count);
+  if (Deadlines* const times = deadlines()) times->received_ns = loop::core_of(*loop_).now_ns();
+  if (!callbacks_->on_message || paused_) return input_.clear();
+  offer(count);
+}
+
+/// Invokes on_message with the buffer, to which `received` bytes were just added.
+void Connection::offer(std::size_t received) {
+  const struct Offering {
+    Connection& self;
+    explicit Offering(Connection& connection) noexcept : self(connection) { self.offering_ = true; }
+    ~Offering() { self.offering_ = false; }
+  } offering{*this};
+  offers_input_ = false;
+  const std::size_t before = input_.size();
+  callbacks_->on_message(*this, input_);
+  const bool is_as_ever = input_.empty() && extras_ == nullptr;
+  if (!is_as_ever && !ended_) check_rest(received, input_.size() != before);
+}
+
+void Connection::receive_end() {
+  peer_finished_ = true;
+  if (callbacks_->on_end && !finishing_) {
+    watch();
+    callbacks_->on_end(*this);
+    if (half_closed_) finish_output();
+    return;
+  }
+  close_after_write();
+  if (!ended_) watch();
+}
+
+/// Checks the bytes that on_message left in the buffer against the limits.
+void Connection::check_rest(std::size_t received, bool consumed) noexcept {
+  const ConnectionLimits& limits = callbacks_->limits;
+  // If the callback paused reading, the buffer does not grow.
+  if (input_.size() > limits.unread_max && !paused_) return end_at_limit(EMSGSIZE);
+  if (limits.message_timeout > Duration::zero()) note_message(received, consumed);
+}
+
+void Connection::pause_reading() noexcept {
+  check_thread("pause_reading");
+  paused_ = true;
+  if (!ended_) watch();
+}
+
+void Connection::resume_reading() noexcept {
+  check_thread("resume_reading");
+  if (!paused_ && !throttled_) return;
+  // The answer to a pause does not override the high-water mark.
+  const bool overrides = !paused_ && throttled_;
+  paused_ = false;
+  if (overrides || !throttled_) let_reading_continue();
+}
+
+/// The time during which reading was paused does not count towards the limits.
+void Connection::let_reading_continue() noexcept {
+  throttled_ = false;
+  if (ended_) return;
+  if (Deadlines* const times = deadlines()) {
+    const std::int64_t now_ns = loop::core_of(*loop_).clock_ns();
+    times->received_ns = now_ns;
+    if (times->message_started_ns > 0) times->message_started_ns = now_ns;
+    arm_deadlines();
+  }
+  // Bytes that on_message left before the pause. In on_message the callback has just seen them.
+  if (reads() && !input_.empty() && callbacks_->on_message && !offering_) {
+    offers_input_ = true;
+    loop::core_of(*loop_).queue(*this);
+  }
+  watch();
+}
+
+}  // namespace tambour
