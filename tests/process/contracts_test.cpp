@@ -77,6 +77,29 @@ TEST_F(Contracts, a_loop_is_not_destroyed_by_another_thread) {
   EXPECT_DEATH(in_another_thread([&own] { own.reset(); }), wrong_thread);
 }
 
+// The C library reuses the stack of a thread that has ended, and with it the thread pointer.
+TEST_F(Contracts, a_loop_belongs_to_its_thread_also_after_the_thread_has_ended) {
+  std::unique_ptr<EventLoop> own;
+  const auto open_in_another_thread = [&own] {
+    in_another_thread([&own] { own = std::make_unique<EventLoop>(); });
+  };
+  EXPECT_DEATH(
+      {
+        open_in_another_thread();
+        in_another_thread([&own] { own.reset(); });
+      },
+      wrong_thread);
+  EXPECT_DEATH(
+      {
+        open_in_another_thread();
+        in_another_thread([&own] {
+          const EventLoop loop_of_this_thread;
+          own->run();
+        });
+      },
+      wrong_thread);
+}
+
 TEST_F(Contracts, a_loop_is_not_destroyed_in_its_own_callback) {
   EXPECT_DEATH(
       {
