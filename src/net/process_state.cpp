@@ -269,7 +269,8 @@ void ProcessState::on_exit(Process::Function function) noexcept {
 
 void ProcessState::ExitCall::run(Ready& ready) {
   ProcessState& state = static_cast<ExitCall&>(ready).state;
-  if (state.on_exit_) state.on_exit_(*state.status_);
+  const ChildStatus status = *state.status_;
+  if (state.on_exit_) state.on_exit_(status);  // May delete `state`.
 }
 
 void ProcessState::abandon() noexcept {

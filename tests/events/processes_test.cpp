@@ -7,7 +7,9 @@
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -20,6 +22,7 @@
 
 #include "events/heartbeat.h"
 #include "loop/children.h"
+#include "net/process_state.h"
 #include "support/files.h"
 #include "support/process.h"
 #include "support/scale.h"
@@ -423,6 +426,20 @@ TEST_F(Processes, callbacks_may_destroy_them) {
   process->on_exit([&](const ChildStatus& status) { codes.push_back(status.code); });
   loop.run();
   EXPECT_EQ(codes, (std::vector{4, 5}));
+}
+
+TEST_F(Processes, callback_set_after_the_exit_may_destroy_its_process) {
+  std::optional<Process> process = spawned({.arguments = shell("exit 5")});
+  end_of(*process);
+  int code = 0;
+  process->on_exit([&](const ChildStatus& status) {
+    process.reset();
+    // Likely to reuse the memory of the destroyed process.
+    const std::vector<unsigned char> others(sizeof(ProcessState), 0xff);
+    code = status.code + int(others.back()) - 0xff;
+  });
+  loop.run();
+  EXPECT_EQ(code, 5);
 }
 
 // Each status goes to its Process, however soon the child exits, and none to `any_child`.
