@@ -92,7 +92,7 @@ void Process::Wait::cancel() noexcept {
 void Process::Wait::run(Ready& ready) {
   auto& self = static_cast<Wait&>(ready);
   self.stop_.reset();
-  self.awaiting_.resume();
+  Resumption::run(self.awaiting_);
 }
 
 }  // namespace tambour

@@ -442,6 +442,21 @@ TEST_F(Processes, callback_set_after_the_exit_may_destroy_its_process) {
   EXPECT_EQ(code, 5);
 }
 
+TEST_F(Processes, task_that_destroys_its_scope_after_a_wait_aborts_with_a_message) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        Process process = spawned({.arguments = {"true"}});
+        auto scope = std::make_unique<TaskScope>(loop);
+        scope->spawn([](Process& awaited, std::unique_ptr<TaskScope>& own) -> Task<> {
+          static_cast<void>(co_await awaited.wait());
+          own.reset();
+        }(process, scope));
+        loop.run();
+      },
+      "destroyed by that task itself while it was running");
+}
+
 // Each status goes to its Process, however soon the child exits, and none to `any_child`.
 TEST_F(Processes, any_child_on_another_thread_takes_none_of_them) {
   const int count = test::sanitized ? 30 : 200;
