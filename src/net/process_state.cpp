@@ -11,6 +11,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include <tambour/event_loop.h>
 
@@ -132,7 +133,8 @@ Result<> ProcessState::open_stream(EventLoop& loop, Stdio stdio, int as, PipeStr
       fd = base::uninterrupted(base::Call::file_open, ::open, "/dev/null", O_RDWR | O_CLOEXEC,
                                unused);
       if (fd < 0) return std::unexpected(system_error(errno));
-      preparation.opened.emplace_back(fd);
+      UniqueFd owned(fd);
+      preparation.opened.push_back(std::move(owned));
       break;
     }
     case Stdio::Kind::pipe: {
@@ -141,8 +143,9 @@ Result<> ProcessState::open_stream(EventLoop& loop, Stdio stdio, int as, PipeStr
         return std::unexpected(system_error(errno));
       const bool child_reads = as == STDIN_FILENO;
       fd = fds[child_reads ? 0 : 1];
-      preparation.opened.emplace_back(fd);
+      UniqueFd owned(fd);
       stream = PipeStream(loop, fds[child_reads ? 1 : 0]);
+      preparation.opened.push_back(std::move(owned));
       break;
     }
     case Stdio::Kind::same_as_output:
