@@ -204,8 +204,9 @@ Result<> ProcessState::send_signal(int number) noexcept {
   if (status_ || parent_ != ::getpid()) return std::unexpected(system_error(ESRCH));
   if (pidfd_.is_open()) {
     if (::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0) == 0) return {};
-    // ENOSYS: a sandbox does not support pidfd_send_signal(2).
-    if (errno != ENOSYS) return std::unexpected(system_error(errno));
+    // A sandbox may refuse pidfd_send_signal(2), but not kill(2). If the program lacks permission
+    // to signal the child, both fail with EPERM.
+    if (errno != ENOSYS && errno != EPERM) return std::unexpected(system_error(errno));
   }
   return loop::ChildTable::send_signal(child_, pid(), number);
 }
