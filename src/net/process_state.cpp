@@ -1,6 +1,7 @@
 #include "net/process_state.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -114,8 +115,12 @@ Result<> ProcessState::check(const ProcessOptions& options) noexcept {
     for (const std::string& variable : *options.environment)
       is_good = is_good && !holds_zero(variable);
   }
-  for (const PassedDescriptor& passed : options.descriptors)
-    is_good = is_good && passed.as > STDERR_FILENO;
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  for (const PassedDescriptor& passed : options.descriptors) {
+    is_good =
+        is_good && passed.as > STDERR_FILENO && static_cast<rlim_t>(passed.as) < files.rlim_cur;
+  }
   if (!is_good) return std::unexpected(system_error(EINVAL));
   return {};
 }

@@ -211,6 +211,20 @@ TEST_F(Processes, descriptors_that_are_not_passed_are_closed) {
   EXPECT_EQ(::read(pipe.near.get(), bytes.data(), bytes.size()), 5);
 }
 
+TEST_F(Processes, descriptors_are_passed_as_any_number_below_the_limit) {
+  const auto pipe = test::open_pipe();
+  const int fd = pipe.near.get();
+  constexpr int limit = 256;
+  const test::OpenFilesLimit lower(limit);
+  EXPECT_TRUE(end_of({.arguments = shell("test -p /proc/$$/fd/255 && test -p /proc/$$/fd/3"),
+                      .descriptors = {{.fd = fd, .as = limit - 1}, {.fd = fd, .as = 3}}})
+                  .succeeded());
+  for (const int as : {limit, std::numeric_limits<int>::max()}) {
+    EXPECT_EQ(error_of({.arguments = {"true"}, .descriptors = {{.fd = fd, .as = as}}}),
+              system_error(EINVAL));
+  }
+}
+
 std::uint64_t signals_in(const std::string& status, const std::string& field) {
   const std::size_t at = status.find(field);
   std::uint64_t set = ~std::uint64_t{0};
