@@ -85,14 +85,16 @@ struct ProcessState::Preparation {
   }
 };
 
-ProcessState::ProcessState(EventLoop& loop, const ProcessOptions& options)
+ProcessState::ProcessState(EventLoop& loop, const ProcessOptions& options,
+                           std::source_location created_at)
     : core_(&loop::core_of(loop)),
       parent_(::getpid()),
       leads_group_(options.group != ProcessGroup::inherited),
       grace_(options.grace),
       child_(loop, 0, [this](const ChildStatus& status) { ended(status); }),
       deadline_(loop, [this] { deadline_passed(); }),
-      exit_call_(*this) {
+      exit_call_(*this),
+      created_at_(created_at) {
   core_->attach();
 }
 
@@ -194,12 +196,13 @@ Result<> ProcessState::launch(EventLoop& loop, const ProcessOptions& options) {
   return {};
 }
 
-Result<ProcessState*> ProcessState::spawn(EventLoop& loop, const ProcessOptions& options) {
+Result<ProcessState*> ProcessState::spawn(EventLoop& loop, const ProcessOptions& options,
+                                          std::source_location created_at) {
   loop::Core& core = loop::core_of(loop);
   core.check_thread();
   if (&core.backend().system() != &backend::kernel()) return std::unexpected(system_error(ENOTSUP));
   if (auto checked = check(options); !checked) return std::unexpected(checked.error());
-  auto state = std::unique_ptr<ProcessState>(new ProcessState(loop, options));
+  auto state = std::unique_ptr<ProcessState>(new ProcessState(loop, options, created_at));
   if (auto launched = state->launch(loop, options); !launched)
     return std::unexpected(launched.error());
   return state.release();
