@@ -121,9 +121,10 @@ std::vector<std::string> current_environment();
 /// returns at once; its loop reaps the child. To leave the child running, use release(). In a
 /// forked copy of this process, destroying a Process of the parent sends no signal.
 /// Thread: must be used on the loop's thread, which is checked. If it is destroyed after its loop,
-/// the killed child may stay a zombie. Loop: a child that is running, or was killed and not yet
-/// reaped, keeps EventLoop::run() from returning. Descriptors: a running child uses one or two file
-/// descriptors, and one more for each pipe.
+/// the killed child may stay a zombie.
+/// Loop: a child that is running, or was killed and not yet reaped, keeps EventLoop::run() from
+/// returning.
+/// Descriptors: a running child uses one or two file descriptors, and one more for each pipe.
 ///
 /// The pid is never used after the child was reaped: signals are sent through a pidfd
 /// (pidfd_send_signal(2)) if the kernel supports it. As with Child, SIGCHLD must not be ignored,
