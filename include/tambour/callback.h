@@ -74,11 +74,11 @@ class Callback<R(Args...)> {
     if constexpr (stored_inside<Callable>) {
       Callable copy(std::forward<F>(callable));
       std::memcpy(&words_, std::addressof(copy), sizeof(Callable));
-      kind_ = &kind<&invoke_inside<Callable>, false>;
+      kind_ = &kind<&invoke_inside<Callable>, Stored::inside>;
     } else {
       Closure* closure = new Allocated<Callable>(std::forward<F>(callable));
       words_.first = closure;
-      kind_ = &kind<&invoke_allocated<Callable>, true>;
+      kind_ = &kind<&invoke_allocated<Callable>, Stored::allocated>;
     }
   }
 
@@ -97,7 +97,7 @@ class Callback<R(Args...)> {
     std::swap(words_, other.words_);
   }
 
-  explicit operator bool() const noexcept { return kind_ != &empty; }
+  explicit operator bool() const noexcept { return kind_->stored != Stored::nothing; }
 
   /// Invokes the callable; aborts with a message if the Callback is empty. The Callback may be
   /// destroyed or moved during the call, provided that the closure returned by `release` outlives
@@ -107,7 +107,7 @@ class Callback<R(Args...)> {
   /// Empties the Callback and transfers its heap closure, if any, to the caller.
   [[nodiscard]] Closure* release() noexcept {
     const Kind* released = std::exchange(kind_, &empty);
-    if (!released->allocated) return nullptr;
+    if (released->stored != Stored::allocated) return nullptr;
     return static_cast<Closure*>(words_.first);
   }
 
@@ -117,20 +117,27 @@ class Callback<R(Args...)> {
     void* second;
   };
 
-  /// Describes the contents of the words. There is one object per type of callable, so that a
-  /// Callback, which every handle contains, is three words.
+  enum class Stored : unsigned char {
+    nothing,
+    inside,
+    allocated,  ///< The first word is a Closure that the Callback owns.
+  };
+
+  /// Describes the contents of the words. It is shared by all Callbacks with the same type of
+  /// callable, so that a Callback, which every handle contains, is three words. With
+  /// -fvisibility=hidden each shared object has its own copy, so the address means nothing.
   struct Kind {
     R (*invoke)(Words, Args...);
-    bool allocated;  ///< The first word is a Closure that the Callback owns.
+    Stored stored;
   };
-  template <R (*invoke)(Words, Args...), bool allocated>
-  static constexpr Kind kind{invoke, allocated};
+  template <R (*invoke)(Words, Args...), Stored stored>
+  static constexpr Kind kind{invoke, stored};
 
   [[noreturn]] static R invoke_empty(Words /*words*/, Args... /*args*/) {
     fail_on_empty_callback();
   }
   /// The Kind of an empty Callback; invoking it aborts with a message.
-  static constexpr Kind empty{&invoke_empty, false};
+  static constexpr Kind empty{&invoke_empty, Stored::nothing};
 
   template <class F>
   struct Allocated final : Closure {

@@ -10,6 +10,7 @@
 #include <coroutine>
 #include <cstdint>
 #include <optional>
+#include <source_location>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -119,8 +120,8 @@ std::vector<std::string> current_environment();
 /// Ownership: destroying a Process whose child is running sends SIGKILL, closes its streams, and
 /// returns at once; its loop reaps the child. To leave the child running, use release(). In a
 /// forked copy of this process, destroying a Process of the parent sends no signal.
-/// Thread: must be used on the loop's thread. If it is destroyed after its loop, the killed child
-/// may stay a zombie.
+/// Thread: must be used on the loop's thread, which is checked. If it is destroyed after its loop,
+/// the killed child may stay a zombie.
 /// Loop: a child that is running, or was killed and not yet reaped, keeps EventLoop::run() from
 /// returning.
 /// Descriptors: a running child uses one or two file descriptors, and one more for each pipe.
@@ -138,7 +139,8 @@ class Process final {
   /// file descriptor number is invalid; ENOENT, EACCES, ENOEXEC and others of execve(2); ENOENT for
   /// the working directory; EPERM for credentials or limits; EBADF; EMFILE; EAGAIN; ENOMEM; ENOTSUP
   /// in a simulation. Throws std::bad_alloc.
-  static Result<Process> spawn(EventLoop& loop, const ProcessOptions& options);
+  static Result<Process> spawn(EventLoop& loop, const ProcessOptions& options,
+                               std::source_location created_at = std::source_location::current());
 
   /// A Process without a child, like one that was moved from.
   Process() noexcept = default;

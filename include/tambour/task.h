@@ -6,7 +6,9 @@
 //
 // A task ends in one of three ways: it returns; it throws, and the exception propagates to the
 // awaiting coroutine; or it is destroyed while it is suspended, together with all that its frame
-// owns, the innermost task first. None of these recurses, so a chain of tasks may have any length.
+// owns, the innermost task first. None of these recurses for tasks that await one another directly,
+// so such a chain may have any length. Each nested when_all(), when_any() or timeout() is destroyed
+// inside the destruction of the enclosing one, and so uses stack.
 #pragma once
 
 #include <concepts>

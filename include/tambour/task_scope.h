@@ -50,7 +50,8 @@ class TaskScope final : private TaskObserver {
     start(task.release());
   }
 
-  /// Asks the tasks to stop: their waits fail with ECANCELED. May be called more than once.
+  /// Asks the tasks to stop: their waits fail with ECANCELED. May be called more than once; no
+  /// effect after the loop was destroyed.
   void request_stop() noexcept;
   [[nodiscard]] bool stop_requested() const noexcept { return stop_.stop_requested(); }
 
@@ -98,7 +99,7 @@ class TaskScope final : private TaskObserver {
   friend class StreamServerBase;
   struct Forward {
     TaskScope& scope;
-    void operator()() const noexcept { scope.stop_.request_stop(); }
+    void operator()() const noexcept;
   };
 
   void start(TaskPromiseBase& promise);

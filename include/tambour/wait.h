@@ -36,7 +36,7 @@ class SleepFor {
       Resumption::run(awaiting);
     });
     timer_->start(delay_);
-    stop_.emplace(context.stop, Stop{*this});
+    stop_.emplace(context.stop, Stop{*this, loop::core_of(*context.loop)});
     return true;
   }
 
@@ -48,11 +48,8 @@ class SleepFor {
  private:
   struct Stop {
     SleepFor& self;
-    void operator()() const noexcept {
-      // Resume in a later iteration, not inside the call that requests the stop.
-      self.cancelled_ = true;
-      self.timer_->start(Duration::zero());
-    }
+    loop::Core& core;  ///< Kept alive by the timer; the loop may be gone.
+    void operator()() const noexcept;
   };
 
   Duration delay_;
@@ -84,7 +81,7 @@ class WaitForReadiness final : private Ready {
       outcome_ = std::unexpected(started.error());
       return false;
     }
-    stop_.emplace(context.stop, Stop{*this, *context.loop});
+    stop_.emplace(context.stop, Stop{*this, loop::core_of(*context.loop)});
     return true;
   }
 
@@ -93,7 +90,7 @@ class WaitForReadiness final : private Ready {
  private:
   struct Stop {
     WaitForReadiness& self;
-    EventLoop& loop;
+    loop::Core& core;  ///< Kept alive by the watcher; the loop may be gone.
     void operator()() const noexcept;
   };
 

@@ -111,6 +111,9 @@ class WorkerCall : public Link {
 /// order of submission, as far as several threads have an order.
 ///
 /// Thread: all functions may be called from any thread.
+/// Signals: a worker thread inherits the signal mask of the thread whose call started it, so signal
+/// handlers of the program may run on it. To prevent that, block the signals (pthread_sigmask(3))
+/// while the first calls are submitted.
 /// Simulation: run() calls the callable on the loop's own thread, in a later iteration, so that the
 /// seed reproduces the run. submit() is not simulated.
 /// Fork: after fork(2), a pool starts empty in the child process. Queued and running calls stay

@@ -98,14 +98,24 @@ int reset_signal_handlers(std::uint64_t ignored) noexcept {
   return 0;
 }
 
+/// Duplicates `fd` to a number from `from` on that is no target, and sets `from` to the next one.
+/// Returns -1 and sets errno on failure.
+int duplicate(int fd, const std::vector<Launch::PassedFd>& targets, int& from) noexcept {
+  for (;;) {
+    const auto copy = static_cast<int>(::syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from));
+    if (copy < 0) return -1;
+    from = copy + 1;
+    if (std::ranges::find(targets, copy, &Launch::PassedFd::as) == targets.end()) return copy;
+    ::syscall(SYS_close, copy);
+  }
+}
+
 int pass_descriptors(Launch& launch) noexcept {
-  int above = STDERR_FILENO + 1;
-  for (const Launch::PassedFd& passed : launch.passed) above = std::max(above, passed.as + 1);
-  // Duplicate all descriptors above the targets first, because a target may be another's source.
+  // Duplicate all descriptors first, because a target may be another's source.
+  int from = STDERR_FILENO + 1;
   for (Launch::PassedFd& passed : launch.passed) {
-    const long lifted = ::syscall(SYS_fcntl, passed.fd, F_DUPFD_CLOEXEC, above);
-    if (lifted < 0) return errno;
-    passed.fd = static_cast<int>(lifted);
+    passed.fd = duplicate(passed.fd, launch.passed, from);
+    if (passed.fd < 0) return errno;
   }
   if (const int error = set_close_on_exec(STDERR_FILENO + 1, ~0U)) return error;
   for (const Launch::PassedFd& passed : launch.passed) {

@@ -69,6 +69,14 @@ Core::Core(std::unique_ptr<backend::Backend> backend, const LoopOptions& options
 
 Core::~Core() = default;
 
+constinit thread_local std::uint64_t Core::this_thread = 0;
+
+std::uint64_t Core::number_this_thread() noexcept {
+  static constinit std::atomic<std::uint64_t> last{0};
+  if (this_thread == 0) this_thread = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return this_thread;
+}
+
 TaskScope& Core::tasks(EventLoop& loop) {
   if (tasks_ == nullptr) {
     tasks_ = std::make_unique<TaskScope>(loop);
@@ -174,7 +182,7 @@ void Core::close() noexcept {
   timers_.abandon();
   backend_.reset();
   // From here on check_thread() reports every use of a handle.
-  thread_ = nullptr;
+  thread_ = no_thread;
   detach();
 }
 
@@ -194,7 +202,7 @@ void Core::fail_thread_check(const char* function,
   }
   const auto length = static_cast<int>(name.size());
   const auto line = static_cast<unsigned>(created_at_.line());
-  if (thread_ == nullptr) {
+  if (thread_ == no_thread) {
     base::fail_check(
         "%.*s() called%s after its EventLoop (created in %s:%u) was destroyed; destroy the object "
         "first, or let the loop live longer",

@@ -143,7 +143,7 @@ class Core {
   TaskScope& tasks(EventLoop& loop);
 
   /// True on the loop's thread while the loop exists.
-  [[nodiscard]] bool in_thread() const noexcept { return __builtin_thread_pointer() == thread_; }
+  [[nodiscard]] bool in_thread() const noexcept { return this_thread == thread_; }
   /// Aborts with a message that names the calling function if the loop belongs to another thread or
   /// was destroyed.
   void check_thread(
@@ -284,8 +284,14 @@ class Core {
   [[noreturn]] void fail_thread_check(const char* function,
                                       const std::source_location* object) const noexcept;
 
-  /// The thread pointer of the loop's thread; null after the loop is destroyed.
-  const void* thread_ = __builtin_thread_pointer();
+  /// The number of the current thread; 0 if it has opened no loop. Unlike a thread pointer or a
+  /// thread id, a number is never reused. Static TLS: the access needs no function call.
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local std::uint64_t this_thread;
+  static std::uint64_t number_this_thread() noexcept;
+  static constexpr std::uint64_t no_thread = ~std::uint64_t{0};
+
+  /// The number of the loop's thread; `no_thread` after the loop is destroyed.
+  std::uint64_t thread_ = number_this_thread();
   const EventLoop* loop_ = nullptr;  ///< Null until announce().
   Core* next_on_thread_ = nullptr;   ///< Next in the thread's list of announced cores.
   std::int64_t now_ns_ = 0;

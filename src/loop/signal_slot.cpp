@@ -71,7 +71,7 @@ void SignalSlot::claim_for_child() noexcept {
   process_.store(::getpid());
   written_to_.store(eventfd_);
   // The handlers of earlier signals had no descriptor to write to.
-  if (any_pending()) wake_loop();
+  wake_if_pending();
 }
 
 SignalSlot* SignalSlot::find_free() noexcept {
@@ -198,8 +198,14 @@ Result<> SignalSlot::reopen() noexcept {
   // Other code may have closed the former eventfd, so the new one may have its number.
   if (fresh != eventfd_) close_eventfd();
   open(fresh);
-  if (any_pending()) wake_loop();
+  wake_if_pending();
   return {};
+}
+
+/// Call after `written_to_` was set. Sequentially consistent with raise(): either this reads the
+/// signal's bit, or the handler that has set it reads the descriptor.
+void SignalSlot::wake_if_pending() noexcept {
+  if (pending_.load() != 0) wake_loop();
 }
 
 void SignalSlot::wake_loop() noexcept {

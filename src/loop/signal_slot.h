@@ -77,6 +77,7 @@ class SignalSlot {
   void hide_from_handlers() noexcept;
   void close_eventfd() noexcept;
   [[nodiscard]] bool has_eventfd() const noexcept;
+  void wake_if_pending() noexcept;
   void wake_loop() noexcept;
 
   std::atomic<std::uint64_t> watched_{0};

@@ -11,13 +11,12 @@ TaskEvent::TaskEvent(EventLoop& loop, std::source_location created_at) noexcept
 }
 
 TaskEvent::~TaskEvent() {
-  if (waiting_.first() != nullptr && !core_->closed()) {
-    core_->check_thread_of(created_at_);
-    while (Link* link = waiting_.first()) {
-      auto& wait = *static_cast<Wait*>(link);
-      wait.stop_.reset();
-      wait.cancel();
-    }
+  core_->check_thread_unless_closed(created_at_);
+  while (Link* link = waiting_.first()) {
+    auto& wait = *static_cast<Wait*>(link);
+    // A later stop request must not reach the core, which may be gone.
+    wait.stop_.reset();
+    wait.cancel();
   }
   core_->detach();
 }
@@ -37,7 +36,8 @@ void TaskEvent::set() noexcept {
 void TaskEvent::Wait::cancel() noexcept {
   cancelled_ = true;
   unlink();
-  core_->queue(*this);
+  // If the loop was destroyed, the task is never resumed.
+  if (!core_->closed()) core_->queue(*this);
 }
 
 void TaskEvent::Wait::run(Ready& ready) {

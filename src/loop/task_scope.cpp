@@ -22,7 +22,7 @@ TaskScope::TaskScope(EventLoop& loop, std::stop_token outer, std::source_locatio
 }
 
 TaskScope::~TaskScope() {
-  if (size_ != 0 || joins_.first() != nullptr) core_->check_thread_unless_closed(created_at_);
+  core_->check_thread_unless_closed(created_at_);
   // The destructors of a task's local variables may spawn further tasks.
   while (Link* task = tasks_.first()) {
     task->unlink();
@@ -45,8 +45,14 @@ TaskScope::~TaskScope() {
 }
 
 void TaskScope::request_stop() noexcept {
-  if (size_ != 0) core_->check_thread_unless_closed(created_at_);
+  // If the loop was destroyed, the tasks are never resumed.
+  if (core_->closed()) return;
+  if (size_ != 0) core_->check_thread_of(created_at_);
   stop_.request_stop();
+}
+
+void TaskScope::Forward::operator()() const noexcept {
+  if (!scope.core_->closed()) scope.stop_.request_stop();
 }
 
 void TaskScope::set_exception_handler(Callback<void(std::exception_ptr)> handler) noexcept {

@@ -6,11 +6,20 @@
 
 namespace tambour {
 
+void SleepFor::Stop::operator()() const noexcept {
+  // If the loop was destroyed, the task is never resumed.
+  if (core.closed()) return;
+  // Resume in a later iteration, not inside the call that requests the stop.
+  self.cancelled_ = true;
+  self.timer_->start(Duration::zero());
+}
+
 void WaitForReadiness::Stop::operator()() const noexcept {
+  if (core.closed()) return;
   self.outcome_ = std::unexpected(system_error(ECANCELED));
   self.watcher_->stop();
   // The task is resumed by the loop, not from inside request_stop().
-  loop::core_of(loop).queue(self);
+  core.queue(self);
 }
 
 }  // namespace tambour

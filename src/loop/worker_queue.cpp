@@ -50,7 +50,7 @@ Result<> WorkerQueue::push(WorkerCall& call) noexcept {
     if (!started && threads_.empty()) return started;
   }
   // Calls that an idle thread is about to take do not count as queued.
-  if (waiting_count_ >= queued_max_ + (threads_.size() - busy_))
+  if (waiting_count_ >= queued_max_ && waiting_count_ - queued_max_ >= threads_.size() - busy_)
     return std::unexpected(system_error(EAGAIN));
   waiting_.push_back(call);
   ++waiting_count_;

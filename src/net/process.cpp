@@ -2,40 +2,13 @@
 
 #include <unistd.h>
 
+#include <source_location>
 #include <utility>
 
 #include "base/check.h"
 #include "net/process_state.h"
 
 namespace tambour {
-
-std::vector<std::string> current_environment() {
-  std::vector<std::string> variables;
-  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
-    variables.emplace_back(*variable);
-  return variables;
-}
-
-Result<Process> Process::spawn(EventLoop& loop, const ProcessOptions& options) {
-  auto state = ProcessState::spawn(loop, options);
-  if (!state) return std::unexpected(state.error());
-  return Process(*state);
-}
-
-Process::Process(Process&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
-
-Process& Process::operator=(Process&& other) noexcept {
-  if (this != &other) {
-    if (state_ != nullptr) state_->abandon();
-    state_ = std::exchange(other.state_, nullptr);
-  }
-  return *this;
-}
-
-Process::~Process() {
-  if (state_ != nullptr) state_->abandon();
-}
-
 namespace {
 
 ProcessState& existing(ProcessState* state) noexcept {
@@ -44,7 +17,48 @@ ProcessState& existing(ProcessState* state) noexcept {
   return *state;
 }
 
+/// Like existing(), for functions that change the state.
+ProcessState& changing(ProcessState* state,
+                       std::source_location function = std::source_location::current()) noexcept {
+  existing(state).check_thread(function);
+  return *state;
+}
+
+/// Called when a Process gives up its state.
+void abandon(ProcessState* state,
+             std::source_location function = std::source_location::current()) noexcept {
+  if (state == nullptr) return;
+  state->check_thread(function);
+  state->abandon();
+}
+
 }  // namespace
+
+std::vector<std::string> current_environment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
+    variables.emplace_back(*variable);
+  return variables;
+}
+
+Result<Process> Process::spawn(EventLoop& loop, const ProcessOptions& options,
+                               std::source_location created_at) {
+  auto state = ProcessState::spawn(loop, options, created_at);
+  if (!state) return std::unexpected(state.error());
+  return Process(*state);
+}
+
+Process::Process(Process&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+
+Process& Process::operator=(Process&& other) noexcept {
+  if (this != &other) {
+    abandon(state_);
+    state_ = std::exchange(other.state_, nullptr);
+  }
+  return *this;
+}
+
+Process::~Process() { abandon(state_); }
 
 pid_t Process::pid() const noexcept { return state_ == nullptr ? 0 : state_->pid(); }
 
@@ -60,24 +74,26 @@ PipeStream& Process::input() noexcept { return existing(state_).input; }
 PipeStream& Process::output() noexcept { return existing(state_).output; }
 PipeStream& Process::error_output() noexcept { return existing(state_).error_output; }
 
-void Process::on_exit(Function function) noexcept { existing(state_).on_exit(std::move(function)); }
+void Process::on_exit(Function function) noexcept { changing(state_).on_exit(std::move(function)); }
 
-Result<> Process::send_signal(int number) noexcept { return existing(state_).send_signal(number); }
+Result<> Process::send_signal(int number) noexcept { return changing(state_).send_signal(number); }
 
 Result<> Process::send_signal_to_group(int number) noexcept {
-  return existing(state_).send_signal_to_group(number);
+  return changing(state_).send_signal_to_group(number);
 }
 
 void Process::terminate(Duration grace) noexcept {
-  if (state_ != nullptr) state_->terminate(grace);
+  if (state_ != nullptr) changing(state_).terminate(grace);
 }
 
 pid_t Process::release() noexcept {
-  return state_ == nullptr ? 0 : std::exchange(state_, nullptr)->release();
+  if (state_ == nullptr) return 0;
+  ProcessState& released = changing(std::exchange(state_, nullptr));
+  return released.release();
 }
 
 bool Process::Wait::await_ready() noexcept {
-  const auto& status = existing(state_).status();
+  const auto& status = changing(state_).status();
   if (status) outcome_ = *status;
   return status.has_value();
 }
@@ -92,7 +108,7 @@ void Process::Wait::cancel() noexcept {
 void Process::Wait::run(Ready& ready) {
   auto& self = static_cast<Wait&>(ready);
   self.stop_.reset();
-  self.awaiting_.resume();
+  Resumption::run(self.awaiting_);
 }
 
 }  // namespace tambour

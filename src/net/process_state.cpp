@@ -1,6 +1,7 @@
 #include "net/process_state.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include <tambour/event_loop.h>
 
@@ -83,14 +85,16 @@ struct ProcessState::Preparation {
   }
 };
 
-ProcessState::ProcessState(EventLoop& loop, const ProcessOptions& options)
+ProcessState::ProcessState(EventLoop& loop, const ProcessOptions& options,
+                           std::source_location created_at)
     : core_(&loop::core_of(loop)),
       parent_(::getpid()),
       leads_group_(options.group != ProcessGroup::inherited),
       grace_(options.grace),
       child_(loop, 0, [this](const ChildStatus& status) { ended(status); }),
       deadline_(loop, [this] { deadline_passed(); }),
-      exit_call_(*this) {
+      exit_call_(*this),
+      created_at_(created_at) {
   core_->attach();
 }
 
@@ -113,8 +117,12 @@ Result<> ProcessState::check(const ProcessOptions& options) noexcept {
     for (const std::string& variable : *options.environment)
       is_good = is_good && !holds_zero(variable);
   }
-  for (const PassedDescriptor& passed : options.descriptors)
-    is_good = is_good && passed.as > STDERR_FILENO;
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  for (const PassedDescriptor& passed : options.descriptors) {
+    is_good =
+        is_good && passed.as > STDERR_FILENO && static_cast<rlim_t>(passed.as) < files.rlim_cur;
+  }
   if (!is_good) return std::unexpected(system_error(EINVAL));
   return {};
 }
@@ -132,7 +140,8 @@ Result<> ProcessState::open_stream(EventLoop& loop, Stdio stdio, int as, PipeStr
       fd = base::uninterrupted(base::Call::file_open, ::open, "/dev/null", O_RDWR | O_CLOEXEC,
                                unused);
       if (fd < 0) return std::unexpected(system_error(errno));
-      preparation.opened.emplace_back(fd);
+      UniqueFd owned(fd);
+      preparation.opened.push_back(std::move(owned));
       break;
     }
     case Stdio::Kind::pipe: {
@@ -141,8 +150,9 @@ Result<> ProcessState::open_stream(EventLoop& loop, Stdio stdio, int as, PipeStr
         return std::unexpected(system_error(errno));
       const bool child_reads = as == STDIN_FILENO;
       fd = fds[child_reads ? 0 : 1];
-      preparation.opened.emplace_back(fd);
+      UniqueFd owned(fd);
       stream = PipeStream(loop, fds[child_reads ? 1 : 0]);
+      preparation.opened.push_back(std::move(owned));
       break;
     }
     case Stdio::Kind::same_as_output:
@@ -186,12 +196,13 @@ Result<> ProcessState::launch(EventLoop& loop, const ProcessOptions& options) {
   return {};
 }
 
-Result<ProcessState*> ProcessState::spawn(EventLoop& loop, const ProcessOptions& options) {
+Result<ProcessState*> ProcessState::spawn(EventLoop& loop, const ProcessOptions& options,
+                                          std::source_location created_at) {
   loop::Core& core = loop::core_of(loop);
   core.check_thread();
   if (&core.backend().system() != &backend::kernel()) return std::unexpected(system_error(ENOTSUP));
   if (auto checked = check(options); !checked) return std::unexpected(checked.error());
-  auto state = std::unique_ptr<ProcessState>(new ProcessState(loop, options));
+  auto state = std::unique_ptr<ProcessState>(new ProcessState(loop, options, created_at));
   if (auto launched = state->launch(loop, options); !launched)
     return std::unexpected(launched.error());
   return state.release();
@@ -201,8 +212,9 @@ Result<> ProcessState::send_signal(int number) noexcept {
   if (status_ || parent_ != ::getpid()) return std::unexpected(system_error(ESRCH));
   if (pidfd_.is_open()) {
     if (::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0) == 0) return {};
-    // ENOSYS: a sandbox does not support pidfd_send_signal(2).
-    if (errno != ENOSYS) return std::unexpected(system_error(errno));
+    // A sandbox may refuse pidfd_send_signal(2), but not kill(2). If the program lacks permission
+    // to signal the child, both fail with EPERM.
+    if (errno != ENOSYS && errno != EPERM) return std::unexpected(system_error(errno));
   }
   return loop::ChildTable::send_signal(child_, pid(), number);
 }
@@ -269,7 +281,8 @@ void ProcessState::on_exit(Process::Function function) noexcept {
 
 void ProcessState::ExitCall::run(Ready& ready) {
   ProcessState& state = static_cast<ExitCall&>(ready).state;
-  if (state.on_exit_) state.on_exit_(*state.status_);
+  const ChildStatus status = *state.status_;
+  if (state.on_exit_) state.on_exit_(status);  // May delete `state`.
 }
 
 void ProcessState::abandon() noexcept {

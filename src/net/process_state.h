@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,8 @@ namespace tambour {
 class ProcessState final : public LoopOwned {
  public:
   /// See Process::spawn().
-  static Result<ProcessState*> spawn(EventLoop& loop, const ProcessOptions& options);
+  static Result<ProcessState*> spawn(EventLoop& loop, const ProcessOptions& options,
+                                     std::source_location created_at);
   ~ProcessState() override;
 
   [[nodiscard]] pid_t pid() const noexcept { return child_.pid(); }
@@ -32,7 +34,17 @@ class ProcessState final : public LoopOwned {
   void on_exit(Process::Function function) noexcept;
 
   void add(Process::Wait& wait) noexcept { waits_.push_back(wait); }
-  void queue(Process::Wait& wait) noexcept { core_->queue(wait); }
+  /// No effect after the loop was destroyed: the task is never resumed.
+  void queue(Process::Wait& wait) noexcept {
+    if (!core_->closed()) core_->queue(wait);
+  }
+
+  /// Aborts with a message that names the calling function if the loop exists and belongs to
+  /// another thread.
+  void check_thread(
+      std::source_location function = std::source_location::current()) const noexcept {
+    core_->check_thread_unless_closed(created_at_, function);
+  }
 
   /// Called when the Process is destroyed; it must not use the state afterwards.
   void abandon() noexcept;
@@ -52,7 +64,7 @@ class ProcessState final : public LoopOwned {
     ProcessState& state;
   };
 
-  ProcessState(EventLoop& loop, const ProcessOptions& options);
+  ProcessState(EventLoop& loop, const ProcessOptions& options, std::source_location created_at);
   Result<> launch(EventLoop& loop, const ProcessOptions& options);
   static Result<> check(const ProcessOptions& options) noexcept;
   Result<> open_streams(EventLoop& loop, const ProcessOptions& options, Preparation& preparation);
@@ -77,6 +89,7 @@ class ProcessState final : public LoopOwned {
   Process::Function on_exit_;
   ExitCall exit_call_;
   LinkList waits_;
+  std::source_location created_at_;
 };
 
 }  // namespace tambour

@@ -7,7 +7,9 @@
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -20,6 +22,7 @@
 
 #include "events/heartbeat.h"
 #include "loop/children.h"
+#include "net/process_state.h"
 #include "support/files.h"
 #include "support/process.h"
 #include "support/scale.h"
@@ -206,6 +209,20 @@ TEST_F(Processes, descriptors_that_are_not_passed_are_closed) {
   EXPECT_TRUE(end_of(options).succeeded());
   std::array<char, 8> bytes{};
   EXPECT_EQ(::read(pipe.near.get(), bytes.data(), bytes.size()), 5);
+}
+
+TEST_F(Processes, descriptors_are_passed_as_any_number_below_the_limit) {
+  const auto pipe = test::open_pipe();
+  const int fd = pipe.near.get();
+  constexpr int limit = 256;
+  const test::OpenFilesLimit lower(limit);
+  EXPECT_TRUE(end_of({.arguments = shell("test -p /proc/$$/fd/255 && test -p /proc/$$/fd/3"),
+                      .descriptors = {{.fd = fd, .as = limit - 1}, {.fd = fd, .as = 3}}})
+                  .succeeded());
+  for (const int as : {limit, std::numeric_limits<int>::max()}) {
+    EXPECT_EQ(error_of({.arguments = {"true"}, .descriptors = {{.fd = fd, .as = as}}}),
+              system_error(EINVAL));
+  }
 }
 
 std::uint64_t signals_in(const std::string& status, const std::string& field) {
@@ -423,6 +440,35 @@ TEST_F(Processes, callbacks_may_destroy_them) {
   process->on_exit([&](const ChildStatus& status) { codes.push_back(status.code); });
   loop.run();
   EXPECT_EQ(codes, (std::vector{4, 5}));
+}
+
+TEST_F(Processes, callback_set_after_the_exit_may_destroy_its_process) {
+  std::optional<Process> process = spawned({.arguments = shell("exit 5")});
+  end_of(*process);
+  int code = 0;
+  process->on_exit([&](const ChildStatus& status) {
+    process.reset();
+    // Likely to reuse the memory of the destroyed process.
+    const std::vector<unsigned char> others(sizeof(ProcessState), 0xff);
+    code = status.code + int(others.back()) - 0xff;
+  });
+  loop.run();
+  EXPECT_EQ(code, 5);
+}
+
+TEST_F(Processes, task_that_destroys_its_scope_after_a_wait_aborts_with_a_message) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        Process process = spawned({.arguments = {"true"}});
+        auto scope = std::make_unique<TaskScope>(loop);
+        scope->spawn([](Process& awaited, std::unique_ptr<TaskScope>& own) -> Task<> {
+          static_cast<void>(co_await awaited.wait());
+          own.reset();
+        }(process, scope));
+        loop.run();
+      },
+      "destroyed by that task itself while it was running");
 }
 
 // Each status goes to its Process, however soon the child exits, and none to `any_child`.

@@ -1,7 +1,9 @@
 // A contract violation aborts with a message, in every build type.
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -75,6 +77,52 @@ TEST_F(Contracts, timers_belong_to_the_thread_of_their_loop) {
 TEST_F(Contracts, a_loop_is_not_destroyed_by_another_thread) {
   auto own = std::make_unique<EventLoop>();
   EXPECT_DEATH(in_another_thread([&own] { own.reset(); }), wrong_thread);
+}
+
+// The C library reuses the stack of a thread that has ended, and with it the thread pointer.
+TEST_F(Contracts, a_loop_belongs_to_its_thread_also_after_the_thread_has_ended) {
+  std::unique_ptr<EventLoop> own;
+  const auto open_in_another_thread = [&own] {
+    in_another_thread([&own] { own = std::make_unique<EventLoop>(); });
+  };
+  EXPECT_DEATH(
+      {
+        open_in_another_thread();
+        in_another_thread([&own] { own.reset(); });
+      },
+      wrong_thread);
+  EXPECT_DEATH(
+      {
+        open_in_another_thread();
+        in_another_thread([&own] {
+          const EventLoop loop_of_this_thread;
+          own->run();
+        });
+      },
+      wrong_thread);
+}
+
+TEST_F(Contracts, processes_belong_to_the_thread_of_their_loop) {
+  // cat(1) ends when the write end of its input is closed.
+  auto process =
+      Process::spawn(loop, {.arguments = {"cat"}, .input = Stdio::pipe(), .output = Stdio::null()});
+  ASSERT_TRUE(process);
+  const auto wrong = [&](const char* function) {
+    return std::string("Process::") + function +
+           ".. called on an object created in .*contracts_test.*: " + wrong_thread;
+  };
+  EXPECT_DEATH(in_another_thread([&] { process->terminate(); }), wrong("terminate"));
+  EXPECT_DEATH(in_another_thread([&] { static_cast<void>(process->send_signal(SIGTERM)); }),
+               wrong("send_signal"));
+  EXPECT_DEATH(
+      in_another_thread([&] { static_cast<void>(process->send_signal_to_group(SIGTERM)); }),
+      wrong("send_signal_to_group"));
+  EXPECT_DEATH(in_another_thread([&] { process->on_exit([](const ChildStatus&) {}); }),
+               wrong("on_exit"));
+  EXPECT_DEATH(in_another_thread([&] { process->release(); }), wrong("release"));
+  EXPECT_DEATH(in_another_thread([&] { const Process moved(std::move(*process)); }),
+               wrong("~Process"));
+  EXPECT_DEATH(in_another_thread([&] { *process = Process(); }), wrong("operator="));
 }
 
 TEST_F(Contracts, a_loop_is_not_destroyed_in_its_own_callback) {

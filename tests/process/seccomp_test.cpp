@@ -1,6 +1,8 @@
 // A seccomp filter may kill the process on system calls newer than the filter, so waiting must not
 // probe for such calls.
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -79,6 +81,21 @@ TEST(SeccompTest, EventsArriveDuringSuchAWait) {
     other.join();
     return posted ? 0 : 3;
   }));
+}
+
+TEST(SeccompTest, SignalsReachAProcessWithoutPidfdSendSignal) {
+  for (const int error : {ENOSYS, EPERM}) {
+    expect_survived(test::in_child([error] {
+      if (!test::forbid_pidfd_send_signal(error)) return no_filters;
+      EventLoop loop({.backend = BackendKind::epoll});
+      auto process = Process::spawn(
+          loop, {.arguments = {"cat"}, .input = Stdio::pipe(), .output = Stdio::null()});
+      if (!process) return 2;
+      if (!process->send_signal(SIGKILL)) return 3;
+      loop.run();
+      return process->status() && process->status()->code == SIGKILL ? 0 : 4;
+    }));
+  }
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // Destruction of scopes and events: in their own handlers, before their tasks, after their loop.
 #include <chrono>
+#include <coroutine>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,6 +19,8 @@
 #include <tambour/timer.h>
 #include <tambour/wait.h>
 #include <tambour/when.h>
+
+#include "support/files.h"
 
 namespace tambour {
 namespace {
@@ -149,6 +153,83 @@ TEST_F(ScopeEnds, scopes_and_events_may_be_destroyed_after_their_loop) {
   EXPECT_TRUE(ends.empty());
 }
 
+TEST_F(ScopeEnds, a_stop_requested_after_the_loop_has_no_effect) {
+  const auto pipe = test::open_pipe();
+  for (const bool by_outer : {false, true}) {
+    std::optional<EventLoop> own(std::in_place);
+    std::stop_source outer;
+    TaskEvent event(*own);
+    std::vector<Error> ends;
+    TaskScope scope(*own, outer.get_token());
+    scope.spawn(wait_for(event, ends));
+    scope.spawn(sleep_long());
+    scope.spawn([](int fd) -> Task<> {
+      static_cast<void>(co_await ready(fd, Events::read));
+    }(pipe.near.get()));
+    own->run_ready();
+    own.reset();
+    if (by_outer) {
+      outer.request_stop();
+    } else {
+      scope.request_stop();
+    }
+    EXPECT_TRUE(ends.empty());
+    EXPECT_EQ(scope.size(), 3U);
+  }
+}
+
+/// A coroutine of another library, with a stop source that no scope guards.
+struct Foreign {
+  struct promise_type {
+    promise_type(EventLoop& loop, const std::stop_source& stop, auto&&... /*others*/)
+        : own{.loop = &loop, .stop = stop.get_token()} {}
+    Foreign get_return_object() {
+      return Foreign{std::coroutine_handle<promise_type>::from_promise(*this)};
+    }
+    static std::suspend_never initial_suspend() noexcept { return {}; }
+    static std::suspend_always final_suspend() noexcept { return {}; }
+    static void return_void() {}
+    static void unhandled_exception() { throw; }
+    [[nodiscard]] const TaskContext& context() const { return own; }
+    TaskContext own;
+  };
+
+  explicit Foreign(std::coroutine_handle<> frame) : handle(frame) {}
+  Foreign(const Foreign&) = delete;
+  Foreign& operator=(const Foreign&) = delete;
+  ~Foreign() { handle.destroy(); }
+
+  std::coroutine_handle<> handle;
+};
+
+Foreign sleep_foreign(EventLoop& /*loop*/, const std::stop_source& /*stop*/) {
+  static_cast<void>(co_await sleep_for(1h));
+}
+Foreign wait_for_foreign(EventLoop& /*loop*/, const std::stop_source& /*stop*/, int fd) {
+  static_cast<void>(co_await ready(fd, Events::read));
+}
+Foreign wait_for_foreign(EventLoop& /*loop*/, const std::stop_source& /*stop*/, TaskEvent& event) {
+  static_cast<void>(co_await event.wait());
+}
+
+TEST_F(ScopeEnds, a_stop_of_a_wait_after_the_loop_has_no_effect) {
+  const auto pipe = test::open_pipe();
+  std::stop_source stop;
+  std::optional<EventLoop> own(std::in_place);
+  TaskEvent event(*own);
+  std::optional<TaskEvent> destroyed(std::in_place, *own);
+  const Foreign sleeping = sleep_foreign(*own, stop);
+  const Foreign reading = wait_for_foreign(*own, stop, pipe.near.get());
+  const Foreign waiting = wait_for_foreign(*own, stop, event);
+  const Foreign waiting_for_destroyed = wait_for_foreign(*own, stop, *destroyed);
+  own->run_ready();
+  own.reset();
+  destroyed.reset();
+  stop.request_stop();
+  for (const Foreign* each : {&sleeping, &reading, &waiting, &waiting_for_destroyed})
+    EXPECT_FALSE(each->handle.done());
+}
+
 TEST_F(ScopeEnds, functions_called_after_the_loop_abort_with_a_message) {
   std::optional<EventLoop> own(std::in_place);
   TaskEvent event(*own);
@@ -173,6 +254,10 @@ TEST_F(ScopeEnds, functions_called_from_another_thread_abort_with_a_message) {
   EXPECT_DEATH(in_thread([&] { event.set(); }), wrong);
   EXPECT_DEATH(in_thread([&] { TaskEvent other(loop); }), wrong);
   EXPECT_DEATH(in_thread([&] { TaskScope other(loop); }), wrong);
+  std::optional<TaskEvent> no_waits(std::in_place, loop);
+  std::optional<TaskScope> no_tasks(std::in_place, loop);
+  EXPECT_DEATH(in_thread([&] { no_waits.reset(); }), wrong);
+  EXPECT_DEATH(in_thread([&] { no_tasks.reset(); }), wrong);
   scope.spawn(sleep_long());
   EXPECT_DEATH(in_thread([&] { scope.request_stop(); }), wrong);
 }

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <latch>
+#include <limits>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -325,6 +326,13 @@ TEST(WorkerPoolEnd, what_is_dropped_may_use_the_pool) {
   }
   EXPECT_EQ(dropped, 2);
   EXPECT_EQ(calls, 0);
+}
+
+TEST(WorkerPoolLimit, the_greatest_limit_of_queued_calls_accepts_calls) {
+  Gate called;
+  WorkerPool pool(2, std::numeric_limits<std::size_t>::max());
+  pool.submit([&called] { called.open(); });
+  called.pass();
 }
 
 std::string simulated_run(std::uint64_t seed) {

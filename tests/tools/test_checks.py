@@ -139,6 +139,16 @@ class Style(CheckTest):
                 self.write("src/base/list.h", text)
                 self.assert_fault("style", f"src/base/list.h:{line}", message)
 
+    def test_coroutines_are_resumed_in_one_place(self) -> None:
+        text = "// Tasks.\nvoid run() {\n  handle.resume();\n}\n"
+        self.write("src/loop/task.cpp", text)
+        self.write("src/loop/loop.cpp", "// Not handle.resume().\nvoid run() { loop->resume(); }\n")
+        self.assert_clean("style")
+        for path in ("src/net/process.cpp", "include/tambour/wait.h"):
+            with self.subTest(path):
+                self.write(path, text)
+                self.assert_fault("style", f"{path}:3", "Resumption::run()")
+
     def test_opening_comment_is_required_without_a_header(self) -> None:
         self.write("src/loop/events.cpp", "#include <tambour/events.h>\n")
         self.write("src/base/list.cpp", '#include "base/list.h"\n')

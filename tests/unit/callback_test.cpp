@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
@@ -146,6 +147,22 @@ TEST(Callback, passes_arguments_as_they_are) {
 TEST(Callback, lets_exceptions_through) {
   const Callback<void()> callback([] { throw 5; });
   EXPECT_THROW(callback(), int);
+}
+
+// With -fvisibility=hidden, each shared object has its own Kind object for an empty Callback.
+TEST(Callback, is_empty_also_if_another_shared_object_has_created_it) {
+  Callback<void()> callback;
+  // The Kind: a function pointer and an enumerator. Its address is the first word.
+  using Kind = std::array<void*, 2>;
+  const Kind* own = nullptr;
+  std::memcpy(&own, static_cast<void*>(&callback), sizeof own);
+  Kind copy{};
+  std::memcpy(&copy, own, sizeof copy);
+  const Kind* const other = &copy;
+  std::memcpy(static_cast<void*>(&callback), &other, sizeof other);
+  EXPECT_FALSE(callback);
+  EXPECT_EQ(callback.release(), nullptr);
+  EXPECT_FALSE(callback);
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ CODE = CPP + (".py", ".sh", ".cmake", ".in", "CMakeLists.txt", "Makefile")
 # Split strings, so that this file does not match itself.
 LEFTOVER = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 DEAD_INCLUDE = re.compile(r"^\s*(//(?!/)|/\*)\s*#\s*include\b")
+# std::coroutine_handle is a value, so this does not match loops (`core->resume()`).
+RESUME = re.compile(r"\.resume\(\)")
+RESUMES = "src/loop/task.cpp"
 FILE_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9]+)+|CMakeLists\.txt")
 
 
@@ -44,6 +47,9 @@ def check_source(tree: Tree, path: str) -> Iterator[Fault]:
     lines = tree.lines(path)
     if len(lines) > LINES_MAX:
         yield Fault(path, LINES_MAX, f"{len(lines)} lines, limit {LINES_MAX}: split the file")
+    for number, line in enumerate(lines, start=1):
+        if path != RESUMES and RESUME.search(line.partition("//")[0]):
+            yield Fault(path, number, "resume coroutines with Resumption::run()")
     # A source file with a header of its own is described by that header.
     stem = path.rsplit(".", 1)[0]
     headers = {f"{stem}.h", f"include/tambour/{stem.rsplit('/', 1)[-1]}.h"} - {path}
