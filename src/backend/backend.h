@@ -81,6 +81,9 @@ class Backend {
   /// Called when the last watcher of `fd` was stopped; the owner may close `fd` next.
   virtual void unwatched(int /*fd*/) noexcept {}
 
+  /// Like settle(), for one descriptor whose last watcher was stopped while the loop is not run.
+  virtual void settle_one(int /*fd*/) noexcept {}
+
   /// Called when the loop returns to its caller. Releases the kernel's references to descriptors
   /// that are no longer watched, because poll() may not be called again.
   virtual void settle() noexcept {}

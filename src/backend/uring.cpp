@@ -226,7 +226,7 @@ void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
 void Uring::let_go(int fd) noexcept {
   if (!records_.knows(fd)) return;
   FdRecord& record = records_.at(fd);
-  if (record.first != nullptr || record.armed.events == Events::none) return;
+  if (record.armed.events == Events::none || record.wanted().events != Events::none) return;
   if (!ring_is_open_ || !is_of_this_process()) return;
   disarm(fd, record, early_);
   hand_over_now();
@@ -248,7 +248,8 @@ void Uring::settle() noexcept {
   if (!ring_is_open_ || !is_of_this_process()) return;
   bool any_removed = false;
   records_.take_changes([&](int fd, FdRecord& record) {
-    if (record.first == nullptr && record.armed.events != Events::none) {
+    // The drop-in of libev keeps operations without events.
+    if (record.armed.events != Events::none && record.wanted().events == Events::none) {
       disarm(fd, record, early_);
       any_removed = true;
     }

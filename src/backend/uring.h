@@ -48,6 +48,7 @@ class Uring final : public Backend {
   void reclaim(Operation& op) noexcept override;
   void forget(int fd) noexcept override { records_.forget(fd); }
   void let_go(int fd) noexcept override;
+  void settle_one(int fd) noexcept override { let_go(fd); }
   void settle() noexcept override;
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
