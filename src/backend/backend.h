@@ -91,6 +91,12 @@ class Backend {
   /// Delivers events that the kernel did not report to the `poll` operations on a descriptor.
   virtual void feed(int fd, Events events, ReadyQueue& ready) noexcept = 0;
 
+  /// Call in the child after fork(2), before any descriptor is opened for the loop. If other code
+  /// has closed the loop's descriptors, gives them up without closing them, because their numbers
+  /// may refer to other files. Returns false if it did so, or if it cannot be told: the caller must
+  /// give up the descriptors that it owns for the loop as well.
+  virtual bool disown_if_lost() noexcept { return true; }
+
   /// Call in the child after fork(2). Replaces what is shared with the parent, without affecting
   /// the parent.
   virtual Result<> reopen() noexcept = 0;

@@ -181,6 +181,14 @@ Result<> Uring::reopen_without_deferring() noexcept {
   return {};
 }
 
+bool Uring::disown_if_lost() noexcept {
+  if (!wake_up_.is_lost()) return true;
+  wake_up_.disown();
+  // Not closed by io_uring_queue_exit(), which still unmaps the ring.
+  ring_.ring_fd = -1;
+  return false;
+}
+
 Result<> Uring::reopen() noexcept {
   // Not submitted if an earlier reopen() failed.
   if (wake_up_.link_on_fd != nullptr) records_.cancel(wake_up_);

@@ -56,6 +56,7 @@ class Uring final : public Backend {
     records_.feed(fd, events, ready);
   }
   void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept override;
+  bool disown_if_lost() noexcept override;
   Result<> reopen() noexcept override;
   Result<int> descriptor() noexcept override;
   Result<> share() noexcept override;
