@@ -157,6 +157,8 @@ void ev_io_stop(struct ev_loop* loop, ev_io* w) noexcept {
   if (w->active == 0) return;
   loop->descriptors.remove(*w);
   loop->stop(w);
+  // At its end, ev_run() settles all descriptors.
+  if (loop->depth == 0) loop->poller->settle_one(w->fd);
 }
 
 void ev_feed_fd_event(struct ev_loop* loop, int fd, int revents) noexcept {

@@ -63,7 +63,7 @@ int Loop::run(int how) {
   } while (references != 0 && break_how == EVBREAK_CANCEL &&
            (how & (EVRUN_ONCE | EVRUN_NOWAIT)) == 0);
   if (break_how == EVBREAK_ONE) break_how = EVBREAK_CANCEL;
-  --depth;
+  if (--depth == 0) poller->settle();
   return references;
 }
 

@@ -94,13 +94,23 @@ Loop::~Loop() { poller->abandon(); }
 
 void Loop::reopen() noexcept {
   forked = false;
+  const bool had_waker = waker_.is_open();
+  const bool had_timerfd = timerfd_.is_open();
+  // Before any descriptor is opened, which could get the number of a former one.
+  const bool has_all = poller->disown_if_lost();
+  signals.disown_if_lost(has_all);
+  if (!has_all) {
+    stats.disown();
+    static_cast<void>(waker_.release());
+    static_cast<void>(timerfd_.release());
+  }
   // If there are no descriptors for a new backend, the old one, shared with the parent, stays in
   // use.
   if (auto reopened = poller->reopen(); !reopened) system_error_occurred("(libev) fork");
-  if (waker_.is_open()) prepare_to_be_released();
+  if (had_waker) prepare_to_be_released();
   signals.reopen();
   stats.reopen();
-  if (timerfd_.is_open()) {
+  if (had_timerfd) {
     stop_own(timerfd_io_);
     open_timerfd();
     periodics.reschedule();

@@ -196,13 +196,19 @@ void Signals::take_messages(bool fd_is_readable) noexcept {
   }
 }
 
+void Signals::disown_if_lost(bool has_all) noexcept {
+  had_signalfd_ = signalfd_.is_open();
+  if (slot_ != nullptr) slot_->disown_if_lost();
+  if (!has_all) static_cast<void>(signalfd_.release());
+}
+
 void Signals::reopen() noexcept {
   if (slot_ != nullptr) {
     loop_.unwatch_messages();
     static_cast<void>(slot_->reopen());
     loop_.watch_for_messages(slot_->descriptor());
   }
-  if (signalfd_.is_open()) {
+  if (had_signalfd_) {
     loop_.stop_own(signalfd_io_);
     signalfd_.reset(-1);
     open_signalfd();

@@ -46,6 +46,8 @@ class Signals {
   /// is drained even if no signal is pending any more.
   void take_messages(bool fd_is_readable) noexcept;
   /// Replaces the descriptors shared with the parent, after fork(2).
+  /// Call before reopen(); see Backend::disown_if_lost().
+  void disown_if_lost(bool has_all) noexcept;
   void reopen() noexcept;
 
   /// Returns the first watcher of a signal, or null.
@@ -64,6 +66,7 @@ class Signals {
   tambour::loop::SignalSlot* slot_ = nullptr;
   std::uint64_t by_slot_ = 0;  ///< The signals handled by `slot_`.
   UniqueFd signalfd_;
+  bool had_signalfd_ = false;  ///< Before disown_if_lost().
   ev_io signalfd_io_;
   sigset_t blocked_;  ///< The signals received by signalfd.
   /// A signal of this loop was reported, other than by the slot's eventfd.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <utility>
 
 #include "base/system_call.h"
 #include "loop.h"
@@ -229,8 +230,13 @@ void Stats::tell_bucket(int bucket, int number, std::uint32_t mask) noexcept {
   }
 }
 
+void Stats::disown() noexcept {
+  was_disowned_ = inotify_.is_open();
+  static_cast<void>(inotify_.release());
+}
+
 void Stats::reopen() noexcept {
-  if (!inotify_.is_open()) return;
+  if (!std::exchange(was_disowned_, false) && !inotify_.is_open()) return;
   loop_.stop_own(io_);
   inotify_.reset(-1);
   const bool opened = open();

@@ -24,6 +24,8 @@ class Stats {
   /// Queries the file into the watcher. A link count of 0 means that it does not exist.
   static void look(ev_stat& watcher) noexcept;
   /// Call after fork(2): opens a new inotify instance and watches everything again.
+  /// Call before reopen(); see Backend::disown_if_lost().
+  void disown() noexcept;
   void reopen() noexcept;
 
  private:
@@ -43,6 +45,7 @@ class Stats {
   Loop& loop_;
   bool use_inotify_;
   UniqueFd inotify_;
+  bool was_disowned_ = false;
   ev_io io_;
   ev_watcher_list* buckets_[bucket_count]{};  ///< Hashed by watch descriptor, linked by `next`.
 };

@@ -175,7 +175,9 @@ class EventLoop {
 
   /// Recreates the kernel objects of the loop; all watchers and timers keep their state. Call it in
   /// the child process after fork(2), before any other use of the loop. The parent's loop is not
-  /// affected.
+  /// affected. The child may have closed all inherited file descriptors, as daemons do, and opened
+  /// other files: they stay open, and several loops may be reopened in any order. Before Linux 5.2,
+  /// or without /proc, the child must then reopen its loops before it opens any eventfd(2).
   Result<> reopen_after_fork() noexcept;
 
   [[nodiscard]] const BackendTraits& backend() const noexcept;

@@ -81,12 +81,21 @@ class Backend {
   /// Called when the last watcher of `fd` was stopped; the owner may close `fd` next.
   virtual void unwatched(int /*fd*/) noexcept {}
 
+  /// Like settle(), for one descriptor whose last watcher was stopped while the loop is not run.
+  virtual void settle_one(int /*fd*/) noexcept {}
+
   /// Called when the loop returns to its caller. Releases the kernel's references to descriptors
   /// that are no longer watched, because poll() may not be called again.
   virtual void settle() noexcept {}
 
   /// Delivers events that the kernel did not report to the `poll` operations on a descriptor.
   virtual void feed(int fd, Events events, ReadyQueue& ready) noexcept = 0;
+
+  /// Call in the child after fork(2), before any descriptor is opened for the loop. If other code
+  /// has closed the loop's descriptors, gives them up without closing them, because their numbers
+  /// may refer to other files. Returns false if it did so, or if it cannot be told: the caller must
+  /// give up the descriptors that it owns for the loop as well.
+  virtual bool disown_if_lost() noexcept { return true; }
 
   /// Call in the child after fork(2). Replaces what is shared with the parent, without affecting
   /// the parent.

@@ -35,6 +35,7 @@ class Epoll {
 
   int open() noexcept;
   int reopen() noexcept { return open(); }
+  void disown() noexcept { static_cast<void>(epoll_.release()); }
   int set(const Change& change) noexcept;
   [[nodiscard]] int descriptor() const noexcept { return epoll_.get(); }
 

@@ -2,7 +2,9 @@
 //
 // Every backend needs the same bookkeeping for `poll` operations: the operations on each
 // descriptor, and the descriptors whose interest has changed since the last wait. Changes are only
-// recorded, and applied once before the next wait, so that stop-set-start costs no system call.
+// recorded, and applied once before the next wait, so that stop-set-start costs no system call. The
+// exception is io_uring outside EventLoop::run(): it removes the poll of a stopped watcher at once,
+// because the poll would keep the file open (Uring::settle()).
 //
 // A descriptor can be closed and its number reused for another file without notice. `unsure` marks
 // descriptors that may refer to another file than the registered one; generations distinguish

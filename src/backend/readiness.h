@@ -10,6 +10,7 @@
 //   void wait(std::int64_t timeout_ns, Sink&& sink) noexcept;
 //   int reopen() noexcept;                      as open(), with nothing registered
 //   int descriptor() const noexcept;            optional: readable when wait() would report
+//   void disown() noexcept;                     optional: gives up its descriptor, see Backend
 //
 // It calls sink(fd, events, generation) for each ready descriptor, and sink.fail(fd, error) for
 // each descriptor that turns out to be closed.
@@ -106,6 +107,15 @@ class Readiness final : public Backend {
   }
   [[nodiscard]] bool must_poll() const noexcept override {
     return records_.any_changes() || !always_ready_.empty() || strangers_;
+  }
+
+  bool disown_if_lost() noexcept override {
+    // All descriptors of the loop are judged by the eventfd, because the kernel does not tell one
+    // epoll set from another.
+    if (wake_up_.is_open() ? !wake_up_.is_lost() : is_of_this_process()) return true;
+    wake_up_.disown();
+    if constexpr (requires { poller_.disown(); }) poller_.disown();
+    return false;
   }
 
   Result<> reopen() noexcept override {

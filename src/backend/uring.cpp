@@ -181,6 +181,14 @@ Result<> Uring::reopen_without_deferring() noexcept {
   return {};
 }
 
+bool Uring::disown_if_lost() noexcept {
+  if (!wake_up_.is_lost()) return true;
+  wake_up_.disown();
+  // Not closed by io_uring_queue_exit(), which still unmaps the ring.
+  ring_.ring_fd = -1;
+  return false;
+}
+
 Result<> Uring::reopen() noexcept {
   // Not submitted if an earlier reopen() failed.
   if (wake_up_.link_on_fd != nullptr) records_.cancel(wake_up_);
@@ -226,7 +234,7 @@ void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
 void Uring::let_go(int fd) noexcept {
   if (!records_.knows(fd)) return;
   FdRecord& record = records_.at(fd);
-  if (record.first != nullptr || record.armed.events == Events::none) return;
+  if (record.armed.events == Events::none || record.wanted().events != Events::none) return;
   if (!ring_is_open_ || !is_of_this_process()) return;
   disarm(fd, record, early_);
   hand_over_now();
@@ -248,7 +256,8 @@ void Uring::settle() noexcept {
   if (!ring_is_open_ || !is_of_this_process()) return;
   bool any_removed = false;
   records_.take_changes([&](int fd, FdRecord& record) {
-    if (record.first == nullptr && record.armed.events != Events::none) {
+    // The drop-in of libev keeps operations without events.
+    if (record.armed.events != Events::none && record.wanted().events == Events::none) {
       disarm(fd, record, early_);
       any_removed = true;
     }

@@ -48,6 +48,7 @@ class Uring final : public Backend {
   void reclaim(Operation& op) noexcept override;
   void forget(int fd) noexcept override { records_.forget(fd); }
   void let_go(int fd) noexcept override;
+  void settle_one(int fd) noexcept override { let_go(fd); }
   void settle() noexcept override;
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
@@ -55,6 +56,7 @@ class Uring final : public Backend {
     records_.feed(fd, events, ready);
   }
   void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept override;
+  bool disown_if_lost() noexcept override;
   Result<> reopen() noexcept override;
   Result<int> descriptor() noexcept override;
   Result<> share() noexcept override;

@@ -16,6 +16,8 @@ Result<> WakeUp::open(bool drain) noexcept {
       base::system_call(base::Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (opened < 0) return std::unexpected(system_error(errno));
   eventfd_ = UniqueFd(opened);
+  identity_ = base::EventfdIdentity(opened);
+  was_opened_ = true;
   drain_ = drain;
   fd = opened;
   events = Events::read;

@@ -7,6 +7,7 @@
 #include <tambour/unique_fd.h>
 
 #include "backend/fd_records.h"
+#include "base/eventfd_identity.h"
 
 namespace tambour::backend {
 
@@ -21,7 +22,14 @@ class WakeUp final : public Operation {
   /// triggering another write is another edge, and no read is needed.
   Result<> open(bool drain) noexcept;
 
-  [[nodiscard]] bool is_open() const noexcept { return eventfd_.is_open(); }
+  [[nodiscard]] bool is_open() const noexcept { return was_opened_; }
+
+  /// Returns true if other code has closed the eventfd.
+  [[nodiscard]] bool is_lost() const noexcept {
+    return was_opened_ && !identity_.is(eventfd_.get());
+  }
+  /// Gives up the eventfd without closing it, until the next open().
+  void disown() noexcept { static_cast<void>(eventfd_.release()); }
 
   /// Callable from any thread; async-signal-safe.
   void wake() noexcept;
@@ -31,6 +39,8 @@ class WakeUp final : public Operation {
 
   FdRecords& records_;
   UniqueFd eventfd_;
+  base::EventfdIdentity identity_;
+  bool was_opened_ = false;
   bool drain_ = false;
 };
 

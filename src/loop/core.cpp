@@ -406,6 +406,9 @@ std::int64_t Core::begin_foreign_wait() noexcept {
 
 Result<> Core::reopen() noexcept {
   thread_id_ = ::gettid();  // The child's thread id differs from the parent's.
+  // Before any descriptor is opened, which could get the number of a former one.
+  const bool has_all = backend_->disown_if_lost();
+  if (services_ != nullptr) services_->disown_if_lost(has_all);
   auto reopened = backend_->reopen();
   if (reopened) reopened = posted_.reopen();
   if (reopened && services_ != nullptr) reopened = services_->reopen();

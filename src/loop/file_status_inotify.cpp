@@ -149,8 +149,14 @@ void Inotify::drop_watch(int watch) noexcept {
   places_.erase(entry);
 }
 
+void Inotify::disown() noexcept {
+  if (!inotify_.is_open()) return;
+  static_cast<void>(inotify_.release());
+  was_disowned_ = true;
+}
+
 Result<> Inotify::reopen() noexcept {
-  if (!inotify_.is_open()) return {};
+  if (!std::exchange(was_disowned_, false) && !inotify_.is_open()) return {};
   // An instance shared with the parent would share its events.
   watch_.stop();
   inotify_.reset(-1);

@@ -52,6 +52,8 @@ class Inotify {
   int watch_entry(WatchedPlace& place, const char* directory, std::string_view name) noexcept;
   void unwatch(WatchedPlace& place) noexcept;
 
+  /// Gives up the descriptor, which other code has closed. Call reopen() next.
+  void disown() noexcept;
   Result<> reopen() noexcept;
   void abandon() noexcept;
 
@@ -65,6 +67,7 @@ class Inotify {
 
   Core& core_;
   UniqueFd inotify_;
+  bool was_disowned_ = false;
   std::unordered_map<int, WatchedPlace*> places_;  ///< By watch descriptor.
   WatchedPath* first_ = nullptr;
   ServiceWatch watch_;

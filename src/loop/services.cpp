@@ -24,6 +24,13 @@ void Services::expire(std::int64_t now_ns) noexcept {
   embedded_loops.expire(now_ns);
 }
 
+void Services::disown_if_lost(bool has_all) noexcept {
+  signals.disown_if_lost();
+  if (has_all) return;
+  wall_timers.disown();
+  inotify.disown();
+}
+
 Result<> Services::reopen() noexcept {
   // Reopen all of them even if one fails.
   Result<> outcomes[] = {signals.reopen(), wall_timers.reopen(), inotify.reopen(),

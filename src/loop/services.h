@@ -31,6 +31,8 @@ class Services {
   /// Queues what has become due since before_wait().
   void expire(std::int64_t now_ns) noexcept;
 
+  /// In the child after fork(2), before the backend is reopened; see Backend::disown_if_lost().
+  void disown_if_lost(bool has_all) noexcept;
   /// In the child after fork(2), once the backend has been reopened.
   Result<> reopen() noexcept;
 

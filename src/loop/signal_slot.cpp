@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -109,10 +108,7 @@ void SignalSlot::give_back() noexcept {
 
 void SignalSlot::open(int eventfd) noexcept {
   eventfd_ = eventfd;
-  struct stat status{};
-  ::fstat(eventfd, &status);
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
+  identity_ = base::EventfdIdentity(eventfd);
   process_.store(::getpid());
   written_to_.store(eventfd);
 }
@@ -131,13 +127,7 @@ void SignalSlot::hide_from_handlers() noexcept {
   }
 }
 
-/// All eventfds of the kernel may share one inode, so another eventfd with the same number is
-/// mistaken for this one. Files, sockets and pipes are not.
-bool SignalSlot::has_eventfd() const noexcept {
-  struct stat status{};
-  return eventfd_ >= 0 && ::fstat(eventfd_, &status) == 0 && status.st_dev == device_ &&
-         status.st_ino == inode_;
-}
+bool SignalSlot::has_eventfd() const noexcept { return identity_.is(eventfd_); }
 
 void SignalSlot::close_eventfd() noexcept {
   if (has_eventfd()) ::close(eventfd_);

@@ -18,6 +18,8 @@
 
 #include <tambour/result.h>
 
+#include "base/eventfd_identity.h"
+
 namespace tambour::loop {
 
 /// One loop's registration for signals. All functions except raise() must be called by the loop.
@@ -47,6 +49,11 @@ class SignalSlot {
   /// The signals that have arrived since the last call, as bits; see bit_of().
   std::uint64_t take_pending() noexcept;
 
+  /// In the child after fork(2), before any descriptor is opened there: gives up the eventfd if
+  /// other code has closed it. descriptor() is -1 then, until reopen().
+  void disown_if_lost() noexcept {
+    if (!has_eventfd()) eventfd_ = -1;
+  }
   /// In the child after fork(2): opens a new eventfd. descriptor() may change. If the former number
   /// now refers to another file, that file stays open.
   Result<> reopen() noexcept;
@@ -86,8 +93,7 @@ class SignalSlot {
   std::atomic<int> written_to_{-1};  ///< The descriptor handlers write to; -1: record only.
   std::atomic<int> writers_{0};      ///< Handlers that may be using `written_to_`.
   int eventfd_ = -1;
-  dev_t device_ = 0;  ///< Device and inode of the eventfd, to recognize it.
-  ino_t inode_ = 0;
+  base::EventfdIdentity identity_;
   bool taken_ = false;          ///< Guarded by the mutex of the table.
   SignalSlot* next_ = nullptr;  ///< Constant once the slot is in the list.
 };

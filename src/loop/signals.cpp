@@ -65,6 +65,10 @@ void Signals::before_wait() noexcept {
   for_each_of(slot_->take_pending(), [this](Signal& signal) { core_.queue(signal); });
 }
 
+void Signals::disown_if_lost() noexcept {
+  if (slot_ != nullptr) slot_->disown_if_lost();
+}
+
 Result<> Signals::reopen() noexcept {
   if (slot_ == nullptr) return {};
   // Before reopen() closes the descriptor, whose number may be reused afterwards.

@@ -28,6 +28,7 @@ class Signals {
   /// Takes pending signals under virtual time, where the backend does not watch the eventfd. Also
   /// claims the slot for a forked child that runs the loop without reopening it.
   void before_wait() noexcept;
+  void disown_if_lost() noexcept;
   Result<> reopen() noexcept;
   void abandon() noexcept;
 

@@ -143,8 +143,14 @@ void WallTimers::expire() noexcept {
   if (core_.backend().has_virtual_time()) expire_into(&Core::queue);
 }
 
+void WallTimers::disown() noexcept {
+  if (!timerfd_.is_open()) return;
+  static_cast<void>(timerfd_.release());
+  was_disowned_ = true;
+}
+
 Result<> WallTimers::reopen() noexcept {
-  if (!timerfd_.is_open()) return {};
+  if (!std::exchange(was_disowned_, false) && !timerfd_.is_open()) return {};
   // A timerfd shared with the parent would share its expirations.
   if (auto opened = open_timerfd(); !opened) return opened;
   // The clock may have been set since the fork.

@@ -40,6 +40,8 @@ class WallTimers {
   std::int64_t before_wait() noexcept;
   void expire() noexcept;
 
+  /// Gives up the timerfd, which other code has closed. Call reopen() next.
+  void disown() noexcept;
   Result<> reopen() noexcept;
   void abandon() noexcept;
 
@@ -63,6 +65,7 @@ class WallTimers {
   Core& core_;
   base::QuadHeap<WallTimer, Place> heap_;
   UniqueFd timerfd_;
+  bool was_disowned_ = false;
   std::int64_t armed_ns_ = base::end_of_time_ns;
   bool was_set_ = false;  ///< The clock was set, as timerfd_settime(2) reported.
   std::uint64_t changes_seen_ = 0;

@@ -197,6 +197,33 @@ TEST_P(Forking, a_loop_is_reopened_after_all_descriptors_were_closed) {
   EXPECT_TRUE(works());
 }
 
+TEST_P(Forking, several_loops_are_reopened_in_any_order_after_all_descriptors_were_closed) {
+  for (const bool in_order : {true, false}) {
+    EventLoop first(options());
+    EventLoop second(options());
+    int told = 0;
+    Signal of_first(first, SIGUSR1, [&](int) { ++told; });
+    Signal of_second(second, SIGUSR1, [&](int) { ++told; });
+    ASSERT_TRUE(of_first.start());
+    ASSERT_TRUE(of_second.start());
+    first.run_ready();
+    second.run_ready();
+    EXPECT_EQ(test::in_child([&] {
+                for (int fd = 3; fd < 256; ++fd) ::close(fd);
+                if (!(in_order ? first : second).reopen_after_fork()) return 1;
+                if (!(in_order ? second : first).reopen_after_fork()) return 2;
+                ::raise(SIGUSR1);
+                for (EventLoop* each : {&first, &second}) {
+                  for (int turn = 0; turn < 3; ++turn) each->run_ready();
+                  std::jthread poster([each] { each->post([each] { each->stop(); }); });
+                  each->run();
+                }
+                return told == 2 ? 0 : 3;
+              }),
+              0);
+  }
+}
+
 // If no descriptor is available, reopening fails and can be retried.
 TEST_P(Forking, reopening_can_fail_and_be_repeated) {
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();

@@ -1,8 +1,13 @@
-/* After a loop with signal watchers is destroyed, the program closes all descriptors from 3 on,
+/* A child of fork(2) that closes all descriptors from 3 on, as daemons do, and calls
+   ev_loop_fork() gets all of the loop's descriptors again.
+
+   After a loop with signal watchers is destroyed, the program closes all descriptors from 3 on,
    as daemons do, and opens sockets. Neither a signal of the next loop nor ev_loop_fork() may use
    these sockets. Exits with 0, or with the number of the failed step. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -37,6 +42,23 @@ static int sockets_are_untouched(void) {
   return 1;
 }
 
+static void close_all(void) {
+  for (int fd = first_descriptor; fd < last_descriptor; ++fd) close(fd);
+}
+
+static int count_eventfds(void) {
+  int count = 0;
+  for (int fd = first_descriptor; fd < last_descriptor; ++fd) {
+    char path[64], target[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length <= 0) continue;
+    target[length] = 0;
+    if (strstr(target, "eventfd") != NULL) ++count;
+  }
+  return count;
+}
+
 static void receive_one(struct ev_loop* loop) {
   const int before = signals;
   raise(SIGUSR1);
@@ -53,7 +75,7 @@ int main(void) {
   ev_signal_stop(loop, &watcher);
   ev_loop_destroy(loop);
 
-  for (int fd = first_descriptor; fd < last_descriptor; ++fd) close(fd);
+  close_all();
   open_sockets();
   loop = ev_loop_new(EVFLAG_AUTO);
   ev_signal_start(loop, &watcher);
@@ -69,6 +91,21 @@ int main(void) {
   }
   int status = 0;
   if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) return 3;
+  if (WEXITSTATUS(status) != 0) return WEXITSTATUS(status);
+
+  const int eventfds = count_eventfds();
+  const pid_t daemon = fork();
+  if (daemon < 0) abort();
+  if (daemon == 0) {
+    close_all();
+    ev_loop_fork(loop);
+    ev_run(loop, EVRUN_NOWAIT);
+    if (count_eventfds() != eventfds) _exit(5);
+    open_sockets();
+    receive_one(loop);
+    _exit(sockets_are_untouched() ? 0 : 6);
+  }
+  if (waitpid(daemon, &status, 0) != daemon || !WIFEXITED(status)) return 7;
   if (WEXITSTATUS(status) != 0) return WEXITSTATUS(status);
   receive_one(loop);
   ev_signal_stop(loop, &watcher);
