@@ -255,8 +255,7 @@ static void not_open(void) {
     need(pipe2(fds, O_CLOEXEC) == 0, "pipe2");
     ev_io_init(&silent, is_told_of_error, fds[0], EV_READ);
     ev_io_start(loop, &silent);
-    ev_io_init(&bad, is_told_of_error, unused_descriptor(fds[1] + (round ? 1 : 700)),
-               EV_READ);
+    ev_io_init(&bad, is_told_of_error, unused_descriptor(fds[1] + (round ? 1 : 700)), EV_READ);
     bad.data = &told;
     ev_io_start(loop, &bad);
     need(told == 0, "never from inside ev_io_start");
