@@ -48,9 +48,10 @@ class Closure {
   // runs the closure, and so before the loop begins a nested run inside it.
   static inline constinit std::atomic<std::uint64_t> nested_runs{0};
 
+  // clang-tidy takes the members of an anonymous union for public ones.
   union {
-    std::uint64_t born_;
-    Closure* next_;
+    std::uint64_t born_;  // NOLINT(readability-identifier-naming)
+    Closure* next_;       // NOLINT(readability-identifier-naming)
   };
 };
 
@@ -133,6 +134,8 @@ class Callback<R(Args...)> {
   template <R (*invoke)(Words, Args...), Stored stored>
   static constexpr Kind kind{invoke, stored};
 
+  // The signature is that of Kind::invoke.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param)
   [[noreturn]] static R invoke_empty(Words /*words*/, Args... /*args*/) {
     fail_on_empty_callback();
   }

@@ -148,10 +148,11 @@ class TaskPromiseBase : public Link {
   void destroy_suspended() noexcept;
 
   std::coroutine_handle<> handle_;
+  // clang-tidy takes the members of an anonymous union for public ones.
   union {
-    TaskPromiseBase* parent_ = nullptr;
-    void* awaiting_;
-    TaskObserver* observer_;
+    TaskPromiseBase* parent_ = nullptr;  // NOLINT(readability-identifier-naming)
+    void* awaiting_;                     // NOLINT(readability-identifier-naming)
+    TaskObserver* observer_;             // NOLINT(readability-identifier-naming)
   };
   TaskPromiseBase** awaited_ = nullptr;  ///< The owning pointer to the task that this one awaits.
   const TaskContext* context_ = &no_context;

@@ -223,7 +223,9 @@ ChildTable::Launching::Launching() noexcept {
 
 ChildTable::Launching::~Launching() {
   const std::scoped_lock lock(mutex);
-  if (launching > 0 && --launching > 0) return;
+  // Zero in the child of a fork(2), which has emptied the table.
+  if (launching > 0) --launching;
+  if (launching > 0) return;
   if (std::exchange(look_put_off, false)) SignalSlot::raise(SIGCHLD);
 }
 

@@ -206,11 +206,13 @@ void Core::fail_thread_check(const char* function,
     base::fail_check(
         "%.*s() called%s after its EventLoop (created in %s:%u) was destroyed; destroy the object "
         "first, or let the loop live longer",
+        // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `length` bounds it.
         length, name.data(), where.data(), created_at_.file_name(), line);
   }
   base::fail_check(
       "%.*s() called%s: EventLoop (created in %s:%u) used from thread %d, but it belongs to thread "
       "%d; use post()",
+      // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `length` bounds it.
       length, name.data(), where.data(), created_at_.file_name(), line, int(::gettid()),
       thread_id_);
 }
