@@ -24,7 +24,7 @@ CTEST = ctest --output-on-failure --no-tests=error --parallel $$((2 * $(JOBS))) 
   $(if $(full),,--label-exclude full)
 TARGETS = all $(if $(full),all_tests)
 PYTESTS := bench/runner/tests
-COVERED := src/base src/op src/backend src/loop
+COVERED := src/base src/backend src/loop src/events src/task src/threads src/sim
 
 # Configures preset $(1) into $(2) unless that was done since CMakePresets.json changed. The build
 # system detects all other changes itself.
@@ -135,9 +135,9 @@ fuzz: ## fuzz for FUZZ_SECONDS: loop calls (all backends, simulator), untrusted 
 	@cd build/fuzz && export UBSAN_OPTIONS=print_stacktrace=1 && run() { \
 	  mkdir -p corpus/$$1 && tests/fuzz/fuzz_$$1 corpus/$$1 $(CURDIR)/tests/fuzz/corpus/$$1 $(FUZZ) \
 	    -max_total_time=$$2; } && \
-	for world in all simulated; do \
-	  echo "fuzzing loop, world: $$world" && \
-	  TAMBOUR_FUZZ_WORLD=$$world run loop $$((($(FUZZ_SECONDS) + 3) / 4)) || exit 1; done && \
+	for backends in all simulated; do \
+	  echo "fuzzing loop, backends: $$backends" && \
+	  TAMBOUR_FUZZ_BACKENDS=$$backends run loop $$((($(FUZZ_SECONDS) + 3) / 4)) || exit 1; done && \
 	for name in $(FUZZED); do \
 	  echo "fuzzing $$name" && run $$name $$((($(FUZZ_SECONDS) + 7) / 8)) || exit 1; done
 

@@ -31,7 +31,7 @@ set(tambour_standard_headers <algorithm> <array> <chrono> <expected> <functional
                              <optional> <string> <system_error> <vector>)
 
 function(tambour_layer name)
-  cmake_parse_arguments(layer "" "" "SOURCES;NEEDS;LINKS" ${ARGN})
+  cmake_parse_arguments(layer "" "" "SOURCES;HEADERS;NEEDS;LINKS" ${ARGN})
   add_library(tambour_${name} OBJECT ${layer_SOURCES})
   target_compile_options(tambour_${name} PRIVATE ${tambour_coverage})
   target_link_libraries(tambour_${name} PRIVATE $<BUILD_INTERFACE:tambour_options>)

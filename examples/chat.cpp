@@ -19,7 +19,7 @@ class Chat {
     return {.on_connection =
                 [this](Connection& guest) {
                   guest.context() = "guest " + std::to_string(++clients_accepted_);
-                  broadcast(guest, "has come");
+                  broadcast(guest, "has joined");
                   guests_.insert(&guest);
                 },
             .on_message = [this](Connection& guest, Buffer& said) { listen(guest, said); },
@@ -37,7 +37,7 @@ class Chat {
   void listen(Connection& guest, Buffer& said) {
     Result<std::optional<Buffer>> line;
     while ((line = take_line(said, {.bytes_max = 1000})) && *line)
-      broadcast(guest, (*line)->text());
+      broadcast(guest, (*line)->coalesce());
     if (!line) guest.close();  // The line is too long.
   }
 
@@ -47,7 +47,7 @@ class Chat {
     // A line that contains a carriage return cannot be appended; it is dropped.
     if (!append_line(line, what)) return;
     for (Connection* guest : guests_) {
-      if (guest != &from) guest->send(line.share());
+      if (guest != &from) guest->send(line.slice());
     }
   }
 

@@ -20,7 +20,7 @@ ConnectionCallbacks keep_for(Duration idle, int& kicked) {
                 if (error != system_error(ETIMEDOUT)) return;
                 ++kicked;
                 const auto peer = guest.peer_endpoint();
-                std::printf("%s fell asleep\n", peer ? peer->to_string().c_str() : "somebody");
+                std::printf("%s timed out\n", peer ? peer->to_string().c_str() : "a client");
               }};
 }
 
@@ -34,7 +34,7 @@ Task<bool> visit(Endpoint where, int times) {
     if (!co_await read_line(*stream, answers)) co_return false;
     co_await sleep_for(50ms);
   }
-  co_return stream && (co_await read_line(*stream, answers)).error() == StreamError::end;
+  co_return stream && (co_await read_line(*stream, answers)).error() == StreamError::eof;
 }
 
 int main(int argc, char** argv) {

@@ -77,7 +77,8 @@ int main(int argc, char** argv) {
   if (!at) return std::fprintf(stderr, "%s: %s\n", argv[1], at.error().message().c_str()), 2;
   EventLoop loop;
   int closed_by_limit = 0;
-  // The kernel probes a client that is gone without a word after 30 seconds, five times.
+  // The kernel probes a client that disappeared without closing its connection after 30 seconds,
+  // five times.
   auto server = TcpServer::listen(
       loop, *at, {.connections_max = 1000, .tcp = {.keepalive_idle = 30s, .keepalive_count = 5}});
   if (!server) return std::fprintf(stderr, "%s\n", server.error().message().c_str()), 1;

@@ -89,6 +89,6 @@ int main(int argc, char** argv) {
   Signal terminate(loop, SIGTERM, [&](int) { spawn(loop, end(loop, *server)); });
   if (!hang_up.start() || !terminate.start()) return 1;
   server->serve(answer);
-  tell_predecessor();
+  notify_ready();
   loop.run();
 }

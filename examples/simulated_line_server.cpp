@@ -1,4 +1,4 @@
-// A server that responds in capital letters, tested in a thousand simulated worlds. With an
+// A server that responds in capital letters, tested in a thousand simulations. With an
 // argument, it serves real clients on the socket that it inherits as descriptor 3
 // (systemd.socket(5)). It makes its system calls through `System`: the kernel, or a SimulatedHost
 // with the same interface.
@@ -77,7 +77,7 @@ void scenario(Simulation& simulation) {
   FdWatcher watcher(far_loop, fd, Events::read | Events::write, [&](Events) {
     char bytes[100];
     const ssize_t sent = far.send(fd, unsent.data(), unsent.size(), 0);
-    const bool lost = sent < 0 && errno != EAGAIN;  // Some worlds reset connections.
+    const bool lost = sent < 0 && errno != EAGAIN;  // Some simulations reset connections.
     unsent.erase(0, size_t(std::max<ssize_t>(sent, 0)));
     if (unsent.empty()) watcher.set(Events::read);
     const ssize_t count = far.read(fd, bytes, sizeof bytes);

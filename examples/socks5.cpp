@@ -16,7 +16,7 @@ Task<> pass_on(Stream& from, Stream& to, Buffer bytes = {}) {
   while (bytes.empty() || co_await to.write(bytes)) {
     const auto got = co_await from.read(bytes);
     if (!got) break;
-    if (*got == 0) co_return static_cast<void>(to.finish());
+    if (*got == 0) co_return static_cast<void>(to.shutdown_write());
   }
   from.close();
   to.close();

@@ -20,9 +20,9 @@ using tambour::FileState;
 
 namespace {
 
-void tell(const std::string& path, const FileState& before, const FileState& now) {
+void print_change(const std::string& path, const FileState& before, const FileState& now) {
   if (!now.exists) {
-    std::printf("%s is gone: %s\n", path.c_str(), now.error.message().c_str());
+    std::printf("%s does not exist: %s\n", path.c_str(), now.error.message().c_str());
   } else if (!before.exists) {
     std::printf("%s is there, with %lld bytes\n", path.c_str(), (long long)now.status.st_size);
   } else if (before.status.st_ino != now.status.st_ino) {
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   std::vector<tambour::FileStatus> watchers;
   for (const std::string& path : paths) {
     watchers.emplace_back(loop, path, [&path](const FileState& before, const FileState& now) {
-      tell(path, before, now);
+      print_change(path, before, now);
     });
     if (auto started = watchers.back().start(); !started) {
       std::fprintf(stderr, "%s: %s\n", path.c_str(), started.error().message().c_str());

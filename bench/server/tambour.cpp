@@ -60,7 +60,7 @@ class Tambour {
 
   void broadcast(tambour::Buffer& message) {
     // Sent without sharing the buffer: a message of this size is passed to the kernel at once.
-    const std::string_view text = message.text();
+    const std::string_view text = message.coalesce();
     for (tambour::Connection* each : all_) each->send(text);
     message.clear();
   }

@@ -158,7 +158,7 @@ State::State(pTHX)
 void State::notice_fork(pTHX) {
   if (forks_seen_ == forks) [[likely]]
     return;
-  if (auto reopened = loop_->reopen_after_fork(); !reopened)
+  if (auto reopened = loop_->after_fork(); !reopened)
     croak("Tambour: cannot reopen the loop after fork: %s",
           std::strerror(reopened.error().value()));
   forks_seen_ = forks;

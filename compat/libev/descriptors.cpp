@@ -41,7 +41,7 @@ void fail(FdRecord& record) noexcept {
   feed_list(record.loop.pendings, record.first, from_events(result));
 }
 
-void on_ready(Ready& ready) {
+void on_ready(detail::ReadyNode& ready) {
   auto& record = static_cast<FdRecord&>(ready);
   const std::int32_t result = std::exchange(record.result, 0);
   ev_io* const io = record.first;
@@ -55,7 +55,7 @@ void on_ready(Ready& ready) {
 }  // namespace
 
 FdRecord::FdRecord(Loop& owner, int number) noexcept
-    : Operation(OperationKind::poll, &on_ready), loop(owner) {
+    : detail::Operation(detail::OperationKind::poll, &on_ready), loop(owner) {
   fd = number;
   run_at_once();
 }
@@ -86,15 +86,15 @@ FdRecord& Descriptors::make(int fd) noexcept {
 void Descriptors::note(FdRecord& record) noexcept {
   if (record.noted_at == polls_) return;
   record.stopped = nullptr;
-  record.doubted = false;
-  if (record.link_on_fd == nullptr) {
+  record.unverified = false;
+  if (!record.submitted()) {
     // It may be queued with a failure, which was for stopped watchers or will occur again.
     record.unlink();
     record.result = 0;
     if (record.first == nullptr) return;
   }
   loop_.poller->submit(record);
-  if (record.link_on_fd != nullptr) record.noted_at = polls_;
+  if (record.submitted()) record.noted_at = polls_;
 }
 
 /// The descriptor may refer to a different file than the registered one. Most likely it does not if
@@ -102,9 +102,9 @@ void Descriptors::note(FdRecord& record) noexcept {
 void Descriptors::named_again(FdRecord& record, ev_io& io) noexcept {
   const bool was_set = (io.events & EV__IOFDSET) != 0;
   io.events &= ~EV__IOFDSET;
-  if (was_set && record.stopped != &io) return loop_.poller->forget(io.fd);
-  record.doubted = true;
-  loop_.poller->doubt(io.fd);
+  if (was_set && record.stopped != &io) return loop_.poller->invalidate(io.fd);
+  record.unverified = true;
+  loop_.poller->revalidate(io.fd);
 }
 
 void Descriptors::add_and_note(ev_io& io) noexcept {
@@ -158,7 +158,7 @@ void ev_io_stop(struct ev_loop* loop, ev_io* w) noexcept {
   loop->descriptors.remove(*w);
   loop->stop(w);
   // At its end, ev_run() settles all descriptors.
-  if (loop->depth == 0) loop->poller->settle_one(w->fd);
+  if (loop->depth == 0) loop->poller->release_unwatched_fd(w->fd);
 }
 
 void ev_feed_fd_event(struct ev_loop* loop, int fd, int revents) noexcept {

@@ -15,7 +15,7 @@
 
 #include <ev.h>
 
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 
 #include "array.h"
 #include "backend/backend.h"
@@ -29,14 +29,14 @@ struct Loop;
 inline constexpr int active_own = 2;
 
 /// One descriptor. It does not move and exists until the loop is destroyed.
-struct FdRecord final : Operation {
+struct FdRecord final : detail::Operation {
   FdRecord(Loop& owner, int number) noexcept;
 
   Loop& loop;
   ev_io* first = nullptr;
   std::uint64_t noted_at = never;  ///< The poll number at the last submit().
   const ev_io* stopped = nullptr;  ///< Since then: the watcher stopped last,
-  bool doubted = false;            ///< and whether doubt() was called.
+  bool unverified = false;         ///< and whether revalidate() was called.
 
   static constexpr std::uint64_t never = 0;
 };
@@ -56,7 +56,7 @@ class Descriptors {
     put_first(*record, io);
     if ((io.events & EV__IOFDSET) == 0) return;
     // Most often the watcher was stopped only to be modified by ev_io_set().
-    if (record->stopped != &io || !record->doubted) [[unlikely]]
+    if (record->stopped != &io || !record->unverified) [[unlikely]]
       return named_again(*record, io);
     io.events &= ~EV__IOFDSET;
   }

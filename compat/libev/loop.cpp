@@ -63,7 +63,7 @@ int Loop::run(int how) {
   } while (references != 0 && break_how == EVBREAK_CANCEL &&
            (how & (EVRUN_ONCE | EVRUN_NOWAIT)) == 0);
   if (break_how == EVBREAK_ONE) break_how = EVBREAK_CANCEL;
-  if (--depth == 0) poller->settle();
+  if (--depth == 0) poller->release_unwatched_fds();
   return references;
 }
 
@@ -82,9 +82,9 @@ void Loop::wait(int how) {
     }
     const bool was_fed = messenger_.pending != 0;
     poll(seconds);
-    if (!was_fed && messenger_.pending != 0) feed_messenger_last();
-    const bool got_any = ready_.any_came();
-    ready_.forget_what_ran();
+    if (!was_fed && messenger_.pending != 0) feed_wakeup_last();
+    const bool any_events = ready_.any_came();
+    ready_.reset_any_ran();
     if (!ready_.empty()) ready_.run_all();
     const bool told = messages_.load(std::memory_order_acquire);
     if (told) {
@@ -94,7 +94,7 @@ void Loop::wait(int how) {
     update_time();
     // If the wait ended for a timer that has since been moved to a later time, wait again without
     // invoking any callback.
-    if (!may_block || got_any || told || timers.empty()) return;
+    if (!may_block || any_events || told || timers.empty()) return;
     if (timers.next() >= clock.monotonic || timers.any_due()) return;
   }
 }
@@ -208,7 +208,7 @@ void Loop::wake_up() noexcept {
 
 /// Makes the messenger the first callback of the iteration, so that messages sent by callbacks are
 /// processed in the next iteration.
-void Loop::feed_messenger_last() noexcept {
+void Loop::feed_wakeup_last() noexcept {
   if (pendings.is_last(base_of(&messenger_))) return;
   pendings.feed(base_of(&messenger_), take_back(&messenger_));
 }

@@ -18,9 +18,9 @@
 #include <ev.h>
 
 #include "backend/backend.h"
+#include "base/ready_queue.h"
 #include "clock.h"
 #include "descriptors.h"
-#include "op/ready_queue.h"
 #include "pending.h"
 #include "signals.h"
 #include "stats.h"
@@ -151,7 +151,7 @@ struct Loop {
   void poll_released(std::int64_t timeout_ns) noexcept;
   void block_released(std::int64_t timeout_ns) noexcept;
   int list_descriptors() noexcept;
-  void feed_messenger_last() noexcept;
+  void feed_wakeup_last() noexcept;
   void feed_idles() noexcept;
   void reopen() noexcept;
   void take_messages(bool fd_is_readable) noexcept;

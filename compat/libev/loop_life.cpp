@@ -40,13 +40,13 @@ std::unique_ptr<backend::Backend> open_kind(BackendKind kind) noexcept {
 /// running the loop is an error.
 class NoBackend final : public backend::Backend {
  public:
-  void submit(Operation& /*operation*/) noexcept override {}
-  void cancel(Operation& /*operation*/) noexcept override {}
+  void submit(detail::Operation& /*operation*/) noexcept override {}
+  void cancel(detail::Operation& /*operation*/) noexcept override {}
   void poll(std::int64_t /*timeout_ns*/, ReadyQueue& /*ready*/) noexcept override {
     base::check(false, "ev_run: this default loop was destroyed; call ev_default_loop() first");
   }
   void wake() noexcept override {}
-  void forget(int /*fd*/) noexcept override {}
+  void invalidate(int /*fd*/) noexcept override {}
   void feed(int /*fd*/, Events /*events*/, ReadyQueue& /*ready*/) noexcept override {}
   Result<> reopen() noexcept override { return {}; }
   void abandon() noexcept override {}

@@ -166,7 +166,7 @@ void Signals::feed(int number) noexcept {
   if (!is_signal(number) || owner_of(number).loop.load() != &loop_) return;
   const std::uint64_t others = ~SignalSlot::bit_of(number);
   arrived.fetch_and(others, std::memory_order_seq_cst);
-  if (slot_ != nullptr) slot_->forget_pending(number);
+  if (slot_ != nullptr) slot_->clear_pending(number);
   for (ev_signal* each = owner_of(number).first; each != nullptr; each = after(each))
     loop_.pendings.feed(base_of(each), EV_SIGNAL);
 }

@@ -2,8 +2,8 @@
 // report.
 //
 // As documented, a signal belongs to at most one loop of the process at a time. The handler is that
-// of the loop library (loop/signal_slot.h); it may run on any thread, also while loops are created
-// and destroyed. With EVFLAG_SIGNALFD, a signalfd(2) replaces it.
+// of the loop library (events/signal_slot.h); it may run on any thread, also while loops are
+// created and destroyed. With EVFLAG_SIGNALFD, a signalfd(2) replaces it.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 #include <tambour/unique_fd.h>
 
-#include "loop/signal_slot.h"
+#include "events/signal_slot.h"
 #include "watchers.h"
 
 namespace tambour::libev {

@@ -211,12 +211,12 @@ void Stats::on_readable() noexcept {
 }
 
 void Stats::tell(int number, std::uint32_t mask) noexcept {
-  if (number >= 0) return tell_bucket(number % bucket_count, number, mask);
+  if (number >= 0) return set_bucket_interest(number % bucket_count, number, mask);
   // The inotify queue overflowed: anything may have changed.
-  for (int bucket = 0; bucket < bucket_count; ++bucket) tell_bucket(bucket, number, mask);
+  for (int bucket = 0; bucket < bucket_count; ++bucket) set_bucket_interest(bucket, number, mask);
 }
 
-void Stats::tell_bucket(int bucket, int number, std::uint32_t mask) noexcept {
+void Stats::set_bucket_interest(int bucket, int number, std::uint32_t mask) noexcept {
   ev_watcher_list* next = nullptr;
   for (ev_watcher_list* each = buckets_[bucket]; each != nullptr; each = next) {
     next = each->next;  // watch() may move it to another list.

@@ -38,7 +38,7 @@ class Stats {
   void set_timer(ev_stat& watcher, ev_tstamp repeat) noexcept;
   void compare(ev_stat& watcher) noexcept;
   void tell(int number, std::uint32_t mask) noexcept;
-  void tell_bucket(int bucket, int number, std::uint32_t mask) noexcept;
+  void set_bucket_interest(int bucket, int number, std::uint32_t mask) noexcept;
   void on_readable() noexcept;
   static void on_timer(struct ev_loop* loop, ev_timer* timer, int events);
 

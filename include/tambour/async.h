@@ -6,7 +6,7 @@
 #include <source_location>
 
 #include <tambour/callback.h>
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 
 namespace tambour {
 
@@ -23,7 +23,7 @@ class Core;
 /// using it before it is destroyed.
 /// Thread: all functions except send() must be called on the loop's thread.
 /// Loop: a started Async keeps the loop running.
-class Async final : private Ready, private Listed<Async> {
+class Async final : private detail::ReadyNode, private detail::HlistHook<Async> {
  public:
   using Function = Callback<void()>;
 
@@ -48,13 +48,14 @@ class Async final : private Ready, private Listed<Async> {
   /// True after send() until the callback is invoked.
   [[nodiscard]] bool sent() const noexcept { return sent_.load(std::memory_order_acquire); }
 
-  using Ready::priority;
-  using Ready::set_priority;
+  using ReadyNode::priority;
+  using ReadyNode::set_priority;
 
  private:
   friend class loop::Core;
-  friend class Listed<Async>;  // The loop's list of Async objects.
-  static void run(Ready& ready);
+  friend detail::HlistHook<Async>;
+  friend detail::Hlist<Async>;  // The loop's list of Async objects.
+  static void run(ReadyNode& ready);
 
   std::atomic<bool> sent_{false};
   loop::Core* core_;

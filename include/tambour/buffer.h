@@ -39,7 +39,7 @@ class Buffer {
     Buffer(std::move(other)).swap(*this);
     return *this;
   }
-  Buffer(const Buffer&) = delete;  // Use share(), which does not copy.
+  Buffer(const Buffer&) = delete;  // Use slice(), which does not copy.
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() { clear(); }
 
@@ -84,10 +84,10 @@ class Buffer {
   /// is then unchanged.
   [[nodiscard]] Buffer take(std::size_t size);
   /// Returns another buffer with the same contents. It shares the blocks and copies no bytes.
-  [[nodiscard]] Buffer share() const;
+  [[nodiscard]] Buffer slice() const;
   /// The same for a part of the buffer; like take(), it copies a small part of a large block.
   /// `from` and `size` are clamped to the contents.
-  [[nodiscard]] Buffer share(std::size_t from, std::size_t size) const;
+  [[nodiscard]] Buffer slice(std::size_t from, std::size_t size) const;
 
   /// The first contiguous bytes; empty only if the buffer is empty.
   [[nodiscard]] std::span<const std::byte> front() const noexcept;
@@ -95,7 +95,7 @@ class Buffer {
   /// contiguous, they are copied once into a new block.
   [[nodiscard]] std::span<const std::byte> peek(std::size_t size);
   /// The whole buffer as contiguous text, like peek().
-  [[nodiscard]] std::string_view text();
+  [[nodiscard]] std::string_view coalesce();
 
   /// Copies bytes from the front without removing them; returns the number of bytes copied.
   std::size_t copy_to(std::span<std::byte> target) const noexcept;

@@ -22,7 +22,9 @@
 
 namespace tambour {
 
-/// A heap-allocated closure whose deletion a loop can defer: see loop::Core::retire().
+namespace detail {
+
+/// A heap-allocated closure whose deletion a loop can defer: see loop::Core::defer_delete().
 class Closure {
  public:
   Closure() noexcept : born_(nested_runs.load(std::memory_order_relaxed)) {}
@@ -39,7 +41,7 @@ class Closure {
     return nested_runs.fetch_add(1, std::memory_order_relaxed) + 1;
   }
 
-  /// The next closure in a list of retired closures. Shares its memory with born().
+  /// The next closure in a list of closures to delete. Shares its memory with born().
   [[nodiscard]] Closure* next() const noexcept { return next_; }
   void set_next(Closure* next) noexcept { next_ = next; }
 
@@ -54,6 +56,8 @@ class Closure {
     Closure* next_;       // NOLINT(readability-identifier-naming)
   };
 };
+
+}  // namespace detail
 
 template <class Signature>
 class Callback;
@@ -77,7 +81,7 @@ class Callback<R(Args...)> {
       std::memcpy(&words_, std::addressof(copy), sizeof(Callable));
       kind_ = &kind<&invoke_inside<Callable>, Stored::inside>;
     } else {
-      Closure* closure = new Allocated<Callable>(std::forward<F>(callable));
+      detail::Closure* closure = new Allocated<Callable>(std::forward<F>(callable));
       words_.first = closure;
       kind_ = &kind<&invoke_allocated<Callable>, Stored::allocated>;
     }
@@ -106,10 +110,10 @@ class Callback<R(Args...)> {
   R operator()(Args... args) const { return kind_->invoke(words_, std::forward<Args>(args)...); }
 
   /// Empties the Callback and transfers its heap closure, if any, to the caller.
-  [[nodiscard]] Closure* release() noexcept {
+  [[nodiscard]] detail::Closure* release() noexcept {
     const Kind* released = std::exchange(kind_, &empty);
     if (released->stored != Stored::allocated) return nullptr;
-    return static_cast<Closure*>(words_.first);
+    return static_cast<detail::Closure*>(words_.first);
   }
 
  private:
@@ -121,7 +125,7 @@ class Callback<R(Args...)> {
   enum class Stored : unsigned char {
     nothing,
     inside,
-    allocated,  ///< The first word is a Closure that the Callback owns.
+    allocated,  ///< The first word is a detail::Closure that the Callback owns.
   };
 
   /// Describes the contents of the words. It is shared by all Callbacks with the same type of
@@ -143,7 +147,7 @@ class Callback<R(Args...)> {
   static constexpr Kind empty{&invoke_empty, Stored::nothing};
 
   template <class F>
-  struct Allocated final : Closure {
+  struct Allocated final : detail::Closure {
     template <class G>
       requires std::constructible_from<F, G>
     explicit Allocated(G&& callable) : function(std::forward<G>(callable)) {}
@@ -168,7 +172,7 @@ class Callback<R(Args...)> {
 
   template <class F>
   static R invoke_allocated(Words words, Args... args) {
-    auto* closure = static_cast<Allocated<F>*>(static_cast<Closure*>(words.first));
+    auto* closure = static_cast<Allocated<F>*>(static_cast<detail::Closure*>(words.first));
     return std::invoke_r<R>(closure->function, std::forward<Args>(args)...);
   }
 

@@ -7,7 +7,7 @@
 #include <source_location>
 
 #include <tambour/callback.h>
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
 namespace tambour {
@@ -73,11 +73,11 @@ inline constexpr AnyChild any_child{};
 /// is not invoked afterwards. It may outlive its loop.
 /// Thread: must be used on the loop's thread.
 /// Loop: a started Child keeps the loop running.
-/// Fork: after fork(2) and EventLoop::reopen_after_fork() in the child process, named children are
+/// Fork: after fork(2) and EventLoop::after_fork() in the child process, named children are
 /// reported as `lost`, because they are the parent's.
-class Child final : private Operation,
-                    private Listed<Child>,
-                    private Listed<Child, loop::ChildTable> {
+class Child final : private detail::Operation,
+                    private detail::HlistHook<Child>,
+                    private detail::HlistHook<Child, loop::ChildTable> {
  public:
   using Function = Callback<void(const ChildStatus&)>;
 
@@ -102,8 +102,8 @@ class Child final : private Operation,
   /// 0 for any_child.
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
-  using Ready::priority;
-  using Ready::set_priority;
+  using ReadyNode::priority;
+  using ReadyNode::set_priority;
 
   /// Replaces the callback. May be called inside the callback.
   void set_function(Function function) noexcept;
@@ -111,11 +111,14 @@ class Child final : private Operation,
  private:
   friend class loop::Children;
   friend class loop::ChildTable;
-  using OfLoop = Listed<Child>;                     ///< The loop's list of its children.
-  using OfTable = Listed<Child, loop::ChildTable>;  ///< The list of one bucket of the child table.
+  using OfLoop = detail::HlistHook<Child>;  ///< The loop's list of its children.
+  using OfTable =
+      detail::HlistHook<Child, loop::ChildTable>;  ///< The list of one bucket of the child table.
   friend OfLoop;
   friend OfTable;
-  static void run(Ready& ready);
+  friend detail::Hlist<Child>;
+  friend detail::Hlist<Child, loop::ChildTable>;
+  static void run(ReadyNode& ready);
 
   pid_t pid_;
   bool any_;

@@ -73,7 +73,7 @@ Result<> append_message(Buffer& to, Buffer&& message, const LengthOptions& optio
 /// A task's wait for a message, which reads into a buffer until the message is complete. Bytes
 /// received after the message stay in the buffer: use the same buffer for all messages of a stream.
 ///
-/// Fails with the stream's errors, with EMSGSIZE, with StreamError::end if the stream ends before
+/// Fails with the stream's errors, with EMSGSIZE, with StreamError::eof if the stream ends before
 /// the first byte of a message, with StreamError::truncated if it ends within one, and with ENOMEM.
 /// If it fails with ECANCELED, no data is lost: the next wait continues with the bytes in the
 /// buffer. Allocates only the buffer's memory. If the buffer already contains the message, it
@@ -111,7 +111,7 @@ class [[nodiscard("nothing is read until this is awaited")]] MessageWait {
 /// Reads line by line:
 ///
 ///   Buffer buffer;
-///   while (auto line = co_await read_line(stream, buffer)) use(line->text());
+///   while (auto line = co_await read_line(stream, buffer)) use(line->coalesce());
 ///
 /// With a time limit: `co_await timeout(5s, read_line(stream, buffer))`.
 inline MessageWait read_line(Stream& stream, Buffer& buffer,

@@ -17,8 +17,8 @@
 #include <tambour/callback.h>
 #include <tambour/clock.h>
 #include <tambour/connection_limits.h>
+#include <tambour/detail/operation.h>
 #include <tambour/endpoint.h>
-#include <tambour/operation.h>
 #include <tambour/result.h>
 #include <tambour/stream.h>
 
@@ -68,7 +68,7 @@ struct ConnectionCallbacks {
 /// Thread: all member functions except loop() must be called on the loop's thread, which is
 /// checked. Other threads use `loop().post()`.
 /// Memory: an idle connection holds no read or write buffer.
-class Connection final : private Operation, private LoopOwned {
+class Connection final : private detail::Operation, private detail::LoopOwned {
  public:
   /// Takes ownership of `stream` and invokes on_connection before it returns. No task may be
   /// waiting on `stream`. Throws std::bad_alloc.
@@ -161,13 +161,13 @@ class Connection final : private Operation, private LoopOwned {
   void check_thread(const char* function) const noexcept;
   [[noreturn]] void fail_thread_check(const char* function) const noexcept;
 
-  static void run(Ready& ready);
+  static void run(ReadyNode& ready);
   void read_some();
   void offer(std::size_t received);
   void receive_end();
   void check_rest(std::size_t received, bool consumed) noexcept;
   [[nodiscard]] bool reads() const noexcept {
-    return !peer_finished_ && ((!paused_ && !throttled_) || finished_);
+    return !peer_half_closed_ && ((!paused_ && !throttled_) || write_shut_down_);
   }
   void write_some();
   /// Returns how many bytes the kernel accepted. Closes the connection if it is broken.
@@ -175,7 +175,9 @@ class Connection final : private Operation, private LoopOwned {
   /// The same for one call's worth of a buffer; removes the accepted bytes.
   [[nodiscard]] std::size_t send_from(Buffer& bytes) noexcept;
   [[nodiscard]] std::size_t sent(auto&& call) noexcept;
-  [[nodiscard]] bool may_send() const noexcept { return !ended_ && !finishing_ && !half_closed_; }
+  [[nodiscard]] bool may_send() const noexcept {
+    return !ended_ && !close_requested_ && !half_closed_;
+  }
   [[nodiscard]] bool pauses_at_high_water() const noexcept;
   [[nodiscard]] std::size_t unsent_bytes() const noexcept;
   [[nodiscard]] Extras& extras();
@@ -185,7 +187,7 @@ class Connection final : private Operation, private LoopOwned {
   void finish_output() noexcept;
   void end(int error) noexcept;
   void end_at_limit(int error) noexcept;
-  void tell_end();
+  void invoke_on_close();
   void leave() noexcept;
   void enter_list() noexcept;
   void leave_list() noexcept;
@@ -216,9 +218,9 @@ class Connection final : private Operation, private LoopOwned {
   bool paused_ : 1 = false;      ///< Set by pause_reading().
   bool moving_ : 1 = false;      ///< move_to() takes effect at the end of this iteration.
   /// close_after_write() was called: the write side is shut down once the output is empty.
-  bool finishing_ : 1 = false;
-  bool finished_ : 1 = false;  ///< The write side is shut down.
-  bool peer_finished_ : 1 = false;
+  bool close_requested_ : 1 = false;
+  bool write_shut_down_ : 1 = false;  ///< The write side is shut down.
+  bool peer_half_closed_ : 1 = false;
   bool ended_ : 1 = false;
   bool throttled_ : 1 = false;     ///< Reading stopped at the high-water mark.
   bool resets_ : 1 = false;        ///< Closing discards what the kernel still has to send.

@@ -5,7 +5,7 @@
 #include <source_location>
 
 #include <tambour/callback.h>
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
 namespace tambour {
@@ -32,7 +32,7 @@ class EmbeddedLoops;
 /// Thread: both loops must belong to the thread that uses it.
 /// Loop: while started, it keeps the outer loop running, even if the inner loop has nothing to do.
 /// stop() of the inner loop affects only the next run() of that loop.
-class EmbeddedLoop final : private Operation, private Listed<EmbeddedLoop> {
+class EmbeddedLoop final : private detail::Operation, private detail::HlistHook<EmbeddedLoop> {
  public:
   using Function = Callback<void()>;
 
@@ -55,19 +55,21 @@ class EmbeddedLoop final : private Operation, private Listed<EmbeddedLoop> {
   Result<> start() noexcept;
 
   void stop() noexcept;
-  [[nodiscard]] bool started() const noexcept { return listed(); }
+  [[nodiscard]] bool started() const noexcept { return OfOuter::listed(); }
 
   /// Runs one iteration of the inner loop without waiting. No effect if the inner loop has been
   /// destroyed.
   void run_inner();
 
-  using Ready::priority;
-  using Ready::set_priority;
+  using ReadyNode::priority;
+  using ReadyNode::set_priority;
 
  private:
   friend class loop::EmbeddedLoops;
-  friend class Listed<EmbeddedLoop>;  // The outer loop's list of embedded loops.
-  static void run(Ready& ready);
+  using OfOuter = detail::HlistHook<EmbeddedLoop>;
+  friend OfOuter;
+  friend detail::Hlist<EmbeddedLoop>;  // The outer loop's list of embedded loops.
+  static void run(ReadyNode& ready);
 
   loop::Core* outer_;
   loop::Core* inner_;

@@ -5,77 +5,22 @@
 #include <cstdint>
 #include <memory>
 #include <source_location>
-#include <string>
-#include <string_view>
 
 #include <tambour/callback.h>
 #include <tambour/clock.h>
 #include <tambour/events.h>
+#include <tambour/loop_options.h>  // IWYU pragma: export
 #include <tambour/loop_stats.h>
 #include <tambour/result.h>
 
 namespace tambour {
 
-class SimulatedHost;
 class TaskScope;
 class EventLoop;
 namespace loop {
 class Core;
 Core& core_of(EventLoop& loop) noexcept;
 }  // namespace loop
-
-/// The kernel interface that a loop waits with.
-enum class BackendKind : std::uint8_t {
-  /// The value of TAMBOUR_BACKEND if it is set, otherwise the backend that measured fastest; see
-  /// docs/backends.md.
-  automatic,
-  epoll,     ///< epoll(7).
-  io_uring,  ///< io_uring(7); falls back to epoll if the kernel or a sandbox forbids io_uring.
-  poll,      ///< poll(2).
-  select,    ///< select(2): only file descriptors below FD_SETSIZE.
-  /// Virtual time and file descriptors: <tambour/simulation.h>. Requires `simulated_host`.
-  simulated,
-};
-
-/// Options of an EventLoop.
-struct LoopOptions {
-  BackendKind backend = BackendKind::automatic;
-
-  /// The longest time for which the loop busy-polls before it sleeps. The loop polls only if recent
-  /// events arrived at least that fast. Saves the kernel's wakeup latency (a few to tens of
-  /// microseconds per event), but uses a full processor while it polls. Zero, the default, disables
-  /// polling.
-  Duration spin{0};
-
-  /// The timer slack of the loop's thread (PR_SET_TIMERSLACK, prctl(2)): how late the kernel may
-  /// end a wait in order to combine wakeups. Set when the loop is created. Zero, the default,
-  /// leaves the slack unchanged, which is usually 50 µs. Independently of this option, waits in
-  /// epoll, poll and select may end late by a thousandth of their length.
-  Duration timer_slack{0};
-
-  /// Makes stats() report times, at the cost of two extra clock readings per iteration.
-  bool measure_times = false;
-
-  /// io_uring: the number of entries of the submission and completion queues, rounded up to a power
-  /// of two. Small queues only cost extra system calls; no completion is lost.
-  unsigned submission_entries = 256;
-  unsigned completion_entries = 4096;
-
-  /// The simulated host that the loop runs on, with `automatic` or `simulated`; see
-  /// SimulatedHost::loop_options(). Null: the loop runs on the real system.
-  SimulatedHost* simulated_host = nullptr;
-};
-
-/// The properties of the backend that a loop uses.
-struct BackendTraits {
-  BackendKind kind;
-  std::string_view name;  ///< "epoll", "io_uring", "poll", "select" or "sim".
-  bool edges;             ///< Edge-triggered watchers are supported (Trigger::edge).
-  bool closed;            ///< Events::closed is reported.
-  /// Probed kernel features, for example "SINGLE_ISSUER DEFER_TASKRUN".
-  std::string_view features;
-  std::string_view fell_back;  ///< Why the requested backend is not used; empty if it is.
-};
 
 /// Invokes the callbacks of its watchers and timers on one thread.
 ///
@@ -178,24 +123,17 @@ class EventLoop {
   /// affected. The child may have closed all inherited file descriptors, as daemons do, and opened
   /// other files: they stay open, and several loops may be reopened in any order. Before Linux 5.2,
   /// or without /proc, the child must then reopen its loops before it opens any eventfd(2).
-  Result<> reopen_after_fork() noexcept;
+  Result<> after_fork() noexcept;
 
   [[nodiscard]] const BackendTraits& backend() const noexcept;
 
   /// The scope of the tasks that were spawned on the loop itself; see spawn() in
   /// <tambour/task_scope.h>. The first call may throw std::bad_alloc.
-  [[nodiscard]] TaskScope& tasks();
+  /// `function` is the public function that a failed thread check names.
+  [[nodiscard]] TaskScope& tasks(
+      std::source_location function = std::source_location::current());
 
  private:
-  friend class Async;
-  friend class Child;
-  friend class EmbeddedLoop;
-  friend class FdWatcher;
-  friend class FileStatus;
-  friend class Hook;
-  friend class Signal;
-  friend class Timer;
-  friend class WallTimer;
   friend loop::Core& loop::core_of(EventLoop& loop) noexcept;
 
   loop::Core* core_;  ///< Shared with watchers and timers, which may outlive the loop.

@@ -4,8 +4,8 @@
 #include <source_location>
 
 #include <tambour/callback.h>
+#include <tambour/detail/operation.h>
 #include <tambour/events.h>
-#include <tambour/operation.h>
 #include <tambour/result.h>
 
 namespace tambour {
@@ -31,7 +31,7 @@ class Core;
 /// (Events::closed without Events::read with the select backend). A pending error of the file
 /// descriptor itself is different: Events::error is then reported together with the requested
 /// events, and the watcher stays started. Regular files are always ready, as in poll(2).
-class FdWatcher final : private Operation {
+class FdWatcher final : private detail::Operation {
  public:
   using Function = Callback<void(Events)>;
 
@@ -60,14 +60,14 @@ class FdWatcher final : private Operation {
   /// the other overload.
   void set(int fd, Events interest, Trigger trigger = Trigger::level) noexcept;
 
-  using Ready::priority;
-  using Ready::set_priority;
+  using ReadyNode::priority;
+  using ReadyNode::set_priority;
 
   /// Replaces the callback. May be called inside the callback.
   void set_function(Function function) noexcept;
 
   /// A watcher that has failed counts as started until its callback is invoked with the error.
-  [[nodiscard]] bool started() const noexcept { return link_on_fd != nullptr || linked(); }
+  [[nodiscard]] bool started() const noexcept { return submitted() || linked(); }
   [[nodiscard]] int descriptor() const noexcept { return fd; }
   [[nodiscard]] Events interest() const noexcept { return events; }
 
@@ -77,7 +77,7 @@ class FdWatcher final : private Operation {
   }
 
  private:
-  static void run(Ready& ready);
+  static void run(ReadyNode& ready);
 
   loop::Core* core_;
   Function function_;

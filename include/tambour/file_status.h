@@ -9,7 +9,7 @@
 
 #include <tambour/callback.h>
 #include <tambour/clock.h>
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
 namespace tambour {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <tambour/callback.h>
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 
 namespace tambour {
 
@@ -24,7 +24,7 @@ enum class HookPoint : std::uint8_t {
   /// When no callback of the same or a higher priority is due. While it is started, the loop never
   /// sleeps.
   idle,
-  fork,  ///< In the child process, in the iteration after EventLoop::reopen_after_fork().
+  fork,  ///< In the child process, in the iteration after EventLoop::after_fork().
   /// When the loop is destroyed; its watchers can still be used. Does not keep the loop running.
   cleanup,
 };
@@ -36,7 +36,7 @@ enum class HookPoint : std::uint8_t {
 /// outlive its loop.
 /// Thread: must be used on the loop's thread.
 /// Loop: a started hook, except a cleanup hook, keeps the loop running.
-class Hook : private Ready, private Listed<Hook> {
+class Hook : private detail::ReadyNode, private detail::HlistHook<Hook> {
  public:
   using Function = Callback<void()>;
 
@@ -51,13 +51,14 @@ class Hook : private Ready, private Listed<Hook> {
   [[nodiscard]] bool started() const noexcept { return listed(); }
   [[nodiscard]] HookPoint point() const noexcept { return point_; }
 
-  using Ready::priority;
-  using Ready::set_priority;
+  using ReadyNode::priority;
+  using ReadyNode::set_priority;
 
  private:
   friend class loop::Core;
-  friend class Listed<Hook>;  // The loop's list of the hooks at this point.
-  static void run(Ready& ready);
+  friend detail::HlistHook<Hook>;
+  friend detail::Hlist<Hook>;  // The loop's list of the hooks at this point.
+  static void run(ReadyNode& ready);
 
   HookPoint point_;
   loop::Core* core_;

@@ -36,7 +36,7 @@ class InheritedListeners {
   /// them. Call it at the start of main(), while the process has a single thread. Returns an empty
   /// object if there are no listeners. Fails with EINVAL if the environment is malformed, and with
   /// EBADF if a file descriptor is not open; then none is closed. Sets close-on-exec on all of them
-  /// and on the pipe of tell_predecessor(), and removes the variable of that pipe.
+  /// and on the pipe of notify_ready(), and removes the variable of that pipe.
   static Result<InheritedListeners> take_over();
 
   [[nodiscard]] std::size_t size() const noexcept { return listeners_.size(); }
@@ -74,19 +74,19 @@ struct SuccessorOptions {
   /// argv; the first element is the path of the program. Empty: the current program, without
   /// arguments.
   std::vector<std::string> arguments{};
-  /// The time limit for the successor to call tell_predecessor().
-  Duration patience = std::chrono::seconds(30);
+  /// The time limit for the successor to call notify_ready().
+  Duration ready_timeout = std::chrono::seconds(30);
 };
 
 /// Starts the successor process with copies of the listeners, waits until it has called
-/// tell_predecessor(), and returns its process id. The successor inherits the environment and the
+/// notify_ready(), and returns its process id. The successor inherits the environment and the
 /// standard streams, but no other file descriptors and no blocked signals. Afterwards, shut_down()
 /// the servers, which then do not remove Unix paths. The caller must wait for the new process;
 /// until start_successor() has finished, no `any_child` reports it.
 ///
 /// On failure nothing has changed and this process keeps serving. Fails with EINVAL for a stopped
 /// listener or an invalid name; EMFILE; the errors of execve(2); ECHILD if the process ended, or
-/// closed its file descriptors, before tell_predecessor(); ETIMEDOUT; ECANCELED if the task was
+/// closed its file descriptors, before notify_ready(); ETIMEDOUT; ECANCELED if the task was
 /// asked to stop. The successor is then killed, and the loop, whose run() does not return before
 /// that, reaps it. Define the list as a named variable first: GCC 12 does not compile nested braces
 /// in a co_await expression.
@@ -97,6 +97,6 @@ Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
 /// if there is no predecessor, if it has ended, or if TAMBOUR_READY_FD does not name the write end
 /// of a pipe. Call take_over() first: otherwise a child process could inherit the pipe and report
 /// in place of this process.
-void tell_predecessor() noexcept;
+void notify_ready() noexcept;
 
 }  // namespace tambour

@@ -18,7 +18,7 @@
 #include <tambour/callback.h>
 #include <tambour/child.h>
 #include <tambour/clock.h>
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 #include <tambour/pipe.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
@@ -196,9 +196,9 @@ class Process final {
   ProcessState* state_ = nullptr;
 };
 
-class [[nodiscard]] Process::Wait final : private Ready {
+class [[nodiscard]] Process::Wait final : private detail::ReadyNode {
  public:
-  explicit Wait(ProcessState* state) noexcept : Ready(&run), state_(state) {}
+  explicit Wait(ProcessState* state) noexcept : ReadyNode(&run), state_(state) {}
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
 
@@ -217,7 +217,7 @@ class [[nodiscard]] Process::Wait final : private Ready {
     Wait& self;
     void operator()() const noexcept { self.cancel(); }
   };
-  static void run(Ready& ready);
+  static void run(ReadyNode& ready);
   void enlist() noexcept;
   void cancel() noexcept;
 

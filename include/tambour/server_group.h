@@ -22,15 +22,15 @@
 #include <tambour/stream.h>
 #include <tambour/stream_server.h>
 #include <tambour/task.h>
-#include <tambour/tcp.h>
 #include <tambour/tcp_options.h>
+#include <tambour/tcp_stream.h>
 #include <tambour/unique_fd.h>
-#include <tambour/unix.h>
+#include <tambour/unix_stream.h>
 
 namespace tambour {
 
 /// How connections are distributed over the loops.
-enum class Spread : std::uint8_t {
+enum class Placement : std::uint8_t {
   /// Each loop listens, and the kernel chooses one by a hash of both addresses (SO_REUSEPORT,
   /// socket(7)). No loop depends on another, but a small number of connections may be distributed
   /// unevenly. Fails with EOPNOTSUPP for Unix names.
@@ -50,7 +50,7 @@ enum class Spread : std::uint8_t {
 };
 
 struct GroupListenOptions {
-  Spread spread = Spread::kernel;
+  Placement placement = Placement::kernel;
   int backlog = 4096;    ///< Of each listener: listen(2).
   bool v6_only = false;  ///< IPV6_V6ONLY.
   /// The maximum number of concurrent connections of all loops together. If each loop listens, each
@@ -84,7 +84,7 @@ class ServerGroupBase {
 
   /// Prevents the server from removing the Unix path when it stops, for use when another process
   /// listens on it or will do so. Callable from any thread.
-  void leave_name() noexcept;
+  void keep_path() noexcept;
 
   /// Stops accepting; each loop closes its listener soon afterwards. Accepted streams stay open.
   /// Throws std::bad_alloc. Callable from any thread.
@@ -109,7 +109,7 @@ class ServerGroupBase {
   static Result<ServerGroupBase> open(LoopGroup& group, const Endpoint& at,
                                       const GroupListenOptions& options);
   static Result<ServerGroupBase> open(LoopGroup& group, std::vector<UniqueFd> listeners,
-                                      bool (*takes)(const Endpoint&),
+                                      bool (*supports)(const Endpoint&),
                                       const GroupListenOptions& options);
   void serve_with(const std::function<Task<>(Socket)>& handler);
 
@@ -143,11 +143,11 @@ template <class S>
   requires std::derived_from<S, Stream>
 class StreamServerGroup final : public ServerGroupBase {
  public:
-  /// Fails like StreamServer::listen(), with the errors named at Spread, and with ECANCELED if the
+  /// Fails like StreamServer::listen(), with the errors named at Placement, and with ECANCELED if the
   /// group has been stopped.
   static Result<StreamServerGroup> listen(LoopGroup& group, const Endpoint& at,
                                           const GroupListenOptions& options = {}) {
-    if (!S::takes(at)) return std::unexpected(system_error(EAFNOSUPPORT));
+    if (!S::supports(at)) return std::unexpected(system_error(EAFNOSUPPORT));
     auto server = open(group, at, options);
     if (!server) return std::unexpected(server.error());
     return StreamServerGroup(std::move(*server));
@@ -158,11 +158,11 @@ class StreamServerGroup final : public ServerGroupBase {
   /// same endpoint; that fails with EADDRINUSE unless the inherited ones were opened with
   /// SO_REUSEPORT by the same user. If one loop listens, the first loop uses all of them. Fails
   /// with EINVAL if `listeners` is empty, if one is not a listening stream socket, if their
-  /// endpoints differ, or if they outnumber the loops that Spread::processor selects from; and with
+  /// endpoints differ, or if they outnumber the loops that Placement::processor selects from; and with
   /// the errors of listen(). A Unix path is not removed when the server stops.
   static Result<StreamServerGroup> adopt(LoopGroup& group, std::vector<UniqueFd> listeners,
                                          const GroupListenOptions& options = {}) {
-    auto server = open(group, std::move(listeners), &S::takes, options);
+    auto server = open(group, std::move(listeners), &S::supports, options);
     if (!server) return std::unexpected(server.error());
     return StreamServerGroup(std::move(*server));
   }

@@ -5,7 +5,7 @@
 #include <source_location>
 
 #include <tambour/callback.h>
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
 namespace tambour {
@@ -32,7 +32,7 @@ class Signals;
 /// instruction would be repeated forever.
 ///
 /// After fork(2), signals of the child process are kept until its loops are reopened
-/// (EventLoop::reopen_after_fork) and do not wake the parent's loops. execve(2) resets watched
+/// (EventLoop::after_fork) and do not wake the parent's loops. execve(2) resets watched
 /// signals to their default action.
 ///
 /// Ownership: owns its callback.
@@ -40,7 +40,7 @@ class Signals;
 /// is not invoked afterwards. It may outlive its loop.
 /// Thread: must be used on the loop's thread.
 /// Loop: a started Signal keeps the loop running.
-class Signal final : private Ready, private Listed<Signal> {
+class Signal final : private detail::ReadyNode, private detail::HlistHook<Signal> {
  public:
   using Function = Callback<void(int)>;  ///< The argument is the signal number.
 
@@ -61,8 +61,8 @@ class Signal final : private Ready, private Listed<Signal> {
   [[nodiscard]] bool started() const noexcept { return listed(); }
   [[nodiscard]] int number() const noexcept { return number_; }
 
-  using Ready::priority;
-  using Ready::set_priority;
+  using ReadyNode::priority;
+  using ReadyNode::set_priority;
 
   /// Replaces the callback. May be called inside the callback.
   void set_function(Function function) noexcept;
@@ -79,9 +79,10 @@ class Signal final : private Ready, private Listed<Signal> {
  private:
   friend class loop::Children;
   friend class loop::Signals;
-  friend class Listed<Signal>;  // The loop's list of the watchers of this signal.
+  friend detail::HlistHook<Signal>;
+  friend detail::Hlist<Signal>;  // The loop's list of the watchers of this signal.
   Signal(loop::Core& core, int number, Function function) noexcept;
-  static void run(Ready& ready);
+  static void run(ReadyNode& ready);
 
   int number_;
   loop::Core* core_;

@@ -68,7 +68,7 @@ enum class SystemCall : std::uint8_t {
 
 /// A host with one process and its own file descriptors. Created and owned by a Simulation; see
 /// Simulation::add_host().
-class SimulatedHost {
+class SimulatedHost final : public VirtualHost {
  public:
   static constexpr int first_descriptor = 1024;
 
@@ -76,6 +76,9 @@ class SimulatedHost {
   SimulatedHost(const SimulatedHost&) = delete;
   SimulatedHost& operator=(const SimulatedHost&) = delete;
   ~SimulatedHost();
+
+  /// Called by the loop.
+  Result<std::unique_ptr<backend::Backend>> open_backend() override;
 
   /// Options for an EventLoop on this host.
   [[nodiscard]] LoopOptions loop_options() noexcept;

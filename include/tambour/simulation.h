@@ -57,12 +57,12 @@ struct SimulationOptions {
 
   // Loops.
   bool shuffle = true;  ///< Events that are ready at the same time are reported in random order.
-  double early_wake_up = 0;  ///< Probability of a spurious wakeup.
+  double spurious_wakeup = 0;  ///< Probability of a spurious wakeup.
   double false_event = 0;  ///< Probability that a wait reports a file descriptor that is not ready.
   Duration lateness_max{0};  ///< The maximum delay of the end of a wait.
   /// The virtual time per loop iteration, at least one nanosecond, so that time also advances for a
   /// loop that never waits.
-  Duration turn_time = std::chrono::microseconds(1);
+  Duration iteration_time = std::chrono::microseconds(1);
 
   /// The initial wall-clock time: 2001-09-09 01:46:40 UTC. The monotonic clock starts at one hour.
   std::chrono::sys_time<Duration> wall_start{std::chrono::seconds(1'000'000'000)};

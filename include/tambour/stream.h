@@ -18,8 +18,8 @@
 
 #include <tambour/buffer.h>
 #include <tambour/callback.h>
+#include <tambour/detail/io_operation.h>
 #include <tambour/endpoint.h>
-#include <tambour/io_operation.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
 
@@ -105,7 +105,7 @@ class Socket {
 
 /// A task's wait on a socket: an operation that is cancelled when the task is asked to stop or the
 /// socket is closed.
-class SocketWait : protected IoOperation {
+class SocketWait : protected detail::IoOperation {
  public:
   SocketWait(const SocketWait&) = delete;
   SocketWait& operator=(const SocketWait&) = delete;
@@ -121,7 +121,7 @@ class SocketWait : protected IoOperation {
   }
 
  protected:
-  SocketWait(Socket& socket, IoKind what, bool to_write) noexcept
+  SocketWait(Socket& socket, detail::IoKind what, bool to_write) noexcept
       : IoOperation(what, &completed), socket_(&socket), to_write_(to_write) {}
   ~SocketWait() { leave(); }
 
@@ -172,7 +172,8 @@ class Stream : public Socket {
   class Read final : public SocketWait {
    public:
     Read(Stream& stream, std::span<std::byte> into) noexcept
-        : SocketWait(stream, stream.is_socket_ ? IoKind::recv : IoKind::read, false) {
+        : SocketWait(stream, stream.is_socket_ ? detail::IoKind::recv : detail::IoKind::read,
+                     false) {
       data = into.data();
       size = into.size();
     }
@@ -209,7 +210,8 @@ class Stream : public Socket {
   class Write final : public SocketWait {
    public:
     Write(Stream& stream, std::span<const std::byte> from) noexcept
-        : SocketWait(stream, stream.is_socket_ ? IoKind::send : IoKind::write, true) {
+        : SocketWait(stream, stream.is_socket_ ? detail::IoKind::send : detail::IoKind::write,
+                     true) {
       data = const_cast<std::byte*>(from.data());  // NOLINT: send(2) reads.
       size = from.size();
     }
@@ -243,7 +245,7 @@ class Stream : public Socket {
   [[nodiscard]] WriteBuffer write(Buffer& from) noexcept { return {*this, from}; }
 
   /// Shuts down the write side, so that the peer reads end of file: shutdown(2), SHUT_WR.
-  Result<> finish() noexcept;
+  Result<> shutdown_write() noexcept;
 };
 
 }  // namespace tambour

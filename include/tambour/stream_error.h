@@ -2,7 +2,7 @@
 //
 // For read(2), the end of a stream is not an error but 0 bytes. A reader of messages distinguishes
 // two ends, one of which means that data was lost. Both are values of their own error category and
-// can be compared with an Error: `if (line.error() == StreamError::end)`.
+// can be compared with an Error: `if (line.error() == StreamError::eof)`.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 namespace tambour {
 
 enum class StreamError : int {
-  end = 1,    ///< The stream ended between two messages.
+  eof = 1,    ///< The stream ended between two messages.
   truncated,  ///< The stream ended within a message.
 };
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -80,7 +81,7 @@ class StreamServerBase {
 
   /// Prevents stop() from removing the Unix path, for use when another process listens on it or
   /// will do so. A forked child need not call it: its copy of the server never removes the path.
-  void leave_name() noexcept;
+  void keep_path() noexcept;
 
   /// Stops accepting and closes the listener. Accepted streams stay open.
   void stop() noexcept;
@@ -98,11 +99,14 @@ class StreamServerBase {
   class State;
   explicit StreamServerBase(std::unique_ptr<State> state) noexcept;
 
+  /// `function` is the public function that a failed thread check names.
   static Result<StreamServerBase> open(EventLoop& loop, const Endpoint& at,
-                                       const ListenOptions& options);
+                                       const ListenOptions& options,
+                                       const std::source_location& function);
   static Result<StreamServerBase> open(EventLoop& loop, UniqueFd listener,
-                                       bool (*takes)(const Endpoint&),
-                                       const ListenOptions& options);
+                                       bool (*supports)(const Endpoint&),
+                                       const ListenOptions& options,
+                                       const std::source_location& function);
   Task<Result<Socket>> accept_socket();
   void serve_with(std::function<Task<>(Socket)> handler);
 
@@ -141,8 +145,8 @@ class StreamServer final : public StreamServerBase {
   /// second listen() fails with EADDRINUSE.
   static Result<StreamServer> listen(EventLoop& loop, const Endpoint& at,
                                      const ListenOptions& options = {}) {
-    if (!S::takes(at)) return std::unexpected(system_error(EAFNOSUPPORT));
-    auto server = open(loop, at, options);
+    if (!S::supports(at)) return std::unexpected(system_error(EAFNOSUPPORT));
+    auto server = open(loop, at, options, std::source_location::current());
     if (!server) return std::unexpected(server.error());
     return StreamServer(std::move(*server));
   }
@@ -153,7 +157,8 @@ class StreamServer final : public StreamServerBase {
   /// stops.
   static Result<StreamServer> adopt(EventLoop& loop, UniqueFd listener,
                                     const ListenOptions& options = {}) {
-    auto server = open(loop, std::move(listener), &S::takes, options);
+    auto server = open(loop, std::move(listener), &S::supports, options,
+                       std::source_location::current());
     if (!server) return std::unexpected(server.error());
     return StreamServer(std::move(*server));
   }

@@ -11,6 +11,7 @@
 #include <tambour/connection_limits.h>    // IWYU pragma: export
 #include <tambour/connector.h>            // IWYU pragma: export
 #include <tambour/datagrams.h>            // IWYU pragma: export
+#include <tambour/detail/operation.h>     // IWYU pragma: export
 #include <tambour/embedded_loop.h>        // IWYU pragma: export
 #include <tambour/endpoint.h>             // IWYU pragma: export
 #include <tambour/event_loop.h>           // IWYU pragma: export
@@ -20,12 +21,13 @@
 #include <tambour/file_status.h>          // IWYU pragma: export
 #include <tambour/hooks.h>                // IWYU pragma: export
 #include <tambour/inherited_listeners.h>  // IWYU pragma: export
-#include <tambour/io_operation.h>         // IWYU pragma: export
 #include <tambour/loop_group.h>           // IWYU pragma: export
+#include <tambour/loop_options.h>         // IWYU pragma: export
 #include <tambour/loop_stats.h>           // IWYU pragma: export
-#include <tambour/operation.h>            // IWYU pragma: export
 #include <tambour/pipe.h>                 // IWYU pragma: export
+#include <tambour/priority.h>             // IWYU pragma: export
 #include <tambour/process.h>              // IWYU pragma: export
+#include <tambour/proxy_header.h>         // IWYU pragma: export
 #include <tambour/proxy_protocol.h>       // IWYU pragma: export
 #include <tambour/resolver.h>             // IWYU pragma: export
 #include <tambour/result.h>               // IWYU pragma: export
@@ -41,10 +43,12 @@
 #include <tambour/task_scope.h>           // IWYU pragma: export
 #include <tambour/tcp.h>                  // IWYU pragma: export
 #include <tambour/tcp_options.h>          // IWYU pragma: export
+#include <tambour/tcp_stream.h>           // IWYU pragma: export
 #include <tambour/timer.h>                // IWYU pragma: export
 #include <tambour/udp.h>                  // IWYU pragma: export
 #include <tambour/unique_fd.h>            // IWYU pragma: export
 #include <tambour/unix.h>                 // IWYU pragma: export
+#include <tambour/unix_stream.h>          // IWYU pragma: export
 #include <tambour/version.h>              // IWYU pragma: export
 #include <tambour/wait.h>                 // IWYU pragma: export
 #include <tambour/wall_timer.h>           // IWYU pragma: export

@@ -22,7 +22,7 @@
 #include <utility>
 #include <variant>
 
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 #include <tambour/resumption.h>
 
 namespace tambour {
@@ -49,12 +49,14 @@ concept HasTaskContext = requires(const Promise& promise) {
   { promise.context() } -> std::convertible_to<const TaskContext&>;
 };
 
+class TaskPromiseBase;
+
 /// Observes tasks that no coroutine awaits directly, for example those of a scope or of when_all().
 class TaskObserver {
  public:
   /// Called when the task has ended and is suspended at its final suspend point; it may be
   /// destroyed here. Returns the coroutine to resume next, or null.
-  virtual std::coroutine_handle<> task_ended(Link& task) noexcept = 0;
+  virtual std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept = 0;
   /// True if the coroutine of this frame is one of the observed tasks, or is awaited by one.
   [[nodiscard]] virtual bool observes(const void* /*frame*/) const noexcept { return false; }
 
@@ -63,7 +65,7 @@ class TaskObserver {
 };
 
 /// The common base class of task promises. The link belongs to the observer's list, if any.
-class TaskPromiseBase : public Link {
+class TaskPromiseBase : public detail::ListHook<TaskPromiseBase> {
  public:
   /// Transfers control to the awaiting coroutine.
   struct Final {

@@ -6,8 +6,8 @@
 #include <source_location>
 #include <stop_token>
 
+#include <tambour/detail/operation.h>
 #include <tambour/event_loop.h>
-#include <tambour/operation.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
 
@@ -30,10 +30,10 @@ class TaskEvent {
   void set() noexcept;
   void reset() noexcept { set_ = false; }
 
-  class Wait final : private Ready {
+  class Wait final : private detail::ReadyNode {
    public:
     explicit Wait(TaskEvent& event) noexcept
-        : Ready(&run, event.created_at_), event_(event), core_(event.core_) {}
+        : ReadyNode(&run, event.created_at_), event_(event), core_(event.core_) {}
     Wait(const Wait&) = delete;
     Wait& operator=(const Wait&) = delete;
 
@@ -58,7 +58,7 @@ class TaskEvent {
       void operator()() const noexcept { self.cancel(); }
     };
     void cancel() noexcept;
-    static void run(Ready& ready);
+    static void run(ReadyNode& ready);
 
     TaskEvent& event_;  ///< May be destroyed during the wait.
     loop::Core* core_;
@@ -72,7 +72,7 @@ class TaskEvent {
  private:
   loop::Core* core_;  ///< Reference-counted; may outlive the loop.
   bool set_ = false;
-  LinkList waiting_;
+  detail::IntrusiveList<detail::ReadyNode> waiting_;
   std::source_location created_at_;
 };
 

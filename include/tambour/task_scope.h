@@ -47,7 +47,7 @@ class TaskScope final : private TaskObserver {
   void spawn(Task<T> task, std::source_location at = std::source_location::current()) {
     if (!task) [[unlikely]]
       fail_on_empty_task("spawn()", at);
-    start(task.release());
+    start(task.release(), std::source_location::current());
   }
 
   /// Asks the tasks to stop: their waits fail with ECANCELED. May be called more than once; no
@@ -63,9 +63,9 @@ class TaskScope final : private TaskObserver {
   /// propagates out of the loop's run().
   void set_exception_handler(Callback<void(std::exception_ptr)> handler) noexcept;
 
-  class Join final : private Ready {
+  class Join final : private detail::ReadyNode {
    public:
-    explicit Join(TaskScope& scope) noexcept : Ready(&run), scope_(scope) {}
+    explicit Join(TaskScope& scope) noexcept : ReadyNode(&run), scope_(scope) {}
     Join(const Join&) = delete;
     Join& operator=(const Join&) = delete;
 
@@ -81,7 +81,7 @@ class TaskScope final : private TaskObserver {
 
    private:
     friend class TaskScope;
-    static void run(Ready& ready) { Resumption::run(static_cast<Join&>(ready).awaiting_); }
+    static void run(ReadyNode& ready) { Resumption::run(static_cast<Join&>(ready).awaiting_); }
 
     TaskScope& scope_;
     std::coroutine_handle<> awaiting_;
@@ -102,7 +102,7 @@ class TaskScope final : private TaskObserver {
     void operator()() const noexcept;
   };
 
-  void start(TaskPromiseBase& promise);
+  void start(TaskPromiseBase& promise, const std::source_location& function);
   /// True if the task with this context is one of the scope's tasks, or is awaited by one of them.
   [[nodiscard]] bool runs(const TaskContext& context) const noexcept {
     const TaskContext* own = &context;
@@ -111,18 +111,18 @@ class TaskScope final : private TaskObserver {
   }
   /// Invoked whenever a task has ended and has been destroyed.
   void set_ended_handler(Callback<void()> handler) noexcept { ended_ = std::move(handler); }
-  std::coroutine_handle<> task_ended(Link& task) noexcept override;
+  std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept override;
   void report(std::exception_ptr thrown) noexcept;
   std::coroutine_handle<> finish_joins() noexcept;
 
   loop::Core* core_;  ///< Reference-counted; may outlive the loop.
   std::stop_source stop_;
   TaskContext context_;
-  LinkList tasks_;
+  detail::IntrusiveList<TaskPromiseBase> tasks_;
   std::size_t size_ = 0;
   /// Set by the destructor, for member functions that are still on the stack.
   bool* destroyed_ = nullptr;
-  LinkList joins_;  ///< A Join that is destroyed unlinks itself.
+  detail::IntrusiveList<detail::ReadyNode> joins_;  ///< A Join that is destroyed unlinks itself.
   std::exception_ptr thrown_;
   Callback<void(std::exception_ptr)> handler_;
   Callback<void()> ended_;

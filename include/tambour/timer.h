@@ -9,7 +9,7 @@
 
 #include <tambour/callback.h>
 #include <tambour/clock.h>
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
 namespace tambour {
@@ -31,7 +31,7 @@ class Timers;
 /// Lifetime: may be moved or destroyed at any time, including inside its own callback; the callback
 /// is not invoked afterwards.
 /// Thread: must be used on the loop's thread.
-class Timer final : private Ready {
+class Timer final : private detail::ReadyNode {
  public:
   using Function = Callback<void()>;
 
@@ -86,8 +86,8 @@ class Timer final : private Ready {
     return started_ ? TimePoint(Duration(deadline_ns_)) : never;
   }
 
-  using Ready::priority;
-  using Ready::set_priority;
+  using ReadyNode::priority;
+  using ReadyNode::set_priority;
 
   /// Replaces the callback. May be called inside the callback.
   void set_function(Function function) noexcept;
@@ -104,7 +104,7 @@ class Timer final : private Ready {
     return Duration(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
   }
 
-  static void run(Ready& ready);
+  static void run(ReadyNode& ready);
 
   /// Removes a due callback of this iteration. A one-shot timer leaves the heap when it becomes
   /// due, so this seldom has to read the link, which is on another cache line.

@@ -110,7 +110,7 @@ class UdpSocket final : public Socket {
 
     UdpSocket& udp() noexcept { return static_cast<UdpSocket&>(*socket()); }
     DatagramBatch& from_;
-    bool may_cut_;  ///< The kernel has not refused segmentation.
+    bool may_segment_;  ///< The kernel has not refused segmentation.
     bool with_segments_ = false;
   };
 
@@ -139,7 +139,7 @@ class UdpSocket final : public Socket {
     sockaddr_in6 name_{};  ///< Or a sockaddr_in.
     socklen_t name_size_ = 0;
     std::size_t segment_bytes_;
-    bool may_cut_;
+    bool may_segment_;
     bool is_done_ = false;
     iovec left_;  ///< The bytes that remain to be sent.
     iovec now_{};
@@ -219,7 +219,7 @@ class UdpSocket final : public Socket {
   int family_ = AF_UNSPEC;
   bool peer_is_v4_ = false;  ///< Datagrams without a destination are sent over IPv4.
   bool gro_ = false;
-  bool can_cut_ = false;  ///< The kernel supports UDP_SEGMENT, and no device has refused it.
+  bool can_segment_ = false;  ///< The kernel supports UDP_SEGMENT, and no device has refused it.
 };
 
 }  // namespace tambour

@@ -3,13 +3,14 @@
 
 #include <coroutine>
 #include <optional>
+#include <source_location>
 #include <stop_token>
 #include <utility>
 
 #include <tambour/clock.h>
+#include <tambour/detail/operation.h>
 #include <tambour/event_loop.h>
 #include <tambour/fd_watcher.h>
-#include <tambour/operation.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
 #include <tambour/timer.h>
@@ -22,19 +23,22 @@ namespace tambour {
 ///   co_await sleep_for(1s);
 class SleepFor {
  public:
-  explicit SleepFor(Duration delay) noexcept : delay_(delay) {}
+  explicit SleepFor(Duration delay,
+                    std::source_location created_at = std::source_location::current()) noexcept
+      : delay_(delay), created_at_(created_at) {}
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
   template <HasTaskContext Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
     const TaskContext& context = awaiting.promise().context();
-    timer_.emplace(*context.loop, [this, awaiting] {
+    auto expired = [this, awaiting] {
       // This object lives until the end of the co_await expression. Stop requests after this point
       // must not reach it.
       stop_.reset();
       Resumption::run(awaiting);
-    });
+    };
+    timer_.emplace(*context.loop, std::move(expired), created_at_);
     timer_->start(delay_);
     stop_.emplace(context.stop, Stop{*this, loop::core_of(*context.loop)});
     return true;
@@ -53,20 +57,26 @@ class SleepFor {
   };
 
   Duration delay_;
+  std::source_location created_at_;
   bool cancelled_ = false;
   std::optional<Timer> timer_;
   std::optional<std::stop_callback<Stop>> stop_;
 };
 
-[[nodiscard]] inline SleepFor sleep_for(Duration delay) noexcept { return SleepFor(delay); }
+[[nodiscard]] inline SleepFor sleep_for(
+    Duration delay, std::source_location created_at = std::source_location::current()) noexcept {
+  return SleepFor(delay, created_at);
+}
 
 /// Waits until a file descriptor is ready for any of `interest`, and returns the events; see
 /// FdWatcher for the errors. Fails with ECANCELED if the task is asked to stop.
 ///
 ///   while (co_await ready(fd, Events::read)) consume(fd);
-class WaitForReadiness final : private Ready {
+class WaitForReadiness final : private detail::ReadyNode {
  public:
-  WaitForReadiness(int fd, Events interest) noexcept : Ready(&run), fd_(fd), interest_(interest) {}
+  WaitForReadiness(int fd, Events interest,
+                   std::source_location created_at = std::source_location::current()) noexcept
+      : ReadyNode(&run, created_at), fd_(fd), interest_(interest) {}
   WaitForReadiness(const WaitForReadiness&) = delete;
   WaitForReadiness& operator=(const WaitForReadiness&) = delete;
 
@@ -76,7 +86,9 @@ class WaitForReadiness final : private Ready {
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
     const TaskContext& context = awaiting.promise().context();
     awaiting_ = awaiting;
-    watcher_.emplace(*context.loop, fd_, interest_, [this](Events events) { finish(events); });
+    watcher_.emplace(
+        *context.loop, fd_, interest_, [this](Events events) { finish(events); }, Trigger::level,
+        created_at());
     if (auto started = watcher_->start(); !started) {
       outcome_ = std::unexpected(started.error());
       return false;
@@ -107,7 +119,7 @@ class WaitForReadiness final : private Ready {
     Resumption::run(awaiting_);
   }
 
-  static void run(Ready& ready) { static_cast<WaitForReadiness&>(ready).go_on(); }
+  static void run(ReadyNode& ready) { static_cast<WaitForReadiness&>(ready).go_on(); }
 
   int fd_;
   Events interest_;
@@ -117,8 +129,10 @@ class WaitForReadiness final : private Ready {
   std::optional<std::stop_callback<Stop>> stop_;
 };
 
-[[nodiscard]] inline WaitForReadiness ready(int fd, Events interest) noexcept {
-  return {fd, interest};
+[[nodiscard]] inline WaitForReadiness ready(
+    int fd, Events interest,
+    std::source_location created_at = std::source_location::current()) noexcept {
+  return {fd, interest, created_at};
 }
 
 }  // namespace tambour

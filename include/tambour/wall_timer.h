@@ -7,7 +7,7 @@
 
 #include <tambour/callback.h>
 #include <tambour/clock.h>
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
 namespace tambour {
@@ -35,7 +35,7 @@ using WallTime = std::chrono::sys_time<Duration>;
 /// is not invoked afterwards. It may outlive its loop.
 /// Thread: must be used on the loop's thread.
 /// Loop: a started WallTimer keeps the loop running. EventLoop::suspend() does not suspend it.
-class WallTimer final : private Ready {
+class WallTimer final : private detail::ReadyNode {
  public:
   using Function = Callback<void()>;
   /// Computes the next expiry after `now`; WallTime::max() means never. Must not stop, start or
@@ -79,8 +79,8 @@ class WallTimer final : private Ready {
     return started_ ? WallTime(Duration(deadline_ns_)) : WallTime::max();
   }
 
-  using Ready::priority;
-  using Ready::set_priority;
+  using ReadyNode::priority;
+  using ReadyNode::set_priority;
 
   /// Replaces the callback. May be called inside the callback.
   void set_function(Function function) noexcept;
@@ -89,7 +89,7 @@ class WallTimer final : private Ready {
   friend class loop::WallTimers;
   enum class Rule : std::uint8_t { once, interval, computed };
 
-  static void run(Ready& ready);
+  static void run(ReadyNode& ready);
   Result<> open() noexcept;
   void insert() noexcept;
   [[nodiscard]] std::int64_t time_after(std::int64_t now_ns);

@@ -131,7 +131,7 @@ class [[nodiscard]] WhenAll final : public TaskGroup<Ts...> {
   }
 
  private:
-  std::coroutine_handle<> task_ended(Link& task) noexcept override {
+  std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept override {
     if (std::exception_ptr thrown = static_cast<TaskPromiseBase&>(task).exception();
         thrown != nullptr && thrown_ == nullptr) {
       thrown_ = std::move(thrown);
@@ -167,7 +167,7 @@ class TaskRace : public TaskGroup<Ts...> {
   }
 
  private:
-  std::coroutine_handle<> task_ended(Link& task) noexcept override {
+  std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept override {
     if (first_ == nullptr) {
       first_ = &task;
       this->decide();
@@ -175,7 +175,7 @@ class TaskRace : public TaskGroup<Ts...> {
     return this->ended();
   }
 
-  const Link* first_ = nullptr;
+  const TaskPromiseBase* first_ = nullptr;
 };
 
 template <class... Ts>

@@ -26,7 +26,7 @@
 #include <variant>
 
 #include <tambour/callback.h>
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
 #include <tambour/when.h>
@@ -49,7 +49,8 @@ enum class WhenStopped : std::uint8_t {
 
 /// A call that is submitted to a pool. Owned jointly by the waiting task and the worker. All memory
 /// that the worker accesses is in this object, so the task's frame may be destroyed at any time.
-class WorkerCall : public Link {
+class WorkerCall : public detail::ListHook<WorkerCall>,
+                   public detail::ListHook<loop::WorkerReturns> {
  public:
   WorkerCall(const WorkerCall&) = delete;
   WorkerCall& operator=(const WorkerCall&) = delete;
@@ -69,7 +70,7 @@ class WorkerCall : public Link {
   [[nodiscard]] int error() const noexcept { return error_; }
 
  protected:
-  WorkerCall() : on_loop_(*this) {}
+  WorkerCall() = default;
   virtual ~WorkerCall() = default;
 
   /// Runs the call: on a worker thread or, in a simulation, on the loop's thread.
@@ -88,11 +89,9 @@ class WorkerCall : public Link {
   friend class loop::WorkerReturns;
 
   enum class State : std::uint8_t { waiting, running, ended };
-  /// Node of the loop's list of pending or completed calls.
-  struct OnLoop : Link {
-    explicit OnLoop(WorkerCall& of) noexcept : call(of) {}
-    WorkerCall& call;
-  };
+  /// The place in the lists of the loop whose task awaits the call.
+  using OnLoop = detail::ListHook<loop::WorkerReturns>;
+  using InQueue = detail::ListHook<WorkerCall>;
 
   std::atomic<unsigned> owners_{1};
   State state_ = State::waiting;  ///< Guarded by the queue's lock.
@@ -101,8 +100,7 @@ class WorkerCall : public Link {
   WhenStopped when_stopped_ = WhenStopped::wait;
   int error_ = 0;
   std::coroutine_handle<> awaiting_;
-  OnLoop on_loop_;
-  loop::WorkerReturns* returns_ = nullptr;    ///< Valid while `on_loop_` is linked.
+  loop::WorkerReturns* returns_ = nullptr;    ///< Valid while OnLoop is linked.
   std::shared_ptr<loop::WorkerQueue> queue_;  ///< Null in a simulation.
   std::shared_ptr<loop::WorkerMailbox> mailbox_;
 };

@@ -11,7 +11,6 @@
 #include "backend/poll.h"
 #include "backend/readiness.h"
 #include "backend/select.h"
-#include "backend/sim/sim.h"
 #include "backend/uring.h"
 #include "base/system_call.h"
 
@@ -47,12 +46,12 @@ const char* reason_for(const Error& error) noexcept {
     case ENOSYS:
       return "io_uring: not in this kernel (ENOSYS)";
     case ENOMEM:
-      return "io_uring: RLIMIT_MEMLOCK has no room for a ring (ENOMEM)";
+      return "io_uring: RLIMIT_MEMLOCK is too small for a ring (ENOMEM)";
     case EOPNOTSUPP:
     case EINVAL:
-      return "io_uring: this kernel lacks what is needed (before Linux 5.13)";
+      return "io_uring: this kernel is too old (Linux 5.13 or later is required)";
     default:
-      return "io_uring: the kernel refused a ring";
+      return "io_uring: the kernel did not create a ring";
   }
 }
 
@@ -75,7 +74,7 @@ std::uint64_t Backend::random() noexcept {
   // The seed differs between loops and between runs.
   if (random_state_ == 0)
     random_state_ = std::uint64_t(base::wall_ns()) ^ reinterpret_cast<std::uintptr_t>(this);
-  // SplitMix64, as used for the simulator's seeds (sim/random.h).
+  // SplitMix64.
   std::uint64_t mixed = random_state_ += 0x9e3779b97f4a7c15;
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
   mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
@@ -112,7 +111,7 @@ Result<std::unique_ptr<Backend>> open_backend_without_wake_up(const LoopOptions&
       return Readiness<Select>::open();
     case BackendKind::simulated:
       if (options.simulated_host == nullptr) return std::unexpected(system_error(EINVAL));
-      return sim::Sim::open(*options.simulated_host);
+      return options.simulated_host->open_backend();
     case BackendKind::automatic:
     case BackendKind::epoll:
       break;

@@ -9,14 +9,18 @@
 #include <memory>
 #include <string_view>
 
-#include <tambour/event_loop.h>
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
+#include <tambour/loop_options.h>
 #include <tambour/result.h>
 
 #include "backend/system.h"
 #include "base/clock.h"
 #include "base/process_number.h"
-#include "op/ready_queue.h"
+#include "base/ready_queue.h"
+
+namespace tambour::loop {
+class Core;
+}
 
 namespace tambour::backend {
 
@@ -33,20 +37,22 @@ class Backend {
   /// Starts an operation, which must not be destroyed until it completes or is cancelled. Cannot
   /// fail and invokes no callback: errors are reported in the operation's result. Submitting a
   /// `poll` operation again announces that its events or its trigger have changed.
-  virtual void submit(Operation& operation) noexcept = 0;
+  virtual void submit(detail::Operation& operation) noexcept = 0;
 
   /// Cancels an operation. A `poll` operation is returned to the caller immediately and does not
   /// complete. An operation whose memory is in use by the kernel still completes exactly once, with
   /// ECANCELED if the cancellation came first.
-  virtual void cancel(Operation& operation) noexcept = 0;
+  virtual void cancel(detail::Operation& operation) noexcept = 0;
 
   /// Returns whether the backend supports operations of this kind. Every backend supports `poll`.
   /// The loop runs unsupported operations on a thread pool.
-  [[nodiscard]] virtual bool takes(OperationKind /*kind*/) const noexcept { return false; }
+  [[nodiscard]] virtual bool supports(detail::OperationKind /*kind*/) const noexcept {
+    return false;
+  }
 
   /// Cancels an operation other than `poll` and blocks until the kernel no longer uses its memory.
   /// The operation is returned to the caller with its result and does not complete.
-  virtual void reclaim(Operation& /*operation*/) noexcept {}
+  virtual void cancel_and_wait(detail::Operation& /*operation*/) noexcept {}
 
   /// Submits pending changes, waits once for at most `timeout_ns` (negative: without limit), and
   /// appends completed operations to `ready`. May return early without events.
@@ -60,15 +66,15 @@ class Backend {
   virtual void wake() noexcept = 0;
 
   /// Announces that `fd` may now refer to a different open file.
-  virtual void forget(int fd) noexcept = 0;
+  virtual void invalidate(int fd) noexcept = 0;
 
-  /// Like forget(), for a descriptor that most likely still refers to the same file. The two differ
-  /// only in cost: if the guess is wrong, one more system call is made.
-  virtual void doubt(int fd) noexcept { forget(fd); }
+  /// Like invalidate(), for a descriptor that most likely still refers to the same file. The two
+  /// differ only in cost: if the guess is wrong, one more system call is made.
+  virtual void revalidate(int fd) noexcept { invalidate(fd); }
 
   /// Removes the registration of `fd`, which has no operations left but stays open because another
   /// loop takes it over.
-  virtual void let_go(int /*fd*/) noexcept {}
+  virtual void deregister(int /*fd*/) noexcept {}
 
   /// Closes `fd`, which must have no operations. First removes its registration if that would keep
   /// the file open (io_uring) or outlive the descriptor (epoll, if other processes hold
@@ -81,12 +87,13 @@ class Backend {
   /// Called when the last watcher of `fd` was stopped; the owner may close `fd` next.
   virtual void unwatched(int /*fd*/) noexcept {}
 
-  /// Like settle(), for one descriptor whose last watcher was stopped while the loop is not run.
-  virtual void settle_one(int /*fd*/) noexcept {}
+  /// Like release_unwatched_fds(), for one descriptor whose last watcher was stopped while the loop
+  /// is not run.
+  virtual void release_unwatched_fd(int /*fd*/) noexcept {}
 
   /// Called when the loop returns to its caller. Releases the kernel's references to descriptors
   /// that are no longer watched, because poll() may not be called again.
-  virtual void settle() noexcept {}
+  virtual void release_unwatched_fds() noexcept {}
 
   /// Delivers events that the kernel did not report to the `poll` operations on a descriptor.
   virtual void feed(int fd, Events events, ReadyQueue& ready) noexcept = 0;

@@ -66,8 +66,8 @@ int Epoll::set(const Change& change) noexcept {
   const bool armed = change.old.events != Events::none;
   const bool alike = change.old == change.now && change.now.trigger == Trigger::level;
   // Only the latest registration can exist, so EEXIST proves that it is still in place.
-  const bool may_be_kept = change.unsure && alike && !change.left_behind;
-  if (armed && !may_be_kept && (!change.unsure || change.likely)) {
+  const bool may_be_kept = change.unverified && alike && !change.left_behind;
+  if (armed && !may_be_kept && (!change.unverified || change.likely)) {
     const int error = modify();
     // After a failure the descriptor is not watched: remove it, or the kernel would still report
     // it.

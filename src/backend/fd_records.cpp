@@ -10,7 +10,7 @@
 
 namespace tambour::backend {
 
-bool FdRecords::make_room(Operation& op) noexcept {
+bool FdRecords::make_room(detail::Operation& op) noexcept {
   const int error = grow(op.fd);
   if (error == 0) return true;
   op.result = -error;
@@ -28,16 +28,12 @@ int FdRecords::grow(int fd) noexcept {
   } catch (const std::bad_alloc&) {
     return ENOMEM;
   }
-  // resize() moved the records, and the first operation of each points into its record.
-  for (FdRecord& record : records_) {
-    if (record.first != nullptr) record.first->link_on_fd = &record.first;
-  }
   return 0;
 }
 
 bool FdRecords::deliver_to_all(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
   bool delivered = false;
-  for (Operation* op = record.first; op != nullptr; op = op->next_on_fd) {
+  for (detail::Operation* op = record.operations.front(); op != nullptr; op = op->next()) {
     const Events hit = got & op->events;
     if (hit == Events::none) continue;
     complete(*op, hit, ready);
@@ -51,7 +47,7 @@ bool FdRecords::deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) 
   const bool hung_up = has(got, hang_up);
   got = (got & Events::error) | Events::read | Events::write | Events::closed;
   bool delivered = false;
-  for (Operation* op = record.first; op != nullptr; op = op->next_on_fd) {
+  for (detail::Operation* op = record.operations.front(); op != nullptr; op = op->next()) {
     if (op->events == Events::none) continue;
     Events hit = got & (op->events | Events::error);
     // There will be no urgent data, but the kernel keeps reporting the hang-up. Deliver it to
@@ -64,9 +60,9 @@ bool FdRecords::deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) 
   return delivered;
 }
 
-void FdRecords::doubt_all() noexcept {
+void FdRecords::revalidate_all() noexcept {
   for (std::size_t fd = 0; fd < records_.size(); ++fd) {
-    if (records_[fd].armed.events != Events::none) forget(static_cast<int>(fd));
+    if (records_[fd].armed.events != Events::none) invalidate(static_cast<int>(fd));
   }
 }
 
@@ -76,7 +72,7 @@ std::size_t FdRecords::disarm_all() noexcept {
     FdRecord& record = records_[fd];
     record.armed = {};
     record.left_behind = false;
-    if (record.first == nullptr) continue;
+    if (record.operations.empty()) continue;
     note_change(static_cast<int>(fd));
     ++watched;
   }
@@ -84,16 +80,11 @@ std::size_t FdRecords::disarm_all() noexcept {
 }
 
 void FdRecords::fail(FdRecord& record, int error, ReadyQueue& ready, Events what) noexcept {
-  Operation** link = &record.first;
-  while (Operation* op = *link) {
-    if (what != Events::none && !has(op->events, what)) {
-      link = &op->next_on_fd;
-      continue;
-    }
-    *link = op->next_on_fd;
-    if (*link != nullptr) (*link)->link_on_fd = link;
-    op->link_on_fd = nullptr;
-    op->next_on_fd = nullptr;
+  detail::Operation* next = record.operations.front();
+  while (detail::Operation* const op = next) {
+    next = op->next();
+    if (what != Events::none && !has(op->events, what)) continue;
+    op->unlist();
     op->result = -error;
     op->unlink();
     ready.push(*op);
@@ -103,11 +94,9 @@ void FdRecords::fail(FdRecord& record, int error, ReadyQueue& ready, Events what
 
 void FdRecords::abandon() noexcept {
   for (FdRecord& record : records_) {
-    while (Operation* op = record.first) {
-      record.first = op->next_on_fd;
+    while (detail::Operation* const op = record.operations.front()) {
       op->unlink();
-      op->link_on_fd = nullptr;
-      op->next_on_fd = nullptr;
+      op->unlist();
     }
   }
 }

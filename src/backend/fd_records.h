@@ -4,21 +4,21 @@
 // descriptor, and the descriptors whose interest has changed since the last wait. Changes are only
 // recorded, and applied once before the next wait, so that stop-set-start costs no system call. The
 // exception is io_uring outside EventLoop::run(): it removes the poll of a stopped watcher at once,
-// because the poll would keep the file open (Uring::settle()).
+// because the poll would keep the file open (Uring::release_unwatched_fds()).
 //
-// A descriptor can be closed and its number reused for another file without notice. `unsure` marks
-// descriptors that may refer to another file than the registered one; generations distinguish
+// A descriptor can be closed and its number reused for another file without notice. `unverified`
+// marks descriptors that may refer to another file than the registered one; generations distinguish
 // events of the former file from those of the current one.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 
-#include "base/canary.h"
+#include "base/mutant.h"
 #include "base/probe.h"
-#include "op/ready_queue.h"
+#include "base/ready_queue.h"
 
 namespace tambour::backend {
 
@@ -31,12 +31,12 @@ struct Interest {
 };
 
 struct FdRecord {
-  Operation* first = nullptr;    ///< The list of operations on this descriptor.
-  std::uint32_t generation = 0;  ///< Of the current registration.
+  detail::Hlist<detail::Operation> operations;  ///< Submitted on this descriptor.
+  std::uint32_t generation = 0;                 ///< Of the current registration.
   std::int32_t next_changed = not_changed;
   Interest armed{};           ///< What is registered with the kernel.
-  bool unsure = false;        ///< The descriptor may refer to another file now.
-  bool likely = false;        ///< If `unsure`: it most likely does not.
+  bool unverified = false;    ///< The descriptor may refer to another file now.
+  bool likely = false;        ///< If `unverified`: it most likely does not.
   bool always_ready = false;  ///< epoll: a regular file, which epoll rejects.
   bool edge_is_due = false;   ///< An edge may have been missed: register again.
   bool left_behind = false;   ///< epoll: former files may still be registered.
@@ -47,7 +47,7 @@ struct FdRecord {
   /// The union of the operations' interests; edge-triggered only if all of them are.
   [[nodiscard]] Interest wanted() const noexcept {
     Interest sum{Events::none, Trigger::edge};
-    for (const Operation* op = first; op != nullptr; op = op->next_on_fd) {
+    for (const detail::Operation* op = operations.front(); op != nullptr; op = op->next()) {
       sum.events |= op->events;
       if (op->trigger == Trigger::level) sum.trigger = Trigger::level;
     }
@@ -66,11 +66,11 @@ class FdRecords {
 
   /// Adds a `poll` operation to its descriptor, or records that it has changed. If there is no
   /// memory for the descriptor's record, the operation completes with ENOMEM.
-  void submit(Operation& op) noexcept {
-    if (op.link_on_fd == nullptr) {
+  void submit(detail::Operation& op) noexcept {
+    if (!op.submitted()) {
       if (!knows(op.fd) && !make_room(op)) [[unlikely]]
         return;
-      link(op);
+      at(op.fd).operations.push_front(op);
     }
     // The kernel has already reported the current readiness, but not to this operation, or its
     // event was dropped because the watcher was stopped.
@@ -78,11 +78,9 @@ class FdRecords {
     note_change(op.fd);
   }
 
-  void cancel(Operation& op) noexcept {
-    if (base::canary != base::Canary::stopped_is_told) op.unlink();
-    *op.link_on_fd = op.next_on_fd;
-    if (op.next_on_fd != nullptr) op.next_on_fd->link_on_fd = op.link_on_fd;
-    op.link_on_fd = nullptr;
+  void cancel(detail::Operation& op) noexcept {
+    if (base::mutant != base::Mutant::stopped_is_invoked) op.unlink();
+    op.unlist();
     note_change(op.fd);
   }
 
@@ -95,18 +93,18 @@ class FdRecords {
 
   [[nodiscard]] std::size_t size() const noexcept { return records_.size(); }
 
-  void forget(int fd) noexcept {
+  void invalidate(int fd) noexcept {
     if (!knows(fd)) return;
-    at(fd).unsure = true;
+    at(fd).unverified = true;
     at(fd).likely = false;
     note_change(fd);
   }
 
-  void doubt(int fd) noexcept {
+  void revalidate(int fd) noexcept {
     if (!knows(fd)) return;
     FdRecord& record = at(fd);
-    if (!record.unsure) record.likely = true;
-    record.unsure = true;
+    if (!record.unverified) record.likely = true;
+    record.unverified = true;
     note_change(fd);
   }
 
@@ -141,7 +139,7 @@ class FdRecords {
   }
 
   /// The kernel may have lost registrations: register everything again.
-  void doubt_all() noexcept;
+  void revalidate_all() noexcept;
 
   /// Call if nothing is registered any more: after fork(2), or with a new epoll set. Returns the
   /// number of descriptors to register again.
@@ -151,10 +149,10 @@ class FdRecords {
   static bool deliver(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
     if (has(got, Events::error | hang_up)) [[unlikely]]
       return deliver_broken(record, got, ready);
-    Operation* const op = record.first;
+    detail::Operation* const op = record.operations.front();
     if (op == nullptr) return false;
     // Nearly always there is one operation.
-    if (op->next_on_fd != nullptr) [[unlikely]]
+    if (op->next() != nullptr) [[unlikely]]
       return deliver_to_all(record, got, ready);
     const Events hit = got & op->events;
     if (hit == Events::none) return false;
@@ -179,7 +177,7 @@ class FdRecords {
  private:
   static constexpr Events hang_up = Events(0x010);  // POLLHUP
 
-  static void complete(Operation& op, Events hit, ReadyQueue& ready) noexcept {
+  static void complete(detail::Operation& op, Events hit, ReadyQueue& ready) noexcept {
     TAMBOUR_PROBE2(complete, &op, hit);
     op.result |= std::int32_t(hit);
     if (!op.linked()) ready.push(op);
@@ -187,15 +185,8 @@ class FdRecords {
 
   static bool deliver_to_all(FdRecord& record, Events got, ReadyQueue& ready) noexcept;
   static bool deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) noexcept;
-  void link(Operation& op) noexcept {
-    FdRecord& record = at(op.fd);
-    op.next_on_fd = record.first;
-    op.link_on_fd = &record.first;
-    if (record.first != nullptr) record.first->link_on_fd = &op.next_on_fd;
-    record.first = &op;
-  }
   /// Returns false if there cannot be a record; the operation has failed then.
-  bool make_room(Operation& op) noexcept;
+  bool make_room(detail::Operation& op) noexcept;
   int grow(int fd) noexcept;
 
   bool virtual_ = false;

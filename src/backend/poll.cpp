@@ -51,7 +51,7 @@ void Poll::remove(int fd) noexcept {
   }
 }
 
-void Poll::forget_gone() noexcept {
+void Poll::remove_closed() noexcept {
   for (const int fd : gone_) remove(fd);
   gone_.clear();
 }

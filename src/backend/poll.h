@@ -42,13 +42,13 @@ class Poll {
         sink(polled.fd, Events(static_cast<std::uint16_t>(polled.revents)), 0);
       }
     }
-    forget_gone();
+    remove_closed();
   }
 
  private:
   int wait_for_events(std::int64_t timeout_ns) noexcept;
   void remove(int fd) noexcept;
-  void forget_gone() noexcept;
+  void remove_closed() noexcept;
 
   std::vector<pollfd> polled_;
   std::vector<std::int32_t> index_of_;  ///< Indexed by descriptor; -1: not polled.

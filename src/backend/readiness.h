@@ -35,7 +35,7 @@ struct Change {
   int fd;
   Interest old;              ///< What is registered now.
   Interest now;              ///< Events::none: remove the registration.
-  bool unsure;               ///< The descriptor may refer to another file now.
+  bool unverified;           ///< The descriptor may refer to another file now.
   bool likely;               ///< If `unsure`: it most likely does not.
   std::uint32_t generation;  ///< Of the new registration; reported with its events.
   bool& left_behind;         ///< State that epoll keeps, see FdRecord.
@@ -62,25 +62,25 @@ class Readiness final : public Backend {
     return {};
   }
 
-  void submit(Operation& op) noexcept override { records_.submit(op); }
-  void cancel(Operation& op) noexcept override { records_.cancel(op); }
-  void forget(int fd) noexcept override { records_.forget(fd); }
+  void submit(detail::Operation& op) noexcept override { records_.submit(op); }
+  void cancel(detail::Operation& op) noexcept override { records_.cancel(op); }
+  void invalidate(int fd) noexcept override { records_.invalidate(fd); }
   /// Removes the registration immediately, because another thread may close the descriptor later.
-  void let_go(int fd) noexcept override {
+  void deregister(int fd) noexcept override {
     if (!Poller::kernel_keeps_registrations || !records_.knows(fd)) return;
     if (!is_of_this_process()) return;
     FdRecord& record = records_.at(fd);
-    if (record.first == nullptr && record.armed.events != Events::none) withdraw(fd, record);
+    if (record.operations.empty() && record.armed.events != Events::none) withdraw(fd, record);
   }
   void unwatched(int fd) noexcept override {
     if (removals_due_ == 0 || !records_.knows(fd)) return;
     FdRecord& record = records_.at(fd);
-    if (record.first != nullptr || record.armed.events == Events::none) return;
+    if (!record.operations.empty() || record.armed.events == Events::none) return;
     if (!is_of_this_process()) return;
     --removals_due_;
     withdraw(fd, record);
   }
-  void doubt(int fd) noexcept override { records_.doubt(fd); }
+  void revalidate(int fd) noexcept override { records_.revalidate(fd); }
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
   void feed(int fd, Events events, ReadyQueue& ready) noexcept override {
@@ -95,7 +95,7 @@ class Readiness final : public Backend {
     ++system_calls_;
     TAMBOUR_PROBE1(poll, timeout_ns);
     poller_.wait(timeout_ns, Sink{*this, ready});
-    if (strangers_) rebuild();
+    if (stale_events_) rebuild();
   }
 
   Result<int> descriptor() noexcept override {
@@ -106,7 +106,7 @@ class Readiness final : public Backend {
     }
   }
   [[nodiscard]] bool must_poll() const noexcept override {
-    return records_.any_changes() || !always_ready_.empty() || strangers_;
+    return records_.any_changes() || !always_ready_.empty() || stale_events_;
   }
 
   bool disown_if_lost() noexcept override {
@@ -120,7 +120,7 @@ class Readiness final : public Backend {
 
   Result<> reopen() noexcept override {
     // Not submitted if an earlier reopen() failed.
-    if (wake_up_.link_on_fd != nullptr) records_.cancel(wake_up_);
+    if (wake_up_.submitted()) records_.cancel(wake_up_);
     if (const int error = poller_.reopen()) return std::unexpected(system_error(error));
     records_.disarm_all();
     take_over();
@@ -140,7 +140,7 @@ class Readiness final : public Backend {
       if (is_stranger(record, generation)) {
         // The file of this registration was closed here, but a duplicate (dup(2), fork(2)) keeps it
         // open, and epoll_ctl(2) cannot reach the registration.
-        self.strangers_ = true;
+        self.stale_events_ = true;
       } else if (!FdRecords::deliver(record, events, ready)) {
         if (Poller::kernel_keeps_registrations && record.wanted().events == Events::none) {
           self.take_back(fd, record);
@@ -156,7 +156,7 @@ class Readiness final : public Backend {
     void prefetch_record(int fd) const noexcept { __builtin_prefetch(&self.records_.at(fd)); }
 
     void prefetch_operation(int fd) const noexcept {
-      const Operation* const op = self.records_.at(fd).first;
+      const detail::Operation* const op = self.records_.at(fd).operations.front();
       if (op == nullptr) return;
       __builtin_prefetch(op);
       // The members of the derived class, among them the callback.
@@ -181,16 +181,16 @@ class Readiness final : public Backend {
     // A registration without interest stays in the kernel until it reports an event: most of them
     // are closed or used again before that.
     if (Poller::kernel_keeps_registrations && wanted.events == Events::none) return;
-    const bool unsure = std::exchange(record.unsure, false);
+    const bool unverified = std::exchange(record.unverified, false);
     const bool likely = std::exchange(record.likely, false);
     const bool edge_is_due =
         std::exchange(record.edge_is_due, false) && wanted.trigger == Trigger::edge;
-    if (record.always_ready && !unsure) return;
-    if (wanted == record.armed && !unsure && !edge_is_due) return;
+    if (record.always_ready && !unverified) return;
+    if (wanted == record.armed && !unverified && !edge_is_due) return;
     if (wanted.events == Events::none && record.armed.events == Events::none) return;
     ++system_calls_;
     TAMBOUR_PROBE2(submit, fd, unsigned(wanted.events));
-    const int outcome = set(fd, record, wanted, unsure, likely);
+    const int outcome = set(fd, record, wanted, unverified, likely);
     switch (outcome) {
       case kept:
         break;
@@ -212,11 +212,11 @@ class Readiness final : public Backend {
     }
   }
 
-  int set(int fd, FdRecord& record, Interest wanted, bool unsure, bool likely) noexcept {
+  int set(int fd, FdRecord& record, Interest wanted, bool unverified, bool likely) noexcept {
     return poller_.set({.fd = fd,
                         .old = record.armed,
                         .now = wanted,
-                        .unsure = unsure,
+                        .unverified = unverified,
                         .likely = likely,
                         .generation = record.generation + 1,
                         .left_behind = record.left_behind});
@@ -226,9 +226,9 @@ class Readiness final : public Backend {
   /// immediately, before a callback can close the descriptor and another thread can reuse its
   /// number.
   void take_back(int fd, FdRecord& record) noexcept {
-    if (record.unsure && !record.likely) {
+    if (record.unverified && !record.likely) {
       // The file was closed here, but a duplicate keeps it open.
-      strangers_ = true;
+      stale_events_ = true;
     } else {
       withdraw(fd, record);
     }
@@ -237,7 +237,7 @@ class Readiness final : public Backend {
   void withdraw(int fd, FdRecord& record) noexcept {
     ++system_calls_;
     TAMBOUR_PROBE2(submit, fd, 0U);
-    set(fd, record, {}, record.unsure, record.likely);
+    set(fd, record, {}, record.unverified, record.likely);
     ++record.generation;
     record.armed = {};
   }
@@ -265,7 +265,7 @@ class Readiness final : public Backend {
   }
 
   void rebuild() noexcept {
-    strangers_ = false;
+    stale_events_ = false;
     // If a new set cannot be opened, keep the old one and its spurious wakeups; the next one tries
     // again.
     if (poller_.reopen() != 0) return;
@@ -279,7 +279,7 @@ class Readiness final : public Backend {
   FdRecords records_;
   WakeUp wake_up_{records_};
   std::vector<int> always_ready_;
-  bool strangers_ = false;
+  bool stale_events_ = false;
   /// An event of a closed file was reported, so another process holds duplicates of some
   /// descriptors (fork(2)), possibly of all. A registration that is left to close(2) then survives,
   /// reports events and causes a rebuild, which costs one system call per descriptor. Therefore

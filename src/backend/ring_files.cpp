@@ -14,14 +14,16 @@ namespace tambour::backend {
 namespace {
 
 // Truncating (Linux 6.9) and querying the size are rare and run on a thread pool.
-constexpr std::array<std::pair<OperationKind, int>, 4> taken{{
-    {OperationKind::file_open, IORING_OP_OPENAT},
-    {OperationKind::file_read, IORING_OP_READ},
-    {OperationKind::file_write, IORING_OP_WRITE},
-    {OperationKind::file_sync, IORING_OP_FSYNC},
+constexpr std::array<std::pair<detail::OperationKind, int>, 4> taken{{
+    {detail::OperationKind::file_open, IORING_OP_OPENAT},
+    {detail::OperationKind::file_read, IORING_OP_READ},
+    {detail::OperationKind::file_write, IORING_OP_WRITE},
+    {detail::OperationKind::file_sync, IORING_OP_FSYNC},
 }};
 
-constexpr unsigned bit_of(OperationKind kind) noexcept { return 1U << static_cast<unsigned>(kind); }
+constexpr unsigned bit_of(detail::OperationKind kind) noexcept {
+  return 1U << static_cast<unsigned>(kind);
+}
 
 /// The kernel applies the same limit: MAX_RW_COUNT.
 unsigned count_of(std::size_t size) noexcept {
@@ -42,47 +44,30 @@ void RingFiles::open(io_uring& ring) noexcept {
   ::io_uring_free_probe(probe);
 }
 
-bool RingFiles::takes(OperationKind kind) const noexcept { return (kinds_ & bit_of(kind)) != 0; }
+bool RingFiles::supports(detail::OperationKind kind) const noexcept {
+  return (kinds_ & bit_of(kind)) != 0;
+}
 
 void RingFiles::submit(FileOperation& op) noexcept {
-  op.handed_over = op.cancel_requested = op.doubted = false;
+  op.handed_over = op.cancel_requested = op.unverified = false;
   op.probe = 0;
   op.misses = 0;
-  // First in, first out.
-  op.next_on_fd = nullptr;
-  op.link_on_fd = pending_end_;
-  *pending_end_ = &op;
-  pending_end_ = &op.next_on_fd;
-}
-
-void RingFiles::put_first(Operation*& first, FileOperation& op) noexcept {
-  op.next_on_fd = first;
-  op.link_on_fd = &first;
-  if (first != nullptr) first->link_on_fd = &op.next_on_fd;
-  first = &op;
-}
-
-void RingFiles::take_out(FileOperation& op) noexcept {
-  *op.link_on_fd = op.next_on_fd;
-  if (op.next_on_fd != nullptr) op.next_on_fd->link_on_fd = op.link_on_fd;
-  if (pending_end_ == &op.next_on_fd) pending_end_ = op.link_on_fd;
-  op.next_on_fd = nullptr;
-  op.link_on_fd = nullptr;
+  pending_.push_back(op);
 }
 
 void RingFiles::prepare(FileOperation& op, io_uring_sqe& entry) noexcept {
-  take_out(op);
-  put_first(in_flight_, op);
+  op.InRing::unlink();
+  in_flight_.push_back(op);
   ++in_flight_count_;
   op.handed_over = true;
   switch (op.kind) {
-    case OperationKind::file_open:
+    case detail::OperationKind::file_open:
       ::io_uring_prep_openat(&entry, AT_FDCWD, op.path, op.flags, op.permissions);
       break;
-    case OperationKind::file_read:
+    case detail::OperationKind::file_read:
       ::io_uring_prep_read(&entry, op.fd, op.data, count_of(op.size), op.offset);
       break;
-    case OperationKind::file_write:
+    case detail::OperationKind::file_write:
       ::io_uring_prep_write(&entry, op.fd, op.data, count_of(op.size), op.offset);
       break;
     default:
@@ -92,7 +77,7 @@ void RingFiles::prepare(FileOperation& op, io_uring_sqe& entry) noexcept {
 }
 
 bool RingFiles::request_cancel(FileOperation& op) noexcept {
-  if (op.link_on_fd == nullptr || op.cancel_requested) return false;
+  if (!op.InRing::linked() || op.cancel_requested) return false;
   op.cancel_requested = true;
   if (op.handed_over) return true;
   end(op, -ECANCELED, ended_);
@@ -100,7 +85,7 @@ bool RingFiles::request_cancel(FileOperation& op) noexcept {
 }
 
 void RingFiles::end(FileOperation& op, int result, ReadyQueue& ready) noexcept {
-  take_out(op);
+  op.InRing::unlink();
   if (op.handed_over) --in_flight_count_;
   op.result = result;
   ready.push(op);
@@ -116,7 +101,7 @@ void RingFiles::complete(const io_uring_cqe& completion, ReadyQueue& ready) noex
   const bool was_cancelled = completion.res == -ECANCELED || completion.res == -EINTR;
   if (was_cancelled && !op.cancel_requested) {
     // Interrupted, or cancelled by a probe: the operation had not started, so submit it again.
-    take_out(op);
+    op.InRing::unlink();
     --in_flight_count_;
     submit(op);
     return;
@@ -124,26 +109,25 @@ void RingFiles::complete(const io_uring_cqe& completion, ReadyQueue& ready) noex
   end(op, was_cancelled ? -ECANCELED : completion.res, ready);
 }
 
-void RingFiles::doubt_all() noexcept {
+void RingFiles::revalidate_all() noexcept {
   // This includes operations with a probe in flight: the lost completion may be that of the probe.
-  for (Operation* each = in_flight_; each != nullptr; each = each->next_on_fd)
-    static_cast<FileOperation*>(each)->doubted = any_doubted_ = true;
+  for (FileOperation* op = in_flight_.front(); op != nullptr; op = in_flight_.after(*op))
+    op->unverified = any_unverified_ = true;
 }
 
-FileOperation* RingFiles::next_doubted() noexcept {
-  if (!any_doubted_) return nullptr;
-  for (Operation* each = in_flight_; each != nullptr; each = each->next_on_fd) {
-    auto& op = *static_cast<FileOperation*>(each);
-    if (op.doubted) return &op;
+FileOperation* RingFiles::next_unverified() noexcept {
+  if (!any_unverified_) return nullptr;
+  for (FileOperation* op = in_flight_.front(); op != nullptr; op = in_flight_.after(*op)) {
+    if (op->unverified) return op;
   }
-  any_doubted_ = false;
+  any_unverified_ = false;
   return nullptr;
 }
 
 /// The only way to query an operation is to cancel it. One that a probe has cancelled is submitted
 /// again, see complete().
 void RingFiles::prepare_probe(FileOperation& op, io_uring_sqe& entry) noexcept {
-  op.doubted = false;
+  op.unverified = false;
   op.probe = ++probes_;
   ::io_uring_prep_cancel64(&entry, token_of(op), 0);
   ::io_uring_sqe_set_data64(&entry, op.probe | own_bit | probe_bit);
@@ -153,14 +137,14 @@ void RingFiles::answer_probe(std::uint64_t probe, int result, ReadyQueue& ready)
   // With any other result the kernel has found the operation, whose own completion follows.
   if (result != -ENOENT) return;
   // Look it up by the number of the probe, because the operation may have been destroyed by now.
-  for (Operation* each = in_flight_; each != nullptr; each = each->next_on_fd) {
-    auto& op = *static_cast<FileOperation*>(each);
+  for (FileOperation* each = in_flight_.front(); each != nullptr; each = in_flight_.after(*each)) {
+    FileOperation& op = *each;
     if (op.probe != probe) continue;
     // The completion may still arrive: the kernel does not find an operation that has finished but
     // whose completion is not posted yet.
     constexpr unsigned char misses_max = 3;
     if (++op.misses < misses_max) {
-      op.doubted = any_doubted_ = true;
+      op.unverified = any_unverified_ = true;
     } else {
       end(op, -EIO, ready);  // Its result is unknown.
     }
@@ -169,8 +153,8 @@ void RingFiles::answer_probe(std::uint64_t probe, int result, ReadyQueue& ready)
 }
 
 void RingFiles::cancel_all() noexcept {
-  while (pending_ != nullptr) end(static_cast<FileOperation&>(*pending_), -ECANCELED, ended_);
-  while (in_flight_ != nullptr) end(static_cast<FileOperation&>(*in_flight_), -ECANCELED, ended_);
+  while (FileOperation* const op = pending_.front()) end(*op, -ECANCELED, ended_);
+  while (FileOperation* const op = in_flight_.front()) end(*op, -ECANCELED, ended_);
 }
 
 }  // namespace tambour::backend

@@ -9,8 +9,8 @@
 
 #include <liburing.h>
 
-#include "op/file_operation.h"
-#include "op/ready_queue.h"
+#include "backend/file_operation.h"
+#include "base/ready_queue.h"
 
 namespace tambour::backend {
 
@@ -22,17 +22,17 @@ class RingFiles {
 
   /// Queries which operations a new ring supports.
   void open(io_uring& ring) noexcept;
-  [[nodiscard]] bool takes(OperationKind kind) const noexcept;
+  [[nodiscard]] bool supports(detail::OperationKind kind) const noexcept;
 
   void submit(FileOperation& op) noexcept;
   /// Returns true if the operation is in flight and the caller must submit its cancellation.
   [[nodiscard]] bool request_cancel(FileOperation& op) noexcept;
 
-  [[nodiscard]] bool any_in_flight() const noexcept { return in_flight_ != nullptr; }
+  [[nodiscard]] bool any_in_flight() const noexcept { return !in_flight_.empty(); }
 
   /// Returns the next operation to submit, which the caller must pass to prepare(), or null.
   [[nodiscard]] FileOperation* next() noexcept {
-    return in_flight_count_ < in_flight_max_ ? static_cast<FileOperation*>(pending_) : nullptr;
+    return in_flight_count_ < in_flight_max_ ? pending_.front() : nullptr;
   }
   void prepare(FileOperation& op, io_uring_sqe& entry) noexcept;
 
@@ -49,8 +49,8 @@ class RingFiles {
 
   /// Call if the kernel has lost a completion. Marks all operations that it may belong to, so that
   /// the caller probes for each of them.
-  void doubt_all() noexcept;
-  [[nodiscard]] FileOperation* next_doubted() noexcept;
+  void revalidate_all() noexcept;
+  [[nodiscard]] FileOperation* next_unverified() noexcept;
   void prepare_probe(FileOperation& op, io_uring_sqe& entry) noexcept;
 
   /// Call in the child after fork(2), whose ring does not have these operations.
@@ -62,8 +62,8 @@ class RingFiles {
     if (&ready != &ended_) ready.take(ended_);
   }
   [[nodiscard]] bool must_poll() const noexcept {
-    return !ended_.empty() || any_doubted_ ||
-           (pending_ != nullptr && in_flight_count_ < in_flight_max_);
+    return !ended_.empty() || any_unverified_ ||
+           (!pending_.empty() && in_flight_count_ < in_flight_max_);
   }
 
  private:
@@ -75,20 +75,16 @@ class RingFiles {
   static constexpr std::uint64_t own_bit = std::uint64_t{1} << 63;
   static constexpr std::uint64_t probe_bit = std::uint64_t{1} << 62;
 
-  static void put_first(Operation*& first, FileOperation& op) noexcept;
-  void take_out(FileOperation& op) noexcept;
   void end(FileOperation& op, int result, ReadyQueue& ready) noexcept;
   void answer_probe(std::uint64_t probe, int result, ReadyQueue& ready) noexcept;
 
-  // Lists linked by `next_on_fd`, like those of the descriptors' operations.
-  Operation* pending_ = nullptr;
-  Operation** pending_end_ = &pending_;
-  Operation* in_flight_ = nullptr;
+  detail::IntrusiveList<FileOperation, RingFiles> pending_;  ///< In the order of submission.
+  detail::IntrusiveList<FileOperation, RingFiles> in_flight_;
   std::size_t in_flight_count_ = 0;
   std::size_t in_flight_max_ = 1;
-  bool any_doubted_ = false;
+  bool any_unverified_ = false;
   std::uint64_t probes_ = 0;  ///< The number of probes made.
-  unsigned kinds_ = 0;        ///< One bit per supported OperationKind.
+  unsigned kinds_ = 0;        ///< One bit per supported detail::OperationKind.
   ReadyQueue ended_;
 };
 

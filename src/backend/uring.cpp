@@ -191,7 +191,7 @@ bool Uring::disown_if_lost() noexcept {
 
 Result<> Uring::reopen() noexcept {
   // Not submitted if an earlier reopen() failed.
-  if (wake_up_.link_on_fd != nullptr) records_.cancel(wake_up_);
+  if (wake_up_.submitted()) records_.cancel(wake_up_);
   // Unmaps the parent's ring in the child without touching its entries. This comes first: if other
   // code has closed the ring's descriptor, the next one that is opened gets its number.
   close_ring();
@@ -209,7 +209,7 @@ void Uring::check_entered(int outcome) const noexcept {
   // The kernel's errno value depends on the flags of the ring: EINVAL or EEXIST.
   if (opened_by_ != ::getpid())
     base::fail_check(
-        "EventLoop on io_uring run in a child of fork(2); call EventLoop::reopen_after_fork() in "
+        "EventLoop on io_uring run in a child of fork(2); call EventLoop::after_fork() in "
         "the "
         "child first, or make a new loop there");
   base::fail_check(
@@ -220,8 +220,7 @@ void Uring::check_entered(int outcome) const noexcept {
 }
 
 void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
-  base::check(ring_is_open_,
-              "EventLoop run although reopen_after_fork() had failed; destroy it instead");
+  base::check(ring_is_open_, "EventLoop run although after_fork() had failed; destroy it instead");
   records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record, ready); });
   records_.take_failed(ready);
   ready.take(early_);
@@ -231,7 +230,7 @@ void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
   reap(ready);
 }
 
-void Uring::let_go(int fd) noexcept {
+void Uring::deregister(int fd) noexcept {
   if (!records_.knows(fd)) return;
   FdRecord& record = records_.at(fd);
   if (record.armed.events == Events::none || record.wanted().events != Events::none) return;
@@ -252,7 +251,7 @@ void Uring::hand_over_now() noexcept {
   }
 }
 
-void Uring::settle() noexcept {
+void Uring::release_unwatched_fds() noexcept {
   if (!ring_is_open_ || !is_of_this_process()) return;
   bool any_removed = false;
   records_.take_changes([&](int fd, FdRecord& record) {
@@ -262,14 +261,14 @@ void Uring::settle() noexcept {
       any_removed = true;
     }
     // Arming and checking again are left to poll().
-    if (record.first != nullptr) records_.note_change(fd);
+    if (!record.operations.empty()) records_.note_change(fd);
   });
   if (any_removed) hand_over_now();
 }
 
 void Uring::hand_over_files(ReadyQueue& ready) noexcept {
   while (FileOperation* op = files_.next()) files_.prepare(*op, *next_entry(ready));
-  while (FileOperation* op = files_.next_doubted()) {
+  while (FileOperation* op = files_.next_unverified()) {
     io_uring_sqe* const entry = next_entry(ready);
     // next_entry() may have reaped its completion. The operation still exists then, and the probe,
     // which does not find it in the kernel, has no effect.
@@ -278,8 +277,8 @@ void Uring::hand_over_files(ReadyQueue& ready) noexcept {
   files_.take_ended(ready);
 }
 
-void Uring::cancel(Operation& op) noexcept {
-  if (op.kind == OperationKind::poll) [[likely]] {
+void Uring::cancel(detail::Operation& op) noexcept {
+  if (op.kind == detail::OperationKind::poll) [[likely]] {
     records_.cancel(op);
   } else {
     request_cancel(static_cast<FileOperation&>(op));
@@ -293,10 +292,10 @@ void Uring::request_cancel(FileOperation& op) noexcept {
   ::io_uring_sqe_set_data64(entry, nothing_to_do);
 }
 
-void Uring::reclaim(Operation& op) noexcept {
+void Uring::cancel_and_wait(detail::Operation& op) noexcept {
   auto& file_op = static_cast<FileOperation&>(op);
   request_cancel(file_op);
-  while (file_op.link_on_fd != nullptr) {
+  while (file_op.InRing::linked()) {
     // Other operations that end here are reported in the next iteration.
     hand_over_files(files_.ended());
     enter(-1);
@@ -306,16 +305,16 @@ void Uring::reclaim(Operation& op) noexcept {
 }
 
 void Uring::note_lost() noexcept {
-  records_.doubt_all();
-  files_.doubt_all();
+  records_.revalidate_all();
+  files_.revalidate_all();
 }
 
 void Uring::apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
   const Interest wanted = record.wanted();
-  const bool unsure = std::exchange(record.unsure, false);
+  const bool unverified = std::exchange(record.unverified, false);
   const bool edge_is_due =
       std::exchange(record.edge_is_due, false) && wanted.trigger == Trigger::edge;
-  if (wanted == record.armed && !unsure && !edge_is_due) return;
+  if (wanted == record.armed && !unverified && !edge_is_due) return;
   if (record.armed.events != Events::none) disarm(fd, record, ready);
   if (wanted.events != Events::none) arm(fd, record, wanted, ready);
 }

@@ -24,7 +24,8 @@ namespace tambour::backend {
 ///
 /// The kernel's poll holds a reference to the open file: a descriptor that is closed while polled
 /// stays open inside the kernel, and its peer sees no EOF. Therefore close() removes the poll
-/// first, and settle() removes the polls of stopped watchers before the loop returns to its caller.
+/// first, and release_unwatched_fds() removes the polls of stopped watchers before the loop returns
+/// to its caller.
 class Uring final : public Backend {
  public:
   /// Fails with ENOSYS if the kernel has no io_uring, with EPERM if a seccomp filter or sysctl
@@ -34,22 +35,22 @@ class Uring final : public Backend {
 
   ~Uring() override;
 
-  void submit(Operation& op) noexcept override {
-    if (op.kind == OperationKind::poll) [[likely]] {
+  void submit(detail::Operation& op) noexcept override {
+    if (op.kind == detail::OperationKind::poll) [[likely]] {
       records_.submit(op);
     } else {
       files_.submit(static_cast<FileOperation&>(op));
     }
   }
-  void cancel(Operation& op) noexcept override;
-  [[nodiscard]] bool takes(OperationKind kind) const noexcept override {
-    return files_.takes(kind);
+  void cancel(detail::Operation& op) noexcept override;
+  [[nodiscard]] bool supports(detail::OperationKind kind) const noexcept override {
+    return files_.supports(kind);
   }
-  void reclaim(Operation& op) noexcept override;
-  void forget(int fd) noexcept override { records_.forget(fd); }
-  void let_go(int fd) noexcept override;
-  void settle_one(int fd) noexcept override { let_go(fd); }
-  void settle() noexcept override;
+  void cancel_and_wait(detail::Operation& op) noexcept override;
+  void invalidate(int fd) noexcept override { records_.invalidate(fd); }
+  void deregister(int fd) noexcept override;
+  void release_unwatched_fd(int fd) noexcept override { deregister(fd); }
+  void release_unwatched_fds() noexcept override;
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
   void feed(int fd, Events events, ReadyQueue& ready) noexcept override {
@@ -68,7 +69,7 @@ class Uring final : public Backend {
 
  protected:
   /// The poll's reference to the file is released when this returns.
-  void prepare_to_close(int fd) noexcept override { let_go(fd); }
+  void prepare_to_close(int fd) noexcept override { deregister(fd); }
 
  private:
   Uring(unsigned submission_entries, unsigned completion_entries) noexcept

@@ -34,7 +34,7 @@ void WakeUp::wake() noexcept {
   errno = saved;
 }
 
-void WakeUp::run(Ready& ready) {
+void WakeUp::run(detail::ReadyNode& ready) {
   auto& self = static_cast<WakeUp&>(ready);
   const int error = -std::exchange(self.result, 0);
   // A loop that cannot be woken is unusable: if the kernel lacks memory, retry in every iteration.

@@ -2,7 +2,7 @@
 // descriptor.
 #pragma once
 
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 #include <tambour/result.h>
 #include <tambour/unique_fd.h>
 
@@ -12,11 +12,11 @@
 namespace tambour::backend {
 
 /// A `poll` operation on its own eventfd. The backend that owns it submits it; it must not move.
-class WakeUp final : public Operation {
+class WakeUp final : public detail::Operation {
  public:
   /// `records`: where the backend submits it.
   explicit WakeUp(FdRecords& records) noexcept
-      : Operation(OperationKind::poll, &run), records_(records) {}
+      : detail::Operation(detail::OperationKind::poll, &run), records_(records) {}
 
   /// `drain`: the backend is level-triggered only, so the eventfd must be read each time. With edge
   /// triggering another write is another edge, and no read is needed.
@@ -35,7 +35,7 @@ class WakeUp final : public Operation {
   void wake() noexcept;
 
  private:
-  static void run(Ready& ready);
+  static void run(detail::ReadyNode& ready);
 
   FdRecords& records_;
   UniqueFd eventfd_;

@@ -24,8 +24,8 @@ void fail_check(const char* format, ...) noexcept {
   std::abort();
 }
 
-void contract_breached(const char* sentence) noexcept {
-  fail_check("contract breached: %s", sentence);
+void contract_violated(const char* sentence) noexcept {
+  fail_check("contract violated: %s", sentence);
 }
 
 }  // namespace tambour::base

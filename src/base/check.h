@@ -11,12 +11,12 @@ namespace tambour::base {
 ///   fail_check("TaskEvent::set() called after EventLoop (created at %s:%u) was destroyed", ...);
 [[noreturn]] [[gnu::format(printf, 1, 2)]] void fail_check(const char* format, ...) noexcept;
 
-[[noreturn]] void contract_breached(const char* sentence) noexcept;
+[[noreturn]] void contract_violated(const char* sentence) noexcept;
 
 /// For a message without arguments. Costs one predictable branch.
 inline void check(bool holds, const char* sentence) noexcept {
   if (!holds) [[unlikely]]
-    contract_breached(sentence);
+    contract_violated(sentence);
 }
 
 }  // namespace tambour::base

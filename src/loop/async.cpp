@@ -9,13 +9,15 @@
 namespace tambour {
 
 Async::Async(EventLoop& loop, Function function, std::source_location created_at) noexcept
-    : Ready(&run, created_at), core_(loop.core_), function_(std::move(function)) {
+    : detail::ReadyNode(&run, created_at),
+      core_(&loop::core_of(loop)),
+      function_(std::move(function)) {
   core_->attach();
 }
 
 Async::~Async() {
   stop();
-  core_->retire(function_.release());
+  core_->defer_delete(function_.release());
   core_->detach();
 }
 
@@ -36,7 +38,7 @@ void Async::send() noexcept {
   if (!sent_.exchange(true, std::memory_order_seq_cst)) core_->async_sent();
 }
 
-void Async::run(Ready& ready) {
+void Async::run(detail::ReadyNode& ready) {
   auto& self = static_cast<Async&>(ready);
   // Before the callback, which may cause another send().
   self.sent_.store(false, std::memory_order_seq_cst);

@@ -12,10 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include <tambour/task_scope.h>
-
 #include "base/probe.h"
-#include "loop/services.h"
 
 namespace tambour::loop {
 
@@ -23,18 +20,16 @@ namespace tambour::loop {
 /// running in an outer callback, so it is deleted at the end of a nested iteration.
 class Core::Iterating {
  public:
-  explicit Iterating(Core& core,
-                     std::source_location function = std::source_location::current()) noexcept
-      : running_(core, function), core_(core) {
+  Iterating(Core& core, std::source_location function) noexcept : running_(core, function), core_(core) {
     if (core.depth_ == 1) return;
-    nested_ = {.nested_run = Closure::begin_nested_run(), .outside = core.level_};
+    nested_ = {.nested_run = detail::Closure::begin_nested_run(), .outside = core.level_};
     core.level_ = &nested_;
   }
   Iterating(const Iterating&) = delete;
   Iterating& operator=(const Iterating&) = delete;
   ~Iterating() {
     if (core_.level_ != &nested_) return;
-    core_.delete_retired();
+    core_.delete_deferred();
     core_.level_ = nested_.outside;
   }
 
@@ -77,16 +72,6 @@ std::uint64_t Core::number_this_thread() noexcept {
   return this_thread;
 }
 
-TaskScope& Core::tasks(EventLoop& loop) {
-  if (tasks_ == nullptr) {
-    tasks_ = std::make_unique<TaskScope>(loop);
-    // These tasks are never joined; their exceptions leave run(), like those of callbacks.
-    tasks_->set_exception_handler(
-        [this](std::exception_ptr thrown) { throw_out_of_run(std::move(thrown)); });
-  }
-  return *tasks_;
-}
-
 void Core::throw_out_of_run(std::exception_ptr thrown) noexcept {
   if (thrown_.what == nullptr) {
     thrown_.what = std::move(thrown);
@@ -100,32 +85,32 @@ void Core::throw_out_of_run(std::exception_ptr thrown) noexcept {
   }
 }
 
-void Core::throw_what_is_left() {
+void Core::rethrow_pending() {
   if (thrown_.what == nullptr) return;
   thrown_.unlink();
   Thrown::run(thrown_);
 }
 
-void Core::look_at_length_of_turn() noexcept {
+void Core::update_io_budget() noexcept {
   // In a simulation the clock does not advance during an iteration, so the count is limited as
   // well.
   constexpr unsigned most = 65'536;
   constexpr std::int64_t long_ns = 50'000'000;
-  overstays_ = overstays_ || at_once_ >= most || clock_ns() - now_ns_ > long_ns;
+  io_budget_exhausted_ = io_budget_exhausted_ || at_once_ >= most || clock_ns() - now_ns_ > long_ns;
 }
 
 void Core::drop_owned() noexcept {
   do {
     // Posted tasks may refer to objects that the loop owns, so they are destroyed first.
     posted_.clear();
-    tasks_.reset();
-    while (Link* owned = owned_.first()) {
+    services_.drop_owned();
+    while (detail::LoopOwned* const owned = owned_.front()) {
       owned->unlink();
-      delete static_cast<LoopOwned*>(owned);
+      delete owned;
     }
     posted_.clear();
     // A destructor may spawn further tasks.
-  } while (tasks_ != nullptr || owned_.first() != nullptr);
+  } while (services_.drop_owned() || !owned_.empty());
 }
 
 namespace {
@@ -135,12 +120,12 @@ thread_local Core* first_on_thread = nullptr;
 
 }  // namespace
 
-void Core::announce(const EventLoop& loop) noexcept {
+void Core::register_loop(const EventLoop& loop) noexcept {
   loop_ = &loop;
   next_on_thread_ = std::exchange(first_on_thread, this);
 }
 
-void Core::renounce() noexcept {
+void Core::unregister_loop() noexcept {
   if (loop_ == nullptr) return;
   Core** link = &first_on_thread;
   while (*link != this) link = &(*link)->next_on_thread_;
@@ -148,14 +133,14 @@ void Core::renounce() noexcept {
   loop_ = nullptr;
 }
 
-Core* Core::live_here(const EventLoop* loop) noexcept {
+Core* Core::find_on_this_thread(const EventLoop* loop) noexcept {
   Core* core = first_on_thread;
   while (core != nullptr && core->loop_ != loop) core = core->next_on_thread_;
   return core;
 }
 
-void Core::close() noexcept {
-  check_thread();
+void Core::close(std::source_location function) noexcept {
+  check_thread(function);
   if (depth_ != 0) [[unlikely]] {
     base::fail_check(
         "EventLoop (created in %s:%u) destroyed inside one of its own callbacks; call stop(), and "
@@ -168,16 +153,15 @@ void Core::close() noexcept {
     run_hooks(HookPoint::cleanup);
   }
   drop_owned();
-  for (Hook*& first : hooks_) {
-    while (first != nullptr) first->stop();
+  for (detail::Hlist<Hook>& hooks : hooks_) {
+    while (Hook* const hook = hooks.front()) hook->stop();
   }
-  while (asyncs_ != nullptr) asyncs_->stop();
-  if (services_ != nullptr) services_->abandon();
-  services_.reset();
-  retire(pending_runner_.release());
+  while (Async* const async = asyncs_.front()) async->stop();
+  services_.close();
+  defer_delete(pending_runner_.release());
   // Destroying a task may cancel an operation in the backend or close a descriptor through it.
   drop_owned();
-  renounce();
+  unregister_loop();
   backend_->abandon();
   timers_.abandon();
   backend_.reset();
@@ -200,60 +184,61 @@ void Core::fail_thread_check(const char* function,
     std::snprintf(where.data(), where.size(), " on an object created in %s:%u", object->file_name(),
                   unsigned(object->line()));
   }
+  const bool is_destructor = name.find('~') != std::string_view::npos;
   const auto length = static_cast<int>(name.size());
   const auto line = static_cast<unsigned>(created_at_.line());
   if (thread_ == no_thread) {
     base::fail_check(
         "%.*s() called%s after its EventLoop (created in %s:%u) was destroyed; destroy the object "
-        "first, or let the loop live longer",
+        "first, or keep the loop until then",
         // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `length` bounds it.
         length, name.data(), where.data(), created_at_.file_name(), line);
   }
   base::fail_check(
       "%.*s() called%s: EventLoop (created in %s:%u) used from thread %d, but it belongs to thread "
-      "%d; use post()",
+      "%d; %s",
       // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `length` bounds it.
-      length, name.data(), where.data(), created_at_.file_name(), line, int(::gettid()),
-      thread_id_);
+      length, name.data(), where.data(), created_at_.file_name(), line, int(::gettid()), thread_id_,
+      is_destructor ? "destroy the object on that thread" : "use post()");
 }
 
-void Core::run() {
-  const Iterating iterating(*this);
+void Core::run(std::source_location function) {
+  const Iterating iterating(*this, function);
   const Stoppable stoppable(*this);
-  while (!stop_ && alive()) turn(Wait::until_due);
-  throw_what_is_left();
+  while (!stop_ && alive()) run_iteration(Wait::until_due);
+  rethrow_pending();
 }
 
-void Core::run_once() {
-  const Iterating iterating(*this);
+void Core::run_once(std::source_location function) {
+  const Iterating iterating(*this, function);
   const Stoppable stoppable(*this);
-  while (!stop_ && alive() && !turn(Wait::until_due)) {
+  while (!stop_ && alive() && !run_iteration(Wait::until_due)) {
   }
-  throw_what_is_left();
+  rethrow_pending();
 }
 
-void Core::run_ready() {
-  const Iterating iterating(*this);
-  turn(Wait::none);
+void Core::run_ready(std::source_location function) {
+  const Iterating iterating(*this, function);
+  run_iteration(Wait::none);
 }
 
 void Core::post(Callback<void()>&& task) {
   posted_.push(std::move(task));
-  rouse();
+  wake_if_waiting();
 }
 
-bool Core::turn(Wait wait) {
-  ++stats_.turns;
+bool Core::run_iteration(Wait wait) {
+  ++stats_.iterations;
   at_once_ = 0;
-  overstays_ = false;
+  io_budget_exhausted_ = false;
   const std::int64_t before_ns = measure_times_ ? clock_ns() : 0;
-  if (hooks_at(HookPoint::prepare) != nullptr) {
+  if (!hooks_at(HookPoint::prepare).empty()) {
     run_hooks(HookPoint::prepare);
     // A prepare hook may have stopped the last watcher.
     if (stop_ || !alive()) wait = Wait::none;
   }
-  if (services_ != nullptr) services_ns_ = services_->before_wait();
-  if (wait == Wait::until_due && !any_due() && hooks_at(HookPoint::idle) == nullptr) {
+  if (!services_.empty()) services_ns_ = services_.before_wait();
+  if (wait == Wait::until_due && !any_due() && hooks_at(HookPoint::idle).empty()) {
     wait_until_due();
   } else {
     backend_->poll(0, ready_);
@@ -262,9 +247,9 @@ bool Core::turn(Wait wait) {
   if (measure_times_) stats_.waiting += Duration(now_ns_ - before_ns);
   run_hooks(HookPoint::check);
   timers_.expire(now_ns_, ready_);
-  if (services_ns_ <= now_ns_) services_->expire(now_ns_);
+  if (services_ns_ <= now_ns_) services_.expire(now_ns_);
   if (any_async_sent_.load(std::memory_order_relaxed)) queue_asyncs();
-  if (hooks_at(HookPoint::idle) != nullptr) queue_idle_hooks();
+  if (!hooks_at(HookPoint::idle).empty()) queue_idle_hooks();
   if (!any_due()) return false;
   dispatch();
   if (measure_times_) note_times(now_ns_);
@@ -327,11 +312,11 @@ void Core::dispatch() {
   } else {
     run_pending();
   }
-  if (level_->retired != nullptr) delete_retired();
+  if (level_->deferred != nullptr) delete_deferred();
 }
 
-void Core::run_pending() {
-  const Running running(*this);
+void Core::run_pending(std::source_location function) {
+  const Running running(*this, function);
   running_queue_.take(ready_);
   // Tasks posted after this point, including by callbacks, run in the next iteration.
   posted_.take();
@@ -343,7 +328,7 @@ void Core::run_pending() {
 
 std::size_t Core::run_queue() {
   if (!report_stall_) return running_queue_.run_all();
-  return running_queue_.run_all([this](const Ready& item, auto call) {
+  return running_queue_.run_all([this](const detail::ReadyNode& item, auto call) {
     const std::source_location created_at = item.created_at();
     const std::int64_t began_ns = clock_ns();
     call();
@@ -362,7 +347,7 @@ void Core::note_times(std::int64_t before_ns) noexcept {
 LoopStats Core::stats() const noexcept {
   LoopStats stats = stats_;
   stats.system_calls = backend_->system_calls();
-  stats.wake_ups = wake_ups_.load(std::memory_order_relaxed);
+  stats.wakeups = wakeups_.load(std::memory_order_relaxed);
   stats.timers = timers_.size();
   stats.pending = pending_count();
   stats.references = references_ + timers_.count_started();
@@ -372,12 +357,12 @@ LoopStats Core::stats() const noexcept {
 void Core::set_stall_detector(std::int64_t threshold_ns,
                               Callback<void(const Stall&)> report) noexcept {
   stall_ns_ = threshold_ns;
-  retire(report_stall_.release());
+  defer_delete(report_stall_.release());
   report_stall_ = std::move(report);
 }
 
 void Core::set_pending_runner(Callback<void()> runner) noexcept {
-  retire(pending_runner_.release());
+  defer_delete(pending_runner_.release());
   pending_runner_ = std::move(runner);
 }
 
@@ -391,16 +376,10 @@ void Core::resume() noexcept {
   timers_.shift(now_ns_ - *std::exchange(suspended_ns_, std::nullopt));
 }
 
-Result<Services*> Core::open_services() noexcept {
-  if (services_ == nullptr) services_.reset(new (std::nothrow) Services(*this));
-  if (services_ == nullptr) return std::unexpected(system_error(ENOMEM));
-  return services_.get();
-}
-
 std::int64_t Core::begin_foreign_wait() noexcept {
   constexpr std::int64_t at_once = 0;
-  if (services_ != nullptr) services_ns_ = services_->before_wait();
-  if (any_due() || hooks_at(HookPoint::idle) != nullptr || backend_->must_poll()) return at_once;
+  if (!services_.empty()) services_ns_ = services_.before_wait();
+  if (any_due() || !hooks_at(HookPoint::idle).empty() || backend_->must_poll()) return at_once;
   sleeping_.store(true, std::memory_order_seq_cst);
   if (any_from_others()) return at_once;
   return std::min(timers_.next_ns(), services_ns_);
@@ -410,22 +389,22 @@ Result<> Core::reopen() noexcept {
   thread_id_ = ::gettid();  // The child's thread id differs from the parent's.
   // Before any descriptor is opened, which could get the number of a former one.
   const bool has_all = backend_->disown_if_lost();
-  if (services_ != nullptr) services_->disown_if_lost(has_all);
+  services_.disown_if_lost(has_all);
   auto reopened = backend_->reopen();
   if (reopened) reopened = posted_.reopen();
-  if (reopened && services_ != nullptr) reopened = services_->reopen();
+  if (reopened) reopened = services_.reopen();
   if (reopened) queue_hooks(HookPoint::fork, ready_);
   return reopened;
 }
 
 void Core::run_hooks(HookPoint point) {
-  if (hooks_at(point) == nullptr) return;
+  if (hooks_at(point).empty()) return;
   queue_hooks(point, running_queue_);
   stats_.callbacks += run_queue();
 }
 
 void Core::queue_hooks(HookPoint point, ReadyQueue& queue) noexcept {
-  for (Hook* hook = hooks_at(point); hook != nullptr; hook = hook->next()) {
+  for (Hook* hook = hooks_at(point).front(); hook != nullptr; hook = hook->next()) {
     if (!hook->linked()) queue.push(*hook);
   }
 }
@@ -433,42 +412,42 @@ void Core::queue_hooks(HookPoint point, ReadyQueue& queue) noexcept {
 void Core::queue_idle_hooks() noexcept {
   const bool none_due = ready_.empty();
   const int highest_due = none_due ? 0 : ready_.highest_priority();
-  for (Hook* hook = hooks_at(HookPoint::idle); hook != nullptr; hook = hook->next()) {
+  for (Hook* hook = hooks_at(HookPoint::idle).front(); hook != nullptr; hook = hook->next()) {
     if ((none_due || hook->priority() > highest_due) && !hook->linked()) ready_.push(*hook);
   }
 }
 
 void Core::queue_asyncs() noexcept {
   any_async_sent_.store(false, std::memory_order_seq_cst);
-  for (Async* async = asyncs_; async != nullptr; async = async->next()) {
+  for (Async* async = asyncs_.front(); async != nullptr; async = async->next()) {
     if (async->sent() && !async->linked()) ready_.push(*async);
   }
-  if (services_ != nullptr) services_->worker_returns.look();
+  services_.collect();
 }
 
 void Core::add(Hook& hook) noexcept {
-  hook.put_first(hooks_at(hook.point_));
+  hooks_at(hook.point_).push_front(hook);
   if (hook.point_ != HookPoint::cleanup) add_reference();
 }
 
 void Core::remove(Hook& hook) noexcept {
-  hook.take_out();
+  hook.unlist();
   if (hook.point_ != HookPoint::cleanup) drop_reference();
 }
 
 void Core::add(Async& async) noexcept {
-  async.put_first(asyncs_);
+  asyncs_.push_front(async);
   add_reference();
   if (async.sent()) any_async_sent_.store(true, std::memory_order_seq_cst);
 }
 
 void Core::remove(Async& async) noexcept {
-  async.take_out();
+  async.unlist();
   drop_reference();
 }
 
-void Core::delete_retired() noexcept {
-  Closure*& first = level_->retired;
+void Core::delete_deferred() noexcept {
+  detail::Closure*& first = level_->deferred;
   while (first != nullptr) {
     // A closure's destructor may destroy further handles, and so retire further closures.
     delete std::exchange(first, first->next());

@@ -1,9 +1,10 @@
 // The implementation of EventLoop, used by the public handles and the drop-in libraries.
 //
 // One iteration: wait in the backend, read the clock, expire timers, run the ready queue, run
-// posted tasks, delete retired closures (see retire()). An item that becomes ready while callbacks
-// run is dispatched in the next iteration, so that no descriptor starves another. All functions
-// except post(), wake(), async_sent() and worker_returned() must be called on the loop's thread.
+// posted tasks, delete deferred closures (see defer_delete()). An item that becomes ready while
+// callbacks run is dispatched in the next iteration, so that no descriptor starves another. All
+// functions except post(), wake() and async_sent() must be called on the loop's
+// thread.
 //
 // Handles may outlive their loop, so the core is reference-counted: the loop and each handle hold
 // one reference. The loop closes the core; the last owner deletes it.
@@ -26,14 +27,13 @@
 #include "backend/backend.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/ready_queue.h"
 #include "loop/post_queue.h"
+#include "loop/service.h"
 #include "loop/spin.h"
 #include "loop/timers.h"
-#include "op/ready_queue.h"
 
 namespace tambour::loop {
-
-class Services;
 
 class Core {
  public:
@@ -52,20 +52,21 @@ class Core {
 
   /// Called when the EventLoop is destroyed: invokes the cleanup hooks, destroys what the loop owns
   /// and stops all handles without invoking their callbacks.
-  void close() noexcept;
+  void close(std::source_location function = std::source_location::current()) noexcept;
 
-  /// Registers `loop` in the thread-local list of live loops, for live_here().
-  void announce(const EventLoop& loop) noexcept;
+  /// Registers `loop` in the thread-local list of live loops, for find_on_this_thread().
+  void register_loop(const EventLoop& loop) noexcept;
   /// Returns the core of `loop`, or null if the loop was destroyed or belongs to another thread.
   /// `loop` is compared but never dereferenced.
-  [[nodiscard]] static Core* live_here(const EventLoop* loop) noexcept;
+  [[nodiscard]] static Core* find_on_this_thread(const EventLoop* loop) noexcept;
 
   /// True inside run(), run_once() or run_ready().
   [[nodiscard]] bool is_running() const noexcept { return depth_ != 0; }
 
-  void run();
-  void run_once();
-  void run_ready();
+  /// `function` is the public function that a failed thread check names.
+  void run(std::source_location function = std::source_location::current());
+  void run_once(std::source_location function = std::source_location::current());
+  void run_ready(std::source_location function = std::source_location::current());
   void stop() noexcept { stop_ = true; }
 
   /// Callable from any thread. Throws std::bad_alloc; the caller then keeps `task`.
@@ -87,7 +88,7 @@ class Core {
 
   /// Defers the deletion of a closure that may be running. It is deleted at the end of the current
   /// iteration; in a nested run(), one that existed before it waits for the outer iteration.
-  void retire(Closure* closure) noexcept {
+  void defer_delete(detail::Closure* closure) noexcept {
     if (closure == nullptr) return;
     if (depth_ == 0) {
       delete closure;
@@ -95,11 +96,11 @@ class Core {
     }
     Level* level = level_;
     while (closure->born() < level->nested_run) level = level->outside;
-    closure->set_next(level->retired);
-    level->retired = closure;
+    closure->set_next(level->deferred);
+    level->deferred = closure;
   }
 
-  /// While an instance exists, callbacks may be on the stack, so retired closures are kept.
+  /// While an instance exists, callbacks may be on the stack, so deferred closures are kept.
   class Running {
    public:
     explicit Running(Core& core,
@@ -112,8 +113,8 @@ class Core {
     Running& operator=(const Running&) = delete;
     ~Running() {
       if (--core_.depth_ != 0) return;
-      core_.delete_retired();
-      core_.backend_->settle();
+      core_.delete_deferred();
+      core_.backend_->release_unwatched_fds();
     }
 
    private:
@@ -127,20 +128,17 @@ class Core {
   /// Counts an I/O attempt made without waiting for readiness. Returns true if this iteration has
   /// exhausted its I/O budget; the caller must then wait for readiness, so that other handles are
   /// not starved.
-  [[nodiscard]] bool overstays() noexcept {
+  [[nodiscard]] bool io_budget_exhausted() noexcept {
     constexpr unsigned often = 256;  // Amortizes the clock reads.
-    if (++at_once_ % often == 0) look_at_length_of_turn();
-    return overstays_;
+    if (++at_once_ % often == 0) update_io_budget();
+    return io_budget_exhausted_;
   }
 
   /// Objects deleted with the loop if they still exist. To delete one earlier, unlink it and pass
-  /// it to retire().
-  [[nodiscard]] LinkList& owned() noexcept { return owned_; }
+  /// it to defer_delete().
+  [[nodiscard]] detail::IntrusiveList<detail::LoopOwned>& owned() noexcept { return owned_; }
 
   [[nodiscard]] bool closed() const noexcept { return backend_ == nullptr; }
-
-  /// The loop's own task scope, created on first use. Throws std::bad_alloc.
-  TaskScope& tasks(EventLoop& loop);
 
   /// True on the loop's thread while the loop exists.
   [[nodiscard]] bool in_thread() const noexcept { return this_thread == thread_; }
@@ -174,17 +172,14 @@ class Core {
   /// Callable from any thread and from signal handlers (async-signal-safe).
   void async_sent() noexcept {
     any_async_sent_.store(true, std::memory_order_seq_cst);
-    rouse();
+    wake_if_waiting();
   }
-
-  /// Callable from any thread while the loop exists.
-  void worker_returned() noexcept { async_sent(); }
 
   [[nodiscard]] std::size_t pending_count() const noexcept {
     return ready_.size() + running_queue_.size();
   }
   void set_pending_runner(Callback<void()> runner) noexcept;
-  void run_pending();
+  void run_pending(std::source_location function = std::source_location::current());
   void set_collect_intervals(std::int64_t io_ns, std::int64_t timeout_ns) noexcept {
     collect_io_ns_ = io_ns > 0 ? io_ns : 0;
     collect_timeout_ns_ = timeout_ns > 0 ? timeout_ns : 0;
@@ -192,7 +187,7 @@ class Core {
   void suspend() noexcept;
   void resume() noexcept;
   /// The number of the current iteration.
-  [[nodiscard]] std::uint64_t turn_number() const noexcept { return stats_.turns; }
+  [[nodiscard]] std::uint64_t iteration_number() const noexcept { return stats_.iterations; }
   [[nodiscard]] LoopStats stats() const noexcept;
   void set_stall_detector(std::int64_t threshold_ns, Callback<void(const Stall&)> report) noexcept;
   void feed_fd(int fd, Events events) noexcept { backend_->feed(fd, events, ready_); }
@@ -200,19 +195,25 @@ class Core {
   backend::Backend& backend() noexcept { return *backend_; }
   Timers& timers() noexcept { return timers_; }
 
-  /// Returns the services (signals, children and others), created on first use. Fails with ENOMEM.
-  Result<Services*> open_services() noexcept;
-  /// Requires a successful open_services() and a loop that has not been destroyed since.
-  Services& services() noexcept { return *services_; }
+  /// Returns the loop's service of this type; opens it on first use. Fails with ENOMEM.
+  template <class S>
+  Result<S*> open_service() noexcept {
+    return services_.open<S>(*this);
+  }
+  /// Requires a successful open_service() and a loop that has not been destroyed since.
+  template <class S>
+  [[nodiscard]] S& service() const noexcept {
+    return *services_.find<S>();
+  }
 
   /// queue() makes an item due at the next dispatch. If called from a callback, queue_now() makes
   /// it due in the current dispatch; use it only for items made due by one kernel event. An item
   /// that requeues itself, or whose callback can cause the next event, must use queue(), or it
   /// starves the loop.
-  void queue(Ready& item) noexcept {
+  void queue(detail::ReadyNode& item) noexcept {
     if (!item.linked()) ready_.push(item);
   }
-  void queue_now(Ready& item) noexcept {
+  void queue_now(detail::ReadyNode& item) noexcept {
     if (!item.linked()) running_queue_.push(item);
   }
 
@@ -235,7 +236,8 @@ class Core {
   /// One run() call; a nested run() has its own level.
   struct Level {
     std::uint64_t nested_run = 0;  ///< See Closure::born().
-    Closure* retired = nullptr;    ///< Closures to delete when an iteration of this level ends.
+    detail::Closure* deferred =
+        nullptr;  ///< Closures to delete when an iteration of this level ends.
     Level* outside = nullptr;
   };
   ~Core();
@@ -248,31 +250,31 @@ class Core {
     return !posted_.empty() || any_async_sent_.load(std::memory_order_seq_cst);
   }
   /// Runs one iteration. Returns true if anything was due.
-  bool turn(Wait wait);
+  bool run_iteration(Wait wait);
   void wait_until_due();
   void sleep(std::int64_t until_ns) noexcept;
   bool spin(std::int64_t until_ns) noexcept;
   void dispatch();
-  void delete_retired() noexcept;
+  void delete_deferred() noexcept;
 
   /// Wakes the loop if it is waiting. The caller must have published its work first.
-  void rouse() noexcept {
+  void wake_if_waiting() noexcept {
     // Dekker-style handshake: the loop publishes `sleeping_` and then checks for work; a producer
     // publishes its work and then checks `sleeping_`. With sequentially consistent operations at
     // least one of them sees the other, so no wakeup is lost.
     if (sleeping_.load(std::memory_order_seq_cst) &&
         sleeping_.exchange(false, std::memory_order_seq_cst)) {
-      wake_ups_.fetch_add(1, std::memory_order_relaxed);
+      wakeups_.fetch_add(1, std::memory_order_relaxed);
       backend_->wake();
     }
   }
-  [[nodiscard]] Hook*& hooks_at(HookPoint point) noexcept {
+  [[nodiscard]] detail::Hlist<Hook>& hooks_at(HookPoint point) noexcept {
     return hooks_[static_cast<std::size_t>(point)];
   }
   std::int64_t collect(std::int64_t until_ns) noexcept;
-  void look_at_length_of_turn() noexcept;
+  void update_io_budget() noexcept;
   /// Rethrows an exception of a task if stop() ended run() before the exception was dispatched.
-  void throw_what_is_left();
+  void rethrow_pending();
   std::size_t run_queue();
   void note_times(std::int64_t before_ns) noexcept;
   void run_hooks(HookPoint point);
@@ -280,7 +282,7 @@ class Core {
   void queue_idle_hooks() noexcept;
   void queue_asyncs() noexcept;
 
-  void renounce() noexcept;
+  void unregister_loop() noexcept;
   [[noreturn]] void fail_thread_check(const char* function,
                                       const std::source_location* object) const noexcept;
 
@@ -292,14 +294,14 @@ class Core {
 
   /// The number of the loop's thread; `no_thread` after the loop is destroyed.
   std::uint64_t thread_ = number_this_thread();
-  const EventLoop* loop_ = nullptr;  ///< Null until announce().
+  const EventLoop* loop_ = nullptr;  ///< Null until register_loop().
   Core* next_on_thread_ = nullptr;   ///< Next in the thread's list of announced cores.
   std::int64_t now_ns_ = 0;
   std::int64_t references_ = 0;
   bool stop_ = false;
   int depth_ = 0;         ///< Nesting depth of run().
   unsigned at_once_ = 0;  ///< I/O attempts made without waiting in this iteration.
-  bool overstays_ = false;
+  bool io_budget_exhausted_ = false;
   std::int64_t owners_ = 1;
   ReadyQueue ready_;          ///< Due in this iteration.
   ReadyQueue running_queue_;  ///< Being dispatched; keeps the remaining items if a callback throws.
@@ -308,12 +310,12 @@ class Core {
   Timers timers_;
   Spin spin_;
   std::unique_ptr<backend::Backend> backend_;
-  std::unique_ptr<Services> services_;
-  std::unique_ptr<TaskScope> tasks_;
-  LinkList owned_;
+  Services services_;
+  detail::IntrusiveList<detail::LoopOwned> owned_;
   std::int64_t services_ns_ = base::end_of_time_ns;  ///< When the services next need to run.
-  std::array<Hook*, 5> hooks_{};  ///< Started hooks by HookPoint, most recently started first.
-  Async* asyncs_ = nullptr;
+  std::array<detail::Hlist<Hook>, 5>
+      hooks_{};  ///< Started hooks by HookPoint, most recently started first.
+  detail::Hlist<Async> asyncs_;
   Callback<void()> pending_runner_;
   LoopStats stats_;
   bool measure_times_;
@@ -325,12 +327,12 @@ class Core {
   PostQueue posted_;
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> any_async_sent_{false};
-  std::atomic<std::uint64_t> wake_ups_{0};
+  std::atomic<std::uint64_t> wakeups_{0};
 
   /// Carries an exception out of run() without allocating memory.
-  struct Thrown final : Ready {
-    Thrown() noexcept : Ready(&run) {}
-    static void run(Ready& ready) {
+  struct Thrown final : detail::ReadyNode {
+    Thrown() noexcept : detail::ReadyNode(&run) {}
+    static void run(detail::ReadyNode& ready) {
       std::rethrow_exception(std::exchange(static_cast<Thrown&>(ready).what, nullptr));
     }
     std::exception_ptr what;

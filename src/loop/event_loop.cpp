@@ -42,7 +42,7 @@ loop::Core& loop::core_of(EventLoop& loop) noexcept { return *loop.core_; }
 
 EventLoop::EventLoop(const LoopOptions& options, std::source_location created_at)
     : core_(open_core(options, created_at)) {
-  core_->announce(*this);
+  core_->register_loop(*this);
 }
 
 EventLoop::~EventLoop() { core_->close(); }
@@ -130,16 +130,11 @@ void EventLoop::feed_fd(int fd, Events events) noexcept {
   core_->feed_fd(fd, events);
 }
 
-Result<> EventLoop::reopen_after_fork() noexcept {
+Result<> EventLoop::after_fork() noexcept {
   core_->check_thread();
   return core_->reopen();
 }
 
 const BackendTraits& EventLoop::backend() const noexcept { return core_->backend().traits(); }
-
-TaskScope& EventLoop::tasks() {
-  core_->check_thread();
-  return core_->tasks(*this);
-}
 
 }  // namespace tambour

@@ -11,15 +11,15 @@ namespace tambour {
 
 FdWatcher::FdWatcher(EventLoop& loop, int watched, Events interest, Function function,
                      Trigger wanted, std::source_location created_at) noexcept
-    : Operation(OperationKind::poll, &run, created_at),
-      core_(loop.core_),
+    : detail::Operation(detail::OperationKind::poll, &run, created_at),
+      core_(&loop::core_of(loop)),
       function_(std::move(function)) {
   core_->attach();
   set(watched, interest, wanted);
 }
 
 FdWatcher::FdWatcher(FdWatcher&& other) noexcept
-    : Operation(static_cast<Operation&&>(other)),
+    : detail::Operation(static_cast<detail::Operation&&>(other)),
       core_(std::exchange(other.core_, nullptr)),
       function_(std::move(other.function_)) {}
 
@@ -34,7 +34,7 @@ FdWatcher& FdWatcher::operator=(FdWatcher&& other) noexcept {
 FdWatcher::~FdWatcher() {
   if (core_ == nullptr) return;  // Moved from.
   stop();
-  core_->retire(function_.release());
+  core_->defer_delete(function_.release());
   core_->detach();
 }
 
@@ -50,13 +50,13 @@ Result<> FdWatcher::start() noexcept {
 
 void FdWatcher::stop() noexcept {
   if (!started()) return;
-  if (link_on_fd != nullptr) {
+  if (submitted()) {
     core_->check_thread_of(created_at());
     backend::Backend& backend = core_->backend();
     backend.cancel(*this);
     backend.unwatched(fd);
     // Inside run(), ~Running() settles the backend.
-    if (!core_->is_running()) backend.settle();
+    if (!core_->is_running()) backend.release_unwatched_fds();
   } else {
     unlink();  // A failure may still be queued for its callback.
   }
@@ -68,7 +68,7 @@ void FdWatcher::set(Events interest, Trigger wanted) noexcept {
   core_->check_thread_of(created_at());
   events = interest;
   trigger = wanted;
-  if (link_on_fd == nullptr) return;
+  if (!submitted()) return;
   // Events that are due in this iteration but are no longer wanted are not reported.
   if (linked()) {
     result &= std::int32_t(interest | Events::error);
@@ -84,17 +84,17 @@ void FdWatcher::set(int watched, Events interest, Trigger wanted) noexcept {
   fd = watched;
   events = interest;
   trigger = wanted;
-  core_->backend().forget(watched);
+  core_->backend().invalidate(watched);
   if (restart && watched >= 0) static_cast<void>(start());
 }
 
 void FdWatcher::set_function(Function function) noexcept {
   core_->check_thread_of(created_at());
-  core_->retire(function_.release());
+  core_->defer_delete(function_.release());
   function_ = std::move(function);
 }
 
-void FdWatcher::run(Ready& ready) {
+void FdWatcher::run(detail::ReadyNode& ready) {
   auto& self = static_cast<FdWatcher&>(ready);
   if (self.result < 0) [[unlikely]] {
     self.core_->drop_reference();

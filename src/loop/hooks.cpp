@@ -11,13 +11,16 @@ namespace tambour {
 
 Hook::Hook(EventLoop& loop, HookPoint point, Function function,
            std::source_location created_at) noexcept
-    : Ready(&run, created_at), point_(point), core_(loop.core_), function_(std::move(function)) {
+    : detail::ReadyNode(&run, created_at),
+      point_(point),
+      core_(&loop::core_of(loop)),
+      function_(std::move(function)) {
   core_->attach();
 }
 
 Hook::Hook(Hook&& other) noexcept
-    : Ready(static_cast<Ready&&>(other)),
-      Listed(static_cast<Listed&&>(other)),
+    : detail::ReadyNode(static_cast<detail::ReadyNode&&>(other)),
+      HlistHook(static_cast<HlistHook&&>(other)),
       point_(other.point_),
       core_(std::exchange(other.core_, nullptr)),
       function_(std::move(other.function_)) {}
@@ -33,7 +36,7 @@ Hook& Hook::operator=(Hook&& other) noexcept {
 Hook::~Hook() {
   if (core_ == nullptr) return;  // Moved from.
   stop();
-  core_->retire(function_.release());
+  core_->defer_delete(function_.release());
   core_->detach();
 }
 
@@ -49,6 +52,6 @@ void Hook::stop() noexcept {
   core_->remove(*this);
 }
 
-void Hook::run(Ready& ready) { static_cast<Hook&>(ready).function_(); }
+void Hook::run(detail::ReadyNode& ready) { static_cast<Hook&>(ready).function_(); }
 
 }  // namespace tambour

@@ -10,7 +10,9 @@
 namespace tambour::loop {
 
 ServiceWatch::ServiceWatch(Core& core, Callback<void()> readable) noexcept
-    : Operation(OperationKind::poll, &run), core_(core), readable_(std::move(readable)) {
+    : detail::Operation(detail::OperationKind::poll, &run),
+      core_(core),
+      readable_(std::move(readable)) {
   events = Events::read;
   set_priority(priority_max);
 }
@@ -19,7 +21,7 @@ Result<> ServiceWatch::start(int descriptor) noexcept {
   if (!can_watch(core_, descriptor)) return std::unexpected(system_error(ERANGE));
   stop();
   fd = descriptor;
-  core_.backend().forget(fd);
+  core_.backend().invalidate(fd);
   core_.backend().submit(*this);
   return {};
 }
@@ -27,12 +29,12 @@ Result<> ServiceWatch::start(int descriptor) noexcept {
 void ServiceWatch::stop() noexcept {
   unlink();
   result = 0;
-  if (link_on_fd != nullptr) core_.backend().cancel(*this);
+  if (submitted()) core_.backend().cancel(*this);
 }
 
 void ServiceWatch::feed() noexcept { core_.queue(*this); }
 
-void ServiceWatch::run(Ready& ready) {
+void ServiceWatch::run(detail::ReadyNode& ready) {
   auto& self = static_cast<ServiceWatch&>(ready);
   const int error = -std::exchange(self.result, 0);
   if (error > 0) {

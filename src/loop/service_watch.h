@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tambour/callback.h>
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
 namespace tambour::loop {
@@ -12,7 +12,7 @@ class Core;
 /// Runs before all other due items of its iteration, so that the handles it makes due run in the
 /// same iteration, by their own priorities. Holds no reference to the loop and does not own the
 /// descriptor. Cannot be moved.
-class ServiceWatch final : public Operation {
+class ServiceWatch final : public detail::Operation {
  public:
   /// `readable` is invoked in each iteration in which the descriptor is readable.
   ServiceWatch(Core& core, Callback<void()> readable) noexcept;
@@ -28,7 +28,7 @@ class ServiceWatch final : public Operation {
   void feed() noexcept;
 
  private:
-  static void run(Ready& ready);
+  static void run(detail::ReadyNode& ready);
 
   Core& core_;
   Callback<void()> readable_;

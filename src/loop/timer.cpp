@@ -23,7 +23,9 @@ void check_function(const Timer::Function& function, std::source_location create
 }  // namespace
 
 Timer::Timer(EventLoop& loop, Function function, std::source_location created_at)
-    : Ready(&run, created_at), core_(loop.core_), function_(std::move(function)) {
+    : detail::ReadyNode(&run, created_at),
+      core_(&loop::core_of(loop)),
+      function_(std::move(function)) {
   core_->check_thread_of(created_at);
   check_function(function_, created_at);
   core_->timers().attach();
@@ -31,7 +33,7 @@ Timer::Timer(EventLoop& loop, Function function, std::source_location created_at
 }
 
 Timer::Timer(Timer&& other) noexcept
-    : Ready(static_cast<Ready&&>(other)),
+    : detail::ReadyNode(static_cast<detail::ReadyNode&&>(other)),
       started_(std::exchange(other.started_, false)),
       repeating_(other.repeating_),
       heap_index_(std::exchange(other.heap_index_, 0)),
@@ -55,12 +57,11 @@ Timer::~Timer() {
   if (core_ == nullptr) return;  // Moved from.
   stop();
   core_->timers().detach(*this);
-  core_->retire(function_.release());
+  core_->defer_delete(function_.release());
   core_->detach();
 }
 
 void Timer::arm(std::int64_t deadline_ns) noexcept {
-  core_->check_thread_of(created_at());
   unqueue();
   started_ = true;
   core_->timers().arm(*this, deadline_ns);
@@ -89,11 +90,15 @@ void Timer::start_at(TimePoint deadline) noexcept {
 }
 
 void Timer::reset(Duration delay) noexcept {
+  core_->check_thread_of(created_at());
   if (!repeating_) period_ns_ = delay.count();
   arm_after(core_->now_ns(), delay.count());
 }
 
-void Timer::reset() noexcept { arm_after(core_->now_ns(), period_ns_); }
+void Timer::reset() noexcept {
+  core_->check_thread_of(created_at());
+  arm_after(core_->now_ns(), period_ns_);
+}
 
 void Timer::stop() noexcept {
   if (!started_) return;
@@ -107,11 +112,11 @@ void Timer::stop() noexcept {
 void Timer::set_function(Function function) noexcept {
   core_->check_thread_of(created_at());
   check_function(function, created_at());
-  core_->retire(function_.release());
+  core_->defer_delete(function_.release());
   function_ = std::move(function);
 }
 
-void Timer::run(Ready& ready) {
+void Timer::run(detail::ReadyNode& ready) {
   auto& self = static_cast<Timer&>(ready);
   if (!self.repeating_) self.started_ = false;
   self.function_();

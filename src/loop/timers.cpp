@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "base/canary.h"
+#include "base/mutant.h"
 #include "base/probe.h"
 
 namespace tambour::loop {
@@ -34,7 +34,7 @@ void Timers::expire_top(std::int64_t now_ns, ReadyQueue& ready) noexcept {
   const std::int64_t key_ns = heap_.top_key();
   if (timer.started_ && timer.deadline_ns_ == key_ns) make_ready(timer, now_ns, ready);
   // The timer repeats or was postponed. It may still be due in this iteration, behind other timers.
-  const bool lost = base::canary == base::Canary::pushed_back_lost && !timer.repeating_;
+  const bool lost = base::mutant == base::Mutant::pushed_back_lost && !timer.repeating_;
   if (timer.started_ && timer.deadline_ns_ > key_ns && !lost) {
     timer.queued_ns_ = timer.deadline_ns_;
     heap_.raise_top_key(timer.deadline_ns_);

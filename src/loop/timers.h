@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/quad_heap.h"
-#include "op/ready_queue.h"
+#include "base/ready_queue.h"
 
 namespace tambour::loop {
 

@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <utility>
 
+#include <tambour/detail/io_operation.h>
 #include <tambour/event_loop.h>
-#include <tambour/io_operation.h>
 
 #include "backend/system.h"
 #include "loop/core.h"
@@ -17,7 +17,7 @@ namespace {
 class Connect final : public SocketWait {
  public:
   Connect(Socket& socket, const Endpoint& to) noexcept
-      : SocketWait(socket, IoKind::connect, true), to_(to), size_(to.size()) {
+      : SocketWait(socket, detail::IoKind::connect, true), to_(to), size_(to.size()) {
     address = const_cast<sockaddr*>(to_.data());  // NOLINT: connect(2) does not write to it.
     address_size = &size_;
   }

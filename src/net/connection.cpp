@@ -28,28 +28,28 @@ void ConnectionOwner::start(Stream stream, std::shared_ptr<const ConnectionCallb
 }
 
 void ConnectionOwner::add(Connection& connection) noexcept {
-  connections_.push_back(static_cast<LoopOwned&>(connection));
+  connections_.push_back(static_cast<detail::LoopOwned&>(connection));
   ++size_;
 }
 
 void ConnectionOwner::remove(Connection& connection) noexcept {
-  static_cast<LoopOwned&>(connection).unlink();
+  static_cast<detail::LoopOwned&>(connection).unlink();
   --size_;
-  left();
+  connection_removed();
 }
 
 void ConnectionOwner::close_all() noexcept {
   closing_ = true;
-  for (Link* link = connections_.first(); link != nullptr; link = connections_.after(*link))
-    static_cast<Connection&>(static_cast<LoopOwned&>(*link)).close();
+  for (auto* owned = connections_.front(); owned != nullptr; owned = connections_.after(*owned))
+    static_cast<Connection&>(*owned).close();
 }
 
 void ConnectionOwner::drop_all() noexcept {
-  while (Link* link = connections_.first()) {
-    auto& connection = static_cast<Connection&>(static_cast<LoopOwned&>(*link));
+  while (auto* const owned = connections_.front()) {
+    auto& connection = static_cast<Connection&>(*owned);
     connection.end(0);
-    static_cast<Ready&>(connection).unlink();
-    link->unlink();
+    static_cast<detail::ReadyNode&>(connection).unlink();
+    owned->unlink();
     --size_;
     connection.owner_ = nullptr;
     connection.leave();
@@ -85,7 +85,7 @@ Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCal
 }
 
 Connection::Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks)
-    : Operation(OperationKind::poll, &run),
+    : detail::Operation(detail::OperationKind::poll, &run),
       loop_(&stream.loop()),
       owner_(nullptr),
       callbacks_(std::move(callbacks)),
@@ -132,21 +132,21 @@ const ProxyHeader* Connection::proxy_header() const noexcept {
 
 void Connection::enter_list() noexcept {
   if (owner_ != nullptr) return owner_->add(*this);
-  loop::core_of(*loop_).owned().push_back(static_cast<LoopOwned&>(*this));
+  loop::core_of(*loop_).owned().push_back(static_cast<detail::LoopOwned&>(*this));
 }
 
 void Connection::leave_list() noexcept {
   if (ConnectionOwner* owner = std::exchange(owner_, nullptr)) {
     owner->remove(*this);
   } else {
-    static_cast<LoopOwned*>(this)->unlink();
+    static_cast<detail::LoopOwned*>(this)->unlink();
   }
 }
 
 Connection::~Connection() {
   if (fd < 0) return;
   backend::Backend& backend = loop::core_of(*loop_).backend();
-  if (link_on_fd != nullptr) backend.cancel(*this);
+  if (submitted()) backend.cancel(*this);
   backend.close(fd);
 }
 
@@ -155,19 +155,19 @@ void Connection::watch() noexcept {
   if (reads()) wanted |= Events::read;
   if (unsent_bytes() > 0) wanted |= Events::write;
   if (moving_) wanted = Events::none;
-  if (wanted == events && (link_on_fd != nullptr) == (wanted != Events::none)) return;
+  if (wanted == events && (submitted()) == (wanted != Events::none)) return;
   events = wanted;
   backend::Backend& backend = loop::core_of(*loop_).backend();
   if (wanted != Events::none) {
     backend.submit(*this);
-  } else if (link_on_fd != nullptr) {
+  } else if (submitted()) {
     backend.cancel(*this);
   }
 }
 
-void Connection::run(Ready& ready) {
+void Connection::run(detail::ReadyNode& ready) {
   auto& self = static_cast<Connection&>(ready);
-  if (self.ended_) return self.tell_end();
+  if (self.ended_) return self.invoke_on_close();
   if (self.moving_) return self.depart();
   if (self.result < 0) return self.end(-self.result);
   const Events got = Events(std::uint16_t(std::exchange(self.result, 0)));
@@ -184,7 +184,7 @@ void Connection::run(Ready& ready) {
   // iteration. If a callback destroyed the server, the connection is already unlinked.
   if (!self.ended_ || !ready.linked()) return;
   ready.unlink();
-  self.tell_end();
+  self.invoke_on_close();
 }
 
 std::size_t Connection::send_now(std::span<const std::byte> bytes) noexcept {
@@ -314,7 +314,7 @@ void Connection::close() noexcept {
 
 void Connection::shutdown_write() noexcept {
   check_thread("shutdown_write");
-  if (ended_ || finishing_ || half_closed_) return;
+  if (ended_ || close_requested_ || half_closed_) return;
   half_closed_ = true;
   if (unsent_bytes() == 0) finish_output();
 }
@@ -327,25 +327,25 @@ bool Connection::pauses_at_high_water() const noexcept {
 void Connection::close_after_write() noexcept {
   check_thread("close_after_write");
   if (ended_) return;
-  finishing_ = true;
+  close_requested_ = true;
   if (unsent_bytes() == 0) return finish_output();
-  if (callbacks_->limits.linger > Duration::zero()) start_deadlines(&Deadlines::finishing_ns);
+  if (callbacks_->limits.linger > Duration::zero()) start_deadlines(&Deadlines::close_requested_ns);
 }
 
 void Connection::finish_output() noexcept {
-  if (ended_ || unsent_bytes() > 0 || (!finishing_ && !half_closed_)) return;
-  if (peer_finished_) return end(0);
+  if (ended_ || unsent_bytes() > 0 || (!close_requested_ && !half_closed_)) return;
+  if (peer_half_closed_) return end(0);
   backend::System& system = loop::core_of(*loop_).backend().system();
-  if (!finishing_) {
+  if (!close_requested_) {
     // The connection goes on reading, as long as the peer sends.
     system.shutdown(fd, SHUT_WR);
     return;
   }
-  if (finished_) return;
-  finished_ = true;
+  if (write_shut_down_) return;
+  write_shut_down_ = true;
   if (deadlines() != nullptr) static_cast<void>(sample_acknowledged());
   system.shutdown(fd, SHUT_WR);
-  if (callbacks_->limits.linger > Duration::zero()) start_deadlines(&Deadlines::finishing_ns);
+  if (callbacks_->limits.linger > Duration::zero()) start_deadlines(&Deadlines::close_requested_ns);
   if (ended_) return;
   // Even if reading is paused, the connection waits for the peer's EOF.
   watch();
@@ -375,18 +375,18 @@ void Connection::end(int error) noexcept {
     extras_->arrival.reset();
   }
   loop::Core& core = loop::core_of(*loop_);
-  if (link_on_fd != nullptr) core.backend().cancel(*this);
+  if (submitted()) core.backend().cancel(*this);
   core.queue(*this);
 }
 
 /// Resets the connection on close if the peer does not read: the unsent bytes would otherwise stay
 /// in the kernel for minutes after close(2).
 void Connection::end_at_limit(int error) noexcept {
-  resets_ = unsent_bytes() > 0 || finishing_;
+  resets_ = unsent_bytes() > 0 || close_requested_;
   end(error);
 }
 
-void Connection::tell_end() {
+void Connection::invoke_on_close() {
   // Also runs if on_close throws.
   const struct Ending {
     Connection& self;
@@ -407,7 +407,7 @@ void Connection::leave() noexcept {
   }
   core.backend().close(std::exchange(fd, -1));
   core.drop_reference();
-  core.retire(this);
+  core.defer_delete(this);
 }
 
 }  // namespace tambour

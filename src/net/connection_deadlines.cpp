@@ -51,10 +51,10 @@ std::int64_t Connection::next_deadline_ns() const noexcept {
   }
   if (unsent_bytes() > 0) {
     consider(times.accepted_ns, limits.write_timeout.count());
-    if (finishing_)
-      consider(std::max(times.accepted_ns, times.finishing_ns), limits.linger.count());
-  } else if (finished_) {
-    consider(std::max(times.accepted_ns, times.finishing_ns), limits.linger.count());
+    if (close_requested_)
+      consider(std::max(times.accepted_ns, times.close_requested_ns), limits.linger.count());
+  } else if (write_shut_down_) {
+    consider(std::max(times.accepted_ns, times.close_requested_ns), limits.linger.count());
   }
   return next_ns;
 }
@@ -99,7 +99,7 @@ void Connection::drop_unneeded() noexcept {
       times != nullptr && next_deadline_ns() == base::end_of_time_ns) {
     const bool has_read_limit =
         callbacks_->limits.read_timeout > Duration::zero() || times->message_started_ns > 0;
-    if (reads() || peer_finished_ || !has_read_limit) extras_->deadlines.reset();
+    if (reads() || peer_half_closed_ || !has_read_limit) extras_->deadlines.reset();
   }
   if (extras_ != nullptr && extras_->is_default()) extras_.reset();
 }

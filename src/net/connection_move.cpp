@@ -34,7 +34,7 @@ void Connection::depart() noexcept {
   EventLoop& to = arrival.to();
   ConnectionOwner* const owner = owner_;
   arrival.pack(*this, owner != nullptr ? owner->on(to) : nullptr);
-  core.backend().let_go(fd);
+  core.backend().deregister(fd);
   leave_list();
   core.drop_reference();
   // Set before the task is posted, because the other thread may read it at once.
@@ -55,7 +55,7 @@ void Connection::arrive(ConnectionOwner* owner) {
   owner_ = owner;
   loop::Core& core = loop::core_of(*loop_);
   // This loop may still have state for an earlier file with the same descriptor.
-  core.backend().forget(fd);
+  core.backend().invalidate(fd);
   core.add_reference();
   enter_list();
   result = 0;

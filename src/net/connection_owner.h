@@ -5,7 +5,7 @@
 #include <memory>
 
 #include <tambour/connection.h>
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 
 namespace tambour {
 
@@ -34,9 +34,9 @@ class ConnectionOwner {
  private:
   friend class Connection;
   /// Called when a connection has been removed: it has ended or moves to another loop.
-  virtual void left() noexcept {}
+  virtual void connection_removed() noexcept {}
   /// Called, on any thread, if a connection that on() has counted did not arrive.
-  virtual void never_came() noexcept {}
+  virtual void move_failed() noexcept {}
   /// Returns the owner of a connection that moves to `loop`, and counts the connection from now on.
   /// Null: the loop owns the connection.
   virtual ConnectionOwner* on(EventLoop& /*loop*/) noexcept { return nullptr; }
@@ -44,7 +44,7 @@ class ConnectionOwner {
   void add(Connection& connection) noexcept;
   void remove(Connection& connection) noexcept;
 
-  LinkList connections_;
+  detail::IntrusiveList<detail::LoopOwned> connections_;
   std::size_t size_ = 0;
   bool closing_ = false;
 };

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include <tambour/connection.h>
-#include <tambour/proxy_protocol.h>
+#include <tambour/proxy_header.h>
 #include <tambour/timer.h>
 
 #include "base/clock.h"
@@ -30,7 +30,7 @@ struct Connection::Deadlines {
   std::int64_t queued = 0;
   std::int64_t acknowledged = 0;
   /// When close_after_write() was called; after that, when the write side was shut down.
-  std::int64_t finishing_ns = 0;
+  std::int64_t close_requested_ns = 0;
   /// When the first bytes of an incomplete message arrived, plus the time that bytes received since
   /// then have earned. 0: no message is incomplete.
   std::int64_t message_started_ns = 0;
@@ -48,7 +48,7 @@ class Connection::Arrival {
   Arrival& operator=(const Arrival&) = delete;
   ~Arrival() {
     if (connection_ == nullptr) return;
-    if (owner_ != nullptr) owner_->left();
+    if (owner_ != nullptr) owner_->connection_removed();
     delete connection_;
   }
 
@@ -61,7 +61,7 @@ class Connection::Arrival {
   /// Called when the task could not be posted.
   void unpack() noexcept {
     connection_ = nullptr;
-    if (owner_ != nullptr) owner_->never_came();
+    if (owner_ != nullptr) owner_->move_failed();
   }
   void open() { std::exchange(connection_, nullptr)->arrive(owner_); }
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "backend/system.h"
+#include "io/read_size.h"
 #include "net/connection_parts.h"
-#include "net/read_size.h"
 
 namespace tambour {
 
@@ -46,8 +46,8 @@ void Connection::offer(std::size_t received) {
 }
 
 void Connection::receive_end() {
-  peer_finished_ = true;
-  if (callbacks_->on_end && !finishing_) {
+  peer_half_closed_ = true;
+  if (callbacks_->on_end && !close_requested_) {
     watch();
     callbacks_->on_end(*this);
     if (half_closed_) finish_output();

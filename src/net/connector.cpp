@@ -13,9 +13,9 @@
 #include <tambour/event_loop.h>
 #include <tambour/task_event.h>
 #include <tambour/task_scope.h>
-#include <tambour/tcp.h>
+#include <tambour/tcp_stream.h>
 #include <tambour/timer.h>
-#include <tambour/unix.h>
+#include <tambour/unix_stream.h>
 #include <tambour/wait.h>
 #include <tambour/when.h>
 

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include <tambour/event_loop.h>
-#include <tambour/proxy_protocol.h>
+#include <tambour/proxy_header.h>
 
 #include "backend/system.h"
 #include "base/check.h"
+#include "io/read_size.h"
 #include "loop/core.h"
-#include "net/read_size.h"
 #include "net/shared_nonblocking.h"
 #include "net/socket_names.h"
 
@@ -31,7 +31,7 @@ Socket::Socket(EventLoop& loop, int fd) noexcept
   loop::Core& core = loop::core_of(loop);
   core.check_thread();
   // The loop may still have state for an earlier file with the same descriptor.
-  core.backend().forget(fd);
+  core.backend().invalidate(fd);
 }
 
 Socket::Socket(Socket&& other) noexcept
@@ -88,7 +88,7 @@ void Socket::move_to(EventLoop& to, Callback<void(Socket)> then) {
   Socket carrier(std::move(*this));
   carrier.stop_waiting(false);
   carrier.stop_waiting(true);
-  if (carrier.is_open()) core.backend().let_go(carrier.fd_);
+  if (carrier.is_open()) core.backend().deregister(carrier.fd_);
   carrier.loop_ = nullptr;  // The other thread may have to close it.
   to.post([&to, moved = std::move(carrier), call = std::move(then)]() mutable {
     const bool restores_blocking = std::exchange(moved.restores_blocking_, false);
@@ -105,7 +105,7 @@ void Socket::close() noexcept {
   if (fd_ < 0) return;
   const int fd = release();
   // A socket may be destroyed after its loop.
-  if (loop::Core* const core = loop::Core::live_here(loop_)) {
+  if (loop::Core* const core = loop::Core::find_on_this_thread(loop_)) {
     core->backend().close(fd);
   } else {
     system_->close(fd);
@@ -156,7 +156,7 @@ bool SocketWait::begin() noexcept {
   return true;
 }
 
-void SocketWait::completed(IoOperation& operation) {
+void SocketWait::completed(detail::IoOperation& operation) {
   auto& self = static_cast<SocketWait&>(operation);
   if (self.socket_ != nullptr) {
     while (self.outcome < 0 ? self.recover() : self.go_on()) {
@@ -184,13 +184,13 @@ Result<std::size_t> Stream::Read::await_resume() const noexcept {
 }
 
 Stream::ReadBuffer::ReadBuffer(Stream& stream, Buffer& into, std::size_t most) noexcept
-    : SocketWait(stream, stream.is_socket_ ? IoKind::recv : IoKind::read, false),
+    : SocketWait(stream, stream.is_socket_ ? detail::IoKind::recv : detail::IoKind::read, false),
       into_(into),
       most_(std::max<std::size_t>(most, 1)) {
   make_room = &prepare;
 }
 
-bool Stream::ReadBuffer::prepare(IoOperation& operation) noexcept {
+bool Stream::ReadBuffer::prepare(detail::IoOperation& operation) noexcept {
   auto& self = static_cast<ReadBuffer&>(operation);
   try {
     const auto room = self.into_.prepare(self.socket()->read_size_);
@@ -231,15 +231,16 @@ Result<> Stream::Write::await_resume() const noexcept {
 }
 
 Stream::WriteBuffer::WriteBuffer(Stream& stream, Buffer& from) noexcept
-    : SocketWait(stream, stream.is_socket_ ? IoKind::send : IoKind::write, true), from_(from) {
+    : SocketWait(stream, stream.is_socket_ ? detail::IoKind::send : detail::IoKind::write, true),
+      from_(from) {
   make_room = &prepare;
 }
 
-bool Stream::WriteBuffer::prepare(IoOperation& operation) noexcept {
+bool Stream::WriteBuffer::prepare(detail::IoOperation& operation) noexcept {
   const Buffer& from = static_cast<WriteBuffer&>(operation).from_;
   const auto piece = from.front();
-  if (operation.io_kind == IoKind::write || piece.size() == from.size()) {
-    if (operation.io_kind != IoKind::write) operation.io_kind = IoKind::send;
+  if (operation.io_kind == detail::IoKind::write || piece.size() == from.size()) {
+    if (operation.io_kind != detail::IoKind::write) operation.io_kind = detail::IoKind::send;
     operation.data = const_cast<std::byte*>(piece.data());  // NOLINT: send(2) does not write to it.
     operation.size = piece.size();
     return true;
@@ -250,7 +251,7 @@ bool Stream::WriteBuffer::prepare(IoOperation& operation) noexcept {
   thread_local constinit msghdr message{};
   message.msg_iov = pieces.data();
   message.msg_iovlen = from.pieces(pieces);
-  operation.io_kind = IoKind::sendmsg;
+  operation.io_kind = detail::IoKind::sendmsg;
   operation.data = &message;
   operation.size = sizeof(message);
   return true;
@@ -266,7 +267,7 @@ Result<> Stream::WriteBuffer::await_resume() const noexcept {
   return {};
 }
 
-Result<> Stream::finish() noexcept {
+Result<> Stream::shutdown_write() noexcept {
   if (!is_open()) return std::unexpected(system_error(EBADF));
   if (system().shutdown(descriptor(), SHUT_WR) != 0) return last_error();
   return {};

@@ -8,7 +8,7 @@ class StreamCategory final : public std::error_category {
   [[nodiscard]] const char* name() const noexcept override { return "tambour stream"; }
   [[nodiscard]] std::string message(int value) const override {
     switch (StreamError(value)) {
-      case StreamError::end:
+      case StreamError::eof:
         return "End of stream";
       case StreamError::truncated:
         return "End of stream within a message";

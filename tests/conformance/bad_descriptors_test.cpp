@@ -31,13 +31,13 @@ class BadDescriptors : public test::OnEveryBackend {
  protected:
   test::Ends pipe = test::open_pipe();
   int calls = 0;
-  std::vector<Events> told;
+  std::vector<Events> events_seen;
   Error error;
 
   /// Watches `fd` and records the events and the error.
   FdWatcher& watch(int fd, Events interest) {
     watcher_.emplace(loop(), fd, interest, [this](Events events) {
-      told.push_back(events);
+      events_seen.push_back(events);
       error = watcher_->error();
       if (error) {
         EXPECT_FALSE(watcher_->started());
@@ -46,10 +46,10 @@ class BadDescriptors : public test::OnEveryBackend {
     return *watcher_;
   }
 
-  void expect_told_once(int errno_value) {
-    EXPECT_EQ(told, std::vector{Events::error});
+  void expect_reported_once(int errno_value) {
+    EXPECT_EQ(events_seen, std::vector{Events::error});
     EXPECT_EQ(error, system_error(errno_value)) << error.message();
-    told.clear();
+    events_seen.clear();
   }
 
  private:
@@ -58,52 +58,52 @@ class BadDescriptors : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(BadDescriptors);
 
-TEST_P(BadDescriptors, a_negative_one_is_refused_by_start) {
+TEST_P(BadDescriptors, start_fails_for_a_negative_descriptor) {
   for (const int fd : {-1, -2, std::numeric_limits<int>::min()}) {
     FdWatcher& watcher = watch(fd, Events::read);
     const auto started = watcher.start();
     ASSERT_FALSE(started);
     EXPECT_EQ(started.error(), system_error(EBADF));
     EXPECT_FALSE(watcher.started());
-    run_turns();
-    EXPECT_TRUE(told.empty()) << "never by both";
+    run_iterations();
+    EXPECT_TRUE(events_seen.empty()) << "must not be reported by both";
     // The watcher can be reused with a valid descriptor.
     watcher.set(pipe.far.get(), Events::write);
     ASSERT_TRUE(watcher.start());
-    run_turns(1);
-    EXPECT_EQ(told, std::vector{Events::write});
-    told.clear();
+    run_iterations(1);
+    EXPECT_EQ(events_seen, std::vector{Events::write});
+    events_seen.clear();
     // Setting a negative descriptor stops a started watcher.
     watcher.set(fd, Events::write);
     EXPECT_FALSE(watcher.started());
-    run_turns();
-    EXPECT_TRUE(told.empty());
+    run_iterations();
+    EXPECT_TRUE(events_seen.empty());
     loop().run();
   }
 }
 
-TEST_P(BadDescriptors, a_closed_one_is_told_once) {
+TEST_P(BadDescriptors, a_closed_descriptor_is_reported_once) {
   FdWatcher& watcher = watch(closed_number(), Events::read);
   ASSERT_TRUE(watcher.start());
   EXPECT_TRUE(watcher.started());
   // The loop reports the failure and then has nothing left to wait for.
   loop().run();
-  expect_told_once(EBADF);
+  expect_reported_once(EBADF);
   EXPECT_TRUE(watcher.error());
-  run_turns();
-  EXPECT_TRUE(told.empty());
+  run_iterations();
+  EXPECT_TRUE(events_seen.empty());
 }
 
-TEST_P(BadDescriptors, the_largest_number_is_told_as_any_other) {
+TEST_P(BadDescriptors, the_largest_descriptor_number_is_reported_like_any_other) {
   FdWatcher& watcher = watch(std::numeric_limits<int>::max(), Events::read);
   ASSERT_TRUE(watcher.start());
   loop().run();
-  ASSERT_EQ(told, std::vector{Events::error});
+  ASSERT_EQ(events_seen, std::vector{Events::error});
   const bool beyond_select = is(BackendKind::select) && error == system_error(ERANGE);
   EXPECT_TRUE(error == system_error(EBADF) || beyond_select) << error.message();
 }
 
-TEST_P(BadDescriptors, every_watcher_of_it_is_told) {
+TEST_P(BadDescriptors, every_watcher_of_a_closed_descriptor_is_invoked) {
   const int fd = closed_number();
   std::vector<FdWatcher> watchers;
   for (int i = 0; i < 10; ++i) {
@@ -118,13 +118,13 @@ TEST_P(BadDescriptors, every_watcher_of_it_is_told) {
   for (const FdWatcher& watcher : watchers) EXPECT_EQ(watcher.error(), system_error(EBADF));
 }
 
-TEST_P(BadDescriptors, others_are_told_what_they_wait_for) {
+TEST_P(BadDescriptors, watchers_of_other_descriptors_receive_their_events) {
   FdWatcher good(loop(), pipe.far.get(), Events::write, [this](Events) { ++calls; });
   ASSERT_TRUE(good.start());
   for (int i = 1; i <= 3; ++i) {
     ASSERT_TRUE(watch(closed_number(), Events::read).start());
-    run_turns();
-    expect_told_once(EBADF);
+    run_iterations();
+    expect_reported_once(EBADF);
     EXPECT_GT(calls, i);
   }
 }
@@ -135,15 +135,15 @@ TEST_P(BadDescriptors, a_watcher_that_failed_can_be_started_again) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(watcher.start());
     EXPECT_FALSE(watcher.error());
-    run_turns();
-    expect_told_once(EBADF);
+    run_iterations();
+    expect_reported_once(EBADF);
   }
   watcher.set(pipe.near.get(), Events::read);
   ASSERT_TRUE(watcher.start());
   EXPECT_FALSE(watcher.error());
   test::write_to(pipe.far);
-  run_turns(2);
-  EXPECT_EQ(told, (std::vector{Events::read, Events::read}));
+  run_iterations(2);
+  EXPECT_EQ(events_seen, (std::vector{Events::read, Events::read}));
 }
 
 TEST_P(BadDescriptors, a_watcher_that_failed_starts_again_in_its_callback) {
@@ -158,12 +158,12 @@ TEST_P(BadDescriptors, a_watcher_that_failed_starts_again_in_its_callback) {
   });
   ASSERT_TRUE(watcher.start());
   test::write_to(pipe.far);
-  run_turns();
+  run_iterations();
   EXPECT_GE(calls, 2);
 }
 
 // Another callback runs after the loop has detected the failure but before it is reported.
-TEST_P(BadDescriptors, a_failure_that_is_due_is_overtaken_by_a_change) {
+TEST_P(BadDescriptors, a_change_to_the_watcher_discards_a_pending_failure) {
   enum class Change : std::uint8_t { stop, start, other_descriptor, destroy };
   for (const Change change :
        {Change::stop, Change::start, Change::other_descriptor, Change::destroy}) {
@@ -174,7 +174,7 @@ TEST_P(BadDescriptors, a_failure_that_is_due_is_overtaken_by_a_change) {
       ++calls;
       last = failing->error();
     });
-    Timer meddler(loop(), [&] {
+    Timer changer(loop(), [&] {
       if (change == Change::stop) failing->stop();
       if (change == Change::start) {
         EXPECT_TRUE(failing->start());
@@ -182,11 +182,11 @@ TEST_P(BadDescriptors, a_failure_that_is_due_is_overtaken_by_a_change) {
       if (change == Change::other_descriptor) failing->set(pipe.near.get(), Events::read);
       if (change == Change::destroy) failing.reset();
     });
-    meddler.set_priority(priority_max);
-    meddler.start_at(TimePoint());
+    changer.set_priority(priority_max);
+    changer.start_at(TimePoint());
     test::write_to(pipe.far);
     ASSERT_TRUE(failing->start());
-    run_turns(2);
+    run_iterations(2);
     switch (change) {
       case Change::stop:
       case Change::destroy:
@@ -207,19 +207,19 @@ TEST_P(BadDescriptors, a_failure_that_is_due_is_overtaken_by_a_change) {
   }
 }
 
-TEST_P(BadDescriptors, one_that_is_closed_while_watched_spins_nobody) {
+TEST_P(BadDescriptors, a_descriptor_closed_while_watched_does_not_make_the_loop_spin) {
   FdWatcher& watcher = watch(pipe.near.get(), Events::read);
   ASSERT_TRUE(watcher.start());
-  run_turns();
+  run_iterations();
   pipe.near.reset(-1);
   EXPECT_TRUE(sleeps_through(50ms));
   // poll(2) and select(2) are passed the descriptor for each wait and detect that it is closed. The
   // other backends still hold the file, or have dropped it without an event.
   if (is(BackendKind::poll) || is(BackendKind::select)) {
-    expect_told_once(EBADF);
+    expect_reported_once(EBADF);
     EXPECT_FALSE(watcher.started());
   } else {
-    EXPECT_TRUE(told.empty());
+    EXPECT_TRUE(events_seen.empty());
     watcher.stop();
   }
   loop().run();
@@ -228,63 +228,63 @@ TEST_P(BadDescriptors, one_that_is_closed_while_watched_spins_nobody) {
   test::write_to(pipe.far);
   watcher.set(pipe.near.get(), Events::read);
   ASSERT_TRUE(watcher.start());
-  run_turns(1);
-  EXPECT_EQ(told, std::vector{Events::read});
+  run_iterations(1);
+  EXPECT_EQ(events_seen, std::vector{Events::read});
 }
 
-TEST_P(BadDescriptors, beyond_a_thousand_only_select_refuses) {
+TEST_P(BadDescriptors, only_select_rejects_descriptors_above_its_limit) {
   const auto high = test::duplicate_above(pipe.near, FD_SETSIZE);
   if (!high.is_open()) GTEST_SKIP() << "the limit of open files is too low";
   FdWatcher& watcher = watch(high.get(), Events::read);
   ASSERT_TRUE(watcher.start());
   test::write_to(pipe.far);
-  run_turns(2);
+  run_iterations(2);
   if (!is(BackendKind::select)) {
-    EXPECT_EQ(told, (std::vector{Events::read, Events::read}));
+    EXPECT_EQ(events_seen, (std::vector{Events::read, Events::read}));
     return;
   }
-  expect_told_once(ERANGE);
+  expect_reported_once(ERANGE);
   // The highest descriptor that select(2) can watch.
   const auto highest = test::duplicate_above(pipe.near, FD_SETSIZE - 1);
   ASSERT_EQ(highest.get(), FD_SETSIZE - 1);
   watcher.set(highest.get(), Events::read);
   ASSERT_TRUE(watcher.start());
-  run_turns(1);
-  EXPECT_EQ(told, std::vector{Events::read});
+  run_iterations(1);
+  EXPECT_EQ(events_seen, std::vector{Events::read});
 }
 
-TEST_P(BadDescriptors, closed_without_read_is_refused_where_it_cannot_be_told) {
+TEST_P(BadDescriptors, closed_without_read_fails_if_the_backend_cannot_report_it) {
   const auto sockets = test::open_socketpair();
   FdWatcher& watcher = watch(sockets.near.get(), Events::closed);
   ASSERT_TRUE(watcher.start());
-  run_turns();
+  run_iterations();
   if (traits().closed) {
-    EXPECT_TRUE(told.empty());
+    EXPECT_TRUE(events_seen.empty());
     return;
   }
-  expect_told_once(EOPNOTSUPP);
+  expect_reported_once(EOPNOTSUPP);
   watcher.set(Events::closed | Events::read);
   ASSERT_TRUE(watcher.start());
   ASSERT_EQ(::shutdown(sockets.far.get(), SHUT_WR), 0);
-  run_turns(1);
-  EXPECT_EQ(told, std::vector{Events::closed | Events::read});
+  run_iterations(1);
+  EXPECT_EQ(events_seen, std::vector{Events::closed | Events::read});
 }
 
-TEST_P(BadDescriptors, a_wish_that_is_refused_harms_no_other_watcher_of_the_descriptor) {
+TEST_P(BadDescriptors, a_rejected_interest_does_not_affect_other_watchers_of_the_descriptor) {
   const auto sockets = test::open_socketpair();
   FdWatcher writer(loop(), sockets.near.get(), Events::write, [this](Events events) {
     ++calls;
     EXPECT_EQ(events, Events::write);
   });
   ASSERT_TRUE(writer.start());
-  run_turns(1);
+  run_iterations(1);
   ASSERT_TRUE(watch(sockets.near.get(), Events::closed).start());
-  run_turns(3);
+  run_iterations(3);
   EXPECT_GE(calls, 3);
   EXPECT_TRUE(writer.started());
 }
 
-TEST_P(BadDescriptors, a_loop_whose_own_descriptors_are_high_is_refused_or_works) {
+TEST_P(BadDescriptors, a_loop_with_high_descriptors_of_its_own_fails_to_open_or_works) {
   // Occupy every number below FD_SETSIZE.
   destroy_loop();
   std::vector<test::UniqueFd> filler;

@@ -34,7 +34,7 @@ TEST_P(Destruction, a_destroyed_watcher_is_not_called) {
     ASSERT_TRUE(watcher.start());
     test::write_to(pipe.far);
   }
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 0);
   loop().run();
 }
@@ -50,9 +50,9 @@ TEST_P(Destruction, a_watcher_with_a_closure_on_the_heap_destroys_itself) {
   });
   ASSERT_TRUE(watcher->start());
   test::write_to(pipe.far);
-  run_turns(1);
+  run_iterations(1);
   EXPECT_EQ(calls, 1);
-  EXPECT_EQ(token.use_count(), 1) << "the closure outlived the turn";
+  EXPECT_EQ(token.use_count(), 1) << "the closure outlived the iteration";
 }
 
 TEST_P(Destruction, a_watcher_with_a_small_closure_destroys_itself) {
@@ -63,7 +63,7 @@ TEST_P(Destruction, a_watcher_with_a_small_closure_destroys_itself) {
   });
   ASSERT_TRUE((*watcher)->start());
   test::write_to(pipe.far);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
 }
 
@@ -101,13 +101,13 @@ TEST_P(Destruction, watchers_destroy_each_other) {
     ASSERT_TRUE(watchers[i]->start());
   }
   test::write_to(pipe.far);
-  run_turns(1);
+  run_iterations(1);
   EXPECT_GE(calls, 1);
   EXPECT_LE(calls, static_cast<int>(count) / 2);
-  run_turns(3);
+  run_iterations(3);
 }
 
-TEST_P(Destruction, the_first_that_is_called_destroys_all) {
+TEST_P(Destruction, the_first_invoked_callback_destroys_all_handles) {
   std::vector<std::unique_ptr<FdWatcher>> watchers;
   std::vector<std::unique_ptr<Timer>> timers;
   const auto token = std::make_shared<int>(7);
@@ -157,7 +157,7 @@ TEST_P(Destruction, a_closure_may_own_its_own_watcher) {
     ASSERT_TRUE((*owner)->start());
   }
   test::write_to(pipe.far);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(token.use_count(), 1);
 }
@@ -174,7 +174,7 @@ TEST_P(Destruction, a_closure_that_is_freed_may_own_another_watcher) {
   ASSERT_TRUE(inner->start());
   inner.reset();
   ASSERT_TRUE(outer->start());
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(token.use_count(), 1);
 }
@@ -237,7 +237,7 @@ TEST_P(Destruction, mayhem) {
   };
   while (steps < test::scaled(50'000)) {
     stir();
-    run_turns(1);
+    run_iterations(1);
   }
   EXPECT_GT(calls, 100);
 }

@@ -87,7 +87,7 @@ TEST_P(Exceptions, every_task_is_run_once_and_in_order_though_each_throws) {
   EXPECT_EQ(thrown, 4);
 }
 
-TEST_P(Exceptions, what_was_due_behind_it_is_run_without_waiting) {
+TEST_P(Exceptions, handles_due_after_the_throwing_one_run_without_waiting) {
   Timer first(loop(), [] { throw Thrown(); });
   Timer second(loop(), [this] { ++calls; });
   Timer distant(loop(), [] { FAIL(); });
@@ -101,7 +101,7 @@ TEST_P(Exceptions, what_was_due_behind_it_is_run_without_waiting) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_P(Exceptions, a_repeating_timer_goes_on) {
+TEST_P(Exceptions, a_repeating_timer_keeps_expiring) {
   Timer timer(loop(), [&] {
     if (++calls == 3) timer.stop();
     throw Thrown();
@@ -150,7 +150,7 @@ TEST_P(Exceptions, pass_through_nested_runs) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_P(Exceptions, that_are_caught_inside_a_callback_leave_the_rest_due) {
+TEST_P(Exceptions, caught_inside_a_callback_leave_the_other_handles_due) {
   Timer third(loop(), [this] { ++calls; });
   Timer second(loop(), [] { throw Thrown(); });
   Timer first(loop(), [&] { EXPECT_THROW(loop().run_once(), Thrown); });

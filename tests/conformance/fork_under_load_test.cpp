@@ -83,7 +83,7 @@ class ForkUnderLoad : public test::OnEveryBackend {
 
   /// Runs in the child. Returns 0 if everything that it starts is reported.
   int live_as_child() {
-    if (!loop().reopen_after_fork()) return 1;
+    if (!loop().after_fork()) return 1;
     // Reading from a shared pipe would take data from the parent.
     sources.clear();
     timer->stop();
@@ -115,7 +115,7 @@ class ForkUnderLoad : public test::OnEveryBackend {
     }
     std::optional<ChildStatus> end;
     Child child(loop(), pid, [&end](const ChildStatus& status) {
-      EXPECT_FALSE(end) << "told twice";
+      EXPECT_FALSE(end) << "reported twice";
       end = status;
     });
     ASSERT_TRUE(child.start());
@@ -124,7 +124,7 @@ class ForkUnderLoad : public test::OnEveryBackend {
     ASSERT_EQ(end->code, 0);
   }
 
-  [[nodiscard]] bool all_told() const {
+  [[nodiscard]] bool all_reported() const {
     for (std::size_t i = 0; i < sources.size(); ++i) {
       if (sources[i]->count != written[i]) return false;
     }
@@ -149,9 +149,9 @@ TEST_P(ForkUnderLoad, each_child_works_and_the_parent_loses_nothing) {
     const std::size_t forks = test::scaled(1000);
     for (std::size_t i = 0; i < forks && !HasFatalFailure(); ++i) fork_once();
   }
-  EXPECT_TRUE(run_until([this] { return all_told(); }));
+  EXPECT_TRUE(run_until([this] { return all_reported(); }));
   // Nothing is reported twice.
-  run_turns();
+  run_iterations();
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     EXPECT_EQ(sources[i]->count, written[i]);

@@ -45,7 +45,7 @@ class Forking : public test::OnEveryBackend {
     ASSERT_TRUE(watcher->start());
     ASSERT_TRUE(edge->start());
     timer->start(2ms, 2ms);
-    run_turns();
+    run_iterations();
   }
 
   void TearDown() override {
@@ -69,9 +69,9 @@ class Forking : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Forking);
 
-TEST_P(Forking, the_child_works_and_the_parent_goes_on) {
+TEST_P(Forking, the_loop_works_in_the_child_and_in_the_parent) {
   EXPECT_EQ(test::in_child([this] {
-              if (!loop().reopen_after_fork()) return 1;
+              if (!loop().after_fork()) return 1;
               if (!works()) return 2;
               // A post from another thread wakes the loop.
               std::jthread poster([this] {
@@ -88,25 +88,25 @@ TEST_P(Forking, the_child_works_and_the_parent_goes_on) {
 
 TEST_P(Forking, the_child_takes_nothing_from_the_parent) {
   EXPECT_EQ(test::in_child([this] {
-              if (!loop().reopen_after_fork()) return 1;
+              if (!loop().after_fork()) return 1;
               // Destroys all its own handles; files shared with the parent must not be affected.
               watcher.reset();
               edge.reset();
               timer.reset();
-              run_turns();
+              run_iterations();
               destroy_loop();
               return 0;
             }),
             0);
   test::write_to(pipe.far);
-  run_turns(2);
+  run_iterations(2);
   EXPECT_EQ(calls, 1);
   EXPECT_TRUE(works());
 }
 
-TEST_P(Forking, what_the_parent_waits_for_does_not_wake_the_child) {
+TEST_P(Forking, an_event_for_the_parent_does_not_wake_the_child) {
   EXPECT_EQ(test::in_child([this] {
-              if (!loop().reopen_after_fork()) return 1;
+              if (!loop().after_fork()) return 1;
               watcher->stop();
               test::write_to(pipe.far);
               timer->stop();
@@ -114,15 +114,15 @@ TEST_P(Forking, what_the_parent_waits_for_does_not_wake_the_child) {
               return sleeps_through(50ms) ? 0 : 2;
             }),
             0);
-  run_turns(2);
+  run_iterations(2);
   EXPECT_EQ(calls, 1);
 }
 
-TEST_P(Forking, wakes_of_the_child_do_not_reach_the_parent) {
+TEST_P(Forking, wakeups_of_the_child_do_not_reach_the_parent) {
   EXPECT_EQ(test::in_child([this] {
-              if (!loop().reopen_after_fork()) return 1;
+              if (!loop().after_fork()) return 1;
               for (int i = 0; i < 100; ++i) loop().wake();
-              run_turns();
+              run_iterations();
               return 0;
             }),
             0);
@@ -130,7 +130,7 @@ TEST_P(Forking, wakes_of_the_child_do_not_reach_the_parent) {
   EXPECT_TRUE(sleeps_through(30ms));
 }
 
-TEST_P(Forking, a_change_that_was_not_handed_over_yet_is_made_in_both) {
+TEST_P(Forking, a_change_not_yet_submitted_to_the_kernel_is_made_in_both_processes) {
   const auto third = test::open_pipe();
   int thirds = 0;
   FdWatcher late(loop(), third.near.get(), Events::read, [&](Events) {
@@ -141,7 +141,7 @@ TEST_P(Forking, a_change_that_was_not_handed_over_yet_is_made_in_both) {
   watcher->stop();
   test::write_to(third.far);
   EXPECT_EQ(test::in_child([&] {
-              if (!loop().reopen_after_fork()) return 1;
+              if (!loop().after_fork()) return 1;
               test::write_to(pipe.far);
               return run_until([&] { return thirds == 1; }) && calls == 0 ? 0 : 2;
             }),
@@ -152,9 +152,9 @@ TEST_P(Forking, a_change_that_was_not_handed_over_yet_is_made_in_both) {
 
 TEST_P(Forking, children_of_children_work) {
   EXPECT_EQ(test::in_child([this] {
-              if (!loop().reopen_after_fork()) return 1;
+              if (!loop().after_fork()) return 1;
               const int grandchild = test::in_child([this] {
-                if (!loop().reopen_after_fork()) return 3;
+                if (!loop().after_fork()) return 3;
                 return works() ? 0 : 4;
               });
               if (grandchild != 0) return grandchild;
@@ -172,13 +172,13 @@ TEST_P(Forking, a_loop_is_reopened_after_all_descriptors_were_closed) {
               };
               close_all();
               EventLoop own(options());
-              int told = 0;
-              const auto count = [&told] { ++told; };
+              int calls_seen = 0;
+              const auto count = [&calls_seen] { ++calls_seen; };
               Signal signal(own, SIGUSR1, [&](int) { count(); });
               if (!signal.start()) return 1;
               own.run_ready();
               close_all();
-              if (!own.reopen_after_fork()) return 2;
+              if (!own.after_fork()) return 2;
               const auto fresh = test::open_pipe();
               FdWatcher reader(own, fresh.near.get(), Events::read, [&](Events) {
                 test::drain(fresh.near);
@@ -187,8 +187,8 @@ TEST_P(Forking, a_loop_is_reopened_after_all_descriptors_were_closed) {
               if (!reader.start()) return 3;
               ::raise(SIGUSR1);
               test::write_to(fresh.far);
-              for (int turn = 0; turn < 3; ++turn) own.run_ready();
-              if (told != 2) return 4;
+              for (int iteration = 0; iteration < 3; ++iteration) own.run_ready();
+              if (calls_seen != 2) return 4;
               std::jthread poster([&own] { own.post([&own] { own.stop(); }); });
               own.run();
               return 0;
@@ -201,24 +201,24 @@ TEST_P(Forking, several_loops_are_reopened_in_any_order_after_all_descriptors_we
   for (const bool in_order : {true, false}) {
     EventLoop first(options());
     EventLoop second(options());
-    int told = 0;
-    Signal of_first(first, SIGUSR1, [&](int) { ++told; });
-    Signal of_second(second, SIGUSR1, [&](int) { ++told; });
+    int calls_seen = 0;
+    Signal of_first(first, SIGUSR1, [&](int) { ++calls_seen; });
+    Signal of_second(second, SIGUSR1, [&](int) { ++calls_seen; });
     ASSERT_TRUE(of_first.start());
     ASSERT_TRUE(of_second.start());
     first.run_ready();
     second.run_ready();
     EXPECT_EQ(test::in_child([&] {
                 for (int fd = 3; fd < 256; ++fd) ::close(fd);
-                if (!(in_order ? first : second).reopen_after_fork()) return 1;
-                if (!(in_order ? second : first).reopen_after_fork()) return 2;
+                if (!(in_order ? first : second).after_fork()) return 1;
+                if (!(in_order ? second : first).after_fork()) return 2;
                 ::raise(SIGUSR1);
                 for (EventLoop* each : {&first, &second}) {
-                  for (int turn = 0; turn < 3; ++turn) each->run_ready();
+                  for (int iteration = 0; iteration < 3; ++iteration) each->run_ready();
                   std::jthread poster([each] { each->post([each] { each->stop(); }); });
                   each->run();
                 }
-                return told == 2 ? 0 : 3;
+                return calls_seen == 2 ? 0 : 3;
               }),
               0);
   }
@@ -233,12 +233,12 @@ TEST_P(Forking, reopening_can_fail_and_be_repeated) {
                 // With RLIMIT_NOFILE at 0, a descriptor that was closed cannot be replaced either.
                 const test::OpenFilesLimit limit(0);
                 for (int i = 0; i < 3; ++i) {
-                  const auto reopened = loop().reopen_after_fork();
+                  const auto reopened = loop().after_fork();
                   if (reopened) return 1;
                   if (reopened.error() != system_error(EMFILE)) return 2;
                 }
               }
-              if (!loop().reopen_after_fork()) return 3;
+              if (!loop().after_fork()) return 3;
               if (test::open_descriptors() != open) return 4;
               return works() ? 0 : 5;
             }),

@@ -34,7 +34,7 @@ class Hooks : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Hooks);
 
-TEST_P(Hooks, run_at_their_places_in_the_turn) {
+TEST_P(Hooks, run_in_their_phases_of_the_iteration) {
   test::write_to(pipe.far);
   FdWatcher watcher(loop(), pipe.near.get(), Events::read, [this](Events) {
     test::drain(pipe.near);
@@ -53,7 +53,7 @@ TEST_P(Hooks, run_at_their_places_in_the_turn) {
   EXPECT_EQ(order.back(), "event");
 }
 
-TEST_P(Hooks, what_prepare_starts_is_waited_for) {
+TEST_P(Hooks, the_loop_waits_for_a_handle_that_prepare_starts) {
   Timer timer(loop(), note("timer"));
   Prepare prepare(loop(), [&] {
     prepare.stop();
@@ -64,7 +64,7 @@ TEST_P(Hooks, what_prepare_starts_is_waited_for) {
   EXPECT_EQ(order, std::vector<std::string>{"timer"});
 }
 
-TEST_P(Hooks, prepare_may_stop_the_loop_which_does_not_wait_then) {
+TEST_P(Hooks, the_loop_does_not_wait_if_prepare_stops_it) {
   Timer due(loop(), note("due"));
   Timer later(loop(), [] { FAIL(); });
   Prepare prepare(loop(), [this] { loop().stop(); });
@@ -78,7 +78,7 @@ TEST_P(Hooks, prepare_may_stop_the_loop_which_does_not_wait_then) {
   EXPECT_EQ(order, std::vector<std::string>{"due"});
 }
 
-TEST_P(Hooks, prepare_may_stop_what_was_left_and_the_loop_does_not_wait_then) {
+TEST_P(Hooks, the_loop_does_not_wait_if_prepare_stops_the_last_handle) {
   Timer timer(loop(), [] { FAIL(); });
   Prepare prepare(loop(), [&] {
     timer.stop();
@@ -98,7 +98,7 @@ TEST_P(Hooks, idle_runs_only_when_nothing_else_is_due) {
     if (::read(pipe.near.get(), &byte, 1) == 1) order.emplace_back("event");
   });
   ASSERT_TRUE(watcher.start());
-  run_turns(1);  // So that the backend has registered the interest.
+  run_iterations(1);  // So that the backend has registered the interest.
   Idle idle(loop(), [this] {
     order.emplace_back("idle");
     loop().stop();
@@ -114,7 +114,7 @@ TEST_P(Hooks, an_idle_hook_of_higher_priority_runs_beside_events) {
   FdWatcher watcher(loop(), pipe.near.get(), Events::read,
                     [this](Events) { order.emplace_back("event"); });
   ASSERT_TRUE(watcher.start());
-  run_turns();
+  run_iterations();
   order.clear();
   Idle idle(loop(), note("idle"));
   idle.set_priority(1);
@@ -123,14 +123,14 @@ TEST_P(Hooks, an_idle_hook_of_higher_priority_runs_beside_events) {
   EXPECT_EQ(order, (std::vector<std::string>{"idle", "event"}));
 }
 
-TEST_P(Hooks, idle_keeps_the_loop_from_sleeping) {
-  int turns = 0;
+TEST_P(Hooks, idle_keeps_the_loop_from_waiting) {
+  int iterations = 0;
   Idle idle(loop(), [&] {
-    if (++turns == 100) idle.stop();
+    if (++iterations == 100) idle.stop();
   });
   idle.start();
   loop().run();
-  EXPECT_EQ(turns, 100);
+  EXPECT_EQ(iterations, 100);
 }
 
 TEST_P(Hooks, cleanup_runs_when_the_loop_is_destroyed_and_does_not_keep_it_running) {
@@ -148,7 +148,7 @@ TEST_P(Hooks, fork_hooks_run_after_the_loop_was_reopened) {
   hook.start();
   loop().run_ready();
   EXPECT_TRUE(order.empty());
-  ASSERT_TRUE(loop().reopen_after_fork());
+  ASSERT_TRUE(loop().after_fork());
   loop().run_ready();
   EXPECT_EQ(order, std::vector<std::string>{"fork"});
 }
@@ -167,7 +167,7 @@ TEST_P(Hooks, may_be_stopped_moved_and_destroyed_in_their_own_callbacks) {
   });
   destroyed->start();
   moved.front().start();
-  run_turns(2);
+  run_iterations(2);
   EXPECT_EQ(std::ranges::count(order, "destroyed"), 1);
   EXPECT_EQ(std::ranges::count(order, "moved"), 2);
   EXPECT_EQ(alive.use_count(), 1);
@@ -175,11 +175,11 @@ TEST_P(Hooks, may_be_stopped_moved_and_destroyed_in_their_own_callbacks) {
   assigned.start();
   moved.front() = std::move(assigned);
   order.clear();
-  run_turns(1);
+  run_iterations(1);
   EXPECT_EQ(order, std::vector<std::string>{"assigned"});
 }
 
-TEST_P(Hooks, of_one_place_run_by_priority_and_a_stopped_one_does_not) {
+TEST_P(Hooks, of_one_phase_run_by_priority_and_a_stopped_hook_does_not_run) {
   Check low(loop(), note("low"));
   Check high(loop(), [&] {
     order.emplace_back("high");
@@ -206,7 +206,7 @@ TEST_P(Hooks, events_run_by_priority) {
     watchers.back()->set_priority(i - 2);
     ASSERT_TRUE(watchers.back()->start());
   }
-  run_turns();
+  run_iterations();
   for (test::Ends& each : pipes) test::write_to(each.far);
   called.clear();
   ASSERT_TRUE(run_until([&] { return called.size() >= 5; }));
@@ -218,7 +218,7 @@ class Asyncs : public test::OnEveryBackend {};
 
 TAMBOUR_ON_EVERY_BACKEND(Asyncs);
 
-TEST_P(Asyncs, wake_a_loop_that_sleeps) {
+TEST_P(Asyncs, wake_a_waiting_loop) {
   Async async(loop(), [this] { loop().stop(); });
   async.start();
   std::thread other([&] {
@@ -229,7 +229,7 @@ TEST_P(Asyncs, wake_a_loop_that_sleeps) {
   other.join();
 }
 
-TEST_P(Asyncs, lose_no_send_and_may_be_answered_in_the_callback) {
+TEST_P(Asyncs, lose_no_send_and_may_be_sent_again_in_the_callback) {
   constexpr int rounds = 2000;
   int seen = 0;
   std::atomic<int> answered{0};
@@ -249,29 +249,29 @@ TEST_P(Asyncs, lose_no_send_and_may_be_answered_in_the_callback) {
   EXPECT_EQ(seen, rounds);
 }
 
-TEST_P(Asyncs, are_one_until_called_back_and_kept_while_stopped) {
+TEST_P(Asyncs, coalesce_sends_until_the_callback_and_keep_them_while_stopped) {
   int calls = 0;
   Async async(loop(), [&] { ++calls; });
   async.send();
   async.send();
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 0);
   EXPECT_TRUE(async.sent());
   async.start();
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
   EXPECT_FALSE(async.sent());
   async.send();
   async.stop();
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
   EXPECT_TRUE(async.sent());
   async.start();
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 2);
 }
 
-TEST_P(Asyncs, that_are_stopped_when_due_are_called_back_after_the_next_start) {
+TEST_P(Asyncs, stopped_while_due_are_invoked_after_the_next_start) {
   int calls = 0;
   Async async(loop(), [&] { ++calls; });
   Timer stopping(loop(), [&] {
@@ -283,10 +283,10 @@ TEST_P(Asyncs, that_are_stopped_when_due_are_called_back_after_the_next_start) {
   async.start();
   async.send();
   EXPECT_TRUE(run_until([&] { return !async.started(); }));
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 0);
   async.start();
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
 }
 
@@ -303,7 +303,7 @@ TEST_P(Asyncs, may_be_sent_from_a_signal_handler) {
   ASSERT_EQ(sigaction(SIGUSR1, &action, &former), 0);
   for (int i = 1; i <= 10; ++i) {
     ASSERT_EQ(raise(SIGUSR1), 0);
-    run_turns();
+    run_iterations();
     EXPECT_EQ(calls, i);
   }
   ASSERT_EQ(sigaction(SIGUSR1, &former, nullptr), 0);

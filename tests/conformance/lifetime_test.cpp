@@ -27,7 +27,7 @@ class Lifetime : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Lifetime);
 
-TEST_P(Lifetime, handles_outlive_their_loop_in_silence) {
+TEST_P(Lifetime, handles_may_outlive_their_loop_and_are_not_invoked) {
   const auto token = std::make_shared<int>();
   {
     FdWatcher watcher(loop(), pipe.near.get(), Events::read, [token](Events) { FAIL(); });
@@ -37,7 +37,7 @@ TEST_P(Lifetime, handles_outlive_their_loop_in_silence) {
     ASSERT_TRUE(watcher.start());
     timer.start(1h);
     repeating.start(1h, 1h);
-    run_turns();
+    run_iterations();
     destroy_loop();
     EXPECT_FALSE(watcher.started());
     EXPECT_FALSE(timer.started());
@@ -51,7 +51,7 @@ TEST_P(Lifetime, handles_outlive_their_loop_in_silence) {
   EXPECT_EQ(token.use_count(), 1);
 }
 
-TEST_P(Lifetime, a_posted_task_that_owns_a_watcher_goes_with_its_loop) {
+TEST_P(Lifetime, a_posted_task_that_owns_a_watcher_is_destroyed_with_its_loop) {
   const auto token = std::make_shared<int>();
   auto watcher = std::make_unique<FdWatcher>(loop(), pipe.near.get(), Events::read,
                                              [token](Events) { FAIL(); });
@@ -92,7 +92,7 @@ TEST_P(Lifetime, ten_thousand_loops_leave_no_descriptor_behind) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST_P(Lifetime, two_loops_in_one_thread_do_not_meet) {
+TEST_P(Lifetime, two_loops_in_one_thread_do_not_affect_each_other) {
   EventLoop second(options());
   int second_calls = 0;
   FdWatcher watcher(loop(), pipe.near.get(), Events::read, [this](Events) { ++calls; });
@@ -100,13 +100,13 @@ TEST_P(Lifetime, two_loops_in_one_thread_do_not_meet) {
   ASSERT_TRUE(watcher.start());
   ASSERT_TRUE(other.start());
   test::write_to(pipe.far);
-  run_turns(2);
+  run_iterations(2);
   EXPECT_EQ(calls, 2);
   EXPECT_EQ(second_calls, 0);
   second.run_ready();
   EXPECT_EQ(second_calls, 1);
   watcher.stop();
-  run_turns();
+  run_iterations();
   second.run_ready();
   EXPECT_EQ(second_calls, 2);
 }

@@ -27,10 +27,10 @@ struct Source {
     char byte = 0;
     EXPECT_EQ(events, Events::read);
     EXPECT_EQ(::read(pipe.near.get(), &byte, 1), 1);
-    ++told;
+    ++calls;
   }
   test::Ends pipe = test::open_pipe();
-  std::size_t told = 0;
+  std::size_t calls = 0;
   FdWatcher watcher;
 };
 
@@ -42,7 +42,7 @@ class ManyOperations : public test::OnEveryBackend {
     const std::size_t rounds = test::scaled(100'000) / at_once;
     std::deque<Source> sources;
     for (std::size_t i = 0; i < at_once; ++i) sources.emplace_back(loop(), trigger);
-    run_turns();
+    run_iterations();
     std::size_t total = 0;
     for (std::size_t round = 1; round <= rounds; ++round) {
       for (Source& source : sources) {
@@ -54,11 +54,11 @@ class ManyOperations : public test::OnEveryBackend {
       }
       ASSERT_TRUE(run_until([&] {
         total = 0;
-        for (const Source& source : sources) total += source.told;
+        for (const Source& source : sources) total += source.calls;
         return total >= at_once * round;
       })) << total
           << " of " << at_once * round;
-      for (const Source& source : sources) ASSERT_EQ(source.told, round);
+      for (const Source& source : sources) ASSERT_EQ(source.calls, round);
     }
     EXPECT_EQ(total, at_once * rounds);
   }

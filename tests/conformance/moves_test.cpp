@@ -40,28 +40,28 @@ TEST_P(Moves, a_stopped_watcher_moves_and_starts) {
   EXPECT_FALSE(second.started());
   ASSERT_TRUE(second.start());
   test::write_to(pipe.far);
-  run_turns(2);
+  run_iterations(2);
   EXPECT_EQ(calls, 2);
 }
 
-TEST_P(Moves, a_started_watcher_moves_and_goes_on) {
+TEST_P(Moves, a_started_watcher_stays_started_when_moved) {
   std::optional<FdWatcher> first(reader(pipe, calls));
   ASSERT_TRUE(first->start());
-  run_turns();
+  run_iterations();
   FdWatcher second(std::move(*first));
   EXPECT_FALSE(first->started());
   EXPECT_TRUE(second.started());
   first.reset();
   test::write_to(pipe.far);
-  run_turns(2);
+  run_iterations(2);
   EXPECT_EQ(calls, 2);
   second.stop();
-  run_turns(2);
+  run_iterations(2);
   EXPECT_EQ(calls, 2);
   loop().run();
 }
 
-TEST_P(Moves, assignment_ends_what_was_there) {
+TEST_P(Moves, assignment_stops_the_replaced_watcher) {
   int replaced = 0;
   FdWatcher target = reader(other, replaced);
   ASSERT_TRUE(target.start());
@@ -70,16 +70,16 @@ TEST_P(Moves, assignment_ends_what_was_there) {
   test::write_to(pipe.far);
   test::write_to(other.far);
   target = std::move(source);
-  run_turns(2);
+  run_iterations(2);
   EXPECT_EQ(replaced, 0);
   EXPECT_EQ(calls, 2);
   // Move assignment to a moved-from watcher.
   source = std::move(target);
-  run_turns(2);
+  run_iterations(2);
   EXPECT_EQ(calls, 4);
   FdWatcher& same = source;
   source = std::move(same);
-  run_turns(2);
+  run_iterations(2);
   EXPECT_EQ(calls, 6);
 }
 
@@ -94,13 +94,13 @@ TEST_P(Moves, a_vector_of_started_watchers_grows) {
       watchers.push_back(reader(pipes.back(), count));
       ASSERT_TRUE(watchers.back().start());
     }
-    run_turns(1);
+    run_iterations(1);
   }
   for (const auto& ends : pipes) test::write_to(ends.far);
   ASSERT_TRUE(run_until([&counts] { return *std::ranges::min_element(counts) >= 2; }));
   watchers.erase(watchers.begin(), watchers.begin() + 100);
   counts.assign(counts.size(), 0);
-  run_turns(2);
+  run_iterations(2);
   for (std::size_t i = 0; i < 50; ++i) EXPECT_EQ(counts[i], 0);
   EXPECT_TRUE(run_until([&counts] { return counts[50] > 0 && counts[99] > 0; }));
 }
@@ -116,7 +116,7 @@ TEST_P(Moves, a_watcher_that_is_due_moves_and_is_called) {
     ASSERT_TRUE(watchers[i]->start());
   }
   test::write_to(pipe.far);
-  run_turns(1);
+  run_iterations(1);
   EXPECT_EQ(calls, 2);
 }
 
@@ -134,7 +134,7 @@ TEST_P(Moves, a_watcher_moves_inside_its_own_callback) {
   });
   ASSERT_TRUE((*watcher)->start());
   test::write_to(pipe.far);
-  run_turns(3);
+  run_iterations(3);
   EXPECT_EQ(calls, 3);
   EXPECT_TRUE(moved->started());
 }
@@ -152,7 +152,7 @@ TEST_P(Moves, a_watcher_is_assigned_to_inside_its_own_callback) {
   });
   ASSERT_TRUE(watcher->start());
   test::write_to(pipe.far);
-  run_turns(3);
+  run_iterations(3);
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(second, 2);
   EXPECT_EQ(token.use_count(), 1);

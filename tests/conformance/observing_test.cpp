@@ -36,7 +36,7 @@ TEST_P(Observing, counts_what_the_loop_does) {
   EXPECT_EQ(loop().stats().timers, 1U);
   loop().run();
   const LoopStats after = loop().stats();
-  EXPECT_GE(after.turns, before.turns + 1);
+  EXPECT_GE(after.iterations, before.iterations + 1);
   EXPECT_EQ(after.callbacks - before.callbacks, 1U);
   EXPECT_EQ(after.tasks - before.tasks, 2U);
   EXPECT_GE(after.system_calls, before.system_calls + 1);
@@ -46,7 +46,7 @@ TEST_P(Observing, counts_what_the_loop_does) {
   EXPECT_EQ(after.calling, Duration::zero());
 }
 
-TEST_P(Observing, counts_wake_ups_by_other_threads) {
+TEST_P(Observing, counts_wakeups_by_other_threads) {
   loop().ref();
   std::thread other([this] {
     std::this_thread::sleep_for(20ms);
@@ -56,9 +56,9 @@ TEST_P(Observing, counts_wake_ups_by_other_threads) {
   other.join();
   loop().unref();
   // A spinning loop may not be asleep when the task is posted.
-  EXPECT_LE(loop().stats().wake_ups, 1U);
+  EXPECT_LE(loop().stats().wakeups, 1U);
   if (options().spin == Duration::zero()) {
-    EXPECT_EQ(loop().stats().wake_ups, 1U);
+    EXPECT_EQ(loop().stats().wakeups, 1U);
   }
 }
 
@@ -119,10 +119,28 @@ TEST_P(Observing, stalls_of_watchers_hooks_and_asyncs_are_named_too) {
   EXPECT_EQ(lines, (std::vector<unsigned>{line + 1, line + 2, line + 3}));
 }
 
-TEST_P(Observing, fed_events_reach_the_watchers_that_asked_for_them) {
-  std::vector<Events> told;
+TEST_P(Observing, stalls_of_tasks_name_the_line_where_the_task_waited) {
+  std::vector<unsigned> lines;
+  loop().set_stall_detector(2ms,
+                            [&](const Stall& stall) { lines.push_back(stall.created_at.line()); });
+  test::write_to(pipe.far);
+  const auto stall = [] { std::this_thread::sleep_for(3ms); };
+  const unsigned line = __LINE__;
+  const auto work = [](int fd, auto stalls) -> Task<> {
+    static_cast<void>(co_await sleep_for(1ms));
+    stalls();
+    static_cast<void>(co_await ready(fd, Events::read));
+    stalls();
+  };
+  spawn(loop(), work(pipe.near.get(), stall));
+  loop().run();
+  EXPECT_EQ(lines, (std::vector<unsigned>{line + 2, line + 4}));
+}
+
+TEST_P(Observing, fed_events_reach_the_watchers_interested_in_them) {
+  std::vector<Events> events_seen;
   FdWatcher reader(loop(), pipe.near.get(), Events::read,
-                   [&](Events events) { told.push_back(events); });
+                   [&](Events events) { events_seen.push_back(events); });
   ASSERT_TRUE(reader.start());
   loop().feed_fd(pipe.near.get(), Events::write);
   loop().feed_fd(pipe.near.get(), Events::read);
@@ -130,10 +148,10 @@ TEST_P(Observing, fed_events_reach_the_watchers_that_asked_for_them) {
   loop().feed_fd(1'000'000, Events::read);
   EXPECT_EQ(loop().pending_count(), 1U);
   loop().run_ready();
-  EXPECT_EQ(told, std::vector<Events>{Events::read});
+  EXPECT_EQ(events_seen, std::vector<Events>{Events::read});
 }
 
-TEST_P(Observing, what_is_pending_is_run_by_the_callers_runner) {
+TEST_P(Observing, pending_callbacks_are_run_by_the_runner_of_the_caller) {
   int runs = 0;
   Timer timer(loop(), [this] { ++calls; });
   timer.start(0ms);
@@ -153,7 +171,7 @@ TEST_P(Observing, what_is_pending_is_run_by_the_callers_runner) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST_P(Observing, a_runner_that_runs_nothing_leaves_it_pending) {
+TEST_P(Observing, a_runner_that_runs_nothing_leaves_callbacks_pending) {
   int runs = 0;
   Timer timer(loop(), [this] { ++calls; });
   timer.start(0ms);
@@ -196,9 +214,9 @@ TEST_P(Observing, only_the_first_suspend_and_resume_count) {
   EXPECT_EQ(timer.deadline(), shifted);
 }
 
-TEST_P(Observing, collecting_does_the_same_in_fewer_turns) {
+TEST_P(Observing, collecting_handles_the_same_events_in_fewer_iterations) {
   loop().set_collect_intervals(2ms, 20ms);
-  const std::uint64_t before = loop().stats().turns;
+  const std::uint64_t before = loop().stats().iterations;
   std::vector<Timer> timers;
   for (int i = 0; i < 20; ++i) {
     timers.emplace_back(loop(), [this] { ++calls; });
@@ -206,7 +224,7 @@ TEST_P(Observing, collecting_does_the_same_in_fewer_turns) {
   }
   loop().run();
   EXPECT_EQ(calls, 20);
-  EXPECT_LT(loop().stats().turns - before, 10U);
+  EXPECT_LT(loop().stats().iterations - before, 10U);
 }
 
 }  // namespace

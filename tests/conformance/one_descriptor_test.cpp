@@ -22,27 +22,27 @@ class OneDescriptor : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(OneDescriptor);
 
-TEST_P(OneDescriptor, a_thousand_watchers_are_each_told_once_a_turn) {
+TEST_P(OneDescriptor, each_of_a_thousand_watchers_is_invoked_once_per_iteration) {
   std::vector<int> calls(1000);
   std::vector<FdWatcher> watchers;
   for (int& count : calls)
     watchers.emplace_back(loop(), sockets.near.get(), Events::read, [&count](Events) { ++count; });
   for (FdWatcher& watcher : watchers) ASSERT_TRUE(watcher.start());
-  run_turns(2);
+  run_iterations(2);
   EXPECT_EQ(calls, std::vector<int>(1000, 0));
   test::write_to(sockets.far);
-  run_turns(3);
+  run_iterations(3);
   EXPECT_EQ(calls, std::vector<int>(1000, 3));
   // Stop every second one.
   for (std::size_t i = 0; i < watchers.size(); i += 2) watchers[i].stop();
-  run_turns(2);
+  run_iterations(2);
   for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(calls[i], i % 2 == 0 ? 3 : 5);
   watchers.clear();
-  run_turns(2);
+  run_iterations(2);
   for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(calls[i], i % 2 == 0 ? 3 : 5);
 }
 
-TEST_P(OneDescriptor, readers_and_writers_are_told_separately) {
+TEST_P(OneDescriptor, readers_and_writers_are_invoked_separately) {
   Events seen_by_reader = Events::none;
   Events seen_by_writer = Events::none;
   FdWatcher reader(loop(), sockets.near.get(), Events::read,
@@ -51,16 +51,16 @@ TEST_P(OneDescriptor, readers_and_writers_are_told_separately) {
                    [&](Events events) { seen_by_writer |= events; });
   ASSERT_TRUE(reader.start());
   ASSERT_TRUE(writer.start());
-  run_turns();
+  run_iterations();
   EXPECT_EQ(seen_by_reader, Events::none);
   EXPECT_EQ(seen_by_writer, Events::write);
   test::write_to(sockets.far);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(seen_by_reader, Events::read);
   EXPECT_EQ(seen_by_writer, Events::write);
 }
 
-TEST_P(OneDescriptor, a_writer_that_stops_leaves_the_reader_waiting_quietly) {
+TEST_P(OneDescriptor, stopping_the_writer_does_not_invoke_the_waiting_reader) {
   int reads = 0;
   int writes = 0;
   FdWatcher reader(loop(), sockets.near.get(), Events::read, [&reads](Events) { ++reads; });
@@ -71,19 +71,19 @@ TEST_P(OneDescriptor, a_writer_that_stops_leaves_the_reader_waiting_quietly) {
   ASSERT_TRUE(reader.start());
   for (int round = 1; round <= 5; ++round) {
     ASSERT_TRUE(writer.start());
-    run_turns(5);
+    run_iterations(5);
     EXPECT_EQ(writes, round);
   }
   EXPECT_EQ(reads, 0);
   test::write_to(sockets.far);
-  run_turns(1);
+  run_iterations(1);
   EXPECT_EQ(reads, 1);
   using namespace std::chrono_literals;
   test::drain(sockets.near);
   EXPECT_TRUE(sleeps_through(50ms)) << "the descriptor is still writable";
 }
 
-TEST_P(OneDescriptor, the_interest_of_one_may_change_under_the_other) {
+TEST_P(OneDescriptor, the_interest_of_one_watcher_may_change_while_another_is_started) {
   Events seen = Events::none;
   FdWatcher steady(loop(), sockets.near.get(), Events::read, [](Events) {});
   FdWatcher changing(loop(), sockets.near.get(), Events::none,
@@ -96,7 +96,7 @@ TEST_P(OneDescriptor, the_interest_of_one_may_change_under_the_other) {
                                 Events::write, Events::read | Events::closed, Events::none}) {
     changing.set(interest);
     seen = Events::none;
-    run_turns();
+    run_iterations();
     EXPECT_EQ(seen, interest);
   }
 }
@@ -115,11 +115,11 @@ TEST_P(OneDescriptor, watchers_may_be_started_and_destroyed_by_each_other) {
   };
   test::write_to(sockets.far);
   add(0);
-  run_turns(100);
+  run_iterations(100);
   EXPECT_EQ(calls, 50);
 }
 
-TEST_P(OneDescriptor, many_descriptors_are_told_apart) {
+TEST_P(OneDescriptor, events_of_many_descriptors_reach_the_right_watchers) {
   // More descriptors than one batch of events or a small ring holds; select(2) is limited to
   // FD_SETSIZE.
   const std::size_t count = is(BackendKind::select) ? 300 : 1200;
@@ -144,7 +144,7 @@ TEST_P(OneDescriptor, many_descriptors_are_told_apart) {
     ++expected[i];
   }
   EXPECT_TRUE(run_until([&] { return calls == expected; }));
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, expected);
 }
 

@@ -32,7 +32,7 @@ class Posting : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Posting);
 
-TEST_P(Posting, four_threads_post_in_the_order_of_each) {
+TEST_P(Posting, keeps_the_order_of_each_of_four_threads) {
   const std::size_t each = test::scaled(100'000);
   std::array<std::size_t, 4> next{};
   std::size_t total = 0;
@@ -54,7 +54,7 @@ TEST_P(Posting, four_threads_post_in_the_order_of_each) {
   EXPECT_EQ(total, each * next.size());
 }
 
-TEST_P(Posting, wakes_a_loop_that_sleeps) {
+TEST_P(Posting, wakes_a_waiting_loop) {
   // Ping-pong, so that the loop sleeps before nearly every task.
   const std::size_t rounds = test::scaled(20'000);
   std::atomic<std::size_t> done = 0;
@@ -87,7 +87,7 @@ TEST_P(Posting, wakes_a_loop_that_waits_for_a_distant_timer) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_P(Posting, from_tasks_is_for_the_next_turn) {
+TEST_P(Posting, from_a_task_runs_in_the_next_iteration) {
   for (int i = 0; i < 3; ++i) {
     loop().post([this] {
       ++calls;
@@ -120,7 +120,7 @@ TEST_P(Posting, a_task_that_posts_itself_does_not_starve_the_others) {
   EXPECT_LE(calls, 110);
 }
 
-TEST_P(Posting, what_is_left_is_destroyed_unrun) {
+TEST_P(Posting, remaining_tasks_are_destroyed_without_running) {
   const auto token = std::make_shared<int>();
   for (int i = 0; i < 100; ++i) loop().post([token] { FAIL(); });
   EXPECT_EQ(token.use_count(), 101);
@@ -147,7 +147,7 @@ TEST_P(Posting, a_task_may_destroy_watchers_and_own_them) {
   EXPECT_LE(calls, 1);
 }
 
-TEST_P(Posting, a_task_that_throws_is_gone_and_the_others_are_not) {
+TEST_P(Posting, a_task_that_throws_is_removed_and_the_others_remain) {
   Timer distant(loop(), [] { FAIL(); });
   distant.start(1h);
   loop().post([this] { ++calls; });
@@ -175,24 +175,24 @@ TEST_P(Posting, wake_before_the_wait_ends_the_wait) {
 
 TEST_P(Posting, wake_from_another_thread_ends_the_wait) {
   loop().ref();
-  std::atomic<int> turns = 0;
+  std::atomic<int> iterations = 0;
   std::jthread waker([&] {
     for (int i = 0; i < 200; ++i) {
       loop().wake();
-      turns.wait(i);
+      iterations.wait(i);
     }
   });
   for (int i = 0; i < 200; ++i) {
     loop().run_once();
-    ++turns;
-    turns.notify_one();
+    ++iterations;
+    iterations.notify_one();
   }
   loop().unref();
 }
 
-TEST_P(Posting, being_woken_leaves_no_trace) {
+TEST_P(Posting, the_loop_waits_again_after_wakeups) {
   for (int i = 0; i < 10; ++i) loop().wake();
-  run_turns();
+  run_iterations();
   EXPECT_TRUE(sleeps_through(50ms));
 }
 
@@ -227,7 +227,7 @@ TEST_P(Posting, wake_from_a_signal_handler) {
 }
 
 // After a signal whose handler does not call wake(), the wait continues and timers expire on time.
-TEST_P(Posting, an_interrupted_wait_goes_on) {
+TEST_P(Posting, an_interrupted_wait_is_resumed) {
   struct sigaction action{};
   struct sigaction before{};
   action.sa_handler = [](int) {};

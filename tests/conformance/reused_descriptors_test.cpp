@@ -41,45 +41,45 @@ TEST_P(ReusedDescriptors, a_million_files_under_one_number) {
   // The spinning variants differ only in how they wait, which this test does not cover.
   const std::size_t cycles = options().spin > 0ns ? 100'000 : 1'000'000;
   std::size_t expected = 0;
-  std::size_t told = 0;
+  std::size_t reported = 0;
   int number = -1;
   for (std::size_t i = 0; i < test::scaled(cycles); ++i) {
     const bool ready = i % 2 != 0;
     const test::UniqueFd file(::eventfd(ready ? 1 : 0, EFD_CLOEXEC));
     if (number < 0) number = file.get();
     ASSERT_EQ(file.get(), number);
-    FdWatcher watcher(loop(), number, Events::read, [&told, &ready](Events events) {
+    FdWatcher watcher(loop(), number, Events::read, [&reported, &ready](Events events) {
       EXPECT_EQ(events, Events::read);
-      EXPECT_TRUE(ready) << "an event for a stranger";
-      ++told;
+      EXPECT_TRUE(ready) << "an event of another file";
+      ++reported;
     });
     ASSERT_TRUE(watcher.start());
     loop().run_ready();
     expected += ready ? 1 : 0;
-    ASSERT_EQ(told, expected) << "cycle " << i;
+    ASSERT_EQ(reported, expected) << "cycle " << i;
   }
 }
 
 // The same with two files that stay open under other numbers and alternate under one number.
-TEST_P(ReusedDescriptors, two_files_take_turns_under_one_number) {
+TEST_P(ReusedDescriptors, two_files_alternate_under_one_number) {
   const auto full = test::open_pipe();
   const auto empty = test::open_pipe();
   test::write_to(full.far);
   const auto number = test::duplicate_above(full.near, 100);
   std::size_t expected = 0;
-  std::size_t told = 0;
+  std::size_t reported = 0;
   for (std::size_t i = 0; i < test::scaled(20'000); ++i) {
     const bool ready = i % 2 != 0;
     // dup2(2) closes the former file and reuses its number.
     ASSERT_EQ(::dup2(ready ? full.near.get() : empty.near.get(), number.get()), number.get());
-    FdWatcher watcher(loop(), number.get(), Events::read, [&told, &ready](Events) {
-      EXPECT_TRUE(ready) << "an event for a stranger";
-      ++told;
+    FdWatcher watcher(loop(), number.get(), Events::read, [&reported, &ready](Events) {
+      EXPECT_TRUE(ready) << "an event of another file";
+      ++reported;
     });
     ASSERT_TRUE(watcher.start());
     loop().run_ready();
     expected += ready ? 1 : 0;
-    ASSERT_EQ(told, expected) << "cycle " << i;
+    ASSERT_EQ(reported, expected) << "cycle " << i;
   }
 }
 
@@ -93,7 +93,7 @@ TEST_P(ReusedDescriptors, one_watcher_serves_one_file_after_another) {
   ASSERT_TRUE(watcher.start());
   const std::size_t cycles = test::scaled(20'000);
   for (std::size_t i = 1; i <= cycles; ++i) {
-    if (i % 3 == 0) run_turns(1);
+    if (i % 3 == 0) run_iterations(1);
     const bool stopped = i % 2 == 0;
     if (stopped) watcher.stop();
     pipe.reset();
@@ -117,40 +117,41 @@ TEST_P(ReusedDescriptors, a_duplicate_keeps_no_registration_alive) {
     const int number = former.near.get();
     const auto duplicate = copy(former.near);
     std::optional<FdWatcher> watcher;
-    watcher.emplace(loop(), number, Events::read, [](Events) { FAIL() << "a stranger's event"; });
+    watcher.emplace(loop(), number, Events::read,
+                    [](Events) { FAIL() << "an event of another file"; });
     ASSERT_TRUE(watcher->start());
-    run_turns();
+    run_iterations();
     if (!watcher_stays) watcher.reset();
     if (watcher_stays) watcher->stop();
     former.near.reset(-1);
     const auto latter = open_pipe_at(number);
     ASSERT_EQ(latter.near.get(), number);
 
-    int told = 0;
-    FdWatcher heir(loop(), number, Events::read, [&told](Events) { ++told; });
-    ASSERT_TRUE(heir.start());
-    run_turns();
+    int reported = 0;
+    FdWatcher successor(loop(), number, Events::read, [&reported](Events) { ++reported; });
+    ASSERT_TRUE(successor.start());
+    run_iterations();
     test::write_to(former.far);
-    run_turns();
-    EXPECT_EQ(told, 0);
+    run_iterations();
+    EXPECT_EQ(reported, 0);
     EXPECT_TRUE(sleeps_through(50ms));
-    EXPECT_EQ(told, 0);
+    EXPECT_EQ(reported, 0);
     test::write_to(latter.far);
-    ASSERT_TRUE(run_until([&told] { return told > 0; }));
+    ASSERT_TRUE(run_until([&reported] { return reported > 0; }));
     test::drain(latter.near);
-    told = 0;
+    reported = 0;
     EXPECT_TRUE(sleeps_through(50ms));
-    EXPECT_EQ(told, 0);
+    EXPECT_EQ(reported, 0);
   }
 }
 
-TEST_P(ReusedDescriptors, a_duplicate_of_a_file_that_nobody_watches_spins_nobody) {
+TEST_P(ReusedDescriptors, a_duplicate_of_an_unwatched_file_does_not_make_the_loop_spin) {
   auto pipe = test::open_pipe();
   const auto duplicate = copy(pipe.near);
   {
     FdWatcher watcher(loop(), pipe.near.get(), Events::read, [](Events) { FAIL(); });
     ASSERT_TRUE(watcher.start());
-    run_turns();
+    run_iterations();
   }
   pipe.near.reset(-1);
   test::write_to(pipe.far);
@@ -158,15 +159,15 @@ TEST_P(ReusedDescriptors, a_duplicate_of_a_file_that_nobody_watches_spins_nobody
 }
 
 // By the next wait, another thread may have reused the number, so the loop must not touch it.
-TEST_P(ReusedDescriptors, a_number_that_was_closed_is_left_alone) {
+TEST_P(ReusedDescriptors, a_closed_descriptor_number_is_left_alone) {
   if (options().backend != BackendKind::epoll) GTEST_SKIP() << "keeps no registration by number";
-  const auto calls_of_a_turn = [this] {
+  const auto calls_of_an_iteration = [this] {
     const auto before = loop().stats().system_calls;
     loop().run_ready();
     return loop().stats().system_calls - before;
   };
   loop().run_ready();
-  const auto nothing = calls_of_a_turn();
+  const auto nothing = calls_of_an_iteration();
   for (const Events interest : {Events::read, Events::write}) {
     auto ends = test::open_pipe();
     test::write_to(ends.far);
@@ -178,7 +179,7 @@ TEST_P(ReusedDescriptors, a_number_that_was_closed_is_left_alone) {
     ASSERT_TRUE(watcher.start());
     loop().run_ready();
     EXPECT_EQ(watched.get(), -1);
-    EXPECT_EQ(calls_of_a_turn(), nothing) << "closed in its own callback";
+    EXPECT_EQ(calls_of_an_iteration(), nothing) << "closed in its own callback";
   }
   auto ends = test::open_pipe();
   test::write_to(ends.far);
@@ -186,12 +187,12 @@ TEST_P(ReusedDescriptors, a_number_that_was_closed_is_left_alone) {
   ASSERT_TRUE(watcher.start());
   loop().run_ready();
   loop().post([&] { ends.near.reset(-1); });
-  EXPECT_EQ(calls_of_a_turn(), nothing + 1) << "reported again, and taken back";
+  EXPECT_EQ(calls_of_an_iteration(), nothing + 1) << "reported again, and then withdrawn";
   EXPECT_EQ(ends.near.get(), -1);
-  EXPECT_EQ(calls_of_a_turn(), nothing) << "closed after it was reported in vain";
+  EXPECT_EQ(calls_of_an_iteration(), nothing) << "closed after a report without effect";
 }
 
-TEST_P(ReusedDescriptors, watchers_go_on_when_a_stranger_made_the_kernel_forget) {
+TEST_P(ReusedDescriptors, watchers_keep_working_when_a_stale_registration_is_dropped) {
   // All other watchers keep working when the loop drops the stale registration.
   const auto file = test::open_regular_file();
   const auto steady = test::open_pipe();
@@ -211,32 +212,32 @@ TEST_P(ReusedDescriptors, watchers_go_on_when_a_stranger_made_the_kernel_forget)
     std::optional<FdWatcher> watcher;
     watcher.emplace(loop(), pipe.near.get(), Events::read, [](Events) { FAIL(); });
     ASSERT_TRUE(watcher->start());
-    run_turns(1);
+    run_iterations(1);
     watcher.reset();
     pipe.near.reset(-1);
     test::write_to(pipe.far);
-    run_turns(3);
+    run_iterations(3);
     reads = edges = always = 0;
     test::write_to(steady.far);
     loop().wake();
-    run_turns(1);
+    run_iterations(1);
     EXPECT_EQ(reads, 1);
     EXPECT_EQ(edges, 1);
     EXPECT_EQ(always, 1);
     test::drain(steady.near);
-    run_turns(1);
+    run_iterations(1);
   }
 }
 
 // The same file gets its number back while the kernel still has the registration.
-TEST_P(ReusedDescriptors, a_file_that_comes_back_is_told) {
+TEST_P(ReusedDescriptors, a_file_that_returns_to_its_number_is_reported) {
   auto pipe = test::open_pipe();
   const int number = pipe.near.get();
   const auto duplicate = copy(pipe.near);
   for (int round = 0; round < 10; ++round) {
     FdWatcher watcher(loop(), number, Events::read, [this](Events) { ++calls; });
     ASSERT_TRUE(watcher.start());
-    run_turns();
+    run_iterations();
     test::write_to(pipe.far);
     calls = 0;
     ASSERT_TRUE(run_until([this] { return calls > 0; }));
@@ -248,7 +249,7 @@ TEST_P(ReusedDescriptors, a_file_that_comes_back_is_told) {
       ASSERT_EQ(::dup2(other.near.get(), number), number);
       watcher.set(number, Events::read);
       ASSERT_TRUE(watcher.start());
-      run_turns();
+      run_iterations();
       watcher.stop();
     }
     ASSERT_EQ(::dup2(duplicate.get(), number), number);
@@ -256,21 +257,21 @@ TEST_P(ReusedDescriptors, a_file_that_comes_back_is_told) {
 }
 
 // The same, but the kernel's registration differs from the current interest.
-TEST_P(ReusedDescriptors, a_file_that_comes_back_is_watched_for_what_is_asked_by_then) {
+TEST_P(ReusedDescriptors, a_file_that_returns_to_its_number_is_watched_for_the_current_interest) {
   const auto former = test::open_socketpair();
   const auto latter = test::open_socketpair();
   const auto number = copy(former.near);
   FdWatcher watcher(loop(), number.get(), Events::urgent, [this](Events) { ++calls; });
   ASSERT_TRUE(watcher.start());
-  run_turns();
+  run_iterations();
   ASSERT_EQ(::dup2(latter.near.get(), number.get()), number.get());
   watcher.set(number.get(), Events::read);
-  run_turns();
+  run_iterations();
   for (int round = 0; round < 3; ++round) {
     const auto& file = round % 2 == 0 ? former : latter;
     ASSERT_EQ(::dup2(file.near.get(), number.get()), number.get());
     watcher.set(number.get(), Events::read);
-    run_turns();
+    run_iterations();
     calls = 0;
     test::write_to(file.far);
     ASSERT_TRUE(run_until([this] { return calls > 0; })) << "round " << round;
@@ -279,7 +280,7 @@ TEST_P(ReusedDescriptors, a_file_that_comes_back_is_watched_for_what_is_asked_by
 }
 
 // The callback of A closes the descriptor of B, and C reuses the number, while B is due.
-TEST_P(ReusedDescriptors, an_event_that_is_due_does_not_reach_the_next_owner_of_the_number) {
+TEST_P(ReusedDescriptors, a_pending_event_does_not_reach_the_next_file_with_the_number) {
   for (int round = 0; round < 100; ++round) {
     struct Side {
       test::Ends pipe = test::open_pipe();
@@ -303,18 +304,18 @@ TEST_P(ReusedDescriptors, an_event_that_is_due_does_not_reach_the_next_owner_of_
       });
       ASSERT_TRUE(sides[i].watcher->start());
     }
-    run_turns(1);
+    run_iterations(1);
     for (const Side& side : sides) test::write_to(side.pipe.far);
-    run_turns(3);
+    run_iterations(3);
     EXPECT_EQ(heirs, 0);
     EXPECT_EQ(sides[0].calls == 0, sides[1].calls > 0) << "one of them was closed while due";
     test::write_to(reopened->far);
-    run_turns(1);
+    run_iterations(1);
     EXPECT_EQ(heirs, 1);
   }
 }
 
-TEST_P(ReusedDescriptors, a_regular_file_and_a_pipe_take_turns_under_one_number) {
+TEST_P(ReusedDescriptors, a_regular_file_and_a_pipe_alternate_under_one_number) {
   const auto file = test::open_regular_file();
   const auto pipe = test::open_pipe();
   const auto number = test::duplicate_above(file, 100);
@@ -325,11 +326,11 @@ TEST_P(ReusedDescriptors, a_regular_file_and_a_pipe_take_turns_under_one_number)
     ASSERT_GE(::dup2(regular ? file.get() : pipe.near.get(), number.get()), 0);
     watcher.set(number.get(), Events::read);
     calls = 0;
-    run_turns(3);
+    run_iterations(3);
     EXPECT_EQ(calls, regular ? 3 : 0);
     if (regular) continue;
     test::write_to(pipe.far);
-    run_turns(1);
+    run_iterations(1);
     EXPECT_EQ(calls, 1);
     test::drain(pipe.near);
   }

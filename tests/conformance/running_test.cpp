@@ -24,7 +24,7 @@ class Running : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Running);
 
-TEST_P(Running, returns_at_once_where_nothing_is_left) {
+TEST_P(Running, returns_at_once_if_no_handle_is_started) {
   loop().run();
   loop().run_once();
   loop().run_ready();
@@ -34,7 +34,7 @@ TEST_P(Running, returns_at_once_where_nothing_is_left) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST_P(Running, goes_on_until_the_last_watcher_has_stopped) {
+TEST_P(Running, continues_until_the_last_watcher_has_stopped) {
   test::write_to(pipe.far, "abc");
   FdWatcher watcher(loop(), pipe.near.get(), Events::read, [&](Events) {
     if (++calls == 5) watcher.stop();
@@ -44,7 +44,7 @@ TEST_P(Running, goes_on_until_the_last_watcher_has_stopped) {
   EXPECT_EQ(calls, 5);
 }
 
-TEST_P(Running, goes_on_until_the_last_timer_has_expired) {
+TEST_P(Running, continues_until_the_last_timer_has_expired) {
   Timer first(loop(), [this] { ++calls; });
   int left = 3;
   Timer second(loop(), [&] {
@@ -57,7 +57,7 @@ TEST_P(Running, goes_on_until_the_last_timer_has_expired) {
   EXPECT_EQ(calls, 4);
 }
 
-TEST_P(Running, runs_what_was_posted_before_it_returns) {
+TEST_P(Running, runs_posted_tasks_before_it_returns) {
   loop().post([this] {
     ++calls;
     loop().post([this] { ++calls; });
@@ -66,7 +66,7 @@ TEST_P(Running, runs_what_was_posted_before_it_returns) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST_P(Running, once_waits_for_something_and_runs_it) {
+TEST_P(Running, once_waits_for_an_event_and_invokes_its_callback) {
   Timer timer(loop(), [this] { ++calls; });
   timer.start(5ms, 5ms);
   for (int i = 1; i <= 3; ++i) {
@@ -94,7 +94,7 @@ TEST_P(Running, once_does_not_return_for_a_timer_that_was_stopped) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_P(Running, ready_runs_what_is_due_and_does_not_wait) {
+TEST_P(Running, ready_invokes_due_callbacks_and_does_not_wait) {
   Timer timer(loop(), [] { FAIL(); });
   timer.start(1h);
   FdWatcher watcher(loop(), pipe.near.get(), Events::read, [this](Events) { ++calls; });
@@ -109,7 +109,7 @@ TEST_P(Running, ready_runs_what_is_due_and_does_not_wait) {
   EXPECT_EQ(calls, 12);
 }
 
-TEST_P(Running, what_becomes_due_in_callbacks_waits_for_the_next_turn) {
+TEST_P(Running, work_that_becomes_due_in_a_callback_runs_in_a_later_iteration) {
   Timer second(loop(), [this] { calls += 10; });
   Timer first(loop(), [&] {
     ++calls;
@@ -123,7 +123,7 @@ TEST_P(Running, what_becomes_due_in_callbacks_waits_for_the_next_turn) {
   EXPECT_EQ(calls, 111);
 }
 
-TEST_P(Running, a_post_in_the_callback_of_a_watcher_is_for_the_next_turn) {
+TEST_P(Running, a_task_posted_by_the_callback_of_a_watcher_runs_in_the_next_iteration) {
   test::write_to(pipe.far);
   FdWatcher watcher(loop(), pipe.near.get(), Events::read, [&](Events) {
     ++calls;
@@ -137,7 +137,7 @@ TEST_P(Running, a_post_in_the_callback_of_a_watcher_is_for_the_next_turn) {
   EXPECT_EQ(calls, 101);
 }
 
-TEST_P(Running, stop_ends_run_after_the_callbacks_of_the_turn) {
+TEST_P(Running, stop_ends_run_after_the_callbacks_of_the_iteration) {
   Timer first(loop(), [this] {
     ++calls;
     loop().stop();
@@ -154,7 +154,7 @@ TEST_P(Running, stop_ends_run_after_the_callbacks_of_the_turn) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST_P(Running, stop_before_run_makes_the_next_return_at_once_and_only_that) {
+TEST_P(Running, stop_before_run_ends_only_the_next_run) {
   Timer timer(loop(), [this] { ++calls; });
   timer.start(0ms);
   loop().stop();
@@ -192,7 +192,7 @@ TEST_P(Running, ready_leaves_a_stop_for_the_next_run) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST_P(Running, a_reference_keeps_it_going) {
+TEST_P(Running, a_reference_keeps_the_loop_running) {
   loop().ref();
   Timer timer(loop(), [this] {
     ++calls;
@@ -205,7 +205,7 @@ TEST_P(Running, a_reference_keeps_it_going) {
   loop().run();
 }
 
-TEST_P(Running, a_watcher_without_its_reference_does_not_keep_it_going) {
+TEST_P(Running, a_watcher_without_its_reference_does_not_keep_the_loop_running) {
   FdWatcher watcher(loop(), pipe.near.get(), Events::read, [this](Events) { ++calls; });
   ASSERT_TRUE(watcher.start());
   loop().unref();
@@ -222,7 +222,7 @@ TEST_P(Running, a_watcher_without_its_reference_does_not_keep_it_going) {
   loop().run();
 }
 
-TEST_P(Running, timers_without_their_references_do_not_keep_it_going) {
+TEST_P(Running, timers_without_their_references_do_not_keep_the_loop_running) {
   std::vector<std::unique_ptr<Timer>> timers;
   for (int i = 0; i < 100; ++i) {
     timers.push_back(std::make_unique<Timer>(loop(), [this] { ++calls; }));
@@ -250,7 +250,7 @@ TEST_P(Running, timers_without_their_references_do_not_keep_it_going) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST_P(Running, now_is_the_beginning_of_the_turn) {
+TEST_P(Running, now_is_the_beginning_of_the_iteration) {
   std::vector<TimePoint> seen;
   Timer timer(loop(), [&] {
     const TimePoint began = loop().now();
@@ -271,7 +271,7 @@ TEST_P(Running, now_is_the_beginning_of_the_turn) {
   EXPECT_GE(seen[1], seen[0] + 2ms);
 }
 
-TEST_P(Running, a_nested_run_runs_the_rest_of_the_turn) {
+TEST_P(Running, a_nested_run_invokes_the_remaining_callbacks_of_the_iteration) {
   std::vector<int> log;
   Timer first(loop(), [&] {
     log.push_back(1);
@@ -319,7 +319,7 @@ TEST_P(Running, a_nested_run_in_a_posted_task_keeps_the_order_of_posts) {
   EXPECT_EQ(log, (std::vector{1, 2, 3, 4}));
 }
 
-TEST_P(Running, a_closure_lives_through_a_nested_run_that_its_watcher_does_not_survive) {
+TEST_P(Running, a_closure_survives_a_nested_run_that_destroys_its_watcher) {
   const auto token = std::make_shared<int>(7);
   std::optional<Timer> timer;
   timer.emplace(loop(), [&, token] {
@@ -336,7 +336,7 @@ TEST_P(Running, a_closure_lives_through_a_nested_run_that_its_watcher_does_not_s
   EXPECT_EQ(token.use_count(), 1);
 }
 
-TEST_P(Running, higher_priorities_are_called_first_in_a_turn) {
+TEST_P(Running, higher_priorities_are_invoked_first_in_an_iteration) {
   std::vector<int> log;
   std::vector<Timer> timers;
   for (const int priority : {-2, 1, 0, 2, -1}) {

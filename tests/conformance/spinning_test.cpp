@@ -19,9 +19,9 @@ class Spinning : public test::OnEveryBackend {};
 
 TAMBOUR_ON_EVERY_BACKEND(Spinning);
 
-TEST_P(Spinning, an_idle_loop_sleeps) { EXPECT_TRUE(sleeps_through(200ms)); }
+TEST_P(Spinning, an_idle_loop_waits_in_the_kernel) { EXPECT_TRUE(sleeps_through(200ms)); }
 
-TEST_P(Spinning, a_loop_of_rare_timers_sleeps) {
+TEST_P(Spinning, a_loop_with_rare_timers_waits_in_the_kernel) {
   int calls = 0;
   Timer rare(loop(), [&calls] { ++calls; });
   rare.start(5ms, 5ms);
@@ -29,7 +29,7 @@ TEST_P(Spinning, a_loop_of_rare_timers_sleeps) {
   EXPECT_GT(calls, 0);
 }
 
-TEST_P(Spinning, a_loop_of_rare_events_sleeps) {
+TEST_P(Spinning, a_loop_with_rare_events_waits_in_the_kernel) {
   // A spin budget close to the length of the pauses is not used once waits prove longer.
   LoopOptions long_spin = options();
   if (long_spin.spin > 0ns) long_spin.spin = 8ms;
@@ -56,7 +56,7 @@ TEST_P(Spinning, a_loop_of_rare_events_sleeps) {
   EXPECT_LT(test::processor_time() - before, 40ms) << "of 200 ms";
 }
 
-TEST_P(Spinning, a_burst_is_answered) {
+TEST_P(Spinning, all_events_of_a_burst_are_handled) {
   const auto sockets = test::open_socketpair();
   int rounds = 0;
   FdWatcher near(loop(), sockets.near.get(), Events::read, [&](Events) {

@@ -53,7 +53,7 @@ TEST_P(TimerDeadlines, are_never_met_early) {
 }
 
 // One timer at a time, so that the kernel's timeout is that of the timer.
-TEST_P(TimerDeadlines, are_never_met_early_by_the_sleep_itself) {
+TEST_P(TimerDeadlines, are_never_met_early_by_the_wait_itself) {
   TAMBOUR_TELL_SEED();
   test::Random random;
   TimePoint earliest;
@@ -88,7 +88,7 @@ TEST_P(TimerDeadlines, are_met_in_their_order) {
   EXPECT_GT(last, TimePoint());
 }
 
-TEST_P(TimerDeadlines, that_are_zero_negative_or_past_are_met_in_the_next_turn) {
+TEST_P(TimerDeadlines, zero_negative_or_past_are_met_in_the_next_iteration) {
   Timer timer(loop(), [this] { ++calls; });
   const auto expect_due = [&] {
     EXPECT_TRUE(timer.started());
@@ -122,7 +122,7 @@ TEST_P(TimerDeadlines, beyond_the_clock_are_never_met) {
   const auto expect_never = [&] {
     EXPECT_TRUE(timer.started());
     EXPECT_EQ(timer.deadline(), never);
-    run_turns();
+    run_iterations();
     EXPECT_TRUE(timer.started());
     timer.stop();
   };
@@ -157,7 +157,7 @@ TEST_P(TimerDeadlines, beyond_the_clock_do_not_hide_the_others) {
 }
 
 // A timeout of 292 years must be a valid system call argument.
-TEST_P(TimerDeadlines, far_away_can_be_slept_for) {
+TEST_P(TimerDeadlines, far_in_the_future_can_be_waited_for) {
   for (const TimePoint deadline : {never, never - 1ns, TimePoint(Clock::now() + 24h * 365 * 100)}) {
     Timer timer(loop(), [] { FAIL(); });
     timer.start_at(deadline);
@@ -168,7 +168,7 @@ TEST_P(TimerDeadlines, far_away_can_be_slept_for) {
   }
 }
 
-TEST_P(TimerDeadlines, that_are_no_numbers_are_refused_and_change_nothing) {
+TEST_P(TimerDeadlines, that_are_nan_are_rejected_and_change_nothing) {
   Timer timer(loop(), [this] { ++calls; });
   const auto refused = [](const Result<>& result) {
     return !result && result.error() == system_error(EINVAL);
@@ -206,17 +206,17 @@ TEST_P(TimerDeadlines, an_interval_that_overflows_ends_at_never) {
     Timer timer(loop(), [this] { ++calls; });
     timer.start(0ms, interval);
     calls = 0;
-    run_turns(3);
+    run_iterations(3);
     EXPECT_EQ(calls, 1);
     EXPECT_TRUE(timer.started());
     EXPECT_GT(timer.deadline(), Clock::now() + 24h * 365 * 100);
     timer.reset();
-    run_turns(3);
+    run_iterations(3);
     EXPECT_EQ(calls, 1);
   }
 }
 
-TEST_P(TimerDeadlines, are_what_deadline_says) {
+TEST_P(TimerDeadlines, are_returned_by_deadline) {
   Timer timer(loop(), [] {});
   EXPECT_EQ(timer.deadline(), never);
   const TimePoint before = Clock::now();

@@ -46,12 +46,12 @@ class TimerModel : public test::OnEveryBackend {
 
   /// Reads the deadline back, because only start() knows which time it used.
   void note_started(const Slot& slot) {
-    forget(slot.name);
+    invalidate(slot.name);
     deadlines_[slot.name] = slot.timer->deadline();
     model_.emplace(slot.timer->deadline(), slot.name);
   }
 
-  void forget(Name name) {
+  void invalidate(Name name) {
     const auto known = deadlines_.find(name);
     if (known == deadlines_.end()) return;
     const auto [first, last] = model_.equal_range(known->second);
@@ -68,7 +68,7 @@ class TimerModel : public test::OnEveryBackend {
     ASSERT_NE(known, deadlines_.end()) << "a timer that was not started expired";
     EXPECT_EQ(known->second, model_.begin()->first) << "another was due before";
     EXPECT_LE(known->second, loop().now()) << "early";
-    forget(name);
+    invalidate(name);
     ++expiries_;
   }
 
@@ -88,9 +88,9 @@ class TimerModel : public test::OnEveryBackend {
         return note_started(slot);
       case 4:
         slot.timer->stop();
-        return forget(slot.name);
+        return invalidate(slot.name);
       case 5:
-        forget(slot.name);
+        invalidate(slot.name);
         return renew(slot);
       case 6:
         slot.timer = std::make_unique<Timer>(std::move(*slot.timer));
@@ -98,7 +98,7 @@ class TimerModel : public test::OnEveryBackend {
       default:
         // Move assignment: the timer that is overwritten is destroyed.
         if (Slot& other = slots_[random.below(slots_.size())]; &other != &slot) {
-          forget(slot.name);
+          invalidate(slot.name);
           *slot.timer = std::move(*other.timer);
           slot.name = other.name;
           other.timer.reset();
@@ -130,7 +130,7 @@ TEST_P(TimerModel, agrees_over_a_hundred_thousand_random_operations) {
   EXPECT_GT(expiries_, 100U);
 }
 
-TEST_P(TimerModel, leaves_nothing_due_behind_after_a_turn) {
+TEST_P(TimerModel, leaves_no_due_timer_after_an_iteration) {
   TAMBOUR_TELL_SEED();
   test::Random random;
   for (std::size_t i = 0; i < test::scaled(20'000); ++i) {

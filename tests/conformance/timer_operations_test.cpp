@@ -29,7 +29,7 @@ class TimerOperations : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(TimerOperations);
 
-TEST_P(TimerOperations, once_is_once) {
+TEST_P(TimerOperations, a_single_timer_expires_once) {
   Timer timer(loop(), [&] {
     EXPECT_FALSE(timer.started());
     ++calls;
@@ -125,7 +125,7 @@ TEST_P(TimerOperations, reset_pushes_the_deadline_back) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_P(TimerOperations, reset_uses_what_was_given_last) {
+TEST_P(TimerOperations, reset_uses_the_most_recent_delay) {
   Timer timer(loop(), [this] { ++calls; });
   loop().update_now();
   timer.start(1h);
@@ -189,7 +189,7 @@ TEST_P(TimerOperations, stopped_timers_do_not_keep_the_loop) {
 }
 
 // redis: deleting every timer before the next iteration dereferenced a null pointer.
-TEST_P(TimerOperations, all_timers_destroyed_before_the_next_turn) {
+TEST_P(TimerOperations, all_timers_may_be_destroyed_before_the_next_iteration) {
   {
     std::vector<Timer> timers;
     for (int i = 0; i < 100; ++i) {
@@ -198,7 +198,7 @@ TEST_P(TimerOperations, all_timers_destroyed_before_the_next_turn) {
     }
   }
   loop().run();
-  run_turns();
+  run_iterations();
 }
 
 TEST_P(TimerOperations, stop_inside_its_own_callback) {
@@ -258,7 +258,7 @@ TEST_P(TimerOperations, a_timer_that_is_due_can_still_be_changed) {
   first.set_function([&] { second->start(5ms); });
   const TimePoint before = Clock::now();
   run_both();
-  EXPECT_EQ(calls, 1) << "started anew";
+  EXPECT_EQ(calls, 1) << "started again";
   EXPECT_GE(Clock::now(), before + 5ms);
 
   first.set_function([&] { second->set_function([this] { calls += 10; }); });

@@ -31,13 +31,13 @@ class WatcherChanges : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(WatcherChanges);
 
-TEST_P(WatcherChanges, a_watcher_is_not_started_by_being_made) {
+TEST_P(WatcherChanges, a_watcher_is_not_started_by_its_constructor) {
   test::write_to(sockets.far);
   const FdWatcher watcher(loop(), sockets.near.get(), Events::read, note());
   EXPECT_FALSE(watcher.started());
   EXPECT_EQ(watcher.descriptor(), sockets.near.get());
   EXPECT_EQ(watcher.interest(), Events::read);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 0);
 }
 
@@ -47,60 +47,60 @@ TEST_P(WatcherChanges, starting_and_stopping_twice_changes_nothing) {
   EXPECT_TRUE(watcher.start());
   EXPECT_TRUE(watcher.start());
   EXPECT_TRUE(watcher.started());
-  run_turns(3);
+  run_iterations(3);
   EXPECT_EQ(calls, 3);
   watcher.stop();
   watcher.stop();
   EXPECT_FALSE(watcher.started());
-  run_turns(3);
+  run_iterations(3);
   EXPECT_EQ(calls, 3);
   // References are balanced: run() returns if nothing is started.
   loop().run();
 }
 
-TEST_P(WatcherChanges, stop_and_start_within_a_turn_change_nothing) {
+TEST_P(WatcherChanges, stop_and_start_within_an_iteration_change_nothing) {
   FdWatcher watcher(loop(), sockets.near.get(), Events::read, note());
   ASSERT_TRUE(watcher.start());
   test::write_to(sockets.far);
-  for (int turn = 1; turn <= 5; ++turn) {
+  for (int iteration = 1; iteration <= 5; ++iteration) {
     watcher.stop();
     ASSERT_TRUE(watcher.start());
-    run_turns(1);
-    EXPECT_EQ(calls, turn);
+    run_iterations(1);
+    EXPECT_EQ(calls, iteration);
   }
 }
 
-TEST_P(WatcherChanges, stop_and_start_across_turns) {
+TEST_P(WatcherChanges, stop_and_start_across_iterations) {
   FdWatcher watcher(loop(), sockets.near.get(), Events::read, note());
   test::write_to(sockets.far);
   for (int round = 1; round <= 5; ++round) {
     ASSERT_TRUE(watcher.start());
-    run_turns(1);
+    run_iterations(1);
     EXPECT_EQ(calls, round);
     watcher.stop();
-    run_turns(2);
+    run_iterations(2);
     EXPECT_EQ(calls, round);
   }
 }
 
-TEST_P(WatcherChanges, what_came_while_it_was_stopped_is_told_after_the_start) {
+TEST_P(WatcherChanges, an_event_while_stopped_is_reported_after_the_next_start) {
   FdWatcher watcher(loop(), sockets.near.get(), Events::read, note());
   ASSERT_TRUE(watcher.start());
-  run_turns();
+  run_iterations();
   watcher.stop();
-  run_turns();
+  run_iterations();
   test::write_to(sockets.far);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 0);
   ASSERT_TRUE(watcher.start());
-  run_turns(1);
+  run_iterations(1);
   EXPECT_EQ(calls, 1);
 }
 
-TEST_P(WatcherChanges, a_stopped_watcher_does_not_keep_the_loop_awake) {
+TEST_P(WatcherChanges, a_stopped_watcher_does_not_keep_the_loop_running) {
   FdWatcher watcher(loop(), sockets.near.get(), Events::read | Events::write, note());
   ASSERT_TRUE(watcher.start());
-  run_turns();
+  run_iterations();
   watcher.stop();
   test::write_to(sockets.far);
   using namespace std::chrono_literals;
@@ -117,7 +117,7 @@ TEST_P(WatcherChanges, the_interest_of_a_started_watcher) {
     EXPECT_TRUE(watcher.started());
     EXPECT_EQ(watcher.interest(), interest);
     seen = Events::none;
-    run_turns(2);
+    run_iterations(2);
     EXPECT_EQ(seen, interest);
   }
 }
@@ -126,10 +126,10 @@ TEST_P(WatcherChanges, the_interest_of_a_stopped_watcher) {
   FdWatcher watcher(loop(), sockets.near.get(), Events::read, note());
   watcher.set(Events::write);
   EXPECT_FALSE(watcher.started());
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 0);
   ASSERT_TRUE(watcher.start());
-  run_turns();
+  run_iterations();
   EXPECT_EQ(seen, Events::write);
 }
 
@@ -143,18 +143,18 @@ TEST_P(WatcherChanges, the_interest_inside_the_callback) {
   });
   ASSERT_TRUE(watcher.start());
   test::write_to(sockets.far);
-  run_turns(4);
+  run_iterations(4);
   EXPECT_EQ(log, (std::vector{Events::write, Events::read, Events::write, Events::read}));
 }
 
 // Both are due in one iteration; the first removes the interest that the second is about to report.
-TEST_P(WatcherChanges, an_interest_that_was_dropped_in_this_turn_is_not_told_in_it) {
+TEST_P(WatcherChanges, an_interest_removed_in_an_iteration_is_not_reported_in_it) {
   std::array<std::optional<FdWatcher>, 2> watchers;
-  int told = 0;
+  int invocations = 0;
   for (std::size_t i = 0; i < 2; ++i) {
     watchers[i].emplace(loop(), sockets.near.get(), Events::read | Events::write,
                         [&, i](Events events) {
-                          if (told++ == 0) {
+                          if (invocations++ == 0) {
                             watchers[1 - i]->set(Events::write);
                           } else {
                             EXPECT_EQ(events, Events::write);
@@ -164,56 +164,56 @@ TEST_P(WatcherChanges, an_interest_that_was_dropped_in_this_turn_is_not_told_in_
     ASSERT_TRUE(watchers[i]->start());
   }
   test::write_to(sockets.far);
-  run_turns();
-  EXPECT_EQ(told, 2);
+  run_iterations();
+  EXPECT_EQ(invocations, 2);
 }
 
-TEST_P(WatcherChanges, an_interest_that_was_dropped_altogether_is_not_told_at_all) {
+TEST_P(WatcherChanges, an_interest_that_was_cleared_is_never_reported) {
   std::array<std::optional<FdWatcher>, 2> watchers;
-  int told = 0;
+  int invocations = 0;
   for (std::size_t i = 0; i < 2; ++i) {
     watchers[i].emplace(loop(), sockets.near.get(), Events::read, [&, i](Events) {
-      ++told;
+      ++invocations;
       watchers[1 - i]->set(Events::none);
       watchers[i]->stop();
     });
     ASSERT_TRUE(watchers[i]->start());
   }
   test::write_to(sockets.far);
-  run_turns();
-  EXPECT_EQ(told, 1);
+  run_iterations();
+  EXPECT_EQ(invocations, 1);
 }
 
 TEST_P(WatcherChanges, a_watcher_that_is_stopped_while_due_is_not_called) {
   std::array<std::optional<FdWatcher>, 2> watchers;
-  int told = 0;
+  int invocations = 0;
   for (std::size_t i = 0; i < 2; ++i) {
     watchers[i].emplace(loop(), sockets.near.get(), Events::read, [&, i](Events) {
-      ++told;
+      ++invocations;
       watchers[1 - i]->stop();
     });
     ASSERT_TRUE(watchers[i]->start());
   }
   test::write_to(sockets.far);
-  run_turns(1);
-  EXPECT_EQ(told, 1);
-  run_turns(3);
-  EXPECT_EQ(told, 4);
+  run_iterations(1);
+  EXPECT_EQ(invocations, 1);
+  run_iterations(3);
+  EXPECT_EQ(invocations, 4);
 }
 
 TEST_P(WatcherChanges, another_descriptor_for_a_started_watcher) {
   const auto other = test::open_pipe();
   FdWatcher watcher(loop(), sockets.near.get(), Events::read, note());
   ASSERT_TRUE(watcher.start());
-  run_turns();
+  run_iterations();
   watcher.set(other.near.get(), Events::read);
   EXPECT_TRUE(watcher.started());
   EXPECT_EQ(watcher.descriptor(), other.near.get());
   test::write_to(sockets.far);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 0);
   test::write_to(other.far);
-  run_turns(1);
+  run_iterations(1);
   EXPECT_EQ(calls, 1);
 }
 
@@ -222,10 +222,10 @@ TEST_P(WatcherChanges, another_descriptor_for_a_stopped_watcher) {
   watcher.set(sockets.near.get(), Events::read);
   EXPECT_FALSE(watcher.started());
   test::write_to(sockets.far);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 0);
   ASSERT_TRUE(watcher.start());
-  run_turns(1);
+  run_iterations(1);
   EXPECT_EQ(calls, 1);
 }
 
@@ -238,7 +238,7 @@ TEST_P(WatcherChanges, another_descriptor_inside_the_callback) {
     watcher.set(pipes[at].near.get(), Events::read);
   });
   ASSERT_TRUE(watcher.start());
-  run_turns(6);
+  run_iterations(6);
   EXPECT_EQ(at, 3U);
 }
 
@@ -255,19 +255,19 @@ TEST_P(WatcherChanges, the_function_inside_the_callback) {
   });
   ASSERT_TRUE(watcher->start());
   test::write_to(sockets.far);
-  run_turns(3);
+  run_iterations(3);
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(second, 2);
   EXPECT_EQ(token.use_count(), 1);
 }
 
-TEST_P(WatcherChanges, the_file_is_let_go_by_the_next_turn_after_the_stop) {
+TEST_P(WatcherChanges, the_file_is_released_by_the_iteration_after_stop) {
   FdWatcher watcher(loop(), sockets.near.get(), Events::read, note());
   ASSERT_TRUE(watcher.start());
-  run_turns();
+  run_iterations();
   watcher.stop();
   sockets.near.reset(-1);
-  run_turns();
+  run_iterations();
   // The peer sees the close only when no reference to the file is left.
   FdWatcher peer(loop(), sockets.far.get(), Events::read, note());
   ASSERT_TRUE(peer.start());

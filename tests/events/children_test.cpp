@@ -1,6 +1,6 @@
 // Child watchers: each child is reported once, with its status, by pidfd or by SIGCHLD; other
 // children are left alone.
-#include "loop/children.h"
+#include "events/children.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 
 #include <tambour/tambour.h>
 
-#include "events/children.h"
+#include "events/child_processes.h"
 #include "support/files.h"
 #include "support/process.h"
 
@@ -27,7 +27,7 @@ class Children : public ChildrenTest {};
 
 TAMBOUR_ON_EVERY_BACKEND(Children);
 
-TEST_P(Children, the_exit_status_is_told_once) {
+TEST_P(Children, the_exit_status_is_reported_once) {
   both_ways([this] {
     for (const int status : {0, 1, 77, 255}) {
       seen.clear();
@@ -46,13 +46,13 @@ TEST_P(Children, the_exit_status_is_told_once) {
   });
 }
 
-TEST_P(Children, the_signal_that_ended_it_is_told) {
+TEST_P(Children, the_signal_that_killed_the_child_is_reported) {
   both_ways([this] {
     auto go = test::open_pipe();
     const pid_t pid = fork_waiting(go, 0);
     Child child(loop(), pid, note());
     ASSERT_TRUE(child.start());
-    run_turns();
+    run_iterations();
     EXPECT_TRUE(seen.empty());
     ::kill(pid, SIGKILL);
     loop().run();
@@ -63,7 +63,7 @@ TEST_P(Children, the_signal_that_ended_it_is_told) {
   });
 }
 
-TEST_P(Children, one_that_has_ended_before_the_start_is_told_too) {
+TEST_P(Children, a_child_that_exited_before_start_is_reported) {
   both_ways([this] {
     const pid_t pid = fork_exiting(3);
     await_zombie(pid);
@@ -76,12 +76,12 @@ TEST_P(Children, one_that_has_ended_before_the_start_is_told_too) {
   });
 }
 
-TEST_P(Children, what_is_no_child_is_refused) {
+TEST_P(Children, start_fails_for_a_pid_that_is_not_a_child) {
   both_ways([this] {
-    const pid_t gone = fork_exiting(0);
-    ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
+    const pid_t reaped = fork_exiting(0);
+    ASSERT_EQ(::waitpid(reaped, nullptr, 0), reaped);
     const std::pair<pid_t, int> refused[] = {
-        {gone, ECHILD}, {::getpid(), ECHILD}, {::getppid(), ECHILD}, {0, EINVAL}, {-1, EINVAL}};
+        {reaped, ECHILD}, {::getpid(), ECHILD}, {::getppid(), ECHILD}, {0, EINVAL}, {-1, EINVAL}};
     for (const auto& [pid, error] : refused) {
       Child child(loop(), pid, note());
       const auto started = child.start();
@@ -93,7 +93,7 @@ TEST_P(Children, what_is_no_child_is_refused) {
   });
 }
 
-TEST_P(Children, stops_and_continuations_are_told_where_asked_for) {
+TEST_P(Children, stops_and_continuations_are_reported_on_request) {
   auto go = test::open_pipe();
   const pid_t pid = fork_waiting(go, 5);
   std::vector<ChildStatus> ends;
@@ -119,13 +119,13 @@ TEST_P(Children, stops_and_continuations_are_told_where_asked_for) {
   EXPECT_EQ(ends.back().code, 5);
 }
 
-TEST_P(Children, one_whose_status_went_elsewhere_is_lost) {
+TEST_P(Children, a_child_that_the_program_reaped_is_reported_as_lost) {
   both_ways([this] {
     auto go = test::open_pipe();
     const pid_t pid = fork_waiting(go, 1);
     Child child(loop(), pid, note());
     ASSERT_TRUE(child.start());
-    run_turns();
+    run_iterations();
     go = {};
     ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
     loop().run();
@@ -137,7 +137,7 @@ TEST_P(Children, one_whose_status_went_elsewhere_is_lost) {
   });
 }
 
-TEST_P(Children, where_sigchld_is_ignored_the_pidfd_still_tells_of_the_end) {
+TEST_P(Children, the_exit_is_reported_even_if_sigchld_is_ignored) {
   struct sigaction ignore{};
   ignore.sa_handler = SIG_IGN;
   struct sigaction before{};
@@ -153,7 +153,7 @@ TEST_P(Children, where_sigchld_is_ignored_the_pidfd_still_tells_of_the_end) {
   ::sigaction(SIGCHLD, &before, nullptr);
 }
 
-TEST_P(Children, it_moves_and_is_destroyed_anywhere) {
+TEST_P(Children, a_child_handle_may_be_moved_and_destroyed_anywhere) {
   both_ways([this] {
     auto go = test::open_pipe();
     std::vector<std::unique_ptr<Child>> children(4);
@@ -176,14 +176,14 @@ TEST_P(Children, it_moves_and_is_destroyed_anywhere) {
     for (const auto& child : children) pids.push_back(child->pid());
     go = {};
     for (const pid_t pid : pids) await_zombie(pid);
-    run_turns(10);
+    run_iterations(10);
     EXPECT_EQ(calls, 1);
     EXPECT_EQ(loop().stats().references, 0);
     for (const pid_t pid : pids) ::waitpid(pid, nullptr, 0);
   });
 }
 
-TEST_P(Children, a_stopped_one_leaves_the_child_to_others) {
+TEST_P(Children, a_stopped_handle_does_not_reap_the_child) {
   both_ways([this] {
     auto go = test::open_pipe();
     const pid_t pid = fork_waiting(go, 8);
@@ -193,7 +193,7 @@ TEST_P(Children, a_stopped_one_leaves_the_child_to_others) {
     EXPECT_FALSE(child.started());
     go = {};
     await_zombie(pid);
-    run_turns();
+    run_iterations();
     EXPECT_TRUE(seen.empty());
     int status = 0;
     EXPECT_EQ(::waitpid(pid, &status, 0), pid);
@@ -201,7 +201,7 @@ TEST_P(Children, a_stopped_one_leaves_the_child_to_others) {
   });
 }
 
-TEST_P(Children, it_may_outlive_its_loop) {
+TEST_P(Children, a_child_handle_may_outlive_its_loop) {
   both_ways([this] {
     EventLoop own(options());
     auto go = test::open_pipe();
@@ -220,7 +220,7 @@ TEST_P(Children, it_may_outlive_its_loop) {
   });
 }
 
-TEST_P(Children, it_moves_over_another_and_calls_something_else) {
+TEST_P(Children, a_handle_assigned_from_another_invokes_the_new_callback) {
   both_ways([this] {
     auto go = test::open_pipe();
     const pid_t pid = fork_waiting(go, 4);
@@ -236,12 +236,12 @@ TEST_P(Children, it_moves_over_another_and_calls_something_else) {
     go = {};
     loop().run();
     EXPECT_EQ(code, 4);
-    EXPECT_TRUE(seen.empty()) << "nobody waits for the other any more";
+    EXPECT_TRUE(seen.empty()) << "the handle no longer waits for the other child";
     ASSERT_EQ(::waitpid(other, nullptr, 0), other);
   });
 }
 
-TEST_P(Children, no_descriptor_is_left_and_none_is_needed) {
+TEST_P(Children, no_descriptor_is_leaked_and_none_is_required) {
   const auto watch_one = [this] {
     Child child(loop(), fork_exiting(2), note());
     ASSERT_TRUE(child.start());

@@ -50,7 +50,7 @@ class EmbeddedLoops : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(EmbeddedLoops);
 
-TEST_P(EmbeddedLoops, descriptors_of_the_inner_loop_are_told) {
+TEST_P(EmbeddedLoops, events_of_the_inner_loop_are_reported) {
   with_each_inner([this](EventLoop& inner, EmbeddedLoop&) {
     const auto pipe = test::open_pipe();
     FdWatcher reader(inner, pipe.near.get(), Events::read, [&](Events) {
@@ -65,7 +65,7 @@ TEST_P(EmbeddedLoops, descriptors_of_the_inner_loop_are_told) {
     }
     reader.stop();
     test::write_to(pipe.far);
-    run_turns();
+    run_iterations();
     EXPECT_EQ(calls, 3);
     // Started while the outer loop runs.
     Timer later(loop(), [&reader] { ASSERT_TRUE(reader.start()); });
@@ -75,7 +75,7 @@ TEST_P(EmbeddedLoops, descriptors_of_the_inner_loop_are_told) {
   });
 }
 
-TEST_P(EmbeddedLoops, levels_are_told_in_each_turn) {
+TEST_P(EmbeddedLoops, levels_are_reported_in_each_iteration) {
   with_each_inner([this](EventLoop& inner, EmbeddedLoop&) {
     const auto pipe = test::open_pipe();
     FdWatcher reader(inner, pipe.near.get(), Events::read, [this](Events) { ++calls; });
@@ -103,7 +103,7 @@ TEST_P(EmbeddedLoops, timers_of_the_inner_loop_expire_on_time) {
   });
 }
 
-TEST_P(EmbeddedLoops, what_other_threads_leave_wakes_the_outer_loop) {
+TEST_P(EmbeddedLoops, posts_to_the_inner_loop_wake_the_outer_loop) {
   with_each_inner([this](EventLoop& inner, EmbeddedLoop&) {
     Async async(inner, count());
     async.start();
@@ -128,7 +128,7 @@ TEST_P(EmbeddedLoops, hooks_and_signals_of_the_inner_loop_run) {
     EXPECT_TRUE(run_until([&] { return calls == 5; }));
     Signal signal(inner, SIGUSR1, [this](int) { ++calls; });
     ASSERT_TRUE(signal.start());
-    run_turns();
+    run_iterations();
     ::raise(SIGUSR1);
     EXPECT_TRUE(run_until([&] { return calls == 6; }));
     EXPECT_TRUE(sleeps_through(10ms));
@@ -166,7 +166,7 @@ TEST_P(EmbeddedLoops, a_backend_without_a_descriptor_cannot_be_embedded) {
   EXPECT_TRUE(EmbeddedLoop::possible(EventLoop({.backend = BackendKind::epoll})));
 }
 
-TEST_P(EmbeddedLoops, a_function_of_its_own_runs_the_inner_loop_when_it_likes) {
+TEST_P(EmbeddedLoops, a_custom_callback_decides_when_to_run_the_inner_loop) {
   EventLoop inner({.backend = BackendKind::epoll});
   int asked = 0;
   std::optional<EmbeddedLoop> embedded;
@@ -185,16 +185,16 @@ TEST_P(EmbeddedLoops, a_function_of_its_own_runs_the_inner_loop_when_it_likes) {
   EXPECT_GE(asked, 3);
 }
 
-TEST_P(EmbeddedLoops, a_stopped_one_rests) {
+TEST_P(EmbeddedLoops, a_stopped_embedded_loop_is_not_run) {
   with_each_inner([this](EventLoop& inner, EmbeddedLoop& embedded) {
     inner.post(count());
-    run_turns(1);
+    run_iterations(1);
     EXPECT_EQ(calls, 1);
     inner.post(count());
     embedded.stop();
     EXPECT_FALSE(embedded.started());
     EXPECT_EQ(loop().stats().references, 0);
-    run_turns();
+    run_iterations();
     EXPECT_EQ(calls, 1);
     inner.run_ready();
     EXPECT_EQ(calls, 2);
@@ -204,11 +204,11 @@ TEST_P(EmbeddedLoops, a_stopped_one_rests) {
   });
 }
 
-TEST_P(EmbeddedLoops, the_inner_loop_can_be_run_by_itself_too) {
+TEST_P(EmbeddedLoops, the_inner_loop_can_also_be_run_directly) {
   with_each_inner([this](EventLoop& inner, EmbeddedLoop&) {
     Timer timer(inner, count());
     timer.start(2ms);
-    run_turns(1);
+    run_iterations(1);
     inner.run();
     EXPECT_EQ(calls, 1);
     timer.start(2ms);
@@ -216,7 +216,7 @@ TEST_P(EmbeddedLoops, the_inner_loop_can_be_run_by_itself_too) {
   });
 }
 
-TEST_P(EmbeddedLoops, it_moves_and_is_destroyed_in_callbacks_of_both_loops) {
+TEST_P(EmbeddedLoops, an_embedded_loop_is_moved_and_destroyed_in_callbacks_of_both_loops) {
   for (const bool in_inner : {true, false}) {
     EventLoop inner({.backend = BackendKind::epoll});
     std::optional<EmbeddedLoop> embedded;
@@ -239,25 +239,25 @@ TEST_P(EmbeddedLoops, it_moves_and_is_destroyed_in_callbacks_of_both_loops) {
   }
 }
 
-TEST_P(EmbeddedLoops, either_loop_may_go_first) {
+TEST_P(EmbeddedLoops, either_loop_may_be_destroyed_first) {
   {
     std::optional<EventLoop> inner;
     inner.emplace(LoopOptions{.backend = BackendKind::epoll});
     EmbeddedLoop embedded(loop(), *inner);
     ASSERT_TRUE(embedded.start());
     inner->post(count());
-    run_turns();
+    run_iterations();
     EXPECT_EQ(calls, 1);
     inner.reset();
     EXPECT_FALSE(embedded.started());
-    run_turns();
+    run_iterations();
     embedded.run_inner();
     EXPECT_EQ(loop().stats().references, 0);
   }
   EventLoop inner({.backend = BackendKind::epoll});
   EmbeddedLoop embedded(loop(), inner);
   ASSERT_TRUE(embedded.start());
-  run_turns();
+  run_iterations();
   destroy_loop();
   EXPECT_FALSE(embedded.started());
   inner.post(count());
@@ -265,28 +265,28 @@ TEST_P(EmbeddedLoops, either_loop_may_go_first) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST_P(EmbeddedLoops, what_the_inner_loop_throws_leaves_the_outer_one) {
+TEST_P(EmbeddedLoops, an_exception_of_the_inner_loop_propagates_through_the_outer_loop) {
   with_each_inner([this](EventLoop& inner, EmbeddedLoop&) {
     inner.post([] { throw std::runtime_error("from within"); });
-    EXPECT_THROW(run_turns(), std::runtime_error);
+    EXPECT_THROW(run_iterations(), std::runtime_error);
     inner.post(count());
     EXPECT_TRUE(run_until([this] { return calls == 1; }));
   });
 }
 
-TEST_P(EmbeddedLoops, an_epoll_set_that_is_made_anew_is_watched_anew) {
+TEST_P(EmbeddedLoops, a_recreated_epoll_instance_is_watched) {
   EventLoop inner({.backend = BackendKind::epoll});
   EmbeddedLoop embedded(loop(), inner);
   ASSERT_TRUE(embedded.start());
   // A registration kept alive by a duplicate can only be dropped by recreating the epoll instance.
-  auto stranger = test::open_pipe();
+  auto duplicated = test::open_pipe();
   test::UniqueFd duplicate;
   {
-    FdWatcher brief(inner, stranger.near.get(), Events::read, [](Events) {});
+    FdWatcher brief(inner, duplicated.near.get(), Events::read, [](Events) {});
     ASSERT_TRUE(brief.start());
-    run_turns();
-    duplicate = test::UniqueFd(::dup(stranger.near.get()));
-    stranger.near.reset(-1);
+    run_iterations();
+    duplicate = test::UniqueFd(::dup(duplicated.near.get()));
+    duplicated.near.reset(-1);
   }
   const auto pipe = test::open_pipe();
   FdWatcher reader(inner, pipe.near.get(), Events::read, [&](Events) {
@@ -294,10 +294,10 @@ TEST_P(EmbeddedLoops, an_epoll_set_that_is_made_anew_is_watched_anew) {
     test::drain(pipe.near);
   });
   ASSERT_TRUE(reader.start());
-  run_turns();
+  run_iterations();
   for (int round = 1; round <= 3; ++round) {
-    test::write_to(stranger.far);
-    run_turns();
+    test::write_to(duplicated.far);
+    run_iterations();
     test::write_to(pipe.far);
     EXPECT_TRUE(run_until([&] { return calls == round; }));
   }
@@ -312,9 +312,9 @@ TEST_P(EmbeddedLoops, both_work_after_a_fork) {
       test::drain(pipe.near);
     });
     ASSERT_TRUE(reader.start());
-    run_turns();
+    run_iterations();
     EXPECT_EQ(test::in_child([&] {
-                if (!loop().reopen_after_fork() || !inner.reopen_after_fork()) return 1;
+                if (!loop().after_fork() || !inner.after_fork()) return 1;
                 test::write_to(pipe.far);
                 if (!run_until([this] { return calls == 1; })) return 2;
                 std::jthread poster([&] { inner.post(count()); });

@@ -18,7 +18,7 @@
 
 #include <tambour/tambour.h>
 
-#include "events/children.h"
+#include "events/child_processes.h"
 #include "support/files.h"
 #include "support/on_every_backend.h"
 #include "support/process.h"
@@ -54,7 +54,7 @@ class FileStatusTest : public test::OnEveryBackend {
 
   /// Invokes `f` and waits until one more change has been reported.
   template <class F>
-  void expect_told(F&& f, const char* what) {
+  void expect_reported(F&& f, const char* what) {
     const std::size_t before = changes.size();
     f();
     EXPECT_TRUE(run_until([&] { return changes.size() > before; })) << what;
@@ -76,22 +76,22 @@ TEST_P(FileStatusTest, a_file_appears_grows_and_disappears) {
     EXPECT_EQ(watcher.path(), path);
     EXPECT_FALSE(watcher.current().exists);
     EXPECT_EQ(watcher.current().error, system_error(ENOENT));
-    expect_told([this] { write_file(path, ""); }, "appears");
+    expect_reported([this] { write_file(path, ""); }, "appears");
     EXPECT_FALSE(changes.back().before.exists);
     EXPECT_TRUE(changes.back().now.exists);
     EXPECT_FALSE(changes.back().now.error);
-    expect_told([this] { write_file(path, "text"); }, "grows");
+    expect_reported([this] { write_file(path, "text"); }, "grows");
     EXPECT_TRUE(run_until([&] { return watcher.current().status.st_size == 4; }));
-    expect_told([this] { fs::remove(path); }, "disappears");
+    expect_reported([this] { fs::remove(path); }, "disappears");
     EXPECT_TRUE(changes.back().before.exists);
     EXPECT_FALSE(changes.back().now.exists);
-    expect_told([this] { write_file(path, "again"); }, "appears again");
+    expect_reported([this] { write_file(path, "again"); }, "appears again");
     EXPECT_TRUE(run_until([&] { return watcher.current().status.st_size == 5; }));
     fs::remove(path);
   }
 }
 
-TEST_P(FileStatusTest, what_does_not_change_it_is_not_told) {
+TEST_P(FileStatusTest, an_action_that_changes_nothing_is_not_reported) {
   write_file(path, "text");
   FileStatus watcher(loop(), path, note());
   ASSERT_TRUE(watcher.start());
@@ -103,42 +103,42 @@ TEST_P(FileStatusTest, what_does_not_change_it_is_not_told) {
   EXPECT_TRUE(changes.empty());
 }
 
-TEST_P(FileStatusTest, attributes_are_told) {
+TEST_P(FileStatusTest, attribute_changes_are_reported) {
   write_file(path, "text");
   FileStatus watcher(loop(), path, note());
   ASSERT_TRUE(watcher.start());
-  expect_told([this] { fs::permissions(path, fs::perms::owner_read); }, "mode");
+  expect_reported([this] { fs::permissions(path, fs::perms::owner_read); }, "mode");
   EXPECT_EQ(changes.back().now.status.st_mode & 0777, 0400U);
-  expect_told([this] { fs::create_hard_link(path, directory / "link"); }, "links");
+  expect_reported([this] { fs::create_hard_link(path, directory / "link"); }, "links");
   EXPECT_EQ(changes.back().now.status.st_nlink, 2U);
   EXPECT_EQ(changes.back().before.status.st_nlink, 1U);
 }
 
-TEST_P(FileStatusTest, changes_within_one_second_are_told_to_the_nanosecond) {
+TEST_P(FileStatusTest, changes_are_reported_with_nanosecond_resolution) {
   write_file(path, "text");
   set_time(path, 1'000'000'000, 5);
   FileStatus watcher(loop(), path, note());
   ASSERT_TRUE(watcher.start());
   for (long nanoseconds = 6; nanoseconds < 9; ++nanoseconds) {
-    expect_told([&] { set_time(path, 1'000'000'000, nanoseconds); }, "time");
+    expect_reported([&] { set_time(path, 1'000'000'000, nanoseconds); }, "time");
     EXPECT_EQ(changes.back().now.status.st_mtim.tv_nsec, nanoseconds);
   }
 }
 
-TEST_P(FileStatusTest, a_file_that_another_replaces_is_told_and_the_other_watched) {
+TEST_P(FileStatusTest, a_replaced_file_is_reported_and_its_replacement_is_watched) {
   write_file(path, "old");
   const test::UniqueFd still_open(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   FileStatus watcher(loop(), path, note());
   ASSERT_TRUE(watcher.start());
   for (int round = 0; round < 3; ++round) {
     write_file(directory / "new", std::string(10 + static_cast<std::size_t>(round), 'x'));
-    expect_told([this] { fs::rename(directory / "new", path); }, "replaced");
+    expect_reported([this] { fs::rename(directory / "new", path); }, "replaced");
     EXPECT_NE(changes.back().before.status.st_ino, changes.back().now.status.st_ino);
-    expect_told([this] { std::ofstream(path, std::ios::app) << "more"; }, "grows");
+    expect_reported([this] { std::ofstream(path, std::ios::app) << "more"; }, "grows");
   }
-  expect_told([this] { fs::rename(path, directory / "elsewhere"); }, "moved away");
+  expect_reported([this] { fs::rename(path, directory / "elsewhere"); }, "moved away");
   EXPECT_FALSE(changes.back().now.exists);
-  expect_told([this] { fs::rename(directory / "elsewhere", path); }, "moved back");
+  expect_reported([this] { fs::rename(directory / "elsewhere", path); }, "moved back");
   EXPECT_TRUE(changes.back().now.exists);
 }
 
@@ -147,18 +147,18 @@ TEST_P(FileStatusTest, missing_directories_are_waited_for_one_after_the_other) {
   FileStatus watcher(loop(), deep, note(), {.interval = 1h});
   ASSERT_TRUE(watcher.start());
   fs::create_directory(directory / "a");
-  run_turns();
+  run_iterations();
   fs::create_directories(deep.parent_path());
-  run_turns();
+  run_iterations();
   EXPECT_TRUE(changes.empty());
-  expect_told([&] { write_file(deep, ""); }, "appears");
-  expect_told([&] { fs::remove_all(directory / "a"); }, "disappears");
+  expect_reported([&] { write_file(deep, ""); }, "appears");
+  expect_reported([&] { fs::remove_all(directory / "a"); }, "disappears");
   EXPECT_FALSE(watcher.current().exists);
   // Creates all directories at once, by a rename from elsewhere.
   fs::create_directories(directory / "z" / "b" / "c");
   write_file(directory / "z" / "b" / "c" / "file", "text");
-  expect_told([&] { fs::rename(directory / "z", directory / "a"); },
-              "appears with its directories");
+  expect_reported([&] { fs::rename(directory / "z", directory / "a"); },
+                  "appears with its directories");
   EXPECT_EQ(watcher.current().status.st_size, 4);
 }
 
@@ -172,32 +172,32 @@ TEST_P(FileStatusTest, a_relative_path_and_one_with_slashes_are_paths_too) {
   for (FileStatus* watcher : {&plain, &slashed, &root, &empty}) ASSERT_TRUE(watcher->start());
   EXPECT_TRUE(root.current().exists);
   EXPECT_TRUE(empty.polls());
-  expect_told([this] { write_file(path, ""); }, "file");
-  expect_told([this] { fs::create_directory(directory / "sub"); }, "directory");
+  expect_reported([this] { write_file(path, ""); }, "file");
+  expect_reported([this] { fs::create_directory(directory / "sub"); }, "directory");
   EXPECT_TRUE(plain.current().exists);
   EXPECT_TRUE(slashed.current().exists);
   fs::current_path(former);
 }
 
-TEST_P(FileStatusTest, a_link_is_followed_and_watched_itself) {
+TEST_P(FileStatusTest, a_symbolic_link_and_its_target_are_both_watched) {
   write_file(directory / "one", "1");
   write_file(directory / "two", "22");
   fs::create_symlink(directory / "one", path);
   FileStatus watcher(loop(), path, note(), {.interval = 1h});
   ASSERT_TRUE(watcher.start());
   EXPECT_EQ(watcher.current().status.st_size, 1);
-  expect_told([this] { std::ofstream(directory / "one", std::ios::app) << "1"; }, "target");
+  expect_reported([this] { std::ofstream(directory / "one", std::ios::app) << "1"; }, "target");
   fs::create_symlink(directory / "two", directory / "new");
-  expect_told([this] { fs::rename(directory / "new", path); }, "link");
+  expect_reported([this] { fs::rename(directory / "new", path); }, "link");
   EXPECT_NE(changes.back().before.status.st_ino, changes.back().now.status.st_ino);
-  expect_told([this] { std::ofstream(directory / "two", std::ios::app) << "2"; }, "new target");
+  expect_reported([this] { std::ofstream(directory / "two", std::ios::app) << "2"; }, "new target");
   // A dangling link can only be polled.
   EXPECT_FALSE(watcher.polls());
-  expect_told([this] { fs::remove(directory / "two"); }, "no target");
+  expect_reported([this] { fs::remove(directory / "two"); }, "no target");
   EXPECT_TRUE(watcher.polls());
 }
 
-TEST_P(FileStatusTest, a_link_to_a_link_is_looked_at) {
+TEST_P(FileStatusTest, a_link_to_a_link_is_polled) {
   write_file(directory / "one", "1");
   write_file(directory / "two", "22");
   for (const bool relative : {false, true}) {
@@ -212,21 +212,21 @@ TEST_P(FileStatusTest, a_link_to_a_link_is_looked_at) {
     EXPECT_FALSE(middle.polls());
     middle.stop();
     fs::create_symlink(base / "two", directory / "new");
-    expect_told([this] { fs::rename(directory / "new", directory / "middle"); }, "middle");
+    expect_reported([this] { fs::rename(directory / "new", directory / "middle"); }, "middle");
     EXPECT_EQ(watcher.current().status.st_size, 2);
     fs::remove(directory / "middle");
     fs::remove(path);
   }
 }
 
-TEST_P(FileStatusTest, what_a_directory_holds_changes_it) {
+TEST_P(FileStatusTest, a_change_to_the_entries_of_a_directory_is_reported) {
   FileStatus watcher(loop(), directory, note());
   ASSERT_TRUE(watcher.start());
-  expect_told([this] { fs::create_directory(directory / "sub"); }, "created");
-  expect_told([this] { fs::remove(directory / "sub"); }, "removed");
+  expect_reported([this] { fs::create_directory(directory / "sub"); }, "created");
+  expect_reported([this] { fs::remove(directory / "sub"); }, "removed");
 }
 
-TEST_P(FileStatusTest, many_watch_one_file_under_several_names) {
+TEST_P(FileStatusTest, many_handles_watch_one_file_under_several_names) {
   write_file(path, "text");
   fs::create_hard_link(path, directory / "link");
   std::vector<FileStatus> watchers;
@@ -239,11 +239,11 @@ TEST_P(FileStatusTest, many_watch_one_file_under_several_names) {
   for (int i = 0; i < 10; ++i) watchers.pop_back();
   set_time(path, 5, 5);
   EXPECT_TRUE(run_until([this] { return changes.size() == 30; }));
-  run_turns();
+  run_iterations();
   EXPECT_EQ(changes.size(), 30U);
 }
 
-TEST_P(FileStatusTest, what_the_kernel_does_not_tell_is_looked_at) {
+TEST_P(FileStatusTest, files_that_inotify_does_not_cover_are_polled) {
   // A process directory in /proc disappears when the process exits, which inotify does not report.
   const pid_t child = fork_or_abort();
   if (child == 0) {
@@ -254,7 +254,7 @@ TEST_P(FileStatusTest, what_the_kernel_does_not_tell_is_looked_at) {
   ASSERT_TRUE(watcher.start());
   EXPECT_TRUE(watcher.polls());
   EXPECT_EQ(loop().stats().references, 1);
-  expect_told(
+  expect_reported(
       [child] {
         ::kill(child, SIGKILL);
         ::waitpid(child, nullptr, 0);
@@ -263,7 +263,7 @@ TEST_P(FileStatusTest, what_the_kernel_does_not_tell_is_looked_at) {
   EXPECT_FALSE(watcher.current().exists);
 }
 
-TEST_P(FileStatusTest, without_room_for_inotify_it_is_looked_at) {
+TEST_P(FileStatusTest, files_are_polled_if_inotify_is_not_available) {
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();
   write_file(path, "text");
   FileStatus watcher(loop(), path, note(), {.interval = 100ms});
@@ -273,7 +273,7 @@ TEST_P(FileStatusTest, without_room_for_inotify_it_is_looked_at) {
   }
   EXPECT_TRUE(watcher.polls());
   EXPECT_EQ(loop().stats().references, 1);
-  expect_told([this] { set_time(path, 5, 5); }, "time");
+  expect_reported([this] { set_time(path, 5, 5); }, "time");
   // The watch could be added by then.
   EXPECT_FALSE(watcher.polls());
   EXPECT_EQ(loop().stats().references, 1);
@@ -281,7 +281,7 @@ TEST_P(FileStatusTest, without_room_for_inotify_it_is_looked_at) {
   EXPECT_EQ(loop().stats().references, 0);
 }
 
-TEST_P(FileStatusTest, a_look_is_silent) {
+TEST_P(FileStatusTest, look_updates_the_status_without_invoking_the_callback) {
   FileStatus watcher(loop(), path, note());
   write_file(path, "text");
   watcher.look();
@@ -290,11 +290,11 @@ TEST_P(FileStatusTest, a_look_is_silent) {
   set_time(path, 5, 5);
   watcher.look();
   EXPECT_EQ(watcher.current().status.st_mtim.tv_sec, 5);
-  run_turns();
+  run_iterations();
   EXPECT_TRUE(changes.empty());
 }
 
-TEST_P(FileStatusTest, a_stopped_one_is_silent_at_once) {
+TEST_P(FileStatusTest, a_stopped_handle_is_not_invoked) {
   write_file(path, "text");
   FileStatus first(loop(), path, note());
   FileStatus second(loop(), path, note());
@@ -306,13 +306,13 @@ TEST_P(FileStatusTest, a_stopped_one_is_silent_at_once) {
   });
   ASSERT_TRUE(first.start());
   ASSERT_TRUE(second.start());
-  expect_told([this] { set_time(path, 5, 5); }, "time");
-  run_turns();
+  expect_reported([this] { set_time(path, 5, 5); }, "time");
+  run_iterations();
   EXPECT_EQ(changes.size(), 1U);
   EXPECT_FALSE(second.started());
 }
 
-TEST_P(FileStatusTest, it_moves_and_is_destroyed_anywhere) {
+TEST_P(FileStatusTest, a_handle_may_be_moved_and_destroyed_anywhere) {
   write_file(path, "text");
   const auto weight = std::make_shared<int>(7);
   std::vector<std::optional<FileStatus>> watchers(4);
@@ -331,12 +331,12 @@ TEST_P(FileStatusTest, it_moves_and_is_destroyed_anywhere) {
   }
   set_time(path, 5, 5);
   EXPECT_TRUE(run_until([&] { return calls == 1; }));
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(weight.use_count(), 1);
 }
 
-TEST_P(FileStatusTest, what_was_moved_from_may_be_stopped) {
+TEST_P(FileStatusTest, a_moved_from_handle_may_be_stopped) {
   FileStatus watcher(loop(), path, note());
   ASSERT_TRUE(watcher.start());
   FileStatus elsewhere(std::move(watcher));
@@ -345,7 +345,7 @@ TEST_P(FileStatusTest, what_was_moved_from_may_be_stopped) {
   EXPECT_TRUE(elsewhere.started());
 }
 
-TEST_P(FileStatusTest, it_may_outlive_its_loop) {
+TEST_P(FileStatusTest, a_handle_may_outlive_its_loop) {
   write_file(path, "text");
   FileStatus watcher(loop(), path, note(), {.always_look = true});
   ASSERT_TRUE(watcher.start());
@@ -356,15 +356,15 @@ TEST_P(FileStatusTest, it_may_outlive_its_loop) {
   EXPECT_TRUE(changes.empty());
 }
 
-TEST_P(FileStatusTest, the_forked_child_has_its_own) {
+TEST_P(FileStatusTest, works_independently_in_a_forked_child) {
   write_file(path, "text");
   FileStatus watcher(loop(), path, note(), {.interval = 1h});
   FileStatus missing(loop(), directory / "missing", note(), {.interval = 1h});
   ASSERT_TRUE(watcher.start());
   ASSERT_TRUE(missing.start());
   EXPECT_EQ(test::in_child([this] {
-              if (!loop().reopen_after_fork()) return 1;
-              run_turns();
+              if (!loop().after_fork()) return 1;
+              run_iterations();
               set_time(path, 5, 5);
               if (!run_until([this] { return changes.size() == 1; })) return 2;
               write_file(directory / "missing", "");

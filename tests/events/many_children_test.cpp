@@ -12,7 +12,7 @@
 
 #include <tambour/tambour.h>
 
-#include "events/children.h"
+#include "events/child_processes.h"
 #include "events/heartbeat.h"
 #include "support/files.h"
 #include "support/process.h"
@@ -25,16 +25,16 @@ class ManyChildren : public ChildrenTest {};
 
 TAMBOUR_ON_EVERY_BACKEND(ManyChildren);
 
-TEST_P(ManyChildren, a_thousand_that_exit_at_once_are_each_told_once) {
+TEST_P(ManyChildren, each_of_a_thousand_simultaneous_exits_is_reported_once) {
   const std::size_t count = test::sanitized ? 150 : 1000;
   both_ways([&] {
     auto go = test::open_pipe();
-    std::vector<pid_t> strangers;
+    std::vector<pid_t> others;
     std::map<pid_t, int> expected;
     std::vector<Child> children;
     for (std::size_t i = 0; i < count; ++i) {
       // Some children of other code, which exit at the same time.
-      if (i % 50 == 0) strangers.push_back(fork_waiting(go, 99));
+      if (i % 50 == 0) others.push_back(fork_waiting(go, 99));
       const int status = static_cast<int>(i % 251);
       const pid_t pid = fork_waiting(go, status);
       expected[pid] = status;
@@ -50,15 +50,15 @@ TEST_P(ManyChildren, a_thousand_that_exit_at_once_are_each_told_once) {
       expected.erase(status.pid);
     }
     // The children of other code have not been reaped.
-    for (const pid_t stranger : strangers) {
+    for (const pid_t other : others) {
       int status = 0;
-      ASSERT_EQ(::waitpid(stranger, &status, 0), stranger);
+      ASSERT_EQ(::waitpid(other, &status, 0), other);
       EXPECT_EQ(WEXITSTATUS(status), 99);
     }
   });
 }
 
-TEST_P(ManyChildren, any_child_takes_all_that_are_not_named) {
+TEST_P(ManyChildren, any_child_reaps_all_children_without_a_handle_of_their_own) {
   const std::size_t count = test::sanitized ? 100 : 500;
   both_ways([&] {
     auto go = test::open_pipe();
@@ -95,22 +95,22 @@ TEST_P(ManyChildren, any_child_takes_all_that_are_not_named) {
   });
 }
 
-TEST_P(ManyChildren, all_who_wait_for_one_child_are_told_in_whatever_loop) {
+TEST_P(ManyChildren, every_handle_of_a_child_is_invoked_on_every_loop) {
   both_ways([this] {
     auto go = test::open_pipe();
     const pid_t pid = fork_waiting(go, 9);
     std::vector<Child> here;
     for (int i = 0; i < 3; ++i) here.emplace_back(loop(), pid, note());
     for (Child& child : here) ASSERT_TRUE(child.start());
-    std::atomic<int> told{0};
+    std::atomic<int> reported{0};
     std::atomic<int> ready{0};
     std::vector<std::jthread> threads;
     for (int i = 0; i < 3; ++i) {
       threads.emplace_back([&] {
         EventLoop own(options());
         const test::Heartbeat own_heartbeat(own);
-        Child child(own, pid, [&told](const ChildStatus& status) {
-          if (status.event == Event::exited && status.code == 9) ++told;
+        Child child(own, pid, [&reported](const ChildStatus& status) {
+          if (status.event == Event::exited && status.code == 9) ++reported;
         });
         EXPECT_TRUE(child.start());
         ++ready;
@@ -121,7 +121,7 @@ TEST_P(ManyChildren, all_who_wait_for_one_child_are_told_in_whatever_loop) {
     go = {};
     loop().run();
     threads.clear();
-    EXPECT_EQ(told, 3);
+    EXPECT_EQ(reported, 3);
     EXPECT_EQ(seen.size(), 3U);
   });
 }
@@ -162,7 +162,7 @@ TEST_P(ManyChildren, any_child_may_be_destroyed_in_its_callback) {
   ASSERT_TRUE(all->start());
   go = {};
   EXPECT_TRUE(run_until([&] { return seen.size() == 2; }));
-  run_turns();
+  run_iterations();
   EXPECT_EQ(seen.size(), 2U);
   // any_child may have taken one more status for its next callback, which was not invoked.
   for (const pid_t pid : pids) ::waitpid(pid, nullptr, 0);
@@ -170,7 +170,7 @@ TEST_P(ManyChildren, any_child_may_be_destroyed_in_its_callback) {
 
 // Two children have exited: the status of the second is taken when the first is reported, and stays
 // queued until the next iteration.
-TEST_P(ManyChildren, a_forked_child_does_not_tell_what_its_parent_is_about_to) {
+TEST_P(ManyChildren, a_forked_child_does_not_report_pending_exits_of_its_parent) {
   auto go = test::open_pipe();
   const pid_t pids[] = {fork_waiting(go, 1), fork_waiting(go, 2)};
   go = {};
@@ -180,8 +180,8 @@ TEST_P(ManyChildren, a_forked_child_does_not_tell_what_its_parent_is_about_to) {
     seen.push_back(status);
     if (seen.size() != 1) return;
     status_of_fork = test::in_child([&] {
-      if (!loop().reopen_after_fork()) return 1;
-      run_turns();
+      if (!loop().after_fork()) return 1;
+      run_iterations();
       return seen.size() == 1 ? 0 : 2;
     });
   });
@@ -198,7 +198,7 @@ TEST_P(ManyChildren, a_forked_child_has_children_of_its_own) {
     Child child(loop(), sibling, note());
     ASSERT_TRUE(child.start());
     EXPECT_EQ(test::in_child([&] {
-                if (!loop().reopen_after_fork()) return 1;
+                if (!loop().after_fork()) return 1;
                 // Until it has reported that the sibling is not a child of this process.
                 loop().run();
                 if (seen.size() != 1 || seen[0].event != Event::lost) return 2;

@@ -17,7 +17,7 @@
 
 #include <tambour/tambour.h>
 
-#include "events/children.h"
+#include "events/child_processes.h"
 #include "support/files.h"
 #include "support/on_every_backend.h"
 #include "support/temporary_folder.h"
@@ -112,7 +112,7 @@ struct HookSubject final : Subject {
   }
   void trigger() override {
     if (point != HookPoint::fork) return;
-    EXPECT_TRUE(own_loop.reopen_after_fork());
+    EXPECT_TRUE(own_loop.after_fork());
   }
   EventLoop& own_loop;
   HookAt<point> hook;
@@ -167,7 +167,7 @@ class Pairs : public test::OnEveryBackend {};
 
 TAMBOUR_ON_EVERY_BACKEND(Pairs);
 
-TEST_P(Pairs, whoever_is_called_first_destroys_both) {
+TEST_P(Pairs, the_first_invoked_callback_destroys_both) {
   for (const Type& first : types) {
     for (const Type& second : types) {
       SCOPED_TRACE(std::string(first.name) + " and " + second.name);
@@ -186,7 +186,7 @@ TEST_P(Pairs, whoever_is_called_first_destroys_both) {
         one->trigger();
         other->trigger();
         // Several iterations: some backends do not report everything in the first.
-        for (int turn = 0; turn < 4; ++turn) own.run_ready();
+        for (int iteration = 0; iteration < 4; ++iteration) own.run_ready();
         EXPECT_LE(own.stats().references, 0);
       }
       EXPECT_EQ(calls, 1);
@@ -194,25 +194,25 @@ TEST_P(Pairs, whoever_is_called_first_destroys_both) {
   }
 }
 
-TEST_P(Pairs, one_destroys_the_other_and_goes_on) {
+TEST_P(Pairs, one_callback_destroys_the_other_handle_and_continues) {
   for (const Type& first : types) {
     for (const Type& second : types) {
       SCOPED_TRACE(std::string(first.name) + " and " + second.name);
       std::unique_ptr<Subject> one;
       std::unique_ptr<Subject> other;
-      bool other_is_gone = false;
+      bool other_is_destroyed = false;
       int calls = 0;
       {
         EventLoop own(options());
         one = first.make(own, [&] {
           ++calls;
           other.reset();
-          other_is_gone = true;
+          other_is_destroyed = true;
         });
-        other = second.make(own, [&] { EXPECT_FALSE(other_is_gone); });
+        other = second.make(own, [&] { EXPECT_FALSE(other_is_destroyed); });
         one->trigger();
         other->trigger();
-        for (int turn = 0; turn < 4; ++turn) own.run_ready();
+        for (int iteration = 0; iteration < 4; ++iteration) own.run_ready();
       }
       EXPECT_GE(calls, 1);
       EXPECT_EQ(other, nullptr);

@@ -20,9 +20,9 @@
 
 #include <tambour/tambour.h>
 
+#include "events/children.h"
 #include "events/heartbeat.h"
-#include "loop/children.h"
-#include "net/process_state.h"
+#include "process/process_state.h"
 #include "support/files.h"
 #include "support/process.h"
 #include "support/scale.h"
@@ -162,7 +162,7 @@ TEST_F(Processes, streams_are_null_or_descriptors) {
             system_error(EBADF));
 }
 
-TEST_F(Processes, failures_are_those_of_the_failing_step) {
+TEST_F(Processes, failures_carry_the_error_of_the_failing_step) {
   EXPECT_EQ(error_of({.arguments = {"/no/such/program"}}), system_error(ENOENT));
   EXPECT_EQ(error_of({.arguments = {"no-such-program-in-the-path"}}), system_error(ENOENT));
   EXPECT_EQ(error_of({.arguments = {"/"}}), system_error(EACCES));
@@ -306,7 +306,7 @@ TEST_F(Processes, group_and_session_are_signalled_as_a_whole) {
   EXPECT_EQ(end_of(process).code, SIGINT);
 }
 
-TEST_F(Processes, terminate_kills_what_does_not_end_in_time) {
+TEST_F(Processes, terminate_kills_a_process_that_does_not_exit_in_time) {
   Process stubborn = endless("trap '' TERM");
   stubborn.terminate(10ms);
   const ChildStatus killed = end_of(stubborn);
@@ -472,7 +472,7 @@ TEST_F(Processes, task_that_destroys_its_scope_after_a_wait_aborts_with_a_messag
 }
 
 // Each status goes to its Process, however soon the child exits, and none to `any_child`.
-TEST_F(Processes, any_child_on_another_thread_takes_none_of_them) {
+TEST_F(Processes, any_child_on_another_thread_does_not_reap_processes) {
   const int count = test::sanitized ? 30 : 200;
   std::atomic<bool> ready{false};
   std::atomic<int> taken{0};
@@ -492,14 +492,14 @@ TEST_F(Processes, any_child_on_another_thread_takes_none_of_them) {
     EXPECT_TRUE(end_of(process).succeeded());
   }
   // A child without a Process is still taken by any_child.
-  const pid_t stranger = ::fork();
-  if (stranger == 0) ::_exit(0);
+  const pid_t foreign_child = ::fork();
+  if (foreign_child == 0) ::_exit(0);
   while (taken == 0) std::this_thread::yield();
   EXPECT_EQ(taken, 1);
   other.load()->post([&] { other.load()->stop(); });
 }
 
-TEST_F(Processes, released_ones_are_the_callers) {
+TEST_F(Processes, a_released_process_is_reaped_by_the_caller) {
   Process process = spawned({.arguments = shell("exit 6")});
   const pid_t pid = process.release();
   EXPECT_EQ(process.pid(), 0);

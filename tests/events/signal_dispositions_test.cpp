@@ -25,7 +25,7 @@ class SignalDispositions : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(SignalDispositions);
 
-TEST_P(SignalDispositions, the_former_disposition_comes_back_with_the_last_watcher) {
+TEST_P(SignalDispositions, the_former_disposition_is_restored_when_the_last_watcher_stops) {
   struct sigaction ignore{};
   ignore.sa_handler = SIG_IGN;
   struct sigaction before{};
@@ -46,7 +46,7 @@ TEST_P(SignalDispositions, the_former_disposition_comes_back_with_the_last_watch
   ::sigaction(SIGUSR2, &before, nullptr);
 }
 
-TEST_P(SignalDispositions, a_handler_that_other_code_has_installed_since_stays) {
+TEST_P(SignalDispositions, a_handler_that_other_code_installed_later_is_kept) {
   struct sigaction before = disposition(SIGUSR2);
   Signal signal(loop(), SIGUSR2, [](int) {});
   ASSERT_TRUE(signal.start());
@@ -67,13 +67,13 @@ TEST_P(SignalDispositions, the_handler_leaves_errno_alone) {
   EXPECT_EQ(errno, EDOM);
 }
 
-TEST_P(SignalDispositions, loops_that_come_and_go_use_the_same_descriptors) {
+TEST_P(SignalDispositions, successive_loops_use_the_same_descriptors) {
   const auto watch_once = [this] {
     EventLoop own(options());
     Signal signal(own, SIGUSR1, [this](int) { ++calls; });
     ASSERT_TRUE(signal.start());
     ::raise(SIGUSR1);
-    for (int turn = 0; turn < 3; ++turn) own.run_ready();
+    for (int iteration = 0; iteration < 3; ++iteration) own.run_ready();
   };
   watch_once();
   const std::size_t before = test::open_descriptors();
@@ -82,7 +82,7 @@ TEST_P(SignalDispositions, loops_that_come_and_go_use_the_same_descriptors) {
   EXPECT_EQ(calls, 21);
 }
 
-TEST_P(SignalDispositions, the_forked_child_has_its_own) {
+TEST_P(SignalDispositions, works_independently_in_a_forked_child) {
   Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
   ASSERT_TRUE(signal.start());
   ::raise(SIGUSR1);  // For the parent.
@@ -90,44 +90,44 @@ TEST_P(SignalDispositions, the_forked_child_has_its_own) {
               // Raised before the loop is reopened: it is kept for the child and not reported to
               // the parent.
               ::raise(SIGUSR1);
-              if (!loop().reopen_after_fork()) return 1;
-              run_turns();
+              if (!loop().after_fork()) return 1;
+              run_iterations();
               if (calls != 1) return 2;
               ::raise(SIGUSR1);
-              run_turns();
+              run_iterations();
               if (calls != 2) return 3;
               EventLoop second(options());
               Signal another(second, SIGUSR1, [this](int) { calls += 10; });
               if (!another.start()) return 4;
               ::raise(SIGUSR1);
-              run_turns();
-              for (int turn = 0; turn < 3; ++turn) second.run_ready();
+              run_iterations();
+              for (int iteration = 0; iteration < 3; ++iteration) second.run_ready();
               return calls == 13 ? 0 : 5;
             }),
             0);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
   ::raise(SIGUSR1);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 2);
 }
 
 TEST_P(SignalDispositions, signals_of_a_forked_child_do_not_wake_the_parent) {
   Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
   ASSERT_TRUE(signal.start());
-  run_turns();
+  run_iterations();
   EXPECT_EQ(test::in_child([] {
               ::raise(SIGUSR1);
               return 0;
             }),
             0);
   const std::uint64_t before = loop().stats().callbacks;
-  run_turns();
+  run_iterations();
   EXPECT_EQ(loop().stats().callbacks, before);
   EXPECT_EQ(calls, 0);
 }
 
-TEST_P(SignalDispositions, it_may_outlive_its_loop) {
+TEST_P(SignalDispositions, a_handle_may_outlive_its_loop) {
   const struct sigaction before = disposition(SIGUSR1);
   Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
   ASSERT_TRUE(signal.start());

@@ -17,7 +17,7 @@
 #include <tambour/tambour.h>
 
 #include "events/heartbeat.h"
-#include "loop/signal_slot.h"
+#include "events/signal_slot.h"
 #include "support/process.h"
 #include "support/scale.h"
 
@@ -68,7 +68,7 @@ bool is_socket(int fd) {
   return ::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
-TEST(SignalSafety, signal_in_vfork_child_does_not_deafen_parent) {
+TEST(SignalSafety, signal_in_vfork_child_does_not_disable_signals_of_the_parent) {
   Receiver receiver;
   for (int round = 1; round <= 3; ++round) {
     const pid_t child = ::vfork();
@@ -137,7 +137,7 @@ TEST(SignalSafety, reopening_after_fork_replaces_no_foreign_descriptor) {
   slot->give_back();
 }
 
-TEST(SignalSafety, handlers_on_another_thread_never_write_after_the_loop_has_gone) {
+TEST(SignalSafety, handlers_on_another_thread_never_write_after_the_loop_is_destroyed) {
   const int rounds = test::sanitized ? 30 : 100;
   Receiver keeps_handler_installed;
   std::atomic<bool> over{false};

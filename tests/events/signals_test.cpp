@@ -29,7 +29,7 @@ class Signals : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Signals);
 
-TEST_P(Signals, all_watchers_of_a_signal_are_told_and_no_others) {
+TEST_P(Signals, all_watchers_of_a_signal_are_invoked_and_no_others) {
   std::vector<int> seen;
   Signal first(loop(), SIGUSR1, [&seen](int number) { seen.push_back(number); });
   Signal second(loop(), SIGUSR1, [&seen](int number) { seen.push_back(number); });
@@ -39,10 +39,10 @@ TEST_P(Signals, all_watchers_of_a_signal_are_told_and_no_others) {
   ASSERT_TRUE(other.start());
   EXPECT_EQ(first.number(), SIGUSR1);
   ::raise(SIGUSR1);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(seen, (std::vector<int>{SIGUSR1, SIGUSR1}));
   ::raise(SIGUSR2);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(seen, (std::vector<int>{SIGUSR1, SIGUSR1, SIGUSR2}));
 }
 
@@ -52,12 +52,12 @@ TEST_P(Signals, the_first_and_the_last_signal_number_can_be_watched) {
     ASSERT_TRUE(signal.start());
     calls = 0;
     ::raise(number);
-    run_turns();
+    run_iterations();
     EXPECT_EQ(calls, 1);
   }
 }
 
-TEST_P(Signals, what_cannot_be_watched_is_refused) {
+TEST_P(Signals, start_fails_for_a_signal_that_cannot_be_caught) {
   for (const int number : {-1, 0, 32, 65, 1000, SIGKILL, SIGSTOP}) {
     Signal signal(loop(), number, [this](int) { ++calls; });
     const auto started = signal.start();
@@ -69,14 +69,14 @@ TEST_P(Signals, what_cannot_be_watched_is_refused) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST_P(Signals, a_burst_is_one_call) {
+TEST_P(Signals, signals_of_a_burst_are_coalesced_into_one_call) {
   Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
   ASSERT_TRUE(signal.start());
   for (int i = 0; i < 100; ++i) ::raise(SIGUSR1);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
   ::raise(SIGUSR1);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 2);
 }
 
@@ -89,7 +89,7 @@ TEST_P(Signals, a_signal_ends_the_wait) {
   SUCCEED();
 }
 
-TEST_P(Signals, none_is_lost_however_fast_they_come) {
+TEST_P(Signals, no_signal_is_lost_at_any_rate) {
   std::atomic<std::size_t> sent{0};
   std::size_t seen = 0;
   const std::size_t count = test::scaled(20'000);
@@ -105,10 +105,10 @@ TEST_P(Signals, none_is_lost_however_fast_they_come) {
   EXPECT_TRUE(run_until([&] { return seen == count; }));
 }
 
-TEST_P(Signals, loops_in_several_threads_are_each_told_on_their_own) {
+TEST_P(Signals, loops_in_several_threads_each_receive_the_signal) {
   constexpr int threads = 4;
   std::atomic<int> ready{0};
-  std::atomic<int> told{0};
+  std::atomic<int> invoked{0};
   std::vector<std::jthread> runners;
   for (int i = 0; i < threads; ++i) {
     runners.emplace_back([&] {
@@ -119,7 +119,7 @@ TEST_P(Signals, loops_in_several_threads_are_each_told_on_their_own) {
       int left = 2;
       for (int watcher = 0; watcher < 2; ++watcher) {
         signals.emplace_back(own, SIGUSR2, [&](int) {
-          if (std::this_thread::get_id() == self) ++told;
+          if (std::this_thread::get_id() == self) ++invoked;
           if (--left == 0) own.stop();
         });
       }
@@ -131,10 +131,10 @@ TEST_P(Signals, loops_in_several_threads_are_each_told_on_their_own) {
   while (ready < threads) std::this_thread::yield();
   ::kill(::getpid(), SIGUSR2);
   runners.clear();
-  EXPECT_EQ(told, 2 * threads);
+  EXPECT_EQ(invoked, 2 * threads);
 }
 
-TEST_P(Signals, feeding_tells_all_loops_or_one) {
+TEST_P(Signals, feed_reaches_all_loops_or_the_given_loop) {
   EventLoop other(options());
   int others = 0;
   Signal here(loop(), SIGUSR1, [this](int) { ++calls; });
@@ -142,12 +142,12 @@ TEST_P(Signals, feeding_tells_all_loops_or_one) {
   ASSERT_TRUE(here.start());
   ASSERT_TRUE(there.start());
   Signal::feed(SIGUSR1);
-  run_turns();
-  for (int turn = 0; turn < 3; ++turn) other.run_ready();
+  run_iterations();
+  for (int iteration = 0; iteration < 3; ++iteration) other.run_ready();
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(others, 1);
   Signal::feed(loop(), SIGUSR1);
-  run_turns();
+  run_iterations();
   other.run_ready();
   EXPECT_EQ(calls, 2);
   EXPECT_EQ(others, 1);
@@ -155,24 +155,24 @@ TEST_P(Signals, feeding_tells_all_loops_or_one) {
     Signal::feed(number);
     Signal::feed(loop(), number);
   }
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 2);
 }
 
-TEST_P(Signals, what_is_fed_in_a_callback_comes_in_the_next_turn) {
+TEST_P(Signals, a_signal_fed_in_a_callback_is_handled_in_the_next_iteration) {
   Signal signal(loop(), SIGUSR1, [this](int) {
     ++calls;
     Signal::feed(loop(), SIGUSR1);
   });
   ASSERT_TRUE(signal.start());
   Signal::feed(loop(), SIGUSR1);
-  for (int turn = 1; turn <= 4; ++turn) {
-    run_turns(1);
-    EXPECT_EQ(calls, turn);
+  for (int iteration = 1; iteration <= 4; ++iteration) {
+    run_iterations(1);
+    EXPECT_EQ(calls, iteration);
   }
 }
 
-TEST_P(Signals, a_stopped_one_is_silent_at_once) {
+TEST_P(Signals, a_stopped_handle_is_not_invoked) {
   Signal first(loop(), SIGUSR1, [this](int) { ++calls; });
   Signal second(loop(), SIGUSR1, [&](int) {
     ++calls;
@@ -181,7 +181,7 @@ TEST_P(Signals, a_stopped_one_is_silent_at_once) {
   ASSERT_TRUE(first.start());
   ASSERT_TRUE(second.start());  // Invoked first.
   ::raise(SIGUSR1);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
   // A signal raised before start() is not reported to the watcher.
   second.stop();
@@ -190,28 +190,28 @@ TEST_P(Signals, a_stopped_one_is_silent_at_once) {
   ::raise(SIGUSR1);
   keep.stop();
   ASSERT_TRUE(first.start());
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
 }
 
-TEST_P(Signals, a_child_that_destroys_the_loop_takes_none_from_its_parent) {
+TEST_P(Signals, a_child_that_destroys_the_loop_takes_no_signal_from_its_parent) {
   Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
   ASSERT_TRUE(signal.start());
-  run_turns();
+  run_iterations();
   ::raise(SIGUSR1);
   EXPECT_EQ(test::in_child([this] {
               destroy_loop();  // Without reopening it.
               return 0;
             }),
             0);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
   ::raise(SIGUSR1);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 2);
 }
 
-TEST_P(Signals, priorities_decide_who_runs_first) {
+TEST_P(Signals, handles_of_higher_priority_are_invoked_first) {
   std::vector<int> order;
   const auto pipe = test::open_pipe();
   FdWatcher reader(loop(), pipe.near.get(), Events::read, [&](Events) {
@@ -225,7 +225,7 @@ TEST_P(Signals, priorities_decide_who_runs_first) {
     signals.back().set_priority(priority);
     ASSERT_TRUE(signals.back().start());
   }
-  run_turns();
+  run_iterations();
   test::write_to(pipe.far);
   ::raise(SIGUSR1);
   // A small ring delivers the events one at a time.
@@ -234,7 +234,7 @@ TEST_P(Signals, priorities_decide_who_runs_first) {
   EXPECT_EQ(order, (std::vector<int>{2, 1, 0, -1, -2}));
 }
 
-TEST_P(Signals, it_moves_and_is_destroyed_anywhere) {
+TEST_P(Signals, a_handle_may_be_moved_and_destroyed_anywhere) {
   std::optional<Signal> signal;
   const auto weight = std::make_shared<int>(7);
   signal.emplace(loop(), SIGUSR1, [&, weight](int) {
@@ -248,13 +248,13 @@ TEST_P(Signals, it_moves_and_is_destroyed_anywhere) {
   EXPECT_TRUE(elsewhere.started());
   signal.emplace(std::move(elsewhere));
   ::raise(SIGUSR1);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(weight.use_count(), 1);
   EXPECT_FALSE(signal);
 }
 
-TEST_P(Signals, a_started_one_keeps_the_loop_running_unless_it_is_unreferenced) {
+TEST_P(Signals, a_started_handle_keeps_the_loop_running_unless_unreferenced) {
   Signal signal(loop(), SIGUSR1, [this](int) { ++calls; });
   ASSERT_TRUE(signal.start());
   ASSERT_TRUE(signal.start());

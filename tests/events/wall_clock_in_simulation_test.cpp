@@ -35,7 +35,7 @@ TEST_F(InSimulation, a_year_of_days_passes_at_once) {
   }
 }
 
-TEST_F(InSimulation, timers_are_on_time_however_the_clock_is_set) {
+TEST_F(InSimulation, timers_are_on_time_when_the_clock_is_set) {
   for (const Duration leap :
        {Duration(1h), Duration(-1h), Duration(24h * 365 * 10), Duration(-24h * 365 * 10)}) {
     SCOPED_TRACE(leap.count());
@@ -70,7 +70,7 @@ TEST_F(InSimulation, timers_are_on_time_however_the_clock_is_set) {
   }
 }
 
-TEST_F(InSimulation, the_beginning_of_time_is_past) {
+TEST_F(InSimulation, the_minimum_time_point_is_due_at_once) {
   WallTimer timer(loop, [&] { ++calls; });
   ASSERT_TRUE(timer.start_at(WallTime::min()));
   EXPECT_EQ(simulation.run(1h), SimulationEnd::finished);
@@ -80,7 +80,7 @@ TEST_F(InSimulation, the_beginning_of_time_is_past) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(InSimulation, a_jump_over_several_times_is_one_call) {
+TEST_F(InSimulation, a_jump_over_several_intervals_invokes_the_callback_once) {
   WallTimer hourly(loop, [&] { ++calls; });
   ASSERT_TRUE(hourly.start_every(1h));
   simulation.after(1s, [&] { simulation.set_wall_clock(simulation.wall_now() + 100h); });
@@ -89,7 +89,7 @@ TEST_F(InSimulation, a_jump_over_several_times_is_one_call) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(InSimulation, computed_times_are_asked_for_again_when_the_clock_is_set) {
+TEST_F(InSimulation, times_are_recomputed_when_the_clock_is_set) {
   std::vector<WallTime> asked_at;
   WallTimer timer(loop, [&] { ++calls; });
   ASSERT_TRUE(timer.start_by([&](WallTime now) {

@@ -21,7 +21,7 @@ TAMBOUR_ON_EVERY_BACKEND(WallClockSet);
 /// The offsets by which the clock is set, and then set back.
 constexpr Duration leaps[] = {1h, -1h, 24h * 365 * 10, -24h * 365 * 10};
 
-TEST_P(WallClockSet, absolute_times_are_as_far_off_as_it_says) {
+TEST_P(WallClockSet, absolute_times_follow_the_new_time) {
   for (const Duration leap : leaps) {
     calls = 0;
     WallTimer passed(loop(), count());
@@ -35,35 +35,35 @@ TEST_P(WallClockSet, absolute_times_are_as_far_off_as_it_says) {
       settable.set_by(leap);
       EXPECT_TRUE(run_until([this] { return calls == 110; }));
     } else {
-      run_turns();
+      run_iterations();
       EXPECT_EQ(calls, 0);
       settable.set_by(leap);
       EXPECT_TRUE(run_until([this] { return calls == 111; }));
     }
     settable.set_by(-leap);
-    run_turns();
+    run_iterations();
   }
 }
 
-TEST_P(WallClockSet, intervals_go_by_the_new_time) {
+TEST_P(WallClockSet, intervals_follow_the_new_time) {
   for (const Duration leap : leaps) {
     calls = 0;
     WallTimer timer(loop(), count());
     ASSERT_TRUE(timer.start_every(30min));
-    run_turns();
+    run_iterations();
     settable.set_by(leap);
     EXPECT_TRUE(run_until([&] { return std::chrono::abs(timer.time() - wall_now()) <= 30min; }));
-    run_turns();
+    run_iterations();
     // All expiries that the clock jumped over cause one callback.
     EXPECT_EQ(calls, leap > Duration::zero() ? 1 : 0);
     EXPECT_GT(timer.time(), wall_now());
     EXPECT_EQ(timer.time().time_since_epoch() % 30min, Duration::zero());
     settable.set_by(-leap);
-    run_turns();
+    run_iterations();
   }
 }
 
-TEST_P(WallClockSet, computed_ones_are_asked) {
+TEST_P(WallClockSet, times_are_recomputed) {
   for (const Duration leap : leaps) {
     calls = 0;
     std::vector<WallTime> asked_at;
@@ -72,20 +72,20 @@ TEST_P(WallClockSet, computed_ones_are_asked) {
       asked_at.push_back(now);
       return now + 24h * 365 * 100;
     }));
-    run_turns();
+    run_iterations();
     ASSERT_EQ(asked_at.size(), 1U);
     settable.set_by(leap);
     EXPECT_TRUE(run_until([&] { return asked_at.size() == 2; }));
     EXPECT_GE(std::chrono::abs(asked_at[1] - asked_at[0]), std::chrono::abs(leap) - 1min);
-    run_turns();
+    run_iterations();
     EXPECT_EQ(asked_at.size(), 2U);
     EXPECT_EQ(calls, 0);
     settable.set_by(-leap);
-    run_turns();
+    run_iterations();
   }
 }
 
-TEST_P(WallClockSet, a_change_while_the_timer_is_set_is_not_missed) {
+TEST_P(WallClockSet, a_change_while_the_timer_is_being_armed_is_not_missed) {
   WallTimer timer(loop(), count());
   settable.set_before_arming = true;
   ASSERT_TRUE(timer.start_every(1h));
@@ -98,7 +98,7 @@ TEST_P(WallClockSet, a_change_while_the_timer_is_set_is_not_missed) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST_P(WallClockSet, the_clock_may_be_set_back_by_a_callback_of_the_same_turn) {
+TEST_P(WallClockSet, the_clock_may_be_set_back_by_a_callback_of_the_same_iteration) {
   WallTimer first(loop(), [this] {
     ++calls;
     settable.set_by(-1h);
@@ -111,8 +111,8 @@ TEST_P(WallClockSet, the_clock_may_be_set_back_by_a_callback_of_the_same_turn) {
   ASSERT_TRUE(once.start_at(due));
   ASSERT_TRUE(hourly.start_every(1h));
   EXPECT_TRUE(run_until([this] { return calls == 1; }));
-  run_turns();
-  EXPECT_EQ(calls, 1) << "its time has not come";
+  run_iterations();
+  EXPECT_EQ(calls, 1) << "invoked early";
   EXPECT_EQ(once.time(), due);
   EXPECT_LE(hourly.time() - wall_now(), 1h);
   settable.set_by(1h);

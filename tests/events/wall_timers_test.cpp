@@ -22,7 +22,7 @@ class WallTimers : public SettableClockTest {};
 
 TAMBOUR_ON_EVERY_BACKEND(WallTimers);
 
-TEST_P(WallTimers, it_is_called_once_and_not_before_its_time) {
+TEST_P(WallTimers, a_timer_is_invoked_once_and_not_early) {
   const WallTime time = wall_now() + 20ms;
   WallTimer timer(loop(), [&] {
     EXPECT_GE(wall_now(), time);
@@ -31,7 +31,7 @@ TEST_P(WallTimers, it_is_called_once_and_not_before_its_time) {
   EXPECT_EQ(timer.time(), WallTime::max());
   ASSERT_TRUE(timer.start_at(time));
   EXPECT_EQ(timer.time(), time);
-  run_turns();
+  run_iterations();
   // A busy machine may have passed the deadline already.
   EXPECT_TRUE(calls == 0 || wall_now() >= time);
   loop().run();
@@ -39,7 +39,7 @@ TEST_P(WallTimers, it_is_called_once_and_not_before_its_time) {
   EXPECT_FALSE(timer.started());
 }
 
-TEST_P(WallTimers, what_is_past_is_due_in_the_next_turn) {
+TEST_P(WallTimers, a_past_time_is_due_in_the_next_iteration) {
   for (const WallTime past :
        {wall_now(), wall_now() - 24h, WallTime(Duration(0)), WallTime::min()}) {
     WallTimer timer(loop(), count());
@@ -49,12 +49,12 @@ TEST_P(WallTimers, what_is_past_is_due_in_the_next_turn) {
   }
 }
 
-TEST_P(WallTimers, the_end_of_time_never_comes) {
+TEST_P(WallTimers, the_maximum_time_point_is_never_due) {
   WallTimer timer(loop(), count());
   ASSERT_TRUE(timer.start_at(WallTime::max()));
   EXPECT_TRUE(sleeps_through(20ms));
   settable.set_by(24h * 365 * 100);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 0);
   EXPECT_TRUE(timer.started());
 }
@@ -93,7 +93,7 @@ TEST_P(WallTimers, an_interval_has_to_be_positive) {
   EXPECT_TRUE(run_until([this] { return calls == 3; }));
 }
 
-TEST_P(WallTimers, a_computed_one_asks_before_each_call) {
+TEST_P(WallTimers, a_computed_timer_computes_the_next_time_before_each_call) {
   std::vector<WallTime> asked_at;
   WallTimer timer(loop(), count());
   ASSERT_TRUE(timer.start_by([&](WallTime now) {
@@ -107,12 +107,12 @@ TEST_P(WallTimers, a_computed_one_asks_before_each_call) {
   EXPECT_TRUE(timer.started());
   for (std::size_t i = 1; i < asked_at.size(); ++i) EXPECT_GE(asked_at[i] - asked_at[i - 1], 5ms);
   timer.ask_again();
-  run_turns();
+  run_iterations();
   EXPECT_EQ(asked_at.size(), 5U);
   EXPECT_EQ(calls, 3);
 }
 
-TEST_P(WallTimers, what_the_calculation_throws_stops_the_timer) {
+TEST_P(WallTimers, an_exception_of_the_calculation_stops_the_timer) {
   bool throws = true;
   const auto next = [&throws](WallTime now) {
     if (throws) throw std::runtime_error("no more Fridays");
@@ -130,7 +130,7 @@ TEST_P(WallTimers, what_the_calculation_throws_stops_the_timer) {
   EXPECT_EQ(loop().stats().references, 0);
 }
 
-TEST_P(WallTimers, many_come_in_the_order_of_their_times) {
+TEST_P(WallTimers, many_timers_are_invoked_in_the_order_of_their_times) {
   TAMBOUR_TELL_SEED();
   test::Random random;
   const std::size_t number = 1000;
@@ -153,7 +153,7 @@ TEST_P(WallTimers, many_come_in_the_order_of_their_times) {
   EXPECT_EQ(calls, 900);
 }
 
-TEST_P(WallTimers, starting_it_anew_replaces_what_was) {
+TEST_P(WallTimers, starting_again_replaces_the_former_time) {
   WallTimer timer(loop(), count());
   ASSERT_TRUE(timer.start_at(wall_now()));
   ASSERT_TRUE(timer.start_every(24h));
@@ -166,7 +166,7 @@ TEST_P(WallTimers, starting_it_anew_replaces_what_was) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_P(WallTimers, it_moves_and_is_destroyed_anywhere) {
+TEST_P(WallTimers, a_timer_may_be_moved_and_destroyed_anywhere) {
   const auto weight = std::make_shared<int>(7);
   std::vector<std::unique_ptr<WallTimer>> timers(5);
   for (auto& timer : timers) {
@@ -184,7 +184,7 @@ TEST_P(WallTimers, it_moves_and_is_destroyed_anywhere) {
   EXPECT_EQ(weight.use_count(), 1);
 }
 
-TEST_P(WallTimers, it_may_outlive_its_loop) {
+TEST_P(WallTimers, a_timer_may_outlive_its_loop) {
   WallTimer due(loop(), count());
   WallTimer later(loop(), count());
   ASSERT_TRUE(due.start_at(wall_now()));
@@ -196,7 +196,7 @@ TEST_P(WallTimers, it_may_outlive_its_loop) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST_P(WallTimers, no_system_call_is_made_for_what_comes_later) {
+TEST_P(WallTimers, starting_a_later_timer_makes_no_system_call) {
   WallTimer first(loop(), count());
   ASSERT_TRUE(first.start_at(wall_now() + 1h));
   settable.set_before_arming = true;  // Applies to the next timerfd_settime(2).
@@ -208,11 +208,11 @@ TEST_P(WallTimers, no_system_call_is_made_for_what_comes_later) {
   EXPECT_TRUE(settable.set_before_arming);
 }
 
-TEST_P(WallTimers, the_forked_child_has_its_own) {
+TEST_P(WallTimers, works_independently_in_a_forked_child) {
   WallTimer timer(loop(), count());
   ASSERT_TRUE(timer.start_at(wall_now() + 10ms));
   EXPECT_EQ(test::in_child([this] {
-              if (!loop().reopen_after_fork()) return 1;
+              if (!loop().after_fork()) return 1;
               loop().run();
               return calls == 1 ? 0 : 2;
             }),

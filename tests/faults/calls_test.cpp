@@ -15,7 +15,8 @@ using test::Faults;
 struct Failure {
   Call call;
   int error;
-  bool is_told;  ///< Whether the program may see the error; otherwise the library must handle it.
+  bool is_reported;  ///< Whether the program may see the error; otherwise the library must handle
+                     ///< it.
 };
 
 constexpr Failure failures[] = {
@@ -178,14 +179,14 @@ class Calls : public test::Sweep {
   /// Runs the scenario for each occurrence of one failure, injected by `plan`, until there are no
   /// more.
   template <class Plan>
-  void sweep(int error, bool is_told, Plan&& plan) {
+  void sweep(int error, bool is_reported, Plan&& plan) {
     for (unsigned nth = 1; nth <= nth_max; ++nth) {
       SCOPED_TRACE(testing::Message() << "occurrence " << nth);
       Faults faults;
-      const Error told = play([&] { plan(faults, nth); }, [&] { faults.clear(); });
-      if (told) {
-        EXPECT_TRUE(is_told) << told.message();
-        EXPECT_EQ(told, system_error(error)) << told.message();
+      const Error reported = play([&] { plan(faults, nth); }, [&] { faults.clear(); });
+      if (reported) {
+        EXPECT_TRUE(is_reported) << reported.message();
+        EXPECT_EQ(reported, system_error(error)) << reported.message();
       }
       if (!faults.hit() || HasFailure()) return;
     }
@@ -196,20 +197,20 @@ TEST_P(Calls, may_fail_once) {
   for (const Failure& failure : failures) {
     SCOPED_TRACE(testing::Message() << "call " << static_cast<int>(failure.call) << ": "
                                     << system_error(failure.error).message());
-    sweep(failure.error, failure.is_told,
+    sweep(failure.error, failure.is_reported,
           [&](Faults& faults, unsigned nth) { faults.fail(failure.call, nth, failure.error); });
     if (HasFailure()) return;
   }
 }
 
-TEST_P(Calls, that_hand_over_entries_may_take_fewer) {
+TEST_P(Calls, that_submit_entries_may_accept_fewer) {
   if (options().backend != BackendKind::io_uring) GTEST_SKIP() << "no ring";
   for (const unsigned count : {0U, 1U, 2U}) {
     sweep(0, false, [&](Faults& faults, unsigned nth) { faults.take_only(count, nth); });
   }
 }
 
-TEST_P(Calls, that_report_for_good_may_end) {
+TEST_P(Calls, that_are_multishot_may_end) {
   if (options().backend != BackendKind::io_uring) GTEST_SKIP() << "no ring";
   sweep(0, false, [](Faults& faults, unsigned nth) { faults.end_multishot(nth); });
 }

@@ -11,10 +11,10 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/file_operation.h"
 #include "faults/faults.h"
 #include "faults/scenarios.h"
 #include "loop/core.h"
-#include "op/file_operation.h"
 #include "support/files.h"
 #include "support/on_every_backend.h"
 #include "support/temporary_folder.h"
@@ -40,14 +40,14 @@ constexpr std::pair<Call, int> refusals[] = {{Call::epoll_add, ENOMEM},
                                              {Call::ring_completion, ENOMEM},
                                              {Call::ring_completion, ENOBUFS}};
 
-TEST_P(Losses, do_not_make_a_loop_deaf) {
+TEST_P(Losses, of_wakeup_registrations_do_not_stop_wakeups) {
   for (const auto& [call, error] : refusals) {
     SCOPED_TRACE(system_error(error).message());
     Faults faults;
     faults.fail(call, 1, error, 3);
     EventLoop fresh(options());
     // The eventfd for wakeups is the only watched descriptor.
-    for (int turn = 0; turn < 5; ++turn) {
+    for (int iteration = 0; iteration < 5; ++iteration) {
       fresh.wake();
       fresh.run_ready();
     }
@@ -57,7 +57,7 @@ TEST_P(Losses, do_not_make_a_loop_deaf) {
   }
 }
 
-TEST_P(Losses, are_none_of_signals) {
+TEST_P(Losses, never_affect_signals) {
   for (const auto& [call, error] : refusals) {
     SCOPED_TRACE(system_error(error).message());
     EventLoop fresh(options());
@@ -68,14 +68,14 @@ TEST_P(Losses, are_none_of_signals) {
     Faults faults;
     faults.fail(call, 1, error, 3);
     ::raise(SIGUSR1);
-    for (int turn = 0; turn < 8; ++turn) fresh.run_ready();
+    for (int iteration = 0; iteration < 8; ++iteration) fresh.run_ready();
     EXPECT_EQ(calls, 1);
     EXPECT_EQ(faults.hit(), makes(call));
   }
 }
 
 /// If the completion queue is full, a ring may accept no entries (io_uring_enter(2), EBUSY).
-TEST_P(Losses, are_none_where_a_full_ring_has_to_be_read_first) {
+TEST_P(Losses, never_result_from_a_full_completion_queue) {
   if (!is(BackendKind::io_uring)) GTEST_SKIP() << "no ring";
   constexpr std::size_t many = 600;  // More than the ring has entries.
   const test::Ends pipe = test::open_pipe();
@@ -105,7 +105,7 @@ TEST_P(Losses, are_none_where_a_full_ring_has_to_be_read_first) {
 
 /// The kernel had no memory for a completion and reports that once (EBADR); it does not report
 /// which one.
-TEST_P(Losses, of_completions_are_made_good) {
+TEST_P(Losses, of_completions_are_repaired) {
   if (!is(BackendKind::io_uring)) GTEST_SKIP() << "no ring";
   for (const Trigger trigger : {Trigger::level, Trigger::edge}) {
     const test::Ends pipe = test::open_pipe();
@@ -128,7 +128,7 @@ TEST_P(Losses, of_completions_are_made_good) {
 }
 
 /// The directory appears after the lookup and before its parent is watched.
-TEST_P(Losses, are_none_of_a_directory_that_appears_meanwhile) {
+TEST_P(Losses, never_affect_a_directory_that_appears_concurrently) {
   const test::TemporaryFolder folder;
   const std::filesystem::path appearing = folder.path() + "/appearing";
   std::filesystem::create_directory(appearing);
@@ -146,38 +146,39 @@ TEST_P(Losses, are_none_of_a_directory_that_appears_meanwhile) {
 
 /// A read that the ring executes and whose buffer the ring uses.
 struct PipeRead : FileOperation {
-  explicit PipeRead(const test::UniqueFd& from) : FileOperation(OperationKind::file_read, &note) {
+  explicit PipeRead(const test::UniqueFd& from)
+      : FileOperation(detail::OperationKind::file_read, &note) {
     // If the file is non-blocking, the ring does not wait.
     EXPECT_EQ(::fcntl(from.get(), F_SETFL, 0), 0);
     fd = from.get();
     data = &byte;
     size = 1;
   }
-  static void note(Ready& ready) { ++static_cast<PipeRead&>(ready).calls; }
+  static void note(detail::ReadyNode& ready) { ++static_cast<PipeRead&>(ready).calls; }
   char byte = 0;
   int calls = 0;
 };
 
 /// The loop asks the ring whether a file operation still exists, and that answer may be lost too.
-TEST_P(Losses, of_answers_are_made_good) {
+TEST_P(Losses, of_answers_about_operations_are_repaired) {
   backend::Backend& backend = loop::core_of(loop()).backend();
-  if (!backend.takes(OperationKind::file_read)) GTEST_SKIP() << "no file operations";
+  if (!backend.supports(detail::OperationKind::file_read)) GTEST_SKIP() << "no file operations";
   for (unsigned lost = 1; lost <= 4; ++lost) {
     SCOPED_TRACE(lost);
     const test::Ends pipe = test::open_pipe();
     PipeRead read(pipe.near);
     backend.submit(read);
-    run_turns();
+    run_iterations();
     Faults faults;
     faults.lose_completion(1);
     loop().wake();
     while (!faults.hit()) loop().run_ready();
     faults.lose_completion(faults.count(Call::ring_completion) + lost);
-    run_turns(8);
+    run_iterations(8);
     // Discovered with the next lost completion, whichever that is.
     faults.lose_completion(faults.count(Call::ring_completion) + 1);
     loop().wake();
-    run_turns(8);
+    run_iterations(8);
     test::write_to(pipe.far);
     EXPECT_TRUE(run_until([&] { return read.calls == 1; }));
     EXPECT_TRUE(read.result == 1 || read.result == -EIO) << read.result;

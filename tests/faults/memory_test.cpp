@@ -11,17 +11,17 @@ namespace {
 
 class Memory : public test::Sweep {};
 
-TEST_P(Memory, may_be_refused) {
+TEST_P(Memory, allocations_may_fail_at_any_point) {
   for (const unsigned times : {1U, 3U}) {
     for (unsigned nth = 1;; ++nth) {
       SCOPED_TRACE(testing::Message() << "allocation " << nth << ", " << times << " times");
-      const Error told = play([=] { test::refuse_memory(nth, times); }, test::grant_memory);
+      const Error reported = play([=] { test::refuse_memory(nth, times); }, test::grant_memory);
       // If there is no memory even for the server's exception, the server only closes the
       // connection.
-      const bool is_gone =
-          times > 1 && (told == system_error(ENOTCONN) || told == system_error(ECONNRESET));
-      if (told && !is_gone) {
-        EXPECT_EQ(told, system_error(ENOMEM)) << told.message();
+      const bool is_disconnected =
+          times > 1 && (reported == system_error(ENOTCONN) || reported == system_error(ECONNRESET));
+      if (reported && !is_disconnected) {
+        EXPECT_EQ(reported, system_error(ENOMEM)) << reported.message();
       }
       if (!test::memory_was_refused() || HasFailure()) break;
     }

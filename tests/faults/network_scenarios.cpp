@@ -20,7 +20,7 @@ namespace tambour::test {
 namespace {
 
 /// The first error that any participant received; errors of the others are its consequences.
-class Told {
+class FirstError {
  public:
   template <class Outcome>
   bool note(const Outcome& outcome) {
@@ -37,46 +37,48 @@ class Told {
 };
 
 /// Runs a task until it ends. Any exception is treated as ENOMEM.
-Error play_task(EventLoop& loop, Told& told, Task<> task) {
+Error play_task(EventLoop& loop, FirstError& first_error, Task<> task) {
   TaskScope scope(loop);
-  scope.set_exception_handler([&told](const std::exception_ptr&) { told.note_exception(); });
+  scope.set_exception_handler(
+      [&first_error](const std::exception_ptr&) { first_error.note_exception(); });
   scope.spawn(std::move(task));
   run_until(loop, [&scope] { return scope.empty(); }, "the end of the task");
   // An exception of the other end, because of which this task has ended, may still be pending in
   // the loop; run() throws it.
   loop.run_ready();
-  return told.error();
+  return first_error.error();
 }
 
 /// Reads until EOF and compares the bytes with `text`.
 template <class S>
-Task<> expect_from(S& stream, std::string_view text, Told& told) {
+Task<> expect_from(S& stream, std::string_view text, FirstError& first_error) {
   Buffer all;
   for (;;) {
     const auto got = co_await stream.read(all);
-    if (!told.note(got)) co_return;
+    if (!first_error.note(got)) co_return;
     if (*got == 0) break;
   }
   // Unless the other end received the error that kept it from sending.
-  if (all != text) told.note(Result<>(std::unexpected(system_error(ECONNRESET))));
+  if (all != text) first_error.note(Result<>(std::unexpected(system_error(ECONNRESET))));
 }
 
 template <class S>
-Task<> echo(S peer, Told& told) {
+Task<> echo(S peer, FirstError& first_error) {
   Buffer buffer;
   for (;;) {
     const auto got = co_await peer.read(buffer);
-    if (!told.note(got) || *got == 0 || !told.note(co_await peer.write(buffer))) co_return;
+    if (!first_error.note(got) || *got == 0 || !first_error.note(co_await peer.write(buffer)))
+      co_return;
   }
 }
 
 template <class S = TcpStream>
-Task<> talk(Endpoint to, Told& told) {
+Task<> talk(Endpoint to, FirstError& first_error) {
   auto stream = co_await S::connect(to);
-  if (!told.note(stream) || !told.note(co_await stream->write("hello")) ||
-      !told.note(stream->finish()))
+  if (!first_error.note(stream) || !first_error.note(co_await stream->write("hello")) ||
+      !first_error.note(stream->shutdown_write()))
     co_return;
-  co_await expect_from(*stream, "hello", told);
+  co_await expect_from(*stream, "hello", first_error);
 }
 
 }  // namespace
@@ -84,28 +86,29 @@ Task<> talk(Endpoint to, Told& told) {
 Error play_streams(EventLoop& loop) {
   auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0));
   if (!server) return server.error();
-  Told told;
-  server->serve([&told](TcpStream peer) { return echo(std::move(peer), told); });
-  for (int i = 0; i < 2 && !told.error(); ++i)
-    play_task(loop, told, talk<>(server->endpoint(), told));
-  return told.error();
+  FirstError first_error;
+  server->serve([&first_error](TcpStream peer) { return echo(std::move(peer), first_error); });
+  for (int i = 0; i < 2 && !first_error.error(); ++i)
+    play_task(loop, first_error, talk<>(server->endpoint(), first_error));
+  return first_error.error();
 }
 
 Error play_connections(EventLoop& loop) {
   auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0));
   if (!server) return server.error();
-  Told told;
+  FirstError first_error;
   int open = 0;
   server->serve({.on_connection = [&open](Connection&) { ++open; },
                  .on_message = [](Connection& peer, Buffer& bytes) { peer.send(std::move(bytes)); },
                  .on_close =
                      [&](Connection&, Error error) {
                        --open;
-                       if (error) static_cast<void>(told.note(Result<>(std::unexpected(error))));
+                       if (error)
+                         static_cast<void>(first_error.note(Result<>(std::unexpected(error))));
                      }});
-  play_task(loop, told, talk<>(server->endpoint(), told));
+  play_task(loop, first_error, talk<>(server->endpoint(), first_error));
   run_until(loop, [&open] { return open == 0; }, "the end of the connection");
-  return told.error();
+  return first_error.error();
 }
 
 /// Sends bytes together with a descriptor.
@@ -113,20 +116,21 @@ Error play_unix(EventLoop& loop) {
   auto pair = UnixStream::pair(loop);
   if (!pair) return pair.error();
   auto& [near, far] = *pair;
-  Told told;
-  if (!told.note(far.peer_credentials())) return told.error();
-  return play_task(loop, told, [](UnixStream& from, UnixStream& to, Told& outcome) -> Task<> {
-    const std::array<int, 1> passed{to.descriptor()};
-    const auto bytes = std::as_bytes(std::span(std::string_view("hello")));
-    if (!outcome.note(co_await from.send(bytes, passed))) co_return;
-    std::array<std::byte, 100> place;
-    const auto got = co_await to.receive(place);
-    if (!outcome.note(got)) co_return;
-    EXPECT_EQ(got->size, 5U);
-    EXPECT_EQ(got->descriptors.size(), 1U);
-    if (!outcome.note(to.finish())) co_return;
-    co_await expect_from(from, "", outcome);
-  }(near, far, told));
+  FirstError first_error;
+  if (!first_error.note(far.peer_credentials())) return first_error.error();
+  return play_task(loop, first_error,
+                   [](UnixStream& from, UnixStream& to, FirstError& outcome) -> Task<> {
+                     const std::array<int, 1> passed{to.descriptor()};
+                     const auto bytes = std::as_bytes(std::span(std::string_view("hello")));
+                     if (!outcome.note(co_await from.send(bytes, passed))) co_return;
+                     std::array<std::byte, 100> place;
+                     const auto got = co_await to.receive(place);
+                     if (!outcome.note(got)) co_return;
+                     EXPECT_EQ(got->size, 5U);
+                     EXPECT_EQ(got->descriptors.size(), 1U);
+                     if (!outcome.note(to.shutdown_write())) co_return;
+                     co_await expect_from(from, "", outcome);
+                   }(near, far, first_error));
 }
 
 namespace {
@@ -171,26 +175,27 @@ Error play_unix_server(EventLoop& loop) {
   const FolderWithStaleName folder;
   auto server = UnixServer::listen(loop, folder.endpoint(), {.unix_mode = 0600});
   if (!server) return server.error();
-  Told told;
-  server->serve([&told](UnixStream peer) { return echo(std::move(peer), told); });
-  play_task(loop, told, talk<UnixStream>(folder.endpoint(), told));
+  FirstError first_error;
+  server->serve([&first_error](UnixStream peer) { return echo(std::move(peer), first_error); });
+  play_task(loop, first_error, talk<UnixStream>(folder.endpoint(), first_error));
   // connect(2) to a Unix socket succeeds before the server accepts, so the server's error may come
   // later.
   loop.run_ready();
   run_until(loop, [&] { return server->connections() == 0; }, "the end of the stream");
   loop.run_ready();
-  return told.error();
+  return first_error.error();
 }
 
 Error play_pipes(EventLoop& loop) {
   auto ends = PipeStream::open(loop);
   if (!ends) return ends.error();
-  Told told;
-  return play_task(loop, told, [](PipeStream& from, PipeStream& to, Told& outcome) -> Task<> {
-    if (!outcome.note(co_await from.write("hello"))) co_return;
-    from.close();
-    co_await expect_from(to, "hello", outcome);
-  }(ends->writer, ends->reader, told));
+  FirstError first_error;
+  return play_task(loop, first_error,
+                   [](PipeStream& from, PipeStream& to, FirstError& outcome) -> Task<> {
+                     if (!outcome.note(co_await from.write("hello"))) co_return;
+                     from.close();
+                     co_await expect_from(to, "hello", outcome);
+                   }(ends->writer, ends->reader, first_error));
 }
 
 /// Datagrams to a server and back: several in one call, and one alone.
@@ -198,10 +203,10 @@ Error play_datagrams(EventLoop& loop) {
   auto server = UdpSocket::bind(loop, Endpoint::loopback_v4(0));
   auto client = UdpSocket::bind(loop, Endpoint::loopback_v4(0));
   if (!server || !client) return (server ? client : server).error();
-  Error told;
+  Error first_error;
   std::size_t back = 0;
-  const auto note = [&told](const Result<>& outcome) {
-    if (!outcome && !told) told = outcome.error();
+  const auto note = [&first_error](const Result<>& outcome) {
+    if (!outcome && !first_error) first_error = outcome.error();
   };
   const auto on_error = [&note](UdpSocket&, Error error) { note(std::unexpected(error)); };
   const auto echo_them = [&note](UdpSocket& socket, DatagramBatch& batch) {
@@ -218,8 +223,8 @@ Error play_datagrams(EventLoop& loop) {
   note(batch.add(bytes, *to, {.ecn = Ecn::capable_0}));
   note(client->try_send(batch));
   note(client->try_send_to(bytes, *to));
-  run_until(loop, [&] { return told || back == 3; }, "each datagram");
-  return told;
+  run_until(loop, [&] { return first_error || back == 3; }, "each datagram");
+  return first_error;
 }
 
 }  // namespace tambour::test

@@ -20,7 +20,12 @@ using namespace std::chrono_literals;
 using test::Call;
 
 /// The exit status of the child.
-enum Outcome : int { nothing_failed = 0, it_was_told = 1, it_was_not_told = 2, it_is_broken = 3 };
+enum Outcome : int {
+  nothing_failed = 0,
+  failure_was_reported = 1,
+  failure_was_not_reported = 2,
+  it_is_broken = 3
+};
 
 class Reopening : public test::OnEveryBackend {
  protected:
@@ -39,7 +44,7 @@ class Reopening : public test::OnEveryBackend {
     ASSERT_TRUE(signal_->start());
     ASSERT_TRUE(wall_timer_->start_every(1ms));
     ASSERT_TRUE(status_->start());
-    run_turns();
+    run_iterations();
   }
 
   void TearDown() override {
@@ -56,10 +61,10 @@ class Reopening : public test::OnEveryBackend {
   int reopen(Plan&& plan, Clear&& clear, Hit&& hit) {
     const std::size_t before = test::open_descriptors();
     plan();
-    auto reopened = loop().reopen_after_fork();
-    const bool told = !reopened;
+    auto reopened = loop().after_fork();
+    const bool reported = !reopened;
     clear();
-    if (told) reopened = loop().reopen_after_fork();
+    if (reported) reopened = loop().after_fork();
     EXPECT_TRUE(reopened);
     const int expirations_before = expirations_;
     test::write_to(pipe_.far);
@@ -70,7 +75,7 @@ class Reopening : public test::OnEveryBackend {
     EXPECT_EQ(test::open_descriptors(), before);
     if (HasFailure()) return it_is_broken;
     if (!hit()) return nothing_failed;
-    return told ? it_was_told : it_was_not_told;
+    return reported ? failure_was_reported : failure_was_not_reported;
   }
 
   int reopen_with(Call call, int error, unsigned nth) {
@@ -99,33 +104,35 @@ class Reopening : public test::OnEveryBackend {
   int expirations_ = 0;
 };
 
-TEST_P(Reopening, is_told_that_a_call_failed_and_can_be_repeated) {
+TEST_P(Reopening, reports_a_failed_call_and_can_be_repeated) {
   constexpr std::pair<Call, int> failures[] = {
       {Call::epoll_create, EMFILE},   {Call::eventfd, EMFILE},       {Call::eventfd, ENOMEM},
       {Call::timerfd_create, ENFILE}, {Call::dup, EMFILE},           {Call::ring_open, ENOMEM},
       {Call::ring_open, EMFILE},      {Call::inotify_create, EMFILE}};
   for (const auto& [call, error] : failures) {
-    int outcome = it_was_told;
+    int outcome = failure_was_reported;
     for (unsigned nth = 1; outcome != nothing_failed; ++nth) {
       SCOPED_TRACE(testing::Message() << "call " << static_cast<int>(call) << ", occurrence " << nth
                                       << ": " << system_error(error).message());
       outcome = reopen_with(call, error, nth);
-      ASSERT_TRUE(outcome == nothing_failed || outcome == it_was_told || outcome == it_was_not_told)
+      ASSERT_TRUE(outcome == nothing_failed || outcome == failure_was_reported ||
+                  outcome == failure_was_not_reported)
           << outcome;
       // On ENOMEM a ring retries with less memory; without inotify, paths are polled.
       if (error != ENOMEM && call != Call::inotify_create) {
-        EXPECT_NE(outcome, it_was_not_told);
+        EXPECT_NE(outcome, failure_was_not_reported);
       }
     }
   }
 }
 
-TEST_P(Reopening, needs_no_memory_to_go_on) {
-  int outcome = it_was_told;
+TEST_P(Reopening, needs_no_memory_to_continue) {
+  int outcome = failure_was_reported;
   for (unsigned nth = 1; outcome != nothing_failed; ++nth) {
     SCOPED_TRACE(testing::Message() << "allocation " << nth);
     outcome = reopen_without_memory(nth);
-    ASSERT_TRUE(outcome == nothing_failed || outcome == it_was_told || outcome == it_was_not_told)
+    ASSERT_TRUE(outcome == nothing_failed || outcome == failure_was_reported ||
+                outcome == failure_was_not_reported)
         << outcome;
   }
 }

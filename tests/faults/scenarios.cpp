@@ -40,7 +40,7 @@ class Reader {
   void on_ready(Events events) {
     if (watcher_.error()) {
       EXPECT_EQ(events, Events::error);
-      EXPECT_FALSE(error_) << "told twice";
+      EXPECT_FALSE(error_) << "reported twice";
       EXPECT_FALSE(watcher_.started());
       error_ = watcher_.error();
       return;
@@ -136,7 +136,7 @@ Error play_reuse(EventLoop& loop) {
   write_to(former.far);
   write_to(latter.far);
   run_until(loop, [&] { return reader.has(2); }, "the line of the new file");
-  for (int turn = 0; turn < 3; ++turn) loop.run_ready();
+  for (int iteration = 0; iteration < 3; ++iteration) loop.run_ready();
   write_to(latter.far);
   run_until(loop, [&] { return reader.has(3); }, "the next line of the new file");
   return reader.error();
@@ -166,7 +166,7 @@ template <class F>
 class WhenAsleep {
  public:
   WhenAsleep(EventLoop& loop, F f)
-      : prepare_(loop, [this] { turns_.fetch_add(1); }), f_(f), thread_([this] { run(); }) {
+      : prepare_(loop, [this] { iterations_.fetch_add(1); }), f_(f), thread_([this] { run(); }) {
     prepare_.start();
   }
   WhenAsleep(const WhenAsleep&) = delete;
@@ -179,13 +179,13 @@ class WhenAsleep {
  private:
   void run() {
     for (int seen = 0; !over_; std::this_thread::yield()) {
-      if (turns_.load() == seen) continue;
-      seen = turns_.load();
+      if (iterations_.load() == seen) continue;
+      seen = iterations_.load();
       f_();
     }
   }
 
-  std::atomic<int> turns_{0};
+  std::atomic<int> iterations_{0};
   std::atomic<bool> over_{false};
   Prepare prepare_;
   F f_;
@@ -225,9 +225,9 @@ Error wait_for_child(EventLoop& loop, ChildChanges changes) {
   ChildStatus status;
   Child child(
       loop, pid,
-      [&status](const ChildStatus& told) {
-        EXPECT_EQ(status.pid, 0) << "told twice";
-        status = told;
+      [&status](const ChildStatus& reported) {
+        EXPECT_EQ(status.pid, 0) << "reported twice";
+        status = reported;
       },
       changes);
   Error error;
@@ -428,9 +428,9 @@ Error play_workers(EventLoop& loop) {
   scope.set_exception_handler(
       [&error](const std::exception_ptr&) { error = system_error(ENOMEM); });
   for (int i = 0; i < 5; ++i) {
-    scope.spawn([](WorkerPool& with, int& count, Error& told) -> Task<> {
+    scope.spawn([](WorkerPool& with, int& count, Error& reported) -> Task<> {
       const auto got = co_await with.run([] { return 1; });
-      if (!got) told = got.error();
+      if (!got) reported = got.error();
       count += got.value_or(0);
     }(pool, calls, error));
   }

@@ -28,7 +28,7 @@ void run_until(EventLoop& loop, Done&& done, const char* what) {
   Timer limit(loop, [&late] { late = true; });
   limit.start(std::chrono::seconds(5));
   while (!done() && !late) loop.run_once();
-  EXPECT_TRUE(done()) << what << " did not come";
+  EXPECT_TRUE(done()) << what << " did not happen in time";
 }
 
 /// Bytes that go through a pipe and are read by a watcher.

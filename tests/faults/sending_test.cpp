@@ -60,11 +60,11 @@ class Sending : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Sending);
 
-TEST_P(Sending, bytes_without_memory_for_the_rest_end_the_connection) {
+TEST_P(Sending, bytes_close_the_connection_if_the_rest_cannot_be_buffered) {
   refuse_each_allocation([](Connection& to, Buffer& bytes) { return to.send(bytes.front()); });
 }
 
-TEST_P(Sending, a_buffer_without_memory_for_the_rest_ends_the_connection) {
+TEST_P(Sending, a_buffer_closes_the_connection_if_the_rest_cannot_be_buffered) {
   refuse_each_allocation([](Connection& to, Buffer& bytes) { return to.send(std::move(bytes)); });
 }
 

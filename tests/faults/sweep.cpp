@@ -32,12 +32,12 @@ Error Sweep::play(const std::function<void()>& plan, const std::function<void()>
   const std::size_t before = open_descriptors();
   std::unique_ptr<EventLoop> loop;
   plan();
-  const Error told = play_once(loop);
+  const Error reported = play_once(loop);
   clear();
   play_again(loop);
   loop.reset();
   EXPECT_EQ(open_descriptors(), before) << "descriptors were left";
-  return told;
+  return reported;
 }
 
 Error Sweep::play_once(std::unique_ptr<EventLoop>& loop) {
@@ -45,14 +45,14 @@ Error Sweep::play_once(std::unique_ptr<EventLoop>& loop) {
   if (!opened) return opened.error();
   loop = std::move(*opened);
   const LoopStats before = loop->stats();
-  Error told;
+  Error reported;
   try {
-    told = scenario().play(*loop);
+    reported = scenario().play(*loop);
   } catch (const std::bad_alloc&) {
-    told = system_error(ENOMEM);
+    reported = system_error(ENOMEM);
   }
   expect_no_spin(*loop, before);
-  return told;
+  return reported;
 }
 
 void Sweep::play_again(std::unique_ptr<EventLoop>& loop) {
@@ -65,7 +65,7 @@ void Sweep::play_again(std::unique_ptr<EventLoop>& loop) {
 
 void Sweep::expect_no_spin(const EventLoop& loop, const LoopStats& before) const {
   const LoopStats now = loop.stats();
-  EXPECT_LT(now.turns - before.turns, 400U) << "the loop was kept busy";
+  EXPECT_LT(now.iterations - before.iterations, 400U) << "the loop was kept busy";
   EXPECT_LT(now.system_calls - before.system_calls, 1200U) << "the kernel was kept busy";
 }
 

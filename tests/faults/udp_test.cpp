@@ -49,10 +49,11 @@ class UdpFaults : public test::OnEveryBackend {
   }
   bool send_and_wait(DatagramBatch& batch, Result<>& outcome) {
     bool done = false;
-    spawn(loop(), [](UdpSocket& socket, DatagramBatch& all, Result<>& told, bool& ended) -> Task<> {
-      told = co_await socket.send(all);
-      ended = true;
-    }(client, batch, outcome, done));
+    spawn(loop(),
+          [](UdpSocket& socket, DatagramBatch& all, Result<>& result, bool& ended) -> Task<> {
+            result = co_await socket.send(all);
+            ended = true;
+          }(client, batch, outcome, done));
     return run_until([&] { return done; });
   }
 
@@ -76,7 +77,7 @@ class UdpFaults : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(UdpFaults);
 
-TEST_P(UdpFaults, a_full_buffer_is_waited_for) {
+TEST_P(UdpFaults, sending_waits_while_the_send_buffer_is_full) {
   collect();
   for (const Call call : {Call::sendmsg, Call::sendmmsg}) {
     DatagramBatch batch(200, 200);
@@ -96,7 +97,7 @@ TEST_P(UdpFaults, a_full_buffer_is_waited_for) {
   }
 }
 
-TEST_P(UdpFaults, a_failure_leaves_what_was_not_sent) {
+TEST_P(UdpFaults, a_failure_leaves_the_unsent_datagrams_in_the_batch) {
   collect();
   DatagramBatch batch(100, 200);
   fill(batch, 100);
@@ -113,7 +114,7 @@ TEST_P(UdpFaults, a_failure_leaves_what_was_not_sent) {
   EXPECT_TRUE(all_come());
 }
 
-TEST_P(UdpFaults, a_device_that_cannot_cut_is_not_asked_again) {
+TEST_P(UdpFaults, segmentation_is_not_retried_after_the_device_rejected_it) {
   for (const int error : {EIO, EINVAL, EMSGSIZE}) {
     got.clear();
     wanted.clear();
@@ -139,7 +140,7 @@ TEST_P(UdpFaults, a_device_that_cannot_cut_is_not_asked_again) {
   }
 }
 
-TEST_P(UdpFaults, what_fails_otherwise_is_told_once) {
+TEST_P(UdpFaults, an_error_without_segmentation_is_reported_once) {
   DatagramBatch batch(100, 200);
   fill(batch, 20);
   Faults faults;
@@ -153,7 +154,7 @@ TEST_P(UdpFaults, what_fails_otherwise_is_told_once) {
 }
 
 /// For 64 datagrams of 200 bytes to one destination: the figures of docs/datagrams.md.
-TEST_P(UdpFaults, a_batch_costs_so_many_calls) {
+TEST_P(UdpFaults, a_batch_makes_the_documented_number_of_system_calls) {
   for (const bool gro : {false, true}) {
     server = bind({.gro = gro});
     collect(64, gro ? DatagramBatch::bytes_each_max : 2048);

@@ -49,7 +49,7 @@ class FuzzedBytes : public testing::TestWithParam<Target> {
   }
 };
 
-TEST_P(FuzzedBytes, are_as_the_model_says_with_the_corpus_and_changed_a_little) {
+TEST_P(FuzzedBytes, match_the_model_with_the_corpus_and_its_mutations) {
   const auto inputs = corpus();
   ASSERT_FALSE(inputs.empty());
   std::mt19937_64 random(1);
@@ -64,7 +64,7 @@ TEST_P(FuzzedBytes, are_as_the_model_says_with_the_corpus_and_changed_a_little) 
   }
 }
 
-TEST_P(FuzzedBytes, are_as_the_model_says_with_inputs_of_many_seeds) {
+TEST_P(FuzzedBytes, match_the_model_with_inputs_of_many_seeds) {
   for (std::uint64_t seed = 1; seed <= (test::sanitized ? 30 : 500); ++seed)
     ASSERT_EQ(wrong_with(fuzz::random_input(seed)), "") << "seed " << seed;
 }

@@ -147,7 +147,7 @@ class Player {
       return expect_too_long([&] { static_cast<void>(buffer.prepare(wanted)); });
     if (wanted > std::size_t{1} << 20) return;
     const auto room = buffer.prepare(wanted);
-    expect(room.size() >= std::max<std::size_t>(wanted, 1), "less room than was asked for");
+    expect(room.size() >= std::max<std::size_t>(wanted, 1), "less space than requested");
     const std::size_t used = std::min(size(), room.size());
     for (std::size_t k = 0; k < used; ++k) room[k] = std::byte('x');
     if (!commits) return;
@@ -169,8 +169,8 @@ class Player {
       expect_too_long([&] { huge.append(other.front()); });
       expect_too_long([&] { other.append(std::move(huge)); });
     }
-    expect(huge.size() == Buffer::max_size(), "what was refused was taken nevertheless");
-    expect(huge.share(1, SIZE_MAX).size() == Buffer::max_size() - 1, "a part has a wrong size");
+    expect(huge.size() == Buffer::max_size(), "rejected bytes were appended");
+    expect(huge.slice(1, SIZE_MAX).size() == Buffer::max_size() - 1, "a part has a wrong size");
     expect(huge.take(Buffer::max_size() - 1).size() == Buffer::max_size() - 1, "take");
     expect(huge.size() == 1, "what take() leaves");
   }
@@ -181,9 +181,9 @@ class Player {
     const std::size_t some = size();
     switch (call) {
       case 10: {
-        const std::size_t gone = std::min(some, known.size());
-        buffer.consume(gone);
-        known.erase(0, gone);
+        const std::size_t consumed = std::min(some, known.size());
+        buffer.consume(consumed);
+        known.erase(0, consumed);
         return;
       }
       case 11: {
@@ -196,7 +196,7 @@ class Player {
       }
       case 12: {
         const std::size_t from = size();
-        buffers_[j] = Buffer(buffer.share(from, some));
+        buffers_[j] = Buffer(buffer.slice(from, some));
         texts_[j] = from > known.size() ? "" : std::string(known, from, some);
         return;
       }

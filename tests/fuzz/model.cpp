@@ -13,7 +13,7 @@ constexpr std::int64_t end_of_time = std::numeric_limits<std::int64_t>::max();
 
 /// Returns the events that a watcher of `interest` receives if poll(2) reports `ready`: an error or
 /// hang-up makes everything ready. A watcher without interest receives nothing.
-Events told(unsigned ready, Events interest) {
+Events reported_events(unsigned ready, Events interest) {
   if (interest == Events::none) return Events::none;
   Events got = Events(std::uint16_t(ready)) &
                (Events::read | Events::urgent | Events::write | Events::closed | Events::error);
@@ -98,7 +98,7 @@ void Model::set_interest(Id id, Events interest, bool edge) {
 void Model::feed(int fd, Events events) {
   for (auto& [id, item] : items_) {
     if (item.kind != Kind::watcher || !item.started || item.failing || item.fd != fd) continue;
-    const Events hit = told(unsigned(events), item.interest);
+    const Events hit = reported_events(unsigned(events), item.interest);
     if (hit == Events::none) continue;
     if (item.due == Due::now && !item.certain) {
       // The model cannot know whether it is merged into the pending call or comes in the next
@@ -176,7 +176,7 @@ void Model::raise_signal(int number) {
 }
 
 void Model::begin_prepare() {
-  ++turn_;
+  ++iteration_;
   if (disturbed_ > 0) --disturbed_;
   for (auto& [id, item] : items_) {
     if (item.kind == Kind::prepare && item.started) queue(item, Due::now, true);
@@ -190,12 +190,13 @@ void Model::look_at_wall_clock(std::int64_t now_ns) {
   }
 }
 
-void Model::told_by_wait(Item& watcher, const std::map<int, Readiness>& descriptors) {
+void Model::collect_events_of_wait(Item& watcher, const std::map<int, Readiness>& descriptors) {
   const auto found = descriptors.find(watcher.fd);
   const Readiness ready = found == descriptors.end() ? Readiness{} : found->second;
-  Events must = told(ready.must, watcher.interest);
-  Events may = told(ready.must, watcher.interest) | told(ready.may, watcher.interest) |
-               told(ready.may & ~unsigned(POLLERR), watcher.interest);
+  Events must = reported_events(ready.must, watcher.interest);
+  Events may = reported_events(ready.must, watcher.interest) |
+               reported_events(ready.may, watcher.interest) |
+               reported_events(ready.may & ~unsigned(POLLERR), watcher.interest);
   if (without_errors) {
     // select(2) reports only readable and writable.
     const unsigned readable = ready.must & (POLLIN | POLLHUP | POLLERR);
@@ -229,7 +230,7 @@ void Model::wait(const std::map<int, Readiness>& descriptors) {
       // It may have been queued when it was started, with its priority at that time.
       item.late = true;
     } else {
-      told_by_wait(item, descriptors);
+      collect_events_of_wait(item, descriptors);
     }
   }
 }
@@ -247,7 +248,7 @@ void Model::expire(std::int64_t now_ns) {
     if (item.deadline > now_ns || item.deadline == end_of_time) continue;
     if (item.due == Due::no) {
       item.due_deadline = item.deadline;
-      item.batch = turn_;
+      item.batch = iteration_;
     }
     queue(item, Due::next, true);
     if (!item.repeating) continue;
@@ -298,7 +299,7 @@ void Model::begin_dispatch(std::int64_t now_ns, std::int64_t wall_now_ns) {
     item.late = item.late || !was_due;
     if (item.perhaps) item.perhaps = raised_[item.number] > 1;
   }
-  for (auto& [number, turns] : raised_) --turns;
+  for (auto& [number, iterations] : raised_) --iterations;
   queue_idle();
   begin_pending();
 }
@@ -332,7 +333,7 @@ void Model::end_dispatch(std::string_view after) {
 
 void Model::task_called(std::uint32_t number) {
   if (taken_.empty() || taken_.front() != number) {
-    fail("task " + std::to_string(number) + " was run out of its turn");
+    fail("task " + std::to_string(number) + " ran out of order");
     return;
   }
   taken_.pop_front();
@@ -372,7 +373,7 @@ void Model::called(Id id, std::uint32_t tag, Events events, std::int64_t wall_no
   check_order(id, item);
   if (item.kind == Kind::watcher) {
     if (!contains(events, item.must) || !contains(item.may, events) || events == Events::none)
-      return fail(name(id, item) + " was told " + text(events) + ", which should be " +
+      return fail(name(id, item) + " received " + text(events) + ", which should be " +
                   text(item.must) + " at least, " + text(item.may) + " at most");
     if (std::exchange(item.failing, false)) item.started = false;
   }

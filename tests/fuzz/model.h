@@ -146,7 +146,7 @@ class Model {
  private:
   static void queue(Item& item, Due due, bool certain);
   static void drop(Item& item) noexcept;
-  void told_by_wait(Item& watcher, const std::map<int, Readiness>& descriptors);
+  void collect_events_of_wait(Item& watcher, const std::map<int, Readiness>& descriptors);
   void check_order(Id id, const Item& called);
   void expire(std::int64_t now_ns);
   void expire_by_wall_clock(std::int64_t now_ns);
@@ -156,7 +156,7 @@ class Model {
   std::deque<std::uint32_t> posted_;
   std::deque<std::uint32_t> taken_;
   Id next_id_ = 1;
-  std::uint64_t turn_ = 0;
+  std::uint64_t iteration_ = 0;
   int disturbed_ = 0;   ///< For how many more iterations.
   bool rings_ = false;  ///< Set permanently: the timerfd may wake the loop at any time.
   bool interrupted_ = false;

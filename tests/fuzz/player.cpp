@@ -17,15 +17,15 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t callbacks_max = 1000;
 constexpr std::uint64_t calls_max = 2000;
 constexpr int depth_max = 3;
-constexpr int turns_max = 30;
+constexpr int iterations_max = 30;
 
 constexpr BackendKind kinds[] = {BackendKind::epoll, BackendKind::poll, BackendKind::select,
                                  BackendKind::io_uring};
 
 }  // namespace
 
-Player::Player(std::span<const std::uint8_t> bytes, Worlds worlds)
-    : input_(bytes), worlds_(worlds) {}
+Player::Player(std::span<const std::uint8_t> bytes, BackendSet backends)
+    : input_(bytes), backends_(backends) {}
 
 Player::~Player() = default;
 
@@ -33,24 +33,24 @@ Player::~Player() = default;
 void Player::open_world() {
   const std::uint8_t backend = input_.byte();
   const std::uint8_t seed = input_.byte();
-  if (worlds_ == Worlds::simulated || backend % 8 < 4) {
+  if (backends_ == BackendSet::simulated || backend % 8 < 4) {
     SimulationOptions options;
     options.trace = false;
     noisy_ = backend % 4 == 1;
-    if (noisy_) options.early_wake_up = 0.3;
+    if (noisy_) options.spurious_wakeup = 0.3;
     if (backend % 4 == 2) options.false_event = 0.3;
     if (backend % 4 == 3) options.lateness_max = 100us;
     model_.false_events = options.false_event > 0;
-    world_ = simulated_descriptors(seed, options);
+    descriptors_ = simulated_descriptors(seed, options);
   } else {
     LoopOptions options{.backend = kinds[backend % 4]};
     if (seed % 4 == 1) options.spin = 1us;
     if (seed % 4 == 2) options.submission_entries = 4, options.completion_entries = 8;
     options.measure_times = seed % 4 == 3;
-    world_ = kernel_descriptors(options);
+    descriptors_ = kernel_descriptors(options);
   }
-  loop_.emplace(world_->options());
-  model_.virtual_time = world_->options().simulated_host != nullptr;
+  loop_.emplace(descriptors_->options());
+  model_.virtual_time = descriptors_->options().simulated_host != nullptr;
   model_.without_errors = loop_->backend().kind == BackendKind::select;
   exact_ = loop_->backend().kind != BackendKind::io_uring;
   note("loop on " + std::string(loop_->backend().name));
@@ -103,7 +103,7 @@ void Player::close_world() {
   for (auto* hook : {&first_prepare_, &last_prepare_, &first_check_, &last_check_}) hook->reset();
   guard_.reset();
   for (File& file : files_) {
-    if (file.fd >= 0) world_->close(file.fd);
+    if (file.fd >= 0) descriptors_->close(file.fd);
   }
 }
 
@@ -148,10 +148,10 @@ void Player::run(Run how) {
   const bool catches = depth == 0 || input_.flag();
   const bool waits = how == Run::once || how == Run::forever;
   const bool guards = waits && !guard_->started();
-  if (depth == 0) turns_left_ = turns_max;
+  if (depth == 0) iterations_left_ = iterations_max;
   // Ensures that every wait ends: the guard expires repeatedly.
   if (guards) {
-    const bool is_virtual = world_->options().simulated_host != nullptr;
+    const bool is_virtual = descriptors_->options().simulated_host != nullptr;
     guard_->start(is_virtual ? std::min(delay(), Duration(1h)) : 20us, 20us);
   }
   ++depth_;
@@ -172,7 +172,7 @@ void Player::run(Run how) {
 
 void Player::run_loop(Run how) {
   const std::uint64_t before = dispatches_;
-  const std::uint64_t turns = turns_;
+  const std::uint64_t iterations = iterations_;
   switch (how) {
     case Run::ready:
       loop_->run_ready();
@@ -191,7 +191,7 @@ void Player::run_loop(Run how) {
   }
   if (silent()) return;
   // A loop that had already been stopped returns at once.
-  if (how == Run::pending || turns_ != turns) model_.end_dispatch("a run");
+  if (how == Run::pending || iterations_ != iterations) model_.end_dispatch("a run");
   check_return(how, before);
 }
 
@@ -209,7 +209,7 @@ std::map<int, unsigned> Player::look() {
   std::map<int, unsigned> seen;
   for (const auto& [id, item] : model_.items()) {
     if (item.kind != Kind::watcher || !item.started || item.failing) continue;
-    if (!seen.contains(item.fd)) seen[item.fd] = world_->ready(item.fd);
+    if (!seen.contains(item.fd)) seen[item.fd] = descriptors_->ready(item.fd);
   }
   return seen;
 }
@@ -217,9 +217,9 @@ std::map<int, unsigned> Player::look() {
 void Player::begin_prepare() {
   if (silent()) return loop_->stop();
   state_ = State::preparing;
-  ++turns_;
+  ++iterations_;
   model_.begin_prepare();
-  if (--turns_left_ >= 0) return;
+  if (--iterations_left_ >= 0) return;
   loop_->stop();
   stopping_ = true;
 }
@@ -228,7 +228,7 @@ void Player::begin_prepare() {
 /// causes.
 unsigned Player::perhaps_hung_up(unsigned ready) {
   constexpr unsigned all = POLLIN | POLLOUT | POLLRDHUP;
-  return world_->options().simulated_host != nullptr && (ready & all) == all ? POLLHUP : 0;
+  return descriptors_->options().simulated_host != nullptr && (ready & all) == all ? POLLHUP : 0;
 }
 
 bool Player::is_touched(int fd) const {
@@ -239,7 +239,7 @@ bool Player::is_touched(int fd) const {
 void Player::end_prepare() {
   if (silent()) return;
   state_ = State::waiting;
-  model_.look_at_wall_clock(world_->wall_now_ns());
+  model_.look_at_wall_clock(descriptors_->wall_now_ns());
   before_wait_ = look();
   // io_uring releases closed files in the wait, which may close a file and hang up on its peer: the
   // model checks again after the wait.
@@ -273,8 +273,8 @@ void Player::end_check() {
   if (silent() || state_ != State::checking) return;
   state_ = State::dispatching;
   note_wall_times();
-  model_.begin_dispatch(loop_->now().time_since_epoch().count(), world_->wall_now_ns());
-  note("turn at " + std::to_string(loop_->now().time_since_epoch().count()));
+  model_.begin_dispatch(loop_->now().time_since_epoch().count(), descriptors_->wall_now_ns());
+  note("iteration at " + std::to_string(loop_->now().time_since_epoch().count()));
 }
 
 void Player::called(Id id, std::uint32_t tag, Events events) {
@@ -286,7 +286,7 @@ void Player::called(Id id, std::uint32_t tag, Events events) {
                                       : Model::name(id, found->second)) +
        " is called with " + std::to_string(unsigned(events)));
   const bool cleaning_up = model_.items().contains(id) && model_.at(id).kind == Kind::cleanup;
-  model_.called(id, tag, events, world_->wall_now_ns());
+  model_.called(id, tag, events, descriptors_->wall_now_ns());
   if (silent()) {
     if (!cleaning_up) loop_->stop();
     return;
@@ -368,8 +368,8 @@ Events Player::events() {
   return choices[input_.below(std::size(choices))];
 }
 
-Outcome play(std::span<const std::uint8_t> bytes, Worlds worlds) {
-  return Player(bytes, worlds).play();
+Outcome play(std::span<const std::uint8_t> bytes, BackendSet backends) {
+  return Player(bytes, backends).play();
 }
 
 }  // namespace tambour::fuzz

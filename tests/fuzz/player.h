@@ -20,7 +20,7 @@
 namespace tambour::fuzz {
 
 /// Which backends an input may select.
-enum class Worlds : std::uint8_t { all, simulated };
+enum class BackendSet : std::uint8_t { all, simulated };
 
 struct Outcome {
   std::string failure;  ///< Empty: no failure.
@@ -30,7 +30,7 @@ struct Outcome {
 
 class Player {
  public:
-  Player(std::span<const std::uint8_t> bytes, Worlds worlds);
+  Player(std::span<const std::uint8_t> bytes, BackendSet backends);
   Player(const Player&) = delete;
   Player& operator=(const Player&) = delete;
   ~Player();
@@ -138,11 +138,11 @@ class Player {
   [[nodiscard]] bool silent() const { return !model_.failure().empty(); }
 
   Input input_;
-  Worlds worlds_;
+  BackendSet backends_;
   bool exact_ = true;   ///< Descriptors change only by calls of the player.
   bool noisy_ = false;  ///< Waits may end early or late.
   Model model_;
-  std::unique_ptr<Descriptors> world_;
+  std::unique_ptr<Descriptors> descriptors_;
   std::optional<EventLoop> loop_;
 
   std::array<Slot<FdWatcher>, 6> watchers_;
@@ -160,14 +160,14 @@ class Player {
   State state_ = State::outside;
   std::map<int, unsigned> before_wait_;
   int depth_ = 0;
-  int turns_left_ = 0;
+  int iterations_left_ = 0;
   int channels_ = 0;
   std::set<int> touched_;  ///< Channels that have changed since the last wait.
   std::int64_t references_ = 0;
   std::uint32_t tasks_ = 0;
   std::uint32_t tags_ = 0;
   std::uint64_t dispatches_ = 0;
-  std::uint64_t turns_ = 0;
+  std::uint64_t iterations_ = 0;
   std::uint64_t callbacks_ = 0;
   std::uint64_t calls_ = 0;
   bool stopping_ = false;
@@ -176,6 +176,6 @@ class Player {
 };
 
 /// Runs one input. If it fails, the outcome contains the trace.
-Outcome play(std::span<const std::uint8_t> bytes, Worlds worlds = Worlds::all);
+Outcome play(std::span<const std::uint8_t> bytes, BackendSet backends = BackendSet::all);
 
 }  // namespace tambour::fuzz

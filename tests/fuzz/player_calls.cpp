@@ -52,7 +52,7 @@ void Player::open_files() {
   for (File& file : files_) {
     if (file.fd < 0 && found < 2) free[found++] = &file;
   }
-  if (found < 2 || !world_->open(channel, fds)) return;
+  if (found < 2 || !descriptors_->open(channel, fds)) return;
   ++channels_;
   for (int side = 0; side < 2; ++side) {
     *free[side] = {.fd = fds[side], .channel = channels_, .side = side};
@@ -71,7 +71,7 @@ void Player::close_file(File& file) {
   }
   note("close " + std::to_string(file.fd));
   announced_[file.fd] = false;
-  world_->close(std::exchange(file.fd, -1));
+  descriptors_->close(std::exchange(file.fd, -1));
 }
 
 void Player::write(const File& file, std::size_t size) {
@@ -79,11 +79,11 @@ void Player::write(const File& file, std::size_t size) {
     if (peer.fd < 0 || peer.channel != file.channel || peer.side == file.side) continue;
     for (auto& [id, item] : model_.items()) {
       if (item.kind != Kind::watcher || !item.started || item.fd != peer.fd || !item.edge) continue;
-      if ((world_->ready(peer.fd) & unsigned(Events::read)) == 0) item.fresh_read = true;
+      if ((descriptors_->ready(peer.fd) & unsigned(Events::read)) == 0) item.fresh_read = true;
     }
   }
   note("write " + std::to_string(size) + " bytes to " + std::to_string(file.fd));
-  world_->write(file.fd, size);
+  descriptors_->write(file.fd, size);
 }
 
 void Player::act_on_file() {
@@ -101,12 +101,12 @@ void Player::act_on_file() {
     case 5: {
       const std::size_t size = input_.flag() ? 4096 : 1;
       note("read " + std::to_string(size) + " bytes from " + std::to_string(file.fd));
-      return world_->read(file.fd, size);
+      return descriptors_->read(file.fd, size);
     }
     case 6: {
       const int how = int(input_.below(3));
       note("shutdown " + std::to_string(file.fd) + ", " + std::to_string(how));
-      return world_->shutdown(file.fd, how);
+      return descriptors_->shutdown(file.fd, how);
     }
     case 7:
       return close_file(file);
@@ -116,12 +116,12 @@ void Player::act_on_file() {
     case 9:
       note("fill " + std::to_string(file.fd));
       write(file, 1);
-      for (int i = 0; i < 64; ++i) world_->write(file.fd, 4096);
+      for (int i = 0; i < 64; ++i) descriptors_->write(file.fd, 4096);
       return;
     default:
       for (File& free : files_) {
         if (free.fd >= 0) continue;
-        const int copy = world_->dup(file.fd);
+        const int copy = descriptors_->dup(file.fd);
         if (copy < 0) return;
         free = {.fd = copy, .channel = file.channel, .side = file.side};
         announced_[copy] = false;
@@ -153,7 +153,7 @@ void Player::check_resumed(std::int64_t suspended_from, std::int64_t suspended_t
 void Player::reopen() {
   if (state_ != State::outside) return;
   note("reopen after a fork");
-  check(loop_->reopen_after_fork().has_value(), "reopen_after_fork()");
+  check(loop_->after_fork().has_value(), "after_fork()");
   model_.reopened();
 }
 
@@ -179,10 +179,10 @@ void Player::act_on_loop() {
     case 6: {
       const Duration time = std::chrono::microseconds(input_.byte());
       note("suspend for " + text(time));
-      const std::int64_t before = world_->now_ns();
+      const std::int64_t before = descriptors_->now_ns();
       loop_->suspend();
-      const std::int64_t after = world_->now_ns();
-      world_->spend(time);
+      const std::int64_t after = descriptors_->now_ns();
+      descriptors_->spend(time);
       loop_->resume();
       return check_resumed(before, after);
     }
@@ -199,7 +199,7 @@ void Player::act_on_loop() {
     case 9: {
       const Duration time = std::chrono::microseconds(input_.byte());
       note("spend " + text(time));
-      return world_->spend(time);
+      return descriptors_->spend(time);
     }
     case 10:
       switch (input_.below(4)) {

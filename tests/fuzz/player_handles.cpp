@@ -21,7 +21,7 @@ constexpr HookPoint points[] = {HookPoint::idle, HookPoint::prepare, HookPoint::
 
 int Player::watched_number() {
   const std::size_t choice = input_.below(files_.size() + 2);
-  if (choice == files_.size()) return world_->bad_number();
+  if (choice == files_.size()) return descriptors_->bad_number();
   if (choice > files_.size()) return -1;
   return files_[choice].fd;
 }
@@ -63,7 +63,7 @@ void Player::start(Slot<FdWatcher>& slot) {
   check(started == (item.fd >= 0), "what FdWatcher::start() returned");
   if (!started || item.started) return;
   model_.start(slot.id);
-  item.failing = item.fd == world_->bad_number();
+  item.failing = item.fd == descriptors_->bad_number();
 }
 
 void Player::set_descriptor(Slot<FdWatcher>& slot, int fd) {
@@ -78,7 +78,7 @@ void Player::set_descriptor(Slot<FdWatcher>& slot, int fd) {
   note_fd(slot, fd);
   if (!started || fd < 0) return;
   model_.start(slot.id);
-  model_.at(slot.id).failing = fd == world_->bad_number();
+  model_.at(slot.id).failing = fd == descriptors_->bad_number();
 }
 
 void Player::act_on_watcher() {
@@ -131,14 +131,14 @@ void Player::start_timer(Slot<Timer>& slot) {
   const Duration first = delay();
   const Duration interval = input_.below(3) == 2 ? delay() : Duration(0);
   note("start " + std::to_string(slot.id) + ": " + text(first) + ", then " + text(interval));
-  const std::int64_t before = world_->now_ns();
+  const std::int64_t before = descriptors_->now_ns();
   if (interval == Duration(0)) {
     slot.handle->start(first);
   } else {
     slot.handle->start(first, interval);
   }
   const std::int64_t deadline = slot.handle->deadline().time_since_epoch().count();
-  check(deadline >= after(before, first) && deadline <= after(world_->now_ns(), first),
+  check(deadline >= after(before, first) && deadline <= after(descriptors_->now_ns(), first),
         "the deadline of a timer that was started");
   item.repeating = interval.count() > 0;
   item.period = item.repeating ? interval.count() : first.count();

@@ -20,7 +20,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-TEST(FuzzedLoop, does_as_the_model_says_with_the_corpus) {
+TEST(FuzzedLoop, matches_the_model_with_the_corpus) {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(TAMBOUR_CORPUS))
     paths.push_back(entry.path());
@@ -34,7 +34,7 @@ TEST(FuzzedLoop, does_as_the_model_says_with_the_corpus) {
   }
 }
 
-TEST(FuzzedLoop, does_as_the_model_says_with_inputs_of_many_seeds) {
+TEST(FuzzedLoop, matches_the_model_with_inputs_of_many_seeds) {
   const auto began = std::chrono::steady_clock::now();
   std::uint64_t callbacks = 0;
   const std::uint64_t seeds = test::scaled(20'000);

@@ -24,7 +24,7 @@ void Player::ensure(Slot<WallTimer>& slot) {
 /// The next time of a computed timer: any time after `now`, or WallTime::max() for unknown.
 WallTime Player::answer(Id id, WallTime now) {
   if (silent()) return WallTime::max();
-  check(ns_of(now) <= world_->wall_now_ns(), "the time that a timer was asked with");
+  check(ns_of(now) <= descriptors_->wall_now_ns(), "the time that a timer was asked with");
   const Duration delay = this->delay();
   // Throws in the same states as callbacks do: see act_inside().
   if (delay < Duration(0) && (starting_ || state_ == State::dispatching)) {
@@ -33,7 +33,8 @@ WallTime Player::answer(Id id, WallTime now) {
     throw Thrown{};
   }
   const std::int64_t next = after(ns_of(now), delay + Duration(delay == Duration(0) ? 1 : 0));
-  note("wall-clock timer " + std::to_string(id) + " is asked, and says " + std::to_string(next));
+  note("wall-clock timer " + std::to_string(id) +
+       " computes its next time: " + std::to_string(next));
   model_.answered(id, next);
   return WallTime(Duration(next));
 }
@@ -59,7 +60,7 @@ void Player::start_by_asking(Slot<WallTimer>& slot) {
 void Player::start_wall_timer(Slot<WallTimer>& slot, std::size_t how) {
   Item& item = model_.at(slot.id);
   const Duration delay = this->delay();
-  const std::int64_t now = world_->wall_now_ns();
+  const std::int64_t now = descriptors_->wall_now_ns();
   if (how < 3) {
     const std::int64_t time = delay < Duration(0) ? now - 1'000'000'000 : after(now, delay);
     note("start " + std::to_string(slot.id) + " at " + std::to_string(time));
@@ -77,7 +78,8 @@ void Player::start_wall_timer(Slot<WallTimer>& slot, std::size_t how) {
   item.period = delay.count();
   item.due_deadline = offset.count();
   const std::int64_t first = ns_of(slot.handle->time());
-  check(first > now && first <= after(world_->wall_now_ns(), delay), "the first time of many");
+  check(first > now && first <= after(descriptors_->wall_now_ns(), delay),
+        "the first time of many");
   model_.arm_wall(slot.id, first);
 }
 
@@ -104,8 +106,8 @@ void Player::set_wall_clock() {
   const Duration most = std::chrono::hours(255);
   const bool back = input_.flag();
   if (delay < Duration(0) || delay > most) return;
-  const std::int64_t now = world_->wall_now_ns() + (back ? -delay.count() : delay.count());
-  if (!world_->set_wall_clock(now)) return;
+  const std::int64_t now = descriptors_->wall_now_ns() + (back ? -delay.count() : delay.count());
+  if (!descriptors_->set_wall_clock(now)) return;
   note("set the wall clock to " + std::to_string(now));
   model_.wall_clock_set(now);
 }

@@ -27,12 +27,12 @@ class Accepting : public testing::Test {
     simulation.set_tracer([this](std::string_view line) {
       if (!line.contains(" accept ")) return;
       ++calls;
-      if (line.contains("EAGAIN")) ++in_vain;
+      if (line.contains("EAGAIN")) ++failed_calls;
     });
   }
   void serve() {
     server.serve([this](TcpStream peer) -> Task<> {
-      turns.push_back(loop.stats().turns);
+      iterations.push_back(loop.stats().iterations);
       return test::echo(std::move(peer));
     });
   }
@@ -53,33 +53,33 @@ class Accepting : public testing::Test {
   const Endpoint at = Endpoint::parse(host.ip() + ":7000").value();
   TcpServer server = TcpServer::listen(loop, at).value();
   std::size_t calls = 0;
-  std::size_t in_vain = 0;
-  std::vector<std::uint64_t> turns;  ///< The iteration in which each connection was served.
+  std::size_t failed_calls = 0;
+  std::vector<std::uint64_t> iterations;  ///< The iteration in which each connection was served.
 };
 
-TEST_F(Accepting, one_that_comes_alone_takes_one_call) {
+TEST_F(Accepting, a_single_connection_takes_one_call) {
   serve();
   for (int i = 0; i < 10; ++i) {
     connect(1, 1ms);
     simulation.run_for(1s);
   }
-  EXPECT_EQ(turns.size(), 10U);
+  EXPECT_EQ(iterations.size(), 10U);
   EXPECT_EQ(calls, 10U);
 }
 
-TEST_F(Accepting, those_that_wait_take_two_turns_and_one_call_in_vain) {
+TEST_F(Accepting, waiting_connections_take_two_iterations_and_one_failed_call) {
   connect(50, 1h);
   simulation.run_for(1s);
   serve();
   simulation.run_for(1s);
-  ASSERT_EQ(turns.size(), 50U);
+  ASSERT_EQ(iterations.size(), 50U);
   // After the second one, the server accepts until EAGAIN.
-  EXPECT_LE(turns.back() - turns.front(), 1U);
+  EXPECT_LE(iterations.back() - iterations.front(), 1U);
   EXPECT_EQ(calls, 51U);
-  EXPECT_EQ(in_vain, 1U);
+  EXPECT_EQ(failed_calls, 1U);
 }
 
-TEST_F(Accepting, one_that_comes_alone_after_many_takes_one_call_again) {
+TEST_F(Accepting, a_single_connection_after_many_takes_one_call) {
   connect(50, 1h);
   simulation.run_for(1s);
   serve();

@@ -32,7 +32,7 @@ class BadInput : public test::OnEveryBackend {
       if (!stream) co_return;
       // The server may have closed the connection before it received everything.
       static_cast<void>(co_await stream->write(text));
-      static_cast<void>(stream->finish());
+      static_cast<void>(stream->shutdown_write());
       Buffer all;
       while (const auto got = co_await stream->read(all)) {
         if (*got == 0) break;
@@ -53,7 +53,7 @@ class BadInput : public test::OnEveryBackend {
           co_return;
         }
         Buffer out;
-        EXPECT_TRUE(append_line(out, line->text()));
+        EXPECT_TRUE(append_line(out, line->coalesce()));
         if (!co_await stream.write(out)) co_return;
       }
     });
@@ -72,7 +72,7 @@ class BadInput : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(BadInput);
 
-TEST_P(BadInput, addresses_that_are_none_are_refused_before_any_call) {
+TEST_P(BadInput, invalid_addresses_are_rejected_before_any_system_call) {
   const std::size_t before = test::open_descriptors();
   for (const std::string text :
        {"", ":", "localhost:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1",
@@ -90,21 +90,21 @@ TEST_P(BadInput, addresses_that_are_none_are_refused_before_any_call) {
   EXPECT_EQ(test::open_descriptors(), before);
 }
 
-TEST_P(BadInput, lines_that_are_too_long_end_their_connection_only) {
+TEST_P(BadInput, a_line_that_is_too_long_closes_only_its_connection) {
   TcpServer server = serve_lines();
   for (const std::string& bad :
        {"0123456789a\n"s, "0123456789a"s, "0123456789\ra\n"s, std::string(1'000'000, 'x')}) {
     ask(server.endpoint(), bad);
     EXPECT_EQ(last_error(), system_error(EMSGSIZE));
     EXPECT_EQ(ask(server.endpoint(), "0123456789\r\n"), "0123456789\n");
-    EXPECT_EQ(last_error(), StreamError::end);
+    EXPECT_EQ(last_error(), StreamError::eof);
   }
   EXPECT_EQ(ask(server.endpoint(), "one\ntwo"), "one\n");
   EXPECT_EQ(last_error(), StreamError::truncated);
   EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
 }
 
-TEST_P(BadInput, messages_that_say_they_are_too_long_end_their_connection_only) {
+TEST_P(BadInput, a_length_prefix_above_the_limit_closes_only_its_connection) {
   const LengthOptions options{.length_bytes = 8, .bytes_max = 100};
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
   server.serve([&](TcpStream stream) -> Task<> {
@@ -127,12 +127,12 @@ TEST_P(BadInput, messages_that_say_they_are_too_long_end_their_connection_only) 
   }
   for (std::size_t size = 0; size < good.size(); ++size) {
     EXPECT_EQ(ask(server.endpoint(), good.substr(0, size)), "");
-    EXPECT_EQ(last_error(), size == 0 ? StreamError::end : StreamError::truncated);
+    EXPECT_EQ(last_error(), size == 0 ? StreamError::eof : StreamError::truncated);
   }
   EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
 }
 
-TEST_P(BadInput, headers_of_proxies_that_are_cut_off_or_wrong_are_refused) {
+TEST_P(BadInput, truncated_or_invalid_proxy_headers_are_rejected) {
   std::vector<Error> refused;
   TcpServer server =
       serve_lines({.proxy_protocol = ProxyProtocol::required,
@@ -149,7 +149,7 @@ TEST_P(BadInput, headers_of_proxies_that_are_cut_off_or_wrong_are_refused) {
     for (std::size_t size = 0; size < header.size(); ++size) {
       EXPECT_EQ(ask(server.endpoint(), header.substr(0, size)), "");
       EXPECT_TRUE(run_until([&] { return !refused.empty(); }));
-      const StreamError expected = size == 0 ? StreamError::end : StreamError::truncated;
+      const StreamError expected = size == 0 ? StreamError::eof : StreamError::truncated;
       EXPECT_EQ(refused, std::vector<Error>{expected}) << size;
       refused.clear();
     }

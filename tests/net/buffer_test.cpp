@@ -56,28 +56,28 @@ TEST(Buffer, appends_and_prepends_its_own_bytes) {
   Buffer buffer("abc");
   for (int i = 0; i < 12; ++i) {
     const std::string before = buffer.to_string();
-    buffer.append(buffer.text());
+    buffer.append(buffer.coalesce());
     EXPECT_EQ(buffer, before + before);
   }
   const std::string before = buffer.to_string();
-  buffer.prepend(buffer.text());
+  buffer.prepend(buffer.coalesce());
   EXPECT_EQ(buffer, before + before);
   buffer.append(std::move(buffer));    // NOLINT: a self-append must do nothing.
   EXPECT_EQ(buffer, before + before);  // NOLINT
 }
 
-TEST(Buffer, lays_bytes_together_when_asked) {
+TEST(Buffer, makes_bytes_contiguous_on_request) {
   Buffer buffer = in_pieces({"abc", "def", "ghi"});
   EXPECT_EQ(text_of(buffer.front()), "abc");
   EXPECT_EQ(text_of(buffer.peek(2)), "ab");
   EXPECT_EQ(text_of(buffer.peek(5)), "abcde");
   EXPECT_EQ(text_of(buffer.front()), "abcde");
   EXPECT_EQ(text_of(buffer.peek(100)), "abcdefghi");
-  EXPECT_EQ(buffer.text(), "abcdefghi");
+  EXPECT_EQ(buffer.coalesce(), "abcdefghi");
   EXPECT_TRUE(Buffer().peek(1).empty());
 }
 
-TEST(Buffer, finds_across_pieces) {
+TEST(Buffer, search_finds_matches_across_blocks) {
   const Buffer buffer = in_pieces({"ab\r", "\nab", "\r\r", "\n", "c"});
   EXPECT_EQ(buffer.find("\r\n"), 2U);
   EXPECT_EQ(buffer.find("\r\n", 3), 7U);
@@ -93,7 +93,7 @@ TEST(Buffer, finds_across_pieces) {
   EXPECT_EQ(Buffer().find('a'), std::nullopt);
 }
 
-TEST(Buffer, gives_large_parts_away_without_copying) {
+TEST(Buffer, takes_large_parts_without_copying) {
   const std::string a(2000, 'a');
   const std::string b(2000, 'b');
   Buffer buffer = in_pieces({a, b, "ghi"});
@@ -107,18 +107,18 @@ TEST(Buffer, gives_large_parts_away_without_copying) {
   EXPECT_EQ(buffer.take(1), "");
 }
 
-TEST(Buffer, what_is_shared_is_not_written) {
+TEST(Buffer, shared_bytes_are_not_overwritten) {
   Buffer buffer("abc");
-  Buffer shared = buffer.share();
+  Buffer shared = buffer.slice();
   buffer.append("d");
   shared.append("x");
   buffer.prepend("<");
   shared.prepend(">");
   EXPECT_EQ(buffer, "<abcd");
   EXPECT_EQ(shared, ">abcx");
-  EXPECT_EQ(buffer.share(1, 3), "abc");
-  EXPECT_EQ(buffer.share(4, SIZE_MAX), "d");
-  EXPECT_EQ(buffer.share(SIZE_MAX, SIZE_MAX), "");
+  EXPECT_EQ(buffer.slice(1, 3), "abc");
+  EXPECT_EQ(buffer.slice(4, SIZE_MAX), "d");
+  EXPECT_EQ(buffer.slice(SIZE_MAX, SIZE_MAX), "");
   // The only remaining owner may write in place.
   shared.clear();
   Buffer head = buffer.take(2);
@@ -127,30 +127,30 @@ TEST(Buffer, what_is_shared_is_not_written) {
   EXPECT_EQ(buffer, "bcd");
 }
 
-TEST(Buffer, shows_the_bytes_of_an_owner_until_the_last_reader_is_gone) {
-  auto owner = std::make_shared<const std::string>("somebody else's");
+TEST(Buffer, keeps_the_owner_of_external_bytes_until_the_last_reader_is_destroyed) {
+  auto owner = std::make_shared<const std::string>("external bytes");
   Buffer buffer("<");
   buffer.append_shared(bytes_of(*owner), owner);
   EXPECT_EQ(owner.use_count(), 2);
   buffer.append(">");
   buffer.prepend(">>");
-  EXPECT_EQ(buffer, ">><somebody else's>");
+  EXPECT_EQ(buffer, ">><external bytes>");
   buffer.consume(3);
   Buffer part = buffer.take(5);
   EXPECT_EQ(owner.use_count(), 2);
   buffer.clear();
-  EXPECT_EQ(part, "someb");
+  EXPECT_EQ(part, "exter");
   EXPECT_EQ(owner.use_count(), 2);
   part.clear();
   EXPECT_EQ(owner.use_count(), 1);
-  EXPECT_EQ(*owner, "somebody else's");
+  EXPECT_EQ(*owner, "external bytes");
   static constexpr std::string_view forever = "forever";
   buffer.append_shared(bytes_of(forever), nullptr);
   buffer.append("!");
   EXPECT_EQ(buffer, "forever!");
 }
 
-TEST(Buffer, gives_room_and_takes_it_back) {
+TEST(Buffer, prepares_and_commits_space) {
   Buffer buffer;
   auto room = buffer.prepare(10);
   ASSERT_GE(room.size(), 10U);
@@ -176,7 +176,7 @@ TEST(Buffer, gives_room_and_takes_it_back) {
   EXPECT_EQ(moved, "abbbc");
 }
 
-TEST(Buffer, refuses_sizes_that_cannot_be) {
+TEST(Buffer, rejects_impossible_sizes) {
   Buffer buffer("abc");
   for (const std::size_t size : {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 64, SIZE_MAX / 2 + 1,
                                  std::size_t(PTRDIFF_MAX), std::size_t(PTRDIFF_MAX) - 2}) {
@@ -195,7 +195,7 @@ TEST(Buffer, a_sum_of_shared_parts_has_a_limit_too) {
   static const auto zeros = std::make_shared<std::array<std::byte, 1>>();
   Buffer buffer;
   buffer.append_shared({zeros->data(), std::size_t{1} << 62}, zeros);
-  Buffer other = buffer.share();
+  Buffer other = buffer.slice();
   EXPECT_THROW(buffer.append(std::move(other)), std::length_error);
   EXPECT_EQ(buffer.size(), std::size_t{1} << 62);
   EXPECT_EQ(other.size(), std::size_t{1} << 62);  // NOLINT: nothing was moved.
@@ -223,7 +223,7 @@ TEST(Buffer, reads_and_writes_descriptors) {
   EXPECT_EQ(in.read_from(ends.far.get()), 0U);
 }
 
-TEST(Buffer, gives_pieces_for_system_calls) {
+TEST(Buffer, provides_io_vectors_for_system_calls) {
   const Buffer buffer = in_pieces({"abc", "def", "ghi"});
   std::array<iovec, 2> two;
   EXPECT_EQ(buffer.pieces(two), 2U);
@@ -235,11 +235,11 @@ TEST(Buffer, gives_pieces_for_system_calls) {
   EXPECT_EQ(buffer.pieces(eight, 0), 0U);
 }
 
-TEST(Buffer, parts_may_end_in_other_threads) {
+TEST(Buffer, parts_may_be_destroyed_on_other_threads) {
   Buffer buffer(std::string(100'000, 'x'));
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([part = buffer.share()]() mutable {
+    threads.emplace_back([part = buffer.slice()]() mutable {
       while (!part.empty()) {
         Buffer piece = part.take(997);
         piece.append("y");
@@ -255,7 +255,7 @@ TEST(Buffer, parts_may_end_in_other_threads) {
 }
 
 /// The next search starts after the bytes already searched, unless bytes before them changed.
-TEST(Buffer, search_goes_on_where_it_ended_whatever_has_changed) {
+TEST(Buffer, search_resumes_where_it_ended_unless_earlier_bytes_changed) {
   const auto searched = [] {
     Buffer buffer = in_pieces({"aaa", "aaa"});
     EXPECT_EQ(buffer.search('x'), std::nullopt);
@@ -272,17 +272,17 @@ TEST(Buffer, search_goes_on_where_it_ended_whatever_has_changed) {
   buffer = searched();
   buffer.prepend(Buffer("ax"));
   EXPECT_EQ(buffer.search('x'), 1U);
-  for (std::size_t gone = 0; gone <= 6; ++gone) {
+  for (std::size_t removed = 0; removed <= 6; ++removed) {
     buffer = searched();
-    buffer.consume(gone);
+    buffer.consume(removed);
     buffer.append(in_pieces({"x", "a"}));
-    EXPECT_EQ(buffer.search('x'), 6 - gone);
+    EXPECT_EQ(buffer.search('x'), 6 - removed);
     buffer = searched();
-    const Buffer taken = buffer.take(gone);
+    const Buffer taken = buffer.take(removed);
     buffer.append("x");
-    EXPECT_EQ(buffer.search('x'), 6 - gone);
+    EXPECT_EQ(buffer.search('x'), 6 - removed);
     buffer = searched();
-    EXPECT_EQ(buffer.peek(gone).size(), gone);
+    EXPECT_EQ(buffer.peek(removed).size(), removed);
     buffer.append(Buffer("x"));
     EXPECT_EQ(buffer.search('x'), 6U);
   }
@@ -337,7 +337,7 @@ class Model {
         return;
       case 6: {
         const std::size_t from = random_.below(text.size() + 1);
-        Buffer part = buffer.share(from, some);
+        Buffer part = buffer.slice(from, some);
         buffers_[j] = std::move(part);
         texts_[j] = std::string(text, from, some);
         return;
@@ -423,7 +423,7 @@ class Model {
   std::array<std::string, count> texts_;
 };
 
-TEST(Buffer, equals_a_string_whatever_is_done) {
+TEST(Buffer, equals_a_string_after_random_operations) {
   TAMBOUR_TELL_SEED();
   Model model;
   for (std::size_t i = test::scaled(100'000); i > 0; --i) {

@@ -48,11 +48,11 @@ class Closing : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Closing);
 
-TEST_P(Closing, the_peer_sees_the_end_of_a_stream_that_was_read_from) {
+TEST_P(Closing, the_peer_sees_the_end_of_a_stream_after_a_read) {
   Ends pair = open_pair();
   TaskScope scope(loop());
   scope.spawn(read_one(pair.near));
-  run_turns();
+  run_iterations();
   EXPECT_FALSE(sees_end(pair.far.get()));
   pair.near.close();
   EXPECT_TRUE(sees_end(pair.far.get()));
@@ -77,7 +77,7 @@ TEST_P(Closing, the_peer_sees_the_end_of_a_connection) {
   };
   Connection::start(std::move(pair.near), std::make_shared<const ConnectionCallbacks>(
                                               ConnectionCallbacks{.on_close = on_close}));
-  run_turns();
+  run_iterations();
   ::shutdown(pair.far.get(), SHUT_WR);
   loop().run();
   EXPECT_TRUE(closed);
@@ -89,7 +89,7 @@ TEST_P(Closing, the_port_of_a_socket_that_received_can_be_bound_again) {
   ASSERT_TRUE(first);
   const Endpoint at = first->local_endpoint().value();
   ASSERT_TRUE(first->serve({}));
-  run_turns();
+  run_iterations();
   first->close();
   EXPECT_TRUE(UdpSocket::bind(loop(), at));
 }
@@ -98,7 +98,7 @@ TEST_P(Closing, the_port_of_a_server_can_be_bound_again) {
   std::optional<TcpServer> server(TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value());
   const Endpoint at = server->endpoint();
   server->serve(ConnectionCallbacks{});
-  run_turns();
+  run_iterations();
   server.reset();
   EXPECT_TRUE(TcpServer::listen(loop(), at));
 }
@@ -108,7 +108,7 @@ TEST_P(Closing, a_descriptor_whose_watcher_was_stopped_inside_run_is_free_when_r
   std::optional<FdWatcher> watcher(std::in_place, loop(), pipe.near.get(), Events::read,
                                    [](Events) {});
   ASSERT_TRUE(watcher->start());
-  run_turns();
+  run_iterations();
   loop().post([&] {
     watcher.reset();
     pipe.near.reset(-1);
@@ -125,7 +125,7 @@ TEST_P(Closing, a_descriptor_whose_watcher_was_stopped_outside_run_is_free_at_on
   std::optional<FdWatcher> watcher(std::in_place, loop(), pipe.near.get(), Events::read,
                                    [](Events) {});
   ASSERT_TRUE(watcher->start());
-  run_turns();
+  run_iterations();
   watcher->stop();
   pipe.near.reset(-1);
   pollfd polled{.fd = pipe.far.get(), .events = POLLOUT, .revents = 0};

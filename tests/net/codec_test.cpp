@@ -73,13 +73,13 @@ auto lines(std::size_t most) {
   return [most](Buffer& from) { return take_line(from, {.bytes_max = most}); };
 }
 
-TEST(Lines, end_with_a_line_feed_and_perhaps_a_carriage_return) {
+TEST(Lines, end_with_a_line_feed_and_an_optional_carriage_return) {
   expect("one\ntwo\r\n\n\r\nfi\rve\n\r\r\nrest", lines(100),
          {{"one", "two", "", "", "fi\rve", "\r"}, {}});
   expect("nul\0l\n"s, lines(100), {{"nul\0l"s}, {}});
 }
 
-TEST(Lines, are_refused_where_they_are_too_long) {
+TEST(Lines, are_rejected_if_they_are_too_long) {
   const Error too_long = system_error(EMSGSIZE);
   expect("12345\n12345\r\n", lines(5), {{"12345", "12345"}, {}});
   expect("1\n123456\n1\n", lines(5), {{"1"}, too_long});
@@ -99,7 +99,7 @@ TEST(Lines, that_are_too_long_leave_the_buffer_as_it_was) {
   }
 }
 
-TEST(Lines, that_come_byte_by_byte_are_looked_at_once) {
+TEST(Lines, received_byte_by_byte_are_searched_once) {
   const LineOptions options{.bytes_max = SIZE_MAX};
   const Duration before = test::processor_time();
   Buffer buffer;
@@ -118,7 +118,7 @@ TEST(Lines, that_come_byte_by_byte_are_looked_at_once) {
   EXPECT_LT(test::processor_time() - before, 10s);
 }
 
-TEST(Lines, are_appended_with_their_end_or_not_at_all) {
+TEST(Lines, are_appended_with_their_line_ending_or_not_at_all) {
   Buffer buffer;
   EXPECT_TRUE(append_line(buffer, "one"));
   EXPECT_TRUE(append_line(buffer, "", "\r\n"));
@@ -127,9 +127,9 @@ TEST(Lines, are_appended_with_their_end_or_not_at_all) {
   EXPECT_EQ(buffer, "one\n\r\n");
 }
 
-TEST(Lines, may_be_appended_out_of_the_buffer_itself) {
+TEST(Lines, may_be_appended_from_the_buffer_itself) {
   Buffer buffer("abc");
-  EXPECT_TRUE(append_line(buffer, buffer.text()));
+  EXPECT_TRUE(append_line(buffer, buffer.coalesce()));
   EXPECT_EQ(buffer, "abcabc\n");
 }
 
@@ -137,7 +137,7 @@ auto messages(const LengthOptions& options) {
   return [options](Buffer& from) { return take_message(from, options); };
 }
 
-TEST(LengthPrefixed, comes_back_as_it_went) {
+TEST(LengthPrefixed, is_decoded_as_it_was_encoded) {
   for (const std::endian order : {std::endian::big, std::endian::little}) {
     for (int bytes = 1; bytes <= 8; ++bytes) {
       const LengthOptions options{.length_bytes = bytes, .byte_order = order};
@@ -152,7 +152,7 @@ TEST(LengthPrefixed, comes_back_as_it_went) {
   }
 }
 
-TEST(LengthPrefixed, has_its_length_in_the_order_of_bytes_that_was_asked_for) {
+TEST(LengthPrefixed, has_its_length_in_the_requested_byte_order) {
   Buffer big, little;
   EXPECT_TRUE(append_message(big, std::string(258, 'x'), {.length_bytes = 2}));
   EXPECT_TRUE(append_message(little, std::string(258, 'x'),
@@ -161,7 +161,7 @@ TEST(LengthPrefixed, has_its_length_in_the_order_of_bytes_that_was_asked_for) {
   EXPECT_EQ(little.take(4), "\x02\x01\0\0"s);
 }
 
-TEST(LengthPrefixed, is_refused_where_it_is_too_long_as_soon_as_it_says_so) {
+TEST(LengthPrefixed, is_rejected_as_soon_as_the_length_exceeds_the_limit) {
   const Error too_long = system_error(EMSGSIZE);
   const LengthOptions options{.length_bytes = 1, .bytes_max = 3};
   expect(
@@ -182,7 +182,7 @@ TEST(LengthPrefixed, is_refused_where_it_is_too_long_as_soon_as_it_says_so) {
          messages({.length_bytes = 8, .bytes_max = SIZE_MAX}), {{}, {}});
 }
 
-TEST(LengthPrefixed, is_not_written_where_nobody_could_read_it) {
+TEST(LengthPrefixed, is_not_written_if_it_exceeds_a_limit) {
   Buffer buffer("before");
   EXPECT_EQ(append_message(buffer, std::string(256, 'x'), {.length_bytes = 1}).error(),
             system_error(EMSGSIZE));
@@ -197,7 +197,7 @@ TEST(LengthPrefixed, is_not_written_where_nobody_could_read_it) {
             system_error(EMSGSIZE));
 }
 
-TEST(LengthPrefixed, gives_the_bytes_themselves) {
+TEST(LengthPrefixed, returns_the_bytes_without_copying) {
   Buffer buffer;
   EXPECT_TRUE(append_message(buffer, std::string(100'000, 'x')));
   const auto* const bytes = buffer.front().data();
@@ -215,10 +215,10 @@ TEST(Sizes, are_exact) {
   EXPECT_FALSE(take_exactly(empty, SIZE_MAX));
 }
 
-TEST(StreamErrors, say_which_end_it_was) {
-  const Error end = StreamError::end;
+TEST(StreamErrors, distinguish_a_clean_end_from_a_truncated_message) {
+  const Error end = StreamError::eof;
   EXPECT_TRUE(end);
-  EXPECT_EQ(end, StreamError::end);
+  EXPECT_EQ(end, StreamError::eof);
   EXPECT_NE(end, make_error_code(StreamError::truncated));
   EXPECT_NE(end, system_error(1));
   EXPECT_EQ(end.message(), "End of stream");

@@ -37,7 +37,7 @@ class ConnectionSizes : public test::OnEveryBackend {
       const ssize_t taken = ::send(peer.descriptor(), piece.data(), piece.size(), MSG_NOSIGNAL);
       refused = taken < 0 ? refused + 1 : 0;
       sent += taken < 0 ? 0 : std::size_t(taken);
-      run_turns();
+      run_iterations();
     }
     return sent;
   }
@@ -90,7 +90,7 @@ TEST_P(ConnectionSizes, on_high_water_may_continue_reading) {
   EXPECT_TRUE(run_until([&] { return received == 5; }));
 }
 
-TEST_P(ConnectionSizes, two_ends_that_both_send_much_do_not_stop_reading) {
+TEST_P(ConnectionSizes, two_ends_that_both_send_many_bytes_do_not_stop_reading) {
   const std::string much(4 << 20, 'x');
   std::size_t received[2] = {};
   test::StreamEnds both = test::open_stream_ends(loop());
@@ -121,7 +121,7 @@ TEST_P(ConnectionSizes, resuming_after_a_pause_does_not_override_the_high_water_
   connection.pause_reading();
   connection.resume_reading();
   EXPECT_EQ(::send(peer.descriptor(), "hello", 5, 0), 5);
-  run_turns();
+  run_iterations();
   EXPECT_EQ(received, 0U);
   EXPECT_TRUE(run_until([&] {
     peer_reads();

@@ -56,7 +56,7 @@ class Connections : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Connections);
 
-static_assert(sizeof(Connection) == 184, "docs/streams.md says so of an idle one");
+static_assert(sizeof(Connection) == 184, "docs/streams.md gives the size of an idle connection");
 
 TEST_P(Connections, echo) {
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
@@ -73,7 +73,7 @@ TEST_P(Connections, echo) {
     TaskScope scope(stream->loop());
     scope.spawn([](TcpStream& out, const std::string& all) -> Task<> {
       EXPECT_TRUE(co_await out.write(all));
-      EXPECT_TRUE(out.finish());
+      EXPECT_TRUE(out.shutdown_write());
     }(*stream, text));
     Buffer back;
     while (const auto got = co_await stream->read(back)) {
@@ -86,7 +86,7 @@ TEST_P(Connections, echo) {
   EXPECT_TRUE(run_until([&] { return server->connections() == 0; }));
 }
 
-TEST_P(Connections, keeps_what_was_not_taken) {
+TEST_P(Connections, keeps_bytes_that_on_message_leaves) {
   std::vector<std::string> lines;
   connect({.on_message = [&](Connection&, Buffer& buffer) {
     while (const auto end = buffer.find('\n')) {
@@ -95,10 +95,10 @@ TEST_P(Connections, keeps_what_was_not_taken) {
     }
   }});
   peer_sends("one\ntw");
-  run_turns();
+  run_iterations();
   EXPECT_EQ(lines, std::vector<std::string>{"one"});
   peer_sends("o\n\n");
-  run_turns();
+  run_iterations();
   EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", ""}));
 }
 
@@ -117,7 +117,7 @@ TEST_P(Connections, resuming_offers_the_remaining_bytes_again) {
   peer_sends("one\ntwo\nthree\nrest");
   peer.close();
   for (std::size_t i = 1; i <= 3; ++i) {
-    run_turns();
+    run_iterations();
     EXPECT_EQ(lines.size(), i);
     EXPECT_EQ(ends_of_input, 0);
     connection.resume_reading();
@@ -135,15 +135,15 @@ TEST_P(Connections, remaining_bytes_are_offered_once_for_each_pause) {
     self.resume_reading();
   }});
   peer_sends("x");
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 1);
   connection.pause_reading();
   connection.resume_reading();
-  run_turns();
+  run_iterations();
   EXPECT_EQ(calls, 2);
 }
 
-TEST_P(Connections, a_half_closed_connection_goes_on_reading) {
+TEST_P(Connections, a_half_closed_connection_continues_reading) {
   std::string received;
   bool at_end = false;
   Connection& connection = connect({.on_message =
@@ -162,11 +162,11 @@ TEST_P(Connections, a_half_closed_connection_goes_on_reading) {
   peer_sends("answer");
   std::size_t count = 0;
   EXPECT_TRUE(run_until([&] { return (count += peer_reads().size()) == sent.size(); }));
-  run_turns();
+  run_iterations();
   EXPECT_EQ(::recv(peer.descriptor(), &count, 1, MSG_DONTWAIT), 0);
   EXPECT_EQ(received, "");
   connection.resume_reading();
-  run_turns();
+  run_iterations();
   EXPECT_EQ(received, "answer");
   EXPECT_FALSE(at_end);
   peer.close();
@@ -187,7 +187,7 @@ TEST_P(Connections, a_half_close_in_on_end_closes_after_the_remaining_bytes) {
   EXPECT_EQ(ends, std::vector<Error>{Error()});
 }
 
-TEST_P(Connections, tells_when_all_is_written_and_when_too_much_waits) {
+TEST_P(Connections, reports_write_completion_and_the_high_water_mark) {
   std::vector<std::size_t> high;
   int complete = 0;
   Connection& connection =
@@ -195,7 +195,7 @@ TEST_P(Connections, tells_when_all_is_written_and_when_too_much_waits) {
                .on_high_water = [&](Connection&, std::size_t bytes) { high.push_back(bytes); },
                .high_water_bytes = 1'000'000});
   connection.send("at once");
-  run_turns();
+  run_iterations();
   EXPECT_EQ(complete, 0);
   EXPECT_EQ(peer_reads(), "at once");
   const std::string piece(300'000, 'x');
@@ -216,7 +216,7 @@ TEST_P(Connections, tells_when_all_is_written_and_when_too_much_waits) {
   EXPECT_EQ(connection.unsent(), 0U);
 }
 
-TEST_P(Connections, sends_the_rest_before_it_closes) {
+TEST_P(Connections, sends_the_remaining_bytes_before_it_closes) {
   std::string text(2'000'000, 'x');
   Connection& connection = connect({.on_close = note_end()});
   connection.send(text);
@@ -224,7 +224,7 @@ TEST_P(Connections, sends_the_rest_before_it_closes) {
   connection.send("too late");
   std::size_t received = 0;
   EXPECT_TRUE(run_until([&] { return (received += peer_reads().size()) == text.size(); }));
-  run_turns();
+  run_iterations();
   EXPECT_TRUE(ends.empty());
   char byte;
   EXPECT_EQ(::recv(peer.descriptor(), &byte, 1, 0), 0);
@@ -234,7 +234,7 @@ TEST_P(Connections, sends_the_rest_before_it_closes) {
   loop().run();
 }
 
-TEST_P(Connections, answers_a_peer_that_says_no_more) {
+TEST_P(Connections, can_answer_a_peer_that_half_closed) {
   connect({.on_message =
                [](Connection& connection, Buffer& buffer) {
                  buffer.clear();
@@ -242,7 +242,7 @@ TEST_P(Connections, answers_a_peer_that_says_no_more) {
                },
            .on_close = note_end()});
   peer_sends("?");
-  ASSERT_TRUE(peer.finish());
+  ASSERT_TRUE(peer.shutdown_write());
   std::size_t received = 0;
   EXPECT_TRUE(run_until([&] {
     received += peer_reads().size();
@@ -253,7 +253,7 @@ TEST_P(Connections, answers_a_peer_that_says_no_more) {
   EXPECT_EQ(ends, std::vector<Error>{Error()});
 }
 
-TEST_P(Connections, waits_while_it_is_paused) {
+TEST_P(Connections, does_not_read_while_paused) {
   int messages = 0;
   Connection& connection = connect({.on_message = [&](Connection& own, Buffer& buffer) {
     buffer.clear();
@@ -261,18 +261,18 @@ TEST_P(Connections, waits_while_it_is_paused) {
     own.pause_reading();
   }});
   peer_sends("x");
-  run_turns();
+  run_iterations();
   peer_sends("y");
-  run_turns();
+  run_iterations();
   EXPECT_EQ(messages, 1);
   connection.resume_reading();
-  run_turns();
+  run_iterations();
   EXPECT_EQ(messages, 2);
   connection.close();
   loop().run();
 }
 
-TEST_P(Connections, closes_where_nothing_comes) {
+TEST_P(Connections, closes_after_the_idle_timeout) {
   Connection& connection = connect({.on_close = note_end()});
   connection.set_idle_timeout(20ms);
   const TimePoint begin = loop().now();
@@ -281,18 +281,18 @@ TEST_P(Connections, closes_where_nothing_comes) {
   EXPECT_GE(loop().now() - begin, 20ms);
 }
 
-TEST_P(Connections, the_longest_idle_timeout_never_comes) {
+TEST_P(Connections, the_longest_idle_timeout_never_expires) {
   connect({.on_close = note_end()}).set_idle_timeout(Duration::max());
   run_for(5ms);
   EXPECT_TRUE(ends.empty());
 }
 
-TEST_P(Connections, answers_later_whom_on_end_has_told_of) {
+TEST_P(Connections, can_answer_after_on_end_has_returned) {
   int peer_ends = 0;
   Connection& connection =
       connect({.on_end = [&](Connection&) { ++peer_ends; }, .on_close = note_end()});
   peer_sends("?");
-  ASSERT_TRUE(peer.finish());
+  ASSERT_TRUE(peer.shutdown_write());
   EXPECT_TRUE(run_until([&] { return peer_ends == 1; }));
   EXPECT_TRUE(sleeps_through(10ms));
   EXPECT_EQ(peer_ends, 1);
@@ -304,28 +304,28 @@ TEST_P(Connections, answers_later_whom_on_end_has_told_of) {
   EXPECT_EQ(ends, std::vector<Error>{Error()});
 }
 
-TEST_P(Connections, on_end_may_close_and_does_not_come_after_close_after_write) {
+TEST_P(Connections, on_end_may_close_and_is_not_invoked_after_close_after_write) {
   Connection& connection =
       connect({.on_end = [](Connection& own) { own.close(); }, .on_close = note_end()});
-  ASSERT_TRUE(peer.finish());
+  ASSERT_TRUE(peer.shutdown_write());
   EXPECT_TRUE(run_until_end());
   static_cast<void>(connection);
   ends.clear();
   connect({.on_end = [](Connection&) { FAIL() << "it had said itself that it would end"; },
            .on_close = note_end()})
       .close_after_write();
-  ASSERT_TRUE(peer.finish());
+  ASSERT_TRUE(peer.shutdown_write());
   EXPECT_TRUE(run_until_end());
   EXPECT_EQ(ends, std::vector<Error>{Error()});
 }
 
-TEST_P(Connections, a_paused_one_that_says_no_more_closes_with_its_peer) {
+TEST_P(Connections, a_paused_half_closed_connection_closes_with_its_peer) {
   std::string got;
   Connection& connection =
       connect({.on_message = [&](Connection&, Buffer& buffer) { got += buffer.to_string(); },
                .on_close = note_end()});
   connection.pause_reading();
-  peer_sends("nobody wants this");
+  peer_sends("unread bytes");
   connection.close_after_write();
   run_for(5ms);
   EXPECT_TRUE(ends.empty());
@@ -335,7 +335,7 @@ TEST_P(Connections, a_paused_one_that_says_no_more_closes_with_its_peer) {
   EXPECT_EQ(got, "");
 }
 
-TEST_P(Connections, each_of_several_without_a_descriptor_is_told_once) {
+TEST_P(Connections, each_of_several_with_an_invalid_descriptor_is_closed_once) {
   const auto callbacks = std::make_shared<const Callbacks>(Callbacks{.on_close = note_end()});
   Connection& first = Connection::start(Stream(loop(), 1'000'000), callbacks);
   Connection::start(Stream(loop(), 1'000'001), callbacks);
@@ -345,7 +345,7 @@ TEST_P(Connections, each_of_several_without_a_descriptor_is_told_once) {
   EXPECT_EQ(ends.size(), 2U);
 }
 
-TEST_P(Connections, says_why_it_was_broken) {
+TEST_P(Connections, reports_why_it_was_broken) {
   Connection& connection = connect({.on_close = note_end()});
   peer.close();
   connection.send("x");
@@ -401,7 +401,7 @@ TEST_P(Connections, a_server_may_be_destroyed_by_its_own_connection) {
   loop().run();
 }
 
-TEST_P(Connections, a_loop_that_ends_closes_what_is_left) {
+TEST_P(Connections, a_destroyed_loop_closes_its_connections) {
   connect({.on_close = note_end()}).send(std::string(2'000'000, 'x'));
   const int fd = peer.release();
   destroy_loop();
@@ -427,7 +427,7 @@ TEST_P(Connections, shutting_down_waits_and_then_closes) {
   EXPECT_EQ(ends, std::vector<Error>{Error()});
 }
 
-TEST_P(Connections, what_on_connection_throws_leaves_run_and_the_next_is_served) {
+TEST_P(Connections, an_exception_of_on_connection_leaves_run_and_the_next_is_served) {
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
   ASSERT_TRUE(server);
   int opened = 0;

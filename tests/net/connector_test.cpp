@@ -77,13 +77,13 @@ class Net {
     std::optional<Outcome> outcome;
     TaskScope scope(*client_loop);
     scope.spawn([](Net& net, To whither, ConnectOptions how,
-                   std::optional<Outcome>& told) -> Task<> {
+                   std::optional<Outcome>& result) -> Task<> {
       const TimePoint began = net.simulation.now();
       auto stream = co_await connect(std::move(whither), how);
-      told =
+      result =
           Outcome{.error = stream ? Error() : stream.error(), .took = net.simulation.now() - began};
       if (const auto peer = stream ? stream->peer_endpoint() : std::unexpected(Error()))
-        told->peer = peer->address();
+        result->peer = peer->address();
       net.open_then = net.client.descriptors();
       net.simulation.stop();
     }(*this, std::move(to), options, outcome));
@@ -111,7 +111,7 @@ void expect_about(Duration took, Duration expected) {
   EXPECT_LT(took, expected + soon);
 }
 
-TEST(Connector, one_that_does_not_answer_is_given_its_time) {
+TEST(Connector, the_next_address_is_tried_after_the_attempt_delay) {
   Simulation simulation;
   Net net(simulation, 2);
   net.isolate(0);
@@ -123,7 +123,7 @@ TEST(Connector, one_that_does_not_answer_is_given_its_time) {
   EXPECT_EQ(net.client.descriptors(), 0U);
 }
 
-TEST(Connector, one_that_refuses_is_not_waited_for) {
+TEST(Connector, the_next_address_is_tried_at_once_after_a_refusal) {
   Simulation simulation;
   Net net(simulation, 3);
   net.refuse(0);
@@ -138,7 +138,7 @@ TEST(Connector, one_that_refuses_is_not_waited_for) {
       0ms);
 }
 
-TEST(Connector, families_take_turns) {
+TEST(Connector, address_families_alternate) {
   // Alternating families: 0 over IPv6, 3 over IPv4, 1 over IPv6, 2 over IPv6.
   for (const auto& [alive, expected] :
        std::map<int, Duration>{{0, 0ms}, {3, 250ms}, {1, 500ms}, {2, 750ms}}) {
@@ -155,7 +155,7 @@ TEST(Connector, families_take_turns) {
   }
 }
 
-TEST(Connector, the_first_may_win_late) {
+TEST(Connector, the_first_attempt_may_succeed_after_later_ones_started) {
   Simulation simulation;
   Net net(simulation, 2);
   net.isolate(0);
@@ -178,7 +178,7 @@ TEST(Connector, a_slow_ipv6_loses_to_ipv4_of_the_same_host) {
   expect_about(outcome.took, 300ms);
 }
 
-TEST(Connector, says_what_failed_last_or_that_the_time_was_up) {
+TEST(Connector, reports_the_last_failure_or_a_timeout) {
   Simulation simulation;
   Net net(simulation, 2);
   net.refuse(0);
@@ -198,7 +198,7 @@ TEST(Connector, says_what_failed_last_or_that_the_time_was_up) {
   expect_about(outcome.took, 0ms);
 }
 
-TEST(Connector, ends_when_it_is_asked_to) {
+TEST(Connector, ends_when_it_is_stopped) {
   Simulation simulation;
   Net net(simulation, 2);
   net.isolate(0);
@@ -210,7 +210,7 @@ TEST(Connector, ends_when_it_is_asked_to) {
   EXPECT_EQ(net.open_then, 0U);
 }
 
-TEST(Connector, tries_again_later_each_time) {
+TEST(Connector, retries_with_increasing_delays) {
   const auto took = [](std::uint64_t seed, unsigned rounds) {
     Simulation simulation(seed);
     Net net(simulation, 1);
@@ -236,7 +236,7 @@ TEST(Connector, tries_again_later_each_time) {
   EXPECT_NE(took(2, 5), took(3, 5));
 }
 
-TEST(Connector, delays_below_zero_are_none) {
+TEST(Connector, negative_delays_are_zero) {
   Simulation simulation;
   Net net(simulation, 1);
   net.refuse(0);
@@ -250,7 +250,7 @@ TEST(Connector, delays_below_zero_are_none) {
   }
 }
 
-TEST(Connector, a_server_that_comes_back_is_found) {
+TEST(Connector, a_restarted_server_is_reconnected) {
   Simulation simulation;
   Net net(simulation, 1);
   net.refuse(0);
@@ -260,7 +260,7 @@ TEST(Connector, a_server_that_comes_back_is_found) {
   EXPECT_GE(outcome.took, 400ms);
 }
 
-TEST(Connector, a_unix_server_that_comes_back_is_found) {
+TEST(Connector, a_restarted_unix_server_is_reconnected) {
   Simulation simulation;
   Net net(simulation, 0);
   std::optional<UnixServer> server;
@@ -276,7 +276,7 @@ TEST(Connector, a_unix_server_that_comes_back_is_found) {
   EXPECT_TRUE(server);
 }
 
-TEST(Connector, leaves_nothing_behind_in_a_thousand_worlds) {
+TEST(Connector, leaks_nothing_in_a_thousand_simulations) {
   int connected = 0;
   const auto scenario = [&connected](Simulation& simulation) {
     Net net(simulation, 3);

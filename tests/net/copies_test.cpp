@@ -96,7 +96,7 @@ TEST_P(Copies, closing_streams_costs_a_few_calls_each) {
     ++count_of_ended;
   };
   for (const Ends& pair : pairs) scope.spawn(drain(UnixStream(loop(), pair.near), ended));
-  run_turns();
+  run_iterations();
   const Holder holder;
   expect_few_calls(pairs, ended);
 }
@@ -107,7 +107,7 @@ TEST_P(Copies, closing_connections_costs_a_few_calls_each) {
   const auto callbacks = std::make_shared<const ConnectionCallbacks>(
       ConnectionCallbacks{.on_close = [&](Connection&, Error) { ++ended; }});
   for (const Ends& pair : pairs) Connection::start(UnixStream(loop(), pair.near), callbacks);
-  run_turns();
+  run_iterations();
   const Holder holder;
   expect_few_calls(pairs, ended);
 }
@@ -130,7 +130,7 @@ TEST_P(Copies, a_child_that_closes_its_copies_takes_nothing_from_the_parent) {
     streams.push_back(std::make_unique<UnixStream>(loop(), pair.near));
     scope.spawn(drain(*streams.back(), ended));
   }
-  run_turns();
+  run_iterations();
   const Holder holder;
   // The loop has detected that there are copies.
   for (std::size_t i = 0; i < 2; ++i) {
@@ -162,7 +162,7 @@ TEST_P(Copies, closing_watched_descriptors_costs_a_few_calls_each) {
                                                    }));
     ASSERT_TRUE(watchers.back()->start());
   }
-  run_turns();
+  run_iterations();
   const Holder holder;
   expect_few_calls(pairs, ended);
 }

@@ -36,7 +36,7 @@ TEST(DatagramBatches, have_sizes_within_bounds) {
   EXPECT_TRUE(largest.empty());
 }
 
-TEST(DatagramBatches, say_when_they_are_full) {
+TEST(DatagramBatches, report_when_they_are_full) {
   DatagramBatch batch(2, 10);
   EXPECT_EQ(batch.add(bytes_of(std::string(21, 'x')), one).error(), system_error(EMSGSIZE));
   EXPECT_TRUE(batch.add(bytes_of(std::string(15, 'x')), one));
@@ -52,7 +52,7 @@ TEST(DatagramBatches, say_when_they_are_full) {
   EXPECT_EQ(batch.size(), 2U);
 }
 
-TEST(DatagramBatches, show_what_is_to_be_sent) {
+TEST(DatagramBatches, return_the_datagrams_to_be_sent) {
   DatagramBatch batch(8, 100);
   EXPECT_TRUE(batch.add(bytes_of("a"), one));
   EXPECT_TRUE(batch.add(bytes_of("b"), two));
@@ -70,7 +70,7 @@ TEST(DatagramBatches, show_what_is_to_be_sent) {
   EXPECT_EQ(batch.size(), 3U);
 }
 
-TEST(DatagramBatches, keep_their_order_whatever_is_added_and_dropped) {
+TEST(DatagramBatches, keep_their_order_after_random_additions_and_removals) {
   std::minstd_rand random(3);
   for (int round = 0; round < 300; ++round) {
     DatagramBatch batch(1 + random() % 40, 1 + random() % 300);

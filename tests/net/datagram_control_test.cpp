@@ -15,8 +15,8 @@
 #include <tambour/udp.h>
 
 #include "net/datagrams.h"
-#include "net/received_control.h"
 #include "support/on_every_backend.h"
+#include "udp/received_control.h"
 
 namespace tambour {
 namespace {
@@ -172,7 +172,7 @@ class DatagramControlOnLoopback : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(DatagramControlOnLoopback);
 
-TEST_P(DatagramControlOnLoopback, options_that_the_program_enables_hide_none_of_ours) {
+TEST_P(DatagramControlOnLoopback, options_enabled_by_the_program_hide_no_control_message) {
   for (const Endpoint& at :
        {Endpoint::loopback_v4(0), Endpoint::loopback_v6(0), Endpoint::any_v6(0)}) {
     UdpSocket server = bind(at, {.gro = true, .ecn = true, .pktinfo = true});
@@ -194,7 +194,7 @@ TEST_P(DatagramControlOnLoopback, options_that_the_program_enables_hide_none_of_
   }
 }
 
-TEST_P(DatagramControlOnLoopback, more_than_fits_is_reported) {
+TEST_P(DatagramControlOnLoopback, truncated_control_messages_are_reported) {
   UdpSocket server = bind(Endpoint::loopback_v6(0), {.ecn = true, .pktinfo = true});
   UdpSocket client = bind(Endpoint::loopback_v6(0));
   enable(server, IPPROTO_IPV6, IPV6_RECVHOPOPTS);

@@ -45,7 +45,7 @@ TEST(Endpoint, reads_other_spellings) {
   }
 }
 
-TEST(Endpoint, says_why_it_refuses) {
+TEST(Endpoint, reports_why_it_rejects_text) {
   const std::vector<std::pair<std::string, int>> refused = {
       {"", EINVAL},
       {"127.0.0.1", EINVAL},
@@ -85,7 +85,7 @@ TEST(Endpoint, says_why_it_refuses) {
   }
 }
 
-TEST(Endpoint, takes_unix_names_to_the_last_byte) {
+TEST(Endpoint, accepts_unix_names_up_to_the_maximum_length) {
   const std::string path = "/" + std::string(106, 'x');
   const std::string abstract = "@" + std::string(107, 'x');
   for (const std::string& name : {path, abstract}) {
@@ -103,7 +103,7 @@ TEST(Endpoint, takes_unix_names_to_the_last_byte) {
   EXPECT_NE(*bytes, *Endpoint::unix_name("@a"));
 }
 
-TEST(Endpoint, takes_what_the_kernel_gives) {
+TEST(Endpoint, accepts_addresses_from_the_kernel) {
   sockaddr_un unnamed{};
   unnamed.sun_family = AF_UNIX;
   const auto nameless =

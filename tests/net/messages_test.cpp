@@ -54,16 +54,16 @@ Task<> note_lines(Stream& stream, Buffer& buffer, std::vector<std::string>& note
 
 TAMBOUR_ON_EVERY_BACKEND(Messages);
 
-TEST_P(Messages, are_waited_for_until_they_are_whole) {
+TEST_P(Messages, are_returned_when_they_are_complete) {
   std::vector<std::string> notes;
   TaskScope scope(loop());
   scope.spawn(note_lines(near, buffer, notes));
-  run_turns();
+  run_iterations();
   // While it waits, it holds no memory.
   EXPECT_TRUE(buffer.empty());
   for (const char byte : std::string("one\r\n\nthree\n")) {
     far_sends({&byte, 1});
-    run_turns();
+    run_iterations();
   }
   EXPECT_EQ(notes, (std::vector<std::string>{"one", "", "three"}));
   far_sends("four\nfi");
@@ -72,10 +72,10 @@ TEST_P(Messages, are_waited_for_until_they_are_whole) {
   EXPECT_EQ(notes.back(), "five");
 }
 
-TEST_P(Messages, an_end_between_them_is_not_an_end_within_one) {
+TEST_P(Messages, eof_between_messages_differs_from_eof_within_a_message) {
   std::vector<std::string> notes;
   far_sends("one\n");
-  ASSERT_TRUE(far.finish());
+  ASSERT_TRUE(far.shutdown_write());
   run(note_lines(near, buffer, notes));
   EXPECT_EQ(notes, (std::vector<std::string>{"one", "End of stream"}));
   notes.clear();
@@ -85,14 +85,14 @@ TEST_P(Messages, an_end_between_them_is_not_an_end_within_one) {
   EXPECT_EQ(buffer, "thr");
 }
 
-TEST_P(Messages, that_are_too_long_are_refused_before_all_of_them_is_read) {
+TEST_P(Messages, that_are_too_long_are_rejected_before_they_are_read) {
   std::vector<std::string> notes;
   far_sends("short\n" + std::string(1000, 'x'));
   run(note_lines(near, buffer, notes));
   EXPECT_EQ(notes, (std::vector<std::string>{"short", system_error(EMSGSIZE).message()}));
 }
 
-TEST_P(Messages, of_any_size_arrive_to_the_byte) {
+TEST_P(Messages, of_any_size_arrive_unchanged) {
   std::vector<std::string> sent;
   for (const std::size_t size : {0UL, 1UL, 4096UL, 65536UL, test::scaled(3'000'000), 5UL})
     sent.emplace_back(size, char('a' + sent.size()));
@@ -101,7 +101,7 @@ TEST_P(Messages, of_any_size_arrive_to_the_byte) {
     Buffer out;
     for (const std::string& text : texts) EXPECT_TRUE(append_message(out, text));
     EXPECT_TRUE(co_await stream.write(out));
-    EXPECT_TRUE(stream.finish());
+    EXPECT_TRUE(stream.shutdown_write());
   }(far, sent));
   run([](Stream& stream, Buffer& in, const std::vector<std::string>& texts) -> Task<> {
     for (const std::string& text : texts) {
@@ -110,13 +110,13 @@ TEST_P(Messages, of_any_size_arrive_to_the_byte) {
       if (!message) co_return;
       EXPECT_TRUE(*message == text) << message->size() << " of " << text.size();
     }
-    EXPECT_EQ((co_await read_message(stream, in)).error(), StreamError::end);
+    EXPECT_EQ((co_await read_message(stream, in)).error(), StreamError::eof);
   }(near, buffer, sent));
 }
 
-TEST_P(Messages, of_one_size_leave_what_is_behind_them) {
+TEST_P(Messages, of_a_fixed_size_leave_the_following_bytes) {
   far_sends("headbody");
-  ASSERT_TRUE(far.finish());
+  ASSERT_TRUE(far.shutdown_write());
   run([](Stream& stream, Buffer& in) -> Task<> {
     auto nothing = co_await read_exactly(stream, in, 0);
     EXPECT_TRUE(nothing && nothing->empty());
@@ -126,7 +126,7 @@ TEST_P(Messages, of_one_size_leave_what_is_behind_them) {
     EXPECT_EQ((co_await read_exactly(stream, in, 5)).error(), StreamError::truncated);
     auto body = co_await read_exactly(stream, in, 4);
     EXPECT_TRUE(body && *body == "body");
-    EXPECT_EQ((co_await read_exactly(stream, in, 1)).error(), StreamError::end);
+    EXPECT_EQ((co_await read_exactly(stream, in, 1)).error(), StreamError::eof);
   }(near, buffer));
 }
 
@@ -145,7 +145,7 @@ TEST_P(Messages, a_time_limit_loses_nothing) {
   EXPECT_TRUE(buffer.empty());
 }
 
-TEST_P(Messages, a_closed_stream_gives_what_is_there_and_then_its_error) {
+TEST_P(Messages, a_closed_stream_returns_buffered_messages_and_then_its_error) {
   buffer.append("one\ntwo");
   near.close();
   run([](Stream& stream, Buffer& in) -> Task<> {
@@ -155,7 +155,7 @@ TEST_P(Messages, a_closed_stream_gives_what_is_there_and_then_its_error) {
   }(near, buffer));
 }
 
-TEST_P(Messages, in_callbacks_are_taken_as_they_come) {
+TEST_P(Messages, are_decoded_in_callbacks_as_they_arrive) {
   std::vector<std::string> lines;
   Error error;
   Connection::start(std::move(near),
@@ -169,7 +169,7 @@ TEST_P(Messages, in_callbacks_are_taken_as_they_come) {
                           connection.close();
                         }}));
   far_sends("one\ntw");
-  run_turns();
+  run_iterations();
   far_sends("o\nfar too long");
   EXPECT_TRUE(run_until([&] { return bool(error); }));
   EXPECT_EQ(lines, (std::vector<std::string>{"one", "two"}));

@@ -47,7 +47,7 @@ class Pipes : public test::OnEveryBackend {};
 
 TAMBOUR_ON_EVERY_BACKEND(Pipes);
 
-TEST_P(Pipes, carry_more_than_they_hold) {
+TEST_P(Pipes, carry_more_than_their_capacity) {
   auto ends = PipeStream::open(loop());
   ASSERT_TRUE(ends);
   const std::string text = long_text();
@@ -60,7 +60,7 @@ TEST_P(Pipes, carry_more_than_they_hold) {
   EXPECT_TRUE(received == text);
 }
 
-TEST_P(Pipes, without_a_reader_are_an_error_and_no_signal) {
+TEST_P(Pipes, without_a_reader_fail_with_epipe_and_raise_no_signal) {
   auto ends = PipeStream::open(loop());
   ASSERT_TRUE(ends);
   ends->reader.close();
@@ -82,7 +82,7 @@ TEST_P(Pipes, without_a_reader_are_an_error_and_no_signal) {
   EXPECT_EQ(sigismember(&after, SIGPIPE), 0);
 }
 
-TEST_P(Pipes, that_block_are_made_not_to) {
+TEST_P(Pipes, that_block_are_set_to_non_blocking_mode) {
   std::array<int, 2> fds;
   ASSERT_EQ(::pipe(fds.data()), 0);
   PipeStream reader(loop(), fds[0]);
@@ -90,16 +90,16 @@ TEST_P(Pipes, that_block_are_made_not_to) {
   EXPECT_NE(::fcntl(fds[0], F_GETFL) & O_NONBLOCK, 0);
   TaskScope scope(loop());
   Result<std::size_t> got = 0;
-  scope.spawn([](PipeStream& from, Result<std::size_t>& told) -> Task<> {
+  scope.spawn([](PipeStream& from, Result<std::size_t>& result) -> Task<> {
     std::array<std::byte, 8> place;
-    told = co_await from.read(place);
+    result = co_await from.read(place);
   }(reader, got));
-  run_turns();
+  run_iterations();
   scope.request_stop();
-  run_turns();
+  run_iterations();
   EXPECT_TRUE(scope.empty());
   EXPECT_EQ(got.error(), system_error(ECANCELED));
-  EXPECT_EQ(reader.finish().error(), system_error(ENOTSOCK));
+  EXPECT_EQ(reader.shutdown_write().error(), system_error(ENOTSOCK));
   EXPECT_EQ(reader.peer_endpoint().error(), system_error(ENOTSOCK));
 }
 
@@ -134,7 +134,7 @@ TEST_P(Pipes, that_share_an_open_file_stay_non_blocking_until_the_last_is_closed
   }
 }
 
-TEST_P(Pipes, whose_open_file_was_non_blocking_keep_it_so) {
+TEST_P(Pipes, whose_open_file_was_non_blocking_stay_non_blocking) {
   const InheritedSocket inherited;
   ASSERT_EQ(::fcntl(inherited.ends[0], F_SETFL, O_RDWR | O_NONBLOCK), 0);
   PipeStream(loop(), inherited.copies[0]).close();
@@ -142,7 +142,7 @@ TEST_P(Pipes, whose_open_file_was_non_blocking_keep_it_so) {
   EXPECT_TRUE(is_nonblocking(inherited.ends[0]));
 }
 
-TEST_P(Pipes, over_different_files_clear_the_flag_of_their_own) {
+TEST_P(Pipes, over_different_files_clear_only_the_flag_of_their_own) {
   const InheritedSocket one;
   const InheritedSocket two;
   PipeStream of_one(loop(), one.copies[0]);
@@ -154,7 +154,7 @@ TEST_P(Pipes, over_different_files_clear_the_flag_of_their_own) {
   ::close(two.copies[1]);
 }
 
-TEST(SimulatedPipes, carry_more_than_they_hold) {
+TEST(SimulatedPipes, carry_more_than_their_capacity) {
   Simulation simulation(1);
   EventLoop loop(simulation.add_host("one").loop_options());
   auto ends = PipeStream::open(loop);

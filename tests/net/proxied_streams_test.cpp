@@ -45,7 +45,7 @@ class ProxiedStreams : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(ProxiedStreams);
 
-TEST_P(ProxiedStreams, are_read_to_the_end_of_the_header_and_not_beyond) {
+TEST_P(ProxiedStreams, are_read_only_to_the_end_of_the_header) {
   for (const std::string& header : {std::string(line), version_2()}) {
     for (const bool with_buffer : {false, true}) {
       auto ends = test::open_stream_ends(loop());
@@ -86,7 +86,7 @@ TEST_P(ProxiedStreams, may_begin_byte_by_byte) {
     for (std::size_t i = 0; i < header.size(); ++i) {
       EXPECT_FALSE(is_read);
       ASSERT_EQ(::send(ends.far.descriptor(), &header[i], 1, 0), 1);
-      run_turns(2);
+      run_iterations(2);
       // The incomplete header does not keep the socket readable: the loop does not spin.
       if (i == 50) {
         EXPECT_TRUE(sleeps_through(20ms));
@@ -120,7 +120,7 @@ TEST_P(ProxiedStreams, byte_by_byte_hold_little_more_than_their_bytes) {
   const std::size_t before = heap_bytes();
   for (const char byte : text) {
     ASSERT_EQ(::send(ends.far.descriptor(), &byte, 1, 0), 1);
-    run_turns(2);
+    run_iterations(2);
     most = std::max(most, heap_bytes());
   }
   EXPECT_TRUE(run_until([&] { return is_read; }));
@@ -144,7 +144,7 @@ TEST_P(ProxiedStreams, with_a_longer_header_than_the_limit_are_refused_at_once) 
   EXPECT_EQ(refused, std::vector<Error>{system_error(EMSGSIZE)});
 }
 
-TEST_P(ProxiedStreams, that_end_too_early_say_so) {
+TEST_P(ProxiedStreams, that_end_too_early_report_it) {
   for (const std::string& header : {std::string(line), version_2().substr(0, 40)}) {
     for (const std::size_t size : {std::size_t{0}, std::size_t{1}, header.size() - 1}) {
       for (const bool with_buffer : {false, true}) {
@@ -162,13 +162,13 @@ TEST_P(ProxiedStreams, that_end_too_early_say_so) {
             read = co_await read_proxy_header(stream);
           }
           EXPECT_EQ(read.error(), expected);
-        }(ends.near, with_buffer, size == 0 ? StreamError::end : StreamError::truncated));
+        }(ends.near, with_buffer, size == 0 ? StreamError::eof : StreamError::truncated));
       }
     }
   }
 }
 
-TEST_P(ProxiedStreams, are_served_as_whose_the_proxy_says_they_are) {
+TEST_P(ProxiedStreams, have_the_addresses_that_the_proxy_reports) {
   std::vector<std::string> sources;
   TcpServer server = listen();
   server.serve([&](TcpStream stream) -> Task<> {
@@ -194,7 +194,7 @@ TEST_P(ProxiedStreams, are_served_as_whose_the_proxy_says_they_are) {
   EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
 }
 
-TEST_P(ProxiedStreams, may_be_connections_too) {
+TEST_P(ProxiedStreams, may_be_served_by_callbacks) {
   std::string source, got;
   TcpServer server = listen();
   server.serve({.on_connection =
@@ -206,7 +206,7 @@ TEST_P(ProxiedStreams, may_be_connections_too) {
   run([](Endpoint to) -> Task<> {
     auto stream = co_await TcpStream::connect(to);
     EXPECT_TRUE(co_await stream->write(std::string(line) + "hello"));
-    EXPECT_TRUE(stream->finish());
+    EXPECT_TRUE(stream->shutdown_write());
     Buffer nothing;
     EXPECT_EQ(co_await stream->read(nothing), 0U);
   }(server.endpoint()));
@@ -215,7 +215,7 @@ TEST_P(ProxiedStreams, may_be_connections_too) {
   EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
 }
 
-TEST_P(ProxiedStreams, that_say_nothing_keep_nobody_waiting_and_are_closed_in_time) {
+TEST_P(ProxiedStreams, without_a_header_do_not_block_others_and_are_closed_in_time) {
   std::vector<Error> refused;
   TcpServer server =
       listen({.proxy_header_timeout = 50ms, .on_refused = [&](Stream& stream, Error error) {
@@ -241,7 +241,7 @@ TEST_P(ProxiedStreams, that_say_nothing_keep_nobody_waiting_and_are_closed_in_ti
   EXPECT_EQ(served, 1);
 }
 
-TEST_P(ProxiedStreams, count_while_their_header_is_waited_for) {
+TEST_P(ProxiedStreams, count_as_connections_while_their_header_is_pending) {
   TcpServer server = listen({.connections_max = 1, .proxy_header_timeout = 20ms});
   std::size_t most = 0;
   server.serve([&](TcpStream) -> Task<> {

@@ -8,7 +8,7 @@
 
 #include <tambour/proxy_protocol.h>
 
-#include "net/crc32c.h"
+#include "framing/crc32c.h"
 
 namespace tambour {
 namespace {
@@ -60,7 +60,7 @@ void expect_error(const std::string& bytes, int error) {
   }
 }
 
-TEST(ProxyVersion1, says_who_is_connected_to_what) {
+TEST(ProxyVersion1, contains_both_endpoints) {
   expect("PROXY TCP4 192.168.0.1 192.168.0.11 56324 443\r\n",
          {.version = 1, .source = at("192.168.0.1:56324"), .destination = at("192.168.0.11:443")});
   expect("PROXY TCP4 255.255.255.255 255.255.255.255 65535 65535\r\n",
@@ -76,13 +76,13 @@ TEST(ProxyVersion1, says_who_is_connected_to_what) {
           .destination = at("[" + longest + "]:65535")});
 }
 
-TEST(ProxyVersion1, may_say_nothing) {
+TEST(ProxyVersion1, may_contain_no_endpoints) {
   expect("PROXY UNKNOWN\r\n", {.version = 1});
   expect("PROXY UNKNOWN whatever it is \0\r\n"s, {.version = 1});
   expect("PROXY UNKNOWN " + std::string(91, 'x') + "\r\n", {.version = 1});
 }
 
-TEST(ProxyVersion1, is_refused_where_it_is_not_exactly_right) {
+TEST(ProxyVersion1, is_rejected_if_it_is_malformed) {
   for (const std::string line : {"GET / HTTP/1.1",
                                  "PROXZ",
                                  "PROXY\t",
@@ -118,7 +118,7 @@ TEST(ProxyVersion1, is_refused_where_it_is_not_exactly_right) {
   expect_error("PROXY UNKNOWN " + std::string(92, 'x') + "\r\n", EPROTO);
 }
 
-TEST(ProxyVersion2, says_who_is_connected_to_what) {
+TEST(ProxyVersion2, contains_both_endpoints) {
   expect(version_2(0x21, 0x11, ip_4_block),
          {.source = at("10.0.0.1:12345"), .destination = at("192.168.0.2:443")});
   expect(version_2(0x21, 0x12, ip_4_block), {.socket_type = SOCK_DGRAM,
@@ -135,7 +135,7 @@ TEST(ProxyVersion2, says_who_is_connected_to_what) {
          {.source = at("unix:/run/client"), .destination = at("unix:@server")});
 }
 
-TEST(ProxyVersion2, of_unix_sockets_may_have_no_name_or_one_that_fills_its_place) {
+TEST(ProxyVersion2, of_unix_sockets_may_have_no_name_or_one_of_maximum_length) {
   const std::string block = std::string(108, '\0') + std::string(108, 'x');
   Buffer buffer(version_2(0x21, 0x31, block));
   const auto header = take_proxy_header(buffer);
@@ -147,7 +147,7 @@ TEST(ProxyVersion2, of_unix_sockets_may_have_no_name_or_one_that_fills_its_place
   EXPECT_TRUE(again == version_2(0x21, 0x31, block));
 }
 
-TEST(ProxyVersion2, of_the_proxy_itself_or_of_nobody_says_nothing) {
+TEST(ProxyVersion2, local_or_unspecified_contains_no_endpoints) {
   expect(version_2(0x20, 0x00, ""), {.is_local = true});
   expect(version_2(0x20, 0x11, ip_4_block + "\x02"), {.is_local = true});
   expect(version_2(0x20, char(0xEF), "not looked at"), {.is_local = true});
@@ -160,7 +160,7 @@ TEST(ProxyVersion2, of_the_proxy_itself_or_of_nobody_says_nothing) {
   expect(version_2(0x21, 0x01, ""), {});
 }
 
-TEST(ProxyVersion2, is_refused_where_it_is_not_exactly_right) {
+TEST(ProxyVersion2, is_rejected_if_it_is_malformed) {
   expect_error("\r\n\r\n\0\r\nQUIX"s, EPROTO);
   expect_error(version_2(0x11, 0x11, ip_4_block), EPROTO);
   expect_error(version_2(0x22, 0x11, ip_4_block), EPROTO);
@@ -188,7 +188,7 @@ TEST(ProxyFields, are_read_in_order) {
                      {0xE0, "own"}}});
 }
 
-TEST(ProxyFields, are_refused_where_they_reach_beyond_the_header) {
+TEST(ProxyFields, are_rejected_if_they_extend_beyond_the_header) {
   for (const std::string& bytes :
        {"\x01"s, "\x01\0"s, "\x01\0\x01"s, "\x04\xFF\xFF..."s, "\x20\0\x05...."s,
         field(ProxyField::unique_id, std::string(129, 'i'))})
@@ -207,7 +207,7 @@ TEST(ProxyChecksum, is_that_of_rfc_4960) {
   EXPECT_EQ(net::crc32c(std::string(32, '\0')), 0x8A9136AAU);
 }
 
-TEST(ProxyChecksum, is_checked_where_there_is_one) {
+TEST(ProxyChecksum, is_verified_if_present) {
   const ProxyHeader header{.source = at("10.0.0.1:12345"),
                            .destination = at("192.168.0.2:443"),
                            .fields = {{ProxyField::alpn, "h2"}},
@@ -230,7 +230,7 @@ TEST(ProxyChecksum, is_checked_where_there_is_one) {
   expect_error(version_2(0x21, 0x11, ip_4_block + field(ProxyField::checksum, "abc")), EBADMSG);
 }
 
-TEST(ProxyWriter, says_what_the_reader_reads) {
+TEST(ProxyWriter, writes_headers_that_parse_to_the_same_values) {
   const std::vector<ProxyHeader> headers = {
       {.version = 1},
       {.version = 1, .source = at("10.0.0.1:1"), .destination = at("10.0.0.2:2")},
@@ -251,7 +251,7 @@ TEST(ProxyWriter, says_what_the_reader_reads) {
   }
 }
 
-TEST(ProxyWriter, says_also_what_is_read_of_a_header_with_one_bit_changed) {
+TEST(ProxyWriter, reproduces_headers_parsed_after_a_bit_flip) {
   for (const ProxyHeader& header :
        {ProxyHeader{.version = 1, .source = at("[::1]:1"), .destination = at("[2001::2]:65535")},
         ProxyHeader{.source = at("10.0.0.1:1"), .destination = at("10.0.0.2:2")},
@@ -276,7 +276,7 @@ TEST(ProxyWriter, says_also_what_is_read_of_a_header_with_one_bit_changed) {
   }
 }
 
-TEST(ProxyWriter, refuses_what_cannot_be_said) {
+TEST(ProxyWriter, rejects_values_that_the_protocol_cannot_represent) {
   const auto expect_refused = [](const ProxyHeader& header, int error) {
     Buffer buffer("before");
     EXPECT_EQ(append_proxy_header(buffer, header).error(), system_error(error));

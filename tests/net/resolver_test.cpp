@@ -43,7 +43,7 @@ class Resolvers : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Resolvers);
 
-TEST_P(Resolvers, an_address_is_its_own_answer_at_once) {
+TEST_P(Resolvers, a_numeric_address_resolves_to_itself_at_once) {
   EXPECT_EQ(first_of(at_once("127.0.0.1")), "127.0.0.1:80");
   EXPECT_EQ(first_of(at_once("::1", AddressFamily::v6)), "[::1]:80");
   EXPECT_EQ(at_once("::1", AddressFamily::v4).error(), resolver_error(EAI_ADDRFAMILY));
@@ -51,7 +51,7 @@ TEST_P(Resolvers, an_address_is_its_own_answer_at_once) {
   EXPECT_EQ(at_once(std::string("localhost\0.org", 14)).error(), resolver_error(EAI_NONAME));
 }
 
-TEST_P(Resolvers, a_name_is_looked_up_elsewhere) {
+TEST_P(Resolvers, a_name_is_looked_up_on_another_thread) {
   Answer answer = std::unexpected(system_error(EINPROGRESS));
   spawn(loop(), ask("localhost", AddressFamily::v4, answer));
   EXPECT_EQ(answer.error(), system_error(EINPROGRESS));
@@ -59,7 +59,7 @@ TEST_P(Resolvers, a_name_is_looked_up_elsewhere) {
   EXPECT_EQ(first_of(answer), "127.0.0.1:80");
 }
 
-TEST_P(Resolvers, a_name_that_cannot_be_one_is_an_error_of_the_resolver) {
+TEST_P(Resolvers, an_invalid_name_fails_with_a_resolver_error) {
   Answer answer;
   spawn(loop(), ask(std::string(300, 'x'), AddressFamily::any, answer));
   loop().run();
@@ -68,7 +68,7 @@ TEST_P(Resolvers, a_name_that_cannot_be_one_is_an_error_of_the_resolver) {
   EXPECT_EQ(answer.error().message(), ::gai_strerror(answer.error().value()));
 }
 
-TEST_P(Resolvers, who_is_asked_to_stop_does_not_wait) {
+TEST_P(Resolvers, a_stopped_lookup_does_not_wait_for_a_worker) {
   // All threads of the pool are blocked until the end of this test, so no lookup starts.
   WorkerPool& pool = WorkerPool::names();
   const auto over = std::make_shared<std::latch>(1);

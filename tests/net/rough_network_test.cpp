@@ -60,7 +60,7 @@ Task<> send_pattern(Endpoint to, std::size_t bytes, std::size_t piece) {
     EXPECT_TRUE(written) << "after " << sent;
     if (!written) co_return;
   }
-  EXPECT_TRUE(stream->finish());
+  EXPECT_TRUE(stream->shutdown_write());
   // EOF: the other end has received everything and closes too.
   std::array<std::byte, 1> nothing;
   EXPECT_EQ(co_await stream->read(nothing), 0U);
@@ -99,13 +99,13 @@ void transfer(std::size_t bytes, std::size_t piece) {
   EXPECT_EQ(received, bytes);
 }
 
-TEST(RoughNetwork, a_gibibyte_arrives_to_the_byte) {
+TEST(RoughNetwork, a_gibibyte_arrives_unchanged) {
   transfer(test::scaled(std::size_t{1} << 30), Pattern::most);
 }
 
-TEST(RoughNetwork, single_bytes_arrive_to_the_byte) { transfer(test::scaled(200'000), 1); }
+TEST(RoughNetwork, single_bytes_arrive_unchanged) { transfer(test::scaled(200'000), 1); }
 
-TEST(RoughNetwork, bytes_arrive_where_a_fifth_of_the_packets_is_lost) {
+TEST(RoughNetwork, bytes_arrive_if_a_fifth_of_the_packets_is_lost) {
   if (!test::has_program("nft")) GTEST_SKIP() << "nft is not here";
   test::in_own_network([] {
     test::command(
@@ -127,7 +127,7 @@ TEST(RoughNetwork, bytes_arrive_at_a_megabit_per_second) {
   });
 }
 
-TEST(RoughNetwork, peers_that_fall_silent_are_closed_once_each) {
+TEST(RoughNetwork, each_peer_that_stops_responding_is_closed_once) {
   if (!test::has_program("nft")) GTEST_SKIP() << "nft is not here";
   test::in_own_network([] {
     EventLoop loop;

@@ -25,7 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(SelfConnections, are_told_from_others) {
+TEST(SelfConnections, are_distinguished_from_others) {
   EventLoop loop;
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const Endpoint any_port = Endpoint::loopback_v4(0);

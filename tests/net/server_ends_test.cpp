@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 constexpr std::string_view header = "PROXY TCP4 192.0.2.1 192.0.2.2 1234 80\r\n";
 
 /// Sends, and reads until the server has closed the connection, or reset one that it never
-/// accepted. Connecting may fail if the server is already gone.
+/// accepted. Connecting may fail if the server is already destroyed.
 template <class S = TcpStream>
 Task<> say_and_read_to_the_end(Endpoint to, std::string text, int& ended) {
   auto stream = co_await S::connect(to);
@@ -81,7 +81,7 @@ class ServerEnds : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(ServerEnds);
 
-TEST_P(ServerEnds, two_may_shut_it_down) {
+TEST_P(ServerEnds, two_tasks_may_shut_down_a_server) {
   listen();
   server->serve({.on_message = [](Connection& own, Buffer&) { own.close_after_write(); }});
   connect(3, "x");
@@ -96,7 +96,7 @@ TEST_P(ServerEnds, two_may_shut_it_down) {
   EXPECT_TRUE(run_until_ended(3));
 }
 
-TEST_P(ServerEnds, who_shuts_it_down_may_be_destroyed) {
+TEST_P(ServerEnds, a_task_that_shuts_down_a_server_may_be_destroyed) {
   listen();
   server->serve([](TcpStream) -> Task<> { static_cast<void>(co_await sleep_for(20ms)); });
   connect(1);
@@ -109,7 +109,7 @@ TEST_P(ServerEnds, who_shuts_it_down_may_be_destroyed) {
   EXPECT_EQ(server->connections(), 0U);
 }
 
-TEST_P(ServerEnds, one_that_can_accept_no_more_says_so) {
+TEST_P(ServerEnds, a_server_that_can_no_longer_accept_reports_the_error) {
   listen();
   server->serve({});
   // Another process that shares the open file description shuts it down, as can happen to inherited
@@ -124,7 +124,7 @@ TEST_P(ServerEnds, one_that_can_accept_no_more_says_so) {
   EXPECT_EQ(error, system_error(EINVAL));
 }
 
-TEST_P(ServerEnds, in_on_connection) {
+TEST_P(ServerEnds, a_server_may_be_destroyed_in_on_connection) {
   const std::size_t before = test::open_descriptors();
   listen();
   const auto kept = std::make_shared<int>(0);
@@ -145,7 +145,7 @@ TEST_P(ServerEnds, in_on_connection) {
   loop().run();
 }
 
-TEST_P(ServerEnds, in_on_connection_which_then_runs_the_loop) {
+TEST_P(ServerEnds, on_connection_may_destroy_the_server_and_then_run_the_loop) {
   listen();
   server->serve({.on_connection =
                      [this](Connection& connection) {
@@ -160,7 +160,7 @@ TEST_P(ServerEnds, in_on_connection_which_then_runs_the_loop) {
   EXPECT_EQ(called, 1);
 }
 
-TEST_P(ServerEnds, in_on_connection_which_then_throws) {
+TEST_P(ServerEnds, on_connection_may_destroy_the_server_and_then_throw) {
   listen();
   server->serve({.on_connection = [this](Connection&) {
     ++called;
@@ -174,7 +174,7 @@ TEST_P(ServerEnds, in_on_connection_which_then_throws) {
   loop().run();
 }
 
-TEST_P(ServerEnds, in_on_connection_of_a_later_one) {
+TEST_P(ServerEnds, a_server_may_be_destroyed_in_on_connection_of_a_later_connection) {
   listen();
   int messages = 0;
   server->serve({.on_connection =
@@ -191,7 +191,7 @@ TEST_P(ServerEnds, in_on_connection_of_a_later_one) {
   EXPECT_EQ(messages, 0);
 }
 
-TEST_P(ServerEnds, in_any_callback_of_a_connection) {
+TEST_P(ServerEnds, a_server_may_be_destroyed_in_any_callback_of_a_connection) {
   const std::string much(8'000'000, 'x');
   std::vector<ConnectionCallbacks> ways(4);
   ways[0] = {.on_message = [this](Connection& own, Buffer&) { destroy()(own); },
@@ -217,7 +217,7 @@ TEST_P(ServerEnds, in_any_callback_of_a_connection) {
   }
 }
 
-TEST_P(ServerEnds, in_on_connection_behind_a_proxy) {
+TEST_P(ServerEnds, a_server_behind_a_proxy_may_be_destroyed_in_on_connection) {
   listen_behind_a_proxy();
   server->serve({.on_connection = destroy(), .on_close = never()});
   std::vector<TcpStream> streams;
@@ -236,7 +236,7 @@ TEST_P(ServerEnds, in_on_connection_behind_a_proxy) {
   loop().run();
 }
 
-TEST_P(ServerEnds, in_on_refused_which_destroys_the_handlers_at_once) {
+TEST_P(ServerEnds, on_refused_may_destroy_the_server_and_its_handlers) {
   const auto held = std::make_shared<int>(0);
   listen_behind_a_proxy([&](Stream& stream, Error error) {
     EXPECT_TRUE(error);
@@ -251,7 +251,7 @@ TEST_P(ServerEnds, in_on_refused_which_destroys_the_handlers_at_once) {
     const std::shared_ptr<int> own = held;
     Buffer nothing;
     static_cast<void>(co_await peer.read(nothing));
-    ADD_FAILURE() << "a handler of a destroyed server went on";
+    ADD_FAILURE() << "a handler of a destroyed server was resumed";
   });
   connect(1, std::string(header));
   EXPECT_TRUE(run_until([&] { return held.use_count() == 3; }));
@@ -262,7 +262,7 @@ TEST_P(ServerEnds, in_on_refused_which_destroys_the_handlers_at_once) {
   loop().run();
 }
 
-TEST_P(ServerEnds, while_it_moves_in_on_connection_it_goes_on) {
+TEST_P(ServerEnds, a_server_moved_in_on_connection_keeps_serving) {
   listen();
   TcpServer* place = nullptr;
   std::unique_ptr<TcpServer> other;
@@ -282,7 +282,7 @@ TEST_P(ServerEnds, while_it_moves_in_on_connection_it_goes_on) {
   run(test::expect_echo_from(at));
 }
 
-TEST_P(ServerEnds, where_another_takes_its_place) {
+TEST_P(ServerEnds, a_server_may_be_replaced_in_on_connection) {
   listen();
   Endpoint next;
   server->serve({.on_connection =
@@ -300,7 +300,7 @@ TEST_P(ServerEnds, where_another_takes_its_place) {
   run(test::expect_echo_from(next));
 }
 
-TEST_P(ServerEnds, nothing_by_stopping_in_on_connection) {
+TEST_P(ServerEnds, stop_in_on_connection_keeps_the_connection) {
   listen();
   server->serve({.on_connection =
                      [this](Connection&) {
@@ -314,7 +314,7 @@ TEST_P(ServerEnds, nothing_by_stopping_in_on_connection) {
   EXPECT_EQ(called, 1);
 }
 
-TEST_P(ServerEnds, by_a_task_of_the_loop_that_its_handler_asked) {
+TEST_P(ServerEnds, a_handler_may_post_a_task_that_destroys_the_server) {
   listen();
   server->serve([this](TcpStream peer) -> Task<> {
     ++called;
@@ -325,7 +325,7 @@ TEST_P(ServerEnds, by_a_task_of_the_loop_that_its_handler_asked) {
     loop().post([this] { server.reset(); });
     Buffer nothing;
     static_cast<void>(co_await peer.read(nothing));
-    ADD_FAILURE() << "a handler of a destroyed server went on";
+    ADD_FAILURE() << "a handler of a destroyed server was resumed";
   });
   connect(1);
   EXPECT_TRUE(run_until_ended(1));
@@ -334,7 +334,7 @@ TEST_P(ServerEnds, by_a_task_of_the_loop_that_its_handler_asked) {
   loop().run();
 }
 
-TEST_P(ServerEnds, with_its_name) {
+TEST_P(ServerEnds, a_server_destroyed_in_on_connection_releases_its_name) {
   const test::TemporaryFolder folder;
   const auto at = Endpoint::unix_name(folder.path() + "/socket").value();
   auto own = std::make_unique<UnixServer>(UnixServer::listen(loop(), at).value());
@@ -349,7 +349,7 @@ TEST_P(ServerEnds, with_its_name) {
   run(test::expect_echo_from<UnixStream>(at));
 }
 
-TEST(SimulatedServerEnds, in_on_connection) {
+TEST(SimulatedServerEnds, a_server_may_be_destroyed_in_on_connection) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Simulation simulation(seed);
     SimulatedHost& host = simulation.add_host("server");

@@ -66,7 +66,7 @@ class Siege : public test::OnEveryBackend {
     OnEveryBackend::SetUp();
     if (IsSkipped()) return;
     if (is(BackendKind::select) || options().spin > Duration::zero())
-      GTEST_SKIP() << "for those who have many connections";
+      GTEST_SKIP() << "needs a backend with many connections";
   }
 
   TcpServer serve(ConnectionCallbacks callbacks = {}) {
@@ -98,7 +98,7 @@ class Siege : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Siege);
 
-TEST_P(Siege, peers_that_are_killed_leave_nothing_behind) {
+TEST_P(Siege, killed_peers_leak_nothing) {
   const std::size_t crowd = test::scaled(9000);
   const std::size_t each = test::scaled(1000);
   auto server = serve();
@@ -132,7 +132,7 @@ TEST_P(Siege, peers_that_are_killed_leave_nothing_behind) {
   EXPECT_GT(heard_, server.accepted() / 2);  // Some are killed between connecting and sending.
 }
 
-TEST_P(Siege, without_descriptors_it_waits_and_then_serves_all) {
+TEST_P(Siege, a_server_without_descriptors_waits_and_then_serves_all_clients) {
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();
   auto server = serve();
   constexpr std::size_t served = 50;
@@ -158,7 +158,7 @@ TEST_P(Siege, without_descriptors_it_waits_and_then_serves_all) {
   EXPECT_EQ(closed_, wanted);
 }
 
-TEST_P(Siege, peers_that_do_not_read_are_told_apart) {
+TEST_P(Siege, only_peers_that_do_not_read_are_closed) {
   std::size_t too_slow = 0;
   ConnectionCallbacks callbacks;
   callbacks.on_connection = [](Connection& peer) {

@@ -45,15 +45,15 @@ TEST(SmallTakes, a_short_line_does_not_hold_the_block_it_was_read_into) {
   EXPECT_LT(bytes_each("x\n", [](Buffer& from) { return std::move(**take_line(from)); }), 512U);
 }
 
-TEST(SmallTakes, nor_does_a_message_behind_its_length) {
+TEST(SmallTakes, a_short_length_prefixed_message_does_not_hold_the_block) {
   const std::string message("\0\0\0\1x", 5);
   EXPECT_LT(bytes_each(message, [](Buffer& from) { return std::move(**take_message(from)); }),
             512U);
 }
 
-TEST(SmallTakes, nor_do_the_last_bytes_of_a_block) {
+TEST(SmallTakes, the_last_bytes_of_a_block_do_not_hold_it) {
   EXPECT_LT(bytes_each("x", [](Buffer& from) { return from.take(1); }), 512U);
-  EXPECT_LT(bytes_each("xy", [](Buffer& from) { return from.share(1, 1); }), 512U);
+  EXPECT_LT(bytes_each("xy", [](Buffer& from) { return from.slice(1, 1); }), 512U);
 }
 
 TEST(SmallTakes, a_part_of_some_hundred_bytes_holds_little_more) {
@@ -72,11 +72,11 @@ TEST(SmallTakes, short_reads_into_large_blocks_share_one) {
   EXPECT_LT(heap_bytes() - before, std::size_t{3} * 64 * 1024);
 }
 
-TEST(SmallTakes, have_the_bytes_of_several_blocks) {
+TEST(SmallTakes, combine_the_bytes_of_several_blocks) {
   Buffer buffer("abc");
   buffer.append(Buffer("def"));
   buffer.append(Buffer("ghi"));
-  Buffer shared = buffer.share(1, 6);
+  Buffer shared = buffer.slice(1, 6);
   EXPECT_EQ(shared, "bcdefg");
   EXPECT_EQ(buffer.take(5), "abcde");
   EXPECT_EQ(buffer, "fghi");

@@ -58,7 +58,7 @@ TEST_P(Streams, echo_over_tcp_4_and_tcp_6) {
   }
 }
 
-TEST_P(Streams, large_messages_arrive_to_the_byte) {
+TEST_P(Streams, large_messages_arrive_unchanged) {
   test::StreamEnds ends = test::open_stream_ends(loop());
   std::string sent(test::scaled(8'000'000), '\0');
   std::minstd_rand random(1);
@@ -80,14 +80,14 @@ TEST_P(Streams, large_messages_arrive_to_the_byte) {
   EXPECT_TRUE(received == sent);
 }
 
-TEST_P(Streams, one_that_waits_holds_nothing_but_its_frame) {
+TEST_P(Streams, a_waiting_stream_allocates_only_its_coroutine_frame) {
   test::StreamEnds ends = test::open_stream_ends(loop());
   Buffer buffer;
   TaskScope scope(loop());
   scope.spawn([](Stream& stream, Buffer& into) -> Task<> {
     EXPECT_EQ(co_await stream.read(into), 1U);
   }(ends.near, buffer));
-  run_turns();
+  run_iterations();
   EXPECT_TRUE(buffer.empty());
   EXPECT_EQ(scope.size(), 1U);
   run([](Stream& stream) -> Task<> { EXPECT_TRUE(co_await stream.write("x")); }(ends.far));
@@ -95,39 +95,39 @@ TEST_P(Streams, one_that_waits_holds_nothing_but_its_frame) {
   EXPECT_EQ(buffer, "x");
 }
 
-TEST_P(Streams, who_waits_is_told_when_it_is_closed_moved_or_stopped) {
+TEST_P(Streams, a_wait_fails_when_the_stream_is_closed_moved_or_stopped) {
   std::vector<Error> errors;
-  auto reader = [](Stream& stream, std::vector<Error>& told) -> Task<> {
+  auto reader = [](Stream& stream, std::vector<Error>& results) -> Task<> {
     std::array<std::byte, 16> place;
     const auto got = co_await stream.read(place);
-    told.push_back(got ? Error() : got.error());
+    results.push_back(got ? Error() : got.error());
   };
   test::StreamEnds ends = test::open_stream_ends(loop());
   TaskScope scope(loop());
   scope.spawn(reader(ends.near, errors));
-  run_turns();
+  run_iterations();
   Stream moved = std::move(ends.near);
-  run_turns();
+  run_iterations();
   EXPECT_TRUE(errors.empty());
   moved.close();
   // Not from inside the call.
   EXPECT_TRUE(errors.empty());
-  run_turns();
+  run_iterations();
   EXPECT_EQ(errors, std::vector<Error>{system_error(ECANCELED)});
   scope.spawn(reader(moved, errors));
   EXPECT_EQ(errors.back(), system_error(EBADF));
 
   ends = test::open_stream_ends(loop());
   scope.spawn(reader(ends.near, errors));
-  run_turns();
+  run_iterations();
   scope.request_stop();
-  run_turns();
+  run_iterations();
   EXPECT_EQ(errors.size(), 3U);
   EXPECT_EQ(errors.back(), system_error(ECANCELED));
   EXPECT_TRUE(ends.near.is_open());
 }
 
-TEST_P(Streams, the_end_of_the_loop_ends_whoever_waits) {
+TEST_P(Streams, destroying_the_loop_ends_all_waits) {
   auto other = std::make_unique<EventLoop>(options());
   int fds[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
@@ -144,7 +144,7 @@ TEST_P(Streams, the_end_of_the_loop_ends_whoever_waits) {
   EXPECT_EQ(::recv(outlives.descriptor(), &byte, 1, 0), 0);
 }
 
-TEST_P(Streams, a_peer_that_is_gone_is_an_error_and_no_signal) {
+TEST_P(Streams, writing_to_a_closed_peer_fails_and_raises_no_signal) {
   test::StreamEnds ends = test::open_stream_ends(loop());
   ends.far.close();
   run([](Stream& stream) -> Task<> {
@@ -154,40 +154,40 @@ TEST_P(Streams, a_peer_that_is_gone_is_an_error_and_no_signal) {
   }(ends.near));
 }
 
-TEST_P(Streams, each_direction_ends_on_its_own) {
+TEST_P(Streams, each_direction_is_shut_down_independently) {
   test::StreamEnds ends = test::open_stream_ends(loop());
   TaskScope scope(loop());
   scope.spawn([](Stream& stream) -> Task<> {
     auto question = co_await read_all(stream);
     EXPECT_TRUE(question && *question == "question");
     EXPECT_TRUE(co_await stream.write("answer"));
-    EXPECT_TRUE(stream.finish());
+    EXPECT_TRUE(stream.shutdown_write());
   }(ends.far));
   run([](Stream& stream) -> Task<> {
     EXPECT_TRUE(co_await stream.write("question"));
-    EXPECT_TRUE(stream.finish());
+    EXPECT_TRUE(stream.shutdown_write());
     auto answer = co_await read_all(stream);
     EXPECT_TRUE(answer && *answer == "answer");
   }(ends.near));
 }
 
-TEST_P(Streams, says_why_it_cannot_connect_or_listen) {
+TEST_P(Streams, reports_why_connect_or_listen_failed) {
   TcpServer server = listen();
   EXPECT_EQ(TcpServer::listen(loop(), server.endpoint()).error(), system_error(EADDRINUSE));
-  const Endpoint gone = server.endpoint();
+  const Endpoint closed = server.endpoint();
   server.stop();
   run([](Endpoint to) -> Task<> {
     EXPECT_EQ((co_await TcpStream::connect(to)).error(), system_error(ECONNREFUSED));
     const Endpoint name = Endpoint::unix_name("@name").value();
     EXPECT_EQ((co_await TcpStream::connect(name)).error(), system_error(EAFNOSUPPORT));
-  }(gone));
+  }(closed));
   EXPECT_EQ(TcpServer::listen(loop(), Endpoint::parse("192.0.2.1:80").value()).error(),
             system_error(EADDRNOTAVAIL));
   EXPECT_EQ(TcpServer::listen(loop(), Endpoint::unix_name("@name").value()).error(),
             system_error(EAFNOSUPPORT));
 }
 
-TEST_P(Streams, serves_so_many_at_a_time) {
+TEST_P(Streams, serves_at_most_connections_max_at_a_time) {
   TcpServer server = listen(Endpoint::loopback_v4(0), {.connections_max = 2});
   std::size_t most = 0;
   server.serve([&](TcpStream stream) -> Task<> {
@@ -221,7 +221,7 @@ TEST_P(Streams, a_server_shuts_down_when_its_handlers_have_ended) {
   }(server, client));
   TaskScope scope(loop());
   scope.spawn([](TcpServer& ending) -> Task<> { co_await ending.shut_down(1h); }(server));
-  run_turns();
+  run_iterations();
   EXPECT_EQ(scope.size(), 1U);
   client.close();
   EXPECT_TRUE(run_until([&] { return scope.empty(); }));
@@ -243,7 +243,7 @@ TEST_P(Streams, a_server_that_shuts_down_does_not_wait_forever) {
   loop().run();
 }
 
-TEST_P(Streams, an_exception_of_a_handler_leaves_run_and_the_server_goes_on) {
+TEST_P(Streams, an_exception_of_a_handler_leaves_run_and_the_server_keeps_serving) {
   TcpServer server = listen();
   int served = 0;
   server.serve([&served](TcpStream) -> Task<> {

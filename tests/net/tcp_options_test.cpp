@@ -56,7 +56,7 @@ Task<> connect_with(EventLoop& loop, ListenOptions listening, ConnectOptions con
   if (accepted) far = std::move(*accepted);
 }
 
-TEST(TcpOptions, are_inherited_from_the_listener_and_set_where_it_connects) {
+TEST(TcpOptions, are_inherited_from_the_listener_and_set_on_connect) {
   EventLoop loop;
   std::optional<TcpStream> near;
   std::optional<TcpStream> far;
@@ -94,7 +94,7 @@ TEST(TcpOptions, are_those_of_the_listeners_of_a_group) {
   for (const UniqueFd& each : *copies) expect_all(each.get());
 }
 
-TEST(TcpOptions, that_the_kernel_refuses_are_an_error_of_listening) {
+TEST(TcpOptions, that_the_kernel_rejects_make_listen_fail) {
   EventLoop loop;
   const auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0),
                                         {.tcp = {.keepalive_idle = Duration::max()}});

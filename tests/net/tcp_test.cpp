@@ -29,7 +29,7 @@ int waits_for_more(int fd) {
 class Tcp : public test::OnEveryBackend {
  protected:
   /// Returns waits_for_more() of both ends of a connection to the server.
-  std::vector<int> meet(TcpServer& server) {
+  std::vector<int> delays_of_new_connection(TcpServer& server) {
     spawn(loop(), [](Endpoint to, std::vector<int>& all) -> Task<> {
       auto stream = co_await TcpStream::connect(to);
       EXPECT_TRUE(stream);
@@ -51,23 +51,23 @@ TAMBOUR_ON_EVERY_BACKEND(Tcp);
 
 const std::vector<int> neither{0, 0};
 
-TEST_P(Tcp, small_messages_of_tasks_do_not_wait) {
+TEST_P(Tcp, small_messages_of_tasks_are_not_delayed) {
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
   ASSERT_TRUE(server);
   server->serve([this](TcpStream stream) { return note(std::move(stream)); });
-  EXPECT_EQ(meet(*server), neither);
+  EXPECT_EQ(delays_of_new_connection(*server), neither);
 }
 
-TEST_P(Tcp, small_messages_of_connections_do_not_wait) {
+TEST_P(Tcp, small_messages_of_connections_are_not_delayed) {
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v6(0));
   ASSERT_TRUE(server);
   server->serve({.on_connection = [this](Connection& connection) {
     delays.push_back(waits_for_more(connection.descriptor()));
   }});
-  EXPECT_EQ(meet(*server), neither);
+  EXPECT_EQ(delays_of_new_connection(*server), neither);
 }
 
-TEST_P(Tcp, small_messages_do_not_wait_where_the_listener_is_a_strangers) {
+TEST_P(Tcp, small_messages_are_not_delayed_with_an_external_listener) {
   UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const Endpoint at = Endpoint::loopback_v4(0);
   ASSERT_EQ(::bind(listener.get(), at.data(), at.size()), 0);
@@ -75,10 +75,10 @@ TEST_P(Tcp, small_messages_do_not_wait_where_the_listener_is_a_strangers) {
   auto server = TcpServer::adopt(loop(), std::move(listener));
   ASSERT_TRUE(server);
   server->serve([this](TcpStream stream) { return note(std::move(stream)); });
-  EXPECT_EQ(meet(*server), neither);
+  EXPECT_EQ(delays_of_new_connection(*server), neither);
 }
 
-TEST_P(Tcp, small_messages_of_those_who_came_before_the_server_do_not_wait) {
+TEST_P(Tcp, small_messages_of_clients_that_connected_before_the_server_are_not_delayed) {
   UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   Endpoint at = Endpoint::loopback_v4(0);
   ASSERT_EQ(::bind(listener.get(), at.data(), at.size()), 0);
@@ -95,7 +95,7 @@ TEST_P(Tcp, small_messages_of_those_who_came_before_the_server_do_not_wait) {
   EXPECT_EQ(delays, std::vector<int>{0});
 }
 
-TEST_P(Tcp, nothing_is_sent_at_once_and_well) {
+TEST_P(Tcp, sending_no_bytes_succeeds_at_once) {
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
   ASSERT_TRUE(server);
   bool sent = false;
@@ -113,10 +113,10 @@ TEST_P(Tcp, nothing_is_sent_at_once_and_well) {
   EXPECT_TRUE(run_until([&] { return sent; }));
 }
 
-TEST_P(Tcp, whoever_wants_can_let_them_wait) {
+TEST_P(Tcp, the_program_can_enable_the_delay) {
   TcpStream stream(loop(), ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_EQ(waits_for_more(stream.descriptor()), 0);
-  EXPECT_TRUE(stream.set_delay(true));
+  EXPECT_TRUE(stream.set_no_delay(false));
   EXPECT_EQ(waits_for_more(stream.descriptor()), 1);
 }
 

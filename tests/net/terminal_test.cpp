@@ -105,7 +105,7 @@ TEST(SharedTerminals, stay_blocking_where_there_is_no_descriptor_to_open_them_ag
   EXPECT_FALSE(is_non_blocking(pty.terminal.get()));
 }
 
-TEST(SharedPipes, stay_blocking_for_those_who_share_them) {
+TEST(SharedPipes, stay_blocking_for_other_processes) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const UniqueFd reader(ends[0]);

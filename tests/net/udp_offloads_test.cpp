@@ -48,7 +48,7 @@ class UdpOffloads : public test::OnEveryBackend {
       }
     }(socket, DatagramBatch(places, bytes_each), all));
     EXPECT_TRUE(run_until([&] { return all.size() >= count; })) << all.size();
-    run_turns();
+    run_iterations();
     return all;
   }
 
@@ -90,7 +90,7 @@ class UdpOffloads : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(UdpOffloads);
 
-TEST_P(UdpOffloads, runs_of_one_size_arrive_to_the_byte) {
+TEST_P(UdpOffloads, runs_of_one_size_arrive_unchanged) {
   const std::vector<std::size_t> sizes{200, 200, 200, 7,    300, 300, 0,   0, 1,
                                        1,   1,   2,   1200, 900, 900, 900, 64};
   for (const bool gro : {false, true}) {
@@ -111,7 +111,7 @@ TEST_P(UdpOffloads, runs_of_one_size_arrive_to_the_byte) {
   }
 }
 
-TEST_P(UdpOffloads, a_run_is_as_long_as_the_kernel_takes) {
+TEST_P(UdpOffloads, a_run_is_as_long_as_the_kernel_accepts) {
   for (const std::size_t size : {1U, 200U, 1472U, 1500U, 9000U, 30'000U}) {
     UdpSocket server =
         bind(Endpoint::loopback_v4(0), {.receive_buffer_bytes = 8'000'000, .gro = true});
@@ -132,7 +132,7 @@ TEST_P(UdpOffloads, a_run_is_as_long_as_the_kernel_takes) {
   }
 }
 
-TEST_P(UdpOffloads, what_came_together_goes_back_together) {
+TEST_P(UdpOffloads, a_received_batch_can_be_sent_back_as_a_batch) {
   UdpSocket server = bind(Endpoint::loopback_v4(0), {.gro = true, .pktinfo = true});
   UdpSocket client = bind();
   ASSERT_TRUE(server.serve(
@@ -149,7 +149,7 @@ TEST_P(UdpOffloads, what_came_together_goes_back_together) {
   EXPECT_EQ(receive(client, sent.size()), sent);
 }
 
-TEST_P(UdpOffloads, a_long_text_is_cut_into_segments) {
+TEST_P(UdpOffloads, send_segments_splits_a_long_buffer) {
   UdpSocket server = bind(Endpoint::loopback_v4(0), {.receive_buffer_bytes = 4'000'000});
   UdpSocket client = bind();
   const std::string text = text_of(150'001);
@@ -172,7 +172,7 @@ TEST_P(UdpOffloads, a_long_text_is_cut_into_segments) {
   EXPECT_EQ(got[151], "short");
 }
 
-TEST_P(UdpOffloads, a_socket_that_cannot_cut_sends_one_by_one) {
+TEST_P(UdpOffloads, a_socket_without_segmentation_sends_datagrams_one_by_one) {
   UdpSocket server = bind();
   UdpSocket client = bind();
   // With checksums disabled, the kernel refuses segmentation with EINVAL.
@@ -195,7 +195,7 @@ TEST_P(UdpOffloads, a_socket_that_cannot_cut_sends_one_by_one) {
   EXPECT_EQ(receive(server, sent.size(), 16, 2048), sent);
 }
 
-TEST_P(UdpOffloads, batches_for_gro_have_to_be_large) {
+TEST_P(UdpOffloads, gro_requires_large_batches) {
   UdpSocket socket = bind(Endpoint::loopback_v4(0), {.gro = true});
   const Error error = system_error(EINVAL);
   EXPECT_EQ(socket.serve({}).error(), error);
@@ -211,7 +211,7 @@ TEST_P(UdpOffloads, batches_for_gro_have_to_be_large) {
   EXPECT_EQ(adopted.serve({}).error(), error);
 }
 
-TEST_P(UdpOffloads, tells_where_it_was_sent_to_and_answers_from_there) {
+TEST_P(UdpOffloads, reports_the_destination_address_and_answers_from_it) {
   const unsigned lo = ::if_nametoindex("lo");
   UdpSocket client = bind(Endpoint::any_v4(0));
   UdpSocket server = bind(Endpoint::any_v4(0), {.pktinfo = true});
@@ -239,7 +239,7 @@ TEST_P(UdpOffloads, tells_where_it_was_sent_to_and_answers_from_there) {
   }
 }
 
-TEST_P(UdpOffloads, a_socket_of_both_versions_tells_in_the_terms_of_six) {
+TEST_P(UdpOffloads, a_dual_stack_socket_reports_mapped_ipv6_addresses) {
   UdpSocket server = bind(Endpoint::any_v6(0), {.ecn = true, .pktinfo = true});
   const std::uint16_t port = server.local_endpoint()->port();
   for (const char* ip : {"127.0.0.77", "::1"}) {
@@ -270,7 +270,7 @@ TEST_P(UdpOffloads, a_socket_of_both_versions_tells_in_the_terms_of_six) {
   }
 }
 
-TEST_P(UdpOffloads, ecn_goes_both_ways) {
+TEST_P(UdpOffloads, ecn_is_sent_and_received) {
   for (const Endpoint& at : {Endpoint::loopback_v4(0), Endpoint::loopback_v6(0)}) {
     UdpSocket server = bind(at, {.ecn = true});
     UdpSocket client = bind(at, {.ecn = true});
@@ -352,7 +352,7 @@ TEST_P(UdpOffloads, groups_are_joined_and_left) {
   }
 }
 
-TEST_P(UdpOffloads, of_a_group_one_source_may_be_heard_alone) {
+TEST_P(UdpOffloads, a_group_may_be_limited_to_one_source) {
   const unsigned lo = ::if_nametoindex("lo");
   UdpSocket member = bind(Endpoint::any_v4(0));
   const Endpoint group = Endpoint::parse("232.77.1.1", member.local_endpoint()->port()).value();
@@ -360,11 +360,11 @@ TEST_P(UdpOffloads, of_a_group_one_source_may_be_heard_alone) {
   const Endpoint other = Endpoint::parse("127.0.0.6", 0).value();
   ASSERT_TRUE(member.set_option(IPPROTO_IP, IP_MULTICAST_ALL, 0));
   ASSERT_TRUE(member.join_source(group, wanted, lo));
-  UdpSocket strangers = bind(other);
+  UdpSocket non_members = bind(other);
   UdpSocket friends = bind(wanted);
-  for (UdpSocket* socket : {&strangers, &friends}) {
+  for (UdpSocket* socket : {&non_members, &friends}) {
     ASSERT_TRUE(socket->set_multicast_interface(lo));
-    EXPECT_TRUE(socket->try_send_to(bytes_of(socket == &friends ? "friend" : "stranger"), group));
+    EXPECT_TRUE(socket->try_send_to(bytes_of(socket == &friends ? "friend" : "other"), group));
   }
   receive_one(member, [](const Datagram& datagram) { EXPECT_EQ(datagram.text(), "friend"); });
   EXPECT_TRUE(member.leave_source(group, wanted, lo));

@@ -33,15 +33,15 @@ class Udp : public test::OnEveryBackend {
     return std::move(*socket);
   }
   /// Returns a socket that is connected to a port on which no socket receives.
-  UdpSocket connect_to_nobody() {
+  UdpSocket connect_to_unbound_port() {
     // On an address derived from the process id, so that other tests do not take the port in the
     // meantime.
     const int pid = ::getpid();
     const std::string own =
         "127.77." + std::to_string(pid / 250 % 250) + "." + std::to_string(1 + pid % 250);
-    const Endpoint nobody = bind(Endpoint::parse(own, 0).value()).local_endpoint().value();
+    const Endpoint unbound = bind(Endpoint::parse(own, 0).value()).local_endpoint().value();
     UdpSocket socket = bind();
-    EXPECT_TRUE(socket.connect(nobody));
+    EXPECT_TRUE(socket.connect(unbound));
     return socket;
   }
 };
@@ -96,7 +96,7 @@ TEST_P(Udp, echoes_ten_thousand_in_batches_of_any_size) {
 }
 
 /// If the receive buffer is full, the kernel drops datagrams, so sending never has to wait.
-TEST_P(Udp, who_only_sends_is_stopped_in_time) {
+TEST_P(Udp, a_task_that_only_sends_is_stopped_by_its_timeout) {
   const UdpSocket receiver = bind();
   UdpSocket sender = bind();
   run([](UdpSocket& socket, Endpoint to) -> Task<> {
@@ -109,7 +109,7 @@ TEST_P(Udp, who_only_sends_is_stopped_in_time) {
   }(sender, receiver.local_endpoint().value()));
 }
 
-TEST_P(Udp, a_datagram_without_bytes_is_one) {
+TEST_P(Udp, an_empty_datagram_is_received) {
   UdpSocket server = bind();
   UdpSocket client = bind();
   run([](UdpSocket& from, UdpSocket& to) -> Task<> {
@@ -131,7 +131,7 @@ TEST_P(Udp, a_datagram_without_bytes_is_one) {
   }(client, server));
 }
 
-TEST_P(Udp, says_what_was_cut_off) {
+TEST_P(Udp, reports_truncated_datagrams) {
   UdpSocket server = bind();
   UdpSocket client = bind();
   run([](UdpSocket& from, UdpSocket& to) -> Task<> {
@@ -149,8 +149,8 @@ TEST_P(Udp, says_what_was_cut_off) {
   }(client, server));
 }
 
-TEST_P(Udp, a_refusal_is_told_and_the_socket_goes_on) {
-  UdpSocket socket = connect_to_nobody();
+TEST_P(Udp, a_refusal_is_reported_and_the_socket_stays_usable) {
+  UdpSocket socket = connect_to_unbound_port();
   run([](UdpSocket& client) -> Task<> {
     const Error refused = system_error(ECONNREFUSED);
     DatagramBatch batch(4, 100);
@@ -177,14 +177,14 @@ TEST_P(Udp, a_refusal_is_told_and_the_socket_goes_on) {
   }(socket));
 }
 
-TEST_P(Udp, a_connected_socket_hears_its_peer_alone) {
+TEST_P(Udp, a_connected_socket_receives_only_from_its_peer) {
   UdpSocket near = bind();
   UdpSocket far = bind();
-  UdpSocket stranger = bind();
+  UdpSocket unconnected = bind();
   const Endpoint at = near.local_endpoint().value();
   EXPECT_TRUE(near.connect(far.local_endpoint().value()));
   EXPECT_EQ(near.peer_endpoint(), far.local_endpoint());
-  EXPECT_TRUE(stranger.try_send_to(bytes_of("stranger"), at));
+  EXPECT_TRUE(unconnected.try_send_to(bytes_of("unconnected"), at));
   EXPECT_TRUE(far.try_send_to(bytes_of("peer"), at));
   run([](UdpSocket& socket, UdpSocket& other, Endpoint to) -> Task<> {
     DatagramBatch batch;
@@ -193,13 +193,13 @@ TEST_P(Udp, a_connected_socket_hears_its_peer_alone) {
     EXPECT_TRUE(socket.disconnect());
     EXPECT_EQ(socket.local_endpoint(), to);
     EXPECT_EQ((co_await socket.send(bytes_of("x"))).error(), system_error(EDESTADDRREQ));
-    EXPECT_TRUE(co_await other.send_to(bytes_of("stranger"), to));
+    EXPECT_TRUE(co_await other.send_to(bytes_of("unconnected"), to));
     EXPECT_EQ(co_await socket.receive(batch), 1U);
-    EXPECT_EQ(batch.front().text(), "stranger");
-  }(near, stranger, at));
+    EXPECT_EQ(batch.front().text(), "unconnected");
+  }(near, unconnected, at));
 }
 
-TEST_P(Udp, a_datagram_that_is_too_long_is_its_sender_s_error) {
+TEST_P(Udp, sending_a_datagram_that_is_too_long_fails) {
   UdpSocket server = bind();
   UdpSocket client = bind(Endpoint::loopback_v4(0), {.send_buffer_bytes = 200'000});
   run([](UdpSocket& from, UdpSocket& to) -> Task<> {
@@ -224,7 +224,7 @@ TEST_P(Udp, a_datagram_that_is_too_long_is_its_sender_s_error) {
   }(client, server));
 }
 
-TEST_P(Udp, says_why_it_cannot) {
+TEST_P(Udp, reports_why_an_operation_failed) {
   UdpSocket one = bind();
   EXPECT_EQ(UdpSocket::bind(loop(), one.local_endpoint().value()).error(),
             system_error(EADDRINUSE));
@@ -252,7 +252,7 @@ TEST_P(Udp, says_why_it_cannot) {
   closed.close();
 }
 
-TEST_P(Udp, several_share_a_port_where_both_want_that) {
+TEST_P(Udp, several_sockets_share_a_port_if_all_request_it) {
   const UdpOptions shared{.reuse_port = true};
   UdpSocket one = bind(Endpoint::loopback_v4(0), shared);
   UdpSocket two = bind(one.local_endpoint().value(), shared);
@@ -261,43 +261,43 @@ TEST_P(Udp, several_share_a_port_where_both_want_that) {
   UdpSocket four = bind(Endpoint::any_v4(six.local_endpoint()->port()));
 }
 
-TEST_P(Udp, who_waits_is_told_when_it_is_closed_moved_or_stopped) {
+TEST_P(Udp, a_wait_fails_when_the_socket_is_closed_moved_or_stopped) {
   std::vector<Error> errors;
-  auto reader = [](UdpSocket& socket, std::vector<Error>& told) -> Task<> {
+  auto reader = [](UdpSocket& socket, std::vector<Error>& results) -> Task<> {
     DatagramBatch batch(1, 10);
     const auto got = co_await socket.receive(batch);
-    told.push_back(got ? Error() : got.error());
+    results.push_back(got ? Error() : got.error());
   };
   const Error cancelled = system_error(ECANCELED);
   UdpSocket socket = bind();
   TaskScope scope(loop());
   scope.spawn(reader(socket, errors));
-  run_turns();
+  run_iterations();
   UdpSocket moved = std::move(socket);
-  run_turns();
+  run_iterations();
   EXPECT_TRUE(errors.empty());
   moved.stop_receiving();
-  EXPECT_TRUE(errors.empty()) << "told from inside";
-  run_turns();
+  EXPECT_TRUE(errors.empty()) << "completed inside the call";
+  run_iterations();
   EXPECT_EQ(errors, std::vector<Error>{cancelled});
   scope.spawn(reader(moved, errors));
   moved.close();
-  run_turns();
+  run_iterations();
   EXPECT_EQ(errors, (std::vector<Error>{cancelled, cancelled}));
   moved = bind();
   scope.spawn(reader(moved, errors));
-  run_turns();
+  run_iterations();
   scope.request_stop();
-  run_turns();
+  run_iterations();
   EXPECT_EQ(errors, (std::vector<Error>{cancelled, cancelled, cancelled}));
   EXPECT_TRUE(moved.is_open());
   // A destroyed task is not resumed.
   {
     TaskScope short_lived(loop());
     short_lived.spawn(reader(moved, errors));
-    run_turns();
+    run_iterations();
   }
-  run_turns();
+  run_iterations();
   EXPECT_EQ(errors.size(), 3U);
 }
 
@@ -318,7 +318,7 @@ TEST_P(Udp, serves_by_callbacks) {
   EXPECT_EQ(served, 1010U);
   moved.stop_receiving();
   EXPECT_TRUE(client.try_send_to(bytes_of("x"), moved.local_endpoint().value()));
-  run_turns();
+  run_iterations();
   EXPECT_EQ(served, 1010U);
   ASSERT_TRUE(moved.serve({.on_datagrams = [&](UdpSocket&, DatagramBatch&) { served = 0; }}, 1));
   EXPECT_TRUE(run_until([&] { return served == 0; }));
@@ -348,12 +348,12 @@ TEST_P(Udp, a_callback_may_close_move_and_destroy) {
     EXPECT_TRUE(client.try_send_to(bytes, at));
     EXPECT_TRUE(run_until([&] { return calls == 1; }));
     static_cast<void>(client.try_send_to(bytes, at));
-    run_turns();
+    run_iterations();
     EXPECT_EQ(calls, way == 2 ? 2 : 1) << way;
   }
 }
 
-TEST_P(Udp, who_is_stopped_in_the_same_turn_takes_nothing) {
+TEST_P(Udp, a_socket_stopped_in_the_same_iteration_receives_nothing) {
   UdpSocket one = bind();
   UdpSocket two = bind();
   std::size_t served = 0;
@@ -378,11 +378,11 @@ TEST_P(Udp, who_is_stopped_in_the_same_turn_takes_nothing) {
     }(*socket, received));
   }
   EXPECT_TRUE(run_until([&] { return received == 1; }));
-  run_turns();
+  run_iterations();
   EXPECT_EQ(received + served, 2U);
 }
 
-TEST_P(Udp, what_a_callback_throws_leaves_run_and_it_goes_on) {
+TEST_P(Udp, an_exception_of_a_callback_leaves_run_and_the_socket_keeps_serving) {
   UdpSocket server = bind();
   int calls = 0;
   ASSERT_TRUE(server.serve({.on_datagrams = [&](UdpSocket&, DatagramBatch&) {
@@ -397,8 +397,8 @@ TEST_P(Udp, what_a_callback_throws_leaves_run_and_it_goes_on) {
   }
 }
 
-TEST_P(Udp, callbacks_are_told_of_errors_and_served_on) {
-  UdpSocket client = connect_to_nobody();
+TEST_P(Udp, errors_are_reported_to_callbacks_and_serving_continues) {
+  UdpSocket client = connect_to_unbound_port();
   std::vector<Error> errors;
   std::size_t came = 0;
   ASSERT_TRUE(
@@ -414,7 +414,7 @@ TEST_P(Udp, callbacks_are_told_of_errors_and_served_on) {
   EXPECT_TRUE(run_until([&] { return came == 1; }));
 }
 
-TEST_P(Udp, the_end_of_the_loop_ends_whoever_waits) {
+TEST_P(Udp, destroying_the_loop_ends_all_waits) {
   auto other = std::make_unique<EventLoop>(options());
   auto served = UdpSocket::bind(*other, Endpoint::loopback_v4(0));
   ASSERT_TRUE(served);
@@ -431,7 +431,7 @@ TEST_P(Udp, the_end_of_the_loop_ends_whoever_waits) {
   EXPECT_TRUE(served->is_open());
 }
 
-TEST_P(Udp, what_is_moved_away_is_no_longer_served_here) {
+TEST_P(Udp, a_socket_moved_to_another_loop_is_no_longer_served) {
   EventLoop other(options());
   UdpSocket server = bind();
   const auto kept = std::make_shared<int>();
@@ -439,7 +439,7 @@ TEST_P(Udp, what_is_moved_away_is_no_longer_served_here) {
   EXPECT_EQ(kept.use_count(), 2);
   bool arrived = false;
   server.move_to(other, [&](Socket socket) { arrived = socket.is_open(); });
-  run_turns();
+  run_iterations();
   EXPECT_EQ(kept.use_count(), 1);
   other.run_ready();
   EXPECT_TRUE(arrived);

@@ -237,7 +237,7 @@ TEST_F(UnixNames, stop_does_not_wait_for_a_lock_that_is_held) {
   EXPECT_EQ(names(), Names{"socket.tambour-lock"});
 }
 
-TEST_F(UnixNames, a_lock_file_that_is_none_is_not_touched) {
+TEST_F(UnixNames, an_existing_file_at_the_lock_path_is_not_modified) {
   const std::string lock = path("socket.tambour-lock");
   write_file(lock, "data");
   EXPECT_EQ(listen_error(loop, at()), Error());
@@ -255,7 +255,7 @@ TEST_F(UnixNames, a_child_that_leaves_the_name_does_not_remove_it) {
   auto server = UnixServer::listen(loop, at());
   ASSERT_TRUE(server);
   const int status = test::in_child([&] {
-    server->leave_name();
+    server->keep_path();
     server->stop();
     return 0;
   });
@@ -276,7 +276,7 @@ TEST_F(UnixNames, a_child_that_destroys_its_copy_of_the_server_does_not_remove_t
   EXPECT_EQ(names(), Names{});
 }
 
-TEST_F(UnixNames, the_mode_is_as_asked_for_whatever_the_umask) {
+TEST_F(UnixNames, the_mode_is_as_requested_with_any_umask) {
   const int status = test::in_child([&] {
     EventLoop own;
     for (const mode_t mask : {0000, 0022, 0777}) {
@@ -293,13 +293,13 @@ TEST_F(UnixNames, the_mode_is_as_asked_for_whatever_the_umask) {
 
 TEST_F(UnixNames, the_mode_of_a_group_server) {
   LoopGroup group({.threads = 1});
-  auto server =
-      UnixServerGroup::listen(group, at(), {.spread = Spread::round_robin, .unix_mode = 0640});
+  auto server = UnixServerGroup::listen(group, at(),
+                                        {.placement = Placement::round_robin, .unix_mode = 0640});
   ASSERT_TRUE(server);
   EXPECT_EQ(mode(), 0640U);
 }
 
-TEST_F(UnixNames, the_socket_file_never_has_more_permissions_than_asked_for) {
+TEST_F(UnixNames, the_socket_file_never_has_more_permissions_than_requested) {
   const int status = test::in_child([&] {
     ::umask(0);
     std::atomic<bool> done{false};
@@ -334,11 +334,11 @@ TEST_F(UnixNames, a_mode_is_for_paths_and_has_permission_bits_only) {
 
 TEST_F(UnixNames, a_group_server_removes_only_its_own_name) {
   LoopGroup group({.threads = 2});
-  auto older = UnixServerGroup::listen(group, at(), {.spread = Spread::round_robin});
+  auto older = UnixServerGroup::listen(group, at(), {.placement = Placement::round_robin});
   ASSERT_TRUE(older);
   ASSERT_EQ(::unlink(path().c_str()), 0);
   {
-    auto newer = UnixServerGroup::listen(group, at(), {.spread = Spread::round_robin});
+    auto newer = UnixServerGroup::listen(group, at(), {.placement = Placement::round_robin});
     ASSERT_TRUE(newer);
     {
       const auto ends = std::move(*older);

@@ -56,7 +56,7 @@ TEST_P(UnixStreams, echo_over_paths_and_abstract_names) {
   }
 }
 
-TEST_P(UnixStreams, a_name_that_a_dead_server_has_left_is_taken_over) {
+TEST_P(UnixStreams, the_name_of_a_dead_server_is_reused) {
   {
     auto dead = Socket::open(loop(), AF_UNIX, SOCK_STREAM);
     ASSERT_TRUE(dead);
@@ -72,13 +72,13 @@ TEST_P(UnixStreams, a_name_that_a_dead_server_has_left_is_taken_over) {
   EXPECT_FALSE(path_exists());
 }
 
-TEST_P(UnixStreams, says_why_it_cannot_connect_or_listen) {
+TEST_P(UnixStreams, reports_why_connect_or_listen_failed) {
   EXPECT_EQ(UnixServer::listen(loop(), Endpoint::loopback_v4(0)).error(),
             system_error(EAFNOSUPPORT));
-  run([](Endpoint nobody) -> Task<> {
+  run([](Endpoint unbound) -> Task<> {
     const Endpoint nowhere = Endpoint::unix_name("/no/such/socket").value();
     EXPECT_EQ((co_await UnixStream::connect(nowhere)).error(), system_error(ENOENT));
-    EXPECT_EQ((co_await UnixStream::connect(nobody)).error(), system_error(ECONNREFUSED));
+    EXPECT_EQ((co_await UnixStream::connect(unbound)).error(), system_error(ECONNREFUSED));
     EXPECT_EQ((co_await UnixStream::connect(Endpoint::loopback_v4(1))).error(),
               system_error(EAFNOSUPPORT));
   }(abstract_name()));
@@ -86,7 +86,7 @@ TEST_P(UnixStreams, says_why_it_cannot_connect_or_listen) {
   EXPECT_EQ(none.peer_credentials().error(), system_error(EBADF));
 }
 
-TEST_P(UnixStreams, tells_who_the_peer_is) {
+TEST_P(UnixStreams, reports_the_credentials_of_the_peer) {
   auto server = UnixServer::listen(loop(), abstract_name());
   ASSERT_TRUE(server);
   const PeerCredentials mine{.process = ::getpid(), .user = ::geteuid(), .group = ::getegid()};
@@ -105,7 +105,7 @@ TEST_P(UnixStreams, tells_who_the_peer_is) {
   EXPECT_EQ(seen, mine);
 }
 
-TEST_P(UnixStreams, hands_over_descriptors) {
+TEST_P(UnixStreams, passes_descriptors) {
   auto ends = UnixStream::pair(loop());
   ASSERT_TRUE(ends);
   std::array<int, 2> pipe_ends;
@@ -134,7 +134,7 @@ TEST_P(UnixStreams, hands_over_descriptors) {
   EXPECT_EQ(::read(out.get(), bytes.data(), bytes.size()), 0);
 }
 
-TEST_P(UnixStreams, bytes_come_without_descriptors_too_and_the_end) {
+TEST_P(UnixStreams, bytes_and_eof_arrive_without_descriptors) {
   auto ends = UnixStream::pair(loop());
   ASSERT_TRUE(ends);
   run([](UnixStream& near, UnixStream& far) -> Task<> {
@@ -144,13 +144,13 @@ TEST_P(UnixStreams, bytes_come_without_descriptors_too_and_the_end) {
     EXPECT_TRUE(received && received->size == 3 && received->descriptors.empty());
     received = co_await far.receive(place);
     EXPECT_TRUE(received && received->size == 2);
-    EXPECT_TRUE(near.finish());
+    EXPECT_TRUE(near.shutdown_write());
     received = co_await far.receive(place);
     EXPECT_TRUE(received && received->size == 0);
   }(ends->first, ends->second));
 }
 
-TEST_P(UnixStreams, as_many_as_one_message_carries_and_no_more) {
+TEST_P(UnixStreams, passes_at_most_the_descriptors_that_fit_one_message) {
   auto ends = UnixStream::pair(loop());
   ASSERT_TRUE(ends);
   const std::vector<int> most(UnixStream::descriptors_max, STDIN_FILENO);
@@ -167,7 +167,7 @@ TEST_P(UnixStreams, as_many_as_one_message_carries_and_no_more) {
   }(ends->first, ends->second, most, more));
 }
 
-TEST_P(UnixStreams, a_message_larger_than_the_kernel_takes_at_once_carries_them_too) {
+TEST_P(UnixStreams, a_message_larger_than_the_send_buffer_carries_descriptors) {
   auto ends = UnixStream::pair(loop());
   ASSERT_TRUE(ends);
   const std::string large(3'000'000, 'x');
@@ -191,7 +191,7 @@ TEST_P(UnixStreams, a_message_larger_than_the_kernel_takes_at_once_carries_them_
   }(std::move(ends->second), large.size()));
 }
 
-TEST_P(UnixStreams, says_when_a_descriptor_was_lost) {
+TEST_P(UnixStreams, reports_lost_descriptors) {
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();
   auto ends = UnixStream::pair(loop());
   ASSERT_TRUE(ends);
@@ -216,7 +216,7 @@ TEST_P(UnixStreams, says_when_a_descriptor_was_lost) {
   EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-TEST_P(UnixStreams, takes_at_most_so_many_descriptors_as_its_limit) {
+TEST_P(UnixStreams, receives_at_most_the_configured_number_of_descriptors) {
   auto ends = UnixStream::pair(loop());
   ASSERT_TRUE(ends);
   const auto take = [](UnixStream& near, UnixStream& far, std::size_t sent,
@@ -239,7 +239,7 @@ TEST_P(UnixStreams, takes_at_most_so_many_descriptors_as_its_limit) {
   }
 }
 
-TEST_P(UnixStreams, takes_no_more_descriptors_than_the_default_limit) {
+TEST_P(UnixStreams, receives_no_more_descriptors_than_the_default_limit) {
   auto ends = UnixStream::pair(loop());
   ASSERT_TRUE(ends);
   run([](UnixStream& near, UnixStream& far) -> Task<> {
@@ -276,7 +276,7 @@ TEST_P(UnixStreams, closes_descriptors_of_other_control_messages) {
   }(ends->first, ends->second));
 }
 
-TEST(SimulatedUnixStreams, talk_and_refuse_what_is_not_simulated) {
+TEST(SimulatedUnixStreams, transfer_bytes_and_reject_unsupported_calls) {
   Simulation simulation(1);
   SimulatedHost& host = simulation.add_host("one");
   EventLoop loop(host.loop_options());

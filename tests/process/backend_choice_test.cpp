@@ -91,7 +91,7 @@ TEST(BackendChoice, the_option_decides) {
   }
 }
 
-TEST(BackendChoice, the_environment_decides_where_the_option_does_not) {
+TEST(BackendChoice, the_environment_decides_if_the_option_is_not_set) {
   for (const auto& [name, kind] : names) {
     const Environment environment(name);
     const EventLoop loop;
@@ -99,7 +99,7 @@ TEST(BackendChoice, the_environment_decides_where_the_option_does_not) {
   }
 }
 
-TEST(BackendChoice, the_option_beats_the_environment) {
+TEST(BackendChoice, the_option_overrides_the_environment) {
   const Environment environment("poll");
   for (const auto& [name, kind] : names) expect_kind(EventLoop({.backend = kind}).backend(), kind);
   // Even an invalid value.
@@ -107,7 +107,7 @@ TEST(BackendChoice, the_option_beats_the_environment) {
   EXPECT_EQ(EventLoop({.backend = BackendKind::epoll}).backend().kind, BackendKind::epoll);
 }
 
-TEST(BackendChoice, nobody_has_to_decide) {
+TEST(BackendChoice, a_backend_is_chosen_by_default) {
   const Environment unset(nullptr);
   const BackendKind automatic = EventLoop().backend().kind;
   EXPECT_NE(automatic, BackendKind::automatic);
@@ -132,7 +132,7 @@ TEST(BackendChoice, an_unknown_name_is_an_error) {
   }
 }
 
-TEST(BackendChoice, any_size_of_ring_will_do) {
+TEST(BackendChoice, every_ring_size_is_accepted) {
   if (!io_uring_runs_here()) GTEST_SKIP() << "io_uring cannot run here";
   for (const unsigned submissions : {0U, 1U, 3U, 256U, 1'000'000U}) {
     for (const unsigned completions : {0U, 1U, 3U, 256U, 1'000'000U}) {
@@ -145,7 +145,7 @@ TEST(BackendChoice, any_size_of_ring_will_do) {
   }
 }
 
-TEST(BackendChoice, falls_back_where_a_sandbox_forbids_io_uring) {
+TEST(BackendChoice, falls_back_if_a_sandbox_forbids_io_uring) {
   EXPECT_EQ(test::in_child([] {
               if (!test::forbid_io_uring(EPERM)) return 77;
               return status_of_fallen_back_loop("EPERM");
@@ -153,7 +153,7 @@ TEST(BackendChoice, falls_back_where_a_sandbox_forbids_io_uring) {
             0);
 }
 
-TEST(BackendChoice, nobody_who_asks_for_nothing_is_troubled_by_a_sandbox) {
+TEST(BackendChoice, other_backends_do_not_report_a_fallback_in_a_sandbox) {
   EXPECT_EQ(test::in_child([] {
               const Environment unset(nullptr);
               if (!test::forbid_io_uring(EPERM)) return 77;
@@ -169,7 +169,7 @@ TEST(BackendChoice, nobody_who_asks_for_nothing_is_troubled_by_a_sandbox) {
             0);
 }
 
-TEST(BackendChoice, falls_back_where_the_kernel_has_no_io_uring) {
+TEST(BackendChoice, falls_back_if_the_kernel_has_no_io_uring) {
   EXPECT_EQ(test::in_child([] {
               if (!test::forbid_io_uring(ENOSYS)) return 77;
               return status_of_fallen_back_loop("ENOSYS");
@@ -177,14 +177,15 @@ TEST(BackendChoice, falls_back_where_the_kernel_has_no_io_uring) {
             0);
 }
 
-TEST(BackendChoice, falls_back_where_no_memory_may_be_locked) {
+TEST(BackendChoice, falls_back_if_no_memory_may_be_locked) {
   if (!io_uring_runs_here()) GTEST_SKIP() << "io_uring cannot run here";
   const int status = test::in_child([] {
     const rlimit none{.rlim_cur = 0, .rlim_max = 0};
     if (::setrlimit(RLIMIT_MEMLOCK, &none) != 0) return 77;
     // CAP_IPC_LOCK overrides RLIMIT_MEMLOCK.
-    constexpr unsigned nobody = 65534;
-    if (::geteuid() == 0 && ::setresuid(nobody, nobody, nobody) != 0) return 77;
+    constexpr unsigned unprivileged_id = 65534;
+    if (::geteuid() == 0 && ::setresuid(unprivileged_id, unprivileged_id, unprivileged_id) != 0)
+      return 77;
     if (EventLoop({.backend = BackendKind::io_uring}).backend().kind == BackendKind::io_uring)
       return 78;
     return status_of_fallen_back_loop("RLIMIT_MEMLOCK");
@@ -194,7 +195,7 @@ TEST(BackendChoice, falls_back_where_no_memory_may_be_locked) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(BackendChoice, the_environment_falls_back_too) {
+TEST(BackendChoice, a_backend_chosen_by_the_environment_falls_back) {
   EXPECT_EQ(test::in_child([] {
               const Environment environment("io_uring");
               if (!test::forbid_io_uring(EPERM)) return 77;
@@ -205,7 +206,7 @@ TEST(BackendChoice, the_environment_falls_back_too) {
             0);
 }
 
-TEST(BackendChoice, the_message_of_a_wrong_name_says_what_is_wrong_and_what_is_right) {
+TEST(BackendChoice, the_error_for_an_unknown_name_lists_the_valid_names) {
   const Environment environment("epol");
   try {
     const EventLoop loop;

@@ -45,7 +45,7 @@ TEST_F(ConnectionContracts, a_connection_is_used_on_the_thread_of_its_loop) {
   expect_check("move_to", [](Connection& other) { other.move_to(other.loop()); });
 }
 
-TEST_F(ConnectionContracts, so_is_what_only_looks) {
+TEST_F(ConnectionContracts, const_functions_are_called_on_the_thread_of_the_loop) {
   expect_check("unsent", [](Connection& other) { static_cast<void>(other.unsent()); });
   expect_check("is_open", [](Connection& other) { static_cast<void>(other.is_open()); });
   expect_check("context", [](Connection& other) { other.context() = 1; });
@@ -111,8 +111,8 @@ TEST_F(BufferContracts, no_more_is_committed_than_was_prepared) {
         static_cast<void>(buffer.prepare(10));
         buffer.commit(100'000);
       },
-      "Buffer::commit\\(100000\\): prepare\\(\\) gave room for [0-9]+ bytes");
-  EXPECT_DEATH(buffer.commit(1), "Buffer::commit\\(1\\): prepare\\(\\) gave room for 0 bytes");
+      "Buffer::commit\\(100000\\): prepare\\(\\) returned [0-9]+ bytes");
+  EXPECT_DEATH(buffer.commit(1), "Buffer::commit\\(1\\): prepare\\(\\) returned 0 bytes");
   buffer.append("abc");
   EXPECT_DEATH(
       {

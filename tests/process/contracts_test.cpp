@@ -19,7 +19,17 @@ using namespace std::chrono_literals;
 
 constexpr const char* wrong_thread =
     "EventLoop .created in .*:[0-9]+. used from thread [0-9]+, but it "
-    "belongs to thread [0-9]+; use post";
+    "belongs to thread [0-9]+; (use post|destroy the object on that thread)";
+
+/// The message for a call of `function`.
+std::string wrong_thread_in(const std::string& function) {
+  return "tambour: " + function + ".. called: " + wrong_thread;
+}
+/// The same for a member function of an object that was created in this file.
+std::string wrong_thread_of(const std::string& function) {
+  return "tambour: " + function + ".. called on an object created in .*contracts_test.cpp:[0-9]+: " +
+         wrong_thread;
+}
 constexpr const char* after_the_end = "after its EventLoop .created in .*[0-9]+. was destroyed";
 constexpr const char* in_its_callback =
     "EventLoop .created in .*destroyed inside one of its own callbacks";
@@ -39,44 +49,85 @@ class Contracts : public testing::Test {
 };
 
 TEST_F(Contracts, a_loop_is_run_by_its_own_thread) {
-  EXPECT_DEATH(in_another_thread([this] { loop.run(); }), wrong_thread);
-  EXPECT_DEATH(in_another_thread([this] { loop.run_once(); }), wrong_thread);
-  EXPECT_DEATH(in_another_thread([this] { loop.run_ready(); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { loop.run(); }), wrong_thread_in("EventLoop::run"));
+  EXPECT_DEATH(in_another_thread([this] { loop.run_once(); }),
+               wrong_thread_in("EventLoop::run_once"));
+  EXPECT_DEATH(in_another_thread([this] { loop.run_ready(); }),
+               wrong_thread_in("EventLoop::run_ready"));
+  EXPECT_DEATH(in_another_thread([this] { loop.run_pending(); }),
+               wrong_thread_in("EventLoop::run_pending"));
 }
 
 TEST_F(Contracts, a_loop_is_changed_by_its_own_thread) {
-  EXPECT_DEATH(in_another_thread([this] { loop.stop(); }), wrong_thread);
-  EXPECT_DEATH(in_another_thread([this] { loop.ref(); }), wrong_thread);
-  EXPECT_DEATH(in_another_thread([this] { loop.update_now(); }), wrong_thread);
-  EXPECT_DEATH(in_another_thread([this] { static_cast<void>(loop.reopen_after_fork()); }),
-               wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { loop.stop(); }), wrong_thread_in("EventLoop::stop"));
+  EXPECT_DEATH(in_another_thread([this] { loop.ref(); }), wrong_thread_in("EventLoop::ref"));
+  EXPECT_DEATH(in_another_thread([this] { loop.update_now(); }),
+               wrong_thread_in("EventLoop::update_now"));
+  EXPECT_DEATH(in_another_thread([this] { static_cast<void>(loop.after_fork()); }),
+               wrong_thread_in("EventLoop::after_fork"));
 }
 
 TEST_F(Contracts, watchers_belong_to_the_thread_of_their_loop) {
-  EXPECT_DEATH(in_another_thread([this] { static_cast<void>(watcher.start()); }), wrong_thread);
-  EXPECT_DEATH(in_another_thread([this] { watcher.set(Events::write); }), wrong_thread);
-  EXPECT_DEATH(in_another_thread([this] { watcher.set_function([](Events) {}); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { static_cast<void>(watcher.start()); }),
+               wrong_thread_of("FdWatcher::start"));
+  EXPECT_DEATH(in_another_thread([this] { watcher.set(Events::write); }),
+               wrong_thread_of("FdWatcher::set"));
+  EXPECT_DEATH(in_another_thread([this] { watcher.set_function([](Events) {}); }),
+               wrong_thread_of("FdWatcher::set_function"));
   EXPECT_DEATH(in_another_thread(
                    [this] { FdWatcher other(loop, pipe.near.get(), Events::read, [](Events) {}); }),
-               wrong_thread);
+               wrong_thread_of("FdWatcher::FdWatcher"));
   ASSERT_TRUE(watcher.start());
-  EXPECT_DEATH(in_another_thread([this] { watcher.stop(); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { watcher.stop(); }), wrong_thread_of("FdWatcher::stop"));
   EXPECT_DEATH(in_another_thread([this] { FdWatcher moved(std::move(watcher)); }), wrong_thread);
 }
 
 TEST_F(Contracts, timers_belong_to_the_thread_of_their_loop) {
-  EXPECT_DEATH(in_another_thread([this] { timer.start(1ms); }), wrong_thread);
-  EXPECT_DEATH(in_another_thread([this] { timer.start_at(TimePoint()); }), wrong_thread);
-  EXPECT_DEATH(in_another_thread([this] { timer.reset(1ms); }), wrong_thread);
-  EXPECT_DEATH(in_another_thread([this] { timer.set_function([] {}); }), wrong_thread);
-  EXPECT_DEATH(in_another_thread([this] { Timer other(loop, [] {}); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { timer.start(1ms); }), wrong_thread_of("Timer::start"));
+  EXPECT_DEATH(in_another_thread([this] { timer.start_at(TimePoint()); }),
+               wrong_thread_of("Timer::start_at"));
+  EXPECT_DEATH(in_another_thread([this] { timer.reset(1ms); }), wrong_thread_of("Timer::reset"));
+  EXPECT_DEATH(in_another_thread([this] { timer.reset(); }), wrong_thread_of("Timer::reset"));
+  EXPECT_DEATH(in_another_thread([this] { timer.set_function([] {}); }),
+               wrong_thread_of("Timer::set_function"));
+  EXPECT_DEATH(in_another_thread([this] { Timer other(loop, [] {}); }),
+               wrong_thread_of("Timer::Timer"));
   timer.start(1h);
-  EXPECT_DEATH(in_another_thread([this] { timer.stop(); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([this] { timer.stop(); }), wrong_thread_of("Timer::stop"));
+}
+
+TEST_F(Contracts, tasks_are_spawned_on_the_thread_of_their_loop) {
+  const auto nothing = []() -> Task<> { co_return; };
+  TaskScope scope(loop);
+  EXPECT_DEATH(in_another_thread([&] { scope.spawn(nothing()); }),
+               wrong_thread_of("TaskScope::spawn"));
+  EXPECT_DEATH(in_another_thread([&] { spawn(loop, nothing()); }), wrong_thread_in("spawn"));
+}
+
+TEST_F(Contracts, servers_belong_to_the_thread_of_their_loop) {
+  const Endpoint at = Endpoint::loopback_v4(0);
+  EXPECT_DEATH(in_another_thread([&] { static_cast<void>(TcpServer::listen(loop, at)); }),
+               wrong_thread_in(".*StreamServer<.*>::listen"));
+  EXPECT_DEATH(in_another_thread([&] { static_cast<void>(TcpServer::adopt(loop, UniqueFd())); }),
+               wrong_thread_in(".*StreamServer<.*>::adopt"));
+  auto server = TcpServer::listen(loop, at);
+  ASSERT_TRUE(server);
+  const auto wrong = [](const char* function) {
+    return std::string("tambour: TcpServer::") + function +
+           ".. was called on another thread than that of its event loop on the server listening at "
+           "127.0.0.1:[0-9]+; post";
+  };
+  EXPECT_DEATH(in_another_thread([&] { server->stop(); }), wrong("stop"));
+  EXPECT_DEATH(in_another_thread([&] { server->serve(ConnectionCallbacks{}); }), wrong("serve"));
+  EXPECT_DEATH(in_another_thread([&] { const TcpServer moved(std::move(*server)); }),
+               wrong("~TcpServer"));
 }
 
 TEST_F(Contracts, a_loop_is_not_destroyed_by_another_thread) {
   auto own = std::make_unique<EventLoop>();
-  EXPECT_DEATH(in_another_thread([&own] { own.reset(); }), wrong_thread);
+  EXPECT_DEATH(in_another_thread([&own] { own.reset(); }),
+               "EventLoop::~EventLoop.. called: EventLoop .created in .*belongs to thread [0-9]+; "
+               "destroy the object on that thread");
 }
 
 // The C library reuses the stack of a thread that has ended, and with it the thread pointer.
@@ -143,7 +194,7 @@ TEST_F(Contracts, a_loop_is_not_destroyed_in_its_own_callback) {
       in_its_callback);
 }
 
-TEST_F(Contracts, a_server_is_not_destroyed_by_what_it_waits_for) {
+TEST_F(Contracts, a_server_is_not_destroyed_by_its_own_handlers) {
   auto server =
       std::make_unique<TcpServer>(TcpServer::listen(loop, Endpoint::loopback_v4(0)).value());
   server->serve([&](TcpStream) -> Task<> {
@@ -158,21 +209,21 @@ TEST_F(Contracts, a_server_is_not_destroyed_by_what_it_waits_for) {
         spawn(loop, connect(server->endpoint()));
         loop.run();
       },
-      "contract breached: .*by a task that it runs");
+      "contract violated: .*by a task that it runs");
   EXPECT_DEATH(
       {
         LoopGroup group({.threads = 1});
-        auto spread = std::make_unique<TcpServerGroup>(
+        auto placement = std::make_unique<TcpServerGroup>(
             TcpServerGroup::listen(group, Endpoint::loopback_v4(0)).value());
-        spread->serve({.on_connection = [&](Connection&) { spread.reset(); }});
-        spawn(loop, connect(spread->endpoint()));
+        placement->serve({.on_connection = [&](Connection&) { placement.reset(); }});
+        spawn(loop, connect(placement->endpoint()));
         timer.start(10s);
         loop.run();
       },
-      "contract breached: .*waited for the threads");
+      "contract violated: .*waited for the threads");
 }
 
-TEST_F(Contracts, nothing_starts_after_its_loop_is_gone) {
+TEST_F(Contracts, nothing_starts_after_its_loop_is_destroyed) {
   std::optional<EventLoop> own(std::in_place);
   FdWatcher late_watcher(*own, pipe.near.get(), Events::read, [](Events) {});
   Timer late_timer(*own, [] {});
@@ -183,7 +234,7 @@ TEST_F(Contracts, nothing_starts_after_its_loop_is_gone) {
   EXPECT_DEATH(late_timer.reset(), after_the_end);
 }
 
-TEST_F(Contracts, posting_and_waking_are_for_all_threads) {
+TEST_F(Contracts, post_and_wake_may_be_called_on_any_thread) {
   int calls = 0;
   in_another_thread([&] {
     loop.post([&calls] { ++calls; });

@@ -31,7 +31,7 @@ rlim_t limit_that_leaves(std::size_t left) {
   return static_cast<rlim_t>(left == 0 ? any.get() : probes.back().get());
 }
 
-TEST(Exhaustion, of_descriptors_is_told_and_leaves_nothing_behind) {
+TEST(Exhaustion, of_descriptors_is_reported_and_leaks_nothing) {
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();
   for (const BackendKind kind : kinds) {
     bool opened_at_last = false;
@@ -66,7 +66,7 @@ TEST(Exhaustion, is_an_exception_of_the_constructor) {
   }
 }
 
-TEST(Exhaustion, of_descriptors_does_not_stop_a_loop_that_runs) {
+TEST(Exhaustion, of_descriptors_does_not_stop_a_running_loop) {
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();
   for (const BackendKind kind : kinds) {
     EventLoop loop({.backend = kind});

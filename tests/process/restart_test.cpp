@@ -41,7 +41,7 @@ SuccessorOptions this_test(const char* name) {
 }
 
 /// Replies with the process id.
-Task<> tell_process_id(TcpStream peer) {
+Task<> send_process_id(TcpStream peer) {
   std::array<std::byte, 16> asked;
   if (!co_await peer.read(asked)) co_return;
   static_cast<void>(co_await peer.write(std::to_string(::getpid())));
@@ -50,7 +50,7 @@ Task<> tell_process_id(TcpStream peer) {
 /// Runs a server process: SIGUSR1 makes it start the test `name` as its replacement, SIGTERM ends
 /// it.
 template <class Server>
-void serve_until_told(EventLoop& loop, Server& server, const char* name) {
+void serve_until_stopped(EventLoop& loop, Server& server, const char* name) {
   const auto end = [&](Task<> first) {
     spawn(loop, [](EventLoop& own, Server& served, Task<> before) -> Task<> {
       co_await std::move(before);
@@ -70,8 +70,8 @@ void serve_until_told(EventLoop& loop, Server& server, const char* name) {
   ASSERT_TRUE(renew.start());
   ASSERT_TRUE(finish.start());
   // After the signal watchers are started, because a client that has been answered sends signals.
-  server.serve(tell_process_id);
-  tell_predecessor();
+  server.serve(send_process_id);
+  notify_ready();
   loop.run();
 }
 
@@ -83,7 +83,7 @@ TEST(Restart, server) {
   EventLoop loop;
   auto server = TcpServer::adopt(loop, inherited->take("web"));
   ASSERT_TRUE(server) << server.error().message();
-  serve_until_told(loop, *server, "server");
+  serve_until_stopped(loop, *server, "server");
 }
 
 TEST(Restart, group) {
@@ -97,7 +97,7 @@ TEST(Restart, group) {
   auto server = TcpServerGroup::adopt(group, inherited->take_all("web"));
   ASSERT_TRUE(server) << server.error().message();
   EventLoop loop;
-  serve_until_told(loop, *server, "group");
+  serve_until_stopped(loop, *server, "group");
 }
 
 struct Tally {
@@ -188,14 +188,14 @@ void expect_no_refusals(EventLoop& loop, Server& first, const char* name) {
   testing::Test::RecordProperty("answers", answers);
 }
 
-TEST(Restart, under_load_refuses_and_resets_nothing) {
+TEST(Restart, under_load_refuses_and_resets_no_connection) {
   EventLoop loop;
   auto first = TcpServer::listen(loop, Endpoint::loopback_v4(0));
   ASSERT_TRUE(first);
   expect_no_refusals(loop, *first, "server");
 }
 
-TEST(Restart, of_a_group_under_load_refuses_and_resets_nothing) {
+TEST(Restart, of_a_group_under_load_refuses_and_resets_no_connection) {
   LoopGroup group({.threads = 2});
   auto first = TcpServerGroup::listen(group, Endpoint::loopback_v4(0));
   ASSERT_TRUE(first);
@@ -227,8 +227,8 @@ TEST_F(Successors, that_cannot_be_started_are_errors) {
   EXPECT_EQ(start({{&server, "a:b"}}, {}).error(), system_error(EINVAL));
   EXPECT_EQ(start({{&server, "a"}}, {.arguments = {"/bin/true"}}).error(), system_error(ECHILD));
   EXPECT_EQ(
-      start({{&server, "a"}},
-            {.arguments = {"/bin/sh", "-c", "sleep 5 >/dev/null 2>&1 & wait"}, .patience = 20ms})
+      start({{&server, "a"}}, {.arguments = {"/bin/sh", "-c", "sleep 5 >/dev/null 2>&1 & wait"},
+                               .ready_timeout = 20ms})
           .error(),
       system_error(ETIMEDOUT));
   EXPECT_EQ(test::open_descriptors(), before);
@@ -236,7 +236,7 @@ TEST_F(Successors, that_cannot_be_started_are_errors) {
   EXPECT_EQ(start({{&server, "a"}}, {.arguments = {"/bin/true"}}).error(), system_error(EINVAL));
 }
 
-TEST_F(Successors, find_what_the_protocol_says) {
+TEST_F(Successors, receive_the_descriptors_and_variables_of_the_protocol) {
   auto one = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
   auto two = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
   ::setenv("LISTEN_FDS", "7", 1);
@@ -275,7 +275,7 @@ int take_over(const char* process, const char* count, const char* names,
   });
 }
 
-TEST(Inherited, listeners_are_those_that_are_meant_for_this_process) {
+TEST(Inherited, listeners_are_only_those_addressed_to_this_process) {
   const auto size = [](InheritedListeners& all) { return int(all.size()); };
   EXPECT_EQ(take_over("=", "1", nullptr, size), 1);
   EXPECT_EQ(take_over("=", "0", nullptr, size), 0);
@@ -341,16 +341,16 @@ class ReadyPipe {
 
 bool names_ready_pipe() { return ::getenv("TAMBOUR_READY_FD") != nullptr; }
 
-TEST(ReadyPipes, are_kept_from_the_programs_that_a_successor_starts) {
+TEST(ReadyPipes, are_not_inherited_by_programs_that_a_successor_starts) {
   for (const char* const count : {"1", "0"}) {
     const ReadyPipe pipe;
     EXPECT_EQ(take_over("=", count, nullptr,
                         [&pipe](InheritedListeners&) {
                           if (names_ready_pipe()) return 1;
                           if (::fcntl(pipe.writer(), F_GETFD) != FD_CLOEXEC) return 2;
-                          tell_predecessor();
+                          notify_ready();
                           if (::fcntl(pipe.writer(), F_GETFD) >= 0) return 3;
-                          tell_predecessor();  // The second call does nothing.
+                          notify_ready();  // The second call does nothing.
                           return 0;
                         }),
               0);
@@ -358,31 +358,31 @@ TEST(ReadyPipes, are_kept_from_the_programs_that_a_successor_starts) {
   }
 }
 
-TEST(ReadyPipes, serve_programs_that_were_started_by_a_script_or_take_no_listeners) {
-  const auto tell = [](InheritedListeners&) {
+TEST(ReadyPipes, work_for_programs_started_by_a_script_or_without_listeners) {
+  const auto notify = [](InheritedListeners&) {
     if (!names_ready_pipe()) return 1;
-    tell_predecessor();
+    notify_ready();
     return names_ready_pipe() ? 2 : 0;
   };
   const ReadyPipe pipe;
-  EXPECT_EQ(take_over("1", "1", nullptr, tell), 0);
+  EXPECT_EQ(take_over("1", "1", nullptr, notify), 0);
   EXPECT_EQ(pipe.said(), "1");
-  EXPECT_EQ(take_over(nullptr, nullptr, nullptr, tell), 0);
+  EXPECT_EQ(take_over(nullptr, nullptr, nullptr, notify), 0);
   EXPECT_EQ(pipe.said(), "1");
   EXPECT_EQ(test::in_child([] {
-              tell_predecessor();
+              notify_ready();
               return 0;
             }),
             0);
   EXPECT_EQ(pipe.said(), "1");
 }
 
-TEST(ReadyPipes, are_not_what_the_environment_names_without_sense) {
+TEST(ReadyPipes, ignore_invalid_values_of_the_environment) {
   for (const char* const text : {"", "x", "-1", "0", "2", "3x", " 3", "99999999999999999999"}) {
     for (const bool takes_over : {false, true}) {
       const ReadyPipe pipe;
-      const auto tell = [](InheritedListeners&) {
-        tell_predecessor();
+      const auto notify = [](InheritedListeners&) {
+        notify_ready();
         if (names_ready_pipe()) return 1;
         for (int fd = 0; fd <= 3; ++fd) {
           if (::fcntl(fd, F_GETFD) < 0) return 10 + fd;
@@ -390,7 +390,7 @@ TEST(ReadyPipes, are_not_what_the_environment_names_without_sense) {
         return 0;
       };
       ::setenv("TAMBOUR_READY_FD", text, 1);
-      EXPECT_EQ(take_over(takes_over ? "=" : nullptr, "1", nullptr, tell), 0) << text;
+      EXPECT_EQ(take_over(takes_over ? "=" : nullptr, "1", nullptr, notify), 0) << text;
       EXPECT_EQ(pipe.said(), "") << text;
     }
   }
@@ -400,7 +400,7 @@ TEST(ReadyPipes, are_not_what_the_environment_names_without_sense) {
     ::setenv("TAMBOUR_READY_FD", text, 1);
     EXPECT_EQ(take_over("=", "1", nullptr,
                         [](InheritedListeners&) {
-                          tell_predecessor();
+                          notify_ready();
                           if (names_ready_pipe()) return 1;
                           return ::fcntl(3, F_GETFD) < 0 ? 2 : 0;
                         }),
@@ -409,7 +409,7 @@ TEST(ReadyPipes, are_not_what_the_environment_names_without_sense) {
   }
 }
 
-TEST(Adopting, takes_listeners_of_streams_only) {
+TEST(Adopting, accepts_only_stream_listeners) {
   EventLoop loop;
   const auto adopt = [&loop](int type, bool listens) {
     UniqueFd fd(::socket(AF_INET, type, 0));
@@ -425,7 +425,7 @@ TEST(Adopting, takes_listeners_of_streams_only) {
   EXPECT_EQ(UnixServer::adopt(loop, std::move(fd)).error(), system_error(EAFNOSUPPORT));
 }
 
-TEST(Adopting, a_group_takes_what_its_loops_can_serve) {
+TEST(Adopting, a_group_accepts_listeners_that_its_loops_can_serve) {
   LoopGroup group({.threads = 2});
   const auto listener = [](bool listens = true) {
     std::vector<UniqueFd> one;
@@ -440,25 +440,27 @@ TEST(Adopting, a_group_takes_what_its_loops_can_serve) {
   EXPECT_EQ(TcpServerGroup::adopt(group, std::move(two_places)).error(), system_error(EINVAL));
   // EADDRINUSE: the listener was opened without SO_REUSEPORT.
   EXPECT_EQ(TcpServerGroup::adopt(group, listener()).error(), system_error(EADDRINUSE));
-  EXPECT_TRUE(TcpServerGroup::adopt(group, listener(), {.spread = Spread::least_loaded}));
-  EXPECT_EQ(UnixServerGroup::adopt(group, listener(), {.spread = Spread::least_loaded}).error(),
-            system_error(EAFNOSUPPORT));
+  EXPECT_TRUE(TcpServerGroup::adopt(group, listener(), {.placement = Placement::least_loaded}));
+  EXPECT_EQ(
+      UnixServerGroup::adopt(group, listener(), {.placement = Placement::least_loaded}).error(),
+      system_error(EAFNOSUPPORT));
   auto first = TcpServerGroup::listen(group, Endpoint::loopback_v4(0)).value();
   auto more = first.copy_listeners().value();
   EXPECT_EQ(more.size(), 2U);
   more.emplace_back(::dup(more[0].get()));
   LoopGroup pinned({.threads = 2, .pin = true});
-  EXPECT_EQ(TcpServerGroup::adopt(pinned, std::move(more), {.spread = Spread::processor}).error(),
-            system_error(EINVAL));
-  EXPECT_TRUE(
-      TcpServerGroup::adopt(pinned, first.copy_listeners().value(), {.spread = Spread::processor}));
+  EXPECT_EQ(
+      TcpServerGroup::adopt(pinned, std::move(more), {.placement = Placement::processor}).error(),
+      system_error(EINVAL));
+  EXPECT_TRUE(TcpServerGroup::adopt(pinned, first.copy_listeners().value(),
+                                    {.placement = Placement::processor}));
 }
 
 TEST(Adopting, a_group_with_several_listeners_keeps_its_limit) {
   LoopGroup group({.threads = 2});
   auto first = TcpServerGroup::listen(group, Endpoint::loopback_v4(0)).value();
   auto server = TcpServerGroup::adopt(group, first.copy_listeners().value(),
-                                      {.spread = Spread::round_robin, .connections_max = 2})
+                                      {.placement = Placement::round_robin, .connections_max = 2})
                     .value();
   std::atomic<int> now = 0;
   std::atomic<int> most = 0;
@@ -489,18 +491,18 @@ TEST(Adopting, a_group_leaves_its_path_to_its_successor) {
   const test::TemporaryFolder folder;
   const auto at = Endpoint::unix_name(folder.path() + "/socket").value();
   LoopGroup group({.threads = 2});
-  auto old = UnixServerGroup::listen(group, at, {.spread = Spread::round_robin}).value();
+  auto old = UnixServerGroup::listen(group, at, {.placement = Placement::round_robin}).value();
   auto listeners = old.copy_listeners().value();
   EXPECT_EQ(UnixServerGroup::adopt(group, std::move(listeners)).error(), system_error(EOPNOTSUPP));
-  auto renewed =
-      UnixServerGroup::adopt(group, old.copy_listeners().value(), {.spread = Spread::round_robin})
-          .value();
+  auto renewed = UnixServerGroup::adopt(group, old.copy_listeners().value(),
+                                        {.placement = Placement::round_robin})
+                     .value();
   renewed.serve(test::echo<UnixStream>);
   EventLoop loop;
   spawn(loop, [](UnixServerGroup& before, UnixServerGroup& now) -> Task<> {
     // Must not fail: the new server already accepts connections.
-    static_assert(noexcept(before.leave_name()));
-    before.leave_name();
+    static_assert(noexcept(before.keep_path()));
+    before.keep_path();
     co_await before.shut_down(1s);
     co_await test::expect_echo_from<UnixStream>(now.endpoint());
     co_await now.shut_down(1s);
@@ -510,13 +512,13 @@ TEST(Adopting, a_group_leaves_its_path_to_its_successor) {
   EXPECT_EQ(::access(at.address().c_str(), F_OK), 0);
 }
 
-TEST(Adopting, leaves_the_path_to_whoever_listens_there) {
+TEST(Adopting, leaves_the_path_to_the_server_that_listens_there) {
   const test::TemporaryFolder folder;
   const auto at = Endpoint::unix_name(folder.path() + "/socket").value();
   EventLoop loop;
   auto old = UnixServer::listen(loop, at).value();
   auto renewed = UnixServer::adopt(loop, UniqueFd(::dup(old.descriptor()))).value();
-  old.leave_name();
+  old.keep_path();
   old.stop();
   EXPECT_EQ(::access((folder.path() + "/socket").c_str(), F_OK), 0);
   bool served = false;

@@ -58,7 +58,7 @@ TEST(SeccompTest, FilterInstalledInAForkedChild) {
     if (const int status = run_a_timer(loop); status != 0) return status;
     return test::in_child([&] {
       if (!test::kill_for_epoll_pwait2()) return no_filters;
-      if (!loop.reopen_after_fork()) return 2;
+      if (!loop.after_fork()) return 2;
       return run_a_timer(loop);
     });
   }));

@@ -78,7 +78,7 @@ TEST_F(ServerMisuse, accepting_from_a_server_that_serves) {
       "127");
 }
 
-TEST_F(ServerMisuse, a_server_after_its_loop) {
+TEST_F(ServerMisuse, using_a_server_after_its_loop) {
   std::optional<EventLoop> loop(std::in_place);
   // Its destructor would abort, so the server is never destroyed. Static, for LeakSanitizer.
   static TcpServer* server;
@@ -95,7 +95,7 @@ TEST_F(ServerMisuse, a_server_after_its_loop) {
                "tambour: TcpServer::~TcpServer\\(\\) was called after its event loop");
 }
 
-TEST_F(ServerMisuse, a_unix_server_after_its_loop) {
+TEST_F(ServerMisuse, using_a_unix_server_after_its_loop) {
   const test::TemporaryFolder folder;
   EXPECT_DEATH(
       {
@@ -109,7 +109,7 @@ TEST_F(ServerMisuse, a_unix_server_after_its_loop) {
       "listening at unix:/.*/socket");
 }
 
-TEST_F(ServerMisuse, a_server_that_was_moved_from) {
+TEST_F(ServerMisuse, using_a_moved_from_server) {
   EventLoop loop;
   TcpServer server = listen(loop);
   const TcpServer moved = std::move(server);
@@ -117,7 +117,7 @@ TEST_F(ServerMisuse, a_server_that_was_moved_from) {
                "tambour: StreamServer::stop\\(\\) was called on a server that was moved from");
 }
 
-TEST_F(ServerMisuse, what_only_reads_a_server_that_was_moved_from) {
+TEST_F(ServerMisuse, const_functions_of_a_moved_from_server) {
   EventLoop loop;
   TcpServer server = listen(loop);
   const TcpServer moved = std::move(server);
@@ -132,7 +132,7 @@ TEST_F(ServerMisuse, what_only_reads_a_server_that_was_moved_from) {
   // NOLINTEND(bugprone-use-after-move)
 }
 
-TEST_F(ServerMisuse, what_only_reads_a_group_server_that_was_moved_from) {
+TEST_F(ServerMisuse, const_functions_of_a_moved_from_group_server) {
   const auto read = [](void (*use)(const TcpServerGroup&)) {
     LoopGroup group({.threads = 1});
     TcpServerGroup server = listen(group);
@@ -148,7 +148,7 @@ TEST_F(ServerMisuse, what_only_reads_a_group_server_that_was_moved_from) {
   EXPECT_DEATH(read([](Group server) { static_cast<void>(server.accepted()); }), message);
 }
 
-TEST_F(ServerMisuse, a_group_server_after_its_group) {
+TEST_F(ServerMisuse, using_a_group_server_after_its_group) {
   constexpr const char* after =
       "tambour: TcpServerGroup::(stop|serve|~TcpServerGroup)\\(\\) was called after its group was "
       "destroyed on the server listening at 127.0.0.1:[0-9]+; destroy the server before its "
@@ -173,7 +173,7 @@ TEST_F(ServerMisuse, a_group_server_may_be_destroyed_after_the_group_was_joined)
   server.stop();
 }
 
-TEST_F(ServerMisuse, a_loop_of_a_group_that_was_joined) {
+TEST_F(ServerMisuse, using_a_loop_of_a_joined_group) {
   const auto misuse = [](void (*use)(LoopGroup&)) {
     LoopGroup group({.threads = 1});
     group.stop();
@@ -194,7 +194,7 @@ TEST_F(ServerMisuse, a_loop_of_a_group_that_was_joined) {
       "tambour: LoopGroup::operator\\[\\] was called with index 2, but the group has 2 loops");
 }
 
-TEST_F(ServerMisuse, a_connection_without_callbacks) {
+TEST_F(ServerMisuse, serving_a_connection_without_callbacks) {
   EventLoop loop;
   auto ends = UnixStream::pair(loop);
   ASSERT_TRUE(ends);

@@ -51,13 +51,13 @@ TEST(Successor, that_fails_is_reaped_by_its_own_watcher) {
   loop.ref();
 }
 
-TEST(Successor, that_is_given_up_is_killed_without_blocking) {
+TEST(Successor, that_is_abandoned_is_killed_without_blocking) {
   EventLoop loop;
   auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0)).value();
   Result<pid_t> outcome;
   spawn(loop, [](TcpServer& passed, Result<pid_t>& to) -> Task<> {
     const std::vector<PassedListener> listeners{{&passed, "web"}};
-    const SuccessorOptions options{.arguments = {"/bin/sleep", "1000"}, .patience = 1ms};
+    const SuccessorOptions options{.arguments = {"/bin/sleep", "1000"}, .ready_timeout = 1ms};
     to = co_await start_successor(listeners, options);
   }(server, outcome));
   loop.run();
@@ -65,17 +65,17 @@ TEST(Successor, that_is_given_up_is_killed_without_blocking) {
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
 }
 
-/// Calls tell_predecessor() in a child, with `fd` named in the environment. Returns true if `fd`
+/// Calls notify_ready() in a child, with `fd` named in the environment. Returns true if `fd`
 /// stays open.
 bool stays_open(int fd) {
   return test::in_child([fd] {
            ::setenv("TAMBOUR_READY_FD", std::to_string(fd).c_str(), 1);
-           tell_predecessor();
+           notify_ready();
            return ::fcntl(fd, F_GETFD) >= 0 ? 0 : 1;
          }) == 0;
 }
 
-TEST(Successor, tells_only_a_pipe_that_can_be_written) {
+TEST(Successor, notify_ready_writes_only_to_a_writable_pipe) {
   const auto socket = test::open_socketpair();
   EXPECT_TRUE(stays_open(socket.far.get()));
   char byte = 0;
@@ -92,7 +92,7 @@ TEST(Successor, tells_only_a_pipe_that_can_be_written) {
   EXPECT_EQ(::read(pipe.near.get(), &byte, 1), 1);
 }
 
-TEST(Successor, takes_no_time_for_listeners_that_are_not_open) {
+TEST(Successor, fails_at_once_if_a_listener_is_not_open) {
   EXPECT_EQ(test::in_child([] {
               ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
               ::setenv("LISTEN_FDS", "20000000", 1);
@@ -127,7 +127,7 @@ TEST(Fork, without_reopening_aborts_with_the_reason_on_io_uring) {
   EventLoop& loop = **opened;
   if (loop.backend().kind != BackendKind::io_uring) GTEST_SKIP() << loop.backend().fell_back;
   loop.run_ready();
-  EXPECT_DEATH(loop.run_ready(), "child of fork.*reopen_after_fork");
+  EXPECT_DEATH(loop.run_ready(), "child of fork.*after_fork");
 }
 
 }  // namespace

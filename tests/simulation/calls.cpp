@@ -234,7 +234,7 @@ void Recorder::ready(int fd) {
   FdWatcher watcher(calls_.loop(), fd, Events::read | Events::write | Events::closed,
                     [&seen](Events events) { seen |= events; });
   if (!watcher.start()) return;
-  for (int turn = 0; turn < 3; ++turn) calls_.loop().run_ready();
+  for (int iteration = 0; iteration < 3; ++iteration) calls_.loop().run_ready();
   std::string words = "ready:";
   if (has(seen, Events::read)) words += " read";
   if (has(seen, Events::write)) words += " write";

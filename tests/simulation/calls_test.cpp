@@ -165,7 +165,7 @@ TEST_F(SimulatedSystemCalls, unix_datagrams_are_sent_by_name) {
   EXPECT_EQ(error_of(host.connect(sender, name.get(), name.size)), ECONNREFUSED);
 }
 
-TEST_F(SimulatedSystemCalls, a_path_is_there_for_one_type_of_socket) {
+TEST_F(SimulatedSystemCalls, a_path_is_bound_for_one_socket_type) {
   const UnixName name("/run/service");
   const int datagrams = host.socket(AF_UNIX, SOCK_DGRAM, 0);
   const int stream = host.socket(AF_UNIX, SOCK_STREAM, 0);
@@ -176,7 +176,7 @@ TEST_F(SimulatedSystemCalls, a_path_is_there_for_one_type_of_socket) {
   EXPECT_EQ(error_of(host.connect(stream, name.get(), name.size)), ECONNREFUSED);
 }
 
-TEST_F(SimulatedSystemCalls, a_pipe_with_room_for_one_byte_takes_one) {
+TEST_F(SimulatedSystemCalls, a_pipe_with_space_for_one_byte_accepts_one_byte) {
   simulation.options().short_write = 1;
   simulation.options().pipe_buffer_bytes = 8192;
   std::array<int, 2> fds{};
@@ -197,7 +197,7 @@ TEST_F(SimulatedSystemCalls, datagram_sockets_are_shut_down) {
   EXPECT_EQ(error_of(host.send(fds[0], "x", 1, 0)), EPIPE);
 }
 
-TEST_F(SimulatedSystemCalls, addresses_that_make_no_sense_are_refused) {
+TEST_F(SimulatedSystemCalls, invalid_addresses_are_rejected) {
   const int fd = host.socket(AF_INET, SOCK_STREAM, 0);
   const int fd6 = host.socket(AF_INET6, SOCK_STREAM, 0);
   const int local = host.socket(AF_UNIX, SOCK_STREAM, 0);
@@ -217,7 +217,7 @@ TEST_F(SimulatedSystemCalls, addresses_that_make_no_sense_are_refused) {
   sockaddr_storage found{};
   socklen_t size = 4;
   EXPECT_EQ(host.getsockname(fd6, reinterpret_cast<sockaddr*>(&found), &size), 0);
-  EXPECT_EQ(size, sizeof in6) << "what it would have been";
+  EXPECT_EQ(size, sizeof in6) << "the full size of the address";
   EXPECT_EQ(host.getsockname(fd6, nullptr, nullptr), 0);
 }
 
@@ -242,7 +242,7 @@ TEST_F(SimulatedSystemCalls, the_wildcard_connects_to_this_host) {
   }
 }
 
-TEST_F(SimulatedSystemCalls, options_are_kept_refused_or_of_no_effect) {
+TEST_F(SimulatedSystemCalls, options_are_stored_rejected_or_ignored) {
   const int fd = host.socket(AF_INET, SOCK_STREAM, 0);
   const int local = pair()[0];
   const int one = 1;
@@ -274,7 +274,7 @@ TEST_F(SimulatedSystemCalls, options_are_kept_refused_or_of_no_effect) {
   EXPECT_EQ(error_of(host.getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &size)), ENOPROTOOPT);
 }
 
-TEST_F(SimulatedSystemCalls, sockets_that_do_not_exist_are_refused) {
+TEST_F(SimulatedSystemCalls, unsupported_sockets_are_rejected) {
   std::array<int, 2> fds{};
   EXPECT_EQ(error_of(host.socket(AF_INET, SOCK_SEQPACKET, 0)), ESOCKTNOSUPPORT);
   EXPECT_EQ(error_of(host.socketpair(AF_INET, SOCK_STREAM, 0, fds.data())), EOPNOTSUPP);
@@ -285,7 +285,7 @@ TEST_F(SimulatedSystemCalls, sockets_that_do_not_exist_are_refused) {
   host.reset(7);
 }
 
-TEST_F(SimulatedSystemCalls, dup2_replaces_what_is_there) {
+TEST_F(SimulatedSystemCalls, dup2_replaces_an_open_descriptor) {
   const auto fds = pair();
   const auto others = pair();
   EXPECT_EQ(host.dup2(fds[0], others[0]), others[0]);

@@ -192,7 +192,7 @@ TEST_F(ConnectionTimeouts, time_without_reading_does_not_count_for_the_read_time
   expect_timeout_in_one_second();
 }
 
-TEST_F(ConnectionTimeouts, nor_for_the_rest_of_a_message) {
+TEST_F(ConnectionTimeouts, time_without_reading_does_not_count_for_the_message_timeout) {
   Connection& connection = connect({.on_message = drop_lines, .limits = {.message_timeout = 10s}});
   peer_sends("hal");
   pass(1s);
@@ -204,7 +204,7 @@ TEST_F(ConnectionTimeouts, nor_for_the_rest_of_a_message) {
   expect_timeout_in_one_second();
 }
 
-TEST_F(ConnectionTimeouts, a_peer_that_takes_nothing_is_reset_after_a_minute_by_default) {
+TEST_F(ConnectionTimeouts, a_peer_that_reads_nothing_is_reset_after_a_minute_by_default) {
   Connection& connection = connect({});
   EXPECT_TRUE(connection.send(much));
   pass(40s);
@@ -279,12 +279,12 @@ TEST_F(ConnectionTimeouts, a_peer_that_does_not_close_is_reset_after_close_after
   pass(1h);
   connection.close_after_write();
   pass(5s);
-  peer_sends("bytes that nobody reads do not extend the time");
+  peer_sends("bytes that are not read do not extend the time");
   pass(4s);
   expect_timeout_in_one_second();
 }
 
-TEST_F(ConnectionTimeouts, lingering_lasts_while_the_peer_takes_bytes) {
+TEST_F(ConnectionTimeouts, lingering_lasts_while_the_peer_reads_bytes) {
   Connection& connection = connect({});
   EXPECT_TRUE(connection.send(much));
   connection.close_after_write();
@@ -306,7 +306,7 @@ TEST_F(ConnectionTimeouts, a_peer_that_closes_ends_lingering) {
   EXPECT_EQ(end, std::optional(Error()));
 }
 
-TEST_F(ConnectionTimeouts, a_deadline_comes_whatever_happens_until_it_is_taken_back) {
+TEST_F(ConnectionTimeouts, a_deadline_expires_despite_progress_unless_it_is_removed) {
   Connection& connection = connect({});
   connection.set_deadline(10s);
   pass(9s);
@@ -320,7 +320,7 @@ TEST_F(ConnectionTimeouts, a_deadline_comes_whatever_happens_until_it_is_taken_b
   expect_timeout_in_one_second();
 }
 
-TEST_F(ConnectionTimeouts, every_limit_can_be_turned_off) {
+TEST_F(ConnectionTimeouts, every_limit_can_be_disabled) {
   Connection& connection = connect({.limits = {.write_timeout = 0s, .linger = 0s}});
   EXPECT_TRUE(connection.send(much));
   connection.close_after_write();

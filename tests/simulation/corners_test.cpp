@@ -17,7 +17,7 @@ using test::Scenario;
 
 class SimulatedCorners : public test::KernelComparison {};
 
-TEST_P(SimulatedCorners, answers_as_the_kernel_does) { compare(); }
+TEST_P(SimulatedCorners, behaves_like_the_kernel) { compare(); }
 
 void bad_addresses(Recorder& io) {
   for (const int family : {AF_INET, AF_INET6}) {
@@ -48,15 +48,15 @@ void names_cut_short(Recorder& io) {
 
 /// Makes every socket call on `fd`, which may not be a socket.
 void ask_all(Recorder& io, int fd) {
-  const int nobody = io.bound(AF_INET, SOCK_STREAM);
-  io.bind_where(fd, nobody);
+  const int unbound = io.bound(AF_INET, SOCK_STREAM);
+  io.bind_where(fd, unbound);
   io.listen(fd);
   io.accept(fd);
-  io.connect(fd, nobody);
+  io.connect(fd, unbound);
   io.shutdown(fd, SHUT_RD);
   io.recv(fd, 1);
   io.send(fd, "x");
-  io.send_to(fd, "x", nobody);
+  io.send_to(fd, "x", unbound);
   io.error_of(fd);
   io.option(fd, SO_TYPE);
   io.linger_reset(fd);
@@ -141,7 +141,7 @@ void shut_udp(Recorder& io) {
   }
 }
 
-void shut_while_nobody_is_there(Recorder& io) {
+void shut_down_without_peer(Recorder& io) {
   const int fresh = io.socket(AF_UNIX, SOCK_STREAM);
   io.shutdown(fresh, SHUT_RD);
   io.ready(fresh);
@@ -174,7 +174,7 @@ void peeked_and_thrown_away(Recorder& io, Recorder::Two ends) {
 void peeked_pair(Recorder& io) { peeked_and_thrown_away(io, io.socketpair(SOCK_STREAM)); }
 void peeked_tcp(Recorder& io) { peeked_and_thrown_away(io, io.tcp()); }
 
-void sent_to_somebody_else(Recorder& io) {
+void sent_to_another_address(Recorder& io) {
   const auto pair = io.socketpair(SOCK_STREAM);
   io.send_to(pair.one, "x", pair.one);
   const auto tcp = io.tcp();
@@ -203,7 +203,7 @@ void connected_twice(Recorder& io) {
   io.send(client, "x");
 }
 
-void udp_connected_anew(Recorder& io) {
+void udp_reconnected(Recorder& io) {
   const int one = io.socket(AF_INET, SOCK_DGRAM);
   const int first = io.bound(AF_INET, SOCK_DGRAM);
   const int second = io.bound(AF_INET, SOCK_DGRAM);
@@ -240,25 +240,21 @@ void counters_of_nothing(Recorder& io) {
   io.read(counter, 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SimulatedCorners,
-                         testing::Values(Scenario{"bad_addresses", bad_addresses},
-                                         Scenario{"bad_unix_addresses", bad_unix_addresses},
-                                         Scenario{"names_cut_short", names_cut_short},
-                                         Scenario{"no_sockets", files_that_are_no_sockets},
-                                         Scenario{"no_listeners", datagrams_do_not_listen},
-                                         Scenario{"kinds", kinds}, Scenario{"shut_pair", shut_pair},
-                                         Scenario{"shut_tcp", shut_tcp},
-                                         Scenario{"shut_unix_datagrams", shut_unix_datagrams},
-                                         Scenario{"shut_udp", shut_udp},
-                                         Scenario{"shut_nobody", shut_while_nobody_is_there},
-                                         Scenario{"peeked_pair", peeked_pair},
-                                         Scenario{"peeked_tcp", peeked_tcp},
-                                         Scenario{"sent_elsewhere", sent_to_somebody_else},
-                                         Scenario{"connected_twice", connected_twice},
-                                         Scenario{"udp_connected_anew", udp_connected_anew},
-                                         Scenario{"pipe", both_ends_of_a_pipe},
-                                         Scenario{"counters", counters_of_nothing}),
-                         &test::name_of_scenario);
+INSTANTIATE_TEST_SUITE_P(
+    All, SimulatedCorners,
+    testing::Values(
+        Scenario{"bad_addresses", bad_addresses},
+        Scenario{"bad_unix_addresses", bad_unix_addresses},
+        Scenario{"names_cut_short", names_cut_short},
+        Scenario{"no_sockets", files_that_are_no_sockets},
+        Scenario{"no_listeners", datagrams_do_not_listen}, Scenario{"kinds", kinds},
+        Scenario{"shut_pair", shut_pair}, Scenario{"shut_tcp", shut_tcp},
+        Scenario{"shut_unix_datagrams", shut_unix_datagrams}, Scenario{"shut_udp", shut_udp},
+        Scenario{"shut_without_peer", shut_down_without_peer}, Scenario{"peeked_pair", peeked_pair},
+        Scenario{"peeked_tcp", peeked_tcp}, Scenario{"sent_elsewhere", sent_to_another_address},
+        Scenario{"connected_twice", connected_twice}, Scenario{"udp_reconnected", udp_reconnected},
+        Scenario{"pipe", both_ends_of_a_pipe}, Scenario{"counters", counters_of_nothing}),
+    &test::name_of_scenario);
 
 }  // namespace
 }  // namespace tambour

@@ -11,7 +11,7 @@
 namespace tambour {
 namespace {
 
-TEST(SimulatedDisk, fails_where_it_is_told_to) {
+TEST(SimulatedDisk, fails_on_request) {
   Simulation simulation;
   SimulatedHost& host = simulation.add_host("host");
   EventLoop loop(host.loop_options());

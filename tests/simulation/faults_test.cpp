@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/io_operation.h>
+#include <tambour/detail/io_operation.h>
 #include <tambour/tambour.h>
 
 namespace tambour {
@@ -21,7 +21,7 @@ class SimulatedFaults : public testing::Test {
   SimulatedHost& host = simulation.add_host("host");
 };
 
-TEST_F(SimulatedFaults, the_limit_of_descriptors_is_kept) {
+TEST_F(SimulatedFaults, the_descriptor_limit_is_enforced) {
   host.set_descriptors_max(3);
   int fds[2];
   EXPECT_EQ(host.pipe2(fds, 0), 0);
@@ -106,7 +106,7 @@ TEST_F(SimulatedFaults, descriptors_and_memory_run_out_by_chance) {
   EXPECT_NEAR(no_memory, 210, 60);
 }
 
-TEST_F(SimulatedFaults, a_watcher_may_find_no_memory) {
+TEST_F(SimulatedFaults, starting_a_watcher_may_fail_with_enomem) {
   EventLoop loop(host.loop_options());
   simulation.options().no_memory = 1;
   const int fd = [&] {
@@ -124,7 +124,7 @@ TEST_F(SimulatedFaults, a_watcher_may_find_no_memory) {
 }
 
 // An edge-triggered reader that gets EAGAIN waits for the next edge, which must be reported.
-TEST_F(SimulatedFaults, who_was_told_to_wait_is_told_again) {
+TEST_F(SimulatedFaults, an_edge_is_reported_again_after_eagain) {
   simulation.options().would_block = 0.9;
   EventLoop loop(host.loop_options());
   int fds[2];
@@ -145,14 +145,14 @@ TEST_F(SimulatedFaults, who_was_told_to_wait_is_told_again) {
   EXPECT_EQ(got, "hello");
 }
 
-TEST_F(SimulatedFaults, a_connection_is_not_made_by_a_falsehood) {
+TEST_F(SimulatedFaults, a_spurious_event_does_not_complete_a_connect) {
   SimulatedHost& other = simulation.add_host("other");
   EventLoop loop(host.loop_options());
   simulation.options().false_event = 1;
   sockaddr_in address = other.endpoint(80);
   socklen_t size = sizeof address;
   const auto outcome = [&](int fd) {
-    IoOperation connecting(IoKind::connect, [](IoOperation&) {});
+    detail::IoOperation connecting(detail::IoKind::connect, [](detail::IoOperation&) {});
     connecting.address = reinterpret_cast<sockaddr*>(&address);
     connecting.address_size = &size;
     connecting.submit(loop, fd);
@@ -172,9 +172,9 @@ TEST_F(SimulatedFaults, a_connection_is_not_made_by_a_falsehood) {
   EXPECT_EQ(host.getpeername(connected, reinterpret_cast<sockaddr*>(&peer), &size), 0);
 }
 
-TEST_F(SimulatedFaults, a_loop_is_told_falsehoods_and_woken_early) {
+TEST_F(SimulatedFaults, a_loop_receives_spurious_events_and_early_wakeups) {
   simulation.options().false_event = 0.5;
-  simulation.options().early_wake_up = 0.5;
+  simulation.options().spurious_wakeup = 0.5;
   EventLoop loop(host.loop_options());
   int calls = 0;
   FdWatcher watcher(loop, host.eventfd(0, 0), Events::read, [&](Events) { ++calls; });
@@ -183,7 +183,7 @@ TEST_F(SimulatedFaults, a_loop_is_told_falsehoods_and_woken_early) {
   EXPECT_GT(calls, 20);
 }
 
-TEST_F(SimulatedFaults, what_is_ready_comes_in_another_order_each_time) {
+TEST_F(SimulatedFaults, ready_events_are_reported_in_varying_order) {
   EventLoop loop(host.loop_options());
   std::vector<std::string> orders;
   for (int round = 0; round < 20; ++round) {

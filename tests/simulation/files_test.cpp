@@ -15,7 +15,7 @@ using test::Scenario;
 
 class SimulatedFiles : public test::KernelComparison {};
 
-TEST_P(SimulatedFiles, answers_as_the_kernel_does) { compare(); }
+TEST_P(SimulatedFiles, behaves_like_the_kernel) { compare(); }
 
 void udp(Recorder& io) {
   const int one = io.bound(AF_INET, SOCK_DGRAM);
@@ -46,10 +46,10 @@ void udp(Recorder& io) {
 }
 
 void udp_refused(Recorder& io) {
-  const int gone = io.bound(AF_INET, SOCK_DGRAM);
+  const int closed_peer = io.bound(AF_INET, SOCK_DGRAM);
   const int one = io.socket(AF_INET, SOCK_DGRAM);
-  io.connect(one, gone);
-  io.close(gone);
+  io.connect(one, closed_peer);
+  io.close(closed_peer);
   io.send(one, "x");
   io.ready(one);
   io.recv(one, 10);
@@ -62,9 +62,9 @@ void udp_refused(Recorder& io) {
 void udp_connected_hears_only_its_peer(Recorder& io) {
   const int one = io.bound(AF_INET, SOCK_DGRAM);
   const int peer = io.bound(AF_INET, SOCK_DGRAM);
-  const int stranger = io.bound(AF_INET, SOCK_DGRAM);
+  const int unconnected = io.bound(AF_INET, SOCK_DGRAM);
   io.connect(one, peer);
-  io.send_to(stranger, "strange", one);
+  io.send_to(unconnected, "strange", one);
   io.recv(one, 10);
   io.send_to(peer, "known", one);
   io.recv(one, 10);

@@ -28,7 +28,7 @@ std::optional<std::size_t> allocations_left;
 namespace tambour {
 namespace {
 
-TEST(SimulatedMemory, a_loop_that_could_not_be_made_leaves_nothing) {
+TEST(SimulatedMemory, a_loop_that_fails_to_open_leaks_nothing) {
   std::size_t failures = 0;
   for (bool made = false; !made; ++failures) {
     Simulation simulation;

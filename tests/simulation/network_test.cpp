@@ -74,7 +74,7 @@ class SimulatedNetwork : public testing::Test {
   int far = -1;
 };
 
-TEST_F(SimulatedNetwork, what_takes_for_ever_does_not_arrive) {
+TEST_F(SimulatedNetwork, a_message_with_infinite_latency_does_not_arrive) {
   establish();
   simulation.options().delay_min = simulation.options().delay_max = Duration::max();
   ASSERT_EQ(a.send(near, "late", 4, 0), 4);
@@ -88,7 +88,7 @@ TEST_F(SimulatedNetwork, hosts_have_names_and_addresses) {
   EXPECT_EQ(b.ip(), "10.0.0.2");
 }
 
-TEST_F(SimulatedNetwork, a_message_takes_its_time) {
+TEST_F(SimulatedNetwork, a_message_arrives_after_the_latency) {
   establish();
   EXPECT_EQ(a.send(near, "hello", 5, 0), 5);
   EXPECT_EQ(read(b, far), "EAGAIN");
@@ -112,7 +112,7 @@ TEST_F(SimulatedNetwork, streams_keep_their_order) {
   EXPECT_EQ(read(b, far), "");
 }
 
-TEST_F(SimulatedNetwork, a_writer_that_is_read_late_has_to_wait) {
+TEST_F(SimulatedNetwork, a_writer_waits_for_a_slow_reader) {
   simulation.options().stream_buffer_bytes = 1000;
   establish();
   const std::string bytes(3000, 'x');
@@ -139,7 +139,7 @@ TEST_F(SimulatedNetwork, a_partition_holds_streams_until_it_heals) {
   EXPECT_EQ(read(a, near), "back");
 }
 
-TEST_F(SimulatedNetwork, a_partition_for_too_long_is_a_timeout) {
+TEST_F(SimulatedNetwork, a_long_partition_times_out_connections) {
   establish();
   simulation.partition(a, b);
   EXPECT_EQ(a.send(near, "lost", 4, 0), 4);
@@ -147,13 +147,13 @@ TEST_F(SimulatedNetwork, a_partition_for_too_long_is_a_timeout) {
   EXPECT_EQ(read(a, near), "ETIMEDOUT");
   simulation.heal();
   pass(1s);
-  EXPECT_EQ(read(b, far), "EAGAIN") << "who has sent nothing has noticed nothing";
+  EXPECT_EQ(read(b, far), "EAGAIN") << "a host that sent nothing does not detect the failure";
   EXPECT_EQ(b.send(far, "x", 1, 0), 1);
   pass(1s);
   EXPECT_EQ(read(b, far), "ECONNRESET");
 }
 
-TEST_F(SimulatedNetwork, a_cut_in_one_direction_holds_acknowledgements) {
+TEST_F(SimulatedNetwork, a_one_way_partition_holds_acknowledgements) {
   simulation.options().stream_buffer_bytes = 10;
   establish();
   simulation.cut(b, a);
@@ -167,7 +167,7 @@ TEST_F(SimulatedNetwork, a_cut_in_one_direction_holds_acknowledgements) {
   EXPECT_EQ(a.send(near, "x", 1, 0), 1);
 }
 
-TEST_F(SimulatedNetwork, a_refused_connection_is_told_after_a_round_trip) {
+TEST_F(SimulatedNetwork, a_refused_connection_is_reported_after_a_round_trip) {
   const int fd = connect_to(a, b.endpoint(81));
   pass(15ms);
   EXPECT_EQ(error_of(a, fd), 0);
@@ -175,7 +175,7 @@ TEST_F(SimulatedNetwork, a_refused_connection_is_told_after_a_round_trip) {
   EXPECT_EQ(error_of(a, fd), ECONNREFUSED);
 }
 
-TEST_F(SimulatedNetwork, a_connection_through_a_partition_is_tried_again) {
+TEST_F(SimulatedNetwork, connect_is_retried_during_a_partition) {
   const int listener = listen_at(b, 80);
   simulation.partition(a, b);
   const int fd = connect_to(a, b.endpoint(80));
@@ -186,7 +186,7 @@ TEST_F(SimulatedNetwork, a_connection_through_a_partition_is_tried_again) {
   EXPECT_EQ(a.send(fd, "x", 1, 0), 1);
 }
 
-TEST_F(SimulatedNetwork, a_connection_that_nobody_answers_times_out) {
+TEST_F(SimulatedNetwork, connect_times_out_without_an_answer) {
   listen_at(b, 80);
   simulation.partition(a, b);
   const int fd = connect_to(a, b.endpoint(80));
@@ -196,7 +196,7 @@ TEST_F(SimulatedNetwork, a_connection_that_nobody_answers_times_out) {
   EXPECT_EQ(error_of(a, fd), ETIMEDOUT);
 }
 
-TEST_F(SimulatedNetwork, a_full_backlog_lets_connections_wait) {
+TEST_F(SimulatedNetwork, connections_wait_while_the_backlog_is_full) {
   const int listener = b.socket(AF_INET, SOCK_STREAM, 0);
   const sockaddr_in address = b.endpoint(80);
   ASSERT_EQ(b.bind(listener, generic(address), sizeof address), 0);
@@ -209,7 +209,7 @@ TEST_F(SimulatedNetwork, a_full_backlog_lets_connections_wait) {
   EXPECT_EQ(errno, EAGAIN);
 }
 
-TEST_F(SimulatedNetwork, a_reset_is_told_to_both) {
+TEST_F(SimulatedNetwork, a_reset_is_reported_to_both_ends) {
   establish();
   a.reset(near);
   pass(1s);
@@ -217,7 +217,7 @@ TEST_F(SimulatedNetwork, a_reset_is_told_to_both) {
   EXPECT_EQ(read(b, far), "ECONNRESET");
 }
 
-TEST_F(SimulatedNetwork, resets_come_as_often_as_they_are_asked_for) {
+TEST_F(SimulatedNetwork, resets_occur_at_the_configured_rate) {
   establish();
   simulation.options().stream_reset = 1;
   EXPECT_EQ(a.send(near, "x", 1, 0), 1);
@@ -225,7 +225,7 @@ TEST_F(SimulatedNetwork, resets_come_as_often_as_they_are_asked_for) {
   EXPECT_EQ(error_of(b, far), ECONNRESET);
 }
 
-TEST_F(SimulatedNetwork, a_client_that_gives_up_resets_what_was_accepted) {
+TEST_F(SimulatedNetwork, a_client_that_aborts_resets_the_accepted_connection) {
   const int listener = listen_at(b, 80);
   const int fd = connect_to(a, b.endpoint(80));
   a.close(fd);
@@ -238,7 +238,7 @@ TEST_F(SimulatedNetwork, a_client_that_gives_up_resets_what_was_accepted) {
   }
 }
 
-TEST_F(SimulatedNetwork, the_end_of_a_process_ends_its_connections) {
+TEST_F(SimulatedNetwork, the_exit_of_a_process_closes_its_connections) {
   establish();
   a.close_all();
   EXPECT_EQ(a.descriptors(), 0);
@@ -246,7 +246,7 @@ TEST_F(SimulatedNetwork, the_end_of_a_process_ends_its_connections) {
   EXPECT_EQ(read(b, far), "");
 }
 
-TEST_F(SimulatedNetwork, datagrams_are_lost_doubled_and_reordered) {
+TEST_F(SimulatedNetwork, datagrams_are_lost_duplicated_and_reordered) {
   const int from = a.socket(AF_INET, SOCK_DGRAM, 0);
   const int to = b.socket(AF_INET, SOCK_DGRAM, 0);
   const sockaddr_in address = b.endpoint(53);
@@ -300,7 +300,7 @@ TEST_F(SimulatedNetwork, a_full_buffer_drops_datagrams) {
   EXPECT_EQ(got, 3);
 }
 
-TEST_F(SimulatedNetwork, hosts_of_the_sixth_version_talk_too) {
+TEST_F(SimulatedNetwork, ipv6_hosts_communicate) {
   const int listener = b.socket(AF_INET6, SOCK_STREAM, 0);
   sockaddr_in6 any{};
   any.sin6_family = AF_INET6;
@@ -323,7 +323,7 @@ TEST_F(SimulatedNetwork, hosts_of_the_sixth_version_talk_too) {
   EXPECT_EQ(mapped.size(), 2) << "one by IPv6, and one by IPv4 in disguise";
 }
 
-TEST_F(SimulatedNetwork, nobody_lives_at_an_unknown_address) {
+TEST_F(SimulatedNetwork, an_unknown_address_is_unreachable) {
   const int fd = a.socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = a.endpoint(80);
   address.sin_addr.s_addr = 0x01020304;

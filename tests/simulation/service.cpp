@@ -47,7 +47,7 @@ class LineServer::Connection {
       const ssize_t count = server_.host_.recv(fd_, bytes.data(), bytes.size(), 0);
       if (count < 0 && errno == EAGAIN) break;
       if (count < 0) {
-        if (server_.canary_ == Canary::dies_of_early_reset && !any_) server_.watcher_.stop();
+        if (server_.mutant_ == Mutant::dies_of_early_reset && !any_) server_.watcher_.stop();
         return false;
       }
       ended_ = count == 0;
@@ -72,7 +72,7 @@ class LineServer::Connection {
       if (count < 0) return false;
       const bool several = out_.find('\n') + 1 != out_.size();
       out_.erase(0, std::size_t(count));
-      if (server_.canary_ == Canary::forgets_short_write && several) out_.clear();
+      if (server_.mutant_ == Mutant::forgets_short_write && several) out_.clear();
     }
     return !ended_;
   }
@@ -87,10 +87,10 @@ class LineServer::Connection {
   Timer idle_;
 };
 
-LineServer::LineServer(EventLoop& loop, SimulatedHost& host, std::uint16_t port, Canary canary)
+LineServer::LineServer(EventLoop& loop, SimulatedHost& host, std::uint16_t port, Mutant mutant)
     : loop_(loop),
       host_(host),
-      canary_(canary),
+      mutant_(mutant),
       watcher_(loop, -1, Events::read, [this](Events) { accept_all(); }),
       try_again_(loop, [this] { static_cast<void>(watcher_.start()); }) {
   const sockaddr_in address = host.endpoint(port);

@@ -14,7 +14,7 @@
 
 namespace tambour::test {
 
-enum class Canary : std::uint8_t {
+enum class Mutant : std::uint8_t {
   none,
   /// The rest of a short write is dropped if another answer is queued behind it.
   forgets_short_write,
@@ -23,7 +23,7 @@ enum class Canary : std::uint8_t {
 
 class LineServer {
  public:
-  LineServer(EventLoop& loop, SimulatedHost& host, std::uint16_t port, Canary canary);
+  LineServer(EventLoop& loop, SimulatedHost& host, std::uint16_t port, Mutant mutant);
 
   void close();
   [[nodiscard]] std::size_t connections() const noexcept { return connections_.size(); }
@@ -35,7 +35,7 @@ class LineServer {
 
   EventLoop& loop_;
   SimulatedHost& host_;
-  Canary canary_;
+  Mutant mutant_;
   int fd_ = -1;
   std::map<int, std::shared_ptr<Connection>> connections_;
   FdWatcher watcher_;

@@ -22,10 +22,10 @@ using namespace std::chrono_literals;
 
 /// One server and three clients on separate hosts; the network is partitioned at random for a
 /// minute and is reliable from then on.
-void play(Simulation& simulation, test::Canary canary) {
+void play(Simulation& simulation, test::Mutant mutant) {
   SimulatedHost& server_host = simulation.add_host("server");
   EventLoop server_loop(server_host.loop_options());
-  test::LineServer server(server_loop, server_host, 7000, canary);
+  test::LineServer server(server_loop, server_host, 7000, mutant);
   struct Machine {
     SimulatedHost& host;
     EventLoop loop{host.loop_options()};
@@ -63,30 +63,30 @@ void play(Simulation& simulation, test::Canary canary) {
   if (server_host.descriptors() != 0) simulation.fail("the server has left descriptors open");
 }
 
-std::optional<SimulationFailure> try_seeds(std::uint64_t count, test::Canary canary) {
+std::optional<SimulationFailure> try_seeds(std::uint64_t count, test::Mutant mutant) {
   return simulate({.first = 1, .count = count},
-                  [canary](Simulation& simulation) { play(simulation, canary); });
+                  [mutant](Simulation& simulation) { play(simulation, mutant); });
 }
 
-TEST(SimulatedService, a_thousand_worlds) {
+TEST(SimulatedService, works_with_a_thousand_seeds) {
   const auto began = std::chrono::steady_clock::now();
-  const auto failure = try_seeds(test::scaled(1000), test::Canary::none);
+  const auto failure = try_seeds(test::scaled(1000), test::Mutant::none);
   EXPECT_FALSE(failure) << failure->report();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   std::cout << test::scaled(1000) << " seeds in " << took.count() << " s" << std::endl;
   EXPECT_LT(took.count(), 60);
 }
 
-TEST(SimulatedService, the_canaries_are_found) {
-  for (const test::Canary canary :
-       {test::Canary::forgets_short_write, test::Canary::dies_of_early_reset}) {
-    const auto failure = try_seeds(10'000, canary);
-    ASSERT_TRUE(failure) << "canary " << int(canary);
-    std::cout << "canary " << int(canary) << " found at seed " << failure->seed << ": "
+TEST(SimulatedService, the_mutants_are_found) {
+  for (const test::Mutant mutant :
+       {test::Mutant::forgets_short_write, test::Mutant::dies_of_early_reset}) {
+    const auto failure = try_seeds(10'000, mutant);
+    ASSERT_TRUE(failure) << "mutant " << int(mutant);
+    std::cout << "mutant " << int(mutant) << " found at seed " << failure->seed << ": "
               << failure->what << std::endl;
     // The seed alone reproduces the failure.
     Simulation again(failure->seed, SimulationOptions::rough(failure->seed));
-    play(again, canary);
+    play(again, mutant);
     EXPECT_EQ(again.failure(), failure->what);
     EXPECT_TRUE(again.trace().ends_with(failure->trace_tail));
   }
@@ -94,11 +94,11 @@ TEST(SimulatedService, the_canaries_are_found) {
 
 std::string trace_of(std::uint64_t seed) {
   Simulation simulation(seed, SimulationOptions::rough(seed));
-  play(simulation, test::Canary::none);
+  play(simulation, test::Mutant::none);
   return simulation.trace();
 }
 
-TEST(SimulatedService, a_seed_is_one_trace_and_another_is_another) {
+TEST(SimulatedService, the_same_seed_gives_the_same_trace_and_another_seed_another) {
   std::vector<std::string> traces;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     traces.push_back(trace_of(seed));

@@ -13,7 +13,7 @@
 
 #include <tambour/tambour.h>
 
-#include "backend/sim/random.h"
+#include "sim/random.h"
 
 namespace tambour {
 namespace {
@@ -45,7 +45,7 @@ TEST(Simulate, the_first_failure_is_reported) {
   EXPECT_NE(report.find("TAMBOUR_SIM_SEED=7\n"), std::string::npos) << report;
 }
 
-TEST(Simulate, what_is_thrown_is_a_failure) {
+TEST(Simulate, an_exception_is_a_failure) {
   auto failure = simulate({}, [](Simulation&) { throw std::runtime_error("thrown"); });
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->what, "thrown");
@@ -75,7 +75,7 @@ TEST(Simulate, the_environment_names_the_seed) {
   EXPECT_EQ(tried, std::vector<std::uint64_t>{42});
 }
 
-TEST(SimulateDeathTest, a_process_that_aborts_says_its_seed) {
+TEST(SimulateDeathTest, a_process_that_aborts_prints_its_seed) {
   const auto abort_at_three = [] {
     simulate({}, [](Simulation& simulation) {
       if (simulation.seed() == 3) std::abort();
@@ -84,7 +84,7 @@ TEST(SimulateDeathTest, a_process_that_aborts_says_its_seed) {
   EXPECT_DEATH(abort_at_three(), "repeat it with TAMBOUR_SIM_SEED=3");
 }
 
-TEST(SimulateDeathTest, a_world_outlives_its_loops) {
+TEST(SimulateDeathTest, destroying_a_simulation_before_its_loops_aborts) {
   const auto destroy_first = [] {
     auto simulation = std::make_unique<Simulation>();
     const EventLoop loop(simulation->add_host("host").loop_options());
@@ -97,8 +97,8 @@ TEST(SimulationTrace, lines_go_to_a_tracer_instead) {
   Simulation simulation;
   std::string lines;
   simulation.set_tracer([&](std::string_view line) { lines += line; });
-  simulation.note("told");
-  EXPECT_EQ(lines, "3600.000000000 note told\n");
+  simulation.note("reported");
+  EXPECT_EQ(lines, "3600.000000000 note reported\n");
   EXPECT_EQ(simulation.trace(), "");
   simulation.set_tracer({});
   simulation.note("kept");
@@ -130,7 +130,7 @@ TEST(SimulationRandom, ranges_are_kept_and_filled) {
   EXPECT_TRUE(simulation.chance(1));
 }
 
-TEST(SimulationRandom, rough_worlds_differ) {
+TEST(SimulationRandom, rough_options_differ_between_seeds) {
   std::set<double> losses;
   int calm = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {

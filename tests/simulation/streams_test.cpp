@@ -13,7 +13,7 @@ using test::Scenario;
 
 class SimulatedStreams : public test::KernelComparison {};
 
-TEST_P(SimulatedStreams, answers_as_the_kernel_does) { compare(); }
+TEST_P(SimulatedStreams, behaves_like_the_kernel) { compare(); }
 
 // Calls that work on every connected stream.
 void exchange(Recorder& io, Recorder::Two ends) {
@@ -137,24 +137,24 @@ void tcp_reset(Recorder& io) {
 }
 
 void tcp_refused(Recorder& io) {
-  const int nobody = io.bound(AF_INET, SOCK_STREAM);
+  const int idle = io.bound(AF_INET, SOCK_STREAM);
   const int client = io.socket(AF_INET, SOCK_STREAM);
   io.ready(client);
-  io.connect(client, nobody);
+  io.connect(client, idle);
   io.ready(client);
   io.error_of(client);
   io.error_of(client);
   io.names(client);
 }
 
-void tcp_refused_is_told_by_whatever_comes_first(Recorder& io) {
-  const int nobody = io.bound(AF_INET, SOCK_STREAM);
+void tcp_refusal_is_reported_by_the_first_call(Recorder& io) {
+  const int idle = io.bound(AF_INET, SOCK_STREAM);
   for (int way = 0; way < 3; ++way) {
     const int client = io.socket(AF_INET, SOCK_STREAM);
-    io.connect(client, nobody);
+    io.connect(client, idle);
     if (way == 0) io.read(client, 10);
     if (way == 1) io.send(client, "x");
-    if (way == 2) io.connect(client, nobody);
+    if (way == 2) io.connect(client, idle);
     io.error_of(client);
     io.send(client, "x");
   }
@@ -242,30 +242,30 @@ void addresses_in_use(Recorder& io) {
 
 void unix_names(Recorder& io) {
   const std::string name("\0tambour-comparison", 19);
-  const int nobody = io.socket(AF_UNIX, SOCK_STREAM);
-  io.ready(nobody);
-  io.read(nobody, 10);
-  io.send(nobody, "x");
-  io.listen(nobody);
-  io.accept(nobody);
-  io.connect_unix(nobody, name);
-  io.connect_unix(nobody, "/nowhere/at/all");
+  const int idle = io.socket(AF_UNIX, SOCK_STREAM);
+  io.ready(idle);
+  io.read(idle, 10);
+  io.send(idle, "x");
+  io.listen(idle);
+  io.accept(idle);
+  io.connect_unix(idle, name);
+  io.connect_unix(idle, "/nowhere/at/all");
   const int listener = io.socket(AF_UNIX, SOCK_STREAM);
   io.bind_unix(listener, name);
   io.bind_unix(listener, name);
   const int second = io.socket(AF_UNIX, SOCK_STREAM);
   io.bind_unix(second, name);
-  io.connect_unix(nobody, name);
+  io.connect_unix(idle, name);
   io.listen(listener, 0);
-  io.connect_unix(nobody, name);
-  io.connect_unix(nobody, name);
+  io.connect_unix(idle, name);
+  io.connect_unix(idle, name);
   io.connect_unix(second, name);
   io.ready(listener);
   const int server = io.accept(listener);
   io.connect_unix(second, name);
-  io.names(nobody);
+  io.names(idle);
   io.names(server);
-  io.write(nobody, "hello");
+  io.write(idle, "hello");
   io.read(server, 10);
   io.close(listener);
   io.ready(second);
@@ -309,7 +309,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Scenario{"shutdown_reading", over_tcp<shutdown_reading>},
                     Scenario{"fill", over_tcp<fill_and_drain>}, Scenario{"reset", tcp_reset},
                     Scenario{"refused", tcp_refused},
-                    Scenario{"refused_ways", tcp_refused_is_told_by_whatever_comes_first},
+                    Scenario{"refused_ways", tcp_refusal_is_reported_by_the_first_call},
                     Scenario{"states", tcp_states},
                     Scenario{"listener_closes", tcp_listener_closes_with_connections_waiting},
                     Scenario{"before_accept", tcp_data_before_accept},

@@ -32,7 +32,7 @@ TEST(SimulatedTime, an_hour_of_timers_passes_in_milliseconds) {
   EXPECT_LT(std::chrono::steady_clock::now() - really_began, 1s);
 }
 
-TEST(SimulatedTime, a_timer_is_late_as_far_as_it_may_be_and_never_early) {
+TEST(SimulatedTime, a_timer_is_never_early_and_late_by_at_most_the_configured_lateness) {
   SimulationOptions options;
   options.lateness_max = 5ms;
   Simulation simulation(7, options);
@@ -96,7 +96,7 @@ TEST(SimulatedTime, work_takes_time) {
   EXPECT_LT(expired, 6s + 1ms);
 }
 
-TEST(SimulatedTime, spinning_and_collecting_end) {
+TEST(SimulatedTime, spinning_and_collecting_terminate) {
   Simulation simulation;
   LoopOptions options = simulation.add_host("host").loop_options();
   options.spin = 50us;
@@ -132,7 +132,7 @@ TEST(SimulatedTime, the_wall_clock_is_set_and_the_other_clock_is_not) {
   EXPECT_EQ(std::chrono::floor<std::chrono::milliseconds>(passed), 1500ms);
 }
 
-TEST(SimulatedLoops, run_says_how_it_ended) {
+TEST(SimulatedLoops, run_returns_how_it_ended) {
   Simulation simulation;
   SimulatedHost& host = simulation.add_host("host");
   EventLoop loop(host.loop_options());
@@ -206,7 +206,7 @@ TEST(SimulatedSteps, may_destroy_a_loop_that_never_waits) {
   EXPECT_EQ(simulation.run(1s), SimulationEnd::finished);
 }
 
-TEST(SimulatedSteps, may_throw_while_a_loop_is_busy_and_the_next_are_still_made) {
+TEST(SimulatedSteps, may_throw_while_a_loop_is_busy_and_later_steps_still_run) {
   Simulation simulation;
   Busy busy(simulation.add_host("host"));
   simulation.after(1ms, [] { throw std::runtime_error("thrown"); });
@@ -215,7 +215,7 @@ TEST(SimulatedSteps, may_throw_while_a_loop_is_busy_and_the_next_are_still_made)
   EXPECT_EQ(simulation.run(1s), SimulationEnd::finished);
 }
 
-TEST(SimulatedSteps, are_made_after_a_turn_that_takes_long) {
+TEST(SimulatedSteps, are_made_after_a_long_iteration) {
   Simulation simulation;
   EventLoop loop(simulation.add_host("host").loop_options());
   std::string order;
@@ -229,7 +229,7 @@ TEST(SimulatedSteps, are_made_after_a_turn_that_takes_long) {
   EXPECT_EQ(order, "worked step");
 }
 
-TEST(SimulatedSteps, are_made_where_a_loop_is_run_inside_a_callback) {
+TEST(SimulatedSteps, are_made_while_a_loop_runs_inside_a_callback) {
   Simulation simulation;
   SimulatedHost& host = simulation.add_host("host");
   EventLoop outer(host.loop_options());
@@ -243,7 +243,7 @@ TEST(SimulatedSteps, are_made_where_a_loop_is_run_inside_a_callback) {
   EXPECT_EQ(simulation.run(), SimulationEnd::finished);
 }
 
-TEST(SimulatedLoops, what_a_callback_throws_leaves_run) {
+TEST(SimulatedLoops, an_exception_of_a_callback_leaves_run) {
   Simulation simulation;
   EventLoop loop(simulation.add_host("host").loop_options());
   int calls = 0;
@@ -274,13 +274,13 @@ TEST(SimulatedLoops, an_exception_that_leaves_run_uses_up_all_stops) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST(SimulatedLoops, a_loop_without_a_host_is_refused) {
+TEST(SimulatedLoops, opening_a_loop_without_a_host_fails) {
   const auto loop = EventLoop::open({.backend = BackendKind::simulated});
   ASSERT_FALSE(loop);
   EXPECT_EQ(loop.error(), system_error(EINVAL));
 }
 
-TEST(SimulatedLoops, descriptors_of_the_kernel_are_none_here) {
+TEST(SimulatedLoops, kernel_descriptors_are_rejected) {
   Simulation simulation;
   EventLoop loop(simulation.add_host("host").loop_options());
   for (const int fd : {0, SimulatedHost::first_descriptor, 2'000'000'000}) {

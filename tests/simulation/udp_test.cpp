@@ -58,7 +58,7 @@ class Client {
       if (!got) continue;
       if (*got == 0 || *got != batch.size()) simulation_.fail("received none");
       for (const Datagram datagram : batch) {
-        if (datagram.peer() != server_) simulation_.fail("from a stranger");
+        if (datagram.peer() != server_) simulation_.fail("from an unknown address");
         if (!asked_.contains(std::string(datagram.text()))) simulation_.fail("was never asked");
         owed_.erase(std::string(datagram.text()));
       }
@@ -119,15 +119,15 @@ void scenario(Simulation& simulation) {
   client.stop();
   server->close();
   simulation.run_for(1h);
-  if (!client.ended()) simulation.fail("somebody still waits");
+  if (!client.ended()) simulation.fail("the client still waits");
 }
 
-TEST(SimulatedUdp, who_asks_again_gets_each_answer_in_a_thousand_worlds) {
+TEST(SimulatedUdp, a_client_that_retries_gets_each_answer_with_a_thousand_seeds) {
   const auto failure = simulate({.first = 1, .count = test::scaled(1000)}, &scenario);
   EXPECT_FALSE(failure) << failure->report();
 }
 
-TEST(SimulatedUdp, calls_on_many_messages_end_where_one_fails) {
+TEST(SimulatedUdp, calls_with_many_messages_end_at_the_first_failure) {
   Simulation simulation(1);
   SimulatedHost& host = simulation.add_host("host");
   EventLoop loop(host.loop_options());

@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(By, WallClockJumps,
                                          Jump{"minus_ten_years", -std::chrono::years(10)}),
                          [](const auto& jump) { return std::string(jump.param.name); });
 
-TEST_P(WallClockJumps, a_timer_does_not_notice) {
+TEST_P(WallClockJumps, a_timer_is_not_affected) {
   TimePoint expired = never;
   Timer timer(loop, [&] { expired = simulation.now(); });
   timer.start(2h);

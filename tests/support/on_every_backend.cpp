@@ -42,8 +42,8 @@ void OnEveryBackend::SetUp() {
 
 void OnEveryBackend::TearDown() { own_loop_.reset(); }
 
-void OnEveryBackend::run_turns(int turns) {
-  for (int turn = 0; turn < turns; ++turn) loop().run_ready();
+void OnEveryBackend::run_iterations(int iterations) {
+  for (int iteration = 0; iteration < iterations; ++iteration) loop().run_ready();
 }
 
 bool OnEveryBackend::run_until(const std::function<bool()>& done) {

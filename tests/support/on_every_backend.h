@@ -45,7 +45,7 @@ class OnEveryBackend : public testing::TestWithParam<Variant> {
 
   /// Runs a number of iterations without waiting. Events of local descriptors arrive in the first
   /// two.
-  void run_turns(int turns = 3);
+  void run_iterations(int iterations = 3);
 
   /// Runs until `done()` returns true. Returns false after ten seconds.
   [[nodiscard]] bool run_until(const std::function<bool()>& done);

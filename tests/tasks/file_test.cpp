@@ -156,7 +156,7 @@ class Files : public test::OnEveryBackend {
     const auto limit = std::chrono::steady_clock::now() + 10s;
     while (test::open_descriptors() > count) {
       if (std::chrono::steady_clock::now() > limit) return false;
-      run_turns(1);
+      run_iterations(1);
       std::this_thread::yield();
     }
     return true;
@@ -177,7 +177,7 @@ TEST_P(Files, are_read_and_written_past_the_cache) {
   if (!can) GTEST_SKIP() << "the file system of " << folder.path() << " cannot";
 }
 
-TEST_P(Files, say_why_they_cannot_be_opened_or_read) {
+TEST_P(Files, report_why_open_or_read_failed) {
   make_file("x");
   ASSERT_EQ(::chmod(path().c_str(), 0), 0);
   run([](std::string place, std::string locked) -> Task<> {
@@ -201,7 +201,7 @@ TEST_P(Files, say_why_they_cannot_be_opened_or_read) {
   }(folder.path(), path()));
 }
 
-TEST_P(Files, are_made_with_the_permissions_that_are_asked_for) {
+TEST_P(Files, are_created_with_the_requested_permissions) {
   const mode_t mask = ::umask(027);
   run([](std::string at) -> Task<> {
     EXPECT_TRUE(co_await File::open(at, FileMode::create, 0666));
@@ -239,9 +239,9 @@ TEST_P(Files, ten_thousand_reads_at_a_time) {
   EXPECT_EQ(right, count);
 }
 
-TEST_P(Files, a_task_that_is_stopped_is_told_once_and_not_from_inside) {
+TEST_P(Files, a_stopped_task_is_resumed_once_and_not_inside_the_request) {
   make_file(random_text(64 * 1024));
-  std::vector<Error> told;
+  std::vector<Error> results;
   TaskScope scope(loop());
   auto read = [](std::string at, std::vector<Error>& errors) -> Task<> {
     std::array<std::byte, 4096> place;
@@ -254,17 +254,17 @@ TEST_P(Files, a_task_that_is_stopped_is_told_once_and_not_from_inside) {
     errors.push_back(got ? Error() : got.error());
   };
   const std::size_t before = test::open_descriptors();
-  for (int i = 0; i < 50; ++i) scope.spawn(read(path(), told));
+  for (int i = 0; i < 50; ++i) scope.spawn(read(path(), results));
   scope.request_stop();
-  EXPECT_TRUE(told.empty());
+  EXPECT_TRUE(results.empty());
   EXPECT_TRUE(run_until([&] { return scope.empty(); }));
-  EXPECT_EQ(told.size(), 50U);
-  for (const Error& error : told)
+  EXPECT_EQ(results.size(), 50U);
+  for (const Error& error : results)
     EXPECT_TRUE(!error || error == system_error(ECANCELED)) << error.message();
   // The stop was requested before: the operation is not started.
-  scope.spawn(read(path(), told));
+  scope.spawn(read(path(), results));
   EXPECT_TRUE(run_until([&] { return scope.empty(); }));
-  EXPECT_EQ(told.back(), system_error(ECANCELED));
+  EXPECT_EQ(results.back(), system_error(ECANCELED));
   EXPECT_TRUE(closes_down_to(before));
 }
 
@@ -286,13 +286,13 @@ TEST_P(Files, tasks_are_destroyed_while_files_are_opened_read_and_written) {
         for (;;) static_cast<void>(co_await file->read_at(place, 4096));
       }(path(), i));
     }
-    for (std::size_t turn = 0; turn < round % 7; ++turn) loop().run_ready();
+    for (std::size_t iteration = 0; iteration < round % 7; ++iteration) loop().run_ready();
   }
   loop().run();
   EXPECT_TRUE(closes_down_to(before));
 }
 
-TEST_P(Files, the_loop_is_destroyed_with_operations_under_way) {
+TEST_P(Files, the_loop_may_be_destroyed_with_pending_operations) {
   make_file(random_text(1 << 20));
   run([](std::string at) -> Task<> { EXPECT_TRUE(co_await File::open(at)); }(path()));
   const std::size_t before = test::open_descriptors();
@@ -307,13 +307,13 @@ TEST_P(Files, the_loop_is_destroyed_with_operations_under_way) {
     };
     for (int i = 0; i < 4; ++i) spawn(*other, read(path()));
     outlives.spawn(read(path()));
-    for (int turn = 0; turn < round % 7; ++turn) other->run_ready();
+    for (int iteration = 0; iteration < round % 7; ++iteration) other->run_ready();
     other.reset();
   }
   EXPECT_TRUE(closes_down_to(before));
 }
 
-TEST_P(Files, one_that_is_closed_stays_open_for_what_is_under_way) {
+TEST_P(Files, a_closed_file_stays_open_for_pending_operations) {
   make_file("text");
   run([](std::string at) -> Task<> {
     const TaskContext& context = co_await this_task;
@@ -334,13 +334,13 @@ TEST_P(Files, one_that_is_closed_stays_open_for_what_is_under_way) {
   }(path()));
 }
 
-TEST_P(Files, go_on_in_a_child) {
+TEST_P(Files, work_in_a_forked_child) {
   if (test::sanitized) GTEST_SKIP() << "sanitizers do not allow threads after fork in a child";
   make_file("text");
   run([](std::string at) -> Task<> { EXPECT_TRUE(co_await File::open(at)); }(path()));
   EXPECT_EQ(
       test::in_child([&] {
-        if (!loop().reopen_after_fork()) return 1;
+        if (!loop().after_fork()) return 1;
         std::array<char, 4> place{};
         run([](std::string at, std::array<char, 4>& into) -> Task<> {
           auto file = co_await File::open(at);
@@ -370,7 +370,7 @@ class SimulatedDisk : public testing::Test {
   }
 };
 
-TEST_F(SimulatedDisk, does_what_the_kernel_does_and_repeats_its_seed) {
+TEST_F(SimulatedDisk, behaves_like_the_kernel_and_is_deterministic) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) EXPECT_EQ(play(seed), play(seed));
 }
 

@@ -92,7 +92,7 @@ TEST_F(ScopeEnds, an_exception_of_the_exception_handler_leaves_run) {
   EXPECT_TRUE(scope.empty());
 }
 
-TEST_F(ScopeEnds, an_exception_that_nobody_joined_leaves_run) {
+TEST_F(ScopeEnds, an_exception_without_a_join_leaves_run) {
   {
     TaskScope scope(loop);
     scope.spawn(throw_at_once());

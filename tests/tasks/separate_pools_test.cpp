@@ -97,7 +97,7 @@ TEST_P(SeparatePools, a_call_beyond_the_limit_is_refused) {
   {
     const Occupied busy(pool);
     for (int i = 0; i < 3; ++i) scope.spawn(call(pool, outcomes));
-    run_turns();
+    run_iterations();
     EXPECT_TRUE(outcomes.empty());
     scope.spawn(call(pool, outcomes));
     EXPECT_TRUE(run_until([&] { return outcomes.size() == 1; }));

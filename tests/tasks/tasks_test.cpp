@@ -73,7 +73,7 @@ TEST_P(Tasks, does_nothing_until_it_is_awaited) {
   EXPECT_TRUE(loop().tasks().empty());
 }
 
-TEST_P(Tasks, gives_references_and_what_can_only_move) {
+TEST_P(Tasks, returns_references_and_move_only_values) {
   int there = 1;
   auto refer = [](int& value) -> Task<int&> { co_return value; };
   auto move = [](int value) -> Task<std::unique_ptr<int>> {
@@ -88,7 +88,7 @@ TEST_P(Tasks, gives_references_and_what_can_only_move) {
   EXPECT_TRUE(loop().tasks().empty());
 }
 
-TEST_P(Tasks, a_long_chain_of_tasks_that_end_at_once_needs_no_stack) {
+TEST_P(Tasks, a_long_chain_of_tasks_that_end_at_once_does_not_grow_the_stack) {
   constexpr int steps = 1'000'000;
   long sum = 0;
   spawn(loop(), [](long& total) -> Task<> {
@@ -98,7 +98,7 @@ TEST_P(Tasks, a_long_chain_of_tasks_that_end_at_once_needs_no_stack) {
   EXPECT_EQ(sum, steps);
 }
 
-TEST_P(Tasks, an_exception_reaches_whoever_awaits) {
+TEST_P(Tasks, an_exception_reaches_the_awaiting_task) {
   spawn(loop(), [](std::vector<std::string>& said) -> Task<> {
     try {
       co_await thrower(1ms);
@@ -119,7 +119,7 @@ TEST_P(Tasks, an_exception_of_a_spawned_task_leaves_run) {
   EXPECT_EQ(log, std::vector<std::string>{"2"});
 }
 
-TEST_P(Tasks, an_exception_leaves_a_run_that_is_stopped_in_the_same_turn) {
+TEST_P(Tasks, an_exception_leaves_a_run_that_is_stopped_in_the_same_iteration) {
   const auto stop_and_throw = [](EventLoop& stopped) -> Task<> {
     co_await sleep_for(1ms);
     stopped.stop();
@@ -144,13 +144,13 @@ TEST_P(Tasks, an_exception_leaves_a_run_that_is_stopped_in_the_same_turn) {
   loop().run();
 }
 
-TEST_P(Tasks, destroying_a_task_destroys_what_it_waits_for) {
+TEST_P(Tasks, destroying_a_task_destroys_the_task_that_it_awaits) {
   bool destroyed = false;
   {
     TaskScope scope(loop());
     scope.spawn([](Witness witness) -> Task<> {
       co_await sleep_for(1h);
-      ADD_FAILURE() << "nobody waits for an hour";
+      ADD_FAILURE() << "the wait must not last for an hour";
       static_cast<void>(witness);
     }(Witness(destroyed)));
     loop().run_ready();
@@ -162,7 +162,7 @@ TEST_P(Tasks, destroying_a_task_destroys_what_it_waits_for) {
   loop().run();
 }
 
-TEST_P(Tasks, the_loop_destroys_the_tasks_that_are_left) {
+TEST_P(Tasks, the_loop_destroys_its_remaining_tasks) {
   bool destroyed = false;
   {
     EventLoop other(options());
@@ -206,7 +206,7 @@ class Spawner {
   bool* destroyed_;
 };
 
-TEST_P(Tasks, the_loop_destroys_what_is_spawned_while_it_is_destroyed) {
+TEST_P(Tasks, the_loop_destroys_tasks_spawned_during_its_destruction) {
   bool destroyed = false;
   bool destroyed_by_hook = false;
   std::optional<CleanupHook> hook;  // Exists when the loop is destroyed.
@@ -225,7 +225,7 @@ TEST_P(Tasks, a_task_that_is_never_awaited_is_only_destroyed) {
   bool destroyed = false;
   {
     const auto task = [](Witness witness) -> Task<> {
-      ADD_FAILURE() << "nobody awaits it";
+      ADD_FAILURE() << "the task is never awaited";
       static_cast<void>(witness);
       co_return;
     }(Witness(destroyed));
@@ -247,7 +247,7 @@ TEST_P(Tasks, a_scope_waits_for_all_of_its_tasks) {
   EXPECT_EQ(log, (std::vector<std::string>{"1", "2", "3", "joined"}));
 }
 
-TEST_P(Tasks, a_scope_stops_the_others_where_one_throws) {
+TEST_P(Tasks, a_scope_stops_its_other_tasks_if_one_throws) {
   spawn(loop(), [](Tasks& self) -> Task<> {
     TaskScope scope(self.loop());
     scope.spawn(self.number_after(1h, 1));
@@ -278,7 +278,7 @@ Task<> join_and_log(TaskScope& scope, std::vector<std::string>& log, const char*
 }
 
 /// The scope belongs to a session, which lives as long as any of its tasks.
-TEST_P(Tasks, the_last_task_may_hold_its_scope) {
+TEST_P(Tasks, the_last_task_may_own_its_scope) {
   struct Session : std::enable_shared_from_this<Session> {
     explicit Session(EventLoop& loop, bool& destroyed) : witness(destroyed), scope(loop) {}
     static Task<> serve(std::shared_ptr<Session> self, Duration time, bool throws) {
@@ -292,22 +292,23 @@ TEST_P(Tasks, the_last_task_may_hold_its_scope) {
   for (const bool throws : {false, true}) {
     for (const Duration time : {Duration(0ms), Duration(2ms)}) {
       bool destroyed = false;
-      int told = 0;
+      int reported = 0;
       {
         auto session = std::make_shared<Session>(loop(), destroyed);
-        session->scope.set_exception_handler([&told](const std::exception_ptr&) { ++told; });
+        session->scope.set_exception_handler(
+            [&reported](const std::exception_ptr&) { ++reported; });
         session->scope.spawn(Session::serve(session, 1ms, false));
         session->scope.spawn(Session::serve(session, time, throws));
       }
       EXPECT_FALSE(destroyed);
       loop().run();
       EXPECT_TRUE(destroyed);
-      EXPECT_EQ(told, throws ? 1 : 0);
+      EXPECT_EQ(reported, throws ? 1 : 0);
     }
   }
 }
 
-TEST_P(Tasks, who_joins_may_be_destroyed) {
+TEST_P(Tasks, a_task_that_joins_may_be_destroyed) {
   TaskScope scope(loop());
   scope.spawn(number_after(5ms, 1));
   {
@@ -319,7 +320,7 @@ TEST_P(Tasks, who_joins_may_be_destroyed) {
   EXPECT_TRUE(scope.empty());
 }
 
-TEST_P(Tasks, several_may_join) {
+TEST_P(Tasks, several_tasks_may_join) {
   auto scope = std::make_unique<TaskScope>(loop());
   scope->spawn(thrower(5ms));
   for (const char* name : {"first", "second", "third"})
@@ -328,7 +329,7 @@ TEST_P(Tasks, several_may_join) {
   EXPECT_EQ(log, (std::vector<std::string>{"first: thrown", "second", "third"}));
 }
 
-TEST_P(Tasks, the_first_who_joined_may_destroy_the_others_and_the_scope) {
+TEST_P(Tasks, the_first_joined_task_may_destroy_the_others_and_the_scope) {
   auto scope = std::make_unique<TaskScope>(loop());
   auto others = std::make_unique<TaskScope>(loop());
   scope->spawn(number_after(5ms, 1));
@@ -343,7 +344,7 @@ TEST_P(Tasks, the_first_who_joined_may_destroy_the_others_and_the_scope) {
   EXPECT_EQ(log, std::vector<std::string>{"1"});
 }
 
-TEST_P(Tasks, an_event_that_was_set_has_happened_whatever_comes_next) {
+TEST_P(Tasks, a_wait_for_an_event_that_was_set_succeeds_despite_reset_and_stop) {
   TaskEvent event(loop());
   TaskScope scope(loop());
   std::vector<Error> ends;
@@ -380,7 +381,7 @@ TEST_P(Tasks, stopping_reaches_the_innermost_wait) {
 }
 
 /// A wait lives until the end of its full expression, in which the task may await something else.
-TEST_P(Tasks, what_has_been_waited_for_stops_nobody) {
+TEST_P(Tasks, a_completed_wait_does_not_receive_a_stop_request) {
   TaskScope scope(loop());
   test::Ends ends = test::open_pipe();
   test::write_to(ends.far);
@@ -415,7 +416,7 @@ TEST_P(Tasks, a_scope_inside_a_task_is_stopped_with_it) {
   EXPECT_EQ(log.size(), 1U);
 }
 
-TEST_P(Tasks, all_give_their_results_in_order) {
+TEST_P(Tasks, when_all_returns_results_in_order) {
   spawn(loop(), [](Tasks& self) -> Task<> {
     auto nothing = []() -> Task<> { co_return; };
     const auto [first, second, third] =
@@ -430,7 +431,7 @@ TEST_P(Tasks, all_give_their_results_in_order) {
   EXPECT_EQ(log, (std::vector<std::string>{"2", "1", "number 3"}));
 }
 
-TEST_P(Tasks, all_stop_where_one_throws) {
+TEST_P(Tasks, when_all_stops_the_others_if_one_throws) {
   spawn(loop(), [](Tasks& self) -> Task<> {
     try {
       co_await when_all(self.number_after(1h, 1), thrower(0ms), self.number_after(1h, 2));
@@ -444,7 +445,7 @@ TEST_P(Tasks, all_stop_where_one_throws) {
   EXPECT_EQ(log.back(), "caught");
 }
 
-TEST_P(Tasks, the_first_of_any_stops_the_others) {
+TEST_P(Tasks, when_any_stops_the_others_after_the_first_result) {
   spawn(loop(), [](Tasks& self) -> Task<> {
     const auto first =
         co_await when_any(self.number_after(1h, 1), self.number_after(1ms, 2), thrower(1h));
@@ -456,7 +457,7 @@ TEST_P(Tasks, the_first_of_any_stops_the_others) {
   EXPECT_EQ(log.front(), "2");
 }
 
-TEST_P(Tasks, what_is_decided_at_once_starts_no_others) {
+TEST_P(Tasks, a_combination_decided_at_once_starts_no_other_tasks) {
   spawn(loop(), [](Tasks& self) -> Task<> {
     const auto first = co_await when_any(self.number(1), self.number(2));
     EXPECT_EQ(first.index(), 0U);
@@ -474,16 +475,16 @@ TEST_P(Tasks, what_is_decided_at_once_starts_no_others) {
   EXPECT_EQ(log, (std::vector<std::string>{"number 1", "caught"}));
 }
 
-TEST_P(Tasks, a_timeout_that_was_stopped_gives_what_the_task_has) {
+TEST_P(Tasks, a_stopped_timeout_returns_the_result_of_its_task) {
   std::vector<int> got;
   std::vector<Error> errors;
   // After its sleep was stopped, the task takes longer to end.
   auto run = [](Tasks& self, std::vector<int>& values) -> Task<> {
     const Result<int> value = co_await timeout(1h, [](Tasks& own) -> Task<int> {
       static_cast<void>(co_await sleep_for(1h));
-      TaskScope unasked(own.loop());
-      unasked.spawn(own.number_after(1ms, 42));
-      co_await unasked.join();
+      TaskScope unstoppable(own.loop());
+      unstoppable.spawn(own.number_after(1ms, 42));
+      co_await unstoppable.join();
       co_return 42;
     }(self));
     EXPECT_TRUE(value);
@@ -492,9 +493,9 @@ TEST_P(Tasks, a_timeout_that_was_stopped_gives_what_the_task_has) {
   auto run_void = [](Tasks& self, std::vector<Error>& ends) -> Task<> {
     const Result<> ended = co_await timeout(1h, [](Tasks& own) -> Task<> {
       static_cast<void>(co_await own.number_after(1h, 1));
-      TaskScope unasked(own.loop());
-      unasked.spawn(own.number_after(1ms, 2));
-      co_await unasked.join();
+      TaskScope unstoppable(own.loop());
+      unstoppable.spawn(own.number_after(1ms, 2));
+      co_await unstoppable.join();
     }(self));
     ends.push_back(ended ? Error() : ended.error());
   };
@@ -508,7 +509,7 @@ TEST_P(Tasks, a_timeout_that_was_stopped_gives_what_the_task_has) {
   EXPECT_EQ(errors, std::vector<Error>{system_error(ECANCELED)});
 }
 
-TEST_P(Tasks, a_timeout_tells_its_three_ends_apart) {
+TEST_P(Tasks, a_timeout_distinguishes_result_expiry_and_stop) {
   std::vector<Error> errors;
   auto run = [](Tasks& self, Duration limit, Duration needed, std::vector<Error>& ends) -> Task<> {
     const Result<int> got = co_await timeout(limit, self.number_after(needed, 1));
@@ -550,12 +551,12 @@ TEST_P(Tasks, waits_for_a_descriptor) {
   EXPECT_EQ(log, std::vector<std::string>{"done"});
 }
 
-TEST_P(Tasks, a_descriptor_that_is_waited_for_is_not_when_the_task_is_stopped) {
+TEST_P(Tasks, a_stopped_task_no_longer_waits_for_its_descriptor) {
   test::Ends ends = test::open_pipe();
   TaskScope scope(loop());
   Error error;
-  scope.spawn([](int fd, Error& told) -> Task<> {
-    told = (co_await ready(fd, Events::read)).error();
+  scope.spawn([](int fd, Error& reported) -> Task<> {
+    reported = (co_await ready(fd, Events::read)).error();
     // Again, after the stop.
     EXPECT_EQ((co_await ready(fd, Events::read)).error(), system_error(ECANCELED));
   }(ends.near.get(), error));

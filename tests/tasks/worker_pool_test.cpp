@@ -50,16 +50,16 @@ class WorkerPools : public test::OnEveryBackend {
 
   /// Records the outcome of a task that awaits `callable`, when it completes.
   template <class F>
-  static Task<> tell(WorkerPool& pool, F callable, std::vector<Error>& told,
-                     WhenStopped when_stopped = WhenStopped::wait) {
+  static Task<> call_and_record(WorkerPool& pool, F callable, std::vector<Error>& results,
+                                WhenStopped when_stopped = WhenStopped::wait) {
     const auto got = co_await pool.run(std::move(callable), when_stopped);
-    told.push_back(got ? Error() : got.error());
+    results.push_back(got ? Error() : got.error());
   }
 };
 
 TAMBOUR_ON_EVERY_BACKEND(WorkerPools);
 
-TEST_P(WorkerPools, a_task_goes_on_at_its_loop_with_what_a_worker_gave) {
+TEST_P(WorkerPools, a_task_resumes_on_its_loop_with_the_result_of_the_worker) {
   WorkerPool pool(2);
   bool ended = false;
   spawn(loop(), [](WorkerPool& with, bool& done) -> Task<> {
@@ -87,16 +87,16 @@ TEST_P(WorkerPools, a_task_goes_on_at_its_loop_with_what_a_worker_gave) {
   EXPECT_TRUE(ended);
 }
 
-TEST_P(WorkerPools, does_so_much_at_a_time) {
+TEST_P(WorkerPools, runs_at_most_one_call_per_thread_at_a_time) {
   constexpr unsigned threads = 3;
   WorkerPool pool(threads);
   std::atomic<unsigned> inside{0};
   std::atomic<unsigned> most{0};
   std::atomic<unsigned> calls{0};
   std::latch first(threads);
-  std::vector<Error> told;
+  std::vector<Error> results;
   for (int i = 0; i < 200; ++i) {
-    spawn(loop(), tell(
+    spawn(loop(), call_and_record(
                       pool,
                       [&] {
                         const unsigned now = ++inside;
@@ -107,49 +107,50 @@ TEST_P(WorkerPools, does_so_much_at_a_time) {
                         if (++calls <= threads) first.arrive_and_wait();
                         --inside;
                       },
-                      told));
+                      results));
   }
   loop().run();
-  EXPECT_EQ(told, std::vector<Error>(200));
+  EXPECT_EQ(results, std::vector<Error>(200));
   EXPECT_EQ(most, threads);
 }
 
-TEST_P(WorkerPools, one_that_is_stopped_before_it_began_is_never_called) {
+TEST_P(WorkerPools, a_call_stopped_before_it_began_is_never_made) {
   Gate gate;
   WorkerPool pool(1);
   std::atomic<int> calls{0};
-  std::vector<Error> told;
+  std::vector<Error> results;
   TaskScope scope(loop());
   pool.submit([&gate] { gate.pass(); });
-  scope.spawn(tell(pool, [&calls] { ++calls; }, told));
-  run_turns();
+  scope.spawn(call_and_record(pool, [&calls] { ++calls; }, results));
+  run_iterations();
   scope.request_stop();
-  EXPECT_TRUE(told.empty()) << "not from inside";
-  run_turns();
-  EXPECT_EQ(told, std::vector<Error>{system_error(ECANCELED)});
+  EXPECT_TRUE(results.empty()) << "completed inside the call";
+  run_iterations();
+  EXPECT_EQ(results, std::vector<Error>{system_error(ECANCELED)});
   // A stop was requested already.
-  scope.spawn(tell(pool, [&calls] { ++calls; }, told));
-  EXPECT_EQ(told.size(), 1U);
-  run_turns();
-  EXPECT_EQ(told.size(), 2U);
+  scope.spawn(call_and_record(pool, [&calls] { ++calls; }, results));
+  EXPECT_EQ(results.size(), 1U);
+  run_iterations();
+  EXPECT_EQ(results.size(), 2U);
   gate.open();
-  spawn(loop(), tell(pool, [] {}, told));
+  spawn(loop(), call_and_record(pool, [] {}, results));
   loop().run();
-  EXPECT_EQ(told.back(), Error());
+  EXPECT_EQ(results.back(), Error());
   EXPECT_EQ(calls, 0);
 }
 
-TEST_P(WorkerPools, one_that_has_begun_is_waited_for_or_left) {
+TEST_P(WorkerPools, a_running_call_is_awaited_or_left_when_stopped) {
   Gate begun, other_begun, gate;  // Outlive the pool, whose threads use them.
   WorkerPool pool(2);
   std::vector<Error> waited, left;
   TaskScope scope(loop());
-  scope.spawn(tell(pool, [&] { begun.open(), gate.pass(); }, waited));
-  scope.spawn(tell(pool, [&] { other_begun.open(), gate.pass(); }, left, WhenStopped::leave));
+  scope.spawn(call_and_record(pool, [&] { begun.open(), gate.pass(); }, waited));
+  scope.spawn(
+      call_and_record(pool, [&] { other_begun.open(), gate.pass(); }, left, WhenStopped::leave));
   begun.pass();
   other_begun.pass();
   scope.request_stop();
-  run_turns();
+  run_iterations();
   EXPECT_TRUE(waited.empty());
   EXPECT_EQ(left, std::vector<Error>{system_error(ECANCELED)});
   gate.open();
@@ -158,23 +159,23 @@ TEST_P(WorkerPools, one_that_has_begun_is_waited_for_or_left) {
   EXPECT_EQ(left.size(), 1U);
 }
 
-TEST_P(WorkerPools, a_task_that_is_destroyed_leaves_its_call_what_it_needs) {
+TEST_P(WorkerPools, a_running_call_keeps_its_arguments_when_its_task_is_destroyed) {
   Gate begun, gate;
   const auto seen = std::make_shared<std::atomic<int>>(0);
   {
     WorkerPool pool(1);
     {
       TaskScope scope(loop());
-      std::vector<Error> told;
-      scope.spawn(tell(
+      std::vector<Error> results;
+      scope.spawn(call_and_record(
           pool,
           [&begun, &gate, seen, text = std::string(100, 'x')] {
             begun.open();
             gate.pass();
             *seen += int(text.size());
           },
-          told));
-      scope.spawn(tell(pool, [seen] { *seen += 1000; }, told));
+          results));
+      scope.spawn(call_and_record(pool, [seen] { *seen += 1000; }, results));
       begun.pass();
     }
     // Neither call keeps the loop running any more.
@@ -185,94 +186,96 @@ TEST_P(WorkerPools, a_task_that_is_destroyed_leaves_its_call_what_it_needs) {
   EXPECT_EQ(seen.use_count(), 1);
 }
 
-TEST_P(WorkerPools, the_loop_may_be_gone_when_a_worker_comes_back) {
+TEST_P(WorkerPools, the_loop_may_be_destroyed_while_a_worker_runs) {
   Gate begun, gate;
   WorkerPool pool(1);
   const auto seen = std::make_shared<std::atomic<int>>(0);
   auto other = std::make_unique<EventLoop>(options());
   TaskScope outlives(*other);
-  std::vector<Error> told;
-  spawn(*other, tell(pool, [&, seen] { begun.open(), gate.pass(), ++*seen; }, told));
-  outlives.spawn(tell(pool, [seen] { ++*seen; }, told));
+  std::vector<Error> results;
+  spawn(*other, call_and_record(pool, [&, seen] { begun.open(), gate.pass(), ++*seen; }, results));
+  outlives.spawn(call_and_record(pool, [seen] { ++*seen; }, results));
   begun.pass();
   other.reset();
   gate.open();
   // Calls run in order, so the earlier ones have returned when this one does.
-  spawn(loop(), tell(pool, [] {}, told));
+  spawn(loop(), call_and_record(pool, [] {}, results));
   loop().run();
-  EXPECT_EQ(told, std::vector<Error>{Error()});
+  EXPECT_EQ(results, std::vector<Error>{Error()});
   EXPECT_EQ(*seen, 2);
 }
 
-TEST_P(WorkerPools, the_end_of_the_pool_ends_what_waits_in_it) {
+TEST_P(WorkerPools, destroying_the_pool_ends_queued_calls) {
   auto pool = std::make_unique<WorkerPool>(1);
   Gate begun;
-  std::vector<Error> told;
+  std::vector<Error> results;
   std::atomic<int> calls{0};
-  spawn(loop(), tell(*pool, [&] { begun.open(), std::this_thread::yield(), ++calls; }, told));
+  spawn(loop(),
+        call_and_record(*pool, [&] { begun.open(), std::this_thread::yield(), ++calls; }, results));
   begun.pass();
   pool->submit([&] { std::this_thread::sleep_for(1ms); });
-  spawn(loop(), tell(*pool, [&] { ++calls; }, told));
+  spawn(loop(), call_and_record(*pool, [&] { ++calls; }, results));
   Callback<void()> dropped = [&calls, held = std::make_unique<int>(1)] { calls += *held; };
   pool->submit(std::move(dropped));
   pool.reset();
   const int before = calls;
   EXPECT_GE(before, 1);
-  EXPECT_TRUE(told.empty());
+  EXPECT_TRUE(results.empty());
   loop().run();
-  EXPECT_EQ(told.size(), 2U);
-  EXPECT_EQ(std::ranges::count(told, Error()), 1);
-  EXPECT_EQ(std::ranges::count(told, system_error(ECANCELED)), 1);
+  EXPECT_EQ(results.size(), 2U);
+  EXPECT_EQ(std::ranges::count(results, Error()), 1);
+  EXPECT_EQ(std::ranges::count(results, system_error(ECANCELED)), 1);
   EXPECT_EQ(calls, before);
 }
 
 TEST_P(WorkerPools, calls_are_stopped_and_destroyed_at_any_moment) {
   WorkerPool pool(2);
-  std::vector<Error> told;
+  std::vector<Error> results;
   std::atomic<int> calls{0};
   for (std::size_t round = 0; round < test::scaled(3000); ++round) {
     TaskScope scope(loop());
     for (int i = 0; i < 4; ++i) {
-      scope.spawn(tell(
-          pool, [&calls] { ++calls; }, told, i % 2 == 0 ? WhenStopped::wait : WhenStopped::leave));
+      scope.spawn(call_and_record(
+          pool, [&calls] { ++calls; }, results,
+          i % 2 == 0 ? WhenStopped::wait : WhenStopped::leave));
     }
     if (round % 3 == 0) loop().run_ready();
     if (round % 2 == 0) scope.request_stop();
     if (round % 5 == 0) loop().run_ready();
   }
   loop().run();
-  spawn(loop(), tell(pool, [] {}, told));
+  spawn(loop(), call_and_record(pool, [] {}, results));
   loop().run();
-  EXPECT_EQ(told.back(), Error());
+  EXPECT_EQ(results.back(), Error());
 }
 
 TEST_P(WorkerPools, a_child_has_a_pool_of_its_own) {
   if (test::sanitized) GTEST_SKIP() << "sanitizers do not allow threads after fork in a child";
   Gate gate;
-  std::vector<Error> told;
+  std::vector<Error> results;
   TaskScope scope(loop());
   // Occupies all threads of the shared pool, and queues one more call.
   for (unsigned i = 0; i <= WorkerPool::shared().threads(); ++i)
-    scope.spawn(tell(WorkerPool::shared(), [&gate] { gate.pass(); }, told));
-  run_turns();
-  EXPECT_EQ(
-      test::in_child([&] {
-        if (!loop().reopen_after_fork()) return 1;
-        loop().run();
-        if (told != std::vector<Error>(WorkerPool::shared().threads() + 1, system_error(ECANCELED)))
-          return 2;
-        spawn(loop(), tell(WorkerPool::shared(), [] {}, told));
-        loop().run();
-        return told.back() ? 3 : 0;
-      }),
-      0);
+    scope.spawn(call_and_record(WorkerPool::shared(), [&gate] { gate.pass(); }, results));
+  run_iterations();
+  EXPECT_EQ(test::in_child([&] {
+              if (!loop().after_fork()) return 1;
+              loop().run();
+              if (results !=
+                  std::vector<Error>(WorkerPool::shared().threads() + 1, system_error(ECANCELED)))
+                return 2;
+              spawn(loop(), call_and_record(WorkerPool::shared(), [] {}, results));
+              loop().run();
+              return results.back() ? 3 : 0;
+            }),
+            0);
   gate.open();
   loop().run();
-  EXPECT_EQ(told, std::vector<Error>(WorkerPool::shared().threads() + 1));
+  EXPECT_EQ(results, std::vector<Error>(WorkerPool::shared().threads() + 1));
 }
 
 TEST_P(WorkerPools, tasks_are_stopped_and_destroyed_while_their_pool_ends) {
-  std::vector<Error> told;
+  std::vector<Error> results;
   for (std::size_t round = 0; round < test::scaled(1000); ++round) {
     auto pool = std::make_unique<WorkerPool>(1);
     Gate gate;
@@ -280,8 +283,8 @@ TEST_P(WorkerPools, tasks_are_stopped_and_destroyed_while_their_pool_ends) {
     TaskScope destroyed(loop());
     pool->submit([&gate] { gate.pass(); });
     for (int i = 0; i < 4; ++i) {
-      stopped.spawn(tell(*pool, [] {}, told));
-      destroyed.spawn(tell(*pool, [] {}, told));
+      stopped.spawn(call_and_record(*pool, [] {}, results));
+      destroyed.spawn(call_and_record(*pool, [] {}, results));
     }
     std::thread ends([&] { pool.reset(); });
     gate.open();
@@ -290,15 +293,15 @@ TEST_P(WorkerPools, tasks_are_stopped_and_destroyed_while_their_pool_ends) {
     ends.join();
   }
   loop().run();
-  for (const Error& error : told) EXPECT_TRUE(!error || error == system_error(ECANCELED));
+  for (const Error& error : results) EXPECT_TRUE(!error || error == system_error(ECANCELED));
 }
 
 /// Returns a pointer that runs `what` when its last copy is destroyed.
-std::shared_ptr<void> when_gone(std::function<void()> what) {
+std::shared_ptr<void> on_destruction(std::function<void()> what) {
   return {nullptr, [act = std::move(what)](void*) { act(); }};
 }
 
-TEST(WorkerPoolEnd, what_is_dropped_may_use_the_pool) {
+TEST(WorkerPoolEnd, dropped_calls_may_use_the_pool) {
   Gate begun, closing;
   std::atomic<int> dropped{0};
   std::atomic<int> calls{0};
@@ -315,13 +318,13 @@ TEST(WorkerPoolEnd, what_is_dropped_may_use_the_pool) {
     pool.submit([&] {
       begun.open();
       closing.pass();
-      used->submit([&calls, held = when_gone([&] {
+      used->submit([&calls, held = on_destruction([&] {
                               ++dropped;
                               used->submit([&calls] { ++calls; });
                             })] { ++calls; });
     });
     // Queued behind it, and never called.
-    pool.submit([&calls, held = when_gone(drop)] { ++calls; });
+    pool.submit([&calls, held = on_destruction(drop)] { ++calls; });
     begun.pass();
   }
   EXPECT_EQ(dropped, 2);
@@ -345,16 +348,16 @@ std::string simulated_run(std::uint64_t seed) {
   TaskScope scope(loop);
   for (int i = 0; i < 5; ++i) {
     scope.spawn(
-        [](Simulation& world, WorkerPool& with, auto thread, auto& called, int number) -> Task<> {
-          const auto started = world.now();
+        [](Simulation& sim, WorkerPool& with, auto thread, auto& called, int number) -> Task<> {
+          const auto started = sim.now();
           const auto got = co_await with.run([&] {
             EXPECT_EQ(std::this_thread::get_id(), thread);
             called.push_back(number);
             return number;
           });
           EXPECT_EQ(got, number);
-          EXPECT_GT(world.now(), started) << "in a later turn";
-          world.note(std::to_string(number));
+          EXPECT_GT(sim.now(), started) << "in a later iteration";
+          sim.note(std::to_string(number));
         }(simulation, pool, here, order, i));
     EXPECT_TRUE(order.empty());
   }
@@ -367,7 +370,7 @@ std::string simulated_run(std::uint64_t seed) {
   {
     TaskScope destroyed(loop);
     destroyed.spawn([](WorkerPool& with) -> Task<> {
-      co_await with.run([] { ADD_FAILURE() << "nobody waits for it"; });
+      co_await with.run([] { ADD_FAILURE() << "the call must not be made"; });
     }(pool));
   }
   EXPECT_EQ(simulation.run(), SimulationEnd::finished);
@@ -376,12 +379,12 @@ std::string simulated_run(std::uint64_t seed) {
   return simulation.trace();
 }
 
-TEST(SimulatedWorkers, run_on_the_loop_and_repeat_their_seed) {
+TEST(SimulatedWorkers, run_on_the_loop_and_are_deterministic) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed)
     EXPECT_EQ(simulated_run(seed), simulated_run(seed));
 }
 
-TEST(SharedPool, has_as_many_threads_as_the_environment_says) {
+TEST(SharedPool, has_the_number_of_threads_of_the_environment_variable) {
   const auto threads_with = [](const char* text) {
     return test::in_child([text] {
       ::setenv("TAMBOUR_WORKERS", text, 1);

@@ -15,7 +15,7 @@
 namespace tambour {
 namespace {
 
-TEST(LoopGroup, takes_turns) {
+TEST(LoopGroup, round_robin_alternates_between_loops) {
   LoopGroup group({.threads = 3});
   for (int round = 0; round < 3; ++round) {
     for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(&group.next(), &group[i]);
@@ -33,7 +33,7 @@ TEST(LoopGroup, hashes_are_mixed) {
   for (const int count : chosen) EXPECT_NEAR(count, 1000, 150);
 }
 
-TEST(LoopGroup, knows_the_least_loaded) {
+TEST(LoopGroup, returns_the_least_loaded_loop) {
   LoopGroup group({.threads = 3});
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(&group.least_loaded(), &group[i]);
@@ -55,7 +55,7 @@ TEST(LoopGroup, gives_its_threads_their_timer_slack) {
   };
   const int own = ::prctl(PR_GET_TIMERSLACK);
   EXPECT_EQ(slack_of(Duration(1234)), 1234);
-  EXPECT_EQ(slack_of(Duration::zero()), own) << "a new thread has that of who made it";
+  EXPECT_EQ(slack_of(Duration::zero()), own) << "a new thread inherits the slack of its creator";
   EXPECT_EQ(::prctl(PR_GET_TIMERSLACK), own);
 }
 
@@ -85,7 +85,7 @@ TEST(LoopGroup, pins_its_threads) {
   EXPECT_EQ(pinned, 4);
 }
 
-TEST(LoopGroup, has_a_loop_for_each_processor_where_it_is_not_told) {
+TEST(LoopGroup, has_a_loop_for_each_processor_by_default) {
   cpu_set_t set;
   CPU_ZERO(&set);
   ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
@@ -98,17 +98,17 @@ TEST(LoopGroup, is_not_simulated) {
   EXPECT_EQ(group.error(), system_error(EINVAL));
 }
 
-TEST(LoopGroupDeath, an_exception_that_nobody_asks_for_ends_the_program) {
+TEST(LoopGroupDeath, an_exception_that_is_never_joined_terminates_the_program) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
         LoopGroup group({.threads = 1});
-        group[0].post([] { throw std::runtime_error("nobody asks for this"); });
+        group[0].post([] { throw std::runtime_error("never joined"); });
       },
-      "nobody asks for this");
+      "never joined");
 }
 
-TEST(LoopGroupDeath, its_threads_do_not_wait_for_themselves) {
+TEST(LoopGroupDeath, waiting_for_the_group_on_its_own_thread_aborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   LoopGroup group({.threads = 1});
   EXPECT_DEATH(
@@ -117,14 +117,14 @@ TEST(LoopGroupDeath, its_threads_do_not_wait_for_themselves) {
         own[0].post([&own] { own.join(); });
         own.join();
       },
-      "contract breached: .*joined by one of its own threads");
+      "contract violated: .*joined by one of its own threads");
   EXPECT_DEATH(
       {
         LoopGroup own({.threads = 1});
         own[0].post([&own] { own.for_each([](EventLoop&) {}); });
         own.join();
       },
-      "contract breached: .*waited for the threads");
+      "contract violated: .*waited for the threads");
 }
 
 }  // namespace

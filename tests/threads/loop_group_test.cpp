@@ -52,7 +52,7 @@ TEST_P(LoopGroups, each_loop_has_a_thread_of_its_own) {
   EXPECT_EQ(group.index_of(loop()), 3U);
 }
 
-TEST_P(LoopGroups, loops_without_work_run_on_until_stopped) {
+TEST_P(LoopGroups, loops_without_work_run_until_stopped) {
   LoopGroup group(of(2));
   std::atomic<int> calls = 0;
   for (int round = 1; round <= 50; ++round) {
@@ -82,21 +82,21 @@ TEST_P(LoopGroups, one_loop_that_stops_stops_all) {
   group.join();
 }
 
-TEST_P(LoopGroups, join_throws_what_has_left_a_callback) {
+TEST_P(LoopGroups, join_rethrows_an_exception_of_a_callback) {
   LoopGroup group(of(2));
   group.next().post([] { throw std::runtime_error("thrown on a loop"); });
   EXPECT_THROW(group.join(), std::runtime_error);
   group.join();
 }
 
-TEST_P(LoopGroups, for_each_throws_what_its_function_throws_and_the_loops_run_on) {
+TEST_P(LoopGroups, for_each_rethrows_an_exception_and_the_loops_keep_running) {
   LoopGroup group(of(2));
   EXPECT_THROW(group.for_each([](EventLoop&) { throw std::runtime_error("thrown on a loop"); }),
                std::runtime_error);
   EXPECT_TRUE(group.for_each([](EventLoop&) {}));
 }
 
-TEST_P(LoopGroups, for_each_ends_also_where_the_group_stops_meanwhile) {
+TEST_P(LoopGroups, for_each_ends_if_the_group_stops_concurrently) {
   for (std::size_t round = 0; round < test::scaled(1000) / 5; ++round) {
     LoopGroup group(of(2));
     std::jthread stopper([&group] { group.stop(); });
@@ -105,26 +105,26 @@ TEST_P(LoopGroups, for_each_ends_also_where_the_group_stops_meanwhile) {
   }
 }
 
-TEST_P(LoopGroups, what_loops_own_is_destroyed_while_all_loops_are_there) {
+TEST_P(LoopGroups, objects_of_the_loops_are_destroyed_while_all_loops_exist) {
   struct Teller {
     LoopGroup& group;
-    std::atomic<int>& told;
+    std::atomic<int>& resumed;
     ~Teller() {
       for (std::size_t i = 0; i < group.size(); ++i) group[i].post([] { FAIL(); });
-      ++told;
+      ++resumed;
     }
   };
-  std::atomic<int> told = 0;
+  std::atomic<int> resumed = 0;
   LoopGroup group(of(3));
   EXPECT_TRUE(group.for_each([&](EventLoop& loop) {
     spawn(loop, [](LoopGroup& all, std::atomic<int>& count) -> Task<> {
-      const Teller teller{all, count};
+      const Teller reporter{all, count};
       static_cast<void>(co_await sleep_for(1h));
-    }(group, told));
+    }(group, resumed));
   }));
   group.stop();
   group.join();
-  EXPECT_EQ(told, 3);
+  EXPECT_EQ(resumed, 3);
 }
 
 TEST_P(LoopGroups, leave_nothing_open) {
@@ -152,7 +152,7 @@ TEST_P(LoopGroups, threads_post_to_each_other) {
   EXPECT_EQ(sum, 3 * each);
 }
 
-TEST_P(LoopGroups, a_refused_loop_is_an_error_and_leaves_nothing) {
+TEST_P(LoopGroups, a_loop_that_fails_to_open_is_an_error_and_leaks_nothing) {
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();
   const std::size_t before = test::open_descriptors();
   {

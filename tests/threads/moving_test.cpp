@@ -75,12 +75,12 @@ Task<> talk_all(EventLoop& loop, Endpoint to, int peers, int rounds, std::size_t
   co_await scope.join();
 }
 
-TEST_P(Moving, a_thousand_connections_to_and_fro_under_load) {
+TEST_P(Moving, a_thousand_connections_move_between_loops_under_load) {
   const int peers = is(BackendKind::select) ? 200 : 1000;  // Descriptors must be below FD_SETSIZE.
   const int rounds = 4;
   LoopGroup group(of(3));
-  auto server =
-      TcpServerGroup::listen(group, Endpoint::loopback_v4(0), {.spread = Spread::round_robin});
+  auto server = TcpServerGroup::listen(group, Endpoint::loopback_v4(0),
+                                       {.placement = Placement::round_robin});
   ASSERT_TRUE(server);
   std::atomic<int> moves = 0;
   const auto next_to = [&group](EventLoop& loop) -> EventLoop& {
@@ -125,7 +125,7 @@ struct Wanderer {
   }
 };
 
-TEST_P(Moving, streams_wander_from_task_to_task) {
+TEST_P(Moving, streams_move_from_task_to_task) {
   const int peers = 100;
   LoopGroup group(of(3));
   auto server = TcpServerGroup::listen(group, Endpoint::loopback_v4(0));
@@ -139,7 +139,7 @@ TEST_P(Moving, streams_wander_from_task_to_task) {
   EXPECT_TRUE(eventually([&] { return moves >= peers * 5; }));
 }
 
-TEST_P(Moving, what_a_proxy_has_said_goes_along) {
+TEST_P(Moving, the_proxy_header_moves_with_the_stream) {
   LoopGroup group(of(1));
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0),
                                   {.proxy_protocol = ProxyProtocol::required});
@@ -198,7 +198,7 @@ struct PipeReader {
   }
 };
 
-TEST_P(Moving, pipes_go_on_on_other_loops) {
+TEST_P(Moving, pipes_work_on_other_loops) {
   std::string text(1'000'000, 'x');
   for (std::size_t i = 0; i < text.size(); i += 101) text[i] = char('a' + i % 23);
   std::string received;
@@ -229,28 +229,28 @@ TEST_P(Moving, pipes_go_on_on_other_loops) {
 }
 
 /// Reads until the wait fails because its stream has moved.
-Task<> read_until_gone(TcpStream& stream, int& told) {
+Task<> read_until_error(TcpStream& stream, int& errors) {
   std::array<std::byte, 1> byte;
   EXPECT_EQ((co_await stream.read(byte)).error(), system_error(ECANCELED));
-  ++told;
+  ++errors;
 }
 
-TEST_P(Moving, who_waits_for_what_goes_is_told) {
+TEST_P(Moving, a_task_that_reads_a_moved_stream_is_resumed_with_an_error) {
   LoopGroup group(of(1));
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
   ASSERT_TRUE(server);
-  int told = 0;
+  int errors = 0;
   server->serve([&](TcpStream peer) -> Task<> {
     TaskScope scope(peer.loop());
-    scope.spawn(read_until_gone(peer, told));
+    scope.spawn(read_until_error(peer, errors));
     spawn_on(group[0], std::move(peer), test::echo<TcpStream>);
     co_await scope.join();
   });
   run(test::expect_echo_from(server->endpoint()));
-  EXPECT_TRUE(eventually([&] { return told == 1; }));
+  EXPECT_TRUE(eventually([&] { return errors == 1; }));
 }
 
-TEST_P(Moving, what_waits_to_be_sent_is_sent_from_the_other_loop) {
+TEST_P(Moving, unsent_bytes_are_sent_from_the_other_loop) {
   LoopGroup group(of(1));
   std::string text(8'000'000, 'x');
   for (std::size_t i = 0; i < text.size(); i += 101) text[i] = char('a' + i % 23);
@@ -285,7 +285,7 @@ TEST_P(Moving, what_waits_to_be_sent_is_sent_from_the_other_loop) {
   EXPECT_EQ(server->connections(), 0U);  // The connection has left the server.
 }
 
-TEST_P(Moving, the_idle_timeout_goes_along) {
+TEST_P(Moving, the_idle_timeout_moves_with_the_connection) {
   LoopGroup group(of(2));
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
   ASSERT_TRUE(server);
@@ -313,7 +313,7 @@ TEST_P(Moving, the_idle_timeout_goes_along) {
   EXPECT_TRUE(eventually([&] { return timed_out.load(); }));
 }
 
-TEST_P(Moving, to_a_loop_that_ends_closes_and_leaves_nothing_open) {
+TEST_P(Moving, to_a_loop_that_ends_closes_the_connection) {
   const std::size_t before = test::open_descriptors();
   {
     LoopGroup group(of(2));
@@ -328,13 +328,13 @@ TEST_P(Moving, to_a_loop_that_ends_closes_and_leaves_nothing_open) {
     run(test::connect_all(server->endpoint(), 20, all));
     all.clear();
     EXPECT_TRUE(eventually([&] { return server->accepted() == 20; }));
-    run_turns();
+    run_iterations();
   }
-  run_turns();
+  run_iterations();
   EXPECT_EQ(test::open_descriptors(), before);
 }
 
-TEST_P(Moving, the_server_may_go_while_they_move) {
+TEST_P(Moving, the_server_may_be_destroyed_while_connections_move) {
   for (int round = 0; round < 20; ++round) {
     LoopGroup group(of(3));
     auto server = TcpServerGroup::listen(group, Endpoint::loopback_v4(0));
@@ -353,7 +353,7 @@ TEST_P(Moving, the_server_may_go_while_they_move) {
     }
     EXPECT_TRUE(eventually([&] { return moves > 100; }));
     {
-      const auto gone = std::move(*server);
+      const auto destroyed = std::move(*server);
     }
     // Each of them is closed exactly once, on whichever loop it was.
     for (const UniqueFd& peer : peers) {
@@ -363,7 +363,7 @@ TEST_P(Moving, the_server_may_go_while_they_move) {
   }
 }
 
-TEST_P(Moving, to_its_own_loop_takes_the_move_back) {
+TEST_P(Moving, to_its_own_loop_cancels_the_move) {
   LoopGroup group(of(1));
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
   ASSERT_TRUE(server);
@@ -383,7 +383,7 @@ TEST_P(Moving, to_its_own_loop_takes_the_move_back) {
   run([](Endpoint to) -> Task<> {
     auto stream = co_await TcpStream::connect(to);
     EXPECT_TRUE(stream && co_await stream->write("hello"));
-    static_cast<void>(stream->finish());
+    static_cast<void>(stream->shutdown_write());
     std::array<std::byte, 1> byte;
     static_cast<void>(co_await stream->read(byte));
   }(server->endpoint()));

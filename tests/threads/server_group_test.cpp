@@ -73,10 +73,10 @@ auto index_in(LoopGroup& group) {
 TAMBOUR_ON_EVERY_BACKEND(ServerGroups);
 
 TEST_P(ServerGroups, every_spread_serves_and_shuts_down) {
-  for (const Spread spread : {Spread::kernel, Spread::processor, Spread::round_robin,
-                              Spread::peer_address, Spread::least_loaded}) {
+  for (const Placement placement : {Placement::kernel, Placement::processor, Placement::round_robin,
+                                    Placement::peer_address, Placement::least_loaded}) {
     LoopGroup group(of(3, true));
-    TcpServerGroup server = listen(group, {.spread = spread});
+    TcpServerGroup server = listen(group, {.placement = placement});
     server.serve(index_in(group));
     std::set<int> answered;
     run([](TcpServerGroup& own, std::set<int>& indices) -> Task<> {
@@ -86,10 +86,10 @@ TEST_P(ServerGroups, every_spread_serves_and_shuts_down) {
     }(server, answered));
     EXPECT_EQ(server.accepted(), 30U);
     EXPECT_FALSE(answered.contains(-1));
-    if (spread == Spread::round_robin) {
+    if (placement == Placement::round_robin) {
       EXPECT_EQ(answered, (std::set{0, 1, 2}));
     }
-    if (spread == Spread::peer_address) {
+    if (placement == Placement::peer_address) {
       EXPECT_EQ(answered.size(), 1U);
     }
     for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(group.load(group[i]), 0U);
@@ -99,9 +99,9 @@ TEST_P(ServerGroups, every_spread_serves_and_shuts_down) {
   }
 }
 
-TEST_P(ServerGroups, least_loaded_evens_out) {
+TEST_P(ServerGroups, least_loaded_balances_connections) {
   LoopGroup group(of(3));
-  TcpServerGroup server = listen(group, {.spread = Spread::least_loaded});
+  TcpServerGroup server = listen(group, {.placement = Placement::least_loaded});
   server.serve(index_in(group));
   std::vector<TcpStream> streams;
   run(test::connect_all(server.endpoint(), 9, streams));
@@ -114,7 +114,7 @@ TEST_P(ServerGroups, least_loaded_evens_out) {
 TEST_P(ServerGroups, processor_needs_threads_that_are_pinned) {
   LoopGroup group(of(2));
   const auto server =
-      TcpServerGroup::listen(group, Endpoint::loopback_v4(0), {.spread = Spread::processor});
+      TcpServerGroup::listen(group, Endpoint::loopback_v4(0), {.placement = Placement::processor});
   cpu_set_t set;
   CPU_ZERO(&set);
   ::sched_getaffinity(0, sizeof set, &set);
@@ -125,7 +125,7 @@ TEST_P(ServerGroups, processor_needs_threads_that_are_pinned) {
 
 TEST_P(ServerGroups, processor_is_the_one_that_received) {
   LoopGroup group(of(0, true));
-  TcpServerGroup server = listen(group, {.spread = Spread::processor});
+  TcpServerGroup server = listen(group, {.placement = Placement::processor});
   server.serve(index_in(group));
   // Over loopback, packets are received on the CPU of the sender.
   for (std::size_t i = 0; i < group.size(); ++i) {
@@ -156,14 +156,14 @@ TEST_P(ServerGroups, processor_is_the_one_that_received) {
   }
 }
 
-TEST_P(ServerGroups, unix_names_are_handed_over) {
+TEST_P(ServerGroups, unix_connections_are_distributed_with_round_robin) {
   const test::TemporaryFolder folder;
   LoopGroup group(of(2));
   const auto at = Endpoint::unix_name(folder.path() + "/socket").value();
   const auto refused = UnixServerGroup::listen(group, at);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error(), system_error(EOPNOTSUPP));
-  auto server = listen<UnixServerGroup>(group, {.spread = Spread::round_robin}, at);
+  auto server = listen<UnixServerGroup>(group, {.placement = Placement::round_robin}, at);
   std::atomic<int> served = 0;
   server.serve([&served](UnixStream) -> Task<> {
     ++served;
@@ -177,7 +177,7 @@ TEST_P(ServerGroups, unix_names_are_handed_over) {
 
 TEST_P(ServerGroups, serves_connections) {
   LoopGroup group(of(2));
-  TcpServerGroup server = listen(group, {.spread = Spread::round_robin});
+  TcpServerGroup server = listen(group, {.placement = Placement::round_robin});
   std::atomic<int> open = 0;
   server.serve({.on_connection = [&](Connection&) { ++open; },
                 .on_message = [&](Connection& connection,
@@ -190,7 +190,8 @@ TEST_P(ServerGroups, serves_connections) {
 
 TEST_P(ServerGroups, connections_max_holds_for_all_loops) {
   LoopGroup group(of(2));
-  TcpServerGroup server = listen(group, {.spread = Spread::round_robin, .connections_max = 3});
+  TcpServerGroup server =
+      listen(group, {.placement = Placement::round_robin, .connections_max = 3});
   std::atomic<std::size_t> now = 0;
   std::atomic<std::size_t> most = 0;
   server.serve([&](TcpStream peer) -> Task<> {
@@ -213,9 +214,9 @@ TEST_P(ServerGroups, connections_max_holds_for_all_loops) {
   EXPECT_EQ(most, 3U);
 }
 
-TEST_P(ServerGroups, connections_max_is_shared_out_to_the_last) {
+TEST_P(ServerGroups, connections_max_is_distributed_completely) {
   LoopGroup group(of(2));
-  TcpServerGroup server = listen(group, {.spread = Spread::kernel, .connections_max = 3});
+  TcpServerGroup server = listen(group, {.placement = Placement::kernel, .connections_max = 3});
   server.serve(ConnectionCallbacks{});
   run([](TcpServerGroup& own) -> Task<> {
     std::vector<TcpStream> all;
@@ -240,7 +241,7 @@ TEST_P(ServerGroups, may_be_stopped_after_their_group_has_ended) {
   EXPECT_EQ(server.connections(), 0U);
 }
 
-TEST_P(ServerGroups, two_may_shut_them_down) {
+TEST_P(ServerGroups, two_tasks_may_shut_down_a_group_server) {
   LoopGroup group(of(2));
   TcpServerGroup server = listen(group, {});
   server.serve([](TcpStream peer) -> Task<> {
@@ -256,9 +257,9 @@ TEST_P(ServerGroups, two_may_shut_them_down) {
   }(server));
 }
 
-TEST_P(ServerGroups, shut_down_asks_those_that_stay) {
+TEST_P(ServerGroups, shut_down_stops_the_remaining_handlers) {
   LoopGroup group(of(2));
-  TcpServerGroup server = listen(group, {.spread = Spread::round_robin});
+  TcpServerGroup server = listen(group, {.placement = Placement::round_robin});
   std::atomic<int> asked = 0;
   server.serve([&](TcpStream peer) -> Task<> {
     std::array<std::byte, 1> byte;
@@ -276,7 +277,7 @@ TEST_P(ServerGroups, shut_down_asks_those_that_stay) {
 }
 
 // A stop of the task that awaits shut_down() is requested, but a handler takes longer to end.
-TEST_P(ServerGroups, shut_down_sleeps_until_the_last_has_ended) {
+TEST_P(ServerGroups, shut_down_waits_without_polling_until_the_last_has_ended) {
   LoopGroup group(of(1));
   TcpServerGroup server = listen(group, {});
   server.serve([](TcpStream peer) -> Task<> {
@@ -289,24 +290,24 @@ TEST_P(ServerGroups, shut_down_sleeps_until_the_last_has_ended) {
     }(std::move(peer)));
     co_await own.join();
   });
-  std::uint64_t turns = 0;
-  run([](TcpServerGroup& own, std::uint64_t& all_turns) -> Task<> {
+  std::uint64_t iterations = 0;
+  run([](TcpServerGroup& own, std::uint64_t& all_iterations) -> Task<> {
     EventLoop& its_loop = *(co_await this_task).loop;
     std::vector<TcpStream> all;
     co_await test::connect_all(own.endpoint(), 1, all);
     while (own.connections() < 1) static_cast<void>(co_await sleep_for(1ms));
-    const std::uint64_t before = its_loop.stats().turns;
+    const std::uint64_t before = its_loop.stats().iterations;
     Timer leave(its_loop, [&all] { all.clear(); });
     leave.start(100ms);
     // The timeout requests a stop of shut_down(), which still returns only when all handlers have
     // ended.
     static_cast<void>(co_await timeout(10ms, own.shut_down(10s)));
     EXPECT_EQ(own.connections(), 0U);
-    all_turns = its_loop.stats().turns - before;
-  }(server, turns));
+    all_iterations = its_loop.stats().iterations - before;
+  }(server, iterations));
   // If the loop busy-polls, the number of iterations is meaningless.
   if (options().spin == 0ns) {
-    EXPECT_LT(turns, 50U);
+    EXPECT_LT(iterations, 50U);
   }
 }
 
@@ -314,7 +315,7 @@ TEST_P(ServerGroups, end_before_and_after_their_group_stops_under_load) {
   for (int round = 0; round < 12; ++round) {
     LoopGroup group(of(2));
     TcpServerGroup server =
-        listen(group, {.spread = round % 2 == 0 ? Spread::kernel : Spread::round_robin});
+        listen(group, {.placement = round % 2 == 0 ? Placement::kernel : Placement::round_robin});
     if (round % 3 == 0) {
       server.serve({.on_message = [](Connection& connection, Buffer& bytes) {
         connection.send(std::move(bytes));
@@ -337,13 +338,13 @@ TEST_P(ServerGroups, end_before_and_after_their_group_stops_under_load) {
 }
 
 /// What a callback may do, on several threads at once, and what it must leave to another thread.
-TEST_P(ServerGroups, are_stopped_by_their_callbacks_and_destroyed_by_those_who_are_asked) {
+TEST_P(ServerGroups, may_be_stopped_by_callbacks_and_destroyed_by_tasks_they_post) {
   for (const bool with_tasks : {false, true}) {
     LoopGroup group(of(3));
-    auto server = std::make_unique<TcpServerGroup>(listen(group, {.spread = Spread::kernel}));
+    auto server = std::make_unique<TcpServerGroup>(listen(group, {.placement = Placement::kernel}));
     const auto callback = [&asked = loop(), &server, own = server.get()] {
       own->stop();
-      own->leave_name();
+      own->keep_path();
       EXPECT_GE(own->accepted(), 1U);
       EXPECT_GE(own->connections(), 1U);
       static_cast<void>(own->copy_listeners());
@@ -355,7 +356,7 @@ TEST_P(ServerGroups, are_stopped_by_their_callbacks_and_destroyed_by_those_who_a
         Buffer received;
         while ((co_await peer.read(received)).value_or(0) != 0) {
         }
-        ADD_FAILURE() << "a handler of a destroyed server went on";
+        ADD_FAILURE() << "a handler of a destroyed server was resumed";
       });
     } else {
       server->serve({.on_connection = [callback](Connection&) { callback(); },
@@ -384,7 +385,8 @@ TEST_P(ServerGroups, leave_nothing_open) {
     LoopGroup group(of(3));
     TcpServerGroup server = listen(group, {});
     EXPECT_EQ(
-        TcpServerGroup::listen(group, server.endpoint(), {.spread = Spread::round_robin}).error(),
+        TcpServerGroup::listen(group, server.endpoint(), {.placement = Placement::round_robin})
+            .error(),
         system_error(EADDRINUSE));
     server.serve(index_in(group));
   }

@@ -21,6 +21,12 @@ CLEAN = {
     "compat/libev/ev.c": '#include "loop/loop.h"\n',
     "src/loop/loop.h": "// The loop.\n#pragma once\n",
     "examples/echo.cpp": "// Echo.\n#include <tambour/loop.h>\n",
+    "src/base/CMakeLists.txt": "tambour_layer(base SOURCES list.cpp)\n",
+    "src/backend/CMakeLists.txt":
+        "tambour_layer(backend\n  SOURCES epoll.cpp\n  HEADERS events.h\n  NEEDS base)\n",
+    "src/loop/CMakeLists.txt": "tambour_layer(loop HEADERS loop.h NEEDS backend)\n",
+    "src/events/CMakeLists.txt": "tambour_layer(events NEEDS loop)\n",
+    "src/net/CMakeLists.txt": "tambour_layer(net HEADERS stream.h NEEDS loop)\n",
 }
 
 
@@ -63,12 +69,12 @@ class Layers(CheckTest):
 
     def test_includes_of_higher_layers(self) -> None:
         for path, line in {
-            "src/base/list.h": '#include "op/operation.h"',
-            "src/op/poll.h": '#include "backend/epoll.h"',
-            "src/backend/epoll.h": '#include "loop/loop.h"',
+            "src/base/list.h": '#include "backend/epoll.h"',
+            "src/backend/epoll.h": '# include  "loop/loop.h"',
             "src/loop/loop.h": '#include "net/stream.h"',
-            "src/net/stream.h": '#include "tls/tls.h"',
-            "src/tls/tls.h": '# include  "http/http.h"',
+            "src/net/stream.h": '#include "events/signals.h"',
+            "src/backend/poll.h": "#include <tambour/loop.h>",
+            "include/tambour/stream.h": '#include "base/list.h"',
             "include/tambour/events.h": '#include "base/list.h"',
             "compat/libev/ev.c": '#include "net/stream.h"',
             "bindings/perl/Tambour.xs": '#include "loop/loop.h"',
@@ -95,6 +101,20 @@ class Layers(CheckTest):
             with self.subTest(line):
                 self.write("src/backend/epoll.cpp", f"\n{line}\n")
                 self.assert_fault("layers", "src/backend/epoll.cpp:2", message)
+
+    def test_public_header_that_includes_one_of_a_higher_layer(self) -> None:
+        self.write("include/tambour/events.h", "#include <tambour/loop.h>\n")
+        self.assert_fault("layers", "include/tambour/events.h:1", "belongs to layer loop")
+
+    def test_public_header_without_a_layer(self) -> None:
+        self.write("include/tambour/lost.h", "// Lost.\n#pragma once\n")
+        self.assert_fault("layers", "include/tambour/lost.h:1", "belongs to no layer")
+
+    def test_cycles_and_undeclared_layers(self) -> None:
+        self.write("src/base/CMakeLists.txt", "tambour_layer(base NEEDS loop)\n")
+        self.assert_fault("layers", "src/base/CMakeLists.txt:1", "depends on itself")
+        self.write("src/base/CMakeLists.txt", "tambour_layer(base NEEDS cellar)\n")
+        self.assert_fault("layers", "src/base/CMakeLists.txt:1", "is not declared")
 
     def test_unknown_layer(self) -> None:
         self.write("src/attic/old.cpp", "// Old.\n")
@@ -141,10 +161,10 @@ class Style(CheckTest):
 
     def test_coroutines_are_resumed_in_one_place(self) -> None:
         text = "// Tasks.\nvoid run() {\n  handle.resume();\n}\n"
-        self.write("src/loop/task.cpp", text)
+        self.write("src/task/task.cpp", text)
         self.write("src/loop/loop.cpp", "// Not handle.resume().\nvoid run() { loop->resume(); }\n")
         self.assert_clean("style")
-        for path in ("src/net/process.cpp", "include/tambour/wait.h"):
+        for path in ("src/process/process.cpp", "include/tambour/wait.h"):
             with self.subTest(path):
                 self.write(path, text)
                 self.assert_fault("style", f"{path}:3", "Resumption::run()")

@@ -15,16 +15,16 @@
 namespace tambour::backend {
 namespace {
 
-class Watch final : public Operation {
+class Watch final : public detail::Operation {
  public:
-  explicit Watch(int watched) : Operation(OperationKind::poll, &run) {
+  explicit Watch(int watched) : detail::Operation(detail::OperationKind::poll, &run) {
     fd = watched;
     events = Events::read;
   }
   std::vector<int>* seen = nullptr;
 
  private:
-  static void run(Ready& ready) {
+  static void run(detail::ReadyNode& ready) {
     auto& self = static_cast<Watch&>(ready);
     self.result = 0;
     self.seen->push_back(self.fd);
@@ -72,7 +72,7 @@ class BackendTest : public testing::TestWithParam<BackendKind> {
   std::vector<int> fds_;
 };
 
-TEST_P(BackendTest, ADoubtedDescriptorIsWatchedWhicheverFileItIs) {
+TEST_P(BackendTest, ARevalidatedDescriptorIsWatchedForEitherFile) {
   const auto first = pair();
   const auto second = pair();
   Watch& watched = watch(first[0]);
@@ -82,7 +82,7 @@ TEST_P(BackendTest, ADoubtedDescriptorIsWatchedWhicheverFileItIs) {
     if (exchanged) {
       ASSERT_EQ(::dup3(second[0], first[0], O_CLOEXEC), first[0]);
     }
-    backend_->doubt(first[0]);
+    backend_->revalidate(first[0]);
     backend_->submit(watched);
     EXPECT_TRUE(look().empty());
     put(exchanged ? second[1] : first[1]);
@@ -92,19 +92,19 @@ TEST_P(BackendTest, ADoubtedDescriptorIsWatchedWhicheverFileItIs) {
   }
 }
 
-TEST_P(BackendTest, ForgettingOutweighsDoubt) {
+TEST_P(BackendTest, InvalidationOverridesRevalidation) {
   const auto ends = pair();
   Watch& watched = watch(ends[0]);
   EXPECT_TRUE(look().empty());
   backend_->cancel(watched);
-  backend_->forget(ends[0]);
-  backend_->doubt(ends[0]);
+  backend_->invalidate(ends[0]);
+  backend_->revalidate(ends[0]);
   backend_->submit(watched);
   put(ends[1]);
   EXPECT_EQ(look(), std::vector{ends[0]});
 }
 
-TEST_P(BackendTest, WhatWasWatchedFirstIsReportedFirst) {
+TEST_P(BackendTest, DescriptorsAreReportedInTheOrderOfRegistration) {
   std::vector<int> order;
   for (int i = 0; i < 10; ++i) {
     const auto ends = pair();
@@ -115,7 +115,7 @@ TEST_P(BackendTest, WhatWasWatchedFirstIsReportedFirst) {
   EXPECT_EQ(look(), order);
 }
 
-TEST_P(BackendTest, ASharedBackendIsPolledByOneThreadAfterAnother) {
+TEST_P(BackendTest, ASharedBackendMayBePolledByDifferentThreads) {
   ASSERT_TRUE(backend_->share());
   const auto ends = pair();
   watch(ends[0]);

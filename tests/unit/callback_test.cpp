@@ -121,7 +121,7 @@ TEST(Callback, a_small_closure_outlives_its_callback_while_it_runs) {
 
 TEST(Callback, a_released_closure_outlives_its_callback_while_it_runs) {
   std::optional<Callback<int()>> callback;
-  Closure* kept = nullptr;
+  detail::Closure* kept = nullptr;
   const auto number = std::make_shared<int>(3);
   callback.emplace([&callback, &kept, number] {
     kept = callback->release();

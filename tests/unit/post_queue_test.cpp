@@ -38,7 +38,7 @@ TEST(PostQueue, runs_in_the_order_of_posting) {
   EXPECT_EQ(log, (std::vector{0, 1, 2, 3, 4}));
 }
 
-TEST(PostQueue, leaves_for_the_next_run_what_is_posted_meanwhile) {
+TEST(PostQueue, leaves_tasks_posted_during_a_run_for_the_next_run) {
   PostQueue queue;
   int calls = 0;
   queue.push([&] { queue.push([&calls] { ++calls; }); });
@@ -49,7 +49,7 @@ TEST(PostQueue, leaves_for_the_next_run_what_is_posted_meanwhile) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(PostQueue, takes_nothing_while_some_of_what_was_taken_is_left) {
+TEST(PostQueue, takes_no_new_tasks_while_taken_tasks_remain) {
   PostQueue queue;
   std::vector<int> log;
   queue.push([&] {
@@ -66,7 +66,7 @@ TEST(PostQueue, takes_nothing_while_some_of_what_was_taken_is_left) {
   EXPECT_EQ(log, (std::vector{1, 2, 9, 3}));
 }
 
-TEST(PostQueue, a_task_that_throws_is_gone_and_those_behind_it_are_not) {
+TEST(PostQueue, a_task_that_throws_is_removed_and_later_tasks_remain) {
   PostQueue queue;
   std::vector<int> log;
   queue.push([&log] { log.push_back(1); });
@@ -88,7 +88,7 @@ TEST(PostQueue, destroys_each_task_before_the_next_runs) {
   run_all(queue);
 }
 
-TEST(PostQueue, destroys_unrun_what_is_left) {
+TEST(PostQueue, destroys_remaining_tasks_without_running_them) {
   const auto token = std::make_shared<int>();
   bool ran = false;
   {
@@ -136,7 +136,7 @@ int run_in_child(PostQueue& queue) {
   return late == 1000 && queue.empty() ? 0 : 2;
 }
 
-TEST(PostQueue, in_a_child_does_not_wait_for_tasks_that_were_on_their_way) {
+TEST(PostQueue, in_a_child_does_not_wait_for_tasks_that_were_being_posted) {
   if (test::sanitized) GTEST_SKIP() << "a sanitizer's own locks are not reopened";
   PostQueue queue;
   std::atomic<bool> over = false;
@@ -164,7 +164,7 @@ TEST(PostQueue, in_a_child_does_not_wait_for_tasks_that_were_on_their_way) {
   over = true;
 }
 
-TEST(PostQueue, refuses_what_is_too_much_and_goes_on) {
+TEST(PostQueue, rejects_tasks_above_the_limit_and_continues) {
   if (test::sanitized) GTEST_SKIP() << "takes much memory";
   PostQueue queue;
   std::uint64_t ran = 0;

@@ -56,7 +56,7 @@ TEST(QuadHeap, takes_the_extremes_of_its_keys) {
   EXPECT_EQ(&heap.top(), &greatest);
 }
 
-TEST(QuadHeap, removes_what_a_predicate_says) {
+TEST(QuadHeap, removes_items_that_match_a_predicate) {
   for (const int divisor : {1, 2, 3, 100}) {
     Heap heap;
     std::vector<Item> items(1000);
@@ -77,7 +77,7 @@ TEST(QuadHeap, removes_what_a_predicate_says) {
   }
 }
 
-TEST(QuadHeap, removes_every_place_of_every_small_size) {
+TEST(QuadHeap, removes_every_position_of_every_small_size) {
   for (std::size_t size = 1; size <= 40; ++size) {
     for (std::size_t removed = 0; removed < size; ++removed) {
       Heap heap;
@@ -135,7 +135,7 @@ TEST(QuadHeap, takes_all_up_to_a_limit_from_every_small_size) {
   }
 }
 
-TEST(QuadHeap, changes_all_keys_alike) {
+TEST(QuadHeap, changes_all_keys_by_the_same_amount) {
   Heap heap;
   std::vector<Item> items(100);
   heap.reserve(items.size());
@@ -148,7 +148,7 @@ TEST(QuadHeap, changes_all_keys_alike) {
   }
 }
 
-TEST(QuadHeap, keeps_what_it_holds_when_it_grows) {
+TEST(QuadHeap, keeps_its_items_when_it_grows) {
   Heap heap;
   std::vector<Item> items(5000);
   for (std::size_t i = 0; i < items.size(); ++i) {

@@ -1,5 +1,5 @@
 // next_read_size(): grows the read buffer when more data arrives, and shrinks it gradually.
-#include "net/read_size.h"
+#include "io/read_size.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,26 +9,26 @@
 namespace tambour::net {
 namespace {
 
-TEST(NextReadSize, what_fits_into_a_small_block_asks_for_none) {
+TEST(NextReadSize, a_read_that_fits_into_a_small_block_requests_no_larger_one) {
   EXPECT_EQ(next_read_size(0, small_room_bytes, 1), 0U);
   EXPECT_EQ(next_read_size(0, small_room_bytes, small_room_bytes - 1), 0U);
   EXPECT_EQ(next_read_size(0, large_room_bytes, small_room_bytes), 0U);
 }
 
-TEST(NextReadSize, a_read_that_filled_its_room_is_followed_by_one_with_the_next_larger) {
+TEST(NextReadSize, a_read_that_filled_its_block_is_followed_by_the_next_larger_size) {
   EXPECT_EQ(next_read_size(0, small_room_bytes, small_room_bytes), large_room_bytes);
   EXPECT_EQ(next_read_size(0, 1, 1), large_room_bytes);
   EXPECT_EQ(next_read_size(large_room_bytes, large_room_bytes, large_room_bytes), huge_room_bytes);
   EXPECT_EQ(next_read_size(huge_room_bytes, huge_room_bytes, huge_room_bytes), huge_room_bytes);
 }
 
-TEST(NextReadSize, what_did_not_fill_its_room_asks_for_as_much_as_it_was) {
+TEST(NextReadSize, a_read_that_did_not_fill_its_block_requests_the_size_it_needed) {
   EXPECT_EQ(next_read_size(0, huge_room_bytes, small_room_bytes + 1), large_room_bytes);
   EXPECT_EQ(next_read_size(0, huge_room_bytes, large_room_bytes), large_room_bytes);
   EXPECT_EQ(next_read_size(0, huge_room_bytes, large_room_bytes + 1), huge_room_bytes);
 }
 
-TEST(NextReadSize, the_small_end_of_a_large_message_does_not_take_the_room_from_the_next) {
+TEST(NextReadSize, the_small_end_of_a_large_message_does_not_shrink_the_next_block) {
   EXPECT_EQ(next_read_size(huge_room_bytes, huge_room_bytes, 1), huge_room_bytes / 8 * 7);
   EXPECT_EQ(next_read_size(large_room_bytes, large_room_bytes, 1), large_room_bytes / 8 * 7);
   // The next size is never less than the number of bytes received.
@@ -36,7 +36,7 @@ TEST(NextReadSize, the_small_end_of_a_large_message_does_not_take_the_room_from_
             huge_room_bytes);
 }
 
-TEST(NextReadSize, small_messages_lose_the_room_in_the_end) {
+TEST(NextReadSize, repeated_small_messages_shrink_the_block) {
   for (const std::size_t first : {large_room_bytes, huge_room_bytes}) {
     auto size = static_cast<std::uint32_t>(first);
     int reads = 0;

@@ -1,5 +1,5 @@
 // The intrusive ready queue and its links.
-#include "op/ready_queue.h"
+#include "base/ready_queue.h"
 
 #include <algorithm>
 #include <functional>
@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/operation.h>
+#include <tambour/detail/operation.h>
 
 namespace tambour {
 namespace {
@@ -18,9 +18,9 @@ namespace {
 using Log = std::vector<int>;
 
 /// Logs that it ran and then invokes its action.
-struct Item : Ready {
-  Item(Log& its_log, int its_name) : Ready(&run), log(&its_log), name(its_name) {}
-  static void run(Ready& ready) {
+struct Item : detail::ReadyNode {
+  Item(Log& its_log, int its_name) : detail::ReadyNode(&run), log(&its_log), name(its_name) {}
+  static void run(detail::ReadyNode& ready) {
     auto& self = static_cast<Item&>(ready);
     self.log->push_back(self.name);
     if (const auto also = std::exchange(self.then, nullptr)) also();
@@ -66,7 +66,7 @@ TEST(ReadyQueue, clamps_priorities) {
   EXPECT_EQ(item.priority(), priority_min);
 }
 
-TEST(ReadyQueue, what_is_queued_keeps_its_place_when_its_priority_changes) {
+TEST(ReadyQueue, a_queued_item_keeps_its_position_when_its_priority_changes) {
   Log log;
   ReadyQueue queue;
   Item a(log, 1), b(log, 2);
@@ -77,7 +77,7 @@ TEST(ReadyQueue, what_is_queued_keeps_its_place_when_its_priority_changes) {
   EXPECT_EQ(log, (Log{1, 2}));
 }
 
-TEST(ReadyQueue, is_empty_once_the_last_of_a_priority_has_left) {
+TEST(ReadyQueue, is_empty_once_the_last_item_is_removed) {
   Log log;
   ReadyQueue queue;
   Item high(log, 1), low(log, 2);
@@ -96,7 +96,7 @@ TEST(ReadyQueue, is_empty_once_the_last_of_a_priority_has_left) {
   EXPECT_EQ(log, Log{1});
 }
 
-TEST(ReadyQueue, lets_items_leave_from_anywhere) {
+TEST(ReadyQueue, removes_items_from_any_position) {
   for (int left_out = 0; left_out < 3; ++left_out) {
     Log log;
     ReadyQueue queue;
@@ -110,7 +110,7 @@ TEST(ReadyQueue, lets_items_leave_from_anywhere) {
   }
 }
 
-TEST(ReadyQueue, an_item_that_is_destroyed_has_left) {
+TEST(ReadyQueue, a_destroyed_item_is_removed) {
   Log log;
   ReadyQueue queue;
   Item stays(log, 1);
@@ -175,7 +175,7 @@ TEST(ReadyQueue, keeps_the_rest_when_an_item_throws) {
   EXPECT_EQ(log, (Log{1, 2}));
 }
 
-TEST(ReadyQueue, an_item_that_moves_keeps_its_place) {
+TEST(ReadyQueue, a_moved_item_keeps_its_position) {
   Log log;
   ReadyQueue queue;
   Item a(log, 1), b(log, 2), c(log, 3);
@@ -187,31 +187,32 @@ TEST(ReadyQueue, an_item_that_moves_keeps_its_place) {
   EXPECT_EQ(log, (Log{1, 2, 3}));
 }
 
-TEST(ReadyQueue, a_move_onto_a_queued_link_takes_that_one_out) {
+TEST(ReadyQueue, a_move_onto_a_queued_hook_removes_that_hook) {
   Log log;
   ReadyQueue queue;
   Item a(log, 1), b(log, 2);
   queue.push(a);
   queue.push(b);
-  static_cast<Link&>(a) = std::move(static_cast<Link&>(b));
+  static_cast<detail::ListHook<detail::ReadyNode>&>(a) =
+      std::move(static_cast<detail::ListHook<detail::ReadyNode>&>(b));
   EXPECT_TRUE(a.linked());
   EXPECT_FALSE(b.linked());  // NOLINT(bugprone-use-after-move): the moved-from state is tested.
   queue.run_all();
   EXPECT_EQ(log, Log{1});
 }
 
-TEST(ReadyQueue, a_link_moved_onto_itself_stays) {
+TEST(ReadyQueue, a_hook_moved_onto_itself_stays_queued) {
   Log log;
   ReadyQueue queue;
   Item a(log, 1);
   queue.push(a);
-  Link& link = a;
-  link = std::move(static_cast<Link&>(a));
+  detail::ListHook<detail::ReadyNode>& hook = a;
+  hook = std::move(static_cast<detail::ListHook<detail::ReadyNode>&>(a));
   queue.run_all();
   EXPECT_EQ(log, Log{1});
 }
 
-TEST(ReadyQueue, takes_another_queue_behind_its_own) {
+TEST(ReadyQueue, appends_another_queue) {
   Log log;
   ReadyQueue queue, other, empty;
   Item a(log, 1), b(log, 2), c(log, 3), d(log, 4);
@@ -230,7 +231,7 @@ TEST(ReadyQueue, takes_another_queue_behind_its_own) {
   EXPECT_EQ(log.back(), 1);
 }
 
-TEST(ReadyQueue, queues_nothing_that_is_run_at_once_unless_told_to) {
+TEST(ReadyQueue, queues_items_that_run_at_once_only_on_request) {
   Log log;
   ReadyQueue queue;
   Item a(log, 1), b(log, 2), c(log, 3);
@@ -240,7 +241,7 @@ TEST(ReadyQueue, queues_nothing_that_is_run_at_once_unless_told_to) {
   EXPECT_FALSE(b.linked());
   EXPECT_TRUE(queue.empty());
   EXPECT_TRUE(queue.any_came()) << "no reason to wait";
-  queue.forget_what_ran();
+  queue.reset_any_ran();
   EXPECT_FALSE(queue.any_came());
   for (Item* item : {&a, &c}) queue.push(*item);
   EXPECT_TRUE(queue.any_came());
@@ -255,7 +256,7 @@ TEST(ReadyQueue, queues_nothing_that_is_run_at_once_unless_told_to) {
   EXPECT_EQ(log, (Log{2, 1, 3, 2, 2, 1}));
 }
 
-TEST(ReadyQueue, takes_another_queue_priority_by_priority) {
+TEST(ReadyQueue, appends_another_queue_priority_by_priority) {
   Log log;
   ReadyQueue queue, other;
   Item a(log, 1), b(log, 2), c(log, 3);

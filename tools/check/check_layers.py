@@ -1,24 +1,31 @@
-"""Checks that no #include refers to a higher layer.
+"""Checks that no #include leaves the layers that a file may use.
 
-CONTRIBUTING.md lists the layers from the lowest to the highest. A layer may include public headers,
-its own headers and those of the layers below it. A public header may include only public headers.
+Each layer is a directory of src/ whose CMakeLists.txt declares it:
+
+    tambour_layer(net SOURCES endpoint.cpp ... HEADERS endpoint.h ... NEEDS io)
+
+NEEDS names the layers that it depends on, directly; what these depend on is included. HEADERS names
+the public headers (include/tambour) that the layer implements. A source or header may include the
+headers of its own layer and of the layers it depends on. Public headers include only public
+headers.
 Bindings and examples may include only what users can include.
 """
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tree import Fault, Tree
 
-# From the lowest to the highest.
-LAYERS = ["base", "op", "backend", "loop", "net", "dns", "tls", "http"]
-
-# Directories outside src/ and the highest layer they may include; None: public headers only.
+# Directories outside src/ and the layers they depend on.
 OUTSIDE = {
-    "compat/libev/": "loop",
-    "compat/libevent/": "http",
-    "bindings/": None,
+    "compat/libev/": ["events"],
+    "bindings/": None,  # Public headers only.
     "examples/": None,
 }
+
+# This public header includes all others.
+UMBRELLA = "tambour/tambour.h"
 
 SOURCES = (".h", ".hpp", ".c", ".cpp", ".cc", ".ipp", ".xs")
 
@@ -29,26 +36,86 @@ PRIVATE_LIBRARIES = ("liburing", "openssl/", "ares", "nghttp2/")
 SYSTEM_HEADERS = ("net/if.h",)
 
 
-def layers_up_to(top: str | None) -> list[str]:
-    return [] if top is None else LAYERS[:LAYERS.index(top) + 1]
+@dataclass
+class Layer:
+    name: str
+    path: str  # Of the CMakeLists.txt.
+    line: int
+    needs: list[str]
+    headers: list[str]  # As in #include <tambour/...>.
 
 
-def check_file(tree: Tree, path: str, allowed: list[str], includer: str) -> Iterator[Fault]:
+def declared_layers(tree: Tree) -> dict[str, Layer]:
+    layers = {}
+    for path in tree.under("src/", suffixes=("CMakeLists.txt",)):
+        text = (tree.root / path).read_text()
+        for call in re.finditer(r"tambour_layer\(([^)]*)\)", text):
+            name, *words = call.group(1).split()
+            lists: dict[str, list[str]] = {}
+            key = ""
+            for word in words:
+                if word in ("SOURCES", "HEADERS", "NEEDS", "LINKS"):
+                    key = word
+                else:
+                    lists.setdefault(key, []).append(word)
+            line = text.count("\n", 0, call.start()) + 1
+            headers = [f"tambour/{header}" for header in lists.get("HEADERS", [])]
+            layers[name] = Layer(name, path, line, lists.get("NEEDS", []), headers)
+    return layers
+
+
+class Graph:
+    """The declared layers and what each may include."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.layers = declared_layers(tree)
+        self.owner = {header: layer.name
+                      for layer in self.layers.values() for header in layer.headers}
+
+    def allowed(self, names: list[str]) -> list[str]:
+        """The layers `names` and all layers they depend on."""
+        found: list[str] = []
+        left = list(names)
+        while left:
+            name = left.pop()
+            if name in self.layers and name not in found:
+                found.append(name)
+                left += self.layers[name].needs
+        return [name for name in self.layers if name in found]
+
+    def faults(self) -> Iterator[Fault]:
+        for layer in self.layers.values():
+            for need in layer.needs:
+                if need not in self.layers:
+                    yield Fault(layer.path, layer.line, f"layer {need} is not declared")
+            if layer.name in self.allowed(layer.needs):
+                yield Fault(layer.path, layer.line, f"layer {layer.name} depends on itself")
+
+
+def check_file(tree: Tree, graph: Graph, path: str, allowed: list[str] | None,
+               includer: str) -> Iterator[Fault]:
+    """`allowed`: None if only public headers may be included, whatever their layer."""
     own_directory = path.rsplit("/", 1)[0]
+    is_public = path.startswith("include/")
     for line, quote, name in tree.includes(path):
         first = name.split("/")[0]
         if ".." in name.split("/"):
             yield Fault(path, line, f"{name}: write the path relative to src/ or include/")
         elif first == "tambour":
+            owner = graph.owner.get(name)
             if quote != "<":
                 yield Fault(path, line, f"{name}: write public headers as <{name}>")
             elif f"include/{name}" not in tree.paths:
                 yield Fault(path, line, f"<{name}>: no such public header")
+            elif allowed is not None and owner is not None and owner not in allowed:
+                yield Fault(path, line,
+                            f"<{name}> belongs to layer {owner}: {includer} may include only "
+                            f"{', '.join(allowed)}")
         elif quote == "<" and name in SYSTEM_HEADERS:
             continue
-        elif first in LAYERS and "/" in name:
-            if first not in allowed:
-                headers = ", ".join(["public headers", *allowed])
+        elif first in graph.layers and "/" in name:
+            if is_public or first not in (allowed or []):
+                headers = "public headers" if is_public or not allowed else ", ".join(allowed)
                 yield Fault(path, line, f"{name}: {includer} may include only {headers}")
             elif quote != '"':
                 yield Fault(path, line, f'{name}: write headers of a layer as "{name}"')
@@ -62,17 +129,27 @@ def check_file(tree: Tree, path: str, allowed: list[str], includer: str) -> Iter
 
 
 def run(tree: Tree) -> Iterator[Fault]:
+    graph = Graph(tree)
+    yield from graph.faults()
     for path in tree.under("include/", suffixes=SOURCES):
-        yield from check_file(tree, path, [], "a public header")
-        for line, _, name in tree.includes(path):
-            if name.startswith(PRIVATE_LIBRARIES):
-                yield Fault(path, line, f"<{name}>: a public header must not include this library")
+        name = path.removeprefix("include/")
+        owner = graph.owner.get(name)
+        if owner is None and name != UMBRELLA:
+            yield Fault(path, 1, f"<{name}> belongs to no layer (add it to HEADERS in "
+                                 "the CMakeLists.txt of its layer)")
+        allowed = None if owner is None else graph.allowed([owner])
+        yield from check_file(tree, graph, path, allowed, "a public header of " + (owner or "all"))
+        for line, _, included in tree.includes(path):
+            if included.startswith(PRIVATE_LIBRARIES):
+                yield Fault(path, line,
+                            f"<{included}>: a public header must not include this library")
     for path in tree.under("src/", suffixes=SOURCES):
         layer = path.split("/")[1]
-        if layer not in LAYERS:
-            yield Fault(path, 1, f"src/{layer} is not a layer (add it to LAYERS in tools/check)")
+        if layer not in graph.layers:
+            yield Fault(path, 1, f"src/{layer} is not a layer (declare it with tambour_layer())")
         else:
-            yield from check_file(tree, path, layers_up_to(layer), f"layer {layer}")
-    for directory, top in OUTSIDE.items():
+            yield from check_file(tree, graph, path, graph.allowed([layer]), f"layer {layer}")
+    for directory, needs in OUTSIDE.items():
+        allowed = None if needs is None else graph.allowed(needs)
         for path in tree.under(directory, suffixes=SOURCES):
-            yield from check_file(tree, path, layers_up_to(top), directory.rstrip("/"))
+            yield from check_file(tree, graph, path, allowed, directory.rstrip("/"))

@@ -17,7 +17,7 @@ LEFTOVER = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 DEAD_INCLUDE = re.compile(r"^\s*(//(?!/)|/\*)\s*#\s*include\b")
 # std::coroutine_handle is a value, so this does not match loops (`core->resume()`).
 RESUME = re.compile(r"\.resume\(\)")
-RESUMES = "src/loop/task.cpp"
+RESUMES = "src/task/task.cpp"
 FILE_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9]+)+|CMakeLists\.txt")
 
 

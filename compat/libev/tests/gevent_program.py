@@ -20,8 +20,8 @@ def echo(connection, _address):
 
 def client(port, number):
     with socket.create_connection(("127.0.0.1", port)) as connection:
-        for turn in range(20):
-            message = f"{number}:{turn}".encode()
+        for round_number in range(20):
+            message = f"{number}:{round_number}".encode()
             connection.sendall(message)
             seen = b""
             while len(seen) < len(message):
@@ -97,10 +97,10 @@ def hooks():
         watcher.stop()
     print("hooks", sorted(set(seen)))
     asynchronous = LOOP.async_()
-    told = event.Event()
-    asynchronous.start(told.set)
+    notified = event.Event()
+    asynchronous.start(notified.set)
     HUB.threadpool.spawn(asynchronous.send).get()
-    print("async", told.wait(10))
+    print("async", notified.wait(10))
     asynchronous.stop()
 
 
@@ -134,8 +134,8 @@ def destroy():
     other = type(LOOP)(default=True)
     HUB.destroy(destroy_loop=True)
     other.destroy()
-    anew = type(LOOP)(default=True)
-    print("destroyed", anew.default, anew.run(nowait=True))
+    recreated = type(LOOP)(default=True)
+    print("destroyed", recreated.default, recreated.run(nowait=True))
 
 
 if __name__ == "__main__":

@@ -231,9 +231,9 @@ static void freed_while_due(void) {
   for (i = 0; i < 4; ++i) close(fds[i]);
 }
 
-static void is_told_of_error(Loop* loop, ev_io* w, int revents) {
+static void on_error(Loop* loop, ev_io* w, int revents) {
   (void)loop;
-  need((revents & EV_ERROR) != 0 && !ev_is_active(w), "told of the error, and stopped");
+  need((revents & EV_ERROR) != 0 && !ev_is_active(w), "invoked with the error and stopped");
   ++*(int*)w->data;
 }
 
@@ -251,16 +251,16 @@ static void not_open(void) {
   for (round = 0; round < 2; ++round) {
     Loop* loop = ev_loop_new(0);
     ev_io bad, silent;
-    int fds[2], told = 0;
+    int fds[2], calls = 0;
     need(pipe2(fds, O_CLOEXEC) == 0, "pipe2");
-    ev_io_init(&silent, is_told_of_error, fds[0], EV_READ);
+    ev_io_init(&silent, on_error, fds[0], EV_READ);
     ev_io_start(loop, &silent);
-    ev_io_init(&bad, is_told_of_error, unused_descriptor(fds[1] + (round ? 1 : 700)), EV_READ);
-    bad.data = &told;
+    ev_io_init(&bad, on_error, unused_descriptor(fds[1] + (round ? 1 : 700)), EV_READ);
+    bad.data = &calls;
     ev_io_start(loop, &bad);
-    need(told == 0, "never from inside ev_io_start");
+    need(calls == 0, "never from inside ev_io_start");
     ev_run(loop, EVRUN_ONCE);
-    need(told == 1, "told once");
+    need(calls == 1, "invoked once");
     ev_loop_destroy(loop);
     close(fds[0]);
     close(fds[1]);
@@ -288,10 +288,10 @@ static void forks(void) {
   }
 }
 
-static int signals_told;
-static void is_told(Loop* loop, ev_signal* w, int revents) {
+static int signals_handled;
+static void on_signal(Loop* loop, ev_signal* w, int revents) {
   (void)loop, (void)w, (void)revents;
-  ++signals_told;
+  ++signals_handled;
 }
 
 /* Destroying a loop leaves its signals caught, and the next loop may use them. */
@@ -300,17 +300,17 @@ static void signals(void) {
   Loop* loop = 0;
   ev_signal w;
   int i;
-  ev_signal_init(&w, is_told, SIGUSR1);
+  ev_signal_init(&w, on_signal, SIGUSR1);
   for (i = 0; i < 100; ++i) {
     if (loop) ev_loop_destroy(loop);
     raise(i ? SIGUSR1 : 0);
     loop = ev_loop_new(0);
-    ev_init(&w, is_told);
+    ev_init(&w, on_signal);
     ev_signal_start(loop, &w);
     raise(SIGUSR1);
-    while (signals_told <= i) ev_run(loop, EVRUN_ONCE);
+    while (signals_handled <= i) ev_run(loop, EVRUN_ONCE);
   }
-  need(signals_told == 100, "each signal is told once");
+  need(signals_handled == 100, "each signal is handled once");
   ev_signal_stop(loop, &w);
   sigaction(SIGUSR1, 0, &now);
   need(now.sa_handler == SIG_DFL, "the last watcher leaves the default");

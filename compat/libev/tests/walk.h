@@ -52,7 +52,7 @@ void on_stat(Loop* loop, ev_stat* w, int revents);
 const char* names(int revents);
 
 /* Runs one iteration without waiting. */
-#define TURN(loop) say("  turn: %s", ev_run((loop), EVRUN_NOWAIT) ? "more" : "none left")
+#define ITERATE(loop) say("  iteration: %s", ev_run((loop), EVRUN_NOWAIT) ? "more" : "none left")
 
 /* The two ends of a pipe or socket pair, which stay open until the section ends. */
 struct ends {

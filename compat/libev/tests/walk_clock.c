@@ -69,7 +69,7 @@ static void run_and_tell(Loop* loop, double began, ev_timer* end) {
       took < hour / 2.);
   say("  hours since the beginning: %g by ev_now, %g by ev_time", in_hours(ev_now(loop) - began),
       in_hours(ev_time() - began));
-  say("  appointments %d, asked anew: %d", appointments, asked != 0);
+  say("  appointments %d, asked again: %d", appointments, asked != 0);
   if (asked != 0) say("  when it was %g", in_hours(last_asked - began));
 }
 
@@ -156,7 +156,7 @@ static void active_in_callback(void) {
   say("when it starts: %d", active_when_asked);
   ev_suspend(loop);
   ev_resume(loop);
-  say("when all are computed anew: %d", active_when_asked);
+  say("when all are computed again: %d", active_when_asked);
   ev_verify(loop);
   ev_loop_destroy(loop);
 }

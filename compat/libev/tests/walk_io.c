@@ -16,31 +16,31 @@ static void level_triggered(void) {
   say("set: %s", names(w.events));
   ev_io_start(loop, &w);
   say("started: %s", names(w.events));
-  TURN(loop);
+  ITERATE(loop);
   put(ends.write, "ab");
-  TURN(loop);
-  TURN(loop);
+  ITERATE(loop);
+  ITERATE(loop);
   need(read(ends.read, &byte, 1) == 1, "read");
-  TURN(loop);
+  ITERATE(loop);
   drain(ends.read);
-  TURN(loop);
+  ITERATE(loop);
   ev_io_stop(loop, &w);
   ev_io_set(&w, ends.read, EV_READ | EV_WRITE);
   ev_io_start(loop, &w);
-  TURN(loop);
+  ITERATE(loop);
   put(ends.write, "c");
-  TURN(loop);
+  ITERATE(loop);
   ev_io_stop(loop, &w);
   ev_io_modify(&w, EV_WRITE);
   say("modified: %s", names(w.events));
   ev_io_start(loop, &w);
-  TURN(loop);
+  ITERATE(loop);
   ev_io_stop(loop, &w);
   ev_io_modify(&w, EV_READ);
   ev_io_start(loop, &w);
-  TURN(loop);
+  ITERATE(loop);
   ev_io_stop(loop, &w);
-  TURN(loop);
+  ITERATE(loop);
   ev_loop_destroy(loop);
 }
 
@@ -57,24 +57,24 @@ static void several_watchers(void) {
   }
   ev_set_priority(&w[5], 1);
   for (i = 0; i < 6; ++i) ev_io_start(loop, &w[i]);
-  TURN(loop);
+  ITERATE(loop);
   put(ends.write, "x");
-  TURN(loop);
+  ITERATE(loop);
   ev_io_stop(loop, &w[2]);
-  TURN(loop);
+  ITERATE(loop);
   ev_io_stop(loop, &w[0]);
   ev_io_stop(loop, &w[5]);
   ev_verify(loop);
-  TURN(loop);
+  ITERATE(loop);
   ev_io_start(loop, &w[0]);
-  TURN(loop);
+  ITERATE(loop);
   ev_feed_fd_event(loop, ends.read, EV_READ);
   say("fed: %u", ev_pending_count(loop));
   ev_feed_fd_event(loop, ends.read, EV_READ | EV_WRITE);
   say("fed: %u", ev_pending_count(loop));
   for (i = 0; i < 6; ++i) ev_io_stop(loop, &w[i]);
   ev_invoke_pending(loop);
-  TURN(loop);
+  ITERATE(loop);
   ev_feed_fd_event(loop, ends.read, EV_READ);
   ev_feed_fd_event(loop, 1000000, EV_READ);
   ev_feed_fd_event(loop, -1, EV_READ);
@@ -100,8 +100,8 @@ static void stopped_by_others(void) {
     stopping[i].data = getenv("WALK_ANY_ORDER") ? "one of three" : (void*)labels[i];
     ev_io_start(loop, &stopping[i]);
   }
-  TURN(loop);
-  TURN(loop);
+  ITERATE(loop);
+  ITERATE(loop);
   ev_loop_destroy(loop);
 }
 
@@ -116,7 +116,7 @@ static void reused_numbers(void) {
   second.data = "second";
   ev_io_start(loop, &w);
   put(old.write, "x");
-  TURN(loop);
+  ITERATE(loop);
   /* Stopped and closed, and the descriptor reused for another file: the old file reports
      nothing. */
   ev_io_stop(loop, &w);
@@ -126,26 +126,26 @@ static void reused_numbers(void) {
   say("the number again: %d", fresh.read == old.read);
   ev_io_set(&w, fresh.read, EV_READ);
   ev_io_start(loop, &w);
-  TURN(loop);
+  ITERATE(loop);
   put(fresh.write, "y");
-  TURN(loop);
+  ITERATE(loop);
   drain(fresh.read);
-  TURN(loop);
+  ITERATE(loop);
   /* The descriptor refers to the old file again, which still has unread data. */
   ev_io_stop(loop, &w);
   need(dup3(spare, fresh.read, O_CLOEXEC) == fresh.read, "dup3");
   ev_io_set(&second, fresh.read, EV_READ);
   ev_io_start(loop, &second);
-  TURN(loop);
+  ITERATE(loop);
   ev_io_stop(loop, &second);
   /* Stopped and set again in one iteration, as programs do that reuse their watchers. */
   ev_io_start(loop, &second);
   ev_io_stop(loop, &second);
   ev_io_set(&second, fresh.read, EV_READ);
   ev_io_start(loop, &second);
-  TURN(loop);
+  ITERATE(loop);
   drain(fresh.read);
-  TURN(loop);
+  ITERATE(loop);
   ev_loop_destroy(loop);
 }
 
@@ -163,7 +163,7 @@ static void many_reuses(void) {
     if (round % 3 == 0) ev_run(loop, EVRUN_NOWAIT);
     put(ends.write, "z");
     ev_set_cb(&w, on_io);
-    if (round % 20 == 0) TURN(loop);
+    if (round % 20 == 0) ITERATE(loop);
     ev_io_stop(loop, &w);
     close(ends.read);
     close(ends.write);
@@ -182,25 +182,25 @@ static void hang_ups(void) {
   ev_io_init(&writer, on_io, pair.read, EV_WRITE);
   ev_io_init(&no_reader, on_io, broken.write, EV_WRITE);
   reader.data = "end of file";
-  writer.data = "peer is gone";
-  no_reader.data = "nobody reads";
+  writer.data = "peer is closed";
+  no_reader.data = "no reader";
   ev_io_start(loop, &reader);
-  TURN(loop);
+  ITERATE(loop);
   close(ends.write);
-  TURN(loop);
-  TURN(loop);
+  ITERATE(loop);
+  ITERATE(loop);
   ev_io_stop(loop, &reader);
   close(pair.write);
   ev_io_start(loop, &writer);
-  TURN(loop);
+  ITERATE(loop);
   ev_io_stop(loop, &writer);
   ev_io_modify(&writer, EV_READ | EV_WRITE);
   ev_io_start(loop, &writer);
-  TURN(loop);
+  ITERATE(loop);
   ev_io_stop(loop, &writer);
   close(broken.read);
   ev_io_start(loop, &no_reader);
-  TURN(loop);
+  ITERATE(loop);
   ev_loop_destroy(loop);
 }
 
@@ -216,12 +216,12 @@ static void interest_taken_away(void) {
   ev_io_init(&reader, on_io, ends.read, EV_READ);
   ev_io_init(&writer, on_io, broken.write, EV_WRITE);
   reader.data = "reader";
-  writer.data = "nobody reads";
+  writer.data = "no reader";
   ev_io_start(loop, &reader);
-  TURN(loop);
+  ITERATE(loop);
   ev_io_stop(loop, &reader);
   ev_io_start(loop, &writer);
-  TURN(loop);
+  ITERATE(loop);
   ev_io_stop(loop, &writer);
   ev_io_modify(&reader, EV_NONE);
   ev_io_modify(&writer, EV_NONE);
@@ -232,7 +232,7 @@ static void interest_taken_away(void) {
   ev_timer_start(loop, &timer);
   before = ev_iteration(loop);
   while (ev_is_active(&timer)) ev_run(loop, EVRUN_ONCE);
-  say("turns: %s", ev_iteration(loop) - before < 10 ? "few" : "many");
+  say("iterations: %s", ev_iteration(loop) - before < 10 ? "few" : "many");
   ev_loop_destroy(loop);
 }
 
@@ -247,14 +247,14 @@ static void regular_files(void) {
   ev_io_init(&w, on_io, fd, EV_READ);
   w.data = "file";
   ev_io_start(loop, &w);
-  for (i = 0; i < 3; ++i) TURN(loop);
+  for (i = 0; i < 3; ++i) ITERATE(loop);
   /* The loop does not wait if a descriptor is ready. */
   for (i = 0; i < 3; ++i) say("  run: %d", ev_run(loop, EVRUN_ONCE));
   ev_io_stop(loop, &w);
-  TURN(loop);
+  ITERATE(loop);
   ev_io_set(&w, fd, EV_READ | EV_WRITE);
   ev_io_start(loop, &w);
-  TURN(loop);
+  ITERATE(loop);
   ev_io_stop(loop, &w);
   ev_loop_destroy(loop);
 }
@@ -268,11 +268,11 @@ static void full_pipe(void) {
   ev_io_init(&w, on_io, ends.write, EV_WRITE);
   w.data = "writer";
   ev_io_start(loop, &w);
-  TURN(loop);
+  ITERATE(loop);
   while (write(ends.write, block, sizeof block) > 0) continue;
-  TURN(loop);
+  ITERATE(loop);
   drain(ends.read);
-  TURN(loop);
+  ITERATE(loop);
   ev_loop_destroy(loop);
 }
 
@@ -289,11 +289,11 @@ static void order_of_descriptors(void) {
     ev_set_priority(&w[i], i == 4 ? 2 : i == 7 ? -1 : 0);
     ev_io_start(loop, &w[i]);
   }
-  TURN(loop);
+  ITERATE(loop);
   for (i = 0; i < 10; ++i) put(ends[i * 7 % 10].write, "x");
   /* The order of the kernel: by event or by descriptor. */
-  TURN(loop);
-  TURN(loop);
+  ITERATE(loop);
+  ITERATE(loop);
   ev_loop_destroy(loop);
 }
 

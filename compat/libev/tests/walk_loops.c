@@ -30,11 +30,11 @@ static void clocks(void) {
   ev_sleep(.002);
   say("still: %d", ev_now(loop) == before);
   ev_now_update(loop);
-  say("it moves when told: %d", ev_now(loop) > before + .0019);
+  say("it moves on update: %d", ev_now(loop) > before + .0019);
   before = ev_now(loop);
   ev_sleep(.002);
   ev_run(loop, EVRUN_NOWAIT);
-  say("it moves in a turn: %d", ev_now(loop) > before + .0019);
+  say("it moves in an iteration: %d", ev_now(loop) > before + .0019);
   ev_loop_destroy(loop);
 }
 
@@ -82,7 +82,7 @@ static void default_loop(void) {
   ev_loop_destroy(first);
   say("after: %d", EV_DEFAULT_UC == 0);
   first = ev_default_loop(0);
-  say("anew: %d", first == EV_DEFAULT_UC && ev_is_default_loop(first));
+  say("created again: %d", first == EV_DEFAULT_UC && ev_is_default_loop(first));
   say("has nothing to do: %d", ev_run(first, 0));
   ev_loop_destroy(EV_DEFAULT);
   ev_loop_destroy(0);
@@ -156,7 +156,7 @@ static void running(void) {
   ev_timer_set(&timer, 10., 0.);
   ev_timer_start(loop, &timer);
   before = ev_iteration(loop);
-  say("nowait: %d, %u turns", !!ev_run(loop, EVRUN_NOWAIT), ev_iteration(loop) - before);
+  say("nowait: %d, %u iterations", !!ev_run(loop, EVRUN_NOWAIT), ev_iteration(loop) - before);
   ev_unref(loop);
   say("unreferenced: %d", ev_run(loop, 0));
   ev_ref(loop);
@@ -246,7 +246,7 @@ static void suspension(void) {
   ev_resume(loop);
   say("remaining as before: %d",
       ev_timer_remaining(loop, &timer) > .2 && ev_timer_remaining(loop, &timer) < .501);
-  TURN(loop);
+  ITERATE(loop);
   say("then: %d", ev_run(loop, EVRUN_ONCE));
   ev_loop_destroy(loop);
 }
@@ -274,7 +274,7 @@ static void data_and_intervals(void) {
   ev_timer_start(loop, &timer);
   ev_timer_start(loop, &later);
   before = ev_now(loop);
-  say("both in one turn: %d", ev_run(loop, EVRUN_ONCE));
+  say("both in one iteration: %d", ev_run(loop, EVRUN_ONCE));
   say("not before the interval: %d", ev_now(loop) - before >= .049);
   ev_set_timeout_collect_interval(loop, 0.);
   ev_set_io_collect_interval(loop, .05);
@@ -324,7 +324,7 @@ static void threading_hooks(void) {
   ev_set_invoke_pending_cb(loop, my_invoke);
   ev_set_loop_release_cb(loop, released, acquired);
   ev_sleep(.001);
-  TURN(loop);
+  ITERATE(loop);
   ev_idle_init(&idle, on_idle);
   idle.data = "idle";
   ev_idle_start(loop, &idle);
@@ -335,7 +335,7 @@ static void threading_hooks(void) {
   ev_run(loop, 0);
   ev_set_invoke_pending_cb(loop, ev_invoke_pending);
   ev_set_loop_release_cb(loop, 0, 0);
-  TURN(loop);
+  ITERATE(loop);
   ev_loop_destroy(loop);
 }
 

@@ -57,7 +57,7 @@ static void stats_with(unsigned flags) {
   ev_stat_start(loop, &absent);
   say("  links %d %d, size %d, interval %d", (int)present.attr.st_nlink, (int)absent.attr.st_nlink,
       (int)present.attr.st_size, absent.interval > .1 && absent.interval < .11);
-  TURN(loop);
+  ITERATE(loop);
   say("  grows");
   write_file(there, "two");
   ev_run(loop, EVRUN_ONCE);
@@ -132,19 +132,19 @@ static void embedding(int with_callback) {
   ev_set_priority(&embed, 1);
   ev_embed_start(outer, &embed);
   say("  active %d", !!ev_is_active(&embed));
-  TURN(outer);
+  ITERATE(outer);
   put(ends.write, "x");
-  TURN(outer);
+  ITERATE(outer);
   ev_run(outer, EVRUN_ONCE);
   drain(ends.read);
-  TURN(outer);
+  ITERATE(outer);
   put(more.write, "x");
   ev_io_start(inner, &started_late);
   ev_run(outer, EVRUN_ONCE);
   drain(more.read);
   put(ends.write, "x");
   ev_embed_stop(outer, &embed);
-  TURN(outer);
+  ITERATE(outer);
   say("  by hand");
   ev_embed_sweep(outer, &embed);
   ev_loop_destroy(outer);
@@ -189,11 +189,11 @@ static void inner_goes_first(void) {
   inner = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
   ev_embed_init(&embed, 0, inner);
   ev_embed_start(outer, &embed);
-  TURN(outer);
+  ITERATE(outer);
   ev_loop_destroy(inner);
   ev_embed_stop(outer, &embed);
   say("  nothing left: %d", ev_run(outer, 0));
-  say("  what is gone was touched: %d", touched_since());
+  say("  freed memory was touched: %d", touched_since());
   ev_loop_destroy(outer);
 }
 
@@ -228,20 +228,20 @@ static void async(void) {
   say("pending %d", (int)ev_async_pending(&asyncs[0]));
   say("run: %d", !!ev_run(woken, EVRUN_ONCE));
   say("pending %d", (int)ev_async_pending(&asyncs[0]));
-  TURN(woken);
+  ITERATE(woken);
   signal(SIGUSR1, handler);
   raise(SIGUSR1);
   ev_run(woken, EVRUN_ONCE);
   need(pthread_create(&thread, 0, sender, 0) == 0, "pthread_create");
   pthread_join(thread, 0);
   ev_run(woken, EVRUN_ONCE);
-  TURN(woken);
+  ITERATE(woken);
   ev_async_send(woken, &asyncs[0]);
   ev_async_stop(woken, &asyncs[0]);
-  TURN(woken);
+  ITERATE(woken);
   ev_async_start(woken, &asyncs[0]);
   say("what was sent before the start is forgotten: %d", (int)ev_async_pending(&asyncs[0]));
-  TURN(woken);
+  ITERATE(woken);
   for (i = 0; i < 3; ++i) ev_async_stop(woken, &asyncs[i]);
   say("nothing left: %d", ev_run(woken, 0));
   ev_loop_destroy(woken);

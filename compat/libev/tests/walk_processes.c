@@ -41,7 +41,7 @@ static void signals(void) {
   raise(SIGUSR2);
   raise(SIGHUP);
   say("run: %d", !!ev_run(loop, EVRUN_ONCE));
-  TURN(loop);
+  ITERATE(loop);
   ev_signal_stop(loop, &usr1);
   say("one is left: %d", !is_default(SIGUSR1));
   raise(SIGUSR1);
@@ -134,20 +134,20 @@ static void masks(void) {
    it. */
 static void signal_after_loop(unsigned flags, int number) {
   Loop *first = ev_loop_new(flags), *second = ev_loop_new(flags);
-  ev_signal left, anew;
+  ev_signal left, later;
   ev_signal_init(&left, on_signal, number);
-  ev_signal_init(&anew, on_signal, SIGHUP);
+  ev_signal_init(&later, on_signal, SIGHUP);
   left.data = "left";
-  anew.data = "anew";
+  later.data = "later";
   ev_signal_start(first, &left);
-  TURN(first);
+  ITERATE(first);
   ev_loop_destroy(first);
   raise(number);
   say("flags %x: alive, default %d, blocked %d", flags, is_default(number), is_blocked(number));
-  ev_signal_start(second, &anew);
+  ev_signal_start(second, &later);
   raise(SIGHUP);
   ev_run(second, EVRUN_ONCE);
-  ev_signal_stop(second, &anew);
+  ev_signal_stop(second, &later);
   say("  stopped: default %d", is_default(SIGHUP));
   ev_loop_destroy(second);
 }
@@ -296,7 +296,7 @@ static void in_child(Loop* loop, struct ends ends, const char* who) {
   say("  %s", who);
   ev_run(loop, EVRUN_ONCE);
   drain(ends.read);
-  TURN(loop);
+  ITERATE(loop);
 }
 
 static void after_fork(unsigned flags, int tell) {
@@ -325,7 +325,7 @@ static void after_fork(unsigned flags, int tell) {
   ev_async_init(&async, on_async);
   async.data = "async";
   ev_async_start(loop, &async);
-  TURN(loop);
+  ITERATE(loop);
   pid = fork();
   if (pid == 0) {
     alarm(20);
@@ -351,7 +351,7 @@ static void after_fork(unsigned flags, int tell) {
 }
 
 static void forks(void) {
-  say("told");
+  say("reported");
   after_fork(0, 1);
   say("found out");
   after_fork(EVFLAG_FORKCHECK, 0);
@@ -359,14 +359,14 @@ static void forks(void) {
   after_fork(EVFLAG_SIGNALFD, 1);
 }
 
-static int told;
-static void on_told(Loop* loop, ev_signal* w, int revents) {
+static int signals_seen;
+static void on_counted_signal(Loop* loop, ev_signal* w, int revents) {
   on_signal(loop, w, revents);
-  ++told;
+  ++signals_seen;
 }
 static void on_limit(Loop* loop, ev_timer* w, int revents) {
   (void)w, (void)revents;
-  say("    never told");
+  say("    never reported");
   ev_break(loop, EVBREAK_ALL);
 }
 
@@ -379,10 +379,10 @@ static void inherited_loop(unsigned flags) {
   ev_timer limit;
   pid_t pid;
   say("backend %x", flags);
-  ev_signal_init(&usr1, on_told, SIGUSR1);
+  ev_signal_init(&usr1, on_counted_signal, SIGUSR1);
   usr1.data = "usr1";
   ev_signal_start(loop, &usr1);
-  TURN(loop);
+  ITERATE(loop);
   pid = fork();
   if (pid != 0) {
     waitpid(pid, 0, 0);
@@ -394,7 +394,7 @@ static void inherited_loop(unsigned flags) {
   raise(SIGUSR1);
   ev_run(loop, EVRUN_ONCE);
   kill(getpid(), SIGUSR1);
-  while (told < 2 && ev_is_active(&limit)) ev_run(loop, EVRUN_ONCE);
+  while (signals_seen < 2 && ev_is_active(&limit)) ev_run(loop, EVRUN_ONCE);
   ev_child_init(&child, on_child, child_that(exits), 0);
   child.data = "child";
   ev_child_start(loop, &child);
@@ -403,7 +403,7 @@ static void inherited_loop(unsigned flags) {
   _exit(0);
 }
 
-static void forks_untold(void) {
+static void forks_without_notice(void) {
   static const unsigned flags[] = {EVBACKEND_SELECT, EVBACKEND_POLL, EVBACKEND_EPOLL};
   int i;
   for (i = 0; i < 3; ++i) {
@@ -446,6 +446,6 @@ const struct section process_sections[] = {{"signal", signals},
                                            {"child", children},
                                            {"many children", many_children},
                                            {"fork", forks},
-                                           {"fork, untold", forks_untold},
+                                           {"fork without ev_loop_fork", forks_without_notice},
                                            {"all closed", all_closed},
                                            {0, 0}};

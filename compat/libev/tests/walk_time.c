@@ -23,8 +23,8 @@ static void expiry(void) {
     ev_timer_start(loop, &w[i]);
   }
   ev_sleep(.05);
-  say("all in one turn");
-  TURN(loop);
+  say("all in one iteration");
+  ITERATE(loop);
   ev_loop_destroy(loop);
 }
 
@@ -41,7 +41,7 @@ static void ties(void) {
   }
   for (i = 0; i < 100; i += 9) ev_timer_stop(loop, &w[i]);
   ev_sleep(.01);
-  TURN(loop);
+  ITERATE(loop);
   ev_loop_destroy(loop);
 }
 
@@ -63,7 +63,7 @@ static void repeating(void) {
   ev_timer_start(loop, &w);
   ev_sleep(.1);
   say("late: called once for what was missed");
-  TURN(loop);
+  ITERATE(loop);
   say("and next in less than the interval: %d", ev_timer_remaining(loop, &w) <= .01);
   ev_timer_stop(loop, &w);
   ev_loop_destroy(loop);
@@ -108,16 +108,16 @@ static void again(void) {
 
 /* Idle timeouts that are moved to a later time: each fires once, in the order of the last move. */
 static ev_timer pushed[50];
-static int push_turns;
+static int push_iterations;
 static void push(Loop* loop, ev_timer* w, int revents) {
   int i;
   (void)revents;
-  if (++push_turns == 10) {
+  if (++push_iterations == 10) {
     ev_timer_stop(loop, w);
     return;
   }
-  for (i = push_turns; i < 50; i += 3) ev_timer_again(loop, &pushed[i]);
-  ev_timer_stop(loop, &pushed[push_turns]);
+  for (i = push_iterations; i < 50; i += 3) ev_timer_again(loop, &pushed[i]);
+  ev_timer_stop(loop, &pushed[push_iterations]);
 }
 
 static void ended(Loop* loop, ev_timer* w, int revents) {
@@ -141,7 +141,7 @@ static void pushed_back(void) {
   }
   ev_timer_start(loop, &pusher);
   ev_verify(loop);
-  while (push_turns < 10) ev_run(loop, EVRUN_ONCE);
+  while (push_iterations < 10) ev_run(loop, EVRUN_ONCE);
   ev_verify(loop);
   /* Far from their deadlines, in an order that does not depend on the times of the moves. */
   for (i = 0; i < 50; ++i) {
@@ -158,16 +158,17 @@ static void pushed_beyond_a_wait(void) {
   Loop* loop = ev_loop_new(0);
   ev_timer w;
   ev_tstamp before = ev_now(loop);
-  unsigned turns;
+  unsigned iterations;
   ev_init(&w, ended);
   w.data = "pushed";
   w.repeat = .01;
   ev_timer_again(loop, &w);
   w.repeat = .08;
   ev_timer_again(loop, &w);
-  turns = ev_iteration(loop);
+  iterations = ev_iteration(loop);
   ev_run(loop, EVRUN_ONCE);
-  say("in one turn: %u, not early: %d", ev_iteration(loop) - turns, ev_now(loop) - before >= .08);
+  say("in one iteration: %u, not early: %d", ev_iteration(loop) - iterations,
+      ev_now(loop) - before >= .08);
   ev_loop_destroy(loop);
 }
 
@@ -185,7 +186,7 @@ static void order_of_priorities(void) {
   ev_timer_start(loop, &urgent);
   ev_timer_start(loop, &early);
   ev_sleep(.01);
-  TURN(loop);
+  ITERATE(loop);
   ev_loop_destroy(loop);
 }
 
@@ -211,12 +212,12 @@ static void periodics(void) {
   ev_periodic_start(loop, &past);
   ev_periodic_start(loop, &past);
   say("active %d, at as given: %d", !!ev_is_active(&past), ev_periodic_at(&past) == now - 100.);
-  TURN(loop);
+  ITERATE(loop);
   say("active %d", ev_is_active(&past));
   ev_periodic_start(loop, &soon);
   say("run: %d", ev_run(loop, 0));
   ev_periodic_start(loop, &regular);
-  say("at the full hour and ten seconds: %d, in the hour to come: %d",
+  say("at the full hour and ten seconds: %d, in the next hour: %d",
       fmod(ev_periodic_at(&regular), 3600.) == 10.,
       ev_periodic_at(&regular) > ev_now(loop) && ev_periodic_at(&regular) <= ev_now(loop) + 3600.);
   regular.interval = 60.;
@@ -253,7 +254,7 @@ static void no_timerfd(void) {
   ev_loop_destroy(loop);
 }
 
-static void many_turns(void) {
+static void many_iterations(void) {
   Loop* loop = ev_loop_new(0);
   static ev_timer w[300];
   static char labels[300][8];
@@ -293,7 +294,7 @@ static void many_turns(void) {
     ev_timer_start(loop, &w[i]);
   }
   ev_sleep(.01);
-  TURN(loop);
+  ITERATE(loop);
   ev_loop_destroy(loop);
 }
 
@@ -306,5 +307,5 @@ const struct section time_sections[] = {{"expiry", expiry},
                                         {"order of priorities", order_of_priorities},
                                         {"periodic", periodics},
                                         {"no timerfd", no_timerfd},
-                                        {"many turns", many_turns},
+                                        {"many iterations", many_iterations},
                                         {0, 0}};

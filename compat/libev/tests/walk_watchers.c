@@ -60,12 +60,12 @@ static void order(void) {
     ev_set_priority(&rest[i], i % 5 - 2);
     ev_prepare_start(loop, &rest[i]);
   }
-  TURN(loop);
+  ITERATE(loop);
   ev_prepare_stop(loop, &rest[3]);
   ev_prepare_stop(loop, &rest[0]);
-  TURN(loop);
+  ITERATE(loop);
   ev_prepare_start(loop, &rest[0]);
-  TURN(loop);
+  ITERATE(loop);
   for (i = 0; i < 12; ++i) ev_feed_event(loop, &rest[i], EV_CUSTOM);
   say("pending %u", ev_pending_count(loop));
   ev_clear_pending(loop, &rest[5]);
@@ -100,7 +100,7 @@ static void feeding_in_callbacks(void) {
   }
   ev_feed_event(loop, &fed[0], EV_CUSTOM);
   ev_feed_event(loop, &fed[3], EV_WRITE);
-  TURN(loop);
+  ITERATE(loop);
   ev_loop_destroy(loop);
 }
 
@@ -144,21 +144,21 @@ static void idles(void) {
   io.data = "io";
   ev_io_start(loop, &io);
   ev_idle_start(loop, &low);
-  TURN(loop);
+  ITERATE(loop);
   ev_idle_start(loop, &normal);
-  TURN(loop);
+  ITERATE(loop);
   ev_idle_start(loop, &high);
-  TURN(loop);
+  ITERATE(loop);
   ev_idle_stop(loop, &high);
   put(ends.write, "x");
-  TURN(loop); /* the io watcher of the same priority is invoked instead */
+  ITERATE(loop); /* the io watcher of the same priority is invoked instead */
   ev_idle_start(loop, &high);
-  TURN(loop);
+  ITERATE(loop);
   ev_idle_stop(loop, &high);
   ev_idle_stop(loop, &normal);
-  TURN(loop);
+  ITERATE(loop);
   drain(ends.read);
-  TURN(loop);
+  ITERATE(loop);
   ev_timer_init(&timer, on_timer, 60., 0.);
   ev_timer_start(loop, &timer);
   say("an idle watcher keeps the loop from blocking: %d", !!ev_run(loop, EVRUN_ONCE));
@@ -207,11 +207,11 @@ static void prepares_and_checks(void) {
   timer.data = "timer";
   ev_timer_start(loop, &timer);
   put(ends.write, "x");
-  TURN(loop);
-  TURN(loop);
+  ITERATE(loop);
+  ITERATE(loop);
   ev_check_stop(loop, &checks[0]);
   ev_check_stop(loop, &checks[1]);
-  TURN(loop);
+  ITERATE(loop);
   ev_verify(loop);
   ev_loop_destroy(loop);
 }
@@ -264,8 +264,8 @@ static void modal_interaction(void) {
   inner.data = "inner timer";
   put(b.write, "x");
   put(a.write, "x");
-  TURN(loop);
-  TURN(loop);
+  ITERATE(loop);
+  ITERATE(loop);
   ev_loop_destroy(loop);
 }
 

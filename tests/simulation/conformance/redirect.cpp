@@ -21,8 +21,8 @@ using namespace std::chrono_literals;
 
 // Leaked on purpose: objects of the tests may still use it at exit.
 tambour::Simulation& simulation() {
-  static auto* const world = new tambour::Simulation(1);
-  return *world;
+  static auto* const instance = new tambour::Simulation(1);
+  return *instance;
 }
 
 tambour::SimulatedHost& host() {

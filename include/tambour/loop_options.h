@@ -1,0 +1,79 @@
+// The options of an event loop and the properties of its backend.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include <tambour/clock.h>
+#include <tambour/result.h>
+
+namespace tambour {
+
+namespace backend {
+class Backend;
+}
+
+/// The kernel interface that a loop waits with.
+enum class BackendKind : std::uint8_t {
+  /// The value of TAMBOUR_BACKEND if it is set, otherwise the backend that measured fastest; see
+  /// docs/backends.md.
+  automatic,
+  epoll,     ///< epoll(7).
+  io_uring,  ///< io_uring(7); falls back to epoll if the kernel or a sandbox forbids io_uring.
+  poll,      ///< poll(2).
+  select,    ///< select(2): only file descriptors below FD_SETSIZE.
+  /// Virtual time and file descriptors: <tambour/simulation.h>. Requires `simulated_host`.
+  simulated,
+};
+
+/// What a loop can run on instead of the real system: a SimulatedHost, see <tambour/simulation.h>.
+class VirtualHost {
+ public:
+  virtual Result<std::unique_ptr<backend::Backend>> open_backend() = 0;
+
+ protected:
+  ~VirtualHost() = default;
+};
+
+/// Options of an EventLoop.
+struct LoopOptions {
+  BackendKind backend = BackendKind::automatic;
+
+  /// The longest time for which the loop busy-polls before it sleeps. The loop polls only if recent
+  /// events arrived at least that fast. Saves the kernel's wakeup latency (a few to tens of
+  /// microseconds per event), but uses a full processor while it polls. Zero, the default, disables
+  /// polling.
+  Duration spin{0};
+
+  /// The timer slack of the loop's thread (PR_SET_TIMERSLACK, prctl(2)): how late the kernel may
+  /// end a wait in order to combine wakeups. Set when the loop is created. Zero, the default,
+  /// leaves the slack unchanged, which is usually 50 µs. Independently of this option, waits in
+  /// epoll, poll and select may end late by a thousandth of their length.
+  Duration timer_slack{0};
+
+  /// Makes stats() report times, at the cost of two extra clock readings per iteration.
+  bool measure_times = false;
+
+  /// io_uring: the number of entries of the submission and completion queues, rounded up to a power
+  /// of two. Small queues only cost extra system calls; no completion is lost.
+  unsigned submission_entries = 256;
+  unsigned completion_entries = 4096;
+
+  /// The SimulatedHost that the loop runs on, with `automatic` or `simulated`; see
+  /// SimulatedHost::loop_options(). Null: the loop runs on the real system.
+  VirtualHost* simulated_host = nullptr;
+};
+
+/// The properties of the backend that a loop uses.
+struct BackendTraits {
+  BackendKind kind;
+  std::string_view name;  ///< "epoll", "io_uring", "poll", "select" or "sim".
+  bool edges;             ///< Edge-triggered watchers are supported (Trigger::edge).
+  bool closed;            ///< Events::closed is reported.
+  /// Probed kernel features, for example "SINGLE_ISSUER DEFER_TASKRUN".
+  std::string_view features;
+  std::string_view fell_back;  ///< Why the requested backend is not used; empty if it is.
+};
+
+}  // namespace tambour

@@ -1,0 +1,43 @@
+// TCP streams.
+#pragma once
+
+#include <utility>
+
+#include <tambour/endpoint.h>
+#include <tambour/result.h>
+#include <tambour/stream.h>
+#include <tambour/task.h>
+#include <tambour/tcp_options.h>
+
+namespace tambour {
+
+/// A TCP stream. Small messages are sent at once (TCP_NODELAY), also on connections of a TcpServer.
+class TcpStream final : public Stream {
+ public:
+  TcpStream() = default;
+  /// Takes ownership of `fd`, a connected stream socket.
+  TcpStream(EventLoop& loop, int fd) noexcept : TcpStream(Socket(loop, fd)) {
+    // An error is ignored here: if `fd` is not a socket, the next operation reports it.
+    static_cast<void>(set_no_delay(true));
+  }
+  /// Keeps the socket's options: an accepted socket inherits those of its listener.
+  explicit TcpStream(Socket&& socket) noexcept : Stream(std::move(socket)) {}
+
+  /// Connects on the loop of the awaiting task. Fails with the errors of connect(2), for example
+  /// ECONNREFUSED, and with EAFNOSUPPORT for a Unix endpoint. If no server listens on a port of
+  /// this machine, the kernel may connect a socket to itself; connect() reports that as
+  /// ECONNREFUSED.
+  static Task<Result<TcpStream>> connect(Endpoint to);
+
+  /// Enables or disables Nagle's algorithm, which delays small messages. Disabled by default.
+  Result<> set_no_delay(bool no_delay) noexcept;
+
+  /// Sets the options that are not zero. Fails with EINVAL if a value exceeds the kernel's range:
+  /// 32767 seconds of keepalive time or interval, 127 probes.
+  Result<> set_tcp_options(const TcpOptions& options) noexcept;
+
+  /// Returns true if a TCP stream can connect to, or listen on, `endpoint`.
+  static bool supports(const Endpoint& endpoint) noexcept { return endpoint.is_ip(); }
+};
+
+}  // namespace tambour

@@ -1,0 +1,23 @@
+// Mutants: seeded bugs that the tests must catch.
+//
+// They exist only in a copy of the library that is compiled with TAMBOUR_MUTANTS, where a test
+// selects one. In all other builds the selection is the constant `none`, so no mutant is compiled.
+#pragma once
+
+#include <cstdint>
+
+namespace tambour::base {
+
+enum class Mutant : std::uint8_t {
+  none,
+  stopped_is_invoked,  ///< A pending watcher that is stopped is invoked anyway.
+  pushed_back_lost,    ///< A timer with a later deadline is not put back into the heap.
+};
+
+#ifdef TAMBOUR_MUTANTS
+inline Mutant mutant = Mutant::none;
+#else
+inline constexpr Mutant mutant = Mutant::none;
+#endif
+
+}  // namespace tambour::base

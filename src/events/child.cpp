@@ -1,0 +1,92 @@
+#include <tambour/child.h>
+
+#include <memory>
+#include <utility>
+
+#include <tambour/event_loop.h>
+
+#include "events/child_table.h"
+#include "events/children.h"
+#include "events/signals.h"
+#include "loop/core.h"
+
+namespace tambour {
+
+Child::Child(EventLoop& loop, pid_t pid, Function function, ChildChanges changes,
+             std::source_location created_at) noexcept
+    : detail::Operation(detail::OperationKind::poll, &run, created_at),
+      pid_(pid),
+      any_(false),
+      changes_(changes),
+      core_(&loop::core_of(loop)),
+      function_(std::move(function)) {
+  events = Events::read;
+  // A child traced by another process (ptrace(2)) can be a zombie that waitid(2) does not report
+  // yet: a level-triggered pidfd would make the loop spin until it does.
+  trigger = Trigger::edge;
+  core_->attach();
+}
+
+Child::Child(EventLoop& loop, AnyChild /*any*/, Function function, ChildChanges changes,
+             std::source_location created_at) noexcept
+    : Child(loop, pid_t{0}, std::move(function), changes, created_at) {
+  any_ = true;
+}
+
+Child::Child(Child&& other) noexcept
+    : detail::Operation(static_cast<detail::Operation&&>(other)),
+      OfLoop(static_cast<OfLoop&&>(other)),
+      pid_(other.pid_),
+      any_(other.any_),
+      changes_(other.changes_),
+      core_(std::exchange(other.core_, nullptr)),
+      function_(std::move(other.function_)) {
+  if (!started()) return;
+  other.fd = -1;
+  loop::ChildTable::move(other, *this);
+}
+
+Child& Child::operator=(Child&& other) noexcept {
+  if (this != &other) {
+    std::destroy_at(this);
+    std::construct_at(this, std::move(other));
+  }
+  return *this;
+}
+
+Child::~Child() {
+  if (core_ == nullptr) return;  // Moved from.
+  stop();
+  core_->defer_delete(function_.release());
+  core_->detach();
+}
+
+Result<> Child::start() noexcept {
+  core_->check_thread();
+  if (started()) return {};
+  // Before the children, so that they are closed first: they own a signal watcher.
+  if (auto signals = core_->open_service<loop::Signals>(); !signals)
+    return std::unexpected(signals.error());
+  auto service = core_->open_service<loop::Children>();
+  if (!service) return std::unexpected(service.error());
+  return (*service)->add(*this);
+}
+
+void Child::stop() noexcept {
+  if (!started()) return;
+  core_->check_thread();
+  core_->service<loop::Children>().remove(*this);
+}
+
+void Child::set_function(Function function) noexcept {
+  core_->check_thread();
+  core_->defer_delete(function_.release());
+  function_ = std::move(function);
+}
+
+void Child::run(detail::ReadyNode& ready) {
+  auto& self = static_cast<Child&>(ready);
+  self.core_->service<loop::Children>().run(self);
+}
+
+}  // namespace tambour

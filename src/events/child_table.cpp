@@ -1,0 +1,245 @@
+#include "events/child_table.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+
+#include "base/system_call.h"
+#include "events/signal_slot.h"
+
+namespace tambour::loop {
+namespace {
+
+constinit std::mutex mutex;
+
+/// Named children, hashed by the low bits of their pids.
+std::array<ChildTable::Bucket, 256> buckets;
+Child* any = nullptr;
+
+/// The number of Launching instances, and whether an `any_child` watcher postponed its look for
+/// them.
+int launching = 0;
+bool look_put_off = false;
+
+/// Incremented when a fork empties the table: the entries may lie on the stacks of threads that do
+/// not exist in the child, and that memory may be reused.
+std::uint64_t epoch = 1;
+
+// P_PIDFD, since Linux 5.4; older headers do not define it.
+constexpr auto by_pidfd = static_cast<idtype_t>(3);
+
+int flags_for(ChildChanges changes) noexcept {
+  const int stops = changes == ChildChanges::all ? WSTOPPED | WCONTINUED : 0;
+  return WEXITED | WNOHANG | stops;
+}
+
+ChildStatus status_of(const siginfo_t& info) noexcept {
+  ChildStatus status{.pid = info.si_pid, .code = info.si_status};
+  switch (info.si_code) {
+    case CLD_EXITED:
+      status.event = ChildStatus::Event::exited;
+      break;
+    case CLD_STOPPED:
+    case CLD_TRAPPED:
+      status.event = ChildStatus::Event::stopped;
+      break;
+    case CLD_CONTINUED:
+      status.event = ChildStatus::Event::continued;
+      break;
+    default:
+      status.event = ChildStatus::Event::signaled;
+      status.dumped_core = info.si_code == CLD_DUMPED;
+  }
+  return status;
+}
+
+/// WNOHANG does not block and so is not interrupted, but a seccomp supervisor may return EINTR.
+int wait_id(idtype_t type, id_t id, siginfo_t& info, int flags) noexcept {
+  return base::uninterrupted(base::Call::waitid, ::waitid, type, id, &info, flags);
+}
+
+}  // namespace
+
+void ChildTable::register_fork_handlers() noexcept {
+  static const int registered = ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
+                                                 [] {
+                                                   clear_all();
+                                                   mutex.unlock();
+                                                 });
+  static_cast<void>(registered);
+}
+
+void ChildTable::clear_all() noexcept {
+  launching = 0;
+  look_put_off = false;
+  for (Bucket& bucket : buckets) bucket.abandon();
+  any = nullptr;
+  ++epoch;
+}
+
+ChildTable::Bucket& ChildTable::bucket_of(pid_t pid) noexcept {
+  return buckets[static_cast<std::size_t>(pid) % buckets.size()];
+}
+
+void ChildTable::insert(Child& child) noexcept {
+  child.epoch_ = epoch;
+  if (child.any_) {
+    any = &child;
+    return;
+  }
+  bucket_of(child.pid_).push_front(child);
+}
+
+Result<> ChildTable::enter(Child& child) noexcept {
+  register_fork_handlers();
+  const std::scoped_lock lock(mutex);
+  if (child.any_) {
+    if (any != nullptr) return std::unexpected(system_error(EBUSY));
+  } else {
+    if (child.pid_ <= 0) return std::unexpected(system_error(EINVAL));
+    siginfo_t info{};
+    // WNOWAIT: only checks that the child exists, and takes no status.
+    if (wait_id(P_PID, static_cast<id_t>(child.pid_), info, WEXITED | WNOHANG | WNOWAIT) != 0)
+      return std::unexpected(system_error(errno));
+  }
+  child.has_status_ = false;
+  insert(child);
+  return {};
+}
+
+void ChildTable::leave(Child& child) noexcept {
+  const std::scoped_lock lock(mutex);
+  child.has_status_ = false;
+  if (child.epoch_ != epoch) return;
+  if (child.any_) {
+    any = nullptr;
+    return;
+  }
+  child.OfTable::unlist();
+}
+
+void ChildTable::move(Child& from, Child& to) noexcept {
+  const std::scoped_lock lock(mutex);
+  to.has_status_ = std::exchange(from.has_status_, false);
+  to.status_ = from.status_;
+  to.epoch_ = std::exchange(from.epoch_, 0);
+  if (to.epoch_ != epoch) return;
+  if (to.any_) {
+    any = &to;
+    return;
+  }
+  to.OfTable::replace(from);
+}
+
+bool ChildTable::look(Child& child) noexcept {
+  const std::scoped_lock lock(mutex);
+  return look_locked(child);
+}
+
+bool ChildTable::take(Child& child, ChildStatus& status) noexcept {
+  const std::scoped_lock lock(mutex);
+  if (!look_locked(child)) return false;
+  status = child.status_;
+  child.has_status_ = false;
+  return true;
+}
+
+bool ChildTable::enter_after_fork(Child& child) noexcept {
+  const std::scoped_lock lock(mutex);
+  if (child.any_) {
+    child.has_status_ = false;  // The status belongs to a child of the parent process.
+    insert(child);
+  } else if (!child.has_status_) {
+    give(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = ECHILD});
+  }
+  return child.has_status_;
+}
+
+bool ChildTable::look_locked(Child& child) noexcept {
+  if (child.has_status_) return true;
+  return child.any_ ? look_at_any(child) : look_at_named(child);
+}
+
+bool ChildTable::look_at_named(Child& child) noexcept {
+  siginfo_t info{};
+  const int flags = flags_for(child.changes_);
+  int outcome = -1;
+  errno = EINVAL;
+  // A pidfd always refers to this child, even if other code reaps it and its pid is reused.
+  if (child.fd >= 0) outcome = wait_id(by_pidfd, static_cast<id_t>(child.fd), info, flags);
+  if (outcome != 0 && errno == EINVAL)  // Linux 5.3 has pidfds but not P_PIDFD.
+    outcome = wait_id(P_PID, static_cast<id_t>(child.pid_), info, flags);
+  if (outcome != 0) {
+    give(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = errno});
+    return true;
+  }
+  if (info.si_pid == 0) return false;
+  give_to_named(status_of(info));
+  return child.has_status_;
+}
+
+bool ChildTable::look_at_any(Child& child) noexcept {
+  if (launching > 0) {
+    look_put_off = true;
+    return false;
+  }
+  for (;;) {
+    siginfo_t info{};
+    if (wait_id(P_ALL, 0, info, flags_for(child.changes_)) != 0 || info.si_pid == 0) return false;
+    const ChildStatus status = status_of(info);
+    if (give_to_named(status)) continue;
+    give(child, status);
+    return true;
+  }
+}
+
+void ChildTable::give(Child& child, const ChildStatus& status) noexcept {
+  child.status_ = status;
+  child.has_status_ = true;
+}
+
+bool ChildTable::give_to_named(const ChildStatus& status) noexcept {
+  bool is_named = false;
+  for (Child* child = bucket_of(status.pid).front(); child != nullptr;
+       child = child->OfTable::next()) {
+    // A Child that already has a final status waited for a former process with this pid.
+    if (child->pid_ != status.pid || (child->has_status_ && child->status_.ended())) continue;
+    is_named = true;
+    if (status.ended() || child->changes_ == ChildChanges::all) give(*child, status);
+  }
+  return is_named;
+}
+
+ChildTable::Launching::Launching() noexcept {
+  register_fork_handlers();
+  const std::scoped_lock lock(mutex);
+  ++launching;
+}
+
+ChildTable::Launching::~Launching() {
+  const std::scoped_lock lock(mutex);
+  // Zero in the child of a fork(2), which has emptied the table.
+  if (launching > 0) --launching;
+  if (launching > 0) return;
+  if (std::exchange(look_put_off, false)) SignalSlot::raise(SIGCHLD);
+}
+
+Result<> ChildTable::send_signal(const Child& child, pid_t target, int number) noexcept {
+  const std::scoped_lock lock(mutex);
+  siginfo_t info{};
+  const bool is_reaped =
+      child.epoch_ != epoch || !child.OfTable::listed() ||
+      (child.has_status_ && child.status_.ended()) ||
+      wait_id(P_PID, static_cast<id_t>(child.pid_), info, WEXITED | WNOHANG | WNOWAIT) != 0;
+  if (is_reaped) return std::unexpected(system_error(ESRCH));
+  if (::kill(target, number) != 0) return std::unexpected(system_error(errno));
+  return {};
+}
+
+}  // namespace tambour::loop

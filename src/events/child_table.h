@@ -1,0 +1,66 @@
+// The process-wide table of watched children.
+//
+// waitid(2) returns the status of a child once. The thread that takes a status stores it in every
+// Child that waits for that process, under the mutex under which it was taken. So a status is
+// neither lost nor reported twice to one Child, and a reused pid is not mistaken for the former
+// process.
+//
+// No wakeup is needed: each loop learns that the child has terminated from its own pidfd or from
+// SIGCHLD, which is delivered to all loops, and then finds the status already stored.
+#pragma once
+
+#include <tambour/child.h>
+#include <tambour/result.h>
+
+namespace tambour::loop {
+
+class ChildTable {
+ public:
+  using Bucket = detail::Hlist<Child, ChildTable>;
+
+  /// Held while a new process has no Child yet. Meanwhile an `any_child` watcher takes no status,
+  /// because it might be that of the new process. Does not block: the watcher looks again when the
+  /// last instance is destroyed.
+  class Launching {
+   public:
+    Launching() noexcept;
+    Launching(const Launching&) = delete;
+    Launching& operator=(const Launching&) = delete;
+    ~Launching();
+  };
+
+  /// Sends a signal to `target`, the child or its process group, if the child has not been reaped
+  /// and its pid therefore cannot be another process's. Fails with ESRCH otherwise, or with EPERM
+  /// or EINVAL from kill(2).
+  static Result<> send_signal(const Child& child, pid_t target, int number) noexcept;
+
+  /// Fails with ECHILD, EINVAL or EBUSY: see Child::start().
+  static Result<> enter(Child& child) noexcept;
+  static void leave(Child& child) noexcept;
+
+  /// `to` takes over the table entry and the status of `from`.
+  static void move(Child& from, Child& to) noexcept;
+
+  /// Returns true if a status is available; calls waitid(2) if none is stored.
+  static bool look(Child& child) noexcept;
+
+  /// Like look(), and moves the status to `status`.
+  static bool take(Child& child, ChildStatus& status) noexcept;
+
+  /// In the child after fork(2): a named process is not a child of this process. Returns true if a
+  /// status is now available.
+  static bool enter_after_fork(Child& child) noexcept;
+
+ private:
+  static void register_fork_handlers() noexcept;
+  static void clear_all() noexcept;
+  static Bucket& bucket_of(pid_t pid) noexcept;
+  static void insert(Child& child) noexcept;
+  static bool look_locked(Child& child) noexcept;
+  static bool look_at_named(Child& child) noexcept;
+  static bool look_at_any(Child& child) noexcept;
+  static void give(Child& child, const ChildStatus& status) noexcept;
+  static bool give_to_named(const ChildStatus& status) noexcept;
+};
+
+}  // namespace tambour::loop

@@ -1,0 +1,99 @@
+#include "events/embedded_loops.h"
+
+#include <cerrno>
+
+#include "loop/core.h"
+#include "loop/service_watch.h"
+
+namespace tambour::loop {
+
+EmbeddedLoop*& EmbeddedLoops::around(Core& inner) noexcept {
+  return inner.service<EmbeddedLoops>().around_;
+}
+
+/// Returns true if `outer` is `inner` or is embedded in it, directly or indirectly.
+bool EmbeddedLoops::contains(Core& inner, Core* outer) noexcept {
+  for (;;) {
+    if (outer == &inner) return true;
+    const EmbeddedLoop* embedded = around(*outer);
+    if (embedded == nullptr) return false;
+    outer = embedded->outer_;
+  }
+}
+
+Result<> EmbeddedLoops::add(EmbeddedLoop& embedded) noexcept {
+  Core& inner = *embedded.inner_;
+  inner.check_thread();
+  if (auto opened = inner.open_service<EmbeddedLoops>(); !opened)
+    return std::unexpected(opened.error());
+  if (contains(inner, &core_)) return std::unexpected(system_error(ELOOP));
+  if (around(inner) != nullptr) return std::unexpected(system_error(EBUSY));
+  // A simulated loop watches simulated descriptors only.
+  if (core_.backend().has_virtual_time()) return std::unexpected(system_error(EOPNOTSUPP));
+  auto descriptor = inner.backend().descriptor();
+  if (!descriptor) return std::unexpected(descriptor.error());
+  if (!can_watch(core_, *descriptor)) return std::unexpected(system_error(ERANGE));
+  around(inner) = &embedded;
+  embedded.fd = -1;
+  embedded_.push_front(embedded);
+  core_.add_reference();
+  return {};
+}
+
+void EmbeddedLoops::remove(EmbeddedLoop& embedded) noexcept {
+  around(*embedded.inner_) = nullptr;
+  embedded.inner_->end_foreign_wait();
+  embedded.unlink();
+  embedded.result = 0;
+  if (embedded.submitted()) core_.backend().cancel(embedded);
+  embedded.OfOuter::unlist();
+  core_.drop_reference();
+}
+
+void EmbeddedLoops::moved(EmbeddedLoop& embedded) noexcept { around(*embedded.inner_) = &embedded; }
+
+/// The inner loop's descriptor may have changed: an epoll instance is recreated to drop
+/// registrations that cannot be removed, and every backend is reopened after a fork.
+void EmbeddedLoops::watch_descriptor(EmbeddedLoop& embedded) noexcept {
+  const auto descriptor = embedded.inner_->backend().descriptor();
+  if (!descriptor || *descriptor == embedded.fd) return;
+  if (embedded.submitted()) core_.backend().cancel(embedded);
+  embedded.fd = *descriptor;
+  core_.backend().invalidate(embedded.fd);
+  core_.backend().submit(embedded);
+}
+
+std::int64_t EmbeddedLoops::before_wait() noexcept {
+  std::int64_t soonest_ns = base::end_of_time_ns;
+  for (EmbeddedLoop* embedded = embedded_.front(); embedded != nullptr;
+       embedded = embedded->OfOuter::next()) {
+    Core& inner = *embedded->inner_;
+    watch_descriptor(*embedded);
+    const std::int64_t until_ns = inner.begin_foreign_wait();
+    embedded->due_ns_ = base::end_of_time_ns;
+    if (until_ns == base::end_of_time_ns) continue;
+    // The two loops may use different clocks.
+    const std::int64_t wait_ns = until_ns - inner.clock_ns();
+    if (wait_ns <= 0) {
+      core_.queue(*embedded);
+      continue;
+    }
+    embedded->due_ns_ = base::saturating_add(core_.clock_ns(), wait_ns);
+    if (embedded->due_ns_ < soonest_ns) soonest_ns = embedded->due_ns_;
+  }
+  return soonest_ns;
+}
+
+void EmbeddedLoops::expire(std::int64_t now_ns) noexcept {
+  for (EmbeddedLoop* embedded = embedded_.front(); embedded != nullptr;
+       embedded = embedded->OfOuter::next()) {
+    if (embedded->due_ns_ <= now_ns) core_.queue(*embedded);
+  }
+}
+
+void EmbeddedLoops::close() noexcept {
+  if (around_ != nullptr) around_->stop();
+  while (EmbeddedLoop* const embedded = embedded_.front()) embedded->stop();
+}
+
+}  // namespace tambour::loop

@@ -1,0 +1,38 @@
+// The loops embedded in one loop, and the loop in which it is embedded itself.
+#pragma once
+
+#include <cstdint>
+
+#include <tambour/embedded_loop.h>
+#include <tambour/result.h>
+
+#include "loop/service.h"
+
+namespace tambour::loop {
+
+class Core;
+
+class EmbeddedLoops final : public Service {
+ public:
+  explicit EmbeddedLoops(Core& core) noexcept : core_(core) {}
+
+  Result<> add(EmbeddedLoop& embedded) noexcept;
+  void remove(EmbeddedLoop& embedded) noexcept;
+  static void moved(EmbeddedLoop& embedded) noexcept;
+
+  /// Queues the loops that have work, and returns the time at which the next one will.
+  std::int64_t before_wait() noexcept override;
+  void expire(std::int64_t now_ns) noexcept override;
+  void close() noexcept override;
+
+ private:
+  static EmbeddedLoop*& around(Core& inner) noexcept;
+  static bool contains(Core& inner, Core* outer) noexcept;
+  void watch_descriptor(EmbeddedLoop& embedded) noexcept;
+
+  Core& core_;
+  detail::Hlist<EmbeddedLoop> embedded_;
+  EmbeddedLoop* around_ = nullptr;  ///< Embeds this loop in another one; null if none.
+};
+
+}  // namespace tambour::loop

@@ -1,0 +1,163 @@
+#include <tambour/wall_timer.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include <tambour/event_loop.h>
+
+#include "base/check.h"
+#include "events/wall_timers.h"
+#include "loop/core.h"
+
+namespace tambour {
+namespace {
+
+[[noreturn]] void fail_while_asking(const char* what, std::source_location created_at) noexcept {
+  base::fail_check(
+      "WallTimer (created in %s:%u) %s by the function that computes its next time; do that in the "
+      "timer's callback, or in EventLoop::post()",
+      created_at.file_name(), unsigned(created_at.line()), what);
+}
+
+}  // namespace
+
+WallTimer::WallTimer(EventLoop& loop, Function function, std::source_location created_at) noexcept
+    : detail::ReadyNode(&run, created_at),
+      core_(&loop::core_of(loop)),
+      function_(std::move(function)) {
+  core_->attach();
+}
+
+WallTimer::WallTimer(WallTimer&& other) noexcept
+    : detail::ReadyNode(static_cast<detail::ReadyNode&&>(other)),
+      rule_(other.rule_),
+      started_(std::exchange(other.started_, false)),
+      heap_index_(std::exchange(other.heap_index_, 0)),
+      core_(std::exchange(other.core_, nullptr)),
+      deadline_ns_(other.deadline_ns_),
+      interval_ns_(other.interval_ns_),
+      offset_ns_(other.offset_ns_),
+      next_(std::move(other.next_)),
+      function_(std::move(other.function_)) {
+  if (other.asking_) [[unlikely]]
+    fail_while_asking("moved", created_at());
+  if (started_) core_->service<loop::WallTimers>().moved(*this);
+}
+
+WallTimer& WallTimer::operator=(WallTimer&& other) noexcept {
+  if (this != &other) {
+    std::destroy_at(this);
+    std::construct_at(this, std::move(other));
+  }
+  return *this;
+}
+
+WallTimer::~WallTimer() {
+  if (core_ == nullptr) return;  // Moved from.
+  stop();
+  core_->defer_delete(next_.release());
+  core_->defer_delete(function_.release());
+  core_->detach();
+}
+
+/// Stops the timer and makes sure that it can be started.
+Result<> WallTimer::open() noexcept {
+  core_->check_thread();
+  stop();
+  auto service = core_->open_service<loop::WallTimers>();
+  if (!service) return std::unexpected(service.error());
+  return (*service)->open();
+}
+
+void WallTimer::insert() noexcept {
+  started_ = true;
+  core_->add_reference();
+  core_->service<loop::WallTimers>().insert(*this);
+}
+
+Result<> WallTimer::start_at(WallTime time) noexcept {
+  if (auto opened = open(); !opened) return opened;
+  rule_ = Rule::once;
+  deadline_ns_ = time.time_since_epoch().count();
+  insert();
+  return {};
+}
+
+Result<> WallTimer::start_every(Duration interval, Duration offset) noexcept {
+  if (auto opened = open(); !opened) return opened;
+  if (interval <= Duration::zero()) return std::unexpected(system_error(EINVAL));
+  rule_ = Rule::interval;
+  interval_ns_ = interval.count();
+  offset_ns_ = offset.count() % interval_ns_;
+  if (offset_ns_ < 0) offset_ns_ += interval_ns_;
+  deadline_ns_ = time_after(core_->wall_ns());
+  insert();
+  return {};
+}
+
+Result<> WallTimer::start_by(Next next) {
+  if (auto opened = open(); !opened) return opened;
+  rule_ = Rule::computed;
+  core_->defer_delete(next_.release());
+  next_ = std::move(next);
+  deadline_ns_ = time_after(core_->wall_ns());
+  insert();
+  return {};
+}
+
+std::int64_t WallTimer::time_after(std::int64_t now_ns) {
+  if (rule_ == Rule::interval) {
+    std::int64_t since_last_ns = (now_ns - offset_ns_) % interval_ns_;
+    if (since_last_ns < 0) since_last_ns += interval_ns_;
+    return base::saturating_add(now_ns - since_last_ns, interval_ns_);
+  }
+  asking_ = true;
+  try {
+    const WallTime next = next_(WallTime(Duration(now_ns)));
+    asking_ = false;
+    return next.time_since_epoch().count();
+  } catch (...) {
+    asking_ = false;
+    stop();
+    throw;
+  }
+}
+
+void WallTimer::ask_again() noexcept {
+  core_->check_thread();
+  if (started_ && rule_ == Rule::computed) core_->service<loop::WallTimers>().ask(*this);
+}
+
+void WallTimer::stop() noexcept {
+  if (asking_) [[unlikely]]
+    fail_while_asking("stopped, changed or destroyed", created_at());
+  if (!started_) return;
+  core_->check_thread();
+  unlink();
+  started_ = false;
+  core_->service<loop::WallTimers>().remove(*this);
+  core_->drop_reference();
+}
+
+void WallTimer::set_function(Function function) noexcept {
+  core_->check_thread();
+  core_->defer_delete(function_.release());
+  function_ = std::move(function);
+}
+
+void WallTimer::run(detail::ReadyNode& ready) {
+  auto& self = static_cast<WallTimer&>(ready);
+  const std::int64_t now_ns = self.core_->wall_ns();
+  // Not due if it was queued to compute its next time, or if the clock has been set back since.
+  const bool is_due = self.deadline_ns_ <= now_ns;
+  if (is_due && self.rule_ == Rule::once) {
+    self.stop();
+  } else {
+    if (self.rule_ != Rule::once) self.deadline_ns_ = self.time_after(now_ns);
+    self.core_->service<loop::WallTimers>().move(self);
+  }
+  if (is_due) self.function_();
+}
+
+}  // namespace tambour

@@ -1,0 +1,158 @@
+// Starts the process that takes over the listeners of this one.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <coroutine>
+#include <csignal>
+#include <utility>
+#include <variant>
+
+#include <tambour/events.h>
+#include <tambour/inherited_listeners.h>
+#include <tambour/process.h>
+#include <tambour/server_group.h>
+#include <tambour/wait.h>
+#include <tambour/when.h>
+
+#include "handoff/ready_pipe.h"
+
+namespace tambour {
+namespace {
+
+using net::first_passed;
+using net::ready_variable;
+
+/// The arguments for starting the new process.
+struct Preparation {
+  ProcessOptions options;
+  /// Duplicates of a group's listeners, because other threads may close the originals.
+  std::vector<UniqueFd> copies;
+};
+
+bool is_ours(std::string_view variable) noexcept {
+  for (const std::string_view name :
+       {"LISTEN_PID=", "LISTEN_FDS=", "LISTEN_FDNAMES=", "TAMBOUR_READY_FD="}) {
+    if (variable.starts_with(name)) return true;
+  }
+  return false;
+}
+
+/// Returns the listeners of one server or group; empty if it has stopped.
+Result<std::vector<int>> descriptors_of(const PassedListener& passed, Preparation& preparation) {
+  if (auto* const* server = std::get_if<StreamServerBase*>(&passed.server)) {
+    const int fd = (*server)->descriptor();
+    return fd < 0 ? std::vector<int>() : std::vector{fd};
+  }
+  auto copies = std::get<ServerGroupBase*>(passed.server)->copy_listeners();
+  if (!copies) return std::unexpected(copies.error());
+  std::vector<int> fds;
+  for (UniqueFd& copy : *copies) {
+    fds.push_back(copy.get());
+    preparation.copies.push_back(std::move(copy));
+  }
+  return fds;
+}
+
+Result<Preparation> prepare(const std::vector<PassedListener>& listeners,
+                            std::vector<std::string> arguments, int ready) {
+  Preparation preparation;
+  ProcessOptions& options = preparation.options;
+  std::string names;
+  int next = first_passed;
+  for (const PassedListener& passed : listeners) {
+    const auto fds = descriptors_of(passed, preparation);
+    if (!fds) return std::unexpected(fds.error());
+    if (fds->empty() || passed.name.contains(':')) return std::unexpected(system_error(EINVAL));
+    for (const int fd : *fds) {
+      if (next > first_passed) names += ':';
+      names += passed.name;
+      options.descriptors.push_back({.fd = fd, .as = next++});
+    }
+  }
+  options.arguments = std::move(arguments);
+  options.environment = current_environment();
+  std::erase_if(*options.environment, is_ours);
+  const auto set = [&options](const char* name, const std::string& value) {
+    options.environment->emplace_back(name).append("=").append(value);
+  };
+  set("LISTEN_FDS", std::to_string(next - first_passed));
+  set("LISTEN_FDNAMES", names);
+  set(ready_variable, std::to_string(next));
+  options.pid_variable = "LISTEN_PID";
+  options.descriptors.push_back({.fd = ready, .as = next});
+  options.keep_ignored_signals = true;
+  return preparation;
+}
+
+/// Awaitable: returns the loop of the awaiting task.
+class CurrentLoop {
+ public:
+  [[nodiscard]] static bool await_ready() noexcept { return false; }
+  template <HasTaskContext Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    loop_ = awaiting.promise().context().loop;
+    return false;
+  }
+  [[nodiscard]] EventLoop& await_resume() const noexcept { return *loop_; }
+
+ private:
+  EventLoop* loop_ = nullptr;
+};
+
+/// Waits until the new process has written a byte.
+Task<Result<>> wait_until_ready(int fd) {
+  const auto readable = co_await ready(fd, Events::read);
+  if (!readable) co_return std::unexpected(readable.error());
+  char byte = 0;
+  // EOF: the new process has exited or has closed the pipe.
+  if (::read(fd, &byte, 1) != 1) co_return std::unexpected(system_error(ECHILD));
+  co_return Result<>();
+}
+
+}  // namespace
+
+Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
+                                    SuccessorOptions options) {
+  std::array<int, 2> fds{};
+  if (::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK) != 0)
+    co_return std::unexpected(system_error(errno));
+  const UniqueFd ready_read_end(fds[0]);
+  UniqueFd ready_write_end(fds[1]);
+  if (options.arguments.empty()) options.arguments.emplace_back("/proc/self/exe");
+  auto prepared = prepare(listeners, std::move(options.arguments), ready_write_end.get());
+  if (!prepared) co_return std::unexpected(prepared.error());
+  EventLoop& loop = co_await CurrentLoop();
+  auto spawned = Process::spawn(loop, prepared->options);
+  if (!spawned) co_return std::unexpected(spawned.error());
+  ready_write_end.reset(-1);
+  prepared->copies.clear();
+  // Killed if the wait fails, and also if this task is destroyed while it waits.
+  Process successor = std::move(*spawned);
+  if (const auto waited =
+          co_await timeout(options.ready_timeout, wait_until_ready(ready_read_end.get()));
+      !waited)
+    co_return std::unexpected(waited.error());
+  for (const PassedListener& passed : listeners)
+    std::visit([](auto* server) { server->keep_path(); }, passed.server);
+  co_return successor.release();
+}
+
+void notify_ready() noexcept {
+  const UniqueFd pipe = net::take_ready_pipe();
+  if (!pipe.is_open()) return;
+  // If the previous process has exited, write(2) raises SIGPIPE, which would kill this process.
+  sigset_t broken;
+  sigset_t before;
+  ::sigemptyset(&broken);
+  ::sigaddset(&broken, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &broken, &before);
+  if (::write(pipe.get(), "1", 1) < 0 && errno == EPIPE) {
+    const timespec at_once{};
+    ::sigtimedwait(&broken, nullptr, &at_once);
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace tambour

@@ -1,0 +1,216 @@
+#include "io/file_request.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <limits>
+#include <new>
+
+#include <tambour/event_loop.h>
+
+#include "loop/core.h"
+
+namespace tambour::loop {
+
+FileRequest::FileRequest(detail::OperationKind kind, std::shared_ptr<OpenFile> file)
+    : operation_(kind, *this), file_(std::move(file)) {
+  if (file_ != nullptr) operation_.fd = file_->descriptor();
+}
+
+FileRequest::~FileRequest() {
+  if (opened_ >= 0) system_->close(opened_);
+}
+
+std::shared_ptr<OpenFile> FileRequest::take_file() {
+  auto taken = std::make_shared<OpenFile>(*system_, opened_, (operation_.flags & O_DIRECT) != 0);
+  opened_ = -1;
+  return taken;
+}
+
+bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
+                        const std::stop_token& stop) {
+  const bool opens = operation_.kind == detail::OperationKind::file_open;
+  if (!opens && file_ == nullptr) {
+    outcome_ = -EBADF;
+    return false;
+  }
+  // Checked here for all backends: pread(2) and pwrite(2) reject an offset that is negative as
+  // off_t, but io_uring interprets -1 as the file's current position.
+  constexpr auto offset_max = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+  if (borrows() && operation_.offset > offset_max) {
+    outcome_ = -EINVAL;
+    return false;
+  }
+  Core& core = core_of(loop);
+  core.check_thread();
+  system_ = opens ? &core.backend().system() : &file_->system();
+  if (core.backend().supports(operation_.kind) && !stop.stop_requested()) {
+    waiting_ = awaiting;
+    submit(core);
+  } else {
+    // An operation that does not use the task's buffer need not be awaited when it is stopped.
+    start(WorkerPool::files(), loop, awaiting, stop,
+          borrows() ? WhenStopped::wait : WhenStopped::leave);
+  }
+  return true;
+}
+
+void FileRequest::submit(Core& core) {
+  const auto requests = core.open_service<FileRequests>();
+  if (!requests) throw std::bad_alloc();
+  (*requests)->add(*this);
+  core_ = &core;
+  core.attach();
+  core.add_reference();
+  holds_loop_ = true;
+  retain();  // The backend's reference.
+  core.backend().submit(operation_);
+}
+
+std::int64_t FileRequest::confirm(int fd) noexcept {
+  if (system_->confirm_file(fd, operation_.flags) != 0) {
+    const int error = errno;
+    system_->close(fd);
+    return -error;
+  }
+  opened_ = fd;
+  return fd;
+}
+
+bool FileRequest::go_on(std::int64_t answer) noexcept {
+  if (answer < 0) {
+    // With O_DIRECT, if the end of the file is not aligned, the rest of the read is not either:
+    // EINVAL then means end of file.
+    const bool ended = answer == -EINVAL && outcome_ > 0 && file_->is_direct() &&
+                       operation_.kind == detail::OperationKind::file_read;
+    if (!ended) outcome_ = answer;
+    return false;
+  }
+  if (operation_.kind == detail::OperationKind::file_open) {
+    answer = confirm(static_cast<int>(answer));
+  }
+  if (!borrows()) {
+    outcome_ = answer;
+    return false;
+  }
+  outcome_ += answer;
+  const auto count = static_cast<std::size_t>(answer);
+  operation_.data = static_cast<std::byte*>(operation_.data) + count;
+  operation_.size -= count;
+  operation_.offset += count;
+  if (operation_.size == 0) return false;
+  if (count != 0) return true;
+  // A read of 0 bytes is the end of the file. No known file system writes 0 bytes without an error,
+  // so that is reported as EIO.
+  if (operation_.kind == detail::OperationKind::file_write) outcome_ = -EIO;
+  return false;
+}
+
+std::int64_t FileRequest::call() noexcept {
+  const FileOperation& op = operation_;
+  const auto offset = static_cast<off_t>(op.offset);
+  std::int64_t answer = -1;
+  struct stat status{};
+  switch (op.kind) {
+    case detail::OperationKind::file_open:
+      answer = system_->open(op.path, op.flags, op.permissions);
+      break;
+    case detail::OperationKind::file_read:
+      answer = system_->pread(op.fd, op.data, op.size, offset);
+      break;
+    case detail::OperationKind::file_write:
+      answer = system_->pwrite(op.fd, op.data, op.size, offset);
+      break;
+    case detail::OperationKind::file_sync:
+      answer = system_->fsync(op.fd);
+      break;
+    case detail::OperationKind::file_size:
+      answer = system_->fstat(op.fd, &status);
+      if (answer == 0) answer = status.st_size;
+      break;
+    case detail::OperationKind::file_truncate:
+      answer = system_->ftruncate(op.fd, offset);
+      break;
+    case detail::OperationKind::poll:
+      errno = EINVAL;
+      break;
+  }
+  return answer < 0 ? -errno : answer;
+}
+
+void FileRequest::work() noexcept {
+  std::int64_t answer;
+  do {
+    answer = call();
+  } while (answer == -EINTR || go_on(answer));
+}
+
+void FileRequest::completed(detail::ReadyNode& ready) {
+  FileRequest& self = static_cast<Operation&>(ready).request;
+  const bool is_awaited = self.waiting_ != nullptr;
+  const std::int32_t answer = std::exchange(self.operation_.result, 0);
+  if (self.go_on(answer)) {
+    if (!self.stopped_) {
+      self.core_->backend().submit(self.operation_);
+      return;
+    }
+    self.outcome_ = -ECANCELED;
+  }
+  const std::coroutine_handle<> waiting = std::exchange(self.waiting_, nullptr);
+  self.end();
+  if (is_awaited) Resumption::run(waiting);
+}
+
+void FileRequest::let_loop_end() noexcept {
+  if (std::exchange(holds_loop_, false)) core_->drop_reference();
+}
+
+/// Call when the backend has released the operation.
+void FileRequest::end() noexcept {
+  InFlight::unlink();
+  let_loop_end();
+  std::exchange(core_, nullptr)->detach();
+  release();
+}
+
+void FileRequest::request_stop() noexcept {
+  if (core_ == nullptr) {
+    WorkerCall::request_stop();
+    return;
+  }
+  stopped_ = true;
+  core_->backend().cancel(operation_);
+}
+
+void FileRequest::abandon() noexcept {
+  waiting_ = nullptr;
+  if (core_ == nullptr) {
+    WorkerCall::abandon(borrows());
+    return;
+  }
+  core_->check_thread();
+  if (borrows()) {
+    core_->backend().cancel_and_wait(operation_);
+    end();
+  } else {
+    // It completes by itself, and its result is not needed; a file it opened is closed then.
+    core_->backend().cancel(operation_);
+    let_loop_end();
+  }
+  release();
+}
+
+void FileRequest::lose_loop() noexcept {
+  core_->backend().cancel_and_wait(operation_);
+  if (operation_.kind == detail::OperationKind::file_open && operation_.result >= 0)
+    opened_ = operation_.result;
+  waiting_ = nullptr;
+  end();
+}
+
+void FileRequests::close() noexcept {
+  while (FileRequest* const request = in_flight_.front()) request->lose_loop();
+}
+
+}  // namespace tambour::loop

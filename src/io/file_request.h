@@ -1,0 +1,119 @@
+// An operation on a file, shared by the awaiting task and its executor: the loop's backend or a
+// worker thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <tambour/worker_pool.h>
+
+#include "backend/file_operation.h"
+#include "backend/system.h"
+#include "loop/service.h"
+
+namespace tambour::loop {
+
+class Core;
+
+class FileRequests;
+
+/// Owns a descriptor. The operations on it share this object, so that the number cannot be reused
+/// before the last of them is done.
+class OpenFile {
+ public:
+  OpenFile(backend::System& system, int fd, bool is_direct) noexcept
+      : system_(system), fd_(fd), is_direct_(is_direct) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() { system_.close(fd_); }
+
+  [[nodiscard]] int descriptor() const noexcept { return fd_; }
+  /// True if the file was opened with O_DIRECT.
+  [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
+  [[nodiscard]] backend::System& system() const noexcept { return system_; }
+
+ private:
+  backend::System& system_;
+  int fd_;
+  bool is_direct_;
+};
+
+/// Shared by the awaiting task and the executor.
+class FileRequest final : public WorkerCall, private detail::ListHook<FileRequests> {
+ public:
+  /// `file` is null when opening; otherwise a null file makes the operation fail with EBADF.
+  FileRequest(detail::OperationKind kind, std::shared_ptr<OpenFile> file);
+  ~FileRequest() override;
+
+  FileOperation& operation() noexcept { return operation_; }
+  void set_path(std::string path) {
+    path_ = std::move(path);
+    operation_.path = path_.c_str();
+  }
+
+  /// Returns false if the operation has already failed.
+  bool begin(EventLoop& loop, std::coroutine_handle<> awaiting, const std::stop_token& stop);
+  void request_stop() noexcept;
+  /// Call when the awaiting task is destroyed.
+  void abandon() noexcept;
+  /// Call when the loop is destroyed: its backend completes nothing any more.
+  void lose_loop() noexcept;
+
+  [[nodiscard]] std::int64_t outcome() const noexcept { return error() != 0 ? -error() : outcome_; }
+  /// The opened file; the caller takes ownership.
+  std::shared_ptr<OpenFile> take_file();
+
+ private:
+  struct Operation final : FileOperation {
+    Operation(detail::OperationKind what, FileRequest& of) noexcept
+        : FileOperation(what, &completed), request(of) {}
+    FileRequest& request;
+  };
+  friend class FileRequests;
+  friend detail::IntrusiveList<FileRequest, FileRequests>;
+  /// The place in the list of the operations that the loop's backend executes.
+  using InFlight = detail::ListHook<FileRequests>;
+
+  static void completed(detail::ReadyNode& ready);
+  void work() noexcept override;
+  [[nodiscard]] std::int64_t call() noexcept;
+  [[nodiscard]] bool borrows() const noexcept {
+    return operation_.kind == detail::OperationKind::file_read ||
+           operation_.kind == detail::OperationKind::file_write;
+  }
+  /// Keeps an opened descriptor if its file supports reads and writes at an offset; otherwise
+  /// closes it and returns the negated errno value.
+  [[nodiscard]] std::int64_t confirm(int fd) noexcept;
+  /// Processes the result of one call. Returns true if there is more to do.
+  bool go_on(std::int64_t answer) noexcept;
+  void submit(Core& core);
+  void end() noexcept;
+  void let_loop_end() noexcept;
+
+  Operation operation_;
+  std::shared_ptr<OpenFile> file_;
+  std::string path_;
+  backend::System* system_ = nullptr;
+  std::int64_t outcome_ = 0;
+  int opened_ = -1;       ///< The opened descriptor, until take_file().
+  Core* core_ = nullptr;  ///< The core of the loop whose backend executes the operation.
+  bool holds_loop_ = false;
+  bool stopped_ = false;
+  std::coroutine_handle<> waiting_;
+};
+
+/// The operations that a loop's backend executes.
+class FileRequests final : public Service {
+ public:
+  explicit FileRequests(Core& /*core*/) noexcept {}
+  void add(FileRequest& request) noexcept { in_flight_.push_back(request); }
+  /// Waits for all of them.
+  void close() noexcept override;
+
+ private:
+  detail::IntrusiveList<FileRequest, FileRequests> in_flight_;
+};
+
+}  // namespace tambour::loop

@@ -1,0 +1,148 @@
+#include <tambour/unix_stream.h>
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include <tambour/detail/io_operation.h>
+#include <tambour/event_loop.h>
+
+#include "backend/system.h"
+#include "loop/core.h"
+#include "net/connect.h"
+
+namespace tambour {
+namespace {
+
+std::unexpected<Error> last_error() noexcept { return std::unexpected(system_error(errno)); }
+
+/// SCM_PIDFD, which older headers lack. The kernel sends such messages if the program has set
+/// SO_PASSPIDFD: unix(7).
+constexpr int scm_pidfd = 4;
+
+constexpr std::size_t descriptors_bytes = UnixStream::descriptors_max * sizeof(int);
+
+/// One message of bytes, together with its file descriptors.
+class Message final : public SocketWait {
+ public:
+  Message(Socket& socket, std::span<const std::byte> bytes, std::span<const int> descriptors)
+      : Message(socket, detail::IoKind::sendmsg,
+                const_cast<std::byte*>(bytes.data()),  // NOLINT: reads.
+                bytes.size()) {
+    if (descriptors.empty()) {
+      message_.msg_control = nullptr;
+      message_.msg_controllen = 0;
+      return;
+    }
+    cmsghdr* const header = CMSG_FIRSTHDR(&message_);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
+    message_.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+  }
+
+  Message(Socket& socket, std::span<std::byte> into, std::size_t limit) noexcept
+      : Message(socket, detail::IoKind::recvmsg, into.data(), into.size()) {
+    // CMSG_LEN, not CMSG_SPACE: Linux would put one more descriptor into the padding.
+    message_.msg_controllen =
+        limit == 0 ? 0 : CMSG_LEN(std::min(limit, UnixStream::descriptors_max) * sizeof(int));
+  }
+
+  [[nodiscard]] std::int32_t await_resume() const noexcept { return outcome; }
+
+  [[nodiscard]] bool truncated() const noexcept { return (message_.msg_flags & MSG_CTRUNC) != 0; }
+
+  /// Returns the received descriptors. Throws std::bad_alloc after closing them.
+  [[nodiscard]] std::vector<UniqueFd> take_descriptors() {
+    std::array<UniqueFd, UnixStream::descriptors_max> come;
+    std::size_t count = 0;
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message_); header != nullptr;
+         header = CMSG_NXTHDR(&message_, header)) {
+      if (header->cmsg_level != SOL_SOCKET || header->cmsg_len < CMSG_LEN(0)) continue;
+      const bool is_pidfd = header->cmsg_type == scm_pidfd;
+      if (header->cmsg_type != SCM_RIGHTS && !is_pidfd) continue;
+      const std::size_t bytes = header->cmsg_len - CMSG_LEN(0);
+      for (std::size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
+        int number;
+        std::memcpy(&number, CMSG_DATA(header) + at, sizeof(number));
+        UniqueFd received(number);
+        // Without a place in the result, the descriptor is closed.
+        if (!is_pidfd && count < come.size()) come[count++] = std::move(received);
+      }
+    }
+    const auto end = come.begin() + static_cast<std::ptrdiff_t>(count);
+    return {std::make_move_iterator(come.begin()), std::make_move_iterator(end)};
+  }
+
+ private:
+  Message(Socket& socket, detail::IoKind what, std::byte* bytes, std::size_t count) noexcept
+      : SocketWait(socket, what, what == detail::IoKind::sendmsg),
+        piece_{.iov_base = bytes, .iov_len = count} {
+    message_.msg_iov = &piece_;
+    message_.msg_iovlen = 1;
+    message_.msg_control = control_.data();
+    message_.msg_controllen = control_.size();
+    data = &message_;
+  }
+
+  iovec piece_;
+  msghdr message_{};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(descriptors_bytes)> control_{};
+};
+
+}  // namespace
+
+Task<Result<UnixStream>> UnixStream::connect(Endpoint to) {
+  if (!supports(to)) co_return std::unexpected(system_error(EAFNOSUPPORT));
+  auto socket = co_await net::connect_stream(to);
+  if (!socket) co_return std::unexpected(socket.error());
+  co_return UnixStream(std::move(*socket));
+}
+
+Result<std::pair<UnixStream, UnixStream>> UnixStream::pair(EventLoop& loop) noexcept {
+  std::array<int, 2> ends{};
+  auto& system = loop::core_of(loop).backend().system();
+  constexpr int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+  if (system.socketpair(AF_UNIX, type, 0, ends.data()) != 0) return last_error();
+  return std::pair(UnixStream(loop, ends[0]), UnixStream(loop, ends[1]));
+}
+
+Result<PeerCredentials> UnixStream::peer_credentials() const noexcept {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (system().getsockopt(descriptor(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return last_error();
+  return PeerCredentials{.process = peer.pid, .user = peer.uid, .group = peer.gid};
+}
+
+Task<Result<>> UnixStream::send(std::span<const std::byte> bytes,
+                                std::span<const int> descriptors) {
+  if ((bytes.empty() && !descriptors.empty()) || descriptors.size() > descriptors_max)
+    co_return std::unexpected(system_error(EINVAL));
+  const std::int32_t sent = co_await Message(*this, bytes, descriptors);
+  if (sent < 0) co_return std::unexpected(system_error(sent));
+  bytes = bytes.subspan(static_cast<std::size_t>(sent));
+  if (bytes.empty()) co_return Result<>();
+  co_return co_await write(bytes);
+}
+
+Task<Result<UnixStream::Received>> UnixStream::receive(std::span<std::byte> into,
+                                                       std::size_t limit) {
+  Message message(*this, into, limit);
+  const std::int32_t got = co_await message;
+  if (got < 0) co_return std::unexpected(system_error(got));
+  co_return Received{.size = static_cast<std::size_t>(got),
+                     .descriptors = message.take_descriptors(),
+                     .truncated = message.truncated()};
+}
+
+}  // namespace tambour

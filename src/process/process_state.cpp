@@ -1,0 +1,311 @@
+#include "process/process_state.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include <tambour/event_loop.h>
+
+#include "backend/system.h"
+#include "base/system_call.h"
+#include "events/child_table.h"
+
+namespace tambour {
+namespace {
+
+bool holds_zero(std::string_view text) noexcept { return text.contains('\0'); }
+
+/// Returns the paths that execvp(3) would try.
+std::vector<std::string> paths_of(const std::string& program) {
+  if (program.contains('/')) return {program};
+  const char* const found = std::getenv("PATH");
+  std::string_view left = found != nullptr ? found : "/bin:/usr/bin";
+  std::vector<std::string> paths;
+  for (;;) {
+    const std::size_t end = left.find(':');
+    const std::string_view folder = left.substr(0, end);
+    std::string& path = paths.emplace_back(folder.empty() ? "." : folder);
+    path.append("/").append(program);
+    if (end == std::string_view::npos) return paths;
+    left.remove_prefix(end + 1);
+  }
+}
+
+void point_to(std::vector<std::string>& strings, std::vector<char*>& pointers) {
+  for (std::string& text : strings) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+}
+
+}  // namespace
+
+struct ProcessState::Preparation {
+  base::Launch launch;
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;
+  base::Launch::Credentials credentials{};
+  std::vector<UniqueFd> opened;  ///< The child's ends of pipes, and /dev/null.
+
+  explicit Preparation(const ProcessOptions& options)
+      : arguments(options.arguments),
+        environment(options.environment ? *options.environment : current_environment()) {
+    launch.programs = paths_of(options.program.empty() ? arguments.front() : options.program);
+    if (!options.pid_variable.empty()) {
+      const std::string place(std::numeric_limits<pid_t>::digits10 + 2, '\0');
+      environment.push_back(options.pid_variable + '=' + place);
+    }
+    point_to(arguments, launch.arguments);
+    point_to(environment, launch.environment);
+    if (!options.pid_variable.empty())
+      launch.process_id = environment.back().data() + options.pid_variable.size() + 1;
+    if (!options.working_directory.empty())
+      launch.working_directory = options.working_directory.c_str();
+    for (const PassedDescriptor& passed : options.descriptors)
+      launch.passed.push_back({.fd = passed.fd, .as = passed.as});
+    for (const ResourceLimit& limit : options.limits)
+      launch.limits.push_back({limit.resource, {.rlim_cur = limit.soft, .rlim_max = limit.hard}});
+    if (options.credentials) {
+      credentials = {.user = options.credentials->user,
+                     .group = options.credentials->group,
+                     .groups = options.credentials->supplementary_groups};
+      launch.credentials = &credentials;
+    }
+    if (options.group == ProcessGroup::own) launch.group = base::Launch::Group::own;
+    if (options.group == ProcessGroup::session) launch.group = base::Launch::Group::own_session;
+    launch.keeps_ignored_signals = options.keep_ignored_signals;
+  }
+};
+
+ProcessState::ProcessState(EventLoop& loop, const ProcessOptions& options,
+                           std::source_location created_at)
+    : core_(&loop::core_of(loop)),
+      parent_(::getpid()),
+      leads_group_(options.group != ProcessGroup::inherited),
+      grace_(options.grace),
+      child_(loop, 0, [this](const ChildStatus& status) { ended(status); }),
+      deadline_(loop, [this] { deadline_passed(); }),
+      exit_call_(*this),
+      created_at_(created_at) {
+  core_->attach();
+}
+
+ProcessState::~ProcessState() {
+  end_waits();
+  exit_call_.unlink();
+  child_.stop();
+  core_->defer_delete(on_exit_.release());
+  core_->detach();
+  // The loop is being destroyed before it has reaped a child that was killed. Usually the child has
+  // already ended.
+  if (is_abandoned_ && !status_) base::reap(pid(), WNOHANG);
+}
+
+Result<> ProcessState::check(const ProcessOptions& options) noexcept {
+  bool is_good = !options.arguments.empty() && !holds_zero(options.program) &&
+                 !holds_zero(options.working_directory) && !holds_zero(options.pid_variable);
+  for (const std::string& argument : options.arguments) is_good = is_good && !holds_zero(argument);
+  if (options.environment) {
+    for (const std::string& variable : *options.environment)
+      is_good = is_good && !holds_zero(variable);
+  }
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  for (const PassedDescriptor& passed : options.descriptors) {
+    is_good =
+        is_good && passed.as > STDERR_FILENO && static_cast<rlim_t>(passed.as) < files.rlim_cur;
+  }
+  if (!is_good) return std::unexpected(system_error(EINVAL));
+  return {};
+}
+
+Result<> ProcessState::open_stream(EventLoop& loop, Stdio stdio, int as, PipeStream& stream,
+                                   Preparation& preparation) {
+  int fd = stdio.fd_;
+  switch (stdio.kind_) {
+    case Stdio::Kind::inherit:
+      return {};
+    case Stdio::Kind::descriptor:
+      break;
+    case Stdio::Kind::null: {
+      const mode_t unused = 0;
+      fd = base::uninterrupted(base::Call::file_open, ::open, "/dev/null", O_RDWR | O_CLOEXEC,
+                               unused);
+      if (fd < 0) return std::unexpected(system_error(errno));
+      UniqueFd owned(fd);
+      preparation.opened.push_back(std::move(owned));
+      break;
+    }
+    case Stdio::Kind::pipe: {
+      std::array<int, 2> fds{};
+      if (base::system_call(base::Call::pipe, ::pipe2, fds.data(), O_CLOEXEC) != 0)
+        return std::unexpected(system_error(errno));
+      const bool child_reads = as == STDIN_FILENO;
+      fd = fds[child_reads ? 0 : 1];
+      UniqueFd owned(fd);
+      stream = PipeStream(loop, fds[child_reads ? 1 : 0]);
+      preparation.opened.push_back(std::move(owned));
+      break;
+    }
+    case Stdio::Kind::same_as_output:
+      if (as != STDERR_FILENO) return std::unexpected(system_error(EINVAL));
+      fd = STDOUT_FILENO;
+      for (const base::Launch::PassedFd& passed : preparation.launch.passed) {
+        if (passed.as == STDOUT_FILENO) fd = passed.fd;
+      }
+      break;
+  }
+  preparation.launch.passed.push_back({.fd = fd, .as = as});
+  return {};
+}
+
+Result<> ProcessState::open_streams(EventLoop& loop, const ProcessOptions& options,
+                                    Preparation& preparation) {
+  auto opened = open_stream(loop, options.input, STDIN_FILENO, input, preparation);
+  if (opened) opened = open_stream(loop, options.output, STDOUT_FILENO, output, preparation);
+  if (opened)
+    opened = open_stream(loop, options.error_output, STDERR_FILENO, error_output, preparation);
+  return opened;
+}
+
+Result<> ProcessState::launch(EventLoop& loop, const ProcessOptions& options) {
+  Preparation preparation(options);
+  if (auto opened = open_streams(loop, options, preparation); !opened) return opened;
+  const loop::ChildTable::Launching launching;
+  auto launched = base::launch(preparation.launch);
+  if (!launched) return std::unexpected(launched.error());
+  pidfd_ = std::move(launched->pidfd);
+  child_ = Child(loop, launched->pid, [this](const ChildStatus& status) { ended(status); });
+  if (auto started = child_.start(); !started) {
+    // ECHILD: the kernel killed the child before it executed the program, or reaped it because
+    // SIGCHLD is ignored. After any other error the child has not been reaped, and the pid is still
+    // its own.
+    if (started.error() != system_error(ECHILD)) ::kill(launched->pid, SIGKILL);
+    base::reap(launched->pid, __WALL);
+    return started;
+  }
+  if (options.timeout > Duration::zero()) deadline_.start(options.timeout);
+  return {};
+}
+
+Result<ProcessState*> ProcessState::spawn(EventLoop& loop, const ProcessOptions& options,
+                                          std::source_location created_at) {
+  loop::Core& core = loop::core_of(loop);
+  core.check_thread();
+  if (&core.backend().system() != &backend::kernel()) return std::unexpected(system_error(ENOTSUP));
+  if (auto checked = check(options); !checked) return std::unexpected(checked.error());
+  auto state = std::unique_ptr<ProcessState>(new ProcessState(loop, options, created_at));
+  if (auto launched = state->launch(loop, options); !launched)
+    return std::unexpected(launched.error());
+  return state.release();
+}
+
+Result<> ProcessState::send_signal(int number) noexcept {
+  if (status_ || parent_ != ::getpid()) return std::unexpected(system_error(ESRCH));
+  if (pidfd_.is_open()) {
+    if (::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0) == 0) return {};
+    // A sandbox may refuse pidfd_send_signal(2), but not kill(2). If the program lacks permission
+    // to signal the child, both fail with EPERM.
+    if (errno != ENOSYS && errno != EPERM) return std::unexpected(system_error(errno));
+  }
+  return loop::ChildTable::send_signal(child_, pid(), number);
+}
+
+Result<> ProcessState::send_signal_to_group(int number) noexcept {
+  if (!leads_group_) return std::unexpected(system_error(EINVAL));
+  if (status_ || parent_ != ::getpid()) return std::unexpected(system_error(ESRCH));
+  return loop::ChildTable::send_signal(child_, -pid(), number);
+}
+
+void ProcessState::send_to_all(int number) noexcept {
+  // If the group leader has been reaped, the group id may have been reused.
+  if (leads_group_ && send_signal_to_group(number)) return;
+  static_cast<void>(send_signal(number));
+}
+
+void ProcessState::terminate(Duration grace) noexcept {
+  if (status_) return;
+  const bool at_once = grace <= Duration::zero();
+  send_to_all(at_once ? SIGKILL : SIGTERM);
+  if (!child_.started()) return;
+  is_terminating_ = true;
+  if (at_once) {
+    deadline_.stop();
+  } else {
+    deadline_.start(grace);
+  }
+}
+
+void ProcessState::deadline_passed() noexcept {
+  if (is_terminating_) return send_to_all(SIGKILL);
+  timed_out_ = true;
+  terminate(grace_);
+}
+
+void ProcessState::ended(const ChildStatus& status) {
+  status_ = status;
+  pidfd_.reset(-1);
+  deadline_.stop();
+  if (is_abandoned_) {
+    delete this;
+    return;
+  }
+  end_waits();
+  if (on_exit_) on_exit_(status);  // May delete this.
+}
+
+void ProcessState::end_waits() noexcept {
+  while (auto* const link = waits_.front()) {
+    link->unlink();
+    auto& wait = *static_cast<Process::Wait*>(link);
+    wait.stop_.reset();
+    wait.state_ = nullptr;
+    if (status_) wait.outcome_ = *status_;
+    if (!core_->closed()) core_->queue(wait);
+  }
+}
+
+void ProcessState::on_exit(Process::Function function) noexcept {
+  core_->defer_delete(on_exit_.release());
+  on_exit_ = std::move(function);
+  if (status_) core_->queue(exit_call_);
+}
+
+void ProcessState::ExitCall::run(detail::ReadyNode& ready) {
+  ProcessState& state = static_cast<ExitCall&>(ready).state;
+  const ChildStatus status = *state.status_;
+  if (state.on_exit_) state.on_exit_(status);  // May delete `state`.
+}
+
+void ProcessState::abandon() noexcept {
+  core_->defer_delete(on_exit_.release());
+  on_exit_ = {};
+  exit_call_.unlink();
+  end_waits();
+  input.close();
+  output.close();
+  error_output.close();
+  if (!status_) terminate(Duration::zero());
+  is_abandoned_ = parent_ == ::getpid();
+  if (status_ || !is_abandoned_ || !child_.started()) {
+    delete this;
+    return;
+  }
+  core_->owned().push_back(static_cast<detail::LoopOwned&>(*this));
+}
+
+pid_t ProcessState::release() noexcept {
+  const pid_t released = pid();
+  delete this;
+  return released;
+}
+
+}  // namespace tambour

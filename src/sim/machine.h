@@ -1,0 +1,131 @@
+// The implementation of a SimulatedHost: its descriptors, names and ports, and injected faults.
+#pragma once
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tambour/simulated_host.h>
+
+#include "backend/system.h"
+#include "sim/address.h"
+#include "sim/file.h"
+#include "sim/world.h"
+
+namespace tambour::backend::sim {
+
+class Machine {
+ public:
+  Machine(World& in, std::string_view called, unsigned numbered)
+      : world(in), name(called), number(numbered) {}
+
+  World& world;
+  const std::string name;
+  const unsigned number;  ///< Counts from 1.
+  std::size_t descriptors_max = 1024;
+  unsigned loops_made = 0;
+  std::unique_ptr<System> system;  ///< The host's system calls, for use by its loops.
+
+  // Descriptors.
+  [[nodiscard]] FilePointer file(int fd) const noexcept {
+    const auto index = std::size_t(fd - SimulatedHost::first_descriptor);
+    return fd >= SimulatedHost::first_descriptor && index < files_.size() ? files_[index] : nullptr;
+  }
+  [[nodiscard]] std::size_t descriptors() const noexcept { return descriptors_; }
+  /// Returns 0, or -EMFILE if `count` more descriptors would exceed the limit.
+  [[nodiscard]] int room_for(std::size_t count) const noexcept {
+    return descriptors_ + count <= descriptors_max ? 0 : -EMFILE;
+  }
+  /// Returns the lowest free descriptor. The limit must have been checked with room_for().
+  int install(FilePointer opened);
+  /// Closes `fd` first if it is open.
+  int install_at(int fd, FilePointer opened);
+  int close(int fd);
+  void close_all();
+
+  /// Performs a system call: injects a fault or runs `body`, which returns a result or a negated
+  /// errno value, then writes the trace and returns as the system call does.
+  template <class Body>
+  std::int64_t call(SystemCall what, int fd, Body&& body) {
+    std::int64_t outcome = fault(what, fd);
+    if (outcome == 0) outcome = body();
+    return finish(what, fd, outcome);
+  }
+  /// Like call(), for calls on an open file: `body(file)`.
+  template <class Body>
+  std::int64_t call_on_file(SystemCall what, int fd, Body&& body) {
+    return call(what, fd, [&]() -> std::int64_t {
+      const FilePointer opened = file(fd);
+      return opened == nullptr ? -EBADF : body(*opened);
+    });
+  }
+  /// Like call_on_file(), for sockets: `body(socket)`.
+  template <class Body>
+  std::int64_t call_on_socket(SystemCall what, int fd, Body&& body) {
+    return call_on_file(what, fd, [&](File& opened) -> std::int64_t {
+      Socket* socket = opened.as_socket();
+      return socket == nullptr ? -ENOTSOCK : body(*socket);
+    });
+  }
+  void fail_next(SystemCall what, int error, unsigned times, unsigned skipped) noexcept;
+
+  /// Regular files by name. An open file shares ownership of its bytes.
+  std::map<std::string, std::shared_ptr<std::string>> disk;
+
+  // Names.
+  /// Returns 0 or a negated errno value. Chooses a port if `address` has none.
+  int bind(Socket& socket, Address& address);
+  void unbind(Socket& socket, const Address& address) noexcept;
+  int unlink(const std::string& path) noexcept;
+  int lstat(const std::string& path, struct stat& into) const noexcept;
+  /// Returns the socket bound to `address`, or null.
+  [[nodiscard]] Socket* find(int type, const Address& address) const noexcept;
+  /// AF_UNIX: returns true if the name exists in the file system, even without a bound socket.
+  [[nodiscard]] bool path_exists(const std::string& path) const {
+    return paths_.contains(unix_name(0, path));
+  }
+  /// AF_UNIX: returns the negated errno value of a call whose target name has no matching socket.
+  [[nodiscard]] int nobody_at(int type, const std::string& path) const;
+  /// Returns the machine that has this address, or null.
+  [[nodiscard]] Machine* route(const Address& to) const noexcept;
+  /// The source address of packets to `to`.
+  [[nodiscard]] Address source_for(const Address& to) const noexcept;
+
+ private:
+  struct Fault {
+    int error = 0;
+    unsigned times = 0;
+    unsigned skipped = 0;
+  };
+
+  int fault(SystemCall what, int fd);
+  int chance_of_fault(SystemCall what, int fd);
+  std::int64_t finish(SystemCall what, int fd, std::int64_t outcome);
+  [[nodiscard]] bool is_own(const Address& address) const noexcept;
+  [[nodiscard]] bool is_taken(int type, const Address& address) const noexcept;
+
+  std::vector<FilePointer> files_;
+  std::size_t descriptors_ = 0;
+  std::array<Fault, 32> faults_{};
+  std::map<std::pair<int, std::uint16_t>, std::vector<Socket*>> ports_;  ///< By type and port.
+  /// A path is unique among sockets of all types and outlives its socket; an abstract name is
+  /// unique per type.
+  using UnixName = std::pair<int, std::string>;
+  static UnixName unix_name(int type, const std::string& path) {
+    return {path.starts_with('\0') ? type : 0, path};
+  }
+  struct BoundName {
+    Socket* socket;
+    ino_t inode;
+  };
+  std::map<UnixName, BoundName> paths_;
+  ino_t last_inode_ = 0;
+};
+
+}  // namespace tambour::backend::sim

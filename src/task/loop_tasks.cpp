@@ -1,0 +1,50 @@
+// EventLoop::tasks(): the scope of the tasks that were spawned on the loop itself.
+
+#include <memory>
+#include <utility>
+
+#include <tambour/event_loop.h>
+#include <tambour/task_scope.h>
+
+#include "loop/core.h"
+
+namespace tambour {
+namespace {
+
+class LoopTasks final : public loop::Service {
+ public:
+  explicit LoopTasks(loop::Core& core) noexcept : core_(core) {}
+
+  TaskScope& scope(EventLoop& loop) {
+    if (scope_ == nullptr) {
+      scope_ = std::make_unique<TaskScope>(loop);
+      // These tasks are never joined; their exceptions leave run(), like those of callbacks.
+      scope_->set_exception_handler(
+          [this](std::exception_ptr thrown) { core_.throw_out_of_run(std::move(thrown)); });
+    }
+    return *scope_;
+  }
+
+  bool drop_owned() noexcept override {
+    if (scope_ == nullptr) return false;
+    scope_.reset();
+    return true;
+  }
+  void close() noexcept override { scope_.reset(); }
+
+ private:
+  loop::Core& core_;
+  /// Not std::optional: a task that is destroyed with the scope may spawn another one.
+  std::unique_ptr<TaskScope> scope_;
+};
+
+}  // namespace
+
+TaskScope& EventLoop::tasks(std::source_location function) {
+  core_->check_thread(function);
+  auto tasks = core_->open_service<LoopTasks>();
+  if (!tasks) throw std::bad_alloc();
+  return (*tasks)->scope(*this);
+}
+
+}  // namespace tambour

@@ -1,0 +1,119 @@
+#include <tambour/task_scope.h>
+
+#include <utility>
+
+#include <tambour/event_loop.h>
+
+#include "base/check.h"
+#include "loop/core.h"
+
+namespace tambour {
+
+TaskScope::TaskScope(EventLoop& loop, std::source_location created_at)
+    : TaskScope(loop, std::stop_token(), created_at) {}
+
+TaskScope::TaskScope(EventLoop& loop, std::stop_token outer, std::source_location created_at)
+    : core_(&loop::core_of(loop)),
+      context_{.loop = &loop, .stop = stop_.get_token()},
+      created_at_(created_at),
+      outer_(std::move(outer), Forward{*this}) {
+  core_->check_thread_of(created_at);
+  core_->attach();
+}
+
+TaskScope::~TaskScope() {
+  core_->check_thread_unless_closed(created_at_);
+  // The destructors of a task's local variables may spawn further tasks.
+  while (auto* const task = tasks_.front()) {
+    task->unlink();
+    --size_;
+    static_cast<TaskPromiseBase*>(task)->destroy();
+  }
+  if (destroyed_ != nullptr) *destroyed_ = true;
+  if (auto* const first = joins_.front())
+    static_cast<Join*>(first)->thrown_ = std::exchange(thrown_, nullptr);
+  if (!core_->closed()) {
+    while (auto* const join = joins_.front()) {
+      join->unlink();
+      core_->queue(*static_cast<Join*>(join));
+    }
+    if (thrown_ != nullptr) core_->throw_out_of_run(std::move(thrown_));
+  }
+  core_->defer_delete(handler_.release());
+  core_->defer_delete(ended_.release());
+  core_->detach();
+}
+
+void TaskScope::request_stop() noexcept {
+  // If the loop was destroyed, the tasks are never resumed.
+  if (core_->closed()) return;
+  if (size_ != 0) core_->check_thread_of(created_at_);
+  stop_.request_stop();
+}
+
+void TaskScope::Forward::operator()() const noexcept {
+  if (!scope.core_->closed()) scope.stop_.request_stop();
+}
+
+void TaskScope::set_exception_handler(Callback<void(std::exception_ptr)> handler) noexcept {
+  core_->check_thread_of(created_at_);
+  // The former handler may be the caller.
+  core_->defer_delete(handler_.release());
+  handler_ = std::move(handler);
+}
+
+void TaskScope::start(TaskPromiseBase& promise, const std::source_location& function) {
+  core_->check_thread_of(created_at_, function);
+  promise.observe_from(*this, context_);
+  tasks_.push_back(promise);
+  ++size_;
+  Resumption::run(promise.handle());
+}
+
+void TaskScope::report(std::exception_ptr thrown) noexcept {
+  if (!handler_) {
+    if (thrown_ == nullptr) thrown_ = std::move(thrown);
+    stop_.request_stop();
+    return;
+  }
+  loop::Core& core = *core_;
+  const loop::Core::Running keeps_handler(core);
+  try {
+    handler_(std::move(thrown));
+  } catch (...) {
+    core.throw_out_of_run(std::current_exception());
+  }
+}
+
+std::coroutine_handle<> TaskScope::task_ended(TaskPromiseBase& task) noexcept {
+  auto& promise = static_cast<TaskPromiseBase&>(task);
+  promise.unlink();
+  --size_;
+  // The exception handler, or destroying the task, may destroy the scope.
+  bool destroyed = false;
+  bool* const outer = std::exchange(destroyed_, &destroyed);
+  if (std::exception_ptr thrown = promise.exception(); thrown != nullptr) report(std::move(thrown));
+  promise.destroy();
+  if (!destroyed) {
+    destroyed_ = outer;
+    if (ended_) ended_();
+    return empty() ? finish_joins() : nullptr;
+  }
+  if (outer != nullptr) *outer = true;
+  return nullptr;
+}
+
+std::coroutine_handle<> TaskScope::finish_joins() noexcept {
+  auto* const first = static_cast<Join*>(joins_.front());
+  if (first == nullptr) return nullptr;
+  first->unlink();
+  first->thrown_ = std::exchange(thrown_, nullptr);
+  // Resuming the first task may destroy the scope and other waiting tasks.
+  while (auto* const join = joins_.front()) {
+    join->unlink();
+    core_->queue(*static_cast<Join*>(join));
+  }
+  return first->awaiting_;
+}
+
+}  // namespace tambour

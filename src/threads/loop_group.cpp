@@ -1,0 +1,398 @@
+#include <tambour/loop_group.h>
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <tambour/async.h>
+
+#include "base/check.h"
+#include "loop/core.h"
+
+namespace tambour {
+namespace {
+
+/// The CPUs on which this thread, and the threads it creates, may run.
+std::vector<int> usable_processors() {
+  std::vector<int> usable;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+      if (CPU_ISSET(processor, &set)) usable.push_back(processor);
+    }
+  }
+  // sched_getaffinity(2) fails with EINVAL if the machine has more CPUs than cpu_set_t can hold.
+  for (int i = 0; usable.empty() && i < int(std::thread::hardware_concurrency()); ++i)
+    usable.push_back(i);
+  if (usable.empty()) usable.push_back(0);
+  return usable;
+}
+
+void name_this_thread(const std::string& name, std::size_t index) {
+  constexpr std::size_t longest = 15;  // pthread_setname_np(3)
+  const std::string number = std::to_string(index);
+  std::string cut(name, 0, longest - std::min(longest, number.size() + 1));
+  cut += '/';
+  cut += number;
+  ::pthread_setname_np(::pthread_self(), cut.c_str());
+}
+
+void pin_this_thread(int processor) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(processor, &set);
+  if (const int error = ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set))
+    throw std::system_error(system_error(error), "LoopGroup");
+}
+
+/// The finalizer of MurmurHash3: spreads neighbouring values.
+constexpr std::uint64_t mixed(std::uint64_t value) noexcept {
+  value = (value ^ value >> 33) * 0xff51afd7ed558ccdU;
+  value = (value ^ value >> 33) * 0xc4ceb9fe1a85ec53U;
+  return value ^ value >> 33;
+}
+
+}  // namespace
+
+/// The threads pass through their phases in lockstep: no loop runs before all loops exist, no
+/// thread destroys the objects its loop owns before all have returned from run(), and no thread
+/// destroys its loop before all have done so. A callback or destructor can therefore always post to
+/// another loop of the group.
+class LoopGroup::State {
+ public:
+  explicit State(const LoopGroupOptions& options);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  [[nodiscard]] const auto& members() const noexcept { return members_; }
+  [[nodiscard]] auto& members() noexcept { return members_; }
+  [[nodiscard]] std::size_t take_next_index() noexcept {
+    return next_index_.fetch_add(1, std::memory_order_relaxed) % members_.size();
+  }
+  [[nodiscard]] bool in_thread() const noexcept { return of_this_thread == this; }
+
+  /// The loop of a member; `function` is the public function that the program called, for the
+  /// message.
+  [[nodiscard]] EventLoop& loop_at(std::size_t index, const char* function) const noexcept {
+    EventLoop* const loop = members_[index].loop.load(std::memory_order_relaxed);
+    if (loop == nullptr) [[unlikely]]
+      base::fail_check(
+          "LoopGroup::%s() was called after join(), which has destroyed the loops of the group; "
+          "call it before join()",
+          function);
+    return *loop;
+  }
+
+  bool for_each(const std::function<void(EventLoop&)>& function);
+  void post_to_all(const std::function<void(EventLoop&)>& function);
+  void stop() noexcept;
+  /// Waits for the threads and returns the first exception that one of them threw.
+  std::exception_ptr end() noexcept;
+
+ private:
+  // One cache line per member: accepting threads write the loads.
+  struct alignas(64) Member {
+    std::thread thread;
+    /// Null after end(). Relaxed is enough: no other thread sees the group before its loops exist.
+    std::atomic<EventLoop*> loop{nullptr};
+    Async* bell = nullptr;
+    std::atomic<std::ptrdiff_t> load{0};
+  };
+  enum class Phase : std::uint8_t { opening, running, ended, dropped, failed };
+  class Call;
+
+  static thread_local constinit const State* of_this_thread;
+
+  void live(std::size_t index, const LoopGroupOptions& options, int processor);
+  void run(EventLoop& loop) noexcept;
+  /// Called by each thread when it has finished a phase; the last one starts phase `next`.
+  void arrive(Phase next) noexcept;
+  Phase wait_for(Phase phase) noexcept;
+  void note_exception() noexcept;
+
+  std::vector<Member> members_;
+  std::atomic<std::size_t> next_index_{0};
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> stopped_{false};  ///< Every member's wakeup has been sent.
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Phase phase_ = Phase::opening;
+  std::size_t arrived_ = 0;
+  bool joined_ = false;
+  std::exception_ptr thrown_;
+};
+
+thread_local constinit const LoopGroup::State* LoopGroup::State::of_this_thread = nullptr;
+
+LoopGroup::State::State(const LoopGroupOptions& options) {
+  if (options.loop.simulated_host != nullptr || options.loop.backend == BackendKind::simulated)
+    throw std::system_error(system_error(EINVAL), "LoopGroup");
+  const std::vector<int> processors = usable_processors();
+  members_ = std::vector<Member>(options.threads != 0 ? options.threads : processors.size());
+  std::size_t begun = 0;
+  try {
+    for (; begun < members_.size(); ++begun) {
+      const int processor = options.pin ? processors[begun % processors.size()] : -1;
+      members_[begun].thread =
+          std::thread([this, begun, options, processor] { live(begun, options, processor); });
+    }
+  } catch (...) {
+    note_exception();
+    const std::lock_guard lock(mutex_);
+    phase_ = Phase::failed;
+  }
+  changed_.notify_all();
+  if (wait_for(Phase::running) != Phase::failed) return;
+  for (Member& member : members_) {
+    if (member.thread.joinable()) member.thread.join();
+  }
+  std::rethrow_exception(std::exchange(thrown_, nullptr));
+}
+
+void LoopGroup::State::live(std::size_t index, const LoopGroupOptions& options, int processor) {
+  of_this_thread = this;
+  try {
+    name_this_thread(options.name, index);
+    if (processor >= 0) pin_this_thread(processor);
+    EventLoop loop(options.loop);
+    // Also keeps run() from returning.
+    Async bell(loop, [&loop] { loop.stop(); });
+    bell.start();
+    members_[index].loop = &loop;
+    members_[index].bell = &bell;
+    arrive(Phase::running);
+    if (wait_for(Phase::running) == Phase::failed) return;
+    run(loop);
+    arrive(Phase::ended);
+    wait_for(Phase::ended);
+    loop::core_of(loop).drop_owned();
+    arrive(Phase::dropped);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return joined_; });
+  } catch (...) {
+    // The loop could not be created.
+    note_exception();
+    const std::lock_guard lock(mutex_);
+    phase_ = Phase::failed;
+    changed_.notify_all();
+  }
+}
+
+void LoopGroup::State::run(EventLoop& loop) noexcept {
+  try {
+    loop.run();
+  } catch (...) {
+    note_exception();
+  }
+  stop();
+}
+
+void LoopGroup::State::arrive(Phase next) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (phase_ == Phase::failed || ++arrived_ < members_.size()) return;
+  arrived_ = 0;
+  phase_ = next;
+  changed_.notify_all();
+}
+
+LoopGroup::State::Phase LoopGroup::State::wait_for(Phase phase) noexcept {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return phase_ >= phase; });
+  return phase_;
+}
+
+void LoopGroup::State::note_exception() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (thrown_ == nullptr) thrown_ = std::current_exception();
+}
+
+void LoopGroup::State::stop() noexcept {
+  if (stopping_.exchange(true)) return;
+  for (Member& member : members_) member.bell->send();
+  stopped_ = true;
+  stopped_.notify_all();
+}
+
+std::exception_ptr LoopGroup::State::end() noexcept {
+  wait_for(Phase::dropped);
+  // A thread may still be in stop() and send the last wakeup.
+  stopped_.wait(false);
+  {
+    const std::lock_guard lock(mutex_);
+    joined_ = true;
+  }
+  changed_.notify_all();
+  for (Member& member : members_) {
+    if (member.thread.joinable()) member.thread.join();
+    member.loop.store(nullptr, std::memory_order_relaxed);
+  }
+  return std::exchange(thrown_, nullptr);
+}
+
+/// One call of for_each(), shared by the threads that have not run it yet.
+class LoopGroup::State::Call {
+ public:
+  Call(State& state, std::function<void(EventLoop&)> function)
+      : state_(state), left_(state.members_.size()), function_(std::move(function)) {}
+
+  /// The last `count` calls will not be made. The caller must hold the lock.
+  void give_up(std::size_t count, std::exception_ptr why) noexcept {
+    left_ -= count;
+    thrown_ = std::move(why);
+  }
+
+  void make(EventLoop& loop) noexcept {
+    std::exception_ptr thrown;
+    try {
+      function_(loop);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    const std::lock_guard lock(state_.mutex_);
+    if (thrown_ == nullptr) thrown_ = thrown;
+    if (--left_ == 0) state_.changed_.notify_all();
+  }
+
+  bool wait() {
+    std::unique_lock lock(state_.mutex_);
+    // A function posted after its loop stopped is never run, so the wait also ends when the group
+    // stops.
+    state_.changed_.wait(lock, [this] { return left_ == 0 || state_.phase_ >= Phase::dropped; });
+    if (thrown_ != nullptr) std::rethrow_exception(thrown_);
+    return left_ == 0;
+  }
+
+ private:
+  State& state_;
+  std::size_t left_;
+  std::exception_ptr thrown_;
+  std::function<void(EventLoop&)> function_;
+};
+
+bool LoopGroup::State::for_each(const std::function<void(EventLoop&)>& function) {
+  base::check(!in_thread(), "a thread of a group waited for the threads of the group");
+  const auto call = std::make_shared<Call>(*this, function);
+  {
+    // No loop is destroyed while the lock is held.
+    const std::lock_guard lock(mutex_);
+    if (phase_ != Phase::running) return false;
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      EventLoop& loop = *members_[i].loop.load(std::memory_order_relaxed);
+      try {
+        loop.post([call, &loop] { call->make(loop); });
+      } catch (const std::bad_alloc&) {
+        // The functions already posted may refer to the stack of this caller, so still wait for
+        // them.
+        call->give_up(members_.size() - i, std::current_exception());
+        break;
+      }
+    }
+  }
+  return call->wait();
+}
+
+void LoopGroup::State::post_to_all(const std::function<void(EventLoop&)>& function) {
+  const auto shared = std::make_shared<const std::function<void(EventLoop&)>>(function);
+  const std::lock_guard lock(mutex_);
+  if (joined_) return;
+  for (const Member& member : members_) {
+    EventLoop& loop = *member.loop.load(std::memory_order_relaxed);
+    loop.post([shared, &loop] { (*shared)(loop); });
+  }
+}
+
+LoopGroup::LoopGroup(const LoopGroupOptions& options) : state_(std::make_shared<State>(options)) {}
+
+Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& options) {
+  try {
+    return std::make_unique<LoopGroup>(options);
+  } catch (const std::system_error& refused) {
+    return std::unexpected(refused.code());
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(system_error(ENOMEM));
+  }
+}
+
+LoopGroup::~LoopGroup() {
+  base::check(!state_->in_thread(), "a group of loops was destroyed by one of its own threads");
+  stop();
+  // join() was not called, so no caller can receive the exception: terminate.
+  if (const std::exception_ptr thrown = state_->end())
+    [](const std::exception_ptr& unclaimed) noexcept { std::rethrow_exception(unclaimed); }(thrown);
+}
+
+std::size_t LoopGroup::size() const noexcept { return state_->members().size(); }
+
+EventLoop& LoopGroup::operator[](std::size_t index) const noexcept {
+  if (index >= size()) [[unlikely]]
+    base::fail_check("LoopGroup::operator[] was called with index %zu, but the group has %zu loops",
+                     index, size());
+  return state_->loop_at(index, "operator[]");
+}
+
+EventLoop& LoopGroup::next() noexcept { return state_->loop_at(state_->take_next_index(), "next"); }
+
+EventLoop& LoopGroup::by_hash(std::uint64_t hash) const noexcept {
+  return state_->loop_at(mixed(hash) % size(), "by_hash");
+}
+
+EventLoop& LoopGroup::least_loaded() const noexcept {
+  const auto& members = state_->members();
+  const auto least = std::ranges::min_element(
+      members, {}, [](const auto& member) { return member.load.load(std::memory_order_relaxed); });
+  return state_->loop_at(static_cast<std::size_t>(least - members.begin()), "least_loaded");
+}
+
+std::size_t LoopGroup::index_of(const EventLoop& loop) const noexcept {
+  const auto& members = state_->members();
+  const auto found = std::ranges::find_if(members, [&](const auto& member) {
+    return member.loop.load(std::memory_order_relaxed) == &loop;
+  });
+  return static_cast<std::size_t>(found - members.begin());
+}
+
+bool LoopGroup::in_thread() const noexcept { return state_->in_thread(); }
+
+void LoopGroup::add_load(const EventLoop& loop, std::ptrdiff_t by) noexcept {
+  const std::size_t index = index_of(loop);
+  base::check(index < size(),
+              "the load of a loop was reported to a group that does not own the loop");
+  state_->members()[index].load.fetch_add(by, std::memory_order_relaxed);
+}
+
+std::size_t LoopGroup::load(const EventLoop& loop) const noexcept {
+  const std::size_t index = index_of(loop);
+  if (index == size()) return 0;
+  const auto load = state_->members()[index].load.load(std::memory_order_relaxed);
+  return load > 0 ? static_cast<std::size_t>(load) : 0;
+}
+
+void LoopGroup::post_to_all(const std::function<void(EventLoop&)>& function) {
+  state_->post_to_all(function);
+}
+
+bool LoopGroup::for_each(const std::function<void(EventLoop&)>& function) {
+  return state_->for_each(function);
+}
+
+void LoopGroup::stop() noexcept { state_->stop(); }
+
+void LoopGroup::join() {
+  base::check(!state_->in_thread(), "a group of loops was joined by one of its own threads");
+  if (const std::exception_ptr thrown = state_->end()) std::rethrow_exception(thrown);
+}
+
+}  // namespace tambour

@@ -1,0 +1,133 @@
+#include "threads/worker_returns.h"
+
+#include <cerrno>
+#include <coroutine>
+#include <new>
+#include <utility>
+
+#include <tambour/resumption.h>
+
+#include "loop/core.h"
+#include "threads/worker_queue.h"
+
+namespace tambour::loop {
+
+void WorkerMailbox::put(WorkerCall& call) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (core_ != nullptr && !call.abandoned_) {
+      arrived_.push_back(call);
+      // Under the lock, so that the loop still exists.
+      core_->async_sent();
+      return;
+    }
+  }
+  call.release();
+}
+
+WorkerCall* WorkerMailbox::take() noexcept {
+  const std::lock_guard lock(mutex_);
+  WorkerCall* const call = arrived_.front();
+  if (call != nullptr) call->InQueue::unlink();
+  return call;
+}
+
+bool WorkerMailbox::disown(WorkerCall& call) noexcept {
+  const std::lock_guard lock(mutex_);
+  call.abandoned_ = true;
+  const bool has_arrived = call.InQueue::linked();
+  call.InQueue::unlink();
+  return has_arrived;
+}
+
+void WorkerMailbox::close() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    core_ = nullptr;
+  }
+  // From here on put() adds no call.
+  while (WorkerCall* call = take()) call->release();
+}
+
+const std::shared_ptr<WorkerMailbox>& WorkerReturns::mailbox() {
+  if (mailbox_ == nullptr) mailbox_ = std::make_shared<WorkerMailbox>(core_);
+  return mailbox_;
+}
+
+void WorkerReturns::expect(WorkerCall& call) noexcept {
+  expected_.push_back(call);
+  core_.add_reference();
+}
+
+void WorkerReturns::notify_later(WorkerCall& call) noexcept {
+  call.OnLoop::unlink();
+  due_.push_back(call);
+  core_.queue(*this);
+}
+
+void WorkerReturns::remove(WorkerCall& call) noexcept {
+  call.OnLoop::unlink();
+  core_.drop_reference();
+}
+
+void WorkerReturns::collect() noexcept {
+  if (mailbox_ == nullptr) return;
+  while (WorkerCall* call = mailbox_->take()) {
+    call->returned_ = true;
+    notify_later(*call);
+  }
+}
+
+void WorkerReturns::run(detail::ReadyNode& ready) {
+  auto& self = static_cast<WorkerReturns&>(ready);
+  // Calls that become due meanwhile are delivered in the next iteration.
+  while (WorkerCall* const call = self.due_.front()) {
+    call->OnLoop::unlink();
+    self.delivering_.push_back(*call);
+  }
+  while (WorkerCall* const call = self.delivering_.front()) self.deliver(*call);
+}
+
+void WorkerReturns::deliver(WorkerCall& call) {
+  remove(call);
+  const bool is_simulated = call.queue_ == nullptr;
+  if (is_simulated && call.error_ == 0) call.work();
+  // The task stops waiting while a worker still runs the call. A worker of the parent process never
+  // returns it, and its mailbox must not be locked.
+  if (!call.returned_ && !call.queue_->is_of_parent()) call.returned_ = call.mailbox_->disown(call);
+  const std::coroutine_handle<> awaiting = std::exchange(call.awaiting_, nullptr);
+  if (call.returned_) call.release();
+  Resumption::run(awaiting);
+}
+
+Result<> WorkerReturns::reopen() noexcept {
+  if (mailbox_ == nullptr) return {};
+  std::shared_ptr<WorkerMailbox> fresh;
+  try {
+    fresh = std::make_shared<WorkerMailbox>(core_);
+    // The former mailbox may have been locked during the fork: leak it, so that it is never used
+    // again.
+    static_cast<void>(new std::shared_ptr<WorkerMailbox>(mailbox_));
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(system_error(ENOMEM));
+  }
+  mailbox_ = std::move(fresh);
+  while (WorkerCall* const call = expected_.front()) {
+    call->error_ = ECANCELED;
+    notify_later(*call);
+  }
+  return {};
+}
+
+void WorkerReturns::close() noexcept {
+  for (Calls* list : {&expected_, &due_, &delivering_}) {
+    while (WorkerCall* const call = list->front()) {
+      remove(*call);
+      if (call->returned_) call->release();
+    }
+  }
+  unlink();
+  if (mailbox_ != nullptr) mailbox_->close();
+}
+
+}  // namespace tambour::loop

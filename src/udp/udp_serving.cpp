@@ -1,0 +1,95 @@
+// UDP with callbacks: one receive operation that restarts after each callback.
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include <tambour/udp.h>
+
+#include "loop/core.h"
+
+namespace tambour {
+
+/// Registers as the socket's reader, so that it is notified when the socket is moved or closed, or
+/// when receiving must stop. Owned by the loop, because its own callback may destroy the socket.
+class UdpSocket::Serving final : private SocketWait, private detail::LoopOwned {
+ public:
+  static void start(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch) {
+    auto* const self = new Serving(socket, std::move(callbacks), std::move(batch));
+    self->core_.owned().push_back(static_cast<detail::LoopOwned&>(*self));
+    // Receiving always waits first; an error of watching the descriptor is reported later.
+    if (!self->begin()) self->end();
+  }
+
+ private:
+  Serving(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch)
+      : SocketWait(socket, batch.places() == 1 ? detail::IoKind::recvmsg : detail::IoKind::recvmmsg,
+                   false),
+        core_(loop::core_of(socket.loop())),
+        callbacks_(std::move(callbacks)),
+        batch_(std::move(batch)) {
+    make_room = &prepare;
+  }
+
+  static bool prepare(detail::IoOperation& operation) noexcept {
+    auto& self = static_cast<Serving&>(operation);
+    const auto messages = self.batch_.prepare_to_receive();
+    self.data = messages.first;
+    self.size = messages.count;
+    return true;
+  }
+
+  void let_go() noexcept override {
+    if (running_) return;
+    cancel();  // Datagrams that arrive from now on stay in the socket.
+    end();
+  }
+
+  void finish() override {
+    if (socket() == nullptr) return;  // Detached in this iteration; deleted at its end.
+    running_ = true;
+    // If the descriptor is not a socket or cannot be watched, restarting would fail again and
+    // again.
+    const bool is_over = result < 0 || outcome == -EBADF || outcome == -ENOTSOCK;
+    // Also runs if a callback throws.
+    const struct Rest {
+      Serving& self;
+      bool is_over;
+      ~Rest() {
+        self.running_ = false;
+        if (is_over || self.socket() == nullptr) {
+          self.end();
+        } else {
+          static_cast<void>(self.try_now());
+        }
+      }
+    } rest{*this, is_over};
+    auto& udp = static_cast<UdpSocket&>(*socket());
+    if (outcome < 0) {
+      if (callbacks_.on_error) callbacks_.on_error(udp, system_error(outcome));
+      return;
+    }
+    batch_.received(static_cast<std::size_t>(outcome), udp.gro_);
+    if (callbacks_.on_datagrams) callbacks_.on_datagrams(udp, batch_);
+  }
+
+  void end() noexcept {
+    leave();
+    static_cast<detail::LoopOwned*>(this)->unlink();
+    core_.defer_delete(this);
+  }
+
+  loop::Core& core_;
+  UdpCallbacks callbacks_;
+  DatagramBatch batch_;
+  bool running_ = false;
+};
+
+Result<> UdpSocket::serve(UdpCallbacks callbacks, std::size_t datagrams, std::size_t bytes_each) {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  DatagramBatch batch(datagrams, bytes_each);
+  if (!fits(batch)) return std::unexpected(system_error(EINVAL));
+  Serving::start(*this, std::move(callbacks), std::move(batch));
+  return {};
+}
+
+}  // namespace tambour
