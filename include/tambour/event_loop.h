@@ -130,8 +130,7 @@ class EventLoop {
   /// The scope of the tasks that were spawned on the loop itself; see spawn() in
   /// <tambour/task_scope.h>. The first call may throw std::bad_alloc.
   /// `function` is the public function that a failed thread check names.
-  [[nodiscard]] TaskScope& tasks(
-      std::source_location function = std::source_location::current());
+  [[nodiscard]] TaskScope& tasks(std::source_location function = std::source_location::current());
 
  private:
   friend loop::Core& loop::core_of(EventLoop& loop) noexcept;

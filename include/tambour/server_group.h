@@ -143,8 +143,8 @@ template <class S>
   requires std::derived_from<S, Stream>
 class StreamServerGroup final : public ServerGroupBase {
  public:
-  /// Fails like StreamServer::listen(), with the errors named at Placement, and with ECANCELED if the
-  /// group has been stopped.
+  /// Fails like StreamServer::listen(), with the errors named at Placement, and with ECANCELED if
+  /// the group has been stopped.
   static Result<StreamServerGroup> listen(LoopGroup& group, const Endpoint& at,
                                           const GroupListenOptions& options = {}) {
     if (!S::supports(at)) return std::unexpected(system_error(EAFNOSUPPORT));
@@ -158,8 +158,8 @@ class StreamServerGroup final : public ServerGroupBase {
   /// same endpoint; that fails with EADDRINUSE unless the inherited ones were opened with
   /// SO_REUSEPORT by the same user. If one loop listens, the first loop uses all of them. Fails
   /// with EINVAL if `listeners` is empty, if one is not a listening stream socket, if their
-  /// endpoints differ, or if they outnumber the loops that Placement::processor selects from; and with
-  /// the errors of listen(). A Unix path is not removed when the server stops.
+  /// endpoints differ, or if they outnumber the loops that Placement::processor selects from; and
+  /// with the errors of listen(). A Unix path is not removed when the server stops.
   static Result<StreamServerGroup> adopt(LoopGroup& group, std::vector<UniqueFd> listeners,
                                          const GroupListenOptions& options = {}) {
     auto server = open(group, std::move(listeners), &S::supports, options);

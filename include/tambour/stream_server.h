@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <source_location>
 #include <optional>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -157,8 +157,8 @@ class StreamServer final : public StreamServerBase {
   /// stops.
   static Result<StreamServer> adopt(EventLoop& loop, UniqueFd listener,
                                     const ListenOptions& options = {}) {
-    auto server = open(loop, std::move(listener), &S::supports, options,
-                       std::source_location::current());
+    auto server =
+        open(loop, std::move(listener), &S::supports, options, std::source_location::current());
     if (!server) return std::unexpected(server.error());
     return StreamServer(std::move(*server));
   }

@@ -117,7 +117,17 @@ int Epoll::wait_milliseconds(std::int64_t timeout_ns) noexcept {
   return call_epoll_wait(static_cast<int>(ms < longest_ms ? ms : longest_ms));
 }
 
-int Epoll::wait_by_ppoll(const timespec& timeout) noexcept {
+/// Most waits end with an event, within the whole milliseconds: then one system call suffices.
+/// Returns -1 with an errno other than EINTR if ppoll(2) is unavailable.
+int Epoll::wait_with_ppoll(std::int64_t timeout_ns) noexcept {
+  constexpr std::int64_t ns_per_ms = 1'000'000;
+  if (timeout_ns >= ns_per_ms) {
+    const std::int64_t until_ns = base::monotonic_ns() + timeout_ns;
+    const int count = checked(call_epoll_wait(static_cast<int>(timeout_ns / ns_per_ms)));
+    timeout_ns = until_ns - base::monotonic_ns();
+    if (count != 0 || timeout_ns <= 0) return count;
+  }
+  const timespec timeout = base::to_timespec(timeout_ns);
   pollfd set{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
   const int count = system_call(Call::ppoll, ::ppoll, &set, nfds_t{1}, &timeout, nullptr);
   return count > 0 ? call_epoll_wait(0) : count;
@@ -132,8 +142,8 @@ int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {
 
   if (precise_ == Precise::undecided) [[unlikely]]
     choose_precise();
-  const timespec timeout = base::to_timespec(timeout_ns);
   if (precise_ == Precise::epoll_pwait2) {
+    const timespec timeout = base::to_timespec(timeout_ns);
     const int count = system_call(Call::epoll_pwait2, ::epoll_pwait2, epoll_.get(), events_.get(),
                                   room_, &timeout, nullptr);
     // EPERM: a seccomp filter was installed in the meantime.
@@ -141,7 +151,7 @@ int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {
     precise_ = Precise::ppoll;
   }
   if (precise_ == Precise::ppoll) {
-    const int count = wait_by_ppoll(timeout);
+    const int count = wait_with_ppoll(timeout_ns);
     if (count >= 0 || errno == EINTR) return count;
     precise_ = Precise::none;
   }

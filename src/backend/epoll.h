@@ -75,7 +75,7 @@ class Epoll {
   int wait_for_events(std::int64_t timeout_ns) noexcept;
   int call_epoll_wait(int timeout_ms) noexcept;
   int wait_milliseconds(std::int64_t timeout_ns) noexcept;
-  int wait_by_ppoll(const timespec& timeout) noexcept;
+  int wait_with_ppoll(std::int64_t timeout_ns) noexcept;
   void choose_precise() noexcept;
   void make_room() noexcept;
 
@@ -83,7 +83,7 @@ class Epoll {
   enum class Precise : std::uint8_t {
     undecided,
     epoll_pwait2,  ///< Nanosecond timeouts, since Linux 5.11.
-    ppoll,         ///< Waits for the epoll descriptor to be readable: one more system call.
+    ppoll,         ///< epoll_wait(2) for whole milliseconds, ppoll(2) for the rest.
     none,          ///< Whole milliseconds.
   };
 

@@ -20,7 +20,8 @@ namespace tambour::loop {
 /// running in an outer callback, so it is deleted at the end of a nested iteration.
 class Core::Iterating {
  public:
-  Iterating(Core& core, std::source_location function) noexcept : running_(core, function), core_(core) {
+  Iterating(Core& core, std::source_location function) noexcept
+      : running_(core, function), core_(core) {
     if (core.depth_ == 1) return;
     nested_ = {.nested_run = detail::Closure::begin_nested_run(), .outside = core.level_};
     core.level_ = &nested_;

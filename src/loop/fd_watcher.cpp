@@ -14,6 +14,7 @@ FdWatcher::FdWatcher(EventLoop& loop, int watched, Events interest, Function fun
     : detail::Operation(detail::OperationKind::poll, &run, created_at),
       core_(&loop::core_of(loop)),
       function_(std::move(function)) {
+  core_->check_thread_of(created_at);
   core_->attach();
   set(watched, interest, wanted);
 }

@@ -27,8 +27,8 @@ std::string wrong_thread_in(const std::string& function) {
 }
 /// The same for a member function of an object that was created in this file.
 std::string wrong_thread_of(const std::string& function) {
-  return "tambour: " + function + ".. called on an object created in .*contracts_test.cpp:[0-9]+: " +
-         wrong_thread;
+  return "tambour: " + function +
+         ".. called on an object created in .*contracts_test.cpp:[0-9]+: " + wrong_thread;
 }
 constexpr const char* after_the_end = "after its EventLoop .created in .*[0-9]+. was destroyed";
 constexpr const char* in_its_callback =
