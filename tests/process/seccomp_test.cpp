@@ -3,14 +3,12 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include <tambour/tambour.h>
 
-#include "support/files.h"
 #include "support/process.h"
 #include "support/sandbox.h"
 
@@ -82,30 +80,6 @@ TEST(SeccompTest, EventsArriveDuringSuchAWait) {
     loop.run();
     other.join();
     return posted ? 0 : 3;
-  }));
-}
-
-TEST(SeccompTest, AWaitThatEndsWithAnEventTakesOneSystemCall) {
-  expect_survived(test::in_child([] {
-    if (!test::kill_for_epoll_pwait2()) return no_filters;
-    EventLoop loop({.backend = BackendKind::epoll});
-    // Every wait has a timeout that is no multiple of a millisecond.
-    Timer timer(loop, [] {});
-    timer.start(delay, delay);
-    test::Ends pipe = test::open_pipe();
-    constexpr std::uint64_t messages = 1000;
-    std::uint64_t received = 0;
-    FdWatcher watcher(loop, pipe.near.get(), Events::read, [&](Events) {
-      test::drain(pipe.near);
-      test::write_to(pipe.far);
-      if (++received == messages) loop.stop();
-    });
-    if (!watcher.start()) return 2;
-    test::write_to(pipe.far);
-    const std::uint64_t before = loop.stats().system_calls;
-    loop.run();
-    const std::uint64_t calls = loop.stats().system_calls - before;
-    return calls < messages + messages / 2 ? 0 : 3;
   }));
 }
 
