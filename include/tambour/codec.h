@@ -92,7 +92,7 @@ class [[nodiscard("nothing is read until this is awaited")]] MessageWait {
     [[nodiscard]] Result<Buffer> await_resume() noexcept;
 
    private:
-    [[nodiscard]] bool go_on() noexcept override;
+    [[nodiscard]] bool step(loop::Core& core) noexcept override;
     /// Returns true if the wait is complete, with a message or an error.
     [[nodiscard]] bool look() noexcept;
 

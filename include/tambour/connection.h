@@ -27,6 +27,9 @@ namespace tambour {
 class Connection;
 class ConnectionOwner;
 class EventLoop;
+namespace io {
+class Transport;
+}
 
 /// Callbacks are optional; leave the ones you do not need empty. They run on the connection's loop,
 /// and may close the connection and destroy its server (TcpServer, UnixServer).
@@ -97,12 +100,13 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   /// Half-close: sends the remaining bytes and shuts down the write side (shutdown(2)). The
   /// connection continues reading, without a time limit of its own, and respects pause_reading().
   /// It closes without an error when the peer has half-closed too, after on_end. Use it to forward
-  /// EOF, as a proxy does.
+  /// EOF, as a proxy does. A pipe or a terminal has no write side of its own: see
+  /// close_after_write().
   void shutdown_write() noexcept;
   /// Use it if the last answer is complete and further input can be discarded. Sends the remaining
   /// bytes, shuts down the write side, and closes when the peer has closed too;
   /// ConnectionLimits::linger bounds the wait for the peer. Until then, bytes that are received
-  /// while reading is paused are dropped.
+  /// while reading is paused are dropped. A pipe or a terminal is closed once the bytes are sent.
   void close_after_write() noexcept;
   /// Closes now; unsent bytes are lost. on_close is invoked after on_message or on_write_complete
   /// returns if close() is called there, otherwise in a later iteration.
@@ -170,11 +174,12 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
     return !peer_half_closed_ && ((!paused_ && !throttled_) || write_shut_down_);
   }
   void write_some();
-  /// Returns how many bytes the kernel accepted. Closes the connection if it is broken.
-  [[nodiscard]] std::size_t send_now(std::span<const std::byte> bytes) noexcept;
-  /// The same for one call's worth of a buffer; removes the accepted bytes.
-  [[nodiscard]] std::size_t send_from(Buffer& bytes) noexcept;
-  [[nodiscard]] std::size_t sent(auto&& call) noexcept;
+  void close_descriptor() noexcept;
+  [[nodiscard]] io::Transport transport() const noexcept;
+  /// Makes one transfer. Returns how many bytes the kernel accepted. Closes the connection if it is
+  /// broken.
+  template <class Bytes>
+  [[nodiscard]] std::size_t write_now(Bytes& bytes) noexcept;
   [[nodiscard]] bool may_send() const noexcept {
     return !ended_ && !close_requested_ && !half_closed_;
   }
@@ -222,12 +227,14 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   bool write_shut_down_ : 1 = false;  ///< The write side is shut down.
   bool peer_half_closed_ : 1 = false;
   bool ended_ : 1 = false;
-  bool throttled_ : 1 = false;     ///< Reading stopped at the high-water mark.
-  bool resets_ : 1 = false;        ///< Closing discards what the kernel still has to send.
-  bool idle_off_ : 1 = false;      ///< set_idle_timeout(0) has overridden the limits.
-  bool half_closed_ : 1 = false;   ///< shutdown_write() was called.
-  bool accepted_ : 1 = false;      ///< A server accepted it.
-  bool offering_ : 1 = false;      ///< on_message is running.
+  bool throttled_ : 1 = false;          ///< Reading stopped at the high-water mark.
+  bool resets_ : 1 = false;             ///< Closing discards what the kernel still has to send.
+  bool idle_off_ : 1 = false;           ///< set_idle_timeout(0) has overridden the limits.
+  bool half_closed_ : 1 = false;        ///< shutdown_write() was called.
+  bool accepted_ : 1 = false;           ///< A server accepted it.
+  bool is_socket_ : 1 = true;           ///< False for a pipe or a terminal.
+  bool restores_blocking_ : 1 = false;  ///< See Socket.
+  bool offering_ : 1 = false;           ///< on_message is running.
   bool offers_input_ : 1 = false;  ///< Reading was resumed; on_message gets the remaining input.
 };
 

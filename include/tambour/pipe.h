@@ -11,7 +11,7 @@ namespace tambour {
 class EventLoop;
 
 /// A stream that either reads or writes. Writing to a pipe without a reader fails with EPIPE; the
-/// process gets no SIGPIPE. finish() and the endpoint functions fail with ENOTSOCK.
+/// process gets no SIGPIPE. shutdown_write() and the endpoint functions fail with ENOTSOCK.
 class PipeStream final : public Stream {
  public:
   PipeStream() = default;

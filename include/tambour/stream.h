@@ -28,6 +28,12 @@ namespace tambour {
 class EventLoop;
 struct ProxyHeader;
 class Stream;
+namespace backend {
+class System;
+}
+namespace io {
+class Transport;
+}
 
 /// A socket that belongs to a loop.
 ///
@@ -85,6 +91,7 @@ class Socket {
   friend class Stream;
   class SocketWait*& waiting(bool to_write) noexcept { return waits_[to_write ? 1 : 0]; }
   [[nodiscard]] backend::System& system() const noexcept { return *system_; }
+  [[nodiscard]] io::Transport transport() const noexcept;
 
   /// False for a pipe or a terminal: recv(2) and send(2) would fail, so read(2) and write(2) are
   /// used.
@@ -115,35 +122,31 @@ class SocketWait : protected detail::IoOperation {
   template <HasTaskContext Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
     awaiting_ = awaiting;
-    if (!begin()) return false;
+    if (!await_or_finish()) return false;
     stop_.emplace(awaiting.promise().context().stop, Stop{*this});
     return true;
   }
 
  protected:
-  SocketWait(Socket& socket, detail::IoKind what, bool to_write) noexcept
-      : IoOperation(what, &completed), socket_(&socket), to_write_(to_write) {}
-  ~SocketWait() { leave(); }
+  /// Waits to write if `readiness` is Events::write, otherwise to read.
+  SocketWait(Socket& socket, Events readiness, detail::FirstCall first) noexcept
+      : IoOperation(readiness, first), socket_(&socket), to_write_(readiness == Events::write) {}
+  ~SocketWait() override { leave(); }
 
   /// Null if the socket was closed.
   [[nodiscard]] Socket* socket() const noexcept { return socket_; }
 
-  /// Called if `outcome` is not an error. Returns true if another operation is needed, with its
-  /// parameters set.
-  [[nodiscard]] virtual bool go_on() noexcept { return false; }
-  /// Called if `outcome` is an error. Returns true if the operation is to be retried in another
-  /// way.
-  [[nodiscard]] virtual bool recover() noexcept { return false; }
-  /// Called when the wait has completed or failed. Resumes the awaiting task.
-  virtual void finish();
-  /// Called when the socket detaches the wait, which must then end.
-  virtual void let_go() noexcept { cancel(); }
+  /// Resumes the awaiting task.
+  void completed() override;
+  /// Called when the socket is closed, moved to another loop, or stops the wait, which must then
+  /// end.
+  virtual void detached() noexcept { cancel(); }
 
-  /// Returns false if the operation finished at once.
-  [[nodiscard]] bool begin() noexcept;
-  /// The same without registering the wait with its socket. Returns true if the operation finished
-  /// at once, with `outcome`. Otherwise the operation is pending, but the socket cannot cancel it:
-  /// the caller must destroy it or register it with the socket.
+  /// Starts the operation and registers it with its socket. Returns false if it finished at once.
+  [[nodiscard]] bool await_or_finish() noexcept;
+  /// The same without registering it. Returns true if it finished at once, with `outcome`.
+  /// Otherwise it is pending, but the socket cannot cancel it: the caller must destroy it or
+  /// register it.
   [[nodiscard]] bool try_now() noexcept;
   void leave() noexcept;
 
@@ -153,8 +156,6 @@ class SocketWait : protected detail::IoOperation {
     SocketWait& self;
     void operator()() const noexcept { self.cancel(); }
   };
-
-  static void completed(IoOperation& operation);
 
   Socket* socket_;
   bool to_write_;
@@ -172,12 +173,13 @@ class Stream : public Socket {
   class Read final : public SocketWait {
    public:
     Read(Stream& stream, std::span<std::byte> into) noexcept
-        : SocketWait(stream, stream.is_socket_ ? detail::IoKind::recv : detail::IoKind::read,
-                     false) {
-      data = into.data();
-      size = into.size();
-    }
+        : SocketWait(stream, Events::read, detail::FirstCall::when_ready), into_(into) {}
     [[nodiscard]] Result<std::size_t> await_resume() const noexcept;
+
+   private:
+    [[nodiscard]] bool step(loop::Core& core) noexcept override;
+
+    std::span<std::byte> into_;
   };
 
   /// Waits for data and returns the number of bytes read; 0 means end of file: the peer has closed
@@ -187,17 +189,18 @@ class Stream : public Socket {
 
   class ReadBuffer : public SocketWait {
    public:
-    ReadBuffer(Stream& stream, Buffer& into, std::size_t most) noexcept;
-    [[nodiscard]] Result<std::size_t> await_resume() noexcept;
+    ReadBuffer(Stream& stream, Buffer& into, std::size_t most) noexcept
+        : SocketWait(stream, Events::read, detail::FirstCall::when_ready),
+          into_(into),
+          most_(most > 0 ? most : 1) {}
+    [[nodiscard]] Result<std::size_t> await_resume() const noexcept;
 
    protected:
-    [[nodiscard]] bool go_on() noexcept override;
+    [[nodiscard]] bool step(loop::Core& core) noexcept override;
 
     Buffer& into_;
 
    private:
-    static bool prepare(IoOperation& operation) noexcept;
-
     std::size_t most_;
   };
 
@@ -210,15 +213,13 @@ class Stream : public Socket {
   class Write final : public SocketWait {
    public:
     Write(Stream& stream, std::span<const std::byte> from) noexcept
-        : SocketWait(stream, stream.is_socket_ ? detail::IoKind::send : detail::IoKind::write,
-                     true) {
-      data = const_cast<std::byte*>(from.data());  // NOLINT: send(2) reads.
-      size = from.size();
-    }
+        : SocketWait(stream, Events::write, stream.first_write()), from_(from) {}
     [[nodiscard]] Result<> await_resume() const noexcept;
 
    private:
-    [[nodiscard]] bool go_on() noexcept override;
+    [[nodiscard]] bool step(loop::Core& core) noexcept override;
+
+    std::span<const std::byte> from_;
   };
 
   /// Waits until the kernel has accepted all bytes, which the caller owns and must keep valid until
@@ -231,12 +232,12 @@ class Stream : public Socket {
 
   class WriteBuffer final : public SocketWait {
    public:
-    WriteBuffer(Stream& stream, Buffer& from) noexcept;
+    WriteBuffer(Stream& stream, Buffer& from) noexcept
+        : SocketWait(stream, Events::write, stream.first_write()), from_(from) {}
     [[nodiscard]] Result<> await_resume() const noexcept;
 
    private:
-    static bool prepare(IoOperation& operation) noexcept;
-    [[nodiscard]] bool go_on() noexcept override;
+    [[nodiscard]] bool step(loop::Core& core) noexcept override;
 
     Buffer& from_;
   };
@@ -246,6 +247,12 @@ class Stream : public Socket {
 
   /// Shuts down the write side, so that the peer reads end of file: shutdown(2), SHUT_WR.
   Result<> shutdown_write() noexcept;
+
+ private:
+  /// A file that is not a socket may be impossible to watch.
+  [[nodiscard]] detail::FirstCall first_write() const noexcept {
+    return is_socket_ ? detail::FirstCall::within_budget : detail::FirstCall::at_once;
+  }
 };
 
 }  // namespace tambour

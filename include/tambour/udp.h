@@ -84,7 +84,8 @@ class UdpSocket final : public Socket {
     [[nodiscard]] Result<std::size_t> await_resume() noexcept;
 
    private:
-    static bool prepare(IoOperation& operation) noexcept;
+    [[nodiscard]] bool step(loop::Core& core) noexcept override;
+
     DatagramBatch& into_;
     bool has_room_;
     bool merges_;  ///< UDP_GRO
@@ -104,14 +105,15 @@ class UdpSocket final : public Socket {
 
    private:
     friend class UdpSocket;
+    [[nodiscard]] bool step(loop::Core& core) noexcept override;
+    [[nodiscard]] std::int32_t call(backend::System& system) noexcept;
     void prepare() noexcept;
-    [[nodiscard]] bool go_on() noexcept override;
-    [[nodiscard]] bool recover() noexcept override;
+    [[nodiscard]] bool retries_unsegmented() noexcept;
 
     UdpSocket& udp() noexcept { return static_cast<UdpSocket&>(*socket()); }
     DatagramBatch& from_;
+    DatagramBatch::Messages messages_{};
     bool may_segment_;  ///< The kernel has not refused segmentation.
-    bool with_segments_ = false;
   };
 
   /// Waits until the kernel has accepted the whole batch, which is then empty. If a datagram fails,
@@ -131,9 +133,9 @@ class UdpSocket final : public Socket {
    private:
     friend class UdpSocket;
     static constexpr std::size_t whole = SIZE_MAX;  ///< A single datagram of any size.
+    [[nodiscard]] bool step(loop::Core& core) noexcept override;
     void prepare() noexcept;
-    [[nodiscard]] bool go_on() noexcept override;
-    [[nodiscard]] bool recover() noexcept override;
+    [[nodiscard]] bool retries_unsegmented() noexcept;
 
     UdpSocket& udp() noexcept { return static_cast<UdpSocket&>(*socket()); }
     sockaddr_in6 name_{};  ///< Or a sockaddr_in.
@@ -206,6 +208,8 @@ class UdpSocket final : public Socket {
   explicit UdpSocket(Socket&& socket) noexcept;
   template <class Sending>
   static Result<> at_once(Sending&& sending) noexcept;
+  /// Makes one system call and returns its result or a negated errno value.
+  static std::int32_t receive_into(DatagramBatch& batch, backend::System& system, int fd) noexcept;
   [[nodiscard]] bool is_v4() const noexcept { return family_ == AF_INET; }
   Result<> set_options(const UdpOptions& options) noexcept;
   Result<> set_ip_option(int v4_option, int v6_option, int value) noexcept;

@@ -147,17 +147,17 @@ bool MessageWait::Awaiter::look() noexcept {
   return found_.has_value();
 }
 
-bool MessageWait::Awaiter::go_on() noexcept {
-  static_cast<void>(ReadBuffer::go_on());
-  into_.commit(static_cast<std::size_t>(outcome));
-  if (outcome > 0) return !look();
+bool MessageWait::Awaiter::step(loop::Core& core) noexcept {
+  if (!ReadBuffer::step(core)) return false;
+  if (outcome < 0) return true;
+  // If the message is still incomplete, more bytes have to arrive first.
+  if (outcome > 0) return look();
   found_.emplace(std::unexpected(into_.empty() ? StreamError::eof : StreamError::truncated));
-  return false;
+  return true;
 }
 
 Result<Buffer> MessageWait::Awaiter::await_resume() noexcept {
   if (found_) return std::move(*found_);
-  into_.commit(0);
   return std::unexpected(system_error(outcome));
 }
 

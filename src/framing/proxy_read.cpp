@@ -8,6 +8,8 @@
 #include <tambour/stream_error.h>
 
 #include "framing/proxy_header.h"
+#include "io/transport.h"
+#include "loop/core.h"
 
 namespace tambour {
 namespace {
@@ -20,15 +22,20 @@ std::unexpected<Error> end_after(bool something) {
 class Peek final : public SocketWait {
  public:
   Peek(Stream& stream, std::span<std::byte> into) noexcept
-      : SocketWait(stream, detail::IoKind::recv, false) {
-    data = into.data();
-    size = into.size();
-    flags = MSG_PEEK;
-  }
+      : SocketWait(stream, Events::read, detail::FirstCall::when_ready), into_(into) {}
   [[nodiscard]] Result<std::size_t> await_resume() const noexcept {
     if (outcome < 0) return std::unexpected(system_error(outcome));
     return static_cast<std::size_t>(outcome);
   }
+
+ private:
+  [[nodiscard]] bool step(loop::Core& core) noexcept override {
+    backend::System& system = core.backend().system();
+    return finish(io::retry(
+        [&] { return system.recv(fd, into_.data(), into_.size(), MSG_PEEK | MSG_DONTWAIT); }));
+  }
+
+  std::span<std::byte> into_;
 };
 
 }  // namespace

@@ -140,7 +140,7 @@ void Buffer::commit(std::size_t size) noexcept {
   const auto room = static_cast<std::size_t>(prepared_->block->end() - prepared_->end);
   if (size > room) [[unlikely]]
     fail_commit(size, room);
-  if (last_ != nullptr && size <= net::tiny_room_bytes && size <= room_behind()) {
+  if (last_ != nullptr && size <= io::tiny_block_bytes && size <= room_behind()) {
     // A short read into a large block: one block for each such read would take many times the
     // memory of what the peer has sent.
     std::memcpy(last_->end, prepared_->begin, size);
@@ -160,7 +160,7 @@ void Buffer::append(std::span<const std::byte> bytes) {
   if (in_last < bytes.size()) {
     // Blocks grow with the buffer, so that a long message received in short pieces occupies few
     // blocks.
-    const std::size_t growth = std::min(size_, net::large_room_bytes);
+    const std::size_t growth = std::min(size_, io::large_block_bytes);
     more = Segment::make(std::max(bytes.size() - in_last, growth));
   }
   if (in_last > 0) {

@@ -72,7 +72,7 @@ struct Buffer::Block {
   /// keep the whole block alive, so a peer could make a program that keeps short messages hold
   /// thousands of times their size. A shared part keeps at most 64 times its size alive.
   [[nodiscard]] bool is_copied_out(std::size_t size) const noexcept {
-    return kind != Kind::foreign && capacity > net::tiny_room_bytes && size <= capacity / 4 &&
+    return kind != Kind::foreign && capacity > io::tiny_block_bytes && size <= capacity / 4 &&
            (size <= 1024 || size <= capacity / 64);
   }
 
@@ -119,10 +119,10 @@ struct Buffer::Pool {
 
   /// One free list for each kind of block, and one for segments that are not a block's own.
   std::array<FreeList, 4> blocks{
-      FreeList{.bytes = sizeof(Block) + net::small_room_bytes, .limit = 64},
-      FreeList{.bytes = sizeof(Block) + net::large_room_bytes, .limit = 16},
-      FreeList{.bytes = sizeof(Block) + net::huge_room_bytes, .limit = 4},
-      FreeList{.bytes = sizeof(Block) + net::tiny_room_bytes, .limit = 256},
+      FreeList{.bytes = sizeof(Block) + io::small_block_bytes, .limit = 64},
+      FreeList{.bytes = sizeof(Block) + io::large_block_bytes, .limit = 16},
+      FreeList{.bytes = sizeof(Block) + io::huge_block_bytes, .limit = 4},
+      FreeList{.bytes = sizeof(Block) + io::tiny_block_bytes, .limit = 256},
   };
   FreeList segments{.bytes = sizeof(Segment), .limit = 256};
 
@@ -152,21 +152,21 @@ inline std::size_t Buffer::Segment::room_before() const noexcept {
 inline Buffer::Block* Buffer::Block::make(std::size_t capacity) {
   // A size close to a pooled size is rounded up to it.
   Kind kind = Kind::odd;
-  if (capacity <= net::small_room_bytes) {
+  if (capacity <= io::small_block_bytes) {
     kind = Kind::small;
-    capacity = net::small_room_bytes;
-  } else if (capacity <= net::large_room_bytes && capacity >= net::large_room_bytes / 4) {
+    capacity = io::small_block_bytes;
+  } else if (capacity <= io::large_block_bytes && capacity >= io::large_block_bytes / 4) {
     kind = Kind::large;
-    capacity = net::large_room_bytes;
-  } else if (capacity <= net::huge_room_bytes && capacity >= net::huge_room_bytes / 4) {
+    capacity = io::large_block_bytes;
+  } else if (capacity <= io::huge_block_bytes && capacity >= io::huge_block_bytes / 4) {
     kind = Kind::huge;
-    capacity = net::huge_room_bytes;
+    capacity = io::huge_block_bytes;
   }
   return make(kind, capacity);
 }
 
 inline Buffer::Block* Buffer::Block::make_for_keeping(std::size_t capacity) {
-  if (capacity <= net::tiny_room_bytes) return make(Kind::tiny, net::tiny_room_bytes);
+  if (capacity <= io::tiny_block_bytes) return make(Kind::tiny, io::tiny_block_bytes);
   return make(Kind::odd, capacity);
 }
 

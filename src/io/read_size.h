@@ -5,17 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace tambour::net {
+namespace tambour::io {
 
 /// Capacities of the pooled blocks of Buffer, without the block header. The two smaller ones match
 /// common write sizes of programs, so that one read receives such a write; the largest matches what
 /// the kernel returns from one read when much data is available.
-inline constexpr std::size_t small_room_bytes = 4096;
-inline constexpr std::size_t large_room_bytes = std::size_t{64} * 1024;
-inline constexpr std::size_t huge_room_bytes = std::size_t{256} * 1024;
+inline constexpr std::size_t small_block_bytes = 4096;
+inline constexpr std::size_t large_block_bytes = std::size_t{64} * 1024;
+inline constexpr std::size_t huge_block_bytes = std::size_t{256} * 1024;
 
 /// The capacity of the block for a short message that is copied out of one of the blocks above.
-inline constexpr std::size_t tiny_room_bytes = 128;
+inline constexpr std::size_t tiny_block_bytes = 128;
 
 /// Returns the size of the next read; 0: the space that the current block has left. If a read fills
 /// its block, the next read gets a larger one. If a read is small, the size decreases gradually,
@@ -23,13 +23,13 @@ inline constexpr std::size_t tiny_room_bytes = 128;
 inline std::uint32_t next_read_size(std::uint32_t last, std::size_t room,
                                     std::size_t got) noexcept {
   const auto needed = [&]() -> std::size_t {
-    if (got == room) return room < large_room_bytes ? large_room_bytes : huge_room_bytes;
-    if (got > large_room_bytes) return huge_room_bytes;
-    return got > small_room_bytes ? large_room_bytes : 0;
+    if (got == room) return room < large_block_bytes ? large_block_bytes : huge_block_bytes;
+    if (got > large_block_bytes) return huge_block_bytes;
+    return got > small_block_bytes ? large_block_bytes : 0;
   }();
   const std::size_t less = last - last / 8;
-  if (less < large_room_bytes / 4) return static_cast<std::uint32_t>(needed);
+  if (less < large_block_bytes / 4) return static_cast<std::uint32_t>(needed);
   return static_cast<std::uint32_t>(std::max(needed, less));
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::io

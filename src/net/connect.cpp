@@ -9,6 +9,7 @@
 #include <tambour/event_loop.h>
 
 #include "backend/system.h"
+#include "io/transport.h"
 #include "loop/core.h"
 
 namespace tambour::net {
@@ -17,17 +18,42 @@ namespace {
 class Connect final : public SocketWait {
  public:
   Connect(Socket& socket, const Endpoint& to) noexcept
-      : SocketWait(socket, detail::IoKind::connect, true), to_(to), size_(to.size()) {
-    address = const_cast<sockaddr*>(to_.data());  // NOLINT: connect(2) does not write to it.
-    address_size = &size_;
-  }
+      : SocketWait(socket, Events::write, detail::FirstCall::at_once), to_(to) {}
   [[nodiscard]] Error await_resume() const noexcept {
     return outcome < 0 ? system_error(outcome) : Error();
   }
 
  private:
+  [[nodiscard]] bool step(loop::Core& core) noexcept override {
+    backend::System& system = core.backend().system();
+    const std::int32_t answer =
+        std::exchange(in_progress_, true) ? progress(system) : connect(system);
+    if (answer == -EINPROGRESS) return false;
+    // connect(2) on a Unix socket fails with EAGAIN if the backlog is full, and no event reports
+    // when it is not full any more: the caller has to retry.
+    outcome = answer;
+    return true;
+  }
+
+  [[nodiscard]] std::int32_t connect(backend::System& system) const noexcept {
+    return io::retry([&] { return system.connect(fd, to_.data(), to_.size()); });
+  }
+
+  /// The result of a connect(2) that failed with EINPROGRESS.
+  [[nodiscard]] std::int32_t progress(backend::System& system) const noexcept {
+    int error = 0;
+    socklen_t error_size = sizeof(error);
+    if (system.getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) return -errno;
+    if (error != 0) return -error;
+    // SO_ERROR may also be 0 because the connection is still in progress: readiness can be reported
+    // spuriously.
+    const std::int32_t again = connect(system);
+    if (again == -EISCONN) return 0;
+    return again == -EALREADY ? -EINPROGRESS : again;
+  }
+
   Endpoint to_;
-  socklen_t size_;
+  bool in_progress_ = false;
 };
 
 }  // namespace

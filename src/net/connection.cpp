@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <exception>
 #include <new>
@@ -12,16 +11,12 @@
 
 #include "backend/system.h"
 #include "base/check.h"
+#include "io/transport.h"
 #include "net/connection_parts.h"
+#include "net/shared_nonblocking.h"
 #include "net/socket_names.h"
 
 namespace tambour {
-namespace {
-
-constexpr std::size_t pieces_max = 16;
-constexpr int send_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
-
-}  // namespace
 
 void ConnectionOwner::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
   Connection::start(std::move(stream), std::move(callbacks), this);
@@ -89,7 +84,9 @@ Connection::Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks>
       loop_(&stream.loop()),
       owner_(nullptr),
       callbacks_(std::move(callbacks)),
-      read_size_(stream.read_size_) {
+      read_size_(stream.read_size_),
+      is_socket_(stream.is_socket_),
+      restores_blocking_(std::exchange(stream.restores_blocking_, false)) {
   if (stream.proxy_header() != nullptr)
     extras().proxy_header.reset(std::exchange(stream.proxy_header_, nullptr));
   const ConnectionLimits& limits = callbacks_->limits;
@@ -147,7 +144,12 @@ Connection::~Connection() {
   if (fd < 0) return;
   backend::Backend& backend = loop::core_of(*loop_).backend();
   if (submitted()) backend.cancel(*this);
-  backend.close(fd);
+  close_descriptor();
+}
+
+void Connection::close_descriptor() noexcept {
+  if (restores_blocking_) net::restore_blocking(fd);
+  loop::core_of(*loop_).backend().close(std::exchange(fd, -1));
 }
 
 void Connection::watch() noexcept {
@@ -187,42 +189,22 @@ void Connection::run(detail::ReadyNode& ready) {
   self.invoke_on_close();
 }
 
-std::size_t Connection::send_now(std::span<const std::byte> bytes) noexcept {
-  backend::System& system = loop::core_of(*loop_).backend().system();
-  return sent([&] { return system.send(fd, bytes.data(), bytes.size(), send_flags); });
+io::Transport Connection::transport() const noexcept {
+  return {loop::core_of(*loop_).backend().system(), fd, is_socket_};
 }
 
-std::size_t Connection::send_from(Buffer& bytes) noexcept {
-  const auto front = bytes.front();
-  std::size_t taken;
-  if (front.size() == bytes.size()) {
-    taken = send_now(front);
-  } else {
-    std::array<iovec, pieces_max> pieces;
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = bytes.pieces(pieces);
-    backend::System& system = loop::core_of(*loop_).backend().system();
-    taken = sent([&] { return system.sendmsg(fd, &message, send_flags); });
-  }
-  bytes.consume(taken);
-  return taken;
-}
-
-std::size_t Connection::sent(auto&& call) noexcept {
-  ssize_t taken;
-  do {
-    taken = call();
-  } while (taken < 0 && errno == EINTR);
-  if (taken < 0) {
-    if (errno != EAGAIN) end(errno);
+template <class Bytes>
+std::size_t Connection::write_now(Bytes& bytes) noexcept {
+  const std::int32_t answer = transport().write(bytes);
+  if (answer < 0) {
+    if (answer != -EAGAIN) end(-answer);
     return 0;
   }
-  if (Deadlines* const times = deadlines(); times != nullptr && taken > 0) {
+  if (Deadlines* const times = deadlines(); times != nullptr && answer > 0) {
     times->accepted_ns = loop::core_of(*loop_).now_ns();
-    times->taken += taken;
+    times->taken += answer;
   }
-  return static_cast<std::size_t>(taken);
+  return static_cast<std::size_t>(answer);
 }
 
 std::size_t Connection::unsent() const noexcept {
@@ -235,7 +217,7 @@ bool Connection::send(std::span<const std::byte> bytes) {
   if (!may_send()) return false;
   if (bytes.empty()) return true;
   if (unsent_bytes() == 0) {
-    const std::size_t taken = send_now(bytes);
+    const std::size_t taken = write_now(bytes);
     if (taken == bytes.size()) return true;
     bytes = bytes.subspan(taken);
   }
@@ -246,7 +228,7 @@ bool Connection::send(Buffer&& bytes) {
   check_thread("send");
   if (may_send()) {
     const bool nothing_waits = unsent_bytes() == 0;
-    while (nothing_waits && !bytes.empty() && !ended_ && send_from(bytes) > 0) {
+    while (nothing_waits && !bytes.empty() && !ended_ && write_now(bytes) > 0) {
     }
     if (bytes.empty()) return true;
     if (send_later({}, &bytes)) return true;
@@ -291,7 +273,7 @@ bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer) {
 }
 
 void Connection::write_some() {
-  static_cast<void>(send_from(extras_->output));
+  static_cast<void>(write_now(extras_->output));
   if (ended_) return;
   // What the peer had acknowledged until now is not progress later.
   if (deadlines() != nullptr) static_cast<void>(sample_acknowledged());
@@ -334,17 +316,16 @@ void Connection::close_after_write() noexcept {
 
 void Connection::finish_output() noexcept {
   if (ended_ || unsent_bytes() > 0 || (!close_requested_ && !half_closed_)) return;
-  if (peer_half_closed_) return end(0);
-  backend::System& system = loop::core_of(*loop_).backend().system();
+  if (peer_half_closed_ || !is_socket_) return end(0);
   if (!close_requested_) {
     // The connection goes on reading, as long as the peer sends.
-    system.shutdown(fd, SHUT_WR);
+    static_cast<void>(transport().shutdown_write());
     return;
   }
   if (write_shut_down_) return;
   write_shut_down_ = true;
   if (deadlines() != nullptr) static_cast<void>(sample_acknowledged());
-  system.shutdown(fd, SHUT_WR);
+  static_cast<void>(transport().shutdown_write());
   if (callbacks_->limits.linger > Duration::zero()) start_deadlines(&Deadlines::close_requested_ns);
   if (ended_) return;
   // Even if reading is paused, the connection waits for the peer's EOF.
@@ -405,7 +386,7 @@ void Connection::leave() noexcept {
     const linger no_linger{.l_onoff = 1, .l_linger = 0};
     static_cast<void>(system.setsockopt(fd, SOL_SOCKET, SO_LINGER, &no_linger, sizeof(no_linger)));
   }
-  core.backend().close(std::exchange(fd, -1));
+  close_descriptor();
   core.drop_reference();
   core.defer_delete(this);
 }

@@ -1,34 +1,22 @@
 // Reading of a connection: on_message, EOF, pausing.
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <utility>
 
-#include "backend/system.h"
-#include "io/read_size.h"
+#include "io/transport.h"
 #include "net/connection_parts.h"
 
 namespace tambour {
 
 void Connection::read_some() {
-  const auto room = input_.prepare(read_size_);
-  backend::System& system = loop::core_of(*loop_).backend().system();
-  ssize_t got;
-  do {
-    got = system.recv(fd, room.data(), room.size(), MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
-  if (got <= 0) {
-    const int error = got < 0 ? errno : 0;
-    input_.commit(0);
-    if (error == EAGAIN) return;
-    return error != 0 ? end(error) : receive_end();
-  }
-  const auto count = static_cast<std::size_t>(got);
-  read_size_ = net::next_read_size(read_size_, room.size(), count);
-  input_.commit(count);
+  const std::int32_t answer = transport().read(input_, read_size_);
+  if (answer == -EAGAIN) return;
+  // The write end of a pipe reports an event to read when its reader has closed it.
+  if (answer == -EBADF && !is_socket_) return end(EPIPE);
+  if (answer < 0) return end(-answer);
+  if (answer == 0) return receive_end();
   if (Deadlines* const times = deadlines()) times->received_ns = loop::core_of(*loop_).now_ns();
   if (!callbacks_->on_message || paused_) return input_.clear();
-  offer(count);
+  offer(static_cast<std::size_t>(answer));
 }
 
 /// Invokes on_message with the buffer, to which `received` bytes were just added.

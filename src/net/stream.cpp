@@ -2,10 +2,7 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <exception>
 #include <memory>
 #include <utility>
 
@@ -14,7 +11,7 @@
 
 #include "backend/system.h"
 #include "base/check.h"
-#include "io/read_size.h"
+#include "io/transport.h"
 #include "loop/core.h"
 #include "net/shared_nonblocking.h"
 #include "net/socket_names.h"
@@ -23,6 +20,16 @@ namespace tambour {
 namespace {
 
 std::unexpected<Error> last_error() noexcept { return std::unexpected(system_error(errno)); }
+
+Result<std::size_t> size_or_error(std::int32_t outcome) noexcept {
+  if (outcome < 0) return std::unexpected(system_error(outcome));
+  return static_cast<std::size_t>(outcome);
+}
+
+Result<> error_or_nothing(std::int32_t outcome) noexcept {
+  if (outcome < 0) return std::unexpected(system_error(outcome));
+  return {};
+}
 
 }  // namespace
 
@@ -72,7 +79,7 @@ void Socket::stop_waiting(bool to_write) noexcept {
   SocketWait* const wait = std::exchange(waiting(to_write), nullptr);
   if (wait == nullptr) return;
   wait->socket_ = nullptr;
-  wait->let_go();
+  wait->detached();
 }
 
 int Socket::release() noexcept {
@@ -133,18 +140,15 @@ Result<> Socket::set_option(int level, int option, int value) noexcept {
   return {};
 }
 
+io::Transport Socket::transport() const noexcept { return {*system_, fd_, is_socket_}; }
+
 bool SocketWait::try_now() noexcept {
-  if (!socket_->is_open()) {
-    outcome = -EBADF;
-    return true;
-  }
-  while (submit_known(socket_->loop(), socket_->descriptor())) {
-    if (!(outcome < 0 ? recover() : go_on())) return true;
-  }
-  return false;
+  if (socket_->is_open()) return start(socket_->loop(), socket_->descriptor());
+  outcome = -EBADF;
+  return true;
 }
 
-bool SocketWait::begin() noexcept {
+bool SocketWait::await_or_finish() noexcept {
   SocketWait*& waiting = socket_->waiting(to_write_);
   if (waiting != nullptr) [[unlikely]]
     base::fail_check(
@@ -156,17 +160,7 @@ bool SocketWait::begin() noexcept {
   return true;
 }
 
-void SocketWait::completed(detail::IoOperation& operation) {
-  auto& self = static_cast<SocketWait&>(operation);
-  if (self.socket_ != nullptr) {
-    while (self.outcome < 0 ? self.recover() : self.go_on()) {
-      if (!self.submit_known(self.socket_->loop(), self.socket_->descriptor())) return;
-    }
-  }
-  self.finish();
-}
-
-void SocketWait::finish() {
+void SocketWait::completed() {
   leave();
   stop_.reset();
   Resumption::run(awaiting_);
@@ -178,99 +172,44 @@ void SocketWait::leave() noexcept {
   socket_ = nullptr;
 }
 
-Result<std::size_t> Stream::Read::await_resume() const noexcept {
-  if (outcome < 0) return std::unexpected(system_error(outcome));
-  return static_cast<std::size_t>(outcome);
+bool Stream::Read::step(loop::Core& /*core*/) noexcept {
+  return finish(socket()->transport().read(into_));
 }
 
-Stream::ReadBuffer::ReadBuffer(Stream& stream, Buffer& into, std::size_t most) noexcept
-    : SocketWait(stream, stream.is_socket_ ? detail::IoKind::recv : detail::IoKind::read, false),
-      into_(into),
-      most_(std::max<std::size_t>(most, 1)) {
-  make_room = &prepare;
+Result<std::size_t> Stream::Read::await_resume() const noexcept { return size_or_error(outcome); }
+
+bool Stream::ReadBuffer::step(loop::Core& /*core*/) noexcept {
+  return finish(socket()->transport().read(into_, socket()->read_size_, most_));
 }
 
-bool Stream::ReadBuffer::prepare(detail::IoOperation& operation) noexcept {
-  auto& self = static_cast<ReadBuffer&>(operation);
-  try {
-    const auto room = self.into_.prepare(self.socket()->read_size_);
-    self.data = room.data();
-    self.size = std::min(room.size(), self.most_);
-    return true;
-  } catch (const std::exception&) {
-    return false;  // Out of memory, or the buffer is at its maximum size.
-  }
+Result<std::size_t> Stream::ReadBuffer::await_resume() const noexcept {
+  return size_or_error(outcome);
 }
 
-bool Stream::ReadBuffer::go_on() noexcept {
-  std::uint32_t& hint = socket()->read_size_;
-  const auto got = static_cast<std::size_t>(outcome);
-  // A read that was limited by `most_` rather than by the space in the buffer does not show how
-  // much was available.
-  if (got < size || size < most_) hint = net::next_read_size(hint, size, got);
-  return false;
+bool Stream::Write::step(loop::Core& core) noexcept {
+  do {
+    if (!finish(socket()->transport().write(from_))) return false;
+    if (outcome < 0) return true;
+    from_ = from_.subspan(static_cast<std::size_t>(outcome));
+  } while (!from_.empty() && may_continue(core));
+  return from_.empty();
 }
 
-Result<std::size_t> Stream::ReadBuffer::await_resume() noexcept {
-  const std::size_t got = outcome > 0 ? static_cast<std::size_t>(outcome) : 0;
-  into_.commit(got);
-  if (outcome < 0) return std::unexpected(system_error(outcome));
-  return got;
+Result<> Stream::Write::await_resume() const noexcept { return error_or_nothing(outcome); }
+
+bool Stream::WriteBuffer::step(loop::Core& core) noexcept {
+  do {
+    if (!finish(socket()->transport().write(from_))) return false;
+    if (outcome < 0) return true;
+  } while (!from_.empty() && may_continue(core));
+  return from_.empty();
 }
 
-bool Stream::Write::go_on() noexcept {
-  const auto taken = static_cast<std::size_t>(outcome);
-  data = static_cast<std::byte*>(data) + taken;
-  size -= taken;
-  return size > 0;
-}
-
-Result<> Stream::Write::await_resume() const noexcept {
-  if (outcome < 0) return std::unexpected(system_error(outcome));
-  return {};
-}
-
-Stream::WriteBuffer::WriteBuffer(Stream& stream, Buffer& from) noexcept
-    : SocketWait(stream, stream.is_socket_ ? detail::IoKind::send : detail::IoKind::write, true),
-      from_(from) {
-  make_room = &prepare;
-}
-
-bool Stream::WriteBuffer::prepare(detail::IoOperation& operation) noexcept {
-  const Buffer& from = static_cast<WriteBuffer&>(operation).from_;
-  const auto piece = from.front();
-  if (operation.io_kind == detail::IoKind::write || piece.size() == from.size()) {
-    if (operation.io_kind != detail::IoKind::write) operation.io_kind = detail::IoKind::send;
-    operation.data = const_cast<std::byte*>(piece.data());  // NOLINT: send(2) does not write to it.
-    operation.size = piece.size();
-    return true;
-  }
-  // Used only by the system call that follows, so waiting writers, of which there may be many, need
-  // no arrays of their own.
-  thread_local constinit std::array<iovec, 16> pieces{};
-  thread_local constinit msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = from.pieces(pieces);
-  operation.io_kind = detail::IoKind::sendmsg;
-  operation.data = &message;
-  operation.size = sizeof(message);
-  return true;
-}
-
-bool Stream::WriteBuffer::go_on() noexcept {
-  from_.consume(static_cast<std::size_t>(outcome));
-  return !from_.empty();
-}
-
-Result<> Stream::WriteBuffer::await_resume() const noexcept {
-  if (outcome < 0) return std::unexpected(system_error(outcome));
-  return {};
-}
+Result<> Stream::WriteBuffer::await_resume() const noexcept { return error_or_nothing(outcome); }
 
 Result<> Stream::shutdown_write() noexcept {
   if (!is_open()) return std::unexpected(system_error(EBADF));
-  if (system().shutdown(descriptor(), SHUT_WR) != 0) return last_error();
-  return {};
+  return error_or_nothing(transport().shutdown_write());
 }
 
 }  // namespace tambour

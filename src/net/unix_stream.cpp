@@ -15,6 +15,7 @@
 #include <tambour/event_loop.h>
 
 #include "backend/system.h"
+#include "io/transport.h"
 #include "loop/core.h"
 #include "net/connect.h"
 
@@ -33,7 +34,7 @@ constexpr std::size_t descriptors_bytes = UnixStream::descriptors_max * sizeof(i
 class Message final : public SocketWait {
  public:
   Message(Socket& socket, std::span<const std::byte> bytes, std::span<const int> descriptors)
-      : Message(socket, detail::IoKind::sendmsg,
+      : Message(socket, Events::write,
                 const_cast<std::byte*>(bytes.data()),  // NOLINT: reads.
                 bytes.size()) {
     if (descriptors.empty()) {
@@ -50,7 +51,7 @@ class Message final : public SocketWait {
   }
 
   Message(Socket& socket, std::span<std::byte> into, std::size_t limit) noexcept
-      : Message(socket, detail::IoKind::recvmsg, into.data(), into.size()) {
+      : Message(socket, Events::read, into.data(), into.size()) {
     // CMSG_LEN, not CMSG_SPACE: Linux would put one more descriptor into the padding.
     message_.msg_controllen =
         limit == 0 ? 0 : CMSG_LEN(std::min(limit, UnixStream::descriptors_max) * sizeof(int));
@@ -83,14 +84,24 @@ class Message final : public SocketWait {
   }
 
  private:
-  Message(Socket& socket, detail::IoKind what, std::byte* bytes, std::size_t count) noexcept
-      : SocketWait(socket, what, what == detail::IoKind::sendmsg),
+  Message(Socket& socket, Events readiness, std::byte* bytes, std::size_t count) noexcept
+      : SocketWait(socket, readiness,
+                   readiness == Events::write ? detail::FirstCall::within_budget
+                                              : detail::FirstCall::when_ready),
         piece_{.iov_base = bytes, .iov_len = count} {
     message_.msg_iov = &piece_;
     message_.msg_iovlen = 1;
     message_.msg_control = control_.data();
     message_.msg_controllen = control_.size();
-    data = &message_;
+  }
+
+  [[nodiscard]] bool step(loop::Core& core) noexcept override {
+    backend::System& system = core.backend().system();
+    return finish(io::retry([&] {
+      return events == Events::write
+                 ? system.sendmsg(fd, &message_, MSG_DONTWAIT | MSG_NOSIGNAL)
+                 : system.recvmsg(fd, &message_, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    }));
   }
 
   iovec piece_;

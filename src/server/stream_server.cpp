@@ -23,6 +23,7 @@
 
 #include "backend/system.h"
 #include "base/check.h"
+#include "io/transport.h"
 #include "loop/core.h"
 #include "net/connection_owner.h"
 #include "net/tcp_options.h"
@@ -37,10 +38,16 @@ std::unexpected<Error> last_error() noexcept { return std::unexpected(system_err
 class Accept final : public SocketWait {
  public:
   Accept(Socket& listener, bool wait) noexcept
-      : SocketWait(listener, detail::IoKind::accept, false) {
-    wait_first = wait;
-  }
+      : SocketWait(listener, Events::read,
+                   wait ? detail::FirstCall::when_ready : detail::FirstCall::within_budget) {}
   [[nodiscard]] int await_resume() const noexcept { return outcome; }
+
+ private:
+  [[nodiscard]] bool step(loop::Core& core) noexcept override {
+    constexpr int flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+    backend::System& system = core.backend().system();
+    return finish(io::retry([&] { return system.accept4(fd, nullptr, nullptr, flags); }));
+  }
 };
 
 /// Returns whether accept(2) reported an error of the pending connection and not of the listener:

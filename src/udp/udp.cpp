@@ -13,11 +13,14 @@
 #include <tambour/event_loop.h>
 
 #include "backend/system.h"
+#include "io/transport.h"
 #include "loop/core.h"
 #include "udp/datagram_piece.h"
 
 namespace tambour {
 namespace {
+
+constexpr int send_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
 std::unexpected<Error> error_of(int value) noexcept { return std::unexpected(system_error(value)); }
 
@@ -122,13 +125,21 @@ Result<> UdpSocket::disconnect() noexcept {
   return {};
 }
 
+std::int32_t UdpSocket::receive_into(DatagramBatch& batch, backend::System& system,
+                                     int fd) noexcept {
+  const auto messages = batch.prepare_to_receive();
+  constexpr int flags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
+  return io::retry([&]() -> ssize_t {
+    if (messages.count == 1) return system.recvmsg(fd, &messages.first->msg_hdr, flags);
+    return system.recvmmsg(fd, messages.first, static_cast<unsigned>(messages.count), flags);
+  });
+}
+
 UdpSocket::Receive::Receive(UdpSocket& socket, DatagramBatch& into) noexcept
-    : SocketWait(socket, into.places() == 1 ? detail::IoKind::recvmsg : detail::IoKind::recvmmsg,
-                 false),
+    : SocketWait(socket, Events::read, detail::FirstCall::when_ready),
       into_(into),
       has_room_(socket.fits(into)),
       merges_(socket.gro_) {
-  make_room = &prepare;
   into.clear();
 }
 
@@ -137,13 +148,8 @@ bool UdpSocket::Receive::await_ready() noexcept {
   return !has_room_;
 }
 
-bool UdpSocket::Receive::prepare(detail::IoOperation& operation) noexcept {
-  auto& self = static_cast<Receive&>(operation);
-  const auto messages = self.into_.prepare_to_receive();
-  // msghdr is the first member of mmsghdr, so the pointer serves recvmsg(2) and recvmmsg(2).
-  self.data = messages.first;
-  self.size = messages.count;
-  return true;
+bool UdpSocket::Receive::step(loop::Core& core) noexcept {
+  return finish(receive_into(into_, core.backend().system(), fd));
 }
 
 Result<std::size_t> UdpSocket::Receive::await_resume() noexcept {
@@ -153,32 +159,42 @@ Result<std::size_t> UdpSocket::Receive::await_resume() noexcept {
 }
 
 UdpSocket::Send::Send(UdpSocket& socket, DatagramBatch& from) noexcept
-    : SocketWait(socket, detail::IoKind::sendmmsg, true),
+    : SocketWait(socket, Events::write, detail::FirstCall::within_budget),
       from_(from),
       may_segment_(socket.can_segment_) {
   prepare();
 }
 
 void UdpSocket::Send::prepare() noexcept {
-  const auto messages = from_.prepare_to_send(may_segment_, udp().peer_is_v4_);
-  io_kind = messages.count == 1 ? detail::IoKind::sendmsg : detail::IoKind::sendmmsg;
-  data = messages.first;
-  size = messages.count;
-  with_segments_ = messages.with_segments;
+  messages_ = from_.prepare_to_send(may_segment_, udp().peer_is_v4_);
 }
 
-bool UdpSocket::Send::go_on() noexcept {
-  from_.sent(io_kind == detail::IoKind::sendmsg ? 1 : static_cast<std::size_t>(outcome));
-  if (from_.empty()) return false;
-  prepare();
-  return true;
+std::int32_t UdpSocket::Send::call(backend::System& system) noexcept {
+  return io::retry([&]() -> ssize_t {
+    if (messages_.count == 1)
+      return system.sendmsg(fd, &messages_.first->msg_hdr, send_flags) < 0 ? -1 : 1;
+    return system.sendmmsg(fd, messages_.first, static_cast<unsigned>(messages_.count), send_flags);
+  });
 }
 
-bool UdpSocket::Send::recover() noexcept {
-  if (!with_segments_ || !is_refusal_to_cut(outcome)) return false;
+bool UdpSocket::Send::step(loop::Core& core) noexcept {
+  do {
+    if (!finish(call(core.backend().system()))) return false;
+    if (outcome >= 0) {
+      from_.sent(static_cast<std::size_t>(outcome));
+      if (from_.empty()) return true;
+    } else if (!retries_unsegmented()) {
+      return true;
+    }
+    prepare();
+  } while (may_continue(core));
+  return false;
+}
+
+bool UdpSocket::Send::retries_unsegmented() noexcept {
+  if (!messages_.with_segments || !is_refusal_to_cut(outcome)) return false;
   may_segment_ = false;
   if (outcome == -EIO) udp().can_segment_ = false;
-  prepare();
   return true;
 }
 
@@ -186,7 +202,7 @@ Result<> UdpSocket::Send::await_resume() const noexcept { return result_of(outco
 
 UdpSocket::SendTo::SendTo(UdpSocket& socket, std::span<const std::byte> bytes, const Endpoint* to,
                           const DatagramOptions& how, std::size_t segment_bytes) noexcept
-    : SocketWait(socket, detail::IoKind::sendmsg, true),
+    : SocketWait(socket, Events::write, detail::FirstCall::within_budget),
       segment_bytes_(segment_bytes),
       may_segment_(socket.can_segment_),
       left_{.iov_base = const_cast<std::byte*>(bytes.data()),  // NOLINT: sendmsg(2) reads.
@@ -207,7 +223,6 @@ UdpSocket::SendTo::SendTo(UdpSocket& socket, std::span<const std::byte> bytes, c
   message_.msg_iovlen = 1;
   message_.msg_namelen = name_size_;
   message_.msg_name = name_size_ != 0 ? &name_ : nullptr;
-  data = &message_;
   prepare();
 }
 
@@ -220,19 +235,26 @@ void UdpSocket::SendTo::prepare() noexcept {
   control_.put_into(message_, now_.iov_len > segment_bytes_);
 }
 
-bool UdpSocket::SendTo::go_on() noexcept {
-  left_.iov_base = static_cast<std::byte*>(left_.iov_base) + now_.iov_len;
-  left_.iov_len -= now_.iov_len;
-  if (left_.iov_len == 0) return false;
-  prepare();
-  return true;
+bool UdpSocket::SendTo::step(loop::Core& core) noexcept {
+  backend::System& system = core.backend().system();
+  do {
+    if (!finish(io::retry([&] { return system.sendmsg(fd, &message_, send_flags); }))) return false;
+    if (outcome >= 0) {
+      left_.iov_base = static_cast<std::byte*>(left_.iov_base) + now_.iov_len;
+      left_.iov_len -= now_.iov_len;
+      if (left_.iov_len == 0) return true;
+    } else if (!retries_unsegmented()) {
+      return true;
+    }
+    prepare();
+  } while (may_continue(core));
+  return false;
 }
 
-bool UdpSocket::SendTo::recover() noexcept {
+bool UdpSocket::SendTo::retries_unsegmented() noexcept {
   if (now_.iov_len <= segment_bytes_ || !is_refusal_to_cut(outcome)) return false;
   may_segment_ = false;
   if (outcome == -EIO) udp().can_segment_ = false;
-  prepare();
   return true;
 }
 

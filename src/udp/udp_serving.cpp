@@ -17,34 +17,27 @@ class UdpSocket::Serving final : private SocketWait, private detail::LoopOwned {
     auto* const self = new Serving(socket, std::move(callbacks), std::move(batch));
     self->core_.owned().push_back(static_cast<detail::LoopOwned&>(*self));
     // Receiving always waits first; an error of watching the descriptor is reported later.
-    if (!self->begin()) self->end();
+    if (!self->await_or_finish()) self->end();
   }
 
  private:
   Serving(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch)
-      : SocketWait(socket, batch.places() == 1 ? detail::IoKind::recvmsg : detail::IoKind::recvmmsg,
-                   false),
+      : SocketWait(socket, Events::read, detail::FirstCall::when_ready),
         core_(loop::core_of(socket.loop())),
         callbacks_(std::move(callbacks)),
-        batch_(std::move(batch)) {
-    make_room = &prepare;
+        batch_(std::move(batch)) {}
+
+  [[nodiscard]] bool step(loop::Core& core) noexcept override {
+    return finish(receive_into(batch_, core.backend().system(), fd));
   }
 
-  static bool prepare(detail::IoOperation& operation) noexcept {
-    auto& self = static_cast<Serving&>(operation);
-    const auto messages = self.batch_.prepare_to_receive();
-    self.data = messages.first;
-    self.size = messages.count;
-    return true;
-  }
-
-  void let_go() noexcept override {
+  void detached() noexcept override {
     if (running_) return;
     cancel();  // Datagrams that arrive from now on stay in the socket.
     end();
   }
 
-  void finish() override {
+  void completed() override {
     if (socket() == nullptr) return;  // Detached in this iteration; deleted at its end.
     running_ = true;
     // If the descriptor is not a socket or cannot be watched, restarting would fail again and

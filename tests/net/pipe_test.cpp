@@ -7,11 +7,15 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include <gtest/gtest.h>
 
+#include <tambour/connection.h>
 #include <tambour/event_loop.h>
 #include <tambour/simulation.h>
 #include <tambour/task_scope.h>
@@ -152,6 +156,77 @@ TEST_P(Pipes, over_different_files_clear_only_the_flag_of_their_own) {
   EXPECT_TRUE(is_nonblocking(two.ends[0]));
   ::close(one.copies[1]);
   ::close(two.copies[1]);
+}
+
+/// Sends `text` through a pipe with two connections and returns what arrived, after EOF.
+std::string text_through_connections(EventLoop& loop, const std::string& text,
+                                     const std::function<void()>& run) {
+  auto ends = PipeStream::open(loop);
+  if (!ends) return {};
+  std::string received;
+  bool reader_closed = false;
+  Connection::start(std::move(ends->reader),
+                    std::make_shared<const ConnectionCallbacks>(
+                        ConnectionCallbacks{.on_message =
+                                                [&](Connection&, Buffer& input) {
+                                                  received += input.coalesce();
+                                                  input.clear();
+                                                },
+                                            .on_close =
+                                                [&](Connection&, Error error) {
+                                                  EXPECT_FALSE(error) << error.message();
+                                                  reader_closed = true;
+                                                }}));
+  Connection& writer = Connection::start(
+      std::move(ends->writer),
+      std::make_shared<const ConnectionCallbacks>(ConnectionCallbacks{
+          .on_close = [](Connection&, Error error) { EXPECT_FALSE(error) << error.message(); }}));
+  EXPECT_TRUE(writer.send(text));
+  EXPECT_GT(writer.unsent(), 0U);
+  writer.close_after_write();
+  run();
+  EXPECT_TRUE(reader_closed);
+  return received;
+}
+
+TEST_P(Pipes, are_read_and_written_by_connections) {
+  const std::string text = long_text();
+  EXPECT_TRUE(text_through_connections(loop(), text, [&] { loop().run(); }) == text);
+}
+
+TEST_P(Pipes, end_the_connection_of_the_writer_with_epipe_without_a_reader) {
+  auto ends = PipeStream::open(loop());
+  ASSERT_TRUE(ends);
+  Error ended;
+  Connection::start(std::move(ends->writer),
+                    std::make_shared<const ConnectionCallbacks>(ConnectionCallbacks{
+                        .on_close = [&](Connection&, Error error) { ended = error; }}));
+  run_iterations();
+  ends->reader.close();
+  loop().run();
+  EXPECT_EQ(ended, system_error(EPIPE));
+}
+
+// A terminal that the process shares with others must not stay non-blocking.
+TEST_P(Pipes, of_connections_are_restored_to_blocking_mode) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const UniqueFd kept(::dup(ends[0]));
+  const UniqueFd far(ends[1]);
+  const auto is_blocking = [&] { return (::fcntl(kept.get(), F_GETFL) & O_NONBLOCK) == 0; };
+  Connection& connection =
+      Connection::start(PipeStream(loop(), ends[0]), std::make_shared<const ConnectionCallbacks>());
+  EXPECT_FALSE(is_blocking());
+  connection.close();
+  loop().run();
+  EXPECT_TRUE(is_blocking());
+}
+
+TEST(SimulatedPipes, are_read_and_written_by_connections) {
+  Simulation simulation(7);
+  EventLoop loop(simulation.add_host("one").loop_options());
+  const std::string text = long_text();
+  EXPECT_TRUE(text_through_connections(loop, text, [&] { simulation.run(); }) == text);
 }
 
 TEST(SimulatedPipes, carry_more_than_their_capacity) {

@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/detail/io_operation.h>
 #include <tambour/tambour.h>
 
 namespace tambour {
@@ -150,26 +149,27 @@ TEST_F(SimulatedFaults, a_spurious_event_does_not_complete_a_connect) {
   EventLoop loop(host.loop_options());
   simulation.options().false_event = 1;
   sockaddr_in address = other.endpoint(80);
-  socklen_t size = sizeof address;
-  const auto outcome = [&](int fd) {
-    detail::IoOperation connecting(detail::IoKind::connect, [](detail::IoOperation&) {});
-    connecting.address = reinterpret_cast<sockaddr*>(&address);
-    connecting.address_size = &size;
-    connecting.submit(loop, fd);
+  const Endpoint to =
+      Endpoint::from(reinterpret_cast<sockaddr*>(&address), sizeof address).value();
+  const auto outcome = [&] {
+    Error error;
+    spawn(loop, [](Endpoint peer, Error& result) -> Task<> {
+      auto stream = co_await TcpStream::connect(peer);
+      if (stream)
+        stream = std::unexpected(stream->peer_endpoint() ? Error() : system_error(EINVAL));
+      result = stream.error();
+    }(to, error));
     EXPECT_EQ(simulation.run(), SimulationEnd::finished);
-    return connecting.outcome;
+    return error;
   };
   simulation.partition(host, other);
-  EXPECT_EQ(outcome(host.socket(AF_INET, SOCK_STREAM, 0)), -ETIMEDOUT);
+  EXPECT_EQ(outcome(), system_error(ETIMEDOUT));
   simulation.heal();
-  EXPECT_EQ(outcome(host.socket(AF_INET, SOCK_STREAM, 0)), -ECONNREFUSED);
+  EXPECT_EQ(outcome(), system_error(ECONNREFUSED));
   const int listener = other.socket(AF_INET, SOCK_STREAM, 0);
-  ASSERT_EQ(other.bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(other.bind(listener, to.data(), to.size()), 0);
   ASSERT_EQ(other.listen(listener, 5), 0);
-  const int connected = host.socket(AF_INET, SOCK_STREAM, 0);
-  EXPECT_EQ(outcome(connected), 0);
-  sockaddr_in peer{};
-  EXPECT_EQ(host.getpeername(connected, reinterpret_cast<sockaddr*>(&peer), &size), 0);
+  EXPECT_EQ(outcome(), Error());
 }
 
 TEST_F(SimulatedFaults, a_loop_receives_spurious_events_and_early_wakeups) {
