@@ -149,8 +149,7 @@ TEST_F(SimulatedFaults, a_spurious_event_does_not_complete_a_connect) {
   EventLoop loop(host.loop_options());
   simulation.options().false_event = 1;
   sockaddr_in address = other.endpoint(80);
-  const Endpoint to =
-      Endpoint::from(reinterpret_cast<sockaddr*>(&address), sizeof address).value();
+  const Endpoint to = Endpoint::from(reinterpret_cast<sockaddr*>(&address), sizeof address).value();
   const auto outcome = [&] {
     Error error;
     spawn(loop, [](Endpoint peer, Error& result) -> Task<> {
