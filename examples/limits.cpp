@@ -49,15 +49,17 @@ ConnectionCallbacks line_server(int& closed_by_limit) {
 /// Sends lines and never reads the answers.
 Task<> never_reads(Endpoint server) {
   auto stream = co_await TcpStream::connect(server);
+  if (!stream) co_return;
   const std::string lines(1000, '\n');
-  while (stream && co_await stream->write(lines)) {
+  while (co_await stream->write(lines)) {
   }
 }
 
 /// Sends a byte of a line from time to time: never idle, and never done.
 Task<> slow_loris(Endpoint server) {
   auto stream = co_await TcpStream::connect(server);
-  while (stream && co_await stream->write("x")) co_await sleep_for(20ms);
+  if (!stream) co_return;
+  while (co_await stream->write("x")) co_await sleep_for(20ms);
 }
 
 /// Gets its answer, and keeps the connection open.

@@ -13,7 +13,8 @@ using namespace tambour;
 using namespace std::literals;
 
 Task<> pass_on(Stream& from, Stream& to, Buffer bytes = {}) {
-  while (bytes.empty() || co_await to.write(bytes)) {
+  for (;;) {
+    if (!bytes.empty() && !co_await to.write(bytes)) break;
     const auto got = co_await from.read(bytes);
     if (!got) break;
     if (*got == 0) co_return static_cast<void>(to.shutdown_write());
@@ -61,11 +62,13 @@ Task<> serve(TcpStream client) {
   if (!hello || (*hello)[0] != std::byte{5}) co_return;
   const auto methods = co_await read_exactly(client, in, std::to_integer<std::size_t>((*hello)[1]));
   const bool may_come = methods && methods->find('\0');
-  if (!co_await client.write(may_come ? "\5\0"sv : "\5\xff"sv) || !may_come) co_return;
+  const auto method = may_come ? "\5\0"sv : "\5\xff"sv;
+  if (!co_await client.write(method) || !may_come) co_return;
   const auto target = co_await timeout(10s, read_target(client, in));
   Result<Stream> server = std::unexpected(target ? Error() : target.error());
   if (target) server = co_await connect(*target, {.timeout = 10s});
-  if (!co_await client.write(reply_to(server ? Error() : server.error())) || !server) co_return;
+  const std::string reply = reply_to(server ? Error() : server.error());
+  if (!co_await client.write(reply) || !server) co_return;
   co_await when_all(pass_on(client, *server, std::move(in)), pass_on(*server, client));
 }
 

@@ -75,9 +75,8 @@ Task<> echo(S peer, FirstError& first_error) {
 template <class S = TcpStream>
 Task<> talk(Endpoint to, FirstError& first_error) {
   auto stream = co_await S::connect(to);
-  if (!first_error.note(stream) || !first_error.note(co_await stream->write("hello")) ||
-      !first_error.note(stream->shutdown_write()))
-    co_return;
+  if (!first_error.note(stream) || !first_error.note(co_await stream->write("hello"))) co_return;
+  if (!first_error.note(stream->shutdown_write())) co_return;
   co_await expect_from(*stream, "hello", first_error);
 }
 

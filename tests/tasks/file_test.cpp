@@ -132,8 +132,9 @@ Task<> play_without_cache(std::string folder, bool exactly, bool& can) {
   EXPECT_EQ(co_await file->read_at(all, std::size_t{3} * 4096), 100U);
   EXPECT_EQ(co_await file->read_at(all, std::size_t{4} * 4096), 0U);
   for (const bool bad_offset : {true, false}) {
-    const auto got =
-        co_await file->read_at(bad_offset ? all : all.subspan(1, 4096), bad_offset ? 1 : 0);
+    const auto place = bad_offset ? all : all.subspan(1, 4096);
+    const std::uint64_t offset = bad_offset ? 1 : 0;
+    const auto got = co_await file->read_at(place, offset);
     EXPECT_TRUE(got ? !exactly : got.error() == system_error(EINVAL));
   }
   std::ranges::fill(blocks->bytes, 'x');

@@ -1,5 +1,6 @@
 // Tasks: start, completion, exceptions and destruction.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -387,9 +388,10 @@ TEST_P(Tasks, a_completed_wait_does_not_receive_a_stop_request) {
   test::write_to(ends.far);
   TaskEvent event(loop());
   scope.spawn([](Tasks& self, int fd, TaskEvent& set) -> Task<> {
-    if (co_await sleep_for(0ms) && co_await ready(fd, Events::read) && co_await set.wait() &&
-        co_await self.number_after(1h, 1) == 1)
-      self.log.emplace_back("ended");
+    const std::array<bool, 4> waited{
+        (co_await sleep_for(0ms)).has_value(), (co_await ready(fd, Events::read)).has_value(),
+        (co_await set.wait()).has_value(), co_await self.number_after(1h, 1) == 1};
+    if (waited[3]) self.log.emplace_back("ended");
   }(*this, ends.near.get(), event));
   for (int i = 0; i < 3; ++i) loop().run_once();
   event.set();

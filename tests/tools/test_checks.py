@@ -169,6 +169,26 @@ class Style(CheckTest):
                 self.write(path, text)
                 self.assert_fault("style", f"{path}:3", "Resumption::run()")
 
+    def test_awaits_that_gcc_12_evaluates_too_early(self) -> None:
+        for statement, message in [
+            ("while (ok && co_await read()) {}", "in the condition of a loop"),
+            ("if (a || !co_await read() ||\n      b) return;", "make it the last operand"),
+            ("co_await read(ok ? a : b);", "name its value first"),
+            ("const int x = ok ? a : co_await read();", "name its value first"),
+        ]:
+            with self.subTest(statement):
+                self.write("tests/net/read.cpp", f"// Reads.\nvoid f() {{\n  {statement}\n}}\n")
+                self.assert_fault("style", "tests/net/read.cpp:3", message)
+        for statement in [
+            "if (a || b || !co_await read()) return;",
+            "while (co_await read()) {}",
+            "while (a && b) got = co_await read();",
+            'co_await write("a ? b : c && d");',
+        ]:
+            with self.subTest(statement):
+                self.write("tests/net/read.cpp", f"// Reads.\nvoid f() {{\n  {statement}\n}}\n")
+                self.assert_clean("style")
+
     def test_opening_comment_is_required_without_a_header(self) -> None:
         self.write("src/loop/events.cpp", "#include <tambour/events.h>\n")
         self.write("src/base/list.cpp", '#include "base/list.h"\n')

@@ -21,6 +21,17 @@ RESUMES = "src/task/task.cpp"
 FILE_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9]+)+|CMakeLists\.txt")
 
 
+# GCC 12 evaluates the operand of such a co_await even if the condition before it has decided
+# otherwise; see docs/tasks.md.
+LOOP = re.compile(r"\bwhile ?\(")
+AWAIT_LAST = re.compile(r"(&&|\|\|).*\bco_await\b", re.DOTALL)
+AWAIT_IN_CHAIN = re.compile(r"(&&|\|\|).*\bco_await\b.*(&&|\|\|)", re.DOTALL)
+AWAIT_WITH_CHOICE = re.compile(r"\bco_await\b.* \? | \? .*\bco_await\b", re.DOTALL)
+COMMENT_OR_STRING = re.compile(
+    r"//[^\n]*|R\"\((?:.|\n)*?\)\"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'"
+)
+
+
 def is_code(tree: Tree, path: str) -> bool:
     if path.endswith(CODE):
         return True
@@ -40,6 +51,34 @@ def check_lines(tree: Tree, path: str) -> Iterator[Fault]:
             yield Fault(path, number, f"{match.group()}: file an issue, or do the work")
         if path.endswith(CPP) and DEAD_INCLUDE.match(line):
             yield Fault(path, number, "commented-out #include")
+
+
+def loop_condition(statement: str) -> str:
+    """The text between the parentheses of `while`, or nothing."""
+    found = LOOP.search(statement)
+    if found is None:
+        return ""
+    depth = 1
+    for at in range(found.end(), len(statement)):
+        depth += {"(": 1, ")": -1}.get(statement[at], 0)
+        if depth == 0:
+            return statement[found.end() : at]
+    return ""
+
+
+def check_awaits(tree: Tree, path: str) -> Iterator[Fault]:
+    text = COMMENT_OR_STRING.sub("\"\"", "\n".join(tree.lines(path)))
+    number = 1
+    for statement in re.split(r"([;{}])", text):
+        if "co_await" in statement:
+            at = number + statement[: statement.index("co_await")].count("\n")
+            if AWAIT_LAST.search(loop_condition(statement)):
+                yield Fault(path, at, "co_await after && or || in the condition of a loop")
+            elif AWAIT_IN_CHAIN.search(statement):
+                yield Fault(path, at, "co_await between && or ||: make it the last operand")
+            elif AWAIT_WITH_CHOICE.search(statement):
+                yield Fault(path, at, "?: in a statement with co_await: name its value first")
+        number += statement.count("\n")
 
 
 def check_source(tree: Tree, path: str) -> Iterator[Fault]:
@@ -65,5 +104,7 @@ def run(tree: Tree) -> Iterator[Fault]:
     for path in tree.paths:
         if is_code(tree, path):
             yield from check_lines(tree, path)
+        if path.endswith(CPP):
+            yield from check_awaits(tree, path)
     for path in tree.under("src/", "include/", suffixes=CPP):
         yield from check_source(tree, path)
