@@ -104,11 +104,10 @@ class Socket {
 };
 
 /// A task's wait on a socket: an operation that is cancelled when the task is asked to stop or the
-/// socket is closed.
+/// socket is closed. It may be moved until it is awaited.
 class SocketWait : protected detail::IoOperation {
  public:
-  SocketWait(const SocketWait&) = delete;
-  SocketWait& operator=(const SocketWait&) = delete;
+  SocketWait& operator=(SocketWait&&) = delete;
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
@@ -123,6 +122,12 @@ class SocketWait : protected detail::IoOperation {
  protected:
   SocketWait(Socket& socket, detail::IoKind what, bool to_write) noexcept
       : IoOperation(what, &completed), socket_(&socket), to_write_(to_write) {}
+  SocketWait(SocketWait&& other) noexcept
+      : IoOperation(std::move(other)),
+        socket_(std::exchange(other.socket_, nullptr)),
+        to_write_(other.to_write_) {
+    check_not_awaited(other.awaiting_, "a function of a stream or socket");
+  }
   ~SocketWait() { leave(); }
 
   /// Null if the socket was closed.

@@ -166,6 +166,15 @@ class TaskPromiseBase : public detail::ListHook<TaskPromiseBase> {
 
 /// Aborts with a message.
 [[noreturn]] void fail_on_empty_task(const char* function, std::source_location at) noexcept;
+/// Aborts with a message.
+[[noreturn]] void fail_on_moved_wait(const char* function) noexcept;
+
+/// For the move constructors of awaitables, which may be moved until they are awaited: aborts with
+/// a message if `awaiting` is not null. `function` returned the awaitable.
+inline void check_not_awaited(std::coroutine_handle<> awaiting, const char* function) noexcept {
+  if (awaiting) [[unlikely]]
+    fail_on_moved_wait(function);
+}
 
 template <class T>
 class TaskPromise final : public TaskPromiseBase {

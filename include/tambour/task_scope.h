@@ -66,8 +66,11 @@ class TaskScope final : private TaskObserver {
   class Join final : private detail::ReadyNode {
    public:
     explicit Join(TaskScope& scope) noexcept : ReadyNode(&run), scope_(scope) {}
-    Join(const Join&) = delete;
-    Join& operator=(const Join&) = delete;
+    Join(Join&& other) noexcept : ReadyNode(&run), scope_(other.scope_) {
+      check_not_awaited(other.awaiting_, "TaskScope::join()");
+    }
+    Join& operator=(Join&&) = delete;
+    ~Join() = default;
 
     [[nodiscard]] bool await_ready() const noexcept { return scope_.empty(); }
     void await_suspend(std::coroutine_handle<> awaiting) noexcept {

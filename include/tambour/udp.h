@@ -125,12 +125,17 @@ class UdpSocket final : public Socket {
    public:
     SendTo(UdpSocket& socket, std::span<const std::byte> bytes, const Endpoint* to,
            const DatagramOptions& how, std::size_t segment_bytes) noexcept;
+    SendTo(SendTo&& other) noexcept;
+    SendTo& operator=(SendTo&&) = delete;
+    ~SendTo() = default;
     [[nodiscard]] bool await_ready() const noexcept { return is_done_ || outcome < 0; }
     [[nodiscard]] Result<> await_resume() const noexcept;
 
    private:
     friend class UdpSocket;
     static constexpr std::size_t whole = SIZE_MAX;  ///< A single datagram of any size.
+    /// Sets the pointers to members of this object.
+    void begin_message() noexcept;
     void prepare() noexcept;
     [[nodiscard]] bool go_on() noexcept override;
     [[nodiscard]] bool recover() noexcept override;

@@ -45,10 +45,9 @@ enum class IoKind : std::uint8_t {
 /// Ownership: the caller owns the operation and everything that its parameters refer to.
 /// Completion: each submit() completes exactly once, never inside submit(). `outcome` is then the
 /// result of the system call, or a negated errno value.
-/// Lifetime: cannot be moved. It may be cancelled or destroyed at any time. A cancelled operation
-/// completes with ECANCELED unless it has already finished. A destroyed operation does not
-/// complete.
-/// Thread: must be used on the loop's thread.
+/// Lifetime: may be moved until it is first submitted. It may be cancelled or destroyed at any
+/// time. A cancelled operation completes with ECANCELED unless it has already finished. A destroyed
+/// operation does not complete. Thread: must be used on the loop's thread.
 class IoOperation : public Operation {
  public:
   using Completed = void (*)(IoOperation&);
@@ -59,8 +58,8 @@ class IoOperation : public Operation {
         io_kind(what),
         wait_first(!is_likely_at_once(what)),
         completed_(completed) {}
-  IoOperation(const IoOperation&) = delete;
-  IoOperation& operator=(const IoOperation&) = delete;
+  IoOperation(IoOperation&&) noexcept = default;
+  IoOperation& operator=(IoOperation&&) = delete;
   ~IoOperation() { abandon(); }
 
   /// Submits the operation on `fd`, which may refer to another open file than before; if the
