@@ -27,7 +27,7 @@ concept IsAccepted = AwaitableArgument<A> && requires(A& awaitable) {
   when_any(std::move(awaitable));
 };
 
-int function() { return 0; }
+[[maybe_unused]] int function() { return 0; }
 
 // The awaitables of the library. A new one belongs here.
 static_assert(IsAccepted<Task<int>>);
@@ -60,10 +60,10 @@ static_assert(IsAccepted<decltype(std::declval<UdpSocket&>().send_to({}, Endpoin
 static_assert(IsAccepted<decltype(std::declval<Process&>().wait())>);
 
 // These are not movable: a function returns them.
-auto sync_of(File& file) {
+[[maybe_unused]] auto sync_of(File& file) {
   return [&file] { return file.sync(); };
 }
-auto size_of(File& file) {
+[[maybe_unused]] auto size_of(File& file) {
   return [&file] { return file.size(); };
 }
 static_assert(IsAccepted<decltype(sync_of(std::declval<File&>()))>);
