@@ -164,9 +164,9 @@ class TaskPromiseBase : public detail::ListHook<TaskPromiseBase> {
   static const inline TaskContext no_context{};
 };
 
-/// Aborts with a message.
+/// These abort with a message.
 [[noreturn]] void fail_on_empty_task(const char* function, std::source_location at) noexcept;
-/// Aborts with a message.
+[[noreturn]] void fail_on_empty_range(const char* function, std::source_location at) noexcept;
 [[noreturn]] void fail_on_moved_wait(const char* function) noexcept;
 
 /// For the move constructors of awaitables, which may be moved until they are awaited: aborts with

@@ -7,17 +7,20 @@
 // wait is decided early, the other tasks are asked to stop, and the wait ends when they have ended.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <ranges>
 #include <source_location>
 #include <stop_token>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <tambour/awaitable.h>
 #include <tambour/clock.h>
@@ -241,6 +244,124 @@ template <AwaitableArgument... As>
   requires(sizeof...(As) > 0)
 WhenAny<AwaitResult<As>...> when_any(As... awaitables) {
   return WhenAny<AwaitResult<As>...>(as_task(std::move(awaitables))...);
+}
+
+/// A range of awaitables that can be moved out of it: an rvalue of a container, or a view whose
+/// elements are temporaries, such as std::views::transform(urls, fetch).
+template <class R>
+concept AwaitableRange =
+    std::ranges::input_range<R> && AwaitableArgument<std::ranges::range_value_t<R>> &&
+    (!std::is_lvalue_reference_v<R> || std::ranges::view<std::remove_cvref_t<R>>) &&
+    (!std::ranges::view<std::remove_cvref_t<R>> ||
+     !std::is_lvalue_reference_v<std::ranges::range_reference_t<R>>);
+
+template <AwaitableRange R>
+using RangeResult = AwaitResult<std::ranges::range_value_t<R>>;
+
+/// A group of tasks of the same type.
+template <std::derived_from<TaskGroup> Group, class T>
+class TaskVector : public Group {
+ public:
+  /// No task may be empty.
+  explicit TaskVector(std::vector<Task<T>> tasks) noexcept : tasks_(std::move(tasks)) {}
+
+  [[nodiscard]] bool await_ready(
+      std::source_location at = std::source_location::current()) const noexcept {
+    for (const Task<T>& task : tasks_) {
+      if (!task) [[unlikely]]
+        fail_on_empty_task("when_all() or when_any()", at);
+    }
+    return false;
+  }
+
+  template <HasTaskContext Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+    return this->begin(awaiting, tasks_.size(), [this] {
+      for (Task<T>& task : tasks_) this->start(task.promise());
+    });
+  }
+
+ protected:
+  std::vector<Task<T>> tasks_;
+
+ private:
+  [[nodiscard]] bool observes(const void* frame) const noexcept final {
+    return std::ranges::any_of(
+        tasks_, [frame](const Task<T>& task) { return task.promise().is_or_awaits(frame); });
+  }
+};
+
+/// Moves the elements of `range` into tasks.
+template <AwaitableRange R>
+std::vector<Task<RangeResult<R>>> tasks_of(R&& range) {
+  std::vector<Task<RangeResult<R>>> tasks;
+  if constexpr (std::ranges::sized_range<R>) tasks.reserve(std::ranges::size(range));
+  for (auto&& each : range) tasks.push_back(as_task(std::move(each)));
+  return tasks;
+}
+
+template <class T>
+class [[nodiscard]] WhenAllOfRange final : public TaskVector<AllOfTasks, T> {
+ public:
+  using TaskVector<AllOfTasks, T>::TaskVector;
+
+  /// Throws std::bad_alloc.
+  std::vector<WhenValue<T>> await_resume() {
+    this->rethrow();
+    std::vector<WhenValue<T>> values;
+    values.reserve(this->tasks_.size());
+    for (Task<T>& task : this->tasks_) values.push_back(TaskGroup::take(task));
+    return values;
+  }
+};
+
+/// Runs the tasks or awaitables of a range, all at the same time, and returns a vector of their
+/// results in the order of the range; std::monostate for void. Returns an empty vector at once if
+/// the range is empty. Exceptions and memory as above.
+///
+///   std::vector<Task<Page>> pages = ...;
+///   for (const Page& page : co_await when_all(std::move(pages))) ...
+template <AwaitableRange R>
+  requires(!std::is_reference_v<RangeResult<R>>)
+WhenAllOfRange<RangeResult<R>> when_all(R&& range) {
+  return WhenAllOfRange<RangeResult<R>>(tasks_of(std::forward<R>(range)));
+}
+
+/// The result of when_any() of a range: `value` is that of the element at `index`.
+template <class T>
+struct FirstResult {
+  std::size_t index;
+  WhenValue<T> value;
+};
+
+template <class T>
+class [[nodiscard]] WhenAnyOfRange final : public TaskVector<FirstOfTasks, T> {
+ public:
+  using TaskVector<FirstOfTasks, T>::TaskVector;
+
+  [[nodiscard]] bool await_ready(
+      std::source_location at = std::source_location::current()) const noexcept {
+    if (this->tasks_.empty()) [[unlikely]]
+      fail_on_empty_range("when_any()", at);
+    return TaskVector<FirstOfTasks, T>::await_ready(at);
+  }
+
+  FirstResult<T> await_resume() {
+    const auto first =
+        std::ranges::find_if(this->tasks_, [this](Task<T>& task) { return this->is_first(task); });
+    return {static_cast<std::size_t>(first - this->tasks_.begin()), TaskGroup::take(*first)};
+  }
+};
+
+/// Runs the tasks or awaitables of a range until the first one ends, asks the others to stop, and
+/// returns the result and the index of the first one when all have ended. Exceptions as above. The
+/// range must not be empty: none of its tasks would ever end, so that aborts with a message.
+///
+///   auto [index, page] = co_await when_any(std::views::transform(mirrors, fetch));
+template <AwaitableRange R>
+  requires(!std::is_reference_v<RangeResult<R>>)
+WhenAnyOfRange<RangeResult<R>> when_any(R&& range) {
+  return WhenAnyOfRange<RangeResult<R>>(tasks_of(std::forward<R>(range)));
 }
 
 template <class T>
