@@ -14,12 +14,14 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <tambour/result.h>
@@ -89,11 +91,29 @@ class FileWait {
   std::optional<std::stop_callback<Stop>> stop_;
 };
 
+/// A file operation that starts when it is awaited, and may be moved until then.
+template <class Wait, class... Arguments>
+class [[nodiscard("nothing happens until this is awaited")]] FileAwaitable {
+ public:
+  explicit FileAwaitable(Arguments... arguments) : arguments_(std::move(arguments)...) {}
+
+  /// Throws std::bad_alloc.
+  Wait operator co_await() && {
+    return std::apply([](Arguments&... each) { return Wait(std::move(each)...); }, arguments_);
+  }
+
+ private:
+  std::tuple<Arguments...> arguments_;
+};
+
 /// An open file that supports offsets: a regular file, a block device, a device such as /dev/zero,
 /// or a directory, which supports only sync(). For FIFOs and terminals, use Stream.
 ///
 /// Thread: a file belongs to no loop. Each operation runs on the loop of the task that awaits it.
-/// Lifetime: may be moved at any time, including during operations.
+/// Lifetime: may be moved at any time, including during operations. An operation refers to the file
+/// until it is awaited.
+/// Time limits: `co_await timeout(1s, File::open(path))`. The awaitables of sync(), truncate() and
+/// size() cannot be moved: write `timeout(1s, [&] { return file.sync(); })`.
 /// Errors: an operation fails with ECANCELED if its task is asked to stop before the operation has
 /// finished. If a thread performs the operation and WorkerPool::queued_max() requests are queued,
 /// it fails with EAGAIN. All operations throw std::bad_alloc.
@@ -115,9 +135,11 @@ class File {
   /// closed again. Fails with the errors of openat(2), for example ENOENT, EACCES, EISDIR or
   /// EMFILE; with ESPIPE for a FIFO or a terminal; with ENXIO for a socket, or for writing to a
   /// FIFO without a reader; and with EINVAL if the file system does not support FileCache::none.
-  [[nodiscard]] static Open open(std::string path, FileMode mode = FileMode::read,
-                                 mode_t permissions = 0666, FileCache cache = FileCache::kernel) {
-    return {std::move(path), mode, permissions, cache};
+  [[nodiscard]] static FileAwaitable<Open, std::string, FileMode, mode_t, FileCache> open(
+      std::string path, FileMode mode = FileMode::read, mode_t permissions = 0666,
+      FileCache cache = FileCache::kernel) {
+    return FileAwaitable<Open, std::string, FileMode, mode_t, FileCache>(std::move(path), mode,
+                                                                         permissions, cache);
   }
 
   [[nodiscard]] bool is_open() const noexcept { return file_ != nullptr; }
@@ -133,8 +155,9 @@ class File {
   /// Reads from `offset` until `into` is full or the file ends, and returns the number of bytes:
   /// pread(2). 0 means that the file ends at or before `offset`. Fails with EISDIR or EIO, and with
   /// EINVAL if `offset` exceeds the range of off_t.
-  [[nodiscard]] Read read_at(std::span<std::byte> into, std::uint64_t offset) const {
-    return {*this, into, offset};
+  [[nodiscard]] auto read_at(std::span<std::byte> into, std::uint64_t offset) const {
+    using Reference = std::reference_wrapper<const File>;
+    return FileAwaitable<Read, Reference, std::span<std::byte>, std::uint64_t>(*this, into, offset);
   }
 
   class Write final : public FileWait {
@@ -144,10 +167,12 @@ class File {
   };
   /// Writes all bytes: pwrite(2). If it fails (ENOSPC, EDQUOT, EIO, ECANCELED), a part may have
   /// been written. Fails with EINVAL, without writing, if `offset` exceeds the range of off_t.
-  [[nodiscard]] Write write_at(std::span<const std::byte> from, std::uint64_t offset) {
-    return {*this, from, offset};
+  [[nodiscard]] auto write_at(std::span<const std::byte> from, std::uint64_t offset) {
+    using Reference = std::reference_wrapper<const File>;
+    return FileAwaitable<Write, Reference, std::span<const std::byte>, std::uint64_t>(*this, from,
+                                                                                      offset);
   }
-  [[nodiscard]] Write write_at(std::string_view text, std::uint64_t offset) {
+  [[nodiscard]] auto write_at(std::string_view text, std::uint64_t offset) {
     return write_at(std::as_bytes(std::span(text)), offset);
   }
 

@@ -199,8 +199,11 @@ class Process final {
 class [[nodiscard]] Process::Wait final : private detail::ReadyNode {
  public:
   explicit Wait(ProcessState* state) noexcept : ReadyNode(&run), state_(state) {}
-  Wait(const Wait&) = delete;
-  Wait& operator=(const Wait&) = delete;
+  Wait(Wait&& other) noexcept : ReadyNode(&run), state_(other.state_) {
+    check_not_awaited(other.awaiting_, "Process::wait()");
+  }
+  Wait& operator=(Wait&&) = delete;
+  ~Wait() = default;
 
   [[nodiscard]] bool await_ready() noexcept;
   template <HasTaskContext Promise>

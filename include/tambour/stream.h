@@ -111,11 +111,10 @@ class Socket {
 };
 
 /// A task's wait on a socket: an operation that is cancelled when the task is asked to stop or the
-/// socket is closed.
+/// socket is closed. It may be moved until it is awaited.
 class SocketWait : protected detail::IoOperation {
  public:
-  SocketWait(const SocketWait&) = delete;
-  SocketWait& operator=(const SocketWait&) = delete;
+  SocketWait& operator=(SocketWait&&) = delete;
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
@@ -131,6 +130,12 @@ class SocketWait : protected detail::IoOperation {
   /// Waits to write if `readiness` is Events::write, otherwise to read.
   SocketWait(Socket& socket, Events readiness, detail::FirstCall first) noexcept
       : IoOperation(readiness, first), socket_(&socket), to_write_(readiness == Events::write) {}
+  SocketWait(SocketWait&& other) noexcept
+      : IoOperation(std::move(other)),
+        socket_(std::exchange(other.socket_, nullptr)),
+        to_write_(other.to_write_) {
+    check_not_awaited(other.awaiting_, "a function of a stream or socket");
+  }
   ~SocketWait() override { leave(); }
 
   /// Null if the socket was closed.

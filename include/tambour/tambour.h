@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tambour/async.h>                // IWYU pragma: export
+#include <tambour/awaitable.h>            // IWYU pragma: export
 #include <tambour/buffer.h>               // IWYU pragma: export
 #include <tambour/callback.h>             // IWYU pragma: export
 #include <tambour/child.h>                // IWYU pragma: export

@@ -164,8 +164,17 @@ class TaskPromiseBase : public detail::ListHook<TaskPromiseBase> {
   static const inline TaskContext no_context{};
 };
 
-/// Aborts with a message.
+/// These abort with a message.
 [[noreturn]] void fail_on_empty_task(const char* function, std::source_location at) noexcept;
+[[noreturn]] void fail_on_empty_range(const char* function, std::source_location at) noexcept;
+[[noreturn]] void fail_on_moved_wait(const char* function) noexcept;
+
+/// For the move constructors of awaitables, which may be moved until they are awaited: aborts with
+/// a message if `awaiting` is not null. `function` returned the awaitable.
+inline void check_not_awaited(std::coroutine_handle<> awaiting, const char* function) noexcept {
+  if (awaiting) [[unlikely]]
+    fail_on_moved_wait(function);
+}
 
 template <class T>
 class TaskPromise final : public TaskPromiseBase {
@@ -175,7 +184,8 @@ class TaskPromise final : public TaskPromiseBase {
 
   Task<T> get_return_object() noexcept { return Task<T>(*this); }
 
-  template <class U>
+  /// The default argument is for `co_return {};`, which has no type to deduce.
+  template <class U = std::remove_cv_t<T>>
     requires std::convertible_to<U, T>
   void return_value(U&& value) {
     if constexpr (std::is_reference_v<T>) {
@@ -224,7 +234,9 @@ class TaskPromise<void> final : public TaskPromiseBase {
   std::exception_ptr thrown_;
 };
 
-/// A coroutine that returns a T.
+/// A coroutine that returns a T. `co_return` accepts what converts to T: in a Task<Result<T>>, a
+/// value, std::unexpected(error) or another Result; in a Task<Result<>>, `co_return {};` means
+/// success.
 ///
 /// Ownership: owns the coroutine frame, which is a task's only allocation. Destroying the Task
 /// destroys the coroutine at its suspension point, after the tasks that it awaits, the innermost

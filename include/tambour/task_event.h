@@ -34,8 +34,12 @@ class TaskEvent {
    public:
     explicit Wait(TaskEvent& event) noexcept
         : ReadyNode(&run, event.created_at_), event_(event), core_(event.core_) {}
-    Wait(const Wait&) = delete;
-    Wait& operator=(const Wait&) = delete;
+    Wait(Wait&& other) noexcept
+        : ReadyNode(&run, other.created_at()), event_(other.event_), core_(other.core_) {
+      check_not_awaited(other.awaiting_, "TaskEvent::wait()");
+    }
+    Wait& operator=(Wait&&) = delete;
+    ~Wait() = default;
 
     [[nodiscard]] bool await_ready() const noexcept { return event_.set_; }
     template <HasTaskContext Promise>

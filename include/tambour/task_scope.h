@@ -2,18 +2,45 @@
 // in a scope that is joined.
 #pragma once
 
+#include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <source_location>
 #include <stop_token>
+#include <type_traits>
 #include <utility>
 
+#include <tambour/awaitable.h>
 #include <tambour/callback.h>
 #include <tambour/event_loop.h>
 #include <tambour/task.h>
 
 namespace tambour {
+
+/// A callable that returns a Task when it is invoked with rvalues of these types.
+template <class F, class... Args>
+concept TaskFunction =
+    std::move_constructible<F> && (std::move_constructible<Args> && ...) &&
+    std::invocable<F, Args...> && detail::is_task<std::invoke_result_t<F, Args...>>;
+
+/// Runs `callable(arguments...)` inside a coroutine whose frame owns the callable and the
+/// arguments, so that they exist until the task has ended. The task may refer to them. Throws
+/// std::bad_alloc.
+///
+///   Task<int> sum = call_as_task([values]() -> Task<int> { ... });
+template <class F, class... Args>
+  requires TaskFunction<F, Args...>
+std::invoke_result_t<F, Args...> call_as_task(F callable, Args... arguments) {
+  if constexpr (std::is_member_pointer_v<F>) {
+    co_return co_await std::invoke(callable, std::move(arguments)...);
+  } else {
+    // Without std::invoke(), so that objects to which arguments are converted exist until the task
+    // has ended: a std::string that a parameter refers to, for example.
+    co_return co_await std::move(callable)(std::move(arguments)...);
+  }
+}
 
 /// Owns tasks that run concurrently. The owner either awaits join() or destroys the scope, which
 /// destroys the unfinished tasks at their suspension points.
@@ -50,6 +77,20 @@ class TaskScope final : private TaskObserver {
     start(task.release(), std::source_location::current());
   }
 
+  /// Starts `callable(arguments...)`, which returns a Task, and keeps copies of the callable and
+  /// its arguments in a coroutine frame until the task has ended. Use it for a lambda with
+  /// captures: `scope.spawn([&]() -> Task<> { ... }())` would destroy the lambda before its
+  /// coroutine resumes. The arguments are passed as rvalues, as by std::thread; pass a reference
+  /// with std::ref().
+  template <class F, class... Args>
+    requires TaskFunction<std::decay_t<F>, std::decay_t<Args>...>
+  void spawn(F&& callable, Args&&... arguments) {
+    start(call_as_task(std::decay_t<F>(std::forward<F>(callable)),
+                       std::decay_t<Args>(std::forward<Args>(arguments))...)
+              .release(),
+          std::source_location::current());
+  }
+
   /// Asks the tasks to stop: their waits fail with ECANCELED. May be called more than once; no
   /// effect after the loop was destroyed.
   void request_stop() noexcept;
@@ -66,8 +107,11 @@ class TaskScope final : private TaskObserver {
   class Join final : private detail::ReadyNode {
    public:
     explicit Join(TaskScope& scope) noexcept : ReadyNode(&run), scope_(scope) {}
-    Join(const Join&) = delete;
-    Join& operator=(const Join&) = delete;
+    Join(Join&& other) noexcept : ReadyNode(&run), scope_(other.scope_) {
+      check_not_awaited(other.awaiting_, "TaskScope::join()");
+    }
+    Join& operator=(Join&&) = delete;
+    ~Join() = default;
 
     [[nodiscard]] bool await_ready() const noexcept { return scope_.empty(); }
     void await_suspend(std::coroutine_handle<> awaiting) noexcept {
@@ -139,6 +183,20 @@ template <class T>
 void spawn(EventLoop& loop, Task<T> task,
            std::source_location at = std::source_location::current()) {
   loop.tasks().spawn(std::move(task), at);
+}
+
+/// The same for `callable(arguments...)`, which returns a Task: the callable and the arguments are
+/// copied or moved into a coroutine frame, and exist until the task has ended; see
+/// TaskScope::spawn(). A coroutine that is a lambda refers to its captures in the lambda object,
+/// not in its own frame:
+///
+///   spawn(loop, [peer = std::move(peer)]() mutable -> Task<> { co_await serve(peer); });
+///
+/// Without this form, that lambda would be destroyed at the end of the statement.
+template <class F, class... Args>
+  requires TaskFunction<std::decay_t<F>, std::decay_t<Args>...>
+void spawn(EventLoop& loop, F&& callable, Args&&... arguments) {
+  loop.tasks().spawn(std::forward<F>(callable), std::forward<Args>(arguments)...);
 }
 
 }  // namespace tambour

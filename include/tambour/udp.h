@@ -127,6 +127,9 @@ class UdpSocket final : public Socket {
    public:
     SendTo(UdpSocket& socket, std::span<const std::byte> bytes, const Endpoint* to,
            const DatagramOptions& how, std::size_t segment_bytes) noexcept;
+    SendTo(SendTo&& other) noexcept;
+    SendTo& operator=(SendTo&&) = delete;
+    ~SendTo() = default;
     [[nodiscard]] bool await_ready() const noexcept { return is_done_ || outcome < 0; }
     [[nodiscard]] Result<> await_resume() const noexcept;
 
@@ -134,6 +137,8 @@ class UdpSocket final : public Socket {
     friend class UdpSocket;
     static constexpr std::size_t whole = SIZE_MAX;  ///< A single datagram of any size.
     [[nodiscard]] bool step(loop::Core& core) noexcept override;
+    /// Sets the pointers to members of this object.
+    void begin_message() noexcept;
     void prepare() noexcept;
     [[nodiscard]] bool retries_unsegmented() noexcept;
 

@@ -1,4 +1,5 @@
-// Awaitable waits of a task: for a time, or for the readiness of a file descriptor.
+// Awaitable waits of a task: for a time, or for the readiness of a file descriptor. They may be
+// moved until they are awaited.
 #pragma once
 
 #include <coroutine>
@@ -26,17 +27,23 @@ class SleepFor {
   explicit SleepFor(Duration delay,
                     std::source_location created_at = std::source_location::current()) noexcept
       : delay_(delay), created_at_(created_at) {}
+  SleepFor(SleepFor&& other) noexcept : delay_(other.delay_), created_at_(other.created_at_) {
+    check_not_awaited(other.awaiting_, "sleep_for()");
+  }
+  SleepFor& operator=(SleepFor&&) = delete;
+  ~SleepFor() = default;
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
   template <HasTaskContext Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
     const TaskContext& context = awaiting.promise().context();
-    auto expired = [this, awaiting] {
+    awaiting_ = awaiting;
+    auto expired = [this] {
       // This object lives until the end of the co_await expression. Stop requests after this point
       // must not reach it.
       stop_.reset();
-      Resumption::run(awaiting);
+      Resumption::run(awaiting_);
     };
     timer_.emplace(*context.loop, std::move(expired), created_at_);
     timer_->start(delay_);
@@ -59,6 +66,7 @@ class SleepFor {
   Duration delay_;
   std::source_location created_at_;
   bool cancelled_ = false;
+  std::coroutine_handle<> awaiting_;
   std::optional<Timer> timer_;
   std::optional<std::stop_callback<Stop>> stop_;
 };
@@ -77,8 +85,12 @@ class WaitForReadiness final : private detail::ReadyNode {
   WaitForReadiness(int fd, Events interest,
                    std::source_location created_at = std::source_location::current()) noexcept
       : ReadyNode(&run, created_at), fd_(fd), interest_(interest) {}
-  WaitForReadiness(const WaitForReadiness&) = delete;
-  WaitForReadiness& operator=(const WaitForReadiness&) = delete;
+  WaitForReadiness(WaitForReadiness&& other) noexcept
+      : ReadyNode(&run, other.created_at()), fd_(other.fd_), interest_(other.interest_) {
+    check_not_awaited(other.awaiting_, "ready()");
+  }
+  WaitForReadiness& operator=(WaitForReadiness&&) = delete;
+  ~WaitForReadiness() = default;
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 

@@ -1,22 +1,28 @@
 // Combinators for concurrent tasks: wait for all, for the first, or with a time limit.
 //
+// They accept any awaitable (see <tambour/awaitable.h>). One that is not a Task is awaited by a
+// task of its own, whose frame owns it.
+//
 // The tasks run concurrently on the thread of the awaiting task. No task outlives the wait: if the
 // wait is decided early, the other tasks are asked to stop, and the wait ends when they have ended.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <ranges>
 #include <source_location>
 #include <stop_token>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include <tambour/awaitable.h>
 #include <tambour/clock.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
@@ -28,41 +34,33 @@ namespace tambour {
 template <class T>
 using WhenValue = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
-/// The common base class of when_all() and when_any().
-template <class... Ts>
+/// Tasks that run concurrently while one coroutine waits for all of them. May be moved until it is
+/// awaited.
 class TaskGroup : protected TaskObserver {
  public:
-  /// No task may be empty.
-  explicit TaskGroup(Task<Ts>... tasks) : tasks_(std::move(tasks)...) {}
-  TaskGroup(const TaskGroup&) = delete;
-  TaskGroup& operator=(const TaskGroup&) = delete;
+  TaskGroup& operator=(TaskGroup&&) = delete;
 
-  [[nodiscard]] bool await_ready(
-      std::source_location at = std::source_location::current()) const noexcept {
-    const bool any_empty = std::apply([](const auto&... task) { return (!task || ...); }, tasks_);
-    if (any_empty) [[unlikely]]
-      fail_on_empty_task("when_all(), when_any() or timeout()", at);
-    return false;
+ protected:
+  TaskGroup() = default;
+  TaskGroup(TaskGroup&& other) noexcept : stop_(std::move(other.stop_)) {
+    check_not_awaited(other.awaiting_, "when_all() or when_any()");
   }
+  ~TaskGroup() = default;
 
+  /// Starts `tasks` tasks: `start_all` calls start() for each of them. Returns false if all have
+  /// ended already.
   template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool begin(std::coroutine_handle<Promise> awaiting, std::size_t tasks, auto start_all) {
     const TaskContext& outer = awaiting.promise().context();
     awaiting_ = awaiting;
     context_ = {.loop = outer.loop, .stop = stop_.get_token(), .outer = &outer};
     outer_.emplace(outer.stop, Forward{stop_});
     if constexpr (std::derived_from<Promise, TaskPromiseBase>) parent_ = &awaiting.promise();
     // One more than the number of tasks, so that no task that ends immediately counts as the last.
-    left_ = sizeof...(Ts) + 1;
-    std::apply([this](auto&... task) { (start(task.promise()), ...); }, tasks_);
+    left_ = tasks + 1;
+    start_all();
     return !is_last();
   }
-
- protected:
-  struct Forward {
-    std::stop_source& stop;
-    void operator()() const noexcept { stop.request_stop(); }
-  };
 
   void start(TaskPromiseBase& promise) {
     // The result is already known: do not start this task.
@@ -83,12 +81,6 @@ class TaskGroup : protected TaskObserver {
 
   std::coroutine_handle<> ended() noexcept { return is_last() ? awaiting_ : nullptr; }
 
-  [[nodiscard]] bool observes(const void* frame) const noexcept final {
-    return std::apply(
-        [frame](const auto&... task) { return (task.promise().is_or_awaits(frame) || ...); },
-        tasks_);
-  }
-
   template <class T>
   static WhenValue<T> take(Task<T>& task) {
     if constexpr (std::is_void_v<T>) {
@@ -99,9 +91,12 @@ class TaskGroup : protected TaskObserver {
     }
   }
 
-  std::tuple<Task<Ts>...> tasks_;
-
  private:
+  struct Forward {
+    std::stop_source& stop;
+    void operator()() const noexcept { stop.request_stop(); }
+  };
+
   [[nodiscard]] bool is_last() noexcept {
     if (--left_ != 0) return false;
     if (parent_ != nullptr) parent_->set_awaited(nullptr);
@@ -118,48 +113,27 @@ class TaskGroup : protected TaskObserver {
   std::optional<std::stop_callback<Forward>> outer_;
 };
 
-template <class... Ts>
-class [[nodiscard]] WhenAll final : public TaskGroup<Ts...> {
- public:
-  using TaskGroup<Ts...>::TaskGroup;
-
-  std::tuple<WhenValue<Ts>...> await_resume() {
+/// A group whose result is known when the first task throws. The same for tuples and vectors.
+class AllOfTasks : public TaskGroup {
+ protected:
+  void rethrow() {
     if (thrown_ != nullptr) std::rethrow_exception(thrown_);
-    return std::apply(
-        [](auto&... task) { return std::tuple<WhenValue<Ts>...>(TaskGroup<Ts...>::take(task)...); },
-        this->tasks_);
   }
 
  private:
-  std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept override {
-    if (std::exception_ptr thrown = static_cast<TaskPromiseBase&>(task).exception();
-        thrown != nullptr && thrown_ == nullptr) {
+  std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept final {
+    if (std::exception_ptr thrown = task.exception(); thrown != nullptr && thrown_ == nullptr) {
       thrown_ = std::move(thrown);
-      this->decide();
+      decide();
     }
-    return this->ended();
+    return ended();
   }
 
   std::exception_ptr thrown_;
 };
 
-/// Runs all tasks and returns their results in order. If a task throws, the others are asked to
-/// stop or not started at all, and the first exception is thrown when all have ended. Like
-/// when_any() and timeout(), it throws std::bad_alloc before any task starts if memory is
-/// exhausted.
-///
-///   auto [user, friends] = co_await when_all(load_user(id), load_friends(id));
-template <class... Ts>
-WhenAll<Ts...> when_all(Task<Ts>... tasks) {
-  return WhenAll<Ts...>(std::move(tasks)...);
-}
-
-/// Tasks of which the first to end determines the result.
-template <class... Ts>
-class TaskRace : public TaskGroup<Ts...> {
- public:
-  using TaskGroup<Ts...>::TaskGroup;
-
+/// A group whose result is that of the first task to end.
+class FirstOfTasks : public TaskGroup {
  protected:
   template <class T>
   [[nodiscard]] bool is_first(Task<T>& task) const noexcept {
@@ -167,21 +141,78 @@ class TaskRace : public TaskGroup<Ts...> {
   }
 
  private:
-  std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept override {
+  std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept final {
     if (first_ == nullptr) {
       first_ = &task;
-      this->decide();
+      decide();
     }
-    return this->ended();
+    return ended();
   }
 
   const TaskPromiseBase* first_ = nullptr;
 };
 
-template <class... Ts>
-class [[nodiscard]] WhenAny final : public TaskRace<Ts...> {
+/// A group of tasks of different types.
+template <std::derived_from<TaskGroup> Group, class... Ts>
+class TaskTuple : public Group {
  public:
-  using TaskRace<Ts...>::TaskRace;
+  /// No task may be empty.
+  explicit TaskTuple(Task<Ts>... tasks) : tasks_(std::move(tasks)...) {}
+
+  [[nodiscard]] bool await_ready(
+      std::source_location at = std::source_location::current()) const noexcept {
+    const bool any_empty = std::apply([](const auto&... task) { return (!task || ...); }, tasks_);
+    if (any_empty) [[unlikely]]
+      fail_on_empty_task("when_all(), when_any() or timeout()", at);
+    return false;
+  }
+
+  template <HasTaskContext Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+    return this->begin(awaiting, sizeof...(Ts), [this] {
+      std::apply([this](auto&... task) { (this->start(task.promise()), ...); }, tasks_);
+    });
+  }
+
+ protected:
+  std::tuple<Task<Ts>...> tasks_;
+
+ private:
+  [[nodiscard]] bool observes(const void* frame) const noexcept final {
+    return std::apply(
+        [frame](const auto&... task) { return (task.promise().is_or_awaits(frame) || ...); },
+        tasks_);
+  }
+};
+
+template <class... Ts>
+class [[nodiscard]] WhenAll final : public TaskTuple<AllOfTasks, Ts...> {
+ public:
+  using TaskTuple<AllOfTasks, Ts...>::TaskTuple;
+
+  std::tuple<WhenValue<Ts>...> await_resume() {
+    this->rethrow();
+    return std::apply(
+        [](auto&... task) { return std::tuple<WhenValue<Ts>...>(TaskGroup::take(task)...); },
+        this->tasks_);
+  }
+};
+
+/// Runs all tasks, or other awaitables (see <tambour/awaitable.h>), and returns their results in
+/// order. If a task throws, the others are asked to stop or not started at all, and the first
+/// exception is thrown when all have ended. Like when_any() and timeout(), it throws std::bad_alloc
+/// before any task starts if memory is exhausted.
+///
+///   auto [user, friends] = co_await when_all(load_user(id), load_friends(id));
+template <AwaitableArgument... As>
+WhenAll<AwaitResult<As>...> when_all(As... awaitables) {
+  return WhenAll<AwaitResult<As>...>(as_task(std::move(awaitables))...);
+}
+
+template <class... Ts>
+class [[nodiscard]] WhenAny final : public TaskTuple<FirstOfTasks, Ts...> {
+ public:
+  using TaskTuple<FirstOfTasks, Ts...>::TaskTuple;
   using Value = std::variant<WhenValue<Ts>...>;
 
   Value await_resume() { return take_first(std::index_sequence_for<Ts...>()); }
@@ -198,19 +229,139 @@ class [[nodiscard]] WhenAny final : public TaskRace<Ts...> {
   bool take_if_first(std::optional<Value>& value) {
     auto& task = std::get<index>(this->tasks_);
     if (!this->is_first(task)) return false;
-    value.emplace(std::in_place_index<index>, TaskGroup<Ts...>::take(task));
+    value.emplace(std::in_place_index<index>, TaskGroup::take(task));
     return true;
   }
 };
 
-/// Runs all tasks until the first one ends, asks the others to stop, and returns the result of the
-/// first one when all have ended; the index of the variant identifies it. If the first one threw,
-/// its exception is rethrown. Results and exceptions of the other tasks are discarded. If a task
-/// ends without suspending, the tasks after it are not started.
-template <class... Ts>
-  requires(sizeof...(Ts) > 0)
-WhenAny<Ts...> when_any(Task<Ts>... tasks) {
-  return WhenAny<Ts...>(std::move(tasks)...);
+/// Runs all tasks, or other awaitables, until the first one ends, asks the others to stop, and
+/// returns the result of the first one when all have ended; the index of the variant identifies it.
+/// If the first one threw, its exception is rethrown. Results and exceptions of the other tasks are
+/// discarded. If a task ends without suspending, the tasks after it are not started.
+///
+///   const auto first = co_await when_any(stream.read(buffer), cancelled.wait());
+template <AwaitableArgument... As>
+  requires(sizeof...(As) > 0)
+WhenAny<AwaitResult<As>...> when_any(As... awaitables) {
+  return WhenAny<AwaitResult<As>...>(as_task(std::move(awaitables))...);
+}
+
+/// A range of awaitables that can be moved out of it: an rvalue of a container, or a view whose
+/// elements are temporaries, such as std::views::transform(urls, fetch).
+template <class R>
+concept AwaitableRange =
+    std::ranges::input_range<R> && AwaitableArgument<std::ranges::range_value_t<R>> &&
+    (!std::is_lvalue_reference_v<R> || std::ranges::view<std::remove_cvref_t<R>>) &&
+    (!std::ranges::view<std::remove_cvref_t<R>> ||
+     !std::is_lvalue_reference_v<std::ranges::range_reference_t<R>>);
+
+template <AwaitableRange R>
+using RangeResult = AwaitResult<std::ranges::range_value_t<R>>;
+
+/// A group of tasks of the same type.
+template <std::derived_from<TaskGroup> Group, class T>
+class TaskVector : public Group {
+ public:
+  /// No task may be empty.
+  explicit TaskVector(std::vector<Task<T>> tasks) noexcept : tasks_(std::move(tasks)) {}
+
+  [[nodiscard]] bool await_ready(
+      std::source_location at = std::source_location::current()) const noexcept {
+    for (const Task<T>& task : tasks_) {
+      if (!task) [[unlikely]]
+        fail_on_empty_task("when_all() or when_any()", at);
+    }
+    return false;
+  }
+
+  template <HasTaskContext Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+    return this->begin(awaiting, tasks_.size(), [this] {
+      for (Task<T>& task : tasks_) this->start(task.promise());
+    });
+  }
+
+ protected:
+  std::vector<Task<T>> tasks_;
+
+ private:
+  [[nodiscard]] bool observes(const void* frame) const noexcept final {
+    return std::ranges::any_of(
+        tasks_, [frame](const Task<T>& task) { return task.promise().is_or_awaits(frame); });
+  }
+};
+
+/// Moves the elements of `range` into tasks.
+template <AwaitableRange R>
+std::vector<Task<RangeResult<R>>> tasks_of(R&& range) {
+  std::vector<Task<RangeResult<R>>> tasks;
+  if constexpr (std::ranges::sized_range<R>) tasks.reserve(std::ranges::size(range));
+  for (auto&& each : range) tasks.push_back(as_task(std::move(each)));
+  return tasks;
+}
+
+template <class T>
+class [[nodiscard]] WhenAllOfRange final : public TaskVector<AllOfTasks, T> {
+ public:
+  using TaskVector<AllOfTasks, T>::TaskVector;
+
+  /// Throws std::bad_alloc.
+  std::vector<WhenValue<T>> await_resume() {
+    this->rethrow();
+    std::vector<WhenValue<T>> values;
+    values.reserve(this->tasks_.size());
+    for (Task<T>& task : this->tasks_) values.push_back(TaskGroup::take(task));
+    return values;
+  }
+};
+
+/// Runs the tasks or awaitables of a range, all at the same time, and returns a vector of their
+/// results in the order of the range; std::monostate for void. Returns an empty vector at once if
+/// the range is empty. Exceptions and memory as above.
+///
+///   std::vector<Task<Page>> pages = ...;
+///   for (const Page& page : co_await when_all(std::move(pages))) ...
+template <AwaitableRange R>
+  requires(!std::is_reference_v<RangeResult<R>>)
+WhenAllOfRange<RangeResult<R>> when_all(R&& range) {
+  return WhenAllOfRange<RangeResult<R>>(tasks_of(std::forward<R>(range)));
+}
+
+/// The result of when_any() of a range: `value` is that of the element at `index`.
+template <class T>
+struct FirstResult {
+  std::size_t index;
+  WhenValue<T> value;
+};
+
+template <class T>
+class [[nodiscard]] WhenAnyOfRange final : public TaskVector<FirstOfTasks, T> {
+ public:
+  using TaskVector<FirstOfTasks, T>::TaskVector;
+
+  [[nodiscard]] bool await_ready(
+      std::source_location at = std::source_location::current()) const noexcept {
+    if (this->tasks_.empty()) [[unlikely]]
+      fail_on_empty_range("when_any()", at);
+    return TaskVector<FirstOfTasks, T>::await_ready(at);
+  }
+
+  FirstResult<T> await_resume() {
+    const auto first =
+        std::ranges::find_if(this->tasks_, [this](Task<T>& task) { return this->is_first(task); });
+    return {static_cast<std::size_t>(first - this->tasks_.begin()), TaskGroup::take(*first)};
+  }
+};
+
+/// Runs the tasks or awaitables of a range until the first one ends, asks the others to stop, and
+/// returns the result and the index of the first one when all have ended. Exceptions as above. The
+/// range must not be empty: none of its tasks would ever end, so that aborts with a message.
+///
+///   auto [index, page] = co_await when_any(std::views::transform(mirrors, fetch));
+template <AwaitableRange R>
+  requires(!std::is_reference_v<RangeResult<R>>)
+WhenAnyOfRange<RangeResult<R>> when_any(R&& range) {
+  return WhenAnyOfRange<RangeResult<R>>(tasks_of(std::forward<R>(range)));
 }
 
 template <class T>
@@ -224,9 +375,9 @@ using ResultOf = std::conditional_t<is_result<T>, T, Result<T>>;
 
 /// A task and the sleep that limits it.
 template <class T>
-class [[nodiscard]] Timeout final : public TaskRace<T, Result<>> {
+class [[nodiscard]] Timeout final : public TaskTuple<FirstOfTasks, T, Result<>> {
  public:
-  using TaskRace<T, Result<>>::TaskRace;
+  using TaskTuple<FirstOfTasks, T, Result<>>::TaskTuple;
 
   ResultOf<T> await_resume() {
     Task<T>& task = std::get<0>(this->tasks_);
@@ -248,31 +399,22 @@ class [[nodiscard]] Timeout final : public TaskRace<T, Result<>> {
   }
 };
 
-/// Runs `task` for at most `limit`. Fails with ETIMEDOUT if the time limit passed and the task was
-/// asked to stop, and with ECANCELED if the awaiting task was asked to stop, unless the task
-/// returned another result. Returns only after the task has ended.
+/// Runs a task, or another awaitable, for at most `limit`. Fails with ETIMEDOUT if the time limit
+/// passed and the task was asked to stop, and with ECANCELED if the awaiting task was asked to
+/// stop, unless the task returned another result. Returns only after the task has ended: an
+/// awaitable that ignores stop requests, such as TaskScope::join(), is awaited to its end.
 ///
-///   auto line = co_await timeout(5s, read_line(stream));
-template <class T>
-Task<ResultOf<T>> timeout(Duration limit, Task<T> task) {
-  auto sleep = [](Duration duration) -> Task<Result<>> { co_return co_await sleep_for(duration); };
-  Timeout<T> both(std::move(task), sleep(limit));
-  co_return co_await both;
-}
-
-/// An awaitable that starts when it is awaited and is movable until then, for example
-/// `read_line(stream, buffer)`.
-template <class Wait>
-concept MovableWait = std::movable<Wait> && requires(Wait wait) {
-  { std::move(wait).operator co_await().await_resume() };
-};
-
-/// The same for an awaitable, which is wrapped in a task.
-template <MovableWait Wait>
-auto timeout(Duration limit, Wait wait) {
-  using T = decltype(std::declval<Wait>().operator co_await().await_resume());
-  auto as_task = [](Wait own) -> Task<T> { co_return co_await std::move(own); };
-  return timeout(limit, as_task(std::move(wait)));
+///   auto got = co_await timeout(5s, stream.read(buffer));
+///
+/// Ownership: the returned Task owns the awaitable, but not the objects that it refers to, such as
+/// the stream and the buffer.
+template <AwaitableArgument A>
+Task<ResultOf<AwaitResult<A>>> timeout(Duration limit, A awaitable) {
+  using T = AwaitResult<A>;
+  return [](Duration duration, Task<T> task) -> Task<ResultOf<T>> {
+    Timeout<T> both(std::move(task), as_task(sleep_for(duration)));
+    co_return co_await both;
+  }(limit, as_task(std::move(awaitable)));
 }
 
 }  // namespace tambour

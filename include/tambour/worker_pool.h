@@ -204,8 +204,8 @@ class WorkerPool {
   std::atomic<Generation*> generation_;
 };
 
-/// The awaitable of run(). If it is destroyed during the wait, a call that has started runs to its
-/// end, and its result is discarded.
+/// The awaitable of run(), which may be moved until it is awaited. If it is destroyed during the
+/// wait, a call that has started runs to its end, and its result is discarded.
 template <class F>
 class WorkerPool::Run {
   using Value = std::invoke_result_t<F&>;
@@ -214,11 +214,16 @@ class WorkerPool::Run {
   template <class G>
   Run(WorkerPool& pool, G&& callable, WhenStopped when_stopped)
       : pool_(pool), when_stopped_(when_stopped), call_(new Call(std::forward<G>(callable))) {}
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
+  Run(Run&& other) noexcept
+      : pool_(other.pool_),
+        when_stopped_(other.when_stopped_),
+        call_(std::exchange(other.call_, nullptr)) {
+    check_not_awaited(other.awaiting_, "WorkerPool::run()");
+  }
+  Run& operator=(Run&&) = delete;
   ~Run() {
     stop_.reset();
-    call_->abandon();
+    if (call_ != nullptr) call_->abandon();
   }
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
@@ -226,6 +231,7 @@ class WorkerPool::Run {
   template <HasTaskContext Promise>
   void await_suspend(std::coroutine_handle<Promise> awaiting) {
     const TaskContext& context = awaiting.promise().context();
+    awaiting_ = awaiting;
     call_->start(pool_, *context.loop, awaiting, context.stop, when_stopped_);
     stop_.emplace(context.stop, Stop{*call_});
   }
@@ -267,7 +273,8 @@ class WorkerPool::Run {
 
   WorkerPool& pool_;
   WhenStopped when_stopped_;
-  Call* call_;
+  Call* call_;  ///< Null: moved from.
+  std::coroutine_handle<> awaiting_;
   std::optional<std::stop_callback<Stop>> stop_;
 };
 

@@ -86,4 +86,17 @@ void fail_on_empty_task(const char* function, std::source_location at) noexcept 
       function, at.file_name(), unsigned(at.line()));
 }
 
+void fail_on_empty_range(const char* function, std::source_location at) noexcept {
+  base::fail_check(
+      "%s got an empty range, in %s:%u; it would wait forever: check that the range has elements",
+      function, at.file_name(), unsigned(at.line()));
+}
+
+void fail_on_moved_wait(const char* function) noexcept {
+  base::fail_check(
+      "the awaitable that %s returned was moved after it was awaited; move it before the co_await "
+      "expression, or call the function again for a new one",
+      function);
+}
+
 }  // namespace tambour

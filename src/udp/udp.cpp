@@ -219,6 +219,22 @@ UdpSocket::SendTo::SendTo(UdpSocket& socket, std::span<const std::byte> bytes, c
   const std::size_t segments_bytes = std::min(segment_bytes, DatagramBatch::together_bytes_max);
   control_.set(piece.is_v4(socket.peer_is_v4_), piece.from, how.interface, how.ecn,
                static_cast<std::uint16_t>(segments_bytes));
+  begin_message();
+}
+
+UdpSocket::SendTo::SendTo(SendTo&& other) noexcept
+    : SocketWait(std::move(other)),
+      name_(other.name_),
+      name_size_(other.name_size_),
+      segment_bytes_(other.segment_bytes_),
+      may_segment_(other.may_segment_),
+      is_done_(other.is_done_),
+      left_(other.left_),
+      control_(other.control_) {
+  if (!await_ready()) begin_message();
+}
+
+void UdpSocket::SendTo::begin_message() noexcept {
   message_.msg_iov = &now_;
   message_.msg_iovlen = 1;
   message_.msg_namelen = name_size_;

@@ -28,9 +28,9 @@ enum class FirstCall : std::uint8_t {
 /// Ownership: the caller owns the operation and everything that it refers to.
 /// Completion: an operation that start() did not finish completes exactly once, by completed(),
 /// with `outcome`: a result that is not negative, or a negated errno value.
-/// Lifetime: cannot be moved. It may be cancelled or destroyed at any time. A cancelled operation
-/// completes with ECANCELED unless it has already finished. A destroyed operation does not
-/// complete.
+/// Lifetime: may be moved until it is first started. It may be cancelled or destroyed at any time. A
+/// cancelled operation completes with ECANCELED unless it has already finished. A destroyed
+/// operation does not complete.
 /// Thread: must be used on the loop's thread.
 class IoOperation : public Operation {
  public:
@@ -39,8 +39,8 @@ class IoOperation : public Operation {
       : Operation(OperationKind::poll, &run), first_call_(first) {
     events = readiness;
   }
-  IoOperation(const IoOperation&) = delete;
-  IoOperation& operator=(const IoOperation&) = delete;
+  IoOperation(IoOperation&&) noexcept = default;
+  IoOperation& operator=(IoOperation&&) = delete;
 
   /// Starts the operation on `fd`. Returns true if it finished at once, with `outcome`; completed()
   /// is then not called. The operation must not be busy. The caller must report every new

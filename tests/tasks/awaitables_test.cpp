@@ -1,0 +1,266 @@
+// Combinators accept every awaitable of the library, and those of other libraries.
+#include <chrono>
+#include <coroutine>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/files.h"
+#include "support/on_every_backend.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// True if timeout(), when_all() and when_any() accept it.
+template <class A>
+concept IsAccepted = AwaitableArgument<A> && requires(A& awaitable) {
+  timeout(1s, std::move(awaitable));
+  when_all(std::move(awaitable));
+  when_any(std::move(awaitable));
+};
+
+[[maybe_unused]] int function() { return 0; }
+
+// The awaitables of the library. A new one belongs here.
+static_assert(IsAccepted<Task<int>>);
+static_assert(IsAccepted<decltype(sleep_for(1s))>);
+static_assert(IsAccepted<decltype(ready(0, Events::read))>);
+static_assert(IsAccepted<decltype(when_all(sleep_for(1s)))>);
+static_assert(IsAccepted<decltype(when_any(sleep_for(1s)))>);
+static_assert(IsAccepted<decltype(timeout(1s, sleep_for(1s)))>);
+static_assert(IsAccepted<decltype(std::declval<TaskScope&>().join())>);
+static_assert(IsAccepted<decltype(std::declval<TaskEvent&>().wait())>);
+static_assert(IsAccepted<decltype(std::declval<WorkerPool&>().run(function))>);
+static_assert(IsAccepted<decltype(File::open(""))>);
+static_assert(IsAccepted<decltype(std::declval<File&>().read_at({}, 0))>);
+static_assert(IsAccepted<decltype(std::declval<File&>().write_at("", 0))>);
+using Bytes = std::span<std::byte>;
+static_assert(IsAccepted<decltype(std::declval<Stream&>().read(Bytes()))>);
+static_assert(IsAccepted<decltype(std::declval<Stream&>().read(std::declval<Buffer&>()))>);
+static_assert(IsAccepted<decltype(std::declval<Stream&>().write(""))>);
+static_assert(IsAccepted<decltype(std::declval<Stream&>().write(std::declval<Buffer&>()))>);
+static_assert(IsAccepted<decltype(read_line(std::declval<Stream&>(), std::declval<Buffer&>()))>);
+static_assert(IsAccepted<decltype(TcpStream::connect(Endpoint()))>);
+static_assert(IsAccepted<decltype(connect(""))>);
+static_assert(IsAccepted<decltype(std::declval<TcpServer&>().accept())>);
+static_assert(IsAccepted<decltype(std::declval<TcpServer&>().shut_down(1s))>);
+static_assert(IsAccepted<decltype(std::declval<UnixStream&>().receive(Bytes()))>);
+using Datagrams = DatagramBatch&;
+static_assert(IsAccepted<decltype(std::declval<UdpSocket&>().receive(std::declval<Datagrams>()))>);
+static_assert(IsAccepted<decltype(std::declval<UdpSocket&>().send(std::declval<Datagrams>()))>);
+static_assert(IsAccepted<decltype(std::declval<UdpSocket&>().send_to({}, Endpoint()))>);
+static_assert(IsAccepted<decltype(std::declval<Process&>().wait())>);
+
+// These are not movable: a function returns them.
+[[maybe_unused]] auto sync_of(File& file) {
+  return [&file] { return file.sync(); };
+}
+[[maybe_unused]] auto size_of(File& file) {
+  return [&file] { return file.size(); };
+}
+static_assert(IsAccepted<decltype(sync_of(std::declval<File&>()))>);
+static_assert(IsAccepted<decltype(size_of(std::declval<File&>()))>);
+
+static_assert(!AwaitableArgument<int>);
+static_assert(!AwaitableArgument<int (*)()>);
+static_assert(std::is_same_v<decltype(timeout(1s, sleep_for(1s))), Task<Result<>>>);
+
+/// The awaitables of other libraries: an awaiter, a member and a free operator co_await.
+struct Ready {
+  int value = 0;
+  [[nodiscard]] static bool await_ready() noexcept { return true; }
+  static void await_suspend(std::coroutine_handle<> /*awaiting*/) noexcept {}
+  [[nodiscard]] int await_resume() const noexcept { return value; }
+};
+class WithMember {
+ public:
+  explicit WithMember(int value) : value_(value) {}
+  Ready operator co_await() && noexcept { return {value_}; }
+
+ private:
+  int value_;
+};
+class WithFree {
+ public:
+  explicit WithFree(int number) : value(number) {}
+  int value;
+};
+Ready operator co_await(WithFree&& awaitable) noexcept { return {awaitable.value}; }
+
+class Immovable {
+ public:
+  explicit Immovable(int value) : value_(value) {}
+  Immovable(const Immovable&) = delete;
+  Immovable& operator=(const Immovable&) = delete;
+  Ready operator co_await() noexcept { return {value_}; }
+
+ private:
+  int value_;
+};
+static_assert(!AwaitableArgument<Immovable>);
+static_assert(IsAccepted<Immovable (*)()>);
+static_assert(IsAccepted<std::suspend_always>);
+
+class Awaitables : public test::OnEveryBackend {};
+
+TAMBOUR_ON_EVERY_BACKEND(Awaitables);
+
+TEST_P(Awaitables, every_form_of_awaitable_is_accepted) {
+  run([]() -> Task<> {
+    Ready awaiter;
+    awaiter.value = 1;
+    const auto [one, two, three, four] =
+        co_await when_all(awaiter, WithMember(2), WithFree(3), [] { return Immovable(4); });
+    EXPECT_EQ(one, 1);
+    EXPECT_EQ(two, 2);
+    EXPECT_EQ(three, 3);
+    EXPECT_EQ(four, 4);
+    const auto first = co_await when_any(sleep_for(1h), WithFree(5));
+    EXPECT_EQ(std::get<1>(first), 5);
+    EXPECT_EQ(co_await timeout(1h, WithMember(6)), Result<int>(6));
+  }());
+}
+
+TEST_P(Awaitables, a_time_limit_ends_every_wait) {
+  run([](EventLoop& loop) -> Task<> {
+    const Error expired = system_error(ETIMEDOUT);
+    EXPECT_EQ((co_await timeout(1ms, sleep_for(1h))).error(), expired);
+    TaskEvent event(loop);
+    EXPECT_EQ((co_await timeout(1ms, event.wait())).error(), expired);
+    const test::Ends ends = test::open_pipe();
+    EXPECT_EQ((co_await timeout(1ms, ready(ends.near.get(), Events::read))).error(), expired);
+    EXPECT_EQ((co_await timeout(1ms, when_all(sleep_for(1h), sleep_for(2h)))).error(), expired);
+    const auto both = co_await when_all(timeout(1ms, event.wait()), timeout(1ms, sleep_for(1h)));
+    EXPECT_EQ(std::get<0>(both).error(), expired);
+    EXPECT_EQ(std::get<1>(both).error(), expired);
+  }(loop()));
+}
+
+TEST_P(Awaitables, a_time_limit_does_not_change_results) {
+  run([](EventLoop& loop) -> Task<> {
+    EXPECT_TRUE(co_await timeout(1h, sleep_for(1ms)));
+    TaskEvent event(loop);
+    event.set();
+    EXPECT_TRUE(co_await timeout(1h, event.wait()));
+    test::Ends ends = test::open_pipe();
+    test::write_to(ends.far);
+    EXPECT_TRUE(co_await timeout(1h, ready(ends.near.get(), Events::read)));
+    TaskScope scope(loop);
+    scope.spawn(as_task(sleep_for(1ms)));
+    EXPECT_TRUE(co_await timeout(1h, scope.join()));
+    EXPECT_EQ(co_await timeout(1h, WorkerPool::shared().run([] { return 7; })), Result<int>(7));
+  }(loop()));
+}
+
+/// join() ignores stop requests.
+TEST_P(Awaitables, a_time_limit_for_a_join_reports_when_the_tasks_have_ended) {
+  run([](EventLoop& loop) -> Task<> {
+    TaskScope scope(loop);
+    bool ended = false;
+    scope.spawn([](bool& done) -> Task<> {
+      co_await sleep_for(5ms);
+      done = true;
+    }(ended));
+    EXPECT_EQ((co_await timeout(1ms, scope.join())).error(), system_error(ETIMEDOUT));
+    EXPECT_TRUE(ended);
+  }(loop()));
+}
+
+TEST_P(Awaitables, file_operations_are_accepted) {
+  run([]() -> Task<> {
+    const auto missing = co_await timeout(1h, File::open("/nonexistent/file"));
+    EXPECT_EQ(missing.error(), system_error(ENOENT));
+    auto file = co_await timeout(1h, File::open("/proc/self/exe"));
+    if (!file) throw std::system_error(file.error());
+    std::array<std::byte, 4> start{};
+    EXPECT_EQ(co_await timeout(1h, file->read_at(start, 0)), Result<std::size_t>(4));
+    EXPECT_EQ(start[1], std::byte('E'));
+    const auto size = co_await timeout(1h, [&file] { return file->size(); });
+    EXPECT_GT(size.value(), 4U);
+  }());
+}
+
+TEST_P(Awaitables, stream_operations_are_accepted) {
+  run([](EventLoop& loop) -> Task<> {
+    auto [left, right] = UnixStream::pair(loop).value();
+    Buffer buffer;
+    EXPECT_EQ((co_await timeout(1ms, left.read(buffer))).error(), system_error(ETIMEDOUT));
+    EXPECT_TRUE(co_await timeout(1h, right.write("hello\n")));
+    EXPECT_EQ(co_await timeout(1h, left.read(buffer)), Result<std::size_t>(6));
+    std::array<std::byte, 8> bytes{};
+    const auto [wrote, got] = co_await when_all(right.write("again"), left.read(bytes));
+    EXPECT_TRUE(wrote);
+    EXPECT_EQ(got, Result<std::size_t>(5));
+    // A wait that is never awaited has no effect on its stream.
+    {
+      auto unused = left.read(bytes);
+    }
+    auto moved = left.read(bytes);
+    auto limited = timeout(1ms, std::move(moved));
+    EXPECT_EQ((co_await std::move(limited)).error(), system_error(ETIMEDOUT));
+  }(loop()));
+}
+
+TEST_P(Awaitables, datagram_operations_are_accepted) {
+  run([](EventLoop& loop) -> Task<> {
+    auto to = UdpSocket::bind(loop, Endpoint::loopback_v4(0)).value();
+    auto from = UdpSocket::bind(loop, Endpoint::loopback_v4(0)).value();
+    const Endpoint there = to.local_endpoint().value();
+    const std::string text = "datagram";
+    const auto bytes = std::as_bytes(std::span(text));
+    EXPECT_TRUE(co_await timeout(1h, from.send_to(bytes, there)));
+    EXPECT_TRUE(co_await timeout(1h, from.send_segments(bytes, 3, there)));
+    EXPECT_EQ((co_await timeout(1h, from.send_segments(bytes, 0, there))).error(),
+              system_error(EINVAL));
+    DatagramBatch batch;
+    std::size_t received = 0;
+    while (received < 4) received += (co_await timeout(1h, to.receive(batch))).value();
+    EXPECT_EQ(received, 4U);
+    EXPECT_EQ((co_await timeout(1ms, to.receive(batch))).error(), system_error(ETIMEDOUT));
+  }(loop()));
+}
+
+/// The frame owns the awaitable: a temporary may be gone when the task starts.
+TEST_P(Awaitables, the_task_owns_the_awaitable) {
+  auto value = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched = value;
+  struct Owner {
+    explicit Owner(std::shared_ptr<int> kept) : owned(std::move(kept)) {}
+    SleepFor operator co_await() && noexcept { return sleep_for(1h); }
+    std::shared_ptr<int> owned;
+  };
+  {
+    TaskScope scope(loop());
+    auto task = timeout(1h, Owner(std::move(value)));
+    EXPECT_FALSE(watched.expired());
+    scope.spawn(std::move(task));
+    run_iterations();
+    EXPECT_FALSE(watched.expired());
+  }
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST_P(Awaitables, moving_an_awaited_wait_aborts) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_DEATH(
+      {
+        EventLoop other(options());
+        std::optional<TaskEvent::Wait> wait;
+        TaskEvent event(other);
+        wait.emplace(event.wait());
+        spawn(other, [](TaskEvent::Wait& own) -> Task<> { co_await own; }(*wait));
+        auto moved = std::move(*wait);
+      },
+      "TaskEvent::wait.. returned was moved after it was awaited");
+}
+
+}  // namespace
+}  // namespace tambour
