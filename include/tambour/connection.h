@@ -8,7 +8,6 @@
 #include <any>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -30,33 +29,38 @@ class EventLoop;
 
 /// Callbacks are optional; leave the ones you do not need empty. They run on the connection's loop,
 /// and may close the connection and destroy its server (TcpServer, UnixServer).
+///
+/// A callback may be move-only, so it can own what it uses, for example a std::unique_ptr; the
+/// structure is therefore move-only too. All connections of a server share one object, which is
+/// const: a callback keeps state of its own only if it is `mutable`, and a TcpServerGroup then
+/// invokes it on several threads at once. State of one connection belongs in Connection::context().
 struct ConnectionCallbacks {
   /// The connection is open; nothing has been read yet.
-  std::function<void(Connection&)> on_connection{};
+  Callback<void(Connection&)> on_connection{};
   /// Data was received. Bytes that the callback does not consume stay in the buffer for the next
   /// call.
-  std::function<void(Connection&, Buffer&)> on_message{};
+  Callback<void(Connection&, Buffer&)> on_message{};
   /// The peer half-closed the connection (EOF): it sends no more data, but may still read. The
   /// callback may send, and then call close_after_write() or close(). If on_end is empty, the
   /// connection calls close_after_write() itself.
-  std::function<void(Connection&)> on_end{};
+  Callback<void(Connection&)> on_end{};
   /// The kernel has accepted all buffered bytes. Not invoked for bytes that the kernel accepted
   /// during send().
-  std::function<void(Connection&)> on_write_complete{};
+  Callback<void(Connection&)> on_write_complete{};
   /// unsent() has reached `high_water_bytes`; the argument is unsent(). Depending on
   /// ConnectionLimits::backpressure, the connection has stopped reading until unsent() falls to
   /// ConnectionLimits::low_water_bytes; if reading is not paused, calling resume_reading() in this
   /// callback resumes it at once. Zero disables the mark.
-  std::function<void(Connection&, std::size_t)> on_high_water{};
+  Callback<void(Connection&, std::size_t)> on_high_water{};
   std::size_t high_water_bytes = std::size_t{1024} * 1024;
   /// The connection is closed: without an error after close() or when the peer closed, otherwise
   /// with the reason. ETIMEDOUT, ENOBUFS and EMSGSIZE mean that a limit was reached
   /// (ConnectionLimits); ENOMEM means out of memory while sending. The connection is destroyed
   /// after the callback returns.
-  std::function<void(Connection&, Error)> on_close{};
+  Callback<void(Connection&, Error)> on_close{};
   /// move_to() has moved the connection to another loop. loop() returns the new loop, and the
   /// callback runs on its thread.
-  std::function<void(Connection&)> on_move{};
+  Callback<void(Connection&)> on_move{};
   ConnectionLimits limits{};
 };
 
