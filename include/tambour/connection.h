@@ -15,6 +15,7 @@
 #include <tambour/buffer.h>
 #include <tambour/callback.h>
 #include <tambour/clock.h>
+#include <tambour/connection_handle.h>
 #include <tambour/connection_limits.h>
 #include <tambour/detail/operation.h>
 #include <tambour/endpoint.h>
@@ -70,7 +71,7 @@ struct ConnectionCallbacks {
 /// owned by its loop. The reference passed to callbacks is valid until on_close returns. Destroying
 /// the owner closes the connection without invoking callbacks.
 /// Thread: all member functions except loop() must be called on the loop's thread, which is
-/// checked. Other threads use `loop().post()`.
+/// checked. Other threads use a handle().
 /// Memory: an idle connection holds no read or write buffer.
 class Connection final : private detail::Operation, private detail::LoopOwned {
  public:
@@ -91,6 +92,10 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
   /// The same without copying; `bytes` is empty afterwards.
   bool send(Buffer&& bytes);
+
+  /// Returns a handle for use by other threads, and for use after the connection may have ended.
+  /// The first call allocates; throws std::bad_alloc.
+  [[nodiscard]] ConnectionHandle handle();
 
   /// False after close(), after an error, and after a limit was reached; on_close follows.
   [[nodiscard]] bool is_open() const noexcept;
@@ -141,7 +146,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   /// The file descriptor, which the connection still owns.
   [[nodiscard]] int descriptor() const noexcept;
   /// Its thread is not checked, so that another thread can call post() on the loop. That thread
-  /// must ensure that the connection is open and is not being moved.
+  /// must ensure that the connection is open and is not being moved; a handle() ensures that.
   [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
   /// For a proxied connection, the endpoint that the proxy reports; see Socket::proxy_header().
@@ -152,6 +157,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   [[nodiscard]] std::any& context() noexcept;
 
  private:
+  friend class ConnectionHandle;
   friend class ConnectionOwner;
   class Arrival;
   struct Deadlines;
@@ -185,6 +191,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   [[nodiscard]] bool pauses_at_high_water() const noexcept;
   [[nodiscard]] std::size_t unsent_bytes() const noexcept;
   [[nodiscard]] Extras& extras();
+  [[nodiscard]] ConnectionHandle::Mailbox* mailbox() const noexcept;
   [[nodiscard]] bool send_later(std::span<const std::byte> bytes, Buffer* buffer);
   void let_reading_continue() noexcept;
   void watch() noexcept;

@@ -8,6 +8,7 @@
 #include <tambour/clock.h>                // IWYU pragma: export
 #include <tambour/codec.h>                // IWYU pragma: export
 #include <tambour/connection.h>           // IWYU pragma: export
+#include <tambour/connection_handle.h>    // IWYU pragma: export
 #include <tambour/connection_limits.h>    // IWYU pragma: export
 #include <tambour/connector.h>            // IWYU pragma: export
 #include <tambour/datagrams.h>            // IWYU pragma: export

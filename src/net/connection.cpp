@@ -144,6 +144,10 @@ void Connection::leave_list() noexcept {
 }
 
 Connection::~Connection() {
+  if (ConnectionHandle::Mailbox* const operations = mailbox()) {
+    operations->close();
+    operations->clear();
+  }
   if (fd < 0) return;
   backend::Backend& backend = loop::core_of(*loop_).backend();
   if (submitted()) backend.cancel(*this);
@@ -370,6 +374,7 @@ void Connection::end(int error) noexcept {
   ended_ = true;
   error_ = static_cast<std::int16_t>(error);
   moving_ = false;
+  if (ConnectionHandle::Mailbox* const operations = mailbox()) operations->close();
   if (extras_ != nullptr) {
     extras_->deadlines.reset();
     extras_->arrival.reset();
