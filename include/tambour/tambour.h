@@ -37,6 +37,7 @@
 #include <tambour/simulation.h>           // IWYU pragma: export
 #include <tambour/spawn_on.h>             // IWYU pragma: export
 #include <tambour/stream.h>               // IWYU pragma: export
+#include <tambour/stream_client.h>        // IWYU pragma: export
 #include <tambour/stream_error.h>         // IWYU pragma: export
 #include <tambour/stream_server.h>        // IWYU pragma: export
 #include <tambour/task.h>                 // IWYU pragma: export

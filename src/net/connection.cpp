@@ -27,6 +27,11 @@ void ConnectionOwner::start(Stream stream, std::shared_ptr<const ConnectionCallb
   Connection::start(std::move(stream), std::move(callbacks), this);
 }
 
+Connection* ConnectionOwner::front() const noexcept {
+  auto* const owned = connections_.front();
+  return owned != nullptr ? static_cast<Connection*>(owned) : nullptr;
+}
+
 void ConnectionOwner::add(Connection& connection) noexcept {
   connections_.push_back(static_cast<detail::LoopOwned&>(connection));
   ++size_;
@@ -70,9 +75,9 @@ Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCal
   loop::core_of(stream.loop()).check_thread();
   auto* self = new Connection(std::move(stream), std::move(callbacks));
   self->owner_ = owner;
-  self->accepted_ = owner != nullptr;
+  self->accepted_ = owner != nullptr && owner->accepts();
   // A stream that a task has used may have bytes in the kernel's queue.
-  if (owner == nullptr && self->deadlines() != nullptr)
+  if (!self->accepted_ && self->deadlines() != nullptr)
     static_cast<void>(self->sample_acknowledged());
   loop::core_of(*self->loop_).add_reference();
   self->enter_list();
