@@ -8,6 +8,9 @@
 
 #include <sys/uio.h>
 
+#include <array>
+#include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,11 +18,18 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <tambour/result.h>
 
 namespace tambour {
+
+/// An integer of 1, 2, 4 or 8 bytes, signed or unsigned, as protocols and file formats use.
+template <class T>
+concept BinaryInteger =
+    std::integral<T> && !std::same_as<T, bool> && !std::is_const_v<T> && !std::is_volatile_v<T> &&
+    (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
 
 /// A queue of bytes.
 ///
@@ -70,6 +80,47 @@ class Buffer {
   void prepend(std::string_view text) { prepend(std::as_bytes(std::span(text))); }
   void prepend(Buffer&& other);
 
+  /// Integers in network byte order (big-endian, `_be`) and in little-endian byte order (`_le`).
+  /// The type must be named, because a deduced one would depend on integral promotions:
+  /// `append_be<std::uint16_t>(size)`. Signed integers are in two's complement.
+  template <BinaryInteger T>
+  void append_be(std::type_identity_t<T> value) {
+    append(encode<T, std::endian::big>(value));
+  }
+  template <BinaryInteger T>
+  void append_le(std::type_identity_t<T> value) {
+    append(encode<T, std::endian::little>(value));
+  }
+  /// Puts the integer before the first byte, for example the length of a message that is complete.
+  template <BinaryInteger T>
+  void prepend_be(std::type_identity_t<T> value) {
+    prepend(encode<T, std::endian::big>(value));
+  }
+  template <BinaryInteger T>
+  void prepend_le(std::type_identity_t<T> value) {
+    prepend(encode<T, std::endian::little>(value));
+  }
+  /// Removes an integer from the front and returns it. Returns nullopt, and removes nothing, if the
+  /// buffer holds fewer bytes. The bytes may be in several blocks.
+  template <BinaryInteger T>
+  [[nodiscard]] std::optional<T> read_be() noexcept {
+    return read<T, std::endian::big>();
+  }
+  template <BinaryInteger T>
+  [[nodiscard]] std::optional<T> read_le() noexcept {
+    return read<T, std::endian::little>();
+  }
+  /// Returns the integer whose first byte is at index `from`, without removing it; nullopt if the
+  /// buffer ends before the integer does.
+  template <BinaryInteger T>
+  [[nodiscard]] std::optional<T> peek_be(std::size_t from = 0) const noexcept {
+    return decode<T, std::endian::big>(from);
+  }
+  template <BinaryInteger T>
+  [[nodiscard]] std::optional<T> peek_le(std::size_t from = 0) const noexcept {
+    return decode<T, std::endian::little>(from);
+  }
+
   /// Returns writable memory of at least `size` bytes (0 means one) after the end, in one piece,
   /// for example for recv(2). commit() appends the first `size` bytes of it to the buffer;
   /// commit(0) releases it. Committing more than prepare() returned aborts with a message.
@@ -97,8 +148,8 @@ class Buffer {
   /// The whole buffer as contiguous text, like peek().
   [[nodiscard]] std::string_view coalesce();
 
-  /// Copies bytes from the front without removing them; returns the number of bytes copied.
-  std::size_t copy_to(std::span<std::byte> target) const noexcept;
+  /// Copies bytes, from index `from` on, without removing them; returns the number of bytes copied.
+  std::size_t copy_to(std::span<std::byte> target, std::size_t from = 0) const noexcept;
   [[nodiscard]] std::string to_string() const;
 
   /// The index of the first occurrence of `what` at or after `from`. An empty `what` is found at
@@ -139,6 +190,24 @@ class Buffer {
   struct Segment;
   struct Pool;
 
+  template <class T, std::endian order>
+  [[nodiscard]] static std::array<std::byte, sizeof(T)> encode(T value) noexcept {
+    if constexpr (order != std::endian::native) value = std::byteswap(value);
+    return std::bit_cast<std::array<std::byte, sizeof(T)>>(value);
+  }
+  template <class T, std::endian order>
+  [[nodiscard]] std::optional<T> decode(std::size_t from) const noexcept {
+    std::array<std::byte, sizeof(T)> bytes{};
+    if (copy_to(bytes, from) != sizeof(T)) return std::nullopt;
+    const T value = std::bit_cast<T>(bytes);
+    return order != std::endian::native ? std::byteswap(value) : value;
+  }
+  template <class T, std::endian order>
+  [[nodiscard]] std::optional<T> read() noexcept {
+    const std::optional<T> value = decode<T, order>(0);
+    if (value) consume(sizeof(T));
+    return value;
+  }
   [[nodiscard]] bool equals(std::string_view text) const noexcept;
   /// Returns true if the bytes from `at` on, which is in `segment`, begin with `what`.
   [[nodiscard]] bool begins_with(const Segment* segment, const std::byte* at,

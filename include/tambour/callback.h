@@ -62,20 +62,41 @@ class Closure {
 template <class Signature>
 class Callback;
 
+namespace detail {
+
+/// True for callables that can be empty: pointers, std::function and Callback.
+template <class F>
+inline constexpr bool may_be_empty = std::is_pointer_v<F> || std::is_member_pointer_v<F>;
+template <class Signature>
+inline constexpr bool may_be_empty<std::function<Signature>> = true;
+template <class Signature>
+inline constexpr bool may_be_empty<Callback<Signature>> = true;
+
+}  // namespace detail
+
 /// Aborts with a message.
 [[noreturn]] void fail_on_empty_callback() noexcept;
 
-/// Owns one callable. A closure that is trivially copyable, callable as const and no larger than
-/// two pointers is stored inline without allocation; any other is allocated once.
+/// Owns one callable, which may be move-only. A closure that is trivially copyable, callable as
+/// const and no larger than two pointers is stored inline without allocation; any other is
+/// allocated once.
+///
+/// Invoking is const, like that of std::function: a `mutable` closure changes its own state.
+/// A Callback that is made of nullptr or of an empty std::function is empty.
 template <class R, class... Args>
 class Callback<R(Args...)> {
  public:
   Callback() = default;
+  Callback(std::nullptr_t) noexcept {}  // NOLINT(google-explicit-constructor): as std::function.
 
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, Callback> && std::invocable<F&, Args...>)
   Callback(F&& callable) {  // NOLINT(google-explicit-constructor): a lambda is a callback.
     using Callable = std::decay_t<F>;
+    if constexpr (detail::may_be_empty<Callable> &&
+                  !std::is_function_v<std::remove_reference_t<F>>) {
+      if (!static_cast<bool>(callable)) return;
+    }
     if constexpr (stored_inside<Callable>) {
       Callable copy(std::forward<F>(callable));
       std::memcpy(&words_, std::addressof(copy), sizeof(Callable));

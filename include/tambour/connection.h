@@ -8,7 +8,6 @@
 #include <any>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include <tambour/buffer.h>
 #include <tambour/callback.h>
 #include <tambour/clock.h>
+#include <tambour/connection_handle.h>
 #include <tambour/connection_limits.h>
 #include <tambour/detail/operation.h>
 #include <tambour/endpoint.h>
@@ -33,33 +33,38 @@ class Transport;
 
 /// Callbacks are optional; leave the ones you do not need empty. They run on the connection's loop,
 /// and may close the connection and destroy its server (TcpServer, UnixServer).
+///
+/// A callback may be move-only, so it can own what it uses, for example a std::unique_ptr; the
+/// structure is therefore move-only too. All connections of a server share one object, which is
+/// const: a callback keeps state of its own only if it is `mutable`, and a TcpServerGroup then
+/// invokes it on several threads at once. State of one connection belongs in Connection::context().
 struct ConnectionCallbacks {
   /// The connection is open; nothing has been read yet.
-  std::function<void(Connection&)> on_connection{};
+  Callback<void(Connection&)> on_connection{};
   /// Data was received. Bytes that the callback does not consume stay in the buffer for the next
   /// call.
-  std::function<void(Connection&, Buffer&)> on_message{};
+  Callback<void(Connection&, Buffer&)> on_message{};
   /// The peer half-closed the connection (EOF): it sends no more data, but may still read. The
   /// callback may send, and then call close_after_write() or close(). If on_end is empty, the
   /// connection calls close_after_write() itself.
-  std::function<void(Connection&)> on_end{};
+  Callback<void(Connection&)> on_end{};
   /// The kernel has accepted all buffered bytes. Not invoked for bytes that the kernel accepted
   /// during send().
-  std::function<void(Connection&)> on_write_complete{};
+  Callback<void(Connection&)> on_write_complete{};
   /// unsent() has reached `high_water_bytes`; the argument is unsent(). Depending on
   /// ConnectionLimits::backpressure, the connection has stopped reading until unsent() falls to
   /// ConnectionLimits::low_water_bytes; if reading is not paused, calling resume_reading() in this
   /// callback resumes it at once. Zero disables the mark.
-  std::function<void(Connection&, std::size_t)> on_high_water{};
+  Callback<void(Connection&, std::size_t)> on_high_water{};
   std::size_t high_water_bytes = std::size_t{1024} * 1024;
   /// The connection is closed: without an error after close() or when the peer closed, otherwise
   /// with the reason. ETIMEDOUT, ENOBUFS and EMSGSIZE mean that a limit was reached
   /// (ConnectionLimits); ENOMEM means out of memory while sending. The connection is destroyed
   /// after the callback returns.
-  std::function<void(Connection&, Error)> on_close{};
+  Callback<void(Connection&, Error)> on_close{};
   /// move_to() has moved the connection to another loop. loop() returns the new loop, and the
   /// callback runs on its thread.
-  std::function<void(Connection&)> on_move{};
+  Callback<void(Connection&)> on_move{};
   ConnectionLimits limits{};
 };
 
@@ -69,7 +74,7 @@ struct ConnectionCallbacks {
 /// owned by its loop. The reference passed to callbacks is valid until on_close returns. Destroying
 /// the owner closes the connection without invoking callbacks.
 /// Thread: all member functions except loop() must be called on the loop's thread, which is
-/// checked. Other threads use `loop().post()`.
+/// checked. Other threads use a handle().
 /// Memory: an idle connection holds no read or write buffer.
 class Connection final : private detail::Operation, private detail::LoopOwned {
  public:
@@ -90,6 +95,10 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
   /// The same without copying; `bytes` is empty afterwards.
   bool send(Buffer&& bytes);
+
+  /// Returns a handle for use by other threads, and for use after the connection may have ended.
+  /// The first call allocates; throws std::bad_alloc.
+  [[nodiscard]] ConnectionHandle handle();
 
   /// False after close(), after an error, and after a limit was reached; on_close follows.
   [[nodiscard]] bool is_open() const noexcept;
@@ -141,7 +150,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   /// The file descriptor, which the connection still owns.
   [[nodiscard]] int descriptor() const noexcept;
   /// Its thread is not checked, so that another thread can call post() on the loop. That thread
-  /// must ensure that the connection is open and is not being moved.
+  /// must ensure that the connection is open and is not being moved; a handle() ensures that.
   [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
   /// For a proxied connection, the endpoint that the proxy reports; see Socket::proxy_header().
@@ -152,6 +161,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   [[nodiscard]] std::any& context() noexcept;
 
  private:
+  friend class ConnectionHandle;
   friend class ConnectionOwner;
   class Arrival;
   struct Deadlines;
@@ -186,6 +196,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   [[nodiscard]] bool pauses_at_high_water() const noexcept;
   [[nodiscard]] std::size_t unsent_bytes() const noexcept;
   [[nodiscard]] Extras& extras();
+  [[nodiscard]] ConnectionHandle::Mailbox* mailbox() const noexcept;
   [[nodiscard]] bool send_later(std::span<const std::byte> bytes, Buffer* buffer);
   void let_reading_continue() noexcept;
   void watch() noexcept;

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tambour/clock.h>
@@ -52,13 +55,32 @@ struct ConnectOptions {
 /// If no address answers, fails with the error of the attempt that failed last. Fails with
 /// ETIMEDOUT if `timeout` has passed, with ECANCELED if the task was asked to stop, and with EINVAL
 /// if `addresses` is empty.
-Task<Result<Stream>> connect(std::vector<Endpoint> addresses, ConnectOptions options = {});
+[[nodiscard]] Task<Result<Stream>> connect(std::vector<Endpoint> addresses,
+                                           ConnectOptions options = {});
 
 /// Connects to any text that Endpoint::parse() accepts, for example "192.0.2.1:80" or
 /// "unix:/run/server.sock", or to a host name and a port: "example.org:80". Fails with EINVAL if
 /// the text is neither, with the errors of the resolver, and with those above. Do not pass
-/// untrusted input, which may name a Unix socket: resolve the name and connect to its addresses
-/// instead.
-Task<Result<Stream>> connect(std::string to, ConnectOptions options = {});
+/// untrusted input, which may name a Unix socket: use the overload below.
+[[nodiscard]] Task<Result<Stream>> connect(std::string to, ConnectOptions options = {});
+
+namespace detail {
+[[nodiscard]] Task<Result<Stream>> connect_to_host(std::string host, std::uint16_t port,
+                                                   ConnectOptions options);
+}  // namespace detail
+
+/// Connects to a host name or a numeric address (IPv6 without brackets), never to a Unix socket:
+/// `host` may be untrusted. Fails with EINVAL if `host` is empty or `port` is not between 1 and
+/// 65535, with the errors of the resolver, and with those above.
+///
+/// A template, so that `{}` as the second argument means options and not port 0, and so that a port
+/// that is out of range is an error and not truncated.
+template <std::integral Port>
+[[nodiscard]] Task<Result<Stream>> connect(std::string host, Port port,
+                                           ConnectOptions options = {}) {
+  const bool is_port = std::in_range<std::uint16_t>(port);
+  return detail::connect_to_host(std::move(host), is_port ? static_cast<std::uint16_t>(port) : 0,
+                                 options);
+}
 
 }  // namespace tambour

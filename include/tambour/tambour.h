@@ -9,6 +9,7 @@
 #include <tambour/clock.h>                // IWYU pragma: export
 #include <tambour/codec.h>                // IWYU pragma: export
 #include <tambour/connection.h>           // IWYU pragma: export
+#include <tambour/connection_handle.h>    // IWYU pragma: export
 #include <tambour/connection_limits.h>    // IWYU pragma: export
 #include <tambour/connector.h>            // IWYU pragma: export
 #include <tambour/datagrams.h>            // IWYU pragma: export
@@ -37,6 +38,7 @@
 #include <tambour/simulation.h>           // IWYU pragma: export
 #include <tambour/spawn_on.h>             // IWYU pragma: export
 #include <tambour/stream.h>               // IWYU pragma: export
+#include <tambour/stream_client.h>        // IWYU pragma: export
 #include <tambour/stream_error.h>         // IWYU pragma: export
 #include <tambour/stream_server.h>        // IWYU pragma: export
 #include <tambour/task.h>                 // IWYU pragma: export

@@ -30,12 +30,15 @@ std::string_view Buffer::coalesce() {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::size_t Buffer::copy_to(std::span<std::byte> target) const noexcept {
+std::size_t Buffer::copy_to(std::span<std::byte> target, std::size_t from) const noexcept {
   std::size_t copied = 0;
   for (const Segment* segment = first(); segment != nullptr; segment = after(segment)) {
-    const std::size_t here = std::min(segment->size(), target.size() - copied);
-    if (here == 0) break;
-    std::memcpy(target.data() + copied, segment->begin, here);
+    if (copied == target.size()) break;
+    const std::size_t skipped = std::min(from, segment->size());
+    from -= skipped;
+    const std::size_t here = std::min(segment->size() - skipped, target.size() - copied);
+    if (here == 0) continue;
+    std::memcpy(target.data() + copied, segment->begin + skipped, here);
     copied += here;
   }
   return copied;

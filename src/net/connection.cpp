@@ -22,6 +22,11 @@ void ConnectionOwner::start(Stream stream, std::shared_ptr<const ConnectionCallb
   Connection::start(std::move(stream), std::move(callbacks), this);
 }
 
+Connection* ConnectionOwner::front() const noexcept {
+  auto* const owned = connections_.front();
+  return owned != nullptr ? static_cast<Connection*>(owned) : nullptr;
+}
+
 void ConnectionOwner::add(Connection& connection) noexcept {
   connections_.push_back(static_cast<detail::LoopOwned&>(connection));
   ++size_;
@@ -65,9 +70,9 @@ Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCal
   loop::core_of(stream.loop()).check_thread();
   auto* self = new Connection(std::move(stream), std::move(callbacks));
   self->owner_ = owner;
-  self->accepted_ = owner != nullptr;
+  self->accepted_ = owner != nullptr && owner->accepts();
   // A stream that a task has used may have bytes in the kernel's queue.
-  if (owner == nullptr && self->deadlines() != nullptr)
+  if (!self->accepted_ && self->deadlines() != nullptr)
     static_cast<void>(self->sample_acknowledged());
   loop::core_of(*self->loop_).add_reference();
   self->enter_list();
@@ -141,6 +146,10 @@ void Connection::leave_list() noexcept {
 }
 
 Connection::~Connection() {
+  if (ConnectionHandle::Mailbox* const operations = mailbox()) {
+    operations->close();
+    operations->clear();
+  }
   if (fd < 0) return;
   backend::Backend& backend = loop::core_of(*loop_).backend();
   if (submitted()) backend.cancel(*this);
@@ -351,6 +360,7 @@ void Connection::end(int error) noexcept {
   ended_ = true;
   error_ = static_cast<std::int16_t>(error);
   moving_ = false;
+  if (ConnectionHandle::Mailbox* const operations = mailbox()) operations->close();
   if (extras_ != nullptr) {
     extras_->deadlines.reset();
     extras_->arrival.reset();

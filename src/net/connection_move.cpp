@@ -37,6 +37,7 @@ void Connection::depart() noexcept {
   core.backend().deregister(fd);
   leave_list();
   core.drop_reference();
+  if (ConnectionHandle::Mailbox* const operations = mailbox()) operations->depart();
   // Set before the task is posted, because the other thread may read it at once.
   loop_ = &to;
   try {
@@ -61,6 +62,7 @@ void Connection::arrive(ConnectionOwner* owner) {
   result = 0;
   try {
     if (deadlines() != nullptr) make_deadlines();
+    if (ConnectionHandle::Mailbox* const operations = mailbox()) operations->arrive(*this);
   } catch (const std::bad_alloc&) {
     return end(ENOMEM);
   }

@@ -20,6 +20,8 @@ class ConnectionOwner {
   void start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks);
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// The connection that was added first, or null.
+  [[nodiscard]] Connection* front() const noexcept;
 
   /// Closes all connections and invokes on_close for each. Connections that arrive later are closed
   /// too.
@@ -33,6 +35,8 @@ class ConnectionOwner {
 
  private:
   friend class Connection;
+  /// False for the connections of a client: Backpressure distinguishes them.
+  [[nodiscard]] virtual bool accepts() const noexcept { return true; }
   /// Called when a connection has been removed: it has ended or moves to another loop.
   virtual void connection_removed() noexcept {}
   /// Called, on any thread, if a connection that on() has counted did not arrive.

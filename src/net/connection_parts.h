@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "loop/core.h"
+#include "net/connection_mailbox.h"
 #include "net/connection_owner.h"
 
 namespace tambour {
@@ -77,14 +78,20 @@ struct Connection::Extras {
   /// Set while the connection is about to move to another loop.
   std::unique_ptr<Arrival> arrival{};
   std::unique_ptr<const ProxyHeader> proxy_header{};
+  std::shared_ptr<ConnectionHandle::Mailbox> mailbox{};  ///< Null if handle() was never called.
 
   [[nodiscard]] bool is_default() const noexcept {
-    return output.empty() && deadlines == nullptr && arrival == nullptr && proxy_header == nullptr;
+    return output.empty() && deadlines == nullptr && arrival == nullptr &&
+           proxy_header == nullptr && mailbox == nullptr;
   }
 };
 
 inline Connection::Deadlines* Connection::deadlines() const noexcept {
   return extras_ != nullptr ? extras_->deadlines.get() : nullptr;
+}
+
+inline ConnectionHandle::Mailbox* Connection::mailbox() const noexcept {
+  return extras_ != nullptr ? extras_->mailbox.get() : nullptr;
 }
 
 inline std::size_t Connection::unsent_bytes() const noexcept {

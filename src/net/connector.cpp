@@ -21,6 +21,7 @@
 
 #include "base/parse_number.h"
 #include "loop/core.h"
+#include "net/backoff.h"
 #include "net/tcp_options.h"
 
 namespace tambour {
@@ -161,18 +162,12 @@ Task<Streamed> try_once(Target target, ConnectOptions options) {
 
 Task<Streamed> try_rounds(Target target, ConnectOptions options) {
   const TaskContext& context = co_await this_task;
-  const Duration delay_max = std::max(options.retry_delay_max, Duration::zero());
-  Duration delay = std::max(options.retry_delay, Duration::zero());
+  net::Backoff backoff(options.retry_delay, options.retry_delay_max);
   for (unsigned round = 1;; ++round) {
     auto stream = co_await try_once(target, options);
     if (stream || round >= options.rounds || !may_pass(stream.error(), target)) co_return stream;
-    delay = std::min(delay, delay_max);
-    const auto half = static_cast<std::uint64_t>(delay.count() / 2);
-    const std::uint64_t drawn = loop::core_of(*context.loop).backend().random();
-    const Duration jitter(static_cast<std::int64_t>(drawn % (half + 1)));
-    if (auto slept = co_await sleep_for(delay - jitter); !slept)
-      co_return std::unexpected(slept.error());
-    delay = std::min(delay, delay_max / 2) * 2;
+    const Duration delay = backoff.next(loop::core_of(*context.loop).backend().random());
+    if (auto slept = co_await sleep_for(delay); !slept) co_return std::unexpected(slept.error());
   }
 }
 
@@ -207,6 +202,13 @@ Task<Result<Stream>> connect(std::string to, ConnectOptions options) {
   }
   if (!target) co_return std::unexpected(system_error(EINVAL));
   co_return co_await connect_within(std::move(*target), options);
+}
+
+Task<Result<Stream>> detail::connect_to_host(std::string host, std::uint16_t port,
+                                             ConnectOptions options) {
+  // Without a host there is no address either, which fails with EINVAL.
+  if (port == 0) host.clear();
+  return connect_within({.addresses = {}, .host = std::move(host), .port = port}, options);
 }
 
 }  // namespace tambour

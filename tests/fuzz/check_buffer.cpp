@@ -1,5 +1,7 @@
 #include <array>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -210,6 +212,14 @@ class Player {
     }
   }
 
+  static std::optional<std::uint32_t> big_endian_at(const std::string& known, std::size_t from) {
+    if (from > known.size() || known.size() - from < 4) return std::nullopt;
+    std::uint32_t value = 0;
+    for (const char each : known.substr(from, 4))
+      value = value << 8 | static_cast<unsigned char>(each);
+    return value;
+  }
+
   void look(std::size_t call, std::size_t i) {
     Buffer& buffer = buffers_[i];
     const std::string& known = texts_[i];
@@ -239,6 +249,7 @@ class Player {
         std::string copied(std::min<std::size_t>(some, 5000), '\0');
         copied.resize(buffer.copy_to(std::as_writable_bytes(std::span(copied))));
         expect(copied == known.substr(0, std::min<std::size_t>(some, 5000)), "copy_to()");
+        expect(buffer.peek_be<std::uint32_t>(some) == big_endian_at(known, some), "peek_be()");
       }
     }
   }

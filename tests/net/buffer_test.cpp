@@ -77,6 +77,61 @@ TEST(Buffer, makes_bytes_contiguous_on_request) {
   EXPECT_TRUE(Buffer().peek(1).empty());
 }
 
+TEST(Buffer, writes_integers_in_both_byte_orders) {
+  Buffer buffer;
+  buffer.append_be<std::uint8_t>(0x01);
+  buffer.append_be<std::uint16_t>(0x0203);
+  buffer.append_be<std::uint32_t>(0x04050607);
+  buffer.append_be<std::uint64_t>(0x08090a0b0c0d0e0f);
+  EXPECT_EQ(buffer, "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f");
+  buffer.clear();
+  buffer.append_le<std::uint16_t>(0x0201);
+  buffer.append_le<std::int32_t>(-2);
+  EXPECT_EQ(buffer, "\x01\x02\xfe\xff\xff\xff");
+  buffer.prepend_be<std::uint32_t>(6);
+  EXPECT_EQ(buffer.peek_be<std::uint32_t>(), 6U);
+  buffer.prepend_le<std::int16_t>(-3);
+  EXPECT_EQ(buffer.read_le<std::int16_t>(), -3);
+  EXPECT_EQ(buffer.read_be<std::uint32_t>(), 6U);
+  EXPECT_EQ(buffer.read_le<std::uint16_t>(), 0x0201);
+  EXPECT_EQ(buffer.read_be<std::int32_t>(), std::int32_t(0xfeffffff));
+  EXPECT_TRUE(buffer.empty());
+}
+
+TEST(Buffer, reads_integers_across_blocks) {
+  Buffer buffer = in_pieces({"\x01", "\x02\x03", "\x04", "\x05\x06\x07\x08", "\x09"});
+  EXPECT_EQ(buffer.peek_be<std::uint64_t>(), 0x0102030405060708U);
+  EXPECT_EQ(buffer.peek_le<std::uint64_t>(1), 0x0908070605040302U);
+  EXPECT_EQ(buffer.peek_be<std::uint16_t>(7), 0x0809);
+  EXPECT_EQ(buffer.peek_be<std::uint8_t>(8), 9);
+  // Nothing was made contiguous or removed.
+  EXPECT_EQ(buffer.front().size(), 1U);
+  EXPECT_EQ(buffer.size(), 9U);
+  EXPECT_EQ(buffer.read_be<std::uint32_t>(), 0x01020304U);
+  EXPECT_EQ(buffer.read_le<std::uint32_t>(), 0x08070605U);
+  EXPECT_EQ(buffer.read_be<std::uint8_t>(), 9);
+}
+
+TEST(Buffer, returns_no_integer_if_bytes_are_missing) {
+  Buffer buffer("abc");
+  EXPECT_EQ(buffer.read_be<std::uint32_t>(), std::nullopt);
+  EXPECT_EQ(buffer.read_le<std::uint64_t>(), std::nullopt);
+  EXPECT_EQ(buffer.peek_be<std::uint16_t>(2), std::nullopt);
+  EXPECT_EQ(buffer.peek_be<std::uint8_t>(3), std::nullopt);
+  EXPECT_EQ(buffer.peek_le<std::uint8_t>(SIZE_MAX), std::nullopt);
+  EXPECT_EQ(buffer, "abc");
+  EXPECT_EQ(Buffer().peek_be<std::uint8_t>(), std::nullopt);
+}
+
+TEST(Buffer, copies_from_any_index) {
+  const Buffer buffer = in_pieces({"abc", "def", "g"});
+  for (std::size_t from = 0; from < 9; ++from) {
+    std::string copy(3, '-');
+    const std::size_t count = buffer.copy_to(std::as_writable_bytes(std::span(copy)), from);
+    EXPECT_EQ(copy.substr(0, count), from < 7 ? "abcdefg"s.substr(from, 3) : "") << from;
+  }
+}
+
 TEST(Buffer, search_finds_matches_across_blocks) {
   const Buffer buffer = in_pieces({"ab\r", "\nab", "\r\r", "\n", "c"});
   EXPECT_EQ(buffer.find("\r\n"), 2U);

@@ -86,6 +86,27 @@ TEST_P(Connections, echo) {
   EXPECT_TRUE(run_until([&] { return server->connections() == 0; }));
 }
 
+TEST_P(Connections, callbacks_may_be_move_only) {
+  std::vector<std::string> known;
+  auto prefix = std::make_unique<std::string>("got ");
+  connect({.on_message =
+               [&, prefix = std::move(prefix)](Connection&, Buffer& buffer) {
+                 known.push_back(*prefix + buffer.take(buffer.size()).to_string());
+               },
+           // As std::function, it may be empty.
+           .on_end = std::function<void(Connection&)>(),
+           .on_close =
+               [this, count = std::make_unique<int>(0)](Connection&, Error error) {
+                 EXPECT_EQ(++*count, 1);
+                 ends.push_back(error);
+               }});
+  peer_sends("one");
+  run_iterations();
+  EXPECT_EQ(known, std::vector<std::string>{"got one"});
+  peer.close();
+  EXPECT_TRUE(run_until_end());
+}
+
 TEST_P(Connections, keeps_bytes_that_on_message_leaves) {
   std::vector<std::string> lines;
   connect({.on_message = [&](Connection&, Buffer& buffer) {

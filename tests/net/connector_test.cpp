@@ -198,6 +198,32 @@ TEST(Connector, reports_the_last_failure_or_a_timeout) {
   expect_about(outcome.took, 0ms);
 }
 
+TEST(Connector, connects_to_a_host_and_a_port) {
+  Simulation simulation;
+  Net net(simulation, 1);
+  const auto outcome_of = [&](std::string host, auto to, ConnectOptions options = {}) {
+    Result<Stream> result = std::unexpected(system_error(EDEADLK));
+    TaskScope scope(*net.client_loop);
+    scope.spawn([](Simulation& in, std::string name, decltype(to) at, ConnectOptions how,
+                   Result<Stream>& stream) -> Task<> {
+      stream = co_await connect(name, at, how);
+      in.stop();
+    }(simulation, std::move(host), to, options, result));
+    simulation.run(1h);
+    return result ? result->peer_endpoint().value().port() : -result.error().value();
+  };
+  EXPECT_EQ(outcome_of("server0", port), port);
+  EXPECT_EQ(outcome_of("server0", long{port}), port);
+  EXPECT_EQ(outcome_of(net.hosts[0]->ip(), port), port);
+  EXPECT_EQ(outcome_of("fd00::2", port, {.family = AddressFamily::v6}), port);
+  for (const int wrong : {0, -1, 65'536, 65'536 + port})
+    EXPECT_EQ(outcome_of("server0", wrong), -EINVAL) << wrong;
+  EXPECT_EQ(outcome_of("", port), -EINVAL);
+  // Never a Unix socket, nor a second port.
+  for (const char* host : {"unix:/socket", "@name", "/socket", "server0:80", "nobody"})
+    EXPECT_EQ(outcome_of(host, port), -EAI_NONAME) << host;
+}
+
 TEST(Connector, ends_when_it_is_stopped) {
   Simulation simulation;
   Net net(simulation, 2);

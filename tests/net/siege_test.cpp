@@ -71,7 +71,7 @@ class Siege : public test::OnEveryBackend {
 
   TcpServer serve(ConnectionCallbacks callbacks = {}) {
     auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
-    callbacks.on_connection = [this, also = callbacks.on_connection](Connection& peer) {
+    callbacks.on_connection = [this, also = std::move(callbacks.on_connection)](Connection& peer) {
       EXPECT_TRUE(open_.insert(&peer).second);
       if (also) also(peer);
     };

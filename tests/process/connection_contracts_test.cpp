@@ -42,6 +42,7 @@ TEST_F(ConnectionContracts, a_connection_is_used_on_the_thread_of_its_loop) {
   expect_check("resume_reading", [](Connection& other) { other.resume_reading(); });
   expect_check("set_idle_timeout", [](Connection& other) { other.set_idle_timeout(1s); });
   expect_check("set_deadline", [](Connection& other) { other.set_deadline(1s); });
+  expect_check("handle", [](Connection& other) { static_cast<void>(other.handle()); });
   expect_check("move_to", [](Connection& other) { other.move_to(other.loop()); });
 }
 

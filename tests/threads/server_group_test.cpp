@@ -188,6 +188,19 @@ TEST_P(ServerGroups, serves_connections) {
   EXPECT_EQ(server.accepted(), 10U);
 }
 
+TEST_P(ServerGroups, all_loops_share_move_only_callbacks) {
+  LoopGroup group(of(2));
+  TcpServerGroup server = listen(group, {.placement = Placement::round_robin});
+  std::atomic<int> total = 0;
+  server.serve({.on_message = [&total, each = std::make_unique<const int>(1)](
+                                  Connection& connection, Buffer& bytes) {
+    total += *each;
+    connection.send(std::move(bytes));
+  }});
+  for (int i = 0; i < 6; ++i) run(test::expect_echo_from(server.endpoint()));
+  EXPECT_GE(total, 6);
+}
+
 TEST_P(ServerGroups, connections_max_holds_for_all_loops) {
   LoopGroup group(of(2));
   TcpServerGroup server =

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -53,6 +54,18 @@ TEST(Callback, is_false_when_empty_moved_from_or_released) {
   Callback<void()> released([] {});
   EXPECT_EQ(released.release(), nullptr);
   EXPECT_FALSE(released);
+}
+
+TEST(Callback, is_empty_if_made_of_something_empty) {
+  EXPECT_FALSE(Callback<void()>(nullptr));
+  EXPECT_FALSE((Callback<int(int)>(std::function<int(int)>())));
+  EXPECT_FALSE((Callback<int(int)>(Callback<int(long)>())));
+  EXPECT_FALSE((Callback<int(int)>(static_cast<int (*)(int)>(nullptr))));
+  EXPECT_EQ((Callback<int(int)>(std::function<int(int)>(&twice))(2)), 4);
+  EXPECT_EQ((Callback<int(int)>(twice)(2)), 4);
+  Callback<void()> callback([] {});
+  callback = nullptr;
+  EXPECT_FALSE(callback);
 }
 
 TEST(Callback, a_closure_of_two_pointers_costs_no_allocation) {

@@ -1,0 +1,231 @@
+#include <tambour/stream_client.h>
+
+#include <cerrno>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include <tambour/event_loop.h>
+#include <tambour/task_scope.h>
+#include <tambour/timer.h>
+
+#include "base/check.h"
+#include "loop/core.h"
+#include "net/backoff.h"
+#include "net/connection_owner.h"
+
+namespace tambour {
+
+/// A callback may destroy the client, and this with it. Callbacks are invoked by timers, as the
+/// last action of a function, never by the task that connects.
+class StreamClient::State final : private ConnectionOwner {
+ public:
+  State(EventLoop& loop, Callback<Task<Result<Stream>>()> connect, ConnectionCallbacks callbacks,
+        StreamClientOptions options, std::source_location created_at)
+      : core_(loop::core_of(loop)),
+        loop_(loop),
+        connect_(std::move(connect)),
+        callbacks_(std::make_shared<const ConnectionCallbacks>(std::move(callbacks))),
+        options_(std::move(options)),
+        backoff_(options_.retry_delay, options_.retry_delay_max),
+        retry_(
+            loop, [this] { begin_attempt(); }, created_at),
+        attempt_ended_(
+            loop, [this] { end_attempt(); }, created_at),
+        created_at_(created_at) {
+    core_.attach();
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    drop_all();
+    // It may be the callback that destroys the client.
+    core_.defer_delete(options_.on_failure.release());
+    core_.detach();
+  }
+
+  /// Returns the state. Aborts with a message if the client was moved from, if its loop has been
+  /// destroyed, or on another thread than the loop's.
+  static State& of(const std::unique_ptr<State>& state, const char* function) noexcept {
+    if (state == nullptr) [[unlikely]]
+      base::fail_check("StreamClient::%s() was called on a client that was moved from", function);
+    if (state->core_.closed()) [[unlikely]]
+      state->misused(function, "after its event loop was destroyed",
+                     "destroy the client before its EventLoop");
+    if (!state->core_.in_thread()) [[unlikely]]
+      state->misused(function, "on another thread than that of its event loop",
+                     "post() a callback that calls it to the loop");
+    return *state;
+  }
+
+  static void destroy(std::unique_ptr<State>& state) noexcept {
+    if (state == nullptr) return;
+    of(state, "~StreamClient");
+    state.reset();
+  }
+
+  void start() {
+    if (started_) return;
+    started_ = true;
+    attempts_ = 0;
+    backoff_.reset();
+    Connection* const former = front();
+    if (former == nullptr) return begin_attempt();
+    // An open connection, which stop() has left open, belongs to the client again. A closed one
+    // must have ended before the next attempt.
+    restarts_ = !former->is_open();
+  }
+
+  void stop() noexcept {
+    started_ = false;
+    restarts_ = false;
+    retry_.stop();
+    attempt_ended_.stop();
+    attempt_.reset();
+    outcome_.reset();
+    thrown_ = nullptr;
+  }
+
+  void close() noexcept {
+    stop();
+    if (Connection* const open = front()) open->close();
+  }
+
+  [[nodiscard]] bool started() const noexcept { return started_; }
+  [[nodiscard]] Connection* connection() const noexcept {
+    Connection* const open = front();
+    return open != nullptr && open->is_open() ? open : nullptr;
+  }
+
+ private:
+  [[noreturn]] void misused(const char* function, const char* how, const char* fix) const noexcept {
+    base::fail_check("StreamClient::%s() was called %s on the client created in %s:%u; %s",
+                     function, how, created_at_.file_name(), unsigned(created_at_.line()), fix);
+  }
+
+  void begin_attempt() {
+    outcome_.reset();
+    attempt_.emplace(loop_);
+    attempt_->spawn(attempt());
+  }
+
+  Task<> attempt() {
+    try {
+      outcome_ = co_await connect_();
+    } catch (const std::bad_alloc&) {
+      outcome_ = std::unexpected(system_error(ENOMEM));
+    } catch (...) {
+      thrown_ = std::current_exception();
+    }
+    attempt_ended_.start(Duration::zero());
+  }
+
+  void end_attempt() {
+    attempt_.reset();
+    if (thrown_ != nullptr) {
+      started_ = false;
+      std::rethrow_exception(std::exchange(thrown_, nullptr));
+    }
+    Result<Stream> outcome = *std::exchange(outcome_, std::nullopt);
+    if (!outcome) return fail(outcome.error());
+    attempts_ = 0;
+    connected_ns_ = core_.now_ns();
+    ConnectionOwner::start(std::move(*outcome), callbacks_);
+  }
+
+  void fail(const Error& error) {
+    ConnectFailure failure{.error = error, .attempts = ++attempts_};
+    if (options_.attempts_max == 0 || attempts_ < options_.attempts_max) {
+      failure.retry_delay = retry_later();
+    } else {
+      started_ = false;
+    }
+    if (options_.on_failure) options_.on_failure(failure);
+  }
+
+  Duration retry_later() noexcept {
+    const Duration delay = backoff_.next(core_.backend().random());
+    retry_.start(delay);
+    return delay;
+  }
+
+  // Connections that the client makes are like those of Connection::start().
+  [[nodiscard]] bool accepts() const noexcept override { return false; }
+
+  void connection_removed() noexcept override {
+    const bool moved = std::exchange(moves_away_, false);
+    if (!started_) return;
+    if (std::exchange(restarts_, false)) return retry_.start(Duration::zero());
+    if (moved || !options_.reconnect) {
+      started_ = false;
+      return;
+    }
+    if (core_.clock_ns() - connected_ns_ >= options_.stable_after.count()) backoff_.reset();
+    retry_later();
+  }
+
+  ConnectionOwner* on(EventLoop& loop) noexcept override {
+    if (&loop == &loop_) return this;
+    moves_away_ = true;
+    return nullptr;
+  }
+
+  loop::Core& core_;  ///< Outlives the loop, unlike `loop_`.
+  EventLoop& loop_;
+  Callback<Task<Result<Stream>>()> connect_;
+  std::shared_ptr<const ConnectionCallbacks> callbacks_;
+  StreamClientOptions options_;
+  net::Backoff backoff_;
+  bool started_ = false;
+  bool restarts_ = false;    ///< start() was called before on_close of a closed connection.
+  bool moves_away_ = false;  ///< The connection is moving to another loop.
+  unsigned attempts_ = 0;
+  std::int64_t connected_ns_ = 0;
+  std::optional<Result<Stream>> outcome_;  ///< The result of an attempt that has ended.
+  std::exception_ptr thrown_;
+  Timer retry_;
+  Timer attempt_ended_;
+  std::source_location created_at_;
+  /// Last member, because its task uses the others.
+  std::optional<TaskScope> attempt_;
+};
+
+StreamClient::StreamClient(EventLoop& loop, std::string to, ConnectionCallbacks callbacks,
+                           StreamClientOptions options, std::source_location created_at)
+    : StreamClient(
+          loop, [to = std::move(to), how = options.connect] { return tambour::connect(to, how); },
+          std::move(callbacks), std::move(options), created_at) {}
+
+StreamClient::StreamClient(EventLoop& loop, std::vector<Endpoint> to, ConnectionCallbacks callbacks,
+                           StreamClientOptions options, std::source_location created_at)
+    : StreamClient(
+          loop, [to = std::move(to), how = options.connect] { return tambour::connect(to, how); },
+          std::move(callbacks), std::move(options), created_at) {}
+
+StreamClient::StreamClient(EventLoop& loop, Callback<Task<Result<Stream>>()> connect,
+                           ConnectionCallbacks callbacks, StreamClientOptions options,
+                           std::source_location created_at) {
+  loop::core_of(loop).check_thread();
+  state_ = std::make_unique<State>(loop, std::move(connect), std::move(callbacks),
+                                   std::move(options), created_at);
+}
+
+StreamClient::StreamClient(StreamClient&& other) noexcept = default;
+
+StreamClient& StreamClient::operator=(StreamClient&& other) noexcept {
+  if (this != &other) State::destroy(state_);
+  state_ = std::move(other.state_);
+  return *this;
+}
+
+StreamClient::~StreamClient() { State::destroy(state_); }
+
+void StreamClient::start() { State::of(state_, "start").start(); }
+void StreamClient::stop() noexcept { State::of(state_, "stop").stop(); }
+void StreamClient::close() noexcept { State::of(state_, "close").close(); }
+bool StreamClient::started() const noexcept { return State::of(state_, "started").started(); }
+Connection* StreamClient::connection() const noexcept {
+  return State::of(state_, "connection").connection();
+}
+
+}  // namespace tambour
