@@ -24,11 +24,10 @@ Core& core_of(EventLoop& loop) noexcept;
 
 /// Invokes the callbacks of its watchers and timers on one thread.
 ///
-/// Thread: a loop belongs to the thread that created it. All functions except post() and wake()
-/// must be called on that thread. This is always checked: a violation aborts with a message. One
-/// thread may have several loops.
-/// Lifetime: a loop cannot be moved. A watcher or timer does not keep its loop alive and may be
-/// destroyed after it.
+/// Thread: a loop belongs to the thread that created it. All functions except post(), wake()
+/// and stop() must be called on that thread. This is always checked: a violation aborts with a
+/// message. One thread may have several loops. Lifetime: a loop cannot be moved. A watcher or timer
+/// does not keep its loop alive and may be destroyed after it.
 class EventLoop {
  public:
   /// Throws std::system_error if the kernel refuses a resource that the loop needs (EMFILE,
@@ -63,7 +62,8 @@ class EventLoop {
 
   /// Makes run() and run_once() return after the callbacks of the current iteration. If the loop is
   /// not running, the next run() returns at once. If an exception propagates out of run(), it also
-  /// consumes a pending stop request.
+  /// consumes a pending stop request. Callable from any thread, which must ensure that the loop
+  /// still exists: a waiting loop is woken.
   void stop() noexcept;
 
   /// The time at which the current iteration started to invoke callbacks. Does not read the clock.

@@ -46,7 +46,7 @@ class Core::Stoppable {
   explicit Stoppable(Core& core) noexcept : core_(core) {}
   Stoppable(const Stoppable&) = delete;
   Stoppable& operator=(const Stoppable&) = delete;
-  ~Stoppable() { core_.stop_ = false; }
+  ~Stoppable() { core_.stop_.store(false, std::memory_order_relaxed); }
 
  private:
   Core& core_;
@@ -206,14 +206,14 @@ void Core::fail_thread_check(const char* function,
 void Core::run(std::source_location function) {
   const Iterating iterating(*this, function);
   const Stoppable stoppable(*this);
-  while (!stop_ && alive()) run_iteration(Wait::until_due);
+  while (!stop_requested() && alive()) run_iteration(Wait::until_due);
   rethrow_pending();
 }
 
 void Core::run_once(std::source_location function) {
   const Iterating iterating(*this, function);
   const Stoppable stoppable(*this);
-  while (!stop_ && alive() && !run_iteration(Wait::until_due)) {
+  while (!stop_requested() && alive() && !run_iteration(Wait::until_due)) {
   }
   rethrow_pending();
 }
@@ -236,7 +236,7 @@ bool Core::run_iteration(Wait wait) {
   if (!hooks_at(HookPoint::prepare).empty()) {
     run_hooks(HookPoint::prepare);
     // A prepare hook may have stopped the last watcher.
-    if (stop_ || !alive()) wait = Wait::none;
+    if (stop_requested() || !alive()) wait = Wait::none;
   }
   if (!services_.empty()) services_ns_ = services_.before_wait();
   if (wait == Wait::until_due && !any_due() && hooks_at(HookPoint::idle).empty()) {
@@ -276,7 +276,7 @@ bool Core::spin(std::int64_t until_ns) noexcept {
   if (timer_comes_first) give_up_ns = until_ns;
   do {
     backend_->poll(0, ready_);
-    if (!ready_.empty() || any_from_others()) return true;
+    if (!ready_.empty() || must_return()) return true;
   } while (clock_ns() < give_up_ns);
   return timer_comes_first;
 }
@@ -291,7 +291,7 @@ void Core::sleep(std::int64_t until_ns) noexcept {
   }
   ++stats_.waits;
   sleeping_.store(true, std::memory_order_seq_cst);
-  backend_->poll(any_from_others() ? 0 : timeout_ns, ready_);
+  backend_->poll(must_return() ? 0 : timeout_ns, ready_);
   sleeping_.store(false, std::memory_order_relaxed);
 }
 

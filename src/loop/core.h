@@ -3,8 +3,7 @@
 // One iteration: wait in the backend, read the clock, expire timers, run the ready queue, run
 // posted tasks, delete deferred closures (see defer_delete()). An item that becomes ready while
 // callbacks run is dispatched in the next iteration, so that no descriptor starves another. All
-// functions except post(), wake() and async_sent() must be called on the loop's
-// thread.
+// functions except post(), wake(), stop() and async_sent() must be called on the loop's thread.
 //
 // Handles may outlive their loop, so the core is reference-counted: the loop and each handle hold
 // one reference. The loop closes the core; the last owner deletes it.
@@ -67,7 +66,11 @@ class Core {
   void run(std::source_location function = std::source_location::current());
   void run_once(std::source_location function = std::source_location::current());
   void run_ready(std::source_location function = std::source_location::current());
-  void stop() noexcept { stop_ = true; }
+  /// Callable from any thread.
+  void stop() noexcept {
+    stop_.store(true, std::memory_order_seq_cst);
+    wake_if_waiting();
+  }
 
   /// Callable from any thread. Throws std::bad_alloc; the caller then keeps `task`.
   void post(Callback<void()>&& task);
@@ -228,7 +231,9 @@ class Core {
   [[nodiscard]] bool alive() noexcept {
     return references_ > 0 || any_due() || timers_.are_started(1 - references_);
   }
-  [[nodiscard]] bool take_stop() noexcept { return std::exchange(stop_, false); }
+  [[nodiscard]] bool take_stop() noexcept {
+    return stop_requested() && stop_.exchange(false, std::memory_order_relaxed);
+  }
 
  private:
   class Iterating;
@@ -245,6 +250,13 @@ class Core {
 
   [[nodiscard]] bool any_due() const noexcept {
     return !ready_.empty() || !running_queue_.empty() || any_from_others();
+  }
+  [[nodiscard]] bool stop_requested() const noexcept {
+    return stop_.load(std::memory_order_relaxed);
+  }
+  /// Returns whether another thread wants the loop not to wait. Call after `sleeping_` is set.
+  [[nodiscard]] bool must_return() const noexcept {
+    return any_from_others() || stop_.load(std::memory_order_seq_cst);
   }
   [[nodiscard]] bool any_from_others() const noexcept {
     return !posted_.empty() || any_async_sent_.load(std::memory_order_seq_cst);
@@ -298,7 +310,6 @@ class Core {
   Core* next_on_thread_ = nullptr;   ///< Next in the thread's list of announced cores.
   std::int64_t now_ns_ = 0;
   std::int64_t references_ = 0;
-  bool stop_ = false;
   int depth_ = 0;         ///< Nesting depth of run().
   unsigned at_once_ = 0;  ///< I/O attempts made without waiting in this iteration.
   bool io_budget_exhausted_ = false;
@@ -327,6 +338,7 @@ class Core {
   PostQueue posted_;
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> any_async_sent_{false};
+  std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> wakeups_{0};
 
   /// Carries an exception out of run() without allocating memory.

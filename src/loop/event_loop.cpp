@@ -62,10 +62,7 @@ void EventLoop::run() { core_->run(); }
 void EventLoop::run_once() { core_->run_once(); }
 void EventLoop::run_ready() { core_->run_ready(); }
 
-void EventLoop::stop() noexcept {
-  core_->check_thread();
-  core_->stop();
-}
+void EventLoop::stop() noexcept { core_->stop(); }
 
 TimePoint EventLoop::now() const noexcept { return TimePoint(Duration(core_->now_ns())); }
 

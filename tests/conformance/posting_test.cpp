@@ -54,6 +54,33 @@ TEST_P(Posting, keeps_the_order_of_each_of_four_threads) {
   EXPECT_EQ(total, each * next.size());
 }
 
+TEST_P(Posting, any_thread_stops_the_loop) {
+  const std::size_t rounds = test::scaled(2'000);
+  std::atomic<std::size_t> runs = 0;
+  // Stops the loop before, while and after it goes to sleep.
+  std::jthread stopper([&] {
+    for (std::size_t round = 0; round < rounds; ++round) {
+      while (runs.load() < round) std::this_thread::yield();
+      for (std::size_t i = 0; i < round % 64; ++i)
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      loop().stop();
+    }
+  });
+  loop().ref();
+  for (std::size_t round = 0; round < rounds; ++round) {
+    loop().run();
+    ++runs;
+  }
+  loop().unref();
+}
+
+TEST_P(Posting, a_stop_of_another_thread_before_run_is_kept) {
+  loop().ref();
+  std::thread([&] { loop().stop(); }).join();
+  loop().run();
+  loop().unref();
+}
+
 TEST_P(Posting, wakes_a_waiting_loop) {
   // Ping-pong, so that the loop sleeps before nearly every task.
   const std::size_t rounds = test::scaled(20'000);
