@@ -22,6 +22,7 @@
 #include <string_view>
 #include <utility>
 
+#include <tambour/buffer.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
 
@@ -41,6 +42,7 @@ enum class FileMode : std::uint8_t {
   create,      ///< Read and write; created if it does not exist.
   replace,     ///< Like `create`; truncated if it exists.
   create_new,  ///< Read and write; created, or EEXIST if it exists.
+  append,      ///< Write only, with File::append(); created if it does not exist: O_APPEND.
 };
 
 /// Whether the kernel's page cache is used.
@@ -140,16 +142,54 @@ class File {
   class Write final : public FileWait {
    public:
     Write(const File& file, std::span<const std::byte> from, std::uint64_t offset);
+    /// The same for FileMode::append.
+    Write(const File& file, std::span<const std::byte> from);
     [[nodiscard]] Result<> await_resume() const noexcept;
   };
   /// Writes all bytes: pwrite(2). If it fails (ENOSPC, EDQUOT, EIO, ECANCELED), a part may have
-  /// been written. Fails with EINVAL, without writing, if `offset` exceeds the range of off_t.
+  /// been written. Fails, without writing, with EINVAL if `offset` exceeds the range of off_t, and
+  /// with EBADF if the file was opened with FileMode::append.
   [[nodiscard]] Write write_at(std::span<const std::byte> from, std::uint64_t offset) {
     return {*this, from, offset};
   }
   [[nodiscard]] Write write_at(std::string_view text, std::uint64_t offset) {
     return write_at(std::as_bytes(std::span(text)), offset);
   }
+
+  class WriteBuffer final : public FileWait {
+   public:
+    WriteBuffer(const File& file, Buffer& from, std::uint64_t offset, bool returns_rest);
+    /// The same for FileMode::append.
+    WriteBuffer(const File& file, Buffer& from, bool returns_rest);
+    [[nodiscard]] Result<> await_resume() noexcept;
+
+   private:
+    Buffer* rest_;  ///< Gets the bytes that were not written; may be null.
+  };
+  /// Writes all bytes of a buffer. The operation owns the bytes while it is in progress, and `from`
+  /// is empty. If it fails, the bytes that were not written are put back to the front of `from`:
+  /// with `n` bytes less than before, `write_at(from, offset + n)` continues. `from` must exist
+  /// until the operation has ended, or its task has been destroyed; the bytes are then lost. Up to
+  /// 64 KiB are written by one system call, for which bytes in many small blocks are copied. With
+  /// FileCache::none, use a span: the blocks of a buffer are not aligned.
+  [[nodiscard]] WriteBuffer write_at(Buffer& from, std::uint64_t offset) {
+    return {*this, from, offset, true};
+  }
+  /// The same; if it fails, the bytes that were not written are lost.
+  [[nodiscard]] WriteBuffer write_at(Buffer&& from, std::uint64_t offset) {
+    return {*this, from, offset, false};
+  }
+
+  /// Writes all bytes at the end of a file that was opened with FileMode::append; otherwise fails
+  /// with EBADF. Up to 64 KiB are written by one system call, and other writers to the file, in
+  /// this process or in others, write before or after them. Appends that are in progress at the
+  /// same time are written in no particular order. Errors are those of write_at().
+  [[nodiscard]] Write append(std::span<const std::byte> bytes) { return {*this, bytes}; }
+  [[nodiscard]] Write append(std::string_view text) {
+    return append(std::as_bytes(std::span(text)));
+  }
+  [[nodiscard]] WriteBuffer append(Buffer& bytes) { return {*this, bytes, true}; }
+  [[nodiscard]] WriteBuffer append(Buffer&& bytes) { return {*this, bytes, false}; }
 
   class Done final : public FileWait {
    public:
