@@ -14,16 +14,15 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
+#include <tambour/buffer.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
 
@@ -43,6 +42,7 @@ enum class FileMode : std::uint8_t {
   create,      ///< Read and write; created if it does not exist.
   replace,     ///< Like `create`; truncated if it exists.
   create_new,  ///< Read and write; created, or EEXIST if it exists.
+  append,      ///< Write only, with File::append(); created if it does not exist: O_APPEND.
 };
 
 /// Whether the kernel's page cache is used.
@@ -55,11 +55,15 @@ enum class FileCache : std::uint8_t {
   none,
 };
 
-/// A file operation that a task awaits. All its memory is allocated when it is created.
+/// A file operation that a task awaits. It starts when it is awaited, and may be moved until then.
+/// All its memory is allocated when it is created.
 class FileWait {
  public:
-  FileWait(const FileWait&) = delete;
-  FileWait& operator=(const FileWait&) = delete;
+  FileWait(FileWait&& other) noexcept : request_(std::exchange(other.request_, nullptr)) {
+    if (other.stop_) [[unlikely]]
+      fail_on_moved_wait("a function of File");
+  }
+  FileWait& operator=(FileWait&&) = delete;
 
   [[nodiscard]] static bool await_ready() noexcept { return false; }
 
@@ -87,33 +91,16 @@ class FileWait {
   bool begin(EventLoop& loop, std::coroutine_handle<> awaiting, const std::stop_token& stop);
   void request_stop() noexcept;
 
-  loop::FileRequest* request_;
+  loop::FileRequest* request_;  ///< Null after a move.
   std::optional<std::stop_callback<Stop>> stop_;
-};
-
-/// A file operation that starts when it is awaited, and may be moved until then.
-template <class Wait, class... Arguments>
-class [[nodiscard("nothing happens until this is awaited")]] FileAwaitable {
- public:
-  explicit FileAwaitable(Arguments... arguments) : arguments_(std::move(arguments)...) {}
-
-  /// Throws std::bad_alloc.
-  Wait operator co_await() && {
-    return std::apply([](Arguments&... each) { return Wait(std::move(each)...); }, arguments_);
-  }
-
- private:
-  std::tuple<Arguments...> arguments_;
 };
 
 /// An open file that supports offsets: a regular file, a block device, a device such as /dev/zero,
 /// or a directory, which supports only sync(). For FIFOs and terminals, use Stream.
 ///
 /// Thread: a file belongs to no loop. Each operation runs on the loop of the task that awaits it.
-/// Lifetime: may be moved at any time, including during operations. An operation refers to the file
-/// until it is awaited.
-/// Time limits: `co_await timeout(1s, File::open(path))`. The awaitables of sync(), truncate() and
-/// size() cannot be moved: write `timeout(1s, [&] { return file.sync(); })`.
+/// Lifetime: may be moved at any time, including during operations.
+/// Time limits: `co_await timeout(1s, File::open(path))`.
 /// Errors: an operation fails with ECANCELED if its task is asked to stop before the operation has
 /// finished. If a thread performs the operation and WorkerPool::queued_max() requests are queued,
 /// it fails with EAGAIN. All operations throw std::bad_alloc.
@@ -135,11 +122,9 @@ class File {
   /// closed again. Fails with the errors of openat(2), for example ENOENT, EACCES, EISDIR or
   /// EMFILE; with ESPIPE for a FIFO or a terminal; with ENXIO for a socket, or for writing to a
   /// FIFO without a reader; and with EINVAL if the file system does not support FileCache::none.
-  [[nodiscard]] static FileAwaitable<Open, std::string, FileMode, mode_t, FileCache> open(
-      std::string path, FileMode mode = FileMode::read, mode_t permissions = 0666,
-      FileCache cache = FileCache::kernel) {
-    return FileAwaitable<Open, std::string, FileMode, mode_t, FileCache>(std::move(path), mode,
-                                                                         permissions, cache);
+  [[nodiscard]] static Open open(std::string path, FileMode mode = FileMode::read,
+                                 mode_t permissions = 0666, FileCache cache = FileCache::kernel) {
+    return {std::move(path), mode, permissions, cache};
   }
 
   [[nodiscard]] bool is_open() const noexcept { return file_ != nullptr; }
@@ -155,26 +140,61 @@ class File {
   /// Reads from `offset` until `into` is full or the file ends, and returns the number of bytes:
   /// pread(2). 0 means that the file ends at or before `offset`. Fails with EISDIR or EIO, and with
   /// EINVAL if `offset` exceeds the range of off_t.
-  [[nodiscard]] auto read_at(std::span<std::byte> into, std::uint64_t offset) const {
-    using Reference = std::reference_wrapper<const File>;
-    return FileAwaitable<Read, Reference, std::span<std::byte>, std::uint64_t>(*this, into, offset);
+  [[nodiscard]] Read read_at(std::span<std::byte> into, std::uint64_t offset) const {
+    return {*this, into, offset};
   }
 
   class Write final : public FileWait {
    public:
     Write(const File& file, std::span<const std::byte> from, std::uint64_t offset);
+    /// The same for FileMode::append.
+    Write(const File& file, std::span<const std::byte> from);
     [[nodiscard]] Result<> await_resume() const noexcept;
   };
   /// Writes all bytes: pwrite(2). If it fails (ENOSPC, EDQUOT, EIO, ECANCELED), a part may have
-  /// been written. Fails with EINVAL, without writing, if `offset` exceeds the range of off_t.
-  [[nodiscard]] auto write_at(std::span<const std::byte> from, std::uint64_t offset) {
-    using Reference = std::reference_wrapper<const File>;
-    return FileAwaitable<Write, Reference, std::span<const std::byte>, std::uint64_t>(*this, from,
-                                                                                      offset);
+  /// been written. Fails, without writing, with EINVAL if `offset` exceeds the range of off_t, and
+  /// with EBADF if the file was opened with FileMode::append.
+  [[nodiscard]] Write write_at(std::span<const std::byte> from, std::uint64_t offset) {
+    return {*this, from, offset};
   }
-  [[nodiscard]] auto write_at(std::string_view text, std::uint64_t offset) {
+  [[nodiscard]] Write write_at(std::string_view text, std::uint64_t offset) {
     return write_at(std::as_bytes(std::span(text)), offset);
   }
+
+  class WriteBuffer final : public FileWait {
+   public:
+    WriteBuffer(const File& file, Buffer& from, std::uint64_t offset, bool returns_rest);
+    /// The same for FileMode::append.
+    WriteBuffer(const File& file, Buffer& from, bool returns_rest);
+    [[nodiscard]] Result<> await_resume() noexcept;
+
+   private:
+    Buffer* rest_;  ///< Gets the bytes that were not written; may be null.
+  };
+  /// Writes all bytes of a buffer. The operation owns the bytes while it is in progress, and `from`
+  /// is empty. If it fails, the bytes that were not written are put back to the front of `from`:
+  /// with `n` bytes less than before, `write_at(from, offset + n)` continues. `from` must exist
+  /// until the operation has ended, or its task has been destroyed; the bytes are then lost. Up to
+  /// 64 KiB are written by one system call, for which bytes in many small blocks are copied. With
+  /// FileCache::none, use a span: the blocks of a buffer are not aligned.
+  [[nodiscard]] WriteBuffer write_at(Buffer& from, std::uint64_t offset) {
+    return {*this, from, offset, true};
+  }
+  /// The same; if it fails, the bytes that were not written are lost.
+  [[nodiscard]] WriteBuffer write_at(Buffer&& from, std::uint64_t offset) {
+    return {*this, from, offset, false};
+  }
+
+  /// Writes all bytes at the end of a file that was opened with FileMode::append; otherwise fails
+  /// with EBADF. Up to 64 KiB are written by one system call, and other writers to the file, in
+  /// this process or in others, write before or after them. Appends that are in progress at the
+  /// same time are written in no particular order. Errors are those of write_at().
+  [[nodiscard]] Write append(std::span<const std::byte> bytes) { return {*this, bytes}; }
+  [[nodiscard]] Write append(std::string_view text) {
+    return append(std::as_bytes(std::span(text)));
+  }
+  [[nodiscard]] WriteBuffer append(Buffer& bytes) { return {*this, bytes, true}; }
+  [[nodiscard]] WriteBuffer append(Buffer&& bytes) { return {*this, bytes, false}; }
 
   class Done final : public FileWait {
    public:

@@ -124,7 +124,7 @@ struct Kernel {
   }
   static int confirm_file(int fd, int flags) noexcept {
     if (base::system_call(Call::file_seek, ::lseek, fd, off_t{0}, SEEK_CUR) < 0) return -1;
-    return base::system_call(Call::fcntl, ::fcntl, fd, F_SETFL, flags & O_DIRECT);
+    return base::system_call(Call::fcntl, ::fcntl, fd, F_SETFL, flags & (O_DIRECT | O_APPEND));
   }
   static int ftruncate(int fd, off_t size) noexcept {
     return base::system_call(Call::file_truncate, ::ftruncate, fd, size);

@@ -26,6 +26,8 @@ int flags_of(FileMode mode) noexcept {
       return O_RDWR | O_CREAT | O_TRUNC;
     case FileMode::create_new:
       return O_RDWR | O_CREAT | O_EXCL;
+    case FileMode::append:
+      return O_WRONLY | O_CREAT | O_APPEND;
   }
   return O_RDONLY;
 }
@@ -43,6 +45,20 @@ FileRequest& request_at(detail::OperationKind kind, const std::shared_ptr<OpenFi
   return request;
 }
 
+FileRequest& request_write(const std::shared_ptr<OpenFile>& file, std::span<const std::byte> from,
+                           std::uint64_t offset) {
+  return request_at(detail::OperationKind::file_write, file,
+                    const_cast<std::byte*>(from.data()),  // NOLINT: pwrite(2) only reads.
+                    from.size(), offset);
+}
+
+FileRequest& request_write(const std::shared_ptr<OpenFile>& file, Buffer& from,
+                           std::uint64_t offset) {
+  FileRequest& request = request_write(file, std::span<const std::byte>(), offset);
+  request.set_bytes(std::move(from));
+  return request;
+}
+
 FileRequest& request_open(std::string path, FileMode mode, mode_t permissions, FileCache cache) {
   FileRequest& request = request_to(detail::OperationKind::file_open, nullptr);
   request.set_path(std::move(path));
@@ -57,7 +73,7 @@ FileRequest& request_open(std::string path, FileMode mode, mode_t permissions, F
 
 FileWait::~FileWait() {
   stop_.reset();
-  request_->abandon();
+  if (request_ != nullptr) request_->abandon();
 }
 
 bool FileWait::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
@@ -89,11 +105,29 @@ Result<std::size_t> File::Read::await_resume() const noexcept {
 }
 
 File::Write::Write(const File& file, std::span<const std::byte> from, std::uint64_t offset)
-    : FileWait(request_at(detail::OperationKind::file_write, file.file_,
-                          const_cast<std::byte*>(from.data()),  // NOLINT: pwrite(2) only reads.
-                          from.size(), offset)) {}
+    : FileWait(request_write(file.file_, from, offset)) {}
+
+File::Write::Write(const File& file, std::span<const std::byte> from)
+    : FileWait(request_write(file.file_, from, 0)) {
+  request().set_append();
+}
 
 Result<> File::Write::await_resume() const noexcept {
+  if (outcome() < 0) return std::unexpected(system_error(int(outcome())));
+  return {};
+}
+
+File::WriteBuffer::WriteBuffer(const File& file, Buffer& from, std::uint64_t offset,
+                               bool returns_rest)
+    : FileWait(request_write(file.file_, from, offset)), rest_(returns_rest ? &from : nullptr) {}
+
+File::WriteBuffer::WriteBuffer(const File& file, Buffer& from, bool returns_rest)
+    : WriteBuffer(file, from, 0, returns_rest) {
+  request().set_append();
+}
+
+Result<> File::WriteBuffer::await_resume() noexcept {
+  if (rest_ != nullptr) rest_->prepend(request().take_bytes());
   if (outcome() < 0) return std::unexpected(system_error(int(outcome())));
   return {};
 }

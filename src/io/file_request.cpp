@@ -23,7 +23,7 @@ FileRequest::~FileRequest() {
 }
 
 std::shared_ptr<OpenFile> FileRequest::take_file() {
-  auto taken = std::make_shared<OpenFile>(*system_, opened_, (operation_.flags & O_DIRECT) != 0);
+  auto taken = std::make_shared<OpenFile>(*system_, opened_, operation_.flags);
   opened_ = -1;
   return taken;
 }
@@ -40,6 +40,11 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
   constexpr auto offset_max = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
   if (borrows() && operation_.offset > offset_max) {
     outcome_ = -EINVAL;
+    return false;
+  }
+  // With O_APPEND, pwrite(2) ignores the offset; without it, there is none to append at.
+  if (operation_.kind == detail::OperationKind::file_write && file_->appends() != appends_) {
+    outcome_ = -EBADF;
     return false;
   }
   Core& core = core_of(loop);
@@ -96,15 +101,40 @@ bool FileRequest::go_on(std::int64_t answer) noexcept {
   }
   outcome_ += answer;
   const auto count = static_cast<std::size_t>(answer);
-  operation_.data = static_cast<std::byte*>(operation_.data) + count;
-  operation_.size -= count;
-  operation_.offset += count;
+  advance(count);
   if (operation_.size == 0) return false;
   if (count != 0) return true;
   // A read of 0 bytes is the end of the file. No known file system writes 0 bytes without an error,
   // so that is reported as EIO.
   if (operation_.kind == detail::OperationKind::file_write) outcome_ = -EIO;
   return false;
+}
+
+void FileRequest::next_piece() noexcept {
+  constexpr std::size_t piece_size = std::size_t{64} * 1024;
+  // Copying a small piece costs less than a system call or a worker's.
+  constexpr std::size_t small_size = std::size_t{16} * 1024;
+  auto piece = bytes_.front();
+  if (bytes_.size() <= piece_size || piece.size() < small_size) {
+    try {
+      piece = bytes_.peek(piece_size);
+    } catch (const std::bad_alloc&) {
+      piece = bytes_.front();  // Without a copy.
+    }
+  }
+  operation_.data = const_cast<std::byte*>(piece.data());  // NOLINT: pwrite(2) only reads.
+  operation_.size = piece.size();
+}
+
+/// Skips the bytes that one call has transferred.
+void FileRequest::advance(std::size_t count) noexcept {
+  operation_.offset += count;
+  if (owns_bytes_) {
+    bytes_.consume(count);
+    return next_piece();
+  }
+  operation_.data = static_cast<std::byte*>(operation_.data) + count;
+  operation_.size -= count;
 }
 
 std::int64_t FileRequest::call() noexcept {

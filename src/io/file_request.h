@@ -2,11 +2,15 @@
 // worker thread.
 #pragma once
 
+#include <fcntl.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include <tambour/buffer.h>
 #include <tambour/worker_pool.h>
 
 #include "backend/file_operation.h"
@@ -23,21 +27,24 @@ class FileRequests;
 /// before the last of them is done.
 class OpenFile {
  public:
-  OpenFile(backend::System& system, int fd, bool is_direct) noexcept
-      : system_(system), fd_(fd), is_direct_(is_direct) {}
+  /// `flags` are those of open(2).
+  OpenFile(backend::System& system, int fd, int flags) noexcept
+      : system_(system), fd_(fd), flags_(flags) {}
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   ~OpenFile() { system_.close(fd_); }
 
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
   /// True if the file was opened with O_DIRECT.
-  [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
+  [[nodiscard]] bool is_direct() const noexcept { return (flags_ & O_DIRECT) != 0; }
+  /// True if the file was opened with O_APPEND, which makes every pwrite(2) append.
+  [[nodiscard]] bool appends() const noexcept { return (flags_ & O_APPEND) != 0; }
   [[nodiscard]] backend::System& system() const noexcept { return system_; }
 
  private:
   backend::System& system_;
   int fd_;
-  bool is_direct_;
+  int flags_;
 };
 
 /// Shared by the awaiting task and the executor.
@@ -52,6 +59,17 @@ class FileRequest final : public WorkerCall, private detail::ListHook<FileReques
     path_ = std::move(path);
     operation_.path = path_.c_str();
   }
+
+  /// Makes the request write `bytes`, which it owns from now on.
+  void set_bytes(Buffer&& bytes) noexcept {
+    bytes_ = std::move(bytes);
+    owns_bytes_ = true;
+    next_piece();
+  }
+  /// The bytes of set_bytes() that were not written. Requires that the operation has ended.
+  [[nodiscard]] Buffer take_bytes() noexcept { return std::move(bytes_); }
+  /// Makes the request append: the file must have been opened with O_APPEND.
+  void set_append() noexcept { appends_ = true; }
 
   /// Returns false if the operation has already failed.
   bool begin(EventLoop& loop, std::coroutine_handle<> awaiting, const std::stop_token& stop);
@@ -88,6 +106,9 @@ class FileRequest final : public WorkerCall, private detail::ListHook<FileReques
   [[nodiscard]] std::int64_t confirm(int fd) noexcept;
   /// Processes the result of one call. Returns true if there is more to do.
   bool go_on(std::int64_t answer) noexcept;
+  /// Makes the operation write the first bytes of `bytes_`.
+  void next_piece() noexcept;
+  void advance(std::size_t count) noexcept;
   void submit(Core& core);
   void end() noexcept;
   void let_loop_end() noexcept;
@@ -95,6 +116,9 @@ class FileRequest final : public WorkerCall, private detail::ListHook<FileReques
   Operation operation_;
   std::shared_ptr<OpenFile> file_;
   std::string path_;
+  Buffer bytes_;
+  bool owns_bytes_ = false;
+  bool appends_ = false;
   backend::System* system_ = nullptr;
   std::int64_t outcome_ = 0;
   int opened_ = -1;       ///< The opened descriptor, until take_file().

@@ -354,6 +354,7 @@ Task<> write_and_read(std::string path, Error& error) {
   if (!note(file)) co_return;
   const std::string text(10'000, 'x');
   if (!note(co_await file->write_at(text, 0)) || !note(co_await file->sync())) co_return;
+  if (!note(co_await file->write_at(Buffer(text), 0))) co_return;
   std::string back(20'000, '\0');
   const auto got = co_await file->read_at(std::as_writable_bytes(std::span(back)), 0);
   if (!note(got)) co_return;

@@ -2,12 +2,14 @@
 #include <tambour/file.h>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -103,6 +105,70 @@ Task<> play_with_files(std::string folder) {
   EXPECT_EQ((co_await moved.sync()).error(), system_error(EBADF));
 }
 
+/// Returns a buffer with one block for each `step` bytes.
+Buffer in_blocks(std::string_view text, std::size_t step) {
+  Buffer buffer;
+  for (std::size_t at = 0; at < text.size(); at += step)
+    buffer.append(Buffer(text.substr(at, step)));
+  return buffer;
+}
+
+Task<std::string> contents_of(std::string path) {
+  auto file = co_await File::open(path);
+  EXPECT_TRUE(file);
+  if (!file) co_return "";
+  const auto size = co_await file->size();
+  std::string all(size.value_or(0), '\0');
+  EXPECT_EQ(co_await file->read_at(std::as_writable_bytes(std::span(all)), 0), all.size());
+  co_return all;
+}
+
+/// Writing and appending the bytes of buffers.
+Task<> play_with_buffers(std::string folder) {
+  const std::string path = folder + "/buffers";
+  const std::string text = random_text(std::size_t{1} << 20);
+  for (const std::size_t step : {std::size_t{1} << 20, std::size_t{100'000}, std::size_t{300}}) {
+    auto file = co_await File::open(path, FileMode::replace);
+    EXPECT_TRUE(file);
+    if (!file) co_return;
+    Buffer buffer = in_blocks(text, step);
+    EXPECT_TRUE(co_await file->write_at(buffer, 5));
+    EXPECT_TRUE(buffer.empty());
+    EXPECT_TRUE(co_await file->write_at(in_blocks("01234", 1), 0));
+    EXPECT_TRUE(co_await file->write_at(buffer, 0));
+    EXPECT_EQ(co_await file->size(), text.size() + 5);
+    const std::string written = co_await contents_of(path);
+    EXPECT_TRUE(written == "01234" + text) << step;
+    // An error before anything is written.
+    buffer.append("rest");
+    EXPECT_EQ((co_await file->write_at(buffer, UINT64_MAX)).error(), system_error(EINVAL));
+    EXPECT_EQ(buffer, "rest");
+    EXPECT_EQ((co_await file->append(buffer)).error(), system_error(EBADF));
+    EXPECT_EQ((co_await file->append("x")).error(), system_error(EBADF));
+    EXPECT_EQ(buffer, "rest");
+    file->close();
+    EXPECT_EQ((co_await file->write_at(buffer, 0)).error(), system_error(EBADF));
+    EXPECT_EQ(buffer, "rest");
+  }
+  const std::string log = folder + "/log";
+  for (int i = 0; i < 2; ++i) {
+    auto file = co_await File::open(log, FileMode::append);
+    EXPECT_TRUE(file);
+    if (!file) co_return;
+    EXPECT_TRUE(co_await file->append("a"));
+    EXPECT_TRUE(co_await file->append(std::as_bytes(std::span("bc", 2))));
+    Buffer buffer = in_blocks("defgh", 2);
+    EXPECT_TRUE(co_await file->append(buffer));
+    EXPECT_TRUE(buffer.empty());
+    EXPECT_TRUE(co_await file->append(in_blocks("ij", 1)));
+    EXPECT_EQ((co_await file->write_at("x", 0)).error(), system_error(EBADF));
+    std::byte byte;
+    EXPECT_EQ((co_await file->read_at({&byte, 1}, 0)).error(), system_error(EBADF));
+  }
+  const std::string logged = co_await contents_of(log);
+  EXPECT_EQ(logged, "abcdefghijabcdefghij");
+}
+
 /// With O_DIRECT. `exactly`: unaligned requests must be rejected, not served through the cache.
 Task<> play_without_cache(std::string folder, bool exactly, bool& can) {
   const std::string path = folder + "/direct";
@@ -170,6 +236,30 @@ TEST_P(Files, are_read_and_written) {
   const std::size_t before = test::open_descriptors();
   run(play_with_files(folder.path()));
   EXPECT_LE(test::open_descriptors(), before);
+}
+
+TEST_P(Files, are_written_from_buffers) { run(play_with_buffers(folder.path())); }
+
+TEST_P(Files, an_error_returns_the_bytes_that_were_not_written) {
+  if (test::sanitized) GTEST_SKIP() << "sanitizers do not allow threads after fork in a child";
+  // A file of at most 100,000 bytes.
+  const int status = test::in_child([&] {
+    const rlimit limit{.rlim_cur = 100'000, .rlim_max = 100'000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    ::signal(SIGXFSZ, SIG_IGN);
+    bool right = false;
+    EventLoop own(options());
+    spawn(own, [](std::string path, bool& same) -> Task<> {
+      const std::string text = random_text(300'000);
+      auto file = co_await File::open(path, FileMode::create);
+      Buffer buffer = in_blocks(text, 20'000);
+      const auto written = co_await file->write_at(buffer, 10'000);
+      same = !written && written.error() == system_error(EFBIG) && buffer == text.substr(90'000);
+    }(folder.path() + "/file", right));
+    own.run();
+    return right ? 0 : 1;
+  });
+  EXPECT_EQ(status, 0);
 }
 
 TEST_P(Files, are_read_and_written_past_the_cache) {
@@ -284,6 +374,8 @@ TEST_P(Files, tasks_are_destroyed_while_files_are_opened_read_and_written) {
         std::array<std::byte, 16384> place{};
         if (what == 0) static_cast<void>(co_await file->write_at(place, 0));
         if (what == 1) static_cast<void>(co_await file->sync());
+        Buffer bytes = in_blocks(std::string(40'000, 'x'), 500);
+        if (what == 2) static_cast<void>(co_await file->write_at(bytes, 0));
         for (;;) static_cast<void>(co_await file->read_at(place, 4096));
       }(path(), i));
     }
@@ -363,6 +455,7 @@ class SimulatedDisk : public testing::Test {
     EventLoop loop(host.loop_options());
     bool can = false;
     spawn(loop, play_with_files("/folder"));
+    spawn(loop, play_with_buffers("/folder"));
     spawn(loop, play_without_cache("/folder", true, can));
     EXPECT_EQ(simulation.run(), SimulationEnd::finished);
     EXPECT_EQ(host.descriptors(), 0U);
