@@ -239,7 +239,7 @@ TEST_F(ScopeEnds, functions_called_after_the_loop_abort_with_a_message) {
                "TaskEvent::set.. called on an object created in .*scope_ends_test.*"
                "after its EventLoop .created in .*was destroyed");
   EXPECT_DEATH(scope.spawn(sleep_long()),
-               "TaskScope::start.. called on an object created in .*"
+               "TaskScope::spawn.. called on an object created in .*"
                "after its EventLoop .*was destroyed");
 }
 
