@@ -2,9 +2,11 @@
 #pragma once
 
 #include <tambour/async.h>                // IWYU pragma: export
+#include <tambour/async_mutex.h>          // IWYU pragma: export
 #include <tambour/awaitable.h>            // IWYU pragma: export
 #include <tambour/buffer.h>               // IWYU pragma: export
 #include <tambour/callback.h>             // IWYU pragma: export
+#include <tambour/channel.h>              // IWYU pragma: export
 #include <tambour/child.h>                // IWYU pragma: export
 #include <tambour/clock.h>                // IWYU pragma: export
 #include <tambour/codec.h>                // IWYU pragma: export

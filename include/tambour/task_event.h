@@ -2,11 +2,10 @@
 #pragma once
 
 #include <coroutine>
-#include <optional>
 #include <source_location>
-#include <stop_token>
+#include <utility>
 
-#include <tambour/detail/operation.h>
+#include <tambour/detail/task_wait.h>
 #include <tambour/event_loop.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
@@ -30,45 +29,29 @@ class TaskEvent {
   void set() noexcept;
   void reset() noexcept { set_ = false; }
 
-  class Wait final : private detail::ReadyNode {
+  class Wait final : private detail::TaskWait {
    public:
     explicit Wait(TaskEvent& event) noexcept
-        : ReadyNode(&run, event.created_at_), event_(event), core_(event.core_) {}
+        : TaskWait(*event.core_, event.created_at_), event_(event) {}
     Wait(Wait&& other) noexcept
-        : ReadyNode(&run, other.created_at()), event_(other.event_), core_(other.core_) {
-      check_not_awaited(other.awaiting_, "TaskEvent::wait()");
-    }
+        : TaskWait(std::move(other), "TaskEvent::wait()"), event_(other.event_) {}
     Wait& operator=(Wait&&) = delete;
     ~Wait() = default;
 
     [[nodiscard]] bool await_ready() const noexcept { return event_.set_; }
     template <HasTaskContext Promise>
     void await_suspend(std::coroutine_handle<Promise> awaiting) {
-      awaiting_ = awaiting;
-      event_.waiting_.push_back(*this);
-      stop_.emplace(awaiting.promise().context().stop, Stop{*this});
+      wait_in(event_.waiting_, awaiting);
     }
     /// Fails with ECANCELED if the task was asked to stop, or the event was destroyed, before the
     /// event was set.
     Result<> await_resume() const noexcept {
-      if (cancelled_) return std::unexpected(system_error(ECANCELED));
+      if (error() != 0) return std::unexpected(system_error(error()));
       return {};
     }
 
    private:
-    friend class TaskEvent;
-    struct Stop {
-      Wait& self;
-      void operator()() const noexcept { self.cancel(); }
-    };
-    void cancel() noexcept;
-    static void run(ReadyNode& ready);
-
     TaskEvent& event_;  ///< May be destroyed during the wait.
-    loop::Core* core_;
-    bool cancelled_ = false;
-    std::coroutine_handle<> awaiting_;
-    std::optional<std::stop_callback<Stop>> stop_;
   };
 
   [[nodiscard]] Wait wait() noexcept { return Wait(*this); }
@@ -76,7 +59,7 @@ class TaskEvent {
  private:
   loop::Core* core_;  ///< Reference-counted; may outlive the loop.
   bool set_ = false;
-  detail::IntrusiveList<detail::ReadyNode> waiting_;
+  detail::IntrusiveList<detail::TaskWait, detail::ReadyNode> waiting_;
   std::source_location created_at_;
 };
 

@@ -383,7 +383,16 @@ class [[nodiscard]] Timeout final : public TaskTuple<FirstOfTasks, T, Result<>> 
     Task<T>& task = std::get<0>(this->tasks_);
     if (!this->is_first(task)) {
       const Result<> slept = std::get<1>(this->tasks_).promise().take();
-      if (slept) return std::unexpected(system_error(ETIMEDOUT));
+      if (slept) {
+        // The task may have succeeded although it was asked to stop: what it has received or sent
+        // must not be lost.
+        if constexpr (is_result<T>) {
+          if (task.promise().exception() == nullptr) {
+            if (T late = task.promise().take()) return late;
+          }
+        }
+        return std::unexpected(system_error(ETIMEDOUT));
+      }
       // Both were asked to stop; the task's own result is more specific than ECANCELED.
       if constexpr (std::is_void_v<T>) {
         task.promise().take();
@@ -400,9 +409,10 @@ class [[nodiscard]] Timeout final : public TaskTuple<FirstOfTasks, T, Result<>> 
 };
 
 /// Runs a task, or another awaitable, for at most `limit`. Fails with ETIMEDOUT if the time limit
-/// passed and the task was asked to stop, and with ECANCELED if the awaiting task was asked to
-/// stop, unless the task returned another result. Returns only after the task has ended: an
-/// awaitable that ignores stop requests, such as TaskScope::join(), is awaited to its end.
+/// passed and the task was asked to stop, unless the task still returned a Result without an error.
+/// Fails with ECANCELED if the awaiting task was asked to stop, unless the task returned another
+/// result. Returns only after the task has ended: an awaitable that ignores stop requests, such as
+/// TaskScope::join(), is awaited to its end.
 ///
 ///   auto got = co_await timeout(5s, stream.read(buffer));
 ///

@@ -1,5 +1,7 @@
 #include <tambour/task_event.h>
 
+#include <cerrno>
+
 #include "loop/core.h"
 
 namespace tambour {
@@ -12,38 +14,15 @@ TaskEvent::TaskEvent(EventLoop& loop, std::source_location created_at) noexcept
 
 TaskEvent::~TaskEvent() {
   core_->check_thread_unless_closed(created_at_);
-  while (auto* const link = waiting_.front()) {
-    auto& wait = *static_cast<Wait*>(link);
-    // A later stop request must not reach the core, which may be gone.
-    wait.stop_.reset();
-    wait.cancel();
-  }
+  while (auto* const wait = waiting_.front()) wait->complete(ECANCELED);
   core_->detach();
 }
 
 void TaskEvent::set() noexcept {
   core_->check_thread_of(created_at_);
   set_ = true;
-  while (auto* const link = waiting_.front()) {
-    link->unlink();
-    auto& wait = *static_cast<Wait*>(link);
-    // The wait succeeds even if the event is reset or the task is asked to stop before it resumes.
-    wait.stop_.reset();
-    core_->queue(wait);
-  }
-}
-
-void TaskEvent::Wait::cancel() noexcept {
-  cancelled_ = true;
-  unlink();
-  // If the loop was destroyed, the task is never resumed.
-  if (!core_->closed()) core_->queue(*this);
-}
-
-void TaskEvent::Wait::run(detail::ReadyNode& ready) {
-  auto& self = static_cast<Wait&>(ready);
-  self.stop_.reset();
-  Resumption::run(self.awaiting_);
+  // The waits succeed even if the event is reset or a task is asked to stop before it resumes.
+  while (auto* const wait = waiting_.front()) wait->complete(0);
 }
 
 }  // namespace tambour

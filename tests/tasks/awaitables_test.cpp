@@ -38,6 +38,11 @@ static_assert(IsAccepted<decltype(when_any(sleep_for(1s)))>);
 static_assert(IsAccepted<decltype(timeout(1s, sleep_for(1s)))>);
 static_assert(IsAccepted<decltype(std::declval<TaskScope&>().join())>);
 static_assert(IsAccepted<decltype(std::declval<TaskEvent&>().wait())>);
+static_assert(IsAccepted<decltype(std::declval<Channel<int>&>().send(1))>);
+static_assert(IsAccepted<decltype(std::declval<Channel<int>&>().receive())>);
+static_assert(IsAccepted<decltype(std::declval<AsyncMutex&>().lock())>);
+static_assert(IsAccepted<decltype(when_all(std::vector<SleepFor>()))>);
+static_assert(IsAccepted<decltype(when_any(std::vector<SleepFor>()))>);
 static_assert(IsAccepted<decltype(std::declval<WorkerPool&>().run(function))>);
 static_assert(IsAccepted<decltype(File::open(""))>);
 static_assert(IsAccepted<decltype(std::declval<File&>().read_at({}, 0))>);
@@ -172,6 +177,24 @@ TEST_P(Awaitables, a_time_limit_for_a_join_reports_when_the_tasks_have_ended) {
     EXPECT_EQ((co_await timeout(1ms, scope.join())).error(), system_error(ETIMEDOUT));
     EXPECT_TRUE(ended);
   }(loop()));
+}
+
+/// What a task has received in spite of the stop must not be lost.
+TEST_P(Awaitables, a_success_after_the_time_limit_is_returned) {
+  run([]() -> Task<> {
+    auto late = [](Result<int> outcome) -> Task<Result<int>> {
+      static_cast<void>(co_await sleep_for(1h));
+      co_return outcome;
+    };
+    EXPECT_EQ(co_await timeout(1ms, late(5)), Result<int>(5));
+    const Result<int> failed = std::unexpected(system_error(EIO));
+    EXPECT_EQ((co_await timeout(1ms, late(failed))).error(), system_error(ETIMEDOUT));
+    auto throws = []() -> Task<Result<int>> {
+      static_cast<void>(co_await sleep_for(1h));
+      throw std::runtime_error("late");
+    };
+    EXPECT_EQ((co_await timeout(1ms, throws())).error(), system_error(ETIMEDOUT));
+  }());
 }
 
 TEST_P(Awaitables, file_operations_are_accepted) {

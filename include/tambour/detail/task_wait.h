@@ -1,0 +1,73 @@
+// A task's wait in the queue of an object of one loop: an event, a channel or a mutex. Not part of
+// the public interface: it is visible only because an awaitable derives from it.
+#pragma once
+
+#include <coroutine>
+#include <optional>
+#include <source_location>
+#include <stop_token>
+
+#include <tambour/detail/operation.h>
+#include <tambour/task.h>
+
+namespace tambour {
+
+namespace loop {
+class Core;
+}
+
+namespace detail {
+
+/// Ends once: by complete(), or with ECANCELED when the task is asked to stop. The task is resumed
+/// in a later iteration of the loop. May be moved until it is awaited; destroying it removes it
+/// from its queue.
+class TaskWait : public ReadyNode {
+ public:
+  TaskWait& operator=(TaskWait&&) = delete;
+
+  /// Removes the wait from its queue and resumes the task in a later iteration, if the loop still
+  /// exists. `error` is an errno value; 0: success. Later stop requests have no effect.
+  void complete(int error) noexcept;
+
+ protected:
+  TaskWait(loop::Core& core, const std::source_location& created_at) noexcept
+      : ReadyNode(&run, created_at), core_(&core) {}
+  /// `function` returned the awaitable.
+  TaskWait(TaskWait&& other, const char* function) noexcept
+      : TaskWait(*other.core_, other.created_at()) {
+    check_not_awaited(other.awaiting_, function);
+  }
+  ~TaskWait() = default;
+
+  template <HasTaskContext Promise>
+  void wait_in(IntrusiveList<TaskWait, ReadyNode>& queue, std::coroutine_handle<Promise> awaiting) {
+    awaiting_ = awaiting;
+    queue.push_back(*this);
+    stop_.emplace(awaiting.promise().context().stop, Stop{*this});
+  }
+
+  /// Like complete(), but a stop request until the task is resumed still cancels the wait.
+  void complete_unless_stopped() noexcept;
+  /// Called when a stop request cancels the wait.
+  virtual void cancelled() noexcept {}
+
+  /// The error of the wait, an errno value.
+  [[nodiscard]] int error() const noexcept { return error_; }
+  void set_error(int error) noexcept { error_ = error; }
+
+ private:
+  struct Stop {
+    TaskWait& self;
+    void operator()() const noexcept { self.cancel(); }
+  };
+  void cancel() noexcept;
+  static void run(ReadyNode& ready);
+
+  loop::Core* core_;
+  int error_ = 0;
+  std::coroutine_handle<> awaiting_;
+  std::optional<std::stop_callback<Stop>> stop_;
+};
+
+}  // namespace detail
+}  // namespace tambour

@@ -1,0 +1,54 @@
+#include <tambour/async_mutex.h>
+
+#include <cerrno>
+
+#include "base/check.h"
+#include "loop/core.h"
+
+namespace tambour {
+
+AsyncMutex::AsyncMutex(EventLoop& loop, std::source_location created_at) noexcept
+    : core_(&loop::core_of(loop)), created_at_(created_at) {
+  core_->check_thread_of(created_at);
+  core_->attach();
+}
+
+AsyncMutex::~AsyncMutex() {
+  core_->check_thread_unless_closed(created_at_);
+  if (passed_to_ != nullptr) {
+    passed_to_->passed_ = false;
+    passed_to_->complete(ECANCELED);
+  } else if (locked_) [[unlikely]] {
+    base::fail_check(
+        "the AsyncMutex created in %s:%u was destroyed while it was locked; destroy its Guard "
+        "first, "
+        "for example by declaring the mutex before the scope of the tasks that lock it",
+        created_at_.file_name(), unsigned(created_at_.line()));
+  }
+  while (auto* const wait = waiting_.front()) wait->complete(ECANCELED);
+  core_->detach();
+}
+
+bool AsyncMutex::acquire(std::source_location function) noexcept {
+  core_->check_thread_of(created_at_, function);
+  return !std::exchange(locked_, true);
+}
+
+void AsyncMutex::unlock() noexcept {
+  core_->check_thread_unless_closed(created_at_);
+  auto* const next = static_cast<Lock*>(waiting_.front());
+  if (next == nullptr) {
+    locked_ = false;
+    return;
+  }
+  passed_to_ = next;
+  next->passed_ = true;
+  next->complete(0);
+}
+
+void AsyncMutex::unlock_and_pass_on() noexcept {
+  passed_to_ = nullptr;
+  unlock();
+}
+
+}  // namespace tambour

@@ -1,0 +1,34 @@
+#include <tambour/channel.h>
+
+#include "loop/core.h"
+
+namespace tambour {
+
+ChannelBase::ChannelBase(EventLoop& loop, std::size_t capacity,
+                         const std::source_location& created_at) noexcept
+    : core_(&loop::core_of(loop)), capacity_(capacity), created_at_(created_at) {
+  core_->check_thread_of(created_at);
+  core_->attach();
+}
+
+ChannelBase::~ChannelBase() {
+  core_->check_thread_unless_closed(created_at_);
+  for (Waits* waits : {&senders_, &receivers_}) {
+    while (auto* const wait = waits->front()) wait->complete(ECANCELED);
+  }
+  core_->detach();
+}
+
+void ChannelBase::close() noexcept {
+  core_->check_thread_of(created_at_);
+  closed_ = true;
+  for (Waits* waits : {&senders_, &receivers_}) {
+    while (auto* const wait = waits->front()) wait->complete(EPIPE);
+  }
+}
+
+void ChannelBase::check_thread(std::source_location function) const noexcept {
+  core_->check_thread_of(created_at_, function);
+}
+
+}  // namespace tambour

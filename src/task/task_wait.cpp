@@ -1,0 +1,34 @@
+#include <tambour/detail/task_wait.h>
+
+#include <cerrno>
+
+#include "loop/core.h"
+
+namespace tambour::detail {
+
+void TaskWait::complete(int error) noexcept {
+  // A later stop request must not reach the core, which may be gone.
+  stop_.reset();
+  error_ = error;
+  complete_unless_stopped();
+}
+
+void TaskWait::complete_unless_stopped() noexcept {
+  unlink();
+  // If the loop was destroyed, the task is never resumed.
+  if (!core_->closed()) core_->queue(*this);
+}
+
+void TaskWait::cancel() noexcept {
+  if (error_ == 0) error_ = ECANCELED;
+  cancelled();
+  complete_unless_stopped();
+}
+
+void TaskWait::run(ReadyNode& ready) {
+  auto& self = static_cast<TaskWait&>(ready);
+  self.stop_.reset();
+  Resumption::run(self.awaiting_);
+}
+
+}  // namespace tambour::detail
