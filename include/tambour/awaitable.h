@@ -7,7 +7,7 @@
 // a message. An awaitable that cannot be moved at all is passed as a function, which constructs it
 // in the frame:
 //
-//   co_await timeout(1s, [&] { return file.sync(); });
+//   co_await timeout(1s, [&] { return client.unmovable_wait(); });
 //
 // GCC 12 destroys the captures of a lambda inside a co_await expression twice. References, pointers
 // and numbers are safe; to capture anything else, name the lambda first and std::move() it.

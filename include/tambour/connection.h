@@ -198,7 +198,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   [[nodiscard]] Extras& extras();
   [[nodiscard]] ConnectionHandle::Mailbox* mailbox() const noexcept;
   [[nodiscard]] bool send_later(std::span<const std::byte> bytes, Buffer* buffer);
-  void let_reading_continue() noexcept;
+  void continue_reading() noexcept;
   void watch() noexcept;
   void finish_output() noexcept;
   void end(int error) noexcept;

@@ -121,17 +121,17 @@ class WaitForReadiness final : private detail::ReadyNode {
   void finish(Events events) {
     outcome_ = watcher_->error() ? Result<Events>(std::unexpected(watcher_->error())) : events;
     watcher_->stop();
-    go_on();
+    resume_task();
   }
 
   /// Resumes the task, once. This object lives until the end of the co_await expression, so later
   /// stop requests must not reach it.
-  void go_on() {
+  void resume_task() {
     stop_.reset();
     Resumption::run(awaiting_);
   }
 
-  static void run(ReadyNode& ready) { static_cast<WaitForReadiness&>(ready).go_on(); }
+  static void run(ReadyNode& ready) { static_cast<WaitForReadiness&>(ready).resume_task(); }
 
   int fd_;
   Events interest_;

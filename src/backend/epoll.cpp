@@ -33,8 +33,8 @@ int Epoll::open() noexcept {
   const int opened = system_call(Call::epoll_create, ::epoll_create1, int{EPOLL_CLOEXEC});
   if (opened < 0) return errno;
   epoll_ = UniqueFd(opened);
-  if (room_ == 0) make_room();
-  if (room_ == 0) return ENOMEM;
+  if (capacity_ == 0) grow();
+  if (capacity_ == 0) return ENOMEM;
   // Caches the result before the process can install a filter of its own.
   base::seccomp_filter_was_inherited();
   precise_ = Precise::undecided;
@@ -81,14 +81,14 @@ int Epoll::set(const Change& change) noexcept {
 }
 
 /// On ENOMEM the array keeps its size; the next wait reports the remaining events.
-void Epoll::make_room() noexcept {
-  if (room_ >= room_max) return;
-  const int wanted = room_ == 0 ? room_at_first : room_ * 2;
+void Epoll::grow() noexcept {
+  if (capacity_ >= capacity_max) return;
+  const int wanted = capacity_ == 0 ? initial_capacity : capacity_ * 2;
   std::unique_ptr<epoll_event[]> grown(  // NOLINT(modernize-avoid-c-arrays)
       new (std::nothrow) epoll_event[static_cast<std::size_t>(wanted)]);
   if (grown == nullptr) return;
   events_ = std::move(grown);
-  room_ = wanted;
+  capacity_ = wanted;
 }
 
 /// A seccomp filter that does not know epoll_pwait2(2) may kill the process, so check for a filter
@@ -105,7 +105,7 @@ void Epoll::choose_precise() noexcept {
 }
 
 int Epoll::call_epoll_wait(int timeout_ms) noexcept {
-  return system_call(Call::epoll_wait, ::epoll_wait, epoll_.get(), events_.get(), room_,
+  return system_call(Call::epoll_wait, ::epoll_wait, epoll_.get(), events_.get(), capacity_,
                      timeout_ms);
 }
 
@@ -145,7 +145,7 @@ int Epoll::wait_for_events(std::int64_t timeout_ns) noexcept {
   if (precise_ == Precise::epoll_pwait2) {
     const timespec timeout = base::to_timespec(timeout_ns);
     const int count = system_call(Call::epoll_pwait2, ::epoll_pwait2, epoll_.get(), events_.get(),
-                                  room_, &timeout, nullptr);
+                                  capacity_, &timeout, nullptr);
     // EPERM: a seccomp filter was installed in the meantime.
     if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return checked(count);
     precise_ = Precise::ppoll;

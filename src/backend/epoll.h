@@ -52,8 +52,8 @@ class Epoll {
     } else {
       for (int i = 0; i < count; ++i) give(i, sink);
     }
-    if (count == room_) [[unlikely]]
-      make_room();
+    if (count == capacity_) [[unlikely]]
+      grow();
   }
 
  private:
@@ -77,7 +77,7 @@ class Epoll {
   int wait_milliseconds(std::int64_t timeout_ns) noexcept;
   int wait_with_ppoll(std::int64_t timeout_ns) noexcept;
   void choose_precise() noexcept;
-  void make_room() noexcept;
+  void grow() noexcept;
 
   /// How a timeout of less than a second is made exact.
   enum class Precise : std::uint8_t {
@@ -88,12 +88,12 @@ class Epoll {
   };
 
   /// Most loops receive fewer events in one wait; a wait that fills the array doubles it.
-  static constexpr int room_at_first = 64;
-  static constexpr int room_max = 1024;
+  static constexpr int initial_capacity = 64;
+  static constexpr int capacity_max = 1024;
 
   UniqueFd epoll_;
   Precise precise_ = Precise::undecided;
-  int room_ = 0;
+  int capacity_ = 0;
   std::unique_ptr<epoll_event[]> events_;  // NOLINT(modernize-avoid-c-arrays)
 };
 

@@ -10,7 +10,7 @@
 
 namespace tambour::backend {
 
-bool FdRecords::make_room(detail::Operation& op) noexcept {
+bool FdRecords::add_record(detail::Operation& op) noexcept {
   const int error = grow(op.fd);
   if (error == 0) return true;
   op.result = -error;

@@ -68,7 +68,7 @@ class FdRecords {
   /// memory for the descriptor's record, the operation completes with ENOMEM.
   void submit(detail::Operation& op) noexcept {
     if (!op.submitted()) {
-      if (!knows(op.fd) && !make_room(op)) [[unlikely]]
+      if (!has_record(op.fd) && !add_record(op)) [[unlikely]]
         return;
       at(op.fd).operations.push_front(op);
     }
@@ -87,21 +87,21 @@ class FdRecords {
   /// Returns the record of a descriptor that has been registered. Records are never removed.
   [[nodiscard]] FdRecord& at(int fd) noexcept { return records_[static_cast<std::size_t>(fd)]; }
 
-  [[nodiscard]] bool knows(int fd) const noexcept {
+  [[nodiscard]] bool has_record(int fd) const noexcept {
     return fd >= 0 && static_cast<std::size_t>(fd) < records_.size();
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return records_.size(); }
 
   void invalidate(int fd) noexcept {
-    if (!knows(fd)) return;
+    if (!has_record(fd)) return;
     at(fd).unverified = true;
     at(fd).likely = false;
     note_change(fd);
   }
 
   void revalidate(int fd) noexcept {
-    if (!knows(fd)) return;
+    if (!has_record(fd)) return;
     FdRecord& record = at(fd);
     if (!record.unverified) record.likely = true;
     record.unverified = true;
@@ -109,7 +109,7 @@ class FdRecords {
   }
 
   void feed(int fd, Events events, ReadyQueue& ready) noexcept {
-    if (!knows(fd)) return;
+    if (!has_record(fd)) return;
     deliver(at(fd), events, ready);
   }
 
@@ -186,7 +186,7 @@ class FdRecords {
   static bool deliver_to_all(FdRecord& record, Events got, ReadyQueue& ready) noexcept;
   static bool deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) noexcept;
   /// Returns false if there cannot be a record; the operation has failed then.
-  bool make_room(detail::Operation& op) noexcept;
+  bool add_record(detail::Operation& op) noexcept;
   int grow(int fd) noexcept;
 
   bool virtual_ = false;

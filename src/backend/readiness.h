@@ -67,13 +67,13 @@ class Readiness final : public Backend {
   void invalidate(int fd) noexcept override { records_.invalidate(fd); }
   /// Removes the registration immediately, because another thread may close the descriptor later.
   void deregister(int fd) noexcept override {
-    if (!Poller::kernel_keeps_registrations || !records_.knows(fd)) return;
+    if (!Poller::kernel_keeps_registrations || !records_.has_record(fd)) return;
     if (!is_of_this_process()) return;
     FdRecord& record = records_.at(fd);
     if (record.operations.empty() && record.armed.events != Events::none) withdraw(fd, record);
   }
   void unwatched(int fd) noexcept override {
-    if (removals_due_ == 0 || !records_.knows(fd)) return;
+    if (removals_due_ == 0 || !records_.has_record(fd)) return;
     FdRecord& record = records_.at(fd);
     if (!record.operations.empty() || record.armed.events == Events::none) return;
     if (!is_of_this_process()) return;

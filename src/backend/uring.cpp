@@ -231,7 +231,7 @@ void Uring::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
 }
 
 void Uring::deregister(int fd) noexcept {
-  if (!records_.knows(fd)) return;
+  if (!records_.has_record(fd)) return;
   FdRecord& record = records_.at(fd);
   if (record.armed.events == Events::none || record.wanted().events != Events::none) return;
   if (!ring_is_open_ || !is_of_this_process()) return;
@@ -407,8 +407,9 @@ void Uring::complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noe
     records_.note_change(fd);
   }
   if (completion.res >= 0) {
-    const auto told = Events(static_cast<std::uint16_t>(completion.res));
-    FdRecords::deliver(record, has(armed, Events::urgent) ? look(fd, armed, told) : told, ready);
+    const auto reported = Events(static_cast<std::uint16_t>(completion.res));
+    FdRecords::deliver(record, has(armed, Events::urgent) ? look(fd, armed, reported) : reported,
+                       ready);
   } else if (completion.res != -ECANCELED) {
     records_.fail(record, -completion.res, ready);
   }
@@ -416,11 +417,11 @@ void Uring::complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noe
 
 /// Checks by poll(2) which of the reported events hold. The ring reports the possible reasons of a
 /// wakeup, and a socket's wakeup includes urgent data whenever any data arrives.
-Events Uring::look(int fd, Events wanted, Events told) noexcept {
+Events Uring::look(int fd, Events wanted, Events reported) noexcept {
   ++system_calls_;
   pollfd polled{.fd = fd, .events = static_cast<short>(wanted), .revents = 0};
   const int count = base::uninterrupted(Call::poll, ::poll, &polled, nfds_t{1}, 0);
-  if (count < 0) return told;
+  if (count < 0) return reported;
   return count > 0 ? Events(static_cast<std::uint16_t>(polled.revents)) : Events::none;
 }
 

@@ -93,7 +93,7 @@ class Uring final : public Backend {
   /// Checks the result of io_uring_enter(2).
   void check_entered(int outcome) const noexcept;
   void reap(ReadyQueue& ready) noexcept;
-  Events look(int fd, Events wanted, Events told) noexcept;
+  Events look(int fd, Events wanted, Events reported) noexcept;
   void complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noexcept;
 
   unsigned submission_entries_;

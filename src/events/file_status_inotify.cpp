@@ -112,13 +112,13 @@ void Inotify::on_readable() noexcept {
       std::memcpy(&event, buffer.data() + at, sizeof event);
       const char* name = buffer.data() + at + sizeof event;
       // The kernel pads the name with null bytes.
-      tell(event.wd, event.mask, event.len == 0 ? std::string_view() : std::string_view(name));
+      deliver(event.wd, event.mask, event.len == 0 ? std::string_view() : std::string_view(name));
       at += sizeof event + event.len;
     }
   }
 }
 
-void Inotify::tell(int watch, std::uint32_t mask, std::string_view name) noexcept {
+void Inotify::deliver(int watch, std::uint32_t mask, std::string_view name) noexcept {
   if ((mask & IN_Q_OVERFLOW) != 0) return tell_all();
   const auto entry = places_.find(watch);
   if (entry == places_.end()) return;

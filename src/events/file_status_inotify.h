@@ -61,7 +61,7 @@ class Inotify final : public Service {
   int open() noexcept;
   int watch(WatchedPlace& place, const char* path, std::uint32_t mask) noexcept;
   void on_readable() noexcept;
-  void tell(int watch, std::uint32_t mask, std::string_view name) noexcept;
+  void deliver(int watch, std::uint32_t mask, std::string_view name) noexcept;
   void tell_all() noexcept;
   void drop_watch(int watch) noexcept;
 

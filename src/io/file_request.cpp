@@ -83,7 +83,7 @@ std::int64_t FileRequest::confirm(int fd) noexcept {
   return fd;
 }
 
-bool FileRequest::go_on(std::int64_t answer) noexcept {
+bool FileRequest::process_result(std::int64_t answer) noexcept {
   if (answer < 0) {
     // With O_DIRECT, if the end of the file is not aligned, the rest of the read is not either:
     // EINVAL then means end of file.
@@ -173,14 +173,14 @@ void FileRequest::work() noexcept {
   std::int64_t answer;
   do {
     answer = call();
-  } while (answer == -EINTR || go_on(answer));
+  } while (answer == -EINTR || process_result(answer));
 }
 
 void FileRequest::completed(detail::ReadyNode& ready) {
   FileRequest& self = static_cast<Operation&>(ready).request;
   const bool is_awaited = self.waiting_ != nullptr;
   const std::int32_t answer = std::exchange(self.operation_.result, 0);
-  if (self.go_on(answer)) {
+  if (self.process_result(answer)) {
     if (!self.stopped_) {
       self.core_->backend().submit(self.operation_);
       return;
@@ -192,14 +192,14 @@ void FileRequest::completed(detail::ReadyNode& ready) {
   if (is_awaited) Resumption::run(waiting);
 }
 
-void FileRequest::let_loop_end() noexcept {
+void FileRequest::release_loop() noexcept {
   if (std::exchange(holds_loop_, false)) core_->drop_reference();
 }
 
 /// Call when the backend has released the operation.
 void FileRequest::end() noexcept {
   InFlight::unlink();
-  let_loop_end();
+  release_loop();
   std::exchange(core_, nullptr)->detach();
   release();
 }
@@ -226,7 +226,7 @@ void FileRequest::abandon() noexcept {
   } else {
     // It completes by itself, and its result is not needed; a file it opened is closed then.
     core_->backend().cancel(operation_);
-    let_loop_end();
+    release_loop();
   }
   release();
 }

@@ -105,13 +105,13 @@ class FileRequest final : public WorkerCall, private detail::ListHook<FileReques
   /// closes it and returns the negated errno value.
   [[nodiscard]] std::int64_t confirm(int fd) noexcept;
   /// Processes the result of one call. Returns true if there is more to do.
-  bool go_on(std::int64_t answer) noexcept;
+  bool process_result(std::int64_t answer) noexcept;
   /// Makes the operation write the first bytes of `bytes_`.
   void next_piece() noexcept;
   void advance(std::size_t count) noexcept;
   void submit(Core& core);
   void end() noexcept;
-  void let_loop_end() noexcept;
+  void release_loop() noexcept;
 
   Operation operation_;
   std::shared_ptr<OpenFile> file_;

@@ -116,7 +116,7 @@ void Core::drop_owned() noexcept {
 
 namespace {
 
-/// The announced cores of this thread, most recent first.
+/// The registered cores of this thread, most recent first.
 thread_local Core* first_on_thread = nullptr;
 
 }  // namespace

@@ -307,7 +307,7 @@ class Core {
   /// The number of the loop's thread; `no_thread` after the loop is destroyed.
   std::uint64_t thread_ = number_this_thread();
   const EventLoop* loop_ = nullptr;  ///< Null until register_loop().
-  Core* next_on_thread_ = nullptr;   ///< Next in the thread's list of announced cores.
+  Core* next_on_thread_ = nullptr;   ///< Next in the thread's list of registered cores.
   std::int64_t now_ns_ = 0;
   std::int64_t references_ = 0;
   int depth_ = 0;         ///< Nesting depth of run().

@@ -288,7 +288,7 @@ void Connection::write_some() {
   if (deadlines() != nullptr) static_cast<void>(sample_acknowledged());
   const std::size_t low =
       std::min(callbacks_->limits.low_water_bytes, callbacks_->high_water_bytes / 2);
-  if (throttled_ && unsent_bytes() <= low) let_reading_continue();
+  if (throttled_ && unsent_bytes() <= low) continue_reading();
   if (unsent_bytes() > 0) return;
   extras_->output = {};
   finish_output();

@@ -65,11 +65,11 @@ void Connection::resume_reading() noexcept {
   // The answer to a pause does not override the high-water mark.
   const bool overrides = !paused_ && throttled_;
   paused_ = false;
-  if (overrides || !throttled_) let_reading_continue();
+  if (overrides || !throttled_) continue_reading();
 }
 
 /// The time during which reading was paused does not count towards the limits.
-void Connection::let_reading_continue() noexcept {
+void Connection::continue_reading() noexcept {
   throttled_ = false;
   if (ended_) return;
   if (Deadlines* const times = deadlines()) {

@@ -87,11 +87,11 @@ Events EventCounter::readiness() const noexcept {
 ssize_t EventCounter::receive(Message& message) {
   if (total_size(message.buffers) < sizeof count_) return -EINVAL;
   if (count_ == 0) return -EAGAIN;
-  const std::uint64_t told = semaphore_ ? 1 : count_;
-  count_ -= told;
-  scatter({reinterpret_cast<const char*>(&told), sizeof told}, message.buffers);
+  const std::uint64_t taken = semaphore_ ? 1 : count_;
+  count_ -= taken;
+  scatter({reinterpret_cast<const char*>(&taken), sizeof taken}, message.buffers);
   changed();
-  return sizeof told;
+  return sizeof taken;
 }
 
 ssize_t EventCounter::send(Message& message) {

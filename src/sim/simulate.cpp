@@ -30,7 +30,7 @@ class SeedReporter {
  public:
   SeedReporter() noexcept {
     struct sigaction action{};
-    action.sa_handler = &tell;
+    action.sa_handler = &print_seed;
     action.sa_flags = int(SA_RESETHAND);
     ::sigaction(SIGABRT, &action, &former_);
   }
@@ -48,7 +48,7 @@ class SeedReporter {
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, words.data(), words.size());
   }
 
-  static void tell(int) noexcept {
+  static void print_seed(int) noexcept {
     write_text("aborted in a simulation; repeat it with ");
     write_text(seed_variable);
     write_text("=");

@@ -15,8 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/async.h>
-
 #include "base/check.h"
 #include "loop/core.h"
 
@@ -107,7 +105,6 @@ class LoopGroup::State {
     std::thread thread;
     /// Null after end(). Relaxed is enough: no other thread sees the group before its loops exist.
     std::atomic<EventLoop*> loop{nullptr};
-    Async* bell = nullptr;
     std::atomic<std::ptrdiff_t> load{0};
   };
   enum class Phase : std::uint8_t { opening, running, ended, dropped, failed };
@@ -168,11 +165,8 @@ void LoopGroup::State::live(std::size_t index, const LoopGroupOptions& options, 
     name_this_thread(options.name, index);
     if (processor >= 0) pin_this_thread(processor);
     EventLoop loop(options.loop);
-    // Also keeps run() from returning.
-    Async bell(loop, [&loop] { loop.stop(); });
-    bell.start();
+    loop.ref();  // Keeps run() from returning.
     members_[index].loop = &loop;
-    members_[index].bell = &bell;
     arrive(Phase::running);
     if (wait_for(Phase::running) == Phase::failed) return;
     run(loop);
@@ -221,14 +215,14 @@ void LoopGroup::State::note_exception() noexcept {
 
 void LoopGroup::State::stop() noexcept {
   if (stopping_.exchange(true)) return;
-  for (Member& member : members_) member.bell->send();
+  for (Member& member : members_) member.loop.load(std::memory_order_relaxed)->stop();
   stopped_ = true;
   stopped_.notify_all();
 }
 
 std::exception_ptr LoopGroup::State::end() noexcept {
   wait_for(Phase::dropped);
-  // A thread may still be in stop() and send the last wakeup.
+  // A thread may still be in stop() and stop the last loop.
   stopped_.wait(false);
   {
     const std::lock_guard lock(mutex_);
