@@ -35,6 +35,7 @@
 #include <tambour/proxy_protocol.h>       // IWYU pragma: export
 #include <tambour/resolver.h>             // IWYU pragma: export
 #include <tambour/result.h>               // IWYU pragma: export
+#include <tambour/run_on.h>               // IWYU pragma: export
 #include <tambour/server_group.h>         // IWYU pragma: export
 #include <tambour/signal.h>               // IWYU pragma: export
 #include <tambour/simulation.h>           // IWYU pragma: export

@@ -263,7 +263,7 @@ template <std::derived_from<TaskGroup> Group, class T>
 class TaskVector : public Group {
  public:
   /// No task may be empty.
-  explicit TaskVector(std::vector<Task<T>> tasks) noexcept : tasks_(std::move(tasks)) {}
+  explicit TaskVector(std::vector<Task<T>> tasks) : tasks_(std::move(tasks)) {}
 
   [[nodiscard]] bool await_ready(
       std::source_location at = std::source_location::current()) const noexcept {

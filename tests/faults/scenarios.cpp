@@ -476,6 +476,8 @@ const std::vector<Scenario>& all_scenarios() {
       {"datagrams", play_datagrams},
       {"tasks", play_tasks},
       {"workers", play_workers},
+      {"channels", play_channels},
+      {"calls_on_another_loop", play_calls_on_another_loop},
       {"files", play_files},
       {"streams", play_streams},
       {"connections", play_connections},

@@ -34,6 +34,10 @@ void run_until(EventLoop& loop, Done&& done, const char* what) {
 /// Bytes that go through a pipe and are read by a watcher.
 Error play_echo(EventLoop& loop);
 
+// Scenarios of tasks (task_scenarios.cpp).
+Error play_channels(EventLoop& loop);
+Error play_calls_on_another_loop(EventLoop& loop);
+
 // Network scenarios (network_scenarios.cpp).
 Error play_datagrams(EventLoop& loop);
 Error play_streams(EventLoop& loop);

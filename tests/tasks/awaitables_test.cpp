@@ -44,6 +44,7 @@ static_assert(IsAccepted<decltype(std::declval<AsyncMutex&>().lock())>);
 static_assert(IsAccepted<decltype(when_all(std::vector<SleepFor>()))>);
 static_assert(IsAccepted<decltype(when_any(std::vector<SleepFor>()))>);
 static_assert(IsAccepted<decltype(std::declval<WorkerPool&>().run(function))>);
+static_assert(IsAccepted<decltype(run_on(std::declval<EventLoop&>(), function))>);
 static_assert(IsAccepted<decltype(File::open(""))>);
 static_assert(IsAccepted<decltype(std::declval<File&>().read_at({}, 0))>);
 static_assert(IsAccepted<decltype(std::declval<File&>().write_at("", 0))>);

@@ -1,0 +1,256 @@
+// Runs a task or a function on another loop, and brings its result back.
+//
+//   const auto size = co_await run_on(group.by_hash(user), store, user, message);
+//
+// A task cannot change its loop: its frame refers to objects of the loop that it was spawned on.
+// run_on() starts another task on the other loop instead; see docs/decisions/0020-run-on.md.
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <coroutine>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <tambour/awaitable.h>
+#include <tambour/detail/operation.h>
+#include <tambour/result.h>
+#include <tambour/task.h>
+#include <tambour/task_scope.h>
+#include <tambour/when.h>
+
+namespace tambour {
+
+class EventLoop;
+namespace loop {
+class LoopInbox;
+class LoopMailbox;
+}  // namespace loop
+
+class RemoteCall;
+
+/// A message to a loop from any thread, which allocates nothing.
+class LoopMessage : public detail::ListHook<loop::LoopMailbox>,
+                    public detail::ListHook<loop::LoopInbox> {
+ public:
+  LoopMessage() = default;
+  LoopMessage(const LoopMessage&) = delete;
+  LoopMessage& operator=(const LoopMessage&) = delete;
+
+ protected:
+  friend class loop::LoopInbox;
+  friend class loop::LoopMailbox;
+  friend class RemoteCall;
+  using InTransit = detail::ListHook<loop::LoopMailbox>;
+  using OnLoop = detail::ListHook<loop::LoopInbox>;
+
+  ~LoopMessage() = default;
+  /// Called on the loop's thread, as a callback.
+  virtual void deliver() = 0;
+  /// Called if the loop is destroyed before the message was delivered.
+  virtual void drop() noexcept = 0;
+
+  bool refused_ = false;   ///< Guarded by the mailbox's lock: put() fails.
+  bool received_ = false;  ///< The loop has taken it from its mailbox. Used by the loop only.
+};
+
+/// A task that another loop runs for a task of this one. Owned jointly by the awaiting task (the
+/// home side) and the other loop (the remote side). All memory that both access is in this object.
+class RemoteCall {
+ public:
+  RemoteCall(const RemoteCall&) = delete;
+  RemoteCall& operator=(const RemoteCall&) = delete;
+
+  // To be called on the thread of the home loop.
+
+  /// Throws std::bad_alloc; the call is then not started.
+  void start(EventLoop& home, EventLoop& to, std::coroutine_handle<> awaiting,
+             const std::stop_token& stop);
+  /// Called when the awaiting task is asked to stop.
+  void request_stop() noexcept;
+  /// Drops the ownership of the awaiting task, which is destroyed.
+  void abandon() noexcept;
+
+ protected:
+  RemoteCall() noexcept : returned_(*this), stop_(*this) {}
+  virtual ~RemoteCall() = default;
+
+  /// Runs the task, on the remote side, and stores its result.
+  virtual Task<> run() = 0;
+  /// Destroys the task, which is not running.
+  virtual void destroy_task() noexcept = 0;
+
+  /// Why there is no result, an errno value; or 0.
+  [[nodiscard]] int error() const noexcept { return home_error_ != 0 ? home_error_ : error_; }
+  [[nodiscard]] const std::exception_ptr& thrown() const noexcept { return thrown_; }
+
+ private:
+  class RemoteEnd;
+  struct Returned final : LoopMessage {
+    explicit Returned(RemoteCall& owner) noexcept : call(owner) {}
+    void deliver() override;
+    void drop() noexcept override;
+    RemoteCall& call;
+  };
+  struct Stop final : LoopMessage {
+    explicit Stop(RemoteCall& owner) noexcept : call(owner) {}
+    void deliver() override;
+    void drop() noexcept override { call.release(); }
+    RemoteCall& call;
+  };
+
+  static void arrive(RemoteEnd end, EventLoop& loop) noexcept;
+  static Task<> serve(RemoteEnd end, EventLoop& loop);
+  void finish() noexcept;
+  void stop_waiting() noexcept;
+
+  void retain() noexcept { owners_.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  std::atomic<unsigned> owners_{1};
+  Returned returned_;                           ///< Sent to the home loop.
+  Stop stop_;                                   ///< Sent to the remote loop.
+  std::shared_ptr<loop::LoopMailbox> mailbox_;  ///< Of the home loop.
+
+  // Guarded by the lock of mailbox_.
+  std::shared_ptr<loop::LoopMailbox> remote_;  ///< Null until the call has arrived.
+  bool stop_requested_ = false;
+
+  // Used by the home side.
+  loop::LoopInbox* inbox_ = nullptr;
+  std::coroutine_handle<> awaiting_;
+  int home_error_ = 0;
+  bool delivered_ = false;
+
+  // Used by the remote side until returned_ is sent.
+  bool arrived_ = false;
+  int error_ = 0;
+  std::exception_ptr thrown_;
+  TaskScope* scope_ = nullptr;
+};
+
+/// The awaitable of run_on(), which may be moved until it is awaited.
+template <class T>
+class [[nodiscard("nothing happens until this is awaited")]] RunOn {
+ public:
+  /// Throws std::bad_alloc.
+  RunOn(EventLoop& to, Task<T> task) : to_(to), call_(new Call(std::move(task))) {}
+  RunOn(RunOn&& other) noexcept : to_(other.to_), call_(std::exchange(other.call_, nullptr)) {
+    check_not_awaited(other.awaiting_, "run_on()");
+  }
+  RunOn& operator=(RunOn&&) = delete;
+  ~RunOn() {
+    stop_.reset();
+    if (call_ != nullptr) call_->abandon();
+  }
+
+  [[nodiscard]] static bool await_ready() noexcept { return false; }
+
+  template <HasTaskContext Promise>
+  void await_suspend(std::coroutine_handle<Promise> awaiting) {
+    const TaskContext& context = awaiting.promise().context();
+    awaiting_ = awaiting;
+    call_->start(*context.loop, to_, awaiting, context.stop);
+    stop_.emplace(context.stop, Stop{*call_});
+  }
+
+  ResultOf<T> await_resume() {
+    // Later stop requests must not reach the call.
+    stop_.reset();
+    return call_->take();
+  }
+
+ private:
+  struct Call final : RemoteCall {
+    explicit Call(Task<T> work) noexcept : task(std::move(work)) {}
+
+    Task<> run() override {
+      if constexpr (std::is_void_v<T>) {
+        co_await std::move(task);
+      } else {
+        value.emplace(co_await std::move(task));
+      }
+    }
+    void destroy_task() noexcept override { task = Task<T>(); }
+
+    ResultOf<T> take() {
+      if (error() != 0) return std::unexpected(system_error(error()));
+      if (thrown() != nullptr) std::rethrow_exception(thrown());
+      if constexpr (std::is_void_v<T>) {
+        return {};
+      } else {
+        return *std::move(value);
+      }
+    }
+
+    Task<T> task;
+    std::optional<WhenValue<T>> value;
+  };
+  struct Stop {
+    Call& call;
+    void operator()() const noexcept { call.request_stop(); }
+  };
+
+  EventLoop& to_;
+  Call* call_;  ///< Null: moved from.
+  std::coroutine_handle<> awaiting_;
+  std::optional<std::stop_callback<Stop>> stop_;
+};
+
+/// Runs `task`, which has not started and must not be empty, on the loop `to`. The awaiting task
+/// resumes on its own loop when that task has ended and is destroyed, with its result or exception.
+/// A Result<T> is returned unchanged; any other type, including void, is wrapped in a Result.
+///
+/// Cancellation: if the awaiting task is asked to stop, `task` is asked to stop on its loop, and
+/// the wait ends when it has ended. If it has not started yet, it never starts, and the wait fails
+/// with ECANCELED at once. Errors: fails with ECANCELED if the loop `to` is destroyed, or its
+/// LoopGroup stops, before the task has ended; with ENOMEM or std::bad_alloc if memory is exhausted
+/// on either loop. Lifetime: `to` must exist when this is awaited. A loop that is not run makes no
+/// progress. If the awaiting task is destroyed during the wait, the other one is asked to stop, may
+/// still run for a while, and its result is discarded on its thread: objects that it refers to must
+/// live that long. Thread: the frame of `task` is created on this thread; the task runs, and its
+/// frame is destroyed, on the other one. It must not use objects of this loop. Fork: in a child
+/// after fork(2), the wait fails with ECANCELED when the loop is reopened. Memory: allocates the
+/// call, and a few frames on the other loop.
+template <class T>
+  requires(!std::is_reference_v<T>)
+RunOn<T> run_on(EventLoop& to, Task<T> task,
+                std::source_location at = std::source_location::current()) {
+  if (!task) [[unlikely]]
+    fail_on_empty_task("run_on()", at);
+  return RunOn<T>(to, std::move(task));
+}
+
+/// The same for `callable(arguments...)`, which returns a Task or a value. The callable and the
+/// arguments are copied or moved, passed as rvalues, and destroyed on the other loop. With GCC 12,
+/// a lambda inside a co_await expression must capture numbers and references only: pass arguments
+/// instead.
+///
+///   const auto count = co_await run_on(other, [](Cache& cache) { return cache.size(); },
+///                                      std::ref(cache_of_other));
+template <class F, class... Args>
+  requires std::invocable<std::decay_t<F>, std::decay_t<Args>...>
+auto run_on(EventLoop& to, F&& callable, Args&&... arguments) {
+  using Returned = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
+  if constexpr (detail::is_task<Returned>) {
+    return run_on(to, call_as_task(std::decay_t<F>(std::forward<F>(callable)),
+                                   std::decay_t<Args>(std::forward<Args>(arguments))...));
+  } else {
+    auto call = [](std::decay_t<F> own, std::decay_t<Args>... each) -> Task<Returned> {
+      co_return std::invoke(std::move(own), std::move(each)...);
+    };
+    return run_on(to, call(std::forward<F>(callable), std::forward<Args>(arguments)...));
+  }
+}
+
+}  // namespace tambour

@@ -1,0 +1,155 @@
+#include <tambour/run_on.h>
+
+#include <cerrno>
+#include <mutex>
+#include <new>
+
+#include <tambour/event_loop.h>
+
+#include "loop/core.h"
+#include "threads/loop_inbox.h"
+
+namespace tambour {
+
+/// The ownership of the remote side. Its destructor ends the call: with its result if the task has
+/// ended, otherwise with the error that is set.
+class RemoteCall::RemoteEnd {
+ public:
+  explicit RemoteEnd(RemoteCall& call) noexcept : call_(&call) {}
+  RemoteEnd(RemoteEnd&& other) noexcept : call_(std::exchange(other.call_, nullptr)) {}
+  RemoteEnd& operator=(RemoteEnd&&) = delete;
+  ~RemoteEnd() {
+    if (call_ != nullptr) call_->finish();
+  }
+
+  [[nodiscard]] RemoteCall& operator*() const noexcept { return *call_; }
+
+ private:
+  RemoteCall* call_;
+};
+
+void RemoteCall::start(EventLoop& home, EventLoop& to, std::coroutine_handle<> awaiting,
+                       const std::stop_token& stop) {
+  loop::Core& core = loop::core_of(home);
+  core.check_thread();
+  auto inbox = core.open_service<loop::LoopInbox>();
+  if (!inbox) throw std::bad_alloc();
+  mailbox_ = (*inbox)->mailbox();
+  inbox_ = *inbox;
+  awaiting_ = awaiting;
+  inbox_->expect(returned_);
+  if (stop.stop_requested()) {
+    home_error_ = ECANCELED;
+    return inbox_->deliver_later(returned_);
+  }
+  error_ = ECANCELED;
+  retain();
+  try {
+    to.post([end = RemoteEnd(*this), &to]() mutable { arrive(std::move(end), to); });
+  } catch (const std::bad_alloc&) {
+    // The RemoteEnd is destroyed, so the task resumes in the next iteration.
+    error_ = ENOMEM;
+  }
+}
+
+void RemoteCall::arrive(RemoteEnd end, EventLoop& loop) noexcept {
+  RemoteCall& call = *end;
+  if (call.mailbox_->is_of_parent()) return;
+  try {
+    call.error_ = ENOMEM;
+    auto inbox = loop::core_of(loop).open_service<loop::LoopInbox>();
+    if (!inbox) return;
+    const auto& mailbox = (*inbox)->mailbox();
+    {
+      const std::lock_guard lock(call.mailbox_->mutex());
+      if (call.stop_requested_) return;
+      call.remote_ = mailbox;
+    }
+    call.arrived_ = true;
+    spawn(loop, serve(std::move(end), loop));
+  } catch (const std::bad_alloc&) {
+    return;  // The RemoteEnd is destroyed.
+  }
+}
+
+Task<> RemoteCall::serve(RemoteEnd end, EventLoop& loop) {
+  struct Forget {
+    explicit Forget(RemoteCall& served) noexcept : call(served) {}
+    Forget(const Forget&) = delete;
+    Forget& operator=(const Forget&) = delete;
+    ~Forget() { call.scope_ = nullptr; }
+    RemoteCall& call;
+  };
+  RemoteCall& call = *end;
+  // If the loop is destroyed, so is this frame.
+  call.error_ = ECANCELED;
+  try {
+    TaskScope scope(loop);
+    const Forget forget(call);
+    call.scope_ = &scope;
+    scope.spawn(call.run());
+    co_await scope.join();
+  } catch (...) {
+    call.thrown_ = std::current_exception();
+  }
+  call.error_ = 0;
+}
+
+void RemoteCall::finish() noexcept {
+  if (arrived_) destroy_task();
+  // The home side may delete this object as soon as it has the message.
+  const std::shared_ptr<loop::LoopMailbox> mailbox = mailbox_;
+  if (!mailbox->put(returned_)) release();
+}
+
+void RemoteCall::request_stop() noexcept {
+  if (mailbox_->is_of_parent()) return;
+  std::shared_ptr<loop::LoopMailbox> remote;
+  {
+    const std::lock_guard lock(mailbox_->mutex());
+    if (std::exchange(stop_requested_, true)) return;
+    remote = remote_;
+  }
+  if (remote == nullptr) return stop_waiting();
+  retain();
+  if (!remote->put(stop_)) release();
+}
+
+/// The call has not arrived, and now never starts.
+void RemoteCall::stop_waiting() noexcept {
+  destroy_task();
+  if (!returned_.OnLoop::linked() || returned_.received_) return;
+  home_error_ = ECANCELED;
+  inbox_->deliver_later(returned_);
+}
+
+void RemoteCall::Stop::deliver() {
+  if (call.scope_ != nullptr) call.scope_->request_stop();
+  call.release();
+}
+
+void RemoteCall::Returned::deliver() {
+  call.inbox_->delivered();
+  // After fork(2), or after a stop request.
+  if (!received_ && call.home_error_ == 0) call.home_error_ = ECANCELED;
+  call.delivered_ = true;
+  if (received_ || call.mailbox_->refuse(*this)) call.release();
+  Resumption::run(std::exchange(call.awaiting_, nullptr));
+}
+
+void RemoteCall::Returned::drop() noexcept {
+  if (!received_) return;
+  call.delivered_ = true;
+  call.release();
+}
+
+void RemoteCall::abandon() noexcept {
+  if (inbox_ != nullptr && !delivered_) {
+    if (returned_.OnLoop::linked()) inbox_->remove(returned_);
+    if (!returned_.received_) request_stop();
+    if (returned_.received_ || mailbox_->refuse(returned_)) release();
+  }
+  release();
+}
+
+}  // namespace tambour

@@ -1,0 +1,93 @@
+// Scenarios of tasks: channels, mutexes and calls on other loops.
+#include <cerrno>
+#include <exception>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "faults/scenarios.h"
+
+namespace tambour::test {
+namespace {
+
+Task<> receive_all(Channel<std::string>& from, AsyncMutex& mutex, int& count) {
+  while (auto item = co_await from.receive()) {
+    const auto guard = co_await mutex.lock();
+    EXPECT_TRUE(guard);
+    ++count;
+  }
+}
+
+Task<> send_all(Channel<std::string>& to, int items) {
+  for (int i = 0; i < items; ++i) {
+    if (!co_await to.send("an item that is too long for the buffer of a string")) co_return;
+  }
+}
+
+Task<Result<int>> twice(std::vector<int> numbers) {
+  co_await sleep_for(std::chrono::seconds(0));
+  co_return 2 * numbers.front();
+}
+
+}  // namespace
+
+Error play_channels(EventLoop& loop) {
+  Error error;
+  AsyncMutex mutex(loop);
+  Channel<std::string> channel(loop, 2);
+  int received = 0;
+  TaskScope scope(loop);
+  // Allocations of the tasks throw.
+  scope.set_exception_handler([&](const std::exception_ptr&) {
+    error = system_error(ENOMEM);
+    channel.close();
+  });
+  for (int i = 0; i < 2; ++i) scope.spawn(receive_all(channel, mutex, received));
+  scope.spawn(
+      [](Channel<std::string>& to) -> Task<> {
+        std::vector<Task<>> senders;
+        for (int i = 0; i < 3; ++i) senders.push_back(send_all(to, 4));
+        co_await when_all(std::move(senders));
+        to.close();
+      },
+      std::ref(channel));
+  run_until(loop, [&] { return scope.empty(); }, "the end of the channel");
+  EXPECT_EQ(error ? 12 : received, 12);
+  return error;
+}
+
+Error play_calls_on_another_loop(EventLoop& loop) {
+  LoopOptions options;
+  options.backend = BackendKind::poll;
+  EventLoop other(options);
+  Error error;
+  int sum = 0;
+  TaskScope scope(loop);
+  // Allocations of the tasks throw.
+  scope.set_exception_handler(
+      [&error](const std::exception_ptr&) { error = system_error(ENOMEM); });
+  for (int i = 1; i <= 3; ++i) {
+    scope.spawn(
+        [](EventLoop& to, int number, int& total, Error& reported) -> Task<> {
+          const auto got = co_await run_on(to, twice, std::vector<int>(10, number));
+          if (!got) reported = got.error();
+          total += got.value_or(0);
+        },
+        std::ref(other), i, std::ref(sum), std::ref(error));
+  }
+  const auto done = [&] {
+    // The other loop belongs to this thread as well.
+    other.run();
+    return scope.empty();
+  };
+  run_until(loop, done, "the end of the calls");
+  EXPECT_EQ(error ? 12 : sum, 12);
+  return error;
+}
+
+}  // namespace tambour::test
