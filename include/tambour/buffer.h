@@ -176,10 +176,10 @@ class Buffer {
   /// Appends up to `size` bytes with one readv(2) call and returns their number; 0 is end of file.
   /// If it throws std::bad_alloc, bytes that were read may be lost, and the file descriptor should
   /// not be used any more.
-  Result<std::size_t> read_from(int fd, std::size_t size = 65536);
+  [[nodiscard]] Result<std::size_t> read_from(int fd, std::size_t size = 65536);
   /// Writes bytes from the front with one writev(2) call, and removes those that were written. May
   /// raise SIGPIPE; for sockets, use a Stream.
-  Result<std::size_t> write_to(int fd) noexcept;
+  [[nodiscard]] Result<std::size_t> write_to(int fd) noexcept;
 
   friend bool operator==(const Buffer& buffer, std::string_view text) noexcept {
     return buffer.equals(text);

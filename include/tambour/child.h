@@ -93,7 +93,7 @@ class Child final : private detail::Operation,
   /// this process or its status was consumed; EINVAL if `pid` is not a pid; EBUSY if another
   /// any_child is started; EMFILE, ENFILE, ENOMEM or ERANGE as Signal::start() if SIGCHLD is
   /// needed. No effect on a started Child.
-  Result<> start() noexcept;
+  [[nodiscard]] Result<> start() noexcept;
 
   /// Stops waiting. A status that was consumed but not reported yet is dropped.
   void stop() noexcept;

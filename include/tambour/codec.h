@@ -54,21 +54,25 @@ struct SizeOptions {
 ///     while ((line = take_line(buffer)) && *line) serve(connection, **line);
 ///     if (!line) connection.close();
 ///   }
-Result<std::optional<Buffer>> take_line(Buffer& from, const LineOptions& options = {});
-Result<std::optional<Buffer>> take_message(Buffer& from, const LengthOptions& options = {});
-std::optional<Buffer> take_exactly(Buffer& from, std::size_t bytes);
+[[nodiscard]] Result<std::optional<Buffer>> take_line(Buffer& from,
+                                                      const LineOptions& options = {});
+[[nodiscard]] Result<std::optional<Buffer>> take_message(Buffer& from,
+                                                         const LengthOptions& options = {});
+[[nodiscard]] std::optional<Buffer> take_exactly(Buffer& from, std::size_t bytes);
 
 /// Appends `line` and `end`. Fails with EINVAL if `line` contains a line feed or a carriage return,
 /// which a receiver would read as two lines. Throws std::bad_alloc.
-Result<> append_line(Buffer& to, std::string_view line, std::string_view end = "\n");
+[[nodiscard]] Result<> append_line(Buffer& to, std::string_view line, std::string_view end = "\n");
 
 /// Appends `message` with its length prefix. Fails with EMSGSIZE if `message` exceeds the limit or
 /// the range of the prefix; `to` is then unchanged. Throws std::bad_alloc.
-Result<> append_message(Buffer& to, std::span<const std::byte> message,
-                        const LengthOptions& options = {});
-Result<> append_message(Buffer& to, std::string_view message, const LengthOptions& options = {});
+[[nodiscard]] Result<> append_message(Buffer& to, std::span<const std::byte> message,
+                                      const LengthOptions& options = {});
+[[nodiscard]] Result<> append_message(Buffer& to, std::string_view message,
+                                      const LengthOptions& options = {});
 /// The same without copying; `message` is then empty.
-Result<> append_message(Buffer& to, Buffer&& message, const LengthOptions& options = {});
+[[nodiscard]] Result<> append_message(Buffer& to, Buffer&& message,
+                                      const LengthOptions& options = {});
 
 /// A task's wait for a message, which reads into a buffer until the message is complete. Bytes
 /// received after the message stay in the buffer: use the same buffer for all messages of a stream.

@@ -90,7 +90,8 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   /// Returns true if the bytes were sent or buffered. Returns false if they are lost: after
   /// close(), after shutdown_write() and close_after_write() (which the peer's EOF implies if
   /// on_end is empty), and if the connection has failed or fails now (EPIPE, ECONNRESET, ENOBUFS,
-  /// ENOMEM). on_close is invoked later, with the error. Throws only what on_high_water throws.
+  /// ENOMEM). on_close is invoked later, with the error, so a program may ignore the result. Throws
+  /// only what on_high_water throws.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
   /// The same without copying; `bytes` is empty afterwards.

@@ -172,13 +172,15 @@ class DatagramBatch {
   /// EMSGSIZE if the datagram would not fit in an empty batch either, and with EAFNOSUPPORT if `to`
   /// is not an IP address. Received datagrams that were not dropped are sent as well, back to their
   /// senders.
-  Result<> add(std::span<const std::byte> bytes, const Endpoint& to,
-               const DatagramOptions& how = {}) noexcept;
+  [[nodiscard]] Result<> add(std::span<const std::byte> bytes, const Endpoint& to,
+                             const DatagramOptions& how = {}) noexcept;
   /// The same for a connected socket.
-  Result<> add(std::span<const std::byte> bytes, const DatagramOptions& how = {}) noexcept;
+  [[nodiscard]] Result<> add(std::span<const std::byte> bytes,
+                             const DatagramOptions& how = {}) noexcept;
   /// The same for a reply to `question`, which may be in another batch: sent to its peer and, if
   /// known, from the address that `question` was sent to.
-  Result<> add_reply(const Datagram& question, std::span<const std::byte> bytes) noexcept;
+  [[nodiscard]] Result<> add_reply(const Datagram& question,
+                                   std::span<const std::byte> bytes) noexcept;
 
  private:
   friend class UdpSocket;
@@ -199,7 +201,7 @@ class DatagramBatch {
   /// Removes the first `count` messages, which sendmmsg(2) has sent.
   void sent(std::size_t count) noexcept;
 
-  Result<> add_piece(std::span<const std::byte> bytes, const Piece& like) noexcept;
+  [[nodiscard]] Result<> add_piece(std::span<const std::byte> bytes, const Piece& like) noexcept;
   bool extend_last(std::span<const std::byte> bytes, const Piece& like) noexcept;
   void drop_bytes(std::size_t size) noexcept;
 

@@ -52,7 +52,7 @@ class EmbeddedLoop final : private detail::Operation, private detail::HlistHook<
   /// descriptor (poll, select) or a loop is simulated, with ELOOP if a loop would contain itself,
   /// with EBUSY if the inner loop is embedded already, with ERANGE if a select loop cannot watch
   /// the inner loop's file descriptor, and with ENOMEM. No effect if started.
-  Result<> start() noexcept;
+  [[nodiscard]] Result<> start() noexcept;
 
   void stop() noexcept;
   [[nodiscard]] bool started() const noexcept { return OfOuter::listed(); }

@@ -29,14 +29,14 @@ class Endpoint {
   /// has another form, with ERANGE if the port exceeds 65535, with ENODEV if the machine has no
   /// interface with the zone's name, and with ENAMETOOLONG if a Unix name has more than 107 bytes
   /// (abstract: 107 without the @).
-  static Result<Endpoint> parse(std::string_view text);
+  [[nodiscard]] static Result<Endpoint> parse(std::string_view text);
 
   /// Parses an address without a port, IPv6 without brackets: "127.0.0.1", "::1", "fe80::1%eth0".
-  static Result<Endpoint> parse(std::string_view address, std::uint16_t port);
+  [[nodiscard]] static Result<Endpoint> parse(std::string_view address, std::uint16_t port);
 
   /// A path, or an abstract name if it begins with '@' (or with a null byte, the kernel's
   /// notation).
-  static Result<Endpoint> unix_name(std::string_view name);
+  [[nodiscard]] static Result<Endpoint> unix_name(std::string_view name);
 
   static Endpoint any_v4(std::uint16_t port) noexcept;
   static Endpoint any_v6(std::uint16_t port) noexcept;
@@ -46,7 +46,7 @@ class Endpoint {
   /// Converts the result of getsockname(2), accept(2) and similar calls. Fails with EAFNOSUPPORT
   /// for other address families, and with EINVAL if `size` is too small for the family or larger
   /// than any of its addresses.
-  static Result<Endpoint> from(const sockaddr* address, socklen_t size) noexcept;
+  [[nodiscard]] static Result<Endpoint> from(const sockaddr* address, socklen_t size) noexcept;
 
   /// AF_INET, AF_INET6 or AF_UNIX.
   [[nodiscard]] int family() const noexcept { return storage_.any.sa_family; }

@@ -37,7 +37,7 @@ class EventLoop {
                      std::source_location created_at = std::source_location::current());
 
   /// The same without exceptions: returns the error.
-  static Result<std::unique_ptr<EventLoop>> open(
+  [[nodiscard]] static Result<std::unique_ptr<EventLoop>> open(
       const LoopOptions& options = {},
       std::source_location created_at = std::source_location::current());
 
@@ -123,7 +123,7 @@ class EventLoop {
   /// affected. The child may have closed all inherited file descriptors, as daemons do, and opened
   /// other files: they stay open, and several loops may be reopened in any order. Before Linux 5.2,
   /// or without /proc, the child must then reopen its loops before it opens any eventfd(2).
-  Result<> after_fork() noexcept;
+  [[nodiscard]] Result<> after_fork() noexcept;
 
   [[nodiscard]] const BackendTraits& backend() const noexcept;
 

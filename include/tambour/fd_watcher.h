@@ -46,7 +46,7 @@ class FdWatcher final : private detail::Operation {
   /// Starts watching. Makes no system call now, and none later if the kernel already watches the
   /// file descriptor for the same events. No effect on a started watcher. Fails with EBADF if the
   /// file descriptor is negative.
-  Result<> start() noexcept;
+  [[nodiscard]] Result<> start() noexcept;
 
   /// Stops watching. A callback that was due in this iteration is not invoked.
   void stop() noexcept;

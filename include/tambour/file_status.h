@@ -77,7 +77,7 @@ class FileStatus final {
   ~FileStatus();
 
   /// Reads the current status and reports later changes. Fails with ENOMEM. No effect if started.
-  Result<> start() noexcept;
+  [[nodiscard]] Result<> start() noexcept;
 
   /// Stops watching. A callback that was due is not invoked.
   void stop() noexcept;

@@ -37,7 +37,7 @@ class InheritedListeners {
   /// object if there are no listeners. Fails with EINVAL if the environment is malformed, and with
   /// EBADF if a file descriptor is not open; then none is closed. Sets close-on-exec on all of them
   /// and on the pipe of notify_ready(), and removes the variable of that pipe.
-  static Result<InheritedListeners> take_over();
+  [[nodiscard]] static Result<InheritedListeners> take_over();
 
   [[nodiscard]] std::size_t size() const noexcept { return listeners_.size(); }
   [[nodiscard]] bool empty() const noexcept { return listeners_.empty(); }
@@ -90,8 +90,8 @@ struct SuccessorOptions {
 /// asked to stop. The successor is then killed, and the loop, whose run() does not return before
 /// that, reaps it. Define the list as a named variable first: GCC 12 does not compile nested braces
 /// in a co_await expression.
-Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
-                                    SuccessorOptions options = {});
+[[nodiscard]] Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
+                                                  SuccessorOptions options = {});
 
 /// Reports to the predecessor that this process serves. Call it once the servers accept. No effect
 /// if there is no predecessor, if it has ended, or if TAMBOUR_READY_FD does not name the write end

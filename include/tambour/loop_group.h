@@ -49,7 +49,8 @@ class LoopGroup {
   explicit LoopGroup(const LoopGroupOptions& options = {});
 
   /// The same without exceptions: returns the error.
-  static Result<std::unique_ptr<LoopGroup>> open(const LoopGroupOptions& options = {});
+  [[nodiscard]] static Result<std::unique_ptr<LoopGroup>> open(
+      const LoopGroupOptions& options = {});
 
   LoopGroup(const LoopGroup&) = delete;
   LoopGroup& operator=(const LoopGroup&) = delete;

@@ -30,7 +30,7 @@ enum class BackendKind : std::uint8_t {
 /// What a loop can run on instead of the real system: a SimulatedHost, see <tambour/simulation.h>.
 class VirtualHost {
  public:
-  virtual Result<std::unique_ptr<backend::Backend>> open_backend() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<backend::Backend>> open_backend() = 0;
 
  protected:
   ~VirtualHost() = default;

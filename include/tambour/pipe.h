@@ -33,7 +33,7 @@ class PipeStream final : public Stream {
 
   struct Ends;
   /// Creates a pipe; both ends are close-on-exec: pipe2(2).
-  static Result<Ends> open(EventLoop& loop) noexcept;
+  [[nodiscard]] static Result<Ends> open(EventLoop& loop) noexcept;
 };
 
 struct PipeStream::Ends {

@@ -139,8 +139,9 @@ class Process final {
   /// file descriptor number is invalid; ENOENT, EACCES, ENOEXEC and others of execve(2); ENOENT for
   /// the working directory; EPERM for credentials or limits; EBADF; EMFILE; EAGAIN; ENOMEM; ENOTSUP
   /// in a simulation. Throws std::bad_alloc.
-  static Result<Process> spawn(EventLoop& loop, const ProcessOptions& options,
-                               std::source_location created_at = std::source_location::current());
+  [[nodiscard]] static Result<Process> spawn(
+      EventLoop& loop, const ProcessOptions& options,
+      std::source_location created_at = std::source_location::current());
 
   /// A Process without a child, like one that was moved from.
   Process() noexcept = default;
@@ -178,9 +179,9 @@ class Process final {
   void on_exit(Function function) noexcept;
 
   /// Sends a signal to the child: kill(2). Fails with ESRCH if it has ended, EINVAL or EPERM.
-  Result<> send_signal(int number) noexcept;
+  [[nodiscard]] Result<> send_signal(int number) noexcept;
   /// The same for its process group. Fails with EINVAL unless `group` was `own` or `session`.
-  Result<> send_signal_to_group(int number) noexcept;
+  [[nodiscard]] Result<> send_signal_to_group(int number) noexcept;
 
   /// Sends SIGTERM and, if the child has not ended after `grace`, SIGKILL. If `grace` is zero,
   /// sends SIGKILL at once. Signals the whole group if the child leads one. No effect if the child
@@ -212,7 +213,7 @@ class [[nodiscard]] Process::Wait final : private detail::ReadyNode {
     enlist();
     stop_.emplace(awaiting.promise().context().stop, Stop{*this});
   }
-  Result<ChildStatus> await_resume() const noexcept { return outcome_; }
+  [[nodiscard]] Result<ChildStatus> await_resume() const noexcept { return outcome_; }
 
  private:
   friend class ProcessState;

@@ -50,7 +50,7 @@ struct ProxyTls {
   std::vector<ProxyField> fields{};     ///< Fields of type tls_version and the following types.
 
   /// Fails with EBADMSG if the bytes are malformed.
-  static Result<ProxyTls> parse(std::string_view value);
+  [[nodiscard]] static Result<ProxyTls> parse(std::string_view value);
   /// Fails with EMSGSIZE if a field exceeds 65535 bytes.
   [[nodiscard]] Result<std::string> to_value() const;
   [[nodiscard]] std::optional<std::string_view> find(std::uint8_t type) const noexcept;

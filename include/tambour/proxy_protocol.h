@@ -25,24 +25,24 @@ inline constexpr std::size_t proxy_header_bytes_limit = 65551;
 /// longer than `bytes_max`, both as soon as that is known. Fails with EBADMSG if the header is
 /// inconsistent or its checksum is wrong. After an error `from` is unchanged. Throws
 /// std::bad_alloc.
-Result<std::optional<ProxyHeader>> take_proxy_header(
+[[nodiscard]] Result<std::optional<ProxyHeader>> take_proxy_header(
     Buffer& from, std::size_t bytes_max = proxy_header_bytes_limit);
 
 /// Appends a header, for proxies and for clients of servers that require one. Fails with EINVAL if
 /// the version cannot represent `header`: version 1 supports only TCP over IPv4 and IPv6, and
 /// unknown; neither version supports address zones. Fails with EMSGSIZE if the fields are too long.
 /// After an error `to` is unchanged. Throws std::bad_alloc.
-Result<> append_proxy_header(Buffer& to, const ProxyHeader& header);
+[[nodiscard]] Result<> append_proxy_header(Buffer& to, const ProxyHeader& header);
 
 /// Waits for a header. Bytes received after it stay in `buffer`. Fails with the errors of
 /// take_proxy_header() and of the stream, with StreamError::eof if the stream ends before the first
 /// byte, and with StreamError::truncated if it ends within the header. For a time limit:
 /// timeout(5s, read_proxy_header(stream, buffer)).
-Task<Result<ProxyHeader>> read_proxy_header(Stream& stream, Buffer& buffer,
-                                            std::size_t bytes_max = proxy_header_bytes_limit);
+[[nodiscard]] Task<Result<ProxyHeader>> read_proxy_header(
+    Stream& stream, Buffer& buffer, std::size_t bytes_max = proxy_header_bytes_limit);
 
 /// The same without a buffer: reads only the bytes of the header from the stream.
-Task<Result<ProxyHeader>> read_proxy_header(Stream& stream,
-                                            std::size_t bytes_max = proxy_header_bytes_limit);
+[[nodiscard]] Task<Result<ProxyHeader>> read_proxy_header(
+    Stream& stream, std::size_t bytes_max = proxy_header_bytes_limit);
 
 }  // namespace tambour

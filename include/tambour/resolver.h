@@ -19,7 +19,7 @@ enum class AddressFamily : std::uint8_t { any, v4, v6 };
 const std::error_category& resolver_category() noexcept;
 
 /// Converts a return value of getaddrinfo(3) to an Error; for EAI_SYSTEM, the current errno.
-Error resolver_error(int value) noexcept;
+[[nodiscard]] Error resolver_error(int value) noexcept;
 
 /// Resolves host names. Whether one object may be used by the tasks of several loops depends on the
 /// implementation.
@@ -34,7 +34,7 @@ class Resolver {
   /// numeric address is returned without a lookup. Fails with errors of resolver_category(), for
   /// example EAI_NONAME if the host does not exist, with system errors, and with ECANCELED if the
   /// task is asked to stop.
-  virtual Task<Result<std::vector<Endpoint>>> resolve(
+  [[nodiscard]] virtual Task<Result<std::vector<Endpoint>>> resolve(
       std::string host, std::uint16_t port, AddressFamily family = AddressFamily::any) = 0;
 
   /// The system's resolver: getaddrinfo(3), which sorts addresses as in RFC 6724, on a thread of

@@ -20,7 +20,7 @@ template <class T = void>
 using Result = std::expected<T, Error>;
 
 /// Converts an errno value to an Error. Accepts negated values, as in io_uring completions.
-inline Error system_error(int errno_value) noexcept {
+[[nodiscard]] inline Error system_error(int errno_value) noexcept {
   return {errno_value < 0 ? -errno_value : errno_value, std::generic_category()};
 }
 

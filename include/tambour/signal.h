@@ -54,7 +54,7 @@ class Signal final : private detail::ReadyNode, private detail::HlistHook<Signal
   /// (SIGKILL, SIGSTOP), or if the C library reserves it; with EMFILE, ENFILE or ENOMEM if the
   /// eventfd(2) for the loop's first signal cannot be created; and with ERANGE if a select loop
   /// cannot watch that eventfd. No effect on a started Signal.
-  Result<> start() noexcept;
+  [[nodiscard]] Result<> start() noexcept;
 
   /// Stops watching. A callback that was due is not invoked.
   void stop() noexcept;

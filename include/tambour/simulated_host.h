@@ -78,7 +78,7 @@ class SimulatedHost final : public VirtualHost {
   ~SimulatedHost();
 
   /// Called by the loop.
-  Result<std::unique_ptr<backend::Backend>> open_backend() override;
+  [[nodiscard]] Result<std::unique_ptr<backend::Backend>> open_backend() override;
 
   /// Options for an EventLoop on this host.
   [[nodiscard]] LoopOptions loop_options() noexcept;

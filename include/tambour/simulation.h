@@ -189,7 +189,7 @@ struct SimulationFailure {
 ///
 /// If the environment variable TAMBOUR_SIM_SEED is set, only that seed is run. `options` returns
 /// the options for a seed.
-std::optional<SimulationFailure> simulate(
+[[nodiscard]] std::optional<SimulationFailure> simulate(
     Seeds seeds, const std::function<void(Simulation&)>& scenario,
     const std::function<SimulationOptions(std::uint64_t)>& options = &SimulationOptions::rough);
 

@@ -51,7 +51,8 @@ class Socket {
   ~Socket();
 
   /// Creates a socket: socket(2).
-  static Result<Socket> open(EventLoop& loop, int family, int type, int protocol = 0) noexcept;
+  [[nodiscard]] static Result<Socket> open(EventLoop& loop, int family, int type,
+                                           int protocol = 0) noexcept;
 
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
   /// The file descriptor, which the socket still owns; -1 if the socket is closed.
@@ -81,7 +82,7 @@ class Socket {
   void set_proxy_header(std::unique_ptr<const ProxyHeader> header) noexcept;
 
   /// setsockopt(2) with an int.
-  Result<> set_option(int level, int option, int value) noexcept;
+  [[nodiscard]] Result<> set_option(int level, int option, int value) noexcept;
 
  protected:
   /// Makes the wait to write, or to read, fail with ECANCELED.
@@ -251,7 +252,7 @@ class Stream : public Socket {
   [[nodiscard]] WriteBuffer write(Buffer& from) noexcept { return {*this, from}; }
 
   /// Shuts down the write side, so that the peer reads end of file: shutdown(2), SHUT_WR.
-  Result<> shutdown_write() noexcept;
+  [[nodiscard]] Result<> shutdown_write() noexcept;
 
  private:
   /// A file that is not a socket may be impossible to watch.

@@ -20,7 +20,8 @@ enum class StreamError : int {
 
 const std::error_category& stream_category() noexcept;
 
-inline Error make_error_code(StreamError error) noexcept {  // NOLINT: the standard's own name.
+[[nodiscard]] inline Error make_error_code(
+    StreamError error) noexcept {  // NOLINT: the standard's own name.
   return {static_cast<int>(error), stream_category()};
 }
 

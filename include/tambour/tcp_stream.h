@@ -27,14 +27,14 @@ class TcpStream final : public Stream {
   /// ECONNREFUSED, and with EAFNOSUPPORT for a Unix endpoint. If no server listens on a port of
   /// this machine, the kernel may connect a socket to itself; connect() reports that as
   /// ECONNREFUSED.
-  static Task<Result<TcpStream>> connect(Endpoint to);
+  [[nodiscard]] static Task<Result<TcpStream>> connect(Endpoint to);
 
   /// Enables or disables Nagle's algorithm, which delays small messages. Disabled by default.
-  Result<> set_no_delay(bool no_delay) noexcept;
+  [[nodiscard]] Result<> set_no_delay(bool no_delay) noexcept;
 
   /// Sets the options that are not zero. Fails with EINVAL if a value exceeds the kernel's range:
   /// 32767 seconds of keepalive time or interval, 127 probes.
-  Result<> set_tcp_options(const TcpOptions& options) noexcept;
+  [[nodiscard]] Result<> set_tcp_options(const TcpOptions& options) noexcept;
 
   /// Returns true if a TCP stream can connect to, or listen on, `endpoint`.
   static bool supports(const Endpoint& endpoint) noexcept { return endpoint.is_ip(); }

@@ -65,17 +65,17 @@ class UdpSocket final : public Socket {
   /// Creates a socket that is bound to `at`. For a socket that only sends, or whose port does not
   /// matter, bind Endpoint::any_v4(0) or any_v6(0). Fails with EADDRINUSE, EACCES or EADDRNOTAVAIL,
   /// and with EAFNOSUPPORT if `at` is not an IP address.
-  static Result<UdpSocket> bind(EventLoop& loop, const Endpoint& at,
-                                const UdpOptions& options = {}) noexcept;
+  [[nodiscard]] static Result<UdpSocket> bind(EventLoop& loop, const Endpoint& at,
+                                              const UdpOptions& options = {}) noexcept;
 
   /// Connects the socket: it then receives only from `to`, sends to `to` by default, and reports
   /// ICMP errors. Returns without waiting. May be called again for another peer. Fails with
   /// ENETUNREACH, EINVAL and other errors of connect(2).
-  Result<> connect(const Endpoint& to) noexcept;
+  [[nodiscard]] Result<> connect(const Endpoint& to) noexcept;
   /// Dissolves the association: the socket receives from all peers again, on the same port. Fails
   /// with EADDRINUSE if the system had chosen that port and has given it to another socket
   /// meanwhile.
-  Result<> disconnect() noexcept;
+  [[nodiscard]] Result<> disconnect() noexcept;
 
   class Receive final : public SocketWait {
    public:
@@ -177,15 +177,17 @@ class UdpSocket final : public Socket {
   // Non-blocking variants for callbacks: fail with EAGAIN if the kernel's send buffer is full. UDP
   // does not guarantee delivery, and most programs drop such a datagram; to wait instead, await
   // send() in a task.
-  Result<> try_send(DatagramBatch& from) noexcept;
-  Result<> try_send_to(std::span<const std::byte> bytes, const Endpoint& to,
-                       const DatagramOptions& how = {}) noexcept;
-  Result<> try_send(std::span<const std::byte> bytes, const DatagramOptions& how = {}) noexcept;
+  [[nodiscard]] Result<> try_send(DatagramBatch& from) noexcept;
+  [[nodiscard]] Result<> try_send_to(std::span<const std::byte> bytes, const Endpoint& to,
+                                     const DatagramOptions& how = {}) noexcept;
+  [[nodiscard]] Result<> try_send(std::span<const std::byte> bytes,
+                                  const DatagramOptions& how = {}) noexcept;
 
   /// Starts receiving with callbacks, into a batch of this size, until the socket is closed or
   /// destroyed, or stop_receiving() is called. Meanwhile no task may await receive(). Fails with
   /// EBADF, and with EINVAL as receive(). Throws what DatagramBatch throws, and std::bad_alloc.
-  Result<> serve(UdpCallbacks callbacks, std::size_t datagrams = 64, std::size_t bytes_each = 2048);
+  [[nodiscard]] Result<> serve(UdpCallbacks callbacks, std::size_t datagrams = 64,
+                               std::size_t bytes_each = 2048);
   /// Stops receiving without invoking callbacks. A task that waits in receive() gets ECANCELED.
   void stop_receiving() noexcept { stop_waiting(false); }
 
@@ -193,34 +195,35 @@ class UdpSocket final : public Socket {
   /// system. Fails with ENODEV, with EADDRINUSE if the socket has joined already, and with EINVAL
   /// if `group` is not a multicast address. Bind to the group's port first, with reuse_address if
   /// other sockets of this machine use the same port.
-  Result<> join(const Endpoint& group, unsigned interface = 0) noexcept;
-  Result<> leave(const Endpoint& group, unsigned interface = 0) noexcept;
+  [[nodiscard]] Result<> join(const Endpoint& group, unsigned interface = 0) noexcept;
+  [[nodiscard]] Result<> leave(const Endpoint& group, unsigned interface = 0) noexcept;
   /// Source-specific multicast, only datagrams from `source`: RFC 4607.
-  Result<> join_source(const Endpoint& group, const Endpoint& source,
-                       unsigned interface = 0) noexcept;
-  Result<> leave_source(const Endpoint& group, const Endpoint& source,
-                        unsigned interface = 0) noexcept;
+  [[nodiscard]] Result<> join_source(const Endpoint& group, const Endpoint& source,
+                                     unsigned interface = 0) noexcept;
+  [[nodiscard]] Result<> leave_source(const Endpoint& group, const Endpoint& source,
+                                      unsigned interface = 0) noexcept;
 
   /// Options for outgoing multicast. Loop: sockets of this machine receive it too; enabled by
   /// default. Hops: the hop limit, 0 to 255; by default 1, the local network. Interface: the index
   /// of the outgoing interface.
-  Result<> set_multicast_loop(bool loop) noexcept;
-  Result<> set_multicast_hops(int hops) noexcept;
-  Result<> set_multicast_interface(unsigned interface) noexcept;
+  [[nodiscard]] Result<> set_multicast_loop(bool loop) noexcept;
+  [[nodiscard]] Result<> set_multicast_hops(int hops) noexcept;
+  [[nodiscard]] Result<> set_multicast_interface(unsigned interface) noexcept;
 
  private:
   class Serving;
   explicit UdpSocket(Socket&& socket) noexcept;
   template <class Sending>
-  static Result<> at_once(Sending&& sending) noexcept;
+  [[nodiscard]] static Result<> at_once(Sending&& sending) noexcept;
   /// Makes one system call and returns its result or a negated errno value.
   static std::int32_t receive_into(DatagramBatch& batch, backend::System& system, int fd) noexcept;
   [[nodiscard]] bool is_v4() const noexcept { return family_ == AF_INET; }
-  Result<> set_options(const UdpOptions& options) noexcept;
-  Result<> set_ip_option(int v4_option, int v6_option, int value) noexcept;
-  Result<> change_group(int option, const Endpoint& group, unsigned interface) noexcept;
-  Result<> change_source(int option, const Endpoint& group, const Endpoint& source,
-                         unsigned interface) noexcept;
+  [[nodiscard]] Result<> set_options(const UdpOptions& options) noexcept;
+  [[nodiscard]] Result<> set_ip_option(int v4_option, int v6_option, int value) noexcept;
+  [[nodiscard]] Result<> change_group(int option, const Endpoint& group,
+                                      unsigned interface) noexcept;
+  [[nodiscard]] Result<> change_source(int option, const Endpoint& group, const Endpoint& source,
+                                       unsigned interface) noexcept;
   [[nodiscard]] bool fits(const DatagramBatch& batch) const noexcept {
     return !gro_ || batch.bytes_each() == DatagramBatch::bytes_each_max;
   }

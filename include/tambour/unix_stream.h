@@ -37,11 +37,11 @@ class UnixStream final : public Stream {
   /// Connects on the loop of the awaiting task. Fails with ECONNREFUSED if no server listens on the
   /// name, with ENOENT, with EAGAIN if the listener's backlog is full, and with EAFNOSUPPORT if
   /// `to` is not a Unix name.
-  static Task<Result<UnixStream>> connect(Endpoint to);
+  [[nodiscard]] static Task<Result<UnixStream>> connect(Endpoint to);
 
   /// Creates two connected streams (socketpair(2)), for example to communicate with a child
   /// process.
-  static Result<std::pair<UnixStream, UnixStream>> pair(EventLoop& loop) noexcept;
+  [[nodiscard]] static Result<std::pair<UnixStream, UnixStream>> pair(EventLoop& loop) noexcept;
 
   /// The peer's credentials: SO_PEERCRED.
   [[nodiscard]] Result<PeerCredentials> peer_credentials() const noexcept;
@@ -53,7 +53,8 @@ class UnixStream final : public Stream {
   /// owns. The bytes and the list must stay valid until the task has finished. Fails with EINVAL if
   /// `bytes` is empty or there are too many descriptors, with EBADF if one is not open, and with
   /// ETOOMANYREFS if too many are in flight.
-  Task<Result<>> send(std::span<const std::byte> bytes, std::span<const int> descriptors);
+  [[nodiscard]] Task<Result<>> send(std::span<const std::byte> bytes,
+                                    std::span<const int> descriptors);
 
   struct Received {
     std::size_t size = 0;               ///< The number of bytes; 0: end of file.
@@ -70,7 +71,8 @@ class UnixStream final : public Stream {
   /// most `limit` descriptors, and never more than `descriptors_max`, so that a peer cannot fill
   /// the process's descriptor table; the kernel closes the rest without opening them in this
   /// process. If descriptors arrive during another kind of read, the kernel closes them.
-  Task<Result<Received>> receive(std::span<std::byte> into, std::size_t limit = receive_limit);
+  [[nodiscard]] Task<Result<Received>> receive(std::span<std::byte> into,
+                                               std::size_t limit = receive_limit);
 
   /// Returns true if a Unix stream can connect to, or listen on, `endpoint`.
   static bool supports(const Endpoint& endpoint) noexcept { return !endpoint.is_ip(); }

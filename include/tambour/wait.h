@@ -109,7 +109,7 @@ class WaitForReadiness final : private detail::ReadyNode {
     return true;
   }
 
-  Result<Events> await_resume() const noexcept { return outcome_; }
+  [[nodiscard]] Result<Events> await_resume() const noexcept { return outcome_; }
 
  private:
   struct Stop {

@@ -52,18 +52,19 @@ class WallTimer final : private detail::ReadyNode {
   /// functions, it restarts a started timer. Fails with EMFILE, ENFILE or ENOMEM, because the
   /// loop's first wall-clock timer needs a timerfd and every one needs memory, and with ERANGE if a
   /// select loop cannot watch the timerfd. After an error the timer is stopped.
-  Result<> start_at(WallTime time) noexcept;
+  [[nodiscard]] Result<> start_at(WallTime time) noexcept;
 
   /// Expires at `offset` after 1970-01-01 00:00 UTC and at all multiples of `interval` before and
   /// after that: with an interval of one hour and no offset, at each full hour (UTC). Fails with
   /// EINVAL if `interval` is not positive.
-  Result<> start_every(Duration interval, Duration offset = Duration::zero()) noexcept;
+  [[nodiscard]] Result<> start_every(Duration interval,
+                                     Duration offset = Duration::zero()) noexcept;
 
   /// Expires at the times that `next` returns. The loop calls `next` now, before each callback, and
   /// after the clock was set. Use it for local time, calendars, or "the last Friday of the month".
   /// An exception thrown by `next` propagates out of this function or the loop's run(), and the
   /// timer is then stopped.
-  Result<> start_by(Next next);
+  [[nodiscard]] Result<> start_by(Next next);
 
   /// Calls `next` again in the next iteration, because its result has changed: for example with the
   /// time zone. No effect on timers without `next`.
@@ -90,7 +91,7 @@ class WallTimer final : private detail::ReadyNode {
   enum class Rule : std::uint8_t { once, interval, computed };
 
   static void run(ReadyNode& ready);
-  Result<> open() noexcept;
+  [[nodiscard]] Result<> open() noexcept;
   void insert() noexcept;
   [[nodiscard]] std::int64_t time_after(std::int64_t now_ns);
 

@@ -77,9 +77,9 @@ TEST(Simulate, the_environment_names_the_seed) {
 
 TEST(SimulateDeathTest, a_process_that_aborts_prints_its_seed) {
   const auto abort_at_three = [] {
-    simulate({}, [](Simulation& simulation) {
+    static_cast<void>(simulate({}, [](Simulation& simulation) {
       if (simulation.seed() == 3) std::abort();
-    });
+    }));
   };
   EXPECT_DEATH(abort_at_three(), "repeat it with TAMBOUR_SIM_SEED=3");
 }
