@@ -1,15 +1,11 @@
 // A server whose connections are distributed over the loops of a LoopGroup.
 #pragma once
 
-#include <sys/types.h>
-
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -17,50 +13,19 @@
 #include <tambour/clock.h>
 #include <tambour/connection.h>
 #include <tambour/endpoint.h>
+#include <tambour/listen_options.h>  // IWYU pragma: export
 #include <tambour/loop_group.h>
 #include <tambour/result.h>
 #include <tambour/stream.h>
-#include <tambour/stream_server.h>
 #include <tambour/task.h>
-#include <tambour/tcp_options.h>
 #include <tambour/tcp_stream.h>
 #include <tambour/unique_fd.h>
 #include <tambour/unix_stream.h>
 
 namespace tambour {
 
-/// How connections are distributed over the loops.
-enum class Placement : std::uint8_t {
-  /// Each loop listens, and the kernel chooses one by a hash of both addresses (SO_REUSEPORT,
-  /// socket(7)). No loop depends on another, but a small number of connections may be distributed
-  /// unevenly. Fails with EOPNOTSUPP for Unix names.
-  kernel,
-  /// Like `kernel`, but selects the loop on the processor that received the connection, so that its
-  /// data stays in that processor's caches (SO_ATTACH_REUSEPORT_CBPF). Fails with EINVAL if the
-  /// threads of the group are not pinned.
-  processor,
-  /// The first loop listens and distributes connections round-robin.
-  round_robin,
-  /// The first loop listens; all connections from one IP address go to the same loop, whatever
-  /// their ports.
-  peer_address,
-  /// The first loop listens; each connection goes to the loop with the least load:
-  /// LoopGroup::least_loaded().
-  least_loaded,
-};
-
-struct GroupListenOptions {
-  Placement placement = Placement::kernel;
-  int backlog = 4096;    ///< Of each listener: listen(2).
-  bool v6_only = false;  ///< IPV6_V6ONLY.
-  /// The maximum number of concurrent connections of all loops together. If each loop listens, each
-  /// has an equal share, of at least one.
-  std::size_t connections_max = SIZE_MAX;
-  /// Permissions of the socket file of a Unix path: see ListenOptions::unix_mode.
-  std::optional<mode_t> unix_mode{};
-  /// See ListenOptions::tcp.
-  TcpOptions tcp{.keepalive_idle = std::chrono::seconds(60)};
-};
+class AcceptorGroup;
+struct ListenerSource;
 
 /// The part that does not depend on the type of stream; programs use StreamServerGroup.
 class ServerGroupBase {
@@ -101,27 +66,21 @@ class ServerGroupBase {
   [[nodiscard]] std::uint64_t accepted() const noexcept;
 
  protected:
-  class Part;
-  class Shared;
-  struct Source;
-  explicit ServerGroupBase(std::shared_ptr<Shared> shared) noexcept;
+  explicit ServerGroupBase(std::shared_ptr<AcceptorGroup> acceptors) noexcept;
 
   static Result<ServerGroupBase> open(LoopGroup& group, const Endpoint& at,
-                                      const GroupListenOptions& options);
+                                      const ListenOptions& options);
   static Result<ServerGroupBase> open(LoopGroup& group, std::vector<UniqueFd> listeners,
                                       bool (*supports)(const Endpoint&),
-                                      const GroupListenOptions& options);
+                                      const ListenOptions& options);
   void serve_with(const std::function<Task<>(Socket)>& handler);
 
  private:
-  static Result<ServerGroupBase> open(LoopGroup& group, Source source,
-                                      const GroupListenOptions& options);
+  static Result<ServerGroupBase> open(LoopGroup& group, ListenerSource source,
+                                      const ListenOptions& options);
   void close() noexcept;
-  /// Aborts if the server was moved from or its group destroyed; `function` names the caller in the
-  /// message.
-  [[nodiscard]] Shared& usable(const char* function) const noexcept;
 
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<AcceptorGroup> acceptors_;
 };
 
 /// Accepts streams, and serves each with a task on one of the group's loops:
@@ -143,10 +102,10 @@ template <class S>
   requires std::derived_from<S, Stream>
 class StreamServerGroup final : public ServerGroupBase {
  public:
-  /// Fails like StreamServer::listen(), with the errors named at Placement, and with ECANCELED if the
-  /// group has been stopped.
+  /// Fails like StreamServer::listen(), with the errors named at Placement, and with ECANCELED if
+  /// the group has been stopped.
   static Result<StreamServerGroup> listen(LoopGroup& group, const Endpoint& at,
-                                          const GroupListenOptions& options = {}) {
+                                          const ListenOptions& options = {}) {
     if (!S::supports(at)) return std::unexpected(system_error(EAFNOSUPPORT));
     auto server = open(group, at, options);
     if (!server) return std::unexpected(server.error());
@@ -158,10 +117,10 @@ class StreamServerGroup final : public ServerGroupBase {
   /// same endpoint; that fails with EADDRINUSE unless the inherited ones were opened with
   /// SO_REUSEPORT by the same user. If one loop listens, the first loop uses all of them. Fails
   /// with EINVAL if `listeners` is empty, if one is not a listening stream socket, if their
-  /// endpoints differ, or if they outnumber the loops that Placement::processor selects from; and with
-  /// the errors of listen(). A Unix path is not removed when the server stops.
+  /// endpoints differ, or if they outnumber the loops that Placement::processor selects from; and
+  /// with the errors of listen(). A Unix path is not removed when the server stops.
   static Result<StreamServerGroup> adopt(LoopGroup& group, std::vector<UniqueFd> listeners,
-                                         const GroupListenOptions& options = {}) {
+                                         const ListenOptions& options = {}) {
     auto server = open(group, std::move(listeners), &S::supports, options);
     if (!server) return std::unexpected(server.error());
     return StreamServerGroup(std::move(*server));

@@ -1,66 +1,29 @@
 // Listening for connections and serving each of them: the common part of TcpServer and UnixServer.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cerrno>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <source_location>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include <tambour/clock.h>
 #include <tambour/connection.h>
 #include <tambour/endpoint.h>
+#include <tambour/listen_options.h>  // IWYU pragma: export
 #include <tambour/result.h>
 #include <tambour/stream.h>
 #include <tambour/task.h>
-#include <tambour/tcp_options.h>
 #include <tambour/unique_fd.h>
 
 namespace tambour {
 
+class Acceptor;
 class EventLoop;
-
-/// Whether each stream starts with a PROXY protocol header (proxy_protocol.h). If it is required,
-/// only trusted proxies must be able to reach the server, because any client that can connect can
-/// claim any source address.
-enum class ProxyProtocol : std::uint8_t { off, required };
-
-struct ListenOptions {
-  int backlog = 4096;       ///< listen(2); capped at the system's somaxconn.
-  bool reuse_port = false;  ///< SO_REUSEPORT: several listeners on one endpoint.
-  bool v6_only = false;     ///< IPV6_V6ONLY.
-  /// The maximum number of concurrent connections; further ones wait in the backlog.
-  std::size_t connections_max = SIZE_MAX;
-
-  /// Permissions of the socket file of a Unix path, 0660 for example, independent of the umask; a
-  /// client needs write permission to connect (unix(7)). The file never has other permissions, not
-  /// even while it is created. Default: 0777 less the umask. Fails with EINVAL if the endpoint is
-  /// not a Unix path, or if other bits are set. Simulated hosts have no permissions and ignore it.
-  std::optional<mode_t> unix_mode{};
-
-  /// Applies to streams that the server serves. After accept(), the caller reads the header itself,
-  /// with read_proxy_header().
-  ProxyProtocol proxy_protocol = ProxyProtocol::off;
-  Duration proxy_header_timeout = std::chrono::seconds(5);  ///< For receiving the whole header.
-  /// The maximum size of a header. A longer one is refused with EMSGSIZE as soon as its length is
-  /// known, before the rest of it is read.
-  std::size_t proxy_header_bytes_max = 8192;
-  /// Invoked for a stream that is closed without being served, with the reason: ETIMEDOUT, or an
-  /// error of read_proxy_header(). May destroy the server.
-  std::function<void(Stream&, Error)> on_refused{};
-
-  /// Set on the listener; accepted connections inherit them. Ignored for Unix-domain sockets, and
-  /// for adopted listeners, which keep their own options.
-  TcpOptions tcp{.keepalive_idle = std::chrono::seconds(60)};
-};
 
 /// The part that does not depend on the type of stream; programs use StreamServer.
 class StreamServerBase {
@@ -96,8 +59,11 @@ class StreamServerBase {
   [[nodiscard]] std::uint64_t accepted() const noexcept;
 
  protected:
-  class State;
-  explicit StreamServerBase(std::unique_ptr<State> state) noexcept;
+  struct Destroy {
+    void operator()(Acceptor* acceptor) const noexcept;
+  };
+  using AcceptorPointer = std::unique_ptr<Acceptor, Destroy>;
+  explicit StreamServerBase(AcceptorPointer acceptor) noexcept;
 
   /// `function` is the public function that a failed thread check names.
   static Result<StreamServerBase> open(EventLoop& loop, const Endpoint& at,
@@ -111,7 +77,10 @@ class StreamServerBase {
   void serve_with(std::function<Task<>(Socket)> handler);
 
  private:
-  std::unique_ptr<State> state_;
+  static Result<StreamServerBase> create(EventLoop& loop, const ListenOptions& options,
+                                         const std::source_location& function);
+
+  AcceptorPointer acceptor_;
 };
 
 /// Accepts streams, and serves each with a task.
@@ -133,8 +102,8 @@ template <class S>
   requires std::derived_from<S, Stream>
 class StreamServer final : public StreamServerBase {
  public:
-  /// Fails with EADDRINUSE, EACCES or EADDRNOTAVAIL, and with EAFNOSUPPORT if the endpoint does not
-  /// fit the type of stream.
+  /// Fails with EADDRINUSE, EACCES or EADDRNOTAVAIL, with EAFNOSUPPORT if the endpoint does not fit
+  /// the type of stream, and with EINVAL if ListenOptions::placement is set.
   ///
   /// Unix paths: if a socket file exists and refuses connections, because its server was killed, it
   /// is replaced. If a server answers there, or the path is not a socket, listen() fails with
@@ -157,8 +126,8 @@ class StreamServer final : public StreamServerBase {
   /// stops.
   static Result<StreamServer> adopt(EventLoop& loop, UniqueFd listener,
                                     const ListenOptions& options = {}) {
-    auto server = open(loop, std::move(listener), &S::supports, options,
-                       std::source_location::current());
+    auto server =
+        open(loop, std::move(listener), &S::supports, options, std::source_location::current());
     if (!server) return std::unexpected(server.error());
     return StreamServer(std::move(*server));
   }

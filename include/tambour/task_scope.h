@@ -15,6 +15,8 @@
 
 namespace tambour {
 
+class Acceptor;
+
 /// Owns tasks that run concurrently. The owner either awaits join() or destroys the scope, which
 /// destroys the unfinished tasks at their suspension points.
 ///
@@ -95,8 +97,7 @@ class TaskScope final : private TaskObserver {
   [[nodiscard]] Join join() noexcept { return Join(*this); }
 
  private:
-  friend class ServerGroupBase;
-  friend class StreamServerBase;
+  friend class Acceptor;
   struct Forward {
     TaskScope& scope;
     void operator()() const noexcept;

@@ -39,7 +39,7 @@ class ServerGroups : public test::OnEveryBackend {
   }
 
   template <class Server = TcpServerGroup>
-  static Server listen(LoopGroup& group, const GroupListenOptions& how,
+  static Server listen(LoopGroup& group, const ListenOptions& how,
                        const Endpoint& at = Endpoint::loopback_v4(0)) {
     auto server = Server::listen(group, at, how);
     if (!server) throw std::system_error(server.error());
