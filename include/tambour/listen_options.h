@@ -6,10 +6,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
+#include <system_error>
 
 #include <tambour/clock.h>
+#include <tambour/endpoint.h>
 #include <tambour/result.h>
 #include <tambour/stream.h>
 #include <tambour/tcp_options.h>
@@ -40,6 +43,18 @@ enum class Placement : std::uint8_t {
 /// only trusted proxies must be able to reach the server, because any client that can connect can
 /// claim any source address.
 enum class ProxyProtocol : std::uint8_t { off, required };
+
+/// The listener of a server has failed, for example because another process that shares it has shut
+/// it down. The server accepts no more connections from it; its connections are not affected.
+class ListenerError final : public std::system_error {
+ public:
+  ListenerError(const Error& error, const Endpoint& at)
+      : std::system_error(error, "listener at " + at.to_string()), endpoint_(at) {}
+  [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
+
+ private:
+  Endpoint endpoint_;
+};
 
 /// A server over a group of loops shares the functions among its loops: several threads invoke them
 /// concurrently, each for its own connections.
@@ -74,6 +89,17 @@ struct ListenOptions {
   /// error of read_proxy_header(). Runs on the loop that read the header. May destroy a server on
   /// one loop, but not a server over a group.
   std::function<void(Stream&, Error)> on_refused{};
+
+  /// Invoked with what would otherwise be thrown out of EventLoop::run(): exceptions of handlers,
+  /// of ConnectionCallbacks and of on_refused, and a ListenerError if a listener fails. The
+  /// connection of a handler or callback that has thrown is closed; the others, and the loop, go
+  /// on. Runs on the loop of the connection or listener, at the latest when the callback that has
+  /// thrown returns. May destroy a server on one loop, but not a server over a group. An exception
+  /// that on_error throws is thrown out of run(). Does not apply to accept(), which returns its
+  /// errors.
+  ///
+  /// If it is empty, run() throws. In a group of loops, that stops the group.
+  std::function<void(std::exception_ptr)> on_error{};
 
   /// Set on the listener; accepted connections inherit them. Ignored for Unix-domain sockets, and
   /// for adopted listeners, which keep their own options.

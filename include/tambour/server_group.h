@@ -129,8 +129,9 @@ class StreamServerGroup final : public ServerGroupBase {
   using ServerGroupBase::serve;
 
   /// Starts accepting and runs `handler(stream)`, which returns a Task<>, for each stream. Each
-  /// loop has its own copy of the handler. An exception thrown by a handler propagates out of the
-  /// loop's run(). Aborts if the server already serves.
+  /// loop has its own copy of the handler. An exception thrown by a handler is passed to
+  /// ListenOptions::on_error; without one, it propagates out of the loop's run(). Aborts if the
+  /// server already serves.
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
   void serve(Handler handler) {

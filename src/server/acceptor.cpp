@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
-#include <system_error>
 
 #include <tambour/proxy_protocol.h>
 #include <tambour/timer.h>
@@ -11,6 +10,7 @@
 
 #include "base/check.h"
 #include "server/acceptor_group.h"
+#include "server/error_reporting.h"
 
 namespace tambour {
 namespace {
@@ -132,7 +132,8 @@ Task<> Acceptor::accept_all(net::Listener& listener) {
     }
     if (!*accepted) {
       // No task awaits this one, so the error would be lost otherwise. ECANCELED: stop().
-      if (accepted->error() != system_error(ECANCELED)) throw std::system_error(accepted->error());
+      if (accepted->error() != system_error(ECANCELED))
+        throw ListenerError(accepted->error(), listener.endpoint());
       co_return;
     }
     for (capacity_.reset(); listens_ && is_full(); capacity_.reset()) {
@@ -204,6 +205,7 @@ Task<> Acceptor::read_header(Socket socket, net::ConnectionSlot slot, bool decid
 void Acceptor::start(Socket socket, net::ConnectionSlot slot) {
   const Counted calling(calls_);
   start_(std::move(socket), slot);
+  report_deferred();
 }
 
 template <class Function>
@@ -216,7 +218,23 @@ void Acceptor::call_and_report(Function&& function) noexcept {
 }
 
 void Acceptor::report(std::exception_ptr thrown) noexcept {
-  core_.throw_out_of_run(std::move(thrown));
+  if (starting_ == 0) {
+    const Counted calling(calls_);
+    return net::report_error(*options_, core_, std::move(thrown));
+  }
+  try {
+    deferred_errors_.push_back(thrown);
+  } catch (const std::bad_alloc&) {
+    core_.throw_out_of_run(std::move(thrown));
+  }
+}
+
+void Acceptor::report_deferred() noexcept {
+  while (!deferred_errors_.empty() && starting_ == 0 && !dropped_) {
+    std::exception_ptr first = std::move(deferred_errors_.front());
+    deferred_errors_.erase(deferred_errors_.begin());
+    report(std::move(first));
+  }
 }
 
 void Acceptor::ended() noexcept {

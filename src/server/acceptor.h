@@ -81,6 +81,9 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
 
   [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
   [[nodiscard]] loop::Core& core() const noexcept { return core_; }
+  [[nodiscard]] const std::shared_ptr<const ListenOptions>& options() const noexcept {
+    return options_;
+  }
   [[nodiscard]] bool listens() const noexcept { return listens_; }
   /// The first listener. Requires listen() or adopt().
   [[nodiscard]] const net::Listener& listener() const noexcept { return listeners_.front(); }
@@ -91,7 +94,6 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   /// The connections of this loop, including those whose PROXY header is being read.
   [[nodiscard]] std::size_t connections() const noexcept;
   [[nodiscard]] std::uint64_t accepted() const noexcept;
-  [[nodiscard]] bool has_callback_on_stack() const noexcept { return calls_ != 0; }
 
  private:
   /// Increments `count` for its lifetime.
@@ -117,6 +119,7 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   template <class Function>
   void call_and_report(Function&& function) noexcept;
   void report(std::exception_ptr thrown) noexcept;
+  void report_deferred() noexcept;
   void ended() noexcept;
   void note_end_of_accepting() noexcept;
 
@@ -136,6 +139,9 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   int calls_ = 0;     ///< The callbacks that this object has invoked and that have not returned.
   int starting_ = 0;  ///< Handlers that have not reached their first suspension yet.
   bool dropped_ = false;
+  /// The exceptions of handlers that have thrown before their first suspension. on_error may
+  /// destroy the server, so it is invoked when no handler is starting.
+  std::vector<std::exception_ptr> deferred_errors_;
   std::function<Task<>(Socket)> handler_;
   /// Starts the handler or connection. Releases the slot as soon as that is counted by itself.
   std::function<void(Socket, net::ConnectionSlot&)> start_;

@@ -47,6 +47,9 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   Result<> open_acceptor(EventLoop& loop, ListenerSource& source);
 
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
+  [[nodiscard]] const std::shared_ptr<const ListenOptions>& options() const noexcept {
+    return options_;
+  }
   [[nodiscard]] net::PlacementPolicy& placement() noexcept { return placement_; }
   /// Null if the loop has none: it is not of this group, or the server has been destroyed.
   [[nodiscard]] Acceptor* acceptor_on(const EventLoop& loop) const noexcept;

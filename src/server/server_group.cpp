@@ -9,6 +9,7 @@
 #include "net/socket_names.h"
 #include "server/acceptor.h"
 #include "server/acceptor_group.h"
+#include "server/error_reporting.h"
 
 namespace tambour {
 namespace {
@@ -108,7 +109,7 @@ void ServerGroupBase::serve_with(const std::function<Task<>(Socket)>& handler) {
 void ServerGroupBase::serve(ConnectionCallbacks callbacks) {
   AcceptorGroup& acceptors = usable(acceptors_, "serve");
   acceptors.begin_serving();
-  const auto shared = std::make_shared<const ConnectionCallbacks>(std::move(callbacks));
+  const auto shared = net::share_callbacks(std::move(callbacks), acceptors.options());
   acceptors.for_each_acceptor([&](Acceptor& acceptor) { acceptor.serve(shared); });
   acceptors.for_each_acceptor([](Acceptor& acceptor) { acceptor.accept(); });
 }

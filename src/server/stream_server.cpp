@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "loop/core.h"
 #include "server/acceptor.h"
+#include "server/error_reporting.h"
 
 namespace tambour {
 namespace {
@@ -124,7 +125,7 @@ Task<Result<Socket>> StreamServerBase::accept_socket() {
 
 void StreamServerBase::serve(ConnectionCallbacks callbacks) {
   Acceptor& acceptor = usable_and_idle(acceptor_.get());
-  acceptor.serve(std::make_shared<const ConnectionCallbacks>(std::move(callbacks)));
+  acceptor.serve(net::share_callbacks(std::move(callbacks), acceptor.options()));
   acceptor.accept();
 }
 

@@ -8,9 +8,11 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -376,6 +378,36 @@ TEST_P(ServerGroups, may_be_stopped_by_callbacks_and_destroyed_by_tasks_they_pos
       }
     }(server->endpoint()));
     EXPECT_TRUE(eventually([&] { return server == nullptr; }));
+  }
+}
+
+TEST_P(ServerGroups, report_exceptions_on_their_loops_and_keep_serving) {
+  for (const bool with_tasks : {false, true}) {
+    LoopGroup group(of(2));
+    std::atomic<int> reported = 0;
+    TcpServerGroup server = listen(
+        group,
+        {.placement = Placement::round_robin, .on_error = [&](const std::exception_ptr& thrown) {
+           EXPECT_TRUE(group.in_thread());
+           EXPECT_THROW(std::rethrow_exception(thrown), std::runtime_error);
+           ++reported;
+         }});
+    if (with_tasks) {
+      server.serve([](TcpStream peer) -> Task<> {
+        Buffer buffer;
+        static_cast<void>(co_await peer.read(buffer));
+        throw std::runtime_error("by a handler");
+      });
+    } else {
+      server.serve(
+          {.on_message = [](Connection&, Buffer&) { throw std::runtime_error("by a callback"); }});
+    }
+    run([](Endpoint to) -> Task<> {
+      for (int i = 0; i < 4; ++i) EXPECT_EQ(co_await ask(to), -1);
+    }(server.endpoint()));
+    EXPECT_TRUE(eventually([&] { return reported == 4 && server.connections() == 0; }));
+    group.stop();
+    group.join();  // Throws nothing.
   }
 }
 
