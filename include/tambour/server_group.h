@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -55,10 +56,24 @@ class ServerGroupBase {
   /// Throws std::bad_alloc. Callable from any thread.
   void stop();
 
-  /// Graceful shutdown: stops accepting, waits up to `grace` for all handlers to end, requests the
-  /// remaining ones to stop, and waits for those. May be awaited on any loop. Aborts if a handler
-  /// of this server awaits it: spawn it on a loop instead.
+  /// Graceful shutdown: stops accepting, requests a stop of the shutdown tokens, waits up to
+  /// `grace` for all handlers to end, requests the remaining ones to stop, and waits for those. May
+  /// be awaited on any loop. Aborts if a handler of this server awaits it: spawn it on a loop
+  /// instead.
   Task<> shut_down(Duration grace);
+
+  /// The token of a loop of the group, whose stop is requested when shut_down() begins: see
+  /// StreamServer::shutdown_token(). Each loop has its own, so that its callbacks run on the thread
+  /// of the loop: a handler passes peer.loop(). Aborts if the loop is not one of the group.
+  /// Callable from any thread.
+  [[nodiscard]] std::stop_token shutdown_token(const EventLoop& loop) const noexcept;
+
+  /// Posts a call of `function` for each open connection to the loops, if the server serves with
+  /// callbacks, and returns at once. Several threads call `function` concurrently, each for its own
+  /// connections. It may use and close the connections of its loop; it must not run the loop. What
+  /// it throws is passed to ListenOptions::on_error, or thrown out of the loop's run(). Throws
+  /// std::bad_alloc. Callable from any thread.
+  void for_each_connection(const std::function<void(Connection&)>& function);
 
   /// The number of streams that are being served, and the total number accepted. Callable from any
   /// thread.

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <source_location>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
@@ -49,10 +50,22 @@ class StreamServerBase {
   /// Stops accepting and closes the listener. Accepted streams stay open.
   void stop() noexcept;
 
-  /// Graceful shutdown: stops accepting, waits up to `grace` for the handlers to end, requests the
-  /// remaining ones to stop, and waits for those. Aborts if a handler of this server awaits it,
-  /// because it would wait for itself: spawn shut_down() on the loop instead.
+  /// Graceful shutdown: stops accepting, requests a stop of shutdown_token(), waits up to `grace`
+  /// for the handlers to end, requests the remaining ones to stop, and waits for those. Aborts if a
+  /// handler of this server awaits it, because it would wait for itself: spawn shut_down() on the
+  /// loop instead.
   Task<> shut_down(Duration grace);
+
+  /// A token whose stop is requested when shut_down() begins, so that handlers and callbacks can
+  /// finish the current request and close, before `grace` expires. Its callbacks
+  /// (std::stop_callback) run on the loop's thread, must not throw, and must not destroy the
+  /// server. The token may be kept longer than the server.
+  [[nodiscard]] std::stop_token shutdown_token() const noexcept;
+
+  /// Calls `function` for each open connection, if the server serves with callbacks: streams of
+  /// tasks are not connections. `function` may use and close any connection and destroy the server,
+  /// which ends the calls; it must not run the loop. Throws what `function` throws.
+  void for_each_connection(const std::function<void(Connection&)>& function);
 
   /// The number of streams that are being served, and the total number accepted.
   [[nodiscard]] std::size_t connections() const noexcept;

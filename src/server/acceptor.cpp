@@ -34,6 +34,7 @@ Acceptor::Acceptor(EventLoop& loop, std::shared_ptr<const ListenOptions> options
       loop_(loop),
       options_(std::move(options)),
       group_(std::move(group)),
+      shutdown_(group_ ? group_->shutdown_source_on(loop) : std::stop_source()),
       connections_max_(group_ ? group_->connections_max_on(loop) : options_->connections_max),
       capacity_(loop),
       handlers_(std::in_place, loop),
@@ -208,15 +209,6 @@ void Acceptor::start(Socket socket, net::ConnectionSlot slot) {
   report_deferred();
 }
 
-template <class Function>
-void Acceptor::call_and_report(Function&& function) noexcept {
-  try {
-    std::forward<Function>(function)();
-  } catch (...) {
-    report(std::current_exception());
-  }
-}
-
 void Acceptor::report(std::exception_ptr thrown) noexcept {
   if (starting_ == 0) {
     const Counted calling(calls_);
@@ -268,6 +260,32 @@ void Acceptor::stop() noexcept {
   note_end_of_accepting();
 }
 
+void Acceptor::begin_shutdown() noexcept {
+  stop();
+  shutdown_.request_stop();
+}
+
+void Acceptor::for_each_connection(const std::function<void(Connection&)>& function) {
+  const Counted calling(calls_);
+  const std::uint64_t removed_before = connections_removed_;
+  for_each([&](Connection& connection) {
+    if (!connection.is_open()) return true;
+    function(connection);
+    if (dropped_) return false;
+    if (connections_removed_ != removed_before) [[unlikely]]
+      base::fail_check(
+          "the callable of for_each_connection() ran the event loop, which has removed a "
+          "connection "
+          "of the server listening at %s; post() a task that runs the loop",
+          endpoint().to_string().c_str());
+    return true;
+  });
+}
+
+const Endpoint& Acceptor::endpoint() const noexcept {
+  return group_ != nullptr ? group_->endpoint() : listeners_.front().endpoint();
+}
+
 /// The group's shutdown waits for the accepting tasks, because one may hold an accepted socket.
 void Acceptor::note_end_of_accepting() noexcept {
   if (listens_ || (accepting_ && !accepting_->empty())) return;
@@ -284,7 +302,7 @@ void Acceptor::expire_grace() noexcept {
 Task<> Acceptor::shut_down(Duration grace, void (*misused)(const Acceptor&)) {
   const TaskContext& context = co_await this_task;
   if (runs(context)) misused(*this);
-  stop();
+  begin_shutdown();
   co_await accepting_->join();
   Timer alarm(loop_, [this] { expire_grace(); });
   alarm.start(grace);

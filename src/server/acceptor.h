@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,8 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   void keep_path() noexcept;
   /// Stops accepting and closes the listeners.
   void stop() noexcept;
+  /// The same, and requests a stop of the shutdown token, whose callbacks run here.
+  void begin_shutdown() noexcept;
   /// Requests the handlers to stop, ends the reading of PROXY headers and closes all connections.
   void expire_grace() noexcept;
   /// For a server on one loop: stops accepting and waits until everything has ended, or been ended
@@ -78,6 +81,14 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   /// Serves a socket, or another acceptor's, which has been counted for this loop.
   void arrive(Socket socket, net::ConnectionSlot slot) noexcept;
   void notify_capacity() noexcept { capacity_.set(); }
+
+  [[nodiscard]] std::stop_token shutdown_token() const noexcept { return shutdown_.get_token(); }
+  /// Throws what `function` throws.
+  void for_each_connection(const std::function<void(Connection&)>& function);
+  /// Reports what `function` throws.
+  void for_each_connection_and_report(const std::function<void(Connection&)>& function) noexcept {
+    call_and_report([&] { for_each_connection(function); });
+  }
 
   [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
   [[nodiscard]] loop::Core& core() const noexcept { return core_; }
@@ -117,13 +128,23 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   [[nodiscard]] bool is_full() noexcept;
   /// Calls `function`; an exception ends only its connection.
   template <class Function>
-  void call_and_report(Function&& function) noexcept;
+  void call_and_report(Function&& function) noexcept {
+    try {
+      std::forward<Function>(function)();
+    } catch (...) {
+      report(std::current_exception());
+    }
+  }
   void report(std::exception_ptr thrown) noexcept;
   void report_deferred() noexcept;
   void ended() noexcept;
+  [[nodiscard]] const Endpoint& endpoint() const noexcept;
   void note_end_of_accepting() noexcept;
 
-  void connection_removed() noexcept override { ended(); }
+  void connection_removed() noexcept override {
+    ++connections_removed_;
+    ended();
+  }
   void move_failed() noexcept override;
   ConnectionOwner* on(EventLoop& loop) noexcept override;
 
@@ -131,6 +152,7 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   EventLoop& loop_;
   const std::shared_ptr<const ListenOptions> options_;
   const std::shared_ptr<AcceptorGroup> group_;
+  std::stop_source shutdown_;
   std::vector<net::Listener> listeners_;
   /// The limit of this acceptor alone. A group may have another one for all of its acceptors.
   std::size_t connections_max_;
@@ -139,6 +161,7 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   int calls_ = 0;     ///< The callbacks that this object has invoked and that have not returned.
   int starting_ = 0;  ///< Handlers that have not reached their first suspension yet.
   bool dropped_ = false;
+  std::uint64_t connections_removed_ = 0;
   /// The exceptions of handlers that have thrown before their first suspension. on_error may
   /// destroy the server, so it is invoked when no handler is starting.
   std::vector<std::exception_ptr> deferred_errors_;

@@ -49,7 +49,8 @@ AcceptorGroup::AcceptorGroup(LoopGroup& group, std::weak_ptr<const void> token,
       group_exists_(std::move(token)),
       options_(std::make_shared<const ListenOptions>(options)),
       placement_(group, options.placement.value_or(Placement::kernel)),
-      acceptors_(group.size()) {}
+      acceptors_(group.size()),
+      shutdown_sources_(group.size()) {}
 
 Result<> AcceptorGroup::open_acceptor(EventLoop& loop, ListenerSource& source) {
   const std::size_t index = group_.index_of(loop);
@@ -148,6 +149,14 @@ bool AcceptorGroup::is_full(EventLoop& loop) noexcept {
   return connections_ >= most;
 }
 
+const std::stop_source& AcceptorGroup::shutdown_source_on(const EventLoop& loop) const noexcept {
+  const std::size_t index = group_.index_of(loop);
+  if (index >= shutdown_sources_.size()) [[unlikely]]
+    misused("shutdown_token", "with a loop that is not one of its group",
+            "pass the loop of the stream or connection, for example peer.loop()");
+  return shutdown_sources_[index];
+}
+
 void AcceptorGroup::add_listener(int descriptor) {
   const std::lock_guard lock(mutex_);
   listeners_.push_back(descriptor);
@@ -211,7 +220,7 @@ Task<> AcceptorGroup::shut_down(std::shared_ptr<AcceptorGroup> self, Duration gr
   const auto expire_grace = [&self] {
     self->post_to_acceptors([](Acceptor& acceptor) { acceptor.expire_grace(); });
   };
-  self->post_to_acceptors([](Acceptor& acceptor) { acceptor.stop(); });
+  self->post_to_acceptors([](Acceptor& acceptor) { acceptor.begin_shutdown(); });
   Timer alarm(loop, expire_grace);
   alarm.start(grace);
   for (bool stop_requested = false; !self->has_ended();) {

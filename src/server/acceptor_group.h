@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <vector>
 
 #include <tambour/async.h>
@@ -73,6 +74,9 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   /// then notified when capacity is available.
   [[nodiscard]] bool is_full(EventLoop& loop) noexcept;
 
+  /// One for each loop, so that the callbacks of its tokens run on the thread of the loop.
+  [[nodiscard]] const std::stop_source& shutdown_source_on(const EventLoop& loop) const noexcept;
+
   void add_listener(int descriptor);
   void close_listeners(std::vector<net::Listener>& listeners) noexcept;
   /// Returns duplicates of the listeners of all acceptors.
@@ -108,6 +112,7 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   Endpoint endpoint_;
   std::atomic<bool> serves_{false};
   std::vector<std::atomic<Acceptor*>> acceptors_;  ///< One for each loop.
+  std::vector<std::stop_source> shutdown_sources_;
   std::atomic<std::size_t> connections_{0};
   std::atomic<std::uint64_t> accepted_{0};
   /// The number of acceptors that listen, or that may still hold an accepted socket.

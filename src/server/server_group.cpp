@@ -128,6 +128,14 @@ Task<> ServerGroupBase::shut_down(Duration grace) {
   static_cast<void>(usable(acceptors_, "shut_down"));
   return AcceptorGroup::shut_down(acceptors_, grace);
 }
+std::stop_token ServerGroupBase::shutdown_token(const EventLoop& loop) const noexcept {
+  return usable(acceptors_, "shutdown_token").shutdown_source_on(loop).get_token();
+}
+void ServerGroupBase::for_each_connection(const std::function<void(Connection&)>& function) {
+  usable(acceptors_, "for_each_connection").post_to_acceptors([function](Acceptor& acceptor) {
+    acceptor.for_each_connection_and_report(function);
+  });
+}
 std::size_t ServerGroupBase::connections() const noexcept {
   return existing(acceptors_, "connections").connections();
 }

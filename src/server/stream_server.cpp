@@ -109,6 +109,12 @@ Task<> StreamServerBase::shut_down(Duration grace) {
             "call stop(), or spawn the shut_down() on the loop");
   });
 }
+std::stop_token StreamServerBase::shutdown_token() const noexcept {
+  return usable(acceptor_.get(), "shutdown_token").shutdown_token();
+}
+void StreamServerBase::for_each_connection(const std::function<void(Connection&)>& function) {
+  usable(acceptor_.get(), "for_each_connection").for_each_connection(function);
+}
 std::size_t StreamServerBase::connections() const noexcept {
   return existing(acceptor_.get(), "connections").connections();
 }
