@@ -101,7 +101,7 @@ class ServerGroupBase {
 /// Accepts streams, and serves each with a task on one of the group's loops:
 ///
 ///   LoopGroup group({.threads = 4});
-///   auto server = TcpServerGroup::listen(group, at).value();
+///   auto server = or_throw(TcpServerGroup::listen(group, at), "listen");
 ///   server.serve(echo);
 ///
 /// Thread: a server must be created, started with serve() and destroyed on a thread that does not

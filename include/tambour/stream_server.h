@@ -98,7 +98,8 @@ class StreamServerBase {
 
 /// Accepts streams, and serves each with a task.
 ///
-///   TcpServer server = TcpServer::listen(loop, Endpoint::parse("127.0.0.1:7000").value()).value();
+///   const Endpoint at = or_throw(Endpoint::parse("127.0.0.1:7000"));
+///   TcpServer server = or_throw(TcpServer::listen(loop, at), "listen on " + at.to_string());
 ///   server.serve(echo);
 ///
 /// If the process runs out of file descriptors (EMFILE) or the system out of memory, the server
