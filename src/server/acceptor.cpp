@@ -266,6 +266,8 @@ void Acceptor::begin_shutdown() noexcept {
 }
 
 void Acceptor::for_each_connection(const std::function<void(Connection&)>& function) {
+  // The caller may not be a callback of the loop; then nothing else defers deletions.
+  const loop::Core::Running keeps_objects(core_);
   const Counted calling(calls_);
   const std::uint64_t removed_before = connections_removed_;
   for_each([&](Connection& connection) {
@@ -316,10 +318,10 @@ Task<> Acceptor::shut_down(Duration grace, void (*misused)(const Acceptor&)) {
 }
 
 void Acceptor::drop() noexcept {
-  if (std::exchange(dropped_, true)) return;
   base::check(starting_ == 0, "a server was destroyed by a task that it runs");
+  dropped_ = true;
   stop();
-  const std::size_t count = size() + handlers_->size();
+  const std::size_t count = size() + (handlers_ ? handlers_->size() : 0);
   handlers_.reset();
   drop_all();
   // From now on closes the connections that arrive.

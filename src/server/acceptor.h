@@ -75,7 +75,7 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   /// after `grace`. Calls `misused`, which must not return, if one of its handlers awaits it.
   Task<> shut_down(Duration grace, void (*misused)(const Acceptor&));
   /// Destroys the handlers and closes all connections without invoking callbacks. Connections that
-  /// arrive later are closed.
+  /// arrive later are closed; the destructor calls drop() again for them.
   void drop() noexcept;
 
   /// Serves a socket, or another acceptor's, which has been counted for this loop.
