@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
   }
   auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0));
   const std::string name = "@tambour-connect-" + std::to_string(::getpid());
-  auto local_server = UnixServer::listen(loop, Endpoint::unix_name(name).value());
+  auto local_server = UnixServer::listen(loop, or_throw(Endpoint::unix_name(name)));
   if (!server || !local_server) return 1;
   server->serve(echo<TcpStream>);
   local_server->serve(echo<UnixStream>);

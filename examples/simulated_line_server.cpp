@@ -49,7 +49,8 @@ struct LineServer {
   void accept() {
     const int peer = system.accept4(listener, nullptr, nullptr, SOCK_NONBLOCK);
     if (peer < 0) return;
-    (peers[peer] = std::unique_ptr<Peer>(new Peer{*this, peer}))->watcher.start().value();
+    peers[peer] = std::unique_ptr<Peer>(new Peer{*this, peer});
+    or_throw(peers[peer]->watcher.start());
   }
   EventLoop& loop;
   System& system;
@@ -68,7 +69,7 @@ void scenario(Simulation& simulation) {
   near.listen(listener, 5);
   EventLoop near_loop(near.loop_options()), far_loop(far.loop_options());
   LineServer<SimulatedHost> server{near_loop, near, listener};
-  server.watcher.start().value();
+  or_throw(server.watcher.start());
 
   const int fd = far.socket(AF_INET, SOCK_STREAM, 0);
   far.connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at);
@@ -85,7 +86,7 @@ void scenario(Simulation& simulation) {
     if (!answer.starts_with(got)) simulation.fail("a wrong answer: " + got);
     if (got == answer || lost || count == 0 || (count < 0 && errno != EAGAIN)) simulation.stop();
   });
-  watcher.start().value();
+  or_throw(watcher.start());
   if (simulation.run(std::chrono::hours(1)) != SimulationEnd::stopped) simulation.fail("no answer");
 }
 
@@ -96,6 +97,6 @@ int main(int argc, char**) {
   EventLoop loop;
   Kernel kernel;
   LineServer<Kernel> server{loop, kernel, 3};
-  server.watcher.start().value();
+  or_throw(server.watcher.start());
   loop.run();
 }

@@ -49,7 +49,9 @@ int main() {
     return 1;
 
   int confirmed = 0;
-  const auto address = [](std::uint16_t port) { return Endpoint::parse("10.0.0.1", port).value(); };
+  const auto address = [](std::uint16_t port) {
+    return or_throw(Endpoint::parse("10.0.0.1", port));
+  };
   spawn(far, client(address(7000), address(7001), confirmed));
   simulation.run_for(2h);
   std::printf("%d confirmed, %d reported\n", confirmed, reports);

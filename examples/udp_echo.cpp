@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
     spawn(loop, [](UdpSocket& own, Endpoint to) -> Task<> {
       co_await ask(to, 10);
       own.close();
-    }(*server, server->local_endpoint().value()));
+    }(*server, or_throw(server->local_endpoint())));
   }
   loop.run();
 }

@@ -7,7 +7,11 @@
 
 #include <cerrno>
 #include <expected>
+#include <string>
+#include <string_view>
 #include <system_error>
+#include <type_traits>
+#include <utility>
 
 #include <tambour/cxx23.h>
 
@@ -22,6 +26,27 @@ using Result = std::expected<T, Error>;
 /// Converts an errno value to an Error. Accepts negated values, as in io_uring completions.
 [[nodiscard]] inline Error system_error(int errno_value) noexcept {
   return {errno_value < 0 ? -errno_value : errno_value, std::generic_category()};
+}
+
+namespace detail {
+
+[[noreturn]] inline void throw_error(const Error& error, std::string_view context) {
+  if (context.empty()) throw std::system_error(error);
+  throw std::system_error(error, std::string(context));
+}
+
+}  // namespace detail
+
+/// Returns the value of `result`. If it is an error, throws std::system_error with that error; its
+/// message begins with `context`: "listen on 127.0.0.1:80: Address already in use". For programs
+/// that cannot continue after the error, and for setup in examples and tests.
+///
+///   TcpServer server = or_throw(TcpServer::listen(loop, at), "listen on " + at.to_string());
+template <class T>
+T or_throw(Result<T> result, std::string_view context = {}) {
+  if (!result) [[unlikely]]
+    detail::throw_error(result.error(), context);
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
 }  // namespace tambour

@@ -1,15 +1,12 @@
 // A server whose connections are distributed over the loops of a LoopGroup.
 #pragma once
 
-#include <sys/types.h>
-
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -17,50 +14,19 @@
 #include <tambour/clock.h>
 #include <tambour/connection.h>
 #include <tambour/endpoint.h>
+#include <tambour/listen_options.h>  // IWYU pragma: export
 #include <tambour/loop_group.h>
 #include <tambour/result.h>
 #include <tambour/stream.h>
-#include <tambour/stream_server.h>
 #include <tambour/task.h>
-#include <tambour/tcp_options.h>
 #include <tambour/tcp_stream.h>
 #include <tambour/unique_fd.h>
 #include <tambour/unix_stream.h>
 
 namespace tambour {
 
-/// How connections are distributed over the loops.
-enum class Placement : std::uint8_t {
-  /// Each loop listens, and the kernel chooses one by a hash of both addresses (SO_REUSEPORT,
-  /// socket(7)). No loop depends on another, but a small number of connections may be distributed
-  /// unevenly. Fails with EOPNOTSUPP for Unix names.
-  kernel,
-  /// Like `kernel`, but selects the loop on the processor that received the connection, so that its
-  /// data stays in that processor's caches (SO_ATTACH_REUSEPORT_CBPF). Fails with EINVAL if the
-  /// threads of the group are not pinned.
-  processor,
-  /// The first loop listens and distributes connections round-robin.
-  round_robin,
-  /// The first loop listens; all connections from one IP address go to the same loop, whatever
-  /// their ports.
-  peer_address,
-  /// The first loop listens; each connection goes to the loop with the least load:
-  /// LoopGroup::least_loaded().
-  least_loaded,
-};
-
-struct GroupListenOptions {
-  Placement placement = Placement::kernel;
-  int backlog = 4096;    ///< Of each listener: listen(2).
-  bool v6_only = false;  ///< IPV6_V6ONLY.
-  /// The maximum number of concurrent connections of all loops together. If each loop listens, each
-  /// has an equal share, of at least one.
-  std::size_t connections_max = SIZE_MAX;
-  /// Permissions of the socket file of a Unix path: see ListenOptions::unix_mode.
-  std::optional<mode_t> unix_mode{};
-  /// See ListenOptions::tcp.
-  TcpOptions tcp{.keepalive_idle = std::chrono::seconds(60)};
-};
+class AcceptorGroup;
+struct ListenerSource;
 
 /// The part that does not depend on the type of stream; programs use StreamServerGroup.
 class ServerGroupBase {
@@ -90,10 +56,24 @@ class ServerGroupBase {
   /// Throws std::bad_alloc. Callable from any thread.
   void stop();
 
-  /// Graceful shutdown: stops accepting, waits up to `grace` for all handlers to end, requests the
-  /// remaining ones to stop, and waits for those. May be awaited on any loop. Aborts if a handler
-  /// of this server awaits it: spawn it on a loop instead.
+  /// Graceful shutdown: stops accepting, requests a stop of the shutdown tokens, waits up to
+  /// `grace` for all handlers to end, requests the remaining ones to stop, and waits for those. May
+  /// be awaited on any loop. Aborts if a handler of this server awaits it: spawn it on a loop
+  /// instead.
   Task<> shut_down(Duration grace);
+
+  /// The token of a loop of the group, whose stop is requested when shut_down() begins: see
+  /// StreamServer::shutdown_token(). Each loop has its own, so that its callbacks run on the thread
+  /// of the loop: a handler passes peer.loop(). Aborts if the loop is not one of the group.
+  /// Callable from any thread.
+  [[nodiscard]] std::stop_token shutdown_token(const EventLoop& loop) const noexcept;
+
+  /// Posts a call of `function` for each open connection to the loops, if the server serves with
+  /// callbacks, and returns at once. Several threads call `function` concurrently, each for its own
+  /// connections. It may use and close the connections of its loop; it must not run the loop. What
+  /// it throws is passed to ListenOptions::on_error, or thrown out of the loop's run(). Throws
+  /// std::bad_alloc. Callable from any thread.
+  void for_each_connection(const std::function<void(Connection&)>& function);
 
   /// The number of streams that are being served, and the total number accepted. Callable from any
   /// thread.
@@ -101,33 +81,27 @@ class ServerGroupBase {
   [[nodiscard]] std::uint64_t accepted() const noexcept;
 
  protected:
-  class Part;
-  class Shared;
-  struct Source;
-  explicit ServerGroupBase(std::shared_ptr<Shared> shared) noexcept;
+  explicit ServerGroupBase(std::shared_ptr<AcceptorGroup> acceptors) noexcept;
 
   static Result<ServerGroupBase> open(LoopGroup& group, const Endpoint& at,
-                                      const GroupListenOptions& options);
+                                      const ListenOptions& options);
   static Result<ServerGroupBase> open(LoopGroup& group, std::vector<UniqueFd> listeners,
                                       bool (*supports)(const Endpoint&),
-                                      const GroupListenOptions& options);
+                                      const ListenOptions& options);
   void serve_with(const std::function<Task<>(Socket)>& handler);
 
  private:
-  static Result<ServerGroupBase> open(LoopGroup& group, Source source,
-                                      const GroupListenOptions& options);
+  static Result<ServerGroupBase> open(LoopGroup& group, ListenerSource source,
+                                      const ListenOptions& options);
   void close() noexcept;
-  /// Aborts if the server was moved from or its group destroyed; `function` names the caller in the
-  /// message.
-  [[nodiscard]] Shared& usable(const char* function) const noexcept;
 
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<AcceptorGroup> acceptors_;
 };
 
 /// Accepts streams, and serves each with a task on one of the group's loops:
 ///
 ///   LoopGroup group({.threads = 4});
-///   auto server = TcpServerGroup::listen(group, at).value();
+///   auto server = or_throw(TcpServerGroup::listen(group, at), "listen");
 ///   server.serve(echo);
 ///
 /// Thread: a server must be created, started with serve() and destroyed on a thread that does not
@@ -146,7 +120,7 @@ class StreamServerGroup final : public ServerGroupBase {
   /// Fails like StreamServer::listen(), with the errors named at Placement, and with ECANCELED if
   /// the group has been stopped.
   static Result<StreamServerGroup> listen(LoopGroup& group, const Endpoint& at,
-                                          const GroupListenOptions& options = {}) {
+                                          const ListenOptions& options = {}) {
     if (!S::supports(at)) return std::unexpected(system_error(EAFNOSUPPORT));
     auto server = open(group, at, options);
     if (!server) return std::unexpected(server.error());
@@ -161,7 +135,7 @@ class StreamServerGroup final : public ServerGroupBase {
   /// endpoints differ, or if they outnumber the loops that Placement::processor selects from; and
   /// with the errors of listen(). A Unix path is not removed when the server stops.
   static Result<StreamServerGroup> adopt(LoopGroup& group, std::vector<UniqueFd> listeners,
-                                         const GroupListenOptions& options = {}) {
+                                         const ListenOptions& options = {}) {
     auto server = open(group, std::move(listeners), &S::supports, options);
     if (!server) return std::unexpected(server.error());
     return StreamServerGroup(std::move(*server));
@@ -170,8 +144,9 @@ class StreamServerGroup final : public ServerGroupBase {
   using ServerGroupBase::serve;
 
   /// Starts accepting and runs `handler(stream)`, which returns a Task<>, for each stream. Each
-  /// loop has its own copy of the handler. An exception thrown by a handler propagates out of the
-  /// loop's run(). Aborts if the server already serves.
+  /// loop has its own copy of the handler. An exception thrown by a handler is passed to
+  /// ListenOptions::on_error; without one, it propagates out of the loop's run(). Aborts if the
+  /// server already serves.
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
   void serve(Handler handler) {

@@ -1,66 +1,30 @@
 // Listening for connections and serving each of them: the common part of TcpServer and UnixServer.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cerrno>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <source_location>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
 #include <tambour/clock.h>
 #include <tambour/connection.h>
 #include <tambour/endpoint.h>
+#include <tambour/listen_options.h>  // IWYU pragma: export
 #include <tambour/result.h>
 #include <tambour/stream.h>
 #include <tambour/task.h>
-#include <tambour/tcp_options.h>
 #include <tambour/unique_fd.h>
 
 namespace tambour {
 
+class Acceptor;
 class EventLoop;
-
-/// Whether each stream starts with a PROXY protocol header (proxy_protocol.h). If it is required,
-/// only trusted proxies must be able to reach the server, because any client that can connect can
-/// claim any source address.
-enum class ProxyProtocol : std::uint8_t { off, required };
-
-struct ListenOptions {
-  int backlog = 4096;       ///< listen(2); capped at the system's somaxconn.
-  bool reuse_port = false;  ///< SO_REUSEPORT: several listeners on one endpoint.
-  bool v6_only = false;     ///< IPV6_V6ONLY.
-  /// The maximum number of concurrent connections; further ones wait in the backlog.
-  std::size_t connections_max = SIZE_MAX;
-
-  /// Permissions of the socket file of a Unix path, 0660 for example, independent of the umask; a
-  /// client needs write permission to connect (unix(7)). The file never has other permissions, not
-  /// even while it is created. Default: 0777 less the umask. Fails with EINVAL if the endpoint is
-  /// not a Unix path, or if other bits are set. Simulated hosts have no permissions and ignore it.
-  std::optional<mode_t> unix_mode{};
-
-  /// Applies to streams that the server serves. After accept(), the caller reads the header itself,
-  /// with read_proxy_header().
-  ProxyProtocol proxy_protocol = ProxyProtocol::off;
-  Duration proxy_header_timeout = std::chrono::seconds(5);  ///< For receiving the whole header.
-  /// The maximum size of a header. A longer one is refused with EMSGSIZE as soon as its length is
-  /// known, before the rest of it is read.
-  std::size_t proxy_header_bytes_max = 8192;
-  /// Invoked for a stream that is closed without being served, with the reason: ETIMEDOUT, or an
-  /// error of read_proxy_header(). May destroy the server.
-  std::function<void(Stream&, Error)> on_refused{};
-
-  /// Set on the listener; accepted connections inherit them. Ignored for Unix-domain sockets, and
-  /// for adopted listeners, which keep their own options.
-  TcpOptions tcp{.keepalive_idle = std::chrono::seconds(60)};
-};
 
 /// The part that does not depend on the type of stream; programs use StreamServer.
 class StreamServerBase {
@@ -86,18 +50,33 @@ class StreamServerBase {
   /// Stops accepting and closes the listener. Accepted streams stay open.
   void stop() noexcept;
 
-  /// Graceful shutdown: stops accepting, waits up to `grace` for the handlers to end, requests the
-  /// remaining ones to stop, and waits for those. Aborts if a handler of this server awaits it,
-  /// because it would wait for itself: spawn shut_down() on the loop instead.
+  /// Graceful shutdown: stops accepting, requests a stop of shutdown_token(), waits up to `grace`
+  /// for the handlers to end, requests the remaining ones to stop, and waits for those. Aborts if a
+  /// handler of this server awaits it, because it would wait for itself: spawn shut_down() on the
+  /// loop instead.
   Task<> shut_down(Duration grace);
+
+  /// A token whose stop is requested when shut_down() begins, so that handlers and callbacks can
+  /// finish the current request and close, before `grace` expires. Its callbacks
+  /// (std::stop_callback) run on the loop's thread, must not throw, and must not destroy the
+  /// server. The token may be kept longer than the server.
+  [[nodiscard]] std::stop_token shutdown_token() const noexcept;
+
+  /// Calls `function` for each open connection, if the server serves with callbacks: streams of
+  /// tasks are not connections. `function` may use and close any connection and destroy the server,
+  /// which ends the calls; it must not run the loop. Throws what `function` throws.
+  void for_each_connection(const std::function<void(Connection&)>& function);
 
   /// The number of streams that are being served, and the total number accepted.
   [[nodiscard]] std::size_t connections() const noexcept;
   [[nodiscard]] std::uint64_t accepted() const noexcept;
 
  protected:
-  class State;
-  explicit StreamServerBase(std::unique_ptr<State> state) noexcept;
+  struct Destroy {
+    void operator()(Acceptor* acceptor) const noexcept;
+  };
+  using AcceptorPointer = std::unique_ptr<Acceptor, Destroy>;
+  explicit StreamServerBase(AcceptorPointer acceptor) noexcept;
 
   /// `function` is the public function that a failed thread check names.
   static Result<StreamServerBase> open(EventLoop& loop, const Endpoint& at,
@@ -111,12 +90,16 @@ class StreamServerBase {
   void serve_with(std::function<Task<>(Socket)> handler);
 
  private:
-  std::unique_ptr<State> state_;
+  static Result<StreamServerBase> create(EventLoop& loop, const ListenOptions& options,
+                                         const std::source_location& function);
+
+  AcceptorPointer acceptor_;
 };
 
 /// Accepts streams, and serves each with a task.
 ///
-///   TcpServer server = TcpServer::listen(loop, Endpoint::parse("127.0.0.1:7000").value()).value();
+///   const Endpoint at = or_throw(Endpoint::parse("127.0.0.1:7000"));
+///   TcpServer server = or_throw(TcpServer::listen(loop, at), "listen on " + at.to_string());
 ///   server.serve(echo);
 ///
 /// If the process runs out of file descriptors (EMFILE) or the system out of memory, the server
@@ -133,8 +116,8 @@ template <class S>
   requires std::derived_from<S, Stream>
 class StreamServer final : public StreamServerBase {
  public:
-  /// Fails with EADDRINUSE, EACCES or EADDRNOTAVAIL, and with EAFNOSUPPORT if the endpoint does not
-  /// fit the type of stream.
+  /// Fails with EADDRINUSE, EACCES or EADDRNOTAVAIL, with EAFNOSUPPORT if the endpoint does not fit
+  /// the type of stream, and with EINVAL if ListenOptions::placement is set.
   ///
   /// Unix paths: if a socket file exists and refuses connections, because its server was killed, it
   /// is replaced. If a server answers there, or the path is not a socket, listen() fails with
@@ -166,8 +149,8 @@ class StreamServer final : public StreamServerBase {
   using StreamServerBase::serve;
 
   /// Starts accepting and runs `handler(stream)`, which returns a Task<>, for each stream. An
-  /// exception thrown by a handler propagates out of the loop's run(). Aborts if the server already
-  /// serves.
+  /// exception thrown by a handler is passed to ListenOptions::on_error; without one, it propagates
+  /// out of the loop's run(). Aborts if the server already serves.
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
   void serve(Handler handler) {

@@ -25,6 +25,7 @@
 #include <tambour/file_status.h>          // IWYU pragma: export
 #include <tambour/hooks.h>                // IWYU pragma: export
 #include <tambour/inherited_listeners.h>  // IWYU pragma: export
+#include <tambour/listen_options.h>       // IWYU pragma: export
 #include <tambour/loop_group.h>           // IWYU pragma: export
 #include <tambour/loop_options.h>         // IWYU pragma: export
 #include <tambour/loop_stats.h>           // IWYU pragma: export

@@ -19,6 +19,8 @@
 
 namespace tambour {
 
+class Acceptor;
+
 /// A callable that returns a Task when it is invoked with rvalues of these types.
 template <class F, class... Args>
 concept TaskFunction =
@@ -139,8 +141,7 @@ class TaskScope final : private TaskObserver {
   [[nodiscard]] Join join() noexcept { return Join(*this); }
 
  private:
-  friend class ServerGroupBase;
-  friend class StreamServerBase;
+  friend class Acceptor;
   struct Forward {
     TaskScope& scope;
     void operator()() const noexcept;

@@ -23,6 +23,16 @@ class ConnectionOwner {
   /// The connection that was added first, or null.
   [[nodiscard]] Connection* front() const noexcept;
 
+  /// Invokes `visit(connection)` for each connection, including those that have ended and wait for
+  /// on_close, until it returns false. Unless it returns false, `visit` must not remove
+  /// connections; closing one does not remove it.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (auto* owned = connections_.front(); owned != nullptr; owned = connections_.after(*owned)) {
+      if (!visit(static_cast<Connection&>(*owned))) return;
+    }
+  }
+
   /// Closes all connections and invokes on_close for each. Connections that arrive later are closed
   /// too.
   void close_all() noexcept;

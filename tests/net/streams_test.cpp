@@ -264,5 +264,12 @@ TEST_P(Streams, an_exception_of_a_handler_leaves_run_and_the_server_keeps_servin
   EXPECT_TRUE(run_until([&] { return served == 2 && clients.empty(); }));
 }
 
+TEST_P(Streams, a_server_on_one_loop_refuses_a_placement) {
+  const auto server =
+      TcpServer::listen(loop(), Endpoint::loopback_v4(0), {.placement = Placement::round_robin});
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error(), system_error(EINVAL));
+}
+
 }  // namespace
 }  // namespace tambour

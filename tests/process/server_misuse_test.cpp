@@ -240,6 +240,44 @@ TEST_F(ServerMisuse, shutting_down_a_group_by_an_own_handler) {
       "tambour: TcpServerGroup::shut_down\\(\\) was called by one of its own handlers");
 }
 
+TEST_F(ServerMisuse, the_shutdown_token_of_a_loop_outside_the_group) {
+  EXPECT_DEATH(
+      {
+        LoopGroup group({.threads = 1});
+        TcpServerGroup server = listen(group);
+        const EventLoop loop;
+        static_cast<void>(server.shutdown_token(loop));
+      },
+      "tambour: TcpServerGroup::shutdown_token\\(\\) was called with a loop that is not one of its "
+      "group on the server listening at 127.0.0.1:[0-9]+; pass the loop of the stream");
+}
+
+TEST_F(ServerMisuse, running_the_loop_while_listing_connections) {
+  EXPECT_DEATH(
+      {
+        EventLoop loop;
+        TcpServer server = listen(loop);
+        server.serve({.on_message = [&](Connection&, Buffer&) {
+          server.for_each_connection([&](Connection& connection) {
+            connection.close();
+            loop.run_once();
+          });
+        }});
+        spawn(loop, [](Endpoint to) -> Task<> {
+          auto idle = co_await TcpStream::connect(to);
+          auto stream = co_await TcpStream::connect(to);
+          if (stream) static_cast<void>(co_await stream->write("x"));
+          Buffer buffer;
+          static_cast<void>(co_await stream->read(buffer));
+        }(server.endpoint()));
+        Timer limit(loop, [&loop] { loop.stop(); });
+        limit.start(60s);
+        loop.run();
+      },
+      "tambour: the callable of for_each_connection\\(\\) ran the event loop, which has removed a "
+      "connection of the server listening at 127.0.0.1:[0-9]+; post\\(\\)");
+}
+
 TEST_F(ServerMisuse, a_handler_may_spawn_the_shutdown) {
   EventLoop loop;
   TcpServer server = listen(loop);

@@ -8,9 +8,12 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <set>
+#include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,7 +42,7 @@ class ServerGroups : public test::OnEveryBackend {
   }
 
   template <class Server = TcpServerGroup>
-  static Server listen(LoopGroup& group, const GroupListenOptions& how,
+  static Server listen(LoopGroup& group, const ListenOptions& how,
                        const Endpoint& at = Endpoint::loopback_v4(0)) {
     auto server = Server::listen(group, at, how);
     if (!server) throw std::system_error(server.error());
@@ -390,6 +393,87 @@ TEST_P(ServerGroups, may_be_stopped_by_callbacks_and_destroyed_by_tasks_they_pos
     }(server->endpoint()));
     EXPECT_TRUE(eventually([&] { return server == nullptr; }));
   }
+}
+
+TEST_P(ServerGroups, report_exceptions_on_their_loops_and_keep_serving) {
+  for (const bool with_tasks : {false, true}) {
+    LoopGroup group(of(2));
+    std::atomic<int> reported = 0;
+    TcpServerGroup server = listen(
+        group,
+        {.placement = Placement::round_robin, .on_error = [&](const std::exception_ptr& thrown) {
+           EXPECT_TRUE(group.in_thread());
+           EXPECT_THROW(std::rethrow_exception(thrown), std::runtime_error);
+           ++reported;
+         }});
+    if (with_tasks) {
+      server.serve([](TcpStream peer) -> Task<> {
+        Buffer buffer;
+        static_cast<void>(co_await peer.read(buffer));
+        throw std::runtime_error("by a handler");
+      });
+    } else {
+      server.serve(
+          {.on_message = [](Connection&, Buffer&) { throw std::runtime_error("by a callback"); }});
+    }
+    run([](Endpoint to) -> Task<> {
+      for (int i = 0; i < 4; ++i) EXPECT_EQ(co_await ask(to), -1);
+    }(server.endpoint()));
+    EXPECT_TRUE(eventually([&] { return reported == 4 && server.connections() == 0; }));
+    group.stop();
+    group.join();  // Throws nothing.
+  }
+}
+
+TEST_P(ServerGroups, shutdown_tokens_notify_each_loop_on_its_thread) {
+  for (const Placement placement : {Placement::kernel, Placement::round_robin}) {
+    LoopGroup group(of(2));
+    TcpServerGroup server = listen(group, {.placement = placement});
+    std::atomic<int> notified = 0;
+    server.serve([&](TcpStream peer) -> Task<> {
+      const auto thread = std::this_thread::get_id();
+      const std::stop_callback notice(server.shutdown_token(peer.loop()), [&] {
+        EXPECT_EQ(std::this_thread::get_id(), thread);
+        peer.close();
+        ++notified;
+      });
+      Buffer buffer;
+      const auto got = co_await peer.read(buffer);
+      EXPECT_EQ(got.error(), system_error(ECANCELED));
+    });
+    run([](TcpServerGroup& own, EventLoop& first) -> Task<> {
+      std::vector<TcpStream> all;
+      co_await test::connect_all(own.endpoint(), 6, all);
+      while (own.connections() < 6) static_cast<void>(co_await sleep_for(1ms));
+      EXPECT_FALSE(own.shutdown_token(first).stop_requested());
+      // Without the notice, it would wait for an hour.
+      co_await own.shut_down(1h);
+      EXPECT_TRUE(own.shutdown_token(first).stop_requested());
+    }(server, group[0]));
+    EXPECT_EQ(notified, 6);
+  }
+}
+
+TEST_P(ServerGroups, list_their_connections_on_each_loop) {
+  LoopGroup group(of(3));
+  TcpServerGroup server = listen(group, {.placement = Placement::round_robin});
+  std::atomic<int> closed = 0;
+  server.serve({.on_close = [&](Connection&, Error) { ++closed; }});
+  std::vector<TcpStream> streams;
+  run(test::connect_all(server.endpoint(), 9, streams));
+  std::atomic<int> listed = 0;
+  EXPECT_TRUE(eventually([&] { return server.connections() == 9; }));
+  // A socket may still be on its way to its loop.
+  EXPECT_TRUE(eventually([&] {
+    server.for_each_connection([&](Connection& connection) {
+      EXPECT_TRUE(connection.is_open());  // Aborts on another thread.
+      connection.close();
+      ++listed;
+    });
+    return closed == 9;
+  }));
+  EXPECT_EQ(listed, 9);
+  EXPECT_TRUE(eventually([&] { return server.connections() == 0; }));
 }
 
 TEST_P(ServerGroups, leave_nothing_open) {

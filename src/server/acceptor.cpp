@@ -1,0 +1,343 @@
+#include "server/acceptor.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include <tambour/proxy_protocol.h>
+#include <tambour/timer.h>
+#include <tambour/when.h>
+
+#include "base/check.h"
+#include "server/acceptor_group.h"
+#include "server/error_reporting.h"
+
+namespace tambour {
+namespace {
+
+/// Delivers an accepted socket to the acceptor of another loop.
+struct Delivery {
+  std::shared_ptr<AcceptorGroup> group;
+  net::ConnectionSlot slot;  ///< Destroyed before `group`.
+
+  void operator()(Socket socket) {
+    if (Acceptor* const acceptor = group->acceptor_on(socket.loop()))
+      acceptor->arrive(std::move(socket), std::move(slot));
+  }
+};
+
+}  // namespace
+
+Acceptor::Acceptor(EventLoop& loop, std::shared_ptr<const ListenOptions> options,
+                   std::shared_ptr<AcceptorGroup> group)
+    : core_(loop::core_of(loop)),
+      loop_(loop),
+      options_(std::move(options)),
+      group_(std::move(group)),
+      shutdown_(group_ ? group_->shutdown_source_on(loop) : std::stop_source()),
+      connections_max_(group_ ? group_->connections_max_on(loop) : options_->connections_max),
+      capacity_(loop),
+      handlers_(std::in_place, loop),
+      header_reads_(std::in_place, loop),
+      accepting_(std::in_place, loop) {
+  for (TaskScope* scope : {&*handlers_, &*header_reads_, &*accepting_})
+    scope->set_exception_handler([this](std::exception_ptr thrown) { report(std::move(thrown)); });
+  handlers_->set_ended_handler([this] { ended(); });
+  header_reads_->set_ended_handler([this] { capacity_.set(); });
+  accepting_->set_ended_handler([this] { note_end_of_accepting(); });
+  core_.attach();
+}
+
+Acceptor::~Acceptor() {
+  drop();
+  accepting_.reset();
+  header_reads_.reset();
+  note_end_of_accepting();
+  if (group_ != nullptr) group_->acceptor_destroyed(*this);
+  core_.detach();
+}
+
+void Acceptor::destroy(Acceptor* acceptor) noexcept {
+  if (acceptor->calls_ == 0) {
+    delete acceptor;
+    return;
+  }
+  acceptor->drop();
+  acceptor->unlink();
+  acceptor->core_.defer_delete(acceptor);
+}
+
+Result<> Acceptor::listen(const Endpoint& at, bool reuse_port) {
+  return add(net::Listener::open(loop_, at, *options_, reuse_port));
+}
+
+Result<> Acceptor::adopt(UniqueFd listener, bool (*supports)(const Endpoint&)) {
+  return add(net::Listener::adopt(loop_, std::move(listener), supports));
+}
+
+Result<> Acceptor::add(Result<net::Listener> listener) {
+  if (!listener) return std::unexpected(listener.error());
+  listeners_.push_back(std::move(*listener));
+  if (group_ != nullptr) group_->add_listener(listeners_.back().descriptor());
+  listens_ = true;
+  if (group_ != nullptr && !std::exchange(counts_as_listening_, true)) group_->begin_listening();
+  return {};
+}
+
+void Acceptor::serve(std::function<Task<>(Socket)> handler) {
+  handler_ = std::move(handler);
+  start_ = [this](Socket socket, net::ConnectionSlot& slot) {
+    const Counted starting(starting_);
+    Task<> task = handler_(std::move(socket));
+    slot.release();
+    handlers_->spawn(std::move(task));
+  };
+}
+
+void Acceptor::serve(std::shared_ptr<const ConnectionCallbacks> callbacks) {
+  start_ = [this, shared = std::move(callbacks)](Socket socket, net::ConnectionSlot& slot) {
+    const std::size_t before = size();
+    try {
+      ConnectionOwner::start(Stream(std::move(socket)), shared);
+    } catch (...) {
+      // on_connection has thrown, so the connection exists.
+      if (size() != before) slot.release();
+      throw;
+    }
+    slot.release();
+  };
+}
+
+void Acceptor::accept() {
+  for (net::Listener& listener : listeners_) accepting_->spawn(accept_all(listener));
+}
+
+/// While the server is full, waits for capacity. If several listeners share a limit, another one
+/// may have reached it since is_full() was checked; then the accepted socket waits, unless the
+/// server is stopped: a socket that was accepted before the stop is still served.
+Task<> Acceptor::accept_all(net::Listener& listener) {
+  for (;;) {
+    for (capacity_.reset(); is_full(); capacity_.reset()) {
+      if (!co_await capacity_.wait()) co_return;
+    }
+    std::optional<Result<Socket>> accepted;
+    try {
+      accepted = co_await listener.accept();
+    } catch (const std::bad_alloc&) {
+      accepted.reset();  // There is no memory for the wait itself.
+    }
+    if (!accepted) {
+      capacity_.set_later();
+      if (!co_await capacity_.wait()) co_return;
+      continue;
+    }
+    if (!*accepted) {
+      // No task awaits this one, so the error would be lost otherwise. ECANCELED: stop().
+      if (accepted->error() != system_error(ECANCELED))
+        throw ListenerError(accepted->error(), listener.endpoint());
+      co_return;
+    }
+    for (capacity_.reset(); listens_ && is_full(); capacity_.reset()) {
+      if (!co_await capacity_.wait()) break;
+    }
+    take(std::move(**accepted));
+  }
+}
+
+bool Acceptor::is_full() noexcept {
+  return connections() >= connections_max_ || (group_ != nullptr && group_->is_full(loop_));
+}
+
+void Acceptor::take(Socket socket) noexcept {
+  if (group_ == nullptr) return arrive(std::move(socket), {nullptr, loop_});
+  group_->count_accepted();
+  net::PlacementPolicy& placement = group_->placement();
+  if (options_->proxy_protocol == ProxyProtocol::required && placement.needs_header()) {
+    net::ConnectionSlot slot(group_.get(), loop_);
+    call_and_report(
+        [&] { header_reads_->spawn(read_header(std::move(socket), std::move(slot), true)); });
+    return;
+  }
+  EventLoop& to = placement.choose(loop_, socket);
+  place(std::move(socket), {group_.get(), to}, to);
+}
+
+/// The slot is counted for loop `to` already.
+void Acceptor::place(Socket socket, net::ConnectionSlot slot, EventLoop& to) noexcept {
+  if (&to == &loop_) return arrive(std::move(socket), std::move(slot));
+  try {
+    socket.move_to(to, Delivery{group_, std::move(slot)});
+  } catch (const std::bad_alloc&) {
+    return;  // The socket was closed, and the slot destroyed.
+  }
+}
+
+void Acceptor::arrive(Socket socket, net::ConnectionSlot slot) noexcept {
+  if (dropped_) return;
+  call_and_report([&] {
+    if (options_->proxy_protocol == ProxyProtocol::off || socket.proxy_header() != nullptr)
+      return start(std::move(socket), std::move(slot));
+    header_reads_->spawn(read_header(std::move(socket), std::move(slot), false));
+  });
+}
+
+/// Runs concurrently with the handlers, so that a proxy that sends no header delays no other
+/// connection.
+Task<> Acceptor::read_header(Socket socket, net::ConnectionSlot slot, bool decides_placement) {
+  Stream stream(std::move(socket));
+  auto header = co_await timeout(options_->proxy_header_timeout,
+                                 read_proxy_header(stream, options_->proxy_header_bytes_max));
+  if (dropped_) co_return;
+  const Counted calling(calls_);
+  if (!header) {
+    if (options_->on_refused) options_->on_refused(stream, header.error());
+    co_return;
+  }
+  stream.set_proxy_header(std::make_unique<const ProxyHeader>(std::move(*header)));
+  if (!decides_placement) {
+    start(std::move(stream), std::move(slot));
+    co_return;
+  }
+  EventLoop& to = group_->placement().choose(loop_, stream);
+  slot.move_to(to);
+  place(std::move(stream), std::move(slot), to);
+}
+
+void Acceptor::start(Socket socket, net::ConnectionSlot slot) {
+  const Counted calling(calls_);
+  start_(std::move(socket), slot);
+  report_deferred();
+}
+
+void Acceptor::report(std::exception_ptr thrown) noexcept {
+  if (starting_ == 0) {
+    const Counted calling(calls_);
+    return net::report_error(*options_, core_, std::move(thrown));
+  }
+  try {
+    deferred_errors_.push_back(thrown);
+  } catch (const std::bad_alloc&) {
+    core_.throw_out_of_run(std::move(thrown));
+  }
+}
+
+void Acceptor::report_deferred() noexcept {
+  while (!deferred_errors_.empty() && starting_ == 0 && !dropped_) {
+    std::exception_ptr first = std::move(deferred_errors_.front());
+    deferred_errors_.erase(deferred_errors_.begin());
+    report(std::move(first));
+  }
+}
+
+void Acceptor::ended() noexcept {
+  if (group_ != nullptr) group_->count_out(loop_);
+  capacity_.set();
+}
+
+void Acceptor::move_failed() noexcept {
+  if (group_ != nullptr) group_->count_out(loop_);
+}
+
+ConnectionOwner* Acceptor::on(EventLoop& loop) noexcept {
+  if (group_ == nullptr) return nullptr;
+  Acceptor* const acceptor = group_->acceptor_on(loop);
+  if (acceptor != nullptr) group_->count_in(loop);
+  return acceptor;
+}
+
+void Acceptor::keep_path() noexcept {
+  for (net::Listener& listener : listeners_) listener.keep_path();
+}
+
+void Acceptor::stop() noexcept {
+  if (!std::exchange(listens_, false)) return;
+  if (group_ != nullptr) {
+    group_->close_listeners(listeners_);
+  } else {
+    for (net::Listener& listener : listeners_) listener.close();
+  }
+  if (accepting_) accepting_->request_stop();
+  note_end_of_accepting();
+}
+
+void Acceptor::begin_shutdown() noexcept {
+  stop();
+  shutdown_.request_stop();
+}
+
+void Acceptor::for_each_connection(const std::function<void(Connection&)>& function) {
+  // The caller may not be a callback of the loop; then nothing else defers deletions.
+  const loop::Core::Running keeps_objects(core_);
+  const Counted calling(calls_);
+  const std::uint64_t removed_before = connections_removed_;
+  for_each([&](Connection& connection) {
+    if (!connection.is_open()) return true;
+    function(connection);
+    if (dropped_) return false;
+    if (connections_removed_ != removed_before) [[unlikely]]
+      base::fail_check(
+          "the callable of for_each_connection() ran the event loop, which has removed a "
+          "connection "
+          "of the server listening at %s; post() a task that runs the loop",
+          endpoint().to_string().c_str());
+    return true;
+  });
+}
+
+const Endpoint& Acceptor::endpoint() const noexcept {
+  return group_ != nullptr ? group_->endpoint() : listeners_.front().endpoint();
+}
+
+/// The group's shutdown waits for the accepting tasks, because one may hold an accepted socket.
+void Acceptor::note_end_of_accepting() noexcept {
+  if (listens_ || (accepting_ && !accepting_->empty())) return;
+  if (std::exchange(counts_as_listening_, false)) group_->end_listening();
+}
+
+void Acceptor::expire_grace() noexcept {
+  if (dropped_) return;
+  handlers_->request_stop();
+  header_reads_->request_stop();
+  close_all();
+}
+
+Task<> Acceptor::shut_down(Duration grace, void (*misused)(const Acceptor&)) {
+  const TaskContext& context = co_await this_task;
+  if (runs(context)) misused(*this);
+  begin_shutdown();
+  co_await accepting_->join();
+  Timer alarm(loop_, [this] { expire_grace(); });
+  alarm.start(grace);
+  // In this order, because each task that reads a PROXY header ends by starting a handler.
+  co_await header_reads_->join();
+  co_await handlers_->join();
+  while (size() > 0) {
+    capacity_.reset();
+    if (!co_await capacity_.wait()) close_all();
+  }
+}
+
+void Acceptor::drop() noexcept {
+  base::check(starting_ == 0, "a server was destroyed by a task that it runs");
+  dropped_ = true;
+  stop();
+  const std::size_t count = size() + (handlers_ ? handlers_->size() : 0);
+  handlers_.reset();
+  drop_all();
+  // From now on closes the connections that arrive.
+  close_all();
+  if (group_ == nullptr) return;
+  for (std::size_t i = 0; i < count; ++i) group_->count_out(loop_);
+}
+
+std::size_t Acceptor::connections() const noexcept {
+  return size() + (handlers_ ? handlers_->size() : 0) + (header_reads_ ? header_reads_->size() : 0);
+}
+
+std::uint64_t Acceptor::accepted() const noexcept {
+  std::uint64_t count = 0;
+  for (const net::Listener& listener : listeners_) count += listener.accepted();
+  return count;
+}
+
+}  // namespace tambour

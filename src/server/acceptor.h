@@ -1,0 +1,177 @@
+// Accepts the connections of a server on one loop and serves them.
+//
+// A server on one loop is one acceptor. A server over a group of loops has one on each loop; those
+// that do not listen serve the connections that another one has accepted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include <tambour/connection.h>
+#include <tambour/event_loop.h>
+#include <tambour/listen_options.h>
+#include <tambour/task.h>
+#include <tambour/task_scope.h>
+#include <tambour/unique_fd.h>
+
+#include "loop/core.h"
+#include "net/connection_owner.h"
+#include "server/capacity_event.h"
+#include "server/connection_slot.h"
+#include "server/listener.h"
+
+namespace tambour {
+
+class AcceptorGroup;
+
+/// Owns the listeners, handlers and connections of a server on one loop.
+///
+/// Path of a connection: Listener::accept(), take(), placement by the group, arrive() on the loop
+/// that serves it, start(). The PROXY header is read before the placement if it decides the
+/// placement, otherwise after arrive().
+///
+/// Lifetime: a callback may destroy the server while the accepting task, or the task that has read
+/// a PROXY header, is on the stack. destroy() then closes everything at once, no callback is
+/// invoked after that, and the loop defers the deletion to the end of the iteration.
+/// Thread: must be used on the loop's thread.
+class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
+ public:
+  /// `group` is null for a server on one loop.
+  Acceptor(EventLoop& loop, std::shared_ptr<const ListenOptions> options,
+           std::shared_ptr<AcceptorGroup> group);
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+  /// Loops destroy the acceptors that they own; everything else calls destroy().
+  ~Acceptor() override;
+  static void destroy(Acceptor* acceptor) noexcept;
+
+  Result<> listen(const Endpoint& at, bool reuse_port);
+  Result<> adopt(UniqueFd listener, bool (*supports)(const Endpoint&));
+
+  /// From now on each connection that arrives is served with `handler` or `callbacks`.
+  void serve(std::function<Task<>(Socket)> handler);
+  void serve(std::shared_ptr<const ConnectionCallbacks> callbacks);
+  [[nodiscard]] bool serves() const noexcept { return start_ != nullptr; }
+  /// Starts accepting from the listeners. If there is a group, all of its acceptors must serve.
+  void accept();
+  /// Waits for one connection, for a server that does not serve.
+  Task<Result<Socket>> accept_socket() { return listeners_.front().accept(); }
+
+  void keep_path() noexcept;
+  /// Stops accepting and closes the listeners.
+  void stop() noexcept;
+  /// The same, and requests a stop of the shutdown token, whose callbacks run here.
+  void begin_shutdown() noexcept;
+  /// Requests the handlers to stop, ends the reading of PROXY headers and closes all connections.
+  void expire_grace() noexcept;
+  /// For a server on one loop: stops accepting and waits until everything has ended, or been ended
+  /// after `grace`. Calls `misused`, which must not return, if one of its handlers awaits it.
+  Task<> shut_down(Duration grace, void (*misused)(const Acceptor&));
+  /// Destroys the handlers and closes all connections without invoking callbacks. Connections that
+  /// arrive later are closed; the destructor calls drop() again for them.
+  void drop() noexcept;
+
+  /// Serves a socket, or another acceptor's, which has been counted for this loop.
+  void arrive(Socket socket, net::ConnectionSlot slot) noexcept;
+  void notify_capacity() noexcept { capacity_.set(); }
+
+  [[nodiscard]] std::stop_token shutdown_token() const noexcept { return shutdown_.get_token(); }
+  /// Throws what `function` throws.
+  void for_each_connection(const std::function<void(Connection&)>& function);
+  /// Reports what `function` throws.
+  void for_each_connection_and_report(const std::function<void(Connection&)>& function) noexcept {
+    call_and_report([&] { for_each_connection(function); });
+  }
+
+  [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
+  [[nodiscard]] loop::Core& core() const noexcept { return core_; }
+  [[nodiscard]] const std::shared_ptr<const ListenOptions>& options() const noexcept {
+    return options_;
+  }
+  [[nodiscard]] bool listens() const noexcept { return listens_; }
+  /// The first listener. Requires listen() or adopt().
+  [[nodiscard]] const net::Listener& listener() const noexcept { return listeners_.front(); }
+  /// Returns whether the task with this context is one of the handlers here.
+  [[nodiscard]] bool runs(const TaskContext& context) const noexcept {
+    return handlers_ && handlers_->runs(context);
+  }
+  /// The connections of this loop, including those whose PROXY header is being read.
+  [[nodiscard]] std::size_t connections() const noexcept;
+  [[nodiscard]] std::uint64_t accepted() const noexcept;
+
+ private:
+  /// Increments `count` for its lifetime.
+  class Counted {
+   public:
+    explicit Counted(int& count) noexcept : count_(count) { ++count_; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    ~Counted() { --count_; }
+
+   private:
+    int& count_;
+  };
+
+  Result<> add(Result<net::Listener> listener);
+  Task<> accept_all(net::Listener& listener);
+  void take(Socket socket) noexcept;
+  void place(Socket socket, net::ConnectionSlot slot, EventLoop& to) noexcept;
+  Task<> read_header(Socket socket, net::ConnectionSlot slot, bool decides_placement);
+  void start(Socket socket, net::ConnectionSlot slot);
+  [[nodiscard]] bool is_full() noexcept;
+  /// Calls `function`; an exception ends only its connection.
+  template <class Function>
+  void call_and_report(Function&& function) noexcept {
+    try {
+      std::forward<Function>(function)();
+    } catch (...) {
+      report(std::current_exception());
+    }
+  }
+  void report(std::exception_ptr thrown) noexcept;
+  void report_deferred() noexcept;
+  void ended() noexcept;
+  [[nodiscard]] const Endpoint& endpoint() const noexcept;
+  void note_end_of_accepting() noexcept;
+
+  void connection_removed() noexcept override {
+    ++connections_removed_;
+    ended();
+  }
+  void move_failed() noexcept override;
+  ConnectionOwner* on(EventLoop& loop) noexcept override;
+
+  loop::Core& core_;  ///< Outlives the loop, unlike `loop_`.
+  EventLoop& loop_;
+  const std::shared_ptr<const ListenOptions> options_;
+  const std::shared_ptr<AcceptorGroup> group_;
+  std::stop_source shutdown_;
+  std::vector<net::Listener> listeners_;
+  /// The limit of this acceptor alone. A group may have another one for all of its acceptors.
+  std::size_t connections_max_;
+  bool listens_ = false;
+  bool counts_as_listening_ = false;  ///< The group waits for this acceptor when it shuts down.
+  int calls_ = 0;     ///< The callbacks that this object has invoked and that have not returned.
+  int starting_ = 0;  ///< Handlers that have not reached their first suspension yet.
+  bool dropped_ = false;
+  std::uint64_t connections_removed_ = 0;
+  /// The exceptions of handlers that have thrown before their first suspension. on_error may
+  /// destroy the server, so it is invoked when no handler is starting.
+  std::vector<std::exception_ptr> deferred_errors_;
+  std::function<Task<>(Socket)> handler_;
+  /// Starts the handler or connection. Releases the slot as soon as that is counted by itself.
+  std::function<void(Socket, net::ConnectionSlot&)> start_;
+  net::CapacityEvent capacity_;
+  std::optional<TaskScope> handlers_;  ///< Empty after drop().
+  std::optional<TaskScope> header_reads_;
+  std::optional<TaskScope> accepting_;
+};
+
+}  // namespace tambour

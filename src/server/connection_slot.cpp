@@ -1,0 +1,20 @@
+#include "server/connection_slot.h"
+
+#include "server/acceptor_group.h"
+
+namespace tambour::net {
+
+ConnectionSlot::ConnectionSlot(AcceptorGroup* group, EventLoop& loop) noexcept
+    : group_(group), loop_(&loop) {
+  if (group_ != nullptr) group_->count_in(loop);
+}
+
+ConnectionSlot::~ConnectionSlot() {
+  if (group_ != nullptr) group_->count_out(*loop_);
+}
+
+void ConnectionSlot::move_to(EventLoop& loop) noexcept {
+  if (group_ != nullptr) group_->move_count(*std::exchange(loop_, &loop), loop);
+}
+
+}  // namespace tambour::net

@@ -1,0 +1,180 @@
+#include "server/listener.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include <tambour/clock.h>
+#include <tambour/wait.h>
+
+#include "backend/system.h"
+#include "io/transport.h"
+#include "loop/core.h"
+#include "net/tcp_options.h"
+#include "server/capacity_event.h"
+
+namespace tambour::net {
+namespace {
+
+constexpr Duration accept_pause_max = std::chrono::milliseconds(640);
+/// Many errors of connections in a row may be caused by a rule of the system (EPERM, for example),
+/// which does not pass soon.
+constexpr int connection_errors_in_a_row_max = 16;
+
+std::unexpected<Error> last_error() noexcept { return std::unexpected(system_error(errno)); }
+
+class Accept final : public SocketWait {
+ public:
+  Accept(Socket& listener, bool wait) noexcept
+      : SocketWait(listener, Events::read,
+                   wait ? detail::FirstCall::when_ready : detail::FirstCall::within_budget) {}
+  [[nodiscard]] int await_resume() const noexcept { return outcome; }
+
+ private:
+  [[nodiscard]] bool step(loop::Core& core) noexcept override {
+    constexpr int flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+    backend::System& system = core.backend().system();
+    return finish(io::retry([&] { return system.accept4(fd, nullptr, nullptr, flags); }));
+  }
+};
+
+/// Returns whether accept(2) reported an error of the pending connection and not of the listener:
+/// accept(2), "Error handling", "treat them like EAGAIN".
+bool is_error_of_connection(int error) noexcept {
+  constexpr int errors[] = {ECONNABORTED, EPROTO,     ENOPROTOOPT, EHOSTDOWN, ENONET,
+                            EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH, ENETDOWN,  EPERM};
+  return std::ranges::find(errors, error) != std::end(errors);
+}
+
+/// Returns whether the process or the system has run out of a resource, which may be temporary.
+/// ENOSPC: the limit of watches of epoll(7) is reached (max_user_watches).
+bool is_shortage(int error) noexcept {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
+         error == ENOSPC;
+}
+
+Result<UnixName> bind_and_listen(backend::System& system, int fd, const Endpoint& at,
+                                 const ListenOptions& options) {
+  if (UnixName::is_path(at))
+    return UnixName::listen(system, fd, at, options.backlog, options.unix_mode);
+  if (system.bind(fd, at.data(), at.size()) != 0 || system.listen(fd, options.backlog) != 0)
+    return last_error();
+  return {};
+}
+
+/// On Linux an accepted socket inherits TCP_NODELAY from its listener (tcp(7) does not document
+/// it), so the server needs no system call for each stream. Without it, small ends of large
+/// messages would be delayed.
+Result<> set_no_delay(Socket& socket) noexcept {
+  return socket.set_option(IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+Result<> set_ip_options(Socket& listener, int family, const ListenOptions& options,
+                        bool reuse_port) {
+  // Allows binding while connections of a previous server on the port are in TIME_WAIT.
+  if (auto set = listener.set_option(SOL_SOCKET, SO_REUSEADDR, 1); !set) return set;
+  if (family == AF_INET6) {
+    if (auto set = listener.set_option(IPPROTO_IPV6, IPV6_V6ONLY, options.v6_only ? 1 : 0); !set)
+      return set;
+  }
+  if (reuse_port) {
+    if (auto set = listener.set_option(SOL_SOCKET, SO_REUSEPORT, 1); !set) return set;
+  }
+  if (auto set = set_no_delay(listener); !set) return set;
+  return set_tcp_options(listener, options.tcp);
+}
+
+Result<int> get_option(int fd, int level, int option) noexcept {
+  int value = 0;
+  socklen_t size = sizeof value;
+  if (::getsockopt(fd, level, option, &value, &size) != 0) return last_error();
+  return value;
+}
+
+}  // namespace
+
+Result<Listener> Listener::open(EventLoop& loop, const Endpoint& at, const ListenOptions& options,
+                                bool reuse_port) {
+  if (options.unix_mode && (!UnixName::is_path(at) || (*options.unix_mode & ~mode_t{0777}) != 0))
+    return std::unexpected(system_error(EINVAL));
+  auto socket = Socket::open(loop, at.family(), SOCK_STREAM);
+  if (!socket) return std::unexpected(socket.error());
+  if (at.is_ip()) {
+    if (auto set = set_ip_options(*socket, at.family(), options, reuse_port); !set)
+      return std::unexpected(set.error());
+  }
+  auto& system = loop::core_of(loop).backend().system();
+  auto name = bind_and_listen(system, socket->descriptor(), at, options);
+  if (!name) return std::unexpected(name.error());
+  const auto local = socket->local_endpoint();
+  if (!local) return std::unexpected(local.error());
+  return Listener(std::move(*socket), std::move(*name), *local);
+}
+
+Result<Listener> Listener::adopt(EventLoop& loop, UniqueFd listener,
+                                 bool (*supports)(const Endpoint&)) {
+  const int fd = listener.get();
+  const auto type = get_option(fd, SOL_SOCKET, SO_TYPE);
+  const auto listens = get_option(fd, SOL_SOCKET, SO_ACCEPTCONN);
+  if (!type || !listens)
+    return std::unexpected(system_error(fd < 0 ? EBADF : (!type ? type : listens).error().value()));
+  if (*type != SOCK_STREAM || *listens == 0) return std::unexpected(system_error(EINVAL));
+  // O_NONBLOCK belongs to the open file description, so it applies to other processes that share it
+  // too.
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+      ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+    return last_error();
+  Socket socket(loop, listener.release());
+  const auto local = socket.local_endpoint();
+  if (!local) return std::unexpected(local.error());
+  if (!supports(*local)) return std::unexpected(system_error(EAFNOSUPPORT));
+  const auto no_delay = get_option(fd, IPPROTO_TCP, TCP_NODELAY);
+  Listener adopted(std::move(socket), UnixName(), *local);
+  // Connections in the backlog were established before the listener could pass TCP_NODELAY on.
+  adopted.sets_no_delay_ = local->is_ip() && no_delay && *no_delay == 0;
+  return adopted;
+}
+
+Task<Result<Socket>> Listener::accept() {
+  Duration pause = accept_pause_min;
+  int connection_errors = 0;
+  for (;;) {
+    if (!socket_.is_open()) co_return std::unexpected(system_error(ECANCELED));
+    const int outcome = co_await Accept(socket_, !in_a_row_);
+    if (outcome >= 0) {
+      ++accepted_;
+      EventLoop& loop = socket_.loop();
+      const std::uint64_t iteration = loop::core_of(loop).iteration_number();
+      in_a_row_ = iteration - std::exchange(accepted_in_iteration_, iteration) <= 1;
+      Socket socket(loop, outcome);
+      if (sets_no_delay_) static_cast<void>(set_no_delay(socket));
+      co_return socket;
+    }
+    const bool is_of_connection = is_error_of_connection(-outcome);
+    if (!is_of_connection && !is_shortage(-outcome))
+      co_return std::unexpected(system_error(outcome));
+    if (!is_of_connection || ++connection_errors > connection_errors_in_a_row_max) {
+      if (auto slept = co_await sleep_for(pause); !slept) co_return std::unexpected(slept.error());
+      pause = std::min(pause * 2, accept_pause_max);
+    }
+  }
+}
+
+void Listener::close() noexcept {
+  if (!socket_.is_open()) return;
+  backend::Backend& backend = loop::core_of(socket_.loop()).backend();
+  // Before the listener is closed: no other server replaces the path while this one listens.
+  name_.remove();
+  // Another process may have the listener open too; closing it here does not stop it then.
+  const int fd = socket_.release();
+  backend.deregister(fd);
+  backend.close(fd);
+}
+
+}  // namespace tambour::net

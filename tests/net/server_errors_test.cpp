@@ -1,0 +1,204 @@
+// ListenOptions::on_error: what handlers, callbacks and listeners throw, on every backend.
+#include <sys/socket.h>
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tcp.h>
+#include <tambour/wait.h>
+
+#include "support/on_every_backend.h"
+#include "support/streams.h"
+
+namespace tambour {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string text_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  }
+}
+
+/// Connects, sends a byte, and waits until the server has closed the connection.
+Task<> say_and_wait_for_end(Endpoint to) {
+  auto stream = co_await TcpStream::connect(to);
+  if (stream) static_cast<void>(co_await stream->write("x"));
+  Buffer nothing;
+  while (stream && (co_await stream->read(nothing)).value_or(0) != 0) {
+  }
+}
+
+class ServerErrors : public test::OnEveryBackend {
+ protected:
+  void TearDown() override {
+    server.reset();
+    OnEveryBackend::TearDown();
+  }
+  void listen(ListenOptions options) {
+    server = std::make_unique<TcpServer>(
+        TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value());
+  }
+  void listen() {
+    listen({.on_error = [this](const std::exception_ptr& thrown) {
+      errors.push_back(text_of(thrown));
+    }});
+  }
+  void listen_until_error() {
+    listen({.on_error = [this](const std::exception_ptr& thrown) {
+      errors.push_back(text_of(thrown));
+      server.reset();
+    }});
+  }
+
+  std::unique_ptr<TcpServer> server;
+  std::vector<std::string> errors;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(ServerErrors);
+
+TEST_P(ServerErrors, exceptions_of_handlers_are_reported_and_the_server_keeps_serving) {
+  listen();
+  int served = 0;
+  server->serve([&served](TcpStream peer) -> Task<> {
+    const int own = ++served;
+    if (own == 1) throw std::runtime_error("before the first suspension");
+    Buffer buffer;
+    static_cast<void>(co_await peer.read(buffer));
+    if (own == 2) throw std::runtime_error("after it");
+    static_cast<void>(co_await peer.write(buffer));
+  });
+  run(say_and_wait_for_end(server->endpoint()));
+  run(say_and_wait_for_end(server->endpoint()));
+  run(test::expect_echo_from(server->endpoint()));
+  EXPECT_EQ(errors, (std::vector<std::string>{"before the first suspension", "after it"}));
+  EXPECT_TRUE(run_until([this] { return server->connections() == 0; }));
+}
+
+TEST_P(ServerErrors, exceptions_of_handlers_that_are_no_coroutines_are_reported) {
+  listen();
+  server->serve([](TcpStream) -> Task<> { throw std::runtime_error("no coroutine"); });
+  run(say_and_wait_for_end(server->endpoint()));
+  EXPECT_EQ(errors, std::vector<std::string>{"no coroutine"});
+  EXPECT_EQ(server->connections(), 0U);
+}
+
+TEST_P(ServerErrors, exceptions_of_callbacks_are_reported_and_close_only_their_connection) {
+  const auto fail = [](std::string_view where) { throw std::runtime_error(std::string(where)); };
+  const std::string much(8'000'000, 'x');
+  std::vector<std::pair<std::string, ConnectionCallbacks>> cases;
+  cases.emplace_back("on_connection", ConnectionCallbacks{.on_connection = [&](Connection&) {
+                       fail("on_connection");
+                     }});
+  cases.emplace_back("on_message", ConnectionCallbacks{.on_message = [&](Connection&, Buffer&) {
+                       fail("on_message");
+                     }});
+  cases.emplace_back(
+      "on_high_water",
+      ConnectionCallbacks{.on_message =
+                              [&](Connection& own, Buffer& bytes) {
+                                bytes.clear();
+                                EXPECT_FALSE(own.send(much) && own.is_open());
+                              },
+                          .on_high_water = [&](Connection&, std::size_t) { fail("on_high_water"); },
+                          .high_water_bytes = 1});
+  cases.emplace_back(
+      "on_close", ConnectionCallbacks{.on_message = [](Connection& own, Buffer&) { own.close(); },
+                                      .on_close = [&](Connection&, Error) { fail("on_close"); }});
+  for (auto& [name, callbacks] : cases) {
+    listen();
+    bool closed = false;
+    if (!callbacks.on_close) callbacks.on_close = [&](Connection&, Error) { closed = true; };
+    server->serve(std::move(callbacks));
+    run(say_and_wait_for_end(server->endpoint()));
+    EXPECT_EQ(std::exchange(errors, {}), std::vector<std::string>{name});
+    EXPECT_TRUE(run_until([this] { return server->connections() == 0; })) << name;
+    EXPECT_EQ(closed, name != "on_close") << name;
+  }
+}
+
+TEST_P(ServerErrors, a_listener_that_fails_is_reported_with_its_endpoint) {
+  bool called = false;
+  listen({.on_error = [&](const std::exception_ptr& thrown) {
+    called = true;
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const ListenerError& error) {
+      EXPECT_EQ(error.code(), system_error(EINVAL));
+      EXPECT_EQ(error.endpoint(), server->endpoint());
+      EXPECT_NE(std::string_view(error.what()).find(server->endpoint().to_string()),
+                std::string_view::npos);
+    }
+  }});
+  server->serve({});
+  ASSERT_EQ(::shutdown(server->descriptor(), SHUT_RDWR), 0);
+  EXPECT_TRUE(run_until([&] { return called; }));
+  EXPECT_TRUE(errors.empty());
+}
+
+TEST_P(ServerErrors, on_error_may_destroy_the_server) {
+  const auto suspends = [](TcpStream peer) -> Task<> {
+    Buffer buffer;
+    static_cast<void>(co_await peer.read(buffer));
+    throw std::runtime_error("thrown");
+  };
+  const auto throws_at_once = [](TcpStream) -> Task<> {
+    throw std::runtime_error("thrown");
+    co_return;
+  };
+  const ConnectionCallbacks callbacks{
+      .on_message = [](Connection&, Buffer&) { throw std::runtime_error("thrown"); }};
+  const std::function<void()> ways[] = {[&] { server->serve(suspends); },
+                                        [&] { server->serve(throws_at_once); },
+                                        [&] { server->serve(callbacks); }};
+  for (const auto& serve : ways) {
+    listen_until_error();
+    serve();
+    TaskScope clients(loop());
+    for (int i = 0; i < 3; ++i) clients.spawn(say_and_wait_for_end(server->endpoint()));
+    EXPECT_TRUE(run_until([&] { return clients.empty(); }));
+    // The others ended with the server.
+    EXPECT_EQ(std::exchange(errors, {}), std::vector<std::string>{"thrown"});
+    EXPECT_EQ(server, nullptr);
+  }
+  listen_until_error();
+  server->serve({});
+  ASSERT_EQ(::shutdown(server->descriptor(), SHUT_RDWR), 0);
+  EXPECT_TRUE(run_until([this] { return server == nullptr; }));
+  loop().run();
+}
+
+TEST_P(ServerErrors, exceptions_of_on_refused_are_reported) {
+  listen({.proxy_protocol = ProxyProtocol::required,
+          .on_refused = [](Stream&, Error) { throw std::runtime_error("on_refused"); },
+          .on_error =
+              [this](const std::exception_ptr& thrown) { errors.push_back(text_of(thrown)); }});
+  server->serve([](TcpStream) -> Task<> { co_return; });
+  run(say_and_wait_for_end(server->endpoint()));
+  EXPECT_EQ(errors, std::vector<std::string>{"on_refused"});
+}
+
+TEST_P(ServerErrors, exceptions_of_on_error_leave_run) {
+  listen({.on_error = [](const std::exception_ptr& thrown) { std::rethrow_exception(thrown); }});
+  server->serve([](TcpStream) -> Task<> {
+    throw std::logic_error("again");
+    co_return;
+  });
+  EXPECT_THROW(run(say_and_wait_for_end(server->endpoint())), std::logic_error);
+}
+
+}  // namespace
+}  // namespace tambour
