@@ -64,7 +64,9 @@ Error play_channels(EventLoop& loop) {
 Error play_calls_on_another_loop(EventLoop& loop) {
   LoopOptions options;
   options.backend = BackendKind::poll;
-  EventLoop other(options);
+  const auto opened = EventLoop::open(options);
+  if (!opened) return opened.error();
+  EventLoop& other = **opened;
   Error error;
   int sum = 0;
   TaskScope scope(loop);
