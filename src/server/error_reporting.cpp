@@ -1,13 +1,16 @@
 #include "server/error_reporting.h"
 
-#include <functional>
+#include <exception>
+#include <memory>
 #include <utility>
+
+#include <tambour/callback.h>
 
 namespace tambour::net {
 namespace {
 
 template <class... Arguments>
-void catch_exceptions(std::function<void(Connection&, Arguments...)>& callback,
+void catch_exceptions(Callback<void(Connection&, Arguments...)>& callback,
                       const std::shared_ptr<const ListenOptions>& options) {
   if (!callback) return;
   callback = [call = std::move(callback), options](Connection& connection, Arguments... arguments) {

@@ -1,3 +1,4 @@
+// TaskWait: ends a wait in the queue of an object, and resumes its task.
 #include <tambour/detail/task_wait.h>
 
 #include <cerrno>

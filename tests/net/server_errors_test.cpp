@@ -36,9 +36,9 @@ std::string text_of(const std::exception_ptr& thrown) {
 /// Connects, sends a byte, and waits until the server has closed the connection.
 Task<> say_and_wait_for_end(Endpoint to) {
   auto stream = co_await TcpStream::connect(to);
-  if (stream) static_cast<void>(co_await stream->write("x"));
+  if (!stream || !co_await stream->write("x")) co_return;
   Buffer nothing;
-  while (stream && (co_await stream->read(nothing)).value_or(0) != 0) {
+  while ((co_await stream->read(nothing)).value_or(0) != 0) {
   }
 }
 

@@ -28,8 +28,8 @@ enum class FirstCall : std::uint8_t {
 /// Ownership: the caller owns the operation and everything that it refers to.
 /// Completion: an operation that start() did not finish completes exactly once, by completed(),
 /// with `outcome`: a result that is not negative, or a negated errno value.
-/// Lifetime: may be moved until it is first started. It may be cancelled or destroyed at any time. A
-/// cancelled operation completes with ECANCELED unless it has already finished. A destroyed
+/// Lifetime: may be moved until it is first started. It may be cancelled or destroyed at any time.
+/// A cancelled operation completes with ECANCELED unless it has already finished. A destroyed
 /// operation does not complete.
 /// Thread: must be used on the loop's thread.
 class IoOperation : public Operation {
