@@ -159,11 +159,12 @@ TEST_P(ServerErrors, on_error_may_destroy_the_server) {
     throw std::runtime_error("thrown");
     co_return;
   };
-  const ConnectionCallbacks callbacks{
-      .on_message = [](Connection&, Buffer&) { throw std::runtime_error("thrown"); }};
-  const std::function<void()> ways[] = {[&] { server->serve(suspends); },
-                                        [&] { server->serve(throws_at_once); },
-                                        [&] { server->serve(callbacks); }};
+  const std::function<void()> ways[] = {
+      [&] { server->serve(suspends); }, [&] { server->serve(throws_at_once); },
+      [&] {
+        server->serve(
+            {.on_message = [](Connection&, Buffer&) { throw std::runtime_error("thrown"); }});
+      }};
   for (const auto& serve : ways) {
     listen_until_error();
     serve();
