@@ -211,7 +211,7 @@ class Channel final : public ChannelBase {
       receive.item_.emplace(items_.pop_front());
       assigned_.push_back(receive);
       ++assigned_count_;
-      receive.resume();
+      receive.resume_later();
     }
   }
   void unassign(Receive& receive) noexcept {
@@ -311,7 +311,7 @@ class [[nodiscard]] Channel<T>::Receive final : private detail::TaskWait,
   explicit Receive(Channel& channel) noexcept
       : TaskWait(channel.core(), channel.created_at()), channel_(channel) {}
 
-  void resume() noexcept { complete_unless_stopped(); }
+  void resume_later() noexcept { complete_unless_stopped(); }
   void cancelled() noexcept override {
     if (Assigned::linked()) channel_.give_back(*this);
   }

@@ -1,3 +1,5 @@
+// How the waits in the queues of events, channels and mutexes end.
+
 #include <tambour/detail/task_wait.h>
 
 #include <cerrno>
