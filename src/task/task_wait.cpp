@@ -1,9 +1,4 @@
-<<<<<<< HEAD
-// TaskWait: ends a wait in the queue of an object, and resumes its task.
-=======
 // How the waits in the queues of events, channels and mutexes end.
-
->>>>>>> taskapi
 #include <tambour/detail/task_wait.h>
 
 #include <cerrno>

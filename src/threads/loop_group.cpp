@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include <tambour/async.h>
+
 #include "base/check.h"
 #include "loop/core.h"
 
@@ -105,6 +107,8 @@ class LoopGroup::State {
     std::thread thread;
     /// Null after end(). Relaxed is enough: no other thread sees the group before its loops exist.
     std::atomic<EventLoop*> loop{nullptr};
+    /// Stops the loop in its next iteration, which runs the tasks that were posted before.
+    Async* stopper = nullptr;
     std::atomic<std::ptrdiff_t> load{0};
   };
   enum class Phase : std::uint8_t { opening, running, ended, dropped, failed };
@@ -165,8 +169,11 @@ void LoopGroup::State::live(std::size_t index, const LoopGroupOptions& options, 
     name_this_thread(options.name, index);
     if (processor >= 0) pin_this_thread(processor);
     EventLoop loop(options.loop);
-    loop.ref();  // Keeps run() from returning.
+    // Also keeps run() from returning.
+    Async stopper(loop, [&loop] { loop.stop(); });
+    stopper.start();
     members_[index].loop = &loop;
+    members_[index].stopper = &stopper;
     arrive(Phase::running);
     if (wait_for(Phase::running) == Phase::failed) return;
     run(loop);
@@ -215,14 +222,14 @@ void LoopGroup::State::note_exception() noexcept {
 
 void LoopGroup::State::stop() noexcept {
   if (stopping_.exchange(true)) return;
-  for (Member& member : members_) member.loop.load(std::memory_order_relaxed)->stop();
+  for (Member& member : members_) member.stopper->send();
   stopped_ = true;
   stopped_.notify_all();
 }
 
 std::exception_ptr LoopGroup::State::end() noexcept {
   wait_for(Phase::dropped);
-  // A thread may still be in stop() and stop the last loop.
+  // A thread may still be in stop() and send the last wakeup.
   stopped_.wait(false);
   {
     const std::lock_guard lock(mutex_);
