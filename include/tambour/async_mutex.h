@@ -93,7 +93,7 @@ class [[nodiscard]] AsyncMutex::Lock final : private detail::TaskWait {
   explicit Lock(AsyncMutex& mutex) noexcept
       : TaskWait(*mutex.core_, mutex.created_at_), mutex_(mutex) {}
   Lock(Lock&& other) noexcept
-      : TaskWait(std::move(other), "AsyncMutex::lock()"), mutex_(other.mutex_) {}
+      : TaskWait(static_cast<TaskWait&&>(other), "AsyncMutex::lock()"), mutex_(other.mutex_) {}
   Lock& operator=(Lock&&) = delete;
   ~Lock() {
     // The task was destroyed after it got the mutex.

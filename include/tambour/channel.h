@@ -242,7 +242,7 @@ template <class T>
 class [[nodiscard]] Channel<T>::Send final : private detail::TaskWait {
  public:
   Send(Send&& other) noexcept
-      : TaskWait(std::move(other), "Channel::send()"),
+      : TaskWait(static_cast<TaskWait&&>(other), "Channel::send()"),
         channel_(other.channel_),
         item_(std::move(other.item_)) {}
   Send& operator=(Send&&) = delete;
@@ -284,7 +284,7 @@ class [[nodiscard]] Channel<T>::Receive final : private detail::TaskWait,
 
  public:
   Receive(Receive&& other) noexcept
-      : TaskWait(std::move(other), "Channel::receive()"), channel_(other.channel_) {}
+      : TaskWait(static_cast<TaskWait&&>(other), "Channel::receive()"), channel_(other.channel_) {}
   Receive& operator=(Receive&&) = delete;
   ~Receive() {
     if (Assigned::linked()) channel_.give_back(*this);

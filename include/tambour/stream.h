@@ -132,7 +132,7 @@ class SocketWait : protected detail::IoOperation {
   SocketWait(Socket& socket, Events readiness, detail::FirstCall first) noexcept
       : IoOperation(readiness, first), socket_(&socket), to_write_(readiness == Events::write) {}
   SocketWait(SocketWait&& other) noexcept
-      : IoOperation(std::move(other)),
+      : IoOperation(static_cast<IoOperation&&>(other)),
         socket_(std::exchange(other.socket_, nullptr)),
         to_write_(other.to_write_) {
     check_not_awaited(other.awaiting_, "a function of a stream or socket");

@@ -34,7 +34,7 @@ class TaskEvent {
     explicit Wait(TaskEvent& event) noexcept
         : TaskWait(*event.core_, event.created_at_), event_(event) {}
     Wait(Wait&& other) noexcept
-        : TaskWait(std::move(other), "TaskEvent::wait()"), event_(other.event_) {}
+        : TaskWait(static_cast<TaskWait&&>(other), "TaskEvent::wait()"), event_(other.event_) {}
     Wait& operator=(Wait&&) = delete;
     ~Wait() = default;
 

@@ -129,7 +129,7 @@ class UdpSocket final : public Socket {
            const DatagramOptions& how, std::size_t segment_bytes) noexcept;
     SendTo(SendTo&& other) noexcept;
     SendTo& operator=(SendTo&&) = delete;
-    ~SendTo() = default;
+    ~SendTo() override = default;
     [[nodiscard]] bool await_ready() const noexcept { return is_done_ || outcome < 0; }
     [[nodiscard]] Result<> await_resume() const noexcept;
 

@@ -119,11 +119,10 @@ void ConnectionHandle::Mailbox::finish_drain(EventLoop& at) noexcept {
     if (loop_ != &at) return;
     drain_posted_ = false;
     if (operations_.empty()) return;
-    connection = connection_;
     try {
       return post_drain();
     } catch (const std::bad_alloc&) {
-      // Handled below, without the mutex.
+      connection = connection_;  // Ended below, without the mutex.
     }
   }
   // Operations of the program must not be dropped silently.
@@ -172,7 +171,8 @@ bool ConnectionHandle::send(Buffer&& bytes) const {
   if (mailbox_ != nullptr) {
     if (Connection* const here = mailbox_->connection_for_direct_call())
       return here->send(std::move(bytes));
-    if (mailbox_->queue_bytes(std::move(bytes))) return true;
+    // Leaves the bytes if the connection is closed.
+    if (mailbox_->queue_bytes(static_cast<Buffer&&>(bytes))) return true;
   }
   bytes.clear();
   return false;

@@ -18,6 +18,7 @@ void catch_exceptions(Callback<void(Connection&, Arguments...)>& callback,
       call(connection, std::forward<Arguments>(arguments)...);
     } catch (...) {
       // on_error may destroy the server, and with it the last reference to the options.
+      // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
       const std::shared_ptr<const ListenOptions> kept = options;
       connection.close();
       report_error(*kept, loop::core_of(connection.loop()), std::current_exception());

@@ -223,7 +223,7 @@ UdpSocket::SendTo::SendTo(UdpSocket& socket, std::span<const std::byte> bytes, c
 }
 
 UdpSocket::SendTo::SendTo(SendTo&& other) noexcept
-    : SocketWait(std::move(other)),
+    : SocketWait(static_cast<SocketWait&&>(other)),
       name_(other.name_),
       name_size_(other.name_size_),
       segment_bytes_(other.segment_bytes_),

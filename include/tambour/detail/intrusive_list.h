@@ -20,6 +20,7 @@ class IntrusiveList;
 template <class Tag>
 class ListHook {
  public:
+  // NOLINTBEGIN(bugprone-crtp-constructor-accessibility): the tag need not be the derived class.
   ListHook() = default;
   ListHook(ListHook&& other) noexcept { replace(other); }
   ListHook& operator=(ListHook&& other) noexcept {
@@ -32,6 +33,7 @@ class ListHook {
   ListHook(const ListHook&) = delete;
   ListHook& operator=(const ListHook&) = delete;
   ~ListHook() { unlink(); }
+  // NOLINTEND(bugprone-crtp-constructor-accessibility)
 
   [[nodiscard]] bool linked() const noexcept { return next_ != nullptr; }
 
