@@ -193,15 +193,15 @@ class StreamClient::State final : private ConnectionOwner {
 StreamClient::StreamClient(EventLoop& loop, std::string to, ConnectionCallbacks callbacks,
                            StreamClientOptions options, std::source_location created_at)
     : StreamClient(
-          loop, [to = std::move(to), how = options.connect] { return tambour::connect(to, how); },
           // NOLINTNEXTLINE(bugprone-use-after-move): moving leaves `connect` as it is.
+          loop, [to = std::move(to), how = options.connect] { return tambour::connect(to, how); },
           std::move(callbacks), std::move(options), created_at) {}
 
 StreamClient::StreamClient(EventLoop& loop, std::vector<Endpoint> to, ConnectionCallbacks callbacks,
                            StreamClientOptions options, std::source_location created_at)
     : StreamClient(
-          loop, [to = std::move(to), how = options.connect] { return tambour::connect(to, how); },
           // NOLINTNEXTLINE(bugprone-use-after-move): moving leaves `connect` as it is.
+          loop, [to = std::move(to), how = options.connect] { return tambour::connect(to, how); },
           std::move(callbacks), std::move(options), created_at) {}
 
 StreamClient::StreamClient(EventLoop& loop, Callback<Task<Result<Stream>>()> connect,
