@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <exception>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include <tambour/event_loop.h>
@@ -15,6 +16,9 @@
 #include "net/connection_owner.h"
 
 namespace tambour {
+
+// Copying them out of options that are moved at the same time relies on it.
+static_assert(std::is_trivially_copyable_v<ConnectOptions>);
 
 /// A callback may destroy the client, and this with it. Callbacks are invoked by timers, as the
 /// last action of a function, never by the task that connects.
