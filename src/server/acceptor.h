@@ -48,7 +48,7 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
            std::shared_ptr<AcceptorGroup> group);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
-  /// Loops destroy the acceptors that they own; everything else calls destroy().
+  /// Called by the loop that owns the acceptor. Others call destroy().
   ~Acceptor() override;
   static void destroy(Acceptor* acceptor) noexcept;
 

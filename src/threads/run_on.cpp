@@ -73,11 +73,11 @@ void RemoteCall::arrive(RemoteEnd end, EventLoop& loop) noexcept {
 }
 
 Task<> RemoteCall::serve(RemoteEnd end, EventLoop& loop) {
-  struct Forget {
-    explicit Forget(RemoteCall& served) noexcept : call(served) {}
-    Forget(const Forget&) = delete;
-    Forget& operator=(const Forget&) = delete;
-    ~Forget() { call.scope_ = nullptr; }
+  struct ScopeReset {
+    explicit ScopeReset(RemoteCall& served) noexcept : call(served) {}
+    ScopeReset(const ScopeReset&) = delete;
+    ScopeReset& operator=(const ScopeReset&) = delete;
+    ~ScopeReset() { call.scope_ = nullptr; }
     RemoteCall& call;
   };
   RemoteCall& call = *end;
@@ -85,7 +85,7 @@ Task<> RemoteCall::serve(RemoteEnd end, EventLoop& loop) {
   call.error_ = ECANCELED;
   try {
     TaskScope scope(loop);
-    const Forget forget(call);
+    const ScopeReset reset(call);
     call.scope_ = &scope;
     scope.spawn(call.run());
     co_await scope.join();

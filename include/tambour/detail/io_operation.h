@@ -72,8 +72,6 @@ class IoOperation : public Operation {
   /// has to wait, so that it starves no other.
   [[nodiscard]] bool may_continue(loop::Core& core) const noexcept;
 
-  void set_first_call(FirstCall first) noexcept { first_call_ = first; }
-
  private:
   static void run(ReadyNode& ready);
 
