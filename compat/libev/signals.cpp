@@ -13,7 +13,7 @@
 namespace tambour::libev {
 namespace {
 
-using SignalSlot = tambour::loop::SignalSlot;
+using SignalSlot = tambour::events::SignalSlot;
 
 /// The loop that a signal belongs to. Signal handlers may read `loop` at any time.
 struct Owner {

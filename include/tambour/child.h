@@ -13,9 +13,11 @@
 namespace tambour {
 
 class EventLoop;
-namespace loop {
+namespace events {
 class Children;
 class ChildTable;
+}  // namespace events
+namespace loop {
 class Core;
 }  // namespace loop
 
@@ -77,7 +79,7 @@ inline constexpr AnyChild any_child{};
 /// reported as `lost`, because they are the parent's.
 class Child final : private detail::Operation,
                     private detail::HlistHook<Child>,
-                    private detail::HlistHook<Child, loop::ChildTable> {
+                    private detail::HlistHook<Child, events::ChildTable> {
  public:
   using Function = Callback<void(const ChildStatus&)>;
 
@@ -109,15 +111,15 @@ class Child final : private detail::Operation,
   void set_function(Function function) noexcept;
 
  private:
-  friend class loop::Children;
-  friend class loop::ChildTable;
+  friend class events::Children;
+  friend class events::ChildTable;
   using OfLoop = detail::HlistHook<Child>;  ///< The loop's list of its children.
   using OfTable =
-      detail::HlistHook<Child, loop::ChildTable>;  ///< The list of one bucket of the child table.
+      detail::HlistHook<Child, events::ChildTable>;  ///< The list of one bucket of the child table.
   friend OfLoop;
   friend OfTable;
   friend detail::Hlist<Child>;
-  friend detail::Hlist<Child, loop::ChildTable>;
+  friend detail::Hlist<Child, events::ChildTable>;
   static void run(ReadyNode& ready);
 
   pid_t pid_;

@@ -11,9 +11,11 @@
 namespace tambour {
 
 class EventLoop;
+namespace events {
+class EmbeddedLoops;
+}  // namespace events
 namespace loop {
 class Core;
-class EmbeddedLoops;
 }  // namespace loop
 
 /// Makes an outer loop wait on behalf of an inner loop in the same thread: whenever the inner loop
@@ -65,7 +67,7 @@ class EmbeddedLoop final : private detail::Operation, private detail::HlistHook<
   using ReadyNode::set_priority;
 
  private:
-  friend class loop::EmbeddedLoops;
+  friend class events::EmbeddedLoops;
   using OfOuter = detail::HlistHook<EmbeddedLoop>;
   friend OfOuter;
   friend detail::Hlist<EmbeddedLoop>;  // The outer loop's list of embedded loops.

@@ -29,10 +29,10 @@
 namespace tambour {
 
 class EventLoop;
-namespace loop {
+namespace io {
 class FileRequest;
 class OpenFile;
-}  // namespace loop
+}  // namespace io
 
 /// The access mode of open(2). O_CLOEXEC is always set.
 enum class FileMode : std::uint8_t {
@@ -76,10 +76,10 @@ class FileWait {
   }
 
  protected:
-  explicit FileWait(loop::FileRequest& request) noexcept : request_(&request) {}
+  explicit FileWait(io::FileRequest& request) noexcept : request_(&request) {}
   ~FileWait();
 
-  [[nodiscard]] loop::FileRequest& request() const noexcept { return *request_; }
+  [[nodiscard]] io::FileRequest& request() const noexcept { return *request_; }
   /// The result, or a negated errno value.
   [[nodiscard]] std::int64_t outcome() const noexcept;
 
@@ -91,7 +91,7 @@ class FileWait {
   bool begin(EventLoop& loop, std::coroutine_handle<> awaiting, const std::stop_token& stop);
   void request_stop() noexcept;
 
-  loop::FileRequest* request_;  ///< Null after a move.
+  io::FileRequest* request_;  ///< Null after a move.
   std::optional<std::stop_callback<Stop>> stop_;
 };
 
@@ -198,7 +198,7 @@ class File {
 
   class Done final : public FileWait {
    public:
-    explicit Done(loop::FileRequest& request) noexcept : FileWait(request) {}
+    explicit Done(io::FileRequest& request) noexcept : FileWait(request) {}
     [[nodiscard]] Result<> await_resume() const noexcept;
   };
   /// Waits until all written data is on the disk: fsync(2). An error (EIO, ENOSPC) is reported
@@ -209,16 +209,16 @@ class File {
 
   class Size final : public FileWait {
    public:
-    explicit Size(loop::FileRequest& request) noexcept : FileWait(request) {}
+    explicit Size(io::FileRequest& request) noexcept : FileWait(request) {}
     [[nodiscard]] Result<std::uint64_t> await_resume() const noexcept;
   };
   /// The size of the file in bytes: fstat(2).
   [[nodiscard]] Size size() const;
 
  private:
-  explicit File(std::shared_ptr<loop::OpenFile> file) noexcept : file_(std::move(file)) {}
+  explicit File(std::shared_ptr<io::OpenFile> file) noexcept : file_(std::move(file)) {}
 
-  std::shared_ptr<loop::OpenFile> file_;
+  std::shared_ptr<io::OpenFile> file_;
 };
 
 }  // namespace tambour

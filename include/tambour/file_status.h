@@ -15,7 +15,7 @@
 namespace tambour {
 
 class EventLoop;
-namespace loop {
+namespace events {
 class WatchedPath;
 }
 
@@ -99,7 +99,7 @@ class FileStatus final {
   void set_function(Function function) noexcept;
 
  private:
-  std::unique_ptr<loop::WatchedPath> watched_;  ///< Null if moved from.
+  std::unique_ptr<events::WatchedPath> watched_;  ///< Null if moved from.
 };
 
 }  // namespace tambour

@@ -30,27 +30,27 @@
 namespace tambour {
 
 class EventLoop;
-namespace loop {
+namespace threads {
 class LoopInbox;
 class LoopMailbox;
-}  // namespace loop
+}  // namespace threads
 
 class RemoteCall;
 
 /// A message to a loop from any thread, which allocates nothing.
-class LoopMessage : public detail::ListHook<loop::LoopMailbox>,
-                    public detail::ListHook<loop::LoopInbox> {
+class LoopMessage : public detail::ListHook<threads::LoopMailbox>,
+                    public detail::ListHook<threads::LoopInbox> {
  public:
   LoopMessage() = default;
   LoopMessage(const LoopMessage&) = delete;
   LoopMessage& operator=(const LoopMessage&) = delete;
 
  protected:
-  friend class loop::LoopInbox;
-  friend class loop::LoopMailbox;
+  friend class threads::LoopInbox;
+  friend class threads::LoopMailbox;
   friend class RemoteCall;
-  using InTransit = detail::ListHook<loop::LoopMailbox>;
-  using OnLoop = detail::ListHook<loop::LoopInbox>;
+  using InTransit = detail::ListHook<threads::LoopMailbox>;
+  using OnLoop = detail::ListHook<threads::LoopInbox>;
 
   ~LoopMessage() = default;
   /// Called on the loop's thread, as a callback.
@@ -118,16 +118,16 @@ class RemoteCall {
   }
 
   std::atomic<unsigned> owners_{1};
-  Returned returned_;                           ///< Sent to the home loop.
-  Stop stop_;                                   ///< Sent to the remote loop.
-  std::shared_ptr<loop::LoopMailbox> mailbox_;  ///< Of the home loop.
+  Returned returned_;                              ///< Sent to the home loop.
+  Stop stop_;                                      ///< Sent to the remote loop.
+  std::shared_ptr<threads::LoopMailbox> mailbox_;  ///< Of the home loop.
 
   // Guarded by the lock of mailbox_.
-  std::shared_ptr<loop::LoopMailbox> remote_;  ///< Null until the call has arrived.
+  std::shared_ptr<threads::LoopMailbox> remote_;  ///< Null until the call has arrived.
   bool stop_requested_ = false;
 
   // Used by the home side.
-  loop::LoopInbox* inbox_ = nullptr;
+  threads::LoopInbox* inbox_ = nullptr;
   std::coroutine_handle<> awaiting_;
   int home_error_ = 0;
   bool delivered_ = false;

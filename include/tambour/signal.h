@@ -11,10 +11,12 @@
 namespace tambour {
 
 class EventLoop;
-namespace loop {
+namespace events {
 class Children;
-class Core;
 class Signals;
+}  // namespace events
+namespace loop {
+class Core;
 }  // namespace loop
 
 /// Invokes its callback after the process has received a signal. Any number of watchers, in any
@@ -77,8 +79,8 @@ class Signal final : private detail::ReadyNode, private detail::HlistHook<Signal
   static void feed(EventLoop& loop, int number) noexcept;
 
  private:
-  friend class loop::Children;
-  friend class loop::Signals;
+  friend class events::Children;
+  friend class events::Signals;
   friend detail::HlistHook<Signal>;
   friend detail::Hlist<Signal>;  // The loop's list of the watchers of this signal.
   Signal(loop::Core& core, int number, Function function) noexcept;

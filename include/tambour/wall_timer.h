@@ -13,9 +13,11 @@
 namespace tambour {
 
 class EventLoop;
+namespace events {
+class WallTimers;
+}  // namespace events
 namespace loop {
 class Core;
-class WallTimers;
 }  // namespace loop
 
 /// CLOCK_REALTIME: nanoseconds since 1970 (UTC) without leap seconds. The range ends in the year
@@ -87,7 +89,7 @@ class WallTimer final : private detail::ReadyNode {
   void set_function(Function function) noexcept;
 
  private:
-  friend class loop::WallTimers;
+  friend class events::WallTimers;
   enum class Rule : std::uint8_t { once, interval, computed };
 
   static void run(ReadyNode& ready);

@@ -35,11 +35,11 @@ namespace tambour {
 
 class EventLoop;
 class WorkerPool;
-namespace loop {
+namespace threads {
 class WorkerMailbox;
 class WorkerQueue;
 class WorkerReturns;
-}  // namespace loop
+}  // namespace threads
 
 /// What happens if a task is asked to stop while a worker runs its call.
 enum class WhenStopped : std::uint8_t {
@@ -50,7 +50,7 @@ enum class WhenStopped : std::uint8_t {
 /// A call that is submitted to a pool. Owned jointly by the waiting task and the worker. All memory
 /// that the worker accesses is in this object, so the task's frame may be destroyed at any time.
 class WorkerCall : public detail::ListHook<WorkerCall>,
-                   public detail::ListHook<loop::WorkerReturns> {
+                   public detail::ListHook<threads::WorkerReturns> {
  public:
   WorkerCall(const WorkerCall&) = delete;
   WorkerCall& operator=(const WorkerCall&) = delete;
@@ -84,13 +84,13 @@ class WorkerCall : public detail::ListHook<WorkerCall>,
 
  private:
   friend class WorkerPool;
-  friend class loop::WorkerMailbox;
-  friend class loop::WorkerQueue;
-  friend class loop::WorkerReturns;
+  friend class threads::WorkerMailbox;
+  friend class threads::WorkerQueue;
+  friend class threads::WorkerReturns;
 
   enum class State : std::uint8_t { waiting, running, ended };
   /// The place in the lists of the loop whose task awaits the call.
-  using OnLoop = detail::ListHook<loop::WorkerReturns>;
+  using OnLoop = detail::ListHook<threads::WorkerReturns>;
   using InQueue = detail::ListHook<WorkerCall>;
 
   std::atomic<unsigned> owners_{1};
@@ -100,9 +100,9 @@ class WorkerCall : public detail::ListHook<WorkerCall>,
   WhenStopped when_stopped_ = WhenStopped::wait;
   int error_ = 0;
   std::coroutine_handle<> awaiting_;
-  loop::WorkerReturns* returns_ = nullptr;    ///< Valid while OnLoop is linked.
-  std::shared_ptr<loop::WorkerQueue> queue_;  ///< Null in a simulation.
-  std::shared_ptr<loop::WorkerMailbox> mailbox_;
+  threads::WorkerReturns* returns_ = nullptr;    ///< Valid while OnLoop is linked.
+  std::shared_ptr<threads::WorkerQueue> queue_;  ///< Null in a simulation.
+  std::shared_ptr<threads::WorkerMailbox> mailbox_;
 };
 
 /// A bounded thread pool. Threads are started on demand, one after another. Calls start in the
@@ -196,7 +196,7 @@ class WorkerPool {
   friend class WorkerCall;
   struct Generation;
 
-  [[nodiscard]] const std::shared_ptr<loop::WorkerQueue>& queue();
+  [[nodiscard]] const std::shared_ptr<threads::WorkerQueue>& queue();
 
   unsigned threads_;
   std::size_t queued_max_;

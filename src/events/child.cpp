@@ -43,7 +43,7 @@ Child::Child(Child&& other) noexcept
       function_(std::move(other.function_)) {
   if (!started()) return;
   other.fd = -1;
-  loop::ChildTable::move(other, *this);
+  events::ChildTable::move(other, *this);
 }
 
 Child& Child::operator=(Child&& other) noexcept {
@@ -65,9 +65,9 @@ Result<> Child::start() noexcept {
   core_->check_thread();
   if (started()) return {};
   // Before the children, so that they are closed first: they own a signal watcher.
-  if (auto signals = core_->open_service<loop::Signals>(); !signals)
+  if (auto signals = core_->open_service<events::Signals>(); !signals)
     return std::unexpected(signals.error());
-  auto service = core_->open_service<loop::Children>();
+  auto service = core_->open_service<events::Children>();
   if (!service) return std::unexpected(service.error());
   return (*service)->add(*this);
 }
@@ -75,7 +75,7 @@ Result<> Child::start() noexcept {
 void Child::stop() noexcept {
   if (!started()) return;
   core_->check_thread();
-  core_->service<loop::Children>().remove(*this);
+  core_->service<events::Children>().remove(*this);
 }
 
 void Child::set_function(Function function) noexcept {
@@ -86,7 +86,7 @@ void Child::set_function(Function function) noexcept {
 
 void Child::run(detail::ReadyNode& ready) {
   auto& self = static_cast<Child&>(ready);
-  self.core_->service<loop::Children>().run(self);
+  self.core_->service<events::Children>().run(self);
 }
 
 }  // namespace tambour

@@ -13,7 +13,7 @@
 #include "base/system_call.h"
 #include "events/signal_slot.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 namespace {
 
 constinit std::mutex mutex;
@@ -242,4 +242,4 @@ Result<> ChildTable::send_signal(const Child& child, pid_t target, int number) n
   return {};
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

@@ -12,7 +12,7 @@
 #include <tambour/child.h>
 #include <tambour/result.h>
 
-namespace tambour::loop {
+namespace tambour::events {
 
 class ChildTable {
  public:
@@ -63,4 +63,4 @@ class ChildTable {
   static bool give_to_named(const ChildStatus& status) noexcept;
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

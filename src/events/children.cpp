@@ -13,7 +13,7 @@
 #include "loop/core.h"
 #include "loop/service_watch.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 namespace {
 
 std::atomic<bool> no_pidfds{false};
@@ -28,7 +28,7 @@ int open_pidfd(pid_t pid) noexcept {
 
 void Children::avoid_pidfds(bool avoid) noexcept { no_pidfds = avoid; }
 
-Children::Children(Core& core) noexcept
+Children::Children(loop::Core& core) noexcept
     : core_(core), sigchld_(core, SIGCHLD, [this](int) { check_all(); }) {
   sigchld_.set_priority(priority_max);
 }
@@ -139,4 +139,4 @@ void Children::close() noexcept {
   while (Child* const child = children_.front()) remove(*child);
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

@@ -7,13 +7,11 @@
 
 #include "loop/service.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 
-class Core;
-
-class Children final : public Service {
+class Children final : public loop::Service {
  public:
-  explicit Children(Core& core) noexcept;
+  explicit Children(loop::Core& core) noexcept;
 
   Result<> add(Child& child) noexcept;
   void remove(Child& child) noexcept;
@@ -34,10 +32,10 @@ class Children final : public Service {
   void fall_back_to_signal(Child& child);
   void check_all() noexcept;
 
-  Core& core_;
+  loop::Core& core_;
   detail::Hlist<Child> children_;
   int by_signal_ = 0;  ///< The number of children watched through SIGCHLD.
   Signal sigchld_;
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

@@ -33,7 +33,7 @@ EmbeddedLoop::EmbeddedLoop(EmbeddedLoop&& other) noexcept
       inner_(std::exchange(other.inner_, nullptr)),
       due_ns_(other.due_ns_),
       function_(std::move(other.function_)) {
-  if (started()) loop::EmbeddedLoops::moved(*this);
+  if (started()) events::EmbeddedLoops::moved(*this);
 }
 
 EmbeddedLoop& EmbeddedLoop::operator=(EmbeddedLoop&& other) noexcept {
@@ -60,7 +60,7 @@ bool EmbeddedLoop::possible(const EventLoop& inner) noexcept {
 Result<> EmbeddedLoop::start() noexcept {
   outer_->check_thread();
   if (started()) return {};
-  auto service = outer_->open_service<loop::EmbeddedLoops>();
+  auto service = outer_->open_service<events::EmbeddedLoops>();
   if (!service) return std::unexpected(service.error());
   return (*service)->add(*this);
 }
@@ -68,7 +68,7 @@ Result<> EmbeddedLoop::start() noexcept {
 void EmbeddedLoop::stop() noexcept {
   if (!started()) return;
   outer_->check_thread();
-  outer_->service<loop::EmbeddedLoops>().remove(*this);
+  outer_->service<events::EmbeddedLoops>().remove(*this);
 }
 
 void EmbeddedLoop::run_inner() {

@@ -5,14 +5,14 @@
 #include "loop/core.h"
 #include "loop/service_watch.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 
-EmbeddedLoop*& EmbeddedLoops::around(Core& inner) noexcept {
+EmbeddedLoop*& EmbeddedLoops::around(loop::Core& inner) noexcept {
   return inner.service<EmbeddedLoops>().around_;
 }
 
 /// Returns true if `outer` is `inner` or is embedded in it, directly or indirectly.
-bool EmbeddedLoops::contains(Core& inner, Core* outer) noexcept {
+bool EmbeddedLoops::contains(loop::Core& inner, loop::Core* outer) noexcept {
   for (;;) {
     if (outer == &inner) return true;
     const EmbeddedLoop* embedded = around(*outer);
@@ -22,7 +22,7 @@ bool EmbeddedLoops::contains(Core& inner, Core* outer) noexcept {
 }
 
 Result<> EmbeddedLoops::add(EmbeddedLoop& embedded) noexcept {
-  Core& inner = *embedded.inner_;
+  loop::Core& inner = *embedded.inner_;
   inner.check_thread();
   if (auto opened = inner.open_service<EmbeddedLoops>(); !opened)
     return std::unexpected(opened.error());
@@ -67,7 +67,7 @@ std::int64_t EmbeddedLoops::before_wait() noexcept {
   std::int64_t soonest_ns = base::end_of_time_ns;
   for (EmbeddedLoop* embedded = embedded_.front(); embedded != nullptr;
        embedded = embedded->OfOuter::next()) {
-    Core& inner = *embedded->inner_;
+    loop::Core& inner = *embedded->inner_;
     watch_descriptor(*embedded);
     const std::int64_t until_ns = inner.begin_foreign_wait();
     embedded->due_ns_ = base::end_of_time_ns;
@@ -96,4 +96,4 @@ void EmbeddedLoops::close() noexcept {
   while (EmbeddedLoop* const embedded = embedded_.front()) embedded->stop();
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

@@ -8,13 +8,11 @@
 
 #include "loop/service.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 
-class Core;
-
-class EmbeddedLoops final : public Service {
+class EmbeddedLoops final : public loop::Service {
  public:
-  explicit EmbeddedLoops(Core& core) noexcept : core_(core) {}
+  explicit EmbeddedLoops(loop::Core& core) noexcept : core_(core) {}
 
   Result<> add(EmbeddedLoop& embedded) noexcept;
   void remove(EmbeddedLoop& embedded) noexcept;
@@ -26,13 +24,13 @@ class EmbeddedLoops final : public Service {
   void close() noexcept override;
 
  private:
-  static EmbeddedLoop*& around(Core& inner) noexcept;
-  static bool contains(Core& inner, Core* outer) noexcept;
+  static EmbeddedLoop*& around(loop::Core& inner) noexcept;
+  static bool contains(loop::Core& inner, loop::Core* outer) noexcept;
   void watch_descriptor(EmbeddedLoop& embedded) noexcept;
 
-  Core& core_;
+  loop::Core& core_;
   detail::Hlist<EmbeddedLoop> embedded_;
   EmbeddedLoop* around_ = nullptr;  ///< Embeds this loop in another one; null if none.
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

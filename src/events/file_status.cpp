@@ -27,8 +27,8 @@ bool FileState::same_as(const FileState& other) const noexcept {
 
 FileStatus::FileStatus(EventLoop& loop, std::string path, Function function,
                        const FileStatusOptions& options, std::source_location created_at)
-    : watched_(std::make_unique<loop::WatchedPath>(loop, loop::core_of(loop), std::move(path),
-                                                   std::move(function), options, created_at)) {}
+    : watched_(std::make_unique<events::WatchedPath>(loop, loop::core_of(loop), std::move(path),
+                                                     std::move(function), options, created_at)) {}
 
 FileStatus::FileStatus(FileStatus&& other) noexcept = default;
 FileStatus& FileStatus::operator=(FileStatus&& other) noexcept = default;

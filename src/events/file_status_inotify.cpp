@@ -14,7 +14,7 @@
 #include "events/file_status_path.h"
 #include "loop/core.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 namespace {
 
 using base::Call;
@@ -33,7 +33,8 @@ constexpr std::uint32_t leads_elsewhere =
 
 }  // namespace
 
-Inotify::Inotify(Core& core) noexcept : core_(core), watch_(core, [this] { on_readable(); }) {}
+Inotify::Inotify(loop::Core& core) noexcept
+    : core_(core), watch_(core, [this] { on_readable(); }) {}
 
 void Inotify::enter(WatchedPath& path) noexcept { paths_.push_front(path); }
 
@@ -172,4 +173,4 @@ void Inotify::close() noexcept {
   inotify_.reset(-1);
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

@@ -15,9 +15,8 @@
 #include "loop/service.h"
 #include "loop/service_watch.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 
-class Core;
 class WatchedPath;
 
 /// A file or directory that a WatchedPath watches.
@@ -37,9 +36,9 @@ struct WatchedPlace {
   WatchedPlace** link = nullptr;
 };
 
-class Inotify final : public Service {
+class Inotify final : public loop::Service {
  public:
-  explicit Inotify(Core& core) noexcept;
+  explicit Inotify(loop::Core& core) noexcept;
 
   /// Adds a started path, which receives events until leave().
   void enter(WatchedPath& path) noexcept;
@@ -65,12 +64,12 @@ class Inotify final : public Service {
   void tell_all() noexcept;
   void drop_watch(int watch) noexcept;
 
-  Core& core_;
+  loop::Core& core_;
   UniqueFd inotify_;
   bool was_disowned_ = false;
   std::unordered_map<int, WatchedPlace*> places_;  ///< By watch descriptor.
   detail::Hlist<WatchedPath> paths_;
-  ServiceWatch watch_;
+  loop::ServiceWatch watch_;
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

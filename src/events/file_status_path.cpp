@@ -15,7 +15,7 @@
 #include "base/system_call.h"
 #include "loop/core.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 namespace {
 
 /// File systems that only this machine modifies, so that inotify reports every change (f_type of
@@ -99,7 +99,7 @@ Duration interval_of(const FileStatusOptions& options) noexcept {
 
 }  // namespace
 
-WatchedPath::WatchedPath(EventLoop& loop, Core& core, std::string path,
+WatchedPath::WatchedPath(EventLoop& loop, loop::Core& core, std::string path,
                          FileStatus::Function function, const FileStatusOptions& options,
                          std::source_location created_at)
     : detail::ReadyNode(&run, created_at),
@@ -254,4 +254,4 @@ void WatchedPath::set_polling(bool polling) noexcept {
   }
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

@@ -10,15 +10,13 @@
 
 #include "events/file_status_inotify.h"
 
-namespace tambour::loop {
-
-class Core;
+namespace tambour::events {
 
 /// An event on the path queues it; it calls stat(2) when dispatched. All events until then count as
 /// one change.
 class WatchedPath final : public detail::ReadyNode, private detail::HlistHook<WatchedPath> {
  public:
-  WatchedPath(EventLoop& loop, Core& core, std::string path, FileStatus::Function function,
+  WatchedPath(EventLoop& loop, loop::Core& core, std::string path, FileStatus::Function function,
               const FileStatusOptions& options, std::source_location created_at);
   WatchedPath(const WatchedPath&) = delete;
   WatchedPath& operator=(const WatchedPath&) = delete;
@@ -52,7 +50,7 @@ class WatchedPath final : public detail::ReadyNode, private detail::HlistHook<Wa
   [[nodiscard]] bool missed_a_directory() noexcept;
   void set_polling(bool polling) noexcept;
 
-  Core& core_;
+  loop::Core& core_;
   std::string path_;
   FileStatusOptions options_;
   FileState current_;
@@ -64,4 +62,4 @@ class WatchedPath final : public detail::ReadyNode, private detail::HlistHook<Wa
   FileStatus::Function function_;
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

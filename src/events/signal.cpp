@@ -50,7 +50,7 @@ Signal::~Signal() {
 Result<> Signal::start() noexcept {
   core_->check_thread();
   if (started()) return {};
-  auto service = core_->open_service<loop::Signals>();
+  auto service = core_->open_service<events::Signals>();
   if (!service) return std::unexpected(service.error());
   return (*service)->add(*this);
 }
@@ -58,7 +58,7 @@ Result<> Signal::start() noexcept {
 void Signal::stop() noexcept {
   if (!started()) return;
   core_->check_thread();
-  core_->service<loop::Signals>().remove(*this);
+  core_->service<events::Signals>().remove(*this);
 }
 
 void Signal::set_function(Function function) noexcept {
@@ -67,11 +67,11 @@ void Signal::set_function(Function function) noexcept {
   function_ = std::move(function);
 }
 
-void Signal::feed(int number) noexcept { loop::SignalSlot::raise(number); }
+void Signal::feed(int number) noexcept { events::SignalSlot::raise(number); }
 
 void Signal::feed(EventLoop& loop, int number) noexcept {
   loop::core_of(loop).check_thread();
-  if (auto service = loop::core_of(loop).open_service<loop::Signals>()) (*service)->feed(number);
+  if (auto service = loop::core_of(loop).open_service<events::Signals>()) (*service)->feed(number);
 }
 
 void Signal::run(detail::ReadyNode& ready) {

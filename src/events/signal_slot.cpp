@@ -17,7 +17,7 @@
 
 #include "base/system_call.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 namespace {
 
 using base::Call;
@@ -226,4 +226,4 @@ void SignalSlot::raise(int number) noexcept {
   errno = saved;
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

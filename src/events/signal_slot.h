@@ -20,7 +20,7 @@
 
 #include "base/eventfd_identity.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 
 /// One loop's registration for signals. All functions except raise() must be called by the loop.
 class SignalSlot {
@@ -98,4 +98,4 @@ class SignalSlot {
   SignalSlot* next_ = nullptr;  ///< Constant once the slot is in the list.
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

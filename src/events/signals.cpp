@@ -5,9 +5,10 @@
 
 #include "loop/core.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 
-Signals::Signals(Core& core) noexcept : core_(core), watch_(core, [this] { take_pending(); }) {}
+Signals::Signals(loop::Core& core) noexcept
+    : core_(core), watch_(core, [this] { take_pending(); }) {}
 
 Result<> Signals::open_slot() noexcept {
   if (slot_ != nullptr) return {};
@@ -88,4 +89,4 @@ void Signals::close() noexcept {
   std::exchange(slot_, nullptr)->give_back();
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

@@ -11,13 +11,11 @@
 #include "loop/service.h"
 #include "loop/service_watch.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 
-class Core;
-
-class Signals final : public Service {
+class Signals final : public loop::Service {
  public:
-  explicit Signals(Core& core) noexcept;
+  explicit Signals(loop::Core& core) noexcept;
 
   /// Fails with EINVAL; the first call also with EMFILE, ENFILE, ENOMEM or ERANGE.
   Result<> add(Signal& signal) noexcept;
@@ -41,11 +39,11 @@ class Signals final : public Service {
   template <class F>
   void for_each_of(std::uint64_t set, F&& f) noexcept;
 
-  Core& core_;
+  loop::Core& core_;
   SignalSlot* slot_ = nullptr;
   /// Indexed by signal number.
   std::array<detail::Hlist<Signal>, SignalSlot::number_max + 1> watchers_{};
-  ServiceWatch watch_;
+  loop::ServiceWatch watch_;
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

@@ -42,7 +42,7 @@ WallTimer::WallTimer(WallTimer&& other) noexcept
       function_(std::move(other.function_)) {
   if (other.asking_) [[unlikely]]
     fail_while_asking("moved", created_at());
-  if (started_) core_->service<loop::WallTimers>().moved(*this);
+  if (started_) core_->service<events::WallTimers>().moved(*this);
 }
 
 WallTimer& WallTimer::operator=(WallTimer&& other) noexcept {
@@ -65,7 +65,7 @@ WallTimer::~WallTimer() {
 Result<> WallTimer::open() noexcept {
   core_->check_thread();
   stop();
-  auto service = core_->open_service<loop::WallTimers>();
+  auto service = core_->open_service<events::WallTimers>();
   if (!service) return std::unexpected(service.error());
   return (*service)->open();
 }
@@ -73,7 +73,7 @@ Result<> WallTimer::open() noexcept {
 void WallTimer::insert() noexcept {
   started_ = true;
   core_->add_reference();
-  core_->service<loop::WallTimers>().insert(*this);
+  core_->service<events::WallTimers>().insert(*this);
 }
 
 Result<> WallTimer::start_at(WallTime time) noexcept {
@@ -126,7 +126,7 @@ std::int64_t WallTimer::time_after(std::int64_t now_ns) {
 
 void WallTimer::ask_again() noexcept {
   core_->check_thread();
-  if (started_ && rule_ == Rule::computed) core_->service<loop::WallTimers>().ask(*this);
+  if (started_ && rule_ == Rule::computed) core_->service<events::WallTimers>().ask(*this);
 }
 
 void WallTimer::stop() noexcept {
@@ -136,7 +136,7 @@ void WallTimer::stop() noexcept {
   core_->check_thread();
   unlink();
   started_ = false;
-  core_->service<loop::WallTimers>().remove(*this);
+  core_->service<events::WallTimers>().remove(*this);
   core_->drop_reference();
 }
 
@@ -155,7 +155,7 @@ void WallTimer::run(detail::ReadyNode& ready) {
     self.stop();
   } else {
     if (self.rule_ != Rule::once) self.deadline_ns_ = self.time_after(now_ns);
-    self.core_->service<loop::WallTimers>().move(self);
+    self.core_->service<events::WallTimers>().move(self);
   }
   if (is_due) self.function_();
 }

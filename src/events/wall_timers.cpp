@@ -10,12 +10,12 @@
 #include "base/system_call.h"
 #include "loop/core.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 
 using base::Call;
 using base::system_call;
 
-WallTimers::WallTimers(Core& core) noexcept
+WallTimers::WallTimers(loop::Core& core) noexcept
     : core_(core), watch_(core, [this] { on_readable(); }) {}
 
 Result<> WallTimers::open() noexcept {
@@ -91,8 +91,8 @@ void WallTimers::on_readable() noexcept {
 
 void WallTimers::look(bool was_set) noexcept {
   armed_ns_ = base::end_of_time_ns;
-  if (was_set) reschedule(&Core::queue_now);
-  expire_into(&Core::queue_now);
+  if (was_set) reschedule(&loop::Core::queue_now);
+  expire_into(&loop::Core::queue_now);
   arm();
 }
 
@@ -131,7 +131,7 @@ void WallTimers::put(WallTimer& timer, Queue queue, std::int64_t now_ns) noexcep
 std::int64_t WallTimers::before_wait() noexcept {
   if (heap_.empty() || !core_.backend().has_virtual_time()) return base::end_of_time_ns;
   const std::uint64_t changes = core_.backend().wall_changes();
-  if (std::exchange(changes_seen_, changes) != changes) reschedule(&Core::queue);
+  if (std::exchange(changes_seen_, changes) != changes) reschedule(&loop::Core::queue);
   if (heap_.top_key() == base::end_of_time_ns) return base::end_of_time_ns;
   // Compared first: the difference may overflow for a time far in the past.
   const std::int64_t now_ns = core_.wall_ns();
@@ -140,7 +140,7 @@ std::int64_t WallTimers::before_wait() noexcept {
 }
 
 void WallTimers::expire(std::int64_t /*now_ns*/) noexcept {
-  if (core_.backend().has_virtual_time()) expire_into(&Core::queue);
+  if (core_.backend().has_virtual_time()) expire_into(&loop::Core::queue);
 }
 
 void WallTimers::disown_if_lost(bool has_all) noexcept {
@@ -169,4 +169,4 @@ void WallTimers::close() noexcept {
   timerfd_.reset(-1);
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

@@ -17,13 +17,11 @@
 #include "loop/service.h"
 #include "loop/service_watch.h"
 
-namespace tambour::loop {
+namespace tambour::events {
 
-class Core;
-
-class WallTimers final : public Service {
+class WallTimers final : public loop::Service {
  public:
-  explicit WallTimers(Core& core) noexcept;
+  explicit WallTimers(loop::Core& core) noexcept;
 
   /// Makes sure that one more timer can be inserted. Fails with EMFILE, ENFILE, ENOMEM or ERANGE.
   Result<> open() noexcept;
@@ -52,7 +50,7 @@ class WallTimers final : public Service {
   struct Place {
     static void set(WallTimer& timer, std::uint32_t index) noexcept { timer.heap_index_ = index; }
   };
-  using Queue = void (Core::*)(detail::ReadyNode&) noexcept;
+  using Queue = void (loop::Core::*)(detail::ReadyNode&) noexcept;
 
   Result<> open_timerfd() noexcept;
   void arm() noexcept;
@@ -62,14 +60,14 @@ class WallTimers final : public Service {
   void reschedule(Queue queue) noexcept;
   void put(WallTimer& timer, Queue queue, std::int64_t now_ns) noexcept;
 
-  Core& core_;
+  loop::Core& core_;
   base::QuadHeap<WallTimer, Place> heap_;
   UniqueFd timerfd_;
   bool was_disowned_ = false;
   std::int64_t armed_ns_ = base::end_of_time_ns;
   bool was_set_ = false;  ///< The clock was set, as timerfd_settime(2) reported.
   std::uint64_t changes_seen_ = 0;
-  ServiceWatch watch_;
+  loop::ServiceWatch watch_;
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::events

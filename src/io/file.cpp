@@ -9,8 +9,8 @@
 namespace tambour {
 namespace {
 
-using loop::FileRequest;
-using loop::OpenFile;
+using io::FileRequest;
+using io::OpenFile;
 
 int flags_of(FileMode mode) noexcept {
   switch (mode) {

@@ -11,7 +11,7 @@
 
 #include "loop/core.h"
 
-namespace tambour::loop {
+namespace tambour::io {
 
 FileRequest::FileRequest(detail::OperationKind kind, std::shared_ptr<OpenFile> file)
     : operation_(kind, *this), file_(std::move(file)) {
@@ -47,7 +47,7 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
     outcome_ = -EBADF;
     return false;
   }
-  Core& core = core_of(loop);
+  loop::Core& core = loop::core_of(loop);
   core.check_thread();
   system_ = opens ? &core.backend().system() : &file_->system();
   if (core.backend().supports(operation_.kind) && !stop.stop_requested()) {
@@ -61,7 +61,7 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
   return true;
 }
 
-void FileRequest::submit(Core& core) {
+void FileRequest::submit(loop::Core& core) {
   const auto requests = core.open_service<FileRequests>();
   if (!requests) throw std::bad_alloc();
   (*requests)->add(*this);
@@ -243,4 +243,4 @@ void FileRequests::close() noexcept {
   while (FileRequest* const request = in_flight_.front()) request->lose_loop();
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::io

@@ -17,9 +17,7 @@
 #include "backend/system.h"
 #include "loop/service.h"
 
-namespace tambour::loop {
-
-class Core;
+namespace tambour::io {
 
 class FileRequests;
 
@@ -109,7 +107,7 @@ class FileRequest final : public WorkerCall, private detail::ListHook<FileReques
   /// Makes the operation write the first bytes of `bytes_`.
   void next_piece() noexcept;
   void advance(std::size_t count) noexcept;
-  void submit(Core& core);
+  void submit(loop::Core& core);
   void end() noexcept;
   void release_loop() noexcept;
 
@@ -121,17 +119,17 @@ class FileRequest final : public WorkerCall, private detail::ListHook<FileReques
   bool appends_ = false;
   backend::System* system_ = nullptr;
   std::int64_t outcome_ = 0;
-  int opened_ = -1;       ///< The opened descriptor, until take_file().
-  Core* core_ = nullptr;  ///< The core of the loop whose backend executes the operation.
+  int opened_ = -1;             ///< The opened descriptor, until take_file().
+  loop::Core* core_ = nullptr;  ///< The core of the loop whose backend executes the operation.
   bool holds_loop_ = false;
   bool stopped_ = false;
   std::coroutine_handle<> waiting_;
 };
 
 /// The operations that a loop's backend executes.
-class FileRequests final : public Service {
+class FileRequests final : public loop::Service {
  public:
-  explicit FileRequests(Core& /*core*/) noexcept {}
+  explicit FileRequests(loop::Core& /*core*/) noexcept {}
   void add(FileRequest& request) noexcept { in_flight_.push_back(request); }
   /// Waits for all of them.
   void close() noexcept override;
@@ -140,4 +138,4 @@ class FileRequests final : public Service {
   detail::IntrusiveList<FileRequest, FileRequests> in_flight_;
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::io

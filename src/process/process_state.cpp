@@ -179,7 +179,7 @@ Result<> ProcessState::open_streams(EventLoop& loop, const ProcessOptions& optio
 Result<> ProcessState::launch(EventLoop& loop, const ProcessOptions& options) {
   Preparation preparation(options);
   if (auto opened = open_streams(loop, options, preparation); !opened) return opened;
-  const loop::ChildTable::Launching launching;
+  const events::ChildTable::Launching launching;
   auto launched = base::launch(preparation.launch);
   if (!launched) return std::unexpected(launched.error());
   pidfd_ = std::move(launched->pidfd);
@@ -216,13 +216,13 @@ Result<> ProcessState::send_signal(int number) noexcept {
     // to signal the child, both fail with EPERM.
     if (errno != ENOSYS && errno != EPERM) return std::unexpected(system_error(errno));
   }
-  return loop::ChildTable::send_signal(child_, pid(), number);
+  return events::ChildTable::send_signal(child_, pid(), number);
 }
 
 Result<> ProcessState::send_signal_to_group(int number) noexcept {
   if (!leads_group_) return std::unexpected(system_error(EINVAL));
   if (status_ || parent_ != ::getpid()) return std::unexpected(system_error(ESRCH));
-  return loop::ChildTable::send_signal(child_, -pid(), number);
+  return events::ChildTable::send_signal(child_, -pid(), number);
 }
 
 void ProcessState::send_to_all(int number) noexcept {

@@ -6,9 +6,9 @@
 #include "base/process_number.h"
 #include "loop/core.h"
 
-namespace tambour::loop {
+namespace tambour::threads {
 
-LoopMailbox::LoopMailbox(Core& core) noexcept : core_(&core) {
+LoopMailbox::LoopMailbox(loop::Core& core) noexcept : core_(&core) {
   base::count_forks();
   made_in_ = base::process_number();
 }
@@ -126,4 +126,4 @@ void LoopInbox::close() noexcept {
   unlink();
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::threads

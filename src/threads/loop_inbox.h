@@ -13,13 +13,11 @@
 
 #include "loop/service.h"
 
-namespace tambour::loop {
-
-class Core;
+namespace tambour::threads {
 
 class LoopMailbox {
  public:
-  explicit LoopMailbox(Core& core) noexcept;
+  explicit LoopMailbox(loop::Core& core) noexcept;
 
   /// Callable from any thread. Returns false if the loop was destroyed or refuses the message,
   /// which then stays with the caller. Otherwise the message must not be used after this call.
@@ -44,16 +42,16 @@ class LoopMailbox {
 
  private:
   std::mutex mutex_;
-  Core* core_;  ///< Null: the loop is destroyed.
+  loop::Core* core_;  ///< Null: the loop is destroyed.
   unsigned made_in_;
   detail::IntrusiveList<LoopMessage, LoopMailbox> arrived_;
 };
 
 /// The messages of one loop: those that it expects, each of which holds a reference to the loop,
 /// and those that have arrived.
-class LoopInbox final : public Service, private detail::ReadyNode {
+class LoopInbox final : public loop::Service, private detail::ReadyNode {
  public:
-  explicit LoopInbox(Core& core) noexcept : detail::ReadyNode(&run), core_(core) {}
+  explicit LoopInbox(loop::Core& core) noexcept : detail::ReadyNode(&run), core_(core) {}
 
   /// Throws std::bad_alloc.
   const std::shared_ptr<LoopMailbox>& mailbox();
@@ -76,11 +74,11 @@ class LoopInbox final : public Service, private detail::ReadyNode {
   using Messages = detail::IntrusiveList<LoopMessage, LoopInbox>;
   static void run(ReadyNode& ready);
 
-  Core& core_;
+  loop::Core& core_;
   std::shared_ptr<LoopMailbox> mailbox_;
   Messages expected_;
   Messages due_;
   Messages delivering_;
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::threads

@@ -32,7 +32,7 @@ void RemoteCall::start(EventLoop& home, EventLoop& to, std::coroutine_handle<> a
                        const std::stop_token& stop) {
   loop::Core& core = loop::core_of(home);
   core.check_thread();
-  auto inbox = core.open_service<loop::LoopInbox>();
+  auto inbox = core.open_service<threads::LoopInbox>();
   if (!inbox) throw std::bad_alloc();
   mailbox_ = (*inbox)->mailbox();
   inbox_ = *inbox;
@@ -57,7 +57,7 @@ void RemoteCall::arrive(RemoteEnd end, EventLoop& loop) noexcept {
   if (call.mailbox_->is_of_parent()) return;
   try {
     call.error_ = ENOMEM;
-    auto inbox = loop::core_of(loop).open_service<loop::LoopInbox>();
+    auto inbox = loop::core_of(loop).open_service<threads::LoopInbox>();
     if (!inbox) return;
     const auto& mailbox = (*inbox)->mailbox();
     {
@@ -98,13 +98,13 @@ Task<> RemoteCall::serve(RemoteEnd end, EventLoop& loop) {
 void RemoteCall::finish() noexcept {
   if (arrived_) destroy_task();
   // The home side may delete this object as soon as it has the message.
-  const std::shared_ptr<loop::LoopMailbox> mailbox = mailbox_;
+  const std::shared_ptr<threads::LoopMailbox> mailbox = mailbox_;
   if (!mailbox->put(returned_)) release();
 }
 
 void RemoteCall::request_stop() noexcept {
   if (mailbox_->is_of_parent()) return;
-  std::shared_ptr<loop::LoopMailbox> remote;
+  std::shared_ptr<threads::LoopMailbox> remote;
   {
     const std::lock_guard lock(mailbox_->mutex());
     if (std::exchange(stop_requested_, true)) return;

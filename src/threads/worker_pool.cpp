@@ -38,8 +38,8 @@ unsigned shared_default() noexcept { return std::max(WorkerPool::processors(), s
 /// The queue of one process; a forked child creates its own.
 struct WorkerPool::Generation {
   Generation(unsigned threads, std::size_t queued_max)
-      : queue(std::make_shared<loop::WorkerQueue>(threads, queued_max)) {}
-  std::shared_ptr<loop::WorkerQueue> queue;
+      : queue(std::make_shared<threads::WorkerQueue>(threads, queued_max)) {}
+  std::shared_ptr<threads::WorkerQueue> queue;
 };
 
 unsigned WorkerPool::processors() noexcept {
@@ -76,7 +76,7 @@ WorkerPool& WorkerPool::names() {
   return *pool;
 }
 
-const std::shared_ptr<loop::WorkerQueue>& WorkerPool::queue() {
+const std::shared_ptr<threads::WorkerQueue>& WorkerPool::queue() {
   Generation* current = generation_.load(std::memory_order_acquire);
   if (current->queue->is_of_parent()) {
     auto fresh = std::make_unique<Generation>(threads_, queued_max_);
@@ -109,7 +109,7 @@ void WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<
                        const std::stop_token& stop, WhenStopped when_stopped) {
   loop::Core& core = loop::core_of(loop);
   core.check_thread();
-  auto returns = core.open_service<loop::WorkerReturns>();
+  auto returns = core.open_service<threads::WorkerReturns>();
   if (!returns) throw std::bad_alloc();
   mailbox_ = (*returns)->mailbox();
   if (!core.backend().has_virtual_time()) queue_ = pool.queue();

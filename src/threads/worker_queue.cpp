@@ -12,7 +12,7 @@
 #include "base/system_call.h"
 #include "threads/worker_returns.h"
 
-namespace tambour::loop {
+namespace tambour::threads {
 
 WorkerQueue::WorkerQueue(unsigned threads_max, std::size_t queued_max)
     : threads_max_(threads_max), queued_max_(queued_max) {
@@ -141,4 +141,4 @@ void WorkerQueue::close() noexcept {
   threads_.clear();
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::threads

@@ -13,7 +13,7 @@
 
 #include "base/process_number.h"
 
-namespace tambour::loop {
+namespace tambour::threads {
 
 /// Owns the calls it contains. Thread-safe. In the child after fork(2) no function may be called,
 /// because the lock may be held by a thread that does not exist there.
@@ -65,4 +65,4 @@ class WorkerQueue {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::threads

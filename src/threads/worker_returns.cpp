@@ -10,7 +10,7 @@
 #include "loop/core.h"
 #include "threads/worker_queue.h"
 
-namespace tambour::loop {
+namespace tambour::threads {
 
 void WorkerMailbox::put(WorkerCall& call) noexcept {
   {
@@ -130,4 +130,4 @@ void WorkerReturns::close() noexcept {
   if (mailbox_ != nullptr) mailbox_->close();
 }
 
-}  // namespace tambour::loop
+}  // namespace tambour::threads

@@ -13,13 +13,11 @@
 
 #include "loop/service.h"
 
-namespace tambour::loop {
-
-class Core;
+namespace tambour::threads {
 
 class WorkerMailbox {
  public:
-  explicit WorkerMailbox(Core& core) noexcept : core_(&core) {}
+  explicit WorkerMailbox(loop::Core& core) noexcept : core_(&core) {}
 
   /// Callable from any thread. Returns a call to the loop, or drops it if no task waits for it.
   void put(WorkerCall& call) noexcept;
@@ -36,19 +34,19 @@ class WorkerMailbox {
 
  private:
   std::mutex mutex_;
-  Core* core_;  ///< Null: the loop is destroyed.
+  loop::Core* core_;  ///< Null: the loop is destroyed.
   detail::IntrusiveList<WorkerCall> arrived_;
 };
 
 /// The calls that one loop awaits. Each holds a reference to the loop.
-class WorkerReturns final : public Service, private detail::ReadyNode {
+class WorkerReturns final : public loop::Service, private detail::ReadyNode {
  public:
-  explicit WorkerReturns(Core& core) noexcept : detail::ReadyNode(&run), core_(core) {}
+  explicit WorkerReturns(loop::Core& core) noexcept : detail::ReadyNode(&run), core_(core) {}
 
   /// Throws std::bad_alloc.
   const std::shared_ptr<WorkerMailbox>& mailbox();
 
-  [[nodiscard]] Core& core() noexcept { return core_; }
+  [[nodiscard]] loop::Core& core() noexcept { return core_; }
 
   void expect(WorkerCall& call) noexcept;
   /// Resumes the call's task in a later iteration.
@@ -67,7 +65,7 @@ class WorkerReturns final : public Service, private detail::ReadyNode {
   static void run(detail::ReadyNode& ready);
   void deliver(WorkerCall& call);
 
-  Core& core_;
+  loop::Core& core_;
   std::shared_ptr<WorkerMailbox> mailbox_;
   using Calls = detail::IntrusiveList<WorkerCall, WorkerReturns>;
   Calls expected_;
@@ -75,4 +73,4 @@ class WorkerReturns final : public Service, private detail::ReadyNode {
   Calls delivering_;
 };
 
-}  // namespace tambour::loop
+}  // namespace tambour::threads

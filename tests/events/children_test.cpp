@@ -254,7 +254,7 @@ TEST_P(Children, no_descriptor_is_leaked_and_none_is_required) {
     EXPECT_EQ(test::open_descriptors(), before);
   });
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();
-  loop::Children::avoid_pidfds(false);
+  events::Children::avoid_pidfds(false);
   seen.clear();
   // Allows no new descriptor: the lowest free number is the limit.
   const test::OpenFilesLimit none(static_cast<rlim_t>(test::open_eventfd().get()));

@@ -39,7 +39,7 @@ std::vector<std::string> shell(std::string script) { return {"/bin/sh", "-c", st
 class Processes : public testing::Test {
  protected:
   void TearDown() override {
-    loop::Children::avoid_pidfds(false);
+    events::Children::avoid_pidfds(false);
     EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG | __WALL), -1) << "a child is left";
   }
 
@@ -338,7 +338,7 @@ TEST_F(Processes, timeout_terminates) {
 
 TEST_F(Processes, destroyed_while_it_runs_is_killed_and_reaped) {
   for (const bool avoid : {false, true}) {
-    loop::Children::avoid_pidfds(avoid);
+    events::Children::avoid_pidfds(avoid);
     const test::Heartbeat heartbeat(loop);
     pid_t pid = 0;
     {

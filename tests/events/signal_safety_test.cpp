@@ -24,7 +24,7 @@
 namespace tambour {
 namespace {
 
-using loop::SignalSlot;
+using events::SignalSlot;
 
 /// A loop that counts the SIGUSR1 that it receives.
 struct Receiver {
