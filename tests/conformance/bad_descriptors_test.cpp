@@ -15,7 +15,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::bad_descriptors_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -307,4 +307,4 @@ TEST_P(BadDescriptors, a_loop_with_high_descriptors_of_its_own_fails_to_open_or_
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::bad_descriptors_test

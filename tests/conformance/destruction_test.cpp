@@ -15,7 +15,7 @@
 #include "support/random.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::destruction_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -243,4 +243,4 @@ TEST_P(Destruction, mayhem) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::destruction_test

@@ -12,7 +12,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::exceptions_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -186,4 +186,4 @@ TEST_P(Exceptions, leave_a_loop_that_can_be_destroyed_with_work_left) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::exceptions_test

@@ -19,7 +19,7 @@
 #include "support/on_every_backend.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::fork_under_load_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -166,4 +166,4 @@ TEST_P(ForkUnderLoad, each_child_works_and_the_parent_loses_nothing) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::fork_under_load_test

@@ -15,7 +15,7 @@
 #include "support/on_every_backend.h"
 #include "support/process.h"
 
-namespace tambour {
+namespace tambour::forking_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -247,4 +247,4 @@ TEST_P(Forking, reopening_can_fail_and_be_repeated) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::forking_test

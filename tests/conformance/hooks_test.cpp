@@ -17,7 +17,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::hooks_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -310,4 +310,4 @@ TEST_P(Asyncs, may_be_sent_from_a_signal_handler) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::hooks_test

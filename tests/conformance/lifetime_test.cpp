@@ -14,7 +14,7 @@
 #include "support/process.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::lifetime_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -172,4 +172,4 @@ TEST_P(Lifetime, open_and_the_constructor_make_the_same_loop) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::lifetime_test

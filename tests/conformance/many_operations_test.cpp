@@ -13,7 +13,7 @@
 #include "support/on_every_backend.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::many_operations_test {
 namespace {
 
 /// A pipe that receives one byte per round; its callback reads that byte.
@@ -73,4 +73,4 @@ TEST_P(ManyOperations, none_of_a_hundred_thousand_edges_is_lost) { play(Trigger:
 TEST_P(ManyOperations, none_is_lost_by_watchers_that_stop_and_start) { play(Trigger::level, true); }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::many_operations_test

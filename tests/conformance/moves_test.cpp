@@ -13,7 +13,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::moves_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -227,4 +227,4 @@ TEST_P(Moves, a_timer_moves_inside_its_own_callback) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::moves_test

@@ -13,7 +13,7 @@
 
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::nested_retirement_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -76,4 +76,4 @@ TEST_P(NestedRetirement, a_callback_outside_outlives_its_timer) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::nested_retirement_test

@@ -13,7 +13,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::observing_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -228,4 +228,4 @@ TEST_P(Observing, collecting_handles_the_same_events_in_fewer_iterations) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::observing_test

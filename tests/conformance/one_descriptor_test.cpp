@@ -12,7 +12,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::one_descriptor_test {
 namespace {
 
 class OneDescriptor : public test::OnEveryBackend {
@@ -149,4 +149,4 @@ TEST_P(OneDescriptor, events_of_many_descriptors_reach_the_right_watchers) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::one_descriptor_test

@@ -20,7 +20,7 @@
 #include "support/on_every_backend.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::posting_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -280,4 +280,4 @@ TEST_P(Posting, an_interrupted_wait_is_resumed) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::posting_test

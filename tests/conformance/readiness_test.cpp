@@ -14,7 +14,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::readiness_test {
 namespace {
 
 constexpr Events all = Events::read | Events::write | Events::closed;
@@ -328,4 +328,4 @@ TEST_P(Readiness, a_watcher_whose_interest_was_cleared_does_not_make_the_loop_sp
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::readiness_test

@@ -15,7 +15,7 @@
 #include "support/process.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::reused_descriptors_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -337,4 +337,4 @@ TEST_P(ReusedDescriptors, a_regular_file_and_a_pipe_alternate_under_one_number) 
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::reused_descriptors_test

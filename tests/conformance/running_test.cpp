@@ -11,7 +11,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::running_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -357,4 +357,4 @@ TEST_P(Running, higher_priorities_are_invoked_first_in_an_iteration) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::running_test

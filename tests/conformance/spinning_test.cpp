@@ -10,7 +10,7 @@
 #include "support/on_every_backend.h"
 #include "support/process.h"
 
-namespace tambour {
+namespace tambour::spinning_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -93,4 +93,4 @@ TEST_P(Spinning, a_stop_from_a_task_is_noticed_between_two_events) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::spinning_test

@@ -13,7 +13,7 @@
 #include "support/random.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::timer_deadlines_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -233,4 +233,4 @@ TEST_P(TimerDeadlines, are_returned_by_deadline) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::timer_deadlines_test

@@ -13,7 +13,7 @@
 #include "support/random.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::timer_model_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -144,4 +144,4 @@ TEST_P(TimerModel, leaves_no_due_timer_after_an_iteration) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::timer_model_test

@@ -10,7 +10,7 @@
 
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::timer_operations_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -306,4 +306,4 @@ TEST_P(TimerOperations, the_function_inside_the_callback) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::timer_operations_test

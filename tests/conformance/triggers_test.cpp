@@ -12,7 +12,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::triggers_test {
 namespace {
 
 class Triggers : public test::OnEveryBackend {
@@ -238,4 +238,4 @@ TEST_P(Triggers, a_write_edge_is_reported_when_the_buffer_has_space_again) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::triggers_test

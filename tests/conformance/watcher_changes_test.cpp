@@ -13,7 +13,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::watcher_changes_test {
 namespace {
 
 class WatcherChanges : public test::OnEveryBackend {
@@ -275,4 +275,4 @@ TEST_P(WatcherChanges, the_file_is_released_by_the_iteration_after_stop) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::watcher_changes_test

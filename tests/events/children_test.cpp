@@ -20,7 +20,7 @@
 #include "support/files.h"
 #include "support/process.h"
 
-namespace tambour {
+namespace tambour::children_test {
 namespace {
 
 class Children : public ChildrenTest {};
@@ -264,4 +264,4 @@ TEST_P(Children, no_descriptor_is_leaked_and_none_is_required) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::children_test

@@ -18,7 +18,7 @@
 #include "support/on_every_backend.h"
 #include "support/process.h"
 
-namespace tambour {
+namespace tambour::embedded_loops_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -327,4 +327,4 @@ TEST_P(EmbeddedLoops, both_work_after_a_fork) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::embedded_loops_test

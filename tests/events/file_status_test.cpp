@@ -24,7 +24,7 @@
 #include "support/process.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::file_status_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -375,4 +375,4 @@ TEST_P(FileStatusTest, works_independently_in_a_forked_child) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::file_status_test

@@ -18,7 +18,7 @@
 #include "support/process.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::many_children_test {
 namespace {
 
 class ManyChildren : public ChildrenTest {};
@@ -217,4 +217,4 @@ TEST_P(ManyChildren, a_forked_child_has_children_of_its_own) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::many_children_test

@@ -22,7 +22,7 @@
 #include "support/on_every_backend.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::pairs_test {
 namespace {
 
 /// A started watcher of some type.
@@ -221,4 +221,4 @@ TEST_P(Pairs, one_callback_destroys_the_other_handle_and_continues) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::pairs_test

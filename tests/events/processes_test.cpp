@@ -28,7 +28,7 @@
 #include "support/scale.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::processes_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -516,4 +516,4 @@ TEST_F(Processes, need_a_real_kernel) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::processes_test

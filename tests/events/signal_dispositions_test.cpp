@@ -9,7 +9,7 @@
 #include "support/on_every_backend.h"
 #include "support/process.h"
 
-namespace tambour {
+namespace tambour::signal_dispositions_test {
 namespace {
 
 class SignalDispositions : public test::OnEveryBackend {
@@ -142,4 +142,4 @@ TEST_P(SignalDispositions, a_handle_may_outlive_its_loop) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::signal_dispositions_test

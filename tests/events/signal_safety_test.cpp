@@ -21,7 +21,7 @@
 #include "support/process.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::signal_safety_test {
 namespace {
 
 using events::SignalSlot;
@@ -187,4 +187,4 @@ TEST(SignalSafety, stopped_signal_is_not_delivered_after_restart) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::signal_safety_test

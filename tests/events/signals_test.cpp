@@ -19,7 +19,7 @@
 #include "support/process.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::signals_test {
 namespace {
 
 class Signals : public test::OnEveryBackend {
@@ -268,4 +268,4 @@ TEST_P(Signals, a_started_handle_keeps_the_loop_running_unless_unreferenced) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::signals_test

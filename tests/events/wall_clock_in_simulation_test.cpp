@@ -8,7 +8,7 @@
 
 #include <tambour/tambour.h>
 
-namespace tambour {
+namespace tambour::wall_clock_in_simulation_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -120,4 +120,4 @@ TEST_F(InSimulation, signals_can_be_fed) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::wall_clock_in_simulation_test

@@ -9,7 +9,7 @@
 
 #include "events/settable_clock.h"
 
-namespace tambour {
+namespace tambour::wall_clock_set_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -120,4 +120,4 @@ TEST_P(WallClockSet, the_clock_may_be_set_back_by_a_callback_of_the_same_iterati
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::wall_clock_set_test

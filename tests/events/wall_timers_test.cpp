@@ -13,7 +13,7 @@
 #include "support/process.h"
 #include "support/random.h"
 
-namespace tambour {
+namespace tambour::wall_timers_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -222,4 +222,4 @@ TEST_P(WallTimers, works_independently_in_a_forked_child) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::wall_timers_test

@@ -6,7 +6,7 @@
 #include "faults/faults.h"
 #include "faults/sweep.h"
 
-namespace tambour {
+namespace tambour::calls_test {
 namespace {
 
 using test::Call;
@@ -218,4 +218,4 @@ TEST_P(Calls, that_are_multishot_may_end) {
 TAMBOUR_ON_EACH_BACKEND(Calls);
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::calls_test

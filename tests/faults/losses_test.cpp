@@ -19,7 +19,7 @@
 #include "support/on_every_backend.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::losses_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -188,4 +188,4 @@ TEST_P(Losses, of_answers_about_operations_are_repaired) {
 TAMBOUR_ON_EVERY_BACKEND(Losses);
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::losses_test

@@ -6,7 +6,7 @@
 #include "faults/allocations.h"
 #include "faults/sweep.h"
 
-namespace tambour {
+namespace tambour::memory_test {
 namespace {
 
 class Memory : public test::Sweep {};
@@ -31,4 +31,4 @@ TEST_P(Memory, allocations_may_fail_at_any_point) {
 TAMBOUR_ON_EACH_BACKEND(Memory);
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::memory_test

@@ -13,7 +13,7 @@
 #include "support/on_every_backend.h"
 #include "support/process.h"
 
-namespace tambour {
+namespace tambour::reopening_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -140,4 +140,4 @@ TEST_P(Reopening, needs_no_memory_to_continue) {
 TAMBOUR_ON_EVERY_BACKEND(Reopening);
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::reopening_test

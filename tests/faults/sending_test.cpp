@@ -20,7 +20,7 @@
 #include "support/on_every_backend.h"
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::sending_test {
 namespace {
 
 class Sending : public test::OnEveryBackend {
@@ -120,4 +120,4 @@ TEST_P(Sending, a_handle_queues_an_operation_or_throws) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::sending_test

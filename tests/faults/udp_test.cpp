@@ -9,7 +9,7 @@
 #include "faults/faults.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::udp_test {
 namespace {
 
 using test::Call;
@@ -185,4 +185,4 @@ TEST_P(UdpFaults, a_batch_makes_the_documented_number_of_system_calls) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::udp_test

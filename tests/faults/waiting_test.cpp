@@ -12,7 +12,7 @@
 #include "support/process.h"
 #include "support/sandbox.h"
 
-namespace tambour {
+namespace tambour::waiting_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -46,4 +46,4 @@ TEST(Waiting, AWaitUnderAFilterThatEndsWithAnEventIsOneSystemCall) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::waiting_test

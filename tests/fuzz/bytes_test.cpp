@@ -14,7 +14,7 @@
 #include "fuzz/random_input.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::bytes_test {
 namespace {
 
 using Input = std::vector<std::uint8_t>;
@@ -77,4 +77,4 @@ INSTANTIATE_TEST_SUITE_P(Every, FuzzedBytes,
                          [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::bytes_test

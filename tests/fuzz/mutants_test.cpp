@@ -10,7 +10,7 @@
 #include "fuzz/player.h"
 #include "fuzz/random_input.h"
 
-namespace tambour {
+namespace tambour::mutants_test {
 namespace {
 
 constexpr std::uint64_t inputs_max = 5000;
@@ -45,4 +45,4 @@ TEST(Mutants, are_found_by_the_simulator) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::mutants_test

@@ -15,7 +15,7 @@
 #include "fuzz/random_input.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::player_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -49,4 +49,4 @@ TEST(FuzzedLoop, matches_the_model_with_inputs_of_many_seeds) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::player_test

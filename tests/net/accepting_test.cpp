@@ -16,7 +16,7 @@
 
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::accepting_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -95,4 +95,4 @@ TEST_F(Accepting, a_single_connection_after_many_takes_one_call) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::accepting_test

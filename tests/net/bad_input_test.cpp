@@ -16,7 +16,7 @@
 #include "support/on_every_backend.h"
 #include "support/process.h"
 
-namespace tambour {
+namespace tambour::bad_input_test {
 namespace {
 
 using namespace std::string_literals;
@@ -170,4 +170,4 @@ TEST_P(BadInput, truncated_or_invalid_proxy_headers_are_rejected) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::bad_input_test

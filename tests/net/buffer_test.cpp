@@ -18,7 +18,7 @@
 #include "support/random.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::buffer_test {
 namespace {
 
 using namespace std::string_literals;
@@ -489,4 +489,4 @@ TEST(Buffer, equals_a_string_after_random_operations) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::buffer_test

@@ -17,7 +17,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::closing_test {
 namespace {
 
 /// Returns whether reading would return 0 now.
@@ -145,4 +145,4 @@ TEST_P(Closing, a_socket_may_be_closed_after_its_loop) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::closing_test

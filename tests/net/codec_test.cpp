@@ -13,7 +13,7 @@
 #include "support/random.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::codec_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -228,4 +228,4 @@ TEST(StreamErrors, distinguish_a_clean_end_from_a_truncated_message) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::codec_test

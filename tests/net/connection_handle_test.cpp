@@ -21,7 +21,7 @@
 #include "support/on_every_backend.h"
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::connection_handle_test {
 namespace {
 
 void in_another_thread(const std::function<void()>& call) { std::thread(call).join(); }
@@ -251,4 +251,4 @@ TEST_P(Handles, an_accepted_connection_ends_with_its_server) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::connection_handle_test

@@ -17,7 +17,7 @@
 #include "support/on_every_backend.h"
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::connection_limits_test {
 namespace {
 
 class ConnectionSizes : public test::OnEveryBackend {
@@ -208,4 +208,4 @@ TEST_P(ConnectionSizes, send_reports_bytes_after_close_after_write) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::connection_limits_test

@@ -17,7 +17,7 @@
 #include "support/scale.h"
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::connections_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -469,4 +469,4 @@ TEST_P(Connections, an_exception_of_on_connection_leaves_run_and_the_next_is_ser
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::connections_test

@@ -20,7 +20,7 @@
 #include "support/streams.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::connector_on_loopback_test {
 namespace {
 
 Task<> hold(TcpStream stream) {
@@ -91,4 +91,4 @@ TEST_P(ConnectorOnLoopback, connects_to_unix_endpoints) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::connector_on_loopback_test

@@ -21,7 +21,7 @@
 
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::connector_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -330,4 +330,4 @@ TEST(Connector, leaks_nothing_in_a_thousand_simulations) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::connector_test

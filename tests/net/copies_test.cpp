@@ -20,7 +20,7 @@
 #include "support/on_every_backend.h"
 #include "support/process.h"
 
-namespace tambour {
+namespace tambour::copies_test {
 namespace {
 
 /// A child process that holds copies of all descriptors until this object is destroyed.
@@ -168,4 +168,4 @@ TEST_P(Copies, closing_watched_descriptors_costs_a_few_calls_each) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::copies_test

@@ -10,7 +10,7 @@
 
 #include "net/datagrams.h"
 
-namespace tambour {
+namespace tambour::datagram_batch_test {
 namespace {
 
 using test::bytes_of;
@@ -94,4 +94,4 @@ TEST(DatagramBatches, keep_their_order_after_random_additions_and_removals) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::datagram_batch_test

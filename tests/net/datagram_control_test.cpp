@@ -18,7 +18,7 @@
 #include "support/on_every_backend.h"
 #include "udp/received_control.h"
 
-namespace tambour {
+namespace tambour::datagram_control_test {
 namespace {
 
 using test::bytes_of;
@@ -219,4 +219,4 @@ TEST_P(DatagramControlOnLoopback, truncated_control_messages_are_reported) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::datagram_control_test

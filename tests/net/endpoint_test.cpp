@@ -11,7 +11,7 @@
 
 #include "support/random.h"
 
-namespace tambour {
+namespace tambour::endpoint_test {
 namespace {
 
 using namespace std::string_literals;
@@ -151,4 +151,4 @@ TEST(Endpoint, survives_any_bytes) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::endpoint_test

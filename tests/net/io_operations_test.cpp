@@ -19,7 +19,7 @@
 #include "support/on_every_backend.h"
 #include "support/process.h"
 
-namespace tambour {
+namespace tambour::io_operations_test {
 namespace {
 
 class IoOperations : public test::OnEveryBackend {
@@ -174,4 +174,4 @@ TEST_P(IoOperations, a_spurious_event_starts_another_wait) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::io_operations_test

@@ -15,7 +15,7 @@
 #include "support/scale.h"
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::messages_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -178,4 +178,4 @@ TEST_P(Messages, are_decoded_in_callbacks_as_they_arrive) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::messages_test

@@ -22,7 +22,7 @@
 
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::pipe_test {
 namespace {
 
 Task<> write_all(PipeStream to, std::string text) {
@@ -243,4 +243,4 @@ TEST(SimulatedPipes, carry_more_than_their_capacity) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::pipe_test

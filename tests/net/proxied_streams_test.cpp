@@ -19,7 +19,7 @@
 #include "support/on_every_backend.h"
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::proxied_streams_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -284,4 +284,4 @@ TEST_P(ProxiedStreams, do_not_keep_a_server_from_shutting_down) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::proxied_streams_test

@@ -10,7 +10,7 @@
 
 #include "framing/crc32c.h"
 
-namespace tambour {
+namespace tambour::proxy_header_test {
 namespace {
 
 using namespace std::string_literals;
@@ -332,4 +332,4 @@ TEST(ProxyTls, is_read_and_written) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::proxy_header_test

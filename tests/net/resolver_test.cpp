@@ -17,7 +17,7 @@
 
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::resolver_test {
 namespace {
 
 using Answer = Result<std::vector<Endpoint>>;
@@ -109,4 +109,4 @@ TEST(SimulatedResolver, knows_the_hosts_of_the_simulation) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::resolver_test

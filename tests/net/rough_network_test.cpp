@@ -21,7 +21,7 @@
 #include "support/network.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::rough_network_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -178,4 +178,4 @@ TEST(RoughNetwork, each_peer_that_stops_responding_is_closed_once) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::rough_network_test

@@ -20,7 +20,7 @@
 #include "support/network.h"
 #include "support/process.h"
 
-namespace tambour {
+namespace tambour::self_connection_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -73,4 +73,4 @@ TEST(SelfConnections, are_refused) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::self_connection_test

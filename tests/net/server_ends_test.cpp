@@ -22,7 +22,7 @@
 #include "support/streams.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::server_ends_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -374,4 +374,4 @@ TEST(SimulatedServerEnds, a_server_may_be_destroyed_in_on_connection) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::server_ends_test

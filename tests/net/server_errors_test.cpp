@@ -20,7 +20,7 @@
 #include "support/on_every_backend.h"
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::server_errors_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -202,4 +202,4 @@ TEST_P(ServerErrors, exceptions_of_on_error_leave_run) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::server_errors_test

@@ -18,7 +18,7 @@
 #include "support/on_every_backend.h"
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::server_shutdown_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -175,4 +175,4 @@ TEST_P(ServerShutdown, listing_may_destroy_the_server_and_throw) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::server_shutdown_test

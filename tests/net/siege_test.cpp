@@ -24,7 +24,7 @@
 #include "support/process.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::siege_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -180,4 +180,4 @@ TEST_P(Siege, only_peers_that_do_not_read_are_closed) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::siege_test

@@ -11,7 +11,7 @@
 #include <tambour/buffer.h>
 #include <tambour/codec.h>
 
-namespace tambour {
+namespace tambour::small_takes_test {
 namespace {
 
 /// 0 if a sanitizer has replaced malloc(3).
@@ -85,4 +85,4 @@ TEST(SmallTakes, combine_the_bytes_of_several_blocks) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::small_takes_test

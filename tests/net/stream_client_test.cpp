@@ -18,7 +18,7 @@
 #include "support/scale.h"
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::stream_client_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -466,4 +466,4 @@ TEST_P(StreamClientsOnLoopback, reconnects_to_a_restarted_server) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::stream_client_test

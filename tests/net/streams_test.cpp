@@ -19,7 +19,7 @@
 #include "support/on_every_backend.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::streams_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -272,4 +272,4 @@ TEST_P(Streams, a_server_on_one_loop_refuses_a_placement) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::streams_test

@@ -18,7 +18,7 @@
 #include <tambour/task_scope.h>
 #include <tambour/tcp.h>
 
-namespace tambour {
+namespace tambour::tcp_options_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -103,4 +103,4 @@ TEST(TcpOptions, that_the_kernel_rejects_make_listen_fail) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::tcp_options_test

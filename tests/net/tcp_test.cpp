@@ -15,7 +15,7 @@
 
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::tcp_test {
 namespace {
 
 /// Returns whether Nagle's algorithm delays small messages; -1 on an error.
@@ -121,4 +121,4 @@ TEST_P(Tcp, the_program_can_enable_the_delay) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::tcp_test

@@ -15,7 +15,7 @@
 #include <tambour/task_scope.h>
 #include <tambour/unique_fd.h>
 
-namespace tambour {
+namespace tambour::terminal_test {
 namespace {
 
 bool is_non_blocking(int fd) { return (::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0; }
@@ -120,4 +120,4 @@ TEST(SharedPipes, stay_blocking_for_other_processes) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::terminal_test

@@ -16,7 +16,7 @@
 #include "net/datagrams.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::udp_offloads_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -373,4 +373,4 @@ TEST_P(UdpOffloads, a_group_may_be_limited_to_one_source) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::udp_offloads_test

@@ -17,7 +17,7 @@
 #include "support/on_every_backend.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::udp_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -446,4 +446,4 @@ TEST_P(Udp, a_socket_moved_to_another_loop_is_no_longer_served) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::udp_test

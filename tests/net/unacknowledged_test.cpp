@@ -11,7 +11,7 @@
 
 #include "backend/system.h"
 
-namespace tambour {
+namespace tambour::unacknowledged_test {
 namespace {
 
 TEST(Unacknowledged, counts_bytes_until_the_peer_of_a_unix_socket_reads_them) {
@@ -39,4 +39,4 @@ TEST(Unacknowledged, is_zero_if_unknown) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::unacknowledged_test

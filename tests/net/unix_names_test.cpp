@@ -30,7 +30,7 @@
 #include "support/process.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::unix_names_test {
 namespace {
 
 Endpoint at_path(const std::string& path) { return Endpoint::unix_name(path).value(); }
@@ -364,4 +364,4 @@ TEST(SimulatedUnixNames, stop_keeps_the_name_of_a_newer_server) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::unix_names_test

@@ -20,7 +20,7 @@
 #include "support/streams.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::unix_test {
 namespace {
 
 std::span<const std::byte> bytes_of(std::string_view text) {
@@ -296,4 +296,4 @@ TEST(SimulatedUnixStreams, transfer_bytes_and_reject_unsupported_calls) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::unix_test

@@ -17,7 +17,7 @@
 #include "support/process.h"
 #include "support/sandbox.h"
 
-namespace tambour {
+namespace tambour::backend_choice_test {
 namespace {
 
 constexpr std::pair<const char*, BackendKind> names[] = {
@@ -222,4 +222,4 @@ TEST(BackendChoice, the_error_for_an_unknown_name_lists_the_valid_names) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::backend_choice_test

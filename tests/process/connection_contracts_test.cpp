@@ -12,7 +12,7 @@
 
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::connection_contracts_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -135,4 +135,4 @@ TEST_F(BufferContracts, the_length_of_a_message_has_1_to_8_bytes) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::connection_contracts_test

@@ -12,7 +12,7 @@
 
 #include "support/files.h"
 
-namespace tambour {
+namespace tambour::contracts_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -244,4 +244,4 @@ TEST_F(Contracts, post_and_wake_may_be_called_on_any_thread) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::contracts_test

@@ -13,7 +13,7 @@
 #include "support/files.h"
 #include "support/process.h"
 
-namespace tambour {
+namespace tambour::exhaustion_test {
 namespace {
 
 constexpr BackendKind kinds[] = {BackendKind::automatic, BackendKind::epoll, BackendKind::io_uring,
@@ -87,4 +87,4 @@ TEST(Exhaustion, of_descriptors_does_not_stop_a_running_loop) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::exhaustion_test

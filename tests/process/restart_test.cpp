@@ -28,7 +28,7 @@
 #include "support/streams.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::restart_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -536,4 +536,4 @@ TEST(Adopting, leaves_the_path_to_the_server_that_listens_there) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::restart_test

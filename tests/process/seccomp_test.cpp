@@ -12,7 +12,7 @@
 #include "support/process.h"
 #include "support/sandbox.h"
 
-namespace tambour {
+namespace tambour::seccomp_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -99,4 +99,4 @@ TEST(SeccompTest, SignalsReachAProcessWithoutPidfdSendSignal) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::seccomp_test

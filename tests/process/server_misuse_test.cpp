@@ -13,7 +13,7 @@
 #include "support/streams.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::server_misuse_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -294,4 +294,4 @@ TEST_F(ServerMisuse, a_handler_may_spawn_the_shutdown) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::server_misuse_test

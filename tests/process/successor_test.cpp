@@ -22,7 +22,7 @@
 #include "support/process.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::successor_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -131,4 +131,4 @@ TEST(Fork, without_reopening_aborts_with_the_reason_on_io_uring) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::successor_test

@@ -15,7 +15,7 @@
 
 #include <tambour/tambour.h>
 
-namespace tambour {
+namespace tambour::calls_test {
 namespace {
 
 class SimulatedSystemCalls : public testing::Test {
@@ -302,4 +302,4 @@ TEST_F(SimulatedSystemCalls, dup2_replaces_an_open_descriptor) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::calls_test

@@ -14,7 +14,7 @@
 
 #include <tambour/tambour.h>
 
-namespace tambour {
+namespace tambour::connection_timeouts_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -335,4 +335,4 @@ TEST_F(ConnectionTimeouts, every_limit_can_be_disabled) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::connection_timeouts_test

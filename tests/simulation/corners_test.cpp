@@ -9,7 +9,7 @@
 
 #include "simulation/kernel_comparison.h"
 
-namespace tambour {
+namespace tambour::corners_test {
 namespace {
 
 using test::Recorder;
@@ -257,4 +257,4 @@ INSTANTIATE_TEST_SUITE_P(
     &test::name_of_scenario);
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::corners_test

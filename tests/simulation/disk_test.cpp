@@ -8,7 +8,7 @@
 #include <tambour/simulation.h>
 #include <tambour/task_scope.h>
 
-namespace tambour {
+namespace tambour::disk_test {
 namespace {
 
 TEST(SimulatedDisk, fails_on_request) {
@@ -46,4 +46,4 @@ TEST(SimulatedDisk, fails_on_request) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::disk_test

@@ -9,7 +9,7 @@
 
 #include <tambour/tambour.h>
 
-namespace tambour {
+namespace tambour::faults_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -203,4 +203,4 @@ TEST_F(SimulatedFaults, ready_events_are_reported_in_varying_order) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::faults_test

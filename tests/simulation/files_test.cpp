@@ -7,7 +7,7 @@
 
 #include "simulation/kernel_comparison.h"
 
-namespace tambour {
+namespace tambour::files_test {
 namespace {
 
 using test::Recorder;
@@ -170,4 +170,4 @@ INSTANTIATE_TEST_SUITE_P(
     &test::name_of_scenario);
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::files_test

@@ -25,7 +25,7 @@ std::optional<std::size_t> allocations_left;
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace tambour {
+namespace tambour::memory_test {
 namespace {
 
 TEST(SimulatedMemory, a_loop_that_fails_to_open_leaks_nothing) {
@@ -49,4 +49,4 @@ TEST(SimulatedMemory, a_loop_that_fails_to_open_leaks_nothing) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::memory_test

@@ -10,7 +10,7 @@
 
 #include <tambour/tambour.h>
 
-namespace tambour {
+namespace tambour::network_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -334,4 +334,4 @@ TEST_F(SimulatedNetwork, an_unknown_address_is_unreachable) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::network_test

@@ -15,7 +15,7 @@
 
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::service_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -109,4 +109,4 @@ TEST(SimulatedService, the_same_seed_gives_the_same_trace_and_another_seed_anoth
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::service_test

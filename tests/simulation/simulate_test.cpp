@@ -15,7 +15,7 @@
 
 #include "sim/random.h"
 
-namespace tambour {
+namespace tambour::simulate_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -143,4 +143,4 @@ TEST(SimulationRandom, rough_options_differ_between_seeds) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::simulate_test

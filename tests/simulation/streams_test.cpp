@@ -5,7 +5,7 @@
 
 #include "simulation/kernel_comparison.h"
 
-namespace tambour {
+namespace tambour::streams_test {
 namespace {
 
 using test::Recorder;
@@ -318,4 +318,4 @@ INSTANTIATE_TEST_SUITE_P(
     &test::name_of_scenario);
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::streams_test

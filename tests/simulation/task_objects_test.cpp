@@ -9,7 +9,7 @@
 
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::task_objects_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -90,4 +90,4 @@ TEST(SimulatedTaskObjects, a_time_limit_stops_a_task_on_another_loop) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::task_objects_test

@@ -9,7 +9,7 @@
 
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::tasks_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -154,4 +154,4 @@ TEST(SimulatedTasks, a_server_and_a_client_survive_a_thousand_seeds) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::tasks_test

@@ -10,7 +10,7 @@
 
 #include <tambour/tambour.h>
 
-namespace tambour {
+namespace tambour::time_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -294,4 +294,4 @@ TEST(SimulatedLoops, kernel_descriptors_are_rejected) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::time_test

@@ -9,7 +9,7 @@
 
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::udp_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -160,4 +160,4 @@ TEST(SimulatedUdp, calls_with_many_messages_end_at_the_first_failure) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::udp_test

@@ -8,7 +8,7 @@
 
 #include <tambour/tambour.h>
 
-namespace tambour {
+namespace tambour::wall_clock_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -65,4 +65,4 @@ TEST_P(WallClockJumps, a_wall_timer_is_on_time) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::wall_clock_test

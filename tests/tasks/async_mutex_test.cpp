@@ -12,7 +12,7 @@
 
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::async_mutex_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -137,4 +137,4 @@ TEST_P(Mutexes, destroying_a_locked_mutex_aborts) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::async_mutex_test

@@ -14,7 +14,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::awaitables_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -281,4 +281,4 @@ TEST_P(Awaitables, moving_an_awaited_wait_aborts) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::awaitables_test

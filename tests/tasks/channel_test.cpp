@@ -15,7 +15,7 @@
 #include "support/on_every_backend.h"
 #include "support/random.h"
 
-namespace tambour {
+namespace tambour::channel_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -347,4 +347,4 @@ TEST_P(Channels, other_threads_must_not_use_it) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::channel_test

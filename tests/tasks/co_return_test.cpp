@@ -9,7 +9,7 @@
 
 #include <tambour/tambour.h>
 
-namespace tambour {
+namespace tambour::co_return_test {
 namespace {
 
 Task<Result<>> check(int value) {
@@ -99,4 +99,4 @@ TEST(CoReturn, keeps_references) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::co_return_test

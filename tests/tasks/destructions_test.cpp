@@ -18,7 +18,7 @@
 #include <tambour/when.h>
 #include <tambour/worker_pool.h>
 
-namespace tambour {
+namespace tambour::destructions_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -96,4 +96,4 @@ TEST_F(Destructions, handlers_of_spawn_on_and_move_to) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::destructions_test

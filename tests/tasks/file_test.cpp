@@ -30,7 +30,7 @@
 #include "support/scale.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::file_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -469,4 +469,4 @@ TEST_F(SimulatedDisk, behaves_like_the_kernel_and_is_deterministic) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::file_test

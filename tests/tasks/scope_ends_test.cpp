@@ -22,7 +22,7 @@
 
 #include "support/files.h"
 
-namespace tambour {
+namespace tambour::scope_ends_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -335,4 +335,4 @@ TEST_F(ScopeEnds, an_empty_function_aborts_with_a_message) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::scope_ends_test

@@ -18,7 +18,7 @@
 #include "support/process.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::separate_pools_test {
 namespace {
 
 /// Occupies all threads of a pool until it is destroyed.
@@ -129,4 +129,4 @@ TEST(PoolLimits, are_those_of_the_documentation) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::separate_pools_test

@@ -13,7 +13,7 @@
 
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::spawn_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -149,4 +149,4 @@ TEST_P(Spawn, destroying_the_scope_destroys_the_task_before_its_callable) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::spawn_test

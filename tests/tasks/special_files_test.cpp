@@ -20,7 +20,7 @@
 #include "support/on_every_backend.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::special_files_test {
 namespace {
 
 class SpecialFiles : public test::OnEveryBackend {
@@ -113,4 +113,4 @@ TEST_P(SpecialFiles, a_file_that_was_opened_is_blocking) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::special_files_test

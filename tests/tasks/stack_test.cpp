@@ -21,7 +21,7 @@
 #include <tambour/wait.h>
 #include <tambour/when.h>
 
-namespace tambour {
+namespace tambour::stack_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -190,4 +190,4 @@ TEST_F(TaskStack, an_awaitable_of_the_program_may_resume_a_task_directly) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::stack_test

@@ -20,7 +20,7 @@
 #include "support/files.h"
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::tasks_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -573,4 +573,4 @@ TEST_P(Tasks, a_stopped_task_no_longer_waits_for_its_descriptor) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::tasks_test

@@ -15,7 +15,7 @@
 
 #include "support/on_every_backend.h"
 
-namespace tambour {
+namespace tambour::when_ranges_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -178,4 +178,4 @@ TEST_P(WhenRanges, empty_tasks_and_when_any_of_an_empty_range_abort) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::when_ranges_test

@@ -28,7 +28,7 @@
 #include "support/process.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::worker_pool_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -397,4 +397,4 @@ TEST(SharedPool, has_the_number_of_threads_of_the_environment_variable) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::worker_pool_test

@@ -7,7 +7,7 @@
 
 #include <tambour/tambour.h>
 
-namespace tambour {
+namespace tambour::worker_signals_test {
 namespace {
 
 /// Returns the signals that are blocked in a program started as system(3) starts it.
@@ -48,4 +48,4 @@ TEST(WorkerSignals, mask_is_that_of_the_thread_that_uses_the_pool) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::worker_signals_test

@@ -17,7 +17,7 @@
 #include "support/scale.h"
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::connection_handles_test {
 namespace {
 
 class ConnectionHandles : public test::OnEveryBackend {
@@ -191,4 +191,4 @@ TEST_P(ConnectionHandles, threads_may_race_with_the_end_of_connections_and_loops
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::connection_handles_test

@@ -12,7 +12,7 @@
 
 #include <tambour/loop_group.h>
 
-namespace tambour {
+namespace tambour::loop_choice_test {
 namespace {
 
 TEST(LoopGroup, round_robin_alternates_between_loops) {
@@ -128,4 +128,4 @@ TEST(LoopGroupDeath, waiting_for_the_group_on_its_own_thread_aborts) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::loop_choice_test

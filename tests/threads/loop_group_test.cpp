@@ -17,7 +17,7 @@
 #include "support/process.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::loop_group_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -165,4 +165,4 @@ TEST_P(LoopGroups, a_loop_that_fails_to_open_is_an_error_and_leaks_nothing) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::loop_group_test

@@ -29,7 +29,7 @@
 #include "support/process.h"
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::moving_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -391,4 +391,4 @@ TEST_P(Moving, to_its_own_loop_cancels_the_move) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::moving_test

@@ -22,7 +22,7 @@
 #include "support/process.h"
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::proxied_groups_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -251,4 +251,4 @@ TEST_P(ProxiedGroups, whose_header_is_pending_end_with_their_server) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::proxied_groups_test

@@ -17,7 +17,7 @@
 #include "support/on_every_backend.h"
 #include "support/process.h"
 
-namespace tambour {
+namespace tambour::run_on_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -339,4 +339,4 @@ TEST_P(RunOnLoop, an_empty_task_aborts) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::run_on_test

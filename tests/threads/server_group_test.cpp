@@ -30,7 +30,7 @@
 #include "support/streams.h"
 #include "support/temporary_folder.h"
 
-namespace tambour {
+namespace tambour::server_group_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -491,4 +491,4 @@ TEST_P(ServerGroups, leave_nothing_open) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::server_group_test

@@ -196,6 +196,12 @@ class Style(CheckTest):
         self.write("src/base/heap.cpp", '#include "base/list.h"\n')
         self.assert_fault("style", "src/base/heap.cpp:1", "the file must begin with")
 
+    def test_test_files_have_a_namespace(self) -> None:
+        self.write("tests/net/read_test.cpp", "namespace tambour::read_test {\n}\n")
+        self.assert_clean("style")
+        self.write("tests/net/read_test.cpp", "namespace tambour {\n}\n")
+        self.assert_fault("style", "tests/net/read_test.cpp:1", "namespace tambour::read_test")
+
     def test_script_without_extension_is_checked(self) -> None:
         self.write("tools/script", "#!/bin/sh\n# " + "x" * 100 + "\n")
         self.assert_fault("style", "tools/script:2", "102 columns")

@@ -28,7 +28,7 @@ std::size_t allocations = 0;
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace tambour {
+namespace tambour::callback_test {
 namespace {
 
 int twice(int number) { return 2 * number; }
@@ -179,4 +179,4 @@ TEST(Callback, is_empty_also_if_another_shared_object_has_created_it) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::callback_test

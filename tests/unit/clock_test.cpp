@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-namespace tambour {
+namespace tambour::clock_test {
 namespace {
 
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
@@ -70,4 +70,4 @@ TEST(Error, means_the_same_with_either_sign) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::clock_test

@@ -17,7 +17,7 @@
 #include "support/process.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::post_queue_test {
 namespace {
 
 using loop::PostQueue;
@@ -194,4 +194,4 @@ TEST(PostQueue, rejects_tasks_above_the_limit_and_continues) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::post_queue_test

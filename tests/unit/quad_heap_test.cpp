@@ -13,7 +13,7 @@
 #include "support/random.h"
 #include "support/scale.h"
 
-namespace tambour {
+namespace tambour::quad_heap_test {
 namespace {
 
 struct Item {
@@ -256,4 +256,4 @@ TEST(QuadHeap, agrees_with_a_multiset_over_a_million_random_operations) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::quad_heap_test

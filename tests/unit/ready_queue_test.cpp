@@ -12,7 +12,7 @@
 
 #include <tambour/detail/operation.h>
 
-namespace tambour {
+namespace tambour::ready_queue_test {
 namespace {
 
 using Log = std::vector<int>;
@@ -283,4 +283,4 @@ TEST(ReadyQueue, leaves_its_items_unlinked_when_it_is_destroyed) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::ready_queue_test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tambour {
+namespace tambour::result_test {
 namespace {
 
 /// Returns the exception's message, and expects the error in it.
@@ -49,4 +49,4 @@ TEST(OrThrow, puts_the_context_before_the_message) {
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::result_test

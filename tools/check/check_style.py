@@ -100,6 +100,14 @@ def check_source(tree: Tree, path: str) -> Iterator[Fault]:
         yield Fault(path, 1, "file names must be snake_case")
 
 
+def check_test(tree: Tree, path: str) -> Iterator[Fault]:
+    """Test files are compiled together, so each has a namespace of its own."""
+    name = path.rsplit("/", 1)[-1].removesuffix(".cpp")
+    if not any(line.startswith("namespace ") and line.endswith(f"::{name} {{")
+               for line in tree.lines(path)):
+        yield Fault(path, 1, f"the tests must be in namespace tambour::{name}")
+
+
 def run(tree: Tree) -> Iterator[Fault]:
     for path in tree.paths:
         if is_code(tree, path):
@@ -108,3 +116,5 @@ def run(tree: Tree) -> Iterator[Fault]:
             yield from check_awaits(tree, path)
     for path in tree.under("src/", "include/", suffixes=CPP):
         yield from check_source(tree, path)
+    for path in tree.under("tests/", suffixes=("_test.cpp",)):
+        yield from check_test(tree, path)
