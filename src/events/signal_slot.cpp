@@ -31,7 +31,7 @@ struct Disposition {
 };
 
 /// Guards everything in this file except what the handler uses.
-constinit std::mutex mutex;
+constinit std::mutex dispositions_mutex;
 std::array<Disposition, SignalSlot::number_max + 1> dispositions;
 constinit std::atomic<SignalSlot*> first_slot{nullptr};
 
@@ -45,11 +45,12 @@ int make_eventfd() noexcept {
 
 void SignalSlot::register_fork_handlers() noexcept {
   // Another thread may hold the mutex during fork(2); it does not exist in the child to release it.
-  static const int registered = ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
-                                                 [] {
-                                                   begin_child();
-                                                   mutex.unlock();
-                                                 });
+  static const int registered =
+      ::pthread_atfork([] { dispositions_mutex.lock(); }, [] { dispositions_mutex.unlock(); },
+                       [] {
+                         begin_child();
+                         dispositions_mutex.unlock();
+                       });
   static_cast<void>(registered);
 }
 
@@ -88,7 +89,7 @@ Result<SignalSlot*> SignalSlot::take() noexcept {
   register_fork_handlers();
   UniqueFd eventfd(make_eventfd());
   if (!eventfd.is_open()) return std::unexpected(system_error(errno));
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(dispositions_mutex);
   SignalSlot* const slot = find_free();
   if (slot == nullptr) return std::unexpected(system_error(ENOMEM));
   slot->taken_ = true;
@@ -100,7 +101,7 @@ Result<SignalSlot*> SignalSlot::take() noexcept {
 void SignalSlot::give_back() noexcept {
   hide_from_handlers();
   close_eventfd();
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(dispositions_mutex);
   for (std::uint64_t left = watched_.exchange(0); left != 0; left &= left - 1)
     --dispositions[static_cast<std::size_t>(std::countr_zero(left)) + 1].watchers;
   taken_ = false;
@@ -136,7 +137,7 @@ void SignalSlot::close_eventfd() noexcept {
 
 Result<> SignalSlot::watch(int number) noexcept {
   if (number < 1 || number > number_max) return std::unexpected(system_error(EINVAL));
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(dispositions_mutex);
   // Set the bit before installing the handler, so that its first invocation sees it.
   watched_.fetch_or(bit_of(number));
   Disposition& disposition = dispositions[static_cast<std::size_t>(number)];
@@ -160,7 +161,7 @@ Result<> SignalSlot::watch(int number) noexcept {
 }
 
 bool SignalSlot::unwatch(int number) noexcept {
-  const std::scoped_lock lock(mutex);
+  const std::scoped_lock lock(dispositions_mutex);
   Disposition& disposition = dispositions[static_cast<std::size_t>(number)];
   if (--disposition.watchers == 0) {
     struct sigaction current{};
