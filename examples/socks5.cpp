@@ -65,7 +65,7 @@ Task<> serve(TcpStream client) {
   const auto method = may_come ? "\5\0"sv : "\5\xff"sv;
   if (!co_await client.write(method) || !may_come) co_return;
   const auto target = co_await timeout(10s, read_target(client, in));
-  Result<Stream> server = std::unexpected(target ? Error() : target.error());
+  Result<SocketStream> server = std::unexpected(target ? Error() : target.error());
   if (target) server = co_await connect(*target, {.timeout = 10s});
   const std::string reply = reply_to(server ? Error() : server.error());
   if (!co_await client.write(reply) || !server) co_return;

@@ -18,8 +18,10 @@
 #include <tambour/connection_handle.h>
 #include <tambour/connection_limits.h>
 #include <tambour/detail/operation.h>
+#include <tambour/detail/transport_kind.h>
 #include <tambour/endpoint.h>
 #include <tambour/result.h>
+#include <tambour/socket_stream.h>
 #include <tambour/stream.h>
 
 namespace tambour {
@@ -81,6 +83,9 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   /// Takes ownership of `stream` and invokes on_connection before it returns. No task may be
   /// waiting on `stream`. Throws std::bad_alloc.
   static Connection& start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks);
+  /// The same; the connection takes over the PROXY header.
+  static Connection& start(SocketStream stream,
+                           std::shared_ptr<const ConnectionCallbacks> callbacks);
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -154,7 +159,8 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   /// must ensure that the connection is open and is not being moved; a handle() ensures that.
   [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
-  /// For a proxied connection, the endpoint that the proxy reports; see Socket::proxy_header().
+  /// For a proxied connection, the endpoint that the proxy reports; see
+  /// SocketStream::proxy_header().
   [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept;
 
@@ -167,10 +173,15 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   class Arrival;
   struct Deadlines;
   struct Extras;
-  static Connection& start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks,
+  static Connection& start(SocketStream&& stream,
+                           std::shared_ptr<const ConnectionCallbacks> callbacks,
+                           ConnectionOwner* owner);
+  static Connection& start(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
+                           std::shared_ptr<const ConnectionCallbacks> callbacks,
                            ConnectionOwner* owner);
 
-  Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks);
+  Connection(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
+             std::shared_ptr<const ConnectionCallbacks> callbacks);
   ~Connection() override;
 
   void check_thread(const char* function) const noexcept;
@@ -239,14 +250,13 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   bool write_shut_down_ : 1 = false;  ///< The write side is shut down.
   bool peer_half_closed_ : 1 = false;
   bool ended_ : 1 = false;
-  bool throttled_ : 1 = false;          ///< Reading stopped at the high-water mark.
-  bool resets_ : 1 = false;             ///< Closing discards what the kernel still has to send.
-  bool idle_off_ : 1 = false;           ///< set_idle_timeout(0) has overridden the limits.
-  bool half_closed_ : 1 = false;        ///< shutdown_write() was called.
-  bool accepted_ : 1 = false;           ///< A server accepted it.
-  bool is_socket_ : 1 = true;           ///< False for a pipe or a terminal.
-  bool restores_blocking_ : 1 = false;  ///< See Socket.
-  bool offering_ : 1 = false;           ///< on_message is running.
+  bool throttled_ : 1 = false;     ///< Reading stopped at the high-water mark.
+  bool resets_ : 1 = false;        ///< Closing discards what the kernel still has to send.
+  bool idle_off_ : 1 = false;      ///< set_idle_timeout(0) has overridden the limits.
+  bool half_closed_ : 1 = false;   ///< shutdown_write() was called.
+  bool accepted_ : 1 = false;      ///< A server accepted it.
+  io::TransportKind kind_ : 2;     ///< How its bytes are transferred.
+  bool offering_ : 1 = false;      ///< on_message is running.
   bool offers_input_ : 1 = false;  ///< Reading was resumed; on_message gets the remaining input.
 };
 

@@ -12,7 +12,7 @@
 #include <tambour/endpoint.h>
 #include <tambour/resolver.h>
 #include <tambour/result.h>
-#include <tambour/stream.h>
+#include <tambour/socket_stream.h>
 #include <tambour/task.h>
 #include <tambour/tcp_options.h>
 
@@ -48,25 +48,25 @@ struct ConnectOptions {
 /// attempt has failed, or has not succeeded for `attempt_delay`. The first connection wins; the
 /// other attempts are cancelled and their sockets closed.
 ///
-/// The result is a Stream, because the endpoint determines whether it is a TCP stream (with
+/// The result is a SocketStream, because the endpoint determines whether it is a TCP stream (with
 /// TCP_NODELAY, as with TcpStream::connect()) or a Unix-domain stream. For the functions of the
 /// derived class, move the stream: `UnixStream local(std::move(*stream));`.
 ///
 /// If no address answers, fails with the error of the attempt that failed last. Fails with
 /// ETIMEDOUT if `timeout` has passed, with ECANCELED if the task was asked to stop, and with EINVAL
 /// if `addresses` is empty.
-[[nodiscard]] Task<Result<Stream>> connect(std::vector<Endpoint> addresses,
-                                           ConnectOptions options = {});
+[[nodiscard]] Task<Result<SocketStream>> connect(std::vector<Endpoint> addresses,
+                                                 ConnectOptions options = {});
 
 /// Connects to any text that Endpoint::parse() accepts, for example "192.0.2.1:80" or
 /// "unix:/run/server.sock", or to a host name and a port: "example.org:80". Fails with EINVAL if
 /// the text is neither, with the errors of the resolver, and with those above. Do not pass
 /// untrusted input, which may name a Unix socket: use the overload below.
-[[nodiscard]] Task<Result<Stream>> connect(std::string to, ConnectOptions options = {});
+[[nodiscard]] Task<Result<SocketStream>> connect(std::string to, ConnectOptions options = {});
 
 namespace detail {
-[[nodiscard]] Task<Result<Stream>> connect_to_host(std::string host, std::uint16_t port,
-                                                   ConnectOptions options);
+[[nodiscard]] Task<Result<SocketStream>> connect_to_host(std::string host, std::uint16_t port,
+                                                         ConnectOptions options);
 }  // namespace detail
 
 /// Connects to a host name or a numeric address (IPv6 without brackets), never to a Unix socket:
@@ -76,8 +76,8 @@ namespace detail {
 /// A template, so that `{}` as the second argument means options and not port 0, and so that a port
 /// that is out of range is an error and not truncated.
 template <std::integral Port>
-[[nodiscard]] Task<Result<Stream>> connect(std::string host, Port port,
-                                           ConnectOptions options = {}) {
+[[nodiscard]] Task<Result<SocketStream>> connect(std::string host, Port port,
+                                                 ConnectOptions options = {}) {
   const bool is_port = std::in_range<std::uint16_t>(port);
   return detail::connect_to_host(std::move(host), is_port ? static_cast<std::uint16_t>(port) : 0,
                                  options);

@@ -14,7 +14,7 @@
 #include <tambour/clock.h>
 #include <tambour/endpoint.h>
 #include <tambour/result.h>
-#include <tambour/stream.h>
+#include <tambour/socket_stream.h>
 #include <tambour/tcp_options.h>
 
 namespace tambour {
@@ -88,7 +88,7 @@ struct ListenOptions {
   /// Invoked for a stream that is closed without being served, with the reason: ETIMEDOUT, or an
   /// error of read_proxy_header(). Runs on the loop that read the header. May destroy a server on
   /// one loop, but not a server over a group.
-  std::function<void(Stream&, Error)> on_refused{};
+  std::function<void(SocketStream&, Error)> on_refused{};
 
   /// Invoked with what would otherwise be thrown out of EventLoop::run(): exceptions of handlers,
   /// of ConnectionCallbacks and of on_refused, and a ListenerError if a listener fails. The

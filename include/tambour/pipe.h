@@ -1,8 +1,6 @@
 // Streams that are not sockets: one end of a pipe (pipe(7)), a FIFO, or a terminal.
 #pragma once
 
-#include <utility>
-
 #include <tambour/result.h>
 #include <tambour/stream.h>
 
@@ -11,7 +9,7 @@ namespace tambour {
 class EventLoop;
 
 /// A stream that either reads or writes. Writing to a pipe without a reader fails with EPIPE; the
-/// process gets no SIGPIPE. shutdown_write() and the endpoint functions fail with ENOTSOCK.
+/// process gets no SIGPIPE. shutdown_write() fails with ENOTSOCK.
 class PipeStream final : public Stream {
  public:
   PipeStream() = default;
@@ -26,10 +24,6 @@ class PipeStream final : public Stream {
   /// the process share the open file, the last one clears it. Reading a regular file, which is
   /// always ready, blocks.
   PipeStream(EventLoop& loop, int fd) noexcept;
-  /// For a stream that was moved from another loop: it is in non-blocking mode already.
-  explicit PipeStream(Socket&& arrived) noexcept : Stream(std::move(arrived)) {
-    is_socket_ = false;
-  }
 
   struct Ends;
   /// Creates a pipe; both ends are close-on-exec: pipe2(2).

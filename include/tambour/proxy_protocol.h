@@ -12,6 +12,7 @@
 #include <tambour/buffer.h>
 #include <tambour/proxy_header.h>  // IWYU pragma: export
 #include <tambour/result.h>
+#include <tambour/socket_stream.h>
 #include <tambour/stream.h>
 #include <tambour/task.h>
 
@@ -43,6 +44,6 @@ inline constexpr std::size_t proxy_header_bytes_limit = 65551;
 
 /// The same without a buffer: reads only the bytes of the header from the stream.
 [[nodiscard]] Task<Result<ProxyHeader>> read_proxy_header(
-    Stream& stream, std::size_t bytes_max = proxy_header_bytes_limit);
+    SocketStream& stream, std::size_t bytes_max = proxy_header_bytes_limit);
 
 }  // namespace tambour

@@ -17,7 +17,7 @@
 #include <tambour/listen_options.h>  // IWYU pragma: export
 #include <tambour/loop_group.h>
 #include <tambour/result.h>
-#include <tambour/stream.h>
+#include <tambour/socket_stream.h>
 #include <tambour/task.h>
 #include <tambour/tcp_stream.h>
 #include <tambour/unique_fd.h>
@@ -88,7 +88,7 @@ class ServerGroupBase {
   static Result<ServerGroupBase> open(LoopGroup& group, std::vector<UniqueFd> listeners,
                                       bool (*supports)(const Endpoint&),
                                       const ListenOptions& options);
-  void serve_with(const std::function<Task<>(Socket)>& handler);
+  void serve_with(const std::function<Task<>(SocketStream)>& handler);
 
  private:
   static Result<ServerGroupBase> open(LoopGroup& group, ListenerSource source,
@@ -114,7 +114,7 @@ class ServerGroupBase {
 /// destruction to a loop outside the group. Do not move the server while another thread calls one
 /// of its functions.
 template <class S>
-  requires std::derived_from<S, Stream>
+  requires std::derived_from<S, SocketStream>
 class StreamServerGroup final : public ServerGroupBase {
  public:
   /// Fails like StreamServer::listen(), with the errors named at Placement, and with ECANCELED if
@@ -150,8 +150,8 @@ class StreamServerGroup final : public ServerGroupBase {
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
   void serve(Handler handler) {
-    serve_with([handler = std::move(handler)](Socket socket) mutable -> Task<> {
-      return handler(S(std::move(socket)));
+    serve_with([handler = std::move(handler)](SocketStream stream) mutable -> Task<> {
+      return handler(S(std::move(stream)));
     });
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <tambour/event_loop.h>
+#include <tambour/move_to.h>
 #include <tambour/stream.h>
 #include <tambour/task.h>
 #include <tambour/task_scope.h>
@@ -23,12 +24,12 @@ namespace tambour {
 template <class S, class Handler>
   requires std::derived_from<S, Stream> && std::is_invocable_r_v<Task<>, Handler&, S>
 void spawn_on(EventLoop& to, S stream, Handler handler) {
-  stream.move_to(to, [handler = std::move(handler)](Socket socket) mutable {
-    EventLoop& here = socket.loop();
+  move_to(to, std::move(stream), [handler = std::move(handler)](S arrived) mutable {
+    EventLoop& here = arrived.loop();
     // The coroutine frame owns the handler until its task ends.
-    spawn(here, [](Handler kept, S arrived) -> Task<> {
-      co_await kept(std::move(arrived));
-    }(std::move(handler), S(std::move(socket))));
+    spawn(here, [](Handler kept, S own) -> Task<> {
+      co_await kept(std::move(own));
+    }(std::move(handler), std::move(arrived)));
   });
 }
 

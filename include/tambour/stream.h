@@ -1,185 +1,53 @@
-// A connected byte stream: TCP, a Unix-domain socket, or one end of a socket pair.
+// A connected byte stream: a TCP or Unix-domain socket, a pipe, or a terminal.
 //
 // An idle stream holds a file descriptor and no buffers. Reads and writes are awaited by tasks; at
 // most one task may read and one may write at a time. A stream has no message boundaries: a read
 // returns the bytes that have arrived, however the peer wrote them.
 #pragma once
 
-#include <array>
-#include <coroutine>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
+#include <source_location>
 #include <span>
-#include <stop_token>
 #include <string_view>
 #include <utility>
 
 #include <tambour/buffer.h>
-#include <tambour/callback.h>
 #include <tambour/detail/io_operation.h>
-#include <tambour/endpoint.h>
+#include <tambour/detail/transport_kind.h>
+#include <tambour/io_handle.h>
 #include <tambour/result.h>
-#include <tambour/task.h>
 
 namespace tambour {
 
-class EventLoop;
-struct ProxyHeader;
-class Stream;
-namespace backend {
-class System;
-}
 namespace io {
 class Transport;
 }
 
-/// A socket that belongs to a loop.
+/// A connected byte stream whose reads and writes are awaited by tasks. Programs open a TcpStream,
+/// a UnixStream or a PipeStream; functions that only read and write take a Stream&.
 ///
-/// Ownership: owns the file descriptor and closes it on destruction.
-/// Lifetime: may be moved at any time, including while a task waits on it.
-/// Thread: must be used on the loop's thread.
-class Socket {
+/// Moving a derived object into a Stream keeps the open stream, but not what the derived class has
+/// added, such as the PROXY header of a SocketStream.
+class Stream : public IoHandle {
  public:
-  Socket() = default;
-  /// Takes ownership of `fd`. If `fd` is not a socket it must be in non-blocking mode. Aborts on
-  /// another thread than the loop's.
-  Socket(EventLoop& loop, int fd) noexcept;
-  Socket(Socket&& other) noexcept;
-  Socket& operator=(Socket&& other) noexcept;
-  ~Socket();
+  Stream() = default;
+  Stream(Stream&& other) noexcept = default;
+  Stream& operator=(Stream&& other) noexcept;
+  ~Stream() {
+    if (is_open()) close();
+  }
 
-  /// Creates a socket: socket(2).
-  [[nodiscard]] static Result<Socket> open(EventLoop& loop, int family, int type,
-                                           int protocol = 0) noexcept;
-
-  [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
-  /// The file descriptor, which the socket still owns; -1 if the socket is closed.
-  [[nodiscard]] int descriptor() const noexcept { return fd_; }
-  [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
-
-  /// Closes the socket. Waits on it fail with ECANCELED. No effect on a closed socket.
+  /// Closes the stream. Reads and writes fail with ECANCELED. No effect on a closed stream.
   void close() noexcept;
-
-  /// Releases ownership of the file descriptor and returns it. Waits on the socket fail with
+  /// Releases ownership of the file descriptor and returns it. Reads and writes fail with
   /// ECANCELED.
   [[nodiscard]] int release() noexcept;
 
-  /// Moves the socket and its proxy header to another loop, and invokes `then` with it on that
-  /// loop's thread; this object is then closed. Waits on this socket fail with ECANCELED. If the
-  /// other loop is destroyed first, the socket is closed. Throws std::bad_alloc. For streams and
-  /// tasks, use spawn_on() in <tambour/spawn_on.h>.
-  void move_to(EventLoop& to, Callback<void(Socket)> then);
-
-  [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
-  /// For a proxied stream, the endpoint that the proxy reported.
-  [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
-
-  /// The header that a proxy sent at the start of the stream, or null if there was none; see
-  /// proxy_protocol.h. Servers that require a header set it; so may code that has read one itself.
-  [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxy_header_; }
-  void set_proxy_header(std::unique_ptr<const ProxyHeader> header) noexcept;
-
-  /// setsockopt(2) with an int.
-  [[nodiscard]] Result<> set_option(int level, int option, int value) noexcept;
-
- protected:
-  /// Makes the wait to write, or to read, fail with ECANCELED.
-  void stop_waiting(bool to_write) noexcept;
-  friend class Connection;
-  friend class SocketWait;
-  friend class Stream;
-  class SocketWait*& waiting(bool to_write) noexcept { return waits_[to_write ? 1 : 0]; }
-  [[nodiscard]] backend::System& system() const noexcept { return *system_; }
-  [[nodiscard]] io::Transport transport() const noexcept;
-
-  /// False for a pipe or a terminal: recv(2) and send(2) would fail, so read(2) and write(2) are
-  /// used.
-  bool is_socket_ = true;
-  /// A PipeStream set O_NONBLOCK on an open file that others may share; close() calls
-  /// net::restore_blocking().
-  bool restores_blocking_ = false;
-
- private:
-  EventLoop* loop_ = nullptr;
-  backend::System* system_ = nullptr;
-  int fd_ = -1;
-  std::uint32_t read_size_ = 0;  ///< The size of the next read, estimated from the last one.
-  std::array<class SocketWait*, 2> waits_{};  ///< The waits to read and to write.
-  /// Owned. A raw pointer, because the type is incomplete here.
-  const ProxyHeader* proxy_header_ = nullptr;
-};
-
-/// A task's wait on a socket: an operation that is cancelled when the task is asked to stop or the
-/// socket is closed. It may be moved until it is awaited.
-class SocketWait : protected detail::IoOperation {
- public:
-  SocketWait& operator=(SocketWait&&) = delete;
-
-  [[nodiscard]] static bool await_ready() noexcept { return false; }
-
-  template <HasTaskContext Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
-    awaiting_ = awaiting;
-    if (!await_or_finish()) return false;
-    stop_.emplace(awaiting.promise().context().stop, Stop{*this});
-    return true;
-  }
-
- protected:
-  /// Waits to write if `readiness` is Events::write, otherwise to read.
-  SocketWait(Socket& socket, Events readiness, detail::FirstCall first) noexcept
-      : IoOperation(readiness, first), socket_(&socket), to_write_(readiness == Events::write) {}
-  SocketWait(SocketWait&& other) noexcept
-      : IoOperation(static_cast<IoOperation&&>(other)),
-        socket_(std::exchange(other.socket_, nullptr)),
-        to_write_(other.to_write_) {
-    check_not_awaited(other.awaiting_, "a function of a stream or socket");
-  }
-  ~SocketWait() override { leave(); }
-
-  /// Null if the socket was closed.
-  [[nodiscard]] Socket* socket() const noexcept { return socket_; }
-
-  /// Resumes the awaiting task.
-  void completed() override;
-  /// Called when the socket is closed, moved to another loop, or stops the wait, which must then
-  /// end.
-  virtual void detached() noexcept { cancel(); }
-
-  /// Starts the operation and registers it with its socket. Returns false if it finished at once.
-  [[nodiscard]] bool await_or_finish() noexcept;
-  /// The same without registering it. Returns true if it finished at once, with `outcome`.
-  /// Otherwise it is pending, but the socket cannot cancel it: the caller must destroy it or
-  /// register it.
-  [[nodiscard]] bool try_now() noexcept;
-  void leave() noexcept;
-
- private:
-  friend class Socket;
-  struct Stop {
-    SocketWait& self;
-    void operator()() const noexcept { self.cancel(); }
-  };
-
-  Socket* socket_;
-  bool to_write_;
-  std::coroutine_handle<> awaiting_;
-  std::optional<std::stop_callback<Stop>> stop_;
-};
-
-/// A connected byte stream whose reads and writes are awaited by tasks.
-class Stream : public Socket {
- public:
-  using Socket::Socket;
-  Stream() = default;
-  explicit Stream(Socket&& socket) noexcept : Socket(std::move(socket)) {}
-
-  class Read final : public SocketWait {
+  class Read final : public IoWait {
    public:
     Read(Stream& stream, std::span<std::byte> into) noexcept
-        : SocketWait(stream, Events::read, detail::FirstCall::when_ready), into_(into) {}
+        : IoWait(stream, Events::read, detail::FirstCall::when_ready), into_(into) {}
     [[nodiscard]] Result<std::size_t> await_resume() const noexcept;
 
    private:
@@ -193,10 +61,10 @@ class Stream : public Socket {
   /// and with ECANCELED.
   [[nodiscard]] Read read(std::span<std::byte> into) noexcept { return {*this, into}; }
 
-  class ReadBuffer : public SocketWait {
+  class ReadBuffer : public IoWait {
    public:
     ReadBuffer(Stream& stream, Buffer& into, std::size_t most) noexcept
-        : SocketWait(stream, Events::read, detail::FirstCall::when_ready),
+        : IoWait(stream, Events::read, detail::FirstCall::when_ready),
           into_(into),
           most_(most > 0 ? most : 1) {}
     [[nodiscard]] Result<std::size_t> await_resume() const noexcept;
@@ -216,10 +84,10 @@ class Stream : public Socket {
     return {*this, into, most};
   }
 
-  class Write final : public SocketWait {
+  class Write final : public IoWait {
    public:
     Write(Stream& stream, std::span<const std::byte> from) noexcept
-        : SocketWait(stream, Events::write, stream.first_write()), from_(from) {}
+        : IoWait(stream, Events::write, stream.first_write()), from_(from) {}
     [[nodiscard]] Result<> await_resume() const noexcept;
 
    private:
@@ -236,10 +104,10 @@ class Stream : public Socket {
     return {*this, std::as_bytes(std::span(text))};
   }
 
-  class WriteBuffer final : public SocketWait {
+  class WriteBuffer final : public IoWait {
    public:
     WriteBuffer(Stream& stream, Buffer& from) noexcept
-        : SocketWait(stream, Events::write, stream.first_write()), from_(from) {}
+        : IoWait(stream, Events::write, stream.first_write()), from_(from) {}
     [[nodiscard]] Result<> await_resume() const noexcept;
 
    private:
@@ -254,11 +122,35 @@ class Stream : public Socket {
   /// Shuts down the write side, so that the peer reads end of file: shutdown(2), SHUT_WR.
   [[nodiscard]] Result<> shutdown_write() noexcept;
 
+ protected:
+  /// Takes ownership of `fd`. Aborts on another thread than the loop's, with a message that names
+  /// `function`.
+  Stream(EventLoop& loop, int fd, io::TransportKind kind,
+         std::source_location function = std::source_location::current()) noexcept
+      : IoHandle(loop, fd, function), kind_(kind) {}
+  Stream(IoHandle&& handle, io::TransportKind kind) noexcept
+      : IoHandle(std::move(handle)), kind_(kind) {}
+
  private:
+  friend class Connection;
+
+  [[nodiscard]] inline io::Transport transport() const noexcept;
+  /// The stream of one of its waits.
+  [[nodiscard]] static Stream& of(IoHandle* handle) noexcept {
+    return static_cast<Stream&>(*handle);
+  }
+  /// Releases the descriptor as it is: the caller goes on using it with the same kind of transport.
+  [[nodiscard]] int hand_over() noexcept { return IoHandle::release(); }
+
   /// A file that is not a socket may be impossible to watch.
   [[nodiscard]] detail::FirstCall first_write() const noexcept {
-    return is_socket_ ? detail::FirstCall::within_budget : detail::FirstCall::at_once;
+    if (kind_ == io::TransportKind::socket) [[likely]]
+      return detail::FirstCall::within_budget;
+    return detail::FirstCall::at_once;
   }
+
+  std::uint32_t read_size_ = 0;  ///< The size of the next read, estimated from the last one.
+  io::TransportKind kind_ = io::TransportKind::socket;
 };
 
 }  // namespace tambour

@@ -101,7 +101,7 @@ class StreamClient {
   /// proxy; StreamClientOptions::connect is not used. An exception that it throws, other than
   /// std::bad_alloc, stops the client and propagates out of the loop's run(). `connect` must not
   /// stop or destroy the client.
-  StreamClient(EventLoop& loop, Callback<Task<Result<Stream>>()> connect,
+  StreamClient(EventLoop& loop, Callback<Task<Result<SocketStream>>()> connect,
                ConnectionCallbacks callbacks, StreamClientOptions options = {},
                std::source_location created_at = std::source_location::current());
   StreamClient(StreamClient&& other) noexcept;

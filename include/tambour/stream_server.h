@@ -17,7 +17,7 @@
 #include <tambour/endpoint.h>
 #include <tambour/listen_options.h>  // IWYU pragma: export
 #include <tambour/result.h>
-#include <tambour/stream.h>
+#include <tambour/socket_stream.h>
 #include <tambour/task.h>
 #include <tambour/unique_fd.h>
 
@@ -86,8 +86,8 @@ class StreamServerBase {
                                        bool (*supports)(const Endpoint&),
                                        const ListenOptions& options,
                                        const std::source_location& function);
-  Task<Result<Socket>> accept_socket();
-  void serve_with(std::function<Task<>(Socket)> handler);
+  Task<Result<SocketStream>> accept_stream();
+  void serve_with(std::function<Task<>(SocketStream)> handler);
 
  private:
   static Result<StreamServerBase> create(EventLoop& loop, const ListenOptions& options,
@@ -113,7 +113,7 @@ class StreamServerBase {
 /// Thread: all functions that change the server must be called on the loop's thread.
 /// Checks: a violation of these rules aborts with a message if the server can detect it.
 template <class S>
-  requires std::derived_from<S, Stream>
+  requires std::derived_from<S, SocketStream>
 class StreamServer final : public StreamServerBase {
  public:
   /// Fails with EADDRINUSE, EACCES or EADDRNOTAVAIL, with EAFNOSUPPORT if the endpoint does not fit
@@ -154,16 +154,16 @@ class StreamServer final : public StreamServerBase {
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
   void serve(Handler handler) {
-    serve_with([handler = std::move(handler)](Socket socket) mutable -> Task<> {
-      return handler(S(std::move(socket)));
+    serve_with([handler = std::move(handler)](SocketStream stream) mutable -> Task<> {
+      return handler(S(std::move(stream)));
     });
   }
 
   /// Waits for one connection. Aborts if serve() was called.
   Task<Result<S>> accept() {
-    auto socket = co_await accept_socket();
-    if (!socket) co_return std::unexpected(socket.error());
-    co_return S(std::move(*socket));
+    auto stream = co_await accept_stream();
+    if (!stream) co_return std::unexpected(stream.error());
+    co_return S(std::move(*stream));
   }
 
  private:

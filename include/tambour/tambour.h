@@ -25,10 +25,12 @@
 #include <tambour/file_status.h>          // IWYU pragma: export
 #include <tambour/hooks.h>                // IWYU pragma: export
 #include <tambour/inherited_listeners.h>  // IWYU pragma: export
+#include <tambour/io_handle.h>            // IWYU pragma: export
 #include <tambour/listen_options.h>       // IWYU pragma: export
 #include <tambour/loop_group.h>           // IWYU pragma: export
 #include <tambour/loop_options.h>         // IWYU pragma: export
 #include <tambour/loop_stats.h>           // IWYU pragma: export
+#include <tambour/move_to.h>              // IWYU pragma: export
 #include <tambour/pipe.h>                 // IWYU pragma: export
 #include <tambour/priority.h>             // IWYU pragma: export
 #include <tambour/process.h>              // IWYU pragma: export
@@ -40,6 +42,8 @@
 #include <tambour/server_group.h>         // IWYU pragma: export
 #include <tambour/signal.h>               // IWYU pragma: export
 #include <tambour/simulation.h>           // IWYU pragma: export
+#include <tambour/socket.h>               // IWYU pragma: export
+#include <tambour/socket_stream.h>        // IWYU pragma: export
 #include <tambour/spawn_on.h>             // IWYU pragma: export
 #include <tambour/stream.h>               // IWYU pragma: export
 #include <tambour/stream_client.h>        // IWYU pragma: export

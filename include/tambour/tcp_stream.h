@@ -5,23 +5,23 @@
 
 #include <tambour/endpoint.h>
 #include <tambour/result.h>
-#include <tambour/stream.h>
+#include <tambour/socket_stream.h>
 #include <tambour/task.h>
 #include <tambour/tcp_options.h>
 
 namespace tambour {
 
 /// A TCP stream. Small messages are sent at once (TCP_NODELAY), also on connections of a TcpServer.
-class TcpStream final : public Stream {
+class TcpStream final : public SocketStream {
  public:
   TcpStream() = default;
   /// Takes ownership of `fd`, a connected stream socket.
-  TcpStream(EventLoop& loop, int fd) noexcept : TcpStream(Socket(loop, fd)) {
+  TcpStream(EventLoop& loop, int fd) noexcept : SocketStream(loop, fd) {
     // An error is ignored here: if `fd` is not a socket, the next operation reports it.
     static_cast<void>(set_no_delay(true));
   }
   /// Keeps the socket's options: an accepted socket inherits those of its listener.
-  explicit TcpStream(Socket&& socket) noexcept : Stream(std::move(socket)) {}
+  explicit TcpStream(SocketStream&& stream) noexcept : SocketStream(std::move(stream)) {}
 
   /// Connects on the loop of the awaiting task. Fails with the errors of connect(2), for example
   /// ECONNREFUSED, and with EAFNOSUPPORT for a Unix endpoint. If no server listens on a port of

@@ -14,8 +14,9 @@
 
 #include <tambour/datagrams.h>
 #include <tambour/endpoint.h>
+#include <tambour/io_handle.h>
 #include <tambour/result.h>
-#include <tambour/stream.h>
+#include <tambour/socket.h>
 
 namespace tambour {
 
@@ -77,7 +78,7 @@ class UdpSocket final : public Socket {
   /// meanwhile.
   [[nodiscard]] Result<> disconnect() noexcept;
 
-  class Receive final : public SocketWait {
+  class Receive final : public IoWait {
    public:
     Receive(UdpSocket& socket, DatagramBatch& into) noexcept;
     [[nodiscard]] bool await_ready() noexcept;
@@ -97,7 +98,7 @@ class UdpSocket final : public Socket {
   /// receive again.
   [[nodiscard]] Receive receive(DatagramBatch& into) noexcept { return {*this, into}; }
 
-  class Send final : public SocketWait {
+  class Send final : public IoWait {
    public:
     Send(UdpSocket& socket, DatagramBatch& from) noexcept;
     [[nodiscard]] bool await_ready() const noexcept { return from_.empty(); }
@@ -110,7 +111,7 @@ class UdpSocket final : public Socket {
     void prepare() noexcept;
     [[nodiscard]] bool retries_unsegmented() noexcept;
 
-    UdpSocket& udp() noexcept { return static_cast<UdpSocket&>(*socket()); }
+    UdpSocket& udp() noexcept { return static_cast<UdpSocket&>(*handle()); }
     DatagramBatch& from_;
     DatagramBatch::Messages messages_{};
     bool may_segment_;  ///< The kernel has not refused segmentation.
@@ -123,7 +124,7 @@ class UdpSocket final : public Socket {
   /// similar errors refer to an earlier send: send again.
   [[nodiscard]] Send send(DatagramBatch& from) noexcept { return {*this, from}; }
 
-  class SendTo final : public SocketWait {
+  class SendTo final : public IoWait {
    public:
     SendTo(UdpSocket& socket, std::span<const std::byte> bytes, const Endpoint* to,
            const DatagramOptions& how, std::size_t segment_bytes) noexcept;
@@ -142,7 +143,7 @@ class UdpSocket final : public Socket {
     void prepare() noexcept;
     [[nodiscard]] bool retries_unsegmented() noexcept;
 
-    UdpSocket& udp() noexcept { return static_cast<UdpSocket&>(*socket()); }
+    UdpSocket& udp() noexcept { return static_cast<UdpSocket&>(*handle()); }
     sockaddr_in6 name_{};  ///< Or a sockaddr_in.
     socklen_t name_size_ = 0;
     std::size_t segment_bytes_;

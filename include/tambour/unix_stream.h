@@ -11,7 +11,7 @@
 
 #include <tambour/endpoint.h>
 #include <tambour/result.h>
-#include <tambour/stream.h>
+#include <tambour/socket_stream.h>
 #include <tambour/task.h>
 #include <tambour/unique_fd.h>
 
@@ -27,12 +27,12 @@ struct PeerCredentials {
 };
 
 /// A Unix-domain stream.
-class UnixStream final : public Stream {
+class UnixStream final : public SocketStream {
  public:
   UnixStream() = default;
   /// Takes ownership of `fd`, a connected stream socket.
-  UnixStream(EventLoop& loop, int fd) noexcept : UnixStream(Socket(loop, fd)) {}
-  explicit UnixStream(Socket&& socket) noexcept : Stream(std::move(socket)) {}
+  UnixStream(EventLoop& loop, int fd) noexcept : SocketStream(loop, fd) {}
+  explicit UnixStream(SocketStream&& stream) noexcept : SocketStream(std::move(stream)) {}
 
   /// Connects on the loop of the awaiting task. Fails with ECONNREFUSED if no server listens on the
   /// name, with ENOENT, with EAGAIN if the listener's backlog is full, and with EAFNOSUPPORT if

@@ -19,10 +19,10 @@ std::unexpected<Error> end_after(bool something) {
 }
 
 /// Reads available bytes with MSG_PEEK, so they stay in the socket.
-class Peek final : public SocketWait {
+class Peek final : public IoWait {
  public:
-  Peek(Stream& stream, std::span<std::byte> into) noexcept
-      : SocketWait(stream, Events::read, detail::FirstCall::when_ready), into_(into) {}
+  Peek(SocketStream& stream, std::span<std::byte> into) noexcept
+      : IoWait(stream, Events::read, detail::FirstCall::when_ready), into_(into) {}
   [[nodiscard]] Result<std::size_t> await_resume() const noexcept {
     if (outcome < 0) return std::unexpected(system_error(outcome));
     return static_cast<std::size_t>(outcome);
@@ -51,7 +51,7 @@ Task<Result<ProxyHeader>> read_proxy_header(Stream& stream, Buffer& buffer, std:
   }
 }
 
-Task<Result<ProxyHeader>> read_proxy_header(Stream& stream, std::size_t bytes_max) {
+Task<Result<ProxyHeader>> read_proxy_header(SocketStream& stream, std::size_t bytes_max) {
   Buffer taken;
   for (;;) {
     // A version 2 header contains its length; the rest is read without peeking first.

@@ -21,8 +21,8 @@ constexpr std::size_t blocks_max = 16;
 
 std::int32_t Transport::read(std::span<std::byte> into) const noexcept {
   return retry([&] {
-    return is_socket_ ? system_.recv(fd_, into.data(), into.size(), MSG_DONTWAIT)
-                      : system_.read(fd_, into.data(), into.size());
+    return is_socket() ? system_.recv(fd_, into.data(), into.size(), MSG_DONTWAIT)
+                       : system_.read(fd_, into.data(), into.size());
   });
 }
 
@@ -46,15 +46,15 @@ std::int32_t Transport::read(Buffer& into, std::uint32_t& read_size,
 
 std::int32_t Transport::write(std::span<const std::byte> from) const noexcept {
   return retry([&] {
-    return is_socket_ ? system_.send(fd_, from.data(), from.size(), send_flags)
-                      : system_.write(fd_, from.data(), from.size());
+    return is_socket() ? system_.send(fd_, from.data(), from.size(), send_flags)
+                       : system_.write(fd_, from.data(), from.size());
   });
 }
 
 std::int32_t Transport::write(Buffer& from) const noexcept {
   const auto front = from.front();
   std::int32_t answer;
-  if (!is_socket_ || front.size() == from.size()) {
+  if (!is_socket() || front.size() == from.size()) {
     answer = write(front);
   } else {
     std::array<iovec, blocks_max> blocks;

@@ -9,8 +9,10 @@
 #include <span>
 
 #include <tambour/buffer.h>
+#include <tambour/detail/transport_kind.h>
 
 #include "backend/system.h"
+#include "io/shared_nonblocking.h"
 
 namespace tambour::io {
 
@@ -32,8 +34,8 @@ std::int32_t retry(Call&& call) noexcept {
 /// errno value: EAGAIN if the descriptor is not ready.
 class Transport {
  public:
-  Transport(backend::System& system, int fd, bool is_socket) noexcept
-      : system_(system), fd_(fd), is_socket_(is_socket) {}
+  Transport(backend::System& system, int fd, TransportKind kind) noexcept
+      : system_(system), fd_(fd), kind_(kind) {}
 
   /// 0: end of file.
   [[nodiscard]] std::int32_t read(std::span<std::byte> into) const noexcept;
@@ -50,10 +52,17 @@ class Transport {
   /// Returns 0, or a negated errno value: ENOTSOCK for a pipe.
   [[nodiscard]] std::int32_t shutdown_write() const noexcept;
 
+  /// To be called before the descriptor is closed or released: clears O_NONBLOCK on a shared file.
+  void restore_mode() const noexcept {
+    if (kind_ == TransportKind::shared_file) restore_blocking(fd_);
+  }
+
  private:
+  [[nodiscard]] bool is_socket() const noexcept { return kind_ == TransportKind::socket; }
+
   backend::System& system_;
   int fd_;
-  bool is_socket_;
+  TransportKind kind_;
 };
 
 }  // namespace tambour::io

@@ -15,10 +15,10 @@
 namespace tambour::net {
 namespace {
 
-class Connect final : public SocketWait {
+class Connect final : public IoWait {
  public:
   Connect(Socket& socket, const Endpoint& to) noexcept
-      : SocketWait(socket, Events::write, detail::FirstCall::at_once), to_(to) {}
+      : IoWait(socket, Events::write, detail::FirstCall::at_once), to_(to) {}
   [[nodiscard]] Error await_resume() const noexcept {
     return outcome < 0 ? system_error(outcome) : Error();
   }
@@ -67,7 +67,7 @@ bool is_connected_to_itself(const Socket& socket, const Endpoint& to) noexcept {
   return peer && *peer == *local;
 }
 
-Task<Result<Socket>> connect_stream(Endpoint to) {
+Task<Result<SocketStream>> connect_stream(Endpoint to) {
   const TaskContext& context = co_await this_task;
   // A new socket usually gets another local port.
   constexpr int attempts = 3;
@@ -75,7 +75,7 @@ Task<Result<Socket>> connect_stream(Endpoint to) {
     auto socket = Socket::open(*context.loop, to.family(), SOCK_STREAM);
     if (!socket) co_return std::unexpected(socket.error());
     if (const Error error = co_await Connect(*socket, to)) co_return std::unexpected(error);
-    if (!is_connected_to_itself(*socket, to)) co_return std::move(*socket);
+    if (!is_connected_to_itself(*socket, to)) co_return SocketStream(std::move(*socket));
     // Closing with a reset avoids TIME_WAIT, which would occupy the port.
     constexpr linger reset{.l_onoff = 1, .l_linger = 0};
     loop::core_of(*context.loop)

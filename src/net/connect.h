@@ -3,7 +3,8 @@
 
 #include <tambour/endpoint.h>
 #include <tambour/result.h>
-#include <tambour/stream.h>
+#include <tambour/socket.h>
+#include <tambour/socket_stream.h>
 #include <tambour/task.h>
 
 namespace tambour::net {
@@ -16,6 +17,6 @@ bool is_connected_to_itself(const Socket& socket, const Endpoint& to) noexcept;
 /// Opens and connects a stream socket on the loop of the awaiting task; see TcpStream::connect.
 /// Closes a socket that is connected to itself and tries again; after three of them the error is
 /// ECONNREFUSED.
-Task<Result<Socket>> connect_stream(Endpoint to);
+Task<Result<SocketStream>> connect_stream(Endpoint to);
 
 }  // namespace tambour::net

@@ -13,12 +13,12 @@
 #include "base/check.h"
 #include "io/transport.h"
 #include "net/connection_parts.h"
-#include "net/shared_nonblocking.h"
-#include "net/socket_names.h"
+#include "net/socket_calls.h"
 
 namespace tambour {
 
-void ConnectionOwner::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
+void ConnectionOwner::start(SocketStream stream,
+                            std::shared_ptr<const ConnectionCallbacks> callbacks) {
   Connection::start(std::move(stream), std::move(callbacks), this);
 }
 
@@ -57,18 +57,31 @@ void ConnectionOwner::drop_all() noexcept {
 }
 
 Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
+  return start(std::move(stream), nullptr, std::move(callbacks), nullptr);
+}
+
+Connection& Connection::start(SocketStream stream,
+                              std::shared_ptr<const ConnectionCallbacks> callbacks) {
+  return start(std::move(stream), std::move(callbacks), nullptr);
+}
+
+Connection& Connection::start(SocketStream&& stream,
+                              std::shared_ptr<const ConnectionCallbacks> callbacks,
+                              ConnectionOwner* owner) {
+  auto header = std::move(stream.proxy_header_);
+  return start(std::move(stream), std::move(header), std::move(callbacks), owner);
+}
+
+Connection& Connection::start(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
+                              std::shared_ptr<const ConnectionCallbacks> callbacks,
+                              ConnectionOwner* owner) {
   if (callbacks == nullptr) [[unlikely]]
     base::fail_check(
         "Connection::start() was called with null callbacks for the stream of descriptor %d; pass "
         "std::make_shared<const ConnectionCallbacks>(...), whose functions are optional",
         stream.descriptor());
-  return start(std::move(stream), std::move(callbacks), nullptr);
-}
-
-Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks,
-                              ConnectionOwner* owner) {
   loop::core_of(stream.loop()).check_thread();
-  auto* self = new Connection(std::move(stream), std::move(callbacks));
+  auto* self = new Connection(std::move(stream), std::move(header), std::move(callbacks));
   self->owner_ = owner;
   self->accepted_ = owner != nullptr && owner->accepts();
   // A stream that a task has used may have bytes in the kernel's queue.
@@ -84,20 +97,19 @@ Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCal
   return *self;
 }
 
-Connection::Connection(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks)
+Connection::Connection(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
+                       std::shared_ptr<const ConnectionCallbacks> callbacks)
     : detail::Operation(detail::OperationKind::poll, &run),
       loop_(&stream.loop()),
       owner_(nullptr),
       callbacks_(std::move(callbacks)),
       read_size_(stream.read_size_),
-      is_socket_(stream.is_socket_),
-      restores_blocking_(std::exchange(stream.restores_blocking_, false)) {
-  if (stream.proxy_header() != nullptr)
-    extras().proxy_header.reset(std::exchange(stream.proxy_header_, nullptr));
+      kind_(stream.kind_) {
+  if (header != nullptr) extras().proxy_header = std::move(header);
   const ConnectionLimits& limits = callbacks_->limits;
   if (limits.idle_timeout > Duration::zero() || limits.read_timeout > Duration::zero())
     make_deadlines();
-  fd = stream.release();
+  fd = stream.hand_over();
 }
 
 void Connection::fail_thread_check(const char* function) const noexcept {
@@ -157,7 +169,7 @@ Connection::~Connection() {
 }
 
 void Connection::close_descriptor() noexcept {
-  if (restores_blocking_) net::restore_blocking(fd);
+  transport().restore_mode();
   loop::core_of(*loop_).backend().close(std::exchange(fd, -1));
 }
 
@@ -199,7 +211,7 @@ void Connection::run(detail::ReadyNode& ready) {
 }
 
 io::Transport Connection::transport() const noexcept {
-  return {loop::core_of(*loop_).backend().system(), fd, is_socket_};
+  return {loop::core_of(*loop_).backend().system(), fd, kind_};
 }
 
 template <class Bytes>
@@ -325,7 +337,7 @@ void Connection::close_after_write() noexcept {
 
 void Connection::finish_output() noexcept {
   if (ended_ || unsent_bytes() > 0 || (!close_requested_ && !half_closed_)) return;
-  if (peer_half_closed_ || !is_socket_) return end(0);
+  if (peer_half_closed_ || kind_ != io::TransportKind::socket) return end(0);
   if (!close_requested_) {
     // The connection goes on reading, as long as the peer sends.
     static_cast<void>(transport().shutdown_write());
@@ -343,16 +355,14 @@ void Connection::finish_output() noexcept {
 
 Result<Endpoint> Connection::local_endpoint() const noexcept {
   check_thread("local_endpoint");
-  backend::System& system = loop::core_of(*loop_).backend().system();
-  return net::endpoint_of(system, fd, &backend::System::getsockname);
+  return net::local_endpoint(loop::core_of(*loop_).backend().system(), fd);
 }
 
 Result<Endpoint> Connection::peer_endpoint() const noexcept {
   check_thread("peer_endpoint");
   if (const ProxyHeader* header = proxy_header(); header != nullptr && header->source)
     return *header->source;
-  backend::System& system = loop::core_of(*loop_).backend().system();
-  return net::endpoint_of(system, fd, &backend::System::getpeername);
+  return net::peer_endpoint(loop::core_of(*loop_).backend().system(), fd);
 }
 
 void Connection::end(int error) noexcept {

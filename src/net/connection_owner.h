@@ -17,7 +17,7 @@ class ConnectionOwner {
   ConnectionOwner& operator=(const ConnectionOwner&) = delete;
 
   /// Throws what on_connection throws, and std::bad_alloc.
-  void start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks);
+  void start(SocketStream stream, std::shared_ptr<const ConnectionCallbacks> callbacks);
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   /// The connection that was added first, or null.

@@ -11,7 +11,7 @@ void Connection::read_some() {
   const std::int32_t answer = transport().read(input_, read_size_);
   if (answer == -EAGAIN) return;
   // The write end of a pipe reports an event to read when its reader has closed it.
-  if (answer == -EBADF && !is_socket_) return end(EPIPE);
+  if (answer == -EBADF && kind_ != io::TransportKind::socket) return end(EPIPE);
   if (answer < 0) return end(-answer);
   if (answer == 0) return receive_end();
   if (Deadlines* const times = deadlines()) times->received_ns = loop::core_of(*loop_).now_ns();

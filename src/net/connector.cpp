@@ -27,7 +27,7 @@
 namespace tambour {
 namespace {
 
-using Streamed = Result<Stream>;
+using Streamed = Result<SocketStream>;
 
 /// Alternates between address families and keeps the order within each: RFC 8305, section 4.
 std::vector<Endpoint> interleave(const std::vector<Endpoint>& addresses) {
@@ -91,7 +91,7 @@ class Race {
   static Task<Streamed> connect_as(Endpoint to) {
     auto stream = co_await S::connect(to);
     if (!stream) co_return std::unexpected(stream.error());
-    co_return Stream(std::move(*stream));
+    co_return SocketStream(std::move(*stream));
   }
 
   Task<> attempt(Endpoint to) {
@@ -114,7 +114,7 @@ class Race {
   Error last_error_ = system_error(EINVAL);
   bool has_failed_ = false;
   std::exception_ptr thrown_;
-  std::optional<Stream> winner_;
+  std::optional<SocketStream> winner_;
   TaskEvent changed_;
   Timer pace_;
   /// Last member, because its tasks use the others. Its destructor closes the attempts that lost.
@@ -180,18 +180,20 @@ Task<Streamed> connect_within(Target target, ConnectOptions options) {
   if (!stream || !any_option) co_return stream;
   // A stream to a Unix endpoint has no TCP options.
   if (const auto peer = stream->peer_endpoint(); peer && peer->is_ip()) {
-    if (auto set = net::set_tcp_options(*stream, tcp); !set) co_return std::unexpected(set.error());
+    backend::System& system = loop::core_of(stream->loop()).backend().system();
+    if (auto set = net::set_tcp_options(system, stream->descriptor(), tcp); !set)
+      co_return std::unexpected(set.error());
   }
   co_return stream;
 }
 
 }  // namespace
 
-Task<Result<Stream>> connect(std::vector<Endpoint> addresses, ConnectOptions options) {
+Task<Result<SocketStream>> connect(std::vector<Endpoint> addresses, ConnectOptions options) {
   return connect_within({.addresses = std::move(addresses)}, options);
 }
 
-Task<Result<Stream>> connect(std::string to, ConnectOptions options) {
+Task<Result<SocketStream>> connect(std::string to, ConnectOptions options) {
   // A coroutine, so that a parse error is also returned through the task's result.
   auto literal = Endpoint::parse(to);
   std::optional<Target> target;
@@ -204,8 +206,8 @@ Task<Result<Stream>> connect(std::string to, ConnectOptions options) {
   co_return co_await connect_within(std::move(*target), options);
 }
 
-Task<Result<Stream>> detail::connect_to_host(std::string host, std::uint16_t port,
-                                             ConnectOptions options) {
+Task<Result<SocketStream>> detail::connect_to_host(std::string host, std::uint16_t port,
+                                                   ConnectOptions options) {
   // Without a host there is no address either, which fails with EINVAL.
   if (port == 0) host.clear();
   return connect_within({.addresses = {}, .host = std::move(host), .port = port}, options);

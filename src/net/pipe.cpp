@@ -13,8 +13,8 @@
 #include <tambour/unique_fd.h>
 
 #include "backend/system.h"
+#include "io/shared_nonblocking.h"
 #include "loop/core.h"
-#include "net/shared_nonblocking.h"
 
 namespace tambour {
 namespace {
@@ -42,17 +42,21 @@ bool reopen_non_blocking(int fd, int flags) noexcept {
   return ::dup3(opened.get(), fd, closes_on_exec ? O_CLOEXEC : 0) == fd;
 }
 
+/// Returns how a stream must use `fd` from now on.
+io::TransportKind set_non_blocking(EventLoop& loop, int fd) noexcept {
+  using enum io::TransportKind;
+  // The descriptors of a simulated host never block.
+  if (&loop::core_of(loop).backend().system() != &backend::kernel()) return file;
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0) return file;
+  if ((flags & O_NONBLOCK) == 0 && reopen_non_blocking(fd, flags)) return file;
+  return io::share_nonblocking(fd) ? shared_file : file;
+}
+
 }  // namespace
 
-PipeStream::PipeStream(EventLoop& loop, int fd) noexcept : Stream(loop, fd) {
-  is_socket_ = false;
-  // The descriptors of a simulated host never block.
-  if (&system() != &backend::kernel()) return;
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0) return;
-  if ((flags & O_NONBLOCK) == 0 && reopen_non_blocking(fd, flags)) return;
-  restores_blocking_ = net::share_nonblocking(fd);
-}
+PipeStream::PipeStream(EventLoop& loop, int fd) noexcept
+    : Stream(loop, fd, set_non_blocking(loop, fd)) {}
 
 Result<PipeStream::Ends> PipeStream::open(EventLoop& loop) noexcept {
   std::array<int, 2> fds{};

@@ -24,8 +24,8 @@ static_assert(std::is_trivially_copyable_v<ConnectOptions>);
 /// last action of a function, never by the task that connects.
 class StreamClient::State final : private ConnectionOwner {
  public:
-  State(EventLoop& loop, Callback<Task<Result<Stream>>()> connect, ConnectionCallbacks callbacks,
-        StreamClientOptions options, std::source_location created_at)
+  State(EventLoop& loop, Callback<Task<Result<SocketStream>>()> connect,
+        ConnectionCallbacks callbacks, StreamClientOptions options, std::source_location created_at)
       : core_(loop::core_of(loop)),
         loop_(loop),
         connect_(std::move(connect)),
@@ -130,7 +130,7 @@ class StreamClient::State final : private ConnectionOwner {
       started_ = false;
       std::rethrow_exception(std::exchange(thrown_, nullptr));
     }
-    Result<Stream> outcome = *std::exchange(outcome_, std::nullopt);
+    Result<SocketStream> outcome = *std::exchange(outcome_, std::nullopt);
     if (!outcome) return fail(outcome.error());
     attempts_ = 0;
     connected_ns_ = core_.now_ns();
@@ -176,7 +176,7 @@ class StreamClient::State final : private ConnectionOwner {
 
   loop::Core& core_;  ///< Outlives the loop, unlike `loop_`.
   EventLoop& loop_;
-  Callback<Task<Result<Stream>>()> connect_;
+  Callback<Task<Result<SocketStream>>()> connect_;
   std::shared_ptr<const ConnectionCallbacks> callbacks_;
   StreamClientOptions options_;
   net::Backoff backoff_;
@@ -185,7 +185,7 @@ class StreamClient::State final : private ConnectionOwner {
   bool moves_away_ = false;  ///< The connection is moving to another loop.
   unsigned attempts_ = 0;
   std::int64_t connected_ns_ = 0;
-  std::optional<Result<Stream>> outcome_;  ///< The result of an attempt that has ended.
+  std::optional<Result<SocketStream>> outcome_;  ///< The result of an attempt that has ended.
   std::exception_ptr thrown_;
   Timer retry_;
   Timer attempt_ended_;
@@ -208,7 +208,7 @@ StreamClient::StreamClient(EventLoop& loop, std::vector<Endpoint> to, Connection
           loop, [to = std::move(to), how = options.connect] { return tambour::connect(to, how); },
           std::move(callbacks), std::move(options), created_at) {}
 
-StreamClient::StreamClient(EventLoop& loop, Callback<Task<Result<Stream>>()> connect,
+StreamClient::StreamClient(EventLoop& loop, Callback<Task<Result<SocketStream>>()> connect,
                            ConnectionCallbacks callbacks, StreamClientOptions options,
                            std::source_location created_at) {
   loop::core_of(loop).check_thread();

@@ -2,12 +2,18 @@
 #pragma once
 
 #include <tambour/result.h>
-#include <tambour/stream.h>
 #include <tambour/tcp_options.h>
 
-namespace tambour::net {
+namespace tambour {
 
-/// Options whose value is zero are not changed.
-Result<> set_tcp_options(Socket& socket, const TcpOptions& options) noexcept;
+namespace backend {
+class System;
+}
 
-}  // namespace tambour::net
+namespace net {
+
+/// Options whose value is zero are not changed. The descriptor must be open.
+Result<> set_tcp_options(backend::System& system, int fd, const TcpOptions& options) noexcept;
+
+}  // namespace net
+}  // namespace tambour

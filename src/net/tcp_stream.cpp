@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "net/connect.h"
+#include "net/socket_calls.h"
 #include "net/tcp_options.h"
 
 namespace tambour {
@@ -24,29 +25,32 @@ int rounded_up(Duration time) noexcept {
 
 }  // namespace
 
-Result<> net::set_tcp_options(Socket& socket, const TcpOptions& options) noexcept {
+Result<> net::set_tcp_options(backend::System& system, int fd, const TcpOptions& options) noexcept {
   using std::chrono::milliseconds;
   using std::chrono::seconds;
+  const auto set = [&](int option, int value) {
+    return set_option(system, fd, IPPROTO_TCP, option, value);
+  };
   if (options.user_timeout > Duration::zero()) {
     const int timeout = rounded_up<milliseconds>(options.user_timeout);
-    if (auto set = socket.set_option(IPPROTO_TCP, TCP_USER_TIMEOUT, timeout); !set) return set;
+    if (auto done = set(TCP_USER_TIMEOUT, timeout); !done) return done;
   }
   if (options.keepalive_idle <= Duration::zero()) return {};
   const int idle = rounded_up<seconds>(options.keepalive_idle);
-  if (auto set = socket.set_option(IPPROTO_TCP, TCP_KEEPIDLE, idle); !set) return set;
+  if (auto done = set(TCP_KEEPIDLE, idle); !done) return done;
   if (options.keepalive_interval > Duration::zero()) {
     const int interval = rounded_up<seconds>(options.keepalive_interval);
-    if (auto set = socket.set_option(IPPROTO_TCP, TCP_KEEPINTVL, interval); !set) return set;
+    if (auto done = set(TCP_KEEPINTVL, interval); !done) return done;
   }
   if (options.keepalive_count > 0) {
-    const int count = options.keepalive_count;
-    if (auto set = socket.set_option(IPPROTO_TCP, TCP_KEEPCNT, count); !set) return set;
+    if (auto done = set(TCP_KEEPCNT, options.keepalive_count); !done) return done;
   }
-  return socket.set_option(SOL_SOCKET, SO_KEEPALIVE, 1);
+  return set_option(system, fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
 Result<> TcpStream::set_tcp_options(const TcpOptions& options) noexcept {
-  return net::set_tcp_options(*this, options);
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  return net::set_tcp_options(system(), descriptor(), options);
 }
 
 Result<> TcpStream::set_no_delay(bool no_delay) noexcept {
@@ -55,9 +59,9 @@ Result<> TcpStream::set_no_delay(bool no_delay) noexcept {
 
 Task<Result<TcpStream>> TcpStream::connect(Endpoint to) {
   if (!supports(to)) co_return std::unexpected(system_error(EAFNOSUPPORT));
-  auto socket = co_await net::connect_stream(to);
-  if (!socket) co_return std::unexpected(socket.error());
-  TcpStream stream(std::move(*socket));
+  auto connected = co_await net::connect_stream(to);
+  if (!connected) co_return std::unexpected(connected.error());
+  TcpStream stream(std::move(*connected));
   static_cast<void>(stream.set_no_delay(true));
   co_return stream;
 }

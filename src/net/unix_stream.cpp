@@ -31,10 +31,10 @@ constexpr int scm_pidfd = 4;
 constexpr std::size_t descriptors_bytes = UnixStream::descriptors_max * sizeof(int);
 
 /// One message of bytes, together with its file descriptors.
-class Message final : public SocketWait {
+class Message final : public IoWait {
  public:
-  Message(Socket& socket, std::span<const std::byte> bytes, std::span<const int> descriptors)
-      : Message(socket, Events::write,
+  Message(UnixStream& stream, std::span<const std::byte> bytes, std::span<const int> descriptors)
+      : Message(stream, Events::write,
                 const_cast<std::byte*>(bytes.data()),  // NOLINT: reads.
                 bytes.size()) {
     if (descriptors.empty()) {
@@ -50,8 +50,8 @@ class Message final : public SocketWait {
     message_.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
   }
 
-  Message(Socket& socket, std::span<std::byte> into, std::size_t limit) noexcept
-      : Message(socket, Events::read, into.data(), into.size()) {
+  Message(UnixStream& stream, std::span<std::byte> into, std::size_t limit) noexcept
+      : Message(stream, Events::read, into.data(), into.size()) {
     // CMSG_LEN, not CMSG_SPACE: Linux would put one more descriptor into the padding.
     message_.msg_controllen =
         limit == 0 ? 0 : CMSG_LEN(std::min(limit, UnixStream::descriptors_max) * sizeof(int));
@@ -84,10 +84,10 @@ class Message final : public SocketWait {
   }
 
  private:
-  Message(Socket& socket, Events readiness, std::byte* bytes, std::size_t count) noexcept
-      : SocketWait(socket, readiness,
-                   readiness == Events::write ? detail::FirstCall::within_budget
-                                              : detail::FirstCall::when_ready),
+  Message(UnixStream& stream, Events readiness, std::byte* bytes, std::size_t count) noexcept
+      : IoWait(stream, readiness,
+               readiness == Events::write ? detail::FirstCall::within_budget
+                                          : detail::FirstCall::when_ready),
         piece_{.iov_base = bytes, .iov_len = count} {
     message_.msg_iov = &piece_;
     message_.msg_iovlen = 1;
@@ -113,9 +113,9 @@ class Message final : public SocketWait {
 
 Task<Result<UnixStream>> UnixStream::connect(Endpoint to) {
   if (!supports(to)) co_return std::unexpected(system_error(EAFNOSUPPORT));
-  auto socket = co_await net::connect_stream(to);
-  if (!socket) co_return std::unexpected(socket.error());
-  co_return UnixStream(std::move(*socket));
+  auto stream = co_await net::connect_stream(to);
+  if (!stream) co_return std::unexpected(stream.error());
+  co_return UnixStream(std::move(*stream));
 }
 
 Result<std::pair<UnixStream, UnixStream>> UnixStream::pair(EventLoop& loop) noexcept {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <new>
 
+#include <tambour/move_to.h>
 #include <tambour/proxy_protocol.h>
 #include <tambour/timer.h>
 #include <tambour/when.h>
@@ -15,14 +16,14 @@
 namespace tambour {
 namespace {
 
-/// Delivers an accepted socket to the acceptor of another loop.
+/// Delivers an accepted stream to the acceptor of another loop.
 struct Delivery {
   std::shared_ptr<AcceptorGroup> group;
   net::ConnectionSlot slot;  ///< Destroyed before `group`.
 
-  void operator()(Socket socket) {
-    if (Acceptor* const acceptor = group->acceptor_on(socket.loop()))
-      acceptor->arrive(std::move(socket), std::move(slot));
+  void operator()(SocketStream stream) {
+    if (Acceptor* const acceptor = group->acceptor_on(stream.loop()))
+      acceptor->arrive(std::move(stream), std::move(slot));
   }
 };
 
@@ -84,21 +85,21 @@ Result<> Acceptor::add(Result<net::Listener> listener) {
   return {};
 }
 
-void Acceptor::serve(std::function<Task<>(Socket)> handler) {
+void Acceptor::serve(std::function<Task<>(SocketStream)> handler) {
   handler_ = std::move(handler);
-  start_ = [this](Socket socket, net::ConnectionSlot& slot) {
+  start_ = [this](SocketStream stream, net::ConnectionSlot& slot) {
     const Counted starting(starting_);
-    Task<> task = handler_(std::move(socket));
+    Task<> task = handler_(std::move(stream));
     slot.release();
     handlers_->spawn(std::move(task));
   };
 }
 
 void Acceptor::serve(std::shared_ptr<const ConnectionCallbacks> callbacks) {
-  start_ = [this, shared = std::move(callbacks)](Socket socket, net::ConnectionSlot& slot) {
+  start_ = [this, shared = std::move(callbacks)](SocketStream stream, net::ConnectionSlot& slot) {
     const std::size_t before = size();
     try {
-      ConnectionOwner::start(Stream(std::move(socket)), shared);
+      ConnectionOwner::start(std::move(stream), shared);
     } catch (...) {
       // on_connection has thrown, so the connection exists.
       if (size() != before) slot.release();
@@ -113,14 +114,14 @@ void Acceptor::accept() {
 }
 
 /// While the server is full, waits for capacity. If several listeners share a limit, another one
-/// may have reached it since is_full() was checked; then the accepted socket waits, unless the
-/// server is stopped: a socket that was accepted before the stop is still served.
+/// may have reached it since is_full() was checked; then the accepted stream waits, unless the
+/// server is stopped: a stream that was accepted before the stop is still served.
 Task<> Acceptor::accept_all(net::Listener& listener) {
   for (;;) {
     for (capacity_.reset(); is_full(); capacity_.reset()) {
       if (!co_await capacity_.wait()) co_return;
     }
-    std::optional<Result<Socket>> accepted;
+    std::optional<Result<SocketStream>> accepted;
     try {
       accepted = co_await listener.accept();
     } catch (const std::bad_alloc&) {
@@ -148,43 +149,43 @@ bool Acceptor::is_full() noexcept {
   return connections() >= connections_max_ || (group_ != nullptr && group_->is_full(loop_));
 }
 
-void Acceptor::take(Socket socket) noexcept {
-  if (group_ == nullptr) return arrive(std::move(socket), {nullptr, loop_});
+void Acceptor::take(SocketStream stream) noexcept {
+  if (group_ == nullptr) return arrive(std::move(stream), {nullptr, loop_});
   group_->count_accepted();
   net::PlacementPolicy& placement = group_->placement();
   if (options_->proxy_protocol == ProxyProtocol::required && placement.needs_header()) {
     net::ConnectionSlot slot(group_.get(), loop_);
     call_and_report(
-        [&] { header_reads_->spawn(read_header(std::move(socket), std::move(slot), true)); });
+        [&] { header_reads_->spawn(read_header(std::move(stream), std::move(slot), true)); });
     return;
   }
-  EventLoop& to = placement.choose(loop_, socket);
-  place(std::move(socket), {group_.get(), to}, to);
+  EventLoop& to = placement.choose(loop_, stream);
+  place(std::move(stream), {group_.get(), to}, to);
 }
 
 /// The slot is counted for loop `to` already.
-void Acceptor::place(Socket socket, net::ConnectionSlot slot, EventLoop& to) noexcept {
-  if (&to == &loop_) return arrive(std::move(socket), std::move(slot));
+void Acceptor::place(SocketStream stream, net::ConnectionSlot slot, EventLoop& to) noexcept {
+  if (&to == &loop_) return arrive(std::move(stream), std::move(slot));
   try {
-    socket.move_to(to, Delivery{group_, std::move(slot)});
+    move_to(to, std::move(stream), Delivery{group_, std::move(slot)});
   } catch (const std::bad_alloc&) {
-    return;  // The socket was closed, and the slot destroyed.
+    return;  // The stream was closed, and the slot destroyed.
   }
 }
 
-void Acceptor::arrive(Socket socket, net::ConnectionSlot slot) noexcept {
+void Acceptor::arrive(SocketStream stream, net::ConnectionSlot slot) noexcept {
   if (dropped_) return;
   call_and_report([&] {
-    if (options_->proxy_protocol == ProxyProtocol::off || socket.proxy_header() != nullptr)
-      return start(std::move(socket), std::move(slot));
-    header_reads_->spawn(read_header(std::move(socket), std::move(slot), false));
+    if (options_->proxy_protocol == ProxyProtocol::off || stream.proxy_header() != nullptr)
+      return start(std::move(stream), std::move(slot));
+    header_reads_->spawn(read_header(std::move(stream), std::move(slot), false));
   });
 }
 
 /// Runs concurrently with the handlers, so that a proxy that sends no header delays no other
 /// connection.
-Task<> Acceptor::read_header(Socket socket, net::ConnectionSlot slot, bool decides_placement) {
-  Stream stream(std::move(socket));
+Task<> Acceptor::read_header(SocketStream stream, net::ConnectionSlot slot,
+                             bool decides_placement) {
   auto header = co_await timeout(options_->proxy_header_timeout,
                                  read_proxy_header(stream, options_->proxy_header_bytes_max));
   if (dropped_) co_return;
@@ -203,9 +204,9 @@ Task<> Acceptor::read_header(Socket socket, net::ConnectionSlot slot, bool decid
   place(std::move(stream), std::move(slot), to);
 }
 
-void Acceptor::start(Socket socket, net::ConnectionSlot slot) {
+void Acceptor::start(SocketStream stream, net::ConnectionSlot slot) {
   const Counted calling(calls_);
-  start_(std::move(socket), slot);
+  start_(std::move(stream), slot);
   report_deferred();
 }
 
@@ -288,7 +289,7 @@ const Endpoint& Acceptor::endpoint() const noexcept {
   return group_ != nullptr ? group_->endpoint() : listeners_.front().endpoint();
 }
 
-/// The group's shutdown waits for the accepting tasks, because one may hold an accepted socket.
+/// The group's shutdown waits for the accepting tasks, because one may hold an accepted stream.
 void Acceptor::note_end_of_accepting() noexcept {
   if (listens_ || (accepting_ && !accepting_->empty())) return;
   if (std::exchange(counts_as_listening_, false)) group_->end_listening();

@@ -56,13 +56,13 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   Result<> adopt(UniqueFd listener, bool (*supports)(const Endpoint&));
 
   /// From now on each connection that arrives is served with `handler` or `callbacks`.
-  void serve(std::function<Task<>(Socket)> handler);
+  void serve(std::function<Task<>(SocketStream)> handler);
   void serve(std::shared_ptr<const ConnectionCallbacks> callbacks);
   [[nodiscard]] bool serves() const noexcept { return start_ != nullptr; }
   /// Starts accepting from the listeners. If there is a group, all of its acceptors must serve.
   void accept();
   /// Waits for one connection, for a server that does not serve.
-  Task<Result<Socket>> accept_socket() { return listeners_.front().accept(); }
+  Task<Result<SocketStream>> accept_stream() { return listeners_.front().accept(); }
 
   void keep_path() noexcept;
   /// Stops accepting and closes the listeners.
@@ -78,8 +78,8 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   /// arrive later are closed; the destructor calls drop() again for them.
   void drop() noexcept;
 
-  /// Serves a socket, or another acceptor's, which has been counted for this loop.
-  void arrive(Socket socket, net::ConnectionSlot slot) noexcept;
+  /// Serves a stream, or another acceptor's, which has been counted for this loop.
+  void arrive(SocketStream stream, net::ConnectionSlot slot) noexcept;
   void notify_capacity() noexcept { capacity_.set(); }
 
   [[nodiscard]] std::stop_token shutdown_token() const noexcept { return shutdown_.get_token(); }
@@ -121,10 +121,10 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
 
   Result<> add(Result<net::Listener> listener);
   Task<> accept_all(net::Listener& listener);
-  void take(Socket socket) noexcept;
-  void place(Socket socket, net::ConnectionSlot slot, EventLoop& to) noexcept;
-  Task<> read_header(Socket socket, net::ConnectionSlot slot, bool decides_placement);
-  void start(Socket socket, net::ConnectionSlot slot);
+  void take(SocketStream stream) noexcept;
+  void place(SocketStream stream, net::ConnectionSlot slot, EventLoop& to) noexcept;
+  Task<> read_header(SocketStream stream, net::ConnectionSlot slot, bool decides_placement);
+  void start(SocketStream stream, net::ConnectionSlot slot);
   [[nodiscard]] bool is_full() noexcept;
   /// Calls `function`; an exception ends only its connection.
   template <class Function>
@@ -165,9 +165,9 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   /// The exceptions of handlers that have thrown before their first suspension. on_error may
   /// destroy the server, so it is invoked when no handler is starting.
   std::vector<std::exception_ptr> deferred_errors_;
-  std::function<Task<>(Socket)> handler_;
+  std::function<Task<>(SocketStream)> handler_;
   /// Starts the handler or connection. Releases the slot as soon as that is counted by itself.
-  std::function<void(Socket, net::ConnectionSlot&)> start_;
+  std::function<void(SocketStream, net::ConnectionSlot&)> start_;
   net::CapacityEvent capacity_;
   std::optional<TaskScope> handlers_;  ///< Empty after drop().
   std::optional<TaskScope> header_reads_;

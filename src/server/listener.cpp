@@ -28,11 +28,11 @@ constexpr int connection_errors_in_a_row_max = 16;
 
 std::unexpected<Error> last_error() noexcept { return std::unexpected(system_error(errno)); }
 
-class Accept final : public SocketWait {
+class Accept final : public IoWait {
  public:
   Accept(Socket& listener, bool wait) noexcept
-      : SocketWait(listener, Events::read,
-                   wait ? detail::FirstCall::when_ready : detail::FirstCall::within_budget) {}
+      : IoWait(listener, Events::read,
+               wait ? detail::FirstCall::when_ready : detail::FirstCall::within_budget) {}
   [[nodiscard]] int await_resume() const noexcept { return outcome; }
 
  private:
@@ -67,13 +67,6 @@ Result<UnixName> bind_and_listen(backend::System& system, int fd, const Endpoint
   return {};
 }
 
-/// On Linux an accepted socket inherits TCP_NODELAY from its listener (tcp(7) does not document
-/// it), so the server needs no system call for each stream. Without it, small ends of large
-/// messages would be delayed.
-Result<> set_no_delay(Socket& socket) noexcept {
-  return socket.set_option(IPPROTO_TCP, TCP_NODELAY, 1);
-}
-
 Result<> set_ip_options(Socket& listener, int family, const ListenOptions& options,
                         bool reuse_port) {
   // Allows binding while connections of a previous server on the port are in TIME_WAIT.
@@ -85,8 +78,12 @@ Result<> set_ip_options(Socket& listener, int family, const ListenOptions& optio
   if (reuse_port) {
     if (auto set = listener.set_option(SOL_SOCKET, SO_REUSEPORT, 1); !set) return set;
   }
-  if (auto set = set_no_delay(listener); !set) return set;
-  return set_tcp_options(listener, options.tcp);
+  // On Linux an accepted socket inherits TCP_NODELAY from its listener (tcp(7) does not document
+  // it), so the server needs no system call for each stream. Without it, small ends of large
+  // messages would be delayed.
+  if (auto set = listener.set_option(IPPROTO_TCP, TCP_NODELAY, 1); !set) return set;
+  backend::System& system = loop::core_of(listener.loop()).backend().system();
+  return set_tcp_options(system, listener.descriptor(), options.tcp);
 }
 
 Result<int> get_option(int fd, int level, int option) noexcept {
@@ -141,7 +138,7 @@ Result<Listener> Listener::adopt(EventLoop& loop, UniqueFd listener,
   return adopted;
 }
 
-Task<Result<Socket>> Listener::accept() {
+Task<Result<SocketStream>> Listener::accept() {
   Duration pause = accept_pause_min;
   int connection_errors = 0;
   for (;;) {
@@ -152,9 +149,9 @@ Task<Result<Socket>> Listener::accept() {
       EventLoop& loop = socket_.loop();
       const std::uint64_t iteration = loop::core_of(loop).iteration_number();
       in_a_row_ = iteration - std::exchange(accepted_in_iteration_, iteration) <= 1;
-      Socket socket(loop, outcome);
-      if (sets_no_delay_) static_cast<void>(set_no_delay(socket));
-      co_return socket;
+      SocketStream stream(loop, outcome);
+      if (sets_no_delay_) static_cast<void>(stream.set_option(IPPROTO_TCP, TCP_NODELAY, 1));
+      co_return stream;
     }
     const bool is_of_connection = is_error_of_connection(-outcome);
     if (!is_of_connection && !is_shortage(-outcome))

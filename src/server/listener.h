@@ -8,7 +8,8 @@
 #include <tambour/event_loop.h>
 #include <tambour/listen_options.h>
 #include <tambour/result.h>
-#include <tambour/stream.h>
+#include <tambour/socket.h>
+#include <tambour/socket_stream.h>
 #include <tambour/task.h>
 #include <tambour/unique_fd.h>
 
@@ -31,12 +32,12 @@ class Listener {
 
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
   [[nodiscard]] int descriptor() const noexcept { return socket_.descriptor(); }
-  /// The number of sockets that accept() has returned.
+  /// The number of streams that accept() has returned.
   [[nodiscard]] std::uint64_t accepted() const noexcept { return accepted_; }
 
   /// Waits for one connection. Errors of a single connection are ignored; if descriptors or memory
   /// run out, it pauses and tries again. Any other error is one of the listener.
-  Task<Result<Socket>> accept();
+  Task<Result<SocketStream>> accept();
 
   void keep_path() noexcept { name_.leave(); }
   /// Removes the Unix path, unless keep_path() was called, and closes the socket.

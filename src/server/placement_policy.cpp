@@ -11,8 +11,8 @@ namespace tambour::net {
 namespace {
 
 /// Hashes only the address, because connections from one machine come from many ports.
-std::uint64_t hash_of_peer(const Socket& socket) noexcept {
-  const auto peer = socket.peer_endpoint();
+std::uint64_t hash_of_peer(const SocketStream& stream) noexcept {
+  const auto peer = stream.peer_endpoint();
   if (!peer) return 0;
   const auto bytes = [](const void* data, std::size_t size) {
     return std::hash<std::string_view>()({static_cast<const char*>(data), size});
@@ -30,7 +30,7 @@ std::uint64_t hash_of_peer(const Socket& socket) noexcept {
 
 }  // namespace
 
-EventLoop& PlacementPolicy::choose(EventLoop& accepted_on, const Socket& socket) noexcept {
+EventLoop& PlacementPolicy::choose(EventLoop& accepted_on, const SocketStream& stream) noexcept {
   switch (placement_) {
     case Placement::kernel:
     case Placement::processor:
@@ -38,7 +38,7 @@ EventLoop& PlacementPolicy::choose(EventLoop& accepted_on, const Socket& socket)
     case Placement::round_robin:
       return group_[next_index_++ % group_.size()];
     case Placement::peer_address:
-      return group_.by_hash(hash_of_peer(socket));
+      return group_.by_hash(hash_of_peer(stream));
     case Placement::least_loaded:
       return group_.least_loaded();
   }

@@ -6,7 +6,7 @@
 #include <tambour/event_loop.h>
 #include <tambour/listen_options.h>
 #include <tambour/loop_group.h>
-#include <tambour/stream.h>
+#include <tambour/socket_stream.h>
 
 namespace tambour::net {
 
@@ -22,9 +22,9 @@ class PlacementPolicy {
   [[nodiscard]] bool each_loop_listens() const noexcept {
     return placement_ == Placement::kernel || placement_ == Placement::processor;
   }
-  /// Returns whether choose() needs the socket's PROXY header, if there is one.
+  /// Returns whether choose() needs the stream's PROXY header, if there is one.
   [[nodiscard]] bool needs_header() const noexcept { return placement_ == Placement::peer_address; }
-  [[nodiscard]] EventLoop& choose(EventLoop& accepted_on, const Socket& socket) noexcept;
+  [[nodiscard]] EventLoop& choose(EventLoop& accepted_on, const SocketStream& stream) noexcept;
 
  private:
   LoopGroup& group_;

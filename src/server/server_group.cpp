@@ -6,7 +6,7 @@
 
 #include "backend/system.h"
 #include "base/check.h"
-#include "net/socket_names.h"
+#include "net/socket_calls.h"
 #include "server/acceptor.h"
 #include "server/acceptor_group.h"
 #include "server/error_reporting.h"
@@ -71,8 +71,7 @@ Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, std::vector<Uniq
     return std::unexpected(system_error(EINVAL));
   ListenerSource source{.at = {}, .listeners = std::move(listeners), .supports = supports};
   for (std::size_t i = 0; i < source.listeners.size(); ++i) {
-    const auto at = net::endpoint_of(backend::kernel(), source.listeners[i].get(),
-                                     &backend::System::getsockname);
+    const auto at = net::local_endpoint(backend::kernel(), source.listeners[i].get());
     if (!at) return std::unexpected(at.error());
     if (i > 0 && *at != source.at) return std::unexpected(system_error(EINVAL));
     source.at = *at;
@@ -97,7 +96,7 @@ Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, ListenerSource s
   return server;
 }
 
-void ServerGroupBase::serve_with(const std::function<Task<>(Socket)>& handler) {
+void ServerGroupBase::serve_with(const std::function<Task<>(SocketStream)>& handler) {
   AcceptorGroup& acceptors = usable(acceptors_, "serve");
   acceptors.begin_serving();
   // All acceptors are prepared before any accepts, because an accepted connection may be delivered

@@ -121,12 +121,12 @@ std::size_t StreamServerBase::connections() const noexcept {
 std::uint64_t StreamServerBase::accepted() const noexcept {
   return existing(acceptor_.get(), "accepted").accepted();
 }
-Task<Result<Socket>> StreamServerBase::accept_socket() {
+Task<Result<SocketStream>> StreamServerBase::accept_stream() {
   Acceptor& acceptor = usable(acceptor_.get(), "accept");
   if (acceptor.serves()) [[unlikely]]
     misused(acceptor, "accept", "after serve()",
             "a server either serves its streams or is accepted from");
-  return acceptor.accept_socket();
+  return acceptor.accept_stream();
 }
 
 void StreamServerBase::serve(ConnectionCallbacks callbacks) {
@@ -135,7 +135,7 @@ void StreamServerBase::serve(ConnectionCallbacks callbacks) {
   acceptor.accept();
 }
 
-void StreamServerBase::serve_with(std::function<Task<>(Socket)> handler) {
+void StreamServerBase::serve_with(std::function<Task<>(SocketStream)> handler) {
   Acceptor& acceptor = usable_and_idle(acceptor_.get());
   acceptor.serve(std::move(handler));
   acceptor.accept();

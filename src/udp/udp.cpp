@@ -136,7 +136,7 @@ std::int32_t UdpSocket::receive_into(DatagramBatch& batch, backend::System& syst
 }
 
 UdpSocket::Receive::Receive(UdpSocket& socket, DatagramBatch& into) noexcept
-    : SocketWait(socket, Events::read, detail::FirstCall::when_ready),
+    : IoWait(socket, Events::read, detail::FirstCall::when_ready),
       into_(into),
       has_room_(socket.fits(into)),
       merges_(socket.gro_) {
@@ -159,7 +159,7 @@ Result<std::size_t> UdpSocket::Receive::await_resume() noexcept {
 }
 
 UdpSocket::Send::Send(UdpSocket& socket, DatagramBatch& from) noexcept
-    : SocketWait(socket, Events::write, detail::FirstCall::within_budget),
+    : IoWait(socket, Events::write, detail::FirstCall::within_budget),
       from_(from),
       may_segment_(socket.can_segment_) {
   prepare();
@@ -202,7 +202,7 @@ Result<> UdpSocket::Send::await_resume() const noexcept { return result_of(outco
 
 UdpSocket::SendTo::SendTo(UdpSocket& socket, std::span<const std::byte> bytes, const Endpoint* to,
                           const DatagramOptions& how, std::size_t segment_bytes) noexcept
-    : SocketWait(socket, Events::write, detail::FirstCall::within_budget),
+    : IoWait(socket, Events::write, detail::FirstCall::within_budget),
       segment_bytes_(segment_bytes),
       may_segment_(socket.can_segment_),
       left_{.iov_base = const_cast<std::byte*>(bytes.data()),  // NOLINT: sendmsg(2) reads.
@@ -223,7 +223,7 @@ UdpSocket::SendTo::SendTo(UdpSocket& socket, std::span<const std::byte> bytes, c
 }
 
 UdpSocket::SendTo::SendTo(SendTo&& other) noexcept
-    : SocketWait(static_cast<SocketWait&&>(other)),
+    : IoWait(static_cast<IoWait&&>(other)),
       name_(other.name_),
       name_size_(other.name_size_),
       segment_bytes_(other.segment_bytes_),

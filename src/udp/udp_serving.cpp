@@ -11,7 +11,7 @@ namespace tambour {
 
 /// Registers as the socket's reader, so that it is notified when the socket is moved or closed, or
 /// when receiving must stop. Owned by the loop, because its own callback may destroy the socket.
-class UdpSocket::Serving final : private SocketWait, private detail::LoopOwned {
+class UdpSocket::Serving final : private IoWait, private detail::LoopOwned {
  public:
   static void start(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch) {
     auto* const self = new Serving(socket, std::move(callbacks), std::move(batch));
@@ -22,7 +22,7 @@ class UdpSocket::Serving final : private SocketWait, private detail::LoopOwned {
 
  private:
   Serving(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch)
-      : SocketWait(socket, Events::read, detail::FirstCall::when_ready),
+      : IoWait(socket, Events::read, detail::FirstCall::when_ready),
         core_(loop::core_of(socket.loop())),
         callbacks_(std::move(callbacks)),
         batch_(std::move(batch)) {}
@@ -38,7 +38,7 @@ class UdpSocket::Serving final : private SocketWait, private detail::LoopOwned {
   }
 
   void completed() override {
-    if (socket() == nullptr) return;  // Detached in this iteration; deleted at its end.
+    if (handle() == nullptr) return;  // Detached in this iteration; deleted at its end.
     running_ = true;
     // If the descriptor is not a socket or cannot be watched, restarting would fail again and
     // again.
@@ -49,14 +49,14 @@ class UdpSocket::Serving final : private SocketWait, private detail::LoopOwned {
       bool is_over;
       ~Rest() {
         self.running_ = false;
-        if (is_over || self.socket() == nullptr) {
+        if (is_over || self.handle() == nullptr) {
           self.end();
         } else {
           static_cast<void>(self.try_now());
         }
       }
     } rest{*this, is_over};
-    auto& udp = static_cast<UdpSocket&>(*socket());
+    auto& udp = static_cast<UdpSocket&>(*handle());
     if (outcome < 0) {
       if (callbacks_.on_error) callbacks_.on_error(udp, system_error(outcome));
       return;

@@ -358,8 +358,8 @@ TEST_P(Connections, a_paused_half_closed_connection_closes_with_its_peer) {
 
 TEST_P(Connections, each_of_several_with_an_invalid_descriptor_is_closed_once) {
   const auto callbacks = std::make_shared<const Callbacks>(Callbacks{.on_close = note_end()});
-  Connection& first = Connection::start(Stream(loop(), 1'000'000), callbacks);
-  Connection::start(Stream(loop(), 1'000'001), callbacks);
+  Connection& first = Connection::start(SocketStream(loop(), 1'000'000), callbacks);
+  Connection::start(SocketStream(loop(), 1'000'001), callbacks);
   first.pause_reading();
   first.resume_reading();
   loop().run();

@@ -202,10 +202,10 @@ TEST(Connector, connects_to_a_host_and_a_port) {
   Simulation simulation;
   Net net(simulation, 1);
   const auto outcome_of = [&](std::string host, auto to, ConnectOptions options = {}) {
-    Result<Stream> result = std::unexpected(system_error(EDEADLK));
+    Result<SocketStream> result = std::unexpected(system_error(EDEADLK));
     TaskScope scope(*net.client_loop);
     scope.spawn([](Simulation& in, std::string name, decltype(to) at, ConnectOptions how,
-                   Result<Stream>& stream) -> Task<> {
+                   Result<SocketStream>& stream) -> Task<> {
       stream = co_await connect(name, at, how);
       in.stop();
     }(simulation, std::move(host), to, options, result));

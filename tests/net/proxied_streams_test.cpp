@@ -51,7 +51,7 @@ TEST_P(ProxiedStreams, are_read_only_to_the_end_of_the_header) {
       auto ends = test::open_stream_ends(loop());
       const std::string text = header + "behind";
       ASSERT_EQ(::send(ends.far.descriptor(), text.data(), text.size(), 0), ssize_t(text.size()));
-      run([](Stream& stream, bool buffered) -> Task<> {
+      run([](SocketStream& stream, bool buffered) -> Task<> {
         Buffer buffer;
         Result<ProxyHeader> read;
         if (buffered) {
@@ -76,7 +76,7 @@ TEST_P(ProxiedStreams, may_begin_byte_by_byte) {
     auto ends = test::open_stream_ends(loop());
     bool is_read = false;
     TaskScope scope(loop());
-    scope.spawn([](Stream& stream, bool& done) -> Task<> {
+    scope.spawn([](SocketStream& stream, bool& done) -> Task<> {
       auto read = co_await read_proxy_header(stream);
       EXPECT_TRUE(read);
       done = true;
@@ -112,7 +112,7 @@ TEST_P(ProxiedStreams, byte_by_byte_hold_little_more_than_their_bytes) {
   auto ends = test::open_stream_ends(loop());
   bool is_read = false;
   TaskScope scope(loop());
-  scope.spawn([](Stream& stream, bool& done) -> Task<> {
+  scope.spawn([](SocketStream& stream, bool& done) -> Task<> {
     EXPECT_TRUE(co_await read_proxy_header(stream));
     done = true;
   }(ends.near, is_read));
@@ -153,7 +153,7 @@ TEST_P(ProxiedStreams, that_end_too_early_report_it) {
           ASSERT_EQ(::send(ends.far.descriptor(), header.data(), size, 0), ssize_t(size));
         }
         ends.far.close();
-        run([](Stream& stream, bool buffered, StreamError expected) -> Task<> {
+        run([](SocketStream& stream, bool buffered, StreamError expected) -> Task<> {
           Buffer buffer;
           Result<ProxyHeader> read;
           if (buffered) {
@@ -218,7 +218,7 @@ TEST_P(ProxiedStreams, may_be_served_by_callbacks) {
 TEST_P(ProxiedStreams, without_a_header_do_not_block_others_and_are_closed_in_time) {
   std::vector<Error> refused;
   TcpServer server =
-      listen({.proxy_header_timeout = 50ms, .on_refused = [&](Stream& stream, Error error) {
+      listen({.proxy_header_timeout = 50ms, .on_refused = [&](SocketStream& stream, Error error) {
                 EXPECT_TRUE(stream.peer_endpoint());
                 refused.push_back(error);
               }});

@@ -53,7 +53,7 @@ class ServerEnds : public test::OnEveryBackend {
     server = std::make_unique<TcpServer>(
         TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value());
   }
-  void listen_behind_a_proxy(std::function<void(Stream&, Error)> on_refused = {}) {
+  void listen_behind_a_proxy(std::function<void(SocketStream&, Error)> on_refused = {}) {
     listen({.proxy_protocol = ProxyProtocol::required, .on_refused = std::move(on_refused)});
   }
   /// Connects clients that send `text` and wait for EOF, before the server accepts any of them.

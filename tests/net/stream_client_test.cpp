@@ -363,7 +363,7 @@ TEST_F(StreamClients, a_connection_that_moves_to_another_loop_leaves_the_client)
 
 TEST_F(StreamClients, an_exception_of_the_connect_function_propagates) {
   int calls = 0;
-  const auto broken = [&calls]() -> Task<Result<Stream>> {
+  const auto broken = [&calls]() -> Task<Result<SocketStream>> {
     ++calls;
     throw std::runtime_error("expected");
     co_return std::unexpected(Error());
@@ -378,7 +378,7 @@ TEST_F(StreamClients, an_exception_of_the_connect_function_propagates) {
 
 TEST_F(StreamClients, memory_that_runs_out_is_retried) {
   int calls = 0;
-  const auto poor = [&calls]() -> Task<Result<Stream>> {
+  const auto poor = [&calls]() -> Task<Result<SocketStream>> {
     ++calls;
     throw std::bad_alloc();
     co_return std::unexpected(Error());

@@ -131,12 +131,12 @@ TEST_P(Streams, destroying_the_loop_ends_all_waits) {
   auto other = std::make_unique<EventLoop>(options());
   int fds[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-  Stream outlives(*other, fds[0]);
+  SocketStream outlives(*other, fds[0]);
   spawn(*other, [](Stream stream) -> Task<> {
     std::array<std::byte, 16> place;
     static_cast<void>(co_await stream.read(place));
     ADD_FAILURE() << "nothing was sent";
-  }(Stream(*other, fds[1])));
+  }(SocketStream(*other, fds[1])));
   other->run_ready();
   other.reset();
   EXPECT_TRUE(outlives.is_open());

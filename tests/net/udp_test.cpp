@@ -13,6 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tambour/move_to.h>
+
 #include "net/datagrams.h"
 #include "support/on_every_backend.h"
 #include "support/scale.h"
@@ -438,11 +440,32 @@ TEST_P(Udp, a_socket_moved_to_another_loop_is_no_longer_served) {
   ASSERT_TRUE(server.serve({.on_datagrams = [kept](UdpSocket&, DatagramBatch&) { FAIL(); }}));
   EXPECT_EQ(kept.use_count(), 2);
   bool arrived = false;
-  server.move_to(other, [&](Socket socket) { arrived = socket.is_open(); });
+  move_to(other, std::move(server), [&](UdpSocket socket) { arrived = socket.is_open(); });
   run_iterations();
   EXPECT_EQ(kept.use_count(), 1);
   other.run_ready();
   EXPECT_TRUE(arrived);
+}
+
+TEST_P(Udp, a_socket_is_used_on_the_loop_that_it_was_moved_to) {
+  EventLoop other(options());
+  UdpSocket server = bind(Endpoint::loopback_v4(0), {.gro = true});
+  const Endpoint at = server.local_endpoint().value();
+  UdpSocket arrived;
+  move_to(other, std::move(server), [&](UdpSocket socket) { arrived = std::move(socket); });
+  EXPECT_FALSE(server.is_open());  // NOLINT(bugprone-use-after-move): moving closes it.
+  other.run_ready();
+  ASSERT_TRUE(arrived.is_open());
+  EXPECT_EQ(&arrived.loop(), &other);
+  // The socket knows its options: with UDP_GRO the batch is too small.
+  DatagramBatch small(1, 2048);
+  spawn(other, [](UdpSocket& socket, DatagramBatch& batch) -> Task<> {
+    EXPECT_EQ((co_await socket.receive(batch)).error(), system_error(EINVAL));
+    DatagramBatch large(1, DatagramBatch::bytes_each_max);
+    EXPECT_EQ(co_await socket.receive(large), 1U);
+  }(arrived, small));
+  EXPECT_TRUE(bind().try_send_to(bytes_of("x"), at));
+  other.run();
 }
 
 }  // namespace

@@ -58,9 +58,10 @@ TEST_F(ConnectionContracts, const_functions_are_called_on_the_thread_of_the_loop
                [](Connection& other) { static_cast<void>(other.peer_endpoint()); });
 }
 
-TEST_F(ConnectionContracts, a_socket_is_constructed_on_the_thread_of_its_loop) {
-  EXPECT_DEATH(std::thread([this] { const Stream other(loop, ends.far.descriptor()); }).join(),
-               "Socket::Socket.*thread [0-9]+.*post");
+TEST_F(ConnectionContracts, a_stream_is_constructed_on_the_thread_of_its_loop) {
+  EXPECT_DEATH(
+      std::thread([this] { const SocketStream other(loop, ends.far.descriptor()); }).join(),
+      "SocketStream::SocketStream.*thread [0-9]+.*post");
 }
 
 TEST_F(ConnectionContracts, a_connection_is_started_on_the_thread_of_its_loop) {
@@ -92,9 +93,9 @@ TEST_F(ConnectionContracts, a_connection_has_callbacks) {
                "Connection::start\\(\\) was called with null callbacks .* descriptor [0-9]+");
 }
 
-TEST_F(ConnectionContracts, one_task_at_a_time_reads_a_socket) {
+TEST_F(ConnectionContracts, one_task_at_a_time_reads_a_stream) {
   EXPECT_DEATH(read_twice_at_a_time(loop, ends.far),
-               "read of socket fd [0-9]+: another task is already waiting to read it");
+               "read of fd [0-9]+: another task is already waiting to read it");
 }
 
 using BufferContracts = ConnectionContracts;

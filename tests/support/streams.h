@@ -14,7 +14,7 @@
 
 #include <tambour/buffer.h>
 #include <tambour/endpoint.h>
-#include <tambour/stream.h>
+#include <tambour/socket_stream.h>
 #include <tambour/task.h>
 #include <tambour/tcp.h>
 
@@ -22,14 +22,14 @@ namespace tambour::test {
 
 /// The two ends of a connection.
 struct StreamEnds {
-  Stream near, far;
+  SocketStream near, far;
 };
 
 inline StreamEnds open_stream_ends(EventLoop& loop) {
   int fds[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0)
     throw std::system_error(system_error(errno));
-  return {Stream(loop, fds[0]), Stream(loop, fds[1])};
+  return {SocketStream(loop, fds[0]), SocketStream(loop, fds[1])};
 }
 
 /// Echoes bytes until the end of the stream.

@@ -11,8 +11,10 @@
 #include <gtest/gtest.h>
 
 #include <tambour/event_loop.h>
+#include <tambour/move_to.h>
+#include <tambour/socket.h>
+#include <tambour/socket_stream.h>
 #include <tambour/spawn_on.h>
-#include <tambour/stream.h>
 #include <tambour/task.h>
 #include <tambour/task_scope.h>
 #include <tambour/when.h>
@@ -86,9 +88,9 @@ TEST_F(Destructions, handlers_of_spawn_on_and_move_to) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
   spawn(loop, [](EventLoop& to, std::array<int, 2> fds, int& count) -> Task<> {
-    spawn_on(to, Stream(Socket(to, fds[0])),
-             [counted = Counted(count)](Stream) -> Task<> { co_return; });
-    Socket(to, fds[1]).move_to(to, [counted = Counted(count)](Socket) {});
+    spawn_on(to, SocketStream(to, fds[0]),
+             [counted = Counted(count)](SocketStream) -> Task<> { co_return; });
+    move_to(to, Socket(to, fds[1]), [counted = Counted(count)](const Socket&) {});
     co_return;
   }(loop, ends, alive));
   loop.run();

@@ -14,7 +14,7 @@
 
 #include <tambour/codec.h>
 #include <tambour/event_loop.h>
-#include <tambour/stream.h>
+#include <tambour/socket_stream.h>
 #include <tambour/task.h>
 #include <tambour/task_event.h>
 #include <tambour/task_scope.h>
@@ -61,8 +61,8 @@ TEST_F(TaskStack, a_burst_of_short_lines_does_not_grow_it) {
   constexpr int lines = 100'000;
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
-  Stream near(Socket(loop, ends[0]));
-  Stream far(Socket(loop, ends[1]));
+  SocketStream near(loop, ends[0]);
+  SocketStream far(loop, ends[1]);
   std::string burst;
   for (int i = 0; i < lines; ++i) burst += "x\n";
   spawn(loop, [](Stream& to, std::string_view bytes) -> Task<> {

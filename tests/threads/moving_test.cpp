@@ -172,7 +172,7 @@ struct PipeReader {
   std::atomic<int>& moves;
   std::atomic<bool>& done;
 
-  Task<> operator()(PipeStream from) {
+  Task<> operator()(Stream from) {
     Buffer buffer;
     while (buffer.size() < 100'000) {
       const auto got = co_await from.read(buffer);
@@ -186,14 +186,14 @@ struct PipeReader {
     all += buffer.to_string();
     ++moves;
     EventLoop& next = group.next();
-    // Moves like any other stream: the type of its descriptor moves with it.
-    spawn_on(next, Stream(std::move(from)), [own = *this](Stream arrived) mutable -> Task<> {
+    // How its bytes are transferred moves with it.
+    spawn_on(next, std::move(from), [own = *this](Stream arrived) mutable -> Task<> {
       std::array<std::byte, 1> byte;
       const auto got = co_await arrived.read(byte);
       EXPECT_TRUE(got) << got.error().message();
       if (got && *got == 1) own.all += char(byte[0]);
       EventLoop& last = own.group.next();
-      spawn_on(last, PipeStream(std::move(arrived)), own);
+      spawn_on(last, std::move(arrived), own);
     });
   }
 };

@@ -139,7 +139,7 @@ TEST_P(ProxiedGroups, without_a_header_do_not_block_others_and_are_refused) {
     std::vector<Error> refused;
     TcpServerGroup server = listen(group, {.placement = placement,
                                            .proxy_header_timeout = 50ms,
-                                           .on_refused = [&](Stream& stream, Error error) {
+                                           .on_refused = [&](SocketStream& stream, Error error) {
                                              EXPECT_TRUE(group.in_thread());
                                              EXPECT_TRUE(stream.is_open());
                                              const std::lock_guard lock(mutex);

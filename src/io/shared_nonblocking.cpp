@@ -1,4 +1,4 @@
-#include "net/shared_nonblocking.h"
+#include "io/shared_nonblocking.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include <new>
 #include <optional>
 
-namespace tambour::net {
+namespace tambour::io {
 namespace {
 
 /// Stands for an open file description. The kernel shows only the file behind it, so the access
@@ -89,4 +89,4 @@ void restore_blocking(int fd) noexcept {
   ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::io

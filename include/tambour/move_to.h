@@ -1,0 +1,31 @@
+// Moves a stream or a socket to another loop.
+#pragma once
+
+#include <concepts>
+#include <utility>
+
+#include <tambour/event_loop.h>
+#include <tambour/io_handle.h>
+
+namespace tambour {
+
+/// Moves `handle`, a stream or a socket, to the loop `to`, and invokes `then(handle)` on that
+/// loop's thread:
+///
+///   move_to(group[1], std::move(socket), [](UdpSocket arrived) { serve(std::move(arrived)); });
+///
+/// Call it on the thread of the handle's loop. Everything that belongs to the handle moves with it,
+/// such as the PROXY header of a stream. Waits on it fail with ECANCELED. If the loop `to` is
+/// destroyed first, the handle is closed and `then` is not invoked. Throws std::bad_alloc; the
+/// handle is then closed. To go on with a task, use spawn_on() in <tambour/spawn_on.h>.
+template <class Handle, class Then>
+  requires std::derived_from<Handle, IoHandle> && std::invocable<Then&, Handle>
+void move_to(EventLoop& to, Handle handle, Then then) {
+  static_cast<IoHandle&>(handle).leave_loop();
+  to.post([&to, moved = std::move(handle), call = std::move(then)]() mutable {
+    static_cast<IoHandle&>(moved).enter_loop(to);
+    call(std::move(moved));
+  });
+}
+
+}  // namespace tambour

@@ -1,0 +1,44 @@
+// Streams that are sockets: the common part of TcpStream and UnixStream.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <tambour/endpoint.h>
+#include <tambour/proxy_header.h>
+#include <tambour/result.h>
+#include <tambour/socket.h>
+#include <tambour/stream.h>
+
+namespace tambour {
+
+/// A connected stream socket of any family.
+class SocketStream : public Stream {
+ public:
+  SocketStream() = default;
+  /// Takes ownership of `fd`, a connected stream socket.
+  SocketStream(EventLoop& loop, int fd) noexcept;
+  /// `socket` must be a connected stream socket.
+  explicit SocketStream(Socket&& socket) noexcept;
+
+  [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
+  /// For a proxied stream, the endpoint that the proxy reported.
+  [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
+
+  /// The header that a proxy sent at the start of the stream, or null if there was none; see
+  /// proxy_protocol.h. Servers that require a header set it; so may code that has read one itself.
+  [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxy_header_.get(); }
+  void set_proxy_header(std::unique_ptr<const ProxyHeader> header) noexcept {
+    proxy_header_ = std::move(header);
+  }
+
+  /// setsockopt(2) with an int.
+  [[nodiscard]] Result<> set_option(int level, int option, int value) noexcept;
+
+ private:
+  friend class Connection;
+
+  std::unique_ptr<const ProxyHeader> proxy_header_;
+};
+
+}  // namespace tambour

@@ -1,0 +1,37 @@
+#include <tambour/socket.h>
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "backend/system.h"
+#include "loop/core.h"
+#include "net/socket_calls.h"
+
+namespace tambour {
+
+Socket::Socket(EventLoop& loop, int fd) noexcept : IoHandle(loop, fd) {}
+
+Result<Socket> Socket::open(EventLoop& loop, int family, int type, int protocol) noexcept {
+  backend::System& system = loop::core_of(loop).backend().system();
+  const int fd = system.socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+  if (fd < 0) return std::unexpected(system_error(errno));
+  return Socket(loop, fd);
+}
+
+Result<Endpoint> Socket::local_endpoint() const noexcept {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  return net::local_endpoint(system(), descriptor());
+}
+
+Result<Endpoint> Socket::peer_endpoint() const noexcept {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  return net::peer_endpoint(system(), descriptor());
+}
+
+Result<> Socket::set_option(int level, int option, int value) noexcept {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  return net::set_option(system(), descriptor(), level, option, value);
+}
+
+}  // namespace tambour

@@ -1,0 +1,43 @@
+// The calls that every socket has: its addresses and options. The descriptor must be open.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include <tambour/endpoint.h>
+#include <tambour/result.h>
+
+#include "backend/system.h"
+
+namespace tambour::net {
+
+using SocketName = int (backend::System::*)(int, sockaddr*, socklen_t*) noexcept;
+
+inline Result<Endpoint> endpoint_of(backend::System& system, int fd, SocketName name) noexcept {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  auto* const place = reinterpret_cast<sockaddr*>(&address);
+  if ((system.*name)(fd, place, &size) != 0) return std::unexpected(system_error(errno));
+  return Endpoint::from(place, size);
+}
+
+/// getsockname(2)
+inline Result<Endpoint> local_endpoint(backend::System& system, int fd) noexcept {
+  return endpoint_of(system, fd, &backend::System::getsockname);
+}
+
+/// getpeername(2)
+inline Result<Endpoint> peer_endpoint(backend::System& system, int fd) noexcept {
+  return endpoint_of(system, fd, &backend::System::getpeername);
+}
+
+/// setsockopt(2) with an int.
+inline Result<> set_option(backend::System& system, int fd, int level, int option,
+                           int value) noexcept {
+  if (system.setsockopt(fd, level, option, &value, sizeof(value)) != 0)
+    return std::unexpected(system_error(errno));
+  return {};
+}
+
+}  // namespace tambour::net

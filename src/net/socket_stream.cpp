@@ -1,0 +1,33 @@
+#include <tambour/socket_stream.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "backend/system.h"
+#include "net/socket_calls.h"
+
+namespace tambour {
+
+SocketStream::SocketStream(EventLoop& loop, int fd) noexcept
+    : Stream(loop, fd, io::TransportKind::socket) {}
+
+SocketStream::SocketStream(Socket&& socket) noexcept
+    : Stream(std::move(socket), io::TransportKind::socket) {}
+
+Result<Endpoint> SocketStream::local_endpoint() const noexcept {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  return net::local_endpoint(system(), descriptor());
+}
+
+Result<Endpoint> SocketStream::peer_endpoint() const noexcept {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (proxy_header_ != nullptr && proxy_header_->source) return *proxy_header_->source;
+  return net::peer_endpoint(system(), descriptor());
+}
+
+Result<> SocketStream::set_option(int level, int option, int value) noexcept {
+  if (!is_open()) return std::unexpected(system_error(EBADF));
+  return net::set_option(system(), descriptor(), level, option, value);
+}
+
+}  // namespace tambour

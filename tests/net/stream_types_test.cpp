@@ -1,0 +1,156 @@
+// What each type of stream and socket has, and what it does not have.
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <concepts>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <tambour/connection.h>
+#include <tambour/pipe.h>
+#include <tambour/tcp.h>
+#include <tambour/udp.h>
+#include <tambour/unique_fd.h>
+#include <tambour/unix.h>
+
+#include "support/on_every_backend.h"
+#include "support/streams.h"
+
+namespace tambour {
+namespace {
+
+template <class Handle>
+concept HasEndpoints = requires(const Handle& handle) {
+  handle.local_endpoint();
+  handle.peer_endpoint();
+};
+template <class Handle>
+concept HasEndpoint = requires(const Handle& handle) { handle.local_endpoint(); } ||
+                      requires(const Handle& handle) { handle.peer_endpoint(); };
+template <class Handle>
+concept HasOptions = requires(Handle& handle) { handle.set_option(0, 0, 0); };
+template <class Handle>
+concept HasProxyHeader = requires(const Handle& handle) { handle.proxy_header(); } ||
+                         requires(Handle& handle) { handle.set_proxy_header(nullptr); };
+template <class Handle>
+concept ReadsAndWrites = requires(Handle& handle, Buffer& buffer) {
+  handle.read(buffer);
+  handle.write(buffer);
+  handle.shutdown_write();
+};
+template <class Handle>
+concept IsOwner = std::movable<Handle> && !std::copyable<Handle> && requires(Handle& handle) {
+  { handle.is_open() } -> std::same_as<bool>;
+  { handle.descriptor() } -> std::same_as<int>;
+  { handle.loop() } -> std::same_as<EventLoop&>;
+  { handle.release() } -> std::same_as<int>;
+  handle.close();
+};
+
+static_assert(IsOwner<Socket> && HasEndpoints<Socket> && HasOptions<Socket>);
+static_assert(!HasProxyHeader<Socket> && !ReadsAndWrites<Socket>);
+
+static_assert(IsOwner<Stream> && ReadsAndWrites<Stream>);
+static_assert(!HasEndpoint<Stream> && !HasOptions<Stream> && !HasProxyHeader<Stream>);
+
+static_assert(IsOwner<PipeStream> && ReadsAndWrites<PipeStream>);
+static_assert(!HasEndpoint<PipeStream> && !HasOptions<PipeStream> && !HasProxyHeader<PipeStream>);
+
+static_assert(IsOwner<UdpSocket> && HasEndpoints<UdpSocket> && HasOptions<UdpSocket>);
+static_assert(!HasProxyHeader<UdpSocket> && !ReadsAndWrites<UdpSocket>);
+
+template <class S>
+constexpr bool is_socket_stream =
+    IsOwner<S> && ReadsAndWrites<S> && HasEndpoints<S> && HasOptions<S> && HasProxyHeader<S>;
+static_assert(is_socket_stream<SocketStream>);
+static_assert(is_socket_stream<TcpStream>);
+static_assert(is_socket_stream<UnixStream>);
+
+// A pipe does not become a socket, and a socket that is not connected is not read from.
+static_assert(!std::constructible_from<Socket, PipeStream>);
+static_assert(!std::constructible_from<SocketStream, PipeStream>);
+static_assert(!std::constructible_from<SocketStream, Stream>);
+static_assert(!std::convertible_to<Socket, SocketStream>);
+static_assert(std::constructible_from<SocketStream, Socket>);
+static_assert(std::constructible_from<TcpStream, SocketStream>);
+
+// What a server holds for each connection. A member must not be added without need.
+static_assert(sizeof(Stream) <= 48 && sizeof(PipeStream) <= 48);
+static_assert(sizeof(TcpStream) <= 56 && sizeof(UnixStream) <= 56);
+static_assert(sizeof(UdpSocket) <= 48);
+
+class StreamTypes : public test::OnEveryBackend {};
+
+TAMBOUR_ON_EVERY_BACKEND(StreamTypes);
+
+TEST_P(StreamTypes, a_connection_takes_over_the_header_of_its_stream) {
+  auto ends = test::open_stream_ends(loop());
+  const Endpoint source = Endpoint::parse("192.0.2.1:1234").value();
+  ends.near.set_proxy_header(
+      std::make_unique<const ProxyHeader>(ProxyHeader{.source = source, .destination = source}));
+  EXPECT_EQ(ends.near.peer_endpoint(), source);
+  Connection& connection =
+      Connection::start(std::move(ends.near), std::make_shared<const ConnectionCallbacks>());
+  ASSERT_NE(connection.proxy_header(), nullptr);
+  EXPECT_EQ(connection.peer_endpoint(), source);
+  connection.close();
+  loop().run();
+}
+
+TEST_P(StreamTypes, a_closed_stream_has_no_endpoints_and_options) {
+  TcpStream closed;
+  EXPECT_EQ(closed.local_endpoint().error(), system_error(EBADF));
+  EXPECT_EQ(closed.peer_endpoint().error(), system_error(EBADF));
+  EXPECT_EQ(closed.set_no_delay(true).error(), system_error(EBADF));
+  EXPECT_EQ(closed.set_tcp_options({}).error(), system_error(EBADF));
+  EXPECT_EQ(closed.shutdown_write().error(), system_error(EBADF));
+  const Socket socket;
+  EXPECT_EQ(socket.local_endpoint().error(), system_error(EBADF));
+  EXPECT_EQ(socket.peer_endpoint().error(), system_error(EBADF));
+}
+
+/// A socket that is inherited in blocking mode, as from inetd.
+struct Inherited {
+  std::array<int, 2> ends{-1, -1};
+  UniqueFd kept, far;
+
+  Inherited() {
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    kept = UniqueFd(::dup(ends[0]));
+    far = UniqueFd(ends[1]);
+  }
+  [[nodiscard]] bool is_blocking() const {
+    return (::fcntl(kept.get(), F_GETFL) & O_NONBLOCK) == 0;
+  }
+};
+
+TEST_P(StreamTypes, a_pipe_that_is_moved_into_a_stream_is_restored_to_blocking_mode) {
+  const Inherited destroyed, assigned, closed, released;
+  {
+    Stream stream = PipeStream(loop(), destroyed.ends[0]);
+    const Stream moved = std::move(stream);
+    EXPECT_FALSE(destroyed.is_blocking());
+  }
+  EXPECT_TRUE(destroyed.is_blocking());
+
+  Stream stream = PipeStream(loop(), assigned.ends[0]);
+  EXPECT_FALSE(assigned.is_blocking());
+  stream = PipeStream(loop(), closed.ends[0]);
+  EXPECT_TRUE(assigned.is_blocking());
+  EXPECT_FALSE(closed.is_blocking());
+  stream.close();
+  EXPECT_TRUE(closed.is_blocking());
+
+  stream = PipeStream(loop(), released.ends[0]);
+  EXPECT_FALSE(released.is_blocking());
+  const UniqueFd fd(stream.release());
+  EXPECT_EQ(fd.get(), released.ends[0]);
+  EXPECT_TRUE(released.is_blocking());
+}
+
+}  // namespace
+}  // namespace tambour
