@@ -11,6 +11,7 @@
 
 #include <tambour/proxy_protocol.h>
 
+#include "base/failure.h"
 #include "base/parse_number.h"
 #include "framing/crc32c.h"
 #include "framing/proxy_header.h"
@@ -20,10 +21,6 @@ namespace {
 
 using net::ProxyFamily;
 using net::ProxyTransport;
-
-std::unexpected<Error> error_of(int errno_value) {
-  return std::unexpected(system_error(errno_value));
-}
 
 std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -66,16 +63,16 @@ Result<ProxyHeader> parse_line(std::string_view line) {
   const std::string_view protocol = take_word(line);
   // The rest of an UNKNOWN line must be ignored.
   if (protocol == "UNKNOWN") return header;
-  if (protocol != "TCP4" && protocol != "TCP6") return error_of(EPROTO);
+  if (protocol != "TCP4" && protocol != "TCP6") return base::failure(EPROTO);
   // Words are separated by exactly one space; the last has none after it.
-  if (line.ends_with(' ')) return error_of(EPROTO);
+  if (line.ends_with(' ')) return base::failure(EPROTO);
   const int family = protocol == "TCP4" ? AF_INET : AF_INET6;
   const std::string_view source = take_word(line);
   const std::string_view destination = take_word(line);
   const std::string_view source_port = take_word(line);
   header.source = endpoint_of(source, source_port, family);
   header.destination = endpoint_of(destination, line, family);
-  if (!header.source || !header.destination) return error_of(EPROTO);
+  if (!header.source || !header.destination) return base::failure(EPROTO);
   return header;
 }
 
@@ -85,10 +82,11 @@ Result<std::optional<ProxyHeader>> take_version_1(Buffer& from) {
   if (end == std::string_view::npos || end + 1 == text.size()) {
     const bool may_go_on = text.size() < net::proxy_v1_bytes_max;
     // LF must follow CR, and there is no space for an LF after the last allowed byte.
-    if (!may_go_on || (end != std::string_view::npos && text[end] == '\n')) return error_of(EPROTO);
+    if (!may_go_on || (end != std::string_view::npos && text[end] == '\n'))
+      return base::failure(EPROTO);
     return std::nullopt;
   }
-  if (text[end] != '\r' || text[end + 1] != '\n') return error_of(EPROTO);
+  if (text[end] != '\r' || text[end + 1] != '\n') return base::failure(EPROTO);
   const std::size_t start = net::proxy_v1_start.size();
   auto header = parse_line(text.substr(start, end - start));
   if (!header) return std::unexpected(header.error());
@@ -110,11 +108,11 @@ std::uint32_t number_of_four(std::string_view bytes) noexcept {
 template <class Each>
 Result<> read_fields(std::string_view bytes, Each each) {
   while (!bytes.empty()) {
-    if (bytes.size() < net::proxy_field_bytes) return error_of(EBADMSG);
+    if (bytes.size() < net::proxy_field_bytes) return base::failure(EBADMSG);
     const auto type = static_cast<std::uint8_t>(bytes[0]);
     const std::size_t size = number_of(bytes.substr(1, 2));
     bytes.remove_prefix(net::proxy_field_bytes);
-    if (size > bytes.size()) return error_of(EBADMSG);
+    if (size > bytes.size()) return base::failure(EBADMSG);
     if (auto read = each(type, bytes.substr(0, size)); !read) return read;
     bytes.remove_prefix(size);
   }
@@ -196,12 +194,12 @@ Result<> set_fields(ProxyHeader& header, std::string_view whole, std::string_vie
     if (type == ProxyField::padding) return {};
     if (type == ProxyField::checksum) {
       if (header.has_checksum || value.size() != 4 || !has_sum(whole, value))
-        return error_of(EBADMSG);
+        return base::failure(EBADMSG);
       header.has_checksum = true;
       return {};
     }
     if (type == ProxyField::unique_id && value.size() > net::unique_id_bytes_max)
-      return error_of(EBADMSG);
+      return base::failure(EBADMSG);
     header.fields.push_back({.type = type, .value = std::string(value)});
     return {};
   });
@@ -220,7 +218,7 @@ Result<ProxyHeader> parse_version_2(std::string_view whole) {
   const auto transport = ProxyTransport(transport_number);
   const std::string_view block = whole.substr(net::proxy_v2_bytes);
   const std::size_t address_bytes = net::proxy_address_bytes(family);
-  if (block.size() < address_bytes) return error_of(EBADMSG);
+  if (block.size() < address_bytes) return base::failure(EBADMSG);
   if (transport != ProxyTransport::unspecified) set_endpoints(header, family, block);
   if (header.source && transport == ProxyTransport::datagram) header.socket_type = SOCK_DGRAM;
   auto fields = set_fields(header, whole, block.substr(address_bytes));
@@ -237,17 +235,17 @@ Result<ProxyHeader> parse_version_2(std::string_view whole) {
 Result<std::optional<ProxyHeader>> take_version_2(Buffer& from, std::size_t bytes_max) {
   const std::string_view start = text_of(from.peek(net::proxy_v2_bytes));
   if (start.size() > 12 && static_cast<unsigned char>(start[12]) >> 1 != 0x20 >> 1)
-    return error_of(EPROTO);  // Another version or command.
+    return base::failure(EPROTO);  // Another version or command.
   const bool is_local = start.size() > 12 && start[12] == 0x20;
   if (start.size() > 13 && !is_local) {
     const int family = static_cast<unsigned char>(start[13]) >> 4;
     const int transport = start[13] & 0x0F;
     if (family > int(ProxyFamily::local) || transport > int(ProxyTransport::datagram))
-      return error_of(EPROTO);
+      return base::failure(EPROTO);
   }
   if (start.size() < net::proxy_v2_bytes) return std::nullopt;
   const std::size_t size = net::proxy_v2_bytes + number_of(start.substr(14, 2));
-  if (size > bytes_max) return error_of(EMSGSIZE);
+  if (size > bytes_max) return base::failure(EMSGSIZE);
   if (from.size() < size) return std::nullopt;
   auto header = parse_version_2(text_of(from.peek(size)));
   if (!header) return std::unexpected(header.error());
@@ -269,7 +267,7 @@ Result<std::optional<ProxyHeader>> take_proxy_header(Buffer& from, std::size_t b
   if (start.empty()) return std::nullopt;
   if (may_begin_with(start, net::proxy_v2_signature)) return take_version_2(from, bytes_max);
   if (may_begin_with(start, net::proxy_v1_start)) return take_version_1(from);
-  return error_of(EPROTO);
+  return base::failure(EPROTO);
 }
 
 std::optional<std::string_view> ProxyHeader::find(std::uint8_t type) const noexcept {
@@ -278,7 +276,7 @@ std::optional<std::string_view> ProxyHeader::find(std::uint8_t type) const noexc
 
 Result<ProxyTls> ProxyTls::parse(std::string_view value) {
   constexpr std::size_t fixed_bytes = 5;
-  if (value.size() < fixed_bytes) return error_of(EBADMSG);
+  if (value.size() < fixed_bytes) return base::failure(EBADMSG);
   const auto bits = static_cast<std::uint8_t>(value.front());
   ProxyTls parsed{.used = (bits & 1) != 0,
                   .certificate_on_connection = (bits & 2) != 0,

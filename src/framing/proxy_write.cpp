@@ -9,6 +9,7 @@
 
 #include <tambour/proxy_protocol.h>
 
+#include "base/failure.h"
 #include "framing/crc32c.h"
 #include "framing/proxy_header.h"
 
@@ -17,10 +18,6 @@ namespace {
 
 using net::ProxyFamily;
 using net::ProxyTransport;
-
-std::unexpected<Error> error_of(int errno_value) {
-  return std::unexpected(system_error(errno_value));
-}
 
 constexpr std::size_t block_bytes_max = 65535;
 
@@ -49,7 +46,7 @@ void append_number(std::string& to, std::size_t number, int bytes) {
 }
 
 Result<> append_field(std::string& to, const ProxyField& field) {
-  if (field.value.size() > block_bytes_max) return error_of(EMSGSIZE);
+  if (field.value.size() > block_bytes_max) return base::failure(EMSGSIZE);
   to += char(field.type);
   append_number(to, field.value.size(), 2);
   to += field.value;
@@ -57,12 +54,13 @@ Result<> append_field(std::string& to, const ProxyField& field) {
 }
 
 Result<std::string> version_1(const ProxyHeader& header) {
-  if (header.is_local || !header.fields.empty() || header.has_checksum) return error_of(EINVAL);
+  if (header.is_local || !header.fields.empty() || header.has_checksum)
+    return base::failure(EINVAL);
   std::string line(net::proxy_v1_start);
   if (!header.source) return line + "UNKNOWN\r\n";
   const Endpoint& source = *header.source;
   const Endpoint& destination = *header.destination;
-  if (!source.is_ip() || header.socket_type != SOCK_STREAM) return error_of(EINVAL);
+  if (!source.is_ip() || header.socket_type != SOCK_STREAM) return base::failure(EINVAL);
   line += source.family() == AF_INET ? "TCP4 " : "TCP6 ";
   line += source.address() + ' ' + destination.address() + ' ';
   line += std::to_string(source.port()) + ' ' + std::to_string(destination.port()) + "\r\n";
@@ -115,9 +113,9 @@ bool append_addresses(std::string& to, const ProxyHeader& header) {
 Result<> append_fields(std::string& to, const ProxyHeader& header) {
   for (const ProxyField& field : header.fields) {
     if (field.type == ProxyField::checksum || field.type == ProxyField::padding)
-      return error_of(EINVAL);
+      return base::failure(EINVAL);
     if (field.type == ProxyField::unique_id && field.value.size() > net::unique_id_bytes_max)
-      return error_of(EMSGSIZE);
+      return base::failure(EMSGSIZE);
     if (auto appended = append_field(to, field); !appended) return appended;
   }
   if (!header.has_checksum) return {};
@@ -126,19 +124,19 @@ Result<> append_fields(std::string& to, const ProxyHeader& header) {
 
 Result<std::string> version_2(const ProxyHeader& header) {
   if (header.is_local && (header.source || !header.fields.empty() || header.has_checksum))
-    return error_of(EINVAL);
+    return base::failure(EINVAL);
   const ProxyFamily family = family_of(header);
   ProxyTransport transport = ProxyTransport::unspecified;
   if (header.socket_type == SOCK_STREAM) transport = ProxyTransport::stream;
   if (header.socket_type == SOCK_DGRAM) transport = ProxyTransport::datagram;
-  if (transport == ProxyTransport::unspecified) return error_of(EINVAL);
+  if (transport == ProxyTransport::unspecified) return base::failure(EINVAL);
   if (family == ProxyFamily::unspecified) transport = ProxyTransport::unspecified;
 
   std::string block;
-  if (header.source && !append_addresses(block, header)) return error_of(EINVAL);
+  if (header.source && !append_addresses(block, header)) return base::failure(EINVAL);
   if (auto appended = append_fields(block, header); !appended)
     return std::unexpected(appended.error());
-  if (block.size() > block_bytes_max) return error_of(EMSGSIZE);
+  if (block.size() > block_bytes_max) return base::failure(EMSGSIZE);
 
   std::string whole(net::proxy_v2_signature);
   whole += char(0x20 | (header.is_local ? 0 : 1));
@@ -156,7 +154,8 @@ Result<std::string> version_2(const ProxyHeader& header) {
 }  // namespace
 
 Result<> append_proxy_header(Buffer& to, const ProxyHeader& header) {
-  if (!are_sound(header) || (header.version != 1 && header.version != 2)) return error_of(EINVAL);
+  if (!are_sound(header) || (header.version != 1 && header.version != 2))
+    return base::failure(EINVAL);
   const auto bytes = header.version == 1 ? version_1(header) : version_2(header);
   if (!bytes) return std::unexpected(bytes.error());
   to.append(*bytes);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/failure.h"
 #include "base/parse_number.h"
 
 namespace tambour {
@@ -18,15 +19,11 @@ constexpr std::size_t unix_header = offsetof(sockaddr_un, sun_path);
 // A path ends with a null byte; an abstract name begins with one. Either takes one byte.
 constexpr std::size_t unix_name_max = sizeof(sockaddr_un::sun_path) - 1;
 
-std::unexpected<Error> error_of(int errno_value) {
-  return std::unexpected(system_error(errno_value));
-}
-
 Result<std::uint32_t> parse_zone(const std::string& zone) {
-  if (zone.empty()) return error_of(EINVAL);
+  if (zone.empty()) return base::failure(EINVAL);
   if (const auto number = base::parse_number<std::uint32_t>(zone)) return *number;
   const unsigned index = ::if_nametoindex(zone.c_str());
-  if (index == 0) return error_of(ENODEV);
+  if (index == 0) return base::failure(ENODEV);
   return index;
 }
 
@@ -42,7 +39,7 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
   if (text.starts_with(unix_scheme)) return unix_name(text.substr(unix_scheme.size()));
 
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return error_of(EINVAL);
+  if (colon == std::string_view::npos) return base::failure(EINVAL);
   const auto port = base::parse_number<std::uint16_t>(text.substr(colon + 1));
   if (!port) return std::unexpected(port.error());
 
@@ -52,12 +49,12 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
   if (in_brackets) host = host.substr(1, host.size() - 2);
   auto endpoint = parse(host, *port);
   // "::1:80" would be ambiguous: IPv6 addresses must be in brackets, and no others may be.
-  if (endpoint && (endpoint->family() == AF_INET6) != in_brackets) return error_of(EINVAL);
+  if (endpoint && (endpoint->family() == AF_INET6) != in_brackets) return base::failure(EINVAL);
   return endpoint;
 }
 
 Result<Endpoint> Endpoint::parse(std::string_view address, std::uint16_t port) {
-  if (has_null(address)) return error_of(EINVAL);
+  if (has_null(address)) return base::failure(EINVAL);
   Endpoint parsed;
   const std::size_t percent = address.find('%');
   const std::string plain(address.substr(0, percent));
@@ -68,7 +65,7 @@ Result<Endpoint> Endpoint::parse(std::string_view address, std::uint16_t port) {
   }
   parsed = any_v6(port);
   if (::inet_pton(AF_INET6, plain.c_str(), &parsed.storage_.v6.sin6_addr) != 1)
-    return error_of(EINVAL);
+    return base::failure(EINVAL);
   if (percent != std::string_view::npos) {
     const auto zone = parse_zone(std::string(address.substr(percent + 1)));
     if (!zone) return std::unexpected(zone.error());
@@ -78,12 +75,12 @@ Result<Endpoint> Endpoint::parse(std::string_view address, std::uint16_t port) {
 }
 
 Result<Endpoint> Endpoint::unix_name(std::string_view name) {
-  if (name.empty()) return error_of(EINVAL);
+  if (name.empty()) return base::failure(EINVAL);
   const bool is_abstract = name.front() == '@' || name.front() == '\0';
   if (is_abstract) name.remove_prefix(1);
   // A path ends at its first null byte: the kernel would silently ignore the rest.
-  if (!is_abstract && has_null(name)) return error_of(EINVAL);
-  if (name.size() > unix_name_max) return error_of(ENAMETOOLONG);
+  if (!is_abstract && has_null(name)) return base::failure(EINVAL);
+  if (name.size() > unix_name_max) return base::failure(ENAMETOOLONG);
   Endpoint endpoint;
   endpoint.storage_.local = {};
   endpoint.storage_.local.sun_family = AF_UNIX;
@@ -115,7 +112,7 @@ Endpoint Endpoint::loopback_v6(std::uint16_t port) noexcept {
 }
 
 Result<Endpoint> Endpoint::from(const sockaddr* address, socklen_t size) noexcept {
-  if (address == nullptr || size < sizeof(sa_family_t)) return error_of(EINVAL);
+  if (address == nullptr || size < sizeof(sa_family_t)) return base::failure(EINVAL);
   sa_family_t family;
   std::memcpy(&family, address, sizeof(family));
   std::size_t least = 0;
@@ -131,11 +128,11 @@ Result<Endpoint> Endpoint::from(const sockaddr* address, socklen_t size) noexcep
       least = unix_header, most = sizeof(sockaddr_un);
       break;
     default:
-      return error_of(EAFNOSUPPORT);
+      return base::failure(EAFNOSUPPORT);
   }
   // For a path that fills sun_path, the kernel may report one byte more than sockaddr_un has.
   if (family == AF_UNIX && size == most + 1) --size;
-  if (size < least || size > most) return error_of(EINVAL);
+  if (size < least || size > most) return base::failure(EINVAL);
   Endpoint endpoint;
   endpoint.storage_ = {};
   std::memcpy(&endpoint.storage_, address, size);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
 
@@ -13,11 +14,6 @@ namespace {
 Result<std::size_t> size_or_error(std::int32_t outcome) noexcept {
   if (outcome < 0) return std::unexpected(system_error(outcome));
   return static_cast<std::size_t>(outcome);
-}
-
-Result<> error_or_nothing(std::int32_t outcome) noexcept {
-  if (outcome < 0) return std::unexpected(system_error(outcome));
-  return {};
 }
 
 }  // namespace
@@ -69,7 +65,7 @@ bool Stream::Write::step(loop::Core& core) noexcept {
   return from_.empty();
 }
 
-Result<> Stream::Write::await_resume() const noexcept { return error_or_nothing(outcome); }
+Result<> Stream::Write::await_resume() const noexcept { return base::result_of(outcome); }
 
 bool Stream::WriteBuffer::step(loop::Core& core) noexcept {
   do {
@@ -79,11 +75,11 @@ bool Stream::WriteBuffer::step(loop::Core& core) noexcept {
   return from_.empty();
 }
 
-Result<> Stream::WriteBuffer::await_resume() const noexcept { return error_or_nothing(outcome); }
+Result<> Stream::WriteBuffer::await_resume() const noexcept { return base::result_of(outcome); }
 
 Result<> Stream::shutdown_write() noexcept {
   if (!is_open()) return std::unexpected(system_error(EBADF));
-  return error_or_nothing(transport().shutdown_write());
+  return base::result_of(transport().shutdown_write());
 }
 
 }  // namespace tambour

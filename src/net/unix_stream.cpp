@@ -15,14 +15,13 @@
 #include <tambour/event_loop.h>
 
 #include "backend/system.h"
+#include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
 #include "net/connect.h"
 
 namespace tambour {
 namespace {
-
-std::unexpected<Error> last_error() noexcept { return std::unexpected(system_error(errno)); }
 
 /// SCM_PIDFD, which older headers lack. The kernel sends such messages if the program has set
 /// SO_PASSPIDFD: unix(7).
@@ -122,7 +121,7 @@ Result<std::pair<UnixStream, UnixStream>> UnixStream::pair(EventLoop& loop) noex
   std::array<int, 2> ends{};
   auto& system = loop::core_of(loop).backend().system();
   constexpr int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
-  if (system.socketpair(AF_UNIX, type, 0, ends.data()) != 0) return last_error();
+  if (system.socketpair(AF_UNIX, type, 0, ends.data()) != 0) return base::failure(errno);
   return std::pair(UnixStream(loop, ends[0]), UnixStream(loop, ends[1]));
 }
 
@@ -131,7 +130,7 @@ Result<PeerCredentials> UnixStream::peer_credentials() const noexcept {
   ucred peer{};
   socklen_t size = sizeof(peer);
   if (system().getsockopt(descriptor(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-    return last_error();
+    return base::failure(errno);
   return PeerCredentials{.process = peer.pid, .user = peer.uid, .group = peer.gid};
 }
 

@@ -13,6 +13,7 @@
 #include <tambour/wait.h>
 
 #include "backend/system.h"
+#include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
 #include "net/tcp_options.h"
@@ -25,8 +26,6 @@ constexpr Duration accept_pause_max = std::chrono::milliseconds(640);
 /// Many errors of connections in a row may be caused by a rule of the system (EPERM, for example),
 /// which does not pass soon.
 constexpr int connection_errors_in_a_row_max = 16;
-
-std::unexpected<Error> last_error() noexcept { return std::unexpected(system_error(errno)); }
 
 class Accept final : public IoWait {
  public:
@@ -63,7 +62,7 @@ Result<UnixName> bind_and_listen(backend::System& system, int fd, const Endpoint
   if (UnixName::is_path(at))
     return UnixName::listen(system, fd, at, options.backlog, options.unix_mode);
   if (system.bind(fd, at.data(), at.size()) != 0 || system.listen(fd, options.backlog) != 0)
-    return last_error();
+    return base::failure(errno);
   return {};
 }
 
@@ -89,7 +88,7 @@ Result<> set_ip_options(Socket& listener, int family, const ListenOptions& optio
 Result<int> get_option(int fd, int level, int option) noexcept {
   int value = 0;
   socklen_t size = sizeof value;
-  if (::getsockopt(fd, level, option, &value, &size) != 0) return last_error();
+  if (::getsockopt(fd, level, option, &value, &size) != 0) return base::failure(errno);
   return value;
 }
 
@@ -126,7 +125,7 @@ Result<Listener> Listener::adopt(EventLoop& loop, UniqueFd listener,
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
       ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
-    return last_error();
+    return base::failure(errno);
   Socket socket(loop, listener.release());
   const auto local = socket.local_endpoint();
   if (!local) return std::unexpected(local.error());

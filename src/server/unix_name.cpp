@@ -10,6 +10,7 @@
 #include <chrono>
 #include <ctime>
 
+#include "base/failure.h"
 #include "base/process_number.h"
 #include "base/system_call.h"
 
@@ -17,9 +18,6 @@ namespace tambour::net {
 namespace {
 
 using base::Call;
-
-std::unexpected<Error> failed(int error) noexcept { return std::unexpected(system_error(error)); }
-std::unexpected<Error> last_error() noexcept { return failed(errno); }
 
 /// How long a server that starts waits for others that start or stop on the same path. Each of them
 /// makes about ten system calls while it holds the lock.
@@ -69,7 +67,7 @@ class NameLock {
       constexpr timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
       base::system_call(Call::nanosleep, ::nanosleep, &pause, nullptr);
     } while (std::chrono::steady_clock::now() < give_up);
-    return failed(EADDRINUSE);
+    return base::failure(EADDRINUSE);
   }
 
   /// The same without waiting. Returns false if another process holds the lock.
@@ -78,19 +76,20 @@ class NameLock {
     name_ = name;
     constexpr int flags = O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     UniqueFd fd(base::uninterrupted(Call::file_open, ::openat, directory_, name_, flags, 0644));
-    if (!fd.is_open()) return last_error();
+    if (!fd.is_open()) return base::failure(errno);
     struct stat locked{};
-    if (base::system_call(Call::fstatat, ::fstat, fd.get(), &locked) != 0) return last_error();
-    if (!S_ISREG(locked.st_mode)) return failed(EADDRINUSE);
+    if (base::system_call(Call::fstatat, ::fstat, fd.get(), &locked) != 0)
+      return base::failure(errno);
+    if (!S_ISREG(locked.st_mode)) return base::failure(EADDRINUSE);
     if (base::uninterrupted(Call::flock, ::flock, fd.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK) return false;
-      return last_error();
+      return base::failure(errno);
     }
     // The process that held the lock may have removed the file before it released the lock.
     struct stat present{};
     if (base::system_call(Call::fstatat, ::fstatat, directory_, name_, &present,
                           AT_SYMLINK_NOFOLLOW) != 0)
-      return errno == ENOENT ? Result<bool>(false) : last_error();
+      return errno == ENOENT ? Result<bool>(false) : base::failure(errno);
     if (present.st_dev != locked.st_dev || present.st_ino != locked.st_ino) return false;
     is_empty_ = locked.st_size == 0;
     fd_ = std::move(fd);
@@ -125,7 +124,7 @@ Result<> UnixName::open_directory(const std::string& path) {
   lock_name_ = name_ + ".tambour-lock";
   constexpr int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
   directory_.reset(base::uninterrupted(Call::file_open, ::open, directory.c_str(), flags));
-  return directory_.is_open() ? Result<>() : last_error();
+  return directory_.is_open() ? Result<>() : base::failure(errno);
 }
 
 Result<UnixName> UnixName::listen(backend::System& system, int fd, const Endpoint& at, int backlog,
@@ -148,7 +147,7 @@ Result<> UnixName::claim(int fd, const Endpoint& at, int backlog,
     if (auto taken = lock.take(directory_.get(), lock_name_.c_str()); !taken) return taken;
   }
   Result<> outcome = bind(fd, at, mode);
-  if (outcome && system_->listen(fd, backlog) != 0) outcome = last_error();
+  if (outcome && system_->listen(fd, backlog) != 0) outcome = base::failure(errno);
   if (!outcome) unlink_created();
   return outcome;
 }
@@ -157,13 +156,14 @@ Result<> UnixName::bind(int fd, const Endpoint& at, std::optional<mode_t> mode) 
   const bool sets_mode = mode && !is_simulated();
   // Linux creates the socket file with the mode of the socket, minus the umask: at no time is the
   // file more accessible than requested.
-  if (sets_mode && base::system_call(Call::chmod, ::fchmod, fd, *mode) != 0) return last_error();
+  if (sets_mode && base::system_call(Call::chmod, ::fchmod, fd, *mode) != 0)
+    return base::failure(errno);
   int bound = system_->bind(fd, at.data(), at.size());
   if (bound != 0 && errno == EADDRINUSE) {
     if (auto removed = remove_stale(at); !removed) return removed;
     bound = system_->bind(fd, at.data(), at.size());
   }
-  if (bound != 0) return last_error();
+  if (bound != 0) return base::failure(errno);
   mode_t given = 0;
   const auto created = find_socket(&given);
   if (!created) return std::unexpected(created.error());
@@ -172,7 +172,7 @@ Result<> UnixName::bind(int fd, const Endpoint& at, std::optional<mode_t> mode) 
   if (sets_mode && given != *mode &&
       base::system_call(Call::chmod, ::fchmodat, directory_.get(), name_.c_str(), *mode,
                         AT_SYMLINK_NOFOLLOW) != 0)
-    return last_error();
+    return base::failure(errno);
   return {};
 }
 
@@ -181,8 +181,8 @@ Result<UnixName::Identity> UnixName::find_socket(mode_t* mode) const noexcept {
   const int found = is_simulated() ? system_->lstat(name_.c_str(), &status)
                                    : base::system_call(Call::fstatat, ::fstatat, directory_.get(),
                                                        name_.c_str(), &status, AT_SYMLINK_NOFOLLOW);
-  if (found != 0) return last_error();
-  if (!S_ISSOCK(status.st_mode)) return failed(EADDRINUSE);
+  if (found != 0) return base::failure(errno);
+  if (!S_ISSOCK(status.st_mode)) return base::failure(EADDRINUSE);
   if (mode != nullptr) *mode = status.st_mode & 07777;
   return Identity{.device = status.st_dev, .inode = status.st_ino};
 }
@@ -194,12 +194,12 @@ Result<> UnixName::remove_stale(const Endpoint& at) const noexcept {
   if (!before) return before.error() == absent ? Result<>() : std::unexpected(before.error());
   const int answer = probe(*system_, at);
   if (answer == ENOENT) return {};
-  if (answer != ECONNREFUSED) return failed(is_in_use(answer) ? EADDRINUSE : answer);
+  if (answer != ECONNREFUSED) return base::failure(is_in_use(answer) ? EADDRINUSE : answer);
   const auto after = find_socket();
   if (!after) return after.error() == absent ? Result<>() : std::unexpected(after.error());
   // Otherwise a program that does not take the lock has replaced it in the meantime.
-  if (*after != *before) return failed(EADDRINUSE);
-  return unlink() == 0 ? Result<>() : last_error();
+  if (*after != *before) return base::failure(EADDRINUSE);
+  return unlink() == 0 ? Result<>() : base::failure(errno);
 }
 
 int UnixName::unlink() const noexcept {

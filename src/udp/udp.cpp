@@ -13,6 +13,7 @@
 #include <tambour/event_loop.h>
 
 #include "backend/system.h"
+#include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
 #include "udp/datagram_piece.h"
@@ -21,13 +22,6 @@ namespace tambour {
 namespace {
 
 constexpr int send_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
-
-std::unexpected<Error> error_of(int value) noexcept { return std::unexpected(system_error(value)); }
-
-Result<> result_of(std::int32_t outcome) noexcept {
-  if (outcome < 0) return error_of(outcome);
-  return {};
-}
 
 /// Returns whether the kernel refused to segment the datagram: the device lacks checksum offload
 /// (EIO), the segments exceed the path MTU (EMSGSIZE, on older kernels EINVAL), or there are too
@@ -62,12 +56,13 @@ UdpSocket::UdpSocket(Socket&& socket) noexcept : Socket(std::move(socket)) {
 
 Result<UdpSocket> UdpSocket::bind(EventLoop& loop, const Endpoint& at,
                                   const UdpOptions& options) noexcept {
-  if (!at.is_ip()) return error_of(EAFNOSUPPORT);
+  if (!at.is_ip()) return base::failure(EAFNOSUPPORT);
   auto opened = Socket::open(loop, at.family(), SOCK_DGRAM);
   if (!opened) return std::unexpected(opened.error());
   UdpSocket socket(std::move(*opened));
   if (auto set = socket.set_options(options); !set) return std::unexpected(set.error());
-  if (socket.system().bind(socket.descriptor(), at.data(), at.size()) != 0) return error_of(errno);
+  if (socket.system().bind(socket.descriptor(), at.data(), at.size()) != 0)
+    return base::failure(errno);
   return socket;
 }
 
@@ -104,24 +99,24 @@ Result<> UdpSocket::set_options(const UdpOptions& options) noexcept {
 }
 
 Result<> UdpSocket::connect(const Endpoint& to) noexcept {
-  if (!is_open()) return error_of(EBADF);
-  if (!to.is_ip()) return error_of(EAFNOSUPPORT);
-  if (system().connect(descriptor(), to.data(), to.size()) != 0) return error_of(errno);
+  if (!is_open()) return base::failure(EBADF);
+  if (!to.is_ip()) return base::failure(EAFNOSUPPORT);
+  if (system().connect(descriptor(), to.data(), to.size()) != 0) return base::failure(errno);
   const in6_addr address = net::address_of(to);
   peer_is_v4_ = IN6_IS_ADDR_V4MAPPED(&address) != 0;
   return {};
 }
 
 Result<> UdpSocket::disconnect() noexcept {
-  if (!is_open()) return error_of(EBADF);
+  if (!is_open()) return base::failure(EBADF);
   const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
   const auto before = local_endpoint();
-  if (system().connect(descriptor(), &nobody, sizeof(nobody)) != 0) return error_of(errno);
+  if (system().connect(descriptor(), &nobody, sizeof(nobody)) != 0) return base::failure(errno);
   const auto now = local_endpoint();
   if (!before || !now || now->port() == before->port()) return {};
   // Linux unbinds a port that the kernel had chosen.
   const Endpoint again = now->with_port(before->port());
-  if (system().bind(descriptor(), again.data(), again.size()) != 0) return error_of(errno);
+  if (system().bind(descriptor(), again.data(), again.size()) != 0) return base::failure(errno);
   return {};
 }
 
@@ -153,7 +148,7 @@ bool UdpSocket::Receive::step(loop::Core& core) noexcept {
 }
 
 Result<std::size_t> UdpSocket::Receive::await_resume() noexcept {
-  if (outcome < 0) return error_of(outcome);
+  if (outcome < 0) return base::failure(outcome);
   into_.received(static_cast<std::size_t>(outcome), merges_);
   return into_.size();
 }
@@ -198,7 +193,7 @@ bool UdpSocket::Send::retries_unsegmented() noexcept {
   return true;
 }
 
-Result<> UdpSocket::Send::await_resume() const noexcept { return result_of(outcome); }
+Result<> UdpSocket::Send::await_resume() const noexcept { return base::result_of(outcome); }
 
 UdpSocket::SendTo::SendTo(UdpSocket& socket, std::span<const std::byte> bytes, const Endpoint* to,
                           const DatagramOptions& how, std::size_t segment_bytes) noexcept
@@ -274,12 +269,12 @@ bool UdpSocket::SendTo::retries_unsegmented() noexcept {
   return true;
 }
 
-Result<> UdpSocket::SendTo::await_resume() const noexcept { return result_of(outcome); }
+Result<> UdpSocket::SendTo::await_resume() const noexcept { return base::result_of(outcome); }
 
 template <class Sending>
 Result<> UdpSocket::at_once(Sending&& sending) noexcept {
   // If the operation would have to wait, its destructor ends it.
-  if (!sending.await_ready() && !sending.try_now()) return error_of(EAGAIN);
+  if (!sending.await_ready() && !sending.try_now()) return base::failure(EAGAIN);
   return sending.await_resume();
 }
 
