@@ -78,8 +78,8 @@ inline constexpr bool may_be_empty<Callback<Signature>> = true;
 [[noreturn]] void fail_on_empty_callback() noexcept;
 
 /// Owns one callable, which may be move-only. A closure that is trivially copyable, callable as
-/// const and no larger than two pointers is stored inline without allocation; any other is
-/// allocated once.
+/// const and no larger than two pointers is stored inline without allocation, unless it is a
+/// coroutine; any other is allocated once.
 ///
 /// Invoking is const, like that of std::function: a `mutable` closure changes its own state.
 /// A Callback that is made of nullptr or of an empty std::function is empty.
@@ -175,9 +175,13 @@ class Callback<R(Args...)> {
     F function;
   };
 
+  /// The coroutine that a closure starts refers to the closure's captures for as long as it runs,
+  /// so such a closure must not move with the Callback.
+  static constexpr bool starts_coroutine = requires { typename R::promise_type; };
+
   template <class F>
   static constexpr bool stored_inside =
-      sizeof(F) <= sizeof(Words) && alignof(F) <= alignof(Words) &&
+      !starts_coroutine && sizeof(F) <= sizeof(Words) && alignof(F) <= alignof(Words) &&
       std::is_trivially_copyable_v<F> && std::is_trivially_destructible_v<F> &&
       std::invocable<const F&, Args...>;
 

@@ -2,8 +2,10 @@
 #include <tambour/callback.h>
 
 #include <array>
+#include <coroutine>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <new>
@@ -85,6 +87,32 @@ TEST(Callback, a_larger_closure_costs_one_allocation) {
   Callback<std::size_t()> moved(std::move(callback));
   EXPECT_EQ(moved(), 3U);
   EXPECT_EQ(allocations, before + 1);
+}
+
+/// A coroutine that starts suspended and returns an int.
+struct Coroutine {
+  struct promise_type {
+    Coroutine get_return_object() {
+      return {std::coroutine_handle<promise_type>::from_promise(*this)};
+    }
+    static std::suspend_always initial_suspend() noexcept { return {}; }
+    static std::suspend_always final_suspend() noexcept { return {}; }
+    void return_value(int number) noexcept { value = number; }
+    static void unhandled_exception() { std::terminate(); }
+    int value = 0;
+  };
+  std::coroutine_handle<promise_type> handle;
+};
+
+TEST(Callback, the_closure_of_a_coroutine_stays_where_it_is) {
+  int number = 1;
+  Callback<Coroutine()> callback([&number]() -> Coroutine { co_return number; });
+  const Coroutine started = callback();
+  const Callback<Coroutine()> moved = std::move(callback);
+  number = 2;
+  started.handle.resume();  // Reads the capture through the closure's address.
+  EXPECT_EQ(started.handle.promise().value, 2);
+  started.handle.destroy();
 }
 
 TEST(Callback, a_closure_that_changes_itself_keeps_its_state) {
