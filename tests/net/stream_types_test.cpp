@@ -20,7 +20,7 @@
 #include "support/on_every_backend.h"
 #include "support/streams.h"
 
-namespace tambour {
+namespace tambour::stream_types_test {
 namespace {
 
 template <class Handle>
@@ -153,4 +153,4 @@ TEST_P(StreamTypes, a_pipe_that_is_moved_into_a_stream_is_restored_to_blocking_m
 }
 
 }  // namespace
-}  // namespace tambour
+}  // namespace tambour::stream_types_test
