@@ -1,8 +1,9 @@
 // A move-only function that may be destroyed while it runs.
 //
 // A callback may destroy the handle that owns it: a connection closes itself, a timer removes
-// itself. Small closures are therefore invoked on a copy (two registers). Larger closures have an
-// allocation of their own, which the loop keeps until the end of its iteration.
+// itself. A closure that is stored inline is therefore invoked on a copy. A larger closure is
+// allocated on the heap; the handle passes release() to the loop, which deletes the closure after
+// the iteration.
 #pragma once
 
 #include <array>
@@ -71,6 +72,11 @@ template <class Signature>
 inline constexpr bool may_be_empty<std::function<Signature>> = true;
 template <class Signature>
 inline constexpr bool may_be_empty<Callback<Signature>> = true;
+
+/// A lambda coroutine accesses its captures through the closure. A closure that is stored inline
+/// is invoked on a copy, which is destroyed when the coroutine first suspends.
+template <class F, class... Args>
+concept StartsCoroutine = requires { typename std::invoke_result_t<F, Args...>::promise_type; };
 
 }  // namespace detail
 
@@ -175,15 +181,11 @@ class Callback<R(Args...)> {
     F function;
   };
 
-  /// The coroutine that a closure starts refers to the closure's captures for as long as it runs,
-  /// so such a closure must not move with the Callback.
-  static constexpr bool starts_coroutine = requires { typename R::promise_type; };
-
   template <class F>
   static constexpr bool stored_inside =
-      !starts_coroutine && sizeof(F) <= sizeof(Words) && alignof(F) <= alignof(Words) &&
-      std::is_trivially_copyable_v<F> && std::is_trivially_destructible_v<F> &&
-      std::invocable<const F&, Args...>;
+      !detail::StartsCoroutine<const F&, Args...> && sizeof(F) <= sizeof(Words) &&
+      alignof(F) <= alignof(Words) && std::is_trivially_copyable_v<F> &&
+      std::is_trivially_destructible_v<F> && std::invocable<const F&, Args...>;
 
   template <class F>
   static R invoke_inside(Words words, Args... args) {

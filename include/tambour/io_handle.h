@@ -23,22 +23,24 @@ namespace backend {
 class System;
 }
 
-/// An open file whose operations a loop completes, and at most one wait in each direction.
+/// A file descriptor on a loop, or a closed handle. At most one task may wait to read, and one to
+/// write.
 ///
 /// Ownership: owns the file descriptor and closes it on destruction.
-/// Lifetime: may be moved at any time, including while a task waits on it.
+/// Lifetime: may be moved at any time; tasks that wait on it then wait on the new object.
 /// Thread: must be used on the loop's thread; see move_to().
 class IoHandle {
  public:
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
   /// The file descriptor, which the handle still owns; -1 if the handle is closed.
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
+  /// Must not be called on a default-constructed handle.
   [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
 
  protected:
   IoHandle() = default;
-  /// Takes ownership of `fd`. If `fd` is not a socket it must be in non-blocking mode. Aborts on
-  /// another thread than the loop's, with a message that names `function`.
+  /// Takes ownership of `fd`. If `fd` is not a socket it must be in non-blocking mode. Aborts if
+  /// called on a thread other than the loop's, with a message that names `function`.
   IoHandle(EventLoop& loop, int fd,
            std::source_location function = std::source_location::current()) noexcept;
   IoHandle(IoHandle&& other) noexcept;
@@ -47,7 +49,8 @@ class IoHandle {
     if (is_open()) close();
   }
 
-  // Protected, because a stream has more to do. Each derived class has public functions.
+  // Protected, because a stream that closes must also restore the blocking mode of a shared pipe.
+  // The derived classes provide public versions.
   void close() noexcept;
   [[nodiscard]] int release() noexcept;
 
@@ -108,15 +111,15 @@ class IoWait : protected detail::IoOperation {
 
   /// Resumes the awaiting task.
   void completed() override;
-  /// Called when the handle is closed, moved to another loop, or stops the wait, which must then
-  /// end.
+  /// Called after the handle has dropped this wait, because it was closed, released or moved to
+  /// another loop, or by stop_waiting(). An override must end the operation.
   virtual void detached() noexcept { cancel(); }
 
   /// Starts the operation and registers it with its handle. Returns false if it finished at once.
   [[nodiscard]] bool await_or_finish() noexcept;
-  /// The same without registering it. Returns true if it finished at once, with `outcome`.
-  /// Otherwise it is pending, but the handle cannot cancel it: the caller must destroy it or
-  /// register it.
+  /// Starts the operation without registering it. Returns true if it finished at once, with
+  /// `outcome`. Otherwise the operation is pending, but the handle cannot cancel it: the caller
+  /// must destroy or register it.
   [[nodiscard]] bool try_now() noexcept;
   void leave() noexcept;
 

@@ -1,5 +1,5 @@
-// Sockets that are not streams: listeners, datagram sockets, and sockets that are not connected
-// yet.
+// A socket without functions to read and write: a listener, the base of UdpSocket, or a socket that
+// is not connected yet.
 #pragma once
 
 #include <tambour/endpoint.h>
@@ -8,11 +8,12 @@
 
 namespace tambour {
 
-/// A socket of any type. A connected stream socket becomes a SocketStream.
+/// A socket of any type. To read from and write to a connected stream socket, construct a
+/// SocketStream from it.
 class Socket : public IoHandle {
  public:
   Socket() = default;
-  /// Takes ownership of `fd`. Aborts on another thread than the loop's.
+  /// Takes ownership of `fd`. Aborts if called on a thread other than the loop's.
   Socket(EventLoop& loop, int fd) noexcept;
 
   /// Creates a socket: socket(2).

@@ -123,8 +123,8 @@ class Stream : public IoHandle {
   [[nodiscard]] Result<> shutdown_write() noexcept;
 
  protected:
-  /// Takes ownership of `fd`. Aborts on another thread than the loop's, with a message that names
-  /// `function`.
+  /// Takes ownership of `fd`. Aborts if called on a thread other than the loop's, with a message
+  /// that names `function`.
   Stream(EventLoop& loop, int fd, io::TransportKind kind,
          std::source_location function = std::source_location::current()) noexcept
       : IoHandle(loop, fd, function), kind_(kind) {}
@@ -135,14 +135,16 @@ class Stream : public IoHandle {
   friend class Connection;
 
   [[nodiscard]] inline io::Transport transport() const noexcept;
-  /// The stream of one of its waits.
+  /// Returns the stream that the handle of a wait is.
   [[nodiscard]] static Stream& of(IoHandle* handle) noexcept {
     return static_cast<Stream&>(*handle);
   }
-  /// Releases the descriptor as it is: the caller goes on using it with the same kind of transport.
+  /// Releases the descriptor without restoring its blocking mode, because the caller continues to
+  /// use it.
   [[nodiscard]] int hand_over() noexcept { return IoHandle::release(); }
 
-  /// A file that is not a socket may be impossible to watch.
+  /// Some files cannot be registered with epoll (EPERM), so writing to anything but a socket is
+  /// attempted at once.
   [[nodiscard]] detail::FirstCall first_write() const noexcept {
     if (kind_ == io::TransportKind::socket) [[likely]]
       return detail::FirstCall::within_budget;

@@ -1,4 +1,4 @@
-// Results of system calls as `Result` values.
+// Conversion of errno values to `Result`.
 #pragma once
 
 #include <cerrno>
@@ -9,13 +9,13 @@
 
 namespace tambour::base {
 
-/// What a function that returns a `Result` returns if it fails with `errno_value`, which may be
-/// negated.
+/// Returns the error value of a `Result` for an errno value, positive or negated.
 [[nodiscard]] inline std::unexpected<Error> failure(int errno_value) noexcept {
   return std::unexpected(system_error(errno_value));
 }
 
-/// Success, or the error that a negative `outcome` of an operation stands for.
+/// Converts the outcome of an operation: an error if `outcome` is a negated errno value, otherwise
+/// success.
 [[nodiscard]] inline Result<> result_of(std::int32_t outcome) noexcept {
   if (outcome < 0) return failure(outcome);
   return {};

@@ -69,7 +69,7 @@ void IoHandle::leave_loop() noexcept {
   stop_waiting(false);
   stop_waiting(true);
   if (is_open()) core.backend().deregister(fd_);
-  loop_ = nullptr;  // The other thread may have to close it.
+  loop_ = nullptr;  // If the handle is destroyed before enter_loop().
 }
 
 void IoHandle::enter_loop(EventLoop& loop) noexcept {

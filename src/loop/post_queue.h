@@ -6,8 +6,8 @@
 // of its cells have been run. Posting does not allocate per task, and tasks are contiguous in
 // memory.
 //
-// A claimed cell may not contain its task yet. The consumer must not sleep in that case (see
-// Core::rouse); it polls again.
+// A claimed cell may not contain its task yet. In that case the loop must not block; it polls
+// again (see Core::wake_if_waiting()).
 #pragma once
 
 #include <array>

@@ -106,7 +106,11 @@ struct Coroutine {
 
 TEST(Callback, the_closure_of_a_coroutine_stays_where_it_is) {
   int number = 1;
+  const std::size_t before = allocations;
   Callback<Coroutine()> callback([&number]() -> Coroutine { co_return number; });
+  EXPECT_EQ(allocations, before + 1);
+  const Callback<void()> ignoring([&number]() -> Coroutine { co_return number; });
+  EXPECT_EQ(allocations, before + 2);
   const Coroutine started = callback();
   const Callback<Coroutine()> moved = std::move(callback);
   number = 2;
