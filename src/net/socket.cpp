@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "backend/system.h"
+#include "base/failure.h"
 #include "loop/core.h"
 #include "net/socket_calls.h"
 
@@ -15,22 +16,22 @@ Socket::Socket(EventLoop& loop, int fd) noexcept : IoHandle(loop, fd) {}
 Result<Socket> Socket::open(EventLoop& loop, int family, int type, int protocol) noexcept {
   backend::System& system = loop::core_of(loop).backend().system();
   const int fd = system.socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
-  if (fd < 0) return std::unexpected(system_error(errno));
+  if (fd < 0) return base::failure(errno);
   return Socket(loop, fd);
 }
 
 Result<Endpoint> Socket::local_endpoint() const noexcept {
-  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (!is_open()) return base::failure(EBADF);
   return net::local_endpoint(system(), descriptor());
 }
 
 Result<Endpoint> Socket::peer_endpoint() const noexcept {
-  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (!is_open()) return base::failure(EBADF);
   return net::peer_endpoint(system(), descriptor());
 }
 
 Result<> Socket::set_option(int level, int option, int value) noexcept {
-  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (!is_open()) return base::failure(EBADF);
   return net::set_option(system(), descriptor(), level, option, value);
 }
 

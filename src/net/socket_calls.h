@@ -9,6 +9,7 @@
 #include <tambour/result.h>
 
 #include "backend/system.h"
+#include "base/failure.h"
 
 namespace tambour::net {
 
@@ -18,7 +19,7 @@ inline Result<Endpoint> endpoint_of(backend::System& system, int fd, SocketName 
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   auto* const place = reinterpret_cast<sockaddr*>(&address);
-  if ((system.*name)(fd, place, &size) != 0) return std::unexpected(system_error(errno));
+  if ((system.*name)(fd, place, &size) != 0) return base::failure(errno);
   return Endpoint::from(place, size);
 }
 
@@ -35,8 +36,7 @@ inline Result<Endpoint> peer_endpoint(backend::System& system, int fd) noexcept 
 /// setsockopt(2) with an int.
 inline Result<> set_option(backend::System& system, int fd, int level, int option,
                            int value) noexcept {
-  if (system.setsockopt(fd, level, option, &value, sizeof(value)) != 0)
-    return std::unexpected(system_error(errno));
+  if (system.setsockopt(fd, level, option, &value, sizeof(value)) != 0) return base::failure(errno);
   return {};
 }
 

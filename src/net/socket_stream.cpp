@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/system.h"
+#include "base/failure.h"
 #include "net/socket_calls.h"
 
 namespace tambour {
@@ -15,18 +16,18 @@ SocketStream::SocketStream(Socket&& socket) noexcept
     : Stream(std::move(socket), io::TransportKind::socket) {}
 
 Result<Endpoint> SocketStream::local_endpoint() const noexcept {
-  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (!is_open()) return base::failure(EBADF);
   return net::local_endpoint(system(), descriptor());
 }
 
 Result<Endpoint> SocketStream::peer_endpoint() const noexcept {
-  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (!is_open()) return base::failure(EBADF);
   if (proxy_header_ != nullptr && proxy_header_->source) return *proxy_header_->source;
   return net::peer_endpoint(system(), descriptor());
 }
 
 Result<> SocketStream::set_option(int level, int option, int value) noexcept {
-  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (!is_open()) return base::failure(EBADF);
   return net::set_option(system(), descriptor(), level, option, value);
 }
 

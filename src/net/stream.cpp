@@ -12,7 +12,7 @@ namespace tambour {
 namespace {
 
 Result<std::size_t> size_or_error(std::int32_t outcome) noexcept {
-  if (outcome < 0) return std::unexpected(system_error(outcome));
+  if (outcome < 0) return base::failure(outcome);
   return static_cast<std::size_t>(outcome);
 }
 
@@ -78,7 +78,7 @@ bool Stream::WriteBuffer::step(loop::Core& core) noexcept {
 Result<> Stream::WriteBuffer::await_resume() const noexcept { return base::result_of(outcome); }
 
 Result<> Stream::shutdown_write() noexcept {
-  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (!is_open()) return base::failure(EBADF);
   return base::result_of(transport().shutdown_write());
 }
 

@@ -109,9 +109,10 @@ Result<> UdpSocket::connect(const Endpoint& to) noexcept {
 
 Result<> UdpSocket::disconnect() noexcept {
   if (!is_open()) return base::failure(EBADF);
-  const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+  const sockaddr unspecified{.sa_family = AF_UNSPEC, .sa_data = {}};
   const auto before = local_endpoint();
-  if (system().connect(descriptor(), &nobody, sizeof(nobody)) != 0) return base::failure(errno);
+  if (system().connect(descriptor(), &unspecified, sizeof(unspecified)) != 0)
+    return base::failure(errno);
   const auto now = local_endpoint();
   if (!before || !now || now->port() == before->port()) return {};
   // Linux unbinds a port that the kernel had chosen.
