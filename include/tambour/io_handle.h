@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <coroutine>
 #include <optional>
 #include <source_location>
@@ -21,6 +20,9 @@ class EventLoop;
 class IoWait;
 namespace backend {
 class System;
+}
+namespace detail {
+struct LoopChange;
 }
 
 /// A file descriptor on a loop, or a closed handle. At most one task may wait to read, and one to
@@ -57,14 +59,14 @@ class IoHandle {
   /// Makes the wait to write, or to read, fail with ECANCELED.
   void stop_waiting(bool to_write) noexcept;
 
+  /// False for a default-constructed handle.
+  [[nodiscard]] bool has_loop() const noexcept { return loop_ != nullptr; }
   /// The handle must be open.
   [[nodiscard]] backend::System& system() const noexcept { return *system_; }
 
  private:
   friend class IoWait;
-  template <class Handle, class Then>
-    requires std::derived_from<Handle, IoHandle> && std::invocable<Then&, Handle>
-  friend void move_to(EventLoop& to, Handle handle, Then then);
+  friend struct detail::LoopChange;
 
   void take(IoHandle& other) noexcept;
   /// Between these two calls the handle may be moved to, and destroyed on, another thread.

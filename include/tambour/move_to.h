@@ -4,10 +4,21 @@
 #include <concepts>
 #include <utility>
 
+#include <tambour/callback.h>
 #include <tambour/event_loop.h>
 #include <tambour/io_handle.h>
 
 namespace tambour {
+
+namespace detail {
+
+/// The access of move_to() to a handle.
+struct LoopChange {
+  static void leave(IoHandle& handle) noexcept { handle.leave_loop(); }
+  static void enter(IoHandle& handle, EventLoop& loop) noexcept { handle.enter_loop(loop); }
+};
+
+}  // namespace detail
 
 /// Moves `handle`, a stream or a socket, to the loop `to`, and invokes `then(handle)` on that
 /// loop's thread:
@@ -17,13 +28,17 @@ namespace tambour {
 /// Call it on the thread of the handle's loop. Everything that belongs to the handle moves with it,
 /// such as the PROXY header of a stream. Waits on it fail with ECANCELED. If the loop `to` is
 /// destroyed first, the handle is closed and `then` is not invoked. Throws std::bad_alloc; the
-/// handle is then closed. To go on with a task, use spawn_on() in <tambour/spawn_on.h>.
+/// handle is then closed. Aborts if the handle is default-constructed. To continue with a task, use
+/// spawn_on() in <tambour/spawn_on.h>.
 template <class Handle, class Then>
   requires std::derived_from<Handle, IoHandle> && std::invocable<Then&, Handle>
 void move_to(EventLoop& to, Handle handle, Then then) {
-  static_cast<IoHandle&>(handle).leave_loop();
+  static_assert(!detail::StartsCoroutine<Then&, Handle>,
+                "move_to() discards the result of `then`: a coroutine would never run. Use "
+                "spawn_on(), which spawns it as a task.");
+  detail::LoopChange::leave(handle);
   to.post([&to, moved = std::move(handle), call = std::move(then)]() mutable {
-    static_cast<IoHandle&>(moved).enter_loop(to);
+    detail::LoopChange::enter(moved, to);
     call(std::move(moved));
   });
 }

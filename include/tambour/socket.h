@@ -1,5 +1,4 @@
-// A socket without functions to read and write: a listener, the base of UdpSocket, or a socket that
-// is not connected yet.
+// A socket without functions to read and write: a listener, or a socket that is not connected yet.
 #pragma once
 
 #include <tambour/endpoint.h>
@@ -10,7 +9,7 @@ namespace tambour {
 
 /// A socket of any type. To read from and write to a connected stream socket, construct a
 /// SocketStream from it.
-class Socket : public IoHandle {
+class Socket final : public IoHandle {
  public:
   Socket() = default;
   /// Takes ownership of `fd`. Aborts if called on a thread other than the loop's.

@@ -18,7 +18,7 @@ class SocketStream : public Stream {
   SocketStream() = default;
   /// Takes ownership of `fd`, a connected stream socket.
   SocketStream(EventLoop& loop, int fd) noexcept;
-  /// `socket` must be a connected stream socket.
+  /// `socket` must be a connected stream socket. Waits on it fail with ECANCELED.
   explicit SocketStream(Socket&& socket) noexcept;
 
   [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;

@@ -1,6 +1,7 @@
 // TCP streams.
 #pragma once
 
+#include <concepts>
 #include <utility>
 
 #include <tambour/endpoint.h>
@@ -21,7 +22,9 @@ class TcpStream final : public SocketStream {
     static_cast<void>(set_no_delay(true));
   }
   /// Keeps the socket's options: an accepted socket inherits those of its listener.
-  explicit TcpStream(SocketStream&& stream) noexcept : SocketStream(std::move(stream)) {}
+  /// `stream` must not be a UnixStream.
+  template <std::same_as<SocketStream> S>
+  explicit TcpStream(S&& stream) noexcept : SocketStream(std::move(stream)) {}
 
   /// Connects on the loop of the awaiting task. Fails with the errors of connect(2), for example
   /// ECONNREFUSED, and with EAFNOSUPPORT for a Unix endpoint. If no server listens on a port of

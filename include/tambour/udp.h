@@ -16,7 +16,6 @@
 #include <tambour/endpoint.h>
 #include <tambour/io_handle.h>
 #include <tambour/result.h>
-#include <tambour/socket.h>
 
 namespace tambour {
 
@@ -54,10 +53,10 @@ struct UdpCallbacks {
 
 /// A UDP socket.
 ///
-/// Lifetime: may be moved at any time, including while a task waits on it, but must not be moved
-/// into a Socket.
-/// Thread: must be used on the loop's thread.
-class UdpSocket final : public Socket {
+/// Ownership: owns the file descriptor and closes it on destruction.
+/// Lifetime: may be moved at any time, including while a task waits on it.
+/// Thread: must be used on the loop's thread; see move_to().
+class UdpSocket final : public IoHandle {
  public:
   UdpSocket() = default;
   /// Takes ownership of `fd`, a UDP socket.
@@ -68,6 +67,19 @@ class UdpSocket final : public Socket {
   /// and with EAFNOSUPPORT if `at` is not an IP address.
   [[nodiscard]] static Result<UdpSocket> bind(EventLoop& loop, const Endpoint& at,
                                               const UdpOptions& options = {}) noexcept;
+
+  /// Closes the socket. Waits on it fail with ECANCELED. No effect on a closed socket.
+  using IoHandle::close;
+  /// Releases ownership of the file descriptor and returns it. Waits on the socket fail with
+  /// ECANCELED.
+  using IoHandle::release;
+
+  /// getsockname(2) and getpeername(2).
+  [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
+  [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
+
+  /// setsockopt(2) with an int.
+  [[nodiscard]] Result<> set_option(int level, int option, int value) noexcept;
 
   /// Connects the socket: it then receives only from `to`, sends to `to` by default, and reports
   /// ICMP errors. Returns without waiting. May be called again for another peer. Fails with
@@ -213,7 +225,6 @@ class UdpSocket final : public Socket {
 
  private:
   class Serving;
-  explicit UdpSocket(Socket&& socket) noexcept;
   template <class Sending>
   [[nodiscard]] static Result<> at_once(Sending&& sending) noexcept;
   /// Makes one system call and returns its result or a negated errno value.

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -32,7 +33,9 @@ class UnixStream final : public SocketStream {
   UnixStream() = default;
   /// Takes ownership of `fd`, a connected stream socket.
   UnixStream(EventLoop& loop, int fd) noexcept : SocketStream(loop, fd) {}
-  explicit UnixStream(SocketStream&& stream) noexcept : SocketStream(std::move(stream)) {}
+  /// `stream` must not be a TcpStream.
+  template <std::same_as<SocketStream> S>
+  explicit UnixStream(S&& stream) noexcept : SocketStream(std::move(stream)) {}
 
   /// Connects on the loop of the awaiting task. Fails with ECONNREFUSED if no server listens on the
   /// name, with ENOENT, with EAGAIN if the listener's backlog is full, and with EAFNOSUPPORT if

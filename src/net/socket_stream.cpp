@@ -13,7 +13,11 @@ SocketStream::SocketStream(EventLoop& loop, int fd) noexcept
     : Stream(loop, fd, io::TransportKind::socket) {}
 
 SocketStream::SocketStream(Socket&& socket) noexcept
-    : Stream(std::move(socket), io::TransportKind::socket) {}
+    : Stream(std::move(socket), io::TransportKind::socket) {
+  // They are not operations of a stream.
+  stop_waiting(false);
+  stop_waiting(true);
+}
 
 Result<Endpoint> SocketStream::local_endpoint() const noexcept {
   if (!is_open()) return base::failure(EBADF);

@@ -29,7 +29,7 @@ constexpr int scm_pidfd = 4;
 
 constexpr std::size_t descriptors_bytes = UnixStream::descriptors_max * sizeof(int);
 
-/// One message of bytes, together with its file descriptors.
+/// Sends bytes, the first of them together with file descriptors; or receives one message.
 class Message final : public IoWait {
  public:
   Message(UnixStream& stream, std::span<const std::byte> bytes, std::span<const int> descriptors)
@@ -95,12 +95,28 @@ class Message final : public IoWait {
   }
 
   [[nodiscard]] bool step(loop::Core& core) noexcept override {
+    return events == Events::write ? send(core) : receive(core.backend().system());
+  }
+
+  [[nodiscard]] bool receive(backend::System& system) noexcept {
+    constexpr int flags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
+    return finish(io::retry([&] { return system.recvmsg(fd, &message_, flags); }));
+  }
+
+  /// The stream may be moved between two calls, so nothing here refers to it.
+  [[nodiscard]] bool send(loop::Core& core) noexcept {
     backend::System& system = core.backend().system();
-    return finish(io::retry([&] {
-      return events == Events::write
-                 ? system.sendmsg(fd, &message_, MSG_DONTWAIT | MSG_NOSIGNAL)
-                 : system.recvmsg(fd, &message_, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    }));
+    constexpr int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    do {
+      if (!finish(io::retry([&] { return system.sendmsg(fd, &message_, flags); }))) return false;
+      if (outcome < 0) return true;
+      // The kernel has accepted the descriptors with the first byte.
+      message_.msg_control = nullptr;
+      message_.msg_controllen = 0;
+      piece_.iov_base = static_cast<std::byte*>(piece_.iov_base) + outcome;
+      piece_.iov_len -= static_cast<std::size_t>(outcome);
+    } while (piece_.iov_len > 0 && may_continue(core));
+    return piece_.iov_len == 0;
   }
 
   iovec piece_;
@@ -138,11 +154,7 @@ Task<Result<>> UnixStream::send(std::span<const std::byte> bytes,
                                 std::span<const int> descriptors) {
   if ((bytes.empty() && !descriptors.empty()) || descriptors.size() > descriptors_max)
     co_return std::unexpected(system_error(EINVAL));
-  const std::int32_t sent = co_await Message(*this, bytes, descriptors);
-  if (sent < 0) co_return std::unexpected(system_error(sent));
-  bytes = bytes.subspan(static_cast<std::size_t>(sent));
-  if (bytes.empty()) co_return Result<>();
-  co_return co_await write(bytes);
+  co_return base::result_of(co_await Message(*this, bytes, descriptors));
 }
 
 Task<Result<UnixStream::Received>> UnixStream::receive(std::span<std::byte> into,

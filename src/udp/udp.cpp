@@ -11,11 +11,13 @@
 #include <utility>
 
 #include <tambour/event_loop.h>
+#include <tambour/socket.h>
 
 #include "backend/system.h"
 #include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
+#include "net/socket_calls.h"
 #include "udp/datagram_piece.h"
 
 namespace tambour {
@@ -43,10 +45,7 @@ int as_int(std::size_t bytes) noexcept {
 
 }  // namespace
 
-UdpSocket::UdpSocket(EventLoop& loop, int fd) noexcept : UdpSocket(Socket(loop, fd)) {}
-
-UdpSocket::UdpSocket(Socket&& socket) noexcept : Socket(std::move(socket)) {
-  const int fd = descriptor();
+UdpSocket::UdpSocket(EventLoop& loop, int fd) noexcept : IoHandle(loop, fd) {
   family_ = option_of(system(), fd, SOL_SOCKET, SO_DOMAIN).value_or(AF_UNSPEC);
   peer_is_v4_ = is_v4();
   // Kernels before 4.18 silently ignore unknown ancillary data, so support must be probed.
@@ -59,11 +58,26 @@ Result<UdpSocket> UdpSocket::bind(EventLoop& loop, const Endpoint& at,
   if (!at.is_ip()) return base::failure(EAFNOSUPPORT);
   auto opened = Socket::open(loop, at.family(), SOCK_DGRAM);
   if (!opened) return std::unexpected(opened.error());
-  UdpSocket socket(std::move(*opened));
+  UdpSocket socket(loop, opened->release());
   if (auto set = socket.set_options(options); !set) return std::unexpected(set.error());
   if (socket.system().bind(socket.descriptor(), at.data(), at.size()) != 0)
     return base::failure(errno);
   return socket;
+}
+
+Result<Endpoint> UdpSocket::local_endpoint() const noexcept {
+  if (!is_open()) return base::failure(EBADF);
+  return net::local_endpoint(system(), descriptor());
+}
+
+Result<Endpoint> UdpSocket::peer_endpoint() const noexcept {
+  if (!is_open()) return base::failure(EBADF);
+  return net::peer_endpoint(system(), descriptor());
+}
+
+Result<> UdpSocket::set_option(int level, int option, int value) noexcept {
+  if (!is_open()) return base::failure(EBADF);
+  return net::set_option(system(), descriptor(), level, option, value);
 }
 
 Result<> UdpSocket::set_ip_option(int v4_option, int v6_option, int value) noexcept {

@@ -3,7 +3,9 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 #include <concepts>
+#include <cstdint>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -12,6 +14,7 @@
 
 #include <tambour/connection.h>
 #include <tambour/pipe.h>
+#include <tambour/task_scope.h>
 #include <tambour/tcp.h>
 #include <tambour/udp.h>
 #include <tambour/unique_fd.h>
@@ -77,6 +80,15 @@ static_assert(!std::constructible_from<SocketStream, Stream>);
 static_assert(!std::convertible_to<Socket, SocketStream>);
 static_assert(std::constructible_from<SocketStream, Socket>);
 static_assert(std::constructible_from<TcpStream, SocketStream>);
+static_assert(std::constructible_from<UnixStream, SocketStream>);
+static_assert(!std::constructible_from<TcpStream, UnixStream>);
+static_assert(!std::constructible_from<UnixStream, TcpStream>);
+
+// A wait on an UdpSocket uses its members, so the socket must not be moved into a base with public
+// constructors.
+static_assert(!std::constructible_from<Socket, UdpSocket>);
+static_assert(!std::constructible_from<SocketStream, UdpSocket>);
+static_assert(!std::constructible_from<TcpStream, UdpSocket>);
 
 // What a server holds for each connection. A member must not be added without need.
 static_assert(sizeof(Stream) <= 48 && sizeof(PipeStream) <= 48);
@@ -111,6 +123,37 @@ TEST_P(StreamTypes, a_closed_stream_has_no_endpoints_and_options) {
   const Socket socket;
   EXPECT_EQ(socket.local_endpoint().error(), system_error(EBADF));
   EXPECT_EQ(socket.peer_endpoint().error(), system_error(EBADF));
+}
+
+/// A wait on a socket that is not a stream, as of a listener.
+class ReadableWait final : public IoWait {
+ public:
+  explicit ReadableWait(Socket& socket) noexcept
+      : IoWait(socket, Events::read, detail::FirstCall::when_ready) {}
+  [[nodiscard]] std::int32_t await_resume() const noexcept { return outcome; }
+
+ private:
+  [[nodiscard]] bool step(loop::Core& /*core*/) noexcept override { return finish(0); }
+};
+
+TEST_P(StreamTypes, a_wait_on_a_socket_fails_when_the_socket_becomes_a_stream) {
+  auto ends = test::open_stream_ends(loop());
+  Socket socket(loop(), ends.near.release());
+  std::int32_t outcome = 0;
+  TaskScope scope(loop());
+  scope.spawn([](Socket& own, std::int32_t& result) -> Task<> {
+    result = co_await ReadableWait(own);
+  }(socket, outcome));
+  run_iterations();
+  SocketStream stream(std::move(socket));
+  run_iterations();
+  EXPECT_EQ(outcome, -ECANCELED);
+  // The stream itself may be read.
+  run([](SocketStream& near, SocketStream& far) -> Task<> {
+    EXPECT_TRUE(co_await far.write("x"));
+    std::array<std::byte, 2> place;
+    EXPECT_EQ(co_await near.read(place), 1U);
+  }(stream, ends.far));
 }
 
 /// A socket that is inherited in blocking mode, as from inetd.

@@ -191,6 +191,46 @@ TEST_P(UnixStreams, a_message_larger_than_the_send_buffer_carries_descriptors) {
   }(std::move(ends->second), large.size()));
 }
 
+TEST_P(UnixStreams, a_stream_may_be_moved_while_it_sends) {
+  auto ends = UnixStream::pair(loop());
+  ASSERT_TRUE(ends);
+  std::array<char, 4096> filling{};
+  std::size_t filled = 0;
+  for (;;) {
+    const ssize_t sent = ::send(ends->first.descriptor(), filling.data(), filling.size(), 0);
+    if (sent < 0) break;
+    filled += static_cast<std::size_t>(sent);
+  }
+  ASSERT_EQ(errno, EAGAIN);
+
+  const std::string large(3'000'000, 'x');
+  auto stream = std::make_unique<UnixStream>(std::move(ends->first));
+  TaskScope sender(loop());
+  bool sent = false;
+  sender.spawn([](UnixStream& near, const std::string& text, bool& done) -> Task<> {
+    done = (co_await near.send(bytes_of(text), std::array{STDIN_FILENO})).has_value();
+  }(*stream, large, sent));
+  run_iterations();
+  UnixStream moved = std::move(*stream);
+  stream.reset();
+
+  run([](UnixStream& far, std::size_t expected) -> Task<> {
+    std::vector<std::byte> place(100'000);
+    std::size_t bytes = 0;
+    std::size_t descriptors = 0;
+    while (bytes < expected) {
+      const auto received = co_await far.receive(place);
+      EXPECT_TRUE(received);
+      if (!received || received->size == 0) break;
+      bytes += received->size;
+      descriptors += received->descriptors.size();
+    }
+    EXPECT_EQ(bytes, expected);
+    EXPECT_EQ(descriptors, 1U);
+  }(ends->second, filled + large.size()));
+  EXPECT_TRUE(run_until([&] { return sent; }));
+}
+
 TEST_P(UnixStreams, reports_lost_descriptors) {
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();
   auto ends = UnixStream::pair(loop());

@@ -93,6 +93,13 @@ TEST_F(ConnectionContracts, a_connection_has_callbacks) {
                "Connection::start\\(\\) was called with null callbacks .* descriptor [0-9]+");
 }
 
+TEST_F(ConnectionContracts, a_default_constructed_stream_has_no_loop) {
+  EXPECT_DEATH(Connection::start(TcpStream(), std::make_shared<const ConnectionCallbacks>()),
+               "Connection::start\\(\\) was called with a default-constructed stream");
+  EXPECT_DEATH(move_to(loop, UdpSocket(), [](const UdpSocket&) {}),
+               "move_to\\(\\) .* with a default-constructed stream or socket");
+}
+
 TEST_F(ConnectionContracts, one_task_at_a_time_reads_a_stream) {
   EXPECT_DEATH(read_twice_at_a_time(loop, ends.far),
                "read of fd [0-9]+: another task is already waiting to read it");
