@@ -64,9 +64,10 @@ void IoHandle::close() noexcept {
 }
 
 void IoHandle::leave_loop() noexcept {
-  base::check(has_loop(),
-              "move_to() or spawn_on() was called with a default-constructed stream or socket, which "
-              "has no loop; open it first");
+  base::check(
+      has_loop(),
+      "move_to() or spawn_on() was called with a default-constructed stream or socket, which "
+      "has no loop; open it first");
   loop::Core& core = loop::core_of(*loop_);
   core.check_thread();
   stop_waiting(false);

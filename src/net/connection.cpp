@@ -80,9 +80,10 @@ Connection& Connection::start(Stream&& stream, std::unique_ptr<const ProxyHeader
         "Connection::start() was called with null callbacks for the stream of descriptor %d; pass "
         "std::make_shared<const ConnectionCallbacks>(...), whose functions are optional",
         stream.descriptor());
-  base::check(stream.has_loop(),
-              "Connection::start() was called with a default-constructed stream, which has no loop; "
-              "pass a stream that is open");
+  base::check(
+      stream.has_loop(),
+      "Connection::start() was called with a default-constructed stream, which has no loop; "
+      "pass a stream that is open");
   loop::core_of(stream.loop()).check_thread();
   auto* self = new Connection(std::move(stream), std::move(header), std::move(callbacks));
   self->owner_ = owner;
