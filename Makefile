@@ -70,12 +70,10 @@ test-all: ## run every test in every variant: release, debug, sanitizers; all ch
 	@$(MAKE) test-debug FULL=1
 	@$(MAKE) benchmarks
 
-# With SINCE=COMMIT, clang-tidy checks only the sources that changed since that commit and those
-# that include a changed header.
 .PHONY: check
 check: configured ## check format, style, layers, headers, shell scripts, clang-tidy
 	@tools/bootstrap --quiet checks
-	@$(PYTHON) tools/check $(if $(SINCE),--since $(SINCE))
+	@$(PYTHON) tools/check
 
 .PHONY: format
 format: ## format the C++ code

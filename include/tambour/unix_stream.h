@@ -35,7 +35,7 @@ class UnixStream final : public SocketStream {
   UnixStream(EventLoop& loop, int fd) noexcept : SocketStream(loop, fd) {}
   /// `stream` must not be a TcpStream.
   template <std::same_as<SocketStream> S>
-  explicit UnixStream(S&& stream) noexcept : SocketStream(std::move(stream)) {}
+  explicit UnixStream(S&& stream) noexcept : SocketStream(std::forward<S>(stream)) {}
 
   /// Connects on the loop of the awaiting task. Fails with ECONNREFUSED if no server listens on the
   /// name, with ENOENT, with EAGAIN if the listener's backlog is full, and with EAFNOSUPPORT if

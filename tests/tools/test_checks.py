@@ -258,22 +258,17 @@ class Findings(CheckTest):
         self.write("src/loop/loop.cpp", "int count = nothing;\n")
         self.assert_fault("findings", "src/loop/loop.cpp:1", "undeclared identifier")
 
-    def test_only_what_a_change_concerns(self) -> None:
-        git = ["git", "-C", self.root, "-c", "user.name=T", "-c", "user.email=t@localhost"]
-        self.write("src/loop/loop.cpp", '// The loop.\n#include "loop/turn.h"\n\nint* turn = 0;\n')
-        self.write("src/loop/turn.h", '// A turn.\n#pragma once\n\n#include "loop/loop.h"\n')
-        subprocess.run([*git, "init", "--quiet"], check=True)
-        subprocess.run([*git, "add", "."], check=True)
-        subprocess.run([*git, "commit", "--quiet", "--message", "Start"], check=True)
-        self.write("examples/echo.cpp", "// Changed.\n")
-        unconcerned = self.check("findings", "--since", "HEAD")
-        self.assertEqual(unconcerned.returncode, 0, unconcerned.stdout)
-        # The source includes it by way of another header.
-        self.write("src/loop/loop.h", "// Changed.\n#pragma once\n")
-        concerned = self.check("findings", "--since", "HEAD")
-        self.assertEqual(concerned.returncode, 1, concerned.stdout)
-        unknown = self.check("findings", "--since", "no-such-commit")
-        self.assertEqual(unknown.returncode, 1, unknown.stdout)
+    def test_sources_of_a_directory_are_checked_together(self) -> None:
+        self.write("src/loop/run.cpp", "int* first = 0;\n")
+        self.write("src/loop/loop.cpp", "int* second = 0;\n")
+        self.write("src/net/stream.cpp", "int* third = 0;\n")
+        self.write("build/compile_commands.json", json.dumps(
+            [{"directory": f"{self.root}/build", "file": f"{self.root}/src/{name}",
+              "command": f"c++ -std=c++23 -I{self.root}/src -c {self.root}/src/{name}"}
+             for name in ("loop/run.cpp", "loop/loop.cpp", "net/stream.cpp")]))
+        result = self.check("findings")
+        for place in ("src/loop/run.cpp:1", "src/loop/loop.cpp:1", "src/net/stream.cpp:1"):
+            self.assertIn(f"{place}: error: use nullptr", result.stdout)
 
 
 if __name__ == "__main__":

@@ -37,8 +37,6 @@ def main() -> int:
                         help="the tree to check (default: this repository)")
     parser.add_argument("--build", type=Path, default=None,
                         help="directory of compile_commands.json (default: ROOT/build)")
-    parser.add_argument("--since", metavar="COMMIT",
-                        help="findings: check only sources that changes since COMMIT can affect")
     parser.add_argument("names", nargs="*", metavar="NAME",
                         help=f"one of {', '.join(CHECKS)} (default: all)")
     arguments = parser.parse_args()
@@ -46,7 +44,7 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown check: {', '.join(unknown)}")
     root = arguments.root.resolve()
-    tree = Tree(root, (arguments.build or root / "build").resolve(), arguments.since)
+    tree = Tree(root, (arguments.build or root / "build").resolve())
     outcomes = [run_check(name, tree) for name in arguments.names or CHECKS]
     if "failed" in outcomes:
         return 1

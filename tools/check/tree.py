@@ -27,12 +27,11 @@ class Fault:
 
 
 class Tree:
-    """A source directory, its build directory, and the commit that changes are relative to."""
+    """A source directory and its build directory."""
 
-    def __init__(self, root: Path, build: Path, since: str | None = None) -> None:
+    def __init__(self, root: Path, build: Path) -> None:
         self.root = root
         self.build = build
-        self.since = since
         self.paths = self._list()
 
     def _list(self) -> list[str]:
@@ -69,32 +68,6 @@ class Tree:
             match = INCLUDE.match(line)
             if match:
                 found.append((number, match.group(1), match.group(2)))
-        return found
-
-    def changed(self) -> set[str] | None:
-        """The files that differ from commit `since`, or None where that is not known."""
-        if not self.since:
-            return None
-        difference = subprocess.run(
-            ["git", "-C", self.root, "diff", "--name-only", "-z", self.since],
-            capture_output=True, text=True, check=False)
-        if difference.returncode != 0:
-            return None
-        return {path for path in difference.stdout.split("\0") if path}
-
-    def dependents(self, changed: set[str]) -> set[str]:
-        """`changed`, and every file that includes one of them, directly or not."""
-        by_name: dict[str, set[str]] = {}
-        for path in self.under("src/", "include/", suffixes=(".h", ".cpp")):
-            for _, _, name in self.includes(path):
-                by_name.setdefault(name, set()).add(path)
-        found, left = set(changed), list(changed)
-        while left:
-            # Headers are included by their path below src/ or include/.
-            name = left.pop().split("/", 1)[-1]
-            new = by_name.get(name, set()) - found
-            found |= new
-            left += new
         return found
 
     def first_line(self, path: str) -> str:
