@@ -160,8 +160,8 @@ struct Loop {
   static void on_message(struct ev_loop* loop, ev_io* messenger, int events);
   static void on_wall_clock_set(struct ev_loop* loop, ev_io* io, int events);
 
-  ReadyQueue ready_;       ///< Backend results other than descriptor events: failures, wakeups.
-  bool embedded_ = false;  ///< Is or was embedded in another loop.
+  base::ReadyQueue ready_;  ///< Backend results other than descriptor events: failures, wakeups.
+  bool embedded_ = false;   ///< Is or was embedded in another loop.
   /// Pending while there are messages. All messages are processed by its callback, like libev's
   /// `pipe_w`: messages sent after that wait for the next iteration.
   ev_io messenger_;

@@ -16,6 +16,10 @@
 
 namespace tambour {
 
+namespace threads {
+class LoopGroupState;
+}
+
 struct LoopGroupOptions {
   /// The number of threads. 0: the number of processors available to the process
   /// (sched_getaffinity(2)).
@@ -104,9 +108,8 @@ class LoopGroup {
 
  private:
   friend class ServerGroupBase;
-  class State;
   /// Shared so that servers can detect, by a std::weak_ptr, that the group was destroyed.
-  std::shared_ptr<State> state_;
+  std::shared_ptr<threads::LoopGroupState> state_;
 };
 
 }  // namespace tambour

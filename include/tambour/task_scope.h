@@ -19,7 +19,9 @@
 
 namespace tambour {
 
+namespace server {
 class Acceptor;
+}
 
 /// A callable that returns a Task when it is invoked with rvalues of these types.
 template <class F, class... Args>
@@ -141,7 +143,7 @@ class TaskScope final : private TaskObserver {
   [[nodiscard]] Join join() noexcept { return Join(*this); }
 
  private:
-  friend class Acceptor;
+  friend class server::Acceptor;
   struct Forward {
     TaskScope& scope;
     void operator()() const noexcept;

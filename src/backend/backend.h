@@ -56,7 +56,7 @@ class Backend {
 
   /// Submits pending changes, waits once for at most `timeout_ns` (negative: without limit), and
   /// appends completed operations to `ready`. May return early without events.
-  virtual void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept = 0;
+  virtual void poll(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept = 0;
 
   /// Opens the descriptor that wake() needs, if open_backend() has not done so. Call once, on the
   /// loop's thread.
@@ -96,7 +96,7 @@ class Backend {
   virtual void release_unwatched_fds() noexcept {}
 
   /// Delivers events that the kernel did not report to the `poll` operations on a descriptor.
-  virtual void feed(int fd, Events events, ReadyQueue& ready) noexcept = 0;
+  virtual void feed(int fd, Events events, base::ReadyQueue& ready) noexcept = 0;
 
   /// Call in the child after fork(2), before any descriptor is opened for the loop. If other code
   /// has closed the loop's descriptors, gives them up without closing them, because their numbers

@@ -83,11 +83,11 @@ class Readiness final : public Backend {
   void revalidate(int fd) noexcept override { records_.revalidate(fd); }
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
-  void feed(int fd, Events events, ReadyQueue& ready) noexcept override {
+  void feed(int fd, Events events, base::ReadyQueue& ready) noexcept override {
     records_.feed(fd, events, ready);
   }
 
-  void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept override {
+  void poll(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept override {
     apply_changes(ready);
     records_.take_failed(ready);
     if (!always_ready_.empty()) deliver_always_ready(ready);
@@ -133,7 +133,7 @@ class Readiness final : public Backend {
 
   struct Sink {
     Readiness& self;
-    ReadyQueue& ready;
+    base::ReadyQueue& ready;
 
     void operator()(int fd, Events events, std::uint32_t generation) const noexcept {
       FdRecord& record = self.records_.at(fd);
@@ -172,11 +172,11 @@ class Readiness final : public Backend {
     }
   };
 
-  void apply_changes(ReadyQueue& ready) noexcept {
+  void apply_changes(base::ReadyQueue& ready) noexcept {
     records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record, ready); });
   }
 
-  void apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
+  void apply_change(int fd, FdRecord& record, base::ReadyQueue& ready) noexcept {
     const Interest wanted = record.wanted();
     // A registration without interest stays in the kernel until it reports an event: most of them
     // are closed or used again before that.
@@ -242,7 +242,7 @@ class Readiness final : public Backend {
     record.armed = {};
   }
 
-  void note_always_ready(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
+  void note_always_ready(int fd, FdRecord& record, base::ReadyQueue& ready) noexcept {
     record.armed = {};
     if (record.always_ready) return;
     try {
@@ -254,7 +254,7 @@ class Readiness final : public Backend {
   }
 
   /// poll(2) reports regular files as always readable and writable; all backends do the same.
-  void deliver_always_ready(ReadyQueue& ready) noexcept {
+  void deliver_always_ready(base::ReadyQueue& ready) noexcept {
     std::erase_if(always_ready_, [&](int fd) {
       FdRecord& record = records_.at(fd);
       if (record.always_ready && FdRecords::deliver(record, Events::read | Events::write, ready))

@@ -18,6 +18,7 @@ namespace tambour::backend {
 namespace {
 
 using base::Call;
+using base::ReadyQueue;
 using base::ring_call;
 
 // The user_data of a completion: a descriptor and its generation, a token of RingFiles (with the

@@ -55,7 +55,7 @@ Task<Result<ProxyHeader>> read_proxy_header(SocketStream& stream, std::size_t by
   Buffer taken;
   for (;;) {
     // A version 2 header contains its length; the rest is read without peeking first.
-    if (const std::size_t rest = net::proxy_v2_bytes_missing(taken); rest > 0) {
+    if (const std::size_t rest = framing::proxy_v2_bytes_missing(taken); rest > 0) {
       const auto got = co_await stream.read(taken, rest);
       if (!got) co_return std::unexpected(got.error());
       if (*got == 0) co_return end_after(true);

@@ -16,7 +16,7 @@
 namespace tambour {
 namespace {
 
-using net::first_passed;
+using handoff::first_passed;
 
 Result<long> number_in(const char* text) noexcept {
   return base::parse_number<long>(text != nullptr ? text : "");
@@ -70,7 +70,7 @@ Result<InheritedListeners> InheritedListeners::take_over() {
     return std::unexpected(system_error(EINVAL));
   // Meant for a parent process, which has passed on its environment.
   if (*for_process != ::getpid()) return inherited;
-  net::keep_ready_pipe(int(*listeners));
+  handoff::keep_ready_pipe(int(*listeners));
   if (auto opened = set_close_on_exec(int(*listeners)); !opened)
     return std::unexpected(opened.error());
   std::string_view names = all_names;

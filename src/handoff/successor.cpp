@@ -21,8 +21,8 @@
 namespace tambour {
 namespace {
 
-using net::first_passed;
-using net::ready_variable;
+using handoff::first_passed;
+using handoff::ready_variable;
 
 /// The arguments for starting the new process.
 struct Preparation {
@@ -140,7 +140,7 @@ Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
 }
 
 void notify_ready() noexcept {
-  const UniqueFd pipe = net::take_ready_pipe();
+  const UniqueFd pipe = handoff::take_ready_pipe();
   if (!pipe.is_open()) return;
   // If the previous process has exited, write(2) raises SIGPIPE, which would kill this process.
   sigset_t broken;

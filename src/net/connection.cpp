@@ -17,6 +17,8 @@
 
 namespace tambour {
 
+namespace net {
+
 void ConnectionOwner::start(SocketStream stream,
                             std::shared_ptr<const ConnectionCallbacks> callbacks) {
   Connection::start(std::move(stream), std::move(callbacks), this);
@@ -56,6 +58,8 @@ void ConnectionOwner::drop_all() noexcept {
   }
 }
 
+}  // namespace net
+
 Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
   return start(std::move(stream), nullptr, std::move(callbacks), nullptr);
 }
@@ -67,14 +71,14 @@ Connection& Connection::start(SocketStream stream,
 
 Connection& Connection::start(SocketStream&& stream,
                               std::shared_ptr<const ConnectionCallbacks> callbacks,
-                              ConnectionOwner* owner) {
+                              net::ConnectionOwner* owner) {
   auto header = std::move(stream.proxy_header_);
   return start(std::move(stream), std::move(header), std::move(callbacks), owner);
 }
 
 Connection& Connection::start(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
                               std::shared_ptr<const ConnectionCallbacks> callbacks,
-                              ConnectionOwner* owner) {
+                              net::ConnectionOwner* owner) {
   if (callbacks == nullptr) [[unlikely]]
     base::fail_check(
         "Connection::start() was called with null callbacks for the stream of descriptor %d; pass "
@@ -154,7 +158,7 @@ void Connection::enter_list() noexcept {
 }
 
 void Connection::leave_list() noexcept {
-  if (ConnectionOwner* owner = std::exchange(owner_, nullptr)) {
+  if (net::ConnectionOwner* owner = std::exchange(owner_, nullptr)) {
     owner->remove(*this);
   } else {
     static_cast<detail::LoopOwned*>(this)->unlink();

@@ -20,7 +20,7 @@
 #include "base/system_call.h"
 #include "events/child_table.h"
 
-namespace tambour {
+namespace tambour::process {
 namespace {
 
 bool holds_zero(std::string_view text) noexcept { return text.contains('\0'); }
@@ -308,4 +308,4 @@ pid_t ProcessState::release() noexcept {
   return released;
 }
 
-}  // namespace tambour
+}  // namespace tambour::process

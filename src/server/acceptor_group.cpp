@@ -16,7 +16,7 @@
 #include "server/acceptor.h"
 #include "server/reuse_port.h"
 
-namespace tambour {
+namespace tambour::server {
 namespace {
 
 Task<> wait_for(TaskEvent& event) { static_cast<void>(co_await event.wait()); }
@@ -82,12 +82,12 @@ Result<> AcceptorGroup::open_listeners(Acceptor& acceptor, std::size_t index,
 
 /// Steers when it is called for the last of the loops.
 Result<> AcceptorGroup::steer_by_processor(const Acceptor& acceptor) {
-  const int processor = net::only_processor_of_this_thread();
+  const int processor = only_processor_of_this_thread();
   if (processor < 0) return std::unexpected(system_error(EINVAL));
   processors_.push_back(processor);
   if (processors_.size() < acceptors_.size()) return {};
-  return net::steer_by_processor(acceptor.core().backend().system(),
-                                 acceptor.listener().descriptor(), processors_);
+  return server::steer_by_processor(acceptor.core().backend().system(),
+                                    acceptor.listener().descriptor(), processors_);
 }
 
 Acceptor* AcceptorGroup::acceptor_on(const EventLoop& loop) const noexcept {
@@ -162,10 +162,10 @@ void AcceptorGroup::add_listener(int descriptor) {
   listeners_.push_back(descriptor);
 }
 
-void AcceptorGroup::close_listeners(std::vector<net::Listener>& listeners) noexcept {
+void AcceptorGroup::close_listeners(std::vector<Listener>& listeners) noexcept {
   // copy_listeners() sees each listener either open or not at all.
   const std::lock_guard lock(mutex_);
-  for (net::Listener& listener : listeners) {
+  for (Listener& listener : listeners) {
     std::erase(listeners_, listener.descriptor());
     if (keeps_path_) listener.keep_path();
     listener.close();
@@ -257,4 +257,4 @@ void AcceptorGroup::check_group(const char* function) const noexcept {
     misused(function, "after its group was destroyed", "destroy the server before its LoopGroup");
 }
 
-}  // namespace tambour
+}  // namespace tambour::server

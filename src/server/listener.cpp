@@ -19,7 +19,7 @@
 #include "net/tcp_options.h"
 #include "server/capacity_event.h"
 
-namespace tambour::net {
+namespace tambour::server {
 namespace {
 
 constexpr Duration accept_pause_max = std::chrono::milliseconds(640);
@@ -82,7 +82,7 @@ Result<> set_ip_options(Socket& listener, int family, const ListenOptions& optio
   // messages would be delayed.
   if (auto set = listener.set_option(IPPROTO_TCP, TCP_NODELAY, 1); !set) return set;
   backend::System& system = loop::core_of(listener.loop()).backend().system();
-  return set_tcp_options(system, listener.descriptor(), options.tcp);
+  return net::set_tcp_options(system, listener.descriptor(), options.tcp);
 }
 
 Result<int> get_option(int fd, int level, int option) noexcept {
@@ -173,4 +173,4 @@ void Listener::close() noexcept {
   backend.close(fd);
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::server

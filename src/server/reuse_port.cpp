@@ -9,7 +9,7 @@
 #include <new>
 #include <vector>
 
-namespace tambour::net {
+namespace tambour::server {
 
 int only_processor_of_this_thread() noexcept {
   cpu_set_t set;
@@ -50,4 +50,4 @@ Result<> steer_by_processor(backend::System& system, int listener,
   return {};
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::server

@@ -14,7 +14,7 @@
 #include "base/process_number.h"
 #include "base/system_call.h"
 
-namespace tambour::net {
+namespace tambour::server {
 namespace {
 
 using base::Call;
@@ -232,4 +232,4 @@ void UnixName::leave() noexcept {
   directory_.reset(-1);
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::server

@@ -19,7 +19,7 @@
 
 #include "backend/system.h"
 
-namespace tambour::net {
+namespace tambour::server {
 
 class UnixName {
  public:
@@ -84,4 +84,4 @@ class UnixName {
   unsigned process_ = 0;  ///< base::process_number() of the process that listens.
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::server

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 void DatagramSocket::pair(DatagramSocket& one, DatagramSocket& other) noexcept {
   one.unix_peer_ = other.weak_from_this();
@@ -210,4 +210,4 @@ void DatagramSocket::set_buffer_bytes(bool sending, std::size_t bytes) noexcept 
   if (!sending) receive_buffer_bytes_ = std::max<std::size_t>(bytes, 1);
 }
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 namespace {
 
 constexpr std::array<std::string_view, 28> call_names{
@@ -233,4 +233,4 @@ Socket* Machine::find(int type, const Address& address) const noexcept {
   return wildcard;
 }
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

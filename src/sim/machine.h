@@ -18,7 +18,7 @@
 #include "sim/file.h"
 #include "sim/world.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 class Machine {
  public:
@@ -30,7 +30,7 @@ class Machine {
   const unsigned number;  ///< Counts from 1.
   std::size_t descriptors_max = 1024;
   unsigned loops_made = 0;
-  std::unique_ptr<System> system;  ///< The host's system calls, for use by its loops.
+  std::unique_ptr<backend::System> system;  ///< The host's system calls, for use by its loops.
 
   // Descriptors.
   [[nodiscard]] FilePointer file(int fd) const noexcept {
@@ -128,4 +128,4 @@ class Machine {
   ino_t last_inode_ = 0;
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

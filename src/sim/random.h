@@ -9,7 +9,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 class Random {
  public:
@@ -60,4 +60,4 @@ class Random {
   std::array<std::uint64_t, 4> state_{};
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

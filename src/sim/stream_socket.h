@@ -14,7 +14,7 @@
 #include "sim/file.h"
 #include "sim/machine.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 class StreamSocket final : public Socket, public std::enable_shared_from_this<StreamSocket> {
  public:
@@ -94,4 +94,4 @@ class StreamSocket final : public Socket, public std::enable_shared_from_this<St
   std::deque<std::shared_ptr<StreamSocket>> accept_queue_;
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

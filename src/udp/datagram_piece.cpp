@@ -19,7 +19,7 @@ using SegmentToCut = std::uint16_t;
 
 }  // namespace
 
-namespace net {
+namespace udp {
 
 in6_addr mapped(const in_addr& address) noexcept {
   in6_addr six{};
@@ -52,7 +52,7 @@ Endpoint ip_endpoint(const in6_addr& address, bool as_v4, unsigned interface) no
   return Endpoint::from(reinterpret_cast<const sockaddr*>(&six), sizeof(six)).value_or(Endpoint());
 }
 
-}  // namespace net
+}  // namespace udp
 
 template <class Value>
 void DatagramControl::put(int level, int type, const Value& value) noexcept {
@@ -105,7 +105,7 @@ Result<> Datagram::Piece::set_destination(const Endpoint* destination,
   if ((destination != nullptr && !destination->is_ip()) || (how.from && !how.from->is_ip()))
     return std::unexpected(system_error(EAFNOSUPPORT));
   if (destination != nullptr) std::memcpy(&name, destination->data(), destination->size());
-  if (how.from) from = net::address_of(*how.from);
+  if (how.from) from = udp::address_of(*how.from);
   interface = how.interface;
   ecn = how.ecn;
   added = true;
@@ -119,7 +119,7 @@ bool Datagram::Piece::has_same_destination(const Piece& other) const noexcept {
 }
 
 void Datagram::Piece::read_control(const msghdr& message, bool merges) noexcept {
-  const net::ReceivedControl read = net::read_control(message, merges);
+  const udp::ReceivedControl read = udp::read_control(message, merges);
   segment = read.segment;
   has_to = read.has_to;
   ecn = read.ecn;
@@ -141,7 +141,7 @@ bool Datagram::control_truncated() const noexcept { return piece_->control_trunc
 
 std::optional<Endpoint> Datagram::to() const noexcept {
   if (!piece_->has_to) return std::nullopt;
-  return net::ip_endpoint(piece_->to, piece_->name.sin6_family == AF_INET, piece_->interface);
+  return udp::ip_endpoint(piece_->to, piece_->name.sin6_family == AF_INET, piece_->interface);
 }
 
 unsigned Datagram::interface() const noexcept { return piece_->interface; }

@@ -26,7 +26,7 @@ DatagramBatch::DatagramBatch(std::size_t datagrams, std::size_t bytes_each)
       pieces_(std::make_unique<Piece[]>(places_)),
       headers_(std::make_unique<mmsghdr[]>(places_)),
       vectors_(std::make_unique<iovec[]>(places_)),
-      control_(std::make_unique_for_overwrite<std::byte[]>(places_ * net::received_control_bytes)),
+      control_(std::make_unique_for_overwrite<std::byte[]>(places_ * udp::received_control_bytes)),
       stale_(places_) {}
 
 DatagramBatch::DatagramBatch(DatagramBatch&& other) noexcept
@@ -157,8 +157,8 @@ DatagramBatch::Messages DatagramBatch::prepare_to_receive() noexcept {
     message.msg_namelen = sizeof(pieces_[i].name);
     message.msg_iov = &vectors_[i];
     message.msg_iovlen = 1;
-    message.msg_control = control_.get() + i * net::received_control_bytes;
-    message.msg_controllen = net::received_control_bytes;
+    message.msg_control = control_.get() + i * udp::received_control_bytes;
+    message.msg_controllen = udp::received_control_bytes;
   }
   stale_ = 0;
   return {.first = headers_.get(), .count = places_, .with_segments = false};

@@ -116,7 +116,7 @@ Result<> UdpSocket::connect(const Endpoint& to) noexcept {
   if (!is_open()) return base::failure(EBADF);
   if (!to.is_ip()) return base::failure(EAFNOSUPPORT);
   if (system().connect(descriptor(), to.data(), to.size()) != 0) return base::failure(errno);
-  const in6_addr address = net::address_of(to);
+  const in6_addr address = udp::address_of(to);
   peer_is_v4_ = IN6_IS_ADDR_V4MAPPED(&address) != 0;
   return {};
 }

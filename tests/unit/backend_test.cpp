@@ -56,7 +56,7 @@ class BackendTest : public testing::TestWithParam<BackendKind> {
   std::vector<int> look() {
     std::vector<int> seen;
     for (const auto& watch : watches_) watch->seen = &seen;
-    ReadyQueue ready;
+    base::ReadyQueue ready;
     backend_->poll(0, ready);
     ready.run_all();
     return seen;
