@@ -15,6 +15,7 @@
 
 #include "backend/system.h"
 #include "base/clock.h"
+#include "base/failure.h"
 #include "base/process_number.h"
 #include "base/ready_queue.h"
 
@@ -129,9 +130,7 @@ class Backend {
   /// A descriptor that is readable if poll() would report events, for watching by another loop. The
   /// backend owns it; poll() and reopen() may replace it. Fails with EOPNOTSUPP if the backend has
   /// none.
-  [[nodiscard]] virtual Result<int> descriptor() noexcept {
-    return std::unexpected(system_error(EOPNOTSUPP));
-  }
+  [[nodiscard]] virtual Result<int> descriptor() noexcept { return base::failure(EOPNOTSUPP); }
 
   /// Prepares the backend for use by several threads, one at a time.
   virtual Result<> share() noexcept { return {}; }

@@ -26,6 +26,7 @@
 #include "backend/backend.h"
 #include "backend/fd_records.h"
 #include "backend/wake_up.h"
+#include "base/failure.h"
 #include "base/probe.h"
 
 namespace tambour::backend {
@@ -49,15 +50,15 @@ class Readiness final : public Backend {
  public:
   static Result<std::unique_ptr<Backend>> open() {
     auto self = std::unique_ptr<Readiness>(new (std::nothrow) Readiness);
-    if (self == nullptr) return std::unexpected(system_error(ENOMEM));
-    if (const int error = self->poller_.open()) return std::unexpected(system_error(error));
+    if (self == nullptr) return base::failure(ENOMEM);
+    if (const int error = self->poller_.open()) return base::failure(error);
     return self;
   }
 
   Result<> open_wake_up() noexcept override {
     if (auto opened = wake_up_.open(!Poller::traits.edges); !opened) return opened;
     // A loop that cannot be woken is unusable.
-    if (wake_up_.fd >= Poller::fd_end) return std::unexpected(system_error(ERANGE));
+    if (wake_up_.fd >= Poller::fd_end) return base::failure(ERANGE);
     records_.submit(wake_up_);
     return {};
   }
@@ -121,7 +122,7 @@ class Readiness final : public Backend {
   Result<> reopen() noexcept override {
     // Not submitted if an earlier reopen() failed.
     if (wake_up_.submitted()) records_.cancel(wake_up_);
-    if (const int error = poller_.reopen()) return std::unexpected(system_error(error));
+    if (const int error = poller_.reopen()) return base::failure(error);
     records_.disarm_all();
     take_over();
     if (!wake_up_.is_open()) return {};

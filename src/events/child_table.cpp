@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/failure.h"
 #include "base/system_call.h"
 #include "events/signal_slot.h"
 
@@ -100,13 +101,13 @@ Result<> ChildTable::enter(Child& child) noexcept {
   register_fork_handlers();
   const std::scoped_lock lock(mutex);
   if (child.any_) {
-    if (any != nullptr) return std::unexpected(system_error(EBUSY));
+    if (any != nullptr) return base::failure(EBUSY);
   } else {
-    if (child.pid_ <= 0) return std::unexpected(system_error(EINVAL));
+    if (child.pid_ <= 0) return base::failure(EINVAL);
     siginfo_t info{};
     // WNOWAIT: only checks that the child exists, and takes no status.
     if (wait_id(P_PID, static_cast<id_t>(child.pid_), info, WEXITED | WNOHANG | WNOWAIT) != 0)
-      return std::unexpected(system_error(errno));
+      return base::failure(errno);
   }
   child.has_status_ = false;
   insert(child);
@@ -237,8 +238,8 @@ Result<> ChildTable::send_signal(const Child& child, pid_t target, int number) n
       child.epoch_ != epoch || !child.OfTable::listed() ||
       (child.has_status_ && child.status_.ended()) ||
       wait_id(P_PID, static_cast<id_t>(child.pid_), info, WEXITED | WNOHANG | WNOWAIT) != 0;
-  if (is_reaped) return std::unexpected(system_error(ESRCH));
-  if (::kill(target, number) != 0) return std::unexpected(system_error(errno));
+  if (is_reaped) return base::failure(ESRCH);
+  if (::kill(target, number) != 0) return base::failure(errno);
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/failure.h"
 #include "loop/core.h"
 
 namespace tambour::events {
@@ -24,7 +25,7 @@ Result<> Signals::open_slot() noexcept {
 
 Result<> Signals::add(Signal& signal) noexcept {
   const int number = signal.number_;
-  if (number < 1 || number > SignalSlot::number_max) return std::unexpected(system_error(EINVAL));
+  if (number < 1 || number > SignalSlot::number_max) return base::failure(EINVAL);
   if (auto opened = open_slot(); !opened) return opened;
   detail::Hlist<Signal>& watchers = watchers_[static_cast<std::size_t>(number)];
   if (watchers.empty()) {

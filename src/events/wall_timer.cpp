@@ -7,6 +7,7 @@
 #include <tambour/event_loop.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "events/wall_timers.h"
 #include "loop/core.h"
 
@@ -86,7 +87,7 @@ Result<> WallTimer::start_at(WallTime time) noexcept {
 
 Result<> WallTimer::start_every(Duration interval, Duration offset) noexcept {
   if (auto opened = open(); !opened) return opened;
-  if (interval <= Duration::zero()) return std::unexpected(system_error(EINVAL));
+  if (interval <= Duration::zero()) return base::failure(EINVAL);
   rule_ = Rule::interval;
   interval_ns_ = interval.count();
   offset_ns_ = offset.count() % interval_ns_;

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/failure.h"
 #include "base/system_call.h"
 #include "loop/core.h"
 
@@ -22,7 +23,7 @@ Result<> WallTimers::open() noexcept {
   try {
     heap_.reserve(heap_.size() + 1);
   } catch (const std::bad_alloc&) {
-    return std::unexpected(system_error(ENOMEM));
+    return base::failure(ENOMEM);
   }
   if (heap_.empty()) changes_seen_ = core_.backend().wall_changes();
   if (timerfd_.is_open() || core_.backend().has_virtual_time()) return {};
@@ -32,7 +33,7 @@ Result<> WallTimers::open() noexcept {
 Result<> WallTimers::open_timerfd() noexcept {
   UniqueFd opened(system_call(Call::timerfd_create, ::timerfd_create, CLOCK_REALTIME,
                               TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!opened.is_open()) return std::unexpected(system_error(errno));
+  if (!opened.is_open()) return base::failure(errno);
   if (auto started = watch_.start(opened.get()); !started) return started;
   timerfd_ = std::move(opened);
   // Armed before the clock is first read, so that no change of the clock is missed from here on.

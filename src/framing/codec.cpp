@@ -6,11 +6,12 @@
 #include <exception>
 
 #include "base/check.h"
+#include "base/failure.h"
 
 namespace tambour {
 namespace {
 
-std::unexpected<Error> too_long() noexcept { return std::unexpected(system_error(EMSGSIZE)); }
+std::unexpected<Error> too_long() noexcept { return base::failure(EMSGSIZE); }
 
 constexpr std::size_t length_bytes_max = 8;
 
@@ -94,8 +95,7 @@ std::optional<Buffer> take_exactly(Buffer& from, std::size_t bytes) {
 }
 
 Result<> append_line(Buffer& to, std::string_view line, std::string_view end) {
-  if (line.find_first_of("\r\n") != std::string_view::npos)
-    return std::unexpected(system_error(EINVAL));
+  if (line.find_first_of("\r\n") != std::string_view::npos) return base::failure(EINVAL);
   if (end.size() > Buffer::max_size() - line.size()) return too_long();
   // In one commit, so that either the whole line is appended or nothing.
   const auto room = to.prepare(line.size() + end.size());
@@ -142,7 +142,7 @@ bool MessageWait::Awaiter::look() noexcept {
       found_.emplace(std::move(**message));
     }
   } catch (const std::exception&) {
-    found_.emplace(std::unexpected(system_error(ENOMEM)));
+    found_.emplace(base::failure(ENOMEM));
   }
   return found_.has_value();
 }
@@ -158,7 +158,7 @@ bool MessageWait::Awaiter::step(loop::Core& core) noexcept {
 
 Result<Buffer> MessageWait::Awaiter::await_resume() noexcept {
   if (found_) return std::move(*found_);
-  return std::unexpected(system_error(outcome));
+  return base::failure(outcome);
 }
 
 }  // namespace tambour

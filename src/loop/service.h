@@ -13,6 +13,7 @@
 #include <tambour/result.h>
 
 #include "base/clock.h"
+#include "base/failure.h"
 
 namespace tambour::loop {
 
@@ -76,7 +77,7 @@ class Services {
   Result<S*> open(Core& core) noexcept {
     if (S* const open = find<S>()) return open;
     std::unique_ptr<S> service(new (std::nothrow) S(core));
-    if (service == nullptr) return std::unexpected(system_error(ENOMEM));
+    if (service == nullptr) return base::failure(ENOMEM);
     S* const opened = service.get();
     append(std::move(service), &key<S>);
     return opened;

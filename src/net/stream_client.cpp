@@ -11,6 +11,7 @@
 #include <tambour/timer.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "loop/core.h"
 #include "net/backoff.h"
 #include "net/connection_owner.h"
@@ -121,7 +122,7 @@ class StreamClientState final : private ConnectionOwner {
     try {
       outcome_ = co_await connect_();
     } catch (const std::bad_alloc&) {
-      outcome_ = std::unexpected(system_error(ENOMEM));
+      outcome_ = base::failure(ENOMEM);
     } catch (...) {
       thrown_ = std::current_exception();
     }

@@ -12,6 +12,7 @@
 #include <tambour/wait.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "loop/core.h"
 #include "server/acceptor.h"
 #include "server/reuse_port.h"
@@ -83,7 +84,7 @@ Result<> AcceptorGroup::open_listeners(Acceptor& acceptor, std::size_t index,
 /// Steers when it is called for the last of the loops.
 Result<> AcceptorGroup::steer_by_processor(const Acceptor& acceptor) {
   const int processor = only_processor_of_this_thread();
-  if (processor < 0) return std::unexpected(system_error(EINVAL));
+  if (processor < 0) return base::failure(EINVAL);
   processors_.push_back(processor);
   if (processors_.size() < acceptors_.size()) return {};
   return server::steer_by_processor(acceptor.core().backend().system(),
@@ -177,7 +178,7 @@ Result<std::vector<UniqueFd>> AcceptorGroup::copy_listeners() {
   const std::lock_guard lock(mutex_);
   for (const int listener : listeners_) {
     UniqueFd copy(::fcntl(listener, F_DUPFD_CLOEXEC, 0));
-    if (!copy.is_open()) return std::unexpected(system_error(errno));
+    if (!copy.is_open()) return base::failure(errno);
     copies.push_back(std::move(copy));
   }
   return copies;

@@ -6,6 +6,7 @@
 
 #include "backend/system.h"
 #include "base/check.h"
+#include "base/failure.h"
 #include "net/socket_calls.h"
 #include "server/acceptor.h"
 #include "server/acceptor_group.h"
@@ -66,15 +67,15 @@ Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, const Endpoint& 
 Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, std::vector<UniqueFd> listeners,
                                               bool (*supports)(const Endpoint&),
                                               const ListenOptions& options) {
-  if (listeners.empty()) return std::unexpected(system_error(EINVAL));
+  if (listeners.empty()) return base::failure(EINVAL);
   // The steering program refers to listeners by index, one for each loop.
   if (options.placement == Placement::processor && listeners.size() > group.size())
-    return std::unexpected(system_error(EINVAL));
+    return base::failure(EINVAL);
   server::ListenerSource source{.at = {}, .listeners = std::move(listeners), .supports = supports};
   for (std::size_t i = 0; i < source.listeners.size(); ++i) {
     const auto at = net::local_endpoint(backend::kernel(), source.listeners[i].get());
     if (!at) return std::unexpected(at.error());
-    if (i > 0 && *at != source.at) return std::unexpected(system_error(EINVAL));
+    if (i > 0 && *at != source.at) return base::failure(EINVAL);
     source.at = *at;
   }
   return open(group, std::move(source), options);
@@ -84,14 +85,14 @@ Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, server::Listener
                                               const ListenOptions& options) {
   ServerGroupBase server(std::make_shared<server::AcceptorGroup>(group, group.state_, options));
   if (server.acceptors_->placement().each_loop_listens() && !source.at.is_ip())
-    return std::unexpected(system_error(EOPNOTSUPP));
+    return base::failure(EOPNOTSUPP);
   // Sequentially: the first listener determines the port, and steering depends on the order.
   for (std::size_t i = 0; i < group.size(); ++i) {
     Result<> opened;
     const bool all_called = group.for_each([&](EventLoop& loop) {
       if (&loop == &group[i]) opened = server.acceptors_->open_acceptor(loop, source);
     });
-    if (!all_called) return std::unexpected(system_error(ECANCELED));
+    if (!all_called) return base::failure(ECANCELED);
     if (!opened) return std::unexpected(opened.error());
   }
   return server;

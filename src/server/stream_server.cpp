@@ -6,6 +6,7 @@
 #include <tambour/event_loop.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "loop/core.h"
 #include "server/acceptor.h"
 #include "server/error_reporting.h"
@@ -84,7 +85,7 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listen
 Result<StreamServerBase> StreamServerBase::create(EventLoop& loop, const ListenOptions& options,
                                                   const std::source_location& function) {
   loop::core_of(loop).check_thread(function);
-  if (options.placement) return std::unexpected(system_error(EINVAL));
+  if (options.placement) return base::failure(EINVAL);
   return StreamServerBase(AcceptorPointer(
       new server::Acceptor(loop, std::make_shared<const ListenOptions>(options), nullptr)));
 }

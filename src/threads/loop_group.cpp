@@ -18,6 +18,7 @@
 #include <tambour/async.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "loop/core.h"
 
 namespace tambour {
@@ -328,7 +329,7 @@ Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& optio
   } catch (const std::system_error& refused) {
     return std::unexpected(refused.code());
   } catch (const std::bad_alloc&) {
-    return std::unexpected(system_error(ENOMEM));
+    return base::failure(ENOMEM);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "base/failure.h"
 #include "base/process_number.h"
 #include "loop/core.h"
 
@@ -105,7 +106,7 @@ Result<> LoopInbox::reopen() noexcept {
     // again.
     static_cast<void>(new std::shared_ptr<LoopMailbox>(mailbox_));
   } catch (const std::bad_alloc&) {
-    return std::unexpected(system_error(ENOMEM));
+    return base::failure(ENOMEM);
   }
   mailbox_ = std::move(fresh);
   while (LoopMessage* const message = expected_.front()) deliver_later(*message);

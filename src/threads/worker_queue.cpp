@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "base/process_number.h"
 #include "base/system_call.h"
 #include "threads/worker_returns.h"
@@ -23,14 +24,14 @@ WorkerQueue::WorkerQueue(unsigned threads_max, std::size_t queued_max)
 
 Result<> WorkerQueue::start_thread() noexcept {
   // std::thread fails because of RLIMIT_NPROC or a limit of the container.
-  const auto refused = std::unexpected(system_error(EAGAIN));
+  const auto refused = base::failure(EAGAIN);
   if (base::planned_outcome(base::Call::thread_create)) return refused;
   // The thread inherits the signal mask of this one, and so do programs started by its calls.
   try {
     threads_.emplace_back([this] { work(); });
     return {};
   } catch (const std::bad_alloc&) {
-    return std::unexpected(system_error(ENOMEM));
+    return base::failure(ENOMEM);
   } catch (const std::exception&) {
     return refused;
   }
@@ -51,7 +52,7 @@ Result<> WorkerQueue::push(WorkerCall& call) noexcept {
   }
   // Calls that an idle thread is about to take do not count as queued.
   if (waiting_count_ >= queued_max_ && waiting_count_ - queued_max_ >= threads_.size() - busy_)
-    return std::unexpected(system_error(EAGAIN));
+    return base::failure(EAGAIN);
   waiting_.push_back(call);
   ++waiting_count_;
   pushed_.notify_one();

@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstring>
 
+#include "base/failure.h"
 #include "udp/received_control.h"
 
 namespace tambour {
@@ -103,7 +104,7 @@ void DatagramControl::put_into(msghdr& message, bool with_segment) noexcept {
 Result<> Datagram::Piece::set_destination(const Endpoint* destination,
                                           const DatagramOptions& how) noexcept {
   if ((destination != nullptr && !destination->is_ip()) || (how.from && !how.from->is_ip()))
-    return std::unexpected(system_error(EAFNOSUPPORT));
+    return base::failure(EAFNOSUPPORT);
   if (destination != nullptr) std::memcpy(&name, destination->data(), destination->size());
   if (how.from) from = udp::address_of(*how.from);
   interface = how.interface;

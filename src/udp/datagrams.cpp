@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/failure.h"
 #include "udp/datagram_piece.h"
 #include "udp/received_control.h"
 
@@ -113,9 +114,9 @@ bool DatagramBatch::extend_last(std::span<const std::byte> bytes, const Piece& l
 
 Result<> DatagramBatch::add_piece(std::span<const std::byte> bytes, const Piece& like) noexcept {
   const std::size_t room = places_ * bytes_each_;
-  if (bytes.size() > room) return std::unexpected(system_error(EMSGSIZE));
+  if (bytes.size() > room) return base::failure(EMSGSIZE);
   if (extend_last(bytes, like)) return {};
-  if (end_ == places_ || bytes.size() > room - used_) return std::unexpected(system_error(ENOBUFS));
+  if (end_ == places_ || bytes.size() > room - used_) return base::failure(ENOBUFS);
   Piece& piece = pieces_[end_++];
   piece = like;
   piece.data = bytes_.get() + used_;
