@@ -137,7 +137,7 @@ class DatagramBatch {
   void clear() noexcept;
 
   /// The capacity: the number of entries, and the bytes of each.
-  [[nodiscard]] std::size_t places() const noexcept { return places_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t bytes_each() const noexcept { return bytes_each_; }
 
   class Iterator {
@@ -205,7 +205,7 @@ class DatagramBatch {
   bool extend_last(std::span<const std::byte> bytes, const Piece& like) noexcept;
   void drop_bytes(std::size_t size) noexcept;
 
-  std::size_t places_;
+  std::size_t capacity_;
   std::size_t bytes_each_;
   std::unique_ptr<std::byte[]> bytes_;
   std::unique_ptr<Piece[]> pieces_;

@@ -27,8 +27,8 @@ constexpr unsigned bit_of(detail::OperationKind kind) noexcept {
 
 /// The kernel applies the same limit: MAX_RW_COUNT.
 unsigned count_of(std::size_t size) noexcept {
-  constexpr std::size_t most = 0x7ffff000;
-  return static_cast<unsigned>(std::min(size, most));
+  constexpr std::size_t transfer_max = 0x7ffff000;
+  return static_cast<unsigned>(std::min(size, transfer_max));
 }
 
 }  // namespace

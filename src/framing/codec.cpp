@@ -42,9 +42,10 @@ void encode(std::uint64_t number, std::span<std::byte> bytes, std::endian order)
 /// Returns whether the length prefix can represent `size`, and whether the message fits into `to`.
 bool is_allowed(const Buffer& to, std::size_t size, const LengthOptions& options) noexcept {
   const std::size_t bytes = length_bytes(options);
-  const std::uint64_t most =
+  const std::uint64_t size_max =
       bytes == length_bytes_max ? UINT64_MAX : (std::uint64_t{1} << (8 * bytes)) - 1;
-  if (size > options.bytes_max || size > most || size > Buffer::max_size() - bytes) return false;
+  if (size > options.bytes_max || size > size_max || size > Buffer::max_size() - bytes)
+    return false;
   return to.size() <= Buffer::max_size() - bytes - size;
 }
 

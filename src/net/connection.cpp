@@ -273,8 +273,8 @@ bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer) {
   if (ended_) return false;
   const std::size_t size = buffer != nullptr ? buffer->size() : bytes.size();
   const std::size_t before = unsent_bytes();
-  const std::size_t most = callbacks_->limits.unsent_max;
-  if (before > 0 && size > most - std::min(before, most)) {
+  const std::size_t limit = callbacks_->limits.unsent_max;
+  if (before > 0 && size > limit - std::min(before, limit)) {
     end_at_limit(ENOBUFS);
     return false;
   }

@@ -135,19 +135,19 @@ void AcceptorGroup::move_count(const EventLoop& from, const EventLoop& to) noexc
 
 std::size_t AcceptorGroup::connections_max_on(const EventLoop& loop) const noexcept {
   if (!placement_.each_loop_listens()) return SIZE_MAX;
-  const std::size_t most = options_->connections_max;
+  const std::size_t limit = options_->connections_max;
   const std::size_t loops = acceptors_.size();
-  const bool has_one_more = group_.index_of(loop) < most % loops;
-  return std::max<std::size_t>(most / loops + (has_one_more ? 1 : 0), 1);
+  const bool has_one_more = group_.index_of(loop) < limit % loops;
+  return std::max<std::size_t>(limit / loops + (has_one_more ? 1 : 0), 1);
 }
 
 bool AcceptorGroup::is_full(EventLoop& loop) noexcept {
-  const std::size_t most = options_->connections_max;
-  if (placement_.each_loop_listens() || connections_ < most) return false;
+  const std::size_t limit = options_->connections_max;
+  if (placement_.each_loop_listens() || connections_ < limit) return false;
   // The order matters: a connection that ends decrements the count and then checks for a waiting
   // loop, so either this thread sees the lower count or the other one sees the waiting loop.
   waits_for_capacity_ = &loop;
-  return connections_ >= most;
+  return connections_ >= limit;
 }
 
 const std::stop_source& AcceptorGroup::shutdown_source_on(const EventLoop& loop) const noexcept {
