@@ -136,7 +136,8 @@ class Buffer {
   [[nodiscard]] Buffer take(std::size_t size);
   /// Returns another buffer with the same contents. It shares the blocks and copies no bytes.
   [[nodiscard]] Buffer slice() const;
-  /// The same for a part of the buffer; like take(), it copies a small part of a large block.
+  /// Returns another buffer with a part of the contents. Like take(), it copies a small part of a
+  /// large block and shares other blocks.
   /// `from` and `size` are clamped to the contents.
   [[nodiscard]] Buffer slice(std::size_t from, std::size_t size) const;
 

@@ -156,8 +156,8 @@ class Channel final : public ChannelBase {
   /// Waits for an item. Fails with EPIPE if the channel is closed and empty, and with ECANCELED.
   [[nodiscard]] Receive receive() noexcept { return Receive(*this); }
 
-  /// The same as send() without waiting: fails with EAGAIN if the channel is full. `item` is moved
-  /// from only on success. Throws std::bad_alloc.
+  /// Sends without waiting. Fails with EAGAIN if the channel is full, and with EPIPE if it is
+  /// closed. `item` is moved from only on success. Throws std::bad_alloc.
   Result<> try_send(T&& item) {
     check_thread();
     if (is_closed()) return std::unexpected(system_error(EPIPE));
@@ -169,7 +169,8 @@ class Channel final : public ChannelBase {
   {
     return try_send(T(item));
   }
-  /// The same as receive() without waiting: fails with EAGAIN if the channel is empty.
+  /// Receives without waiting. Fails with EAGAIN if the channel is empty, and with EPIPE if it is
+  /// also closed.
   Result<T> try_receive() noexcept {
     check_thread();
     if (std::optional<T> item = take()) return *std::move(item);

@@ -85,7 +85,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   /// Takes ownership of `stream` and invokes on_connection before it returns. No task may be
   /// waiting on `stream`. Throws std::bad_alloc.
   static Connection& start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks);
-  /// The same; the connection takes over the PROXY header.
+  /// Like start(Stream, ...); the connection also takes over the PROXY header of `stream`.
   static Connection& start(SocketStream stream,
                            std::shared_ptr<const ConnectionCallbacks> callbacks);
 
@@ -101,7 +101,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   /// only what on_high_water throws.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
-  /// The same without copying; `bytes` is empty afterwards.
+  /// Sends the bytes without copying them; `bytes` is empty afterwards. Otherwise like send(span).
   bool send(Buffer&& bytes);
 
   /// Returns a handle for use by other threads, and for use after the connection may have ended.

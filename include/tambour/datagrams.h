@@ -174,11 +174,12 @@ class DatagramBatch {
   /// senders.
   [[nodiscard]] Result<> add(std::span<const std::byte> bytes, const Endpoint& to,
                              const DatagramOptions& how = {}) noexcept;
-  /// The same for a connected socket.
+  /// Appends a copy of a datagram to be sent to the peer of a connected socket. Fails like
+  /// add(bytes, to).
   [[nodiscard]] Result<> add(std::span<const std::byte> bytes,
                              const DatagramOptions& how = {}) noexcept;
-  /// The same for a reply to `question`, which may be in another batch: sent to its peer and, if
-  /// known, from the address that `question` was sent to.
+  /// Appends a copy of a reply to `question`, which may be in another batch. The reply is sent to
+  /// the peer of `question` and, if known, from the address that `question` was sent to.
   [[nodiscard]] Result<> add_reply(const Datagram& question,
                                    std::span<const std::byte> bytes) noexcept;
 

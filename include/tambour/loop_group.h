@@ -52,7 +52,7 @@ class LoopGroup {
   /// further thread can be created, and what EventLoop throws.
   explicit LoopGroup(const LoopGroupOptions& options = {});
 
-  /// The same without exceptions: returns the error.
+  /// Makes a group. Returns the error that the constructor would throw.
   [[nodiscard]] static Result<std::unique_ptr<LoopGroup>> open(
       const LoopGroupOptions& options = {});
 
@@ -92,9 +92,10 @@ class LoopGroup {
   /// after it has posted to some of the loops.
   void post_to_all(const std::function<void(EventLoop&)>& function);
 
-  /// The same, and waits until all loops have run it. Must not be called from a thread of the
-  /// group, which would wait for itself. Throws the first exception that `function` throws. Returns
-  /// false if the group has been stopped, so that some loops have not run it and never will.
+  /// Posts `function` to each loop, and waits until all loops have run it. Must not be called from
+  /// a thread of the group, which would wait for itself. Throws the first exception that `function`
+  /// throws. Returns false if the group has been stopped, so that some loops have not run it and
+  /// never will.
   bool for_each(const std::function<void(EventLoop&)>& function);
 
   /// Makes all loops return from run(). Each loop then destroys the tasks and connections that it

@@ -182,7 +182,8 @@ class Process final {
 
   /// Sends a signal to the child: kill(2). Fails with ESRCH if it has ended, EINVAL or EPERM.
   [[nodiscard]] Result<> send_signal(int number) noexcept;
-  /// The same for its process group. Fails with EINVAL unless `group` was `own` or `session`.
+  /// Sends a signal to the process group of the child. Fails like send_signal(), and with EINVAL
+  /// unless `group` was `own` or `session`.
   [[nodiscard]] Result<> send_signal_to_group(int number) noexcept;
 
   /// Sends SIGTERM and, if the child has not ended after `grace`, SIGKILL. If `grace` is zero,

@@ -78,8 +78,8 @@ class Stream : public IoHandle {
     std::size_t bytes_max_;
   };
 
-  /// The same, but appends up to `bytes_max` bytes to `into`. Allocates memory only when data has
-  /// arrived.
+  /// Waits for data and appends up to `bytes_max` bytes to `into`. Allocates memory only when data
+  /// has arrived. Returns and fails like read(span).
   [[nodiscard]] ReadBuffer read(Buffer& into,
                                 std::size_t bytes_max = std::size_t{256} * 1024) noexcept {
     return {*this, into, bytes_max};
@@ -117,7 +117,8 @@ class Stream : public IoHandle {
     Buffer& from_;
   };
 
-  /// The same for a buffer. Bytes that the kernel has accepted are removed from its front.
+  /// Waits until the kernel has accepted all bytes of `from`. Bytes that it has accepted are
+  /// removed from the front. Fails like write(span).
   [[nodiscard]] WriteBuffer write(Buffer& from) noexcept { return {*this, from}; }
 
   /// Shuts down the write side, so that the peer reads end of file: shutdown(2), SHUT_WR.

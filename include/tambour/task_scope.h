@@ -188,8 +188,8 @@ void spawn(EventLoop& loop, Task<T> task,
   loop.tasks().spawn(std::move(task), at);
 }
 
-/// The same for `callable(arguments...)`, which returns a Task: the callable and the arguments are
-/// copied or moved into a coroutine frame, and exist until the task has ended; see
+/// Runs the task that `callable(arguments...)` returns, on `loop`. The callable and the arguments
+/// are copied or moved into a coroutine frame, and exist until the task has ended; see
 /// TaskScope::spawn(). A coroutine that is a lambda refers to its captures in the lambda object,
 /// not in its own frame:
 ///

@@ -86,7 +86,7 @@ SignalSlot* SignalSlot::find_free() noexcept {
   return slot;
 }
 
-Result<SignalSlot*> SignalSlot::take() noexcept {
+Result<SignalSlot*> SignalSlot::acquire() noexcept {
   register_fork_handlers();
   UniqueFd eventfd(make_eventfd());
   if (!eventfd.is_open()) return base::failure(errno);
@@ -99,7 +99,7 @@ Result<SignalSlot*> SignalSlot::take() noexcept {
   return slot;
 }
 
-void SignalSlot::give_back() noexcept {
+void SignalSlot::release() noexcept {
   hide_from_handlers();
   close_eventfd();
   const std::scoped_lock lock(dispositions_mutex);
@@ -154,7 +154,7 @@ Result<> SignalSlot::watch(int number) noexcept {
       watched_.fetch_and(~bit_of(number));
       return base::failure(errno);
     }
-    // If give_back() left our handler installed, the former disposition is already known.
+    // If release() left our handler installed, the former disposition is already known.
     if (found.sa_handler != &on_signal) disposition.former = found;
   }
   ++disposition.watchers;

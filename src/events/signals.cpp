@@ -13,10 +13,10 @@ Signals::Signals(loop::Core& core) noexcept
 
 Result<> Signals::open_slot() noexcept {
   if (slot_ != nullptr) return {};
-  auto taken = SignalSlot::take();
+  auto taken = SignalSlot::acquire();
   if (!taken) return std::unexpected(taken.error());
   if (auto started = watch_.start((*taken)->descriptor()); !started) {
-    (*taken)->give_back();
+    (*taken)->release();
     return started;
   }
   slot_ = *taken;
@@ -87,7 +87,7 @@ void Signals::close() noexcept {
   }
   if (slot_ == nullptr) return;
   watch_.stop();
-  std::exchange(slot_, nullptr)->give_back();
+  std::exchange(slot_, nullptr)->release();
 }
 
 }  // namespace tambour::events

@@ -76,7 +76,7 @@ void WallTimers::move(WallTimer& timer) noexcept {
   insert(timer);
 }
 
-void WallTimers::ask(WallTimer& timer) noexcept {
+void WallTimers::queue_recompute(WallTimer& timer) noexcept {
   if (timer.linked()) return;
   heap_.remove(timer.heap_index_);
   heap_.push(timer, base::end_of_time_ns);
@@ -87,10 +87,10 @@ void WallTimers::on_readable() noexcept {
   std::uint64_t expirations;
   const auto bytes =
       system_call(Call::timerfd_read, ::read, timerfd_.get(), &expirations, sizeof expirations);
-  look((bytes < 0 && errno == ECANCELED) || std::exchange(was_set_, false));
+  handle_event((bytes < 0 && errno == ECANCELED) || std::exchange(was_set_, false));
 }
 
-void WallTimers::look(bool was_set) noexcept {
+void WallTimers::handle_event(bool was_set) noexcept {
   armed_ns_ = base::end_of_time_ns;
   if (was_set) reschedule(&loop::Core::queue_now);
   expire_into(&loop::Core::queue_now);

@@ -134,7 +134,7 @@ Result<> append_message(Buffer& to, Buffer&& message, const LengthOptions& optio
 MessageWait::Awaiter::Awaiter(Stream& stream, Buffer& buffer, const Framing& framing) noexcept
     : ReadBuffer(stream, buffer, SIZE_MAX), framing_(framing) {}
 
-bool MessageWait::Awaiter::look() noexcept {
+bool MessageWait::Awaiter::find_message() noexcept {
   try {
     auto message = take(into_, framing_);
     if (!message) {
@@ -152,7 +152,7 @@ bool MessageWait::Awaiter::step(loop::Core& core) noexcept {
   if (!ReadBuffer::step(core)) return false;
   if (outcome < 0) return true;
   // If the message is still incomplete, more bytes have to arrive first.
-  if (outcome > 0) return look();
+  if (outcome > 0) return find_message();
   found_.emplace(std::unexpected(into_.empty() ? StreamError::eof : StreamError::truncated));
   return true;
 }

@@ -451,7 +451,8 @@ void Core::remove(Async& async) noexcept {
 void Core::delete_deferred() noexcept {
   detail::Closure*& first = level_->deferred;
   while (first != nullptr) {
-    // A closure's destructor may destroy further handles, and so retire further closures.
+    // A closure's destructor may destroy further handles, and so defer the deletion of further
+    // closures.
     delete std::exchange(first, first->next());
   }
 }

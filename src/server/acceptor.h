@@ -67,7 +67,7 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   void keep_path() noexcept;
   /// Stops accepting and closes the listeners.
   void stop() noexcept;
-  /// The same, and requests a stop of the shutdown token, whose callbacks run here.
+  /// Calls stop(), and requests a stop of the shutdown token, whose callbacks run here.
   void begin_shutdown() noexcept;
   /// Requests the handlers to stop, ends the reading of PROXY headers and closes all connections.
   void expire_grace() noexcept;

@@ -70,7 +70,7 @@ class NameLock {
     return base::failure(EADDRINUSE);
   }
 
-  /// The same without waiting. Returns false if another process holds the lock.
+  /// Like take(), but returns false at once if another process holds the lock.
   Result<bool> try_take(int directory, const char* name) noexcept {
     directory_ = directory;
     name_ = name;

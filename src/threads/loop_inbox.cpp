@@ -11,10 +11,12 @@ namespace tambour::threads {
 
 LoopMailbox::LoopMailbox(loop::Core& core) noexcept : core_(&core) {
   base::count_forks();
-  made_in_ = base::process_number();
+  process_number_ = base::process_number();
 }
 
-bool LoopMailbox::is_of_parent() const noexcept { return made_in_ != base::process_number(); }
+bool LoopMailbox::is_of_parent() const noexcept {
+  return process_number_ != base::process_number();
+}
 
 bool LoopMailbox::put(LoopMessage& message) noexcept {
   if (is_of_parent()) return false;

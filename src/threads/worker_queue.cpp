@@ -18,7 +18,7 @@ namespace tambour::threads {
 WorkerQueue::WorkerQueue(unsigned threads_max, std::size_t queued_max)
     : threads_max_(threads_max), queued_max_(queued_max) {
   base::count_forks();
-  made_in_ = base::process_number();
+  process_number_ = base::process_number();
   threads_.reserve(threads_max);
 }
 
@@ -72,9 +72,9 @@ WorkerCall::State WorkerQueue::withdraw(WorkerCall& call) noexcept {
 
 void WorkerQueue::wait_until_ended(const WorkerCall& call) noexcept {
   std::unique_lock lock(mutex_);
-  ++reclaiming_threads_;
+  ++waiting_threads_;
   ended_.wait(lock, [&] { return call.state_ == WorkerCall::State::ended; });
-  --reclaiming_threads_;
+  --waiting_threads_;
 }
 
 void WorkerQueue::work() noexcept {
@@ -95,7 +95,7 @@ void WorkerQueue::work() noexcept {
     lock.lock();
     --busy_;
     call.state_ = WorkerCall::State::ended;
-    if (reclaiming_threads_ != 0) ended_.notify_all();
+    if (waiting_threads_ != 0) ended_.notify_all();
     lock.unlock();
     send_back(call);
     lock.lock();

@@ -18,7 +18,7 @@ class UdpSocket::Serving final : private IoWait, private detail::LoopOwned {
     auto* const self = new Serving(socket, std::move(callbacks), std::move(batch));
     self->core_.owned().push_back(static_cast<detail::LoopOwned&>(*self));
     // Receiving always waits first; an error of watching the descriptor is reported later.
-    if (!self->await_or_finish()) self->end();
+    if (self->try_now_or_wait()) self->end();
   }
 
  private:

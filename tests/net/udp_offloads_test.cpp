@@ -206,7 +206,7 @@ TEST_P(UdpOffloads, gro_requires_large_batches) {
     ended = true;
   }(socket, error, done));
   EXPECT_TRUE(done);
-  // The same for a descriptor on which other code has set the option.
+  // An adopted descriptor, on which other code has set the option, requires large batches too.
   UdpSocket adopted(loop(), socket.release());
   EXPECT_EQ(adopted.serve({}).error(), error);
 }
