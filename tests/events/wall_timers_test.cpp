@@ -131,7 +131,7 @@ TEST_P(WallTimers, an_exception_of_the_calculation_stops_the_timer) {
 }
 
 TEST_P(WallTimers, many_timers_are_invoked_in_the_order_of_their_times) {
-  TAMBOUR_TELL_SEED();
+  TAMBOUR_TRACE_SEED();
   test::Random random;
   const std::size_t number = 1000;
   std::vector<WallTimer> timers;
