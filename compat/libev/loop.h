@@ -106,7 +106,7 @@ struct Loop {
   void be_embedded() noexcept {
     accept_messages();
     embedded_ = true;
-    asleep_.store(true, std::memory_order_seq_cst);
+    needs_wakeup_.store(true, std::memory_order_seq_cst);
   }
 
   void verify();
@@ -166,10 +166,10 @@ struct Loop {
   /// `pipe_w`: messages sent after that wait for the next iteration.
   ev_io messenger_;
   bool accepts_messages_ = false;
-  std::atomic<bool> asleep_{false};    ///< The loop must be woken up.
-  std::atomic<bool> messages_{false};  ///< take_messages() has work to do.
-  Array<pollfd> released_;             ///< The descriptors to wait for while released.
-  UniqueFd waker_;                     ///< Ends that wait if the backend has no descriptor.
+  std::atomic<bool> needs_wakeup_{false};  ///< The loop must be woken up.
+  std::atomic<bool> messages_{false};      ///< take_messages() has work to do.
+  Array<pollfd> released_;                 ///< The descriptors to wait for while released.
+  UniqueFd waker_;                         ///< Ends that wait if the backend has no descriptor.
   bool use_timerfd_;
   UniqueFd timerfd_;
   ev_io timerfd_io_;

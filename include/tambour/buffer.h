@@ -1,4 +1,4 @@
-// A byte buffer: a chain of blocks that grows at both ends and hands over its contents without
+// A byte buffer: a chain of blocks that grows at both ends and transfers its contents without
 // copying.
 //
 // A block is shared by all buffers that show part of it, and is written only while a single buffer

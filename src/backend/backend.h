@@ -101,8 +101,8 @@ class Backend {
 
   /// Call in the child after fork(2), before any descriptor is opened for the loop. If other code
   /// has closed the loop's descriptors, gives them up without closing them, because their numbers
-  /// may refer to other files. Returns false if it did so, or if it cannot be told: the caller must
-  /// give up the descriptors that it owns for the loop as well.
+  /// may refer to other files. Returns false if it gave them up, or if it cannot determine whether
+  /// they were closed: the caller must then give up the descriptors that it owns for the loop too.
   virtual bool disown_if_lost() noexcept { return true; }
 
   /// Call in the child after fork(2). Replaces what is shared with the parent, without affecting

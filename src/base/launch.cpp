@@ -99,8 +99,8 @@ int reset_signal_handlers(std::uint64_t ignored) noexcept {
   return 0;
 }
 
-/// Duplicates `fd` to a number from `from` on that is no target, and sets `from` to the next one.
-/// Returns -1 and sets errno on failure.
+/// Duplicates `fd` to a number that is at least `from` and not a target, and sets `from` to the
+/// number after it. Returns -1 and sets errno on failure.
 int duplicate(int fd, const std::vector<Launch::PassedFd>& targets, int& from) noexcept {
   for (;;) {
     const auto copy = static_cast<int>(::syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from));

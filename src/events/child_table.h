@@ -5,8 +5,8 @@
 // neither lost nor reported twice to one Child, and a reused pid is not mistaken for the former
 // process.
 //
-// No wakeup is needed: each loop learns that the child has terminated from its own pidfd or from
-// SIGCHLD, which is delivered to all loops, and then finds the status already stored.
+// No wakeup is needed: each loop is notified by its own pidfd, or by SIGCHLD, which is delivered to
+// all loops, and then finds the status already stored.
 #pragma once
 
 #include <tambour/child.h>

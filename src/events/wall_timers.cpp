@@ -123,7 +123,7 @@ void WallTimers::put(WallTimer& timer, Queue queue, std::int64_t now_ns) noexcep
   // expires.
   if (!timer.linked() && timer.deadline_ns_ > now_ns) {
     if (timer.rule_ == WallTimer::Rule::interval) timer.deadline_ns_ = timer.time_after(now_ns);
-    // Computed when dispatched, where user code may use the loop freely.
+    // Computed when dispatched, because the function may call any function of the loop.
     if (timer.rule_ == WallTimer::Rule::computed) (core_.*queue)(timer);
   }
   heap_.push(timer, timer.linked() ? base::end_of_time_ns : timer.deadline_ns_);

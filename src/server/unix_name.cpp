@@ -19,8 +19,8 @@ namespace {
 
 using base::Call;
 
-/// How long a server that starts waits for others that start or stop on the same path. Each of them
-/// makes about ten system calls while it holds the lock.
+/// The time that a server that starts waits for others that start or stop on the same path. Each of
+/// them makes about ten system calls while it holds the lock.
 constexpr std::chrono::seconds lock_patience{1};
 
 /// Calls connect(2) for `at`. Returns 0 or an errno value.

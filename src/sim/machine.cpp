@@ -204,7 +204,7 @@ int Machine::lstat(const std::string& path, struct stat& into) const noexcept {
   return 0;
 }
 
-int Machine::nobody_at(int type, const std::string& path) const {
+int Machine::error_for_missing(int type, const std::string& path) const {
   if (path.starts_with('\0')) return -ECONNREFUSED;
   const auto bound = paths_.find(unix_name(type, path));
   if (bound == paths_.end()) return -ENOENT;

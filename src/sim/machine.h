@@ -91,7 +91,7 @@ class Machine {
     return paths_.contains(unix_name(0, path));
   }
   /// AF_UNIX: returns the negated errno value of a call whose target name has no matching socket.
-  [[nodiscard]] int nobody_at(int type, const std::string& path) const;
+  [[nodiscard]] int error_for_missing(int type, const std::string& path) const;
   /// Returns the machine that has this address, or null.
   [[nodiscard]] Machine* route(const Address& to) const noexcept;
   /// The source address of packets to `to`.

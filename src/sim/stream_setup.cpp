@@ -171,7 +171,7 @@ std::shared_ptr<StreamSocket> StreamSocket::admit(const Address& local, const Ad
 int StreamSocket::connect_unix(const Address& address) {
   auto* listener = static_cast<StreamSocket*>(machine_.find(SOCK_STREAM, address));
   if (listener == nullptr || !listener->listening()) {
-    return machine_.nobody_at(SOCK_STREAM, address.path);
+    return machine_.error_for_missing(SOCK_STREAM, address.path);
   }
   // unix_stream_connect() checks the listener's state before that of the socket.
   if (listener->queue_is_full()) return -EAGAIN;

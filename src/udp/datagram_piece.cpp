@@ -16,7 +16,7 @@ namespace tambour {
 namespace {
 
 /// The type of the value of UDP_SEGMENT.
-using SegmentToCut = std::uint16_t;
+using SegmentSize = std::uint16_t;
 
 }  // namespace
 
@@ -93,7 +93,7 @@ void DatagramControl::set(bool is_v4, const in6_addr& from, unsigned interface, 
     }
   }
   size_without_segment_ = size_;
-  if (segment != 0) put(IPPROTO_UDP, UDP_SEGMENT, SegmentToCut{segment});
+  if (segment != 0) put(IPPROTO_UDP, UDP_SEGMENT, SegmentSize{segment});
 }
 
 void DatagramControl::put_into(msghdr& message, bool with_segment) noexcept {
