@@ -17,28 +17,29 @@ class Chat {
  public:
   ConnectionCallbacks callbacks() {
     return {.on_connection =
-                [this](Connection& guest) {
-                  guest.context() = "guest " + std::to_string(++clients_accepted_);
-                  broadcast(guest, "has joined");
-                  guests_.insert(&guest);
+                [this](Connection& client) {
+                  client.context() = "client " + std::to_string(++clients_accepted_);
+                  broadcast(client, "has joined");
+                  clients_.insert(&client);
                 },
-            .on_message = [this](Connection& guest, Buffer& said) { listen(guest, said); },
+            .on_message = [this](Connection& client,
+                                 Buffer& received) { read_lines(client, received); },
             // Unsent lines for a client that does not read are limited.
-            .on_high_water = [](Connection& guest, std::size_t) { guest.close(); },
+            .on_high_water = [](Connection& client, std::size_t) { client.close(); },
             .high_water_bytes = 1'000'000,
             .on_close =
-                [this](Connection& guest, Error) {
-                  guests_.erase(&guest);
-                  broadcast(guest, "has left");
+                [this](Connection& client, Error) {
+                  clients_.erase(&client);
+                  broadcast(client, "has left");
                 }};
   }
 
  private:
-  void listen(Connection& guest, Buffer& said) {
+  void read_lines(Connection& client, Buffer& received) {
     Result<std::optional<Buffer>> line;
-    while ((line = take_line(said, {.bytes_max = 1000})) && *line)
-      broadcast(guest, (*line)->coalesce());
-    if (!line) guest.close();  // The line is too long.
+    while ((line = take_line(received, {.bytes_max = 1000})) && *line)
+      broadcast(client, (*line)->coalesce());
+    if (!line) client.close();  // The line is too long.
   }
 
   /// Sends a line to all clients except the one it comes from.
@@ -46,12 +47,12 @@ class Chat {
     Buffer line(std::any_cast<std::string&>(from.context()) + ": ");
     // A line that contains a carriage return cannot be appended; it is dropped.
     if (!append_line(line, what)) return;
-    for (Connection* guest : guests_) {
-      if (guest != &from) guest->send(line.slice());
+    for (Connection* client : clients_) {
+      if (client != &from) client->send(line.slice());
     }
   }
 
-  std::set<Connection*> guests_;
+  std::set<Connection*> clients_;
   int clients_accepted_ = 0;
 };
 

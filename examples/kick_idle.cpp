@@ -12,14 +12,14 @@
 using namespace tambour;
 using namespace std::chrono_literals;
 
-ConnectionCallbacks keep_for(Duration idle, int& kicked) {
-  return {.on_connection = [idle](Connection& guest) { guest.set_idle_timeout(idle); },
-          .on_message = [](Connection& guest, Buffer& bytes) { guest.send(std::move(bytes)); },
+ConnectionCallbacks echo_until_idle(Duration idle, int& closed) {
+  return {.on_connection = [idle](Connection& client) { client.set_idle_timeout(idle); },
+          .on_message = [](Connection& client, Buffer& bytes) { client.send(std::move(bytes)); },
           .on_close =
-              [&kicked](Connection& guest, Error error) {
+              [&closed](Connection& client, Error error) {
                 if (error != system_error(ETIMEDOUT)) return;
-                ++kicked;
-                const auto peer = guest.peer_endpoint();
+                ++closed;
+                const auto peer = client.peer_endpoint();
                 std::printf("%s timed out\n", peer ? peer->to_string().c_str() : "a client");
               }};
 }
@@ -42,10 +42,10 @@ int main(int argc, char** argv) {
   if (!at) return std::fprintf(stderr, "%s: %s\n", argv[1], at.error().message().c_str()), 2;
   const auto idle = std::chrono::milliseconds(argc > 2 ? std::atoi(argv[2]) : 1000);
   EventLoop loop;
-  int kicked = 0;
+  int closed = 0;
   auto server = TcpServer::listen(loop, *at);
   if (!server) return std::fprintf(stderr, "%s\n", server.error().message().c_str()), 1;
-  server->serve(keep_for(idle, kicked));
+  server->serve(echo_until_idle(idle, closed));
   bool is_well = true;
   if (argc < 2) {
     spawn(loop, [](TcpServer& own, bool& well) -> Task<> {
@@ -57,5 +57,5 @@ int main(int argc, char** argv) {
     }(*server, is_well));
   }
   loop.run();
-  return is_well && (argc > 1 || kicked == 2) ? 0 : 1;
+  return is_well && (argc > 1 || closed == 2) ? 0 : 1;
 }

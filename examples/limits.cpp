@@ -55,7 +55,7 @@ Task<> never_reads(Endpoint server) {
   }
 }
 
-/// Sends a byte of a line from time to time: never idle, and never done.
+/// Sends a line byte by byte, so that it is never idle and never completes the line.
 Task<> slow_loris(Endpoint server) {
   auto stream = co_await TcpStream::connect(server);
   if (!stream) co_return;

@@ -8,7 +8,7 @@
 using namespace tambour;
 using namespace std::chrono_literals;
 
-/// What a program did, in words.
+/// Describes how a program ended.
 std::string describe(const Process& process, const ChildStatus& status) {
   if (process.timed_out()) return "took too long";
   const bool exited = status.event == ChildStatus::Event::exited;

@@ -12,7 +12,7 @@
 using namespace std::chrono_literals;
 using namespace tambour;
 
-/// Stores what a client sends, and confirms it. Nothing here knows of the simulation.
+/// Stores what a client sends, and confirms it. This code does not depend on the simulation.
 Task<> store(TcpStream peer) {
   std::array<std::byte, 64> bytes;
   const auto got = co_await peer.read(bytes);
@@ -23,7 +23,7 @@ Task<> store(TcpStream peer) {
 }
 
 Task<> client(Endpoint server, Endpoint monitor, int& confirmed) {
-  co_await sleep_for(1h);  // Takes no time.
+  co_await sleep_for(1h);  // Takes no real time.
   auto stream = co_await timeout(10s, TcpStream::connect(server));
   if (!stream || !co_await stream->write("text")) co_return;
   std::array<std::byte, 64> bytes;

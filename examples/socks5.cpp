@@ -29,7 +29,7 @@ Task<Result<std::vector<Endpoint>>> read_target(Stream& client, Buffer& in) {
   const auto read = co_await read_exactly(client, in, 5);
   if (!read) co_return std::unexpected(read.error());
   const std::string head = read->to_string();  // Version, command, 0, type, first byte of address.
-  // The number of bytes that follow; for a name, its first byte says so.
+  // The number of bytes that follow; the first byte of a name is its length.
   const std::size_t size = head[3] == 1 ? 3 : head[3] == 4 ? 15 : std::uint8_t(head[4]);
   if (!"\1\3\4"sv.contains(head[3])) co_return std::unexpected(system_error(EAFNOSUPPORT));
   const auto rest = co_await read_exactly(client, in, size + 2);

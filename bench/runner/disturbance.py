@@ -1,10 +1,10 @@
-"""Detects samples that were disturbed by something else on the machine.
+"""Detects samples that were disturbed by other programs on the machine.
 
-Two counters of the kernel are used: processor time that the hypervisor gave to others (steal time,
-/proc/stat) and involuntary context switches of the program (getrusage(2)). Both are compared with
-what is usual for this subject and cell on this machine, which is its lower quartile. On a machine
-that is always busy in the same way, nothing is unusual; on one that is busy now and then, the calm
-samples are kept, but never less than half of them (see calmest()).
+Two counters of the kernel are used: processor time that the hypervisor gave to other guests (steal
+time, /proc/stat) and involuntary context switches of the program (getrusage(2)). Each is compared
+with its lower quartile for the same subject and cell. If the machine is always equally busy, all
+samples are kept. If it is busy at times, the undisturbed samples are kept, but never fewer than
+half of all (see least_disturbed()).
 """
 
 import resource
@@ -15,9 +15,9 @@ from pathlib import Path
 # A few switches are normal: kernel threads, the timer tick. Steal time is counted in whole ticks.
 SWITCHES_TOLERATED = 3
 STEAL_TICKS_TOLERATED = 0.5
-# Relative to what is usual.
+# Relative to the lower quartile.
 EXCESS_TOLERATED = 0.5
-# With fewer samples of a subject in a cell, what is usual is not known.
+# With fewer samples of a subject in a cell, the quartile is not meaningful.
 HISTORY_MIN = 4
 
 
@@ -46,7 +46,7 @@ def steal_ticks(stat: str, cpus: list[int]) -> int:
 
 
 def score(counters: Counters, history: list[Counters]) -> float:
-    """How disturbed a sample was; above 1 it was unusual among all of its subject and cell."""
+    """How disturbed a sample was. Above 1: more than usual for its subject and cell."""
     if len(history) < HISTORY_MIN:
         return 0.0
     return max(counters.switches / _limit([h.switches for h in history], SWITCHES_TOLERATED),
@@ -58,9 +58,9 @@ def _limit(values: list[int], tolerated: float) -> float:
     return statistics.quantiles(values, n=4)[0] * (1 + EXCESS_TOLERATED) + tolerated
 
 
-def calmest(scores: list[float], least: int) -> list[int]:
+def least_disturbed(scores: list[float], least: int) -> list[int]:
     """The positions of the scores up to 1, but at least half of all and at least `least`."""
     needed = max(least, (len(scores) + 1) // 2)
     ranked = sorted(range(len(scores)), key=scores.__getitem__)
-    calm = sum(each <= 1 for each in scores)
-    return sorted(ranked[:max(needed, calm)])
+    undisturbed = sum(each <= 1 for each in scores)
+    return sorted(ranked[:max(needed, undisturbed)])

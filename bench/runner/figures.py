@@ -56,7 +56,7 @@ class Figures:
         pairs = [(metric.ratio(value, by_round[index][0]), max(score, by_round[index][1]))
                  for index, value, score in _rounds(theirs) if index in by_round]
         pairs = [(ratio, score) for ratio, score in pairs if ratio is not None]
-        kept = disturbance.calmest([score for _, score in pairs], PAIRS_MIN)
+        kept = disturbance.least_disturbed([score for _, score in pairs], PAIRS_MIN)
         return [pairs[at][0] for at in kept]
 
     def estimate(self, params: dict, subject: str, metric: Metric) -> Estimate | None:

@@ -49,7 +49,7 @@ def check_options(options, chosen: bool) -> None:
 
 
 def conclude(suite, document: dict, options, console) -> int:
-    """Records and compares as the options say; returns 1 if the gate failed."""
+    """Records and compares as the options request; returns 1 if the gate failed."""
     status = 0
     if options.gate is not None:
         status = compare(suite, document, read(options.gate),
@@ -63,7 +63,7 @@ def conclude(suite, document: dict, options, console) -> int:
 
 
 def read(path: Path) -> dict:
-    """A file that `record` wrote; ValueError says what is wrong with it."""
+    """A file that `record` wrote; raises ValueError if it is invalid."""
     try:
         committed = json.loads(path.read_text())
         valid = committed["schema"] == SCHEMA and all(

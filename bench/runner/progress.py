@@ -1,4 +1,4 @@
-"""Shows how far a run is: a bar on a terminal, a line now and then elsewhere.
+"""Shows the progress of a run: a bar on a terminal, otherwise a line at intervals.
 
 The bar is redrawn from the launcher's tick. There is no thread for it, because forking the children
 is safe only in a process with a single thread (see child.py).
@@ -71,7 +71,7 @@ class Progress:
 
 
 class Lines(Progress):
-    """For logs and pipes: a line now and then."""
+    """For logs and pipes: a line at intervals."""
 
     _last = -LINE_EVERY_S
 

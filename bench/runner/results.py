@@ -60,7 +60,7 @@ class Results:
         """The document of the samples so far."""
         scores = {key: self._scores(key) for key in self._counters}
         total = sum(len(each) for each in scores.values())
-        kept = sum(len(disturbance.calmest(each, PAIRS_MIN)) for each in scores.values())
+        kept = sum(len(disturbance.least_disturbed(each, PAIRS_MIN)) for each in scores.values())
         machine |= {"samples": total, "samples_repeated": self.repeated,
                     "samples_dropped": total - kept}
         results = [_entry(entry, scores[cell, subject])
@@ -79,7 +79,7 @@ class Results:
 
 def _entry(entry: dict, scores: list[float]) -> dict:
     """The entry with its statistics, which are those of the calm samples."""
-    kept = [entry["samples"][at] for at in disturbance.calmest(scores, PAIRS_MIN)]
+    kept = [entry["samples"][at] for at in disturbance.least_disturbed(scores, PAIRS_MIN)]
     return {**entry, "disturbance": scores, "min": min(kept), "median": statistics.median(kept)}
 
 

@@ -42,7 +42,7 @@ def schedule(tasks: list[Task]) -> list[Round]:
 
 
 def order(subjects: list, generator: random.Random) -> list:
-    """The subjects in random order: none profits from its position."""
+    """The subjects in random order, so that no subject always has the same position."""
     return generator.sample(subjects, len(subjects))
 
 

@@ -426,9 +426,9 @@ attr(SV* reference)
     SP += put_status(aTHX_ ix == 0 ? watch.status.current() : watch.before, SP + 1);
 
 void
-look(SV* reference)
+update(SV* reference)
   CODE:
-    handle_as<StatWatch>(self_of(aTHX_ reference, Kind::stat)).status.look();
+    handle_as<StatWatch>(self_of(aTHX_ reference, Kind::stat)).status.update();
 
 MODULE = Tambour  PACKAGE = Tambour::Async
 

@@ -86,15 +86,15 @@ void Loop::wait(int how) {
     const bool any_events = ready_.any_came();
     ready_.reset_any_ran();
     if (!ready_.empty()) ready_.run_all();
-    const bool told = messages_.load(std::memory_order_acquire);
-    if (told) {
+    const bool has_messages = messages_.load(std::memory_order_acquire);
+    if (has_messages) {
       messages_.store(false, std::memory_order_seq_cst);
       pendings.feed(base_of(&messenger_), EV_CUSTOM);
     }
     update_time();
     // If the wait ended for a timer that has since been moved to a later time, wait again without
     // invoking any callback.
-    if (!may_block || any_events || told || timers.empty()) return;
+    if (!may_block || any_events || has_messages || timers.empty()) return;
     if (timers.next() >= clock.monotonic || timers.any_due()) return;
   }
 }
@@ -121,7 +121,7 @@ ev_tstamp Loop::time_to_wait(ev_tstamp before) noexcept {
 void Loop::poll(ev_tstamp seconds) noexcept {
   std::int64_t timeout_ns = nanoseconds(seconds);
   if (timeout_ns != 0) {
-    asleep_.store(true, std::memory_order_seq_cst);
+    needs_wakeup_.store(true, std::memory_order_seq_cst);
     if (messages_.load(std::memory_order_seq_cst)) timeout_ns = 0;
   }
   if (release_cb != nullptr || acquire_cb != nullptr) [[unlikely]] {
@@ -130,7 +130,7 @@ void Loop::poll(ev_tstamp seconds) noexcept {
     descriptors.begin_poll();
     poller->poll(timeout_ns, ready_);
   }
-  asleep_.store(embedded_, std::memory_order_relaxed);
+  needs_wakeup_.store(embedded_, std::memory_order_relaxed);
 }
 
 /// While the loop is released, other threads may start and stop watchers. Therefore this function
@@ -193,11 +193,11 @@ void Loop::accept_messages() noexcept {
 }
 
 void Loop::wake_up() noexcept {
-  // Dekker-style handshake: the loop publishes `asleep_` and then checks `messages_`; the sender
-  // publishes `messages_` and then checks `asleep_`. With sequentially consistent operations at
-  // least one of them sees the other.
+  // Dekker-style handshake: the loop publishes `needs_wakeup_` and then checks `messages_`; the
+  // sender publishes `messages_` and then checks `needs_wakeup_`. With sequentially consistent
+  // operations at least one of them sees the other.
   messages_.store(true, std::memory_order_seq_cst);
-  if (!asleep_.load(std::memory_order_seq_cst)) return;
+  if (!needs_wakeup_.load(std::memory_order_seq_cst)) return;
   poller->wake();
   if (!waker_.is_open()) return;
   const int saved = errno;

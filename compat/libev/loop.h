@@ -106,7 +106,7 @@ struct Loop {
   void be_embedded() noexcept {
     accept_messages();
     embedded_ = true;
-    asleep_.store(true, std::memory_order_seq_cst);
+    needs_wakeup_.store(true, std::memory_order_seq_cst);
   }
 
   void verify();
@@ -160,16 +160,16 @@ struct Loop {
   static void on_message(struct ev_loop* loop, ev_io* messenger, int events);
   static void on_wall_clock_set(struct ev_loop* loop, ev_io* io, int events);
 
-  ReadyQueue ready_;       ///< Backend results other than descriptor events: failures, wakeups.
-  bool embedded_ = false;  ///< Is or was embedded in another loop.
+  base::ReadyQueue ready_;  ///< Backend results other than descriptor events: failures, wakeups.
+  bool embedded_ = false;   ///< Is or was embedded in another loop.
   /// Pending while there are messages. All messages are processed by its callback, like libev's
   /// `pipe_w`: messages sent after that wait for the next iteration.
   ev_io messenger_;
   bool accepts_messages_ = false;
-  std::atomic<bool> asleep_{false};    ///< The loop must be woken up.
-  std::atomic<bool> messages_{false};  ///< take_messages() has work to do.
-  Array<pollfd> released_;             ///< The descriptors to wait for while released.
-  UniqueFd waker_;                     ///< Ends that wait if the backend has no descriptor.
+  std::atomic<bool> needs_wakeup_{false};  ///< The loop must be woken up.
+  std::atomic<bool> messages_{false};      ///< take_messages() has work to do.
+  Array<pollfd> released_;                 ///< The descriptors to wait for while released.
+  UniqueFd waker_;                         ///< Ends that wait if the backend has no descriptor.
   bool use_timerfd_;
   UniqueFd timerfd_;
   ev_io timerfd_io_;

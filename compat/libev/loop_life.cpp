@@ -42,12 +42,12 @@ class NoBackend final : public backend::Backend {
  public:
   void submit(detail::Operation& /*operation*/) noexcept override {}
   void cancel(detail::Operation& /*operation*/) noexcept override {}
-  void poll(std::int64_t /*timeout_ns*/, ReadyQueue& /*ready*/) noexcept override {
+  void poll(std::int64_t /*timeout_ns*/, base::ReadyQueue& /*ready*/) noexcept override {
     base::check(false, "ev_run: this default loop was destroyed; call ev_default_loop() first");
   }
   void wake() noexcept override {}
   void invalidate(int /*fd*/) noexcept override {}
-  void feed(int /*fd*/, Events /*events*/, ReadyQueue& /*ready*/) noexcept override {}
+  void feed(int /*fd*/, Events /*events*/, base::ReadyQueue& /*ready*/) noexcept override {}
   Result<> reopen() noexcept override { return {}; }
   void abandon() noexcept override {}
 };

@@ -21,7 +21,7 @@ ev_watcher* base_of(Watcher* watcher) noexcept {
 
 class Pendings {
  public:
-  Pendings() noexcept { ev_init(&nobody_, &do_nothing); }
+  Pendings() noexcept { ev_init(&placeholder_, &do_nothing); }
 
   /// Makes a watcher pending, or adds events to those that are already pending.
   void feed(ev_watcher* watcher, int events) noexcept {
@@ -42,7 +42,7 @@ class Pendings {
   int take_back(ev_watcher* watcher) noexcept {
     if (watcher->pending == 0) return 0;
     Item& item = rows_[watcher->priority - EV_MINPRI][watcher->pending - 1];
-    item.watcher = &nobody_;
+    item.watcher = &placeholder_;
     watcher->pending = 0;
     return item.events;
   }
@@ -82,7 +82,7 @@ class Pendings {
     for (int priority = EV_MINPRI; priority <= EV_MAXPRI; ++priority) {
       const Row& row = rows_[priority - EV_MINPRI];
       for (int i = 0; i < row.count; ++i) {
-        if (row[i].watcher != &nobody_) f(*row[i].watcher, i, priority);
+        if (row[i].watcher != &placeholder_) f(*row[i].watcher, i, priority);
       }
     }
   }
@@ -103,7 +103,7 @@ class Pendings {
 
   Row rows_[priority_count];
   int current_ = 0;
-  ev_watcher nobody_;  ///< Replaces a removed watcher.
+  ev_watcher placeholder_;  ///< Replaces a removed watcher.
 };
 
 }  // namespace tambour::libev

@@ -59,7 +59,7 @@ Signals::~Signals() {
     owner.first = nullptr;
     owner.loop = nullptr;
   }
-  if (slot_ != nullptr) slot_->give_back();
+  if (slot_ != nullptr) slot_->release();
 }
 
 void Signals::add(ev_signal& watcher) noexcept {
@@ -126,7 +126,7 @@ void Signals::uninstall(int number) noexcept {
 
 bool Signals::open_slot() noexcept {
   if (slot_ != nullptr) return true;
-  auto taken = SignalSlot::take();
+  auto taken = SignalSlot::acquire();
   if (!taken) {
     errno = taken.error().value();
     system_error_occurred("(libev) error creating signal/async pipe");

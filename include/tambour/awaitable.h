@@ -63,7 +63,7 @@ concept CanBeAwaited = std::is_object_v<A> && requires(A&& awaitable) {
   { detail::awaiter_of(std::forward<A>(awaitable)) } -> detail::IsAwaiter;
 };
 
-/// The same for an object that can also be moved, at least until it is awaited.
+/// An object that a task can await, and that can be moved, at least until it is awaited.
 template <class A>
 concept Awaitable = CanBeAwaited<A> && std::move_constructible<A>;
 

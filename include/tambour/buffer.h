@@ -1,4 +1,4 @@
-// A byte buffer: a chain of blocks that grows at both ends and hands over its contents without
+// A byte buffer: a chain of blocks that grows at both ends and transfers its contents without
 // copying.
 //
 // A block is shared by all buffers that show part of it, and is written only while a single buffer
@@ -136,7 +136,8 @@ class Buffer {
   [[nodiscard]] Buffer take(std::size_t size);
   /// Returns another buffer with the same contents. It shares the blocks and copies no bytes.
   [[nodiscard]] Buffer slice() const;
-  /// The same for a part of the buffer; like take(), it copies a small part of a large block.
+  /// Returns another buffer with a part of the contents. Like take(), it copies a small part of a
+  /// large block and shares other blocks.
   /// `from` and `size` are clamped to the contents.
   [[nodiscard]] Buffer slice(std::size_t from, std::size_t size) const;
 

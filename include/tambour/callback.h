@@ -103,10 +103,10 @@ class Callback<R(Args...)> {
                   !std::is_function_v<std::remove_reference_t<F>>) {
       if (!static_cast<bool>(callable)) return;
     }
-    if constexpr (stored_inside<Callable>) {
+    if constexpr (stored_inline<Callable>) {
       Callable copy(std::forward<F>(callable));
       std::memcpy(&words_, std::addressof(copy), sizeof(Callable));
-      kind_ = &kind<&invoke_inside<Callable>, Stored::inside>;
+      kind_ = &kind<&invoke_inline<Callable>, Stored::in_place>;
     } else {
       detail::Closure* closure = new Allocated<Callable>(std::forward<F>(callable));
       words_.first = closure;
@@ -151,7 +151,7 @@ class Callback<R(Args...)> {
 
   enum class Stored : unsigned char {
     nothing,
-    inside,
+    in_place,
     allocated,  ///< The first word is a detail::Closure that the Callback owns.
   };
 
@@ -182,13 +182,13 @@ class Callback<R(Args...)> {
   };
 
   template <class F>
-  static constexpr bool stored_inside =
+  static constexpr bool stored_inline =
       !detail::StartsCoroutine<const F&, Args...> && sizeof(F) <= sizeof(Words) &&
       alignof(F) <= alignof(Words) && std::is_trivially_copyable_v<F> &&
       std::is_trivially_destructible_v<F> && std::invocable<const F&, Args...>;
 
   template <class F>
-  static R invoke_inside(Words words, Args... args) {
+  static R invoke_inline(Words words, Args... args) {
     // Copied through bytes, which the compiler optimizes away. Reading the words in place as an F
     // would violate strict aliasing: the compiler could assume that they were never written.
     std::array<std::byte, sizeof(F)> bytes;

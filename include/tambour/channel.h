@@ -36,26 +36,26 @@ class RingQueue {
 
   /// Makes room for `more` items. Throws std::bad_alloc.
   void reserve(std::size_t more) {
-    if (size_ + more <= places_.size()) return;
-    std::vector<std::optional<T>> larger(std::max(size_ + more, 2 * places_.size()));
-    for (std::size_t i = 0; i < size_; ++i) larger[i].emplace(std::move(*places_[index_of(i)]));
-    places_ = std::move(larger);
+    if (size_ + more <= slots_.size()) return;
+    std::vector<std::optional<T>> larger(std::max(size_ + more, 2 * slots_.size()));
+    for (std::size_t i = 0; i < size_; ++i) larger[i].emplace(std::move(*slots_[index_of(i)]));
+    slots_ = std::move(larger);
     first_ = 0;
   }
 
   // The functions below do not allocate: there must be room.
 
-  void push_back(T item) noexcept { places_[index_of(size_++)].emplace(std::move(item)); }
+  void push_back(T item) noexcept { slots_[index_of(size_++)].emplace(std::move(item)); }
   void push_front(T item) noexcept {
-    first_ = index_of(places_.size() - 1);
-    places_[first_].emplace(std::move(item));
+    first_ = index_of(slots_.size() - 1);
+    slots_[first_].emplace(std::move(item));
     ++size_;
   }
   /// The queue must not be empty.
   T pop_front() noexcept {
-    std::optional<T>& place = places_[first_];
-    T item = *std::move(place);
-    place.reset();
+    std::optional<T>& slot = slots_[first_];
+    T item = *std::move(slot);
+    slot.reset();
     first_ = index_of(1);
     --size_;
     return item;
@@ -63,10 +63,10 @@ class RingQueue {
 
  private:
   [[nodiscard]] std::size_t index_of(std::size_t position) const noexcept {
-    return (first_ + position) % places_.size();
+    return (first_ + position) % slots_.size();
   }
 
-  std::vector<std::optional<T>> places_;
+  std::vector<std::optional<T>> slots_;
   std::size_t first_ = 0;
   std::size_t size_ = 0;
 };
@@ -156,8 +156,8 @@ class Channel final : public ChannelBase {
   /// Waits for an item. Fails with EPIPE if the channel is closed and empty, and with ECANCELED.
   [[nodiscard]] Receive receive() noexcept { return Receive(*this); }
 
-  /// The same as send() without waiting: fails with EAGAIN if the channel is full. `item` is moved
-  /// from only on success. Throws std::bad_alloc.
+  /// Sends without waiting. Fails with EAGAIN if the channel is full, and with EPIPE if it is
+  /// closed. `item` is moved from only on success. Throws std::bad_alloc.
   Result<> try_send(T&& item) {
     check_thread();
     if (is_closed()) return std::unexpected(system_error(EPIPE));
@@ -169,7 +169,8 @@ class Channel final : public ChannelBase {
   {
     return try_send(T(item));
   }
-  /// The same as receive() without waiting: fails with EAGAIN if the channel is empty.
+  /// Receives without waiting. Fails with EAGAIN if the channel is empty, and with EPIPE if it is
+  /// also closed.
   Result<T> try_receive() noexcept {
     check_thread();
     if (std::optional<T> item = take()) return *std::move(item);
@@ -195,7 +196,7 @@ class Channel final : public ChannelBase {
   std::optional<T> take() noexcept {
     if (!empty()) {
       std::optional<T> item = items_.pop_front();
-      // This uses the place of `item`.
+      // This uses the slot of `item`.
       while (size() < capacity() && senders_.front() != nullptr)
         items_.push_back(static_cast<Send*>(senders_.front())->accept());
       return item;

@@ -70,7 +70,8 @@ struct SizeOptions {
                                       const LengthOptions& options = {});
 [[nodiscard]] Result<> append_message(Buffer& to, std::string_view message,
                                       const LengthOptions& options = {});
-/// The same without copying; `message` is then empty.
+/// Appends `message` with its length prefix, without copying it; `message` is then empty. Fails
+/// like append_message(to, span).
 [[nodiscard]] Result<> append_message(Buffer& to, Buffer&& message,
                                       const LengthOptions& options = {});
 
@@ -92,13 +93,13 @@ class [[nodiscard("nothing is read until this is awaited")]] MessageWait {
   class Awaiter final : public Stream::ReadBuffer {
    public:
     Awaiter(Stream& stream, Buffer& buffer, const Framing& framing) noexcept;
-    [[nodiscard]] bool await_ready() noexcept { return look(); }
+    [[nodiscard]] bool await_ready() noexcept { return find_message(); }
     [[nodiscard]] Result<Buffer> await_resume() noexcept;
 
    private:
     [[nodiscard]] bool step(loop::Core& core) noexcept override;
     /// Returns true if the wait is complete, with a message or an error.
-    [[nodiscard]] bool look() noexcept;
+    [[nodiscard]] bool find_message() noexcept;
 
     Framing framing_;
     std::optional<Result<Buffer>> found_;

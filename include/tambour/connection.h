@@ -27,10 +27,12 @@
 namespace tambour {
 
 class Connection;
-class ConnectionOwner;
 class EventLoop;
 namespace io {
 class Transport;
+}
+namespace net {
+class ConnectionOwner;
 }
 
 /// Callbacks are optional; leave the ones you do not need empty. They run on the connection's loop,
@@ -83,7 +85,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   /// Takes ownership of `stream` and invokes on_connection before it returns. No task may be
   /// waiting on `stream`. Throws std::bad_alloc.
   static Connection& start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks);
-  /// The same; the connection takes over the PROXY header.
+  /// Like start(Stream, ...); the connection also takes over the PROXY header of `stream`.
   static Connection& start(SocketStream stream,
                            std::shared_ptr<const ConnectionCallbacks> callbacks);
 
@@ -99,7 +101,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   /// only what on_high_water throws.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
-  /// The same without copying; `bytes` is empty afterwards.
+  /// Sends the bytes without copying them; `bytes` is empty afterwards. Otherwise like send(span).
   bool send(Buffer&& bytes);
 
   /// Returns a handle for use by other threads, and for use after the connection may have ended.
@@ -169,16 +171,16 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
 
  private:
   friend class ConnectionHandle;
-  friend class ConnectionOwner;
+  friend class net::ConnectionOwner;
   class Arrival;
   struct Deadlines;
   struct Extras;
   static Connection& start(SocketStream&& stream,
                            std::shared_ptr<const ConnectionCallbacks> callbacks,
-                           ConnectionOwner* owner);
+                           net::ConnectionOwner* owner);
   static Connection& start(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
                            std::shared_ptr<const ConnectionCallbacks> callbacks,
-                           ConnectionOwner* owner);
+                           net::ConnectionOwner* owner);
 
   Connection(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
              std::shared_ptr<const ConnectionCallbacks> callbacks);
@@ -220,7 +222,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   void enter_list() noexcept;
   void leave_list() noexcept;
   void depart() noexcept;
-  void arrive(ConnectionOwner* owner);
+  void arrive(net::ConnectionOwner* owner);
 
   // Time limits.
   [[nodiscard]] Deadlines* deadlines() const noexcept;
@@ -236,7 +238,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   // Most connections of a server are idle: state that an idle connection does not need is in
   // Extras.
   EventLoop* loop_;
-  ConnectionOwner* owner_;  ///< Null if the loop owns it.
+  net::ConnectionOwner* owner_;  ///< Null if the loop owns it.
   std::shared_ptr<const ConnectionCallbacks> callbacks_;
   Buffer input_;
   std::unique_ptr<Extras> extras_;  ///< Null if empty.

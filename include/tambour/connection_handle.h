@@ -47,7 +47,7 @@ class ConnectionHandle {
   /// report.
   bool send(std::span<const std::byte> bytes) const;
   bool send(std::string_view text) const { return send(std::as_bytes(std::span(text))); }
-  /// The same without copying; `bytes` is empty afterwards.
+  /// Sends the bytes without copying them; `bytes` is empty afterwards.
   bool send(Buffer&& bytes) const;
 
   /// Like the functions of Connection. No effect if the connection has ended.

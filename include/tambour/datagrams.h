@@ -137,7 +137,7 @@ class DatagramBatch {
   void clear() noexcept;
 
   /// The capacity: the number of entries, and the bytes of each.
-  [[nodiscard]] std::size_t places() const noexcept { return places_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t bytes_each() const noexcept { return bytes_each_; }
 
   class Iterator {
@@ -174,11 +174,12 @@ class DatagramBatch {
   /// senders.
   [[nodiscard]] Result<> add(std::span<const std::byte> bytes, const Endpoint& to,
                              const DatagramOptions& how = {}) noexcept;
-  /// The same for a connected socket.
+  /// Appends a copy of a datagram to be sent to the peer of a connected socket. Fails like
+  /// add(bytes, to).
   [[nodiscard]] Result<> add(std::span<const std::byte> bytes,
                              const DatagramOptions& how = {}) noexcept;
-  /// The same for a reply to `question`, which may be in another batch: sent to its peer and, if
-  /// known, from the address that `question` was sent to.
+  /// Appends a copy of a reply to `question`, which may be in another batch. The reply is sent to
+  /// the peer of `question` and, if known, from the address that `question` was sent to.
   [[nodiscard]] Result<> add_reply(const Datagram& question,
                                    std::span<const std::byte> bytes) noexcept;
 
@@ -205,7 +206,7 @@ class DatagramBatch {
   bool extend_last(std::span<const std::byte> bytes, const Piece& like) noexcept;
   void drop_bytes(std::size_t size) noexcept;
 
-  std::size_t places_;
+  std::size_t capacity_;
   std::size_t bytes_each_;
   std::unique_ptr<std::byte[]> bytes_;
   std::unique_ptr<Piece[]> pieces_;

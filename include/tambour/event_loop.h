@@ -36,7 +36,7 @@ class EventLoop {
   explicit EventLoop(const LoopOptions& options = {},
                      std::source_location created_at = std::source_location::current());
 
-  /// The same without exceptions: returns the error.
+  /// Makes a loop. Returns the error that the constructor would throw.
   [[nodiscard]] static Result<std::unique_ptr<EventLoop>> open(
       const LoopOptions& options = {},
       std::source_location created_at = std::source_location::current());

@@ -147,7 +147,7 @@ class File {
   class Write final : public FileWait {
    public:
     Write(const File& file, std::span<const std::byte> from, std::uint64_t offset);
-    /// The same for FileMode::append.
+    /// Appends to a file that was opened with FileMode::append.
     Write(const File& file, std::span<const std::byte> from);
     [[nodiscard]] Result<> await_resume() const noexcept;
   };
@@ -164,7 +164,7 @@ class File {
   class WriteBuffer final : public FileWait {
    public:
     WriteBuffer(const File& file, Buffer& from, std::uint64_t offset, bool returns_rest);
-    /// The same for FileMode::append.
+    /// Appends to a file that was opened with FileMode::append.
     WriteBuffer(const File& file, Buffer& from, bool returns_rest);
     [[nodiscard]] Result<> await_resume() noexcept;
 
@@ -180,7 +180,7 @@ class File {
   [[nodiscard]] WriteBuffer write_at(Buffer& from, std::uint64_t offset) {
     return {*this, from, offset, true};
   }
-  /// The same; if it fails, the bytes that were not written are lost.
+  /// Writes all bytes of a buffer. If it fails, the bytes that were not written are lost.
   [[nodiscard]] WriteBuffer write_at(Buffer&& from, std::uint64_t offset) {
     return {*this, from, offset, false};
   }

@@ -38,7 +38,7 @@ struct FileStatusOptions {
   Duration interval = Duration::zero();
 
   /// Always polls, for changes that inotify(7) does not report (see FileStatus).
-  bool always_look = false;
+  bool always_poll = false;
 
   static constexpr Duration interval_default = std::chrono::milliseconds(5007);
   static constexpr Duration interval_min = std::chrono::milliseconds(100);
@@ -55,7 +55,7 @@ struct FileStatusOptions {
 /// (NFS, FUSE, 9P) or that change by themselves (/proc, /sys), if the link points to another link,
 /// and if inotify is out of watches (EMFILE, ENOSPC) or not permitted (EACCES). inotify never
 /// reports that parent directories further up are renamed, that links further up change, or writes
-/// through mmap(2) before they are synchronized; `always_look` detects these.
+/// through mmap(2) before they are synchronized; `always_poll` detects these.
 ///
 /// Blocking: stat(2) blocks. If a network file system hangs, so does the loop.
 /// Ownership: owns its callback.
@@ -84,7 +84,7 @@ class FileStatus final {
   [[nodiscard]] bool started() const noexcept;
 
   /// Updates current() with stat(2) now, without invoking the callback.
-  void look() noexcept;
+  void update() noexcept;
 
   [[nodiscard]] const std::string& path() const noexcept;
   [[nodiscard]] const FileState& current() const noexcept;

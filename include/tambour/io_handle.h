@@ -91,7 +91,7 @@ class IoWait : protected detail::IoOperation {
   template <HasTaskContext Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
     awaiting_ = awaiting;
-    if (!await_or_finish()) return false;
+    if (try_now_or_wait()) return false;
     stop_.emplace(awaiting.promise().context().stop, Stop{*this});
     return true;
   }
@@ -117,11 +117,11 @@ class IoWait : protected detail::IoOperation {
   /// another loop, or by stop_waiting(). An override must end the operation.
   virtual void detached() noexcept { cancel(); }
 
-  /// Starts the operation and registers it with its handle. Returns false if it finished at once.
-  [[nodiscard]] bool await_or_finish() noexcept;
-  /// Starts the operation without registering it. Returns true if it finished at once, with
-  /// `outcome`. Otherwise the operation is pending, but the handle cannot cancel it: the caller
-  /// must destroy or register it.
+  /// Starts the operation. Returns true if it finished at once, with `outcome`. Otherwise the
+  /// operation is pending and registered with the handle, which cancels it when it is closed.
+  [[nodiscard]] bool try_now_or_wait() noexcept;
+  /// Starts the operation. Returns true if it finished at once, with `outcome`. Otherwise the
+  /// operation is pending, but the handle cannot cancel it: the caller must destroy or register it.
   [[nodiscard]] bool try_now() noexcept;
   void leave() noexcept;
 

@@ -16,6 +16,10 @@
 
 namespace tambour {
 
+namespace threads {
+class LoopGroupState;
+}
+
 struct LoopGroupOptions {
   /// The number of threads. 0: the number of processors available to the process
   /// (sched_getaffinity(2)).
@@ -48,7 +52,7 @@ class LoopGroup {
   /// further thread can be created, and what EventLoop throws.
   explicit LoopGroup(const LoopGroupOptions& options = {});
 
-  /// The same without exceptions: returns the error.
+  /// Makes a group. Returns the error that the constructor would throw.
   [[nodiscard]] static Result<std::unique_ptr<LoopGroup>> open(
       const LoopGroupOptions& options = {});
 
@@ -88,9 +92,10 @@ class LoopGroup {
   /// after it has posted to some of the loops.
   void post_to_all(const std::function<void(EventLoop&)>& function);
 
-  /// The same, and waits until all loops have run it. Must not be called from a thread of the
-  /// group, which would wait for itself. Throws the first exception that `function` throws. Returns
-  /// false if the group has been stopped, so that some loops have not run it and never will.
+  /// Posts `function` to each loop, and waits until all loops have run it. Must not be called from
+  /// a thread of the group, which would wait for itself. Throws the first exception that `function`
+  /// throws. Returns false if the group has been stopped, so that some loops have not run it and
+  /// never will.
   bool for_each(const std::function<void(EventLoop&)>& function);
 
   /// Makes all loops return from run(). Each loop then destroys the tasks and connections that it
@@ -104,9 +109,8 @@ class LoopGroup {
 
  private:
   friend class ServerGroupBase;
-  class State;
   /// Shared so that servers can detect, by a std::weak_ptr, that the group was destroyed.
-  std::shared_ptr<State> state_;
+  std::shared_ptr<threads::LoopGroupState> state_;
 };
 
 }  // namespace tambour

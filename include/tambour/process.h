@@ -26,7 +26,9 @@
 namespace tambour {
 
 class EventLoop;
+namespace process {
 class ProcessState;
+}
 
 /// The standard input, output or error of a child.
 class Stdio {
@@ -43,7 +45,7 @@ class Stdio {
   static constexpr Stdio same_as_output() noexcept { return {Kind::same_as_output, -1}; }
 
  private:
-  friend class ProcessState;
+  friend class process::ProcessState;
   enum class Kind : std::uint8_t { inherit, null, pipe, descriptor, same_as_output };
   constexpr Stdio(Kind kind, int fd) noexcept : kind_(kind), fd_(fd) {}
 
@@ -180,7 +182,8 @@ class Process final {
 
   /// Sends a signal to the child: kill(2). Fails with ESRCH if it has ended, EINVAL or EPERM.
   [[nodiscard]] Result<> send_signal(int number) noexcept;
-  /// The same for its process group. Fails with EINVAL unless `group` was `own` or `session`.
+  /// Sends a signal to the process group of the child. Fails like send_signal(), and with EINVAL
+  /// unless `group` was `own` or `session`.
   [[nodiscard]] Result<> send_signal_to_group(int number) noexcept;
 
   /// Sends SIGTERM and, if the child has not ended after `grace`, SIGKILL. If `grace` is zero,
@@ -192,14 +195,14 @@ class Process final {
   pid_t release() noexcept;
 
  private:
-  explicit Process(ProcessState* state) noexcept : state_(state) {}
+  explicit Process(process::ProcessState* state) noexcept : state_(state) {}
 
-  ProcessState* state_ = nullptr;
+  process::ProcessState* state_ = nullptr;
 };
 
 class [[nodiscard]] Process::Wait final : private detail::ReadyNode {
  public:
-  explicit Wait(ProcessState* state) noexcept : ReadyNode(&run), state_(state) {}
+  explicit Wait(process::ProcessState* state) noexcept : ReadyNode(&run), state_(state) {}
   Wait(Wait&& other) noexcept : ReadyNode(&run), state_(other.state_) {
     check_not_awaited(other.awaiting_, "Process::wait()");
   }
@@ -216,7 +219,7 @@ class [[nodiscard]] Process::Wait final : private detail::ReadyNode {
   [[nodiscard]] Result<ChildStatus> await_resume() const noexcept { return outcome_; }
 
  private:
-  friend class ProcessState;
+  friend class process::ProcessState;
   struct Stop {
     Wait& self;
     void operator()() const noexcept { self.cancel(); }
@@ -225,7 +228,7 @@ class [[nodiscard]] Process::Wait final : private detail::ReadyNode {
   void enlist() noexcept;
   void cancel() noexcept;
 
-  ProcessState* state_;
+  process::ProcessState* state_;
   Result<ChildStatus> outcome_ = std::unexpected(system_error(ECANCELED));
   std::coroutine_handle<> awaiting_;
   std::optional<std::stop_callback<Stop>> stop_;

@@ -42,7 +42,8 @@ inline constexpr std::size_t proxy_header_bytes_limit = 65551;
 [[nodiscard]] Task<Result<ProxyHeader>> read_proxy_header(
     Stream& stream, Buffer& buffer, std::size_t bytes_max = proxy_header_bytes_limit);
 
-/// The same without a buffer: reads only the bytes of the header from the stream.
+/// Waits for a header and reads only its bytes from the stream, so that no buffer is needed. Fails
+/// with the same errors as the function above.
 [[nodiscard]] Task<Result<ProxyHeader>> read_proxy_header(
     SocketStream& stream, std::size_t bytes_max = proxy_header_bytes_limit);
 

@@ -231,10 +231,10 @@ RunOn<T> run_on(EventLoop& to, Task<T> task,
   return RunOn<T>(to, std::move(task));
 }
 
-/// The same for `callable(arguments...)`, which returns a Task or a value. The callable and the
-/// arguments are copied or moved, passed as rvalues, and destroyed on the other loop. With GCC 12,
-/// a lambda inside a co_await expression must capture numbers and references only: pass arguments
-/// instead.
+/// Runs `callable(arguments...)`, which returns a Task or a value, on the loop `to`; otherwise like
+/// run_on(to, task). The callable and the arguments are copied or moved, passed as rvalues, and
+/// destroyed on the other loop. With GCC 12, a lambda inside a co_await expression must capture
+/// numbers and references only: pass arguments instead.
 ///
 ///   const auto count = co_await run_on(other, [](Cache& cache) { return cache.size(); },
 ///                                      std::ref(cache_of_other));

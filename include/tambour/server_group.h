@@ -25,8 +25,10 @@
 
 namespace tambour {
 
+namespace server {
 class AcceptorGroup;
 struct ListenerSource;
+}  // namespace server
 
 /// The part that does not depend on the type of stream; programs use StreamServerGroup.
 class ServerGroupBase {
@@ -81,7 +83,7 @@ class ServerGroupBase {
   [[nodiscard]] std::uint64_t accepted() const noexcept;
 
  protected:
-  explicit ServerGroupBase(std::shared_ptr<AcceptorGroup> acceptors) noexcept;
+  explicit ServerGroupBase(std::shared_ptr<server::AcceptorGroup> acceptors) noexcept;
 
   static Result<ServerGroupBase> open(LoopGroup& group, const Endpoint& at,
                                       const ListenOptions& options);
@@ -91,11 +93,11 @@ class ServerGroupBase {
   void serve_with(const std::function<Task<>(SocketStream)>& handler);
 
  private:
-  static Result<ServerGroupBase> open(LoopGroup& group, ListenerSource source,
+  static Result<ServerGroupBase> open(LoopGroup& group, server::ListenerSource source,
                                       const ListenOptions& options);
   void close() noexcept;
 
-  std::shared_ptr<AcceptorGroup> acceptors_;
+  std::shared_ptr<server::AcceptorGroup> acceptors_;
 };
 
 /// Accepts streams, and serves each with a task on one of the group's loops:

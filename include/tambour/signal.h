@@ -74,8 +74,8 @@ class Signal final : private detail::ReadyNode, private detail::HlistHook<Signal
   /// without a watcher are ignored.
   static void feed(int number) noexcept;
 
-  /// The same for the watchers of one loop; call it on the loop's thread. Inside a callback, it
-  /// takes effect in the next iteration.
+  /// Notifies the watchers of the signal in one loop. Call it on the loop's thread. Inside a
+  /// callback, it takes effect in the next iteration.
   static void feed(EventLoop& loop, int number) noexcept;
 
  private:

@@ -27,11 +27,11 @@
 namespace tambour {
 
 class Simulation;
-namespace backend::sim {
+namespace sim {
 class Machine;
 class Sim;
 class World;
-}  // namespace backend::sim
+}  // namespace sim
 
 /// The system calls that fail_next() can make fail. Each includes its variants with `v`, `msg`,
 /// `from` or `to`.
@@ -72,7 +72,7 @@ class SimulatedHost final : public VirtualHost {
  public:
   static constexpr int first_descriptor = 1024;
 
-  explicit SimulatedHost(std::unique_ptr<backend::sim::Machine> machine) noexcept;
+  explicit SimulatedHost(std::unique_ptr<sim::Machine> machine) noexcept;
   SimulatedHost(const SimulatedHost&) = delete;
   SimulatedHost& operator=(const SimulatedHost&) = delete;
   ~SimulatedHost();
@@ -169,8 +169,8 @@ class SimulatedHost final : public VirtualHost {
 
  private:
   friend class Simulation;
-  friend class backend::sim::Sim;
-  std::unique_ptr<backend::sim::Machine> machine_;
+  friend class sim::Sim;
+  std::unique_ptr<sim::Machine> machine_;
 };
 
 }  // namespace tambour

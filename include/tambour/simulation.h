@@ -165,7 +165,7 @@ class Simulation {
 
  private:
   friend class SimulatedHost;
-  std::unique_ptr<backend::sim::World> world_;
+  std::unique_ptr<sim::World> world_;
 };
 
 /// The seeds that simulate() runs.

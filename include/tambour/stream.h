@@ -63,10 +63,10 @@ class Stream : public IoHandle {
 
   class ReadBuffer : public IoWait {
    public:
-    ReadBuffer(Stream& stream, Buffer& into, std::size_t most) noexcept
+    ReadBuffer(Stream& stream, Buffer& into, std::size_t bytes_max) noexcept
         : IoWait(stream, Events::read, detail::FirstCall::when_ready),
           into_(into),
-          most_(most > 0 ? most : 1) {}
+          bytes_max_(bytes_max > 0 ? bytes_max : 1) {}
     [[nodiscard]] Result<std::size_t> await_resume() const noexcept;
 
    protected:
@@ -75,13 +75,14 @@ class Stream : public IoHandle {
     Buffer& into_;
 
    private:
-    std::size_t most_;
+    std::size_t bytes_max_;
   };
 
-  /// The same, but appends up to `most` bytes to `into`. Allocates memory only when data has
-  /// arrived.
-  [[nodiscard]] ReadBuffer read(Buffer& into, std::size_t most = std::size_t{256} * 1024) noexcept {
-    return {*this, into, most};
+  /// Waits for data and appends up to `bytes_max` bytes to `into`. Allocates memory only when data
+  /// has arrived. Returns and fails like read(span).
+  [[nodiscard]] ReadBuffer read(Buffer& into,
+                                std::size_t bytes_max = std::size_t{256} * 1024) noexcept {
+    return {*this, into, bytes_max};
   }
 
   class Write final : public IoWait {
@@ -116,7 +117,8 @@ class Stream : public IoHandle {
     Buffer& from_;
   };
 
-  /// The same for a buffer. Bytes that the kernel has accepted are removed from its front.
+  /// Waits until the kernel has accepted all bytes of `from`. Bytes that it has accepted are
+  /// removed from the front. Fails like write(span).
   [[nodiscard]] WriteBuffer write(Buffer& from) noexcept { return {*this, from}; }
 
   /// Shuts down the write side, so that the peer reads end of file: shutdown(2), SHUT_WR.

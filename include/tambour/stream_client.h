@@ -25,6 +25,9 @@
 namespace tambour {
 
 class EventLoop;
+namespace net {
+class StreamClientState;
+}
 
 /// A failed attempt of a StreamClient.
 struct ConnectFailure {
@@ -126,8 +129,7 @@ class StreamClient {
   [[nodiscard]] Connection* connection() const noexcept;
 
  private:
-  class State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<net::StreamClientState> state_;
 };
 
 }  // namespace tambour

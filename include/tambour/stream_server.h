@@ -23,8 +23,10 @@
 
 namespace tambour {
 
-class Acceptor;
 class EventLoop;
+namespace server {
+class Acceptor;
+}
 
 /// The part that does not depend on the type of stream; programs use StreamServer.
 class StreamServerBase {
@@ -73,9 +75,9 @@ class StreamServerBase {
 
  protected:
   struct Destroy {
-    void operator()(Acceptor* acceptor) const noexcept;
+    void operator()(server::Acceptor* acceptor) const noexcept;
   };
-  using AcceptorPointer = std::unique_ptr<Acceptor, Destroy>;
+  using AcceptorPointer = std::unique_ptr<server::Acceptor, Destroy>;
   explicit StreamServerBase(AcceptorPointer acceptor) noexcept;
 
   /// `function` is the public function that a failed thread check names.

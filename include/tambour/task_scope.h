@@ -19,7 +19,9 @@
 
 namespace tambour {
 
+namespace server {
 class Acceptor;
+}
 
 /// A callable that returns a Task when it is invoked with rvalues of these types.
 template <class F, class... Args>
@@ -141,7 +143,7 @@ class TaskScope final : private TaskObserver {
   [[nodiscard]] Join join() noexcept { return Join(*this); }
 
  private:
-  friend class Acceptor;
+  friend class server::Acceptor;
   struct Forward {
     TaskScope& scope;
     void operator()() const noexcept;
@@ -186,8 +188,8 @@ void spawn(EventLoop& loop, Task<T> task,
   loop.tasks().spawn(std::move(task), at);
 }
 
-/// The same for `callable(arguments...)`, which returns a Task: the callable and the arguments are
-/// copied or moved into a coroutine frame, and exist until the task has ended; see
+/// Runs the task that `callable(arguments...)` returns, on `loop`. The callable and the arguments
+/// are copied or moved into a coroutine frame, and exist until the task has ended; see
 /// TaskScope::spawn(). A coroutine that is a lambda refers to its captures in the lambda object,
 /// not in its own frame:
 ///

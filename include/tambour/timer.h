@@ -55,8 +55,8 @@ class Timer final : private detail::ReadyNode {
   /// Expires once at `deadline`, or in the next iteration if `deadline` has passed.
   void start_at(TimePoint deadline) noexcept;
 
-  /// The same for floating-point durations. Infinity means never. If a duration is NaN, fails with
-  /// EINVAL and leaves the timer unchanged.
+  /// Expires after `delay` and then every `interval`, with floating-point durations. Infinity means
+  /// never. If a duration is NaN, fails with EINVAL and leaves the timer unchanged.
   template <class Rep, class Period>
     requires std::is_floating_point_v<Rep>
   [[nodiscard]] Result<> start(std::chrono::duration<Rep, Period> delay,
@@ -73,7 +73,7 @@ class Timer final : private detail::ReadyNode {
   /// stopped timer; keeps the interval.
   void reset(Duration delay) noexcept;
 
-  /// The same, with the delay (for a repeating timer, the interval) that was given last.
+  /// Calls reset(delay) with the delay (for a repeating timer, the interval) that was given last.
   void reset() noexcept;
 
   /// Stops the timer. A callback that was due in this iteration is not invoked.

@@ -174,7 +174,7 @@ class UdpSocket final : public IoHandle {
                                const DatagramOptions& how = {}) noexcept {
     return {*this, bytes, &to, how, SendTo::whole};
   }
-  /// The same to the peer of a connected socket.
+  /// Like send_to(), to the peer of a connected socket.
   [[nodiscard]] SendTo send(std::span<const std::byte> bytes,
                             const DatagramOptions& how = {}) noexcept {
     return {*this, bytes, nullptr, how, SendTo::whole};

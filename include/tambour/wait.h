@@ -59,7 +59,7 @@ class SleepFor {
  private:
   struct Stop {
     SleepFor& self;
-    loop::Core& core;  ///< Kept alive by the timer; the loop may be gone.
+    loop::Core& core;  ///< Kept alive by the timer; the loop may be destroyed.
     void operator()() const noexcept;
   };
 
@@ -114,7 +114,7 @@ class WaitForReadiness final : private detail::ReadyNode {
  private:
   struct Stop {
     WaitForReadiness& self;
-    loop::Core& core;  ///< Kept alive by the watcher; the loop may be gone.
+    loop::Core& core;  ///< Kept alive by the watcher; the loop may be destroyed.
     void operator()() const noexcept;
   };
 

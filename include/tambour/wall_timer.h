@@ -70,7 +70,7 @@ class WallTimer final : private detail::ReadyNode {
 
   /// Calls `next` again in the next iteration, because its result has changed: for example with the
   /// time zone. No effect on timers without `next`.
-  void ask_again() noexcept;
+  void recompute() noexcept;
 
   /// Stops the timer. A callback that was due is not invoked.
   void stop() noexcept;
@@ -99,7 +99,7 @@ class WallTimer final : private detail::ReadyNode {
 
   Rule rule_ = Rule::once;
   bool started_ = false;
-  bool asking_ = false;           ///< next_ is being called.
+  bool computing_ = false;        ///< next_ is being called.
   std::uint32_t heap_index_ = 0;  ///< 0: not in the heap.
   loop::Core* core_;
   WallTimer* next_in_list_ = nullptr;

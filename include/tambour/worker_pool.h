@@ -174,9 +174,10 @@ class WorkerPool {
     return Run<std::decay_t<F>>(*this, std::forward<F>(callable), when_stopped);
   }
 
-  /// The same for `callable(arguments...)`, with copies of the arguments. With a callable that
-  /// captures nothing, this form can be used inside a co_await expression even with GCC 12, which
-  /// destroys the captures of a lambda there twice (fixed in GCC 13):
+  /// Runs `callable(arguments...)` on a thread of the pool, with copies of the arguments; otherwise
+  /// like run(callable). With a callable that captures nothing, this form can be used inside a
+  /// co_await expression even with GCC 12, which destroys the captures of a lambda there twice
+  /// (fixed in GCC 13):
   ///
   ///   const auto digest = co_await WorkerPool::shared().run(hash, text);
   template <class F, class First, class... Rest>

@@ -12,6 +12,7 @@
 #include "backend/readiness.h"
 #include "backend/select.h"
 #include "backend/uring.h"
+#include "base/failure.h"
 #include "base/system_call.h"
 
 namespace tambour::backend {
@@ -99,7 +100,7 @@ Result<std::unique_ptr<Backend>> open_backend_without_wake_up(const LoopOptions&
     kind = BackendKind::simulated;
   if (const char* const name = name_in_environment(options)) {
     const auto named = kind_named(name);
-    if (!named) return std::unexpected(system_error(EINVAL));
+    if (!named) return base::failure(EINVAL);
     kind = *named;
   }
   switch (kind) {
@@ -110,7 +111,7 @@ Result<std::unique_ptr<Backend>> open_backend_without_wake_up(const LoopOptions&
     case BackendKind::select:
       return Readiness<Select>::open();
     case BackendKind::simulated:
-      if (options.simulated_host == nullptr) return std::unexpected(system_error(EINVAL));
+      if (options.simulated_host == nullptr) return base::failure(EINVAL);
       return options.simulated_host->open_backend();
     case BackendKind::automatic:
     case BackendKind::epoll:

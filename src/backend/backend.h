@@ -15,6 +15,7 @@
 
 #include "backend/system.h"
 #include "base/clock.h"
+#include "base/failure.h"
 #include "base/process_number.h"
 #include "base/ready_queue.h"
 
@@ -56,7 +57,7 @@ class Backend {
 
   /// Submits pending changes, waits once for at most `timeout_ns` (negative: without limit), and
   /// appends completed operations to `ready`. May return early without events.
-  virtual void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept = 0;
+  virtual void poll(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept = 0;
 
   /// Opens the descriptor that wake() needs, if open_backend() has not done so. Call once, on the
   /// loop's thread.
@@ -96,12 +97,12 @@ class Backend {
   virtual void release_unwatched_fds() noexcept {}
 
   /// Delivers events that the kernel did not report to the `poll` operations on a descriptor.
-  virtual void feed(int fd, Events events, ReadyQueue& ready) noexcept = 0;
+  virtual void feed(int fd, Events events, base::ReadyQueue& ready) noexcept = 0;
 
   /// Call in the child after fork(2), before any descriptor is opened for the loop. If other code
   /// has closed the loop's descriptors, gives them up without closing them, because their numbers
-  /// may refer to other files. Returns false if it did so, or if it cannot be told: the caller must
-  /// give up the descriptors that it owns for the loop as well.
+  /// may refer to other files. Returns false if it gave them up, or if it cannot determine whether
+  /// they were closed: the caller must then give up the descriptors that it owns for the loop too.
   virtual bool disown_if_lost() noexcept { return true; }
 
   /// Call in the child after fork(2). Replaces what is shared with the parent, without affecting
@@ -129,9 +130,7 @@ class Backend {
   /// A descriptor that is readable if poll() would report events, for watching by another loop. The
   /// backend owns it; poll() and reopen() may replace it. Fails with EOPNOTSUPP if the backend has
   /// none.
-  [[nodiscard]] virtual Result<int> descriptor() noexcept {
-    return std::unexpected(system_error(EOPNOTSUPP));
-  }
+  [[nodiscard]] virtual Result<int> descriptor() noexcept { return base::failure(EOPNOTSUPP); }
 
   /// Prepares the backend for use by several threads, one at a time.
   virtual Result<> share() noexcept { return {}; }

@@ -47,10 +47,10 @@ class Epoll {
         // The record must be in a cache before the address of the operation can be read from it.
         if (i + far < count) sink.prefetch_record(fd_of(i + far));
         if (i + near < count) sink.prefetch_operation(fd_of(i + near));
-        give(i, sink);
+        report(i, sink);
       }
     } else {
-      for (int i = 0; i < count; ++i) give(i, sink);
+      for (int i = 0; i < count; ++i) report(i, sink);
     }
     if (count == capacity_) [[unlikely]]
       grow();
@@ -66,7 +66,7 @@ class Epoll {
   }
 
   template <class Sink>
-  void give(int index, Sink&& sink) const noexcept {
+  void report(int index, Sink&& sink) const noexcept {
     const epoll_event& event = events_[static_cast<std::size_t>(index)];
     sink(fd_of(index), Events(event.events & 0xffff),
          static_cast<std::uint32_t>(event.data.u64 >> 32));

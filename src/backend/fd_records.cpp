@@ -31,7 +31,7 @@ int FdRecords::grow(int fd) noexcept {
   return 0;
 }
 
-bool FdRecords::deliver_to_all(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
+bool FdRecords::deliver_to_all(FdRecord& record, Events got, base::ReadyQueue& ready) noexcept {
   bool delivered = false;
   for (detail::Operation* op = record.operations.front(); op != nullptr; op = op->next()) {
     const Events hit = got & op->events;
@@ -42,7 +42,7 @@ bool FdRecords::deliver_to_all(FdRecord& record, Events got, ReadyQueue& ready) 
   return delivered;
 }
 
-bool FdRecords::deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
+bool FdRecords::deliver_broken(FdRecord& record, Events got, base::ReadyQueue& ready) noexcept {
   // poll(2): an error or a hang-up makes everything ready, because no call would block.
   const bool hung_up = has(got, hang_up);
   got = (got & Events::error) | Events::read | Events::write | Events::closed;
@@ -79,7 +79,7 @@ std::size_t FdRecords::disarm_all() noexcept {
   return watched;
 }
 
-void FdRecords::fail(FdRecord& record, int error, ReadyQueue& ready, Events what) noexcept {
+void FdRecords::fail(FdRecord& record, int error, base::ReadyQueue& ready, Events what) noexcept {
   detail::Operation* next = record.operations.front();
   while (detail::Operation* const op = next) {
     next = op->next();

@@ -108,7 +108,7 @@ class FdRecords {
     note_change(fd);
   }
 
-  void feed(int fd, Events events, ReadyQueue& ready) noexcept {
+  void feed(int fd, Events events, base::ReadyQueue& ready) noexcept {
     if (!has_record(fd)) return;
     deliver(at(fd), events, ready);
   }
@@ -146,7 +146,7 @@ class FdRecords {
   std::size_t disarm_all() noexcept;
 
   /// Delivers `got` to the operations that asked for any of it. Returns false if none did.
-  static bool deliver(FdRecord& record, Events got, ReadyQueue& ready) noexcept {
+  static bool deliver(FdRecord& record, Events got, base::ReadyQueue& ready) noexcept {
     if (has(got, Events::error | hang_up)) [[unlikely]]
       return deliver_broken(record, got, ready);
     detail::Operation* const op = record.operations.front();
@@ -161,14 +161,15 @@ class FdRecords {
   }
 
   /// Fails the operations on a descriptor with an errno value, or only those that asked for `what`.
-  void fail(FdRecord& record, int error, ReadyQueue& ready, Events what = Events::none) noexcept;
+  void fail(FdRecord& record, int error, base::ReadyQueue& ready,
+            Events what = Events::none) noexcept;
 
   [[nodiscard]] bool any_changes() const noexcept {
     return first_changed_ != FdRecord::last_changed || any_failed();
   }
 
   /// Moves the operations that failed in submit() to `ready`.
-  void take_failed(ReadyQueue& ready) noexcept { ready.take(failed_); }
+  void take_failed(base::ReadyQueue& ready) noexcept { ready.take(failed_); }
   [[nodiscard]] bool any_failed() const noexcept { return !failed_.empty(); }
 
   /// Returns all operations to their owners without completing them.
@@ -177,14 +178,14 @@ class FdRecords {
  private:
   static constexpr Events hang_up = Events(0x010);  // POLLHUP
 
-  static void complete(detail::Operation& op, Events hit, ReadyQueue& ready) noexcept {
+  static void complete(detail::Operation& op, Events hit, base::ReadyQueue& ready) noexcept {
     TAMBOUR_PROBE2(complete, &op, hit);
     op.result |= std::int32_t(hit);
     if (!op.linked()) ready.push(op);
   }
 
-  static bool deliver_to_all(FdRecord& record, Events got, ReadyQueue& ready) noexcept;
-  static bool deliver_broken(FdRecord& record, Events got, ReadyQueue& ready) noexcept;
+  static bool deliver_to_all(FdRecord& record, Events got, base::ReadyQueue& ready) noexcept;
+  static bool deliver_broken(FdRecord& record, Events got, base::ReadyQueue& ready) noexcept;
   /// Returns false if there cannot be a record; the operation has failed then.
   bool add_record(detail::Operation& op) noexcept;
   int grow(int fd) noexcept;
@@ -193,7 +194,7 @@ class FdRecords {
   std::vector<FdRecord> records_;
   std::int32_t first_changed_ = FdRecord::last_changed;
   std::int32_t latest_changed_ = FdRecord::last_changed;  ///< The tail of that list, if not empty.
-  ReadyQueue failed_;
+  base::ReadyQueue failed_;
 };
 
 }  // namespace tambour::backend

@@ -62,9 +62,8 @@ int Poll::wait_for_events(std::int64_t timeout_ns) noexcept {
                                       timeout_ns < 0 ? nullptr : &timeout, nullptr);
   if (count < 0 && errno != EINTR && errno != ENOMEM) [[unlikely]] {
     base::fail_check(
-        "poll(2) on %zu descriptors of an EventLoop failed with errno %d; EINVAL: RLIMIT_NOFILE "
-        "was "
-        "lowered below that number",
+        "ppoll(2) on the %zu descriptors of an EventLoop failed with errno %d; if it is EINVAL, "
+        "RLIMIT_NOFILE was lowered below that number: do not lower it while loops exist",
         polled_.size(), errno);
   }
   return count;

@@ -26,6 +26,7 @@
 #include "backend/backend.h"
 #include "backend/fd_records.h"
 #include "backend/wake_up.h"
+#include "base/failure.h"
 #include "base/probe.h"
 
 namespace tambour::backend {
@@ -49,15 +50,15 @@ class Readiness final : public Backend {
  public:
   static Result<std::unique_ptr<Backend>> open() {
     auto self = std::unique_ptr<Readiness>(new (std::nothrow) Readiness);
-    if (self == nullptr) return std::unexpected(system_error(ENOMEM));
-    if (const int error = self->poller_.open()) return std::unexpected(system_error(error));
+    if (self == nullptr) return base::failure(ENOMEM);
+    if (const int error = self->poller_.open()) return base::failure(error);
     return self;
   }
 
   Result<> open_wake_up() noexcept override {
     if (auto opened = wake_up_.open(!Poller::traits.edges); !opened) return opened;
     // A loop that cannot be woken is unusable.
-    if (wake_up_.fd >= Poller::fd_end) return std::unexpected(system_error(ERANGE));
+    if (wake_up_.fd >= Poller::fd_end) return base::failure(ERANGE);
     records_.submit(wake_up_);
     return {};
   }
@@ -83,11 +84,11 @@ class Readiness final : public Backend {
   void revalidate(int fd) noexcept override { records_.revalidate(fd); }
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
-  void feed(int fd, Events events, ReadyQueue& ready) noexcept override {
+  void feed(int fd, Events events, base::ReadyQueue& ready) noexcept override {
     records_.feed(fd, events, ready);
   }
 
-  void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept override {
+  void poll(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept override {
     apply_changes(ready);
     records_.take_failed(ready);
     if (!always_ready_.empty()) deliver_always_ready(ready);
@@ -121,7 +122,7 @@ class Readiness final : public Backend {
   Result<> reopen() noexcept override {
     // Not submitted if an earlier reopen() failed.
     if (wake_up_.submitted()) records_.cancel(wake_up_);
-    if (const int error = poller_.reopen()) return std::unexpected(system_error(error));
+    if (const int error = poller_.reopen()) return base::failure(error);
     records_.disarm_all();
     take_over();
     if (!wake_up_.is_open()) return {};
@@ -133,7 +134,7 @@ class Readiness final : public Backend {
 
   struct Sink {
     Readiness& self;
-    ReadyQueue& ready;
+    base::ReadyQueue& ready;
 
     void operator()(int fd, Events events, std::uint32_t generation) const noexcept {
       FdRecord& record = self.records_.at(fd);
@@ -172,11 +173,11 @@ class Readiness final : public Backend {
     }
   };
 
-  void apply_changes(ReadyQueue& ready) noexcept {
+  void apply_changes(base::ReadyQueue& ready) noexcept {
     records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record, ready); });
   }
 
-  void apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
+  void apply_change(int fd, FdRecord& record, base::ReadyQueue& ready) noexcept {
     const Interest wanted = record.wanted();
     // A registration without interest stays in the kernel until it reports an event: most of them
     // are closed or used again before that.
@@ -242,7 +243,7 @@ class Readiness final : public Backend {
     record.armed = {};
   }
 
-  void note_always_ready(int fd, FdRecord& record, ReadyQueue& ready) noexcept {
+  void note_always_ready(int fd, FdRecord& record, base::ReadyQueue& ready) noexcept {
     record.armed = {};
     if (record.always_ready) return;
     try {
@@ -254,7 +255,7 @@ class Readiness final : public Backend {
   }
 
   /// poll(2) reports regular files as always readable and writable; all backends do the same.
-  void deliver_always_ready(ReadyQueue& ready) noexcept {
+  void deliver_always_ready(base::ReadyQueue& ready) noexcept {
     std::erase_if(always_ready_, [&](int fd) {
       FdRecord& record = records_.at(fd);
       if (record.always_ready && FdRecords::deliver(record, Events::read | Events::write, ready))

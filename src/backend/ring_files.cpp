@@ -27,8 +27,8 @@ constexpr unsigned bit_of(detail::OperationKind kind) noexcept {
 
 /// The kernel applies the same limit: MAX_RW_COUNT.
 unsigned count_of(std::size_t size) noexcept {
-  constexpr std::size_t most = 0x7ffff000;
-  return static_cast<unsigned>(std::min(size, most));
+  constexpr std::size_t transfer_max = 0x7ffff000;
+  return static_cast<unsigned>(std::min(size, transfer_max));
 }
 
 }  // namespace
@@ -84,14 +84,14 @@ bool RingFiles::request_cancel(FileOperation& op) noexcept {
   return false;
 }
 
-void RingFiles::end(FileOperation& op, int result, ReadyQueue& ready) noexcept {
+void RingFiles::end(FileOperation& op, int result, base::ReadyQueue& ready) noexcept {
   op.InRing::unlink();
   if (op.handed_over) --in_flight_count_;
   op.result = result;
   ready.push(op);
 }
 
-void RingFiles::complete(const io_uring_cqe& completion, ReadyQueue& ready) noexcept {
+void RingFiles::complete(const io_uring_cqe& completion, base::ReadyQueue& ready) noexcept {
   const std::uint64_t what = completion.user_data & ~(own_bit | probe_bit);
   if ((completion.user_data & probe_bit) != 0) {
     answer_probe(what, completion.res, ready);
@@ -133,7 +133,7 @@ void RingFiles::prepare_probe(FileOperation& op, io_uring_sqe& entry) noexcept {
   ::io_uring_sqe_set_data64(&entry, op.probe | own_bit | probe_bit);
 }
 
-void RingFiles::answer_probe(std::uint64_t probe, int result, ReadyQueue& ready) noexcept {
+void RingFiles::answer_probe(std::uint64_t probe, int result, base::ReadyQueue& ready) noexcept {
   // With any other result the kernel has found the operation, whose own completion follows.
   if (result != -ENOENT) return;
   // Look it up by the number of the probe, because the operation may have been destroyed by now.

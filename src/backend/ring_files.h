@@ -45,7 +45,7 @@ class RingFiles {
     if (!is_own(token) || (token & probe_bit) != 0) return nullptr;
     return at(token & ~own_bit);
   }
-  void complete(const io_uring_cqe& completion, ReadyQueue& ready) noexcept;
+  void complete(const io_uring_cqe& completion, base::ReadyQueue& ready) noexcept;
 
   /// Call if the kernel has lost a completion. Marks all operations that it may belong to, so that
   /// the caller probes for each of them.
@@ -57,8 +57,8 @@ class RingFiles {
   void cancel_all() noexcept;
 
   /// Operations that ended outside poll().
-  [[nodiscard]] ReadyQueue& ended() noexcept { return ended_; }
-  void take_ended(ReadyQueue& ready) noexcept {
+  [[nodiscard]] base::ReadyQueue& ended() noexcept { return ended_; }
+  void take_ended(base::ReadyQueue& ready) noexcept {
     if (&ready != &ended_) ready.take(ended_);
   }
   [[nodiscard]] bool must_poll() const noexcept {
@@ -75,8 +75,8 @@ class RingFiles {
   static constexpr std::uint64_t own_bit = std::uint64_t{1} << 63;
   static constexpr std::uint64_t probe_bit = std::uint64_t{1} << 62;
 
-  void end(FileOperation& op, int result, ReadyQueue& ready) noexcept;
-  void answer_probe(std::uint64_t probe, int result, ReadyQueue& ready) noexcept;
+  void end(FileOperation& op, int result, base::ReadyQueue& ready) noexcept;
+  void answer_probe(std::uint64_t probe, int result, base::ReadyQueue& ready) noexcept;
 
   detail::IntrusiveList<FileOperation, RingFiles> pending_;  ///< In the order of submission.
   detail::IntrusiveList<FileOperation, RingFiles> in_flight_;
@@ -85,7 +85,7 @@ class RingFiles {
   bool any_unverified_ = false;
   std::uint64_t probes_ = 0;  ///< The number of probes made.
   unsigned kinds_ = 0;        ///< One bit per supported detail::OperationKind.
-  ReadyQueue ended_;
+  base::ReadyQueue ended_;
 };
 
 }  // namespace tambour::backend

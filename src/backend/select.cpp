@@ -62,8 +62,10 @@ int Select::wait_for_events(std::int64_t timeout_ns) noexcept {
   if (count >= 0) return count;
   if (errno == EBADF) return -1;
   if (errno != EINTR && errno != ENOMEM) [[unlikely]]
-    base::fail_check("select(2) on %d descriptors of an EventLoop failed with errno %d", end_,
-                     errno);
+    base::fail_check(
+        "pselect(2) on descriptors below %d of an EventLoop failed with errno %d; if it is EINVAL, "
+        "RLIMIT_NOFILE was lowered below that number: do not lower it while loops exist",
+        end_, errno);
   return 0;
 }
 

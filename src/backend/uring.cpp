@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/failure.h"
 #include "base/probe.h"
 #include "base/system_call.h"
 
@@ -18,6 +19,7 @@ namespace tambour::backend {
 namespace {
 
 using base::Call;
+using base::ReadyQueue;
 using base::ring_call;
 
 // The user_data of a completion: a descriptor and its generation, a token of RingFiles (with the
@@ -58,8 +60,8 @@ bool has_flag(unsigned set, unsigned flag) noexcept { return (set & flag) != 0; 
 Result<std::unique_ptr<Backend>> Uring::open(const LoopOptions& options) {
   auto self = std::unique_ptr<Uring>(
       new (std::nothrow) Uring(options.submission_entries, options.completion_entries));
-  if (self == nullptr) return std::unexpected(system_error(ENOMEM));
-  if (const int error = self->open_ring()) return std::unexpected(system_error(error));
+  if (self == nullptr) return base::failure(ENOMEM);
+  if (const int error = self->open_ring()) return base::failure(error);
   self->describe();
   if (auto opened = self->wake_up_.open(false); !opened) return std::unexpected(opened.error());
   self->records_.submit(self->wake_up_);
@@ -173,7 +175,7 @@ Result<> Uring::reopen_without_deferring() noexcept {
     ring_is_open_ = true;
     defers_task_work_ = deferred;
     may_defer_ = might_defer;
-    return std::unexpected(system_error(error));
+    return base::failure(error);
   }
   ::io_uring_queue_exit(&former);
   describe();
@@ -196,7 +198,7 @@ Result<> Uring::reopen() noexcept {
   // code has closed the ring's descriptor, the next one that is opened gets its number.
   close_ring();
   if (auto opened = wake_up_.open(false); !opened) return opened;
-  if (const int error = open_ring()) return std::unexpected(system_error(error));
+  if (const int error = open_ring()) return base::failure(error);
   take_over();
   records_.disarm_all();
   files_.cancel_all();

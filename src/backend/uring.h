@@ -53,10 +53,10 @@ class Uring final : public Backend {
   void release_unwatched_fds() noexcept override;
   void wake() noexcept override { wake_up_.wake(); }
   void abandon() noexcept override { records_.abandon(); }
-  void feed(int fd, Events events, ReadyQueue& ready) noexcept override {
+  void feed(int fd, Events events, base::ReadyQueue& ready) noexcept override {
     records_.feed(fd, events, ready);
   }
-  void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept override;
+  void poll(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept override;
   bool disown_if_lost() noexcept override;
   Result<> reopen() noexcept override;
   Result<int> descriptor() noexcept override;
@@ -81,20 +81,20 @@ class Uring final : public Backend {
   void close_ring() noexcept;
   void describe();
 
-  void apply_change(int fd, FdRecord& record, ReadyQueue& ready) noexcept;
-  void arm(int fd, FdRecord& record, Interest wanted, ReadyQueue& ready) noexcept;
-  void disarm(int fd, FdRecord& record, ReadyQueue& ready) noexcept;
-  io_uring_sqe* next_entry(ReadyQueue& ready) noexcept;
+  void apply_change(int fd, FdRecord& record, base::ReadyQueue& ready) noexcept;
+  void arm(int fd, FdRecord& record, Interest wanted, base::ReadyQueue& ready) noexcept;
+  void disarm(int fd, FdRecord& record, base::ReadyQueue& ready) noexcept;
+  io_uring_sqe* next_entry(base::ReadyQueue& ready) noexcept;
   void request_cancel(FileOperation& op) noexcept;
-  void hand_over_files(ReadyQueue& ready) noexcept;
+  void hand_over_files(base::ReadyQueue& ready) noexcept;
   void hand_over_now() noexcept;
   void note_lost() noexcept;
   void enter(std::int64_t timeout_ns) noexcept;
   /// Checks the result of io_uring_enter(2).
   void check_entered(int outcome) const noexcept;
-  void reap(ReadyQueue& ready) noexcept;
+  void reap(base::ReadyQueue& ready) noexcept;
   Events look(int fd, Events wanted, Events reported) noexcept;
-  void complete_poll(const io_uring_cqe& completion, ReadyQueue& ready) noexcept;
+  void complete_poll(const io_uring_cqe& completion, base::ReadyQueue& ready) noexcept;
 
   unsigned submission_entries_;
   unsigned completion_entries_;
@@ -107,7 +107,7 @@ class Uring final : public Backend {
   FdRecords records_;
   RingFiles files_;
   WakeUp wake_up_{records_};
-  ReadyQueue early_;  ///< Operations that completed while other entries were submitted.
+  base::ReadyQueue early_;  ///< Operations that completed while other entries were submitted.
   std::string features_;
 };
 

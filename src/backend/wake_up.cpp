@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/failure.h"
 #include "base/system_call.h"
 
 namespace tambour::backend {
@@ -14,7 +15,7 @@ namespace tambour::backend {
 Result<> WakeUp::open(bool drain) noexcept {
   const int opened =
       base::system_call(base::Call::eventfd, ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (opened < 0) return std::unexpected(system_error(errno));
+  if (opened < 0) return base::failure(errno);
   eventfd_ = UniqueFd(opened);
   identity_ = base::EventfdIdentity(opened);
   was_opened_ = true;

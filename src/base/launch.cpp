@@ -16,6 +16,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/failure.h"
 #include "base/system_call.h"
 
 // The sanitizers keep state in memory that a child must not change in its parent. With them, the
@@ -98,8 +99,8 @@ int reset_signal_handlers(std::uint64_t ignored) noexcept {
   return 0;
 }
 
-/// Duplicates `fd` to a number from `from` on that is no target, and sets `from` to the next one.
-/// Returns -1 and sets errno on failure.
+/// Duplicates `fd` to a number that is at least `from` and not a target, and sets `from` to the
+/// number after it. Returns -1 and sets errno on failure.
 int duplicate(int fd, const std::vector<Launch::PassedFd>& targets, int& from) noexcept {
   for (;;) {
     const auto copy = static_cast<int>(::syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from));
@@ -260,7 +261,7 @@ bool reap(pid_t pid, int flags) noexcept {
 
 Result<Launched> launch(Launch& what) noexcept {
   const Mapping mapping;
-  if (!mapping.is_open()) return std::unexpected(system_error(errno));
+  if (!mapping.is_open()) return failure(errno);
   auto* const shared = new (mapping.start()) Shared{.launch = &what, .ignored = 0, .error = 0};
   if (what.keeps_ignored_signals) shared->ignored = ignored_signals();
   // No exit signal: execve(2) sets it to SIGCHLD. A child that fails before execve(2) is reaped
@@ -281,7 +282,7 @@ Result<Launched> launch(Launch& what) noexcept {
   UniqueFd owned(pidfd);
   if (error == 0) return Launched{.pid = pid, .pidfd = std::move(owned)};
   if (pid > 0) reap(pid, __WALL);
-  return std::unexpected(system_error(error));
+  return failure(error);
 }
 
 }  // namespace tambour::base

@@ -8,6 +8,8 @@
 
 #include <tambour/result.h>
 
+#include "base/failure.h"
+
 namespace tambour::base {
 
 /// Accepts only digits, preceded by a minus sign if Number is signed. Fails with EINVAL if the text
@@ -18,9 +20,8 @@ template <class Number>
   const char* const begin = text.data();
   const char* const end = begin + text.size();
   const auto [rest, error] = std::from_chars(begin, end, number);
-  if (rest != end || error == std::errc::invalid_argument)
-    return std::unexpected(system_error(EINVAL));
-  if (error == std::errc::result_out_of_range) return std::unexpected(system_error(ERANGE));
+  if (rest != end || error == std::errc::invalid_argument) return failure(EINVAL);
+  if (error == std::errc::result_out_of_range) return failure(ERANGE);
   return number;
 }
 

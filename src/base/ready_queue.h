@@ -8,7 +8,7 @@
 
 #include <tambour/detail/ready_node.h>
 
-namespace tambour {
+namespace tambour::base {
 
 /// A queue of items per priority. Appending cannot fail; unlink() removes an item from any
 /// position. Owns nothing: the destructor only unlinks the remaining items.
@@ -147,4 +147,4 @@ class ReadyQueue {
   std::array<Hook, priority_max - priority_min + 1> heads_;
 };
 
-}  // namespace tambour
+}  // namespace tambour::base

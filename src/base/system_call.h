@@ -86,7 +86,7 @@ inline constexpr std::size_t call_count = std::size_t{static_cast<std::uint8_t>(
 /// Returns the planned result instead of this call: a negated errno value or, for a ring, the
 /// number of entries submitted by the plan. Without a value, the call is made.
 std::optional<int> planned_outcome(Call call, io_uring* ring = nullptr) noexcept;
-/// Rewrites a completion if the plan says so.
+/// Rewrites a completion if the plan contains a failure for it.
 void rewrite_completion(io_uring_cqe& completion) noexcept;
 #else
 constexpr std::optional<int> planned_outcome(Call /*call*/, io_uring* /*ring*/ = nullptr) noexcept {

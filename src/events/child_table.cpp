@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/failure.h"
 #include "base/system_call.h"
 #include "events/signal_slot.h"
 
@@ -22,10 +23,10 @@ constinit std::mutex mutex;
 std::array<ChildTable::Bucket, 256> buckets;
 Child* any = nullptr;
 
-/// The number of Launching instances, and whether an `any_child` watcher postponed its look for
+/// The number of Launching instances, and whether an `any_child` watcher postponed its poll for
 /// them.
 int launching = 0;
-bool look_put_off = false;
+bool poll_postponed = false;
 
 /// Incremented when a fork empties the table: the entries may lie on the stacks of threads that do
 /// not exist in the child, and that memory may be reused.
@@ -77,7 +78,7 @@ void ChildTable::register_fork_handlers() noexcept {
 
 void ChildTable::clear_all() noexcept {
   launching = 0;
-  look_put_off = false;
+  poll_postponed = false;
   for (Bucket& bucket : buckets) bucket.abandon();
   any = nullptr;
   ++epoch;
@@ -100,13 +101,13 @@ Result<> ChildTable::enter(Child& child) noexcept {
   register_fork_handlers();
   const std::scoped_lock lock(mutex);
   if (child.any_) {
-    if (any != nullptr) return std::unexpected(system_error(EBUSY));
+    if (any != nullptr) return base::failure(EBUSY);
   } else {
-    if (child.pid_ <= 0) return std::unexpected(system_error(EINVAL));
+    if (child.pid_ <= 0) return base::failure(EINVAL);
     siginfo_t info{};
     // WNOWAIT: only checks that the child exists, and takes no status.
     if (wait_id(P_PID, static_cast<id_t>(child.pid_), info, WEXITED | WNOHANG | WNOWAIT) != 0)
-      return std::unexpected(system_error(errno));
+      return base::failure(errno);
   }
   child.has_status_ = false;
   insert(child);
@@ -137,14 +138,14 @@ void ChildTable::move(Child& from, Child& to) noexcept {
   to.OfTable::replace(from);
 }
 
-bool ChildTable::look(Child& child) noexcept {
+bool ChildTable::poll(Child& child) noexcept {
   const std::scoped_lock lock(mutex);
-  return look_locked(child);
+  return poll_locked(child);
 }
 
-bool ChildTable::take(Child& child, ChildStatus& status) noexcept {
+bool ChildTable::take_status(Child& child, ChildStatus& status) noexcept {
   const std::scoped_lock lock(mutex);
-  if (!look_locked(child)) return false;
+  if (!poll_locked(child)) return false;
   status = child.status_;
   child.has_status_ = false;
   return true;
@@ -156,17 +157,17 @@ bool ChildTable::enter_after_fork(Child& child) noexcept {
     child.has_status_ = false;  // The status belongs to a child of the parent process.
     insert(child);
   } else if (!child.has_status_) {
-    give(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = ECHILD});
+    store(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = ECHILD});
   }
   return child.has_status_;
 }
 
-bool ChildTable::look_locked(Child& child) noexcept {
+bool ChildTable::poll_locked(Child& child) noexcept {
   if (child.has_status_) return true;
-  return child.any_ ? look_at_any(child) : look_at_named(child);
+  return child.any_ ? poll_any(child) : poll_named(child);
 }
 
-bool ChildTable::look_at_named(Child& child) noexcept {
+bool ChildTable::poll_named(Child& child) noexcept {
   siginfo_t info{};
   const int flags = flags_for(child.changes_);
   int outcome = -1;
@@ -176,42 +177,42 @@ bool ChildTable::look_at_named(Child& child) noexcept {
   if (outcome != 0 && errno == EINVAL)  // Linux 5.3 has pidfds but not P_PIDFD.
     outcome = wait_id(P_PID, static_cast<id_t>(child.pid_), info, flags);
   if (outcome != 0) {
-    give(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = errno});
+    store(child, {.pid = child.pid_, .event = ChildStatus::Event::lost, .code = errno});
     return true;
   }
   if (info.si_pid == 0) return false;
-  give_to_named(status_of(info));
+  store_for_named(status_of(info));
   return child.has_status_;
 }
 
-bool ChildTable::look_at_any(Child& child) noexcept {
+bool ChildTable::poll_any(Child& child) noexcept {
   if (launching > 0) {
-    look_put_off = true;
+    poll_postponed = true;
     return false;
   }
   for (;;) {
     siginfo_t info{};
     if (wait_id(P_ALL, 0, info, flags_for(child.changes_)) != 0 || info.si_pid == 0) return false;
     const ChildStatus status = status_of(info);
-    if (give_to_named(status)) continue;
-    give(child, status);
+    if (store_for_named(status)) continue;
+    store(child, status);
     return true;
   }
 }
 
-void ChildTable::give(Child& child, const ChildStatus& status) noexcept {
+void ChildTable::store(Child& child, const ChildStatus& status) noexcept {
   child.status_ = status;
   child.has_status_ = true;
 }
 
-bool ChildTable::give_to_named(const ChildStatus& status) noexcept {
+bool ChildTable::store_for_named(const ChildStatus& status) noexcept {
   bool is_named = false;
   for (Child* child = bucket_of(status.pid).front(); child != nullptr;
        child = child->OfTable::next()) {
     // A Child that already has a final status waited for a former process with this pid.
     if (child->pid_ != status.pid || (child->has_status_ && child->status_.ended())) continue;
     is_named = true;
-    if (status.ended() || child->changes_ == ChildChanges::all) give(*child, status);
+    if (status.ended() || child->changes_ == ChildChanges::all) store(*child, status);
   }
   return is_named;
 }
@@ -227,7 +228,7 @@ ChildTable::Launching::~Launching() {
   // Zero in the child of a fork(2), which has emptied the table.
   if (launching > 0) --launching;
   if (launching > 0) return;
-  if (std::exchange(look_put_off, false)) SignalSlot::raise(SIGCHLD);
+  if (std::exchange(poll_postponed, false)) SignalSlot::raise(SIGCHLD);
 }
 
 Result<> ChildTable::send_signal(const Child& child, pid_t target, int number) noexcept {
@@ -237,8 +238,8 @@ Result<> ChildTable::send_signal(const Child& child, pid_t target, int number) n
       child.epoch_ != epoch || !child.OfTable::listed() ||
       (child.has_status_ && child.status_.ended()) ||
       wait_id(P_PID, static_cast<id_t>(child.pid_), info, WEXITED | WNOHANG | WNOWAIT) != 0;
-  if (is_reaped) return std::unexpected(system_error(ESRCH));
-  if (::kill(target, number) != 0) return std::unexpected(system_error(errno));
+  if (is_reaped) return base::failure(ESRCH);
+  if (::kill(target, number) != 0) return base::failure(errno);
   return {};
 }
 

@@ -5,8 +5,8 @@
 // neither lost nor reported twice to one Child, and a reused pid is not mistaken for the former
 // process.
 //
-// No wakeup is needed: each loop learns that the child has terminated from its own pidfd or from
-// SIGCHLD, which is delivered to all loops, and then finds the status already stored.
+// No wakeup is needed: each loop is notified by its own pidfd, or by SIGCHLD, which is delivered to
+// all loops, and then finds the status already stored.
 #pragma once
 
 #include <tambour/child.h>
@@ -19,7 +19,7 @@ class ChildTable {
   using Bucket = detail::Hlist<Child, ChildTable>;
 
   /// Held while a new process has no Child yet. Meanwhile an `any_child` watcher takes no status,
-  /// because it might be that of the new process. Does not block: the watcher looks again when the
+  /// because it might be that of the new process. Does not block: the watcher polls again when the
   /// last instance is destroyed.
   class Launching {
    public:
@@ -42,10 +42,10 @@ class ChildTable {
   static void move(Child& from, Child& to) noexcept;
 
   /// Returns true if a status is available; calls waitid(2) if none is stored.
-  static bool look(Child& child) noexcept;
+  static bool poll(Child& child) noexcept;
 
-  /// Like look(), and moves the status to `status`.
-  static bool take(Child& child, ChildStatus& status) noexcept;
+  /// Like poll(), and moves the status to `status`.
+  static bool take_status(Child& child, ChildStatus& status) noexcept;
 
   /// In the child after fork(2): a named process is not a child of this process. Returns true if a
   /// status is now available.
@@ -56,11 +56,11 @@ class ChildTable {
   static void clear_all() noexcept;
   static Bucket& bucket_of(pid_t pid) noexcept;
   static void insert(Child& child) noexcept;
-  static bool look_locked(Child& child) noexcept;
-  static bool look_at_named(Child& child) noexcept;
-  static bool look_at_any(Child& child) noexcept;
-  static void give(Child& child, const ChildStatus& status) noexcept;
-  static bool give_to_named(const ChildStatus& status) noexcept;
+  static bool poll_locked(Child& child) noexcept;
+  static bool poll_named(Child& child) noexcept;
+  static bool poll_any(Child& child) noexcept;
+  static void store(Child& child, const ChildStatus& status) noexcept;
+  static bool store_for_named(const ChildStatus& status) noexcept;
 };
 
 }  // namespace tambour::events

@@ -41,7 +41,7 @@ Result<> Children::add(Child& child) noexcept {
       return watched;
     }
     // The child may have terminated before the SIGCHLD handler was installed.
-    if (ChildTable::look(child)) core_.queue(child);
+    if (ChildTable::poll(child)) core_.queue(child);
   }
   children_.push_front(child);
   core_.add_reference();
@@ -95,7 +95,7 @@ void Children::close_pidfd(Child& child) noexcept {
 
 void Children::check_all() noexcept {
   for (Child* child = children_.front(); child != nullptr; child = child->OfLoop::next()) {
-    if (child->fd < 0 && ChildTable::look(*child)) core_.queue_now(*child);
+    if (child->fd < 0 && ChildTable::poll(*child)) core_.queue_now(*child);
   }
 }
 
@@ -103,10 +103,10 @@ void Children::run(Child& child) {
   const int error = -std::exchange(child.result, 0);
   if (error > 0) return fall_back_to_signal(child);
   ChildStatus status;
-  if (!ChildTable::take(child, status)) return;
+  if (!ChildTable::take_status(child, status)) return;
   if (status.ended() && !child.any_) {
     remove(child);
-  } else if (ChildTable::look(child)) {
+  } else if (ChildTable::poll(child)) {
     // Deliver the next status in the next iteration: a supervisor that restarts children that exit
     // immediately always finds another status and would starve all other handles.
     core_.queue(child);
@@ -120,7 +120,7 @@ void Children::fall_back_to_signal(Child& child) {
   if (watched) {
     core_.backend().invalidate(child.fd);
     ::close(std::exchange(child.fd, -1));
-    if (ChildTable::look(child)) core_.queue(child);
+    if (ChildTable::poll(child)) core_.queue(child);
     return;
   }
   const ChildStatus status{.pid = child.pid_, .code = watched.error().value()};

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "base/failure.h"
 #include "loop/core.h"
 #include "loop/service_watch.h"
 
@@ -26,13 +27,13 @@ Result<> EmbeddedLoops::add(EmbeddedLoop& embedded) noexcept {
   inner.check_thread();
   if (auto opened = inner.open_service<EmbeddedLoops>(); !opened)
     return std::unexpected(opened.error());
-  if (contains(inner, &core_)) return std::unexpected(system_error(ELOOP));
-  if (around(inner) != nullptr) return std::unexpected(system_error(EBUSY));
+  if (contains(inner, &core_)) return base::failure(ELOOP);
+  if (around(inner) != nullptr) return base::failure(EBUSY);
   // A simulated loop watches simulated descriptors only.
-  if (core_.backend().has_virtual_time()) return std::unexpected(system_error(EOPNOTSUPP));
+  if (core_.backend().has_virtual_time()) return base::failure(EOPNOTSUPP);
   auto descriptor = inner.backend().descriptor();
   if (!descriptor) return std::unexpected(descriptor.error());
-  if (!can_watch(core_, *descriptor)) return std::unexpected(system_error(ERANGE));
+  if (!can_watch(core_, *descriptor)) return base::failure(ERANGE);
   around(inner) = &embedded;
   embedded.fd = -1;
   embedded_.push_front(embedded);

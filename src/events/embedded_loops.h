@@ -1,4 +1,4 @@
-// The loops embedded in one loop, and the loop in which it is embedded itself.
+// The loops that are embedded in a loop, and the loop in which that loop is embedded.
 #pragma once
 
 #include <cstdint>

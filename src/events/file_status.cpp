@@ -39,7 +39,7 @@ void FileStatus::stop() noexcept {
   if (started()) watched_->stop();
 }
 bool FileStatus::started() const noexcept { return watched_ != nullptr && watched_->started(); }
-void FileStatus::look() noexcept { watched_->look(); }
+void FileStatus::update() noexcept { watched_->update(); }
 const std::string& FileStatus::path() const noexcept { return watched_->path(); }
 const FileState& FileStatus::current() const noexcept { return watched_->current(); }
 bool FileStatus::polls() const noexcept { return watched_->polls(); }

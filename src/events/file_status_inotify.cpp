@@ -120,17 +120,17 @@ void Inotify::on_readable() noexcept {
 }
 
 void Inotify::deliver(int watch, std::uint32_t mask, std::string_view name) noexcept {
-  if ((mask & IN_Q_OVERFLOW) != 0) return tell_all();
+  if ((mask & IN_Q_OVERFLOW) != 0) return queue_all_paths();
   const auto entry = places_.find(watch);
   if (entry == places_.end()) return;
   for (WatchedPlace* place = entry->second; place != nullptr; place = place->next) {
     if (!place->name.empty() && !name.empty() && place->name != name) continue;
-    place->path.look_again(!place->name.empty() || (mask & leads_elsewhere) != 0);
+    place->path.queue_check(!place->name.empty() || (mask & leads_elsewhere) != 0);
   }
   if ((mask & IN_IGNORED) != 0) drop_watch(watch);
 }
 
-void Inotify::tell_all() noexcept {
+void Inotify::queue_all_paths() noexcept {
   for (WatchedPath* path = paths_.front(); path != nullptr; path = path->next()) {
     path->must_renew_ = true;
     core_.queue(*path);
@@ -163,7 +163,7 @@ Result<> Inotify::reopen() noexcept {
   watch_.stop();
   inotify_.reset(-1);
   while (!places_.empty()) drop_watch(places_.begin()->first);
-  tell_all();
+  queue_all_paths();
   return {};
 }
 

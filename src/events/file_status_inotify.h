@@ -61,7 +61,7 @@ class Inotify final : public loop::Service {
   int watch(WatchedPlace& place, const char* path, std::uint32_t mask) noexcept;
   void on_readable() noexcept;
   void deliver(int watch, std::uint32_t mask, std::string_view name) noexcept;
-  void tell_all() noexcept;
+  void queue_all_paths() noexcept;
   void drop_watch(int watch) noexcept;
 
   loop::Core& core_;

@@ -109,7 +109,7 @@ WatchedPath::WatchedPath(EventLoop& loop, loop::Core& core, std::string path,
       target_(*this),
       holder_(*this),
       timer_(
-          loop, [this] { look_again(false); }, created_at),
+          loop, [this] { queue_check(false); }, created_at),
       function_(std::move(function)) {
   scratch_.reserve(path_.size() + 1);
   core_.attach();
@@ -129,7 +129,7 @@ Result<> WatchedPath::start() noexcept {
   (*service)->enter(*this);
   core_.add_reference();
   must_renew_ = true;
-  current_ = see();
+  current_ = read_state();
   return {};
 }
 
@@ -145,13 +145,13 @@ void WatchedPath::stop() noexcept {
   core_.drop_reference();
 }
 
-void WatchedPath::look() noexcept {
+void WatchedPath::update() noexcept {
   core_.check_thread();
   unlink();
-  current_ = started() ? see() : state_of(path_.c_str());
+  current_ = started() ? read_state() : state_of(path_.c_str());
 }
 
-void WatchedPath::look_again(bool must_renew) noexcept {
+void WatchedPath::queue_check(bool must_renew) noexcept {
   must_renew_ |= must_renew;
   core_.queue_now(*this);
 }
@@ -164,12 +164,12 @@ void WatchedPath::set_function(FileStatus::Function function) noexcept {
 
 void WatchedPath::run(detail::ReadyNode& ready) {
   auto& self = static_cast<WatchedPath&>(ready);
-  const FileState now = self.see();
+  const FileState now = self.read_state();
   const FileState before = std::exchange(self.current_, now);
   if (!now.same_as(before)) self.function_(before, now);
 }
 
-FileState WatchedPath::see() noexcept {
+FileState WatchedPath::read_state() noexcept {
   const FileState state = state_of(path_.c_str());
   const bool watches_it = target_.watched() && !must_renew_ && same_file(state, current_);
   return watches_it ? state : renew_watches();
@@ -179,36 +179,36 @@ FileState WatchedPath::see() noexcept {
 /// change before the watch was added is not reported.
 FileState WatchedPath::renew_watches() noexcept {
   must_renew_ = false;
-  bool is_told = false;
+  bool is_notified = false;
   FileState state = state_of(path_.c_str());
   // If the path changes faster than watches can be added, it is polled.
   for (int attempt = 0; attempt < 5; ++attempt) {
-    is_told = state.exists ? watch_existing() : watch_ancestor(state);
+    is_notified = state.exists ? watch_existing() : watch_ancestor(state);
     const FileState former = std::exchange(state, state_of(path_.c_str()));
     if (same_file(former, state) && (state.exists || !missed_a_directory())) break;
-    is_told = false;
+    is_notified = false;
   }
-  set_polling(!is_told || options_.always_look);
+  set_polling(!is_notified || options_.always_poll);
   return state;
 }
 
 /// Returns true if inotify will report every change.
 bool WatchedPath::watch_existing() noexcept {
   Inotify& inotify = core_.service<Inotify>();
-  bool is_told =
+  bool is_notified =
       inotify.watch_file(target_, path_.c_str()) == 0 && only_changes_here(path_.c_str());
   struct ::stat link{};
   if (base::system_call(base::Call::stat, ::lstat, path_.c_str(), &link) != 0 ||
       !S_ISLNK(link.st_mode)) {
     inotify.unwatch(holder_);
-    return is_told;
+    return is_notified;
   }
   std::string_view directory = path_;
   const std::string_view name = split(directory);
   scratch_ = directory;
-  if (inotify.watch_entry(holder_, scratch_.c_str(), name) != 0) is_told = false;
+  if (inotify.watch_entry(holder_, scratch_.c_str(), name) != 0) is_notified = false;
   // Of a chain of symbolic links, only the first is watched.
-  return is_told && !leads_to_link(path_.c_str(), directory);
+  return is_notified && !leads_to_link(path_.c_str(), directory);
 }
 
 bool WatchedPath::watch_ancestor(const FileState& state) noexcept {
@@ -216,8 +216,8 @@ bool WatchedPath::watch_ancestor(const FileState& state) noexcept {
   inotify.unwatch(holder_);
   struct ::stat link{};
   // Of a dangling symbolic link, only the link itself can be watched.
-  bool is_told = base::system_call(base::Call::stat, ::lstat, path_.c_str(), &link) != 0 &&
-                 (state.error.value() == ENOENT || state.error.value() == ENOTDIR);
+  bool is_notified = base::system_call(base::Call::stat, ::lstat, path_.c_str(), &link) != 0 &&
+                     (state.error.value() == ENOENT || state.error.value() == ENOTDIR);
   std::string_view directory = path_;
   int error = ENOENT;
   while (error == ENOENT || error == ENOTDIR) {
@@ -226,8 +226,8 @@ bool WatchedPath::watch_ancestor(const FileState& state) noexcept {
     scratch_ = directory;
     error = inotify.watch_entry(target_, scratch_.c_str(), name);
   }
-  if (error != 0 || !only_changes_here(scratch_.c_str())) is_told = false;
-  return is_told;
+  if (error != 0 || !only_changes_here(scratch_.c_str())) is_notified = false;
+  return is_notified;
 }
 
 /// Returns true if the missing directory, whose parent is watched, exists by now: if it was created

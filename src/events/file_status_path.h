@@ -27,9 +27,9 @@ class WatchedPath final : public detail::ReadyNode, private detail::HlistHook<Wa
   [[nodiscard]] bool started() const noexcept { return listed(); }
 
   /// Reads the state of the path and makes it the current one.
-  void look() noexcept;
-  /// Queues the path. `anew`: the path may lead to another file, so its watches are renewed.
-  void look_again(bool must_renew) noexcept;
+  void update() noexcept;
+  /// Queues the path. `must_renew`: the path may lead to another file, so its watches are renewed.
+  void queue_check(bool must_renew) noexcept;
 
   void set_function(FileStatus::Function function) noexcept;
 
@@ -43,7 +43,7 @@ class WatchedPath final : public detail::ReadyNode, private detail::HlistHook<Wa
   friend detail::Hlist<WatchedPath>;  // The loop's list of started paths.
 
   static void run(detail::ReadyNode& ready);
-  [[nodiscard]] FileState see() noexcept;
+  [[nodiscard]] FileState read_state() noexcept;
   [[nodiscard]] FileState renew_watches() noexcept;
   [[nodiscard]] bool watch_existing() noexcept;
   [[nodiscard]] bool watch_ancestor(const FileState& state) noexcept;

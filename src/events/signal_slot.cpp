@@ -15,6 +15,7 @@
 
 #include <tambour/unique_fd.h>
 
+#include "base/failure.h"
 #include "base/system_call.h"
 
 namespace tambour::events {
@@ -85,20 +86,20 @@ SignalSlot* SignalSlot::find_free() noexcept {
   return slot;
 }
 
-Result<SignalSlot*> SignalSlot::take() noexcept {
+Result<SignalSlot*> SignalSlot::acquire() noexcept {
   register_fork_handlers();
   UniqueFd eventfd(make_eventfd());
-  if (!eventfd.is_open()) return std::unexpected(system_error(errno));
+  if (!eventfd.is_open()) return base::failure(errno);
   const std::scoped_lock lock(dispositions_mutex);
   SignalSlot* const slot = find_free();
-  if (slot == nullptr) return std::unexpected(system_error(ENOMEM));
+  if (slot == nullptr) return base::failure(ENOMEM);
   slot->taken_ = true;
   slot->pending_.store(0);
   slot->open(eventfd.release());
   return slot;
 }
 
-void SignalSlot::give_back() noexcept {
+void SignalSlot::release() noexcept {
   hide_from_handlers();
   close_eventfd();
   const std::scoped_lock lock(dispositions_mutex);
@@ -136,7 +137,7 @@ void SignalSlot::close_eventfd() noexcept {
 }
 
 Result<> SignalSlot::watch(int number) noexcept {
-  if (number < 1 || number > number_max) return std::unexpected(system_error(EINVAL));
+  if (number < 1 || number > number_max) return base::failure(EINVAL);
   const std::scoped_lock lock(dispositions_mutex);
   // Set the bit before installing the handler, so that its first invocation sees it.
   watched_.fetch_or(bit_of(number));
@@ -151,9 +152,9 @@ Result<> SignalSlot::watch(int number) noexcept {
     struct sigaction found{};
     if (::sigaction(number, &ours, &found) != 0) {
       watched_.fetch_and(~bit_of(number));
-      return std::unexpected(system_error(errno));
+      return base::failure(errno);
     }
-    // If give_back() left our handler installed, the former disposition is already known.
+    // If release() left our handler installed, the former disposition is already known.
     if (found.sa_handler != &on_signal) disposition.former = found;
   }
   ++disposition.watchers;
@@ -184,7 +185,7 @@ std::uint64_t SignalSlot::take_pending() noexcept {
 Result<> SignalSlot::reopen() noexcept {
   // Open the new eventfd first, so that it cannot get the number that is closed below.
   const int fresh = make_eventfd();
-  if (fresh < 0) return std::unexpected(system_error(errno));
+  if (fresh < 0) return base::failure(errno);
   hide_from_handlers();
   // Other code may have closed the former eventfd, so the new one may have its number.
   if (fresh != eventfd_) close_eventfd();

@@ -3,7 +3,7 @@
 // A handler may run at any moment and on any thread, even while another thread destroys the loop.
 // The memory of a slot is therefore never freed: slots form a list that only grows, and a slot that
 // a loop has given back is reused by the next loop. The slot's eventfd is open only while a loop
-// owns the slot: before closing it, give_back() hides it from the handlers and waits for those that
+// owns the slot: before closing it, release() hides it from the handlers and waits for those that
 // are writing to it. So a handler never writes to an unrelated descriptor that reuses the number.
 // The handler uses only lock-free atomics and system calls.
 //
@@ -26,10 +26,10 @@ namespace tambour::events {
 class SignalSlot {
  public:
   /// Returns a slot that watches nothing. Fails with EMFILE, ENFILE or ENOMEM.
-  static Result<SignalSlot*> take() noexcept;
+  static Result<SignalSlot*> acquire() noexcept;
   /// Closes the eventfd. The handler stays installed for the signals that are still watched and
   /// ignores them.
-  void give_back() noexcept;
+  void release() noexcept;
 
   /// Installs the handler if no other slot watches the signal. Fails with EINVAL. The handler
   /// blocks all other signals while it runs, and uses the thread's alternate stack if it has one

@@ -3,6 +3,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/failure.h"
 #include "loop/core.h"
 
 namespace tambour::events {
@@ -12,10 +13,10 @@ Signals::Signals(loop::Core& core) noexcept
 
 Result<> Signals::open_slot() noexcept {
   if (slot_ != nullptr) return {};
-  auto taken = SignalSlot::take();
+  auto taken = SignalSlot::acquire();
   if (!taken) return std::unexpected(taken.error());
   if (auto started = watch_.start((*taken)->descriptor()); !started) {
-    (*taken)->give_back();
+    (*taken)->release();
     return started;
   }
   slot_ = *taken;
@@ -24,7 +25,7 @@ Result<> Signals::open_slot() noexcept {
 
 Result<> Signals::add(Signal& signal) noexcept {
   const int number = signal.number_;
-  if (number < 1 || number > SignalSlot::number_max) return std::unexpected(system_error(EINVAL));
+  if (number < 1 || number > SignalSlot::number_max) return base::failure(EINVAL);
   if (auto opened = open_slot(); !opened) return opened;
   detail::Hlist<Signal>& watchers = watchers_[static_cast<std::size_t>(number)];
   if (watchers.empty()) {
@@ -86,7 +87,7 @@ void Signals::close() noexcept {
   }
   if (slot_ == nullptr) return;
   watch_.stop();
-  std::exchange(slot_, nullptr)->give_back();
+  std::exchange(slot_, nullptr)->release();
 }
 
 }  // namespace tambour::events

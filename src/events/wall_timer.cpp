@@ -7,13 +7,14 @@
 #include <tambour/event_loop.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "events/wall_timers.h"
 #include "loop/core.h"
 
 namespace tambour {
 namespace {
 
-[[noreturn]] void fail_while_asking(const char* what, std::source_location created_at) noexcept {
+[[noreturn]] void fail_while_computing(const char* what, std::source_location created_at) noexcept {
   base::fail_check(
       "WallTimer (created in %s:%u) %s by the function that computes its next time; do that in the "
       "timer's callback, or in EventLoop::post()",
@@ -40,8 +41,8 @@ WallTimer::WallTimer(WallTimer&& other) noexcept
       offset_ns_(other.offset_ns_),
       next_(std::move(other.next_)),
       function_(std::move(other.function_)) {
-  if (other.asking_) [[unlikely]]
-    fail_while_asking("moved", created_at());
+  if (other.computing_) [[unlikely]]
+    fail_while_computing("moved", created_at());
   if (started_) core_->service<events::WallTimers>().moved(*this);
 }
 
@@ -86,7 +87,7 @@ Result<> WallTimer::start_at(WallTime time) noexcept {
 
 Result<> WallTimer::start_every(Duration interval, Duration offset) noexcept {
   if (auto opened = open(); !opened) return opened;
-  if (interval <= Duration::zero()) return std::unexpected(system_error(EINVAL));
+  if (interval <= Duration::zero()) return base::failure(EINVAL);
   rule_ = Rule::interval;
   interval_ns_ = interval.count();
   offset_ns_ = offset.count() % interval_ns_;
@@ -112,26 +113,27 @@ std::int64_t WallTimer::time_after(std::int64_t now_ns) {
     if (since_last_ns < 0) since_last_ns += interval_ns_;
     return base::saturating_add(now_ns - since_last_ns, interval_ns_);
   }
-  asking_ = true;
+  computing_ = true;
   try {
     const WallTime next = next_(WallTime(Duration(now_ns)));
-    asking_ = false;
+    computing_ = false;
     return next.time_since_epoch().count();
   } catch (...) {
-    asking_ = false;
+    computing_ = false;
     stop();
     throw;
   }
 }
 
-void WallTimer::ask_again() noexcept {
+void WallTimer::recompute() noexcept {
   core_->check_thread();
-  if (started_ && rule_ == Rule::computed) core_->service<events::WallTimers>().ask(*this);
+  if (started_ && rule_ == Rule::computed)
+    core_->service<events::WallTimers>().queue_recompute(*this);
 }
 
 void WallTimer::stop() noexcept {
-  if (asking_) [[unlikely]]
-    fail_while_asking("stopped, changed or destroyed", created_at());
+  if (computing_) [[unlikely]]
+    fail_while_computing("stopped, changed or destroyed", created_at());
   if (!started_) return;
   core_->check_thread();
   unlink();

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/failure.h"
 #include "base/system_call.h"
 #include "loop/core.h"
 
@@ -22,7 +23,7 @@ Result<> WallTimers::open() noexcept {
   try {
     heap_.reserve(heap_.size() + 1);
   } catch (const std::bad_alloc&) {
-    return std::unexpected(system_error(ENOMEM));
+    return base::failure(ENOMEM);
   }
   if (heap_.empty()) changes_seen_ = core_.backend().wall_changes();
   if (timerfd_.is_open() || core_.backend().has_virtual_time()) return {};
@@ -32,7 +33,7 @@ Result<> WallTimers::open() noexcept {
 Result<> WallTimers::open_timerfd() noexcept {
   UniqueFd opened(system_call(Call::timerfd_create, ::timerfd_create, CLOCK_REALTIME,
                               TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!opened.is_open()) return std::unexpected(system_error(errno));
+  if (!opened.is_open()) return base::failure(errno);
   if (auto started = watch_.start(opened.get()); !started) return started;
   timerfd_ = std::move(opened);
   // Armed before the clock is first read, so that no change of the clock is missed from here on.
@@ -75,7 +76,7 @@ void WallTimers::move(WallTimer& timer) noexcept {
   insert(timer);
 }
 
-void WallTimers::ask(WallTimer& timer) noexcept {
+void WallTimers::queue_recompute(WallTimer& timer) noexcept {
   if (timer.linked()) return;
   heap_.remove(timer.heap_index_);
   heap_.push(timer, base::end_of_time_ns);
@@ -86,10 +87,10 @@ void WallTimers::on_readable() noexcept {
   std::uint64_t expirations;
   const auto bytes =
       system_call(Call::timerfd_read, ::read, timerfd_.get(), &expirations, sizeof expirations);
-  look((bytes < 0 && errno == ECANCELED) || std::exchange(was_set_, false));
+  handle_event((bytes < 0 && errno == ECANCELED) || std::exchange(was_set_, false));
 }
 
-void WallTimers::look(bool was_set) noexcept {
+void WallTimers::handle_event(bool was_set) noexcept {
   armed_ns_ = base::end_of_time_ns;
   if (was_set) reschedule(&loop::Core::queue_now);
   expire_into(&loop::Core::queue_now);
@@ -122,7 +123,7 @@ void WallTimers::put(WallTimer& timer, Queue queue, std::int64_t now_ns) noexcep
   // expires.
   if (!timer.linked() && timer.deadline_ns_ > now_ns) {
     if (timer.rule_ == WallTimer::Rule::interval) timer.deadline_ns_ = timer.time_after(now_ns);
-    // Computed when dispatched, where user code may use the loop freely.
+    // Computed when dispatched, because the function may call any function of the loop.
     if (timer.rule_ == WallTimer::Rule::computed) (core_.*queue)(timer);
   }
   heap_.push(timer, timer.linked() ? base::end_of_time_ns : timer.deadline_ns_);

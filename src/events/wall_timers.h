@@ -32,7 +32,7 @@ class WallTimers final : public loop::Service {
   /// Call when the timer's deadline has changed.
   void move(WallTimer& timer) noexcept;
   /// Queues a timer that is not due, so that it computes its next time.
-  void ask(WallTimer& timer) noexcept;
+  void queue_recompute(WallTimer& timer) noexcept;
 
   /// Under virtual time: when the next timer is due, by the loop's clock. Otherwise end_of_time_ns,
   /// because the timerfd reports it.
@@ -44,7 +44,7 @@ class WallTimers final : public loop::Service {
   void close() noexcept override;
 
   /// Handles a timerfd event; `was_set`: the clock was set. Called directly by tests.
-  void look(bool was_set) noexcept;
+  void handle_event(bool was_set) noexcept;
 
  private:
   struct Place {

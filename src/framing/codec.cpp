@@ -6,11 +6,12 @@
 #include <exception>
 
 #include "base/check.h"
+#include "base/failure.h"
 
 namespace tambour {
 namespace {
 
-std::unexpected<Error> too_long() noexcept { return std::unexpected(system_error(EMSGSIZE)); }
+std::unexpected<Error> too_long() noexcept { return base::failure(EMSGSIZE); }
 
 constexpr std::size_t length_bytes_max = 8;
 
@@ -41,9 +42,10 @@ void encode(std::uint64_t number, std::span<std::byte> bytes, std::endian order)
 /// Returns whether the length prefix can represent `size`, and whether the message fits into `to`.
 bool is_allowed(const Buffer& to, std::size_t size, const LengthOptions& options) noexcept {
   const std::size_t bytes = length_bytes(options);
-  const std::uint64_t most =
+  const std::uint64_t size_max =
       bytes == length_bytes_max ? UINT64_MAX : (std::uint64_t{1} << (8 * bytes)) - 1;
-  if (size > options.bytes_max || size > most || size > Buffer::max_size() - bytes) return false;
+  if (size > options.bytes_max || size > size_max || size > Buffer::max_size() - bytes)
+    return false;
   return to.size() <= Buffer::max_size() - bytes - size;
 }
 
@@ -94,8 +96,7 @@ std::optional<Buffer> take_exactly(Buffer& from, std::size_t bytes) {
 }
 
 Result<> append_line(Buffer& to, std::string_view line, std::string_view end) {
-  if (line.find_first_of("\r\n") != std::string_view::npos)
-    return std::unexpected(system_error(EINVAL));
+  if (line.find_first_of("\r\n") != std::string_view::npos) return base::failure(EINVAL);
   if (end.size() > Buffer::max_size() - line.size()) return too_long();
   // In one commit, so that either the whole line is appended or nothing.
   const auto room = to.prepare(line.size() + end.size());
@@ -133,7 +134,7 @@ Result<> append_message(Buffer& to, Buffer&& message, const LengthOptions& optio
 MessageWait::Awaiter::Awaiter(Stream& stream, Buffer& buffer, const Framing& framing) noexcept
     : ReadBuffer(stream, buffer, SIZE_MAX), framing_(framing) {}
 
-bool MessageWait::Awaiter::look() noexcept {
+bool MessageWait::Awaiter::find_message() noexcept {
   try {
     auto message = take(into_, framing_);
     if (!message) {
@@ -142,7 +143,7 @@ bool MessageWait::Awaiter::look() noexcept {
       found_.emplace(std::move(**message));
     }
   } catch (const std::exception&) {
-    found_.emplace(std::unexpected(system_error(ENOMEM)));
+    found_.emplace(base::failure(ENOMEM));
   }
   return found_.has_value();
 }
@@ -151,14 +152,14 @@ bool MessageWait::Awaiter::step(loop::Core& core) noexcept {
   if (!ReadBuffer::step(core)) return false;
   if (outcome < 0) return true;
   // If the message is still incomplete, more bytes have to arrive first.
-  if (outcome > 0) return look();
+  if (outcome > 0) return find_message();
   found_.emplace(std::unexpected(into_.empty() ? StreamError::eof : StreamError::truncated));
   return true;
 }
 
 Result<Buffer> MessageWait::Awaiter::await_resume() noexcept {
   if (found_) return std::move(*found_);
-  return std::unexpected(system_error(outcome));
+  return base::failure(outcome);
 }
 
 }  // namespace tambour

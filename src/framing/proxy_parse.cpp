@@ -19,8 +19,8 @@
 namespace tambour {
 namespace {
 
-using net::ProxyFamily;
-using net::ProxyTransport;
+using framing::ProxyFamily;
+using framing::ProxyTransport;
 
 std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -77,17 +77,17 @@ Result<ProxyHeader> parse_line(std::string_view line) {
 }
 
 Result<std::optional<ProxyHeader>> take_version_1(Buffer& from) {
-  const std::string_view text = text_of(from.peek(net::proxy_v1_bytes_max));
+  const std::string_view text = text_of(from.peek(framing::proxy_v1_bytes_max));
   const std::size_t end = text.find_first_of("\r\n");
   if (end == std::string_view::npos || end + 1 == text.size()) {
-    const bool may_go_on = text.size() < net::proxy_v1_bytes_max;
+    const bool may_go_on = text.size() < framing::proxy_v1_bytes_max;
     // LF must follow CR, and there is no space for an LF after the last allowed byte.
     if (!may_go_on || (end != std::string_view::npos && text[end] == '\n'))
       return base::failure(EPROTO);
     return std::nullopt;
   }
   if (text[end] != '\r' || text[end + 1] != '\n') return base::failure(EPROTO);
-  const std::size_t start = net::proxy_v1_start.size();
+  const std::size_t start = framing::proxy_v1_start.size();
   auto header = parse_line(text.substr(start, end - start));
   if (!header) return std::unexpected(header.error());
   from.consume(end + 2);
@@ -108,10 +108,10 @@ std::uint32_t number_of_four(std::string_view bytes) noexcept {
 template <class Each>
 Result<> read_fields(std::string_view bytes, Each each) {
   while (!bytes.empty()) {
-    if (bytes.size() < net::proxy_field_bytes) return base::failure(EBADMSG);
+    if (bytes.size() < framing::proxy_field_bytes) return base::failure(EBADMSG);
     const auto type = static_cast<std::uint8_t>(bytes[0]);
     const std::size_t size = number_of(bytes.substr(1, 2));
-    bytes.remove_prefix(net::proxy_field_bytes);
+    bytes.remove_prefix(framing::proxy_field_bytes);
     if (size > bytes.size()) return base::failure(EBADMSG);
     if (auto read = each(type, bytes.substr(0, size)); !read) return read;
     bytes.remove_prefix(size);
@@ -185,8 +185,8 @@ void set_endpoints(ProxyHeader& header, ProxyFamily family, std::string_view byt
 bool has_sum(std::string_view whole, std::string_view sum) noexcept {
   const std::string_view before = whole.substr(0, std::size_t(sum.data() - whole.data()));
   const std::string_view zeros("\0\0\0\0", 4);
-  const std::uint32_t until = net::crc32c(zeros, net::crc32c(before));
-  return net::crc32c(whole.substr(before.size() + zeros.size()), until) == number_of_four(sum);
+  const std::uint32_t until = framing::crc32c(zeros, framing::crc32c(before));
+  return framing::crc32c(whole.substr(before.size() + zeros.size()), until) == number_of_four(sum);
 }
 
 Result<> set_fields(ProxyHeader& header, std::string_view whole, std::string_view bytes) {
@@ -198,7 +198,7 @@ Result<> set_fields(ProxyHeader& header, std::string_view whole, std::string_vie
       header.has_checksum = true;
       return {};
     }
-    if (type == ProxyField::unique_id && value.size() > net::unique_id_bytes_max)
+    if (type == ProxyField::unique_id && value.size() > framing::unique_id_bytes_max)
       return base::failure(EBADMSG);
     header.fields.push_back({.type = type, .value = std::string(value)});
     return {};
@@ -216,8 +216,8 @@ Result<ProxyHeader> parse_version_2(std::string_view whole) {
   if (header.is_local) return header;
   const auto family = ProxyFamily(family_number);
   const auto transport = ProxyTransport(transport_number);
-  const std::string_view block = whole.substr(net::proxy_v2_bytes);
-  const std::size_t address_bytes = net::proxy_address_bytes(family);
+  const std::string_view block = whole.substr(framing::proxy_v2_bytes);
+  const std::size_t address_bytes = framing::proxy_address_bytes(family);
   if (block.size() < address_bytes) return base::failure(EBADMSG);
   if (transport != ProxyTransport::unspecified) set_endpoints(header, family, block);
   if (header.source && transport == ProxyTransport::datagram) header.socket_type = SOCK_DGRAM;
@@ -233,7 +233,7 @@ Result<ProxyHeader> parse_version_2(std::string_view whole) {
 }
 
 Result<std::optional<ProxyHeader>> take_version_2(Buffer& from, std::size_t bytes_max) {
-  const std::string_view start = text_of(from.peek(net::proxy_v2_bytes));
+  const std::string_view start = text_of(from.peek(framing::proxy_v2_bytes));
   if (start.size() > 12 && static_cast<unsigned char>(start[12]) >> 1 != 0x20 >> 1)
     return base::failure(EPROTO);  // Another version or command.
   const bool is_local = start.size() > 12 && start[12] == 0x20;
@@ -243,8 +243,8 @@ Result<std::optional<ProxyHeader>> take_version_2(Buffer& from, std::size_t byte
     if (family > int(ProxyFamily::local) || transport > int(ProxyTransport::datagram))
       return base::failure(EPROTO);
   }
-  if (start.size() < net::proxy_v2_bytes) return std::nullopt;
-  const std::size_t size = net::proxy_v2_bytes + number_of(start.substr(14, 2));
+  if (start.size() < framing::proxy_v2_bytes) return std::nullopt;
+  const std::size_t size = framing::proxy_v2_bytes + number_of(start.substr(14, 2));
   if (size > bytes_max) return base::failure(EMSGSIZE);
   if (from.size() < size) return std::nullopt;
   auto header = parse_version_2(text_of(from.peek(size)));
@@ -255,18 +255,19 @@ Result<std::optional<ProxyHeader>> take_version_2(Buffer& from, std::size_t byte
 
 }  // namespace
 
-std::size_t net::proxy_v2_bytes_missing(Buffer& taken) {
-  const std::string_view start = text_of(taken.peek(net::proxy_v2_bytes));
-  if (start.size() < net::proxy_v2_bytes || !start.starts_with(net::proxy_v2_signature)) return 0;
-  const std::size_t size = net::proxy_v2_bytes + number_of(start.substr(14, 2));
+std::size_t framing::proxy_v2_bytes_missing(Buffer& taken) {
+  const std::string_view start = text_of(taken.peek(framing::proxy_v2_bytes));
+  if (start.size() < framing::proxy_v2_bytes || !start.starts_with(framing::proxy_v2_signature))
+    return 0;
+  const std::size_t size = framing::proxy_v2_bytes + number_of(start.substr(14, 2));
   return size - std::min(size, taken.size());
 }
 
 Result<std::optional<ProxyHeader>> take_proxy_header(Buffer& from, std::size_t bytes_max) {
-  const std::string_view start = text_of(from.peek(net::proxy_v2_signature.size()));
+  const std::string_view start = text_of(from.peek(framing::proxy_v2_signature.size()));
   if (start.empty()) return std::nullopt;
-  if (may_begin_with(start, net::proxy_v2_signature)) return take_version_2(from, bytes_max);
-  if (may_begin_with(start, net::proxy_v1_start)) return take_version_1(from);
+  if (may_begin_with(start, framing::proxy_v2_signature)) return take_version_2(from, bytes_max);
+  if (may_begin_with(start, framing::proxy_v1_start)) return take_version_1(from);
   return base::failure(EPROTO);
 }
 

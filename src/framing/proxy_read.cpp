@@ -7,6 +7,7 @@
 #include <tambour/proxy_protocol.h>
 #include <tambour/stream_error.h>
 
+#include "base/failure.h"
 #include "framing/proxy_header.h"
 #include "io/transport.h"
 #include "loop/core.h"
@@ -24,7 +25,7 @@ class Peek final : public IoWait {
   Peek(SocketStream& stream, std::span<std::byte> into) noexcept
       : IoWait(stream, Events::read, detail::FirstCall::when_ready), into_(into) {}
   [[nodiscard]] Result<std::size_t> await_resume() const noexcept {
-    if (outcome < 0) return std::unexpected(system_error(outcome));
+    if (outcome < 0) return base::failure(outcome);
     return static_cast<std::size_t>(outcome);
   }
 
@@ -55,7 +56,7 @@ Task<Result<ProxyHeader>> read_proxy_header(SocketStream& stream, std::size_t by
   Buffer taken;
   for (;;) {
     // A version 2 header contains its length; the rest is read without peeking first.
-    if (const std::size_t rest = net::proxy_v2_bytes_missing(taken); rest > 0) {
+    if (const std::size_t rest = framing::proxy_v2_bytes_missing(taken); rest > 0) {
       const auto got = co_await stream.read(taken, rest);
       if (!got) co_return std::unexpected(got.error());
       if (*got == 0) co_return end_after(true);

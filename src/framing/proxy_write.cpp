@@ -16,8 +16,8 @@
 namespace tambour {
 namespace {
 
-using net::ProxyFamily;
-using net::ProxyTransport;
+using framing::ProxyFamily;
+using framing::ProxyTransport;
 
 constexpr std::size_t block_bytes_max = 65535;
 
@@ -56,7 +56,7 @@ Result<> append_field(std::string& to, const ProxyField& field) {
 Result<std::string> version_1(const ProxyHeader& header) {
   if (header.is_local || !header.fields.empty() || header.has_checksum)
     return base::failure(EINVAL);
-  std::string line(net::proxy_v1_start);
+  std::string line(framing::proxy_v1_start);
   if (!header.source) return line + "UNKNOWN\r\n";
   const Endpoint& source = *header.source;
   const Endpoint& destination = *header.destination;
@@ -114,7 +114,7 @@ Result<> append_fields(std::string& to, const ProxyHeader& header) {
   for (const ProxyField& field : header.fields) {
     if (field.type == ProxyField::checksum || field.type == ProxyField::padding)
       return base::failure(EINVAL);
-    if (field.type == ProxyField::unique_id && field.value.size() > net::unique_id_bytes_max)
+    if (field.type == ProxyField::unique_id && field.value.size() > framing::unique_id_bytes_max)
       return base::failure(EMSGSIZE);
     if (auto appended = append_field(to, field); !appended) return appended;
   }
@@ -138,13 +138,13 @@ Result<std::string> version_2(const ProxyHeader& header) {
     return std::unexpected(appended.error());
   if (block.size() > block_bytes_max) return base::failure(EMSGSIZE);
 
-  std::string whole(net::proxy_v2_signature);
+  std::string whole(framing::proxy_v2_signature);
   whole += char(0x20 | (header.is_local ? 0 : 1));
   whole += char(int(family) << 4 | int(transport));
   append_number(whole, block.size(), 2);
   whole += block;
   if (header.has_checksum) {
-    const std::uint32_t sum = net::crc32c(whole);
+    const std::uint32_t sum = framing::crc32c(whole);
     whole.resize(whole.size() - 4);
     append_number(whole, sum, 4);
   }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/failure.h"
 #include "base/launch.h"
 #include "base/parse_number.h"
 #include "handoff/ready_pipe.h"
@@ -16,7 +17,7 @@
 namespace tambour {
 namespace {
 
-using net::first_passed;
+using handoff::first_passed;
 
 Result<long> number_in(const char* text) noexcept {
   return base::parse_number<long>(text != nullptr ? text : "");
@@ -26,7 +27,7 @@ Result<Endpoint> endpoint_of(int fd) noexcept {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   auto* const place = reinterpret_cast<sockaddr*>(&address);
-  if (::getsockname(fd, place, &size) != 0) return std::unexpected(system_error(errno));
+  if (::getsockname(fd, place, &size) != 0) return base::failure(errno);
   return Endpoint::from(place, size);
 }
 
@@ -67,10 +68,10 @@ Result<InheritedListeners> InheritedListeners::take_over() {
   InheritedListeners inherited;
   if (!any) return inherited;
   if (!for_process || !listeners || *listeners < 0 || *listeners > INT_MAX - first_passed)
-    return std::unexpected(system_error(EINVAL));
+    return base::failure(EINVAL);
   // Meant for a parent process, which has passed on its environment.
   if (*for_process != ::getpid()) return inherited;
-  net::keep_ready_pipe(int(*listeners));
+  handoff::keep_ready_pipe(int(*listeners));
   if (auto opened = set_close_on_exec(int(*listeners)); !opened)
     return std::unexpected(opened.error());
   std::string_view names = all_names;

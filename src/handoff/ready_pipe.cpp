@@ -8,7 +8,7 @@
 
 #include "base/parse_number.h"
 
-namespace tambour::net {
+namespace tambour::handoff {
 namespace {
 
 /// -1: none.
@@ -45,4 +45,4 @@ UniqueFd take_ready_pipe() noexcept {
   return fd >= 0 ? UniqueFd(fd) : named_in_environment(first_passed);
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::handoff

@@ -3,7 +3,7 @@
 
 #include <tambour/unique_fd.h>
 
-namespace tambour::net {
+namespace tambour::handoff {
 
 /// SD_LISTEN_FDS_START: the first inherited listener; the pipe follows the last listener.
 constexpr int first_passed = 3;
@@ -20,4 +20,4 @@ void keep_ready_pipe(int listeners) noexcept;
 /// returns none.
 [[nodiscard]] UniqueFd take_ready_pipe() noexcept;
 
-}  // namespace tambour::net
+}  // namespace tambour::handoff

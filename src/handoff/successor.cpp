@@ -16,13 +16,14 @@
 #include <tambour/wait.h>
 #include <tambour/when.h>
 
+#include "base/failure.h"
 #include "handoff/ready_pipe.h"
 
 namespace tambour {
 namespace {
 
-using net::first_passed;
-using net::ready_variable;
+using handoff::first_passed;
+using handoff::ready_variable;
 
 /// The arguments for starting the new process.
 struct Preparation {
@@ -64,7 +65,7 @@ Result<Preparation> prepare(const std::vector<PassedListener>& listeners,
   for (const PassedListener& passed : listeners) {
     const auto fds = descriptors_of(passed, preparation);
     if (!fds) return std::unexpected(fds.error());
-    if (fds->empty() || passed.name.contains(':')) return std::unexpected(system_error(EINVAL));
+    if (fds->empty() || passed.name.contains(':')) return base::failure(EINVAL);
     for (const int fd : *fds) {
       if (next > first_passed) names += ':';
       names += passed.name;
@@ -107,7 +108,7 @@ Task<Result<>> wait_until_ready(int fd) {
   if (!readable) co_return std::unexpected(readable.error());
   char byte = 0;
   // EOF: the new process has exited or has closed the pipe.
-  if (::read(fd, &byte, 1) != 1) co_return std::unexpected(system_error(ECHILD));
+  if (::read(fd, &byte, 1) != 1) co_return base::failure(ECHILD);
   co_return Result<>();
 }
 
@@ -116,8 +117,7 @@ Task<Result<>> wait_until_ready(int fd) {
 Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
                                     SuccessorOptions options) {
   std::array<int, 2> fds{};
-  if (::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK) != 0)
-    co_return std::unexpected(system_error(errno));
+  if (::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK) != 0) co_return base::failure(errno);
   const UniqueFd ready_read_end(fds[0]);
   UniqueFd ready_write_end(fds[1]);
   if (options.arguments.empty()) options.arguments.emplace_back("/proc/self/exe");
@@ -140,7 +140,7 @@ Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
 }
 
 void notify_ready() noexcept {
-  const UniqueFd pipe = net::take_ready_pipe();
+  const UniqueFd pipe = handoff::take_ready_pipe();
   if (!pipe.is_open()) return;
   // If the previous process has exited, write(2) raises SIGPIPE, which would kill this process.
   sigset_t broken;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "io/buffer_blocks.h"
 #include "io/read_size.h"
 
@@ -336,7 +337,7 @@ Result<std::size_t> Buffer::write_to(int fd) noexcept {
   const std::size_t count = pieces(out);
   if (count == 0) return 0;
   const ssize_t written = ::writev(fd, out.data(), static_cast<int>(count));
-  if (written < 0) return std::unexpected(system_error(errno));
+  if (written < 0) return base::failure(errno);
   consume(static_cast<std::size_t>(written));
   return static_cast<std::size_t>(written);
 }

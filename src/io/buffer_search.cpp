@@ -103,8 +103,8 @@ std::optional<std::size_t> Buffer::search(char what) noexcept {
       return passed + static_cast<std::size_t>(static_cast<const std::byte*>(at) - segment->begin);
     passed += segment->size();
   }
-  constexpr std::uint64_t most = (std::uint64_t{1} << 56) - 1;
-  searched.size = std::min<std::uint64_t>(size_, most);
+  constexpr std::uint64_t size_max = (std::uint64_t{1} << 56) - 1;
+  searched.size = std::min<std::uint64_t>(size_, size_max);
   return std::nullopt;
 }
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/failure.h"
 #include "io/file_request.h"
 
 namespace tambour {
@@ -91,7 +92,7 @@ File::Open::Open(std::string path, FileMode mode, mode_t permissions, FileCache 
     : FileWait(request_open(std::move(path), mode, permissions, cache)) {}
 
 Result<File> File::Open::await_resume() const {
-  if (outcome() < 0) return std::unexpected(system_error(int(outcome())));
+  if (outcome() < 0) return base::failure(int(outcome()));
   return File(request().take_file());
 }
 
@@ -100,7 +101,7 @@ File::Read::Read(const File& file, std::span<std::byte> into, std::uint64_t offs
                           offset)) {}
 
 Result<std::size_t> File::Read::await_resume() const noexcept {
-  if (outcome() < 0) return std::unexpected(system_error(int(outcome())));
+  if (outcome() < 0) return base::failure(int(outcome()));
   return static_cast<std::size_t>(outcome());
 }
 
@@ -113,7 +114,7 @@ File::Write::Write(const File& file, std::span<const std::byte> from)
 }
 
 Result<> File::Write::await_resume() const noexcept {
-  if (outcome() < 0) return std::unexpected(system_error(int(outcome())));
+  if (outcome() < 0) return base::failure(int(outcome()));
   return {};
 }
 
@@ -128,7 +129,7 @@ File::WriteBuffer::WriteBuffer(const File& file, Buffer& from, bool returns_rest
 
 Result<> File::WriteBuffer::await_resume() noexcept {
   if (rest_ != nullptr) rest_->prepend(request().take_bytes());
-  if (outcome() < 0) return std::unexpected(system_error(int(outcome())));
+  if (outcome() < 0) return base::failure(int(outcome()));
   return {};
 }
 
@@ -139,14 +140,14 @@ File::Done File::truncate(std::uint64_t size) {
 }
 
 Result<> File::Done::await_resume() const noexcept {
-  if (outcome() < 0) return std::unexpected(system_error(int(outcome())));
+  if (outcome() < 0) return base::failure(int(outcome()));
   return {};
 }
 
 File::Size File::size() const { return Size(request_to(detail::OperationKind::file_size, file_)); }
 
 Result<std::uint64_t> File::Size::await_resume() const noexcept {
-  if (outcome() < 0) return std::unexpected(system_error(int(outcome())));
+  if (outcome() < 0) return base::failure(int(outcome()));
   return static_cast<std::uint64_t>(outcome());
 }
 

@@ -224,7 +224,7 @@ void FileRequest::abandon() noexcept {
     core_->backend().cancel_and_wait(operation_);
     end();
   } else {
-    // It completes by itself, and its result is not needed; a file it opened is closed then.
+    // It completes later, and its result is discarded; a file that it opened is then closed.
     core_->backend().cancel(operation_);
     release_loop();
   }

@@ -22,7 +22,7 @@ namespace tambour::io {
 class FileRequests;
 
 /// Owns a descriptor. The operations on it share this object, so that the number cannot be reused
-/// before the last of them is done.
+/// before the last of them has completed.
 class OpenFile {
  public:
   /// `flags` are those of open(2).
@@ -74,7 +74,7 @@ class FileRequest final : public WorkerCall, private detail::ListHook<FileReques
   void request_stop() noexcept;
   /// Call when the awaiting task is destroyed.
   void abandon() noexcept;
-  /// Call when the loop is destroyed: its backend completes nothing any more.
+  /// Call when the loop is destroyed: its backend completes no operation after that.
   void lose_loop() noexcept;
 
   [[nodiscard]] std::int64_t outcome() const noexcept { return error() != 0 ? -error() : outcome_; }

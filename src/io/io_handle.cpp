@@ -90,16 +90,16 @@ bool IoWait::try_now() noexcept {
   return true;
 }
 
-bool IoWait::await_or_finish() noexcept {
+bool IoWait::try_now_or_wait() noexcept {
   IoWait*& waiting = handle_->waiting(to_write_);
   if (waiting != nullptr) [[unlikely]]
     base::fail_check(
         "%s of fd %d: another task is already waiting to %s it; let one task %s at a time",
         to_write_ ? "write" : "read", handle_->descriptor(), to_write_ ? "write" : "read",
         to_write_ ? "write" : "read");
-  if (try_now()) return false;
+  if (try_now()) return true;
   waiting = this;
-  return true;
+  return false;
 }
 
 void IoWait::completed() {

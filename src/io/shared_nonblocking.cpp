@@ -15,9 +15,9 @@
 namespace tambour::io {
 namespace {
 
-/// Stands for an open file description. The kernel shows only the file behind it, so the access
-/// mode is added for the two ends of a pipe, which are one file, and the number of the terminal for
-/// masters of pseudoterminals, which are all the file /dev/ptmx.
+/// Identifies an open file description. fstat(2) identifies only its file. The access mode
+/// distinguishes the two ends of a pipe, which are one file; the number of the terminal
+/// distinguishes masters of pseudoterminals, which are all the file /dev/ptmx.
 struct Key {
   dev_t device;
   ino_t inode;
@@ -37,7 +37,7 @@ std::optional<Key> key_of(int fd, int flags) noexcept {
              .terminal = terminal};
 }
 
-/// How many streams use each open file description on which a stream has set O_NONBLOCK.
+/// The number of streams that use each open file description on which a stream has set O_NONBLOCK.
 struct Table {
   std::mutex mutex;
   std::map<Key, std::size_t> streams;

@@ -27,20 +27,21 @@ std::int32_t Transport::read(std::span<std::byte> into) const noexcept {
 }
 
 std::int32_t Transport::read(Buffer& into, std::uint32_t& read_size,
-                             std::size_t most) const noexcept {
+                             std::size_t bytes_max) const noexcept {
   std::span<std::byte> space;
   try {
     space = into.prepare(read_size);
   } catch (const std::exception&) {
     return -ENOMEM;  // Or the buffer is at its maximum size.
   }
-  const std::size_t size = std::min(space.size(), most);
+  const std::size_t size = std::min(space.size(), bytes_max);
   const std::int32_t answer = read(space.first(size));
   const std::size_t got = answer > 0 ? static_cast<std::size_t>(answer) : 0;
   into.commit(got);
   // A read that was limited by `most` rather than by the space in the buffer does not show how much
   // was available.
-  if (answer >= 0 && (got < size || size < most)) read_size = next_read_size(read_size, size, got);
+  if (answer >= 0 && (got < size || size < bytes_max))
+    read_size = next_read_size(read_size, size, got);
   return answer;
 }
 

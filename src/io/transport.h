@@ -39,10 +39,10 @@ class Transport {
 
   /// 0: end of file.
   [[nodiscard]] std::int32_t read(std::span<std::byte> into) const noexcept;
-  /// Appends at most `most` bytes to `into`. Allocates memory for the read, and releases it if the
-  /// read fails; fails with ENOMEM. `read_size` is the estimated size of the next read.
+  /// Appends at most `bytes_max` bytes to `into`. Allocates memory for the read, and releases it if
+  /// the read fails; fails with ENOMEM. `read_size` is the estimated size of the next read.
   [[nodiscard]] std::int32_t read(Buffer& into, std::uint32_t& read_size,
-                                  std::size_t most = SIZE_MAX) const noexcept;
+                                  std::size_t bytes_max = SIZE_MAX) const noexcept;
 
   /// Never raises SIGPIPE.
   [[nodiscard]] std::int32_t write(std::span<const std::byte> from) const noexcept;

@@ -95,9 +95,10 @@ void Core::rethrow_pending() {
 void Core::update_io_budget() noexcept {
   // In a simulation the clock does not advance during an iteration, so the count is limited as
   // well.
-  constexpr unsigned most = 65'536;
+  constexpr unsigned limit = 65'536;
   constexpr std::int64_t long_ns = 50'000'000;
-  io_budget_exhausted_ = io_budget_exhausted_ || at_once_ >= most || clock_ns() - now_ns_ > long_ns;
+  io_budget_exhausted_ =
+      io_budget_exhausted_ || at_once_ >= limit || clock_ns() - now_ns_ > long_ns;
 }
 
 void Core::drop_owned() noexcept {
@@ -450,7 +451,8 @@ void Core::remove(Async& async) noexcept {
 void Core::delete_deferred() noexcept {
   detail::Closure*& first = level_->deferred;
   while (first != nullptr) {
-    // A closure's destructor may destroy further handles, and so retire further closures.
+    // A closure's destructor may destroy further handles, and so defer the deletion of further
+    // closures.
     delete std::exchange(first, first->next());
   }
 }

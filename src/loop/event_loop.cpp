@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "loop/core.h"
 
 namespace tambour {
@@ -54,7 +55,7 @@ Result<std::unique_ptr<EventLoop>> EventLoop::open(const LoopOptions& options,
   } catch (const std::system_error& refused) {
     return std::unexpected(refused.code());
   } catch (const std::bad_alloc&) {
-    return std::unexpected(system_error(ENOMEM));
+    return base::failure(ENOMEM);
   }
 }
 

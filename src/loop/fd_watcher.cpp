@@ -5,6 +5,7 @@
 
 #include <tambour/event_loop.h>
 
+#include "base/failure.h"
 #include "loop/core.h"
 
 namespace tambour {
@@ -42,7 +43,7 @@ FdWatcher::~FdWatcher() {
 Result<> FdWatcher::start() noexcept {
   core_->check_thread_of(created_at());
   if (started()) return {};
-  if (fd < 0) return std::unexpected(system_error(EBADF));
+  if (fd < 0) return base::failure(EBADF);
   core_->add_reference();
   result = 0;
   core_->backend().submit(*this);

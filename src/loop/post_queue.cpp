@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/failure.h"
+
 namespace tambour::loop {
 
 PostQueue::~PostQueue() {
@@ -175,7 +177,7 @@ Result<> PostQueue::reopen() noexcept {
       try {
         add_segment(slot);
       } catch (const std::bad_alloc&) {
-        return std::unexpected(system_error(ENOMEM));
+        return base::failure(ENOMEM);
       }
     }
     Place& place = slot.load(std::memory_order_acquire)->places[index % segment_size];

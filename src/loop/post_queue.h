@@ -37,7 +37,7 @@ class PostQueue {
   /// Consumer only: true if no cell is claimed.
   [[nodiscard]] bool empty() const noexcept {
     // Sequentially consistent, like the addition in push(): of a producer that claims a cell and
-    // then checks whether the consumer sleeps, and the consumer, at least one sees the other.
+    // then checks whether the consumer waits, and the consumer, at least one sees the other.
     return tail_.load(std::memory_order_seq_cst) == head_;
   }
 
@@ -48,8 +48,8 @@ class PostQueue {
   }
 
   /// Consumer only: runs the tasks taken, up to the first one that is not stored yet. If a task
-  /// throws, it is gone, and the next call continues with the tasks behind it. Returns the number
-  /// of tasks run.
+  /// throws, it has been removed, and the next call continues with the task after it. Returns the
+  /// number of tasks run.
   std::size_t run();
 
   /// Consumer only: destroys all posted tasks without running them.

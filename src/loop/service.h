@@ -13,12 +13,13 @@
 #include <tambour/result.h>
 
 #include "base/clock.h"
+#include "base/failure.h"
 
 namespace tambour::loop {
 
 class Core;
 
-/// Overrides what it needs. A service is constructed with its loop's core.
+/// A derived class overrides the functions that it needs, and is constructed with the loop's core.
 class Service {
  public:
   Service() = default;
@@ -31,7 +32,7 @@ class Service {
   virtual std::int64_t before_wait() noexcept { return base::end_of_time_ns; }
   /// Called when the time that before_wait() returned has been reached: queues what is due.
   virtual void expire(std::int64_t /*now_ns*/) noexcept {}
-  /// Called after Core::async_sent(): collects what other threads have handed over.
+  /// Called after Core::async_sent(): collects what other threads have sent.
   virtual void collect() noexcept {}
 
   /// In the child after fork(2), before any descriptor is opened. `has_all`: the child still has
@@ -76,7 +77,7 @@ class Services {
   Result<S*> open(Core& core) noexcept {
     if (S* const open = find<S>()) return open;
     std::unique_ptr<S> service(new (std::nothrow) S(core));
-    if (service == nullptr) return std::unexpected(system_error(ENOMEM));
+    if (service == nullptr) return base::failure(ENOMEM);
     S* const opened = service.get();
     append(std::move(service), &key<S>);
     return opened;

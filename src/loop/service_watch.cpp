@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/failure.h"
 #include "loop/core.h"
 
 namespace tambour::loop {
@@ -18,7 +19,7 @@ ServiceWatch::ServiceWatch(Core& core, Callback<void()> readable) noexcept
 }
 
 Result<> ServiceWatch::start(int descriptor) noexcept {
-  if (!can_watch(core_, descriptor)) return std::unexpected(system_error(ERANGE));
+  if (!can_watch(core_, descriptor)) return base::failure(ERANGE);
   stop();
   fd = descriptor;
   core_.backend().invalidate(fd);

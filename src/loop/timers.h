@@ -18,6 +18,8 @@
 
 namespace tambour::loop {
 
+using base::ReadyQueue;
+
 class Timers {
  public:
   /// Call when a timer is constructed. Reserves heap space, so that starting it cannot fail. Throws

@@ -9,6 +9,7 @@
 #include <tambour/event_loop.h>
 
 #include "backend/system.h"
+#include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
 
@@ -83,7 +84,7 @@ Task<Result<SocketStream>> connect_stream(Endpoint to) {
         .system()
         .setsockopt(socket->descriptor(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   }
-  co_return std::unexpected(system_error(ECONNREFUSED));
+  co_return base::failure(ECONNREFUSED);
 }
 
 }  // namespace tambour::net

@@ -17,6 +17,8 @@
 
 namespace tambour {
 
+namespace net {
+
 void ConnectionOwner::start(SocketStream stream,
                             std::shared_ptr<const ConnectionCallbacks> callbacks) {
   Connection::start(std::move(stream), std::move(callbacks), this);
@@ -56,6 +58,8 @@ void ConnectionOwner::drop_all() noexcept {
   }
 }
 
+}  // namespace net
+
 Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
   return start(std::move(stream), nullptr, std::move(callbacks), nullptr);
 }
@@ -67,14 +71,14 @@ Connection& Connection::start(SocketStream stream,
 
 Connection& Connection::start(SocketStream&& stream,
                               std::shared_ptr<const ConnectionCallbacks> callbacks,
-                              ConnectionOwner* owner) {
+                              net::ConnectionOwner* owner) {
   auto header = std::move(stream.proxy_header_);
   return start(std::move(stream), std::move(header), std::move(callbacks), owner);
 }
 
 Connection& Connection::start(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
                               std::shared_ptr<const ConnectionCallbacks> callbacks,
-                              ConnectionOwner* owner) {
+                              net::ConnectionOwner* owner) {
   if (callbacks == nullptr) [[unlikely]]
     base::fail_check(
         "Connection::start() was called with null callbacks for the stream of descriptor %d; pass "
@@ -154,7 +158,7 @@ void Connection::enter_list() noexcept {
 }
 
 void Connection::leave_list() noexcept {
-  if (ConnectionOwner* owner = std::exchange(owner_, nullptr)) {
+  if (net::ConnectionOwner* owner = std::exchange(owner_, nullptr)) {
     owner->remove(*this);
   } else {
     static_cast<detail::LoopOwned*>(this)->unlink();
@@ -269,8 +273,8 @@ bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer) {
   if (ended_) return false;
   const std::size_t size = buffer != nullptr ? buffer->size() : bytes.size();
   const std::size_t before = unsent_bytes();
-  const std::size_t most = callbacks_->limits.unsent_max;
-  if (before > 0 && size > most - std::min(before, most)) {
+  const std::size_t limit = callbacks_->limits.unsent_max;
+  if (before > 0 && size > limit - std::min(before, limit)) {
     end_at_limit(ENOBUFS);
     return false;
   }

@@ -28,7 +28,7 @@ class ConnectionHandle::Mailbox : public std::enable_shared_from_this<Mailbox> {
   [[nodiscard]] bool is_open() const noexcept { return open_.load(std::memory_order_acquire); }
   /// The connection if it is on the calling thread's loop; otherwise null.
   [[nodiscard]] Connection* connection_here() const noexcept;
-  /// The same, but null if operations are queued, which must take effect first.
+  /// connection_here(), or null if operations are queued, which must take effect first.
   [[nodiscard]] Connection* connection_for_direct_call() const noexcept;
   /// Each returns false if the connection has ended. Throws std::bad_alloc; nothing is queued then.
   bool queue_bytes(std::span<const std::byte> bytes);

@@ -32,7 +32,7 @@ void Connection::depart() noexcept {
   }
   if (Deadlines* const times = deadlines()) times->timer.reset();
   EventLoop& to = arrival.to();
-  ConnectionOwner* const owner = owner_;
+  net::ConnectionOwner* const owner = owner_;
   arrival.pack(*this, owner != nullptr ? owner->on(to) : nullptr);
   core.backend().deregister(fd);
   leave_list();
@@ -52,7 +52,7 @@ void Connection::depart() noexcept {
   }
 }
 
-void Connection::arrive(ConnectionOwner* owner) {
+void Connection::arrive(net::ConnectionOwner* owner) {
   owner_ = owner;
   loop::Core& core = loop::core_of(*loop_);
   // This loop may still have state for an earlier file with the same descriptor.

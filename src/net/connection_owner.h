@@ -7,7 +7,7 @@
 #include <tambour/connection.h>
 #include <tambour/detail/operation.h>
 
-namespace tambour {
+namespace tambour::net {
 
 /// A list of connections. Thread: the owner and its connections belong to the thread of its loop.
 class ConnectionOwner {
@@ -44,7 +44,7 @@ class ConnectionOwner {
   ~ConnectionOwner() = default;
 
  private:
-  friend class Connection;
+  friend class tambour::Connection;
   /// False for the connections of a client: Backpressure distinguishes them.
   [[nodiscard]] virtual bool accepts() const noexcept { return true; }
   /// Called when a connection has been removed: it has ended or moves to another loop.
@@ -63,4 +63,4 @@ class ConnectionOwner {
   bool closing_ = false;
 };
 
-}  // namespace tambour
+}  // namespace tambour::net

@@ -55,7 +55,7 @@ class Connection::Arrival {
 
   [[nodiscard]] EventLoop& to() const noexcept { return to_; }
 
-  void pack(Connection& connection, ConnectionOwner* owner) noexcept {
+  void pack(Connection& connection, net::ConnectionOwner* owner) noexcept {
     connection_ = &connection;
     owner_ = owner;
   }
@@ -69,7 +69,7 @@ class Connection::Arrival {
  private:
   EventLoop& to_;
   Connection* connection_ = nullptr;
-  ConnectionOwner* owner_ = nullptr;
+  net::ConnectionOwner* owner_ = nullptr;
 };
 
 struct Connection::Extras {

@@ -19,6 +19,7 @@
 #include <tambour/wait.h>
 #include <tambour/when.h>
 
+#include "base/failure.h"
 #include "base/parse_number.h"
 #include "loop/core.h"
 #include "net/backoff.h"
@@ -202,7 +203,7 @@ Task<Result<SocketStream>> connect(std::string to, ConnectOptions options) {
   } else {
     target = parse_name(to);
   }
-  if (!target) co_return std::unexpected(system_error(EINVAL));
+  if (!target) co_return base::failure(EINVAL);
   co_return co_await connect_within(std::move(*target), options);
 }
 

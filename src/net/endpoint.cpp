@@ -115,24 +115,24 @@ Result<Endpoint> Endpoint::from(const sockaddr* address, socklen_t size) noexcep
   if (address == nullptr || size < sizeof(sa_family_t)) return base::failure(EINVAL);
   sa_family_t family;
   std::memcpy(&family, address, sizeof(family));
-  std::size_t least = 0;
-  std::size_t most = 0;
+  std::size_t size_min = 0;
+  std::size_t size_max = 0;
   switch (family) {
     case AF_INET:
-      least = most = sizeof(sockaddr_in);
+      size_min = size_max = sizeof(sockaddr_in);
       break;
     case AF_INET6:
-      least = most = sizeof(sockaddr_in6);
+      size_min = size_max = sizeof(sockaddr_in6);
       break;
     case AF_UNIX:
-      least = unix_header, most = sizeof(sockaddr_un);
+      size_min = unix_header, size_max = sizeof(sockaddr_un);
       break;
     default:
       return base::failure(EAFNOSUPPORT);
   }
   // For a path that fills sun_path, the kernel may report one byte more than sockaddr_un has.
-  if (family == AF_UNIX && size == most + 1) --size;
-  if (size < least || size > most) return base::failure(EINVAL);
+  if (family == AF_UNIX && size == size_max + 1) --size;
+  if (size < size_min || size > size_max) return base::failure(EINVAL);
   Endpoint endpoint;
   endpoint.storage_ = {};
   std::memcpy(&endpoint.storage_, address, size);

@@ -13,6 +13,7 @@
 #include <tambour/unique_fd.h>
 
 #include "backend/system.h"
+#include "base/failure.h"
 #include "io/shared_nonblocking.h"
 #include "loop/core.h"
 
@@ -61,8 +62,7 @@ PipeStream::PipeStream(EventLoop& loop, int fd) noexcept
 Result<PipeStream::Ends> PipeStream::open(EventLoop& loop) noexcept {
   std::array<int, 2> fds{};
   backend::System& system = loop::core_of(loop).backend().system();
-  if (system.pipe2(fds.data(), O_NONBLOCK | O_CLOEXEC) != 0)
-    return std::unexpected(system_error(errno));
+  if (system.pipe2(fds.data(), O_NONBLOCK | O_CLOEXEC) != 0) return base::failure(errno);
   return Ends{.reader = PipeStream(loop, fds[0]), .writer = PipeStream(loop, fds[1])};
 }
 

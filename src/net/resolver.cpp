@@ -36,7 +36,7 @@ int family_of(AddressFamily family) noexcept {
 using Answer = Result<std::vector<Endpoint>>;
 
 /// Runs on a worker thread and uses only its arguments.
-Answer ask(backend::System& system, const std::string& host, std::uint16_t port, int family) {
+Answer look_up(backend::System& system, const std::string& host, std::uint16_t port, int family) {
   std::vector<sockaddr_storage> found;
   if (const int value = system.look_up(host.c_str(), family, found))
     return std::unexpected(resolver_error(value));
@@ -66,7 +66,7 @@ class SystemResolver final : public Resolver {
     backend::System& system = loop::core_of(*context.loop).backend().system();
     // A named variable: GCC 12 destroys the captures of a temporary twice.
     auto question = [&system, host = std::move(host), port, wanted] {
-      return ask(system, host, port, wanted);
+      return look_up(system, host, port, wanted);
     };
     co_return co_await WorkerPool::names().run(std::move(question), WhenStopped::leave);
   }

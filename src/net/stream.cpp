@@ -49,7 +49,7 @@ Result<std::size_t> Stream::Read::await_resume() const noexcept { return size_or
 
 bool Stream::ReadBuffer::step(loop::Core& /*core*/) noexcept {
   Stream& stream = of(handle());
-  return finish(stream.transport().read(into_, stream.read_size_, most_));
+  return finish(stream.transport().read(into_, stream.read_size_, bytes_max_));
 }
 
 Result<std::size_t> Stream::ReadBuffer::await_resume() const noexcept {

@@ -11,6 +11,7 @@
 #include <tambour/timer.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "loop/core.h"
 #include "net/backoff.h"
 #include "net/connection_owner.h"
@@ -20,12 +21,15 @@ namespace tambour {
 // Copying them out of options that are moved at the same time relies on it.
 static_assert(std::is_trivially_copyable_v<ConnectOptions>);
 
+namespace net {
+
 /// A callback may destroy the client, and this with it. Callbacks are invoked by timers, as the
 /// last action of a function, never by the task that connects.
-class StreamClient::State final : private ConnectionOwner {
+class StreamClientState final : private ConnectionOwner {
  public:
-  State(EventLoop& loop, Callback<Task<Result<SocketStream>>()> connect,
-        ConnectionCallbacks callbacks, StreamClientOptions options, std::source_location created_at)
+  StreamClientState(EventLoop& loop, Callback<Task<Result<SocketStream>>()> connect,
+                    ConnectionCallbacks callbacks, StreamClientOptions options,
+                    std::source_location created_at)
       : core_(loop::core_of(loop)),
         loop_(loop),
         connect_(std::move(connect)),
@@ -39,9 +43,9 @@ class StreamClient::State final : private ConnectionOwner {
         created_at_(created_at) {
     core_.attach();
   }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() {
+  StreamClientState(const StreamClientState&) = delete;
+  StreamClientState& operator=(const StreamClientState&) = delete;
+  ~StreamClientState() {
     drop_all();
     // It may be the callback that destroys the client.
     core_.defer_delete(options_.on_failure.release());
@@ -50,7 +54,8 @@ class StreamClient::State final : private ConnectionOwner {
 
   /// Returns the state. Aborts with a message if the client was moved from, if its loop has been
   /// destroyed, or on another thread than the loop's.
-  static State& of(const std::unique_ptr<State>& state, const char* function) noexcept {
+  static StreamClientState& of(const std::unique_ptr<StreamClientState>& state,
+                               const char* function) noexcept {
     if (state == nullptr) [[unlikely]]
       base::fail_check("StreamClient::%s() was called on a client that was moved from", function);
     if (state->core_.closed()) [[unlikely]]
@@ -62,7 +67,7 @@ class StreamClient::State final : private ConnectionOwner {
     return *state;
   }
 
-  static void destroy(std::unique_ptr<State>& state) noexcept {
+  static void destroy(std::unique_ptr<StreamClientState>& state) noexcept {
     if (state == nullptr) return;
     of(state, "~StreamClient");
     state.reset();
@@ -117,7 +122,7 @@ class StreamClient::State final : private ConnectionOwner {
     try {
       outcome_ = co_await connect_();
     } catch (const std::bad_alloc&) {
-      outcome_ = std::unexpected(system_error(ENOMEM));
+      outcome_ = base::failure(ENOMEM);
     } catch (...) {
       thrown_ = std::current_exception();
     }
@@ -179,7 +184,7 @@ class StreamClient::State final : private ConnectionOwner {
   Callback<Task<Result<SocketStream>>()> connect_;
   std::shared_ptr<const ConnectionCallbacks> callbacks_;
   StreamClientOptions options_;
-  net::Backoff backoff_;
+  Backoff backoff_;
   bool started_ = false;
   bool restarts_ = false;    ///< start() was called before on_close of a closed connection.
   bool moves_away_ = false;  ///< The connection is moving to another loop.
@@ -193,6 +198,8 @@ class StreamClient::State final : private ConnectionOwner {
   /// Last member, because its task uses the others.
   std::optional<TaskScope> attempt_;
 };
+
+}  // namespace net
 
 StreamClient::StreamClient(EventLoop& loop, std::string to, ConnectionCallbacks callbacks,
                            StreamClientOptions options, std::source_location created_at)
@@ -212,26 +219,28 @@ StreamClient::StreamClient(EventLoop& loop, Callback<Task<Result<SocketStream>>(
                            ConnectionCallbacks callbacks, StreamClientOptions options,
                            std::source_location created_at) {
   loop::core_of(loop).check_thread();
-  state_ = std::make_unique<State>(loop, std::move(connect), std::move(callbacks),
-                                   std::move(options), created_at);
+  state_ = std::make_unique<net::StreamClientState>(loop, std::move(connect), std::move(callbacks),
+                                                    std::move(options), created_at);
 }
 
 StreamClient::StreamClient(StreamClient&& other) noexcept = default;
 
 StreamClient& StreamClient::operator=(StreamClient&& other) noexcept {
-  if (this != &other) State::destroy(state_);
+  if (this != &other) net::StreamClientState::destroy(state_);
   state_ = std::move(other.state_);
   return *this;
 }
 
-StreamClient::~StreamClient() { State::destroy(state_); }
+StreamClient::~StreamClient() { net::StreamClientState::destroy(state_); }
 
-void StreamClient::start() { State::of(state_, "start").start(); }
-void StreamClient::stop() noexcept { State::of(state_, "stop").stop(); }
-void StreamClient::close() noexcept { State::of(state_, "close").close(); }
-bool StreamClient::started() const noexcept { return State::of(state_, "started").started(); }
+void StreamClient::start() { net::StreamClientState::of(state_, "start").start(); }
+void StreamClient::stop() noexcept { net::StreamClientState::of(state_, "stop").stop(); }
+void StreamClient::close() noexcept { net::StreamClientState::of(state_, "close").close(); }
+bool StreamClient::started() const noexcept {
+  return net::StreamClientState::of(state_, "started").started();
+}
 Connection* StreamClient::connection() const noexcept {
-  return State::of(state_, "connection").connection();
+  return net::StreamClientState::of(state_, "connection").connection();
 }
 
 }  // namespace tambour

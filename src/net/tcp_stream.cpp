@@ -8,6 +8,7 @@
 #include <climits>
 #include <utility>
 
+#include "base/failure.h"
 #include "net/connect.h"
 #include "net/socket_calls.h"
 #include "net/tcp_options.h"
@@ -49,7 +50,7 @@ Result<> net::set_tcp_options(backend::System& system, int fd, const TcpOptions&
 }
 
 Result<> TcpStream::set_tcp_options(const TcpOptions& options) noexcept {
-  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (!is_open()) return base::failure(EBADF);
   return net::set_tcp_options(system(), descriptor(), options);
 }
 
@@ -58,7 +59,7 @@ Result<> TcpStream::set_no_delay(bool no_delay) noexcept {
 }
 
 Task<Result<TcpStream>> TcpStream::connect(Endpoint to) {
-  if (!supports(to)) co_return std::unexpected(system_error(EAFNOSUPPORT));
+  if (!supports(to)) co_return base::failure(EAFNOSUPPORT);
   auto connected = co_await net::connect_stream(to);
   if (!connected) co_return std::unexpected(connected.error());
   TcpStream stream(std::move(*connected));

@@ -127,7 +127,7 @@ class Message final : public IoWait {
 }  // namespace
 
 Task<Result<UnixStream>> UnixStream::connect(Endpoint to) {
-  if (!supports(to)) co_return std::unexpected(system_error(EAFNOSUPPORT));
+  if (!supports(to)) co_return base::failure(EAFNOSUPPORT);
   auto stream = co_await net::connect_stream(to);
   if (!stream) co_return std::unexpected(stream.error());
   co_return UnixStream(std::move(*stream));
@@ -142,7 +142,7 @@ Result<std::pair<UnixStream, UnixStream>> UnixStream::pair(EventLoop& loop) noex
 }
 
 Result<PeerCredentials> UnixStream::peer_credentials() const noexcept {
-  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (!is_open()) return base::failure(EBADF);
   ucred peer{};
   socklen_t size = sizeof(peer);
   if (system().getsockopt(descriptor(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
@@ -153,7 +153,7 @@ Result<PeerCredentials> UnixStream::peer_credentials() const noexcept {
 Task<Result<>> UnixStream::send(std::span<const std::byte> bytes,
                                 std::span<const int> descriptors) {
   if ((bytes.empty() && !descriptors.empty()) || descriptors.size() > descriptors_max)
-    co_return std::unexpected(system_error(EINVAL));
+    co_return base::failure(EINVAL);
   co_return base::result_of(co_await Message(*this, bytes, descriptors));
 }
 
@@ -161,7 +161,7 @@ Task<Result<UnixStream::Received>> UnixStream::receive(std::span<std::byte> into
                                                        std::size_t limit) {
   Message message(*this, into, limit);
   const std::int32_t got = co_await message;
-  if (got < 0) co_return std::unexpected(system_error(got));
+  if (got < 0) co_return base::failure(got);
   co_return Received{.size = static_cast<std::size_t>(got),
                      .descriptors = message.take_descriptors(),
                      .truncated = message.truncated()};

@@ -11,21 +11,22 @@
 namespace tambour {
 namespace {
 
-ProcessState& existing(ProcessState* state) noexcept {
+process::ProcessState& existing(process::ProcessState* state) noexcept {
   base::check(state != nullptr,
               "a Process that was moved from, released or default-constructed was used; ask pid()");
   return *state;
 }
 
 /// Like existing(), for functions that change the state.
-ProcessState& changing(ProcessState* state,
-                       std::source_location function = std::source_location::current()) noexcept {
+process::ProcessState& changing(
+    process::ProcessState* state,
+    std::source_location function = std::source_location::current()) noexcept {
   existing(state).check_thread(function);
   return *state;
 }
 
 /// Called when a Process gives up its state.
-void abandon(ProcessState* state,
+void abandon(process::ProcessState* state,
              std::source_location function = std::source_location::current()) noexcept {
   if (state == nullptr) return;
   state->check_thread(function);
@@ -43,7 +44,7 @@ std::vector<std::string> current_environment() {
 
 Result<Process> Process::spawn(EventLoop& loop, const ProcessOptions& options,
                                std::source_location created_at) {
-  auto state = ProcessState::spawn(loop, options, created_at);
+  auto state = process::ProcessState::spawn(loop, options, created_at);
   if (!state) return std::unexpected(state.error());
   return Process(*state);
 }
@@ -88,7 +89,7 @@ void Process::terminate(Duration grace) noexcept {
 
 pid_t Process::release() noexcept {
   if (state_ == nullptr) return 0;
-  ProcessState& released = changing(std::exchange(state_, nullptr));
+  process::ProcessState& released = changing(std::exchange(state_, nullptr));
   return released.release();
 }
 

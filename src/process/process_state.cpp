@@ -17,10 +17,11 @@
 #include <tambour/event_loop.h>
 
 #include "backend/system.h"
+#include "base/failure.h"
 #include "base/system_call.h"
 #include "events/child_table.h"
 
-namespace tambour {
+namespace tambour::process {
 namespace {
 
 bool holds_zero(std::string_view text) noexcept { return text.contains('\0'); }
@@ -123,7 +124,7 @@ Result<> ProcessState::check(const ProcessOptions& options) noexcept {
     is_good =
         is_good && passed.as > STDERR_FILENO && static_cast<rlim_t>(passed.as) < files.rlim_cur;
   }
-  if (!is_good) return std::unexpected(system_error(EINVAL));
+  if (!is_good) return base::failure(EINVAL);
   return {};
 }
 
@@ -139,7 +140,7 @@ Result<> ProcessState::open_stream(EventLoop& loop, Stdio stdio, int as, PipeStr
       const mode_t unused = 0;
       fd = base::uninterrupted(base::Call::file_open, ::open, "/dev/null", O_RDWR | O_CLOEXEC,
                                unused);
-      if (fd < 0) return std::unexpected(system_error(errno));
+      if (fd < 0) return base::failure(errno);
       UniqueFd owned(fd);
       preparation.opened.push_back(std::move(owned));
       break;
@@ -147,7 +148,7 @@ Result<> ProcessState::open_stream(EventLoop& loop, Stdio stdio, int as, PipeStr
     case Stdio::Kind::pipe: {
       std::array<int, 2> fds{};
       if (base::system_call(base::Call::pipe, ::pipe2, fds.data(), O_CLOEXEC) != 0)
-        return std::unexpected(system_error(errno));
+        return base::failure(errno);
       const bool child_reads = as == STDIN_FILENO;
       fd = fds[child_reads ? 0 : 1];
       UniqueFd owned(fd);
@@ -156,7 +157,7 @@ Result<> ProcessState::open_stream(EventLoop& loop, Stdio stdio, int as, PipeStr
       break;
     }
     case Stdio::Kind::same_as_output:
-      if (as != STDERR_FILENO) return std::unexpected(system_error(EINVAL));
+      if (as != STDERR_FILENO) return base::failure(EINVAL);
       fd = STDOUT_FILENO;
       for (const base::Launch::PassedFd& passed : preparation.launch.passed) {
         if (passed.as == STDOUT_FILENO) fd = passed.fd;
@@ -200,7 +201,7 @@ Result<ProcessState*> ProcessState::spawn(EventLoop& loop, const ProcessOptions&
                                           std::source_location created_at) {
   loop::Core& core = loop::core_of(loop);
   core.check_thread();
-  if (&core.backend().system() != &backend::kernel()) return std::unexpected(system_error(ENOTSUP));
+  if (&core.backend().system() != &backend::kernel()) return base::failure(ENOTSUP);
   if (auto checked = check(options); !checked) return std::unexpected(checked.error());
   auto state = std::unique_ptr<ProcessState>(new ProcessState(loop, options, created_at));
   if (auto launched = state->launch(loop, options); !launched)
@@ -209,19 +210,19 @@ Result<ProcessState*> ProcessState::spawn(EventLoop& loop, const ProcessOptions&
 }
 
 Result<> ProcessState::send_signal(int number) noexcept {
-  if (status_ || parent_ != ::getpid()) return std::unexpected(system_error(ESRCH));
+  if (status_ || parent_ != ::getpid()) return base::failure(ESRCH);
   if (pidfd_.is_open()) {
     if (::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0) == 0) return {};
     // A sandbox may refuse pidfd_send_signal(2), but not kill(2). If the program lacks permission
     // to signal the child, both fail with EPERM.
-    if (errno != ENOSYS && errno != EPERM) return std::unexpected(system_error(errno));
+    if (errno != ENOSYS && errno != EPERM) return base::failure(errno);
   }
   return events::ChildTable::send_signal(child_, pid(), number);
 }
 
 Result<> ProcessState::send_signal_to_group(int number) noexcept {
-  if (!leads_group_) return std::unexpected(system_error(EINVAL));
-  if (status_ || parent_ != ::getpid()) return std::unexpected(system_error(ESRCH));
+  if (!leads_group_) return base::failure(EINVAL);
+  if (status_ || parent_ != ::getpid()) return base::failure(ESRCH);
   return events::ChildTable::send_signal(child_, -pid(), number);
 }
 
@@ -308,4 +309,4 @@ pid_t ProcessState::release() noexcept {
   return released;
 }
 
-}  // namespace tambour
+}  // namespace tambour::process

@@ -15,7 +15,7 @@
 #include "base/launch.h"
 #include "loop/core.h"
 
-namespace tambour {
+namespace tambour::process {
 
 class ProcessState final : public detail::LoopOwned {
  public:
@@ -92,4 +92,4 @@ class ProcessState final : public detail::LoopOwned {
   std::source_location created_at_;
 };
 
-}  // namespace tambour
+}  // namespace tambour::process

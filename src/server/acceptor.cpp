@@ -13,13 +13,13 @@
 #include "server/acceptor_group.h"
 #include "server/error_reporting.h"
 
-namespace tambour {
+namespace tambour::server {
 namespace {
 
 /// Delivers an accepted stream to the acceptor of another loop.
 struct Delivery {
   std::shared_ptr<AcceptorGroup> group;
-  net::ConnectionSlot slot;  ///< Destroyed before `group`.
+  ConnectionSlot slot;  ///< Destroyed before `group`.
 
   void operator()(SocketStream stream) {
     if (Acceptor* const acceptor = group->acceptor_on(stream.loop()))
@@ -69,14 +69,14 @@ void Acceptor::destroy(Acceptor* acceptor) noexcept {
 }
 
 Result<> Acceptor::listen(const Endpoint& at, bool reuse_port) {
-  return add(net::Listener::open(loop_, at, *options_, reuse_port));
+  return add(Listener::open(loop_, at, *options_, reuse_port));
 }
 
 Result<> Acceptor::adopt(UniqueFd listener, bool (*supports)(const Endpoint&)) {
-  return add(net::Listener::adopt(loop_, std::move(listener), supports));
+  return add(Listener::adopt(loop_, std::move(listener), supports));
 }
 
-Result<> Acceptor::add(Result<net::Listener> listener) {
+Result<> Acceptor::add(Result<Listener> listener) {
   if (!listener) return std::unexpected(listener.error());
   listeners_.push_back(std::move(*listener));
   if (group_ != nullptr) group_->add_listener(listeners_.back().descriptor());
@@ -87,7 +87,7 @@ Result<> Acceptor::add(Result<net::Listener> listener) {
 
 void Acceptor::serve(std::function<Task<>(SocketStream)> handler) {
   handler_ = std::move(handler);
-  start_ = [this](SocketStream stream, net::ConnectionSlot& slot) {
+  start_ = [this](SocketStream stream, ConnectionSlot& slot) {
     const Counted starting(starting_);
     Task<> task = handler_(std::move(stream));
     slot.release();
@@ -96,7 +96,7 @@ void Acceptor::serve(std::function<Task<>(SocketStream)> handler) {
 }
 
 void Acceptor::serve(std::shared_ptr<const ConnectionCallbacks> callbacks) {
-  start_ = [this, shared = std::move(callbacks)](SocketStream stream, net::ConnectionSlot& slot) {
+  start_ = [this, shared = std::move(callbacks)](SocketStream stream, ConnectionSlot& slot) {
     const std::size_t before = size();
     try {
       ConnectionOwner::start(std::move(stream), shared);
@@ -110,13 +110,13 @@ void Acceptor::serve(std::shared_ptr<const ConnectionCallbacks> callbacks) {
 }
 
 void Acceptor::accept() {
-  for (net::Listener& listener : listeners_) accepting_->spawn(accept_all(listener));
+  for (Listener& listener : listeners_) accepting_->spawn(accept_all(listener));
 }
 
 /// While the server is full, waits for capacity. If several listeners share a limit, another one
 /// may have reached it since is_full() was checked; then the accepted stream waits, unless the
 /// server is stopped: a stream that was accepted before the stop is still served.
-Task<> Acceptor::accept_all(net::Listener& listener) {
+Task<> Acceptor::accept_all(Listener& listener) {
   for (;;) {
     for (capacity_.reset(); is_full(); capacity_.reset()) {
       if (!co_await capacity_.wait()) co_return;
@@ -152,9 +152,9 @@ bool Acceptor::is_full() noexcept {
 void Acceptor::take(SocketStream stream) noexcept {
   if (group_ == nullptr) return arrive(std::move(stream), {nullptr, loop_});
   group_->count_accepted();
-  net::PlacementPolicy& placement = group_->placement();
+  PlacementPolicy& placement = group_->placement();
   if (options_->proxy_protocol == ProxyProtocol::required && placement.needs_header()) {
-    net::ConnectionSlot slot(group_.get(), loop_);
+    ConnectionSlot slot(group_.get(), loop_);
     call_and_report(
         [&] { header_reads_->spawn(read_header(std::move(stream), std::move(slot), true)); });
     return;
@@ -164,7 +164,7 @@ void Acceptor::take(SocketStream stream) noexcept {
 }
 
 /// The slot is counted for loop `to` already.
-void Acceptor::place(SocketStream stream, net::ConnectionSlot slot, EventLoop& to) noexcept {
+void Acceptor::place(SocketStream stream, ConnectionSlot slot, EventLoop& to) noexcept {
   if (&to == &loop_) return arrive(std::move(stream), std::move(slot));
   try {
     move_to(to, std::move(stream), Delivery{group_, std::move(slot)});
@@ -173,7 +173,7 @@ void Acceptor::place(SocketStream stream, net::ConnectionSlot slot, EventLoop& t
   }
 }
 
-void Acceptor::arrive(SocketStream stream, net::ConnectionSlot slot) noexcept {
+void Acceptor::arrive(SocketStream stream, ConnectionSlot slot) noexcept {
   if (dropped_) return;
   call_and_report([&] {
     if (options_->proxy_protocol == ProxyProtocol::off || stream.proxy_header() != nullptr)
@@ -184,8 +184,7 @@ void Acceptor::arrive(SocketStream stream, net::ConnectionSlot slot) noexcept {
 
 /// Runs concurrently with the handlers, so that a proxy that sends no header delays no other
 /// connection.
-Task<> Acceptor::read_header(SocketStream stream, net::ConnectionSlot slot,
-                             bool decides_placement) {
+Task<> Acceptor::read_header(SocketStream stream, ConnectionSlot slot, bool decides_placement) {
   auto header = co_await timeout(options_->proxy_header_timeout,
                                  read_proxy_header(stream, options_->proxy_header_bytes_max));
   if (dropped_) co_return;
@@ -204,7 +203,7 @@ Task<> Acceptor::read_header(SocketStream stream, net::ConnectionSlot slot,
   place(std::move(stream), std::move(slot), to);
 }
 
-void Acceptor::start(SocketStream stream, net::ConnectionSlot slot) {
+void Acceptor::start(SocketStream stream, ConnectionSlot slot) {
   const Counted calling(calls_);
   start_(std::move(stream), slot);
   report_deferred();
@@ -213,7 +212,7 @@ void Acceptor::start(SocketStream stream, net::ConnectionSlot slot) {
 void Acceptor::report(std::exception_ptr thrown) noexcept {
   if (starting_ == 0) {
     const Counted calling(calls_);
-    return net::report_error(*options_, core_, std::move(thrown));
+    return report_error(*options_, core_, std::move(thrown));
   }
   try {
     deferred_errors_.push_back(thrown);
@@ -239,7 +238,7 @@ void Acceptor::move_failed() noexcept {
   if (group_ != nullptr) group_->count_out(loop_);
 }
 
-ConnectionOwner* Acceptor::on(EventLoop& loop) noexcept {
+net::ConnectionOwner* Acceptor::on(EventLoop& loop) noexcept {
   if (group_ == nullptr) return nullptr;
   Acceptor* const acceptor = group_->acceptor_on(loop);
   if (acceptor != nullptr) group_->count_in(loop);
@@ -247,7 +246,7 @@ ConnectionOwner* Acceptor::on(EventLoop& loop) noexcept {
 }
 
 void Acceptor::keep_path() noexcept {
-  for (net::Listener& listener : listeners_) listener.keep_path();
+  for (Listener& listener : listeners_) listener.keep_path();
 }
 
 void Acceptor::stop() noexcept {
@@ -255,7 +254,7 @@ void Acceptor::stop() noexcept {
   if (group_ != nullptr) {
     group_->close_listeners(listeners_);
   } else {
-    for (net::Listener& listener : listeners_) listener.close();
+    for (Listener& listener : listeners_) listener.close();
   }
   if (accepting_) accepting_->request_stop();
   note_end_of_accepting();
@@ -337,8 +336,8 @@ std::size_t Acceptor::connections() const noexcept {
 
 std::uint64_t Acceptor::accepted() const noexcept {
   std::uint64_t count = 0;
-  for (const net::Listener& listener : listeners_) count += listener.accepted();
+  for (const Listener& listener : listeners_) count += listener.accepted();
   return count;
 }
 
-}  // namespace tambour
+}  // namespace tambour::server

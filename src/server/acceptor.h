@@ -27,7 +27,7 @@
 #include "server/connection_slot.h"
 #include "server/listener.h"
 
-namespace tambour {
+namespace tambour::server {
 
 class AcceptorGroup;
 
@@ -41,7 +41,7 @@ class AcceptorGroup;
 /// a PROXY header, is on the stack. destroy() then closes everything at once, no callback is
 /// invoked after that, and the loop defers the deletion to the end of the iteration.
 /// Thread: must be used on the loop's thread.
-class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
+class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
  public:
   /// `group` is null for a server on one loop.
   Acceptor(EventLoop& loop, std::shared_ptr<const ListenOptions> options,
@@ -67,7 +67,7 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   void keep_path() noexcept;
   /// Stops accepting and closes the listeners.
   void stop() noexcept;
-  /// The same, and requests a stop of the shutdown token, whose callbacks run here.
+  /// Calls stop(), and requests a stop of the shutdown token, whose callbacks run here.
   void begin_shutdown() noexcept;
   /// Requests the handlers to stop, ends the reading of PROXY headers and closes all connections.
   void expire_grace() noexcept;
@@ -79,7 +79,7 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   void drop() noexcept;
 
   /// Serves a stream, or another acceptor's, which has been counted for this loop.
-  void arrive(SocketStream stream, net::ConnectionSlot slot) noexcept;
+  void arrive(SocketStream stream, ConnectionSlot slot) noexcept;
   void notify_capacity() noexcept { capacity_.set(); }
 
   [[nodiscard]] std::stop_token shutdown_token() const noexcept { return shutdown_.get_token(); }
@@ -97,7 +97,7 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   }
   [[nodiscard]] bool listens() const noexcept { return listens_; }
   /// The first listener. Requires listen() or adopt().
-  [[nodiscard]] const net::Listener& listener() const noexcept { return listeners_.front(); }
+  [[nodiscard]] const Listener& listener() const noexcept { return listeners_.front(); }
   /// Returns whether the task with this context is one of the handlers here.
   [[nodiscard]] bool runs(const TaskContext& context) const noexcept {
     return handlers_ && handlers_->runs(context);
@@ -119,12 +119,12 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
     int& count_;
   };
 
-  Result<> add(Result<net::Listener> listener);
-  Task<> accept_all(net::Listener& listener);
+  Result<> add(Result<Listener> listener);
+  Task<> accept_all(Listener& listener);
   void take(SocketStream stream) noexcept;
-  void place(SocketStream stream, net::ConnectionSlot slot, EventLoop& to) noexcept;
-  Task<> read_header(SocketStream stream, net::ConnectionSlot slot, bool decides_placement);
-  void start(SocketStream stream, net::ConnectionSlot slot);
+  void place(SocketStream stream, ConnectionSlot slot, EventLoop& to) noexcept;
+  Task<> read_header(SocketStream stream, ConnectionSlot slot, bool decides_placement);
+  void start(SocketStream stream, ConnectionSlot slot);
   [[nodiscard]] bool is_full() noexcept;
   /// Calls `function`; an exception ends only its connection.
   template <class Function>
@@ -146,14 +146,14 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
     ended();
   }
   void move_failed() noexcept override;
-  ConnectionOwner* on(EventLoop& loop) noexcept override;
+  net::ConnectionOwner* on(EventLoop& loop) noexcept override;
 
   loop::Core& core_;  ///< Outlives the loop, unlike `loop_`.
   EventLoop& loop_;
   const std::shared_ptr<const ListenOptions> options_;
   const std::shared_ptr<AcceptorGroup> group_;
   std::stop_source shutdown_;
-  std::vector<net::Listener> listeners_;
+  std::vector<Listener> listeners_;
   /// The limit of this acceptor alone. A group may have another one for all of its acceptors.
   std::size_t connections_max_;
   bool listens_ = false;
@@ -167,11 +167,11 @@ class Acceptor final : public detail::LoopOwned, public ConnectionOwner {
   std::vector<std::exception_ptr> deferred_errors_;
   std::function<Task<>(SocketStream)> handler_;
   /// Starts the handler or connection. Releases the slot as soon as that is counted by itself.
-  std::function<void(SocketStream, net::ConnectionSlot&)> start_;
-  net::CapacityEvent capacity_;
+  std::function<void(SocketStream, ConnectionSlot&)> start_;
+  CapacityEvent capacity_;
   std::optional<TaskScope> handlers_;  ///< Empty after drop().
   std::optional<TaskScope> header_reads_;
   std::optional<TaskScope> accepting_;
 };
 
-}  // namespace tambour
+}  // namespace tambour::server

@@ -12,11 +12,12 @@
 #include <tambour/wait.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "loop/core.h"
 #include "server/acceptor.h"
 #include "server/reuse_port.h"
 
-namespace tambour {
+namespace tambour::server {
 namespace {
 
 Task<> wait_for(TaskEvent& event) { static_cast<void>(co_await event.wait()); }
@@ -82,12 +83,12 @@ Result<> AcceptorGroup::open_listeners(Acceptor& acceptor, std::size_t index,
 
 /// Steers when it is called for the last of the loops.
 Result<> AcceptorGroup::steer_by_processor(const Acceptor& acceptor) {
-  const int processor = net::only_processor_of_this_thread();
-  if (processor < 0) return std::unexpected(system_error(EINVAL));
+  const int processor = only_processor_of_this_thread();
+  if (processor < 0) return base::failure(EINVAL);
   processors_.push_back(processor);
   if (processors_.size() < acceptors_.size()) return {};
-  return net::steer_by_processor(acceptor.core().backend().system(),
-                                 acceptor.listener().descriptor(), processors_);
+  return server::steer_by_processor(acceptor.core().backend().system(),
+                                    acceptor.listener().descriptor(), processors_);
 }
 
 Acceptor* AcceptorGroup::acceptor_on(const EventLoop& loop) const noexcept {
@@ -134,19 +135,19 @@ void AcceptorGroup::move_count(const EventLoop& from, const EventLoop& to) noexc
 
 std::size_t AcceptorGroup::connections_max_on(const EventLoop& loop) const noexcept {
   if (!placement_.each_loop_listens()) return SIZE_MAX;
-  const std::size_t most = options_->connections_max;
+  const std::size_t limit = options_->connections_max;
   const std::size_t loops = acceptors_.size();
-  const bool has_one_more = group_.index_of(loop) < most % loops;
-  return std::max<std::size_t>(most / loops + (has_one_more ? 1 : 0), 1);
+  const bool has_one_more = group_.index_of(loop) < limit % loops;
+  return std::max<std::size_t>(limit / loops + (has_one_more ? 1 : 0), 1);
 }
 
 bool AcceptorGroup::is_full(EventLoop& loop) noexcept {
-  const std::size_t most = options_->connections_max;
-  if (placement_.each_loop_listens() || connections_ < most) return false;
+  const std::size_t limit = options_->connections_max;
+  if (placement_.each_loop_listens() || connections_ < limit) return false;
   // The order matters: a connection that ends decrements the count and then checks for a waiting
   // loop, so either this thread sees the lower count or the other one sees the waiting loop.
   waits_for_capacity_ = &loop;
-  return connections_ >= most;
+  return connections_ >= limit;
 }
 
 const std::stop_source& AcceptorGroup::shutdown_source_on(const EventLoop& loop) const noexcept {
@@ -162,10 +163,10 @@ void AcceptorGroup::add_listener(int descriptor) {
   listeners_.push_back(descriptor);
 }
 
-void AcceptorGroup::close_listeners(std::vector<net::Listener>& listeners) noexcept {
+void AcceptorGroup::close_listeners(std::vector<Listener>& listeners) noexcept {
   // copy_listeners() sees each listener either open or not at all.
   const std::lock_guard lock(mutex_);
-  for (net::Listener& listener : listeners) {
+  for (Listener& listener : listeners) {
     std::erase(listeners_, listener.descriptor());
     if (keeps_path_) listener.keep_path();
     listener.close();
@@ -177,7 +178,7 @@ Result<std::vector<UniqueFd>> AcceptorGroup::copy_listeners() {
   const std::lock_guard lock(mutex_);
   for (const int listener : listeners_) {
     UniqueFd copy(::fcntl(listener, F_DUPFD_CLOEXEC, 0));
-    if (!copy.is_open()) return std::unexpected(system_error(errno));
+    if (!copy.is_open()) return base::failure(errno);
     copies.push_back(std::move(copy));
   }
   return copies;
@@ -257,4 +258,4 @@ void AcceptorGroup::check_group(const char* function) const noexcept {
     misused(function, "after its group was destroyed", "destroy the server before its LoopGroup");
 }
 
-}  // namespace tambour
+}  // namespace tambour::server

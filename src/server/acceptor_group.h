@@ -25,7 +25,7 @@
 #include "server/listener.h"
 #include "server/placement_policy.h"
 
-namespace tambour {
+namespace tambour::server {
 
 class Acceptor;
 
@@ -51,7 +51,7 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   [[nodiscard]] const std::shared_ptr<const ListenOptions>& options() const noexcept {
     return options_;
   }
-  [[nodiscard]] net::PlacementPolicy& placement() noexcept { return placement_; }
+  [[nodiscard]] PlacementPolicy& placement() noexcept { return placement_; }
   /// Null if the loop has none: it is not of this group, or the server has been destroyed.
   [[nodiscard]] Acceptor* acceptor_on(const EventLoop& loop) const noexcept;
   /// Both call `function` for each acceptor, on the thread of its loop. post_to_acceptors() returns
@@ -78,7 +78,7 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   [[nodiscard]] const std::stop_source& shutdown_source_on(const EventLoop& loop) const noexcept;
 
   void add_listener(int descriptor);
-  void close_listeners(std::vector<net::Listener>& listeners) noexcept;
+  void close_listeners(std::vector<Listener>& listeners) noexcept;
   /// Returns duplicates of the listeners of all acceptors.
   [[nodiscard]] Result<std::vector<UniqueFd>> copy_listeners();
   void keep_path() noexcept { keeps_path_ = true; }
@@ -108,7 +108,7 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   LoopGroup& group_;
   const std::weak_ptr<const void> group_exists_;
   const std::shared_ptr<const ListenOptions> options_;
-  net::PlacementPolicy placement_;
+  PlacementPolicy placement_;
   Endpoint endpoint_;
   std::atomic<bool> serves_{false};
   std::vector<std::atomic<Acceptor*>> acceptors_;  ///< One for each loop.
@@ -131,4 +131,4 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   detail::IntrusiveList<ShutdownWaiter> waiters_;
 };
 
-}  // namespace tambour
+}  // namespace tambour::server

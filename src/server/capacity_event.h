@@ -8,7 +8,7 @@
 #include <tambour/task_event.h>
 #include <tambour/timer.h>
 
-namespace tambour::net {
+namespace tambour::server {
 
 /// The first pause after accept(2) has failed because descriptors or memory ran out.
 inline constexpr Duration accept_pause_min = std::chrono::milliseconds(10);
@@ -29,4 +29,4 @@ class CapacityEvent final : public TaskEvent {
   Timer again_;
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::server

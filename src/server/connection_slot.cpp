@@ -2,7 +2,7 @@
 
 #include "server/acceptor_group.h"
 
-namespace tambour::net {
+namespace tambour::server {
 
 ConnectionSlot::ConnectionSlot(AcceptorGroup* group, EventLoop& loop) noexcept
     : group_(group), loop_(&loop) {
@@ -17,4 +17,4 @@ void ConnectionSlot::move_to(EventLoop& loop) noexcept {
   if (group_ != nullptr) group_->move_count(*std::exchange(loop_, &loop), loop);
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::server

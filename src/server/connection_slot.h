@@ -5,11 +5,9 @@
 
 #include <tambour/event_loop.h>
 
-namespace tambour {
-class AcceptorGroup;
-}
+namespace tambour::server {
 
-namespace tambour::net {
+class AcceptorGroup;
 
 /// Counts one connection for a loop of a group, until the connection is started and counted by
 /// itself (release()) or lost (the destructor). Without a group it has no effect: an acceptor knows
@@ -31,4 +29,4 @@ class ConnectionSlot {
   EventLoop* loop_;
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::server

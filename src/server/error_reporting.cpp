@@ -6,7 +6,7 @@
 
 #include <tambour/callback.h>
 
-namespace tambour::net {
+namespace tambour::server {
 namespace {
 
 template <class... Arguments>
@@ -52,4 +52,4 @@ std::shared_ptr<const ConnectionCallbacks> share_callbacks(
   return std::make_shared<const ConnectionCallbacks>(std::move(callbacks));
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::server

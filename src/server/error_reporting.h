@@ -9,7 +9,7 @@
 
 #include "loop/core.h"
 
-namespace tambour::net {
+namespace tambour::server {
 
 /// Invokes on_error. If it is empty or throws, EventLoop::run() throws the exception.
 void report_error(const ListenOptions& options, loop::Core& core,
@@ -20,4 +20,4 @@ void report_error(const ListenOptions& options, loop::Core& core,
 std::shared_ptr<const ConnectionCallbacks> share_callbacks(
     ConnectionCallbacks callbacks, const std::shared_ptr<const ListenOptions>& options);
 
-}  // namespace tambour::net
+}  // namespace tambour::server

@@ -19,7 +19,7 @@
 #include "net/tcp_options.h"
 #include "server/capacity_event.h"
 
-namespace tambour::net {
+namespace tambour::server {
 namespace {
 
 constexpr Duration accept_pause_max = std::chrono::milliseconds(640);
@@ -82,7 +82,7 @@ Result<> set_ip_options(Socket& listener, int family, const ListenOptions& optio
   // messages would be delayed.
   if (auto set = listener.set_option(IPPROTO_TCP, TCP_NODELAY, 1); !set) return set;
   backend::System& system = loop::core_of(listener.loop()).backend().system();
-  return set_tcp_options(system, listener.descriptor(), options.tcp);
+  return net::set_tcp_options(system, listener.descriptor(), options.tcp);
 }
 
 Result<int> get_option(int fd, int level, int option) noexcept {
@@ -97,7 +97,7 @@ Result<int> get_option(int fd, int level, int option) noexcept {
 Result<Listener> Listener::open(EventLoop& loop, const Endpoint& at, const ListenOptions& options,
                                 bool reuse_port) {
   if (options.unix_mode && (!UnixName::is_path(at) || (*options.unix_mode & ~mode_t{0777}) != 0))
-    return std::unexpected(system_error(EINVAL));
+    return base::failure(EINVAL);
   auto socket = Socket::open(loop, at.family(), SOCK_STREAM);
   if (!socket) return std::unexpected(socket.error());
   if (at.is_ip()) {
@@ -118,8 +118,8 @@ Result<Listener> Listener::adopt(EventLoop& loop, UniqueFd listener,
   const auto type = get_option(fd, SOL_SOCKET, SO_TYPE);
   const auto listens = get_option(fd, SOL_SOCKET, SO_ACCEPTCONN);
   if (!type || !listens)
-    return std::unexpected(system_error(fd < 0 ? EBADF : (!type ? type : listens).error().value()));
-  if (*type != SOCK_STREAM || *listens == 0) return std::unexpected(system_error(EINVAL));
+    return base::failure(fd < 0 ? EBADF : (!type ? type : listens).error().value());
+  if (*type != SOCK_STREAM || *listens == 0) return base::failure(EINVAL);
   // O_NONBLOCK belongs to the open file description, so it applies to other processes that share it
   // too.
   const int flags = ::fcntl(fd, F_GETFL);
@@ -129,7 +129,7 @@ Result<Listener> Listener::adopt(EventLoop& loop, UniqueFd listener,
   Socket socket(loop, listener.release());
   const auto local = socket.local_endpoint();
   if (!local) return std::unexpected(local.error());
-  if (!supports(*local)) return std::unexpected(system_error(EAFNOSUPPORT));
+  if (!supports(*local)) return base::failure(EAFNOSUPPORT);
   const auto no_delay = get_option(fd, IPPROTO_TCP, TCP_NODELAY);
   Listener adopted(std::move(socket), UnixName(), *local);
   // Connections in the backlog were established before the listener could pass TCP_NODELAY on.
@@ -141,7 +141,7 @@ Task<Result<SocketStream>> Listener::accept() {
   Duration pause = accept_pause_min;
   int connection_errors = 0;
   for (;;) {
-    if (!socket_.is_open()) co_return std::unexpected(system_error(ECANCELED));
+    if (!socket_.is_open()) co_return base::failure(ECANCELED);
     const int outcome = co_await Accept(socket_, !in_a_row_);
     if (outcome >= 0) {
       ++accepted_;
@@ -153,8 +153,7 @@ Task<Result<SocketStream>> Listener::accept() {
       co_return stream;
     }
     const bool is_of_connection = is_error_of_connection(-outcome);
-    if (!is_of_connection && !is_shortage(-outcome))
-      co_return std::unexpected(system_error(outcome));
+    if (!is_of_connection && !is_shortage(-outcome)) co_return base::failure(outcome);
     if (!is_of_connection || ++connection_errors > connection_errors_in_a_row_max) {
       if (auto slept = co_await sleep_for(pause); !slept) co_return std::unexpected(slept.error());
       pause = std::min(pause * 2, accept_pause_max);
@@ -173,4 +172,4 @@ void Listener::close() noexcept {
   backend.close(fd);
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::server

@@ -15,7 +15,7 @@
 
 #include "server/unix_name.h"
 
-namespace tambour::net {
+namespace tambour::server {
 
 /// Owns the socket and, if it created one, the file of its Unix path. Closing it makes
 /// accept() fail with ECANCELED. Must not be moved while a task waits in accept().
@@ -58,4 +58,4 @@ class Listener {
   bool sets_no_delay_ = false;
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::server

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string_view>
 
-namespace tambour::net {
+namespace tambour::server {
 namespace {
 
 /// Hashes only the address, because connections from one machine come from many ports.
@@ -45,4 +45,4 @@ EventLoop& PlacementPolicy::choose(EventLoop& accepted_on, const SocketStream& s
   return accepted_on;
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::server

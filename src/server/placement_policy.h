@@ -8,7 +8,7 @@
 #include <tambour/loop_group.h>
 #include <tambour/socket_stream.h>
 
-namespace tambour::net {
+namespace tambour::server {
 
 /// Thread: choose() must be called by one loop at a time, the one that accepts, unless each loop
 /// listens. The other functions may be called on any thread.
@@ -32,4 +32,4 @@ class PlacementPolicy {
   std::size_t next_index_ = 0;
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::server

@@ -9,7 +9,9 @@
 #include <new>
 #include <vector>
 
-namespace tambour::net {
+#include "base/failure.h"
+
+namespace tambour::server {
 
 int only_processor_of_this_thread() noexcept {
   cpu_set_t set;
@@ -40,14 +42,14 @@ Result<> steer_by_processor(backend::System& system, int listener,
     add(BPF_ALU | BPF_MOD | BPF_K, index);
     add(BPF_RET | BPF_A, 0);
   } catch (const std::bad_alloc&) {
-    return std::unexpected(system_error(ENOMEM));
+    return base::failure(ENOMEM);
   }
   const sock_fprog filter{.len = static_cast<unsigned short>(program.size()),
                           .filter = program.data()};
   if (system.setsockopt(listener, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &filter, sizeof filter) !=
       0)
-    return std::unexpected(system_error(errno));
+    return base::failure(errno);
   return {};
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::server

@@ -7,7 +7,7 @@
 
 #include "backend/system.h"
 
-namespace tambour::net {
+namespace tambour::server {
 
 /// Returns the CPU to which this thread is pinned, or -1 if the thread may run on several.
 int only_processor_of_this_thread() noexcept;
@@ -17,4 +17,4 @@ int only_processor_of_this_thread() noexcept;
 Result<> steer_by_processor(backend::System& system, int listener,
                             std::span<const int> processors) noexcept;
 
-}  // namespace tambour::net
+}  // namespace tambour::server

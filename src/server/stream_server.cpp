@@ -6,6 +6,7 @@
 #include <tambour/event_loop.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "loop/core.h"
 #include "server/acceptor.h"
 #include "server/error_reporting.h"
@@ -13,7 +14,7 @@
 namespace tambour {
 namespace {
 
-[[noreturn]] void misused(const Acceptor& acceptor, const char* function, const char* how,
+[[noreturn]] void misused(const server::Acceptor& acceptor, const char* function, const char* how,
                           const char* fix) noexcept {
   const Endpoint& at = acceptor.listener().endpoint();
   const char* const name = at.is_ip() ? "TcpServer" : "UnixServer";
@@ -23,7 +24,7 @@ namespace {
 }
 
 /// Aborts with a message if the server was moved from.
-Acceptor& existing(Acceptor* acceptor, const char* function) noexcept {
+server::Acceptor& existing(server::Acceptor* acceptor, const char* function) noexcept {
   if (acceptor == nullptr) [[unlikely]]
     base::fail_check("StreamServer::%s() was called on a server that was moved from", function);
   return *acceptor;
@@ -31,7 +32,7 @@ Acceptor& existing(Acceptor* acceptor, const char* function) noexcept {
 
 /// Aborts with a message if the loop has been destroyed, or on another thread than the loop's. A
 /// null `function` means the destructor.
-void check_loop(const Acceptor& acceptor, const char* function) noexcept {
+void check_loop(const server::Acceptor& acceptor, const char* function) noexcept {
   if (acceptor.core().closed()) [[unlikely]]
     misused(acceptor, function, "after its event loop was destroyed",
             "destroy the server before its EventLoop");
@@ -41,12 +42,12 @@ void check_loop(const Acceptor& acceptor, const char* function) noexcept {
 }
 
 /// existing() and check_loop().
-Acceptor& usable(Acceptor* acceptor, const char* function) noexcept {
+server::Acceptor& usable(server::Acceptor* acceptor, const char* function) noexcept {
   check_loop(existing(acceptor, function), function);
   return *acceptor;
 }
 
-Acceptor& usable_and_idle(Acceptor* acceptor) noexcept {
+server::Acceptor& usable_and_idle(server::Acceptor* acceptor) noexcept {
   if (usable(acceptor, "serve").serves()) [[unlikely]]
     misused(*acceptor, "serve", "twice", "create one server for each handler or set of callbacks");
   return *acceptor;
@@ -54,9 +55,9 @@ Acceptor& usable_and_idle(Acceptor* acceptor) noexcept {
 
 }  // namespace
 
-void StreamServerBase::Destroy::operator()(Acceptor* acceptor) const noexcept {
+void StreamServerBase::Destroy::operator()(server::Acceptor* acceptor) const noexcept {
   check_loop(*acceptor, nullptr);
-  Acceptor::destroy(acceptor);
+  server::Acceptor::destroy(acceptor);
 }
 
 Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, const Endpoint& at,
@@ -84,9 +85,9 @@ Result<StreamServerBase> StreamServerBase::open(EventLoop& loop, UniqueFd listen
 Result<StreamServerBase> StreamServerBase::create(EventLoop& loop, const ListenOptions& options,
                                                   const std::source_location& function) {
   loop::core_of(loop).check_thread(function);
-  if (options.placement) return std::unexpected(system_error(EINVAL));
-  return StreamServerBase(
-      AcceptorPointer(new Acceptor(loop, std::make_shared<const ListenOptions>(options), nullptr)));
+  if (options.placement) return base::failure(EINVAL);
+  return StreamServerBase(AcceptorPointer(
+      new server::Acceptor(loop, std::make_shared<const ListenOptions>(options), nullptr)));
 }
 
 StreamServerBase::StreamServerBase(AcceptorPointer acceptor) noexcept
@@ -104,10 +105,11 @@ int StreamServerBase::descriptor() const noexcept {
 void StreamServerBase::keep_path() noexcept { usable(acceptor_.get(), "keep_path").keep_path(); }
 void StreamServerBase::stop() noexcept { usable(acceptor_.get(), "stop").stop(); }
 Task<> StreamServerBase::shut_down(Duration grace) {
-  return usable(acceptor_.get(), "shut_down").shut_down(grace, [](const Acceptor& acceptor) {
-    misused(acceptor, "shut_down", "by one of its own handlers, for which it waits,",
-            "call stop(), or spawn the shut_down() on the loop");
-  });
+  return usable(acceptor_.get(), "shut_down")
+      .shut_down(grace, [](const server::Acceptor& acceptor) {
+        misused(acceptor, "shut_down", "by one of its own handlers, for which it waits,",
+                "call stop(), or spawn the shut_down() on the loop");
+      });
 }
 std::stop_token StreamServerBase::shutdown_token() const noexcept {
   return usable(acceptor_.get(), "shutdown_token").shutdown_token();
@@ -122,7 +124,7 @@ std::uint64_t StreamServerBase::accepted() const noexcept {
   return existing(acceptor_.get(), "accepted").accepted();
 }
 Task<Result<SocketStream>> StreamServerBase::accept_stream() {
-  Acceptor& acceptor = usable(acceptor_.get(), "accept");
+  server::Acceptor& acceptor = usable(acceptor_.get(), "accept");
   if (acceptor.serves()) [[unlikely]]
     misused(acceptor, "accept", "after serve()",
             "a server either serves its streams or is accepted from");
@@ -130,13 +132,13 @@ Task<Result<SocketStream>> StreamServerBase::accept_stream() {
 }
 
 void StreamServerBase::serve(ConnectionCallbacks callbacks) {
-  Acceptor& acceptor = usable_and_idle(acceptor_.get());
-  acceptor.serve(net::share_callbacks(std::move(callbacks), acceptor.options()));
+  server::Acceptor& acceptor = usable_and_idle(acceptor_.get());
+  acceptor.serve(server::share_callbacks(std::move(callbacks), acceptor.options()));
   acceptor.accept();
 }
 
 void StreamServerBase::serve_with(std::function<Task<>(SocketStream)> handler) {
-  Acceptor& acceptor = usable_and_idle(acceptor_.get());
+  server::Acceptor& acceptor = usable_and_idle(acceptor_.get());
   acceptor.serve(std::move(handler));
   acceptor.accept();
 }

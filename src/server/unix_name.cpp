@@ -14,13 +14,13 @@
 #include "base/process_number.h"
 #include "base/system_call.h"
 
-namespace tambour::net {
+namespace tambour::server {
 namespace {
 
 using base::Call;
 
-/// How long a server that starts waits for others that start or stop on the same path. Each of them
-/// makes about ten system calls while it holds the lock.
+/// The time that a server that starts waits for others that start or stop on the same path. Each of
+/// them makes about ten system calls while it holds the lock.
 constexpr std::chrono::seconds lock_patience{1};
 
 /// Calls connect(2) for `at`. Returns 0 or an errno value.
@@ -70,7 +70,7 @@ class NameLock {
     return base::failure(EADDRINUSE);
   }
 
-  /// The same without waiting. Returns false if another process holds the lock.
+  /// Like take(), but returns false at once if another process holds the lock.
   Result<bool> try_take(int directory, const char* name) noexcept {
     directory_ = directory;
     name_ = name;
@@ -232,4 +232,4 @@ void UnixName::leave() noexcept {
   directory_.reset(-1);
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::server

@@ -1,9 +1,9 @@
 // The path of a Unix listener: claimed when a server starts, removed when it stops.
 //
-// A path does not say what is behind it: it may be a stale socket file of a killed server, the
-// socket of another server, or a regular file. UnixName replaces a path only if it is a socket that
-// refuses connections, and removes a path only if it is still the socket that it created. Servers
-// that start on one path at the same time exclude each other with a lock file beside it.
+// A path that exists may be a stale socket file of a killed server, the socket of another server,
+// or a regular file. UnixName replaces a path only if it is a socket that refuses connections, and
+// removes a path only if it is still the socket that it created. Servers that start on one path at
+// the same time exclude each other with a lock file beside it.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@
 
 #include "backend/system.h"
 
-namespace tambour::net {
+namespace tambour::server {
 
 class UnixName {
  public:
@@ -78,10 +78,10 @@ class UnixName {
 
   backend::System* system_ = nullptr;
   UniqueFd directory_;  ///< O_PATH. Not open on a simulated host, which has one directory.
-  std::string name_;    ///< Inside the directory.
+  std::string name_;    ///< Relative to `directory_`.
   std::string lock_name_;
   std::optional<Identity> created_;
   unsigned process_ = 0;  ///< base::process_number() of the process that listens.
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::server

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 namespace {
 
 constexpr std::array<std::uint8_t, 12> mapped_prefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -148,4 +148,4 @@ unsigned host_number(const Address& address) noexcept {
   return address.ip == host_address(address.family, number).ip ? number : 0;
 }
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

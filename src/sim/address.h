@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 struct Address {
   int family = AF_UNSPEC;
@@ -39,4 +39,4 @@ Address loopback_address(int family) noexcept;
 /// Returns the number of the host that has this address, or 0.
 unsigned host_number(const Address& address) noexcept;
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 using Buffers = std::span<const iovec>;
 
@@ -73,4 +73,4 @@ class ByteQueue {
   std::size_t begin_ = 0;
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

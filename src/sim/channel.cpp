@@ -7,7 +7,7 @@
 #include "sim/machine.h"
 #include "sim/stream_socket.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 Channel::Channel(Machine& from, Machine& to)
     : world_(from.world),
@@ -116,4 +116,4 @@ void Channel::acknowledge(std::size_t count) {
   if (writer != nullptr) writer->on_room(count);
 }
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

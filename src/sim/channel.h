@@ -15,7 +15,7 @@
 #include "sim/byte_queue.h"
 #include "sim/world.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 class StreamSocket;
 
@@ -91,4 +91,4 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool acknowledging_ = false;  ///< An acknowledgement is in flight.
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

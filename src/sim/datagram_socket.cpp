@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 void DatagramSocket::pair(DatagramSocket& one, DatagramSocket& other) noexcept {
   one.unix_peer_ = other.weak_from_this();
@@ -73,7 +73,7 @@ ssize_t DatagramSocket::send_unix(const Address* to, std::string bytes) {
   const auto size = ssize_t(bytes.size());
   const auto target = unix_target(to);
   if (target == nullptr) {
-    if (to != nullptr) return machine_.nobody_at(SOCK_DGRAM, to->path);
+    if (to != nullptr) return machine_.error_for_missing(SOCK_DGRAM, to->path);
     // The peer was closed: fail once with ECONNREFUSED, and then with ENOTCONN.
     return std::exchange(connected_, false) ? -ECONNREFUSED : -ENOTCONN;
   }
@@ -165,7 +165,7 @@ int DatagramSocket::bind(const Address& address) {
 int DatagramSocket::connect(const Address& address) {
   if (is_unix()) {
     const auto target = unix_target(&address);
-    if (target == nullptr) return machine_.nobody_at(SOCK_DGRAM, address.path);
+    if (target == nullptr) return machine_.error_for_missing(SOCK_DGRAM, address.path);
     unix_peer_ = target;
   } else {
     if (machine_.route(address) == nullptr) return -ENETUNREACH;
@@ -210,4 +210,4 @@ void DatagramSocket::set_buffer_bytes(bool sending, std::size_t bytes) noexcept 
   if (!sending) receive_buffer_bytes_ = std::max<std::size_t>(bytes, 1);
 }
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

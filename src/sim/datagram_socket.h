@@ -14,7 +14,7 @@
 #include "sim/file.h"
 #include "sim/machine.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 class DatagramSocket final : public Socket, public std::enable_shared_from_this<DatagramSocket> {
  public:
@@ -64,4 +64,4 @@ class DatagramSocket final : public Socket, public std::enable_shared_from_this<
   std::size_t receive_buffer_bytes_ = 0;  ///< The value of SO_RCVBUF; 0: the simulation's default.
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

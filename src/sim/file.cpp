@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 void File::changed() noexcept {
   for (const Entry& entry : watches_) entry.watcher->file_changed(*entry.watch);
@@ -24,4 +24,4 @@ bool File::drop_descriptor() noexcept {
   return true;
 }
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

@@ -19,7 +19,7 @@
 #include "sim/address.h"
 #include "sim/byte_queue.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 class File;
 class RegularFile;
@@ -32,7 +32,7 @@ inline constexpr Events hang_up = Events(0x010);
 struct Watch {
   int fd = -1;
   File* file = nullptr;
-  Interest interest{};
+  backend::Interest interest{};
   bool queued = false;  ///< The loop checks it in its next poll().
 };
 
@@ -125,4 +125,4 @@ class Socket : public File {
   Address local_;
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

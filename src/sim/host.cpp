@@ -17,7 +17,7 @@
 
 namespace tambour {
 
-using namespace backend::sim;  // NOLINT(google-build-using-namespace): this is its outside.
+using namespace sim;  // NOLINT(google-build-using-namespace): this is its outside.
 
 namespace {
 
@@ -85,7 +85,7 @@ SimulatedHost::SimulatedHost(std::unique_ptr<Machine> machine) noexcept
 SimulatedHost::~SimulatedHost() = default;
 
 Result<std::unique_ptr<backend::Backend>> SimulatedHost::open_backend() {
-  return std::make_unique<backend::sim::Sim>(*machine_);
+  return std::make_unique<sim::Sim>(*machine_);
 }
 
 LoopOptions SimulatedHost::loop_options() noexcept {

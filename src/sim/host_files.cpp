@@ -16,9 +16,9 @@
 
 namespace tambour {
 
-using backend::sim::File;
-using backend::sim::Machine;
-using backend::sim::RegularFile;
+using sim::File;
+using sim::Machine;
+using sim::RegularFile;
 
 namespace {
 
@@ -50,7 +50,7 @@ int open_file(Machine& machine, const char* path, int flags) {
 
 }  // namespace
 
-namespace backend::sim {
+namespace sim {
 
 /// Returns `wanted`, or with the given probability a smaller size.
 std::size_t RegularFile::cut(std::size_t wanted, double chance) {
@@ -110,7 +110,7 @@ ssize_t RegularFile::send(Message& message) {
   return taken;
 }
 
-}  // namespace backend::sim
+}  // namespace sim
 
 int SimulatedHost::open(const char* path, int flags, mode_t) noexcept {
   return int(

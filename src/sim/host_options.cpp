@@ -15,7 +15,7 @@
 
 namespace tambour {
 
-using backend::sim::Socket;
+using sim::Socket;
 
 namespace {
 
@@ -46,11 +46,10 @@ bool copy_in(const void* from, socklen_t size, Value& to) noexcept {
   return true;
 }
 
-void add_address(const backend::sim::Address& address, int family,
-                 std::vector<sockaddr_storage>& found) {
+void add_address(const sim::Address& address, int family, std::vector<sockaddr_storage>& found) {
   sockaddr_storage& place = found.emplace_back();
   socklen_t size = sizeof place;
-  backend::sim::store(address, family, reinterpret_cast<sockaddr*>(&place), &size);
+  sim::store(address, family, reinterpret_cast<sockaddr*>(&place), &size);
 }
 
 int set_socket_option(Socket& socket, int option, const void* value, socklen_t size) noexcept {
@@ -110,13 +109,13 @@ int SimulatedHost::look_up(const char* name, int family, std::vector<sockaddr_st
   const auto outcome = machine_->call(SystemCall::look_up, -1, [&] {
     const std::string_view wanted(name);
     const auto& machines = machine_->world.machines;
-    const auto host = std::ranges::find(machines, wanted, &backend::sim::Machine::name);
+    const auto host = std::ranges::find(machines, wanted, &sim::Machine::name);
     for (const int each : {AF_INET6, AF_INET}) {
       if (family != AF_UNSPEC && family != each) continue;
       if (host != machines.end()) {
-        add_address(backend::sim::host_address(each, (*host)->number), each, found);
+        add_address(sim::host_address(each, (*host)->number), each, found);
       } else if (wanted == "localhost") {
-        add_address(backend::sim::loopback_address(each), each, found);
+        add_address(sim::loopback_address(each), each, found);
       }
     }
     return std::int64_t(found.size());

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 namespace {
 
 constexpr std::array<std::string_view, 28> call_names{
@@ -204,7 +204,7 @@ int Machine::lstat(const std::string& path, struct stat& into) const noexcept {
   return 0;
 }
 
-int Machine::nobody_at(int type, const std::string& path) const {
+int Machine::error_for_missing(int type, const std::string& path) const {
   if (path.starts_with('\0')) return -ECONNREFUSED;
   const auto bound = paths_.find(unix_name(type, path));
   if (bound == paths_.end()) return -ENOENT;
@@ -233,4 +233,4 @@ Socket* Machine::find(int type, const Address& address) const noexcept {
   return wildcard;
 }
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

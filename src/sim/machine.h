@@ -18,7 +18,7 @@
 #include "sim/file.h"
 #include "sim/world.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 class Machine {
  public:
@@ -30,7 +30,7 @@ class Machine {
   const unsigned number;  ///< Counts from 1.
   std::size_t descriptors_max = 1024;
   unsigned loops_made = 0;
-  std::unique_ptr<System> system;  ///< The host's system calls, for use by its loops.
+  std::unique_ptr<backend::System> system;  ///< The host's system calls, for use by its loops.
 
   // Descriptors.
   [[nodiscard]] FilePointer file(int fd) const noexcept {
@@ -91,7 +91,7 @@ class Machine {
     return paths_.contains(unix_name(0, path));
   }
   /// AF_UNIX: returns the negated errno value of a call whose target name has no matching socket.
-  [[nodiscard]] int nobody_at(int type, const std::string& path) const;
+  [[nodiscard]] int error_for_missing(int type, const std::string& path) const;
   /// Returns the machine that has this address, or null.
   [[nodiscard]] Machine* route(const Address& to) const noexcept;
   /// The source address of packets to `to`.
@@ -128,4 +128,4 @@ class Machine {
   ino_t last_inode_ = 0;
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 namespace {
 
 /// PIPE_BUF: writes up to this size are atomic.
@@ -105,4 +105,4 @@ ssize_t EventCounter::send(Message& message) {
   return sizeof added;
 }
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

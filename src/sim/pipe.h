@@ -7,7 +7,7 @@
 #include "sim/file.h"
 #include "sim/world.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 /// One end of a pipe, pipe(7). Both ends share ownership of the buffer.
 class PipeEnd final : public File {
@@ -55,4 +55,4 @@ class EventCounter final : public File {
   bool semaphore_;
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

@@ -9,7 +9,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 class Random {
  public:
@@ -44,10 +44,10 @@ class Random {
     return drawn % end;
   }
 
-  /// Uniformly distributed in [least, most].
-  std::int64_t between(std::int64_t least, std::int64_t most) noexcept {
-    if (most <= least) return least;
-    return least + std::int64_t(below(std::uint64_t(most - least) + 1));
+  /// Uniformly distributed in [min, max].
+  std::int64_t between(std::int64_t min, std::int64_t max) noexcept {
+    if (max <= min) return min;
+    return min + std::int64_t(below(std::uint64_t(max - min) + 1));
   }
 
   bool chance(double probability) noexcept {
@@ -60,4 +60,4 @@ class Random {
   std::array<std::uint64_t, 4> state_{};
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

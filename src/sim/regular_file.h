@@ -10,7 +10,7 @@
 #include "sim/file.h"
 #include "sim/world.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 class RegularFile final : public File {
  public:
@@ -46,4 +46,4 @@ class RegularFile final : public File {
   off_t position_ = 0;
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

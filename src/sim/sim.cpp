@@ -7,7 +7,7 @@
 
 #include "sim/world.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 Sim::Sim(Machine& machine) : machine_(machine) {
   traits_ = {.kind = BackendKind::simulated,
@@ -53,7 +53,7 @@ void Sim::wake() noexcept {
   woken_.notify_one();
 }
 
-bool Sim::take_wake_up(ReadyQueue& ready) noexcept {
+bool Sim::take_wake_up(base::ReadyQueue& ready) noexcept {
   if (woken_.exchange(0, std::memory_order_acquire) == 0) return false;
   if (!wake_up_.linked()) ready.push(wake_up_);
   return true;
@@ -80,15 +80,16 @@ void Sim::stop_watching(int fd) noexcept {
   if (watch != nullptr && watch->file != nullptr) watch->file->detach(*watch);
 }
 
-void Sim::apply_changes(ReadyQueue& ready) {
+void Sim::apply_changes(base::ReadyQueue& ready) {
   changed_ = false;
-  records_.take_changes([&](int fd, FdRecord& record) { apply_change(fd, record, ready); });
+  records_.take_changes(
+      [&](int fd, backend::FdRecord& record) { apply_change(fd, record, ready); });
   records_.take_failed(ready);
   ready.take(failed_);
 }
 
-void Sim::apply_change(int fd, FdRecord& record, ReadyQueue& ready) {
-  const Interest wanted = record.wanted();
+void Sim::apply_change(int fd, backend::FdRecord& record, base::ReadyQueue& ready) {
+  const backend::Interest wanted = record.wanted();
   record.unverified = false;
   record.armed = wanted;
   if (record.operations.empty()) {
@@ -115,7 +116,7 @@ void Sim::apply_change(int fd, FdRecord& record, ReadyQueue& ready) {
   queue(watch);
 }
 
-void Sim::harvest(ReadyQueue& ready) {
+void Sim::harvest(base::ReadyQueue& ready) {
   looking_at_.swap(candidates_);
   World& world = machine_.world;
   if (world.options.shuffle) {
@@ -128,25 +129,25 @@ void Sim::harvest(ReadyQueue& ready) {
     const Events always = Events::error | hang_up;
     const Events events = watch->file->readiness() & (watch->interest.events | always);
     if (events == Events::none) continue;
-    if (!FdRecords::deliver(records_.at(watch->fd), events, ready)) continue;
+    if (!backend::FdRecords::deliver(records_.at(watch->fd), events, ready)) continue;
     world.trace_line(label_) << "ready " << watch->fd << " " << std::uint16_t(events);
     if (watch->interest.trigger == Trigger::level) queue(*watch);
   }
   looking_at_.clear();
 }
 
-void Sim::inject_spurious_event(ReadyQueue& ready) {
+void Sim::inject_spurious_event(base::ReadyQueue& ready) {
   World& world = machine_.world;
   if (watches_.empty() || !world.random.chance(world.options.false_event)) return;
   const Watch* watch = watches_[world.random.below(watches_.size())].get();
   if (watch == nullptr || watch->file == nullptr) return;
   const Events events = watch->interest.events & (Events::read | Events::write);
   if (events == Events::none) return;
-  if (FdRecords::deliver(records_.at(watch->fd), events, ready))
+  if (backend::FdRecords::deliver(records_.at(watch->fd), events, ready))
     world.trace_line(label_) << "falsely ready " << watch->fd << " " << std::uint16_t(events);
 }
 
-void Sim::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
+void Sim::poll(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept {
   World& world = machine_.world;
   world.advance_by_iteration();
   apply_changes(ready);
@@ -162,7 +163,7 @@ void Sim::poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept {
       ready);
 }
 
-void Sim::wait_until(std::int64_t deadline_ns, ReadyQueue& ready) {
+void Sim::wait_until(std::int64_t deadline_ns, base::ReadyQueue& ready) {
   World& world = machine_.world;
   // Only EventLoop::run() gets here, possibly nested in a callback. It may be waiting for a step of
   // the scenario, so steps must not be held back.
@@ -185,4 +186,4 @@ void Sim::wait_until(std::int64_t deadline_ns, ReadyQueue& ready) {
   }
 }
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

@@ -15,19 +15,19 @@
 #include "backend/fd_records.h"
 #include "sim/machine.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
-class Sim final : public Backend, private Watcher {
+class Sim final : public backend::Backend, private Watcher {
  public:
   explicit Sim(Machine& machine);
   ~Sim() override;
 
   void submit(detail::Operation& op) noexcept override;
   void cancel(detail::Operation& op) noexcept override;
-  void poll(std::int64_t timeout_ns, ReadyQueue& ready) noexcept override;
+  void poll(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept override;
   void wake() noexcept override;
   void invalidate(int fd) noexcept override;
-  void feed(int fd, Events events, ReadyQueue& ready) noexcept override {
+  void feed(int fd, Events events, base::ReadyQueue& ready) noexcept override {
     records_.feed(fd, events, ready);
   }
   /// A child of fork(2) has its own copy of the simulation, so nothing is shared.
@@ -45,7 +45,7 @@ class Sim final : public Backend, private Watcher {
     machine_.world.advance_to(base::saturating_add(machine_.world.now_ns(), ns));
   }
   [[nodiscard]] std::uint64_t random() noexcept override { return machine_.world.random.next(); }
-  [[nodiscard]] System& system() noexcept override { return *machine_.system; }
+  [[nodiscard]] backend::System& system() noexcept override { return *machine_.system; }
   void belong_to(loop::Core& core) noexcept override { core_ = &core; }
   [[nodiscard]] bool must_poll() const noexcept override {
     return changed_ || !candidates_.empty() || woken_.load(std::memory_order_relaxed) != 0;
@@ -59,20 +59,20 @@ class Sim final : public Backend, private Watcher {
   void file_changed(Watch& watch) noexcept override;
   void queue(Watch& watch) noexcept;
   [[nodiscard]] Watch& watch_on(int fd);
-  void apply_changes(ReadyQueue& ready);
-  void apply_change(int fd, FdRecord& record, ReadyQueue& ready);
+  void apply_changes(base::ReadyQueue& ready);
+  void apply_change(int fd, backend::FdRecord& record, base::ReadyQueue& ready);
   void stop_watching(int fd) noexcept;
-  void harvest(ReadyQueue& ready);
-  void inject_spurious_event(ReadyQueue& ready);
-  void wait_until(std::int64_t deadline_ns, ReadyQueue& ready);
+  void harvest(base::ReadyQueue& ready);
+  void inject_spurious_event(base::ReadyQueue& ready);
+  void wait_until(std::int64_t deadline_ns, base::ReadyQueue& ready);
   /// Queues the wakeup if there was one, because it must end the wait like any other event.
-  bool take_wake_up(ReadyQueue& ready) noexcept;
+  bool take_wake_up(base::ReadyQueue& ready) noexcept;
 
   Machine& machine_;
   loop::Core* core_ = nullptr;
   std::string label_;
-  FdRecords records_{true};
-  ReadyQueue failed_;
+  backend::FdRecords records_{true};
+  base::ReadyQueue failed_;
   std::vector<std::unique_ptr<Watch>> watches_;  ///< Indexed by descriptor, from first_descriptor.
   std::vector<Watch*> candidates_;
   std::vector<Watch*> looking_at_;
@@ -81,4 +81,4 @@ class Sim final : public Backend, private Watcher {
   detail::ReadyNode wake_up_{[](detail::ReadyNode&) {}};
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

@@ -7,9 +7,9 @@
 
 namespace tambour {
 
-using backend::sim::Machine;
-using backend::sim::Random;
-using backend::sim::World;
+using sim::Machine;
+using sim::Random;
+using sim::World;
 
 SimulationOptions SimulationOptions::rough(std::uint64_t seed) noexcept {
   // A stream of numbers independent of the simulation's own.

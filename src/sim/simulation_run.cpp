@@ -16,8 +16,8 @@
 namespace tambour {
 namespace {
 
-using backend::sim::Sim;
-using backend::sim::World;
+using sim::Sim;
+using sim::World;
 
 /// The pending work of all loops.
 struct Agenda {

@@ -6,7 +6,7 @@
 
 #include "sim/stream_socket.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 int StreamSocket::bind(const Address& address) {
   // A Unix socket can be bound after it is connected, but only once.
@@ -171,7 +171,7 @@ std::shared_ptr<StreamSocket> StreamSocket::admit(const Address& local, const Ad
 int StreamSocket::connect_unix(const Address& address) {
   auto* listener = static_cast<StreamSocket*>(machine_.find(SOCK_STREAM, address));
   if (listener == nullptr || !listener->listening()) {
-    return machine_.nobody_at(SOCK_STREAM, address.path);
+    return machine_.error_for_missing(SOCK_STREAM, address.path);
   }
   // unix_stream_connect() checks the listener's state before that of the socket.
   if (listener->queue_is_full()) return -EAGAIN;
@@ -201,4 +201,4 @@ void StreamSocket::set_buffer_bytes(bool sending, std::size_t bytes) noexcept {
   if (has_channels()) out_->set_capacity(send_buffer_bytes_);
 }
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 void StreamSocket::pair(StreamSocket& one, StreamSocket& other) {
   const auto [there, back] = Channel::open(one.machine_, other.machine_);
@@ -247,4 +247,4 @@ void StreamSocket::close_tcp() {
   }
 }
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

@@ -1,7 +1,7 @@
 // Stream sockets: TCP between hosts and within a host; Unix sockets and socket pairs within a host.
 //
 // The result of each call in each state is that of Linux, which differs between tcp(7) and unix(7):
-// a TCP socket learns from a reset that its peer is gone, a Unix socket learns it immediately.
+// the close of a peer is reported to a TCP socket by a reset, and to a Unix socket immediately.
 // tests/simulation makes the same calls on kernel sockets and on these.
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "sim/file.h"
 #include "sim/machine.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 class StreamSocket final : public Socket, public std::enable_shared_from_this<StreamSocket> {
  public:
@@ -94,4 +94,4 @@ class StreamSocket final : public Socket, public std::enable_shared_from_this<St
   std::deque<std::shared_ptr<StreamSocket>> accept_queue_;
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

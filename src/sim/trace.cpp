@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 Trace::Line::Line(Trace* trace, std::int64_t now_ns, std::string_view subject) : trace_(trace) {
   if (trace_ == nullptr) return;
@@ -42,4 +42,4 @@ void Trace::append_time(std::int64_t now_ns) {
   text_.append(fraction.data(), fraction.size());
 }
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

@@ -12,7 +12,7 @@
 
 #include <tambour/callback.h>
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 class Trace {
  public:
@@ -50,4 +50,4 @@ class Trace {
   Callback<void(std::string_view)> tracer_;
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

@@ -8,7 +8,7 @@
 #include "sim/machine.h"
 #include "sim/sim.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 namespace {
 
 // Not zero, which programs often use for "never".
@@ -98,4 +98,4 @@ void World::heal(unsigned from, unsigned to) {
   }
 }
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

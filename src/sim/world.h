@@ -19,7 +19,7 @@
 #include "sim/random.h"
 #include "sim/trace.h"
 
-namespace tambour::backend::sim {
+namespace tambour::sim {
 
 class Channel;
 class Machine;
@@ -121,4 +121,4 @@ class World {
   std::vector<std::weak_ptr<Channel>> stuck_;
 };
 
-}  // namespace tambour::backend::sim
+}  // namespace tambour::sim

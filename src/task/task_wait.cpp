@@ -8,7 +8,7 @@
 namespace tambour::detail {
 
 void TaskWait::complete(int error) noexcept {
-  // A later stop request must not reach the core, which may be gone.
+  // A later stop request must not reach the core, which may have been deleted.
   stop_.reset();
   error_ = error;
   complete_unless_stopped();

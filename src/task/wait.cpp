@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "base/failure.h"
 #include "loop/core.h"
 
 namespace tambour {
@@ -16,7 +17,7 @@ void SleepFor::Stop::operator()() const noexcept {
 
 void WaitForReadiness::Stop::operator()() const noexcept {
   if (core.closed()) return;
-  self.outcome_ = std::unexpected(system_error(ECANCELED));
+  self.outcome_ = base::failure(ECANCELED);
   self.watcher_->stop();
   // The task is resumed by the loop, not from inside request_stop().
   core.queue(self);

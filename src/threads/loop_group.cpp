@@ -18,6 +18,7 @@
 #include <tambour/async.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "loop/core.h"
 
 namespace tambour {
@@ -66,15 +67,17 @@ constexpr std::uint64_t mixed(std::uint64_t value) noexcept {
 
 }  // namespace
 
+namespace threads {
+
 /// The threads pass through their phases in lockstep: no loop runs before all loops exist, no
 /// thread destroys the objects its loop owns before all have returned from run(), and no thread
 /// destroys its loop before all have done so. A callback or destructor can therefore always post to
 /// another loop of the group.
-class LoopGroup::State {
+class LoopGroupState {
  public:
-  explicit State(const LoopGroupOptions& options);
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
+  explicit LoopGroupState(const LoopGroupOptions& options);
+  LoopGroupState(const LoopGroupState&) = delete;
+  LoopGroupState& operator=(const LoopGroupState&) = delete;
 
   [[nodiscard]] const auto& members() const noexcept { return members_; }
   [[nodiscard]] auto& members() noexcept { return members_; }
@@ -114,7 +117,7 @@ class LoopGroup::State {
   enum class Phase : std::uint8_t { opening, running, ended, dropped, failed };
   class Call;
 
-  static thread_local constinit const State* of_this_thread;
+  static thread_local constinit const LoopGroupState* of_this_thread;
 
   void live(std::size_t index, const LoopGroupOptions& options, int processor);
   void run(EventLoop& loop) noexcept;
@@ -136,9 +139,9 @@ class LoopGroup::State {
   std::exception_ptr thrown_;
 };
 
-thread_local constinit const LoopGroup::State* LoopGroup::State::of_this_thread = nullptr;
+thread_local constinit const LoopGroupState* LoopGroupState::of_this_thread = nullptr;
 
-LoopGroup::State::State(const LoopGroupOptions& options) {
+LoopGroupState::LoopGroupState(const LoopGroupOptions& options) {
   if (options.loop.simulated_host != nullptr || options.loop.backend == BackendKind::simulated)
     throw std::system_error(system_error(EINVAL), "LoopGroup");
   const std::vector<int> processors = usable_processors();
@@ -163,7 +166,7 @@ LoopGroup::State::State(const LoopGroupOptions& options) {
   std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
-void LoopGroup::State::live(std::size_t index, const LoopGroupOptions& options, int processor) {
+void LoopGroupState::live(std::size_t index, const LoopGroupOptions& options, int processor) {
   of_this_thread = this;
   try {
     name_this_thread(options.name, index);
@@ -192,7 +195,7 @@ void LoopGroup::State::live(std::size_t index, const LoopGroupOptions& options, 
   }
 }
 
-void LoopGroup::State::run(EventLoop& loop) noexcept {
+void LoopGroupState::run(EventLoop& loop) noexcept {
   try {
     loop.run();
   } catch (...) {
@@ -201,7 +204,7 @@ void LoopGroup::State::run(EventLoop& loop) noexcept {
   stop();
 }
 
-void LoopGroup::State::arrive(Phase next) noexcept {
+void LoopGroupState::arrive(Phase next) noexcept {
   const std::lock_guard lock(mutex_);
   if (phase_ == Phase::failed || ++arrived_ < members_.size()) return;
   arrived_ = 0;
@@ -209,25 +212,25 @@ void LoopGroup::State::arrive(Phase next) noexcept {
   changed_.notify_all();
 }
 
-LoopGroup::State::Phase LoopGroup::State::wait_for(Phase phase) noexcept {
+LoopGroupState::Phase LoopGroupState::wait_for(Phase phase) noexcept {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return phase_ >= phase; });
   return phase_;
 }
 
-void LoopGroup::State::note_exception() noexcept {
+void LoopGroupState::note_exception() noexcept {
   const std::lock_guard lock(mutex_);
   if (thrown_ == nullptr) thrown_ = std::current_exception();
 }
 
-void LoopGroup::State::stop() noexcept {
+void LoopGroupState::stop() noexcept {
   if (stopping_.exchange(true)) return;
   for (Member& member : members_) member.stopper->send();
   stopped_ = true;
   stopped_.notify_all();
 }
 
-std::exception_ptr LoopGroup::State::end() noexcept {
+std::exception_ptr LoopGroupState::end() noexcept {
   wait_for(Phase::dropped);
   // A thread may still be in stop() and send the last wakeup.
   stopped_.wait(false);
@@ -244,9 +247,9 @@ std::exception_ptr LoopGroup::State::end() noexcept {
 }
 
 /// One call of for_each(), shared by the threads that have not run it yet.
-class LoopGroup::State::Call {
+class LoopGroupState::Call {
  public:
-  Call(State& state, std::function<void(EventLoop&)> function)
+  Call(LoopGroupState& state, std::function<void(EventLoop&)> function)
       : state_(state), left_(state.members_.size()), function_(std::move(function)) {}
 
   /// The last `count` calls will not be made. The caller must hold the lock.
@@ -277,13 +280,13 @@ class LoopGroup::State::Call {
   }
 
  private:
-  State& state_;
+  LoopGroupState& state_;
   std::size_t left_;
   std::exception_ptr thrown_;
   std::function<void(EventLoop&)> function_;
 };
 
-bool LoopGroup::State::for_each(const std::function<void(EventLoop&)>& function) {
+bool LoopGroupState::for_each(const std::function<void(EventLoop&)>& function) {
   base::check(!in_thread(), "a thread of a group waited for the threads of the group");
   const auto call = std::make_shared<Call>(*this, function);
   {
@@ -305,7 +308,7 @@ bool LoopGroup::State::for_each(const std::function<void(EventLoop&)>& function)
   return call->wait();
 }
 
-void LoopGroup::State::post_to_all(const std::function<void(EventLoop&)>& function) {
+void LoopGroupState::post_to_all(const std::function<void(EventLoop&)>& function) {
   const auto shared = std::make_shared<const std::function<void(EventLoop&)>>(function);
   const std::lock_guard lock(mutex_);
   if (joined_) return;
@@ -315,7 +318,10 @@ void LoopGroup::State::post_to_all(const std::function<void(EventLoop&)>& functi
   }
 }
 
-LoopGroup::LoopGroup(const LoopGroupOptions& options) : state_(std::make_shared<State>(options)) {}
+}  // namespace threads
+
+LoopGroup::LoopGroup(const LoopGroupOptions& options)
+    : state_(std::make_shared<threads::LoopGroupState>(options)) {}
 
 Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& options) {
   try {
@@ -323,7 +329,7 @@ Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& optio
   } catch (const std::system_error& refused) {
     return std::unexpected(refused.code());
   } catch (const std::bad_alloc&) {
-    return std::unexpected(system_error(ENOMEM));
+    return base::failure(ENOMEM);
   }
 }
 

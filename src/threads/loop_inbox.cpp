@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "base/failure.h"
 #include "base/process_number.h"
 #include "loop/core.h"
 
@@ -10,10 +11,12 @@ namespace tambour::threads {
 
 LoopMailbox::LoopMailbox(loop::Core& core) noexcept : core_(&core) {
   base::count_forks();
-  made_in_ = base::process_number();
+  process_number_ = base::process_number();
 }
 
-bool LoopMailbox::is_of_parent() const noexcept { return made_in_ != base::process_number(); }
+bool LoopMailbox::is_of_parent() const noexcept {
+  return process_number_ != base::process_number();
+}
 
 bool LoopMailbox::put(LoopMessage& message) noexcept {
   if (is_of_parent()) return false;
@@ -105,7 +108,7 @@ Result<> LoopInbox::reopen() noexcept {
     // again.
     static_cast<void>(new std::shared_ptr<LoopMailbox>(mailbox_));
   } catch (const std::bad_alloc&) {
-    return std::unexpected(system_error(ENOMEM));
+    return base::failure(ENOMEM);
   }
   mailbox_ = std::move(fresh);
   while (LoopMessage* const message = expected_.front()) deliver_later(*message);

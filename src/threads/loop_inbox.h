@@ -42,8 +42,8 @@ class LoopMailbox {
 
  private:
   std::mutex mutex_;
-  loop::Core* core_;  ///< Null: the loop is destroyed.
-  unsigned made_in_;
+  loop::Core* core_;         ///< Null: the loop is destroyed.
+  unsigned process_number_;  ///< Of the process that created the mailbox.
   detail::IntrusiveList<LoopMessage, LoopMailbox> arrived_;
 };
 
@@ -59,7 +59,7 @@ class LoopInbox final : public loop::Service, private detail::ReadyNode {
   void expect(LoopMessage& message) noexcept;
   /// The message is not expected any more.
   void remove(LoopMessage& message) noexcept;
-  /// The same for a message that is being delivered.
+  /// A message that is being delivered is not expected any more.
   void delivered() noexcept;
   /// Delivers the message in the next iteration, even if it has not arrived.
   void deliver_later(LoopMessage& message) noexcept;

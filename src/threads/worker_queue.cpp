@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "base/process_number.h"
 #include "base/system_call.h"
 #include "threads/worker_returns.h"
@@ -17,20 +18,20 @@ namespace tambour::threads {
 WorkerQueue::WorkerQueue(unsigned threads_max, std::size_t queued_max)
     : threads_max_(threads_max), queued_max_(queued_max) {
   base::count_forks();
-  made_in_ = base::process_number();
+  process_number_ = base::process_number();
   threads_.reserve(threads_max);
 }
 
 Result<> WorkerQueue::start_thread() noexcept {
   // std::thread fails because of RLIMIT_NPROC or a limit of the container.
-  const auto refused = std::unexpected(system_error(EAGAIN));
+  const auto refused = base::failure(EAGAIN);
   if (base::planned_outcome(base::Call::thread_create)) return refused;
   // The thread inherits the signal mask of this one, and so do programs started by its calls.
   try {
     threads_.emplace_back([this] { work(); });
     return {};
   } catch (const std::bad_alloc&) {
-    return std::unexpected(system_error(ENOMEM));
+    return base::failure(ENOMEM);
   } catch (const std::exception&) {
     return refused;
   }
@@ -51,7 +52,7 @@ Result<> WorkerQueue::push(WorkerCall& call) noexcept {
   }
   // Calls that an idle thread is about to take do not count as queued.
   if (waiting_count_ >= queued_max_ && waiting_count_ - queued_max_ >= threads_.size() - busy_)
-    return std::unexpected(system_error(EAGAIN));
+    return base::failure(EAGAIN);
   waiting_.push_back(call);
   ++waiting_count_;
   pushed_.notify_one();
@@ -71,9 +72,9 @@ WorkerCall::State WorkerQueue::withdraw(WorkerCall& call) noexcept {
 
 void WorkerQueue::wait_until_ended(const WorkerCall& call) noexcept {
   std::unique_lock lock(mutex_);
-  ++reclaiming_threads_;
+  ++waiting_threads_;
   ended_.wait(lock, [&] { return call.state_ == WorkerCall::State::ended; });
-  --reclaiming_threads_;
+  --waiting_threads_;
 }
 
 void WorkerQueue::work() noexcept {
@@ -94,7 +95,7 @@ void WorkerQueue::work() noexcept {
     lock.lock();
     --busy_;
     call.state_ = WorkerCall::State::ended;
-    if (reclaiming_threads_ != 0) ended_.notify_all();
+    if (waiting_threads_ != 0) ended_.notify_all();
     lock.unlock();
     send_back(call);
     lock.lock();

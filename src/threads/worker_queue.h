@@ -39,7 +39,9 @@ class WorkerQueue {
   void close() noexcept;
 
   /// True in a forked child of the process that created the queue.
-  [[nodiscard]] bool is_of_parent() const noexcept { return made_in_ != base::process_number(); }
+  [[nodiscard]] bool is_of_parent() const noexcept {
+    return process_number_ != base::process_number();
+  }
 
  private:
   Result<> start_thread() noexcept;
@@ -52,15 +54,15 @@ class WorkerQueue {
 
   const unsigned threads_max_;
   const std::size_t queued_max_;
-  unsigned made_in_ = 0;  ///< base::process_number()
+  unsigned process_number_ = 0;  ///< Of the process that created the queue.
   std::mutex mutex_;
   std::condition_variable pushed_;
   std::condition_variable ended_;
   detail::IntrusiveList<WorkerCall> waiting_;
   std::size_t waiting_count_ = 0;
   unsigned idle_ = 0;
-  std::size_t busy_ = 0;             ///< Threads that run a call.
-  unsigned reclaiming_threads_ = 0;  ///< The number of threads that wait for a call to end.
+  std::size_t busy_ = 0;          ///< Threads that run a call.
+  unsigned waiting_threads_ = 0;  ///< The number of threads that wait for a call to end.
   bool closing_ = false;
   std::vector<std::thread> threads_;
 };

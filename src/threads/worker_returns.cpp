@@ -7,6 +7,7 @@
 
 #include <tambour/resumption.h>
 
+#include "base/failure.h"
 #include "loop/core.h"
 #include "threads/worker_queue.h"
 
@@ -109,7 +110,7 @@ Result<> WorkerReturns::reopen() noexcept {
     // again.
     static_cast<void>(new std::shared_ptr<WorkerMailbox>(mailbox_));
   } catch (const std::bad_alloc&) {
-    return std::unexpected(system_error(ENOMEM));
+    return base::failure(ENOMEM);
   }
   mailbox_ = std::move(fresh);
   while (WorkerCall* const call = expected_.front()) {

@@ -9,17 +9,18 @@
 #include <climits>
 #include <cstring>
 
+#include "base/failure.h"
 #include "udp/received_control.h"
 
 namespace tambour {
 namespace {
 
 /// The type of the value of UDP_SEGMENT.
-using SegmentToCut = std::uint16_t;
+using SegmentSize = std::uint16_t;
 
 }  // namespace
 
-namespace net {
+namespace udp {
 
 in6_addr mapped(const in_addr& address) noexcept {
   in6_addr six{};
@@ -52,7 +53,7 @@ Endpoint ip_endpoint(const in6_addr& address, bool as_v4, unsigned interface) no
   return Endpoint::from(reinterpret_cast<const sockaddr*>(&six), sizeof(six)).value_or(Endpoint());
 }
 
-}  // namespace net
+}  // namespace udp
 
 template <class Value>
 void DatagramControl::put(int level, int type, const Value& value) noexcept {
@@ -92,7 +93,7 @@ void DatagramControl::set(bool is_v4, const in6_addr& from, unsigned interface, 
     }
   }
   size_without_segment_ = size_;
-  if (segment != 0) put(IPPROTO_UDP, UDP_SEGMENT, SegmentToCut{segment});
+  if (segment != 0) put(IPPROTO_UDP, UDP_SEGMENT, SegmentSize{segment});
 }
 
 void DatagramControl::put_into(msghdr& message, bool with_segment) noexcept {
@@ -103,9 +104,9 @@ void DatagramControl::put_into(msghdr& message, bool with_segment) noexcept {
 Result<> Datagram::Piece::set_destination(const Endpoint* destination,
                                           const DatagramOptions& how) noexcept {
   if ((destination != nullptr && !destination->is_ip()) || (how.from && !how.from->is_ip()))
-    return std::unexpected(system_error(EAFNOSUPPORT));
+    return base::failure(EAFNOSUPPORT);
   if (destination != nullptr) std::memcpy(&name, destination->data(), destination->size());
-  if (how.from) from = net::address_of(*how.from);
+  if (how.from) from = udp::address_of(*how.from);
   interface = how.interface;
   ecn = how.ecn;
   added = true;
@@ -119,7 +120,7 @@ bool Datagram::Piece::has_same_destination(const Piece& other) const noexcept {
 }
 
 void Datagram::Piece::read_control(const msghdr& message, bool merges) noexcept {
-  const net::ReceivedControl read = net::read_control(message, merges);
+  const udp::ReceivedControl read = udp::read_control(message, merges);
   segment = read.segment;
   has_to = read.has_to;
   ecn = read.ecn;
@@ -141,7 +142,7 @@ bool Datagram::control_truncated() const noexcept { return piece_->control_trunc
 
 std::optional<Endpoint> Datagram::to() const noexcept {
   if (!piece_->has_to) return std::nullopt;
-  return net::ip_endpoint(piece_->to, piece_->name.sin6_family == AF_INET, piece_->interface);
+  return udp::ip_endpoint(piece_->to, piece_->name.sin6_family == AF_INET, piece_->interface);
 }
 
 unsigned Datagram::interface() const noexcept { return piece_->interface; }

@@ -52,12 +52,12 @@ struct Datagram::Piece {
   [[nodiscard]] bool has_same_destination(const Piece& other) const noexcept;
 };
 
-namespace net {
+namespace udp {
 
 in6_addr mapped(const in_addr& address) noexcept;
 /// Returns all zeros if the endpoint is not an IP endpoint.
 in6_addr address_of(const Endpoint& endpoint) noexcept;
 Endpoint ip_endpoint(const in6_addr& address, bool as_v4, unsigned interface) noexcept;
 
-}  // namespace net
+}  // namespace udp
 }  // namespace tambour

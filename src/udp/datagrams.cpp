@@ -6,31 +6,33 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/failure.h"
 #include "udp/datagram_piece.h"
 #include "udp/received_control.h"
 
 namespace tambour {
 namespace {
 
-std::size_t checked(std::size_t size, std::size_t most) {
-  if (size == 0 || size > most) throw std::length_error("tambour::DatagramBatch");
+std::size_t checked(std::size_t size, std::size_t limit) {
+  if (size == 0 || size > limit) throw std::length_error("tambour::DatagramBatch");
   return size;
 }
 
 }  // namespace
 
 DatagramBatch::DatagramBatch(std::size_t datagrams, std::size_t bytes_each)
-    : places_(checked(datagrams, datagrams_max)),
+    : capacity_(checked(datagrams, datagrams_max)),
       bytes_each_(checked(bytes_each, bytes_each_max)),
-      bytes_(std::make_unique_for_overwrite<std::byte[]>(places_ * bytes_each_)),
-      pieces_(std::make_unique<Piece[]>(places_)),
-      headers_(std::make_unique<mmsghdr[]>(places_)),
-      vectors_(std::make_unique<iovec[]>(places_)),
-      control_(std::make_unique_for_overwrite<std::byte[]>(places_ * net::received_control_bytes)),
-      stale_(places_) {}
+      bytes_(std::make_unique_for_overwrite<std::byte[]>(capacity_ * bytes_each_)),
+      pieces_(std::make_unique<Piece[]>(capacity_)),
+      headers_(std::make_unique<mmsghdr[]>(capacity_)),
+      vectors_(std::make_unique<iovec[]>(capacity_)),
+      control_(
+          std::make_unique_for_overwrite<std::byte[]>(capacity_ * udp::received_control_bytes)),
+      stale_(capacity_) {}
 
 DatagramBatch::DatagramBatch(DatagramBatch&& other) noexcept
-    : places_(std::exchange(other.places_, 0)),
+    : capacity_(std::exchange(other.capacity_, 0)),
       bytes_each_(other.bytes_each_),
       bytes_(std::move(other.bytes_)),
       pieces_(std::move(other.pieces_)),
@@ -96,7 +98,8 @@ void DatagramBatch::drop_bytes(std::size_t size) noexcept {
 }
 
 bool DatagramBatch::extend_last(std::span<const std::byte> bytes, const Piece& like) noexcept {
-  if (first_ == end_ || bytes.empty() || used_ + bytes.size() > places_ * bytes_each_) return false;
+  if (first_ == end_ || bytes.empty() || used_ + bytes.size() > capacity_ * bytes_each_)
+    return false;
   Piece& last = pieces_[end_ - 1];
   const std::size_t segment = last.segment != 0 ? last.segment : last.size;
   // Only the last datagram of a run may be shorter.
@@ -112,10 +115,10 @@ bool DatagramBatch::extend_last(std::span<const std::byte> bytes, const Piece& l
 }
 
 Result<> DatagramBatch::add_piece(std::span<const std::byte> bytes, const Piece& like) noexcept {
-  const std::size_t room = places_ * bytes_each_;
-  if (bytes.size() > room) return std::unexpected(system_error(EMSGSIZE));
+  const std::size_t room = capacity_ * bytes_each_;
+  if (bytes.size() > room) return base::failure(EMSGSIZE);
   if (extend_last(bytes, like)) return {};
-  if (end_ == places_ || bytes.size() > room - used_) return std::unexpected(system_error(ENOBUFS));
+  if (end_ == capacity_ || bytes.size() > room - used_) return base::failure(ENOBUFS);
   Piece& piece = pieces_[end_++];
   piece = like;
   piece.data = bytes_.get() + used_;
@@ -157,15 +160,15 @@ DatagramBatch::Messages DatagramBatch::prepare_to_receive() noexcept {
     message.msg_namelen = sizeof(pieces_[i].name);
     message.msg_iov = &vectors_[i];
     message.msg_iovlen = 1;
-    message.msg_control = control_.get() + i * net::received_control_bytes;
-    message.msg_controllen = net::received_control_bytes;
+    message.msg_control = control_.get() + i * udp::received_control_bytes;
+    message.msg_controllen = udp::received_control_bytes;
   }
   stale_ = 0;
-  return {.first = headers_.get(), .count = places_, .with_segments = false};
+  return {.first = headers_.get(), .count = capacity_, .with_segments = false};
 }
 
 void DatagramBatch::received(std::size_t answer, bool merges) noexcept {
-  if (places_ == 1) headers_[0].msg_len = static_cast<unsigned>(std::exchange(answer, 1));
+  if (capacity_ == 1) headers_[0].msg_len = static_cast<unsigned>(std::exchange(answer, 1));
   const std::size_t count = answer;
   for (std::size_t i = 0; i < count; ++i) {
     const mmsghdr& header = headers_[i];
@@ -184,7 +187,7 @@ void DatagramBatch::received(std::size_t answer, bool merges) noexcept {
 DatagramBatch::Messages DatagramBatch::prepare_to_send(bool with_segments,
                                                        bool unnamed_is_v4) noexcept {
   Messages messages{.first = headers_.get(), .count = 0, .with_segments = false};
-  for (std::size_t i = first_; i < end_ && messages.count < places_; ++i) {
+  for (std::size_t i = first_; i < end_ && messages.count < capacity_; ++i) {
     Piece& piece = pieces_[i];
     const bool together = piece.datagrams() == 1 || with_segments;
     const bool to_cut = piece.datagrams() > 1 && with_segments;
@@ -193,7 +196,7 @@ DatagramBatch::Messages DatagramBatch::prepare_to_send(bool with_segments,
     const Ecn ecn = piece.added ? piece.ecn : Ecn::none;
     piece.control.set(piece.is_v4(unnamed_is_v4), piece.from, piece.added ? piece.interface : 0,
                       ecn, to_cut ? piece.segment : std::uint16_t{0});
-    for (std::size_t at = 0; messages.count < places_;) {
+    for (std::size_t at = 0; messages.count < capacity_;) {
       const std::size_t size =
           together ? piece.size : std::min<std::size_t>(piece.segment, piece.size - at);
       vectors_[messages.count] = {.iov_base = piece.data + at, .iov_len = size};
@@ -209,7 +212,7 @@ DatagramBatch::Messages DatagramBatch::prepare_to_send(bool with_segments,
       if (at >= piece.size) break;
     }
   }
-  stale_ = places_;
+  stale_ = capacity_;
   return messages;
 }
 

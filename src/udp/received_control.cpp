@@ -7,7 +7,7 @@
 
 #include "udp/datagram_piece.h"
 
-namespace tambour::net {
+namespace tambour::udp {
 namespace {
 
 constexpr int ecn_mask = 3;
@@ -75,4 +75,4 @@ ReceivedControl read_control(const msghdr& message, bool merges) noexcept {
   return read;
 }
 
-}  // namespace tambour::net
+}  // namespace tambour::udp

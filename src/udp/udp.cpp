@@ -28,7 +28,7 @@ constexpr int send_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
 /// Returns whether the kernel refused to segment the datagram: the device lacks checksum offload
 /// (EIO), the segments exceed the path MTU (EMSGSIZE, on older kernels EINVAL), or there are too
 /// many (EINVAL). Sent one by one, the datagrams may still succeed.
-bool is_refusal_to_cut(std::int32_t outcome) noexcept {
+bool is_segmentation_refusal(std::int32_t outcome) noexcept {
   return outcome == -EIO || outcome == -EINVAL || outcome == -EMSGSIZE;
 }
 
@@ -116,7 +116,7 @@ Result<> UdpSocket::connect(const Endpoint& to) noexcept {
   if (!is_open()) return base::failure(EBADF);
   if (!to.is_ip()) return base::failure(EAFNOSUPPORT);
   if (system().connect(descriptor(), to.data(), to.size()) != 0) return base::failure(errno);
-  const in6_addr address = net::address_of(to);
+  const in6_addr address = udp::address_of(to);
   peer_is_v4_ = IN6_IS_ADDR_V4MAPPED(&address) != 0;
   return {};
 }
@@ -202,7 +202,7 @@ bool UdpSocket::Send::step(loop::Core& core) noexcept {
 }
 
 bool UdpSocket::Send::retries_unsegmented() noexcept {
-  if (!messages_.with_segments || !is_refusal_to_cut(outcome)) return false;
+  if (!messages_.with_segments || !is_segmentation_refusal(outcome)) return false;
   may_segment_ = false;
   if (outcome == -EIO) udp().can_segment_ = false;
   return true;
@@ -278,7 +278,7 @@ bool UdpSocket::SendTo::step(loop::Core& core) noexcept {
 }
 
 bool UdpSocket::SendTo::retries_unsegmented() noexcept {
-  if (now_.iov_len <= segment_bytes_ || !is_refusal_to_cut(outcome)) return false;
+  if (now_.iov_len <= segment_bytes_ || !is_segmentation_refusal(outcome)) return false;
   may_segment_ = false;
   if (outcome == -EIO) udp().can_segment_ = false;
   return true;

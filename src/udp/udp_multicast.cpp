@@ -8,6 +8,7 @@
 #include <tambour/udp.h>
 
 #include "backend/system.h"
+#include "base/failure.h"
 
 namespace tambour {
 namespace {
@@ -18,16 +19,15 @@ int level_of(const Endpoint& group) noexcept {
 
 template <class Value>
 Result<> set(backend::System& system, int fd, int level, int option, const Value& value) noexcept {
-  if (system.setsockopt(fd, level, option, &value, sizeof(value)) != 0)
-    return std::unexpected(system_error(errno));
+  if (system.setsockopt(fd, level, option, &value, sizeof(value)) != 0) return base::failure(errno);
   return {};
 }
 
 }  // namespace
 
 Result<> UdpSocket::change_group(int option, const Endpoint& group, unsigned interface) noexcept {
-  if (!is_open()) return std::unexpected(system_error(EBADF));
-  if (!group.is_ip()) return std::unexpected(system_error(EAFNOSUPPORT));
+  if (!is_open()) return base::failure(EBADF);
+  if (!group.is_ip()) return base::failure(EAFNOSUPPORT);
   group_req request{};
   request.gr_interface = interface;
   std::memcpy(&request.gr_group, group.data(), group.size());
@@ -36,8 +36,8 @@ Result<> UdpSocket::change_group(int option, const Endpoint& group, unsigned int
 
 Result<> UdpSocket::change_source(int option, const Endpoint& group, const Endpoint& source,
                                   unsigned interface) noexcept {
-  if (!is_open()) return std::unexpected(system_error(EBADF));
-  if (!group.is_ip() || !source.is_ip()) return std::unexpected(system_error(EAFNOSUPPORT));
+  if (!is_open()) return base::failure(EBADF);
+  if (!group.is_ip() || !source.is_ip()) return base::failure(EAFNOSUPPORT);
   group_source_req request{};
   request.gsr_interface = interface;
   std::memcpy(&request.gsr_group, group.data(), group.size());
@@ -68,13 +68,13 @@ Result<> UdpSocket::set_multicast_loop(bool loop) noexcept {
 }
 
 Result<> UdpSocket::set_multicast_hops(int hops) noexcept {
-  if (hops < 0) return std::unexpected(system_error(EINVAL));  // -1 would mean the default.
+  if (hops < 0) return base::failure(EINVAL);  // -1 would mean the default.
   return set_ip_option(IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS, hops);
 }
 
 Result<> UdpSocket::set_multicast_interface(unsigned interface) noexcept {
   if (!is_v4()) return set_option(IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(interface));
-  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (!is_open()) return base::failure(EBADF);
   ip_mreqn request{};
   request.imr_ifindex = static_cast<int>(interface);
   return set(system(), descriptor(), IPPROTO_IP, IP_MULTICAST_IF, request);

@@ -5,6 +5,7 @@
 
 #include <tambour/udp.h>
 
+#include "base/failure.h"
 #include "loop/core.h"
 
 namespace tambour {
@@ -17,7 +18,7 @@ class UdpSocket::Serving final : private IoWait, private detail::LoopOwned {
     auto* const self = new Serving(socket, std::move(callbacks), std::move(batch));
     self->core_.owned().push_back(static_cast<detail::LoopOwned&>(*self));
     // Receiving always waits first; an error of watching the descriptor is reported later.
-    if (!self->await_or_finish()) self->end();
+    if (self->try_now_or_wait()) self->end();
   }
 
  private:
@@ -78,9 +79,9 @@ class UdpSocket::Serving final : private IoWait, private detail::LoopOwned {
 };
 
 Result<> UdpSocket::serve(UdpCallbacks callbacks, std::size_t datagrams, std::size_t bytes_each) {
-  if (!is_open()) return std::unexpected(system_error(EBADF));
+  if (!is_open()) return base::failure(EBADF);
   DatagramBatch batch(datagrams, bytes_each);
-  if (!fits(batch)) return std::unexpected(system_error(EINVAL));
+  if (!fits(batch)) return base::failure(EINVAL);
   Serving::start(*this, std::move(callbacks), std::move(batch));
   return {};
 }

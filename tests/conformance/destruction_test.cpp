@@ -191,8 +191,8 @@ TEST_P(Destruction, closures_are_freed_at_once_outside_callbacks) {
 
 // A stress test without a model: each callback destroys, creates, starts and stops others at
 // random.
-TEST_P(Destruction, mayhem) {
-  TAMBOUR_TELL_SEED();
+TEST_P(Destruction, callbacks_create_start_stop_and_destroy_random_handles) {
+  TAMBOUR_TRACE_SEED();
   test::Random random;
   struct Handles {
     std::optional<FdWatcher> watcher;
@@ -205,14 +205,14 @@ TEST_P(Destruction, mayhem) {
   }
   std::vector<Handles> all(40);
   std::size_t steps = 0;
-  std::function<void()> stir = [&] {
+  std::function<void()> change_random_handles = [&] {
     ++calls;
     for (int i = 0; i < 3; ++i, ++steps) {
       Handles& chosen = all[random.below(all.size())];
       const auto token = std::make_shared<int>(7);
       const auto& ends = pipes[random.below(pipes.size())];
-      const auto call = [&stir, token] {
-        stir();
+      const auto call = [&change_random_handles, token] {
+        change_random_handles();
         EXPECT_EQ(*token, 7);
       };
       switch (random.below(5)) {
@@ -236,7 +236,7 @@ TEST_P(Destruction, mayhem) {
     }
   };
   while (steps < test::scaled(50'000)) {
-    stir();
+    change_random_handles();
     run_iterations(1);
   }
   EXPECT_GT(calls, 100);

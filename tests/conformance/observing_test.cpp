@@ -55,7 +55,7 @@ TEST_P(Observing, counts_wakeups_by_other_threads) {
   loop().run();
   other.join();
   loop().unref();
-  // A spinning loop may not be asleep when the task is posted.
+  // A spinning loop may not be waiting when the task is posted.
   EXPECT_LE(loop().stats().wakeups, 1U);
   if (options().spin == Duration::zero()) {
     EXPECT_EQ(loop().stats().wakeups, 1U);

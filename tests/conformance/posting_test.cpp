@@ -45,7 +45,7 @@ TEST_P(Posting, keeps_the_order_of_each_of_four_threads) {
           EXPECT_EQ(next[thread]++, i);
           if (++total == each * next.size()) loop().unref();
         });
-        // Gives the loop time to go to sleep now and then.
+        // Sometimes gives the loop time to wait.
         if (i % 1000 == 0) std::this_thread::yield();
       }
     });

@@ -137,8 +137,7 @@ TEST_P(Readiness, plain_data_is_not_urgent) {
   EXPECT_EQ(reported_events(sockets.near, Events::urgent | Events::read), Events::read);
 }
 
-// As above, but the data arrives while the watcher waits: the kernel wakes waiters for any kind of
-// data.
+// The data arrives while the watcher waits: the kernel wakes waiters for any kind of data.
 TEST_P(Readiness, data_that_arrives_during_the_wait_is_reported_as_urgent_or_plain) {
   for (const Trigger trigger : {Trigger::level, Trigger::edge}) {
     const auto sockets = test::open_tcp();

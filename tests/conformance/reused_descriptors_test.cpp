@@ -58,7 +58,7 @@ TEST_P(ReusedDescriptors, a_hundred_thousand_files_under_one_number) {
   }
 }
 
-// The same with two files that stay open under other numbers and alternate under one number.
+// Two files, of which one is ready, stay open under other numbers and alternate under one number.
 TEST_P(ReusedDescriptors, two_files_alternate_under_one_number) {
   const auto full = test::open_pipe();
   const auto empty = test::open_pipe();
@@ -227,7 +227,7 @@ TEST_P(ReusedDescriptors, watchers_keep_working_when_a_stale_registration_is_dro
   }
 }
 
-// The same file gets its number back while the kernel still has the registration.
+// A file gets its number back while the kernel still has the registration.
 TEST_P(ReusedDescriptors, a_file_that_returns_to_its_number_is_reported) {
   auto pipe = test::open_pipe();
   const int number = pipe.near.get();
@@ -254,7 +254,7 @@ TEST_P(ReusedDescriptors, a_file_that_returns_to_its_number_is_reported) {
   }
 }
 
-// The same, but the kernel's registration differs from the current interest.
+// A file gets its number back, and the kernel's registration differs from the current interest.
 TEST_P(ReusedDescriptors, a_file_that_returns_to_its_number_is_watched_for_the_current_interest) {
   const auto former = test::open_socketpair();
   const auto latter = test::open_socketpair();

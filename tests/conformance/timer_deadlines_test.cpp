@@ -31,7 +31,7 @@ TAMBOUR_ON_EVERY_BACKEND(TimerDeadlines);
 
 // Measured against the clock as read before start(), the earliest time that it can count from.
 TEST_P(TimerDeadlines, are_never_met_early) {
-  TAMBOUR_TELL_SEED();
+  TAMBOUR_TRACE_SEED();
   test::Random random;
   struct Case {
     std::unique_ptr<Timer> timer;
@@ -54,7 +54,7 @@ TEST_P(TimerDeadlines, are_never_met_early) {
 
 // One timer at a time, so that the kernel's timeout is that of the timer.
 TEST_P(TimerDeadlines, are_never_met_early_by_the_wait_itself) {
-  TAMBOUR_TELL_SEED();
+  TAMBOUR_TRACE_SEED();
   test::Random random;
   TimePoint earliest;
   Timer timer(loop(), [&] {
@@ -71,7 +71,7 @@ TEST_P(TimerDeadlines, are_never_met_early_by_the_wait_itself) {
 }
 
 TEST_P(TimerDeadlines, are_met_in_their_order) {
-  TAMBOUR_TELL_SEED();
+  TAMBOUR_TRACE_SEED();
   test::Random random;
   std::vector<Timer> timers;
   TimePoint last;

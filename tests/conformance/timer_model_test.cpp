@@ -117,7 +117,7 @@ class TimerModel : public test::OnEveryBackend {
 TAMBOUR_ON_EVERY_BACKEND(TimerModel);
 
 TEST_P(TimerModel, agrees_over_a_hundred_thousand_random_operations) {
-  TAMBOUR_TELL_SEED();
+  TAMBOUR_TRACE_SEED();
   test::Random random;
   for (std::size_t i = 0; i < test::scaled(100'000); ++i) {
     step(random);
@@ -131,7 +131,7 @@ TEST_P(TimerModel, agrees_over_a_hundred_thousand_random_operations) {
 }
 
 TEST_P(TimerModel, leaves_no_due_timer_after_an_iteration) {
-  TAMBOUR_TELL_SEED();
+  TAMBOUR_TRACE_SEED();
   test::Random random;
   for (std::size_t i = 0; i < test::scaled(20'000); ++i) {
     step(random);

@@ -69,9 +69,9 @@ class FileStatusTest : public test::OnEveryBackend {
 TAMBOUR_ON_EVERY_BACKEND(FileStatusTest);
 
 TEST_P(FileStatusTest, a_file_appears_grows_and_disappears) {
-  for (const bool always_look : {false, true}) {
+  for (const bool always_poll : {false, true}) {
     changes.clear();
-    FileStatus watcher(loop(), path, note(), {.interval = 100ms, .always_look = always_look});
+    FileStatus watcher(loop(), path, note(), {.interval = 100ms, .always_poll = always_poll});
     ASSERT_TRUE(watcher.start());
     EXPECT_EQ(watcher.path(), path);
     EXPECT_FALSE(watcher.current().exists);
@@ -284,11 +284,11 @@ TEST_P(FileStatusTest, files_are_polled_if_inotify_is_not_available) {
 TEST_P(FileStatusTest, look_updates_the_status_without_invoking_the_callback) {
   FileStatus watcher(loop(), path, note());
   write_file(path, "text");
-  watcher.look();
+  watcher.update();
   EXPECT_TRUE(watcher.current().exists);
   ASSERT_TRUE(watcher.start());
   set_time(path, 5, 5);
-  watcher.look();
+  watcher.update();
   EXPECT_EQ(watcher.current().status.st_mtim.tv_sec, 5);
   run_iterations();
   EXPECT_TRUE(changes.empty());
@@ -347,7 +347,7 @@ TEST_P(FileStatusTest, a_moved_from_handle_may_be_stopped) {
 
 TEST_P(FileStatusTest, a_handle_may_outlive_its_loop) {
   write_file(path, "text");
-  FileStatus watcher(loop(), path, note(), {.always_look = true});
+  FileStatus watcher(loop(), path, note(), {.always_poll = true});
   ASSERT_TRUE(watcher.start());
   set_time(path, 5, 5);
   destroy_loop();

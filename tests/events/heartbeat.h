@@ -1,4 +1,4 @@
-// Runs an iteration of a loop now and then under a sanitizer.
+// Runs an iteration of a loop at intervals under a sanitizer.
 //
 // ThreadSanitizer defers signal handlers until the thread calls an intercepted function, and not
 // all of the loop's waits are intercepted: the handler of a signal that arrives just before a wait

@@ -449,7 +449,7 @@ TEST_F(Processes, callback_set_after_the_exit_may_destroy_its_process) {
   process->on_exit([&](const ChildStatus& status) {
     process.reset();
     // Likely to reuse the memory of the destroyed process.
-    const std::vector<unsigned char> others(sizeof(ProcessState), 0xff);
+    const std::vector<unsigned char> others(sizeof(process::ProcessState), 0xff);
     code = status.code + int(others.back()) - 0xff;
   });
   loop.run();

@@ -113,7 +113,7 @@ TEST(SignalSafety, loop_that_follows_closed_descriptors_writes_to_none_of_the_pr
 }
 
 TEST(SignalSafety, reopening_after_fork_replaces_no_foreign_descriptor) {
-  SignalSlot* const slot = SignalSlot::take().value();
+  SignalSlot* const slot = SignalSlot::acquire().value();
   ASSERT_TRUE(slot->watch(SIGUSR1));
   const int number = slot->descriptor();
   EXPECT_EQ(test::in_child([&] {
@@ -129,12 +129,12 @@ TEST(SignalSafety, reopening_after_fork_replaces_no_foreign_descriptor) {
               ::close(slot->descriptor());
               const UntouchedSocket second(slot->descriptor());
               const int second_number = slot->descriptor();
-              slot->give_back();
+              slot->release();
               return is_socket(second_number) ? 0 : 5;
             }),
             0);
   slot->unwatch(SIGUSR1);
-  slot->give_back();
+  slot->release();
 }
 
 TEST(SignalSafety, handlers_on_another_thread_never_write_after_the_loop_is_destroyed) {
@@ -165,7 +165,7 @@ TEST(SignalSafety, handler_blocks_all_signals_and_uses_alternate_stack) {
 }
 
 TEST(SignalSafety, unwatch_returns_whether_the_signal_was_pending) {
-  SignalSlot* const slot = SignalSlot::take().value();
+  SignalSlot* const slot = SignalSlot::acquire().value();
   ASSERT_TRUE(slot->watch(SIGUSR1));
   SignalSlot::raise(SIGUSR1);
   EXPECT_TRUE(slot->unwatch(SIGUSR1));
@@ -173,7 +173,7 @@ TEST(SignalSafety, unwatch_returns_whether_the_signal_was_pending) {
   ASSERT_TRUE(slot->watch(SIGUSR1));
   EXPECT_EQ(slot->take_pending(), 0U);
   EXPECT_FALSE(slot->unwatch(SIGUSR1));
-  slot->give_back();
+  slot->release();
 }
 
 TEST(SignalSafety, stopped_signal_is_not_delivered_after_restart) {

@@ -106,7 +106,7 @@ TEST_P(WallTimers, a_computed_timer_computes_the_next_time_before_each_call) {
   EXPECT_EQ(timer.time(), WallTime::max());
   EXPECT_TRUE(timer.started());
   for (std::size_t i = 1; i < asked_at.size(); ++i) EXPECT_GE(asked_at[i] - asked_at[i - 1], 5ms);
-  timer.ask_again();
+  timer.recompute();
   run_iterations();
   EXPECT_EQ(asked_at.size(), 5U);
   EXPECT_EQ(calls, 3);
@@ -131,7 +131,7 @@ TEST_P(WallTimers, an_exception_of_the_calculation_stops_the_timer) {
 }
 
 TEST_P(WallTimers, many_timers_are_invoked_in_the_order_of_their_times) {
-  TAMBOUR_TELL_SEED();
+  TAMBOUR_TRACE_SEED();
   test::Random random;
   const std::size_t number = 1000;
   std::vector<WallTimer> timers;

@@ -28,7 +28,7 @@ class Faults {
   /// poll.
   void fail(Call call, unsigned nth, int error, unsigned times = 1) noexcept;
 
-  /// The same, but the call fails until a call of the kind `until` has been made.
+  /// Like fail(), but the calls fail until a call of the kind `until` has been made.
   void fail_until(Call until, Call call, unsigned nth, int error) noexcept;
 
   /// The `nth` time that entries are submitted to a ring, it accepts only `count` of them.

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using base::Call;
 
-TEST(Waiting, AWaitUnderAFilterThatEndsWithAnEventIsOneSystemCall) {
+TEST(Waiting, a_wait_under_a_filter_that_ends_with_an_event_is_one_system_call) {
   constexpr int no_filters = 77;
   const int status = test::in_child([] {
     if (!test::kill_for_epoll_pwait2()) return no_filters;

@@ -173,8 +173,9 @@ class Player {
     }
     expect(huge.size() == Buffer::max_size(), "rejected bytes were appended");
     expect(huge.slice(1, SIZE_MAX).size() == Buffer::max_size() - 1, "a part has a wrong size");
-    expect(huge.take(Buffer::max_size() - 1).size() == Buffer::max_size() - 1, "take");
-    expect(huge.size() == 1, "what take() leaves");
+    expect(huge.take(Buffer::max_size() - 1).size() == Buffer::max_size() - 1,
+           "take() returned a buffer of the wrong size");
+    expect(huge.size() == 1, "take() left the wrong number of bytes");
   }
 
   void shrink(std::size_t call, std::size_t i, std::size_t j) {
@@ -257,7 +258,7 @@ class Player {
   void check() {
     for (std::size_t i = 0; i < count; ++i) {
       expect(buffers_[i].size() == texts_[i].size(), "size()");
-      expect(buffers_[i] == texts_[i], "what is in the buffer");
+      expect(buffers_[i] == texts_[i], "the contents of the buffer are wrong");
       expect(buffers_[i].empty() == buffers_[i].front().empty(), "front()");
       // After each step, so that there is always a stored result of the last search.
       expect(buffers_[i].search('d').value_or(none) == texts_[i].find('d'), "search() again");

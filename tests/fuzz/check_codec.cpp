@@ -34,8 +34,8 @@ Reading read(std::string_view stream, const Take& take, const std::function<std:
       const std::size_t size = buffer.size();
       auto message = take(buffer);
       if (!message) {
-        expect(message.error() == system_error(EMSGSIZE), "which error");
-        expect(buffer.size() == size, "what an error leaves");
+        expect(message.error() == system_error(EMSGSIZE), "the error is not EMSGSIZE");
+        expect(buffer.size() == size, "a failed call changed the buffer");
         reading.refused = true;
       } else if (*message) {
         reading.messages.push_back((*message)->to_string());
@@ -49,14 +49,14 @@ Reading read(std::string_view stream, const Take& take, const std::function<std:
 }
 
 /// The simple parser of the whole stream.
-Reading read_lines(std::string_view stream, std::size_t most) {
+Reading read_lines(std::string_view stream, std::size_t bytes_max) {
   Reading reading;
   for (;;) {
     const std::size_t end = stream.find('\n');
     std::string_view line = stream.substr(0, end);
     const bool is_whole = end != std::string_view::npos;
-    if (line.ends_with('\r') && (is_whole || line.size() == most + 1)) line.remove_suffix(1);
-    reading.refused = line.size() > most;
+    if (line.ends_with('\r') && (is_whole || line.size() == bytes_max + 1)) line.remove_suffix(1);
+    reading.refused = line.size() > bytes_max;
     if (reading.refused || !is_whole) break;
     reading.messages.emplace_back(line);
     stream.remove_prefix(end + 1);
@@ -94,38 +94,51 @@ Reading read_sizes(std::string_view stream, std::size_t size) {
 
 void check_splits(std::string_view stream, const Take& take, const Reading& expected,
                   Input& pieces) {
-  expect(read(stream, take, [&] { return stream.size(); }, false) == expected, "all at once");
-  expect(read(stream, take, [] { return 1U; }, false) == expected, "byte by byte");
-  expect(read(stream, take, [] { return 1U; }, true) == expected, "byte by byte, in blocks");
-  expect(read(stream, take, [&] { return pieces.below(9); }, true) == expected, "in pieces");
+  expect(read(
+             stream, take, [&] { return stream.size(); }, false) == expected,
+         "the result differs when the stream arrives at once");
+  expect(read(
+             stream, take, [] { return 1U; }, false) == expected,
+         "the result differs when the stream arrives byte by byte");
+  expect(read(
+             stream, take, [] { return 1U; }, true) == expected,
+         "the result differs when each byte arrives in a block of its own");
+  expect(read(
+             stream, take, [&] { return pieces.below(9); }, true) == expected,
+         "the result differs when the stream arrives in random pieces");
 }
 
 /// Messages that were read can be written and read again.
-void check_line_writer(const Reading& reading, std::size_t most) {
+void check_line_writer(const Reading& reading, std::size_t bytes_max) {
   Buffer written;
   std::string expected;
   for (const std::string& line : reading.messages) {
     const bool may = line.find_first_of("\r\n") == std::string::npos;
-    expect(append_line(written, line, "\r\n").has_value() == may, "which lines are appended");
+    expect(append_line(written, line, "\r\n").has_value() == may,
+           "append_line() accepted or rejected the wrong line");
     if (may) expected += line + "\r\n";
   }
-  expect(written == expected, "what is appended");
-  const auto again = read_lines(expected, most);
+  expect(written == expected, "append_line() appended the wrong bytes");
+  const auto again = read_lines(expected, bytes_max);
   for (const std::string& line : again.messages) {
-    auto taken = take_line(written, {.bytes_max = most});
-    expect(taken && *taken && **taken == line, "lines that were appended");
+    auto taken = take_line(written, {.bytes_max = bytes_max});
+    expect(taken && *taken && **taken == line,
+           "take_line() returned another line than was appended");
   }
 }
 
 void check_message_writer(const Reading& reading, const LengthOptions& options) {
   Buffer copied, moved;
   for (const std::string& message : reading.messages) {
-    expect(append_message(copied, message, options).has_value(), "append_message()");
-    expect(append_message(moved, Buffer(message), options).has_value(), "append_message()");
+    expect(append_message(copied, message, options).has_value(),
+           "append_message() rejected a message that was read");
+    expect(append_message(moved, Buffer(message), options).has_value(),
+           "append_message() rejected a message that was read");
   }
-  expect(copied == moved.to_string(), "copied as moved");
+  expect(copied == moved.to_string(),
+         "append_message() appended different bytes for a span and a Buffer");
   expect(read_messages(copied.to_string(), options).messages == reading.messages,
-         "messages that were appended");
+         "the model read other messages than were appended");
 }
 
 }  // namespace
@@ -140,11 +153,13 @@ void check_codec(Bytes bytes) {
   Input pieces(bytes);
   const std::string_view stream = text_of(bytes.subspan(4));
   if (kind == 0) {
-    const std::size_t most = is_unlimited ? SIZE_MAX : number;
-    const auto expected = read_lines(stream, most);
-    const Take take = [most](Buffer& from) { return take_line(from, {.bytes_max = most}); };
+    const std::size_t bytes_max = is_unlimited ? SIZE_MAX : number;
+    const auto expected = read_lines(stream, bytes_max);
+    const Take take = [bytes_max](Buffer& from) {
+      return take_line(from, {.bytes_max = bytes_max});
+    };
     check_splits(stream, take, expected, pieces);
-    check_line_writer(expected, most);
+    check_line_writer(expected, bytes_max);
   } else if (kind == 1) {
     const LengthOptions options{
         .length_bytes = int(number_of_bytes),

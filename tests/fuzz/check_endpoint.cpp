@@ -58,35 +58,40 @@ bool is_endpoint(const std::string& text) {
 
 void check_value(const Endpoint& endpoint) {
   const auto same = Endpoint::from(endpoint.data(), endpoint.size());
-  expect(same && *same == endpoint, "what from() makes of an endpoint");
-  expect(endpoint.with_port(endpoint.port()) == endpoint, "with_port()");
-  expect(endpoint.is_ip() || endpoint.port() == 0, "the port of a name");
+  expect(same && *same == endpoint, "from() changed an endpoint");
+  expect(endpoint.with_port(endpoint.port()) == endpoint,
+         "with_port() changed an endpoint whose port is the same");
+  expect(endpoint.is_ip() || endpoint.port() == 0, "a Unix name has a port");
 }
 
 void check_text(const std::string& text) {
   const auto endpoint = Endpoint::parse(text);
-  expect(endpoint.has_value() == is_endpoint(text), "what parse() takes");
+  expect(endpoint.has_value() == is_endpoint(text), "parse() accepted or rejected the wrong text");
   if (!endpoint) {
     const int error = endpoint.error().value();
-    expect(endpoint.error().category() == std::generic_category(), "the kind of error");
+    expect(endpoint.error().category() == std::generic_category(),
+           "the error of parse() is not an errno value");
     expect(error == EINVAL || error == ERANGE || error == ENODEV || error == ENAMETOOLONG,
-           "which error");
+           "parse() failed with an undocumented error");
     return;
   }
   check_value(*endpoint);
   const auto again = Endpoint::parse(endpoint->to_string());
-  expect(again && *again == *endpoint, "what parse() makes of to_string()");
-  expect(again->to_string() == endpoint->to_string(), "to_string() of the same");
+  expect(again && *again == *endpoint, "parse(to_string()) returned another endpoint");
+  expect(again->to_string() == endpoint->to_string(), "equal endpoints have different texts");
 }
 
 void check_address(const std::string& text, std::uint16_t port) {
   const auto endpoint = Endpoint::parse(text, port);
   const bool is_v4 = is_address(AF_INET, text);
-  expect(endpoint.has_value() == (is_v4 || is_v6_with_zone(text)), "which addresses parse() takes");
+  expect(endpoint.has_value() == (is_v4 || is_v6_with_zone(text)),
+         "parse() accepted or rejected the wrong address");
   if (!endpoint) return;
-  expect(endpoint->family() == (is_v4 ? AF_INET : AF_INET6), "the family");
-  expect(endpoint->port() == port, "the port");
-  expect(Endpoint::parse(endpoint->address(), port) == endpoint, "address()");
+  expect(endpoint->family() == (is_v4 ? AF_INET : AF_INET6),
+         "parse() returned the wrong address family");
+  expect(endpoint->port() == port, "parse() returned the wrong port");
+  expect(Endpoint::parse(endpoint->address(), port) == endpoint,
+         "parse(address()) returned another endpoint");
   check_value(*endpoint);
 }
 
@@ -96,9 +101,9 @@ void check_socket_address(Bytes bytes) {
   const auto size = static_cast<socklen_t>(bytes.size());
   const auto endpoint = Endpoint::from(reinterpret_cast<const sockaddr*>(&place), size);
   if (!endpoint) return;
-  expect(endpoint->family() == place.ss_family, "the family of an address");
+  expect(endpoint->family() == place.ss_family, "from() returned the wrong address family");
   check_value(*endpoint);
-  expect(!endpoint->to_string().empty(), "to_string()");
+  expect(!endpoint->to_string().empty(), "to_string() returned an empty text");
 }
 
 }  // namespace

@@ -14,29 +14,37 @@ Taken take(std::string_view bytes, std::size_t& left) {
   Buffer buffer(bytes);
   auto taken = take_proxy_header(buffer);
   left = buffer.size();
-  expect(buffer == bytes.substr(bytes.size() - left), "what is left");
-  expect((taken && *taken) || left == bytes.size(), "something was taken without a header");
+  expect(buffer == bytes.substr(bytes.size() - left),
+         "the buffer does not hold the end of the bytes");
+  expect((taken && *taken) || left == bytes.size(),
+         "bytes were removed although there is no header");
   if (!taken) {
     expect(taken.error() == system_error(EPROTO) || taken.error() == system_error(EBADMSG),
-           "which error");
+           "the error is neither EPROTO nor EBADMSG");
   }
   return taken;
 }
 
 /// Every parsed header can be serialized and parsed again.
 void check_header(const ProxyHeader& header) {
-  expect(header.source.has_value() == header.destination.has_value(), "one end of two");
+  expect(header.source.has_value() == header.destination.has_value(),
+         "a header has a source without a destination, or the reverse");
   Buffer written;
-  expect(append_proxy_header(written, header).has_value(), "what was read cannot be written");
+  expect(append_proxy_header(written, header).has_value(),
+         "append_proxy_header() rejected a header that was read");
   const auto again = take_proxy_header(written);
-  expect(again && *again && **again == header, "what was written is read otherwise");
-  expect(written.empty(), "more was written than is read");
+  expect(again && *again && **again == header,
+         "a header changed when it was written and read again");
+  expect(written.empty(), "bytes remain after the header that was written");
   const auto value = header.find(ProxyField::tls);
   if (!value) return;
   const auto tls = ProxyTls::parse(*value);
-  if (!tls) return expect(tls.error() == system_error(EBADMSG), "which error of TLS");
+  if (!tls)
+    return expect(tls.error() == system_error(EBADMSG),
+                  "the error of ProxyTls::parse() is not EBADMSG");
   const auto once_more = ProxyTls::parse(tls->to_value().value());
-  expect(once_more && *once_more == *tls, "what TLS said, written and read");
+  expect(once_more && *once_more == *tls,
+         "TLS information changed when it was written and read again");
 }
 
 /// Parses the bytes unchanged. The result must not depend on how they are divided.
@@ -49,12 +57,14 @@ void check_bytes(std::string_view bytes) {
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     slow.append(pieces.slice(i, 1));
     const auto taken = take_proxy_header(slow);
-    if (!taken) return expect(whole == taken, "an error that depends on how the bytes come");
+    if (!taken) return expect(whole == taken, "the error depends on how the bytes are divided");
     if (!*taken) continue;
-    expect(whole && *whole && **whole == **taken, "a header that depends on how the bytes come");
-    return expect(i + 1 + left == bytes.size(), "a header that ends elsewhere");
+    expect(whole && *whole && **whole == **taken,
+           "the header depends on how the bytes are divided");
+    return expect(i + 1 + left == bytes.size(),
+                  "the end of the header depends on how the bytes are divided");
   }
-  expect(whole && !*whole, "a header that needs all bytes at once");
+  expect(whole && !*whole, "a header was found only when all bytes arrived at once");
 }
 
 Endpoint endpoint_of(Input& input, std::size_t family) {
@@ -97,15 +107,17 @@ ProxyHeader header_of(Input& input) {
 void check_written(Input input) {
   const ProxyHeader header = header_of(input);
   Buffer buffer;
-  expect(append_proxy_header(buffer, header).has_value(), "append_proxy_header()");
+  expect(append_proxy_header(buffer, header).has_value(),
+         "append_proxy_header() rejected a valid header");
   const std::string bytes = buffer.to_string();
   std::size_t left = 0;
   const auto same = take(bytes, left);
-  expect(same && *same && **same == header && left == 0, "what was written is not what is read");
+  expect(same && *same && **same == header && left == 0,
+         "the header that was read differs from the one written");
   for (int i = 0; i < 8; ++i) {
     const std::size_t place = (input.byte() * 256U + input.byte()) % (8 * bytes.size());
     const auto part = take(std::string_view(bytes).substr(0, place / 8), left);
-    expect(part && !*part, "a part of a header is more than that");
+    expect(part && !*part, "a part of a header was not reported as incomplete");
     std::string flipped = bytes;
     flipped[place / 8] = static_cast<char>(flipped[place / 8] ^ 1 << place % 8);
     const auto other = take(flipped, left);

@@ -1,6 +1,6 @@
 // A simple model of the loop: which callbacks are due, with which events and in which order.
 //
-// The model knows nothing of the implementation. The player reports every call and every callback
+// The model uses nothing of the implementation. The player reports every call and every callback
 // to it, and the model detects callbacks that are wrong. It distinguishes callbacks that must come
 // from those that may come: an edge-triggered watcher, for example, may receive more events than it
 // must.

@@ -129,7 +129,7 @@ void Player::act_on_wall_timer() {
       return start_by_asking(slot);
     case 7:
       note("ask " + std::to_string(slot.id) + " again");
-      slot.handle->ask_again();
+      slot.handle->recompute();
       model_.at(slot.id).asked = model_.at(slot.id).computed;
       return model_.disturb();
     case 8:

@@ -479,7 +479,7 @@ class Model {
 };
 
 TEST(Buffer, equals_a_string_after_random_operations) {
-  TAMBOUR_TELL_SEED();
+  TAMBOUR_TRACE_SEED();
   Model model;
   for (std::size_t i = test::scaled(100'000); i > 0; --i) {
     model.step();

@@ -60,7 +60,7 @@ Taken in_pieces(std::string_view bytes, Take take, std::size_t most, test::Rando
 
 template <class Take>
 void expect(std::string_view bytes, Take take, const Taken& expected) {
-  TAMBOUR_TELL_SEED();
+  TAMBOUR_TRACE_SEED();
   test::Random random;
   for (const std::size_t most : {std::size_t{1}, std::size_t{3}, bytes.size() + 1}) {
     const Taken taken = in_pieces(bytes, take, most, random);

@@ -31,7 +31,7 @@ TEST(DatagramBatches, have_sizes_within_bounds) {
   EXPECT_THROW(DatagramBatch(1, 65'536), std::length_error);
   EXPECT_THROW(DatagramBatch(SIZE_MAX, SIZE_MAX), std::length_error);
   const DatagramBatch largest(1024, 65'535);
-  EXPECT_EQ(largest.places(), 1024U);
+  EXPECT_EQ(largest.capacity(), 1024U);
   EXPECT_EQ(largest.bytes_each(), 65'535U);
   EXPECT_TRUE(largest.empty());
 }

@@ -44,8 +44,8 @@ class Control {
     if (present < sizeof(Value)) message_.msg_flags = MSG_CTRUNC;
   }
 
-  [[nodiscard]] net::ReceivedControl read(bool merges = false) const {
-    return net::read_control(message_, merges);
+  [[nodiscard]] udp::ReceivedControl read(bool merges = false) const {
+    return udp::read_control(message_, merges);
   }
 
  private:

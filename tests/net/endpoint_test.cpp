@@ -137,7 +137,7 @@ TEST(Endpoint, changes_its_port) {
 }
 
 TEST(Endpoint, survives_any_bytes) {
-  TAMBOUR_TELL_SEED();
+  TAMBOUR_TRACE_SEED();
   test::Random random;
   const std::string alphabet = "0129.:[]%/@unixfe*lo\0 "s;
   for (int i = 0; i < 200'000; ++i) {

@@ -116,7 +116,7 @@ TEST_P(IoOperations, a_destroyed_accept_operation_leaks_no_connection) {
     EXPECT_TRUE(transfer.busy());
   }
   {
-    // The same if the loop is destroyed before the operation.
+    // An operation that is destroyed after its loop leaks no connection either.
     Transfer transfer = accepting();
     EventLoop other(options());
     EXPECT_FALSE(start(transfer, other, server->descriptor()));

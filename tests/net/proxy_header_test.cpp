@@ -202,9 +202,9 @@ TEST(ProxyFields, are_found_by_their_type) {
 }
 
 TEST(ProxyChecksum, is_that_of_rfc_4960) {
-  EXPECT_EQ(net::crc32c("123456789"), 0xE3069283U);
-  EXPECT_EQ(net::crc32c("6789", net::crc32c("12345")), 0xE3069283U);
-  EXPECT_EQ(net::crc32c(std::string(32, '\0')), 0x8A9136AAU);
+  EXPECT_EQ(framing::crc32c("123456789"), 0xE3069283U);
+  EXPECT_EQ(framing::crc32c("6789", framing::crc32c("12345")), 0xE3069283U);
+  EXPECT_EQ(framing::crc32c(std::string(32, '\0')), 0x8A9136AAU);
 }
 
 TEST(ProxyChecksum, is_verified_if_present) {

@@ -157,7 +157,7 @@ TEST_F(StreamClients, stops_after_attempts_max) {
   EXPECT_TRUE(failures[1].retry_delay);
   EXPECT_FALSE(failures[2].retry_delay);
   EXPECT_FALSE(client->started());
-  // It may be started again, and counts anew.
+  // It may be started again, and then counts the attempts from one.
   client->start();
   run(10s);
   EXPECT_EQ(failures.size(), 6U);

@@ -33,7 +33,7 @@ class UdpOffloads : public test::OnEveryBackend {
   }
 
   /// Receives until there are `count` datagrams.
-  std::vector<std::string> receive(UdpSocket& socket, std::size_t count, std::size_t places = 16,
+  std::vector<std::string> receive(UdpSocket& socket, std::size_t count, std::size_t capacity = 16,
                                    std::size_t bytes_each = DatagramBatch::bytes_each_max) {
     std::vector<std::string> all;
     TaskScope scope(loop());
@@ -46,7 +46,7 @@ class UdpOffloads : public test::OnEveryBackend {
         }
         EXPECT_EQ(seen, *got);
       }
-    }(socket, DatagramBatch(places, bytes_each), all));
+    }(socket, DatagramBatch(capacity, bytes_each), all));
     EXPECT_TRUE(run_until([&] { return all.size() >= count; })) << all.size();
     run_iterations();
     return all;
@@ -206,7 +206,7 @@ TEST_P(UdpOffloads, gro_requires_large_batches) {
     ended = true;
   }(socket, error, done));
   EXPECT_TRUE(done);
-  // The same for a descriptor on which other code has set the option.
+  // An adopted descriptor, on which other code has set the option, requires large batches too.
   UdpSocket adopted(loop(), socket.release());
   EXPECT_EQ(adopted.serve({}).error(), error);
 }

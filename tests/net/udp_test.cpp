@@ -50,8 +50,8 @@ class Udp : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(Udp);
 
-Task<> echo(UdpSocket& socket, std::size_t places) {
-  DatagramBatch batch(places, 2048);
+Task<> echo(UdpSocket& socket, std::size_t capacity) {
+  DatagramBatch batch(capacity, 2048);
   while (co_await socket.receive(batch)) {
     if (!co_await socket.send(batch)) co_return;
   }
@@ -59,12 +59,12 @@ Task<> echo(UdpSocket& socket, std::size_t places) {
 
 /// Sends `count` datagrams, in batches that fit into the peer's receive buffer, and expects an echo
 /// of each.
-Task<> ask(UdpSocket& socket, Endpoint server, std::size_t count, std::size_t places) {
-  DatagramBatch out(places, 2048);
-  DatagramBatch in(places, 2048);
+Task<> ask(UdpSocket& socket, Endpoint server, std::size_t count, std::size_t capacity) {
+  DatagramBatch out(capacity, 2048);
+  DatagramBatch in(capacity, 2048);
   std::map<std::string, int> owed;
   for (std::size_t next = 0; next < count;) {
-    for (std::size_t i = 0; i < places && next < count; ++i, ++next) {
+    for (std::size_t i = 0; i < capacity && next < count; ++i, ++next) {
       const std::string text = std::to_string(next) + std::string(next % 300, 'x');
       EXPECT_TRUE(out.add(bytes_of(text), server));
       ++owed[text];
@@ -86,13 +86,13 @@ Task<> ask(UdpSocket& socket, Endpoint server, std::size_t count, std::size_t pl
 
 TEST_P(Udp, echoes_ten_thousand_in_batches_of_any_size) {
   for (const Endpoint& at : {Endpoint::loopback_v4(0), Endpoint::loopback_v6(0)}) {
-    for (const std::size_t places : {1, 3, 64}) {
-      const std::size_t count = places == 64 && at.family() == AF_INET ? 10'000 : 1000;
+    for (const std::size_t capacity : {1, 3, 64}) {
+      const std::size_t count = capacity == 64 && at.family() == AF_INET ? 10'000 : 1000;
       UdpSocket server = bind(at);
       UdpSocket client = bind(at);
       TaskScope scope(loop());
-      scope.spawn(echo(server, places));
-      run(ask(client, server.local_endpoint().value(), test::scaled(count), places));
+      scope.spawn(echo(server, capacity));
+      run(ask(client, server.local_endpoint().value(), test::scaled(count), capacity));
     }
   }
 }
@@ -116,8 +116,8 @@ TEST_P(Udp, an_empty_datagram_is_received) {
   UdpSocket client = bind();
   run([](UdpSocket& from, UdpSocket& to) -> Task<> {
     const Endpoint at = to.local_endpoint().value();
-    for (const std::size_t places : {1, 8}) {
-      DatagramBatch batch(places, 100);
+    for (const std::size_t capacity : {1, 8}) {
+      DatagramBatch batch(capacity, 100);
       EXPECT_TRUE(co_await from.send_to({}, at));
       EXPECT_EQ(co_await to.receive(batch), 1U);
       EXPECT_TRUE(batch.front().bytes().empty());
@@ -138,8 +138,8 @@ TEST_P(Udp, reports_truncated_datagrams) {
   UdpSocket client = bind();
   run([](UdpSocket& from, UdpSocket& to) -> Task<> {
     const Endpoint at = to.local_endpoint().value();
-    for (const std::size_t places : {1, 4}) {
-      DatagramBatch batch(places, 10);
+    for (const std::size_t capacity : {1, 4}) {
+      DatagramBatch batch(capacity, 10);
       EXPECT_TRUE(co_await from.send_to(bytes_of("0123456789"), at));
       EXPECT_EQ(co_await to.receive(batch), 1U);
       EXPECT_FALSE(batch.front().truncated());

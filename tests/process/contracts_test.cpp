@@ -25,7 +25,7 @@ constexpr const char* wrong_thread =
 std::string wrong_thread_in(const std::string& function) {
   return "tambour: " + function + ".. called: " + wrong_thread;
 }
-/// The same for a member function of an object that was created in this file.
+/// The message for a call of the member function `function` of an object created in this file.
 std::string wrong_thread_of(const std::string& function) {
   return "tambour: " + function +
          ".. called on an object created in .*contracts_test.cpp:[0-9]+: " + wrong_thread;

@@ -36,7 +36,7 @@ void expect_survived(int status) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(SeccompTest, FilterFromBeforeTheLoop) {
+TEST(Seccomp, a_loop_runs_under_a_filter_that_was_installed_before_it_was_opened) {
   expect_survived(test::in_child([] {
     if (!test::kill_for_epoll_pwait2()) return no_filters;
     EventLoop loop({.backend = BackendKind::epoll});
@@ -44,7 +44,7 @@ TEST(SeccompTest, FilterFromBeforeTheLoop) {
   }));
 }
 
-TEST(SeccompTest, FilterInstalledAfterTheLoopWasOpened) {
+TEST(Seccomp, a_loop_runs_under_a_filter_that_was_installed_after_it_was_opened) {
   expect_survived(test::in_child([] {
     EventLoop loop({.backend = BackendKind::epoll});
     if (!test::kill_for_epoll_pwait2()) return no_filters;
@@ -52,7 +52,7 @@ TEST(SeccompTest, FilterInstalledAfterTheLoopWasOpened) {
   }));
 }
 
-TEST(SeccompTest, FilterInstalledInAForkedChild) {
+TEST(Seccomp, a_loop_runs_under_a_filter_that_was_installed_in_a_forked_child) {
   expect_survived(test::in_child([] {
     EventLoop loop({.backend = BackendKind::epoll});
     if (const int status = run_a_timer(loop); status != 0) return status;
@@ -64,7 +64,7 @@ TEST(SeccompTest, FilterInstalledInAForkedChild) {
   }));
 }
 
-TEST(SeccompTest, EventsArriveDuringSuchAWait) {
+TEST(Seccomp, events_arrive_during_a_wait_under_a_filter) {
   expect_survived(test::in_child([] {
     if (!test::kill_for_epoll_pwait2()) return no_filters;
     EventLoop loop({.backend = BackendKind::epoll});
@@ -83,7 +83,7 @@ TEST(SeccompTest, EventsArriveDuringSuchAWait) {
   }));
 }
 
-TEST(SeccompTest, SignalsReachAProcessWithoutPidfdSendSignal) {
+TEST(Seccomp, signals_reach_a_child_without_pidfd_send_signal) {
   for (const int error : {ENOSYS, EPERM}) {
     expect_survived(test::in_child([error] {
       if (!test::forbid_pidfd_send_signal(error)) return no_filters;

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "simulation/both_worlds.h"
+#include "simulation/kernel_and_simulated_calls.h"
 
 namespace tambour::test {
 

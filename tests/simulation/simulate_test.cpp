@@ -111,7 +111,7 @@ TEST(SimulationTrace, lines_go_to_a_tracer_instead) {
 // Expected values from the reference implementation, seeded with four outputs of SplitMix64(0): a
 // run must be reproducible on every platform.
 TEST(SimulationRandom, numbers_are_those_of_the_algorithm) {
-  backend::sim::Random random(0);
+  sim::Random random(0);
   const std::array<std::uint64_t, 3> expected{0x99ec5f36cb75f2b4, 0xbf6e1f784956452a,
                                               0x1a5f849d4933e6e0};
   for (const std::uint64_t number : expected) EXPECT_EQ(random.next(), number);

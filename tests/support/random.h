@@ -32,4 +32,5 @@ class Random {
 }  // namespace tambour::test
 
 /// Adds the seed to the messages of failures in the current scope.
-#define TAMBOUR_TELL_SEED() SCOPED_TRACE(testing::Message() << "TAMBOUR_TEST_SEED=" << test::seed())
+#define TAMBOUR_TRACE_SEED() \
+  SCOPED_TRACE(testing::Message() << "TAMBOUR_TEST_SEED=" << test::seed())

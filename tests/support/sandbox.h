@@ -7,10 +7,12 @@ namespace tambour::test {
 /// io_uring_register(2) fail with `error`. Returns false if the filter cannot be installed.
 bool forbid_io_uring(int error);
 
-/// The same with which pidfd_send_signal(2) fails with `error`.
+/// Installs a seccomp filter with which pidfd_send_signal(2) fails with `error`. Returns false if
+/// the filter cannot be installed.
 bool forbid_pidfd_send_signal(int error);
 
-/// epoll_pwait2(2) ends the process with SIGSYS. False if filters cannot be installed here.
+/// Installs a seccomp filter with which epoll_pwait2(2) kills the process with SIGSYS. Returns
+/// false if the filter cannot be installed.
 bool kill_for_epoll_pwait2();
 
 }  // namespace tambour::test

@@ -246,7 +246,7 @@ TEST_P(Awaitables, datagram_operations_are_accepted) {
   }(loop()));
 }
 
-/// The frame owns the awaitable: a temporary may be gone when the task starts.
+/// The frame owns the awaitable: a temporary may be destroyed before the task starts.
 TEST_P(Awaitables, the_task_owns_the_awaitable) {
   auto value = std::make_shared<int>(1);
   const std::weak_ptr<int> watched = value;

@@ -292,7 +292,7 @@ TEST_P(Channels, combinators_lose_no_item) {
 }
 
 TEST_P(Channels, many_senders_and_receivers_transfer_every_item_once) {
-  TAMBOUR_TELL_SEED();
+  TAMBOUR_TRACE_SEED();
   test::Random random;
   for (const std::size_t capacity : {0, 1, 7}) {
     Channel<int> channel(loop(), capacity);

@@ -386,7 +386,7 @@ TEST_P(ServerGroups, may_be_stopped_by_callbacks_and_destroyed_by_tasks_they_pos
       Buffer nothing;
       for (TcpStream& stream : all) {
         // Linux drops some connections whose handshake ends while the listener is being closed, and
-        // a client learns of it only when it sends.
+        // the client gets an error only when it sends.
         static_cast<void>(co_await stream.write("?"));
         EXPECT_EQ((co_await stream.read(nothing)).value_or(0), 0U);
       }

@@ -31,7 +31,7 @@ class Watch final : public detail::Operation {
   }
 };
 
-class BackendTest : public testing::TestWithParam<BackendKind> {
+class Backends : public testing::TestWithParam<BackendKind> {
  protected:
   void SetUp() override {
     auto opened = open_backend({.backend = GetParam()});
@@ -56,7 +56,7 @@ class BackendTest : public testing::TestWithParam<BackendKind> {
   std::vector<int> look() {
     std::vector<int> seen;
     for (const auto& watch : watches_) watch->seen = &seen;
-    ReadyQueue ready;
+    base::ReadyQueue ready;
     backend_->poll(0, ready);
     ready.run_all();
     return seen;
@@ -72,7 +72,7 @@ class BackendTest : public testing::TestWithParam<BackendKind> {
   std::vector<int> fds_;
 };
 
-TEST_P(BackendTest, ARevalidatedDescriptorIsWatchedForEitherFile) {
+TEST_P(Backends, a_revalidated_descriptor_is_watched_for_either_file) {
   const auto first = pair();
   const auto second = pair();
   Watch& watched = watch(first[0]);
@@ -92,7 +92,7 @@ TEST_P(BackendTest, ARevalidatedDescriptorIsWatchedForEitherFile) {
   }
 }
 
-TEST_P(BackendTest, InvalidationOverridesRevalidation) {
+TEST_P(Backends, invalidation_overrides_revalidation) {
   const auto ends = pair();
   Watch& watched = watch(ends[0]);
   EXPECT_TRUE(look().empty());
@@ -104,7 +104,7 @@ TEST_P(BackendTest, InvalidationOverridesRevalidation) {
   EXPECT_EQ(look(), std::vector{ends[0]});
 }
 
-TEST_P(BackendTest, DescriptorsAreReportedInTheOrderOfRegistration) {
+TEST_P(Backends, descriptors_are_reported_in_the_order_of_registration) {
   std::vector<int> order;
   for (int i = 0; i < 10; ++i) {
     const auto ends = pair();
@@ -115,7 +115,7 @@ TEST_P(BackendTest, DescriptorsAreReportedInTheOrderOfRegistration) {
   EXPECT_EQ(look(), order);
 }
 
-TEST_P(BackendTest, ASharedBackendMayBePolledByDifferentThreads) {
+TEST_P(Backends, a_shared_backend_may_be_polled_by_different_threads) {
   ASSERT_TRUE(backend_->share());
   const auto ends = pair();
   watch(ends[0]);
@@ -127,7 +127,7 @@ TEST_P(BackendTest, ASharedBackendMayBePolledByDifferentThreads) {
   EXPECT_EQ(look(), std::vector{ends[0]});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BackendTest,
+INSTANTIATE_TEST_SUITE_P(All, Backends,
                          testing::Values(BackendKind::epoll, BackendKind::io_uring,
                                          BackendKind::poll, BackendKind::select));
 

@@ -243,7 +243,7 @@ class Checked {
 };
 
 TEST(QuadHeap, agrees_with_a_multiset_over_a_million_random_operations) {
-  TAMBOUR_TELL_SEED();
+  TAMBOUR_TRACE_SEED();
   test::Random random;
   // Small heaps change shape most often; large ones have the most levels.
   for (const std::size_t items : {5U, 100U, 10'000U}) {

@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from runner.disturbance import Counters, calmest, read_counters, score, steal_ticks
+from runner.disturbance import Counters, least_disturbed, read_counters, score, steal_ticks
 
 STAT = """cpu  100 0 50 900 5 0 3 77 0 0
 cpu0 60 0 20 400 5 0 3 70 0 0
@@ -52,12 +52,12 @@ def test_calm_samples_are_usual_even_if_most_are_disturbed():
     assert score(Counters(0, 1), history) <= 1 < score(Counters(0, 60), history)
 
 
-def test_calmest_are_those_up_to_one():
-    assert calmest([0.5, 1.0, 1.1, 0.0, 9.0, 0.2, 0.1], 2) == [0, 1, 3, 5, 6]
+def test_least_disturbed_are_those_up_to_one():
+    assert least_disturbed([0.5, 1.0, 1.1, 0.0, 9.0, 0.2, 0.1], 2) == [0, 1, 3, 5, 6]
 
 
-def test_calmest_are_at_least_half_and_the_minimum():
-    assert calmest([5.0, 1.1, 3.0, 2.0], 1) == [1, 3]
-    assert calmest([5.0, 1.1, 3.0, 2.0], 3) == [1, 2, 3]
-    assert calmest([5.0, 1.1], 6) == [0, 1]
-    assert calmest([], 6) == []
+def test_least_disturbed_are_at_least_half_and_the_minimum():
+    assert least_disturbed([5.0, 1.1, 3.0, 2.0], 1) == [1, 3]
+    assert least_disturbed([5.0, 1.1, 3.0, 2.0], 3) == [1, 2, 3]
+    assert least_disturbed([5.0, 1.1], 6) == [0, 1]
+    assert least_disturbed([], 6) == []

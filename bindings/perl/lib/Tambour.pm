@@ -142,7 +142,7 @@ of L<perlfunc/stat> other than the access time has changed. Changes are detected
 Where inotify cannot detect them, the path is polled every C<$interval> seconds (0: about 5).
 
 C<< $w->path >> returns the path. C<< $w->attr >> and C<< $w->prev >> return the current and
-previous values of C<stat>, or an empty list if the file does not exist. C<< $w->look >> updates
+previous values of C<stat>, or an empty list if the file does not exist. C<< $w->update >> updates
 them now, without calling the callback.
 
 =head2 $w = Tambour::idle $callback->($w)

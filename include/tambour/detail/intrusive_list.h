@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace tambour {
+namespace tambour::base {
 class ReadyQueue;
 }
 
@@ -45,7 +45,7 @@ class ListHook {
  protected:
   template <class, class>
   friend class IntrusiveList;
-  friend class tambour::ReadyQueue;
+  friend class base::ReadyQueue;
 
   void remove() noexcept {
     next_->previous_ = previous_;

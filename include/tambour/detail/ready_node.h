@@ -9,7 +9,7 @@
 #include <tambour/detail/intrusive_list.h>
 #include <tambour/priority.h>
 
-namespace tambour {
+namespace tambour::base {
 class ReadyQueue;
 }
 
@@ -45,7 +45,7 @@ class ReadyNode : public ListHook<ReadyNode> {
   void run_at_once() noexcept { urgency_ = at_once; }
 
  private:
-  friend class tambour::ReadyQueue;
+  friend class base::ReadyQueue;
   using Hook = ListHook<ReadyNode>;
   static constexpr std::uint8_t at_once = 0xff;  ///< A value of urgency_.
   Run run_;

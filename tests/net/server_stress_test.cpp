@@ -24,7 +24,7 @@
 #include "support/process.h"
 #include "support/scale.h"
 
-namespace tambour::siege_test {
+namespace tambour::server_stress_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -35,7 +35,7 @@ class Peers {
  public:
   Peers(const Endpoint& server, std::size_t count) : pid_(::fork()) {
     if (pid_ < 0) throw std::system_error(system_error(errno));
-    if (pid_ == 0) besiege(server, count);
+    if (pid_ == 0) connect_and_wait(server, count);
   }
   Peers(Peers&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
   Peers& operator=(Peers&&) = delete;
@@ -46,7 +46,7 @@ class Peers {
   }
 
  private:
-  [[noreturn]] static void besiege(const Endpoint& server, std::size_t count) {
+  [[noreturn]] static void connect_and_wait(const Endpoint& server, std::size_t count) {
     // The peers must not keep the server's descriptors open.
     ::close_range(3, ~0U, 0);
     for (std::size_t i = 0; i < count; ++i) {
@@ -60,7 +60,7 @@ class Peers {
 };
 
 /// A server that checks that each connection is closed once.
-class Siege : public test::OnEveryBackend {
+class ServerStress : public test::OnEveryBackend {
  protected:
   void SetUp() override {
     OnEveryBackend::SetUp();
@@ -76,7 +76,7 @@ class Siege : public test::OnEveryBackend {
       if (also) also(peer);
     };
     callbacks.on_message = [this](Connection&, Buffer& bytes) {
-      heard_ += bytes.size();
+      bytes_received_ += bytes.size();
       bytes.clear();
     };
     callbacks.on_close = [this](Connection& peer, Error) {
@@ -92,13 +92,13 @@ class Siege : public test::OnEveryBackend {
   }
 
   std::set<const Connection*> open_;
-  std::size_t heard_ = 0;
+  std::size_t bytes_received_ = 0;
   std::size_t closed_ = 0;
 };
 
-TAMBOUR_ON_EVERY_BACKEND(Siege);
+TAMBOUR_ON_EVERY_BACKEND(ServerStress);
 
-TEST_P(Siege, killed_peers_leak_nothing) {
+TEST_P(ServerStress, killed_peers_leak_nothing) {
   const std::size_t crowd = test::scaled(9000);
   const std::size_t each = test::scaled(1000);
   auto server = serve();
@@ -129,10 +129,11 @@ TEST_P(Siege, killed_peers_leak_nothing) {
   }
   EXPECT_EQ(server.accepted(), 3 * (crowd + 2 * each));
   EXPECT_EQ(closed_, server.accepted());
-  EXPECT_GT(heard_, server.accepted() / 2);  // Some are killed between connecting and sending.
+  EXPECT_GT(bytes_received_,
+            server.accepted() / 2);  // Some are killed between connecting and sending.
 }
 
-TEST_P(Siege, a_server_without_descriptors_waits_and_then_serves_all_clients) {
+TEST_P(ServerStress, a_server_without_descriptors_waits_and_then_serves_all_clients) {
   TAMBOUR_NEEDS_LAST_DESCRIPTOR();
   auto server = serve();
   constexpr std::size_t served = 50;
@@ -158,7 +159,7 @@ TEST_P(Siege, a_server_without_descriptors_waits_and_then_serves_all_clients) {
   EXPECT_EQ(closed_, wanted);
 }
 
-TEST_P(Siege, only_peers_that_do_not_read_are_closed) {
+TEST_P(ServerStress, only_peers_that_do_not_read_are_closed) {
   std::size_t too_slow = 0;
   ConnectionCallbacks callbacks;
   callbacks.on_connection = [](Connection& peer) {
@@ -180,4 +181,4 @@ TEST_P(Siege, only_peers_that_do_not_read_are_closed) {
 }
 
 }  // namespace
-}  // namespace tambour::siege_test
+}  // namespace tambour::server_stress_test
