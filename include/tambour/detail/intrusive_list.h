@@ -8,7 +8,10 @@
 
 namespace tambour {
 class ReadyQueue;
+namespace base {
+class TimingWheel;
 }
+}  // namespace tambour
 
 namespace tambour::detail {
 
@@ -46,6 +49,7 @@ class ListHook {
   template <class, class>
   friend class IntrusiveList;
   friend class tambour::ReadyQueue;
+  friend class tambour::base::TimingWheel;
 
   void remove() noexcept {
     next_->previous_ = previous_;
