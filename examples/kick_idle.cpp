@@ -1,5 +1,5 @@
 // An echo server that closes connections after a number of milliseconds without data. Postponing
-// such an idle timeout costs one store, independent of the number of connections.
+// such an idle timeout takes constant time, independent of the number of connections.
 //
 //   kick_idle 127.0.0.1:7000 10000
 //

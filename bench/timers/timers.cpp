@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 #include <numeric>
+#include <string>
 
 #include "common/options.h"
 
@@ -14,12 +15,16 @@ TimerOptions parse_timer_options(int argc, char** argv) {
   CLI::App app("Measures the cost of timers: arm, reset, cancel, expire.");
   app.add_option("--timers", options.timers, "timers in the loop")
       ->required()
-      ->check(CLI::Range(1, 100'000'000));
+      ->check(CLI::Range(2, 100'000'000));
+  std::string deadlines = "spread";
+  app.add_option("--deadlines", deadlines, "idle timeouts of 60 to 61 s, or of 30 s for all")
+      ->check(CLI::IsMember({"spread", "same"}));
   app.add_option("--operations", options.operations,
                  "repeat until each operation was done this many times")
       ->check(CLI::Range(1, 100'000'000));
   add_iterations(app, options.iterations);
   parse_or_exit(app, argc, argv);
+  options.same_timeout = deadlines == "same";
   return options;
 }
 
@@ -33,11 +38,16 @@ void busy_wait_until_due(double seconds) {
   }
 }
 
-TimerPlan::TimerPlan(int timers)
-    : intervals_(timers), remaining_(timers), delays_(timers), order_(timers) {
+TimerPlan::TimerPlan(const TimerOptions& options)
+    : intervals_(options.timers, 30),
+      remaining_(options.timers, 30),
+      delays_(options.timers),
+      order_(options.timers) {
   srand48(1);
-  for (double& interval : intervals_) interval = 60 + drand48();
-  for (int i = 0; i < timers; ++i) remaining_[i] = intervals_[i] * (1 + drand48()) / 2;
+  if (!options.same_timeout) {
+    for (double& interval : intervals_) interval = 60 + drand48();
+    for (int i = 0; i < options.timers; ++i) remaining_[i] = intervals_[i] * (1 + drand48()) / 2;
+  }
   for (double& delay : delays_) delay = delay_max * drand48();
   std::iota(order_.begin(), order_.end(), 0);
 }

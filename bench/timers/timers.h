@@ -13,6 +13,10 @@
 // time, for a timer that is changed only once: the previous deadlines are short, and the iteration
 // after them is included.
 //
+// A server with two timers per connection changes them at every request: it stops the idle timeout,
+// starts the timeout of the request, and later the reverse. This is measured over random
+// connections, with one iteration of the loop for every hundred requests.
+//
 // With few timers, the clock and the iteration would dominate the result. Small sets are therefore
 // repeated until each operation has been done --operations times (100,000).
 #pragma once
@@ -30,6 +34,7 @@ namespace bench {
 /// The command line of a timers program.
 struct TimerOptions {
   int timers = 0;
+  bool same_timeout = false;
   int operations = 100'000;
   int iterations = 1;
 };
@@ -77,12 +82,12 @@ struct TimerTotals {
 /// The random intervals and orders, which are the same for all subjects.
 class TimerPlan {
  public:
-  explicit TimerPlan(int timers);
+  explicit TimerPlan(const TimerOptions& options);
 
-  /// The idle timeout of each timer, 60 to 61 s. The drum's 10 s would be too short: the slowest
-  /// peer takes longer to arm and reset a million timers.
+  /// The idle timeout of each timer, 60 to 61 s, or 30 s for all. The drum's 10 s would be too
+  /// short: the slowest peer takes longer to arm and reset a million timers.
   const std::vector<double>& intervals() const { return intervals_; }
-  /// The remaining part of each idle timeout, half to all of it.
+  /// The remaining part of each idle timeout, half to all of it; all of it if all are the same.
   const std::vector<double>& remaining() const { return remaining_; }
   /// The delay of each expiring timer, 0 to 10 ms.
   const std::vector<double>& delays() const { return delays_; }
@@ -157,12 +162,42 @@ double measure_with_deferred_work(Subject& subject, TimerPlan& plan, const Expir
   return double(took) / timers;
 }
 
+/// Returns the cost of one request, which cancels and arms two timers each.
+template <TimerSubject Subject>
+double measure_requests(Subject& subject, TimerPlan& plan, const TimerOptions& options) {
+  constexpr double request_timeout = 40;
+  constexpr int requests_per_iteration = 100;
+  const int connections = options.timers / 2;
+  for (int i = 0; i < connections; ++i) subject.arm(i, plan.intervals()[i]);
+  subject.run_pending();
+  std::int64_t took = 0;
+  long requests = 0;
+  while (requests < options.operations) {
+    const std::vector<int>& order = plan.shuffled();
+    took += measure(subject, [&] {
+      for (int at = 0; at < connections; ++at) {
+        const int idle = order[at] % connections;
+        const int request = connections + idle;
+        subject.cancel(idle);
+        subject.arm(request, request_timeout);
+        subject.cancel(request);
+        subject.arm(idle, plan.intervals()[idle]);
+        if (at % requests_per_iteration == 0) subject.run_pending();
+      }
+    });
+    requests += connections;
+  }
+  for (int i = 0; i < connections; ++i) subject.cancel(i);
+  subject.run_pending();
+  return double(took) / double(requests);
+}
+
 /// The main function of a timers program.
 template <TimerSubject Subject>
 int run_timers(int argc, char** argv) {
   const TimerOptions options = parse_timer_options(argc, argv);
   feed_watchdog();
-  TimerPlan plan(options.timers);
+  TimerPlan plan(options);
   Expiries expiries;
   Subject subject(options.timers, expiries);
   Report report;
@@ -173,13 +208,15 @@ int run_timers(int argc, char** argv) {
         subject, plan, expiries, [&](int i) { subject.reset(i, plan.intervals()[i]); });
     const double cancel_whole =
         measure_with_deferred_work(subject, plan, expiries, [&](int i) { subject.cancel(i); });
+    const double request = measure_requests(subject, plan, options);
     const auto each = [&](std::int64_t total) { return double(total) / totals.operations; };
     report.add({{{"arm_ns", each(totals.arm)},
                  {"reset_ns", each(totals.reset)},
                  {"cancel_ns", each(totals.cancel)},
                  {"expire_ns", each(totals.expire)},
                  {"reset_whole_ns", reset_whole},
-                 {"cancel_whole_ns", cancel_whole}}});
+                 {"cancel_whole_ns", cancel_whole},
+                 {"request_ns", request}}});
   }
   report.print(subject.info());
   return 0;

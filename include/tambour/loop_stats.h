@@ -10,7 +10,7 @@
 namespace tambour {
 
 /// Counters since the loop was opened, and gauges of its current state. Computing the gauges takes
-/// time proportional to the number of timers and due callbacks. Durations are measured only if
+/// time proportional to the number of due callbacks. Durations are measured only if
 /// LoopOptions::measure_times is set.
 struct LoopStats {
   std::uint64_t iterations = 0;    ///< Iterations of the loop.
@@ -24,8 +24,7 @@ struct LoopStats {
   /// The longest time that one iteration spent in callbacks and tasks: the longest delay that an
   /// event may have had.
   Duration lag_max{};
-  /// Timers in the heap, including stopped timers that have not been removed yet.
-  std::size_t timers = 0;
+  std::size_t timers = 0;   ///< Started timers that are not due.
   std::size_t pending = 0;  ///< Callbacks that are due.
   /// Started watchers and timers, and ref() calls: what keeps run() from returning.
   std::int64_t references = 0;

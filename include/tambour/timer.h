@@ -9,7 +9,8 @@
 
 #include <tambour/callback.h>
 #include <tambour/clock.h>
-#include <tambour/detail/operation.h>
+#include <tambour/detail/ready_node.h>
+#include <tambour/detail/wheel_node.h>
 #include <tambour/result.h>
 
 namespace tambour {
@@ -20,23 +21,35 @@ class Core;
 class Timers;
 }  // namespace loop
 
+namespace detail {
+
+/// The flags of a timer. A base, so that they fit into the padding of ReadyNode.
+class TimerFlags {
+ protected:
+  bool started_ = false;
+  bool repeating_ = false;
+};
+
+}  // namespace detail
+
 /// Invokes its callback when its deadline has passed, never before. The resolution is that of the
 /// clock (nanoseconds); how late a timer expires depends on the kernel's timer slack (prctl(2),
 /// PR_SET_TIMERSLACK: 50 us by default).
 ///
-/// Cost: moving the deadline later, or stopping the timer, is a single store; the loop checks the
-/// timer again when the former deadline expires. Resetting an idle timeout a million times costs a
-/// million stores.
-/// Order: timers with equal deadlines expire in no particular order.
+/// Cost: starting, resetting and stopping a timer takes constant time, however many timers the loop
+/// has, and allocates nothing.
+/// Order: timers expire in the order of their deadlines; timers with equal deadlines, in the order
+/// in which these were set.
 /// Lifetime: may be moved or destroyed at any time, including inside its own callback; the callback
 /// is not invoked afterwards.
 /// Thread: must be used on the loop's thread.
-class Timer final : private detail::ReadyNode {
+class Timer final : private detail::ReadyNode,
+                    private detail::TimerFlags,
+                    private detail::WheelNode {
  public:
   using Function = Callback<void()>;
 
-  /// The timer is not started. Throws std::bad_alloc: the constructor reserves the memory that
-  /// start() needs, so that start() cannot fail.
+  /// The timer is not started.
   Timer(EventLoop& loop, Function function,
         std::source_location created_at = std::source_location::current());
   Timer(Timer&& other) noexcept;
@@ -106,23 +119,28 @@ class Timer final : private detail::ReadyNode {
 
   static void run(ReadyNode& ready);
 
-  /// Removes a due callback of this iteration. A one-shot timer leaves the heap when it becomes
-  /// due, so this seldom has to read the link, which is on another cache line.
+  using ReadyNode::linked;
+  using ReadyNode::unlink;
+
+  /// Removes a due callback of this iteration. A one-shot timer leaves the wheel when it becomes
+  /// due, so this seldom has to read the link of the ready queue.
   void unqueue() noexcept {
-    if (heap_index_ == 0 || repeating_) unlink();
+    if (!in_wheel() || repeating_) unlink();
+  }
+  /// Many due timers are spread over much memory.
+  void prefetch_hinted() const noexcept {
+    const auto* const other = static_cast<const Timer*>(hinted());
+    if (other == nullptr) return;
+    __builtin_prefetch(other);
+    __builtin_prefetch(&other->function_);
   }
   void arm(std::int64_t deadline_ns) noexcept;
   void arm_after(std::int64_t from_ns, std::int64_t delay_ns) noexcept;
 
-  // The small members come first, to fit into the padding of the base class. A reset touches only
-  // these and period_ns_: half a cache line.
-  bool started_ = false;
-  bool repeating_ = false;
-  std::uint32_t heap_index_ = 0;  ///< 0: not in the heap.
+  // A reset touches the flags, the links of the wheel and the next two members: less than a cache
+  // line.
   loop::Core* core_;
-  std::int64_t deadline_ns_ = 0;
   std::int64_t period_ns_ = 0;  ///< The interval if repeating, otherwise the last delay.
-  std::int64_t queued_ns_ = 0;  ///< The timer's key in the heap: never later than the deadline.
   Function function_;
 };
 

@@ -364,7 +364,9 @@ void Uring::enter(std::int64_t timeout_ns) noexcept {
   int outcome;
   ++system_calls_;
   TAMBOUR_PROBE1(poll, timeout_ns);
-  if (timeout_ns == 0) {
+  // If a completion is already in the queue, io_uring_submit_and_wait_timeout() (liburing 2.3) does
+  // not ask the kernel for events, so those whose completion is deferred would not be reported.
+  if (timeout_ns == 0 || ::io_uring_cq_ready(&ring_) != 0) {
     outcome = ring_call(Call::ring_enter, ::io_uring_submit_and_get_events, &ring_);
   } else if (timeout_ns < 0) {
     outcome = ring_call(Call::ring_enter, ::io_uring_submit_and_wait, &ring_, 1);

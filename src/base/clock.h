@@ -1,4 +1,4 @@
-// Clocks as nanosecond counts, the key type of the timer heaps.
+// Clocks as nanosecond counts, in which timers state their deadlines.
 #pragma once
 
 #include <cstdint>

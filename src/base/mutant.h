@@ -11,7 +11,7 @@ namespace tambour::base {
 enum class Mutant : std::uint8_t {
   none,
   stopped_is_invoked,  ///< A pending watcher that is stopped is invoked anyway.
-  pushed_back_lost,    ///< A timer with a later deadline is not put back into the heap.
+  pushed_back_lost,    ///< A timer whose deadline moves later leaves the timing wheel.
 };
 
 #ifdef TAMBOUR_MUTANTS

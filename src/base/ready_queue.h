@@ -94,14 +94,21 @@ class ReadyQueue {
     std::size_t count = 0;
     while (const unsigned left = all()) {
       // An item that becomes ready here goes to another queue, so no item of a higher priority can
-      // be added during the inner loop, except by a nested run_all(), which empties the queue.
+      // be added during the inner loop, except by a nested run_all(), which empties the queue or
+      // throws.
       const Hook& head = heads_[std::countr_zero(left)];
+      has_thrown_ = false;
       do {
         auto& item = static_cast<detail::ReadyNode&>(*head.next_);
         item.remove();
         ++count;
-        watch(static_cast<const detail::ReadyNode&>(item), [&item] { item.run_(item); });
-      } while (head.next_ != &head);
+        try {
+          watch(static_cast<const detail::ReadyNode&>(item), [&item] { item.run_(item); });
+        } catch (...) {
+          has_thrown_ = true;
+          throw;
+        }
+      } while (head.next_ != &head && !has_thrown_);
     }
     return count;
   }
@@ -144,6 +151,7 @@ class ReadyQueue {
 
   mutable unsigned others_ = 0;
   bool any_ran_ = false;
+  bool has_thrown_ = false;  ///< A run_all() since the beginning of the current one has thrown.
   std::array<Hook, priority_max - priority_min + 1> heads_;
 };
 

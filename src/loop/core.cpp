@@ -61,6 +61,8 @@ Core::Core(std::unique_ptr<backend::Backend> backend, const LoopOptions& options
       thread_id_(::gettid()) {
   backend_->belong_to(*this);
   update_now();
+  // Sets the wheel's time, which decides where the timers that are started before run() belong.
+  timers_.expire(now_ns_, ready_);
 }
 
 Core::~Core() = default;
@@ -352,7 +354,7 @@ LoopStats Core::stats() const noexcept {
   stats.wakeups = wakeups_.load(std::memory_order_relaxed);
   stats.timers = timers_.size();
   stats.pending = pending_count();
-  stats.references = references_ + timers_.count_started();
+  stats.references = references();
   return stats;
 }
 

@@ -228,9 +228,7 @@ class Core {
 
   /// For callers that drive the loop with run_ready() instead of run(): the conditions that run()
   /// checks between two iterations.
-  [[nodiscard]] bool alive() noexcept {
-    return references_ > 0 || any_due() || timers_.are_started(1 - references_);
-  }
+  [[nodiscard]] bool alive() noexcept { return references() > 0 || any_due(); }
   [[nodiscard]] bool take_stop() noexcept {
     return stop_requested() && stop_.exchange(false, std::memory_order_relaxed);
   }
@@ -248,6 +246,10 @@ class Core {
   ~Core();
   enum class Wait : std::uint8_t { none, until_due };
 
+  /// Negative if the program has dropped more references than there are.
+  [[nodiscard]] std::int64_t references() const noexcept {
+    return references_ + static_cast<std::int64_t>(timers_.size());
+  }
   [[nodiscard]] bool any_due() const noexcept {
     return !ready_.empty() || !running_queue_.empty() || any_from_others();
   }

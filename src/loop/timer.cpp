@@ -28,22 +28,16 @@ Timer::Timer(EventLoop& loop, Function function, std::source_location created_at
       function_(std::move(function)) {
   core_->check_thread_of(created_at);
   check_function(function_, created_at);
-  core_->timers().attach();
   core_->attach();
 }
 
 Timer::Timer(Timer&& other) noexcept
     : detail::ReadyNode(static_cast<detail::ReadyNode&&>(other)),
-      started_(std::exchange(other.started_, false)),
-      repeating_(other.repeating_),
-      heap_index_(std::exchange(other.heap_index_, 0)),
+      detail::TimerFlags(std::exchange(static_cast<detail::TimerFlags&>(other), {})),
+      detail::WheelNode(static_cast<detail::WheelNode&&>(other)),
       core_(std::exchange(other.core_, nullptr)),
-      deadline_ns_(other.deadline_ns_),
       period_ns_(other.period_ns_),
-      queued_ns_(other.queued_ns_),
-      function_(std::move(other.function_)) {
-  if (core_ != nullptr) core_->timers().moved(*this);
-}
+      function_(std::move(other.function_)) {}
 
 Timer& Timer::operator=(Timer&& other) noexcept {
   if (this != &other) {
@@ -56,7 +50,6 @@ Timer& Timer::operator=(Timer&& other) noexcept {
 Timer::~Timer() {
   if (core_ == nullptr) return;  // Moved from.
   stop();
-  core_->timers().detach(*this);
   core_->defer_delete(function_.release());
   core_->detach();
 }
@@ -102,10 +95,11 @@ void Timer::reset() noexcept {
 
 void Timer::stop() noexcept {
   if (!started_) return;
-  // A timer that was due when its loop was destroyed had left the heap, so abandon() did not stop
+  // A timer that was due when its loop was destroyed had left the wheel, so abandon() did not stop
   // it.
   core_->check_thread_unless_closed(created_at());
   unqueue();
+  core_->timers().cancel(*this);
   started_ = false;
 }
 
@@ -118,7 +112,10 @@ void Timer::set_function(Function function) noexcept {
 
 void Timer::run(detail::ReadyNode& ready) {
   auto& self = static_cast<Timer&>(ready);
-  if (!self.repeating_) self.started_ = false;
+  if (!self.repeating_) {
+    self.started_ = false;
+    self.prefetch_hinted();
+  }
   self.function_();
 }
 

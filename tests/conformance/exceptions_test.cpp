@@ -185,5 +185,27 @@ TEST_P(Exceptions, leave_a_loop_that_can_be_destroyed_with_work_left) {
   EXPECT_EQ(calls, 0);
 }
 
+TEST_P(Exceptions, leave_callbacks_of_a_nested_run_in_the_order_of_their_priorities) {
+  std::vector<int> log;
+  Timer throws(loop(), [] { throw Thrown(); });
+  Timer urgent(loop(), [&log] { log.push_back(1); });
+  Timer nests(loop(), [&] {
+    throws.start_at(TimePoint());
+    urgent.start_at(TimePoint());
+    EXPECT_THROW(loop().run_ready(), Thrown);
+    log.push_back(-1);
+  });
+  Timer last(loop(), [&log] { log.push_back(-2); });
+  throws.set_priority(2);
+  urgent.set_priority(1);
+  last.set_priority(-1);
+  nests.start_at(TimePoint());
+  last.start_at(TimePoint());
+  Timer also(loop(), [&log] { log.push_back(0); });
+  also.start_at(TimePoint());
+  loop().run();
+  EXPECT_EQ(log, (std::vector{-1, 1, 0, -2}));
+}
+
 }  // namespace
 }  // namespace tambour::exceptions_test

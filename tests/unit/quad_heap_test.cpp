@@ -1,4 +1,4 @@
-// The heap of the timers, compared with a slow reference model.
+// The heap of wall-clock timers and of the libev drop-in, compared with a slow reference model.
 #include "base/quad_heap.h"
 
 #include <algorithm>

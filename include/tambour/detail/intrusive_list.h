@@ -8,7 +8,8 @@
 
 namespace tambour::base {
 class ReadyQueue;
-}
+class TimingWheel;
+}  // namespace tambour::base
 
 namespace tambour::detail {
 
@@ -46,6 +47,7 @@ class ListHook {
   template <class, class>
   friend class IntrusiveList;
   friend class base::ReadyQueue;
+  friend class base::TimingWheel;
 
   void remove() noexcept {
     next_->previous_ = previous_;
