@@ -55,7 +55,7 @@ if suite == "drum":
 else:
     iterations = [{name: 100.0 * factor + i for name in
                    ("arm_ns", "reset_ns", "cancel_ns", "expire_ns",
-                    "reset_whole_ns", "cancel_whole_ns")}
+                    "reset_whole_ns", "cancel_whole_ns", "request_ns")}
                   for i in range(option("--iterations"))]
 print("a line that is not the result")
 print(json.dumps({"subject": peer, "version": "1.2", "backend": does.get("backend", backend),

@@ -29,7 +29,7 @@ def test_schema(build):
     assert {(e["metric"], e["unit"]) for e in document["results"]} == {
         ("event_ns", "ns"), ("round_us", "µs"), ("arm_ns", "ns"), ("reset_ns", "ns"),
         ("cancel_ns", "ns"), ("expire_ns", "ns"), ("reset_whole_ns", "ns"),
-        ("cancel_whole_ns", "ns")}
+        ("cancel_whole_ns", "ns"), ("request_ns", "ns")}
     assert [(set(e), e["suite"], e["subject"]) for e in document["skipped"]] == [
         ({"suite", "subject", "params", "reason"}, suite, "muduo") for suite in ("drum", "timers")]
 

@@ -133,7 +133,7 @@ def test_cells_of_a_headline_are_against_the_best_peer_of_each():
 
 def test_decisive_metrics_of_a_suite():
     assert [m.name for m in SUITES["timers"].decisive_metrics] == [
-        "arm_ns", "expire_ns", "reset_whole_ns", "cancel_whole_ns"]
+        "arm_ns", "expire_ns", "reset_whole_ns", "cancel_whole_ns", "request_ns"]
     for suite in SUITES.values():
         assert suite.decisive_metrics and len(suite.decisive_metrics) == len(suite.decisive or "1")
 

@@ -79,7 +79,7 @@ def test_charts_follow_light_and_dark(ran):
               for what in ("whole iteration", "event processing")]
     assert titles[:8] == panels * 2
     assert titles[8:] == [f"{words}: one timer" for words in (
-        "Arm", "Reset", "Cancel", "Expire", "Reset once (total)", "Cancel (total)")]
+        "Arm", "Reset", "Cancel", "Expire", "Reset once (total)", "Cancel (total)", "Request")]
     assert "prefers-color-scheme:dark" in text
     for look in palette.looks():
         assert look.light not in text.split("</style>", 1)[1]
@@ -88,7 +88,7 @@ def test_charts_follow_light_and_dark(ran):
 def test_charts_are_files_too(ran):
     where = ran[0].root / "bench-report"
     stems = {path.stem for path in where.glob("*.png")}
-    assert stems == {path.stem for path in where.glob("*.svg")} and len(stems) == 14
+    assert stems == {path.stem for path in where.glob("*.svg")} and len(stems) == 15
     for path in where.glob("*.svg"):
         ElementTree.parse(path)
 
