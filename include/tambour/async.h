@@ -6,7 +6,7 @@
 #include <source_location>
 
 #include <tambour/callback.h>
-#include <tambour/detail/operation.h>
+#include <tambour/detail/handle.h>
 
 namespace tambour {
 
@@ -23,7 +23,7 @@ class Core;
 /// using it before it is destroyed.
 /// Thread: all functions except send() must be called on the loop's thread.
 /// Loop: a started Async keeps the loop running.
-class Async final : private detail::ReadyNode, private detail::HlistHook<Async> {
+class Async final : private detail::Handle<Async> {
  public:
   using Function = Callback<void()>;
 
@@ -53,8 +53,6 @@ class Async final : private detail::ReadyNode, private detail::HlistHook<Async> 
 
  private:
   friend class loop::Core;
-  friend detail::HlistHook<Async>;
-  friend detail::Hlist<Async>;  // The loop's list of Async objects.
   static void run(ReadyNode& ready);
 
   std::atomic<bool> sent_{false};

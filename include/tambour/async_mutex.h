@@ -83,7 +83,7 @@ class AsyncMutex {
   bool locked_ = false;
   /// The wait that has got the mutex and has not resumed yet.
   Lock* passed_to_ = nullptr;
-  detail::IntrusiveList<detail::TaskWait, detail::ReadyNode> waiting_;
+  detail::TaskWaits waiting_;
   std::source_location created_at_;
 };
 

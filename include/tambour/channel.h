@@ -88,7 +88,6 @@ class ChannelBase {
   void close() noexcept;
 
  protected:
-  using Waits = detail::IntrusiveList<detail::TaskWait, detail::ReadyNode>;
 
   ChannelBase(EventLoop& loop, std::size_t capacity,
               const std::source_location& created_at) noexcept;
@@ -98,8 +97,8 @@ class ChannelBase {
   [[nodiscard]] const std::source_location& created_at() const noexcept { return created_at_; }
   void check_thread(std::source_location function = std::source_location::current()) const noexcept;
 
-  Waits senders_;
-  Waits receivers_;
+  detail::TaskWaits senders_;
+  detail::TaskWaits receivers_;
 
  private:
   loop::Core* core_;  ///< Reference-counted; may outlive the loop.
@@ -139,7 +138,8 @@ class Channel final : public ChannelBase {
       : ChannelBase(loop, capacity, created_at) {}
   ~Channel() {
     // These receivers resume later, with their items.
-    while (Receive* const receive = assigned_.front()) {
+    while (detail::AssignedTaskWait* const first = assigned_.front()) {
+      auto* const receive = static_cast<Receive*>(first);
       unassign(*receive);
       receive->complete(0);
     }
@@ -216,7 +216,7 @@ class Channel final : public ChannelBase {
     }
   }
   void unassign(Receive& receive) noexcept {
-    receive.Assigned::unlink();
+    receive.AssignedTaskWait::unassign();
     --assigned_count_;
   }
   /// `receive` does not take its item: each receiver after it gets the item of the one before it,
@@ -225,8 +225,8 @@ class Channel final : public ChannelBase {
   void give_back(Receive& receive) noexcept {
     T item = *std::move(receive.item_);
     receive.item_.reset();
-    for (Receive* next = assigned_.after(receive); next != nullptr; next = assigned_.after(*next))
-      std::swap(item, *next->item_);
+    for (auto* next = assigned_.after(receive); next != nullptr; next = assigned_.after(*next))
+      std::swap(item, *static_cast<Receive*>(next)->item_);
     unassign(receive);
     items_.push_front(std::move(item));
     assign();
@@ -234,7 +234,7 @@ class Channel final : public ChannelBase {
 
   detail::RingQueue<T> items_;
   /// Receivers that resume in the next iteration, each with one item, in order.
-  detail::IntrusiveList<Receive, Channel> assigned_;
+  detail::AssignedTaskWait::List assigned_;
   std::size_t assigned_count_ = 0;
 };
 
@@ -279,16 +279,14 @@ class [[nodiscard]] Channel<T>::Send final : private detail::TaskWait {
 
 /// The awaitable of receive(). May be moved until it is awaited.
 template <class T>
-class [[nodiscard]] Channel<T>::Receive final : private detail::TaskWait,
-                                                public detail::ListHook<Channel> {
-  using Assigned = detail::ListHook<Channel>;
-
+class [[nodiscard]] Channel<T>::Receive final : private detail::AssignedTaskWait {
  public:
   Receive(Receive&& other) noexcept
-      : TaskWait(static_cast<TaskWait&&>(other), "Channel::receive()"), channel_(other.channel_) {}
+      : AssignedTaskWait(static_cast<TaskWait&&>(other), "Channel::receive()"),
+        channel_(other.channel_) {}
   Receive& operator=(Receive&&) = delete;
   ~Receive() {
-    if (Assigned::linked()) channel_.give_back(*this);
+    if (is_assigned()) channel_.give_back(*this);
   }
 
   [[nodiscard]] bool await_ready() noexcept {
@@ -302,7 +300,7 @@ class [[nodiscard]] Channel<T>::Receive final : private detail::TaskWait,
     wait_in(channel_.receivers_, awaiting);
   }
   Result<T> await_resume() noexcept {
-    if (Assigned::linked()) channel_.unassign(*this);
+    if (is_assigned()) channel_.unassign(*this);
     if (item_) return *std::move(item_);
     return std::unexpected(system_error(error()));
   }
@@ -310,11 +308,11 @@ class [[nodiscard]] Channel<T>::Receive final : private detail::TaskWait,
  private:
   friend class Channel;
   explicit Receive(Channel& channel) noexcept
-      : TaskWait(channel.core(), channel.created_at()), channel_(channel) {}
+      : AssignedTaskWait(channel.core(), channel.created_at()), channel_(channel) {}
 
   void resume_later() noexcept { complete_unless_stopped(); }
   void cancelled() noexcept override {
-    if (Assigned::linked()) channel_.give_back(*this);
+    if (is_assigned()) channel_.give_back(*this);
   }
 
   Channel& channel_;  ///< May be destroyed during the wait.

@@ -7,6 +7,7 @@
 #include <source_location>
 
 #include <tambour/callback.h>
+#include <tambour/detail/handle.h>
 #include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
@@ -77,9 +78,7 @@ inline constexpr AnyChild any_child{};
 /// Loop: a started Child keeps the loop running.
 /// Fork: after fork(2) and EventLoop::after_fork() in the child process, named children are
 /// reported as `lost`, because they are the parent's.
-class Child final : private detail::Operation,
-                    private detail::HlistHook<Child>,
-                    private detail::HlistHook<Child, events::ChildTable> {
+class Child final : private detail::Handle<Child, detail::Operation, events::ChildTable> {
  public:
   using Function = Callback<void(const ChildStatus&)>;
 
@@ -99,7 +98,7 @@ class Child final : private detail::Operation,
 
   /// Stops waiting. A status that was consumed but not reported yet is dropped.
   void stop() noexcept;
-  [[nodiscard]] bool started() const noexcept { return OfLoop::listed(); }
+  [[nodiscard]] bool started() const noexcept { return listed(); }
 
   /// 0 for any_child.
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
@@ -113,13 +112,6 @@ class Child final : private detail::Operation,
  private:
   friend class events::Children;
   friend class events::ChildTable;
-  using OfLoop = detail::HlistHook<Child>;  ///< The loop's list of its children.
-  using OfTable =
-      detail::HlistHook<Child, events::ChildTable>;  ///< The list of one bucket of the child table.
-  friend OfLoop;
-  friend OfTable;
-  friend detail::Hlist<Child>;
-  friend detail::Hlist<Child, events::ChildTable>;
   static void run(ReadyNode& ready);
 
   pid_t pid_;

@@ -5,6 +5,7 @@
 #include <source_location>
 
 #include <tambour/callback.h>
+#include <tambour/detail/handle.h>
 #include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
@@ -34,7 +35,7 @@ class Core;
 /// Thread: both loops must belong to the thread that uses it.
 /// Loop: while started, it keeps the outer loop running, even if the inner loop has nothing to do.
 /// stop() of the inner loop affects only the next run() of that loop.
-class EmbeddedLoop final : private detail::Operation, private detail::HlistHook<EmbeddedLoop> {
+class EmbeddedLoop final : private detail::Handle<EmbeddedLoop, detail::Operation> {
  public:
   using Function = Callback<void()>;
 
@@ -57,7 +58,7 @@ class EmbeddedLoop final : private detail::Operation, private detail::HlistHook<
   [[nodiscard]] Result<> start() noexcept;
 
   void stop() noexcept;
-  [[nodiscard]] bool started() const noexcept { return OfOuter::listed(); }
+  [[nodiscard]] bool started() const noexcept { return listed(); }
 
   /// Runs one iteration of the inner loop without waiting. No effect if the inner loop has been
   /// destroyed.
@@ -68,9 +69,6 @@ class EmbeddedLoop final : private detail::Operation, private detail::HlistHook<
 
  private:
   friend class events::EmbeddedLoops;
-  using OfOuter = detail::HlistHook<EmbeddedLoop>;
-  friend OfOuter;
-  friend detail::Hlist<EmbeddedLoop>;  // The outer loop's list of embedded loops.
   static void run(ReadyNode& ready);
 
   loop::Core* outer_;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <tambour/callback.h>
-#include <tambour/detail/operation.h>
+#include <tambour/detail/handle.h>
 
 namespace tambour {
 
@@ -36,7 +36,7 @@ enum class HookPoint : std::uint8_t {
 /// outlive its loop.
 /// Thread: must be used on the loop's thread.
 /// Loop: a started hook, except a cleanup hook, keeps the loop running.
-class Hook : private detail::ReadyNode, private detail::HlistHook<Hook> {
+class Hook : private detail::Handle<Hook> {
  public:
   using Function = Callback<void()>;
 
@@ -56,8 +56,6 @@ class Hook : private detail::ReadyNode, private detail::HlistHook<Hook> {
 
  private:
   friend class loop::Core;
-  friend detail::HlistHook<Hook>;
-  friend detail::Hlist<Hook>;  // The loop's list of the hooks at this point.
   static void run(ReadyNode& ready);
 
   HookPoint point_;

@@ -5,7 +5,7 @@
 #include <source_location>
 
 #include <tambour/callback.h>
-#include <tambour/detail/operation.h>
+#include <tambour/detail/handle.h>
 #include <tambour/result.h>
 
 namespace tambour {
@@ -42,7 +42,7 @@ class Core;
 /// is not invoked afterwards. It may outlive its loop.
 /// Thread: must be used on the loop's thread.
 /// Loop: a started Signal keeps the loop running.
-class Signal final : private detail::ReadyNode, private detail::HlistHook<Signal> {
+class Signal final : private detail::Handle<Signal> {
  public:
   using Function = Callback<void(int)>;  ///< The argument is the signal number.
 
@@ -81,8 +81,6 @@ class Signal final : private detail::ReadyNode, private detail::HlistHook<Signal
  private:
   friend class events::Children;
   friend class events::Signals;
-  friend detail::HlistHook<Signal>;
-  friend detail::Hlist<Signal>;  // The loop's list of the watchers of this signal.
   Signal(loop::Core& core, int number, Function function) noexcept;
   static void run(ReadyNode& ready);
 

@@ -59,7 +59,7 @@ class TaskEvent {
  private:
   loop::Core* core_;  ///< Reference-counted; may outlive the loop.
   bool set_ = false;
-  detail::IntrusiveList<detail::TaskWait, detail::ReadyNode> waiting_;
+  detail::TaskWaits waiting_;
   std::source_location created_at_;
 };
 

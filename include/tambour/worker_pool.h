@@ -26,7 +26,7 @@
 #include <variant>
 
 #include <tambour/callback.h>
-#include <tambour/detail/operation.h>
+#include <tambour/detail/worker_call.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
 #include <tambour/when.h>
@@ -34,75 +34,14 @@
 namespace tambour {
 
 class EventLoop;
-class WorkerPool;
 namespace threads {
-class WorkerMailbox;
 class WorkerQueue;
-class WorkerReturns;
-}  // namespace threads
+}
 
 /// What happens if a task is asked to stop while a worker runs its call.
 enum class WhenStopped : std::uint8_t {
   wait,   ///< The task keeps waiting and gets the result.
   leave,  ///< The task gets ECANCELED at once; the call's result is discarded.
-};
-
-/// A call that is submitted to a pool. Owned jointly by the waiting task and the worker. All memory
-/// that the worker accesses is in this object, so the task's frame may be destroyed at any time.
-class WorkerCall : public detail::ListHook<WorkerCall>,
-                   public detail::ListHook<threads::WorkerReturns> {
- public:
-  WorkerCall(const WorkerCall&) = delete;
-  WorkerCall& operator=(const WorkerCall&) = delete;
-
-  // To be called on the loop's thread only.
-
-  /// Starts the call. The task is resumed in a later iteration. Throws std::bad_alloc; the call is
-  /// then not started.
-  void start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<> awaiting,
-             const std::stop_token& stop, WhenStopped when_stopped = WhenStopped::wait);
-  /// Called when the task is asked to stop.
-  void request_stop() noexcept;
-  /// Drops the task's ownership, because the waiting task is destroyed; the caller must not use
-  /// this object afterwards. If `and_wait` is true, blocks until the worker has finished with it.
-  void abandon(bool and_wait = false) noexcept;
-  /// An errno value: why the callable was not called, or ECANCELED. 0: it was called.
-  [[nodiscard]] int error() const noexcept { return error_; }
-
- protected:
-  WorkerCall() = default;
-  virtual ~WorkerCall() = default;
-
-  /// Runs the call: on a worker thread or, in a simulation, on the loop's thread.
-  virtual void work() noexcept = 0;
-
-  /// Reference counting; releasing the last reference deletes the object.
-  void retain() noexcept { owners_.fetch_add(1, std::memory_order_relaxed); }
-  void release() noexcept {
-    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-  }
-
- private:
-  friend class WorkerPool;
-  friend class threads::WorkerMailbox;
-  friend class threads::WorkerQueue;
-  friend class threads::WorkerReturns;
-
-  enum class State : std::uint8_t { waiting, running, ended };
-  /// The place in the lists of the loop whose task awaits the call.
-  using OnLoop = detail::ListHook<threads::WorkerReturns>;
-  using InQueue = detail::ListHook<WorkerCall>;
-
-  std::atomic<unsigned> owners_{1};
-  State state_ = State::waiting;  ///< Guarded by the queue's lock.
-  bool abandoned_ = false;        ///< Guarded by the mailbox's lock.
-  bool returned_ = false;         ///< The pool has finished with it. Used by the loop only.
-  WhenStopped when_stopped_ = WhenStopped::wait;
-  int error_ = 0;
-  std::coroutine_handle<> awaiting_;
-  threads::WorkerReturns* returns_ = nullptr;    ///< Valid while OnLoop is linked.
-  std::shared_ptr<threads::WorkerQueue> queue_;  ///< Null in a simulation.
-  std::shared_ptr<threads::WorkerMailbox> mailbox_;
 };
 
 /// A bounded thread pool. Threads are started on demand, one after another. Calls start in the
@@ -194,7 +133,7 @@ class WorkerPool {
   }
 
  private:
-  friend class WorkerCall;
+  friend class detail::WorkerCall;
   struct Generation;
 
   [[nodiscard]] const std::shared_ptr<threads::WorkerQueue>& queue();
@@ -248,7 +187,7 @@ class WorkerPool::Run {
   }
 
  private:
-  struct Call final : WorkerCall {
+  struct Call final : detail::WorkerCall {
     template <class G>
       requires std::constructible_from<F, G>
     explicit Call(G&& callable) : function(std::forward<G>(callable)) {}
@@ -268,7 +207,7 @@ class WorkerPool::Run {
     std::variant<std::monostate, WhenValue<Value>, std::exception_ptr> outcome;
   };
   struct Stop {
-    WorkerCall& call;
+    detail::WorkerCall& call;
     void operator()() const noexcept { call.request_stop(); }
   };
 

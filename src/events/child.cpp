@@ -14,7 +14,7 @@ namespace tambour {
 
 Child::Child(EventLoop& loop, pid_t pid, Function function, ChildChanges changes,
              std::source_location created_at) noexcept
-    : detail::Operation(detail::OperationKind::poll, &run, created_at),
+    : Handle(detail::OperationKind::poll, &run, created_at),
       pid_(pid),
       any_(false),
       changes_(changes),
@@ -34,8 +34,7 @@ Child::Child(EventLoop& loop, AnyChild /*any*/, Function function, ChildChanges 
 }
 
 Child::Child(Child&& other) noexcept
-    : detail::Operation(static_cast<detail::Operation&&>(other)),
-      OfLoop(static_cast<OfLoop&&>(other)),
+    : Handle(static_cast<Handle&&>(other)),
       pid_(other.pid_),
       any_(other.any_),
       changes_(other.changes_),

@@ -122,7 +122,7 @@ void ChildTable::leave(Child& child) noexcept {
     any = nullptr;
     return;
   }
-  child.OfTable::unlist();
+  child.InTable::unlist();
 }
 
 void ChildTable::move(Child& from, Child& to) noexcept {
@@ -135,7 +135,7 @@ void ChildTable::move(Child& from, Child& to) noexcept {
     any = &to;
     return;
   }
-  to.OfTable::replace(from);
+  to.InTable::replace(from);
 }
 
 bool ChildTable::poll(Child& child) noexcept {
@@ -208,7 +208,7 @@ void ChildTable::store(Child& child, const ChildStatus& status) noexcept {
 bool ChildTable::store_for_named(const ChildStatus& status) noexcept {
   bool is_named = false;
   for (Child* child = bucket_of(status.pid).front(); child != nullptr;
-       child = child->OfTable::next()) {
+       child = child->InTable::next()) {
     // A Child that already has a final status waited for a former process with this pid.
     if (child->pid_ != status.pid || (child->has_status_ && child->status_.ended())) continue;
     is_named = true;
@@ -235,7 +235,7 @@ Result<> ChildTable::send_signal(const Child& child, pid_t target, int number) n
   const std::scoped_lock lock(mutex);
   siginfo_t info{};
   const bool is_reaped =
-      child.epoch_ != epoch || !child.OfTable::listed() ||
+      child.epoch_ != epoch || !child.InTable::listed() ||
       (child.has_status_ && child.status_.ended()) ||
       wait_id(P_PID, static_cast<id_t>(child.pid_), info, WEXITED | WNOHANG | WNOWAIT) != 0;
   if (is_reaped) return base::failure(ESRCH);

@@ -16,6 +16,7 @@ namespace tambour::events {
 
 class ChildTable {
  public:
+  using InTable = detail::HlistHook<Child, ChildTable>;
   using Bucket = detail::Hlist<Child, ChildTable>;
 
   /// Held while a new process has no Child yet. Meanwhile an `any_child` watcher takes no status,

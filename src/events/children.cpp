@@ -52,7 +52,7 @@ void Children::remove(Child& child) noexcept {
   close_pidfd(child);
   child.unlink();
   ChildTable::leave(child);
-  child.OfLoop::unlist();
+  child.unlist();
   core_.drop_reference();
 }
 
@@ -94,7 +94,7 @@ void Children::close_pidfd(Child& child) noexcept {
 }
 
 void Children::check_all() noexcept {
-  for (Child* child = children_.front(); child != nullptr; child = child->OfLoop::next()) {
+  for (Child* child = children_.front(); child != nullptr; child = child->next()) {
     if (child->fd < 0 && ChildTable::poll(*child)) core_.queue_now(*child);
   }
 }
@@ -129,7 +129,7 @@ void Children::fall_back_to_signal(Child& child) {
 }
 
 Result<> Children::reopen() noexcept {
-  for (Child* child = children_.front(); child != nullptr; child = child->OfLoop::next()) {
+  for (Child* child = children_.front(); child != nullptr; child = child->next()) {
     if (ChildTable::enter_after_fork(*child)) core_.queue(*child);
   }
   return {};

@@ -17,7 +17,7 @@ EmbeddedLoop::EmbeddedLoop(EventLoop& outer, EventLoop& inner,
 
 EmbeddedLoop::EmbeddedLoop(EventLoop& outer, EventLoop& inner, Function function,
                            std::source_location created_at) noexcept
-    : detail::Operation(detail::OperationKind::poll, &run, created_at),
+    : Handle(detail::OperationKind::poll, &run, created_at),
       outer_(&loop::core_of(outer)),
       inner_(&loop::core_of(inner)),
       function_(std::move(function)) {
@@ -27,8 +27,7 @@ EmbeddedLoop::EmbeddedLoop(EventLoop& outer, EventLoop& inner, Function function
 }
 
 EmbeddedLoop::EmbeddedLoop(EmbeddedLoop&& other) noexcept
-    : detail::Operation(static_cast<detail::Operation&&>(other)),
-      OfOuter(static_cast<OfOuter&&>(other)),
+    : Handle(static_cast<Handle&&>(other)),
       outer_(std::exchange(other.outer_, nullptr)),
       inner_(std::exchange(other.inner_, nullptr)),
       due_ns_(other.due_ns_),

@@ -47,7 +47,7 @@ void EmbeddedLoops::remove(EmbeddedLoop& embedded) noexcept {
   embedded.unlink();
   embedded.result = 0;
   if (embedded.submitted()) core_.backend().cancel(embedded);
-  embedded.OfOuter::unlist();
+  embedded.unlist();
   core_.drop_reference();
 }
 
@@ -67,7 +67,7 @@ void EmbeddedLoops::watch_descriptor(EmbeddedLoop& embedded) noexcept {
 std::int64_t EmbeddedLoops::before_wait() noexcept {
   std::int64_t soonest_ns = base::end_of_time_ns;
   for (EmbeddedLoop* embedded = embedded_.front(); embedded != nullptr;
-       embedded = embedded->OfOuter::next()) {
+       embedded = embedded->next()) {
     loop::Core& inner = *embedded->inner_;
     watch_descriptor(*embedded);
     const std::int64_t until_ns = inner.begin_foreign_wait();
@@ -87,7 +87,7 @@ std::int64_t EmbeddedLoops::before_wait() noexcept {
 
 void EmbeddedLoops::expire(std::int64_t now_ns) noexcept {
   for (EmbeddedLoop* embedded = embedded_.front(); embedded != nullptr;
-       embedded = embedded->OfOuter::next()) {
+       embedded = embedded->next()) {
     if (embedded->due_ns_ <= now_ns) core_.queue(*embedded);
   }
 }

@@ -102,7 +102,7 @@ Duration interval_of(const FileStatusOptions& options) noexcept {
 WatchedPath::WatchedPath(EventLoop& loop, loop::Core& core, std::string path,
                          FileStatus::Function function, const FileStatusOptions& options,
                          std::source_location created_at)
-    : detail::ReadyNode(&run, created_at),
+    : Handle(&run, created_at),
       core_(core),
       path_(std::move(path)),
       options_(options),

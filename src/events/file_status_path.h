@@ -4,7 +4,7 @@
 #include <source_location>
 #include <string>
 
-#include <tambour/detail/operation.h>
+#include <tambour/detail/handle.h>
 #include <tambour/file_status.h>
 #include <tambour/timer.h>
 
@@ -14,7 +14,7 @@ namespace tambour::events {
 
 /// An event on the path queues it; it calls stat(2) when dispatched. All events until then count as
 /// one change.
-class WatchedPath final : public detail::ReadyNode, private detail::HlistHook<WatchedPath> {
+class WatchedPath final : public detail::Handle<WatchedPath> {
  public:
   WatchedPath(EventLoop& loop, loop::Core& core, std::string path, FileStatus::Function function,
               const FileStatusOptions& options, std::source_location created_at);
@@ -39,8 +39,6 @@ class WatchedPath final : public detail::ReadyNode, private detail::HlistHook<Wa
 
  private:
   friend class Inotify;
-  friend detail::HlistHook<WatchedPath>;
-  friend detail::Hlist<WatchedPath>;  // The loop's list of started paths.
 
   static void run(detail::ReadyNode& ready);
   [[nodiscard]] FileState read_state() noexcept;

@@ -13,7 +13,7 @@ namespace tambour {
 
 Signal::Signal(EventLoop& loop, int number, Function function,
                std::source_location created_at) noexcept
-    : detail::ReadyNode(&run, created_at),
+    : Handle(&run, created_at),
       number_(number),
       core_(&loop::core_of(loop)),
       function_(std::move(function)) {
@@ -21,13 +21,12 @@ Signal::Signal(EventLoop& loop, int number, Function function,
 }
 
 Signal::Signal(loop::Core& core, int number, Function function) noexcept
-    : detail::ReadyNode(&run), number_(number), core_(&core), function_(std::move(function)) {
+    : Handle(&run), number_(number), core_(&core), function_(std::move(function)) {
   core_->attach();
 }
 
 Signal::Signal(Signal&& other) noexcept
-    : detail::ReadyNode(static_cast<detail::ReadyNode&&>(other)),
-      HlistHook(static_cast<HlistHook&&>(other)),
+    : Handle(static_cast<Handle&&>(other)),
       number_(other.number_),
       core_(std::exchange(other.core_, nullptr)),
       function_(std::move(other.function_)) {}

@@ -206,7 +206,7 @@ void FileRequest::end() noexcept {
 
 void FileRequest::request_stop() noexcept {
   if (core_ == nullptr) {
-    WorkerCall::request_stop();
+    detail::WorkerCall::request_stop();
     return;
   }
   stopped_ = true;
@@ -216,7 +216,7 @@ void FileRequest::request_stop() noexcept {
 void FileRequest::abandon() noexcept {
   waiting_ = nullptr;
   if (core_ == nullptr) {
-    WorkerCall::abandon(borrows());
+    detail::WorkerCall::abandon(borrows());
     return;
   }
   core_->check_thread();

@@ -46,7 +46,7 @@ class OpenFile {
 };
 
 /// Shared by the awaiting task and the executor.
-class FileRequest final : public WorkerCall, private detail::ListHook<FileRequests> {
+class FileRequest final : public detail::WorkerCall, private detail::ListHook<FileRequests> {
  public:
   /// `file` is null when opening; otherwise a null file makes the operation fail with EBADF.
   FileRequest(detail::OperationKind kind, std::shared_ptr<OpenFile> file);
@@ -88,7 +88,6 @@ class FileRequest final : public WorkerCall, private detail::ListHook<FileReques
     FileRequest& request;
   };
   friend class FileRequests;
-  friend detail::IntrusiveList<FileRequest, FileRequests>;
   /// The place in the list of the operations that the loop's backend executes.
   using InFlight = detail::ListHook<FileRequests>;
 

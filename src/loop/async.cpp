@@ -9,7 +9,7 @@
 namespace tambour {
 
 Async::Async(EventLoop& loop, Function function, std::source_location created_at) noexcept
-    : detail::ReadyNode(&run, created_at),
+    : Handle(&run, created_at),
       core_(&loop::core_of(loop)),
       function_(std::move(function)) {
   core_->attach();

@@ -11,7 +11,7 @@ namespace tambour {
 
 Hook::Hook(EventLoop& loop, HookPoint point, Function function,
            std::source_location created_at) noexcept
-    : detail::ReadyNode(&run, created_at),
+    : Handle(&run, created_at),
       point_(point),
       core_(&loop::core_of(loop)),
       function_(std::move(function)) {
@@ -19,8 +19,7 @@ Hook::Hook(EventLoop& loop, HookPoint point, Function function,
 }
 
 Hook::Hook(Hook&& other) noexcept
-    : detail::ReadyNode(static_cast<detail::ReadyNode&&>(other)),
-      HlistHook(static_cast<HlistHook&&>(other)),
+    : Handle(static_cast<Handle&&>(other)),
       point_(other.point_),
       core_(std::exchange(other.core_, nullptr)),
       function_(std::move(other.function_)) {}

@@ -13,7 +13,7 @@ ChannelBase::ChannelBase(EventLoop& loop, std::size_t capacity,
 
 ChannelBase::~ChannelBase() {
   core_->check_thread_unless_closed(created_at_);
-  for (Waits* waits : {&senders_, &receivers_}) {
+  for (detail::TaskWaits* waits : {&senders_, &receivers_}) {
     while (auto* const wait = waits->front()) wait->complete(ECANCELED);
   }
   core_->detach();
@@ -22,7 +22,7 @@ ChannelBase::~ChannelBase() {
 void ChannelBase::close() noexcept {
   core_->check_thread_of(created_at_);
   closed_ = true;
-  for (Waits* waits : {&senders_, &receivers_}) {
+  for (detail::TaskWaits* waits : {&senders_, &receivers_}) {
     while (auto* const wait = waits->front()) wait->complete(EPIPE);
   }
 }

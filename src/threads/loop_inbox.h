@@ -15,6 +15,8 @@
 
 namespace tambour::threads {
 
+using detail::LoopMessage;
+
 class LoopMailbox {
  public:
   explicit LoopMailbox(loop::Core& core) noexcept;

@@ -13,22 +13,22 @@ namespace tambour {
 
 /// The ownership of the remote side. Its destructor ends the call: with its result if the task has
 /// ended, otherwise with the error that is set.
-class RemoteCall::RemoteEnd {
+class detail::RemoteCall::RemoteEnd {
  public:
-  explicit RemoteEnd(RemoteCall& call) noexcept : call_(&call) {}
+  explicit RemoteEnd(detail::RemoteCall& call) noexcept : call_(&call) {}
   RemoteEnd(RemoteEnd&& other) noexcept : call_(std::exchange(other.call_, nullptr)) {}
   RemoteEnd& operator=(RemoteEnd&&) = delete;
   ~RemoteEnd() {
     if (call_ != nullptr) call_->finish();
   }
 
-  [[nodiscard]] RemoteCall& operator*() const noexcept { return *call_; }
+  [[nodiscard]] detail::RemoteCall& operator*() const noexcept { return *call_; }
 
  private:
-  RemoteCall* call_;
+  detail::RemoteCall* call_;
 };
 
-void RemoteCall::start(EventLoop& home, EventLoop& to, std::coroutine_handle<> awaiting,
+void detail::RemoteCall::start(EventLoop& home, EventLoop& to, std::coroutine_handle<> awaiting,
                        const std::stop_token& stop) {
   loop::Core& core = loop::core_of(home);
   core.check_thread();
@@ -52,8 +52,8 @@ void RemoteCall::start(EventLoop& home, EventLoop& to, std::coroutine_handle<> a
   }
 }
 
-void RemoteCall::arrive(RemoteEnd end, EventLoop& loop) noexcept {
-  RemoteCall& call = *end;
+void detail::RemoteCall::arrive(RemoteEnd end, EventLoop& loop) noexcept {
+  detail::RemoteCall& call = *end;
   if (call.mailbox_->is_of_parent()) return;
   try {
     call.error_ = ENOMEM;
@@ -72,15 +72,15 @@ void RemoteCall::arrive(RemoteEnd end, EventLoop& loop) noexcept {
   }
 }
 
-Task<> RemoteCall::serve(RemoteEnd end, EventLoop& loop) {
+Task<> detail::RemoteCall::serve(RemoteEnd end, EventLoop& loop) {
   struct ScopeReset {
-    explicit ScopeReset(RemoteCall& served) noexcept : call(served) {}
+    explicit ScopeReset(detail::RemoteCall& served) noexcept : call(served) {}
     ScopeReset(const ScopeReset&) = delete;
     ScopeReset& operator=(const ScopeReset&) = delete;
     ~ScopeReset() { call.scope_ = nullptr; }
-    RemoteCall& call;
+    detail::RemoteCall& call;
   };
-  RemoteCall& call = *end;
+  detail::RemoteCall& call = *end;
   // If the loop is destroyed, so is this frame.
   call.error_ = ECANCELED;
   try {
@@ -95,14 +95,14 @@ Task<> RemoteCall::serve(RemoteEnd end, EventLoop& loop) {
   call.error_ = 0;
 }
 
-void RemoteCall::finish() noexcept {
+void detail::RemoteCall::finish() noexcept {
   if (arrived_) destroy_task();
   // The home side may delete this object as soon as it has the message.
   const std::shared_ptr<threads::LoopMailbox> mailbox = mailbox_;
   if (!mailbox->put(returned_)) release();
 }
 
-void RemoteCall::request_stop() noexcept {
+void detail::RemoteCall::request_stop() noexcept {
   if (mailbox_->is_of_parent()) return;
   std::shared_ptr<threads::LoopMailbox> remote;
   {
@@ -116,19 +116,19 @@ void RemoteCall::request_stop() noexcept {
 }
 
 /// The call has not arrived, and now never starts.
-void RemoteCall::stop_waiting() noexcept {
+void detail::RemoteCall::stop_waiting() noexcept {
   destroy_task();
   if (!returned_.OnLoop::linked() || returned_.received_) return;
   home_error_ = ECANCELED;
   inbox_->deliver_later(returned_);
 }
 
-void RemoteCall::Stop::deliver() {
+void detail::RemoteCall::Stop::deliver() {
   if (call.scope_ != nullptr) call.scope_->request_stop();
   call.release();
 }
 
-void RemoteCall::Returned::deliver() {
+void detail::RemoteCall::Returned::deliver() {
   call.inbox_->delivered();
   // After fork(2), or after a stop request.
   if (!received_ && call.home_error_ == 0) call.home_error_ = ECANCELED;
@@ -137,13 +137,13 @@ void RemoteCall::Returned::deliver() {
   Resumption::run(std::exchange(call.awaiting_, nullptr));
 }
 
-void RemoteCall::Returned::drop() noexcept {
+void detail::RemoteCall::Returned::drop() noexcept {
   if (!received_) return;
   call.delivered_ = true;
   call.release();
 }
 
-void RemoteCall::abandon() noexcept {
+void detail::RemoteCall::abandon() noexcept {
   if (inbox_ != nullptr && !delivered_) {
     if (returned_.OnLoop::linked()) inbox_->remove(returned_);
     if (!returned_.received_) request_stop();

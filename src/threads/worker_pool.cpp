@@ -87,7 +87,7 @@ const std::shared_ptr<threads::WorkerQueue>& WorkerPool::queue() {
 }
 
 void WorkerPool::submit(Callback<void()> work) {
-  struct Submitted final : WorkerCall {
+  struct Submitted final : detail::WorkerCall {
     explicit Submitted(Callback<void()> what) noexcept : function(std::move(what)) {}
     void work() noexcept override { function(); }
     Callback<void()> function;
@@ -97,15 +97,15 @@ void WorkerPool::submit(Callback<void()> work) {
   try {
     pushed = queue()->push(*call);
   } catch (...) {
-    static_cast<WorkerCall*>(call)->release();
+    static_cast<detail::WorkerCall*>(call)->release();
     throw;
   }
   if (pushed) return;
-  static_cast<WorkerCall*>(call)->release();
+  static_cast<detail::WorkerCall*>(call)->release();
   throw std::system_error(pushed.error(), "WorkerPool::submit");
 }
 
-void WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<> awaiting,
+void detail::WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<> awaiting,
                        const std::stop_token& stop, WhenStopped when_stopped) {
   loop::Core& core = loop::core_of(loop);
   core.check_thread();
@@ -130,7 +130,7 @@ void WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<
   returns_->notify_later(*this);
 }
 
-void WorkerCall::request_stop() noexcept {
+void detail::WorkerCall::request_stop() noexcept {
   if (!OnLoop::linked()) return;
   if (queue_ == nullptr) {
     error_ = ECANCELED;  // Already queued by start().
@@ -151,7 +151,7 @@ void WorkerCall::request_stop() noexcept {
   returns_->notify_later(*this);
 }
 
-void WorkerCall::abandon(bool and_wait) noexcept {
+void detail::WorkerCall::abandon(bool and_wait) noexcept {
   const bool is_waited_for = OnLoop::linked();
   if (is_waited_for) returns_->remove(*this);
   if (queue_ != nullptr && !returned_ && !queue_->is_of_parent()) {

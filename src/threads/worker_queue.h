@@ -15,6 +15,8 @@
 
 namespace tambour::threads {
 
+using detail::WorkerCall;
+
 /// Owns the calls it contains. Thread-safe. In the child after fork(2) no function may be called,
 /// because the lock may be held by a thread that does not exist there.
 class WorkerQueue {

@@ -15,6 +15,8 @@
 
 namespace tambour::threads {
 
+using detail::WorkerCall;
+
 class WorkerMailbox {
  public:
   explicit WorkerMailbox(loop::Core& core) noexcept : core_(&core) {}

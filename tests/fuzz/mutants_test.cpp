@@ -9,11 +9,12 @@
 #include "base/mutant.h"
 #include "fuzz/player.h"
 #include "fuzz/random_input.h"
+#include "support/scale.h"
 
 namespace tambour::mutants_test {
 namespace {
 
-constexpr std::uint64_t inputs_max = 5000;
+constexpr std::uint64_t inputs_max = test::sanitized ? 1000 : 5000;
 
 std::optional<std::uint64_t> first_seed_that_fails(base::Mutant mutant, fuzz::BackendSet backends) {
   base::mutant = mutant;

@@ -4,6 +4,7 @@
 // Lists own nothing. Not part of the public interface.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 namespace tambour::base {
@@ -95,17 +96,26 @@ class IntrusiveList final : private ListHook<Tag> {
   [[nodiscard]] T* front() const noexcept { return item(this->next_); }
   /// Null after the last item.
   [[nodiscard]] T* after(const T& previous) const noexcept {
-    return item(static_cast<const Hook&>(previous).next_);
+    return item(hook_of(const_cast<T&>(previous)).next_);
   }
   /// The item must not be in a list of this tag.
   void push_back(T& added) noexcept {
-    static_cast<Hook&>(added).insert_between(*this->previous_, *this);
+    hook_of(added).insert_between(*this->previous_, *this);
   }
 
  private:
-  [[nodiscard]] T* item(Hook* hook) const noexcept {
-    return hook == this ? nullptr : static_cast<T*>(hook);
+  // Unlike static_cast, this notation converts to a private base class, and from one. So the items
+  // need not name the list as a friend.
+  // NOLINTBEGIN(google-readability-casting)
+  static Hook& hook_of(T& item) noexcept {
+    static_assert(std::is_base_of_v<Hook, T>);  // And T is complete.
+    return (Hook&)item;
   }
+  [[nodiscard]] T* item(Hook* hook) const noexcept {
+    static_assert(std::is_base_of_v<Hook, T>);
+    return hook == this ? nullptr : (T*)hook;
+  }
+  // NOLINTEND(google-readability-casting)
 };
 
 template <class T, class Tag>
@@ -134,18 +144,24 @@ class HlistHook {
     if (!other.listed()) return;
     next_ = std::exchange(other.next_, nullptr);
     link_ = std::exchange(other.link_, nullptr);
-    *link_ = static_cast<T*>(this);
+    static_assert(std::is_base_of_v<HlistHook, T>);
+    *link_ = (T*)this;  // NOLINT(google-readability-casting): see hook_of().
     if (next_ != nullptr) hook_of(*next_).link_ = &next_;
   }
 
- private:
-  friend T;
-  friend class Hlist<T, Tag>;
+ protected:
   HlistHook() = default;
   HlistHook(HlistHook&& other) noexcept { replace(other); }
   ~HlistHook() = default;
 
-  static HlistHook& hook_of(T& item) noexcept { return item; }
+ private:
+  friend class Hlist<T, Tag>;
+
+  /// See IntrusiveList about the notation.
+  static HlistHook& hook_of(T& item) noexcept {
+    static_assert(std::is_base_of_v<HlistHook, T>);  // And T is complete.
+    return (HlistHook&)item;  // NOLINT(google-readability-casting)
+  }
 
   T* next_ = nullptr;
   /// The pointer that refers to the item; null while the item is in no list.
@@ -170,12 +186,12 @@ class Hlist {
   /// Null if the list is empty.
   [[nodiscard]] T* front() const noexcept { return first_; }
   [[nodiscard]] static T* after(const T& item) noexcept {
-    return static_cast<const Hook&>(item).next_;
+    return Hook::hook_of(const_cast<T&>(item)).next_;
   }
 
   /// The item must not be in a list of this tag.
   void push_front(T& item) noexcept {
-    Hook& hook = item;
+    Hook& hook = Hook::hook_of(item);
     hook.next_ = first_;
     hook.link_ = &first_;
     if (first_ != nullptr) Hook::hook_of(*first_).link_ = &hook.next_;

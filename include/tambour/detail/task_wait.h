@@ -18,6 +18,10 @@ class Core;
 
 namespace detail {
 
+class TaskWait;
+/// Waiting tasks, in the order of their arrival.
+using TaskWaits = IntrusiveList<TaskWait, ReadyNode>;
+
 /// Ends once: by complete(), or with ECANCELED when the task is asked to stop. The task is resumed
 /// in a later iteration of the loop. May be moved until it is awaited; destroying it removes it
 /// from its queue.
@@ -40,7 +44,7 @@ class TaskWait : public ReadyNode {
   ~TaskWait() = default;
 
   template <HasTaskContext Promise>
-  void wait_in(IntrusiveList<TaskWait, ReadyNode>& queue, std::coroutine_handle<Promise> awaiting) {
+  void wait_in(TaskWaits& queue, std::coroutine_handle<Promise> awaiting) {
     awaiting_ = awaiting;
     queue.push_back(*this);
     stop_.emplace(awaiting.promise().context().stop, Stop{*this});
@@ -67,6 +71,19 @@ class TaskWait : public ReadyNode {
   int error_ = 0;
   std::coroutine_handle<> awaiting_;
   std::optional<std::stop_callback<Stop>> stop_;
+};
+
+/// A TaskWait that is assigned something between its end and the resumption of the task.
+class AssignedTaskWait : public TaskWait, private ListHook<AssignedTaskWait> {
+ public:
+  using List = IntrusiveList<AssignedTaskWait>;
+
+ protected:
+  using TaskWait::TaskWait;
+  ~AssignedTaskWait() = default;
+
+  [[nodiscard]] bool is_assigned() const noexcept { return ListHook<AssignedTaskWait>::linked(); }
+  void unassign() noexcept { ListHook<AssignedTaskWait>::unlink(); }
 };
 
 }  // namespace detail

@@ -1,0 +1,26 @@
+// The base of the handles that a loop keeps in a list. Not part of the public interface: it is
+// visible only because a handle derives from it and must have a known size.
+#pragma once
+
+#include <tambour/detail/intrusive_list.h>
+#include <tambour/detail/ready_node.h>
+
+namespace tambour::detail {
+
+/// `T` is the handle, `Node` what the loop runs. A started handle is in the list of its loop. Each
+/// of `Tags` is one more list, whose owner replaces the handle when it is moved.
+template <class T, class Node = ReadyNode, class... Tags>
+class Handle : public Node, public HlistHook<T>, public HlistHook<T, Tags>... {
+ public:
+  using Node::Node;
+  Handle(Handle&& other) noexcept
+      : Node(static_cast<Node&&>(other)), HlistHook<T>(static_cast<HlistHook<T>&&>(other)) {}
+  Handle& operator=(Handle&&) = delete;
+
+  // In the list of the loop.
+  using HlistHook<T>::listed;
+  using HlistHook<T>::next;
+  using HlistHook<T>::unlist;
+};
+
+}  // namespace tambour::detail
