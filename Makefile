@@ -61,7 +61,7 @@ bench: benchmarks ## run the benchmarks against the peers, quick set (FULL=1: al
 .PHONY: test
 test: build ## build and run the tests
 	@$(CTEST) --test-dir build
-	@$(PYTHON) -m pytest -q -p no:cacheprovider $(PYTESTS)
+	@$(PYTHON) -m pytest -q -n $(JOBS) -p no:cacheprovider $(PYTESTS)
 
 # Run this before a release; it takes more than an hour.
 .PHONY: test-all

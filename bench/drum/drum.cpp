@@ -13,23 +13,16 @@ namespace bench {
 
 DrumOptions parse_drum_options(int argc, char** argv) {
   DrumOptions options;
-  CLI::App app("The drum benchmark: forwards bytes around a ring of socket pairs.");
-  app.add_option("--pairs", options.pairs, "socket pairs in the ring")
-      ->required()
-      ->check(CLI::Range(1, 10'000'000));
-  app.add_option("--active", options.active, "bytes in flight at the same time")
-      ->required()
-      ->check(CLI::Range(1, 10'000'000));
-  app.add_option("--writes", options.writes, "forwarded bytes per round")
-      ->required()
-      ->check(CLI::Range(0, 1'000'000'000));
-  add_iterations(app, options.iterations);
-  app.add_flag("--timeouts", options.timeouts,
-               "an idle timeout on each pair, restarted by each read");
-  app.callback([&options] {
-    if (options.active > options.pairs) throw CLI::ValidationError("--active exceeds --pairs");
-  });
-  parse_or_exit(app, argc, argv);
+  CommandLine line("The drum benchmark: forwards bytes around a ring of socket pairs.",
+                   options.iterations);
+  line.add("--pairs", options.pairs, "socket pairs in the ring", 1, 10'000'000);
+  line.add("--active", options.active, "bytes in flight at the same time", 1, 10'000'000);
+  line.add("--writes", options.writes, "forwarded bytes per round", 0, 1'000'000'000);
+  line.add_flag("--timeouts", options.timeouts,
+                "an idle timeout on each pair, restarted by each read");
+  line.check(
+      [&options] { return options.active > options.pairs ? "--active exceeds --pairs" : ""; });
+  line.parse_or_exit(argc, argv);
   return options;
 }
 

@@ -23,19 +23,12 @@ std::uint64_t block_number(const char* block) {
 
 FilesOptions parse_files_options(int argc, char** argv) {
   FilesOptions options;
-  CLI::App app("Measures random reads of 4 KiB.");
-  app.add_option("--mebibytes", options.mebibytes, "size of the file")
-      ->required()
-      ->check(CLI::Range(1, 100'000));
-  app.add_option("--depth", options.depth, "concurrent reads")
-      ->required()
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--reads", options.reads, "reads per iteration")
-      ->required()
-      ->check(CLI::Range(1, 1'000'000'000));
-  app.add_flag("--direct", options.direct, "bypass the page cache with O_DIRECT");
-  add_iterations(app, options.iterations);
-  parse_or_exit(app, argc, argv);
+  CommandLine line("Measures random reads of 4 KiB.", options.iterations);
+  line.add("--mebibytes", options.mebibytes, "size of the file", 1, 100'000);
+  line.add("--depth", options.depth, "concurrent reads", 1, 1024);
+  line.add("--reads", options.reads, "reads per iteration", 1, 1'000'000'000);
+  line.add_flag("--direct", options.direct, "bypass the page cache with O_DIRECT");
+  line.parse_or_exit(argc, argv);
   return options;
 }
 

@@ -8,20 +8,14 @@ namespace bench {
 
 PostOptions parse_post_options(int argc, char** argv) {
   PostOptions options;
-  std::string pattern = "stream";
-  CLI::App app("Posts tasks to a loop from other threads.");
-  app.add_option("--producers", options.producers,
-                 "posting threads; with ring, the number of loops")
-      ->required()
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--tasks", options.tasks, "total tasks; with ring, the number of posts")
-      ->required()
-      ->check(CLI::Range(1, 1'000'000'000));
-  app.add_option("--pattern", pattern, "stream: to one loop; ring: from loop to loop")
-      ->check(CLI::IsMember({"stream", "ring"}));
-  add_iterations(app, options.iterations);
-  parse_or_exit(app, argc, argv);
-  options.ring = pattern == "ring";
+  CommandLine line("Posts tasks to a loop from other threads.", options.iterations);
+  line.add("--producers", options.producers, "posting threads; with ring, the number of loops", 1,
+           1000);
+  line.add("--tasks", options.tasks, "total tasks; with ring, the number of posts", 1,
+           1'000'000'000);
+  line.add_optional("--pattern", options.ring, "stream: to one loop; ring: from loop to loop",
+                    {{"stream", false}, {"ring", true}});
+  line.parse_or_exit(argc, argv);
   return options;
 }
 

@@ -2,9 +2,7 @@
 #include "server/server.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "common/options.h"
@@ -13,21 +11,6 @@
 #include "server/workloads/workload.h"
 
 namespace bench {
-namespace {
-
-void add_option(CLI::App& app, const WorkloadOption& option) {
-  CLI::Option* added = app.add_option(option.name, *option.value, option.help)->required();
-  if (option.choices.empty()) {
-    added->check(CLI::Range(option.low, option.high));
-    return;
-  }
-  std::map<std::string, int> indexes;
-  for (const std::string& word : option.choices) indexes.emplace(word, int(indexes.size()));
-  added->transform(CLI::CheckedTransformer(indexes));
-}
-
-}  // namespace
-
 int run_server(int argc, char** argv, Serve serve) {
   pinned_processor();
   std::vector<std::unique_ptr<Workload>> workloads;
@@ -37,17 +20,20 @@ int run_server(int argc, char** argv, Serve serve) {
   workloads.push_back(make_idle());
   workloads.push_back(make_fanout());
 
-  CLI::App app("Runs a TCP server and clients with a workload.");
-  app.require_subcommand(1);
   int iterations = 1;
+  CommandLine line("Runs a TCP server and clients with a workload.", iterations);
   for (auto& workload : workloads) {
-    CLI::App* command = app.add_subcommand(workload->name(), workload->description());
-    for (const WorkloadOption& option : workload->options()) add_option(*command, option);
-    add_iterations(*command, iterations);
+    line.add_command(workload->name(), workload->description());
+    for (const WorkloadOption& option : workload->options()) {
+      if (option.words.empty())
+        line.add(option.name, *option.value, option.help, option.low, option.high);
+      else
+        line.add(option.name, *option.value, option.help, option.words);
+    }
   }
-  parse_or_exit(app, argc, argv);
+  line.parse_or_exit(argc, argv);
   const auto chosen = std::ranges::find_if(
-      workloads, [&](auto& workload) { return app.got_subcommand(workload->name()); });
+      workloads, [&](auto& workload) { return line.has_command(workload->name()); });
 
   Report report;
   SubjectInfo info;

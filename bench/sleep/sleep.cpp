@@ -9,15 +9,11 @@ namespace bench {
 SleepOptions parse_sleep_options(int argc, char** argv) {
   SleepOptions options;
   int length_us = 0;
-  CLI::App app("Measures the time between a timer's deadline and its callback.");
-  app.add_option("--length-us", length_us, "length of a sleep in microseconds")
-      ->required()
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--sleeps", options.sleeps, "sleeps per iteration")
-      ->required()
-      ->check(CLI::Range(1, 1'000'000));
-  add_iterations(app, options.iterations);
-  parse_or_exit(app, argc, argv);
+  CommandLine line("Measures the time between a timer's deadline and its callback.",
+                   options.iterations);
+  line.add("--length-us", length_us, "length of a sleep in microseconds", 1, 1'000'000);
+  line.add("--sleeps", options.sleeps, "sleeps per iteration", 1, 1'000'000);
+  line.parse_or_exit(argc, argv);
   options.length_ns = std::int64_t{length_us} * 1000;
   return options;
 }

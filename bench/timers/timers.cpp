@@ -12,19 +12,14 @@ namespace bench {
 
 TimerOptions parse_timer_options(int argc, char** argv) {
   TimerOptions options;
-  CLI::App app("Measures the cost of timers: arm, reset, cancel, expire.");
-  app.add_option("--timers", options.timers, "timers in the loop")
-      ->required()
-      ->check(CLI::Range(2, 100'000'000));
-  std::string deadlines = "spread";
-  app.add_option("--deadlines", deadlines, "idle timeouts of 60 to 61 s, or of 30 s for all")
-      ->check(CLI::IsMember({"spread", "same"}));
-  app.add_option("--operations", options.operations,
-                 "repeat until each operation was done this many times")
-      ->check(CLI::Range(1, 100'000'000));
-  add_iterations(app, options.iterations);
-  parse_or_exit(app, argc, argv);
-  options.same_timeout = deadlines == "same";
+  CommandLine line("Measures the cost of timers: arm, reset, cancel, expire.", options.iterations);
+  line.add("--timers", options.timers, "timers in the loop", 2, 100'000'000);
+  line.add_optional("--deadlines", options.same_timeout,
+                    "idle timeouts of 60 to 61 s, or of 30 s for all",
+                    {{"spread", false}, {"same", true}});
+  line.add_optional("--operations", options.operations,
+                    "repeat until each operation was done this many times", 1, 100'000'000);
+  line.parse_or_exit(argc, argv);
   return options;
 }
 

@@ -88,7 +88,6 @@ class ChannelBase {
   void close() noexcept;
 
  protected:
-
   ChannelBase(EventLoop& loop, std::size_t capacity,
               const std::source_location& created_at) noexcept;
   ~ChannelBase();

@@ -9,9 +9,7 @@
 namespace tambour {
 
 Async::Async(EventLoop& loop, Function function, std::source_location created_at) noexcept
-    : Handle(&run, created_at),
-      core_(&loop::core_of(loop)),
-      function_(std::move(function)) {
+    : Handle(&run, created_at), core_(&loop::core_of(loop)), function_(std::move(function)) {
   core_->attach();
 }
 

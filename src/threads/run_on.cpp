@@ -29,7 +29,7 @@ class detail::RemoteCall::RemoteEnd {
 };
 
 void detail::RemoteCall::start(EventLoop& home, EventLoop& to, std::coroutine_handle<> awaiting,
-                       const std::stop_token& stop) {
+                               const std::stop_token& stop) {
   loop::Core& core = loop::core_of(home);
   core.check_thread();
   auto inbox = core.open_service<threads::LoopInbox>();

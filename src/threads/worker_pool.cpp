@@ -106,7 +106,7 @@ void WorkerPool::submit(Callback<void()> work) {
 }
 
 void detail::WorkerCall::start(WorkerPool& pool, EventLoop& loop, std::coroutine_handle<> awaiting,
-                       const std::stop_token& stop, WhenStopped when_stopped) {
+                               const std::stop_token& stop, WhenStopped when_stopped) {
   loop::Core& core = loop::core_of(loop);
   core.check_thread();
   auto returns = core.open_service<threads::WorkerReturns>();

@@ -25,7 +25,7 @@ class Latency final : public Workload {
              &client_spins_,
              0,
              1,
-             {"sleeps", "spins"}}};
+             {{"sleeps", 0}, {"spins", 1}}}};
   }
   ServerOptions server_options() const override { return {.buffer_bytes = 4096}; }
 

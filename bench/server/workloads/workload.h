@@ -1,7 +1,7 @@
 // The interface of workloads: what the clients do with the server.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,14 +12,14 @@
 
 namespace bench {
 
-/// A required integer option of the command line; with choices, the index of the chosen word.
+/// A required integer option of the command line; with words, the value of the given word.
 struct WorkloadOption {
   const char* name;
   const char* help;
   int* value;
   int low = 1;
   int high = 1'000'000;
-  std::vector<std::string> choices{};
+  std::map<std::string, int> words{};
 };
 
 class Workload {

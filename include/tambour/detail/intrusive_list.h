@@ -99,9 +99,7 @@ class IntrusiveList final : private ListHook<Tag> {
     return item(hook_of(const_cast<T&>(previous)).next_);
   }
   /// The item must not be in a list of this tag.
-  void push_back(T& added) noexcept {
-    hook_of(added).insert_between(*this->previous_, *this);
-  }
+  void push_back(T& added) noexcept { hook_of(added).insert_between(*this->previous_, *this); }
 
  private:
   // Unlike static_cast, this notation converts to a private base class, and from one. So the items
@@ -160,7 +158,7 @@ class HlistHook {
   /// See IntrusiveList about the notation.
   static HlistHook& hook_of(T& item) noexcept {
     static_assert(std::is_base_of_v<HlistHook, T>);  // And T is complete.
-    return (HlistHook&)item;  // NOLINT(google-readability-casting)
+    return (HlistHook&)item;                         // NOLINT(google-readability-casting)
   }
 
   T* next_ = nullptr;

@@ -25,8 +25,7 @@ namespace detail {
 class RemoteCall;
 
 /// A message to a loop from any thread, which allocates nothing.
-class LoopMessage : public ListHook<threads::LoopMailbox>,
-                    public ListHook<threads::LoopInbox> {
+class LoopMessage : public ListHook<threads::LoopMailbox>, public ListHook<threads::LoopInbox> {
  public:
   LoopMessage() = default;
   LoopMessage(const LoopMessage&) = delete;

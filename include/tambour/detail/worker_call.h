@@ -25,8 +25,7 @@ namespace detail {
 
 /// A call that is submitted to a pool. Owned jointly by the waiting task and the worker. All memory
 /// that the worker accesses is in this object, so the task's frame may be destroyed at any time.
-class WorkerCall : public ListHook<WorkerCall>,
-                   public ListHook<threads::WorkerReturns> {
+class WorkerCall : public ListHook<WorkerCall>, public ListHook<threads::WorkerReturns> {
  public:
   WorkerCall(const WorkerCall&) = delete;
   WorkerCall& operator=(const WorkerCall&) = delete;
