@@ -2,10 +2,11 @@
 //
 //   chat 127.0.0.1:7000        and, in several terminals:        nc 127.0.0.1 7000
 //
-// Without an address, three clients of its own talk and the program ends. Shows line framing with
-// callbacks, and closes clients that do not read.
+// Without an address, three clients of its own talk and the program ends. Shows a server on all
+// processors, line framing with callbacks, and a ConnectionGroup that closes clients that do not
+// read.
+#include <atomic>
 #include <cstdio>
-#include <set>
 #include <string>
 
 #include <tambour/tambour.h>
@@ -15,23 +16,20 @@ using namespace std::chrono_literals;
 
 class Chat {
  public:
+  explicit Chat(LoopGroup& loops)
+      // A client that does not read is closed when 1 MB waits for it.
+      : clients_(loops, {.unsent_max = 1'000'000, .when_slow = WhenSlow::close}) {}
+
   ConnectionCallbacks callbacks() {
     return {.on_connection =
                 [this](Connection& client) {
                   client.context() = "client " + std::to_string(++clients_accepted_);
                   broadcast(client, "has joined");
-                  clients_.insert(&client);
+                  clients_.add(client);
                 },
             .on_message = [this](Connection& client,
                                  Buffer& received) { read_lines(client, received); },
-            // Unsent lines for a client that does not read are limited.
-            .on_high_water = [](Connection& client, std::size_t) { client.close(); },
-            .high_water_bytes = 1'000'000,
-            .on_close =
-                [this](Connection& client, Error) {
-                  clients_.erase(&client);
-                  broadcast(client, "has left");
-                }};
+            .on_close = [this](Connection& client, Error) { broadcast(client, "has left"); }};
   }
 
  private:
@@ -46,14 +44,11 @@ class Chat {
   void broadcast(Connection& from, std::string_view what) {
     Buffer line(std::any_cast<std::string&>(from.context()) + ": ");
     // A line that contains a carriage return cannot be appended; it is dropped.
-    if (!append_line(line, what)) return;
-    for (Connection* client : clients_) {
-      if (client != &from) client->send(line.slice());
-    }
+    if (append_line(line, what)) clients_.send_except(from, std::move(line));
   }
 
-  std::set<Connection*> clients_;
-  int clients_accepted_ = 0;
+  ConnectionGroup clients_;
+  std::atomic<int> clients_accepted_ = 0;
 };
 
 /// Connects after `when`, sends `say`, and prints `lines` received lines.
@@ -72,19 +67,23 @@ Task<> visit(Endpoint where, Duration when, std::string say, int lines) {
 int main(int argc, char** argv) {
   const auto at = Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:0");
   if (!at) return std::fprintf(stderr, "%s: %s\n", argv[1], at.error().message().c_str()), 2;
-  EventLoop loop;
-  Chat chat;
-  auto server = TcpServer::listen(loop, *at);
+  LoopGroup loops;
+  Chat chat(loops);
+  auto server = TcpServerGroup::listen(loops, *at);
   if (!server) return std::fprintf(stderr, "%s\n", server.error().message().c_str()), 1;
   server->serve(chat.callbacks());
   if (argc < 2) {
-    spawn(loop, [](TcpServer& own) -> Task<> {
-      const Endpoint where = own.endpoint();
-      co_await when_all(visit(where, 0ms, "Ann says hello\n", 4),
-                        visit(where, 50ms, "Bob says hello\r\n", 2),
-                        visit(where, 100ms, "Cay says hello\nCay leaves\n", 0));
-      co_await own.shut_down(1s);
-    }(*server));
+    EventLoop clients;
+    spawn(
+        clients,
+        [](Endpoint where) -> Task<> {
+          co_await when_all(visit(where, 0ms, "Ann says hello\n", 4),
+                            visit(where, 50ms, "Bob says hello\r\n", 2),
+                            visit(where, 100ms, "Cay says hello\nCay leaves\n", 0));
+        },
+        server->endpoint());
+    clients.run();
+    loops.stop();
   }
-  loop.run();
+  loops.join();
 }

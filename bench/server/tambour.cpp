@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <utility>
 
 #include "server/server.h"
 
@@ -39,9 +39,10 @@ class Tambour {
         connection.send(std::move(buffer));
       }});
     } else {
-      server_.serve({.on_connection = [this](tambour::Connection& each) { all_.insert(&each); },
-                     .on_message = [this](auto&, tambour::Buffer& buffer) { broadcast(buffer); },
-                     .on_close = [this](tambour::Connection& each, auto) { all_.erase(&each); }});
+      server_.serve(
+          {.on_connection = [this](tambour::Connection& each) { all_.add(each); },
+           .on_message =
+               [this](auto&, tambour::Buffer& buffer) { all_.send(std::exchange(buffer, {})); }});
     }
   }
 
@@ -58,16 +59,9 @@ class Tambour {
     return std::move(*server);
   }
 
-  void broadcast(tambour::Buffer& message) {
-    // Sent without sharing the buffer: a message of this size is passed to the kernel at once.
-    const std::string_view text = message.coalesce();
-    for (tambour::Connection* each : all_) each->send(text);
-    message.clear();
-  }
-
   tambour::EventLoop loop_{loop_options()};
   tambour::TcpServer server_;
-  std::unordered_set<tambour::Connection*> all_;
+  tambour::ConnectionGroup all_{loop_};
 };
 
 }  // namespace

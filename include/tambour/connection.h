@@ -32,8 +32,9 @@ namespace io {
 class Transport;
 }
 namespace net {
+class ConnectionObserver;
 class ConnectionOwner;
-}
+}  // namespace net
 
 /// Callbacks are optional; leave the ones you do not need empty. They run on the connection's loop,
 /// and may close the connection and destroy its server (TcpServer, UnixServer).
@@ -171,6 +172,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
 
  private:
   friend class ConnectionHandle;
+  friend class net::ConnectionObserver;
   friend class net::ConnectionOwner;
   class Arrival;
   struct Deadlines;
@@ -219,6 +221,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   void end_at_limit(int error) noexcept;
   void invoke_on_close();
   void leave() noexcept;
+  void leave_observers() noexcept;
   void enter_list() noexcept;
   void leave_list() noexcept;
   void depart() noexcept;

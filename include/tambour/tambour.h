@@ -10,7 +10,8 @@
 #include <tambour/child.h>                // IWYU pragma: export
 #include <tambour/clock.h>                // IWYU pragma: export
 #include <tambour/codec.h>                // IWYU pragma: export
-#include <tambour/connection.h>           // IWYU pragma: export
+#include <tambour/connection.h>
+#include <tambour/connection_group.h>           // IWYU pragma: export
 #include <tambour/connection_handle.h>    // IWYU pragma: export
 #include <tambour/connection_limits.h>    // IWYU pragma: export
 #include <tambour/connector.h>            // IWYU pragma: export

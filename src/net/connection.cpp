@@ -58,6 +58,24 @@ void ConnectionOwner::drop_all() noexcept {
   }
 }
 
+ConnectionObserver* ConnectionObserver::find(const Connection& connection,
+                                             const void* key) noexcept {
+  connection.check_thread("find");
+  if (connection.extras_ == nullptr) return nullptr;
+  const auto& observers = connection.extras_->observers;
+  ConnectionObserver* observer = observers.front();
+  while (observer != nullptr && observer->key_ != key) observer = observers.after(*observer);
+  return observer;
+}
+
+void ConnectionObserver::close(Connection& connection, int error) noexcept {
+  connection.end_at_limit(error);
+}
+
+void ConnectionObserver::observe(Connection& connection) {
+  connection.extras().observers.push_back(*this);
+}
+
 }  // namespace net
 
 Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
@@ -170,6 +188,7 @@ Connection::~Connection() {
     operations->close();
     operations->clear();
   }
+  leave_observers();
   if (fd < 0) return;
   backend::Backend& backend = loop::core_of(*loop_).backend();
   if (submitted()) backend.cancel(*this);
@@ -383,9 +402,18 @@ void Connection::end(int error) noexcept {
     extras_->deadlines.reset();
     extras_->arrival.reset();
   }
+  leave_observers();
   loop::Core& core = loop::core_of(*loop_);
   if (submitted()) core.backend().cancel(*this);
   core.queue(*this);
+}
+
+void Connection::leave_observers() noexcept {
+  while (net::ConnectionObserver* const observer =
+             extras_ != nullptr ? extras_->observers.front() : nullptr) {
+    observer->unlink();
+    observer->connection_leaves();
+  }
 }
 
 /// Resets the connection on close if the peer does not read: the unsent bytes would otherwise stay

@@ -30,6 +30,7 @@ void Connection::depart() noexcept {
   } catch (const std::bad_alloc&) {
     return end(ENOMEM);
   }
+  leave_observers();
   if (Deadlines* const times = deadlines()) times->timer.reset();
   EventLoop& to = arrival.to();
   net::ConnectionOwner* const owner = owner_;

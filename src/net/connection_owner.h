@@ -63,4 +63,32 @@ class ConnectionOwner {
   bool closing_ = false;
 };
 
+/// Is told when a connection ends or moves to another loop. Thread: that of the connection's loop.
+class ConnectionObserver : public detail::ListHook<ConnectionObserver> {
+ public:
+  ConnectionObserver(const ConnectionObserver&) = delete;
+  ConnectionObserver& operator=(const ConnectionObserver&) = delete;
+
+  /// The observer with this key, or null.
+  [[nodiscard]] static ConnectionObserver* find(const Connection& connection,
+                                                const void* key) noexcept;
+  /// Closes a connection; on_close gets `error`, an errno value.
+  static void close(Connection& connection, int error) noexcept;
+
+ protected:
+  /// `key` distinguishes the observers of a connection.
+  explicit ConnectionObserver(const void* key) noexcept : key_(key) {}
+  ~ConnectionObserver() = default;
+
+  /// Destroying the observer ends the observation. Throws std::bad_alloc.
+  void observe(Connection& connection);
+
+ private:
+  friend class tambour::Connection;
+  /// The observer is no longer in the connection's list. May destroy the observer.
+  virtual void connection_leaves() noexcept = 0;
+
+  const void* key_;
+};
+
 }  // namespace tambour::net

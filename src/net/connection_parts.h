@@ -80,9 +80,11 @@ struct Connection::Extras {
   std::unique_ptr<const ProxyHeader> proxy_header{};
   std::shared_ptr<ConnectionHandle::Mailbox> mailbox{};  ///< Null if handle() was never called.
 
+  detail::IntrusiveList<net::ConnectionObserver> observers{};
+
   [[nodiscard]] bool is_default() const noexcept {
     return output.empty() && deadlines == nullptr && arrival == nullptr &&
-           proxy_header == nullptr && mailbox == nullptr;
+           proxy_header == nullptr && mailbox == nullptr && observers.empty();
   }
 };
 

@@ -1,0 +1,381 @@
+#include <tambour/connection_group.h>
+
+#include <atomic>
+#include <cerrno>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include <tambour/event_loop.h>
+#include <tambour/loop_group.h>
+
+#include "base/check.h"
+#include "loop/core.h"
+#include "net/connection_owner.h"
+
+namespace tambour {
+
+namespace server {
+
+/// The members of a group on one loop, and the messages for them. Owned by the group, by the task
+/// that takes the messages, and by the members, so that it lives until a loop has removed these.
+class GroupShard : public std::enable_shared_from_this<GroupShard> {
+ public:
+  /// What all shards of a group share.
+  struct Shared {
+    ConnectionGroupOptions options;
+    std::atomic<std::uint64_t> next_id{1};
+  };
+
+  GroupShard(EventLoop& loop, std::shared_ptr<Shared> shared) noexcept
+      : loop_(loop), shared_(std::move(shared)) {}
+  GroupShard(const GroupShard&) = delete;
+  GroupShard& operator=(const GroupShard&) = delete;
+  ~GroupShard() { static_cast<void>(take()); }
+
+  [[nodiscard]] EventLoop& loop() const noexcept { return loop_; }
+
+  // On any thread.
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
+  void add_to(ConnectionGroupStats& stats) const noexcept {
+    stats.sent += sent_.load(std::memory_order_relaxed);
+    stats.skipped += skipped_.load(std::memory_order_relaxed);
+    stats.closed += closed_.load(std::memory_order_relaxed);
+  }
+  /// Queues a message for the members except the one with the id `excepted`. Returns false if the
+  /// queue is full.
+  [[nodiscard]] bool push(Buffer&& message, std::uint64_t excepted);
+  /// The group is destroyed: drops the members and the messages.
+  void close() noexcept;
+
+  // On the thread of the loop.
+
+  void add(Connection& connection);
+  void remove(Connection& connection) noexcept;
+  /// 0 if the connection is not a member.
+  [[nodiscard]] std::uint64_t id_of(const Connection& connection) const noexcept;
+
+ private:
+  struct Member;
+  struct Entry {
+    Connection* connection;  ///< Null if it has left during a delivery.
+    Member* member;
+  };
+  struct Message {
+    static constexpr std::size_t overhead = 128;  ///< About the memory that it allocates.
+
+    Buffer bytes;
+    std::uint64_t excepted;
+    Message* next;
+    std::size_t count = 1;  ///< How many messages the bytes are.
+  };
+  struct DeleteMessages {
+    void operator()(Message* first) const noexcept {
+      while (first != nullptr) delete std::exchange(first, first->next);
+    }
+  };
+  using Messages = std::unique_ptr<Message, DeleteMessages>;
+
+  void post_delivery();
+  void run();
+  [[nodiscard]] Messages take() noexcept;
+  /// Appends each message to the one before it, if both are for the same members: a member then
+  /// gets them with one system call.
+  static void combine(Message& first) noexcept;
+  void deliver(Messages messages, std::exception_ptr& thrown);
+  void send_to(Connection& connection, const Message& message, ConnectionGroupStats& counts);
+  void leave(const Member& member) noexcept;
+  void clear() noexcept;
+  void compact() noexcept;
+
+  EventLoop& loop_;
+  std::shared_ptr<Shared> shared_;
+
+  std::atomic<Message*> newest_{nullptr};  ///< Each message points to the one before it.
+  std::atomic<std::size_t> queued_{0};     ///< Bytes, as ConnectionGroupOptions::queued_max.
+  std::atomic<bool> posted_{false};        ///< A task that will call run() is posted.
+  std::atomic<bool> is_closed_{false};
+  std::atomic<std::size_t> size_{0};
+  std::atomic<std::uint64_t> sent_{0};
+  std::atomic<std::uint64_t> skipped_{0};
+  std::atomic<std::uint64_t> closed_{0};
+
+  // Used on the thread of the loop.
+  std::vector<Entry> members_;
+  bool delivers_ = false;
+  bool must_deliver_again_ = false;
+};
+
+struct GroupShard::Member final : net::ConnectionObserver {
+  Member(GroupShard& owner, Connection& connection, std::uint64_t number, std::size_t position)
+      : ConnectionObserver(&owner), shard(owner.shared_from_this()), id(number), index(position) {
+    observe(connection);
+  }
+  void connection_leaves() noexcept override {
+    const std::shared_ptr<GroupShard> kept = shard;
+    kept->leave(*this);
+  }
+
+  std::shared_ptr<GroupShard> shard;
+  std::uint64_t id;
+  std::size_t index;  ///< In members_.
+};
+
+void GroupShard::add(Connection& connection) {
+  if (!connection.is_open() || id_of(connection) != 0) return;
+  members_.push_back({&connection, nullptr});
+  try {
+    const std::uint64_t id = shared_->next_id.fetch_add(1, std::memory_order_relaxed);
+    members_.back().member = new Member(*this, connection, id, members_.size() - 1);
+  } catch (...) {
+    members_.pop_back();
+    throw;
+  }
+  size_.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::uint64_t GroupShard::id_of(const Connection& connection) const noexcept {
+  const auto* const observer = net::ConnectionObserver::find(connection, this);
+  return observer != nullptr ? static_cast<const Member*>(observer)->id : 0;
+}
+
+void GroupShard::remove(Connection& connection) noexcept {
+  if (auto* const observer = net::ConnectionObserver::find(connection, this))
+    leave(static_cast<Member&>(*observer));
+}
+
+void GroupShard::leave(const Member& member) noexcept {
+  const std::size_t index = member.index;
+  members_[index].connection = nullptr;
+  delete std::exchange(members_[index].member, nullptr);
+  size_.fetch_sub(1, std::memory_order_relaxed);
+  if (delivers_) return;
+  members_[index] = members_.back();
+  members_.pop_back();
+  if (index < members_.size()) members_[index].member->index = index;
+}
+
+void GroupShard::clear() noexcept {
+  const std::shared_ptr<GroupShard> kept = shared_from_this();
+  for (Entry& entry : members_) {
+    entry.connection = nullptr;
+    delete std::exchange(entry.member, nullptr);
+  }
+  size_.store(0, std::memory_order_relaxed);
+  if (!delivers_) members_.clear();
+}
+
+void GroupShard::compact() noexcept {
+  std::size_t kept = 0;
+  for (const Entry& entry : members_) {
+    if (entry.connection == nullptr) continue;
+    entry.member->index = kept;
+    members_[kept++] = entry;
+  }
+  members_.resize(kept);
+}
+
+bool GroupShard::push(Buffer&& message, std::uint64_t excepted) {
+  if (queued_.load(std::memory_order_relaxed) >= shared_->options.queued_max) {
+    skipped_.fetch_add(size(), std::memory_order_relaxed);
+    return false;
+  }
+  const std::size_t bytes = Message::overhead + message.size();
+  auto* const added =
+      new Message{.bytes = std::move(message), .excepted = excepted, .next = nullptr};
+  queued_.fetch_add(bytes, std::memory_order_relaxed);
+  added->next = newest_.load(std::memory_order_relaxed);
+  while (!newest_.compare_exchange_weak(added->next, added, std::memory_order_release,
+                                        std::memory_order_relaxed)) {
+  }
+  post_delivery();
+  return true;
+}
+
+void GroupShard::post_delivery() {
+  if (posted_.exchange(true, std::memory_order_acq_rel)) return;
+  try {
+    loop_.post([self = shared_from_this()] { self->run(); });
+  } catch (...) {
+    posted_.store(false, std::memory_order_release);
+    throw;
+  }
+}
+
+void GroupShard::close() noexcept {
+  is_closed_.store(true, std::memory_order_release);
+  if (size() == 0) return;
+  if (loop::core_of(loop_).in_thread()) return clear();
+  try {
+    post_delivery();
+  } catch (const std::bad_alloc&) {
+    // The members stay until they end. They receive nothing.
+  }
+}
+
+GroupShard::Messages GroupShard::take() noexcept {
+  Message* newest = newest_.exchange(nullptr, std::memory_order_acquire);
+  Message* oldest = nullptr;
+  std::size_t bytes = 0;
+  while (newest != nullptr) {
+    bytes += Message::overhead + newest->bytes.size();
+    Message* const before = newest->next;
+    newest->next = oldest;
+    oldest = std::exchange(newest, before);
+  }
+  queued_.fetch_sub(bytes, std::memory_order_relaxed);
+  return Messages(oldest);
+}
+
+void GroupShard::run() {
+  // Before take(): a message that is added later posts again.
+  posted_.exchange(false, std::memory_order_acq_rel);
+  if (delivers_) {  // A callback runs the loop.
+    must_deliver_again_ = true;
+    return;
+  }
+  std::exception_ptr thrown;
+  // Once, although messages may have arrived meanwhile: they must not keep the loop from the rest.
+  if (Messages messages = take()) deliver(std::move(messages), thrown);
+  if (is_closed_.load(std::memory_order_acquire)) clear();
+  if (std::exchange(must_deliver_again_, false)) post_delivery();
+  if (thrown != nullptr) std::rethrow_exception(thrown);
+}
+
+void GroupShard::combine(Message& first) noexcept {
+  for (Message* message = &first; message != nullptr; message = message->next) {
+    Message* next = message->next;
+    try {
+      for (; next != nullptr && next->excepted == message->excepted; next = message->next) {
+        message->bytes.append(std::move(next->bytes));
+        message->count += next->count;
+        message->next = std::exchange(next->next, nullptr);
+        delete next;
+      }
+    } catch (const std::exception&) {
+      return;  // The rest is sent message by message.
+    }
+  }
+}
+
+void GroupShard::deliver(Messages messages, std::exception_ptr& thrown) {
+  combine(*messages);
+  ConnectionGroupStats counts;
+  delivers_ = true;
+  // Callbacks may remove members, and add some, which get later messages only.
+  const std::size_t size = members_.size();
+  for (std::size_t i = 0; i < size; ++i) {
+    for (const Message* message = messages.get(); message != nullptr; message = message->next) {
+      const Entry entry = members_[i];
+      if (entry.connection == nullptr) break;
+      if (message->excepted == entry.member->id) continue;
+      try {
+        send_to(*entry.connection, *message, counts);
+      } catch (...) {
+        if (thrown == nullptr) thrown = std::current_exception();
+      }
+    }
+  }
+  delivers_ = false;
+  compact();
+  sent_.fetch_add(counts.sent, std::memory_order_relaxed);
+  skipped_.fetch_add(counts.skipped, std::memory_order_relaxed);
+  closed_.fetch_add(counts.closed, std::memory_order_relaxed);
+}
+
+void GroupShard::send_to(Connection& connection, const Message& message,
+                         ConnectionGroupStats& counts) {
+  const ConnectionGroupOptions& options = shared_->options;
+  if (connection.unsent() >= options.unsent_max) {
+    if (options.when_slow == WhenSlow::close) {
+      ++counts.closed;
+      return net::ConnectionObserver::close(connection, ENOBUFS);
+    }
+    counts.skipped += message.count;
+    if (options.on_skip) options.on_skip(connection, message.count);
+    return;
+  }
+  Buffer bytes;
+  try {
+    bytes = message.bytes.slice();
+  } catch (const std::bad_alloc&) {
+    return net::ConnectionObserver::close(connection, ENOMEM);
+  }
+  counts.sent += message.count;
+  connection.send(std::move(bytes));
+}
+
+}  // namespace server
+
+ConnectionGroup::ConnectionGroup(EventLoop& loop, ConnectionGroupOptions options) {
+  auto shared = std::make_shared<server::GroupShard::Shared>(std::move(options));
+  shards_.push_back(std::make_shared<server::GroupShard>(loop, std::move(shared)));
+}
+
+ConnectionGroup::ConnectionGroup(LoopGroup& loops, ConnectionGroupOptions options) {
+  const auto shared = std::make_shared<server::GroupShard::Shared>(std::move(options));
+  shards_.reserve(loops.size());
+  for (std::size_t i = 0; i < loops.size(); ++i)
+    shards_.push_back(std::make_shared<server::GroupShard>(loops[i], shared));
+}
+
+ConnectionGroup::~ConnectionGroup() {
+  for (const auto& shard : shards_) shard->close();
+}
+
+server::GroupShard* ConnectionGroup::shard_of(const Connection& connection) const noexcept {
+  for (const auto& shard : shards_) {
+    if (&shard->loop() == &connection.loop()) return shard.get();
+  }
+  return nullptr;
+}
+
+void ConnectionGroup::add(Connection& connection) {
+  server::GroupShard* const shard = shard_of(connection);
+  if (shard == nullptr) [[unlikely]]
+    base::fail_check(
+        "ConnectionGroup::add(): the loop of connection fd %d is not one of the group's; make the "
+        "group with the LoopGroup or the EventLoop that the server uses",
+        connection.descriptor());
+  shard->add(connection);
+}
+
+void ConnectionGroup::remove(Connection& connection) noexcept {
+  if (server::GroupShard* const shard = shard_of(connection)) shard->remove(connection);
+}
+
+bool ConnectionGroup::contains(const Connection& connection) const noexcept {
+  const server::GroupShard* const shard = shard_of(connection);
+  return shard != nullptr && shard->id_of(connection) != 0;
+}
+
+bool ConnectionGroup::queue(const Buffer& message, std::uint64_t excepted) {
+  if (message.empty()) return true;
+  bool all = true;
+  for (const auto& shard : shards_) {
+    if (shard->size() > 0 && !shard->push(message.slice(), excepted)) all = false;
+  }
+  return all;
+}
+
+bool ConnectionGroup::send(Buffer message) { return queue(message, 0); }
+
+bool ConnectionGroup::send_except(const Connection& excepted, Buffer message) {
+  const server::GroupShard* const shard = shard_of(excepted);
+  return queue(message, shard != nullptr ? shard->id_of(excepted) : 0);
+}
+
+std::size_t ConnectionGroup::size() const noexcept {
+  std::size_t size = 0;
+  for (const auto& shard : shards_) size += shard->size();
+  return size;
+}
+
+ConnectionGroupStats ConnectionGroup::stats() const noexcept {
+  ConnectionGroupStats stats;
+  for (const auto& shard : shards_) shard->add_to(stats);
+  return stats;
+}
+
+}  // namespace tambour
