@@ -9,8 +9,7 @@
 
 #include <tambour/callback.h>
 #include <tambour/clock.h>
-#include <tambour/detail/ready_node.h>
-#include <tambour/detail/wheel_node.h>
+#include <tambour/detail/timer_node.h>
 #include <tambour/result.h>
 
 namespace tambour {
@@ -20,17 +19,6 @@ namespace loop {
 class Core;
 class Timers;
 }  // namespace loop
-
-namespace detail {
-
-/// The flags of a timer. A base, so that they fit into the padding of ReadyNode.
-class TimerFlags {
- protected:
-  bool started_ = false;
-  bool repeating_ = false;
-};
-
-}  // namespace detail
 
 /// Invokes its callback when its deadline has passed, never before. The resolution is that of the
 /// clock (nanoseconds); how late a timer expires depends on the kernel's timer slack (prctl(2),
@@ -43,9 +31,7 @@ class TimerFlags {
 /// Lifetime: may be moved or destroyed at any time, including inside its own callback; the callback
 /// is not invoked afterwards.
 /// Thread: must be used on the loop's thread.
-class Timer final : private detail::ReadyNode,
-                    private detail::TimerFlags,
-                    private detail::WheelNode {
+class Timer final : private detail::TimerNode {
  public:
   using Function = Callback<void()>;
 

@@ -23,7 +23,7 @@ void check_function(const Timer::Function& function, std::source_location create
 }  // namespace
 
 Timer::Timer(EventLoop& loop, Function function, std::source_location created_at)
-    : detail::ReadyNode(&run, created_at),
+    : TimerNode(&run, created_at),
       core_(&loop::core_of(loop)),
       function_(std::move(function)) {
   core_->check_thread_of(created_at);
@@ -32,9 +32,7 @@ Timer::Timer(EventLoop& loop, Function function, std::source_location created_at
 }
 
 Timer::Timer(Timer&& other) noexcept
-    : detail::ReadyNode(static_cast<detail::ReadyNode&&>(other)),
-      detail::TimerFlags(std::exchange(static_cast<detail::TimerFlags&>(other), {})),
-      detail::WheelNode(static_cast<detail::WheelNode&&>(other)),
+    : TimerNode(static_cast<TimerNode&&>(other)),
       core_(std::exchange(other.core_, nullptr)),
       period_ns_(other.period_ns_),
       function_(std::move(other.function_)) {}
