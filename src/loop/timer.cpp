@@ -23,9 +23,7 @@ void check_function(const Timer::Function& function, std::source_location create
 }  // namespace
 
 Timer::Timer(EventLoop& loop, Function function, std::source_location created_at)
-    : TimerNode(&run, created_at),
-      core_(&loop::core_of(loop)),
-      function_(std::move(function)) {
+    : TimerNode(&run, created_at), core_(&loop::core_of(loop)), function_(std::move(function)) {
   core_->check_thread_of(created_at);
   check_function(function_, created_at);
   core_->attach();
