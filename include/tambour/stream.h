@@ -13,7 +13,7 @@
 #include <utility>
 
 #include <tambour/buffer.h>
-#include <tambour/detail/io_operation.h>
+#include <tambour/detail/first_call.h>
 #include <tambour/detail/transport_kind.h>
 #include <tambour/io_handle.h>
 #include <tambour/result.h>

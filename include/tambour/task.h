@@ -23,6 +23,7 @@
 #include <variant>
 
 #include <tambour/detail/operation.h>
+#include <tambour/detail/stop_hook.h>
 #include <tambour/resumption.h>
 
 namespace tambour {
@@ -41,6 +42,8 @@ struct TaskContext {
   /// when_all(), when_any() and timeout() give their tasks a context of their own; `outer` is then
   /// the context of the awaiting task. Null in the context of a TaskScope.
   const TaskContext* outer = nullptr;
+  /// Of the library: the pending waits that a stop request cancels.
+  mutable detail::StopHooks waits = {};
 };
 
 /// A coroutine promise that has a TaskContext.

@@ -33,7 +33,7 @@ class Peek final : public IoWait {
   [[nodiscard]] bool step(loop::Core& core) noexcept override {
     backend::System& system = core.backend().system();
     return finish(io::retry(
-        [&] { return system.recv(fd, into_.data(), into_.size(), MSG_PEEK | MSG_DONTWAIT); }));
+        [&] { return system.recv(fd(), into_.data(), into_.size(), MSG_PEEK | MSG_DONTWAIT); }));
   }
 
   std::span<std::byte> into_;

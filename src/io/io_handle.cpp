@@ -1,12 +1,14 @@
 #include <tambour/io_handle.h>
 
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include <tambour/event_loop.h>
 
 #include "backend/system.h"
 #include "base/check.h"
+#include "io/io_operation.h"
 #include "loop/core.h"
 
 namespace tambour {
@@ -32,17 +34,23 @@ IoHandle& IoHandle::operator=(IoHandle&& other) noexcept {
 void IoHandle::take(IoHandle& other) noexcept {
   loop_ = other.loop_;
   system_ = other.system_;
-  waits_ = std::exchange(other.waits_, {});
+  operations_ = std::exchange(other.operations_, {});
   fd_ = std::exchange(other.fd_, -1);
-  for (IoWait* wait : waits_) {
-    if (wait != nullptr) wait->handle_ = this;
+  for (io::IoOperation* operation : operations_) {
+    if (operation != nullptr && operation->wait() != nullptr) operation->wait()->handle_ = this;
   }
 }
 
 void IoHandle::stop_waiting(bool to_write) noexcept {
-  IoWait* const wait = std::exchange(waiting(to_write), nullptr);
-  if (wait == nullptr) return;
-  wait->handle_ = nullptr;
+  io::IoOperation* const operation = std::exchange(this->operation(to_write), nullptr);
+  if (operation == nullptr) return;
+  IoWait* const wait = operation->wait();
+  if (wait == nullptr) {
+    delete operation;
+    return;
+  }
+  wait->operation_ = operation;
+  wait->state_ = IoWait::State::dropped;
   wait->detached();
 }
 
@@ -85,33 +93,74 @@ void IoHandle::enter_loop(EventLoop& loop) noexcept {
 }
 
 bool IoWait::try_now() noexcept {
-  if (handle_->is_open()) return start(handle_->loop(), handle_->descriptor());
-  outcome = -EBADF;
-  return true;
+  if (!handle_->is_open()) {
+    outcome = -EBADF;
+    return true;
+  }
+  loop::Core& core = loop::core_of(handle_->loop());
+  core.check_thread();
+  return first_call_ != detail::FirstCall::when_ready && may_continue(core) && step(core);
 }
 
 bool IoWait::try_now_or_wait() noexcept {
-  IoWait*& waiting = handle_->waiting(to_write_);
-  if (waiting != nullptr) [[unlikely]]
+  io::IoOperation*& operation = handle_->operation(to_write_);
+  if (operation != nullptr && operation->wait() != nullptr) [[unlikely]]
     base::fail_check(
         "%s of fd %d: another task is already waiting to %s it; let one task %s at a time",
         to_write_ ? "write" : "read", handle_->descriptor(), to_write_ ? "write" : "read",
         to_write_ ? "write" : "read");
-  if (try_now()) return true;
-  waiting = this;
+  if (try_now()) {
+    state_ = State::ended;
+    return true;
+  }
+  if (operation == nullptr) operation = new (std::nothrow) io::IoOperation();
+  if (operation == nullptr) {
+    outcome = -ENOMEM;
+    state_ = State::ended;
+    return true;
+  }
+  operation->set_wait(this);
+  state_ = State::registered;
+  wait_again();
   return false;
 }
 
-void IoWait::completed() {
-  leave();
-  stop_.reset();
-  Resumption::run(awaiting_);
+void IoWait::wait_again() noexcept {
+  operation().start(loop::core_of(handle_->loop()), fd(), readiness());
 }
 
+void IoWait::resume_when_completed(std::coroutine_handle<> awaiting,
+                                   const TaskContext& context) noexcept {
+  operation().set_awaiting(awaiting, context);
+}
+
+bool IoWait::finish(std::int32_t answer) noexcept {
+  if (answer == -EAGAIN) return false;
+  outcome = answer;
+  return true;
+}
+
+bool IoWait::may_continue(loop::Core& core) const noexcept {
+  return first_call_ == detail::FirstCall::at_once || !core.io_budget_exhausted();
+}
+
+void IoWait::completed() {
+  const std::coroutine_handle<> awaiting = operation().awaiting();
+  leave();
+  Resumption::run(awaiting);
+}
+
+void IoWait::detached() noexcept { operation().cancel(); }
+
 void IoWait::leave() noexcept {
-  if (handle_ == nullptr) return;
-  if (IoWait*& waiting = handle_->waiting(to_write_); waiting == this) waiting = nullptr;
-  handle_ = nullptr;
+  io::IoOperation& operation = this->operation();
+  operation.abandon();
+  if (state_ == State::dropped) {
+    delete &operation;
+  } else {
+    operation.set_wait(nullptr);
+  }
+  state_ = State::ended;
 }
 
 }  // namespace tambour

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <utility>
 
-#include <tambour/detail/io_operation.h>
+#include <tambour/detail/first_call.h>
 #include <tambour/event_loop.h>
 
 #include "backend/system.h"
@@ -37,14 +37,14 @@ class Connect final : public IoWait {
   }
 
   [[nodiscard]] std::int32_t connect(backend::System& system) const noexcept {
-    return io::retry([&] { return system.connect(fd, to_.data(), to_.size()); });
+    return io::retry([&] { return system.connect(fd(), to_.data(), to_.size()); });
   }
 
   /// The result of a connect(2) that failed with EINPROGRESS.
   [[nodiscard]] std::int32_t progress(backend::System& system) const noexcept {
     int error = 0;
     socklen_t error_size = sizeof(error);
-    if (system.getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) return -errno;
+    if (system.getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) return -errno;
     if (error != 0) return -error;
     // SO_ERROR may also be 0 because the connection is still in progress: readiness can be reported
     // spuriously.

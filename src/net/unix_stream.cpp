@@ -11,7 +11,7 @@
 #include <iterator>
 #include <utility>
 
-#include <tambour/detail/io_operation.h>
+#include <tambour/detail/first_call.h>
 #include <tambour/event_loop.h>
 
 #include "backend/system.h"
@@ -95,12 +95,12 @@ class Message final : public IoWait {
   }
 
   [[nodiscard]] bool step(loop::Core& core) noexcept override {
-    return events == Events::write ? send(core) : receive(core.backend().system());
+    return readiness() == Events::write ? send(core) : receive(core.backend().system());
   }
 
   [[nodiscard]] bool receive(backend::System& system) noexcept {
     constexpr int flags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
-    return finish(io::retry([&] { return system.recvmsg(fd, &message_, flags); }));
+    return finish(io::retry([&] { return system.recvmsg(fd(), &message_, flags); }));
   }
 
   /// The stream may be moved between two calls, so nothing here refers to it.
@@ -108,7 +108,7 @@ class Message final : public IoWait {
     backend::System& system = core.backend().system();
     constexpr int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
     do {
-      if (!finish(io::retry([&] { return system.sendmsg(fd, &message_, flags); }))) return false;
+      if (!finish(io::retry([&] { return system.sendmsg(fd(), &message_, flags); }))) return false;
       if (outcome < 0) return true;
       // The kernel has accepted the descriptors with the first byte.
       message_.msg_control = nullptr;

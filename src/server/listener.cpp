@@ -38,7 +38,7 @@ class Accept final : public IoWait {
   [[nodiscard]] bool step(loop::Core& core) noexcept override {
     constexpr int flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
     backend::System& system = core.backend().system();
-    return finish(io::retry([&] { return system.accept4(fd, nullptr, nullptr, flags); }));
+    return finish(io::retry([&] { return system.accept4(fd(), nullptr, nullptr, flags); }));
   }
 };
 

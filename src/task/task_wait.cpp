@@ -9,7 +9,7 @@ namespace tambour::detail {
 
 void TaskWait::complete(int error) noexcept {
   // A later stop request must not reach the core, which may have been deleted.
-  stop_.reset();
+  ignore_stop();
   error_ = error;
   complete_unless_stopped();
 }
@@ -28,7 +28,7 @@ void TaskWait::cancel() noexcept {
 
 void TaskWait::run(ReadyNode& ready) {
   auto& self = static_cast<TaskWait&>(ready);
-  self.stop_.reset();
+  self.ignore_stop();
   Resumption::run(self.awaiting_);
 }
 

@@ -159,7 +159,7 @@ bool UdpSocket::Receive::await_ready() noexcept {
 }
 
 bool UdpSocket::Receive::step(loop::Core& core) noexcept {
-  return finish(receive_into(into_, core.backend().system(), fd));
+  return finish(receive_into(into_, core.backend().system(), fd()));
 }
 
 Result<std::size_t> UdpSocket::Receive::await_resume() noexcept {
@@ -182,8 +182,9 @@ void UdpSocket::Send::prepare() noexcept {
 std::int32_t UdpSocket::Send::call(backend::System& system) noexcept {
   return io::retry([&]() -> ssize_t {
     if (messages_.count == 1)
-      return system.sendmsg(fd, &messages_.first->msg_hdr, send_flags) < 0 ? -1 : 1;
-    return system.sendmmsg(fd, messages_.first, static_cast<unsigned>(messages_.count), send_flags);
+      return system.sendmsg(fd(), &messages_.first->msg_hdr, send_flags) < 0 ? -1 : 1;
+    return system.sendmmsg(fd(), messages_.first, static_cast<unsigned>(messages_.count),
+                           send_flags);
   });
 }
 
@@ -264,7 +265,8 @@ void UdpSocket::SendTo::prepare() noexcept {
 bool UdpSocket::SendTo::step(loop::Core& core) noexcept {
   backend::System& system = core.backend().system();
   do {
-    if (!finish(io::retry([&] { return system.sendmsg(fd, &message_, send_flags); }))) return false;
+    if (!finish(io::retry([&] { return system.sendmsg(fd(), &message_, send_flags); })))
+      return false;
     if (outcome >= 0) {
       left_.iov_base = static_cast<std::byte*>(left_.iov_base) + now_.iov_len;
       left_.iov_len -= now_.iov_len;

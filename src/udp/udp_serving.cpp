@@ -14,11 +14,14 @@ namespace tambour {
 /// when receiving must stop. Owned by the loop, because its own callback may destroy the socket.
 class UdpSocket::Serving final : private IoWait, private detail::LoopOwned {
  public:
-  static void start(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch) {
+  static Result<> start(UdpSocket& socket, UdpCallbacks callbacks, DatagramBatch batch) {
     auto* const self = new Serving(socket, std::move(callbacks), std::move(batch));
     self->core_.owned().push_back(static_cast<detail::LoopOwned&>(*self));
     // Receiving always waits first; an error of watching the descriptor is reported later.
-    if (self->try_now_or_wait()) self->end();
+    if (!self->try_now_or_wait()) return {};
+    const std::int32_t error = self->outcome;
+    self->end();
+    return base::failure(error);
   }
 
  private:
@@ -29,21 +32,20 @@ class UdpSocket::Serving final : private IoWait, private detail::LoopOwned {
         batch_(std::move(batch)) {}
 
   [[nodiscard]] bool step(loop::Core& core) noexcept override {
-    return finish(receive_into(batch_, core.backend().system(), fd));
+    return finish(receive_into(batch_, core.backend().system(), fd()));
   }
 
   void detached() noexcept override {
     if (running_) return;
-    cancel();  // Datagrams that arrive from now on stay in the socket.
+    leave();  // Datagrams that arrive from now on stay in the socket.
     end();
   }
 
   void completed() override {
-    if (handle() == nullptr) return;  // Detached in this iteration; deleted at its end.
     running_ = true;
     // If the descriptor is not a socket or cannot be watched, restarting would fail again and
     // again.
-    const bool is_over = result < 0 || outcome == -EBADF || outcome == -ENOTSOCK;
+    const bool is_over = cannot_be_watched() || outcome == -EBADF || outcome == -ENOTSOCK;
     // Also runs if a callback throws.
     const struct Rest {
       Serving& self;
@@ -51,9 +53,10 @@ class UdpSocket::Serving final : private IoWait, private detail::LoopOwned {
       ~Rest() {
         self.running_ = false;
         if (is_over || self.handle() == nullptr) {
+          self.leave();
           self.end();
         } else {
-          static_cast<void>(self.try_now());
+          self.wait_again();
         }
       }
     } rest{*this, is_over};
@@ -67,7 +70,6 @@ class UdpSocket::Serving final : private IoWait, private detail::LoopOwned {
   }
 
   void end() noexcept {
-    leave();
     static_cast<detail::LoopOwned*>(this)->unlink();
     core_.defer_delete(this);
   }
@@ -82,8 +84,7 @@ Result<> UdpSocket::serve(UdpCallbacks callbacks, std::size_t datagrams, std::si
   if (!is_open()) return base::failure(EBADF);
   DatagramBatch batch(datagrams, bytes_each);
   if (!fits(batch)) return base::failure(EINVAL);
-  Serving::start(*this, std::move(callbacks), std::move(batch));
-  return {};
+  return Serving::start(*this, std::move(callbacks), std::move(batch));
 }
 
 }  // namespace tambour

@@ -43,9 +43,9 @@ Error play_task(EventLoop& loop, FirstError& first_error, Task<> task) {
       [&first_error](const std::exception_ptr&) { first_error.note_exception(); });
   scope.spawn(std::move(task));
   run_until(loop, [&scope] { return scope.empty(); }, "the end of the task");
-  // An exception of the other end, because of which this task has ended, may still be pending in
-  // the loop; run() throws it.
-  loop.run_ready();
+  // An exception of the other end may still be pending in the loop; run() throws it. If this task
+  // has failed before the other end was accepted, that happens first.
+  for (int i = 0; i < 2; ++i) loop.run_ready();
   return first_error.error();
 }
 

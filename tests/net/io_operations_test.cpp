@@ -1,4 +1,4 @@
-// Single I/O operations on descriptors that are ready, not ready yet, or invalid.
+// Single waits on handles whose descriptors are ready, not ready yet, or invalid.
 #include <sys/socket.h>
 
 #include <array>
@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include <gtest/gtest.h>
 
-#include <tambour/detail/io_operation.h>
+#include <tambour/detail/first_call.h>
+#include <tambour/io_handle.h>
 #include <tambour/tambour.h>
 
 #include "io/transport.h"
@@ -26,52 +28,61 @@ class IoOperations : public test::OnEveryBackend {
  protected:
   using Call = std::function<std::int32_t(backend::System&, int fd)>;
 
+  /// A handle that leaves its descriptor open.
+  struct Borrowed : IoHandle {
+    Borrowed(EventLoop& on, int fd) : IoHandle(on, fd) {}
+    Borrowed(Borrowed&&) = default;
+    ~Borrowed() { static_cast<void>(release()); }
+    using IoHandle::release;
+    using IoHandle::stop_waiting;
+  };
+
   /// Makes `call` when the descriptor is ready, or at once.
-  struct Transfer final : detail::IoOperation {
-    Transfer(Events readiness, detail::FirstCall first, Call its_call)
-        : detail::IoOperation(readiness, first), call(std::move(its_call)) {}
+  struct Transfer final : IoWait {
+    Transfer(Borrowed& handle, Events readiness, detail::FirstCall first, Call its_call)
+        : IoWait(handle, readiness, first), call(std::move(its_call)) {}
+    Transfer(Transfer&&) = default;
     ~Transfer() override = default;
 
+    bool start() { return try_now_or_wait(); }
     bool step(loop::Core& core) noexcept override {
-      return finish(call(core.backend().system(), fd));
+      return finish(call(core.backend().system(), fd()));
     }
-    void completed() override { ++calls; }
+    void completed() override {
+      leave();
+      ++calls;
+    }
+    using IoWait::outcome;
 
     Call call;
     int calls = 0;
   };
 
-  Transfer receiving() {
-    return {Events::read, detail::FirstCall::when_ready, [this](backend::System& system, int fd) {
+  Transfer receiving(Borrowed& on) {
+    return {on, Events::read, detail::FirstCall::when_ready,
+            [this](backend::System& system, int fd) {
               return io::retry(
                   [&] { return system.recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT); });
             }};
   }
-  Transfer sending(std::size_t size) {
-    return {Events::write, detail::FirstCall::within_budget,
+  Transfer sending(Borrowed& on, std::size_t size) {
+    return {on, Events::write, detail::FirstCall::within_budget,
             [this, size](backend::System& system, int fd) {
               return io::retry([&] { return system.send(fd, bytes.data(), size, MSG_DONTWAIT); });
             }};
   }
-  static Transfer accepting() {
-    return {Events::read, detail::FirstCall::when_ready, [](backend::System& system, int fd) {
+  static Transfer accepting(Borrowed& on) {
+    return {on, Events::read, detail::FirstCall::when_ready, [](backend::System& system, int fd) {
               return io::retry([&] { return system.accept4(fd, nullptr, nullptr, SOCK_CLOEXEC); });
             }};
   }
 
-  /// Starts the transfer on a descriptor that is new to the loop.
-  bool start(Transfer& transfer, EventLoop& on, int fd) {
-    loop::core_of(on).backend().invalidate(fd);
-    return transfer.start(on, fd);
-  }
-
   /// Returns the outcome; runs the loop until the transfer completes.
-  std::int32_t outcome_of(Transfer transfer, int fd) {
-    if (!start(transfer, loop(), fd)) {
+  std::int32_t outcome_of(Transfer transfer) {
+    if (!transfer.start()) {
       EXPECT_EQ(transfer.calls, 0) << "never from inside";
       EXPECT_TRUE(run_until([&] { return transfer.calls == 1; }));
     }
-    EXPECT_FALSE(transfer.busy());
     return transfer.outcome;
   }
 
@@ -82,23 +93,26 @@ TAMBOUR_ON_EVERY_BACKEND(IoOperations);
 
 TEST_P(IoOperations, transfer_bytes_when_the_descriptor_is_ready) {
   const auto pair = test::open_socketpair();
-  EXPECT_EQ(outcome_of(sending(7), pair.near.get()), 7);
-  EXPECT_EQ(outcome_of(receiving(), pair.far.get()), 7);
+  Borrowed near(loop(), pair.near.get());
+  Borrowed far(loop(), pair.far.get());
+  EXPECT_EQ(outcome_of(sending(near, 7)), 7);
+  EXPECT_EQ(outcome_of(receiving(far)), 7);
 }
 
 TEST_P(IoOperations, an_invalid_descriptor_is_an_error) {
   for (const int fd : {-1, 900}) {
-    EXPECT_EQ(outcome_of(receiving(), fd), -EBADF);
-    EXPECT_EQ(outcome_of(sending(1), fd), -EBADF);
+    Borrowed invalid(loop(), fd);
+    EXPECT_EQ(outcome_of(receiving(invalid)), -EBADF);
+    EXPECT_EQ(outcome_of(sending(invalid, 1)), -EBADF);
   }
 }
 
 TEST_P(IoOperations, an_operation_that_finishes_at_once_has_no_completion) {
   const auto pair = test::open_socketpair();
-  Transfer transfer = sending(4);
-  EXPECT_TRUE(start(transfer, loop(), pair.near.get()));
+  Borrowed near(loop(), pair.near.get());
+  Transfer transfer = sending(near, 4);
+  EXPECT_TRUE(transfer.start());
   EXPECT_EQ(transfer.outcome, 4);
-  EXPECT_FALSE(transfer.busy());
   run_iterations();
   EXPECT_EQ(transfer.calls, 0);
 }
@@ -110,21 +124,22 @@ TEST_P(IoOperations, a_destroyed_accept_operation_leaks_no_connection) {
   const Endpoint& to = server->endpoint();
   ASSERT_EQ(::connect(client.get(), to.data(), to.size()), 0);
   const std::size_t before = test::open_descriptors();
+  Borrowed listener(loop(), server->descriptor());
   {
-    Transfer transfer = accepting();
-    EXPECT_FALSE(start(transfer, loop(), server->descriptor()));
-    EXPECT_TRUE(transfer.busy());
+    Transfer transfer = accepting(listener);
+    EXPECT_FALSE(transfer.start());
   }
   {
     // An operation that is destroyed after its loop leaks no connection either.
-    Transfer transfer = accepting();
-    EventLoop other(options());
-    EXPECT_FALSE(start(transfer, other, server->descriptor()));
-    EXPECT_TRUE(transfer.busy());
+    std::optional<EventLoop> other(std::in_place, options());
+    Borrowed elsewhere(*other, server->descriptor());
+    Transfer transfer = accepting(elsewhere);
+    EXPECT_FALSE(transfer.start());
+    other.reset();
   }
   EXPECT_EQ(test::open_descriptors(), before);
-  Transfer transfer = accepting();
-  EXPECT_FALSE(start(transfer, loop(), server->descriptor()));
+  Transfer transfer = accepting(listener);
+  EXPECT_FALSE(transfer.start());
   EXPECT_TRUE(run_until([&] { return transfer.calls == 1; }));
   EXPECT_GE(transfer.outcome, 0);
   ::close(transfer.outcome);
@@ -133,8 +148,9 @@ TEST_P(IoOperations, a_destroyed_accept_operation_leaks_no_connection) {
 TEST_P(IoOperations, a_reused_descriptor_number_works) {
   for (int round = 0; round < 3; ++round) {
     const auto pair = test::open_socketpair();
-    Transfer transfer = receiving();
-    EXPECT_FALSE(start(transfer, loop(), pair.near.get()));
+    Borrowed near(loop(), pair.near.get());
+    Transfer transfer = receiving(near);
+    EXPECT_FALSE(transfer.start());
     run_iterations();
     test::write_to(pair.far);
     EXPECT_TRUE(run_until([&] { return transfer.calls == 1; })) << round;
@@ -143,30 +159,65 @@ TEST_P(IoOperations, a_reused_descriptor_number_works) {
 
 TEST_P(IoOperations, a_cancelled_operation_completes_once_with_ecanceled) {
   const auto pair = test::open_socketpair();
-  Transfer transfer = receiving();
-  transfer.cancel();
-  EXPECT_FALSE(start(transfer, loop(), pair.near.get()));
+  Borrowed near(loop(), pair.near.get());
+  near.stop_waiting(false);
+  Transfer transfer = receiving(near);
+  EXPECT_FALSE(transfer.start());
   run_iterations();
-  transfer.cancel();
-  transfer.cancel();
+  near.stop_waiting(false);
+  near.stop_waiting(false);
   EXPECT_EQ(transfer.calls, 0);
   EXPECT_TRUE(run_until([&] { return transfer.calls == 1; }));
   EXPECT_EQ(transfer.outcome, -ECANCELED);
   // Cancelling a completed operation does not change its outcome.
   test::write_to(pair.far, "abc");
-  EXPECT_FALSE(transfer.start(loop(), pair.near.get()));
-  EXPECT_TRUE(run_until([&] { return transfer.calls == 2; }));
-  transfer.cancel();
+  Transfer next = receiving(near);
+  EXPECT_FALSE(next.start());
+  EXPECT_TRUE(run_until([&] { return next.calls == 1; }));
+  near.stop_waiting(false);
   run_iterations();
-  EXPECT_EQ(transfer.outcome, 3);
+  EXPECT_EQ(next.outcome, 3);
+  EXPECT_EQ(next.calls, 1);
+}
+
+TEST_P(IoOperations, a_cancelled_operation_that_is_destroyed_does_not_complete) {
+  const auto pair = test::open_socketpair();
+  Borrowed near(loop(), pair.near.get());
+  std::optional<Transfer> transfer(receiving(near));
+  EXPECT_FALSE(transfer->start());
+  near.stop_waiting(false);
+  transfer.reset();
+  // The next wait does not use what the cancelled one owned.
+  Transfer next = receiving(near);
+  EXPECT_FALSE(next.start());
+  test::write_to(pair.far, "ab");
+  EXPECT_TRUE(run_until([&] { return next.calls == 1; }));
+  EXPECT_EQ(next.outcome, 2);
+}
+
+TEST_P(IoOperations, a_wait_follows_its_handle) {
+  const auto pair = test::open_socketpair();
+  Borrowed first(loop(), pair.near.get());
+  Transfer transfer = receiving(first);
+  EXPECT_FALSE(transfer.start());
+  Borrowed second(std::move(first));
+  test::write_to(pair.far, "abcd");
+  EXPECT_TRUE(run_until([&] { return transfer.calls == 1; }));
+  EXPECT_EQ(transfer.outcome, 4);
+  Transfer next = receiving(second);
+  EXPECT_FALSE(next.start());
+  static_cast<void>(second.release());
+  EXPECT_TRUE(run_until([&] { return next.calls == 1; }));
+  EXPECT_EQ(next.outcome, -ECANCELED);
 }
 
 TEST_P(IoOperations, a_spurious_event_starts_another_wait) {
   const auto pair = test::open_socketpair();
+  Borrowed near(loop(), pair.near.get());
   int attempts = 0;
-  Transfer transfer(Events::read, detail::FirstCall::when_ready,
+  Transfer transfer(near, Events::read, detail::FirstCall::when_ready,
                     [&](backend::System&, int) { return ++attempts < 3 ? -EAGAIN : 5; });
-  EXPECT_FALSE(start(transfer, loop(), pair.near.get()));
+  EXPECT_FALSE(transfer.start());
   test::write_to(pair.far);
   EXPECT_TRUE(run_until([&] { return transfer.calls == 1; }));
   EXPECT_EQ(attempts, 3);

@@ -3,11 +3,10 @@
 #pragma once
 
 #include <coroutine>
-#include <optional>
 #include <source_location>
-#include <stop_token>
 
-#include <tambour/detail/operation.h>
+#include <tambour/detail/ready_node.h>
+#include <tambour/detail/stop_hook.h>
 #include <tambour/task.h>
 
 namespace tambour {
@@ -25,7 +24,7 @@ using TaskWaits = IntrusiveList<TaskWait, ReadyNode>;
 /// Ends once: by complete(), or with ECANCELED when the task is asked to stop. The task is resumed
 /// in a later iteration of the loop. May be moved until it is awaited; destroying it removes it
 /// from its queue.
-class TaskWait : public ReadyNode {
+class TaskWait : public ReadyNode, private StopHook {
  public:
   TaskWait& operator=(TaskWait&&) = delete;
 
@@ -35,7 +34,7 @@ class TaskWait : public ReadyNode {
 
  protected:
   TaskWait(loop::Core& core, const std::source_location& created_at) noexcept
-      : ReadyNode(&run, created_at), core_(&core) {}
+      : ReadyNode(&run, created_at), StopHook(&cancel_hook), core_(&core) {}
   /// `function` returned the awaitable.
   TaskWait(TaskWait&& other, const char* function) noexcept
       : TaskWait(*other.core_, other.created_at()) {
@@ -47,7 +46,8 @@ class TaskWait : public ReadyNode {
   void wait_in(TaskWaits& queue, std::coroutine_handle<Promise> awaiting) {
     awaiting_ = awaiting;
     queue.push_back(*this);
-    stop_.emplace(awaiting.promise().context().stop, Stop{*this});
+    const TaskContext& context = awaiting.promise().context();
+    context.waits.add(*this, context.stop);
   }
 
   /// Like complete(), but a stop request until the task is resumed still cancels the wait.
@@ -60,17 +60,13 @@ class TaskWait : public ReadyNode {
   void set_error(int error) noexcept { error_ = error; }
 
  private:
-  struct Stop {
-    TaskWait& self;
-    void operator()() const noexcept { self.cancel(); }
-  };
+  static void cancel_hook(StopHook& hook) noexcept { static_cast<TaskWait&>(hook).cancel(); }
   void cancel() noexcept;
   static void run(ReadyNode& ready);
 
   loop::Core* core_;
   int error_ = 0;
   std::coroutine_handle<> awaiting_;
-  std::optional<std::stop_callback<Stop>> stop_;
 };
 
 /// A TaskWait that is assigned something between its end and the resumption of the task.
