@@ -13,14 +13,15 @@
 
 #include <concepts>
 #include <coroutine>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 #include <tambour/detail/operation.h>
 #include <tambour/detail/stop_hook.h>
@@ -84,7 +85,10 @@ class TaskPromiseBase : public detail::ListHook<TaskPromiseBase> {
   static Final final_suspend() noexcept { return {}; }
 
   [[nodiscard]] const TaskContext& context() const noexcept { return *context_; }
-  [[nodiscard]] std::coroutine_handle<> handle() noexcept { return handle_; }
+  [[nodiscard]] std::coroutine_handle<> handle() noexcept {
+    return std::coroutine_handle<>::from_address(reinterpret_cast<std::byte*>(this) -
+                                                 offset_in_frame_);
+  }
 
   /// `slot` is the owning pointer to this task, in the frame of the awaiting coroutine.
   template <HasTaskContext Promise>
@@ -114,17 +118,20 @@ class TaskPromiseBase : public detail::ListHook<TaskPromiseBase> {
   /// Aborts with a message if the task is running.
   void destroy() noexcept {
     if (ended_ || waiter_ == Waiter::none) {
-      handle_.destroy();
+      handle().destroy();
     } else {
       destroy_suspended();
     }
   }
 
   /// The exception that the task has thrown, or null.
-  [[nodiscard]] virtual std::exception_ptr exception() const noexcept = 0;
+  [[nodiscard]] const std::exception_ptr& exception() const noexcept { return thrown_; }
+  void unhandled_exception() noexcept { thrown_ = std::current_exception(); }
 
  protected:
-  explicit TaskPromiseBase(std::coroutine_handle<> handle) noexcept : handle_(handle) {}
+  explicit TaskPromiseBase(std::coroutine_handle<> handle) noexcept
+      : offset_in_frame_(static_cast<std::uint16_t>(reinterpret_cast<std::byte*>(this) -
+                                                    static_cast<std::byte*>(handle.address()))) {}
   ~TaskPromiseBase() = default;
 
  private:
@@ -137,7 +144,7 @@ class TaskPromiseBase : public detail::ListHook<TaskPromiseBase> {
     switch (waiter_) {
       case Waiter::task:
         parent_->awaited_ = nullptr;
-        return parent_->handle_;
+        return parent_->handle();
       case Waiter::coroutine:
         return std::coroutine_handle<>::from_address(awaiting_);
       case Waiter::observer:
@@ -151,8 +158,10 @@ class TaskPromiseBase : public detail::ListHook<TaskPromiseBase> {
     return awaited_ != nullptr && (*awaited_)->waiter_ == Waiter::task;
   }
   void destroy_suspended() noexcept;
+  [[nodiscard]] const void* frame() const noexcept {
+    return reinterpret_cast<const std::byte*>(this) - offset_in_frame_;
+  }
 
-  std::coroutine_handle<> handle_;
   // clang-tidy takes the members of an anonymous union for public ones.
   union {
     TaskPromiseBase* parent_ = nullptr;  // NOLINT(readability-identifier-naming)
@@ -161,6 +170,9 @@ class TaskPromiseBase : public detail::ListHook<TaskPromiseBase> {
   };
   TaskPromiseBase** awaited_ = nullptr;  ///< The owning pointer to the task that this one awaits.
   const TaskContext* context_ = &no_context;
+  std::exception_ptr thrown_;
+  /// Of the promise; depends on its alignment. Each task has a promise, so it is small.
+  std::uint16_t offset_in_frame_;
   Waiter waiter_ = Waiter::none;
   bool ended_ = false;
 
@@ -192,30 +204,25 @@ class TaskPromise final : public TaskPromiseBase {
     requires std::convertible_to<U, T>
   void return_value(U&& value) {
     if constexpr (std::is_reference_v<T>) {
-      outcome_.template emplace<1>(std::addressof(value));
+      value_.emplace(std::addressof(value));
     } else {
-      outcome_.template emplace<1>(std::forward<U>(value));
+      value_.emplace(std::forward<U>(value));
     }
   }
-  void unhandled_exception() noexcept { outcome_.template emplace<2>(std::current_exception()); }
 
-  [[nodiscard]] std::exception_ptr exception() const noexcept override {
-    const auto* thrown = std::get_if<2>(&outcome_);
-    return thrown == nullptr ? nullptr : *thrown;
-  }
   T take() {
-    if (auto* thrown = std::get_if<2>(&outcome_)) std::rethrow_exception(*thrown);
+    if (exception() != nullptr) std::rethrow_exception(exception());
     if constexpr (std::is_reference_v<T>) {
-      return static_cast<T>(*std::get<1>(outcome_));
+      return static_cast<T>(**value_);
     } else {
-      return std::move(std::get<1>(outcome_));
+      return std::move(*value_);
     }
   }
 
  private:
   using Stored =
       std::conditional_t<std::is_reference_v<T>, std::add_pointer_t<std::remove_reference_t<T>>, T>;
-  std::variant<std::monostate, Stored, std::exception_ptr> outcome_;
+  std::optional<Stored> value_;
 };
 
 template <>
@@ -226,15 +233,10 @@ class TaskPromise<void> final : public TaskPromiseBase {
 
   Task<> get_return_object() noexcept;
   static void return_void() noexcept {}
-  void unhandled_exception() noexcept { thrown_ = std::current_exception(); }
 
-  [[nodiscard]] std::exception_ptr exception() const noexcept override { return thrown_; }
   void take() const {
-    if (thrown_ != nullptr) std::rethrow_exception(thrown_);
+    if (exception() != nullptr) std::rethrow_exception(exception());
   }
-
- private:
-  std::exception_ptr thrown_;
 };
 
 /// A coroutine that returns a T. `co_return` accepts what converts to T: in a Task<Result<T>>, a

@@ -50,7 +50,7 @@ void Resumption::transfer(std::coroutine_handle<> from, std::coroutine_handle<> 
 
 bool TaskPromiseBase::is_or_awaits(const void* frame) const noexcept {
   const TaskPromiseBase* task = this;
-  while (task->handle_.address() != frame) {
+  while (task->frame() != frame) {
     if (task->awaited_ == nullptr) return false;
     task = *task->awaited_;
     if (task->waiter_ == Waiter::observer) return task->observer_->observes(frame);
@@ -72,10 +72,10 @@ void TaskPromiseBase::destroy_suspended() noexcept {
   while (task != this) {
     TaskPromiseBase& parent = *task->parent_;
     *std::exchange(parent.awaited_, nullptr) = nullptr;
-    task->handle_.destroy();
+    task->handle().destroy();
     task = &parent;
   }
-  handle_.destroy();
+  handle().destroy();
 }
 
 void fail_on_empty_task(const char* function, std::source_location at) noexcept {
