@@ -52,10 +52,11 @@ class TimingWheel {
       ++size_;
     }
     node.deadline_ns_ = deadline_ns;
-    insert(node);
-    if (deadline_ns > bound_ns_) return;
-    bound_ns_ = deadline_ns;
-    bound_is_exact_ = true;
+    if (deadline_ns <= bound_ns_) {
+      bound_ns_ = deadline_ns;
+      bound_is_exact_ = true;
+    }
+    insert(node);  // Last, so that the compiler needs no stack frame.
   }
 
   /// The node must be in the wheel.
