@@ -45,7 +45,7 @@ int Epoll::set(const Change& change) noexcept {
   epoll_event event{};
   event.events = std::uint32_t(change.now.events);
   if (change.now.trigger == Trigger::edge) event.events |= EPOLLET;
-  event.data.u64 = std::uint64_t{change.generation} << 32 | static_cast<std::uint32_t>(change.fd);
+  set_data(event, change.fd, change.generation);
   const auto control = [&](Call call, int operation) noexcept {
     return system_call(call, ::epoll_ctl, epoll_.get(), operation, change.fd, &event) == 0 ? 0
                                                                                            : errno;

@@ -3,8 +3,11 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 
@@ -47,10 +50,11 @@ class Epoll {
         // The record must be in a cache before the address of the operation can be read from it.
         if (i + far < count) sink.prefetch_record(fd_of(i + far));
         if (i + near < count) sink.prefetch_operation(fd_of(i + near));
-        report(i, sink);
+        report(events_[static_cast<std::size_t>(i)], sink);
       }
     } else {
-      for (int i = 0; i < count; ++i) report(i, sink);
+      const epoll_event* const end = events_.get() + std::max(count, 0);
+      for (const epoll_event* event = events_.get(); event != end; ++event) report(*event, sink);
     }
     if (count == capacity_) [[unlikely]]
       grow();
@@ -61,15 +65,36 @@ class Epoll {
   static constexpr int far = 8;
   static constexpr int near = 4;
 
+  /// The user data of a registration. The members are copied separately, because compilers
+  /// otherwise extract them from one register.
+  static void set_data(epoll_event& event, int fd, std::uint32_t generation) noexcept {
+    std::memcpy(data_of(event), &fd, sizeof(fd));
+    std::memcpy(data_of(event) + sizeof(fd), &generation, sizeof(generation));
+  }
+  static int fd_of(const epoll_event& event) noexcept {
+    int fd;
+    std::memcpy(&fd, data_of(event), sizeof(fd));
+    return fd;
+  }
+  static std::uint32_t generation_of(const epoll_event& event) noexcept {
+    std::uint32_t generation;
+    std::memcpy(&generation, data_of(event) + sizeof(int), sizeof(generation));
+    return generation;
+  }
+  static const std::byte* data_of(const epoll_event& event) noexcept {
+    return reinterpret_cast<const std::byte*>(&event) + offsetof(epoll_event, data);
+  }
+  static std::byte* data_of(epoll_event& event) noexcept {
+    return reinterpret_cast<std::byte*>(&event) + offsetof(epoll_event, data);
+  }
+
   [[nodiscard]] int fd_of(int index) const noexcept {
-    return static_cast<int>(events_[static_cast<std::size_t>(index)].data.u64 & 0xffffffff);
+    return fd_of(events_[static_cast<std::size_t>(index)]);
   }
 
   template <class Sink>
-  void report(int index, Sink&& sink) const noexcept {
-    const epoll_event& event = events_[static_cast<std::size_t>(index)];
-    sink(fd_of(index), Events(event.events & 0xffff),
-         static_cast<std::uint32_t>(event.data.u64 >> 32));
+  static void report(const epoll_event& event, Sink&& sink) noexcept {
+    sink(fd_of(event), Events(event.events & 0xffff), generation_of(event));
   }
 
   int wait_for_events(std::int64_t timeout_ns) noexcept;

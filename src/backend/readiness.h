@@ -95,7 +95,7 @@ class Readiness final : public Backend {
     if (ready.any_came()) timeout_ns = 0;
     ++system_calls_;
     TAMBOUR_PROBE1(poll, timeout_ns);
-    poller_.wait(timeout_ns, Sink{*this, ready});
+    poller_.wait(timeout_ns, Sink{*this, ready, records_.data()});
     if (stale_events_) rebuild();
   }
 
@@ -135,9 +135,10 @@ class Readiness final : public Backend {
   struct Sink {
     Readiness& self;
     base::ReadyQueue& ready;
+    FdRecord* records;  ///< Nothing that runs during the wait adds records.
 
     void operator()(int fd, Events events, std::uint32_t generation) const noexcept {
-      FdRecord& record = self.records_.at(fd);
+      FdRecord& record = records[fd];
       if (is_stranger(record, generation)) {
         // The file of this registration was closed here, but a duplicate (dup(2), fork(2)) keeps it
         // open, and epoll_ctl(2) cannot reach the registration.
