@@ -33,7 +33,9 @@ set(tambour_standard_headers <algorithm> <array> <chrono> <expected> <functional
 function(tambour_layer name)
   cmake_parse_arguments(layer "" "" "SOURCES;HEADERS;NEEDS;LINKS" ${ARGN})
   add_library(tambour_${name} OBJECT ${layer_SOURCES})
-  target_compile_options(tambour_${name} PRIVATE ${tambour_coverage})
+  # In position-independent code, GCC otherwise inlines no exported function, because another
+  # library could replace it. Clang always assumes that none does.
+  target_compile_options(tambour_${name} PRIVATE ${tambour_coverage} -fno-semantic-interposition)
   target_link_libraries(tambour_${name} PRIVATE $<BUILD_INTERFACE:tambour_options>)
   target_include_directories(tambour_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)

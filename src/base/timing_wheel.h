@@ -113,6 +113,22 @@ class TimingWheel {
   static constexpr unsigned slots_per_level = 1U << bits;
   static constexpr unsigned levels = 11;  ///< Enough for the 63 bits of a time.
 
+  struct Level {
+    std::uint16_t begin;  ///< The number of its first slot.
+    std::uint16_t shift;
+  };
+  /// The level of a deadline by the highest bit in which it differs from the wheel's time. Cheaper
+  /// than the division by 6.
+  static constexpr std::array<Level, 64> level_of_bit = [] {
+    std::array<Level, 64> of_bit{};
+    for (unsigned bit = 0; bit < of_bit.size(); ++bit) {
+      const unsigned level = bit / bits;
+      of_bit[bit] = {.begin = static_cast<std::uint16_t>(level * slots_per_level),
+                     .shift = static_cast<std::uint16_t>(level * bits)};
+    }
+    return of_bit;
+  }();
+
   struct Slot {
     Head* head = nullptr;
     unsigned level = 0;
@@ -131,14 +147,14 @@ class TimingWheel {
     if (deadline_ns < time_ns_) [[unlikely]]
       return insert_past(node);
     const auto differing = static_cast<std::uint64_t>(deadline_ns ^ time_ns_);
-    const auto level = (static_cast<unsigned>(std::bit_width(differing | 1)) - 1) / bits;
-    const auto index = static_cast<unsigned>(deadline_ns >> (level * bits)) % slots_per_level;
-    Head& head = slots_[level * slots_per_level + index];
+    const Level& level = level_of_bit[static_cast<unsigned>(std::bit_width(differing | 1)) - 1];
+    const auto index = static_cast<unsigned>(deadline_ns >> level.shift) % slots_per_level;
+    Head& head = slots_[level.begin + index];
     Head& last = *head.previous_;
     if (&last == &head) {
-      note_used(level, index);
+      note_used(level.begin / slots_per_level, index);
     } else if (node_of(last).deadline_ns_ > deadline_ns) {
-      unsorted_[level] |= std::uint64_t{1} << index;
+      unsorted_[level.begin / slots_per_level] |= std::uint64_t{1} << index;
     }
     node.insert_between(last, head);
   }

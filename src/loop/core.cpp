@@ -206,6 +206,10 @@ void Core::fail_thread_check(const char* function,
       is_destructor ? "destroy the object on that thread" : "use post()");
 }
 
+void Core::fail_thread_check_of(const char* function, std::source_location object) const noexcept {
+  fail_thread_check(function, &object);
+}
+
 void Core::run(std::source_location function) {
   const Iterating iterating(*this, function);
   const Stoppable stoppable(*this);

@@ -155,14 +155,14 @@ class Core {
   /// Like check_thread(), for a member function; the message also says where the object was
   /// created.
   void check_thread_of(
-      const std::source_location& object,
+      std::source_location object,
       std::source_location function = std::source_location::current()) const noexcept {
     if (!in_thread()) [[unlikely]]
-      fail_thread_check(function.function_name(), &object);
+      fail_thread_check_of(function.function_name(), object);
   }
   /// Like check_thread_of(), for functions that may be called after the loop was destroyed.
   void check_thread_unless_closed(
-      const std::source_location& object,
+      std::source_location object,
       std::source_location function = std::source_location::current()) const noexcept {
     if (!closed()) check_thread_of(object, function);
   }
@@ -299,6 +299,9 @@ class Core {
   void unregister_loop() noexcept;
   [[noreturn]] void fail_thread_check(const char* function,
                                       const std::source_location* object) const noexcept;
+  /// By value, so that callers need no stack frame.
+  [[noreturn]] void fail_thread_check_of(const char* function,
+                                         std::source_location object) const noexcept;
 
   /// The number of the current thread; 0 if it has opened no loop. Unlike a thread pointer or a
   /// thread id, a number is never reused. Static TLS: the access needs no function call.

@@ -78,13 +78,14 @@ void Timer::start_at(TimePoint deadline) noexcept {
   arm(std::max(deadline.time_since_epoch().count(), std::int64_t{0}));
 }
 
-void Timer::reset(Duration delay) noexcept {
+/// Servers reset a timer at each message.
+[[gnu::flatten]] void Timer::reset(Duration delay) noexcept {
   core_->check_thread_of(created_at());
   if (!repeating_) period_ns_ = delay.count();
   arm_after(core_->now_ns(), delay.count());
 }
 
-void Timer::reset() noexcept {
+[[gnu::flatten]] void Timer::reset() noexcept {
   core_->check_thread_of(created_at());
   arm_after(core_->now_ns(), period_ns_);
 }
