@@ -1,17 +1,17 @@
 // Includes all public headers of Tambour.
 #pragma once
 
-#include <tambour/async.h>                // IWYU pragma: export
-#include <tambour/async_mutex.h>          // IWYU pragma: export
-#include <tambour/awaitable.h>            // IWYU pragma: export
-#include <tambour/buffer.h>               // IWYU pragma: export
-#include <tambour/callback.h>             // IWYU pragma: export
-#include <tambour/channel.h>              // IWYU pragma: export
-#include <tambour/child.h>                // IWYU pragma: export
-#include <tambour/clock.h>                // IWYU pragma: export
-#include <tambour/codec.h>                // IWYU pragma: export
+#include <tambour/async.h>        // IWYU pragma: export
+#include <tambour/async_mutex.h>  // IWYU pragma: export
+#include <tambour/awaitable.h>    // IWYU pragma: export
+#include <tambour/buffer.h>       // IWYU pragma: export
+#include <tambour/callback.h>     // IWYU pragma: export
+#include <tambour/channel.h>      // IWYU pragma: export
+#include <tambour/child.h>        // IWYU pragma: export
+#include <tambour/clock.h>        // IWYU pragma: export
+#include <tambour/codec.h>        // IWYU pragma: export
 #include <tambour/connection.h>
-#include <tambour/connection_group.h>           // IWYU pragma: export
+#include <tambour/connection_group.h>     // IWYU pragma: export
 #include <tambour/connection_handle.h>    // IWYU pragma: export
 #include <tambour/connection_limits.h>    // IWYU pragma: export
 #include <tambour/connector.h>            // IWYU pragma: export
