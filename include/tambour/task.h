@@ -23,161 +23,14 @@
 #include <type_traits>
 #include <utility>
 
-#include <tambour/detail/operation.h>
-#include <tambour/detail/stop_hook.h>
-#include <tambour/resumption.h>
+#include <tambour/detail/task_promise.h>
+#include <tambour/task_context.h>
 
 namespace tambour {
 
 class EventLoop;
 template <class T = void>
 class Task;
-
-/// The context that a task inherits from the task that awaits it or from its scope. Outlives the
-/// task.
-struct TaskContext {
-  EventLoop* loop = nullptr;
-  /// If a stop is requested, the pending wait of the task ends early with ECANCELED. Request it on
-  /// the loop's thread.
-  std::stop_token stop;
-  /// when_all(), when_any() and timeout() give their tasks a context of their own; `outer` is then
-  /// the context of the awaiting task. Null in the context of a TaskScope.
-  const TaskContext* outer = nullptr;
-  /// Of the library: the pending waits that a stop request cancels.
-  mutable detail::StopHooks waits = {};
-};
-
-/// A coroutine promise that has a TaskContext.
-template <class Promise>
-concept HasTaskContext = requires(const Promise& promise) {
-  { promise.context() } -> std::convertible_to<const TaskContext&>;
-};
-
-class TaskPromiseBase;
-
-/// Observes tasks that no coroutine awaits directly, for example those of a scope or of when_all().
-class TaskObserver {
- public:
-  /// Called when the task has ended and is suspended at its final suspend point; it may be
-  /// destroyed here. Returns the coroutine to resume next, or null.
-  virtual std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept = 0;
-  /// True if the coroutine of this frame is one of the observed tasks, or is awaited by one.
-  [[nodiscard]] virtual bool observes(const void* /*frame*/) const noexcept { return false; }
-
- protected:
-  ~TaskObserver() = default;
-};
-
-/// The common base class of task promises. The link belongs to the observer's list, if any.
-class TaskPromiseBase : public detail::ListHook<TaskPromiseBase> {
- public:
-  /// Transfers control to the awaiting coroutine.
-  struct Final {
-    [[nodiscard]] static bool await_ready() noexcept { return false; }
-    template <std::derived_from<TaskPromiseBase> Promise>
-    static void await_suspend(std::coroutine_handle<Promise> ended) noexcept {
-      Resumption::transfer(ended, ended.promise().end());
-    }
-    static void await_resume() noexcept {}
-  };
-
-  static std::suspend_always initial_suspend() noexcept { return {}; }
-  static Final final_suspend() noexcept { return {}; }
-
-  [[nodiscard]] const TaskContext& context() const noexcept { return *context_; }
-  [[nodiscard]] std::coroutine_handle<> handle() noexcept {
-    return std::coroutine_handle<>::from_address(reinterpret_cast<std::byte*>(this) -
-                                                 offset_in_frame_);
-  }
-
-  /// `slot` is the owning pointer to this task, in the frame of the awaiting coroutine.
-  template <HasTaskContext Promise>
-  void await_from(std::coroutine_handle<Promise> awaiting, TaskPromiseBase*& slot) noexcept {
-    context_ = &awaiting.promise().context();
-    if constexpr (std::derived_from<Promise, TaskPromiseBase>) {
-      parent_ = &awaiting.promise();
-      parent_->awaited_ = &slot;
-      waiter_ = Waiter::task;
-    } else {
-      awaiting_ = awaiting.address();
-      waiter_ = Waiter::coroutine;
-    }
-  }
-  void observe_from(TaskObserver& observer, const TaskContext& context) noexcept {
-    observer_ = &observer;
-    waiter_ = Waiter::observer;
-    context_ = &context;
-  }
-  /// Sets the observed tasks that this task awaits: `first` is one of them; null: none.
-  void set_awaited(TaskPromiseBase** first) noexcept { awaited_ = first; }
-
-  /// True if `frame` is the frame of this task or of a task that it awaits.
-  [[nodiscard]] bool is_or_awaits(const void* frame) const noexcept;
-
-  /// Destroys the frame at any suspension point, after the frames of the tasks that it awaits.
-  /// Aborts with a message if the task is running.
-  void destroy() noexcept {
-    if (ended_ || waiter_ == Waiter::none) {
-      handle().destroy();
-    } else {
-      destroy_suspended();
-    }
-  }
-
-  /// The exception that the task has thrown, or null.
-  [[nodiscard]] const std::exception_ptr& exception() const noexcept { return thrown_; }
-  void unhandled_exception() noexcept { thrown_ = std::current_exception(); }
-
- protected:
-  explicit TaskPromiseBase(std::coroutine_handle<> handle) noexcept
-      : offset_in_frame_(static_cast<std::uint16_t>(reinterpret_cast<std::byte*>(this) -
-                                                    static_cast<std::byte*>(handle.address()))) {}
-  ~TaskPromiseBase() = default;
-
- private:
-  /// Which member of the union is set.
-  enum class Waiter : std::uint8_t { none, task, coroutine, observer };
-
-  /// Returns the coroutine to resume next.
-  std::coroutine_handle<> end() noexcept {
-    ended_ = true;
-    switch (waiter_) {
-      case Waiter::task:
-        parent_->awaited_ = nullptr;
-        return parent_->handle();
-      case Waiter::coroutine:
-        return std::coroutine_handle<>::from_address(awaiting_);
-      case Waiter::observer:
-        return observer_->task_ended(*this);
-      case Waiter::none:
-        break;
-    }
-    return nullptr;
-  }
-  [[nodiscard]] bool awaits_one() const noexcept {
-    return awaited_ != nullptr && (*awaited_)->waiter_ == Waiter::task;
-  }
-  void destroy_suspended() noexcept;
-  [[nodiscard]] const void* frame() const noexcept {
-    return reinterpret_cast<const std::byte*>(this) - offset_in_frame_;
-  }
-
-  // clang-tidy takes the members of an anonymous union for public ones.
-  union {
-    TaskPromiseBase* parent_ = nullptr;  // NOLINT(readability-identifier-naming)
-    void* awaiting_;                     // NOLINT(readability-identifier-naming)
-    TaskObserver* observer_;             // NOLINT(readability-identifier-naming)
-  };
-  TaskPromiseBase** awaited_ = nullptr;  ///< The owning pointer to the task that this one awaits.
-  const TaskContext* context_ = &no_context;
-  std::exception_ptr thrown_;
-  /// Of the promise; depends on its alignment. Each task has a promise, so it is small.
-  std::uint16_t offset_in_frame_;
-  Waiter waiter_ = Waiter::none;
-  bool ended_ = false;
-
-  static const inline TaskContext no_context{};
-};
 
 /// These abort with a message.
 [[noreturn]] void fail_on_empty_task(const char* function, std::source_location at) noexcept;
@@ -192,10 +45,10 @@ inline void check_not_awaited(std::coroutine_handle<> awaiting, const char* func
 }
 
 template <class T>
-class TaskPromise final : public TaskPromiseBase {
+class TaskPromise final : public detail::TaskPromiseBase {
  public:
   TaskPromise() noexcept
-      : TaskPromiseBase(std::coroutine_handle<TaskPromise>::from_promise(*this)) {}
+      : detail::TaskPromiseBase(std::coroutine_handle<TaskPromise>::from_promise(*this)) {}
 
   Task<T> get_return_object() noexcept { return Task<T>(*this); }
 
@@ -226,10 +79,10 @@ class TaskPromise final : public TaskPromiseBase {
 };
 
 template <>
-class TaskPromise<void> final : public TaskPromiseBase {
+class TaskPromise<void> final : public detail::TaskPromiseBase {
  public:
   TaskPromise() noexcept
-      : TaskPromiseBase(std::coroutine_handle<TaskPromise>::from_promise(*this)) {}
+      : detail::TaskPromiseBase(std::coroutine_handle<TaskPromise>::from_promise(*this)) {}
 
   Task<> get_return_object() noexcept;
   static void return_void() noexcept {}
@@ -295,7 +148,7 @@ class [[nodiscard("a task does nothing until it is awaited or spawned")]] Task {
     T await_resume() { return static_cast<promise_type&>(*promise_).take(); }
 
    private:
-    TaskPromiseBase* promise_;
+    detail::TaskPromiseBase* promise_;
   };
 
   Awaiter operator co_await() && noexcept { return Awaiter(std::exchange(promise_, nullptr)); }

@@ -14,6 +14,7 @@
 
 #include <tambour/awaitable.h>
 #include <tambour/callback.h>
+#include <tambour/detail/ready_node.h>
 #include <tambour/event_loop.h>
 #include <tambour/task.h>
 
@@ -61,7 +62,7 @@ std::invoke_result_t<F, Args...> call_as_task(F callable, Args... arguments) {
 /// Lifetime: cannot be moved. A task may own the object that owns the scope, for example a session
 /// that spawns `serve(shared_from_this())`, but a running task must not destroy its scope: that
 /// aborts with a message.
-class TaskScope final : private TaskObserver {
+class TaskScope final : private detail::TaskObserver {
  public:
   explicit TaskScope(EventLoop& loop,
                      std::source_location created_at = std::source_location::current());
@@ -149,7 +150,7 @@ class TaskScope final : private TaskObserver {
     void operator()() const noexcept;
   };
 
-  void start(TaskPromiseBase& promise, const std::source_location& function);
+  void start(detail::TaskPromiseBase& promise, const std::source_location& function);
   /// True if the task with this context is one of the scope's tasks, or is awaited by one of them.
   [[nodiscard]] bool runs(const TaskContext& context) const noexcept {
     const TaskContext* own = &context;
@@ -158,18 +159,18 @@ class TaskScope final : private TaskObserver {
   }
   /// Invoked whenever a task has ended and has been destroyed.
   void set_ended_handler(Callback<void()> handler) noexcept { ended_ = std::move(handler); }
-  std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept override;
+  std::coroutine_handle<> task_ended(detail::TaskPromiseBase& task) noexcept override;
   void report(std::exception_ptr thrown) noexcept;
   std::coroutine_handle<> finish_joins() noexcept;
 
   loop::Core* core_;  ///< Reference-counted; may outlive the loop.
   std::stop_source stop_;
   TaskContext context_;
-  detail::IntrusiveList<TaskPromiseBase> tasks_;
+  detail::ObservedTasks tasks_;
   std::size_t size_ = 0;
   /// Set by the destructor, for member functions that are still on the stack.
   bool* destroyed_ = nullptr;
-  detail::IntrusiveList<detail::ReadyNode> joins_;  ///< A Join that is destroyed unlinks itself.
+  detail::ReadyNodes joins_;  ///< A Join that is destroyed unlinks itself.
   std::exception_ptr thrown_;
   Callback<void(std::exception_ptr)> handler_;
   Callback<void()> ended_;

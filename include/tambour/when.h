@@ -36,7 +36,7 @@ using WhenValue = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
 /// Tasks that run concurrently while one coroutine waits for all of them. May be moved until it is
 /// awaited.
-class TaskGroup : protected TaskObserver {
+class TaskGroup : protected detail::TaskObserver {
  public:
   TaskGroup& operator=(TaskGroup&&) = delete;
 
@@ -55,14 +55,15 @@ class TaskGroup : protected TaskObserver {
     awaiting_ = awaiting;
     context_ = {.loop = outer.loop, .stop = stop_.get_token(), .outer = &outer};
     outer_.emplace(outer.stop, Forward{stop_});
-    if constexpr (std::derived_from<Promise, TaskPromiseBase>) parent_ = &awaiting.promise();
+    if constexpr (std::derived_from<Promise, detail::TaskPromiseBase>)
+      parent_ = &awaiting.promise();
     // One more than the number of tasks, so that no task that ends immediately counts as the last.
     left_ = tasks + 1;
     start_all();
     return !is_last();
   }
 
-  void start(TaskPromiseBase& promise) {
+  void start(detail::TaskPromiseBase& promise) {
     // The result is already known: do not start this task.
     if (decided_) return void(--left_);
     promise.observe_from(*this, context_);
@@ -106,8 +107,8 @@ class TaskGroup : protected TaskObserver {
   std::stop_source stop_;
   bool decided_ = false;
   std::size_t left_ = 0;
-  TaskPromiseBase* parent_ = nullptr;  ///< The promise of the awaiting task.
-  TaskPromiseBase* first_started_ = nullptr;
+  detail::TaskPromiseBase* parent_ = nullptr;  ///< The promise of the awaiting task.
+  detail::TaskPromiseBase* first_started_ = nullptr;
   std::coroutine_handle<> awaiting_;
   TaskContext context_;
   std::optional<std::stop_callback<Forward>> outer_;
@@ -121,7 +122,7 @@ class AllOfTasks : public TaskGroup {
   }
 
  private:
-  std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept final {
+  std::coroutine_handle<> task_ended(detail::TaskPromiseBase& task) noexcept final {
     if (std::exception_ptr thrown = task.exception(); thrown != nullptr && thrown_ == nullptr) {
       thrown_ = std::move(thrown);
       decide();
@@ -141,7 +142,7 @@ class FirstOfTasks : public TaskGroup {
   }
 
  private:
-  std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept final {
+  std::coroutine_handle<> task_ended(detail::TaskPromiseBase& task) noexcept final {
     if (first_ == nullptr) {
       first_ = &task;
       decide();
@@ -149,7 +150,7 @@ class FirstOfTasks : public TaskGroup {
     return ended();
   }
 
-  const TaskPromiseBase* first_ = nullptr;
+  const detail::TaskPromiseBase* first_ = nullptr;
 };
 
 /// A group of tasks of different types.

@@ -48,8 +48,8 @@ void Resumption::transfer(std::coroutine_handle<> from, std::coroutine_handle<> 
   }
 }
 
-bool TaskPromiseBase::is_or_awaits(const void* frame) const noexcept {
-  const TaskPromiseBase* task = this;
+bool detail::TaskPromiseBase::is_or_awaits(const void* frame) const noexcept {
+  const detail::TaskPromiseBase* task = this;
   while (task->frame() != frame) {
     if (task->awaited_ == nullptr) return false;
     task = *task->awaited_;
@@ -58,7 +58,7 @@ bool TaskPromiseBase::is_or_awaits(const void* frame) const noexcept {
   return true;
 }
 
-void TaskPromiseBase::destroy_suspended() noexcept {
+void detail::TaskPromiseBase::destroy_suspended() noexcept {
   for (const Resumption* each = Resumption::innermost(); each != nullptr; each = each->outer()) {
     if (is_or_awaits(each->running())) [[unlikely]]
       base::fail_check(
@@ -67,10 +67,10 @@ void TaskPromiseBase::destroy_suspended() noexcept {
   }
   // Destroys the innermost frame first, without recursion: the objects of a frame outlive those of
   // the frames it awaits, which may refer to them.
-  TaskPromiseBase* task = this;
+  detail::TaskPromiseBase* task = this;
   while (task->awaits_one()) task = *task->awaited_;
   while (task != this) {
-    TaskPromiseBase& parent = *task->parent_;
+    detail::TaskPromiseBase& parent = *task->parent_;
     *std::exchange(parent.awaited_, nullptr) = nullptr;
     task->handle().destroy();
     task = &parent;

@@ -27,7 +27,7 @@ TaskScope::~TaskScope() {
   while (auto* const task = tasks_.front()) {
     task->unlink();
     --size_;
-    static_cast<TaskPromiseBase*>(task)->destroy();
+    static_cast<detail::TaskPromiseBase*>(task)->destroy();
   }
   if (destroyed_ != nullptr) *destroyed_ = true;
   if (auto* const first = joins_.front())
@@ -62,7 +62,7 @@ void TaskScope::set_exception_handler(Callback<void(std::exception_ptr)> handler
   handler_ = std::move(handler);
 }
 
-void TaskScope::start(TaskPromiseBase& promise, const std::source_location& function) {
+void TaskScope::start(detail::TaskPromiseBase& promise, const std::source_location& function) {
   core_->check_thread_of(created_at_, function);
   promise.observe_from(*this, context_);
   tasks_.push_back(promise);
@@ -85,8 +85,8 @@ void TaskScope::report(std::exception_ptr thrown) noexcept {
   }
 }
 
-std::coroutine_handle<> TaskScope::task_ended(TaskPromiseBase& task) noexcept {
-  auto& promise = static_cast<TaskPromiseBase&>(task);
+std::coroutine_handle<> TaskScope::task_ended(detail::TaskPromiseBase& task) noexcept {
+  auto& promise = static_cast<detail::TaskPromiseBase&>(task);
   promise.unlink();
   --size_;
   // The exception handler, or destroying the task, may destroy the scope.

@@ -53,4 +53,6 @@ class ReadyNode : public ListHook<ReadyNode> {
   std::uint8_t urgency_ = priority_max;  ///< 0 is the highest priority.
 };
 
+using ReadyNodes = IntrusiveList<ReadyNode>;
+
 }  // namespace tambour::detail

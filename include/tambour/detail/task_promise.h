@@ -1,0 +1,146 @@
+// The part of a task's promise that does not depend on the type of its result. Not part of the
+// public interface: it is visible only because the promise of a Task derives from it.
+#pragma once
+
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+
+#include <tambour/detail/intrusive_list.h>
+#include <tambour/resumption.h>
+#include <tambour/task_context.h>
+
+namespace tambour::detail {
+
+class TaskPromiseBase;
+
+/// Observes tasks that no coroutine awaits directly, for example those of a scope or of when_all().
+class TaskObserver {
+ public:
+  /// Called when the task has ended and is suspended at its final suspend point; it may be
+  /// destroyed here. Returns the coroutine to resume next, or null.
+  virtual std::coroutine_handle<> task_ended(TaskPromiseBase& task) noexcept = 0;
+  /// True if the coroutine of this frame is one of the observed tasks, or is awaited by one.
+  [[nodiscard]] virtual bool observes(const void* /*frame*/) const noexcept { return false; }
+
+ protected:
+  ~TaskObserver() = default;
+};
+
+/// The common base class of task promises. The link belongs to the observer's list, if any.
+class TaskPromiseBase : public ListHook<TaskPromiseBase> {
+ public:
+  /// Transfers control to the awaiting coroutine.
+  struct Final {
+    [[nodiscard]] static bool await_ready() noexcept { return false; }
+    template <std::derived_from<TaskPromiseBase> Promise>
+    static void await_suspend(std::coroutine_handle<Promise> ended) noexcept {
+      Resumption::transfer(ended, ended.promise().end());
+    }
+    static void await_resume() noexcept {}
+  };
+
+  static std::suspend_always initial_suspend() noexcept { return {}; }
+  static Final final_suspend() noexcept { return {}; }
+
+  [[nodiscard]] const TaskContext& context() const noexcept { return *context_; }
+  [[nodiscard]] std::coroutine_handle<> handle() noexcept {
+    return std::coroutine_handle<>::from_address(reinterpret_cast<std::byte*>(this) -
+                                                 offset_in_frame_);
+  }
+
+  /// `slot` is the owning pointer to this task, in the frame of the awaiting coroutine.
+  template <HasTaskContext Promise>
+  void await_from(std::coroutine_handle<Promise> awaiting, TaskPromiseBase*& slot) noexcept {
+    context_ = &awaiting.promise().context();
+    if constexpr (std::derived_from<Promise, TaskPromiseBase>) {
+      parent_ = &awaiting.promise();
+      parent_->awaited_ = &slot;
+      waiter_ = Waiter::task;
+    } else {
+      awaiting_ = awaiting.address();
+      waiter_ = Waiter::coroutine;
+    }
+  }
+  void observe_from(TaskObserver& observer, const TaskContext& context) noexcept {
+    observer_ = &observer;
+    waiter_ = Waiter::observer;
+    context_ = &context;
+  }
+  /// Sets the observed tasks that this task awaits: `first` is one of them; null: none.
+  void set_awaited(TaskPromiseBase** first) noexcept { awaited_ = first; }
+
+  /// True if `frame` is the frame of this task or of a task that it awaits.
+  [[nodiscard]] bool is_or_awaits(const void* frame) const noexcept;
+
+  /// Destroys the frame at any suspension point, after the frames of the tasks that it awaits.
+  /// Aborts with a message if the task is running.
+  void destroy() noexcept {
+    if (ended_ || waiter_ == Waiter::none) {
+      handle().destroy();
+    } else {
+      destroy_suspended();
+    }
+  }
+
+  /// The exception that the task has thrown, or null.
+  [[nodiscard]] const std::exception_ptr& exception() const noexcept { return thrown_; }
+  void unhandled_exception() noexcept { thrown_ = std::current_exception(); }
+
+ protected:
+  explicit TaskPromiseBase(std::coroutine_handle<> handle) noexcept
+      : offset_in_frame_(static_cast<std::uint16_t>(reinterpret_cast<std::byte*>(this) -
+                                                    static_cast<std::byte*>(handle.address()))) {}
+  ~TaskPromiseBase() = default;
+
+ private:
+  /// Which member of the union is set.
+  enum class Waiter : std::uint8_t { none, task, coroutine, observer };
+
+  /// Returns the coroutine to resume next.
+  std::coroutine_handle<> end() noexcept {
+    ended_ = true;
+    switch (waiter_) {
+      case Waiter::task:
+        parent_->awaited_ = nullptr;
+        return parent_->handle();
+      case Waiter::coroutine:
+        return std::coroutine_handle<>::from_address(awaiting_);
+      case Waiter::observer:
+        return observer_->task_ended(*this);
+      case Waiter::none:
+        break;
+    }
+    return nullptr;
+  }
+  [[nodiscard]] bool awaits_one() const noexcept {
+    return awaited_ != nullptr && (*awaited_)->waiter_ == Waiter::task;
+  }
+  void destroy_suspended() noexcept;
+  [[nodiscard]] const void* frame() const noexcept {
+    return reinterpret_cast<const std::byte*>(this) - offset_in_frame_;
+  }
+
+  // clang-tidy takes the members of an anonymous union for public ones.
+  union {
+    TaskPromiseBase* parent_ = nullptr;  // NOLINT(readability-identifier-naming)
+    void* awaiting_;                     // NOLINT(readability-identifier-naming)
+    TaskObserver* observer_;             // NOLINT(readability-identifier-naming)
+  };
+  TaskPromiseBase** awaited_ = nullptr;  ///< The owning pointer to the task that this one awaits.
+  const TaskContext* context_ = &no_context;
+  std::exception_ptr thrown_;
+  /// Of the promise; depends on its alignment. Each task has a promise, so it is small.
+  std::uint16_t offset_in_frame_;
+  Waiter waiter_ = Waiter::none;
+  bool ended_ = false;
+
+  static const inline TaskContext no_context{};
+};
+
+/// The tasks of one observer.
+using ObservedTasks = IntrusiveList<TaskPromiseBase>;
+
+}  // namespace tambour::detail
