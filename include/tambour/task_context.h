@@ -4,6 +4,7 @@
 #include <concepts>
 #include <stop_token>
 
+#include <tambour/cxx23.h>
 #include <tambour/detail/stop_hook.h>
 
 namespace tambour {
