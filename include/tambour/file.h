@@ -1,8 +1,9 @@
 // Asynchronous file I/O for tasks.
 //
-// With io_uring the kernel performs the operations; with other backends, threads of
-// WorkerPool::files() make the system calls; in a simulation, the files are those of the simulated
-// host. Every operation specifies its offset, so any number of operations may run concurrently.
+// The kernel performs the operations on an io_uring, on every backend; if rings are forbidden,
+// threads of WorkerPool::files() make the system calls; in a simulation, the files are those of the
+// simulated host. Every operation specifies its offset, so any number of operations may run
+// concurrently. A read of data in the page cache does not wait.
 //
 // While an operation is in progress, the kernel uses the caller's buffer. A task that is asked to
 // stop therefore waits until the operation has ended, and destroying a waiting task makes its loop

@@ -55,8 +55,9 @@ struct LoopOptions {
   /// Makes stats() report times, at the cost of two extra clock readings per iteration.
   bool measure_times = false;
 
-  /// io_uring: the number of entries of the submission and completion queues, rounded up to a power
-  /// of two. Small queues only cost extra system calls; no completion is lost.
+  /// The number of entries of the submission and completion queues of the backend io_uring, and of
+  /// the ring for files of the other backends, rounded up to a power of two. Small queues only cost
+  /// extra system calls; no completion is lost.
   unsigned submission_entries = 256;
   unsigned completion_entries = 4096;
 

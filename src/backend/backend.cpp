@@ -59,7 +59,7 @@ const char* reason_for(const Error& error) noexcept {
 Result<std::unique_ptr<Backend>> open_uring_or_epoll(const LoopOptions& options) {
   auto ring = Uring::open(options);
   if (ring) return ring;
-  auto epoll = Readiness<Epoll>::open();
+  auto epoll = Readiness<Epoll>::open(options);
   if (epoll) (*epoll)->set_fell_back(reason_for(ring.error()));
   return epoll;
 }
@@ -107,9 +107,9 @@ Result<std::unique_ptr<Backend>> open_backend_without_wake_up(const LoopOptions&
     case BackendKind::io_uring:
       return open_uring_or_epoll(options);
     case BackendKind::poll:
-      return Readiness<Poll>::open();
+      return Readiness<Poll>::open(options);
     case BackendKind::select:
-      return Readiness<Select>::open();
+      return Readiness<Select>::open(options);
     case BackendKind::simulated:
       if (options.simulated_host == nullptr) return base::failure(EINVAL);
       return options.simulated_host->open_backend();
@@ -117,7 +117,7 @@ Result<std::unique_ptr<Backend>> open_backend_without_wake_up(const LoopOptions&
     case BackendKind::epoll:
       break;
   }
-  return Readiness<Epoll>::open();
+  return Readiness<Epoll>::open(options);
 }
 
 }  // namespace tambour::backend

@@ -46,10 +46,9 @@ class Backend {
   virtual void cancel(detail::Operation& operation) noexcept = 0;
 
   /// Returns whether the backend supports operations of this kind. Every backend supports `poll`.
+  /// The first query for another kind may open what these operations need.
   /// The loop runs unsupported operations on a thread pool.
-  [[nodiscard]] virtual bool supports(detail::OperationKind /*kind*/) const noexcept {
-    return false;
-  }
+  [[nodiscard]] virtual bool supports(detail::OperationKind /*kind*/) noexcept { return false; }
 
   /// Cancels an operation other than `poll` and blocks until the kernel no longer uses its memory.
   /// The operation is returned to the caller with its result and does not complete.

@@ -25,6 +25,7 @@
 
 #include "backend/backend.h"
 #include "backend/fd_records.h"
+#include "backend/file_ring.h"
 #include "backend/wake_up.h"
 #include "base/failure.h"
 #include "base/probe.h"
@@ -48,14 +49,16 @@ inline constexpr int kept = -1;
 template <class Poller>
 class Readiness final : public Backend {
  public:
-  static Result<std::unique_ptr<Backend>> open() {
-    auto self = std::unique_ptr<Readiness>(new (std::nothrow) Readiness);
+  static Result<std::unique_ptr<Backend>> open(const LoopOptions& options) {
+    auto self = std::unique_ptr<Readiness>(new (std::nothrow) Readiness(options));
     if (self == nullptr) return base::failure(ENOMEM);
     if (const int error = self->poller_.open()) return base::failure(error);
     return self;
   }
 
   Result<> open_wake_up() noexcept override {
+    // File operations may have opened it before.
+    if (wake_up_.submitted()) return {};
     if (auto opened = wake_up_.open(!Poller::traits.edges); !opened) return opened;
     // A loop that cannot be woken is unusable.
     if (wake_up_.fd >= Poller::fd_end) return base::failure(ERANGE);
@@ -63,8 +66,28 @@ class Readiness final : public Backend {
     return {};
   }
 
-  void submit(detail::Operation& op) noexcept override { records_.submit(op); }
-  void cancel(detail::Operation& op) noexcept override { records_.cancel(op); }
+  void submit(detail::Operation& op) noexcept override {
+    if (op.kind == detail::OperationKind::poll) [[likely]] {
+      records_.submit(op);
+    } else {
+      files_->submit(static_cast<FileOperation&>(op));
+    }
+  }
+  void cancel(detail::Operation& op) noexcept override {
+    if (op.kind == detail::OperationKind::poll) [[likely]] {
+      records_.cancel(op);
+    } else {
+      files_->cancel(static_cast<FileOperation&>(op));
+    }
+  }
+  [[nodiscard]] bool supports(detail::OperationKind kind) noexcept override {
+    if (kind == detail::OperationKind::poll) return true;
+    if (!files_were_opened_) open_files();
+    return files_ != nullptr && files_->supports(kind);
+  }
+  void cancel_and_wait(detail::Operation& op) noexcept override {
+    files_->cancel_and_wait(static_cast<FileOperation&>(op));
+  }
   void invalidate(int fd) noexcept override { records_.invalidate(fd); }
   /// Removes the registration immediately, because another thread may close the descriptor later.
   void deregister(int fd) noexcept override {
@@ -92,22 +115,28 @@ class Readiness final : public Backend {
     apply_changes(ready);
     records_.take_failed(ready);
     if (!always_ready_.empty()) deliver_always_ready(ready);
-    if (ready.any_came()) timeout_ns = 0;
-    ++system_calls_;
-    TAMBOUR_PROBE1(poll, timeout_ns);
-    poller_.wait(timeout_ns, Sink{*this, ready, records_.data()});
-    if (stale_events_) rebuild();
+    if (files_ != nullptr) [[unlikely]]
+      return wait_with_files(timeout_ns, ready);
+    wait(timeout_ns, ready);
   }
 
   Result<int> descriptor() noexcept override {
     if constexpr (requires { poller_.descriptor(); }) {
+      is_watched_ = true;
       return poller_.descriptor();
     } else {
       return Backend::descriptor();
     }
   }
   [[nodiscard]] bool must_poll() const noexcept override {
-    return records_.any_changes() || !always_ready_.empty() || stale_events_;
+    return records_.any_changes() || !always_ready_.empty() || stale_events_ ||
+           (files_ != nullptr && files_->must_transfer());
+  }
+  Result<> share() noexcept override {
+    is_shared_ = true;
+    if (files_ == nullptr) return {};
+    if (const int error = files_->share()) return base::failure(error);
+    return {};
   }
 
   bool disown_if_lost() noexcept override {
@@ -116,12 +145,15 @@ class Readiness final : public Backend {
     if (wake_up_.is_open() ? !wake_up_.is_lost() : is_of_this_process()) return true;
     wake_up_.disown();
     if constexpr (requires { poller_.disown(); }) poller_.disown();
+    if (files_ != nullptr) files_->disown();
     return false;
   }
 
   Result<> reopen() noexcept override {
     // Not submitted if an earlier reopen() failed.
     if (wake_up_.submitted()) records_.cancel(wake_up_);
+    if (files_ != nullptr) files_->close_in_child();
+    files_were_opened_ = false;
     if (const int error = poller_.reopen()) return base::failure(error);
     records_.disarm_all();
     take_over();
@@ -130,7 +162,46 @@ class Readiness final : public Backend {
   }
 
  private:
-  Readiness() noexcept { traits_ = Poller::traits; }
+  explicit Readiness(const LoopOptions& options) noexcept
+      : submission_entries_(options.submission_entries),
+        completion_entries_(options.completion_entries) {
+    traits_ = Poller::traits;
+  }
+
+  void wait(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept {
+    if (ready.any_came()) timeout_ns = 0;
+    ++system_calls_;
+    TAMBOUR_PROBE1(poll, timeout_ns);
+    poller_.wait(timeout_ns, Sink{*this, ready, records_.data()});
+    if (stale_events_) rebuild();
+  }
+
+  /// Without a ring, threads perform the file operations.
+  void open_files() noexcept {
+    files_were_opened_ = true;
+    if (!wake_up_.is_open() && !open_wake_up()) return;
+    const bool is_new = files_ == nullptr;
+    if (is_new) {
+      files_.reset(new (std::nothrow)
+                       FileRing(submission_entries_, completion_entries_, system_calls_));
+      if (files_ == nullptr) return;
+      if (is_shared_) static_cast<void>(files_->share());
+    }
+    // After fork(2), operations of the parent's ring may not have completed yet.
+    if (files_->open(wake_up_.descriptor()) != 0 && is_new) files_.reset();
+  }
+
+  void wait_with_files(std::int64_t timeout_ns, base::ReadyQueue& ready) noexcept {
+    if (files_->transfer(ready) && !must_wait()) return;
+    if (timeout_ns != 0 && !files_->begin_wait()) timeout_ns = 0;
+    wait(timeout_ns, ready);
+    files_->end_wait(ready);
+    if (is_watched_) files_->begin_wait();
+  }
+
+  [[nodiscard]] bool must_wait() const noexcept {
+    return records_.any_changes() || !always_ready_.empty();
+  }
 
   struct Sink {
     Readiness& self;
@@ -280,6 +351,12 @@ class Readiness final : public Backend {
   Poller poller_;
   FdRecords records_;
   WakeUp wake_up_{records_};
+  unsigned submission_entries_;
+  unsigned completion_entries_;
+  std::unique_ptr<FileRing> files_;  ///< Null before the first file operation, and without a ring.
+  bool files_were_opened_ = false;
+  bool is_watched_ = false;  ///< Another loop watches descriptor().
+  bool is_shared_ = false;
   std::vector<int> always_ready_;
   bool stale_events_ = false;
   /// An event of a closed file was reported, so another process holds duplicates of some

@@ -30,6 +30,10 @@ class RingFiles {
 
   [[nodiscard]] bool any_in_flight() const noexcept { return !in_flight_.empty(); }
 
+  [[nodiscard]] bool any_unfinished() const noexcept {
+    return !in_flight_.empty() || !pending_.empty();
+  }
+
   /// Returns the next operation to submit, which the caller must pass to prepare(), or null.
   [[nodiscard]] FileOperation* next() noexcept {
     return in_flight_count_ < in_flight_max_ ? pending_.front() : nullptr;

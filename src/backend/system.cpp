@@ -4,6 +4,7 @@
 #include <linux/sockios.h>
 #include <netdb.h>
 #include <sys/ioctl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -114,6 +115,11 @@ struct Kernel {
   }
   static ssize_t pread(int fd, void* into, std::size_t size, off_t offset) noexcept {
     return base::system_call(Call::file_read, ::pread, fd, into, size, offset);
+  }
+  static ssize_t pread_cached(int fd, void* into, std::size_t size, off_t offset) noexcept {
+    const iovec place{.iov_base = into, .iov_len = size};
+    return base::system_call(Call::file_read_cached, ::preadv2, fd, &place, 1, offset,
+                             int{RWF_NOWAIT});
   }
   static ssize_t pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept {
     return base::system_call(Call::file_write, ::pwrite, fd, from, size, offset);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <vector>
 
@@ -51,6 +52,9 @@ class System {
   virtual int lstat(const char* path, struct stat* into) noexcept = 0;
   virtual int open(const char* path, int flags, mode_t permissions) noexcept = 0;
   virtual ssize_t pread(int fd, void* into, std::size_t size, off_t offset) noexcept = 0;
+  /// Like pread(), but fails with EAGAIN instead of waiting for the disk, and with EOPNOTSUPP or
+  /// ENOSYS if that is not possible: preadv2(2), RWF_NOWAIT.
+  virtual ssize_t pread_cached(int fd, void* into, std::size_t size, off_t offset) noexcept = 0;
   virtual ssize_t pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept = 0;
   virtual int fsync(int fd) noexcept = 0;
   virtual int fstat(int fd, struct stat* into) noexcept = 0;
@@ -135,6 +139,14 @@ class SystemOf final : public System {
   }
   ssize_t pread(int fd, void* into, std::size_t size, off_t offset) noexcept override {
     return host_.pread(fd, into, size, offset);
+  }
+  ssize_t pread_cached(int fd, void* into, std::size_t size, off_t offset) noexcept override {
+    if constexpr (requires { host_.pread_cached(fd, into, size, offset); }) {
+      return host_.pread_cached(fd, into, size, offset);
+    } else {
+      errno = EOPNOTSUPP;
+      return -1;
+    }
   }
   ssize_t pwrite(int fd, const void* from, std::size_t size, off_t offset) noexcept override {
     return host_.pwrite(fd, from, size, offset);

@@ -2,17 +2,13 @@
 // their own.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 
-#include <liburing.h>
-
 #include "backend/backend.h"
 #include "backend/fd_records.h"
-#include "backend/ring_files.h"
+#include "backend/ring.h"
 #include "backend/wake_up.h"
 
 namespace tambour::backend {
@@ -26,27 +22,29 @@ namespace tambour::backend {
 /// stays open inside the kernel, and its peer sees no EOF. Therefore close() removes the poll
 /// first, and release_unwatched_fds() removes the polls of stopped watchers before the loop returns
 /// to its caller.
-class Uring final : public Backend {
+class Uring final : public Backend, private Ring {
  public:
   /// Fails with ENOSYS if the kernel has no io_uring, with EPERM if a seccomp filter or sysctl
   /// kernel.io_uring_disabled forbids it, with ENOMEM if RLIMIT_MEMLOCK does, and with EOPNOTSUPP
   /// if the kernel lacks a required feature (before Linux 5.13).
   static Result<std::unique_ptr<Backend>> open(const LoopOptions& options);
 
-  ~Uring() override;
+  ~Uring() override = default;
 
   void submit(detail::Operation& op) noexcept override {
     if (op.kind == detail::OperationKind::poll) [[likely]] {
       records_.submit(op);
     } else {
-      files_.submit(static_cast<FileOperation&>(op));
+      files().submit(static_cast<FileOperation&>(op));
     }
   }
   void cancel(detail::Operation& op) noexcept override;
-  [[nodiscard]] bool supports(detail::OperationKind kind) const noexcept override {
-    return files_.supports(kind);
+  [[nodiscard]] bool supports(detail::OperationKind kind) noexcept override {
+    return files().supports(kind);
   }
-  void cancel_and_wait(detail::Operation& op) noexcept override;
+  void cancel_and_wait(detail::Operation& op) noexcept override {
+    cancel_file_and_wait(static_cast<FileOperation&>(op));
+  }
   void invalidate(int fd) noexcept override { records_.invalidate(fd); }
   void deregister(int fd) noexcept override;
   void release_unwatched_fd(int fd) noexcept override { deregister(fd); }
@@ -63,8 +61,7 @@ class Uring final : public Backend {
   Result<> share() noexcept override;
   [[nodiscard]] bool must_poll() const noexcept override {
     // The kernel may have refused submitted entries temporarily (EAGAIN).
-    return records_.any_changes() || !early_.empty() || files_.must_poll() ||
-           ::io_uring_sq_ready(&ring_) != 0;
+    return records_.any_changes() || !early_.empty() || files().must_poll() || any_entries();
   }
 
  protected:
@@ -73,39 +70,21 @@ class Uring final : public Backend {
 
  private:
   Uring(unsigned submission_entries, unsigned completion_entries) noexcept
-      : submission_entries_(submission_entries), completion_entries_(completion_entries) {}
+      : Ring(submission_entries, completion_entries, system_calls_) {}
 
-  int open_ring() noexcept;
-  Result<> reopen_without_deferring() noexcept;
-  int open_ring_with(unsigned flags) noexcept;
-  void close_ring() noexcept;
+  void complete_other(const io_uring_cqe& completion, base::ReadyQueue& ready) noexcept override;
+  void note_lost_other() noexcept override { records_.revalidate_all(); }
+  Result<> reopen_and_describe() noexcept;
   void describe();
 
   void apply_change(int fd, FdRecord& record, base::ReadyQueue& ready) noexcept;
   void arm(int fd, FdRecord& record, Interest wanted, base::ReadyQueue& ready) noexcept;
   void disarm(int fd, FdRecord& record, base::ReadyQueue& ready) noexcept;
-  io_uring_sqe* next_entry(base::ReadyQueue& ready) noexcept;
-  void request_cancel(FileOperation& op) noexcept;
-  void hand_over_files(base::ReadyQueue& ready) noexcept;
   void hand_over_now() noexcept;
-  void note_lost() noexcept;
-  void enter(std::int64_t timeout_ns) noexcept;
-  /// Checks the result of io_uring_enter(2).
-  void check_entered(int outcome) const noexcept;
-  void reap(base::ReadyQueue& ready) noexcept;
   Events look(int fd, Events wanted, Events reported) noexcept;
-  void complete_poll(const io_uring_cqe& completion, base::ReadyQueue& ready) noexcept;
 
-  unsigned submission_entries_;
-  unsigned completion_entries_;
-  io_uring ring_{};
-  bool ring_is_open_ = false;
-  pid_t opened_by_ = 0;  ///< A child of fork(2) must not use the ring.
-  bool defers_task_work_ = false;
   bool may_defer_ = true;
-  bool shared_ = false;
   FdRecords records_;
-  RingFiles files_;
   WakeUp wake_up_{records_};
   base::ReadyQueue early_;  ///< Operations that completed while other entries were submitted.
   std::string features_;

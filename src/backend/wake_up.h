@@ -24,6 +24,8 @@ class WakeUp final : public detail::Operation {
 
   [[nodiscard]] bool is_open() const noexcept { return was_opened_; }
 
+  [[nodiscard]] int descriptor() const noexcept { return eventfd_.get(); }
+
   /// Returns true if other code has closed the eventfd.
   [[nodiscard]] bool is_lost() const noexcept {
     return was_opened_ && !identity_.is(eventfd_.get());

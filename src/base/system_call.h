@@ -35,6 +35,7 @@ enum class Call : std::uint8_t {
   fcntl,
   file_open,
   file_read,
+  file_read_cached,
   file_seek,
   file_size,
   file_sync,
@@ -63,6 +64,7 @@ enum class Call : std::uint8_t {
   ring_completion,  ///< Not a call: the reading of a completion.
   ring_enter,
   ring_open,
+  ring_register,
   seccomp,  ///< The calls that detect a filter.
   send,
   sendmmsg,

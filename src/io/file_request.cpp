@@ -9,9 +9,18 @@
 
 #include <tambour/event_loop.h>
 
+#include "base/seccomp.h"
 #include "loop/core.h"
 
 namespace tambour::io {
+
+OpenFile::OpenFile(backend::System& system, int fd, int flags) noexcept
+    : system_(system),
+      fd_(fd),
+      flags_(flags),
+      // A filter may kill the process for preadv2(2). O_DIRECT does not use the page cache.
+      reads_cached_(!is_direct() && !base::seccomp_filter_was_inherited() &&
+                    !base::seccomp_filter_is_installed()) {}
 
 FileRequest::FileRequest(detail::OperationKind kind, std::shared_ptr<OpenFile> file)
     : operation_(kind, *this), file_(std::move(file)) {
@@ -51,8 +60,12 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
   core.check_thread();
   system_ = opens ? &core.backend().system() : &file_->system();
   if (core.backend().supports(operation_.kind) && !stop.stop_requested()) {
+    const auto requests = core.open_service<FileRequests>();
+    if (!requests) throw std::bad_alloc();
+    if (operation_.kind == detail::OperationKind::file_read && read_cached(**requests))
+      return false;
     waiting_ = awaiting;
-    submit(core);
+    submit(core, **requests);
   } else {
     // An operation that does not use the task's buffer need not be awaited when it is stopped.
     start(WorkerPool::files(), loop, awaiting, stop,
@@ -61,10 +74,22 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
   return true;
 }
 
-void FileRequest::submit(loop::Core& core) {
-  const auto requests = core.open_service<FileRequests>();
-  if (!requests) throw std::bad_alloc();
-  (*requests)->add(*this);
+bool FileRequest::read_cached(FileRequests& requests) noexcept {
+  // An error is left to the operation, which reports it.
+  while (file_->may_read_cached() && requests.may_read_at_once(operation_.size)) {
+    const ssize_t count = system_->pread_cached(operation_.fd, operation_.data, operation_.size,
+                                                static_cast<off_t>(operation_.offset));
+    if (count < 0) {
+      if (errno == EOPNOTSUPP || errno == ENOSYS) file_->note_never_cached();
+      return false;
+    }
+    if (!process_result(count)) return true;
+  }
+  return false;
+}
+
+void FileRequest::submit(loop::Core& core, FileRequests& requests) {
+  requests.add(*this);
   core_ = &core;
   core.attach();
   core.add_reference();
@@ -237,6 +262,19 @@ void FileRequest::lose_loop() noexcept {
     opened_ = operation_.result;
   waiting_ = nullptr;
   end();
+}
+
+bool FileRequests::may_read_at_once(std::size_t size) noexcept {
+  // 128 reads of 4 KiB, or 15 of 64 KiB: a few tenths of a millisecond.
+  constexpr std::size_t call_cost = 4096;
+  constexpr std::size_t cost_max = std::size_t{1} << 20;
+  if (iteration_ != core_.iteration_number()) {
+    iteration_ = core_.iteration_number();
+    read_ = 0;
+  }
+  if (size > cost_max || read_ + call_cost + size > cost_max) return false;
+  read_ += call_cost + size;
+  return true;
 }
 
 void FileRequests::close() noexcept {

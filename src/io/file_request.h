@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,8 +27,7 @@ class FileRequests;
 class OpenFile {
  public:
   /// `flags` are those of open(2).
-  OpenFile(backend::System& system, int fd, int flags) noexcept
-      : system_(system), fd_(fd), flags_(flags) {}
+  OpenFile(backend::System& system, int fd, int flags) noexcept;
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   ~OpenFile() { system_.close(fd_); }
@@ -38,11 +38,17 @@ class OpenFile {
   /// True if the file was opened with O_APPEND, which makes every pwrite(2) append.
   [[nodiscard]] bool appends() const noexcept { return (flags_ & O_APPEND) != 0; }
   [[nodiscard]] backend::System& system() const noexcept { return system_; }
+  /// False if the file does not support reads that fail instead of waiting for the disk.
+  [[nodiscard]] bool may_read_cached() const noexcept {
+    return reads_cached_.load(std::memory_order_relaxed);
+  }
+  void note_never_cached() noexcept { reads_cached_.store(false, std::memory_order_relaxed); }
 
  private:
   backend::System& system_;
   int fd_;
   int flags_;
+  std::atomic<bool> reads_cached_;  ///< Loops of several threads may use the file.
 };
 
 /// Shared by the awaiting task and the executor.
@@ -106,7 +112,9 @@ class FileRequest final : public detail::WorkerCall, private detail::ListHook<Fi
   /// Makes the operation write the first bytes of `bytes_`.
   void next_piece() noexcept;
   void advance(std::size_t count) noexcept;
-  void submit(loop::Core& core);
+  /// Reads from the page cache. Returns false if there is more to do.
+  bool read_cached(FileRequests& requests) noexcept;
+  void submit(loop::Core& core, FileRequests& requests);
   void end() noexcept;
   void release_loop() noexcept;
 
@@ -128,12 +136,17 @@ class FileRequest final : public detail::WorkerCall, private detail::ListHook<Fi
 /// The operations that a loop's backend executes.
 class FileRequests final : public loop::Service {
  public:
-  explicit FileRequests(loop::Core& /*core*/) noexcept {}
+  explicit FileRequests(loop::Core& core) noexcept : core_(core) {}
   void add(FileRequest& request) noexcept { in_flight_.push_back(request); }
   /// Waits for all of them.
   void close() noexcept override;
+  /// Returns whether a task may read `size` bytes at once, without waiting for the next iteration.
+  [[nodiscard]] bool may_read_at_once(std::size_t size) noexcept;
 
  private:
+  loop::Core& core_;
+  std::uint64_t iteration_ = 0;  ///< The iteration of the last read at once.
+  std::size_t read_ = 0;         ///< The cost of that iteration's reads.
   detail::IntrusiveList<FileRequest, FileRequests> in_flight_;
 };
 

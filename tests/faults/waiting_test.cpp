@@ -21,7 +21,7 @@ using base::Call;
 TEST(Waiting, a_wait_under_a_filter_that_ends_with_an_event_is_one_system_call) {
   constexpr int no_filters = 77;
   const int status = test::in_child([] {
-    if (!test::kill_for_epoll_pwait2()) return no_filters;
+    if (!test::kill_for_new_calls()) return no_filters;
     EventLoop loop({.backend = BackendKind::epoll});
     // No timeout is a multiple of a millisecond, and nearly all are longer than that.
     Timer timer(loop, [] {});

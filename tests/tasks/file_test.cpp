@@ -218,6 +218,12 @@ class Files : public test::OnEveryBackend {
   [[nodiscard]] std::string path() const { return folder.path() + "/file"; }
   void make_file(const std::string& text) const { std::ofstream(path(), std::ios::binary) << text; }
 
+  /// The ring or the worker threads, and the descriptors that they keep, exist from now on.
+  void open_a_file() {
+    make_file("");
+    run([](std::string at) -> Task<> { EXPECT_TRUE(co_await File::open(at)); }(path()));
+  }
+
   /// Waits until worker threads have closed the files that they opened for destroyed tasks.
   bool closes_down_to(std::size_t count) {
     const auto limit = std::chrono::steady_clock::now() + 10s;
@@ -233,6 +239,8 @@ class Files : public test::OnEveryBackend {
 TAMBOUR_ON_EVERY_BACKEND(Files);
 
 TEST_P(Files, are_read_and_written) {
+  open_a_file();
+  ::unlink(path().c_str());
   const std::size_t before = test::open_descriptors();
   run(play_with_files(folder.path()));
   EXPECT_LE(test::open_descriptors(), before);
@@ -331,6 +339,7 @@ TEST_P(Files, ten_thousand_reads_at_a_time) {
 }
 
 TEST_P(Files, a_stopped_task_is_resumed_once_and_not_inside_the_request) {
+  open_a_file();
   make_file(random_text(64 * 1024));
   std::vector<Error> results;
   TaskScope scope(loop());
@@ -360,9 +369,8 @@ TEST_P(Files, a_stopped_task_is_resumed_once_and_not_inside_the_request) {
 }
 
 TEST_P(Files, tasks_are_destroyed_while_files_are_opened_read_and_written) {
+  open_a_file();
   make_file(random_text(1 << 20));
-  // Worker threads, and the descriptors that they keep, exist from now on.
-  run([](std::string at) -> Task<> { EXPECT_TRUE(co_await File::open(at)); }(path()));
   const std::size_t before = test::open_descriptors();
   for (std::size_t round = 0; round < test::scaled(1000); ++round) {
     TaskScope scope(loop());
