@@ -106,6 +106,9 @@ struct evbuffer {
   /// Adds to the bytes of a chain of which space has been filled, and moves `tail`.
   void commit(Chain* chain, std::size_t size) noexcept;
 
+  /// Copies bytes to the space of a chain.
+  void store(Chain* chain, const void* from, std::size_t size) noexcept;
+
   /// Invokes callbacks, or schedules them, after bytes were added or removed.
   void changed(std::size_t more, std::size_t less) noexcept {
     if (callbacks == nullptr) [[likely]] {

@@ -25,12 +25,6 @@ bool worth_aligning(const Chain& chain, std::size_t size) noexcept {
          chain.size <= moved_max;
 }
 
-void store(Chain& chain, const unsigned char* from, std::size_t size) noexcept {
-  if (size == 0) return;
-  std::memcpy(chain.end(), from, size);
-  chain.size += size;
-}
-
 }  // namespace
 
 void evbuffer::append(Chain* chain) noexcept {
@@ -111,38 +105,36 @@ void evbuffer::replace(Chain* chain, Chain* by) noexcept {
 
 bool evbuffer::add(const void* from, std::size_t size) noexcept {
   if (size > SIZE_MAX - length) return false;
-  const auto* bytes = static_cast<const unsigned char*>(from);
+  const auto* const bytes = static_cast<const unsigned char*>(from);
   Chain* const open = open_chain();
   std::size_t space = open != nullptr ? open->space() : 0;
   if (space < size && open != nullptr && worth_aligning(*open, size)) {
     open->align();
     space = open->space();
   }
-  if (open != nullptr && space >= size) {
-    store(*open, bytes, size);
-    if (size != 0) tail = open;
-    length += size;
+  if (open != nullptr && space >= size) [[likely]] {
+    store(open, bytes, size);
     return true;
   }
 
   const std::size_t rest = size - space;
   Chain* target = open != nullptr ? open->next : nullptr;
-  if (target == nullptr || target->space() < rest) {
-    const std::size_t doubled =
-        open == nullptr ? 0 : std::min(2 * std::min(open->capacity, grown_max), grown_max);
+  const bool more = target == nullptr || target->space() < rest;
+  if (more) {
+    const std::size_t doubled = open == nullptr ? 0 : std::min(2 * open->capacity, grown_max);
     target = make_chain(std::max(rest, doubled - std::min(doubled, sizeof(Chain))));
     if (target == nullptr) return false;
-    if (space != 0) tail = open;  // Keeps it while the empty chains are freed.
-    append(target);
   }
-  if (space != 0) {
-    store(*open, bytes, space);
-    tail = open;
-  }
-  store(*target, bytes + space, rest);
-  tail = target;
-  length += size;
+  store(open, bytes, space);
+  if (more) append(target);
+  store(target, bytes + space, rest);
   return true;
+}
+
+void evbuffer::store(Chain* chain, const void* from, std::size_t size) noexcept {
+  if (size == 0) return;
+  std::memcpy(chain->end(), from, size);
+  commit(chain, size);
 }
 
 bool evbuffer::prepend(const void* from, std::size_t size) noexcept {
@@ -199,7 +191,8 @@ Chain* evbuffer::expand(std::size_t size) noexcept {
         size <= tambour::libevent::chain_size_max - copied_max) {
       Chain* const larger = make_chain(open->size + size);
       if (larger == nullptr) return nullptr;
-      store(*larger, open->bytes(), open->size);
+      std::memcpy(larger->data, open->bytes(), open->size);
+      larger->size = open->size;
       replace(open, larger);
       return larger;
     }
@@ -213,8 +206,9 @@ Chain* evbuffer::expand(std::size_t size) noexcept {
 
 void evbuffer::commit(Chain* chain, std::size_t size) noexcept {
   if (size == 0) return;
-  // Chains between those with bytes must not be empty.
-  while (spare() != nullptr && spare() != chain && chain->size == 0) drop_spare(spare());
+  // No chain before one with bytes is empty.
+  if (chain->size == 0)
+    while (spare() != chain) drop_spare(spare());
   chain->size += size;
   tail = chain;
   length += size;

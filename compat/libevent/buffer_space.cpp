@@ -74,7 +74,9 @@ int evbuffer_commit_space(evbuffer* buf, evbuffer_iovec* vec, int n_vecs) {
   const auto fits = [](const Chain* chain, const evbuffer_iovec& extent) {
     return chain != nullptr && extent.iov_base == chain->end() && extent.iov_len <= chain->space();
   };
-  Chain* const start = n_vecs == 1 && fits(buf->last, vec[0]) ? buf->last : buf->space_chain();
+  // The space may begin after a chain that had too little.
+  Chain* start = buf->space_chain();
+  while (start != nullptr && !fits(start, vec[0])) start = start->next;
   const Chain* checked = start;
   std::size_t size = 0;
   for (int i = 0; i < n_vecs; ++i) {
