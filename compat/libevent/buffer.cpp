@@ -97,7 +97,15 @@ int evbuffer_unfreeze(evbuffer* buf, int at_front) {
 
 int evbuffer_add(evbuffer* buf, const void* data, size_t datlen) {
   const Locked locked(buf);
-  if (buf->back_frozen || !buf->add(data, datlen)) return -1;
+  if (buf->back_frozen) return -1;
+  Chain* const open = buf->tail;
+  if (open != nullptr && open->space() >= datlen && datlen <= SIZE_MAX - buf->length) [[likely]] {
+    if (datlen != 0) std::memcpy(open->end(), data, datlen);
+    open->size += datlen;
+    buf->length += datlen;
+  } else if (!buf->add(data, datlen)) {
+    return -1;
+  }
   buf->changed(datlen, 0);
   return 0;
 }

@@ -84,7 +84,8 @@ Chain* make_foreign_chain(Chain::Kind kind, std::size_t extra) noexcept {
 void drop(Chain* chain) noexcept {
   // The views of a chain may belong to buffers with other locks.
   if (chain->shared && chain->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  release(*chain);
+  if (chain->kind != Chain::Kind::memory) [[unlikely]]
+    release(*chain);
   event_mm_free_(chain);
 }
 
