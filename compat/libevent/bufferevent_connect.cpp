@@ -24,9 +24,15 @@ namespace suspended = tambour::libevent::suspended;
 
 struct evdns_base;
 
-extern "C" evdns_getaddrinfo_request* evutil_getaddrinfo_async_(
-    evdns_base* dns, const char* node, const char* service, const evutil_addrinfo* hints,
-    void (*callback)(int, evutil_addrinfo*, void*), void* argument);
+extern "C" {
+evdns_getaddrinfo_request* evutil_getaddrinfo_async_(evdns_base* dns, const char* node,
+                                                     const char* service,
+                                                     const evutil_addrinfo* hints,
+                                                     void (*callback)(int, evutil_addrinfo*, void*),
+                                                     void* argument);
+int bufferevent_socket_set_conn_address_(bufferevent* bev, const sockaddr* address,
+                                         std::size_t size);
+}
 
 int Socket::connect(const sockaddr* to, int size) noexcept {
   int used = fd();
@@ -81,12 +87,12 @@ void on_lookup(int result, evutil_addrinfo* addresses, void* argument) {
   bev.resume_writing(suspended::lookup);
   bev.resume_reading(suspended::lookup);
   bev.lookup = nullptr;
+  const auto size = result == 0 ? static_cast<std::size_t>(addresses->ai_addrlen) : 0;
+  if (result == 0) result = bufferevent_socket_set_conn_address_(&bev, addresses->ai_addr, size);
   if (result != 0) {
     bev.dns_error = result;
     if (result != EVUTIL_EAI_CANCEL) bev.run_event_callback(BEV_EVENT_ERROR, 0);
   } else {
-    const auto size = static_cast<std::size_t>(addresses->ai_addrlen);
-    std::memcpy(&bev.address, addresses->ai_addr, std::min(size, sizeof bev.address));
     if (bufferevent_socket_connect(&bev, addresses->ai_addr, static_cast<int>(size)) != 0)
       bev.run_event_callback(BEV_EVENT_ERROR, 0);
   }
@@ -131,8 +137,12 @@ extern "C" {
 const sockaddr* bufferevent_socket_get_conn_address_(bufferevent* bev) {
   return reinterpret_cast<const sockaddr*>(&of(bev).address);
 }
-void bufferevent_socket_set_conn_address_(bufferevent* bev, sockaddr* address, std::size_t size) {
-  std::memcpy(&of(bev).address, address, std::min(size, sizeof of(bev).address));
+/// Returns EVUTIL_EAI_FAIL if the address is longer than any.
+int bufferevent_socket_set_conn_address_(bufferevent* bev, const sockaddr* address,
+                                         std::size_t size) {
+  if (size > sizeof of(bev).address) return EVUTIL_EAI_FAIL;
+  std::memcpy(&of(bev).address, address, size);
+  return 0;
 }
 void bufferevent_socket_set_conn_address_fd_(bufferevent* bev, int fd) {
   sockaddr_storage& address = of(bev).address;
