@@ -12,7 +12,7 @@ namespace {
 // With less, the header would be a large part of the allocation.
 constexpr std::size_t allocation_min = 1024;
 // Above, doubling would waste more memory than it saves allocations.
-constexpr std::size_t doubling_max = 64 * 1024;
+constexpr std::size_t doubling_max = std::size_t{64} * 1024;
 constexpr std::size_t page = 4096;
 
 std::size_t rounded(std::size_t bytes) noexcept {

@@ -25,11 +25,11 @@ namespace {
 
 // Up to this size, a read asks for as much as it may get: an allocation that turns out too large
 // costs less than asking the kernel how much there is.
-constexpr std::size_t unasked_max = 16 * 1024;
+constexpr std::size_t unasked_max = std::size_t{16} * 1024;
 // The kernel's answer if it does not know, as for a file descriptor that is not ready.
 constexpr std::size_t unknown_size = 4096;
 // Of a file, FIONREAD returns the size of the rest, which may exceed any memory.
-constexpr std::size_t read_max = 256 * 1024;
+constexpr std::size_t read_max = std::size_t{256} * 1024;
 // A chain of which less than this part is filled is replaced by a smaller one.
 constexpr std::size_t filled_part = 4;
 

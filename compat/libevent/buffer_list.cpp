@@ -13,7 +13,7 @@ using tambour::libevent::make_chain;
 namespace {
 
 // A chain is followed by one of twice its size, up to this size: see bench/libevent/README.md.
-constexpr std::size_t grown_max = 16 * 1024;
+constexpr std::size_t grown_max = std::size_t{16} * 1024;
 // Moving more bytes than this costs more than another chain.
 constexpr std::size_t moved_max = 2048;
 // A chain is replaced by a larger one if it has no more bytes than this.

@@ -19,7 +19,6 @@ using tambour::libevent::BufferEvent;
 using tambour::libevent::Held;
 using tambour::libevent::of;
 using tambour::libevent::Socket;
-namespace base = tambour::base;
 namespace suspended = tambour::libevent::suspended;
 
 struct evdns_base;

@@ -27,7 +27,6 @@ using tambour::libevent::Held;
 using tambour::libevent::of;
 using tambour::libevent::Socket;
 namespace base = tambour::base;
-namespace suspended = tambour::libevent::suspended;
 
 extern "C" {
 const bufferevent_ops bufferevent_ops_socket = {"socket"};

@@ -4,7 +4,6 @@
 #include <climits>
 #include <new>
 
-namespace suspended = tambour::libevent::suspended;
 
 extern "C" {
 

@@ -65,7 +65,8 @@ struct Buffers {
   evbuffer* other = nullptr;
 };
 
-/// Two buffers with several chains, the first of which has bytes removed.
+/// Two buffers with several chains. Of the first one, bytes were removed; the last chain of the
+/// other one has no space.
 Buffers make_buffers() {
   static const std::string large(3000, 'l');
   Buffers made{evbuffer_new(), evbuffer_new()};
@@ -76,6 +77,7 @@ Buffers make_buffers() {
   evbuffer_add(made.other, "other", 5);
   evbuffer_add_reference(made.other, "other reference", 15, nullptr, nullptr);
   evbuffer_add(made.other, large.data(), large.size());
+  evbuffer_add_reference(made.other, "last", 4, nullptr, nullptr);
   return made;
 }
 
@@ -120,8 +122,9 @@ int temporary_file() {
   return fd;
 }
 
-void allocations() {
-  static const std::string large(20'000, 'a');
+const std::string large(20'000, 'a');
+
+void added_bytes() {
   try_all("new", [](evbuffer*, evbuffer*) {
     evbuffer* const made = evbuffer_new();
     if (made != nullptr) evbuffer_free(made);
@@ -151,6 +154,9 @@ void allocations() {
     if (evbuffer_reserve_space(one, 5000, extents, 2) < 0) return false;
     return evbuffer_reserve_space(one, 50'000, extents, 2) >= 0;
   });
+}
+
+void other_calls() {
   try_all("pullup", [](evbuffer* one, evbuffer*) { return evbuffer_pullup(one, -1) != nullptr; });
   try_all("find", [](evbuffer* one, evbuffer*) {
     return evbuffer_find(one, reinterpret_cast<const unsigned char*>("redl"), 4) != nullptr;
@@ -174,6 +180,9 @@ void allocations() {
   try_all("add_reference", [](evbuffer* one, evbuffer*) {
     return evbuffer_add_reference(one, "r", 1, nullptr, nullptr) == 0;
   });
+}
+
+void files() {
   for (const unsigned flags : {0U, unsigned{EVBUF_FS_DISABLE_SENDFILE},
                                unsigned{EVBUF_FS_DISABLE_SENDFILE | EVBUF_FS_DISABLE_MMAP}}) {
     try_all("file segment", [flags](evbuffer* one, evbuffer*) {
@@ -196,13 +205,16 @@ void allocations() {
     ::close(fd);  // Open only if the segment could not be made.
     return false;
   });
-  try_all("read", [](evbuffer* one, evbuffer*) {
+  try_all("read", [](evbuffer*, evbuffer* other) {
     const int fd = temporary_file();
     ::lseek(fd, 0, SEEK_SET);
-    const int n = evbuffer_read(one, fd, -1);
+    const int n = evbuffer_read(other, fd, -1);
     ::close(fd);
     return n == 10;
   });
+}
+
+void callbacks() {
   try_all("add_cb", [](evbuffer* one, evbuffer*) {
     return evbuffer_add_cb(
                one, [](evbuffer*, const evbuffer_cb_info*, void*) {}, nullptr) != nullptr;
@@ -250,7 +262,10 @@ void lengths() {
 int main() {
   event_set_mem_functions(&allocate, &reallocate, &release);
   event_set_log_callback([](int, const char*) {});
-  allocations();
+  added_bytes();
+  other_calls();
+  files();
+  callbacks();
   lengths();
   if (live != 0) report("%d allocations are left", live);
   return failures != 0 ? 1 : 0;

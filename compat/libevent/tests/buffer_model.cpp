@@ -219,7 +219,7 @@ void Test::add(Tracked& to) {
     case 1: {
       operation_ = "add_reference";
       auto* const memory = static_cast<char*>(std::malloc(more.size() + 1));
-      std::memcpy(memory, more.data(), more.size());
+      std::copy(more.begin(), more.end(), memory);
       ++references_;
       equal(evbuffer_add_reference(to.buffer, memory, more.size(), &released, this),
             appended ? 0 : -1, "result");
