@@ -1,6 +1,4 @@
 #define _GNU_SOURCE
-#include "walk_buffer.h"
-
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,6 +8,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "walk_bufferevent.h"
 
 void say(const char* format, ...) {
   va_list arguments;
@@ -60,8 +60,9 @@ struct evbuffer* make(const char* bytes) {
   return buffer;
 }
 
-static const struct section* const all[] = {byte_sections, search_sections, callback_sections,
-                                            file_sections, limit_sections};
+static const struct section* const all[] = {
+    byte_sections,   search_sections, callback_sections, file_sections,      limit_sections,
+    socket_sections, pair_sections,   filter_sections,   limit_bev_sections, listener_sections};
 
 static int walk(const struct section* section) {
   int status = -1;
