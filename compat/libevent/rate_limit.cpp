@@ -4,7 +4,6 @@
 #include <climits>
 #include <new>
 
-
 extern "C" {
 
 ev_uint32_t ev_token_bucket_get_tick_(const timeval* at, const ev_token_bucket_cfg* cfg) {
