@@ -85,7 +85,7 @@ static void search(void) {
 
 static const enum evbuffer_eol_style styles[] = {
     EVBUFFER_EOL_ANY, EVBUFFER_EOL_CRLF, EVBUFFER_EOL_CRLF_STRICT,
-    EVBUFFER_EOL_LF,  EVBUFFER_EOL_NUL,  (enum evbuffer_eol_style)9};
+    EVBUFFER_EOL_LF,  EVBUFFER_EOL_NUL,  (enum evbuffer_eol_style)7};
 
 /* The same bytes in chains of each size. */
 static struct evbuffer* divide(const char* bytes, size_t size, size_t part) {
