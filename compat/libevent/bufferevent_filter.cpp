@@ -72,6 +72,7 @@ class Filter final : public BufferEvent {
 
 bool Filter::attach(bufferevent* to, int chosen) noexcept {
   void* const self = static_cast<bufferevent*>(this);
+  use_timeout_events();
   input_callback_ = evbuffer_add_cb(input, &on_input, self);
   output_callback_ = evbuffer_add_cb(output, &on_output, self);
   if (input_callback_ == nullptr || output_callback_ == nullptr) return false;
@@ -79,7 +80,6 @@ bool Filter::attach(bufferevent* to, int chosen) noexcept {
   evbuffer_cb_clear_flags(input, input_callback_, EVBUFFER_CB_ENABLED);
   below_ = &of(to);
   if ((chosen & BEV_OPT_THREADSAFE) != 0) enable_locking(nullptr);
-  use_timeout_events();
   bufferevent_setcb(to, &on_read, &on_write, &on_event, self);
   bufferevent_incref(to);
   bufferevent_enable(to, EV_READ | EV_WRITE);
