@@ -46,6 +46,7 @@ inline constexpr std::uint16_t filter = 0x10;
 
 class BufferEvent : public bufferevent {
  public:
+  /// What the functions of the API return if the user has not set a maximum.
   static constexpr ev_ssize_t single_transfer_default = 16384;
 
   /// Returns null if there is no memory or the options contradict each other.
@@ -121,8 +122,8 @@ class BufferEvent : public bufferevent {
   int dns_error = 0;
   evbuffer_cb_entry* watermark_callback = nullptr;
   event_callback deferred{};
-  ev_ssize_t read_max = single_transfer_default;
-  ev_ssize_t write_max = single_transfer_default;
+  ev_ssize_t read_max = 0;  ///< The maximum of one transfer, or zero if it is not set.
+  ev_ssize_t write_max = 0;
   RateLimit* limit = nullptr;
   sockaddr_storage address{};  ///< Of the peer, if it was connected by name.
   evdns_getaddrinfo_request* lookup = nullptr;
@@ -182,6 +183,10 @@ class BevLocked {
 /// Adds an event with a timeout, or without one if it is zero.
 inline int add_event(event& added, const timeval& timeout) noexcept {
   return event_add(&added, evutil_timerisset(&timeout) ? &timeout : nullptr);
+}
+
+inline ev_ssize_t max_of(ev_ssize_t set) noexcept {
+  return set != 0 ? set : BufferEvent::single_transfer_default;
 }
 
 /// How much may be read or written now under the limits: zero or more.

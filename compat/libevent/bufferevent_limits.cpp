@@ -12,6 +12,7 @@ using tambour::libevent::Direction;
 using tambour::libevent::GroupLocked;
 using tambour::libevent::limit_for;
 using tambour::libevent::limit_of;
+using tambour::libevent::max_of;
 using tambour::libevent::of;
 using tambour::libevent::on_group_refill;
 using tambour::libevent::RateLimit;
@@ -192,8 +193,7 @@ int decrement(bufferevent* bufev, Direction which, ev_ssize_t bytes) noexcept {
 
 int set_max(bufferevent* bufev, ev_ssize_t BufferEvent::* which, std::size_t size) noexcept {
   const BevLocked locked(of(bufev));
-  of(bufev).*which = size == 0 || size > EV_SSIZE_MAX ? BufferEvent::single_transfer_default
-                                                      : static_cast<ev_ssize_t>(size);
+  of(bufev).*which = size > EV_SSIZE_MAX ? 0 : static_cast<ev_ssize_t>(size);
   return 0;
 }
 
@@ -217,11 +217,11 @@ int bufferevent_set_max_single_write(bufferevent* bev, size_t size) {
 }
 ev_ssize_t bufferevent_get_max_single_read(bufferevent* bev) {
   const BevLocked locked(of(bev));
-  return of(bev).read_max;
+  return max_of(of(bev).read_max);
 }
 ev_ssize_t bufferevent_get_max_single_write(bufferevent* bev) {
   const BevLocked locked(of(bev));
-  return of(bev).write_max;
+  return max_of(of(bev).write_max);
 }
 ev_ssize_t bufferevent_get_max_to_read(bufferevent* bev) {
   const BevLocked locked(of(bev));

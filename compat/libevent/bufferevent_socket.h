@@ -33,9 +33,14 @@ class Socket final : public BufferEvent {
   void fail_reading(int what) noexcept;
   void fail_writing(int what) noexcept;
   void cancel_lookup() noexcept;
+  /// How much to transfer, under the limits.
+  ev_ssize_t read_size() noexcept;
+  ev_ssize_t write_size() noexcept;
   static void on_output(evbuffer* output, const evbuffer_cb_info* info, void* argument);
   static void on_readable(evutil_socket_t fd, short events, void* argument);
   static void on_writable(evutil_socket_t fd, short events, void* argument);
+
+  bool bulk_ = false;  ///< The last read got as much as it asked for.
 };
 
 }  // namespace tambour::libevent

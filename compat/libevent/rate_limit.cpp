@@ -141,7 +141,7 @@ void count_bytes(BufferEvent& bev, Direction which, ev_ssize_t bytes) noexcept {
 }
 
 ev_ssize_t allowance(BufferEvent& bev, Direction which) noexcept {
-  ev_ssize_t most = which == reading ? bev.read_max : bev.write_max;
+  ev_ssize_t most = max_of(which == reading ? bev.read_max : bev.write_max);
   RateLimit* const limit = bev.limit;
   if (limit == nullptr) return most;
   if (limit->cfg != nullptr) {
