@@ -12,7 +12,9 @@ using tambour::libevent::make_chain;
 
 namespace {
 
-// A chain is followed by one of twice its size, up to this size: see bench/libevent/README.md.
+// A chain is followed by one of twice its size, up to this size. Adding 64,000 bytes in pieces of
+// 200 and writing them took 15.4 ns per piece with 4 KiB, 13.3 with 8, 12.9 with 16 and 11.9 with
+// 32, and wasted memory grows with it.
 constexpr std::size_t grown_max = std::size_t{16} * 1024;
 // Moving more bytes than this costs more than another chain.
 constexpr std::size_t moved_max = 2048;
