@@ -60,9 +60,10 @@ struct evbuffer* make(const char* bytes) {
   return buffer;
 }
 
-static const struct section* const all[] = {
-    byte_sections,   search_sections, callback_sections, file_sections,      limit_sections,
-    socket_sections, pair_sections,   filter_sections,   limit_bev_sections, listener_sections};
+static const struct section* const all[] = {byte_sections,      search_sections,  callback_sections,
+                                            file_sections,      limit_sections,   tag_sections,
+                                            socket_sections,    pair_sections,    filter_sections,
+                                            limit_bev_sections, listener_sections};
 
 static int walk(const struct section* section) {
   int status = -1;

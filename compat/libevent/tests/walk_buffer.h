@@ -17,6 +17,7 @@ extern const struct section search_sections[];
 extern const struct section callback_sections[];
 extern const struct section file_sections[];
 extern const struct section limit_sections[];
+extern const struct section tag_sections[];
 
 /* Prints a line of the trace. */
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
