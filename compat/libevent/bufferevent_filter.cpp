@@ -68,6 +68,9 @@ class Filter final : public BufferEvent {
   BufferEvent* below_ = nullptr;
   evbuffer_cb_entry* input_callback_ = nullptr;
   evbuffer_cb_entry* output_callback_ = nullptr;
+  /// Bytes wait because reading or writing is disabled or a buffer is full, not for more bytes.
+  bool input_held_back_ = false;
+  bool output_held_back_ = false;
 };
 
 bool Filter::attach(bufferevent* to, int chosen) noexcept {
@@ -88,10 +91,16 @@ bool Filter::attach(bufferevent* to, int chosen) noexcept {
 }
 
 int Filter::start(short events) noexcept {
-  if ((events & EV_WRITE) != 0) restart_write_timeout();
+  // Bytes that were held back cause no other event. The callbacks below process them, from the
+  // loop.
+  if ((events & EV_WRITE) != 0) {
+    restart_write_timeout();
+    if (output_held_back_) below_->trigger(EV_WRITE, BEV_OPT_DEFER_CALLBACKS);
+  }
   if ((events & EV_READ) != 0) {
     restart_read_timeout();
     below_->resume_reading(suspended::filter);
+    if (input_held_back_) below_->trigger(EV_READ, BEV_OPT_DEFER_CALLBACKS);
   }
   return 0;
 }
@@ -128,7 +137,10 @@ void Filter::destruct() noexcept {
 }
 
 bool Filter::filter_input(bufferevent_flush_mode mode) noexcept {
-  if (mode == BEV_NORMAL && ((enabled & EV_READ) == 0 || input_full(mode))) return false;
+  if (mode == BEV_NORMAL && ((enabled & EV_READ) == 0 || input_full(mode))) {
+    input_held_back_ = evbuffer_get_length(below_->input) != 0;
+    return false;
+  }
   bool processed = false;
   bufferevent_filter_result result = BEV_OK;
   do {
@@ -139,6 +151,7 @@ bool Filter::filter_input(bufferevent_flush_mode mode) noexcept {
     processed = processed || result == BEV_OK;
   } while (result == BEV_OK && (enabled & EV_READ) != 0 &&
            evbuffer_get_length(below_->input) != 0 && !input_full(mode));
+  input_held_back_ = result == BEV_OK && evbuffer_get_length(below_->input) != 0;
   if (processed) restart_read_timeout();
   return processed;
 }
@@ -171,6 +184,7 @@ bool Filter::filter_output(bufferevent_flush_mode mode) noexcept {
     again = now && result == BEV_OK && (enabled & EV_WRITE) != 0 &&
             evbuffer_get_length(output) != 0 && !output_full(mode);
     processed = processed || now;
+    output_held_back_ = result == BEV_OK && evbuffer_get_length(output) != 0;
   }
   evbuffer_cb_set_flags(output, output_callback_, EVBUFFER_CB_ENABLED);
   if (processed) restart_write_timeout();
@@ -180,9 +194,8 @@ bool Filter::filter_output(bufferevent_flush_mode mode) noexcept {
 void Filter::read_below() noexcept {
   // The read callback may free this.
   const Held held(*this);
-  if (!filter_input(BEV_NORMAL)) return;
-  trigger(EV_READ, 0);
-  if (evbuffer_get_length(below_->input) != 0 && input_full(BEV_NORMAL))
+  if (filter_input(BEV_NORMAL)) trigger(EV_READ, 0);
+  if (input_held_back_ && input_full(BEV_NORMAL))
     evbuffer_cb_set_flags(input, input_callback_, EVBUFFER_CB_ENABLED);
 }
 

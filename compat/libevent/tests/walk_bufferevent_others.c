@@ -173,7 +173,7 @@ static void filters(void) {
     evbuffer_drain(bufferevent_get_input(p.bev), 100);
     p.drain_at = 4;
     bufferevent_setwatermark(p.bev, EV_READ, 0, 4);
-    put(p.other, "1\n2\n3\n4\n");
+    put(p.other, "123\n");
     event_base_loop(base, EVLOOP_NONBLOCK);
     event_base_loop(base, EVLOOP_NONBLOCK);
     evbuffer_drain(bufferevent_get_input(p.bev), 100);
