@@ -20,6 +20,7 @@ from tree import Fault, Tree
 # Directories outside src/ and the layers they depend on.
 OUTSIDE = {
     "compat/libev/": ["events"],
+    "compat/libevent/": ["events"],
     "bindings/": None,  # Public headers only.
     "examples/": None,
 }
