@@ -1,12 +1,12 @@
 // Messages: event_set_log_callback(3), event_set_fatal_callback(3).
 
+#include "log.h"
+
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-
-#include "log.h"
 
 ev_uint32_t event_debug_logging_mask_ = 0;
 
@@ -17,11 +17,16 @@ event_fatal_cb fatal_callback = nullptr;
 
 const char* name_of(int severity) noexcept {
   switch (severity) {
-    case EVENT_LOG_DEBUG: return "debug";
-    case EVENT_LOG_MSG: return "msg";
-    case EVENT_LOG_WARN: return "warn";
-    case EVENT_LOG_ERR: return "err";
-    default: return "???";
+    case EVENT_LOG_DEBUG:
+      return "debug";
+    case EVENT_LOG_MSG:
+      return "msg";
+    case EVENT_LOG_WARN:
+      return "warn";
+    case EVENT_LOG_ERR:
+      return "err";
+    default:
+      return "???";
   }
 }
 

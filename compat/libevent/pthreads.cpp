@@ -59,7 +59,8 @@ void free_condition(void* condition) {
 
 int signal_condition(void* condition, int broadcast) {
   auto* const which = as<pthread_cond_t>(condition);
-  const int failed = broadcast != 0 ? ::pthread_cond_broadcast(which) : ::pthread_cond_signal(which);
+  const int failed =
+      broadcast != 0 ? ::pthread_cond_broadcast(which) : ::pthread_cond_signal(which);
   return failed != 0 ? -1 : 0;
 }
 

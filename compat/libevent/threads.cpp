@@ -75,7 +75,8 @@ void note_locked(DebugLock& lock) {
 void note_unlocked(DebugLock& lock) {
   require(lock.signature == live, "a lock is released that is none");
   if (evthread_id_fn_ != nullptr) {
-    require(lock.holder == evthread_id_fn_(), "a lock is released by a thread that does not hold it");
+    require(lock.holder == evthread_id_fn_(),
+            "a lock is released by a thread that does not hold it");
     if (lock.count == 1) lock.holder = 0;
   }
   require(--lock.count >= 0, "a lock is released that is not held");
@@ -133,8 +134,9 @@ int evthread_set_lock_callbacks(const evthread_lock_callbacks* functions) {
   check_nothing_was_created();
   if (functions == nullptr) {
     if (target.alloc != nullptr)
-      event_warnx("Trying to disable lock functions after they have been set up will probaby not "
-                  "work.");
+      event_warnx(
+          "Trying to disable lock functions after they have been set up will probaby not "
+          "work.");
     target = {};
     return 0;
   }
@@ -159,8 +161,9 @@ int evthread_set_condition_callbacks(const evthread_condition_callbacks* functio
   check_nothing_was_created();
   if (functions == nullptr) {
     if (target.alloc_condition != nullptr)
-      event_warnx("Trying to disable condition functions after they have been set up will probaby "
-                  "not work.");
+      event_warnx(
+          "Trying to disable condition functions after they have been set up will probaby "
+          "not work.");
     target = {};
     return 0;
   }
