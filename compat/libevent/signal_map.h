@@ -1,0 +1,73 @@
+// The events of each signal of one base.
+//
+// The handler is that of the loop library (events/signal_slot.h).
+#pragma once
+
+#include <cstdint>
+
+#include <event2/event_struct.h>
+
+#include <tambour/detail/operation.h>
+
+#include "events/signal_slot.h"
+
+struct event_base;
+
+namespace tambour::libevent {
+
+class SignalMap {
+ public:
+  explicit SignalMap(event_base& base) noexcept;
+  SignalMap(const SignalMap&) = delete;
+  SignalMap& operator=(const SignalMap&) = delete;
+  ~SignalMap();
+
+  /// As FdMap::add() and remove().
+  int add(event& ev) noexcept;
+  int remove(event& ev) noexcept;
+  void submit_changes() noexcept;
+
+  void before_wait() noexcept {
+    if (slot_ != nullptr) slot_->claim();
+  }
+  [[nodiscard]] bool any_pending() const noexcept {
+    return slot_ != nullptr && slot_->any_pending();
+  }
+  /// Activates the events of the signals that have arrived.
+  void activate_arrived() noexcept;
+  void activate(int number, int calls) noexcept;
+
+  template <class F>
+  int for_each(F&& f) {
+    for (Entry& each : entries_) {
+      if (const int result = f(each.first)) return result;
+    }
+    return 0;
+  }
+  void clear() noexcept;
+
+  // After fork(2).
+  void disown_if_lost() noexcept {
+    if (slot_ != nullptr) slot_->disown_if_lost();
+  }
+  void reopen() noexcept;
+
+ private:
+  using Slot = tambour::events::SignalSlot;
+  struct Entry {
+    event* first = nullptr;
+  };
+  struct Readable final : detail::Operation {
+    explicit Readable(SignalMap& owner) noexcept;
+    SignalMap& map;
+  };
+
+  event_base& base_;
+  Slot* slot_ = nullptr;
+  Readable readable_;
+  bool must_submit_ = false;
+  bool is_readable_ = false;
+  Entry entries_[Slot::number_max + 1];
+};
+
+}  // namespace tambour::libevent
