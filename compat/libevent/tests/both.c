@@ -11,9 +11,13 @@
 #include <event2/event.h>
 #include <event2/event_compat.h>
 
-static void* in(const char* library, const char* symbol) {
+typedef void (*function)(void);
+
+static function in(const char* library, const char* symbol) {
   void* const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  return handle == NULL ? NULL : dlsym(handle, symbol);
+  function found;
+  *(void**)&found = handle == NULL ? NULL : dlsym(handle, symbol);
+  return found;
 }
 
 static int check(int holds, const char* what) {
@@ -27,7 +31,7 @@ static int not_implemented_aborts(void) {
   if (pipe(ends) != 0) return 0;
   const pid_t child = fork();
   if (child == 0) {
-    void (*missing)(void) = (void (*)(void))in("libevent_core-2.1.so.7", "evbuffer_chain_pin_");
+    const function missing = in("libevent_core-2.1.so.7", "evbuffer_chain_pin_");
     dup2(ends[1], STDERR_FILENO);
     missing();
     _exit(0);
@@ -43,7 +47,7 @@ int main(void) {
   struct event_base* const base = event_init();
   const char* const all = "libevent-2.1.so.7";
   const char* (*method)(void) = (const char* (*)(void))in(all, "event_get_method");
-  void* const add = in(all, "event_add");
+  const function add = in(all, "event_add");
   int good = check(base != NULL, "event_init()");
   good &= check(method != NULL && strcmp(method(), "epoll") == 0, "the base is known to the other");
   good &= check(add == in("libevent_core-2.1.so.7", "event_add"), "one event_add");

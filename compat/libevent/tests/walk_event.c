@@ -56,12 +56,12 @@ static struct event* make(int fd, short events, const char* name) {
 }
 
 static void counts(void) {
-  say("  added %d, active %d, virtual %d, most added %d, most active %d",
+  /* How many are active at most depends on how many timeouts end at once. */
+  say("  added %d, active %d, virtual %d, most added %d",
       event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED),
       event_base_get_num_events(base, EVENT_BASE_COUNT_ACTIVE),
       event_base_get_num_events(base, EVENT_BASE_COUNT_VIRTUAL),
-      event_base_get_max_events(base, EVENT_BASE_COUNT_ADDED, 0),
-      event_base_get_max_events(base, EVENT_BASE_COUNT_ACTIVE, 0));
+      event_base_get_max_events(base, EVENT_BASE_COUNT_ADDED, 0));
 }
 
 static void begin(const char* name) {
@@ -224,13 +224,19 @@ static void bad_descriptors(void) {
   end();
 }
 
+static void on_repeated(int fd, short what, void* argument) {
+  (void)fd;
+  say("    again: %#x, %d left", what, --*(int*)argument);
+  if (*(int*)argument == 0) event_base_loopbreak(base);
+}
+
 static void timeouts(void) {
   struct event* events[6];
   static const char* const names[] = {"0", "1", "2", "3", "4", "5"};
   int i;
   begin("timeouts");
   for (i = 0; i < 6; ++i) {
-    events[i] = make(-1, i == 5 ? EV_PERSIST : 0, names[i]);
+    events[i] = make(-1, 0, names[i]);
     event_add(events[i], ms(i == 5 ? 14 : 5 + (i * 7) % 5 * 6));
   }
   counts();
@@ -256,11 +262,13 @@ static void timeouts(void) {
     event_del(events[2]);
     SAY(event_base_dispatch(base));
     for (i = 0; i < 6; ++i) event_free(events[i]);
-    events[0] = make(-1, EV_PERSIST, "common and persistent");
-    event_add(events[0], common);
-    event_base_loopexit(base, ms(52));
-    SAY(event_base_dispatch(base));
-    event_free(events[0]);
+    for (i = 0; i < 2; ++i) {
+      int left = 3;
+      events[0] = event_new(base, -1, EV_PERSIST, on_repeated, &left);
+      event_add(events[0], i ? common : ms(3));
+      SAY(event_base_dispatch(base));
+      event_free(events[0]);
+    }
     for (i = 0; i < 300; ++i) {
       if (!event_base_init_common_timeout(base, ms(1000 + i))) break;
     }
@@ -381,16 +389,16 @@ static void edge_and_closed(void) {
   edge = make(ends[0], EV_READ | EV_ET | EV_PERSIST, "edge");
   SAY(event_add(edge, NULL));
   put(ends[1], "x");
-  SAY(event_base_loop(base, EVLOOP_NONBLOCK));
-  SAY(event_base_loop(base, EVLOOP_NONBLOCK));
+  SAY(event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK));
+  SAY(event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK));
   put(ends[1], "x");
-  SAY(event_base_loop(base, EVLOOP_NONBLOCK));
+  SAY(event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK));
   event_free(edge);
   closed = make(ends[0], EV_CLOSED | EV_PERSIST, "closed");
   SAY(event_add(closed, NULL));
-  SAY(event_base_loop(base, EVLOOP_NONBLOCK));
+  SAY(event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK));
   shutdown(ends[1], SHUT_WR);
-  SAY(event_base_loop(base, EVLOOP_NONBLOCK));
+  SAY(event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK));
   event_free(closed);
   close(ends[0]);
   close(ends[1]);
@@ -553,7 +561,6 @@ static void utilities(void) {
   SAY(evutil_date_rfc1123(text, sizeof text, &when));
   say("  %s", text);
   say("  %s", evutil_gai_strerror(EVUTIL_EAI_CANCEL));
-  say("  %s", evutil_gai_strerror(EVUTIL_EAI_NONAME));
   SAY(evutil_make_socket_nonblocking(-1));
   SAY(evutil_make_socket_closeonexec(-1));
   SAY(evutil_secure_rng_init());
