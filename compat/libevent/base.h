@@ -38,7 +38,12 @@ enum Closure : std::uint8_t {
 };
 
 /// Whether event_del() waits for a callback that is running in another thread.
-enum class Block : std::uint8_t { never = 0, always = 1, unless_finalizing = 2, even_if_finalized = 3 };
+enum class Block : std::uint8_t {
+  never = 0,
+  always = 1,
+  unless_finalizing = 2,
+  even_if_finalized = 3
+};
 
 /// A list of event_callbacks through `evcb_active_next`.
 class CallbackQueue {
@@ -136,7 +141,9 @@ inline bool are_same(const timeval& a, const timeval& b) noexcept {
 /// Without the mark. The seconds are limited so that the result fits.
 inline std::int64_t microseconds_of(const timeval& time) noexcept {
   constexpr std::int64_t most_s = INT64_MAX / us_per_s / 4;
-  const std::int64_t seconds = time.tv_sec > most_s ? most_s : time.tv_sec < -most_s ? -most_s : time.tv_sec;
+  const std::int64_t seconds = time.tv_sec > most_s    ? most_s
+                               : time.tv_sec < -most_s ? -most_s
+                                                       : time.tv_sec;
   return seconds * us_per_s + static_cast<std::int64_t>(common::bits(time) & common::microseconds);
 }
 inline timeval to_timeval(std::int64_t us) noexcept {
@@ -200,7 +207,8 @@ struct event_base {
   void insert_inserted(event& ev) noexcept;
   void remove_inserted(event& ev) noexcept;
 
-  [[nodiscard]] tambour::libevent::CommonTimeout* common_of(const timeval& duration) const noexcept {
+  [[nodiscard]] tambour::libevent::CommonTimeout* common_of(
+      const timeval& duration) const noexcept {
     if (!tambour::libevent::common::is_marked(duration)) return nullptr;
     const int index = tambour::libevent::common::index_of(duration);
     return index < common_count ? commons[index] : nullptr;
@@ -268,7 +276,8 @@ int event_callback_activate_nolock_(event_base* base, event_callback* callback);
 int event_callback_activate_later_nolock_(event_base* base, event_callback* callback);
 int event_callback_activate_(event_base* base, event_callback* callback);
 int event_callback_cancel_(event_base* base, event_callback* callback);
-int event_callback_cancel_nolock_(event_base* base, event_callback* callback, int even_if_finalizing);
+int event_callback_cancel_nolock_(event_base* base, event_callback* callback,
+                                  int even_if_finalizing);
 void event_callback_init_(event_base* base, event_callback* callback);
 void event_callback_finalize_(event_base* base, unsigned flags, event_callback* callback,
                               void (*function)(event_callback*, void*));

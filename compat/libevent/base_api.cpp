@@ -43,8 +43,7 @@ int event_base_priority_init(event_base* base, int count) {
   const Locked locked(*base);
   if (base->active_count != 0 || count < 1 || count >= EVENT_MAX_PRIORITIES) return -1;
   if (count == base->queue_count) return 0;
-  void* const memory =
-      event_mm_calloc_(static_cast<std::size_t>(count), sizeof(event_base::Queue));
+  void* const memory = event_mm_calloc_(static_cast<std::size_t>(count), sizeof(event_base::Queue));
   if (memory == nullptr) {
     event_warn("%s: calloc", "event_base_priority_init");
     return -1;
@@ -85,7 +84,8 @@ int event_base_get_max_events(event_base* base, unsigned type, int clear) {
 
 void event_base_add_virtual_(event_base* base) {
   const Locked locked(*base);
-  if (++base->virtual_count > base->virtual_count_max) base->virtual_count_max = base->virtual_count;
+  if (++base->virtual_count > base->virtual_count_max)
+    base->virtual_count_max = base->virtual_count;
 }
 
 void event_base_del_virtual_(event_base* base) {

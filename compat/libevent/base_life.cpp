@@ -80,9 +80,8 @@ int free_callbacks(event_base& base, bool run_finalizers) {
   int count = 0;
   const auto free_one = [&](event_callback* callback) {
     const auto closure = callback->evcb_closure;
-    event* const ev = (callback->evcb_flags & EVLIST_INIT) != 0
-                          ? tambour::libevent::event_of(callback)
-                          : nullptr;
+    event* const ev =
+        (callback->evcb_flags & EVLIST_INIT) != 0 ? tambour::libevent::event_of(callback) : nullptr;
     if (ev != nullptr) {
       delete_event(ev, Block::even_if_finalized);
     } else {
@@ -93,14 +92,15 @@ int free_callbacks(event_base& base, bool run_finalizers) {
     switch (closure) {
       case tambour::libevent::closure_finalize_event:
       case tambour::libevent::closure_finalize_free:
-        callback->evcb_cb_union.evcb_evfinalize(ev, callback->evcb_arg);
         debug::note_teardown(ev);
+        callback->evcb_cb_union.evcb_evfinalize(ev, callback->evcb_arg);
         if (closure == tambour::libevent::closure_finalize_free) event_mm_free_(ev);
         break;
       case tambour::libevent::closure_finalize_callback:
         callback->evcb_cb_union.evcb_cbfinalize(callback, callback->evcb_arg);
         break;
-      default: break;
+      default:
+        break;
     }
   };
   for (int i = 0; i < base.queue_count; ++i) {

@@ -88,8 +88,7 @@ void check_is_not_added(const event* ev, const char* caller) {
 }  // namespace tambour::libevent::debug
 
 void event_enable_debug_mode() {
-  if (event_debug_mode_on_ != 0)
-    event_errx(1, "%s was called twice!", "event_enable_debug_mode");
+  if (event_debug_mode_on_ != 0) event_errx(1, "%s was called twice!", "event_enable_debug_mode");
   if (tambour::libevent::debug::too_late)
     event_errx(1, "%s must be called *before* creating any events or event_bases",
                "event_enable_debug_mode");

@@ -15,7 +15,9 @@ const char* kind_of(const event& ev) noexcept {
   return (ev.ev_events & EV_SIGNAL) != 0 ? "sig" : "fd ";
 }
 
-const char* word(int set, int bit, const char* text) noexcept { return (set & bit) != 0 ? text : ""; }
+const char* word(int set, int bit, const char* text) noexcept {
+  return (set & bit) != 0 ? text : "";
+}
 
 int dump_inserted(const event_base* base, const event* ev, void* argument) {
   auto* const output = static_cast<std::FILE*>(argument);

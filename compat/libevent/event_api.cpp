@@ -183,13 +183,11 @@ int event_add_nolock_(event* ev, const timeval* timeout, int is_absolute) {
       return -1;
     }
   }
-  if ((ev->ev_events & EV_SIGNAL) != 0 && runs_in_other_thread(base, *ev))
-    base.wait_for_callback();
+  if ((ev->ev_events & EV_SIGNAL) != 0 && runs_in_other_thread(base, *ev)) base.wait_for_callback();
   bool must_wake = false;
   constexpr short in_queues = EVLIST_INSERTED | EVLIST_ACTIVE | EVLIST_ACTIVE_LATER;
   if ((ev->ev_events & (io_events | EV_SIGNAL)) != 0 && (flags_of(*ev) & in_queues) == 0) {
-    const int added =
-        (ev->ev_events & EV_SIGNAL) != 0 ? base.signals.add(*ev) : base.fds.add(*ev);
+    const int added = (ev->ev_events & EV_SIGNAL) != 0 ? base.signals.add(*ev) : base.fds.add(*ev);
     if (added < 0) return -1;
     base.insert_inserted(*ev);
     must_wake = added == 1;

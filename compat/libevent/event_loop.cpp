@@ -37,7 +37,8 @@ void event_base::poll(bool may_block) noexcept {
     timeout_ns = -1;
     if (!timeouts.empty()) {
       const std::int64_t now_ns = poller->monotonic_ns();
-      const std::int64_t due_ns = timeouts.top_key() > INT64_MAX / 1000 ? INT64_MAX : timeouts.top_key() * 1000;
+      const std::int64_t due_ns =
+          timeouts.top_key() > INT64_MAX / 1000 ? INT64_MAX : timeouts.top_key() * 1000;
       timeout_ns = due_ns > now_ns ? due_ns - now_ns : 0;
     }
   }
@@ -89,7 +90,8 @@ void renew(event_base& base, event& ev) {
   if (at < now) at = now + delay;
   timeval until = le::to_timeval(at);
   if (base.common_of(ev.ev_timeout) != nullptr) {
-    until.tv_usec |= static_cast<suseconds_t>(le::common::bits(interval) & ~le::common::microseconds);
+    until.tv_usec |=
+        static_cast<suseconds_t>(le::common::bits(interval) & ~le::common::microseconds);
   }
   event_add_nolock_(&ev, &until, 1);
 }
@@ -120,8 +122,12 @@ void event_base::run(event_callback& callback, event* ev) {
   const auto function = callback.evcb_cb_union;
   void* const argument = callback.evcb_arg;
   switch (callback.evcb_closure) {
-    case le::closure_signal: run_signal(*this, *ev); return;
-    case le::closure_persist: renew(*this, *ev); [[fallthrough]];
+    case le::closure_signal:
+      run_signal(*this, *ev);
+      return;
+    case le::closure_persist:
+      renew(*this, *ev);
+      [[fallthrough]];
     case le::closure_event: {
       const int fd = ev->ev_fd;
       const short result = ev->ev_res;
@@ -138,8 +144,9 @@ void event_base::run(event_callback& callback, event* ev) {
       const bool must_free = callback.evcb_closure == le::closure_finalize_free;
       current = nullptr;
       unlock();
-      function.evcb_evfinalize(ev, argument);
+      // First, because the function may assign the event again.
       le::debug::note_teardown(ev);
+      function.evcb_evfinalize(ev, argument);
       if (must_free) event_mm_free_(ev);
       return;
     }
@@ -148,7 +155,8 @@ void event_base::run(event_callback& callback, event* ev) {
       unlock();
       function.evcb_cbfinalize(&callback, argument);
       return;
-    default: event_errx(EVENT_ERR_ABORT_, "an active callback of no kind");
+    default:
+      event_errx(EVENT_ERR_ABORT_, "an active callback of no kind");
   }
 }
 
@@ -210,9 +218,10 @@ int event_base::process_active() {
 int event_base_loop(event_base* base, int flags) {
   const le::Locked locked(*base);
   if (base->running) {
-    event_warnx("%s: reentrant invocation.  Only one event_base_loop can run on each event_base at "
-                "once.",
-                "event_base_loop");
+    event_warnx(
+        "%s: reentrant invocation.  Only one event_base_loop can run on each event_base at "
+        "once.",
+        "event_base_loop");
     return -1;
   }
   base->running = true;

@@ -24,13 +24,13 @@ struct FdRecord final : detail::Operation {
   event* first = nullptr;
   FdRecord* next_changed = nullptr;
   FdRecord* next_ready = nullptr;
-  std::int32_t came = 0;       ///< What the last wait reported.
+  std::int32_t came = 0;  ///< What the last wait reported.
   std::uint16_t readers = 0;
   std::uint16_t writers = 0;
-  std::uint16_t closers = 0;   ///< Events that wait for EV_CLOSED.
-  bool changed = false;        ///< In the list of changes.
-  bool renewed = false;        ///< The number may refer to another file.
-  bool is_ready = false;       ///< In the list of ready records.
+  std::uint16_t closers = 0;  ///< Events that wait for EV_CLOSED.
+  bool changed = false;       ///< In the list of changes.
+  bool renewed = false;       ///< The number may refer to another file.
+  bool is_ready = false;      ///< In the list of ready records.
 };
 
 class FdMap {

@@ -37,7 +37,8 @@ void insert_in_order(CommonTimeout& common, event& ev) noexcept {
   event* after = nullptr;  // The first event with a later deadline.
   event** link = list.tqh_last;
   while (link != &list.tqh_first) {
-    auto* const entry = reinterpret_cast<decltype(ev.ev_timeout_pos.ev_next_with_common_timeout)*>(link);
+    auto* const entry =
+        reinterpret_cast<decltype(ev.ev_timeout_pos.ev_next_with_common_timeout)*>(link);
     event* const before = *entry->tqe_prev;
     if (le::microseconds_of(before->ev_timeout) <= at) break;
     after = before;
@@ -96,7 +97,8 @@ const timeval* event_base_init_common_timeout(event_base* base, const timeval* d
   }
   for (int i = 0; i < base->common_count; ++i) {
     const timeval& known = base->commons[i]->duration;
-    const auto known_us = static_cast<suseconds_t>(le::common::bits(known) & le::common::microseconds);
+    const auto known_us =
+        static_cast<suseconds_t>(le::common::bits(known) & le::common::microseconds);
     if (known.tv_sec == wanted.tv_sec && known_us == wanted.tv_usec) return &known;
   }
   if (base->common_count == le::common::most) {
@@ -108,16 +110,17 @@ const timeval* event_base_init_common_timeout(event_base* base, const timeval* d
     base->commons =
         static_cast<CommonTimeout**>(event_mm_malloc_(le::common::most * sizeof(CommonTimeout*)));
   }
-  auto* const made = base->commons == nullptr ? nullptr
-                                              : static_cast<CommonTimeout*>(event_mm_calloc_(
-                                                    1, sizeof(CommonTimeout)));
+  auto* const made = base->commons == nullptr
+                         ? nullptr
+                         : static_cast<CommonTimeout*>(event_mm_calloc_(1, sizeof(CommonTimeout)));
   if (made == nullptr) {
     event_warn("%s: calloc", "event_base_init_common_timeout");
     return nullptr;
   }
   made->events.tqh_last = &made->events.tqh_first;
   made->base = base;
-  const unsigned long index = static_cast<unsigned long>(base->common_count) << le::common::index_shift;
+  const unsigned long index = static_cast<unsigned long>(base->common_count)
+                              << le::common::index_shift;
   made->duration = {.tv_sec = wanted.tv_sec,
                     .tv_usec = static_cast<suseconds_t>(static_cast<unsigned long>(wanted.tv_usec) |
                                                         le::common::mark | index)};

@@ -1,5 +1,7 @@
 // event2/util.h: sockets, text, time.
 
+#include <event2/util.h>
+
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -14,8 +16,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-
-#include <event2/util.h>
 
 #include "log.h"
 
@@ -135,8 +135,7 @@ int evutil_date_rfc1123(char* date, std::size_t size, const std::tm* time) {
 }
 
 evutil_monotonic_timer* evutil_monotonic_timer_new() {
-  return static_cast<evutil_monotonic_timer*>(
-      event_mm_calloc_(1, sizeof(evutil_monotonic_timer)));
+  return static_cast<evutil_monotonic_timer*>(event_mm_calloc_(1, sizeof(evutil_monotonic_timer)));
 }
 void evutil_monotonic_timer_free(evutil_monotonic_timer* timer) {
   if (timer != nullptr) event_mm_free_(timer);
@@ -166,9 +165,7 @@ int EVUTIL_ISALPHA_(char c) { return is_letter(c) ? 1 : 0; }
 int EVUTIL_ISALNUM_(char c) { return is_letter(c) || is_digit(c) ? 1 : 0; }
 int EVUTIL_ISSPACE_(char c) { return c == ' ' || (c >= '\t' && c <= '\r') ? 1 : 0; }
 int EVUTIL_ISDIGIT_(char c) { return is_digit(c) ? 1 : 0; }
-int EVUTIL_ISXDIGIT_(char c) {
-  return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f') ? 1 : 0;
-}
+int EVUTIL_ISXDIGIT_(char c) { return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f') ? 1 : 0; }
 int EVUTIL_ISPRINT_(char c) { return c >= ' ' && c <= '~' ? 1 : 0; }
 int EVUTIL_ISLOWER_(char c) { return c >= 'a' && c <= 'z' ? 1 : 0; }
 int EVUTIL_ISUPPER_(char c) { return c >= 'A' && c <= 'Z' ? 1 : 0; }

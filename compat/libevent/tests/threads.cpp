@@ -1,10 +1,6 @@
 // Threads that use one base: adding, deleting and activating from other threads, event_del() while
 // the callback runs, and a child that runs its parent's base.
 
-#include <event2/event.h>
-#include <event2/event_struct.h>
-#include <event2/thread.h>
-#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +12,11 @@
 #include <functional>
 #include <thread>
 #include <vector>
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <event2/thread.h>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -32,11 +33,12 @@ class Threads : public testing::Test {
   void TearDown() override { event_base_free(base); }
 
   event* make(int fd, short events, Function& function) {
-    return event_new(base, fd, events,
-                     [](int number, short what, void* argument) {
-                       (*static_cast<Function*>(argument))(number, what);
-                     },
-                     &function);
+    return event_new(
+        base, fd, events,
+        [](int number, short what, void* argument) {
+          (*static_cast<Function*>(argument))(number, what);
+        },
+        &function);
   }
   /// Runs the loop until finish().
   void start() {
@@ -142,8 +144,8 @@ TEST_F(Threads, DelNoblockDoesNotWait) {
   };
   for (const bool finalize : {false, true}) {
     entered = may_leave = false;
-    event* const ev = make(-1, static_cast<short>(finalize ? EV_PERSIST | EV_FINALIZE : EV_PERSIST),
-                           function);
+    event* const ev =
+        make(-1, static_cast<short>(finalize ? EV_PERSIST | EV_FINALIZE : EV_PERSIST), function);
     start();
     event_active(ev, EV_READ, 1);
     ASSERT_TRUE(wait_for([&] { return entered.load(); }));

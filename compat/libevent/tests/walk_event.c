@@ -283,12 +283,24 @@ static void on_first(int fd, short what, void* argument) {
   (void)fd;
   say("    first: %#x", what);
   switch ((int)(long)argument) {
-    case 0: event_active(others[0], EV_READ, 1); break;
-    case 1: event_del(others[3]); break;
-    case 2: event_base_loopbreak(base); break;
-    case 3: event_base_loopexit(base, NULL); break;
-    case 4: event_base_loopcontinue(base); break;
-    case 5: say("    running: %d", event_base_get_running_event(base) == others[2]); break;
+    case 0:
+      event_active(others[0], EV_READ, 1);
+      break;
+    case 1:
+      event_del(others[3]);
+      break;
+    case 2:
+      event_base_loopbreak(base);
+      break;
+    case 3:
+      event_base_loopexit(base, NULL);
+      break;
+    case 4:
+      event_base_loopcontinue(base);
+      break;
+    case 5:
+      say("    running: %d", event_base_get_running_event(base) == others[2]);
+      break;
   }
 }
 
@@ -531,8 +543,8 @@ static void compatible(void) {
 }
 
 static void utilities(void) {
-  static const char* const addresses[] = {"1.2.3.4:80", "1.2.3.4",     "[::1]:443", "::1",
-                                          "[::1]",      "1.2.3.4:0",   "[::1",      "1.2.3:5",
+  static const char* const addresses[] = {"1.2.3.4:80", "1.2.3.4",     "[::1]:443",    "::1",
+                                          "[::1]",      "1.2.3.4:0",   "[::1",         "1.2.3:5",
                                           "x",          "fe80::1%999", "1.2.3.4:70000"};
   char text[64];
   struct sockaddr_storage first = {0}, other;
