@@ -301,12 +301,12 @@ inline int delete_event(event* ev, Block block) noexcept {
 }
 
 /// Holds the lock of a base.
-class Locked {
+class BaseLock {
  public:
-  explicit Locked(const event_base& base) noexcept : base_(base) { base_.lock(); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-  ~Locked() { base_.unlock(); }
+  explicit BaseLock(const event_base& base) noexcept : base_(base) { base_.lock(); }
+  BaseLock(const BaseLock&) = delete;
+  BaseLock& operator=(const BaseLock&) = delete;
+  ~BaseLock() { base_.unlock(); }
 
  private:
   const event_base& base_;

@@ -9,7 +9,7 @@
 #include "debug_mode.h"
 
 namespace le = tambour::libevent;
-using le::Locked;
+using le::BaseLock;
 using le::Once;
 
 namespace {
@@ -18,7 +18,7 @@ void on_once(int fd, short events, void* argument) {
   auto* const once = static_cast<Once*>(argument);
   once->callback(fd, events, once->argument);
   {
-    const Locked locked(*once->ev.ev_base);
+    const BaseLock locked(*once->ev.ev_base);
     *once->link = once->next;
     if (once->next != nullptr) once->next->link = once->link;
   }
@@ -40,7 +40,7 @@ int take_max(int& most, int now, int clear) noexcept {
 }  // namespace
 
 int event_base_priority_init(event_base* base, int count) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   if (base->active_count != 0 || count < 1 || count >= EVENT_MAX_PRIORITIES) return -1;
   if (count == base->queue_count) return 0;
   void* const memory = event_mm_calloc_(static_cast<std::size_t>(count), sizeof(event_base::Queue));
@@ -57,12 +57,12 @@ int event_base_priority_init(event_base* base, int count) {
 
 int event_base_get_npriorities(event_base* base) {
   if (base == nullptr) base = event_global_current_base_;
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   return base->queue_count;
 }
 
 int event_base_get_num_events(event_base* base, unsigned type) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   int result = 0;
   if ((type & EVENT_BASE_COUNT_ACTIVE) != 0) result += base->active_count;
   if ((type & EVENT_BASE_COUNT_VIRTUAL) != 0) result += base->virtual_count;
@@ -71,7 +71,7 @@ int event_base_get_num_events(event_base* base, unsigned type) {
 }
 
 int event_base_get_max_events(event_base* base, unsigned type, int clear) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   int result = 0;
   if ((type & EVENT_BASE_COUNT_ACTIVE) != 0)
     result += take_max(base->active_count_max, base->active_count, clear);
@@ -83,13 +83,13 @@ int event_base_get_max_events(event_base* base, unsigned type, int clear) {
 }
 
 void event_base_add_virtual_(event_base* base) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   if (++base->virtual_count > base->virtual_count_max)
     base->virtual_count_max = base->virtual_count;
 }
 
 void event_base_del_virtual_(event_base* base) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   if (--base->virtual_count == 0) base->wake_if_needed();
 }
 
@@ -105,7 +105,7 @@ int event_base_once(event_base* base, evutil_socket_t fd, short events, event_ca
   const bool only_timeout = (events & io) == 0;
   event_assign(&once->ev, base, only_timeout ? -1 : fd, static_cast<short>(events & io), &on_once,
                once);
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   if (only_timeout && (timeout == nullptr || !timerisset(timeout))) {
     event_active_nolock_(&once->ev, EV_TIMEOUT, 1);
   } else if (const int failed = event_add_nolock_(&once->ev, timeout, 0); failed != 0) {
@@ -126,7 +126,7 @@ int event_base_loopexit(event_base* base, const timeval* timeout) {
 
 int event_base_loopbreak(event_base* base) {
   if (base == nullptr) return -1;
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   base->break_asked = true;
   if (base->running && !base->in_loop_thread()) return base->wake();
   return 0;
@@ -134,24 +134,24 @@ int event_base_loopbreak(event_base* base) {
 
 int event_base_loopcontinue(event_base* base) {
   if (base == nullptr) return -1;
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   base->continue_asked = true;
   if (base->running && !base->in_loop_thread()) return base->wake();
   return 0;
 }
 
 int event_base_got_break(event_base* base) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   return base->break_asked ? 1 : 0;
 }
 
 int event_base_got_exit(event_base* base) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   return base->exit_asked ? 1 : 0;
 }
 
 event* event_base_get_running_event(event_base* base) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   if (!base->running || !base->in_loop_thread()) return nullptr;
   if (base->current == nullptr || (base->current->evcb_flags & EVLIST_INIT) == 0) return nullptr;
   return le::event_of(base->current);
@@ -160,7 +160,7 @@ event* event_base_get_running_event(event_base* base) {
 int event_base_gettimeofday_cached(event_base* base, timeval* time) {
   if (base == nullptr) base = event_global_current_base_;
   if (base == nullptr) return ::gettimeofday(time, nullptr);
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   if (base->cached_us == 0) return ::gettimeofday(time, nullptr);
   *time = le::to_timeval(base->cached_us + base->wall_offset_us);
   return 0;
@@ -168,7 +168,7 @@ int event_base_gettimeofday_cached(event_base* base, timeval* time) {
 
 int event_gettime_monotonic(event_base* base, timeval* time) {
   if (base == nullptr || time == nullptr) return -1;
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   *time = le::to_timeval(base->poller->monotonic_ns() / 1000);
   return 0;
 }
@@ -176,13 +176,13 @@ int event_gettime_monotonic(event_base* base, timeval* time) {
 int event_base_update_cache_time(event_base* base) {
   if (base == nullptr) base = event_global_current_base_;
   if (base == nullptr) return -1;
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   if (base->running) base->update_cached_time();
   return 0;
 }
 
 void event_base_active_by_fd(event_base* base, evutil_socket_t fd, short events) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   if ((events & EV_TIMEOUT) == 0) {
     base->fds.activate(fd, static_cast<short>(events & (EV_READ | EV_WRITE | EV_CLOSED)));
     return;
@@ -200,7 +200,7 @@ void event_base_active_by_fd(event_base* base, evutil_socket_t fd, short events)
 }
 
 void event_base_active_by_signal(event_base* base, int number) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   base->signals.activate(number, 1);
 }
 

@@ -272,7 +272,7 @@ void event_base_free(event_base* base) { free_base(base, true); }
 void event_base_free_nofinalize(event_base* base) { free_base(base, false); }
 
 int event_reinit(event_base* base) {
-  const tambour::libevent::Locked locked(*base);
+  const tambour::libevent::BaseLock locked(*base);
   // Before any descriptor is opened, which could get the number of a former one.
   base->poller->disown_if_lost();
   base->signals.disown_if_lost();
@@ -288,7 +288,7 @@ int event_reinit(event_base* base) {
 
 int evthread_make_base_notifiable(event_base* base) {
   if (base == nullptr) return -1;
-  const tambour::libevent::Locked locked(*base);
+  const tambour::libevent::BaseLock locked(*base);
   if (base->notifiable) return 0;
   if (!base->poller->open_wake_up()) return -1;
   base->notifiable = true;

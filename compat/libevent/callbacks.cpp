@@ -4,7 +4,7 @@
 #include "debug_mode.h"
 
 namespace le = tambour::libevent;
-using le::Locked;
+using le::BaseLock;
 
 namespace {
 
@@ -33,7 +33,7 @@ int event_callback_activate_later_nolock_(event_base* base, event_callback* call
 }
 
 int event_callback_activate_(event_base* base, event_callback* callback) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   return event_callback_activate_nolock_(base, callback);
 }
 
@@ -43,7 +43,7 @@ void event_callback_init_(event_base* base, event_callback* callback) {
 }
 
 int event_callback_cancel_(event_base* base, event_callback* callback) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   return event_callback_cancel_nolock_(base, callback, 0);
 }
 
@@ -75,14 +75,14 @@ void event_callback_finalize_nolock_(event_base* base, unsigned, event_callback*
 
 void event_callback_finalize_(event_base* base, unsigned flags, event_callback* callback,
                               void (*function)(event_callback*, void*)) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   event_callback_finalize_nolock_(base, flags, callback, function);
 }
 
 int event_callback_finalize_many_(event_base* base, int count, event_callback** callbacks,
                                   void (*function)(event_callback*, void*)) {
   if (base == nullptr) base = event_global_current_base_;
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   // Only one of them can be running, and then the function must wait for it.
   event_callback* last = callbacks[0];
   for (int i = 0; i < count; ++i) {
@@ -111,7 +111,7 @@ void event_deferred_cb_set_priority_(event_callback* callback, std::uint8_t prio
 
 int event_deferred_cb_schedule_(event_base* base, event_callback* callback) {
   if (base == nullptr) base = event_global_current_base_;
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   if (base->deferred_count > most_deferred)
     return event_callback_activate_later_nolock_(base, callback);
   const int is_new = event_callback_activate_nolock_(base, callback);

@@ -5,7 +5,7 @@
 #include "base.h"
 
 namespace le = tambour::libevent;
-using le::Locked;
+using le::BaseLock;
 
 namespace {
 
@@ -96,12 +96,12 @@ int event_base_foreach_event_nolock_(event_base* base, event_base_foreach_event_
 int event_base_foreach_event(event_base* base, event_base_foreach_event_cb function,
                              void* argument) {
   if (function == nullptr || base == nullptr) return -1;
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   return event_base_foreach_event_nolock_(base, function, argument);
 }
 
 void event_base_dump_events(event_base* base, std::FILE* output) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   std::fprintf(output, "Inserted events:\n");
   event_base_foreach_event_nolock_(base, &dump_inserted, output);
   std::fprintf(output, "Active events:\n");
@@ -109,7 +109,7 @@ void event_base_dump_events(event_base* base, std::FILE* output) {
 }
 
 void event_base_assert_ok_(event_base* base) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   event_base_assert_ok_nolock_(base);
 }
 

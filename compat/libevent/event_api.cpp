@@ -8,8 +8,8 @@
 #include "debug_mode.h"
 
 namespace le = tambour::libevent;
+using le::BaseLock;
 using le::Block;
-using le::Locked;
 
 namespace {
 
@@ -36,14 +36,14 @@ int without_base(const char* caller) noexcept {
 
 int remove(event* ev, Block block) noexcept {
   if (ev->ev_base == nullptr) return without_base("event_del_");
-  const Locked locked(*ev->ev_base);
+  const BaseLock locked(*ev->ev_base);
   return le::delete_event(ev, block);
 }
 
 int finalize(unsigned, event* ev, event_finalize_callback_fn function, le::Closure closure) {
   event_base* const base = ev->ev_base;
   if (base == nullptr) return without_base("event_finalize_impl_");
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   le::delete_event(ev, Block::never);
   ev->ev_evcallback.evcb_closure = closure;
   ev->ev_evcallback.evcb_cb_union.evcb_evfinalize = function;
@@ -167,7 +167,7 @@ int event_free_finalize(unsigned flags, event* ev, event_finalize_callback_fn fu
 int event_add(event* ev, const timeval* timeout) {
   event_base* const base = ev->ev_base;
   if (base == nullptr) return without_base("event_add");
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   return event_add_nolock_(ev, timeout, 0);
 }
 
@@ -226,7 +226,7 @@ int event_add_nolock_(event* ev, const timeval* timeout, int is_absolute) {
 
 int event_remove_timer(event* ev) {
   if (ev->ev_base == nullptr) return without_base("event_remove_timer");
-  const Locked locked(*ev->ev_base);
+  const BaseLock locked(*ev->ev_base);
   return event_remove_timer_nolock_(ev);
 }
 
@@ -279,7 +279,7 @@ void event_active(event* ev, int result, short calls) {
     without_base("event_active");
     return;
   }
-  const Locked locked(*ev->ev_base);
+  const BaseLock locked(*ev->ev_base);
   le::debug::require_setup(ev, "event_active");
   event_active_nolock_(ev, result, calls);
 }
@@ -303,7 +303,7 @@ void event_active_nolock_(event* ev, int result, short calls) {
 }
 
 void event_active_later_(event* ev, int result) {
-  const Locked locked(*ev->ev_base);
+  const BaseLock locked(*ev->ev_base);
   event_active_later_nolock_(ev, result);
 }
 
@@ -330,7 +330,7 @@ int event_pending(const event* ev, short events, timeval* at) {
     return 0;
   }
   const event_base& base = *ev->ev_base;
-  const Locked locked(base);
+  const BaseLock locked(base);
   le::debug::require_setup(ev, "event_pending");
   int is = 0;
   if ((flags_of(*ev) & EVLIST_INSERTED) != 0) is |= ev->ev_events & (io_events | EV_SIGNAL);

@@ -216,7 +216,7 @@ int event_base::process_active() {
 }
 
 int event_base_loop(event_base* base, int flags) {
-  const le::Locked locked(*base);
+  const le::BaseLock locked(*base);
   if (base->running) {
     event_warnx(
         "%s: reentrant invocation.  Only one event_base_loop can run on each event_base at "
@@ -225,6 +225,7 @@ int event_base_loop(event_base* base, int flags) {
     return -1;
   }
   base->running = true;
+  base->signals.receive();
   base->cached_us = 0;
   if (evthread_id_fn_ != nullptr) base->owner = evthread_id_fn_();
   base->exit_asked = false;

@@ -8,6 +8,8 @@
 
 namespace tambour::libevent {
 
+std::atomic<const SignalMap*> SignalMap::receiver_{nullptr};
+
 SignalMap::Readable::Readable(SignalMap& owner) noexcept
     : detail::Operation(detail::OperationKind::poll,
                         [](detail::ReadyNode& ready) {
@@ -23,6 +25,8 @@ SignalMap::Readable::Readable(SignalMap& owner) noexcept
 SignalMap::SignalMap(event_base& base) noexcept : base_(base), readable_(*this) {}
 
 SignalMap::~SignalMap() {
+  const SignalMap* self = this;
+  receiver_.compare_exchange_strong(self, nullptr);
   if (slot_ == nullptr) return;
   for (int number = 1; number <= Slot::number_max; ++number) {
     if (entries_[number].first != nullptr) slot_->unwatch(number);
@@ -52,6 +56,7 @@ int SignalMap::add(event& ev) noexcept {
       return -1;
     }
   }
+  receive();
   auto& link = ev.ev_.ev_signal.ev_signal_next;
   link.le_next = entry.first;
   link.le_prev = &entry.first;
@@ -78,10 +83,17 @@ void SignalMap::submit_changes() noexcept {
   base_.poller->invalidate(readable_.fd);
 }
 
+void SignalMap::receive() noexcept {
+  if (slot_ == nullptr || receiver_.exchange(this) == this) return;
+  // Those were for another base.
+  static_cast<void>(slot_->take_pending());
+}
+
 void SignalMap::activate_arrived() noexcept {
   if (slot_ == nullptr || (!std::exchange(is_readable_, false) && !slot_->any_pending())) return;
-  for (std::uint64_t come = slot_->take_pending(); come != 0; come &= come - 1)
-    activate(std::countr_zero(come) + 1, 1);
+  std::uint64_t come = slot_->take_pending();
+  if (receiver_.load() != this) return;
+  for (; come != 0; come &= come - 1) activate(std::countr_zero(come) + 1, 1);
 }
 
 void SignalMap::activate(int number, int calls) noexcept {

@@ -3,6 +3,7 @@
 // The handler is that of the loop library (events/signal_slot.h).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include <event2/event_struct.h>
@@ -26,6 +27,10 @@ class SignalMap {
   int add(event& ev) noexcept;
   int remove(event& ev) noexcept;
   void submit_changes() noexcept;
+
+  /// Makes this the base that receives the signals of the process: the one that added an event or
+  /// began to run last.
+  void receive() noexcept;
 
   void before_wait() noexcept {
     if (slot_ != nullptr) slot_->claim();
@@ -61,6 +66,8 @@ class SignalMap {
     explicit Readable(SignalMap& owner) noexcept;
     SignalMap& map;
   };
+
+  static std::atomic<const SignalMap*> receiver_;
 
   event_base& base_;
   Slot* slot_ = nullptr;

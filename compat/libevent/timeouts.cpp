@@ -6,8 +6,8 @@
 #include "debug_mode.h"
 
 namespace le = tambour::libevent;
+using le::BaseLock;
 using le::CommonTimeout;
-using le::Locked;
 
 namespace {
 
@@ -20,7 +20,7 @@ void schedule(CommonTimeout& common) noexcept {
 void on_common_timeout(int, short, void* argument) {
   auto& common = *static_cast<CommonTimeout*>(argument);
   event_base& base = *common.base;
-  const Locked locked(base);
+  const BaseLock locked(base);
   const std::int64_t now = base.now();
   while (event* const ev = common.events.tqh_first) {
     if (le::microseconds_of(ev->ev_timeout) > now) return schedule(common);
@@ -87,7 +87,7 @@ void event_base::remove_timeout(event& ev) noexcept {
 }
 
 const timeval* event_base_init_common_timeout(event_base* base, const timeval* duration) {
-  const Locked locked(*base);
+  const BaseLock locked(*base);
   timeval wanted = *duration;
   if (wanted.tv_usec > le::us_per_s) {
     if (base->common_of(wanted) != nullptr)
