@@ -27,7 +27,9 @@ void on_once(int fd, short events, void* argument) {
 }
 
 void on_exit_time(int, short, void* argument) {
-  static_cast<event_base*>(argument)->exit_asked = true;
+  auto& base = *static_cast<event_base*>(argument);
+  const BaseLock locked(base);
+  base.exit_asked = true;
 }
 
 int take_max(int& most, int now, int clear) noexcept {

@@ -99,7 +99,13 @@ void renew(event_base& base, event& ev) {
 /// Invokes the callback of a signal as often as the signal came. The callback may delete the event.
 void run_signal(event_base& base, event& ev) {
   short calls = ev.ev_.ev_signal.ev_ncalls;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Wunknown-warning-option"
+#pragma GCC diagnostic ignored "-Wdangling-pointer"
+  // Reset before this function returns, unless event_del() has done so.
   if (calls != 0) ev.ev_.ev_signal.ev_pncalls = &calls;
+#pragma GCC diagnostic pop
   base.unlock();
   while (calls != 0) {
     --calls;

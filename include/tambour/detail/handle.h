@@ -13,6 +13,7 @@ template <class T, class Node = ReadyNode, class... Tags>
 class Handle : public Node, public HlistHook<T>, public HlistHook<T, Tags>... {
  public:
   using Node::Node;
+  // NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): the handle constructs its own base.
   Handle(Handle&& other) noexcept
       : Node(static_cast<Node&&>(other)), HlistHook<T>(static_cast<HlistHook<T>&&>(other)) {}
   Handle& operator=(Handle&&) = delete;

@@ -148,8 +148,10 @@ class HlistHook {
   }
 
  protected:
+  // NOLINTBEGIN(bugprone-crtp-constructor-accessibility): a base of the item constructs the hook.
   HlistHook() = default;
   HlistHook(HlistHook&& other) noexcept { replace(other); }
+  // NOLINTEND(bugprone-crtp-constructor-accessibility)
   ~HlistHook() = default;
 
  private:
