@@ -87,6 +87,8 @@ bool RingFiles::request_cancel(FileOperation& op) noexcept {
 void RingFiles::end(FileOperation& op, int result, base::ReadyQueue& ready) noexcept {
   op.InRing::unlink();
   if (op.handed_over) --in_flight_count_;
+  // A file ring submits nothing without operations, so nothing else would clear this.
+  if (in_flight_.empty()) any_unverified_ = false;
   op.result = result;
   ready.push(op);
 }
