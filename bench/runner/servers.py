@@ -11,6 +11,7 @@ from .suite import Suite
 
 TASKS = Subject("tambour-tasks", "tambour", (("TAMBOUR_BENCH_STYLE", "tasks"),))
 SPINNING = Subject("tambour-spin", "tambour", (("TAMBOUR_BENCH_SPIN_US", "100"),))
+DROP_IN = subjects.pick("tambour-libevent")
 PEERS = subjects.pick("floor", "libev", "libevent", "libuv", "asio", "muduo", "evpp")
 # The upper bound keeps a run, including its set-up and the two measurements of idle, below the time
 # limit of 60 s of the runner and of the programs' watchdog.
@@ -22,7 +23,7 @@ class ServerSuite(Suite):
     """A suite whose name is the workload of the server programs."""
 
     program = "server"
-    subjects = (*subjects.pick("tambour"), TASKS, *PEERS)
+    subjects = (*subjects.pick("tambour"), TASKS, *DROP_IN, *PEERS)
     iterations = 1
     quoted = "median"
     two_ended = True

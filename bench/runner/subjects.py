@@ -23,6 +23,8 @@ _ALL = (
     _tambour("tambour-select", "select", fds_max=1024),
     # The programs of libev, linked to Tambour's libev.so.4.
     Subject("tambour-libev", "tambour-libev"),
+    # The programs of libevent, linked to Tambour's libevent_core-2.1.so.7.
+    Subject("tambour-libevent", "tambour-libevent"),
     Subject("floor", "floor"),
     Subject("epoll", "epoll"),
     Subject("mutex", "mutex"),
@@ -44,7 +46,8 @@ _ALL = (
     Subject("evpp-moodycamel", "evpp-moodycamel"),
 )
 LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-select",
-         "tambour-libev", "floor", "epoll", "libev", "libevent", "libuv", "asio", "muduo", "evpp")
+         "tambour-libev", "tambour-libevent", "floor", "epoll", "libev", "libevent", "libuv", "asio",
+         "muduo", "evpp")
 OURS = "tambour"
 # The A/A control: the program of OURS under a second name. Its ratio to Tambour should be 1.
 CONTROL = "tambour-aa"

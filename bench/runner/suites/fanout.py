@@ -2,7 +2,7 @@
 
 from ..charts import Bars
 from ..model import Metric, Parameter
-from ..servers import PEERS, ServerSuite
+from ..servers import DROP_IN, PEERS, ServerSuite
 from .. import subjects
 
 
@@ -23,7 +23,7 @@ class Fanout(ServerSuite):
                   Parameter("messages", "messages, one after another", (20,), high=1_000_000))
     metrics = (Metric("server_cpu_ns", "ns", "server's processor time per delivery"),
                Metric("all_us", "µs", "until all have received it"))
-    subjects = (*subjects.pick("tambour"), *PEERS)
+    subjects = (*subjects.pick("tambour"), *DROP_IN, *PEERS)
     rounds = 6
     quick = ({"connections": (300,), "size": (64,), "messages": (20,), "rounds": 20},)
 

@@ -31,8 +31,8 @@ class Timers(Suite):
                   Parameter("operations", "repeat until each operation was done this many times",
                             (OPERATIONS,), silent=True))
     metrics = tuple(Metric(name, "ns", word) for name, word in TITLES.items())
-    subjects = subjects.pick("tambour", "tambour-libev", "libev", "libevent", "libuv", "asio",
-                             "muduo", "evpp")
+    subjects = subjects.pick("tambour", "tambour-libev", "tambour-libevent", "libev", "libevent",
+                             "libuv", "asio", "muduo", "evpp")
     time_limit = 120.0
     # Without reset_ns, which for libev.so.4 on Tambour does not include the deferred work.
     decisive = ("arm_ns", "reset_whole_ns", "cancel_whole_ns", "expire_ns", "request_ns")

@@ -64,6 +64,8 @@ def test_missing_subjects_have_a_reason(build):
         "libevent-published": "not built: there is no bench/drum-libevent-published in the build "
                               "directory",
         "tambour-libev": "not built: there is no bench/drum-tambour-libev in the build directory",
+        "tambour-libevent": "not built: there is no bench/drum-tambour-libevent in the build "
+                            "directory",
         "muduo": "no muduo here",
         "evpp": "not built: there is no bench/drum-evpp in the build directory"}
 
@@ -142,3 +144,9 @@ def test_every_pass_of_every_suite_has_tasks(build):
                 for subject in suite.subjects:
                     executable(build.root, suite.program or suite.name, subject).touch()
                 assert made(suite.name, build=build.root, **values).tasks or suite.unavailable()
+
+
+def test_drop_in_for_libevent_runs_next_to_libevent(build):
+    for name in ("drum", "timers", "throughput", "churn", "idle", "fanout"):
+        names = [subject.name for subject in SUITES[name].subjects]
+        assert {"tambour-libevent", "libevent"} <= set(names), name
