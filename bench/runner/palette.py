@@ -30,6 +30,7 @@ _LOOKS = {
     "tambour-tasks": Look(*_OURS, "P", (5, 1.5), 1.4),
     "tambour-libev": Look(*_OURS, "p", (8, 2), 1.4),
     "tambour-libevent": Look(*_OURS, "D", (8, 2, 1.5, 2), 1.4),
+    "tambour-libevent-published": Look(*_OURS, "D", (2, 2), 1.1),
     "floor": Look("floor", "#7a808a", "#9aa1ac", "d", (2, 2)),
     "epoll": Look("epoll", "#20262e", "#e8ebef", "x", (5, 2)),
     "mutex": Look("epoll", "#20262e", "#e8ebef", "x", (5, 2)),

@@ -35,6 +35,7 @@ _ALL = (
     Subject("libevent", "libevent"),
     # libevent as in the program published with libev: one more call per timeout reset.
     Subject("libevent-published", "libevent-published"),
+    Subject("tambour-libevent-published", "tambour-libevent-published"),
     Subject("libuv", "libuv"),
     Subject("asio", "asio"),
     Subject("boost", "boost"),

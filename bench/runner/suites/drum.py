@@ -13,6 +13,7 @@ MUDUO = "muduo"
 LIBEV_PUBLISHED = "libev-published"
 # libevent: deleted and added to reset a timeout, where others only add.
 PUBLISHED = "libevent-published"
+DROP_IN_PUBLISHED = "tambour-libevent-published"
 # They scan every descriptor on each wait, and so are off the scale with many pairs.
 SCANNING = ("tambour-poll", "tambour-select")
 
@@ -39,7 +40,7 @@ class Drum(PairsSuite):
     )
     metrics = (Metric("event_ns", "ns", "event processing"),
                Metric("round_us", "µs", "whole iteration"))
-    subjects = subjects.pick(*subjects.LOOPS, LIBEV_PUBLISHED, PUBLISHED)
+    subjects = subjects.pick(*subjects.LOOPS, LIBEV_PUBLISHED, PUBLISHED, DROP_IN_PUBLISHED)
     quick = ({"writes": (5000,), "timeouts": (False, True), "rounds": 40},
              {"pairs": (9900,), "writes": (5000,), "rounds": 20})
     full = (
@@ -50,8 +51,8 @@ class Drum(PairsSuite):
     )
 
     def unsupported(self, subject, cell):
-        if subject.name == PUBLISHED and not cell.get("timeouts"):
-            return "identical to libevent without timeouts"
+        if subject.name in (PUBLISHED, DROP_IN_PUBLISHED) and not cell.get("timeouts"):
+            return f"identical to {subject.name.removesuffix('-published')} without timeouts"
         return super().unsupported(subject, cell)
 
     def rounds_of(self, cell):

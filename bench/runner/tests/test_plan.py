@@ -63,6 +63,9 @@ def test_missing_subjects_have_a_reason(build):
                            "directory",
         "libevent-published": "not built: there is no bench/drum-libevent-published in the build "
                               "directory",
+        "tambour-libevent-published": "not built: there is no "
+                                      "bench/drum-tambour-libevent-published in the build "
+                                      "directory",
         "tambour-libev": "not built: there is no bench/drum-tambour-libev in the build directory",
         "tambour-libevent": "not built: there is no bench/drum-tambour-libevent in the build "
                             "directory",
