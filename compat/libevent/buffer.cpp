@@ -24,7 +24,10 @@ void evbuffer::destroy() noexcept {
   drop_chains();
   running = 0;  // Callbacks that are running cannot refer to their entries any more.
   remove_callbacks();
-  if (deferred) event_deferred_cb_cancel_(base, &deferred_callback);
+  if (deferred) {
+    event_deferred_cb_cancel_(base, deferred_callback);
+    event_mm_free_(deferred_callback);
+  }
   tambour::libevent::unlock(lock);
   if (owns_lock) tambour::libevent::free_lock(lock, EVTHREAD_LOCKTYPE_RECURSIVE);
   event_mm_free_(this);

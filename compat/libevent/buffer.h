@@ -67,7 +67,7 @@ struct evbuffer {
   bool deferred;
   bool callbacks_removed;  ///< By a callback.
   event_base* base;        ///< Of deferred callbacks.
-  event_callback deferred_callback;
+  event_callback* deferred_callback;  ///< If there were any: most buffers need none.
   bufferevent* parent;
 
   /// The chain that bytes are added to: the last one with bytes, or the first empty one.

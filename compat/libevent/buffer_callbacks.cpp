@@ -47,7 +47,7 @@ void unlink_entry(evbuffer_cb_entry* entry) noexcept {
 void evbuffer::notify() noexcept {
   if (added == 0 && deleted == 0) return;
   if (!deferred) return run_callbacks(EVBUFFER_CB_ENABLED, EVBUFFER_CB_ENABLED, true);
-  if (event_deferred_cb_schedule_(base, &deferred_callback) != 0) {
+  if (event_deferred_cb_schedule_(base, deferred_callback) != 0) {
     // Until the callback has run.
     ++references;
     if (parent != nullptr) bufferevent_incref(parent);
@@ -159,9 +159,14 @@ int evbuffer_setcb(evbuffer* buffer, evbuffer_cb cb, void* cbarg) {
 
 int evbuffer_defer_callbacks(evbuffer* buffer, event_base* base) {
   const Locked locked(buffer);
+  if (buffer->deferred_callback == nullptr) {
+    void* const memory = event_mm_calloc_(1, sizeof(event_callback));
+    if (memory == nullptr) return -1;
+    buffer->deferred_callback = static_cast<event_callback*>(memory);
+  }
   buffer->base = base;
   buffer->deferred = true;
-  event_deferred_cb_init_(&buffer->deferred_callback,
+  event_deferred_cb_init_(buffer->deferred_callback,
                           static_cast<std::uint8_t>(event_base_get_npriorities(base) / 2),
                           &run_deferred, buffer);
   return 0;
@@ -180,7 +185,7 @@ int evbuffer_get_callbacks_(evbuffer* buffer, event_callback** callbacks, int co
   const Locked locked(buffer);
   if (!buffer->deferred) return 0;
   if (count_max < 1) return -1;
-  callbacks[0] = &buffer->deferred_callback;
+  callbacks[0] = buffer->deferred_callback;
   return 1;
 }
 

@@ -86,6 +86,7 @@ void BufferEvent::destroy() noexcept {
   evbuffer_free(input);
   evbuffer_free(output);
   free_limit(*this);
+  if (address != nullptr) event_mm_free_(address);
   void* const held = lock;
   if (owns_lock && below != nullptr && below->lock == held) {
     below->owns_lock = true;

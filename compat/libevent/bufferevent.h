@@ -125,7 +125,7 @@ class BufferEvent : public bufferevent {
   ev_ssize_t read_max = 0;  ///< The maximum of one transfer, or zero if it is not set.
   ev_ssize_t write_max = 0;
   RateLimit* limit = nullptr;
-  sockaddr_storage address{};  ///< Of the peer, if it was connected by name.
+  sockaddr_storage* address = nullptr;  ///< Of the peer, if it was connected by name.
   evdns_getaddrinfo_request* lookup = nullptr;
 
  protected:

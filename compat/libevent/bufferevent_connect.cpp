@@ -134,20 +134,26 @@ int bufferevent_socket_get_dns_error(bufferevent* bev) {
 extern "C" {
 
 const sockaddr* bufferevent_socket_get_conn_address_(bufferevent* bev) {
-  return reinterpret_cast<const sockaddr*>(&of(bev).address);
+  static const sockaddr_storage none{};
+  const sockaddr_storage* const address = of(bev).address;
+  return reinterpret_cast<const sockaddr*>(address != nullptr ? address : &none);
 }
 /// Returns EVUTIL_EAI_FAIL if the address is longer than any.
 int bufferevent_socket_set_conn_address_(bufferevent* bev, const sockaddr* address,
                                          std::size_t size) {
-  if (size > sizeof of(bev).address) return EVUTIL_EAI_FAIL;
-  std::memcpy(&of(bev).address, address, size);
+  if (size > sizeof(sockaddr_storage)) return EVUTIL_EAI_FAIL;
+  sockaddr_storage*& known = of(bev).address;
+  if (known == nullptr) {
+    known = static_cast<sockaddr_storage*>(event_mm_calloc_(1, sizeof(sockaddr_storage)));
+    if (known == nullptr) return EVUTIL_EAI_MEMORY;
+  }
+  std::memcpy(known, address, size);
   return 0;
 }
 void bufferevent_socket_set_conn_address_fd_(bufferevent* bev, int fd) {
-  sockaddr_storage& address = of(bev).address;
-  socklen_t size = sizeof address;
-  if (address.ss_family != AF_UNSPEC)
-    ::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  sockaddr_storage* const address = of(bev).address;
+  socklen_t size = sizeof *address;
+  if (address != nullptr) ::getpeername(fd, reinterpret_cast<sockaddr*>(address), &size);
 }
 
 }  // extern "C"

@@ -162,10 +162,7 @@ bool Socket::finish_connecting(int fd) noexcept {
     run_event_callback(BEV_EVENT_ERROR, 0);
     return false;
   }
-  if (address.ss_family != AF_UNSPEC) {
-    socklen_t size = sizeof address;
-    ::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  }
+  bufferevent_socket_set_conn_address_fd_(this, fd);
   run_event_callback(BEV_EVENT_CONNECTED, 0);
   if ((enabled & EV_WRITE) != 0 && write_suspended == 0) return true;
   event_del(&ev_write);

@@ -5,6 +5,8 @@
 
 #include "bufferevent.h"
 
+extern "C" void bufferevent_socket_set_conn_address_fd_(bufferevent* bev, int fd);
+
 namespace tambour::libevent {
 
 class Socket final : public BufferEvent {

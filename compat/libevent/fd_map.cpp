@@ -99,9 +99,11 @@ FdRecord* FdMap::make(int fd) noexcept {
 
 void FdMap::note_change(FdRecord& record) noexcept {
   if (record.changed) return;
+  // In order, because the kernel reports descriptors in the order in which they were added.
   record.changed = true;
-  record.next_changed = changed_;
-  changed_ = &record;
+  record.next_changed = nullptr;
+  *changed_last_ = &record;
+  changed_last_ = &record.next_changed;
 }
 
 int FdMap::add(event& ev) noexcept {
@@ -162,6 +164,7 @@ int FdMap::remove(event& ev) noexcept {
 void FdMap::submit_changes() noexcept {
   while (FdRecord* const record = changed_) {
     changed_ = record->next_changed;
+    if (changed_ == nullptr) changed_last_ = &changed_;
     record->changed = false;
     const bool renewed = std::exchange(record->renewed, false);
     const Events wanted = wanted_by(*record);

@@ -93,6 +93,7 @@ class FdMap {
   FdRecord** chunks_ = nullptr;
   unsigned chunk_count_ = 0;
   FdRecord* changed_ = nullptr;
+  FdRecord** changed_last_ = &changed_;
   FdRecord* ready_ = nullptr;
   FdRecord** ready_last_ = &ready_;
 };

@@ -450,6 +450,27 @@ static void reused_descriptors(void) {
   end();
 }
 
+/* The kernel reports descriptors in the order in which they became ready, or were added. */
+static void order(void) {
+  static const char* const names[] = {"first", "second", "third"};
+  struct event* events[3];
+  int ends[3][2], i;
+  begin("order of ready descriptors");
+  for (i = 0; i < 3; ++i) {
+    pair(ends[i]);
+    put(ends[i][1], "x");
+    events[i] = event_new(base, ends[i][0], EV_READ, on_read, (void*)names[i]);
+    SAY(event_add(events[i], NULL));
+  }
+  SAY(event_base_loop(base, EVLOOP_ONCE));
+  for (i = 0; i < 3; ++i) {
+    event_free(events[i]);
+    close(ends[i][0]);
+    close(ends[i][1]);
+  }
+  end();
+}
+
 static int count_event(const struct event_base* which, const struct event* ev, void* argument) {
   (void)which;
   if (event_get_callback(ev) == on_event) ++*(int*)argument;
@@ -590,6 +611,7 @@ int main(void) {
   once_events();
   edge_and_closed();
   reused_descriptors();
+  order();
   listing();
   finalizers();
   limits();
