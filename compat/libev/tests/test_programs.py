@@ -1,81 +1,21 @@
 """Existing programs produce the same output on the original and on the drop-in.
 
-Usage: test_programs.py TAMBOUR_RUN LIBRARIES [TEST...]
-A program that is not installed is skipped. Uses free ports of the loopback interface.
+See compat/tests/programs.py for the arguments.
 """
 
 import os
-import re
-import shutil
-import socket
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
-TAMBOUR_RUN, LIBRARIES = (Path(word).resolve() for word in sys.argv[1:3])
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+# pylint: disable=wrong-import-position
+from programs import ENV, LIBRARIES, PATIENCE, ProgramTest, free_port, main, need, on, server
+
 HERE = Path(__file__).resolve().parent
 REQUESTS = int(os.environ.get("TAMBOUR_TEST_REQUESTS", "100000"))
-PATIENCE = 240  # The timeout of each program, in seconds.
-ENV = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin",
-       "TAMBOUR_LIBRARIES": str(LIBRARIES)}
-ENV.pop("LD_LIBRARY_PATH", None)
-
-
-def need(*programs: str) -> None:
-    for program in programs:
-        if not shutil.which(program, path=ENV["PATH"]):
-            raise unittest.SkipTest(f"{program} is not installed")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def on(ours: bool, *words: object) -> list[str]:
-    return [str(word) for word in ((TAMBOUR_RUN, *words) if ours else words)]
-
-
-def libev_of(pid: int) -> str:
-    maps = Path(f"/proc/{pid}/maps").read_text()
-    return (re.findall(r"(/\S*libev\.so\S*)", maps) or [""])[0]
-
-
-@contextmanager
-def server(ours: bool, port: int, *words: object):
-    """Runs a program that listens on a port until the block ends."""
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(on(ours, *words), env=ENV, stdout=log, stderr=log,
-                                   stdin=subprocess.DEVNULL)
-        try:
-            wait_for(port, process, log)
-            yield process
-        finally:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def wait_for(port: int, process, log) -> None:
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.02)
-        if process.poll() is not None:
-            break
-    log.seek(0)
-    raise AssertionError(f"{process.args} does not listen: {log.read().decode()[-2000:]}")
 
 
 def load(ours: bool, url: str) -> list[str]:
@@ -86,30 +26,15 @@ def load(ours: bool, url: str) -> list[str]:
             if line.startswith(("requests:", "status codes:", "Application protocol"))]
 
 
-class Programs(unittest.TestCase):
-    maxDiff = None
+class Programs(ProgramTest):
+    library = "libev"
 
     def setUp(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="tambour-programs-"))
-        self.addCleanup(shutil.rmtree, self.folder)
+        super().setUp()
         (self.folder / "page").write_text("It works.\n" * 20)
 
-    def certificate(self) -> tuple[Path, Path]:
-        need("openssl")
-        key, certificate = self.folder / "key.pem", self.folder / "certificate.pem"
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-                        "-subj", "/CN=localhost", "-keyout", key, "-out", certificate],
-                       check=True, capture_output=True, timeout=60)
-        return key, certificate
-
-    def check_library(self, process, ours: bool) -> None:
-        self.assertEqual(libev_of(process.pid).startswith(str(LIBRARIES)), ours)
-
     def both(self, play) -> None:
-        """Calls `play` for the original, then for the drop-in, and compares the results."""
-        original = play(False)
-        self.assertIn(f"{REQUESTS} succeeded", " ".join(original))
-        self.assertEqual(play(True), original)
+        self.assertIn(f"{REQUESTS} succeeded", " ".join(super().both(play)))
 
     def test_http2(self):
         """h2load connects to nghttpd through nghttpx, without TLS."""
@@ -125,8 +50,8 @@ class Programs(unittest.TestCase):
                     server(ours, front, "nghttpx", f"--frontend=127.0.0.1,{front};no-tls",
                            f"--backend=127.0.0.1,{back};;proto=h2", "--single-process",
                            "--conf=/dev/null", "--errorlog-file=/dev/null"))
-                self.check_library(nghttpd, ours)
-                self.check_library(nghttpx, ours)
+                self.check_library(nghttpd.pid, ours)
+                self.check_library(nghttpx.pid, ours)
                 return load(ours, f"http://127.0.0.1:{front}/page")
 
         self.both(play)
@@ -167,7 +92,7 @@ class Programs(unittest.TestCase):
                     server(ours, front, "hitch", f"--backend=[127.0.0.1]:{back}",
                            f"--frontend=[127.0.0.1]:{front}", "--alpn-protos=h2", "--workers=1",
                            *(["--user=nobody"] if os.geteuid() == 0 else []), pem))
-                self.check_library(hitch, ours)
+                self.check_library(hitch.pid, ours)
                 return load(ours, f"https://127.0.0.1:{front}/page")
 
         self.both(play)
@@ -196,4 +121,4 @@ class Programs(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    main()
