@@ -47,8 +47,8 @@ _ALL = (
     Subject("evpp-moodycamel", "evpp-moodycamel"),
 )
 LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-select",
-         "tambour-libev", "tambour-libevent", "floor", "epoll", "libev", "libevent", "libuv", "asio",
-         "muduo", "evpp")
+         "tambour-libev", "tambour-libevent", "floor", "epoll", "libev", "libevent", "libuv",
+         "asio", "muduo", "evpp")
 OURS = "tambour"
 # The A/A control: the program of OURS under a second name. Its ratio to Tambour should be 1.
 CONTROL = "tambour-aa"

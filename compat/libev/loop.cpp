@@ -72,31 +72,23 @@ void Loop::wait(int how) {
   const bool may_block = (how & EVRUN_NOWAIT) == 0 && idle_count == 0 && references != 0;
   ++iterations;
   signals.before_wait();
-  for (;;) {
-    ev_tstamp seconds = 0.;
-    if (may_block) {
-      const ev_tstamp before = clock.monotonic;
-      // Without deadlines the time is not needed before the wait.
-      if (timed || io_interval > 0.) update_time();
-      seconds = time_to_wait(before);
-    }
-    const bool was_fed = messenger_.pending != 0;
-    poll(seconds);
-    if (!was_fed && messenger_.pending != 0) feed_wakeup_last();
-    const bool any_events = ready_.any_came();
-    ready_.reset_any_ran();
-    if (!ready_.empty()) ready_.run_all();
-    const bool has_messages = messages_.load(std::memory_order_acquire);
-    if (has_messages) {
-      messages_.store(false, std::memory_order_seq_cst);
-      pendings.feed(base_of(&messenger_), EV_CUSTOM);
-    }
-    update_time();
-    // If the wait ended for a timer that has since been moved to a later time, wait again without
-    // invoking any callback.
-    if (!may_block || any_events || has_messages || timers.empty()) return;
-    if (timers.next() >= clock.monotonic || timers.any_due()) return;
+  ev_tstamp seconds = 0.;
+  if (may_block) {
+    const ev_tstamp before = clock.monotonic;
+    // Without deadlines the time is not needed before the wait.
+    if (timed || io_interval > 0.) update_time();
+    seconds = time_to_wait(before);
   }
+  const bool was_fed = messenger_.pending != 0;
+  poll(seconds);
+  if (!was_fed && messenger_.pending != 0) feed_wakeup_last();
+  ready_.reset_any_ran();
+  if (!ready_.empty()) ready_.run_all();
+  if (messages_.load(std::memory_order_acquire)) {
+    messages_.store(false, std::memory_order_seq_cst);
+    pendings.feed(base_of(&messenger_), EV_CUSTOM);
+  }
+  update_time();
 }
 
 ev_tstamp Loop::time_to_wait(ev_tstamp before) noexcept {

@@ -22,65 +22,46 @@ void note(Loop& loop, int& count, Watcher& watcher) noexcept {
 }  // namespace
 
 void Timers::start(ev_timer& timer) noexcept {
-  heap_.reserve(heap_.size() + 1);
+  static_cast<void>(table_.reserve());  // Aborts if there is no memory.
   loop_.start(&timer, 0);
-  heap_.push(timer, key_of(timer.at));
+  table_.add(timer, key_of(timer.at));
 }
 
 void Timers::stop(ev_timer& timer) noexcept {
-  heap_.remove(static_cast<std::uint32_t>(timer.active));
+  table_.remove(timer);
   loop_.stop(&timer);
 }
 
-void Timers::move_forward(ev_timer& timer) noexcept {
-  const std::int64_t key = key_of(timer.at);
-  const auto index = static_cast<std::uint32_t>(timer.active);
-  if (key < heap_.key(index)) heap_.lower_key(index, key);
-}
-
-bool Timers::any_due() noexcept {
-  const std::int64_t now = key_of(loop_.clock.monotonic);
-  while (!heap_.empty() && heap_.top_key() < now) {
-    const std::int64_t key = key_of(heap_.top().at);
-    if (key == heap_.top_key()) return true;
-    heap_.raise_top_key(key);
-  }
-  return false;
-}
-
 void Timers::expire() noexcept {
-  int count = 0;
   const ev_tstamp now = loop_.clock.monotonic;
-  while (any_due()) {
-    ev_timer& timer = heap_.top();
+  // A timer expires after its deadline: at < now.
+  const std::int64_t latest = key_of(now) - 1;
+  if (table_.next() > latest) return;
+  int count = 0;
+  table_.expire(latest, [&](ev_timer& timer) {
     if (timer.repeat != 0.) {
       base::check(timer.repeat > 0., "ev_timer: negative repeat value");
       timer.at += timer.repeat;
       if (timer.at < now) timer.at = now;
-      heap_.raise_top_key(key_of(timer.at));
+      table_.move(timer, key_of(timer.at));
     } else {
       ev_timer_stop(loop_.handle(), &timer);
     }
     note(loop_, count, timer);
-  }
+  });
   feed_in_reverse(loop_, count, EV_TIMER);
 }
 
 void Timers::shift(ev_tstamp by) noexcept {
-  heap_.change_keys([by](ev_timer& timer, std::int64_t key) {
-    timer.at += by;
-    return key_of(time_of(key) + by);
-  });
+  table_.for_each([this, by](ev_timer& timer) { move(timer, timer.at + by); });
 }
 
-void Timers::verify() const noexcept {
-  for (std::uint32_t index = heap_.first_index(); index < heap_.end_index(); ++index) {
-    const ev_timer& timer = heap_.item(index);
-    base::check(timer.active == static_cast<int>(index), "ev_verify: a timer's place is wrong");
-    base::check(heap_.key(index) <= key_of(timer.at), "ev_verify: a timer stands too late");
-    base::check(heap_.key(heap_.parent(index)) <= heap_.key(index),
-                "ev_verify: the heap of timers is not in order");
-  }
+void Timers::verify() noexcept {
+  table_.for_each([this](const ev_timer& timer) {
+    base::check(table_.contains(timer), "ev_verify: the position of a timer is wrong");
+    base::check(table_.deadline(timer) == key_of(timer.at),
+                "ev_verify: `at` of an active timer was changed");
+  });
 }
 
 void Periodics::put_after_now(ev_periodic& periodic) const noexcept {

@@ -1,7 +1,7 @@
-// The ev_timer and ev_periodic watchers of one loop, in heaps.
+// The ev_timer watchers of one loop, in a timing wheel, and the ev_periodic watchers, in a heap.
 //
-// A heap needs integer keys: the bits of non-negative doubles, read as integers, have the same
-// order as the doubles.
+// Both need integer keys: the bits of non-negative doubles, read as integers, have the same order
+// as the doubles.
 #pragma once
 
 #include <bit>
@@ -11,6 +11,7 @@
 
 #include "array.h"
 #include "base/quad_heap.h"
+#include "common/timer_table.h"
 
 namespace tambour::libev {
 
@@ -29,8 +30,15 @@ struct PlaceInHeap {
   }
 };
 
-/// The key in the heap is a lower bound: a timer that ev_timer_again() has moved to a later time
-/// keeps its position until the key expires. `at` is always the actual deadline.
+/// `active` of a watcher is its position in the table.
+struct PlaceInTable {
+  static void* allocate(std::size_t bytes) noexcept { return reallocate(nullptr, bytes); }
+  static void free(void* memory) noexcept { reallocate(memory, 0); }
+  static int position(const ev_timer& timer) noexcept { return timer.active; }
+  static void set_position(ev_timer& timer, int position) noexcept { timer.active = position; }
+};
+
+/// Timers with equal deadlines expire in the order in which they were started.
 class Timers {
  public:
   explicit Timers(Loop& loop) noexcept : loop_(loop) {}
@@ -39,29 +47,23 @@ class Timers {
   void stop(ev_timer& timer) noexcept;
   /// The timer must be active.
   void move(ev_timer& timer, ev_tstamp at) noexcept {
-    const ev_tstamp before = timer.at;
     timer.at = at;
-    if (at < before) move_forward(timer);
+    table_.move(timer, key_of(at));
   }
 
-  [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return table_.empty(); }
   /// No timer expires before this time. Possibly none expires at this time.
-  [[nodiscard]] ev_tstamp next() const noexcept { return time_of(heap_.top_key()); }
+  [[nodiscard]] ev_tstamp next() noexcept { return time_of(table_.next()); }
 
-  /// Returns whether a timer has expired. Updates the keys of timers whose key but not deadline has
-  /// passed.
-  [[nodiscard]] bool any_due() noexcept;
   /// Feeds the expired timers, so that the earliest is invoked first.
   void expire() noexcept;
   /// Moves all deadlines by the same duration.
   void shift(ev_tstamp by) noexcept;
-  void verify() const noexcept;
+  void verify() noexcept;
 
  private:
-  void move_forward(ev_timer& timer) noexcept;
-
   Loop& loop_;
-  base::QuadHeap<ev_timer, PlaceInHeap> heap_;
+  compat::TimerTable<ev_timer, PlaceInTable> table_;
 };
 
 class Periodics {

@@ -16,8 +16,8 @@
 #include <event2/event_struct.h>
 
 #include "backend/backend.h"
-#include "base/quad_heap.h"
 #include "base/ready_queue.h"
+#include "common/timer_table.h"
 #include "core.h"
 #include "fd_map.h"
 #include "log.h"
@@ -85,10 +85,13 @@ struct CommonTimeout {
   event_base* base;
 };
 
-/// The position of an event in the heap of timeouts.
-struct PlaceInHeap {
-  static void set(event& each, std::uint32_t index) noexcept {
-    each.ev_timeout_pos.min_heap_idx = static_cast<int>(index);
+/// `min_heap_idx` of an event is the position of its timeout in the table.
+struct PlaceInTable {
+  static void* allocate(std::size_t bytes) noexcept { return event_mm_malloc_(bytes); }
+  static void free(void* memory) noexcept { event_mm_free_(memory); }
+  static int position(const event& each) noexcept { return each.ev_timeout_pos.min_heap_idx; }
+  static void set_position(event& each, int position) noexcept {
+    each.ev_timeout_pos.min_heap_idx = position;
   }
 };
 
@@ -164,8 +167,11 @@ struct event_base {
   [[nodiscard]] bool in_loop_thread() const noexcept {
     return evthread_id_fn_ == nullptr || owner == evthread_id_fn_();
   }
+  [[nodiscard]] bool runs_in_other_thread() const noexcept {
+    return running && evthread_id_fn_ != nullptr && owner != evthread_id_fn_();
+  }
   void wake_if_needed() noexcept {
-    if (running && evthread_id_fn_ != nullptr && owner != evthread_id_fn_()) wake();
+    if (runs_in_other_thread()) wake();
   }
   int wake() noexcept;
   /// Waits until the callback that another thread runs has returned.
@@ -185,6 +191,10 @@ struct event_base {
   // The time, in microseconds of the monotonic clock.
   [[nodiscard]] std::int64_t now() noexcept { return cached_us != 0 ? cached_us : read_clock(); }
   std::int64_t read_clock() noexcept;
+  /// When a timeout begins that is added now: outside of a callback, the time of the kernel's last
+  /// tick, unless EVENT_BASE_FLAG_PRECISE_TIMER is set. The original does the same, because reading
+  /// the exact time takes longer than the rest of event_add().
+  [[nodiscard]] std::int64_t timeout_begin() noexcept;
   void update_cached_time() noexcept {
     cached_us = 0;
     if ((flags & EVENT_BASE_FLAG_NO_CACHE_TIME) == 0) cached_us = read_clock();
@@ -219,7 +229,8 @@ struct event_base {
   const tambour::libevent::Method* method = nullptr;
   tambour::libevent::FdMap fds;
   tambour::libevent::SignalMap signals;
-  tambour::base::QuadHeap<event, tambour::libevent::PlaceInHeap> timeouts;
+  /// In microseconds. Common timeouts are in `commons`.
+  tambour::compat::TimerTable<event, tambour::libevent::PlaceInTable> timeouts;
   tambour::libevent::CommonTimeout** commons = nullptr;
   int common_count = 0;
 

@@ -189,10 +189,9 @@ void event_base_active_by_fd(event_base* base, evutil_socket_t fd, short events)
     base->fds.activate(fd, static_cast<short>(events & (EV_READ | EV_WRITE | EV_CLOSED)));
     return;
   }
-  for (std::uint32_t i = base->timeouts.first_index(); i < base->timeouts.end_index(); ++i) {
-    event& ev = base->timeouts.item(i);
+  base->timeouts.for_each([fd](event& ev) {
     if (ev.ev_fd == fd) event_active_nolock_(&ev, EV_TIMEOUT, 1);
-  }
+  });
   for (int i = 0; i < base->common_count; ++i) {
     for (event* ev = base->commons[i]->events.tqh_first; ev != nullptr;
          ev = ev->ev_timeout_pos.ev_next_with_common_timeout.tqe_next) {

@@ -118,11 +118,11 @@ void free_base(event_base* base, bool run_finalizers) {
   }
   base->fds.clear();
   base->signals.clear();
-  while (!base->timeouts.empty()) {
-    event& top = base->timeouts.top();
-    event_del(&top);
-    if (!base->timeouts.empty() && &base->timeouts.top() == &top) base->remove_timeout(top);
-  }
+  base->timeouts.for_each([base](event& ev) {
+    event_del(&ev);
+    // event_del() has no effect on an event that is being finalized.
+    if (base->timeouts.contains(ev)) base->remove_timeout(ev);
+  });
   for (int i = 0; i < base->common_count; ++i) {
     auto* const common = base->commons[i];
     event_del(&common->timer);

@@ -71,11 +71,10 @@ int event_base_foreach_event_nolock_(event_base* base, event_base_foreach_event_
     return 0;
   });
   if (result != 0) return result;
-  for (std::uint32_t i = base->timeouts.first_index(); i < base->timeouts.end_index(); ++i) {
-    const event& ev = base->timeouts.item(i);
-    if ((ev.ev_evcallback.evcb_flags & EVLIST_INSERTED) != 0) continue;
-    if ((result = call(&ev)) != 0) return result;
-  }
+  base->timeouts.for_each([&](const event& ev) {
+    if (result == 0 && (ev.ev_evcallback.evcb_flags & EVLIST_INSERTED) == 0) result = call(&ev);
+  });
+  if (result != 0) return result;
   for (int i = 0; i < base->common_count; ++i) {
     for (const event* ev = base->commons[i]->events.tqh_first; ev != nullptr;
          ev = ev->ev_timeout_pos.ev_next_with_common_timeout.tqe_next) {
@@ -117,13 +116,11 @@ void event_base_assert_ok_nolock_(event_base* base) {
   const auto require = [](bool holds) {
     if (!holds) event_errx(EVENT_ERR_ABORT_, "event_base_assert_ok_: the base is inconsistent");
   };
-  const auto& heap = base->timeouts;
-  for (std::uint32_t i = heap.first_index(); i < heap.end_index(); ++i) {
-    const event& ev = heap.item(i);
-    require(ev.ev_timeout_pos.min_heap_idx == static_cast<int>(i));
+  base->timeouts.for_each([&](const event& ev) {
+    require(base->timeouts.contains(ev));
     require((ev.ev_evcallback.evcb_flags & EVLIST_TIMEOUT) != 0);
-    require(heap.key(heap.parent(i)) <= heap.key(i));
-  }
+    require(base->timeouts.deadline(ev) == le::microseconds_of(ev.ev_timeout));
+  });
   int active = 0;
   for (int i = 0; i < base->queue_count; ++i) {
     for (event_callback* each = base->queues[i].first(); each != nullptr;

@@ -124,7 +124,7 @@ int event_assign(event* ev, event_base* base, evutil_socket_t fd, short events,
   } else {
     own.evcb_closure = le::closure_event;
   }
-  le::PlaceInHeap::set(*ev, 0);
+  le::PlaceInTable::set_position(*ev, 0);
   if (base != nullptr) own.evcb_pri = static_cast<ev_uint8_t>(base->queue_count / 2);
   le::debug::note_setup(ev);
   return 0;
@@ -175,14 +175,8 @@ int event_add_nolock_(event* ev, const timeval* timeout, int is_absolute) {
   event_base& base = *ev->ev_base;
   le::debug::require_setup(ev, "event_add");
   if ((flags_of(*ev) & EVLIST_FINALIZING) != 0) return -1;
-  if (timeout != nullptr && (flags_of(*ev) & EVLIST_TIMEOUT) == 0) {
-    try {
-      base.timeouts.reserve(base.timeouts.size() + 1);
-    } catch (const std::bad_alloc&) {
-      errno = ENOMEM;
-      return -1;
-    }
-  }
+  if (timeout != nullptr && (flags_of(*ev) & EVLIST_TIMEOUT) == 0 && !base.timeouts.reserve())
+    return -1;
   if ((ev->ev_events & EV_SIGNAL) != 0 && runs_in_other_thread(base, *ev)) base.wait_for_callback();
   bool must_wake = false;
   constexpr short in_queues = EVLIST_INSERTED | EVLIST_ACTIVE | EVLIST_ACTIVE_LATER;
@@ -202,7 +196,7 @@ int event_add_nolock_(event* ev, const timeval* timeout, int is_absolute) {
     }
     if ((flags_of(*ev) & EVLIST_TIMEOUT) != 0) base.remove_timeout(*ev);
     const bool is_common = base.common_of(*timeout) != nullptr;
-    const std::int64_t now = base.now();
+    const std::int64_t now = base.timeout_begin();
     if (is_absolute != 0) {
       ev->ev_timeout = *timeout;
     } else if (is_common) {
@@ -216,8 +210,10 @@ int event_add_nolock_(event* ev, const timeval* timeout, int is_absolute) {
       ev->ev_timeout = le::to_timeval(now + delay);
     }
     base.insert_timeout(*ev);
-    if (!is_common && !base.timeouts.empty())
-      must_wake |= &base.timeouts.top() == ev || base.timeouts.top_key() < now;
+    // If it is the earliest, or if the loop is late.
+    if (!is_common && base.runs_in_other_thread())
+      must_wake |=
+          base.timeouts.next() >= base.timeouts.deadline(*ev) || base.timeouts.next() < now;
   }
   if (must_wake) base.wake_if_needed();
   if (le::debug::is_on()) le::debug::note_added(ev, true);

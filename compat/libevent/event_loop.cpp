@@ -1,6 +1,7 @@
 // The iteration: waits, activates what is due, runs the active callbacks by priority.
 
 #include <cstdlib>
+#include <ctime>
 #include <utility>
 
 #include "base.h"
@@ -16,6 +17,13 @@ std::int64_t event_base::read_clock() noexcept {
     offset_read_at_us = us;
   }
   return us;
+}
+
+std::int64_t event_base::timeout_begin() noexcept {
+  if (cached_us != 0 || (flags & EVENT_BASE_FLAG_PRECISE_TIMER) != 0) return now();
+  timespec at{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &at);
+  return at.tv_sec * le::us_per_s + at.tv_nsec / 1000;
 }
 
 int event_base::wake() noexcept {
@@ -37,8 +45,8 @@ void event_base::poll(bool may_block) noexcept {
     timeout_ns = -1;
     if (!timeouts.empty()) {
       const std::int64_t now_ns = poller->monotonic_ns();
-      const std::int64_t due_ns =
-          timeouts.top_key() > INT64_MAX / 1000 ? INT64_MAX : timeouts.top_key() * 1000;
+      const std::int64_t due_us = timeouts.next();
+      const std::int64_t due_ns = due_us > INT64_MAX / 1000 ? INT64_MAX : due_us * 1000;
       timeout_ns = due_ns > now_ns ? due_ns - now_ns : 0;
     }
   }
@@ -60,11 +68,11 @@ void event_base::poll(bool may_block) noexcept {
 void event_base::activate_expired() noexcept {
   if (timeouts.empty()) return;
   const std::int64_t at = now();
-  while (!timeouts.empty() && timeouts.top_key() <= at) {
-    event& ev = timeouts.top();
+  if (timeouts.next() > at) return;
+  timeouts.expire(at, [](event& ev) {
     delete_event(&ev, le::Block::never);
     event_active_nolock_(&ev, EV_TIMEOUT, 1);
-  }
+  });
 }
 
 void event_base::activate_later_queue() noexcept {

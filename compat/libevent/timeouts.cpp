@@ -62,7 +62,7 @@ void event_base::insert_timeout(event& ev) noexcept {
   ev.ev_evcallback.evcb_flags |= EVLIST_TIMEOUT;
   CommonTimeout* const common = common_of(ev.ev_timeout);
   if (common == nullptr) {
-    timeouts.push(ev, le::microseconds_of(ev.ev_timeout));
+    timeouts.add(ev, le::microseconds_of(ev.ev_timeout));
     return;
   }
   insert_in_order(*common, ev);
@@ -74,7 +74,7 @@ void event_base::remove_timeout(event& ev) noexcept {
   ev.ev_evcallback.evcb_flags &= ~EVLIST_TIMEOUT;
   CommonTimeout* const common = common_of(ev.ev_timeout);
   if (common == nullptr) {
-    timeouts.remove(static_cast<std::uint32_t>(ev.ev_timeout_pos.min_heap_idx));
+    timeouts.remove(ev);
     return;
   }
   auto& own = ev.ev_timeout_pos.ev_next_with_common_timeout;

@@ -19,6 +19,7 @@ from tree import Fault, Tree
 
 # Directories outside src/ and the layers they depend on.
 OUTSIDE = {
+    "compat/common/": ["backend"],
     "compat/libev/": ["events"],
     "compat/libevent/": ["events"],
     "bindings/": None,  # Public headers only.

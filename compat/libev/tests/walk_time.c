@@ -5,8 +5,8 @@
 #include "walk.h"
 
 static void expiry(void) {
-  static const double after[] = {.03, .01, .02, .01, 0., -1., .02, .015};
-  static const char* labels[] = {"30", "10", "20", "10 too", "0", "past", "20 too", "15"};
+  static const double after[] = {.03, .01, .02, .012, 0., -1., .022, .015};
+  static const char* labels[] = {"30", "10", "20", "12", "0", "past", "22", "15"};
   Loop* loop = ev_loop_new(0);
   ev_timer w[8];
   int i;
@@ -28,19 +28,19 @@ static void expiry(void) {
   ev_loop_destroy(loop);
 }
 
-static void ties(void) {
+static void order_of_expiry(void) {
   Loop* loop = ev_loop_new(0);
   static ev_timer w[100];
   static char labels[100][8];
   int i;
   for (i = 0; i < 100; ++i) {
     sprintf(labels[i], "%d", i);
-    ev_timer_init(&w[i], on_timer, (i * 37 % 4) * .001, 0.);
+    ev_timer_init(&w[i], on_timer, (i * 37 % 100) * .0001, 0.);
     w[i].data = labels[i];
     ev_timer_start(loop, &w[i]);
   }
   for (i = 0; i < 100; i += 9) ev_timer_stop(loop, &w[i]);
-  ev_sleep(.01);
+  ev_sleep(.02);
   ITERATE(loop);
   ev_loop_destroy(loop);
 }
@@ -299,7 +299,7 @@ static void many_iterations(void) {
 }
 
 const struct section time_sections[] = {{"expiry", expiry},
-                                        {"ties", ties},
+                                        {"order of expiry", order_of_expiry},
                                         {"repeating", repeating},
                                         {"again", again},
                                         {"pushed back", pushed_back},
