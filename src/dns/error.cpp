@@ -1,3 +1,4 @@
+// The error category of DNS.
 #include <tambour/dns_error.h>
 
 namespace tambour {

@@ -1,3 +1,4 @@
+// Messages, parsed and written.
 #include <utility>
 
 #include <tambour/dns_message.h>

@@ -1,3 +1,4 @@
+// Domain names.
 #include <array>
 #include <functional>
 

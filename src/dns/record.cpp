@@ -1,3 +1,4 @@
+// Records as text.
 #include <arpa/inet.h>
 
 #include <algorithm>

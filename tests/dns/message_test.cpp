@@ -6,7 +6,7 @@
 
 #include <tambour/dns_message.h>
 
-namespace tambour::dns_message_test {
+namespace tambour::message_test {
 namespace {
 
 DnsName name(std::string_view text) { return DnsName::parse(text).value(); }
@@ -370,4 +370,4 @@ TEST(DnsErrors, have_messages) {
 }
 
 }  // namespace
-}  // namespace tambour::dns_message_test
+}  // namespace tambour::message_test

@@ -7,7 +7,7 @@
 
 #include <tambour/dns_name.h>
 
-namespace tambour::dns_name_test {
+namespace tambour::name_test {
 namespace {
 
 DnsName name(std::string_view text) { return DnsName::parse(text).value(); }
@@ -131,4 +131,4 @@ TEST(DnsName, names_addresses_for_reverse_lookups) {
 }
 
 }  // namespace
-}  // namespace tambour::dns_name_test
+}  // namespace tambour::name_test
