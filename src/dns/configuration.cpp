@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <string_view>
 
-
 namespace tambour::dns {
 namespace {
 
