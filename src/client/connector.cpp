@@ -22,7 +22,7 @@
 #include "base/failure.h"
 #include "base/parse_number.h"
 #include "loop/core.h"
-#include "net/backoff.h"
+#include "client/backoff.h"
 #include "net/tcp_options.h"
 
 namespace tambour {
@@ -163,7 +163,7 @@ Task<Streamed> try_once(Target target, ConnectOptions options) {
 
 Task<Streamed> try_rounds(Target target, ConnectOptions options) {
   const TaskContext& context = co_await this_task;
-  net::Backoff backoff(options.retry_delay, options.retry_delay_max);
+  client::Backoff backoff(options.retry_delay, options.retry_delay_max);
   for (unsigned round = 1;; ++round) {
     auto stream = co_await try_once(target, options);
     if (stream || round >= options.rounds || !may_pass(stream.error(), target)) co_return stream;
