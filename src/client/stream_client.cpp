@@ -12,8 +12,8 @@
 
 #include "base/check.h"
 #include "base/failure.h"
-#include "loop/core.h"
 #include "client/backoff.h"
+#include "loop/core.h"
 #include "net/connection_owner.h"
 
 namespace tambour {
