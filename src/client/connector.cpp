@@ -89,7 +89,7 @@ class Race {
 
  private:
   Task<> look_up_addresses(Resolver& resolver, std::string host, std::uint16_t port) {
-    auto found = [this](std::vector<Endpoint> addresses, bool complete) {
+    auto found = [this](const std::vector<Endpoint>& addresses, bool complete) {
       set_addresses(addresses, complete);
     };
     const auto outcome = co_await resolver.resolve_each(std::move(host), port, options_.family,

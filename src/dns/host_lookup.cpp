@@ -259,14 +259,11 @@ void HostLookup::end_candidate() {
 
 void HostLookup::end_search() {
   int eai = last_error_ != 0 ? last_error_ : EAI_NONAME;
-  if (ends_search_) {
+  const bool is_conclusive = as_is_error_ || any_no_data_;
+  if (ends_search_ || (any_failure_ && !is_conclusive)) {
     eai = EAI_AGAIN;
-  } else if (as_is_error_) {
-    eai = *as_is_error_;
-  } else if (any_no_data_) {
-    eai = EAI_NODATA;
-  } else if (any_failure_) {
-    eai = EAI_AGAIN;
+  } else if (is_conclusive) {
+    eai = as_is_error_.value_or(EAI_NODATA);
   }
   finish(eai_error(eai));
 }

@@ -265,7 +265,7 @@ void Query::forget_attempts() noexcept {
   attempts_.clear();
 }
 
-void Query::finish(AnswerPointer answer) {
+void Query::finish(const AnswerPointer& answer) {
   timer_.stop();
   forget_attempts();
   engine_.end(*this, answer);

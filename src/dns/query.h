@@ -93,7 +93,7 @@ class Query {
   void try_next(Server& server, DnsError error);
   [[nodiscard]] std::int64_t sent_ns(const Server& server, std::uint16_t id) const noexcept;
   void forget_attempts() noexcept;
-  void finish(AnswerPointer answer);
+  void finish(const AnswerPointer& answer);
   void finish_with(DnsError error);
 
   Engine& engine_;

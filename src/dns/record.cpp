@@ -20,7 +20,7 @@ struct NamedType {
   DnsType type;
   std::string_view name;
 };
-constexpr std::array names{
+constexpr std::array type_names{
     NamedType{DnsType::a, "A"},         NamedType{DnsType::ns, "NS"},
     NamedType{DnsType::cname, "CNAME"}, NamedType{DnsType::soa, "SOA"},
     NamedType{DnsType::ptr, "PTR"},     NamedType{DnsType::mx, "MX"},
@@ -144,13 +144,13 @@ std::string class_name(DnsClass record_class) {
 }  // namespace
 
 std::string to_string(DnsType type) {
-  const auto* const named = std::ranges::find(names, type, &NamedType::type);
-  if (named != names.end()) return std::string(named->name);
+  const auto* const named = std::ranges::find(type_names, type, &NamedType::type);
+  if (named != type_names.end()) return std::string(named->name);
   return std::string(unknown_prefix) + std::to_string(static_cast<unsigned>(type));
 }
 
 Result<DnsType> parse_dns_type(std::string_view text) {
-  for (const NamedType& each : names) {
+  for (const NamedType& each : type_names) {
     if (dns::equal_ignoring_case(each.name, text)) return each.type;
   }
   if (!dns::equal_ignoring_case(text.substr(0, unknown_prefix.size()), unknown_prefix))

@@ -77,6 +77,14 @@ class NameServer {
   void add(DnsRecord record) { records_.push_back(std::move(record)); }
   void clear() { records_.clear(); }
   void set_change(Change change) { change_ = std::move(change); }
+  /// Invoked before each datagram is answered.
+  void set_forger(std::function<void(const DnsMessage& question, const Endpoint& from)> forger) {
+    forger_ = std::move(forger);
+  }
+  /// Sends a datagram from the server's port.
+  void send(std::string_view bytes, const Endpoint& to) {
+    static_cast<void>(udp_.try_send_to(std::as_bytes(std::span(bytes)), to));
+  }
   /// The start of authority of negative answers.
   void set_negative_ttl(std::optional<std::uint32_t> ttl) { negative_ttl_ = ttl; }
 
@@ -132,6 +140,10 @@ class NameServer {
   }
 
   void answer_datagram(UdpSocket& socket, const Datagram& datagram) {
+    if (forger_) {
+      if (const auto question = DnsMessage::parse(datagram.bytes()))
+        forger_(*question, datagram.peer());
+    }
     const auto bytes = answer(datagram.bytes(), false);
     if (!bytes) return;
     static_cast<void>(socket.try_send_to(std::as_bytes(std::span(*bytes)), datagram.peer()));
@@ -170,6 +182,7 @@ class NameServer {
   std::optional<TcpServer> tcp_;
   std::vector<DnsRecord> records_;
   Change change_;
+  std::function<void(const DnsMessage&, const Endpoint&)> forger_;
   std::optional<std::uint32_t> negative_ttl_ = 30;
 };
 
