@@ -97,7 +97,10 @@ struct Present {
   }
   std::string operator()(const DnsTxt& data) const {
     std::string text;
-    for (const std::string& each : data.strings) text += (text.empty() ? "" : " ") + quoted(each);
+    for (const std::string& each : data.strings) {
+      if (!text.empty()) text += ' ';
+      text += quoted(each);
+    }
     return text;
   }
   std::string operator()(const DnsSrv& data) const {

@@ -550,6 +550,41 @@ TEST_F(DnsResolving, returns_typed_records) {
   EXPECT_EQ(run(resolver->query("x..example.org", DnsType::mx)).error(), DnsError::bad_name);
 }
 
+TEST_F(DnsResolving, finds_the_addresses_of_a_service) {
+  const auto add = [this](std::uint16_t priority, std::uint16_t weight, const char* target) {
+    both([&](test::NameServer& server) {
+      server.add({.name = dns_name("_ldap._tcp.example.org"),
+                  .type = DnsType::srv,
+                  .ttl = 60,
+                  .data = DnsSrv{priority, weight, 389, dns_name(target)}});
+    });
+  };
+  add(2, 1, "www.example.org");
+  add(1, 0, "missing.example.org");
+  add(1, 10, "rarely.example.org");
+  add(1, 90, "often.example.org");
+  both([](test::NameServer& server) {
+    server.add(a_record("often.example.org", {10, 0, 0, 1}));
+    server.add(a_record("rarely.example.org", {10, 0, 0, 2}));
+    server.add({.name = dns_name("_none._tcp.example.org"),
+                .type = DnsType::srv,
+                .data = DnsSrv{0, 0, 0, DnsName()}});
+  });
+  int often = 0;
+  for (int i = 0; i < 200; ++i) {
+    const auto found =
+        run(the_resolver().resolve_service("_ldap._tcp.example.org", AddressFamily::v4));
+    ASSERT_TRUE(found) << found.error().message();
+    ASSERT_EQ(found->size(), 3U);
+    EXPECT_EQ(found->back().to_string(), "192.0.2.1:389");
+    if (found->front().address() == "10.0.0.1") ++often;
+  }
+  EXPECT_GT(often, 150);
+  EXPECT_LT(often, 200);
+  EXPECT_EQ(run(resolver->resolve_service("_none._tcp.example.org")).error(), DnsError::no_data);
+  EXPECT_EQ(run(resolver->resolve_service("_x._tcp.example.org")).error(), DnsError::no_such_name);
+}
+
 TEST_F(DnsResolving, finds_the_names_of_addresses) {
   both([](test::NameServer& server) {
     server.add({.name = dns_name("1.2.0.192.in-addr.arpa"),
