@@ -89,9 +89,10 @@ bool HostLookup::use_localhost() {
 void HostLookup::next_source() {
   const std::vector<Source>& sources = engine_.configuration().sources();
   while (state_ == State::pending) {
-    if (source_ >= sources.size()) return end_search();
+    if (source_ >= sources.size()) return finish(eai_error(source_error_));
     switch (sources[source_].kind) {
       case Source::Kind::files:
+        source_error_ = EAI_NONAME;
         end_source(ask_hosts());
         break;
       case Source::Kind::dns:
@@ -114,26 +115,20 @@ void HostLookup::next_source() {
 Status HostLookup::ask_hosts() {
   std::vector<Address> found;
   engine_.configuration().hosts().find(host_, found);
-  bool any = false;
   for (const Address& each : found) {
     if (wants(each.is_v6)) addresses_.push_back(each);
-    any = true;
   }
-  if (!addresses_.empty()) return Status::success;
-  // The name is there, with addresses of the other family only.
-  if (any) last_error_ = EAI_ADDRFAMILY;
-  return Status::not_found;
+  return addresses_.empty() ? Status::not_found : Status::success;
 }
 
 void HostLookup::end_source(Status status) {
-  status_ = status;
   const Source& source = engine_.configuration().sources()[source_];
   if (status == Status::success) {
     is_sorted_ = false;
     return finish({});
   }
   ++source_;
-  if (source.ends_with(status)) end_search();
+  if (source.ends_with(status)) finish(eai_error(source_error_));
 }
 
 void HostLookup::begin_dns() {
@@ -142,7 +137,7 @@ void HostLookup::begin_dns() {
     return;
   }
   if (const DnsError error = parse_name(host_, name_); error != no_error) {
-    last_error_ = EAI_NONAME;
+    source_error_ = EAI_NONAME;
     end_source(Status::not_found);
     return next_source();
   }
@@ -179,7 +174,8 @@ void HostLookup::next_candidate() {
   while (state_ == State::pending) {
     WireName name;
     if (ends_search_ || !make_candidate(name)) {
-      end_source(any_failure_ ? Status::try_again : Status::not_found);
+      source_error_ = search_error();
+      end_source(source_error_ == EAI_AGAIN ? Status::try_again : Status::not_found);
       if (state_ == State::pending) next_source();
       return;
     }
@@ -254,18 +250,12 @@ void HostLookup::end_candidate() {
   if (as_is_first_ && candidate_ == 1) as_is_error_ = eai;
   any_no_data_ = any_no_data_ || eai == EAI_NODATA;
   any_failure_ = any_failure_ || eai == EAI_AGAIN;
-  last_error_ = eai;
 }
 
-void HostLookup::end_search() {
-  int eai = last_error_ != 0 ? last_error_ : EAI_NONAME;
+int HostLookup::search_error() const noexcept {
   const bool is_conclusive = as_is_error_ || any_no_data_;
-  if (ends_search_ || (any_failure_ && !is_conclusive)) {
-    eai = EAI_AGAIN;
-  } else if (is_conclusive) {
-    eai = as_is_error_.value_or(EAI_NODATA);
-  }
-  finish(eai_error(eai));
+  if (ends_search_ || (any_failure_ && !is_conclusive)) return EAI_AGAIN;
+  return is_conclusive ? as_is_error_.value_or(EAI_NODATA) : EAI_NONAME;
 }
 
 void HostLookup::finish(Error error) {

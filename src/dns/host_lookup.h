@@ -1,6 +1,8 @@
 // The addresses of one host: the sources of nsswitch.conf(5), the search list, A and AAAA.
 #pragma once
 
+#include <netdb.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -68,7 +70,7 @@ class HostLookup {
   void ask_candidate(const WireName& name);
   void part_answered();
   void end_candidate();
-  void end_search();
+  [[nodiscard]] int search_error() const noexcept;
   void finish(Error error);
 
   Engine& engine_;
@@ -79,7 +81,7 @@ class HostLookup {
   std::vector<Address> addresses_;
   bool is_sorted_ = true;
   std::size_t source_ = 0;
-  Status status_ = Status::not_found;
+  int source_error_ = EAI_NONAME;  ///< Of the last source; the values are those of getaddrinfo(3).
   // The search list: resolv.conf(5).
   WireName name_;  ///< Of the host; empty until begin_dns().
   std::shared_ptr<const ResolvConf> conf_;
@@ -88,7 +90,6 @@ class HostLookup {
   bool is_absolute_ = false;
   bool ends_search_ = false;
   std::optional<int> as_is_error_;  ///< EAI_ values.
-  int last_error_ = 0;
   bool any_no_data_ = false;
   bool any_failure_ = false;
   Error failure_;  ///< Not an EAI_ value: too many lookups.

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include <tambour/endpoint.h>
-
 #include "dns/wire_name.h"
 #include "dns/words.h"
 
@@ -21,19 +19,14 @@ std::uint32_t hash_of(std::string_view name) noexcept {
   return hash ^ hash >> 16U;
 }
 
+/// As in glibc, without zones.
 bool parse_address(std::string_view text, Address& into) {
   char plain[INET6_ADDRSTRLEN];
-  if (text.size() < sizeof plain) {
-    text.copy(plain, text.size());
-    plain[text.size()] = '\0';
-    into.is_v6 = text.contains(':');
-    if (::inet_pton(into.is_v6 ? AF_INET6 : AF_INET, plain, into.bytes.data()) == 1) return true;
-  }
-  // With a zone.
-  const auto endpoint = Endpoint::parse(text, 0);
-  if (!endpoint) return false;
-  into = Address::of(*endpoint);
-  return true;
+  if (text.size() >= sizeof plain) return false;
+  text.copy(plain, text.size());
+  plain[text.size()] = '\0';
+  into.is_v6 = text.contains(':');
+  return ::inet_pton(into.is_v6 ? AF_INET6 : AF_INET, plain, into.bytes.data()) == 1;
 }
 
 }  // namespace
