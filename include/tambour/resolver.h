@@ -40,7 +40,7 @@ class Resolver {
 
   /// Invoked with all addresses that are known so far, the preferred one first. `complete`: it is
   /// the last call.
-  using Found = Callback<void(std::vector<Endpoint> addresses, bool complete)>;
+  using Found = Callback<void(const std::vector<Endpoint>& addresses, bool complete)>;
   /// Like resolve(), but invokes `found` as soon as the addresses of one family are known, for a
   /// caller that can start with them. Not invoked after the task has ended. By default, invokes it
   /// once, with the result of resolve().

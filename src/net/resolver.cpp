@@ -86,9 +86,9 @@ Error resolver_error(int value) noexcept {
 
 Task<Result<>> Resolver::resolve_each(std::string host, std::uint16_t port, AddressFamily family,
                                       Found found) {
-  auto addresses = co_await resolve(std::move(host), port, family);
+  const auto addresses = co_await resolve(std::move(host), port, family);
   if (!addresses) co_return std::unexpected(addresses.error());
-  found(std::move(*addresses), true);
+  found(*addresses, true);
   co_return {};
 }
 

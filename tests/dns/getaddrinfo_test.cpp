@@ -98,6 +98,7 @@ constexpr const char* names[] = {
     "trailing",
     "www.",
     "many.example.org",
+    "sort.test",
 };
 
 /// Closes `ready` when the server can be asked.

@@ -612,13 +612,15 @@ TEST_F(DnsResolving, reports_each_family_when_it_is_known) {
   });
   std::vector<std::string> reports;
   TimePoint first_at{};
-  const auto outcome = run(the_resolver().resolve_each(
-      "www.example.org", 80, AddressFamily::any, [&](std::vector<Endpoint> found, bool complete) {
-        if (reports.empty()) first_at = simulation.now();
-        std::string text = complete ? "complete" : "partial";
-        for (const Endpoint& each : found) text += ' ' + each.address();
-        reports.push_back(text);
-      }));
+  const auto outcome =
+      run(the_resolver().resolve_each("www.example.org", 80, AddressFamily::any,
+                                      [&](const std::vector<Endpoint>& found, bool complete) {
+                                        if (reports.empty()) first_at = simulation.now();
+                                        std::string text = complete ? "complete" : "partial";
+                                        for (const Endpoint& each : found)
+                                          text += ' ' + each.address();
+                                        reports.push_back(text);
+                                      }));
   EXPECT_TRUE(outcome);
   EXPECT_EQ(reports, (std::vector<std::string>{"partial 192.0.2.1", "complete 192.0.2.1"}));
   EXPECT_LT(first_at.time_since_epoch(), 3601s);
