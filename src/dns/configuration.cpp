@@ -89,19 +89,30 @@ Configuration::Configuration(EventLoop& loop, backend::System& system, bool is_s
 bool Configuration::refresh(std::int64_t now_ns) {
   const bool is_first = !examined_ns_;
   if (!is_first && now_ns - *examined_ns_ < options_.reload_interval.count()) return false;
-  examined_ns_ = now_ns;
+  try {
+    const bool has_changed = examine(is_first);
+    examined_ns_ = now_ns;
+    return has_changed;
+  } catch (...) {
+    // What was read may have been lost: read everything again.
+    examined_ns_.reset();
+    throw;
+  }
+}
+
+bool Configuration::examine(bool is_first) {
   bool has_changed = false;
   // A simulated file has no time of modification.
   if (is_first || resolv_conf_.may_have_changed(system_, is_simulated_))
     has_changed = reload_conf();
-  if (nsswitch_.may_have_changed(system_, is_simulated_))
+  if (is_first || nsswitch_.may_have_changed(system_, is_simulated_))
     sources_ = parse_nsswitch(nsswitch_.read(system_));
-  if (loading_ == nullptr && hosts_file_.may_have_changed(system_, is_simulated_)) reload_hosts();
-  if (is_first) {
-    // There is no former state to use meanwhile.
-    while (loading_ != nullptr) load_slice();
-    reloads_ = 0;
-  }
+  if (is_first || (loading_ == nullptr && hosts_file_.may_have_changed(system_, is_simulated_)))
+    reload_hosts();
+  if (!is_first) return has_changed;
+  // There is no former state to use meanwhile.
+  while (loading_ != nullptr) load_slice();
+  reloads_ = 0;
   return has_changed;
 }
 
@@ -153,7 +164,13 @@ void Configuration::load_slice() {
     if (end == std::string_view::npos) end = left.find('\n', slice_bytes);
     left = left.substr(0, end == std::string_view::npos ? left.size() : end + 1);
   }
-  loading_->add(left);
+  try {
+    loading_->add(left);
+  } catch (...) {
+    loading_.reset();
+    examined_ns_.reset();
+    throw;
+  }
   loaded_ += left.size();
   if (loaded_ < text_.size()) return next_slice_.start(Duration::zero());
   next_slice_.stop();

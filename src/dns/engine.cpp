@@ -39,7 +39,10 @@ Engine::~Engine() {
   for (auto& [key, query] : queries_) query->finish_waiters(nullptr);
   queries_.clear();
   servers_.reset();
-  retired_.clear();
+  while (retired_ != nullptr) {
+    const std::shared_ptr<ServerSet> set = std::exchange(retired_, retired_->next_retired);
+    set->next_retired.reset();
+  }
   core_.detach();
 }
 
@@ -80,26 +83,34 @@ Cache::Hit Engine::ask(const QuestionKey& key, Waiter& waiter) {
         std::make_shared<const Answer>(Answer{.error = DnsError::too_many_lookups});
     return {.answer = refusal};
   }
-  ++waiting_;
   if (const auto found = queries_.find(key.view()); found != queries_.end()) {
     ++stats_.coalesced;
+    ++waiting_;
     found->second->add(waiter);
     return {};
   }
-  auto added = std::make_unique<Query>(*this, key.view());
-  Query& query = *added;
-  queries_.emplace(std::string(key.view()), std::move(added));
+  const auto added =
+      queries_.emplace(std::string(key.view()), std::make_unique<Query>(*this, key.view())).first;
+  Query& query = *added->second;
+  ++waiting_;
   query.add(waiter);
-  if (started_ >= options_.queries_max) {
-    queued_.push_back(&query);
-    return {};
+  try {
+    // drop() expects that a query counts as started or is queued.
+    ++started_;
+    if (started_ > options_.queries_max) {
+      queued_.push_back(&query);
+      --started_;
+    } else {
+      query.start();
+    }
+  } catch (...) {
+    waiter.leave();  // Drops the query.
+    throw;
   }
-  ++started_;
-  query.start();
   return {};
 }
 
-void Engine::keep(std::string_view key, const AnswerPointer& answer) {
+void Engine::keep(std::string_view key, const AnswerPointer& answer) noexcept {
   Duration lifetime = std::chrono::seconds(answer->ttl_s);
   const DnsError error = answer->error;
   if (error == no_error) {
@@ -109,10 +120,15 @@ void Engine::keep(std::string_view key, const AnswerPointer& answer) {
   } else {
     lifetime = options_.failure_ttl;
   }
-  cache_.put(key, answer, core_.now_ns(), lifetime.count());
+  try {
+    cache_.put(key, answer, core_.now_ns(), lifetime.count());
+  } catch (const std::bad_alloc&) {
+    // The answer is not kept.
+    return;
+  }
 }
 
-void Engine::end(Query& query, const AnswerPointer& answer) {
+void Engine::end(Query& query, const AnswerPointer& answer) noexcept {
   const auto found = queries_.find(query.key());
   const std::unique_ptr<Query> ended = std::move(found->second);
   queries_.erase(found);
@@ -131,18 +147,20 @@ void Engine::drop(Query& query) noexcept {
   start_queued();
 }
 
-void Engine::start_queued() {
+void Engine::start_queued() noexcept {
   while (!queued_.empty() && started_ < options_.queries_max) {
     Query& next = *queued_.front();
     queued_.erase(queued_.begin());
     ++started_;
-    next.start();
+    next.start_or_retry();
   }
 }
 
-void Engine::retire(std::shared_ptr<ServerSet> set) {
+void Engine::retire(std::shared_ptr<ServerSet> set) noexcept {
   // That of the current configuration stays anyway.
-  if (set != nullptr && set != servers_ && !ends_) retired_.push_back(std::move(set));
+  if (set == nullptr || set == servers_ || ends_ || set->is_retired) return;
+  set->is_retired = true;
+  set->next_retired = std::exchange(retired_, set);
 }
 
 DnsResolverStats Engine::stats() const noexcept {
@@ -153,14 +171,18 @@ DnsResolverStats Engine::stats() const noexcept {
   return stats;
 }
 
-std::int64_t Engine::before_wait() {
+std::int64_t Engine::before_wait() noexcept {
   // A port may be added while another one fails.
   while (!to_flush_.empty()) {
     UdpPort* const port = to_flush_.back();
     to_flush_.pop_back();
     port->flush();
   }
-  retired_.clear();
+  while (retired_ != nullptr) {
+    const std::shared_ptr<ServerSet> set = std::exchange(retired_, retired_->next_retired);
+    set->next_retired.reset();
+    set->is_retired = false;
+  }
   if (idle_check_ns_ == base::end_of_time_ns && stats_.udp_sent + stats_.tcp_sent != 0)
     idle_check_ns_ = core_.now_ns() + idle_ns;
   return idle_check_ns_;

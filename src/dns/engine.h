@@ -53,7 +53,7 @@ class Engine : private detail::ListHook<Engine> {
 
   /// Examines the files if it is time. Call it before each lookup.
   void refresh() {
-    if (configuration_.refresh(core_.now_ns())) use_configuration();
+    if (configuration_.refresh(core_.now_ns()) || servers_ == nullptr) use_configuration();
   }
   [[nodiscard]] const Configuration& configuration() const noexcept { return configuration_; }
   [[nodiscard]] const std::shared_ptr<ServerSet>& servers() const noexcept { return servers_; }
@@ -66,12 +66,12 @@ class Engine : private detail::ListHook<Engine> {
 
   // For queries.
   /// Removes the query and passes the answer on. Destroys the query.
-  void end(Query& query, const AnswerPointer& answer);
+  void end(Query& query, const AnswerPointer& answer) noexcept;
   /// A query without waiters. Destroys it.
   void drop(Query& query) noexcept;
   void waiter_left() noexcept { --waiting_; }
   /// Keeps a set of servers until no callback of theirs is on the stack.
-  void retire(std::shared_ptr<ServerSet> set);
+  void retire(std::shared_ptr<ServerSet> set) noexcept;
 
   // For ports.
   void flush_later(UdpPort& port) { to_flush_.push_back(&port); }
@@ -85,7 +85,7 @@ class Engine : private detail::ListHook<Engine> {
 
   // For the service of the loop.
   /// Sends what was queued in this iteration; returns when there is something to close.
-  std::int64_t before_wait();
+  std::int64_t before_wait() noexcept;
   void expire(std::int64_t now_ns);
   void disown() noexcept;
   void reopen();
@@ -96,8 +96,8 @@ class Engine : private detail::ListHook<Engine> {
   using Queries = std::unordered_map<std::string, std::unique_ptr<Query>, KeyHash, std::equal_to<>>;
 
   void use_configuration();
-  void keep(std::string_view key, const AnswerPointer& answer);
-  void start_queued();
+  void keep(std::string_view key, const AnswerPointer& answer) noexcept;
+  void start_queued() noexcept;
 
   EventLoop& loop_;
   loop::Core& core_;
@@ -107,7 +107,7 @@ class Engine : private detail::ListHook<Engine> {
   Configuration configuration_;
   Cache cache_;
   std::shared_ptr<ServerSet> servers_;
-  std::vector<std::shared_ptr<ServerSet>> retired_;
+  std::shared_ptr<ServerSet> retired_;  ///< Linked by `next_retired`.
   Queries queries_;
   std::vector<Query*> queued_;  ///< Not started, because too many are in flight.
   std::size_t started_ = 0;

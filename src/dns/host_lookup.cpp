@@ -124,7 +124,7 @@ Status HostLookup::ask_hosts() {
 void HostLookup::end_source(Status status) {
   const Source& source = engine_.configuration().sources()[source_];
   if (status == Status::success) {
-    is_sorted_ = false;
+    is_unsorted_ = true;
     return finish({});
   }
   ++source_;
@@ -191,7 +191,6 @@ void HostLookup::next_candidate() {
 }
 
 void HostLookup::ask_candidate(const WireName& name) {
-  is_asking_ = true;
   QuestionKey key(name.view(), DnsType::a);
   constexpr std::array types{DnsType::aaaa, DnsType::a};
   for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -207,34 +206,28 @@ void HostLookup::ask_candidate(const WireName& name) {
     if (hit.answer == nullptr) continue;
     part.is_answered = true;
     part.answer = std::move(hit.answer);
-    if (eai_of(*part.answer) == 0) {
-      is_sorted_ = false;
-      std::ranges::copy(part.answer->addresses, std::back_inserter(addresses_));
-    }
   }
-  is_asking_ = false;
 }
 
 void HostLookup::Part::answered(AnswerPointer with) noexcept {
   is_answered = true;
   answer = std::move(with);
-  if (answer != nullptr && eai_of(*answer) == 0) {
-    lookup.is_sorted_ = false;
-    std::ranges::copy(answer->addresses, std::back_inserter(lookup.addresses_));
-  }
-  if (!lookup.is_asking_) lookup.part_answered();
+  if (lookup.changed_) lookup.changed_->set();
 }
 
-void HostLookup::part_answered() {
-  if (parts_[0].is_answered && parts_[1].is_answered) {
+HostLookup::State HostLookup::proceed() {
+  if (state_ == State::pending && parts_[0].is_answered && parts_[1].is_answered) {
     end_candidate();
-    if (state_ == State::pending) next_candidate();
+    next_candidate();
   }
-  if (changed_) changed_->set();
+  return state_;
 }
 
 void HostLookup::end_candidate() {
-  if (!addresses_.empty()) return finish({});
+  const auto has_addresses = [](const Part& each) {
+    return each.answer != nullptr && eai_of(*each.answer) == 0;
+  };
+  if (std::ranges::any_of(parts_, has_addresses)) return finish({});
   int eai = EAI_NONAME;
   for (const Part& each : parts_) {
     if (!each.is_asked) continue;
@@ -264,11 +257,15 @@ void HostLookup::finish(Error error) {
   error_ = error;
 }
 
-std::vector<Address>& HostLookup::addresses() {
-  if (!std::exchange(is_sorted_, true)) {
-    // Both families may have the same answer, for example from two aliases.
-    engine_.order().sort(addresses_, engine_.core().now_ns());
+const std::vector<Address>& HostLookup::addresses() {
+  bool is_new = std::exchange(is_unsorted_, false);
+  for (Part& each : parts_) {
+    if (each.is_used || each.answer == nullptr || eai_of(*each.answer) != 0) continue;
+    addresses_.insert(addresses_.end(), each.answer->addresses.begin(),
+                      each.answer->addresses.end());
+    each.is_used = is_new = true;
   }
+  if (is_new) engine_.order().sort(addresses_, engine_.core().now_ns());
   return addresses_;
 }
 

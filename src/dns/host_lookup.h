@@ -37,13 +37,15 @@ class HostLookup {
   /// Asks, or uses what is known already.
   State start();
   [[nodiscard]] State state() const noexcept { return state_; }
-  /// Set whenever something is known that was not before. Requires State::pending.
+  /// Continues after changed() was set.
+  State proceed();
+  /// Set when a question was answered. Requires State::pending.
   [[nodiscard]] TaskEvent& changed() noexcept { return *changed_; }
 
   /// Of a lookup that is done; empty if it has succeeded.
   [[nodiscard]] Error error() const noexcept { return error_; }
   /// What is known so far, the preferred one first. Sorts them.
-  [[nodiscard]] std::vector<Address>& addresses();
+  [[nodiscard]] const std::vector<Address>& addresses();
 
  private:
   /// One question of the current candidate.
@@ -55,6 +57,7 @@ class HostLookup {
     DnsType type{};
     bool is_asked = false;
     bool is_answered = false;
+    bool is_used = false;  ///< Its addresses are in `addresses_`.
     AnswerPointer answer;
   };
 
@@ -68,7 +71,6 @@ class HostLookup {
   void next_candidate();
   [[nodiscard]] bool make_candidate(WireName& into) const;
   void ask_candidate(const WireName& name);
-  void part_answered();
   void end_candidate();
   [[nodiscard]] int search_error() const noexcept;
   void finish(Error error);
@@ -79,7 +81,7 @@ class HostLookup {
   State state_ = State::pending;
   Error error_;
   std::vector<Address> addresses_;
-  bool is_sorted_ = true;
+  bool is_unsorted_ = false;
   std::size_t source_ = 0;
   int source_error_ = EAI_NONAME;  ///< Of the last source; the values are those of getaddrinfo(3).
   // The search list: resolv.conf(5).
@@ -93,7 +95,6 @@ class HostLookup {
   bool any_no_data_ = false;
   bool any_failure_ = false;
   Error failure_;  ///< Not an EAI_ value: too many lookups.
-  bool is_asking_ = false;
   std::array<Part, 2> parts_{Part(*this), Part(*this)};
   std::optional<TaskEvent> changed_;
 };

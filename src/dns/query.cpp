@@ -1,7 +1,7 @@
 #include "dns/query.h"
 
 #include <algorithm>
-#include <cerrno>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t servers_max = 32;
 constexpr unsigned doublings_max = 6;
+/// The delay after which sending is tried again if there was no memory.
+constexpr std::int64_t no_memory_ns = 100'000'000;
 
 AnswerPointer answer_with(DnsError error) {
   return std::make_shared<const Answer>(Answer{.error = error});
@@ -91,6 +93,19 @@ void Query::start() {
   send_to_next();
 }
 
+void Query::start_or_retry() noexcept {
+  try {
+    start();
+  } catch (const std::bad_alloc&) {
+    retry_later();
+  }
+}
+
+void Query::retry_later() noexcept {
+  const std::int64_t left_ns = deadline_ns_ - engine_.core().now_ns();
+  timer_.start(Duration(std::clamp<std::int64_t>(left_ns, 0, no_memory_ns)));
+}
+
 void Query::restart() {
   attempts_.clear();
   for (const auto& each : set_->servers) each->close_all();
@@ -100,8 +115,12 @@ void Query::restart() {
 
 void Query::expired() {
   if (last_ != nullptr) std::exchange(last_, nullptr)->timed_out();
-  if (engine_.core().now_ns() >= deadline_ns_) return finish_with(error_);
-  send_to_next();
+  try {
+    if (engine_.core().now_ns() >= deadline_ns_) return finish_with(error_);
+    send_to_next();
+  } catch (const std::bad_alloc&) {
+    retry_later();
+  }
 }
 
 Server* Query::choose() noexcept {
@@ -162,10 +181,15 @@ void Query::send(Server& server, Transport transport, bool is_probe) {
   attempts_.push_back(
       {.server = &server, .port = port, .id = id, .sent_ns = engine_.core().now_ns()});
   if (!is_probe) start_timer(server);
-  if (port != nullptr) {
-    port->send(*this, id, packet);
-  } else {
-    server.tcp().send(*this, id, packet);
+  try {
+    if (port != nullptr) {
+      port->send(*this, id, packet);
+    } else {
+      server.tcp().send(*this, id, packet);
+    }
+  } catch (...) {
+    attempts_.pop_back();
+    throw;
   }
 }
 
@@ -230,10 +254,15 @@ void Query::take(Server& server, Transport transport, Bytes packet, Answer answe
   finish(std::make_shared<const Answer>(std::move(answer)));
 }
 
-void Query::attempt_failed(Server& server, const UdpPort* port) {
+void Query::attempt_failed(Server& server, const UdpPort* port) noexcept {
   std::erase_if(attempts_,
                 [&](const Attempt& each) { return each.server == &server && each.port == port; });
-  if (last_ == &server) server_failed(server);
+  if (last_ != &server) return;
+  try {
+    server_failed(server);
+  } catch (const std::bad_alloc&) {
+    retry_later();
+  }
 }
 
 void Query::server_failed(Server& server) {

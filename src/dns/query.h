@@ -58,6 +58,8 @@ class Query {
 
   /// Asks the first server. May end the query, which destroys it.
   void start();
+  /// If it fails for lack of memory, tries again when the timer expires.
+  void start_or_retry() noexcept;
   /// Sends again, because all earlier packets are lost.
   void restart();
 
@@ -66,7 +68,7 @@ class Query {
   /// Returns false if the packet is not a response to this query.
   bool take_tcp(Server& server, std::uint16_t id, Bytes packet);
   /// `port`: null for TCP. It has forgotten this query.
-  void attempt_failed(Server& server, const UdpPort* port);
+  void attempt_failed(Server& server, const UdpPort* port) noexcept;
 
  private:
   friend class Waiter;
@@ -87,6 +89,7 @@ class Query {
     return (tried_ >> server.number() & 1U) != 0;
   }
   void server_failed(Server& server);
+  void retry_later() noexcept;
   void start_timer(const Server& server) noexcept;
   void take(Server& server, Transport transport, Bytes packet, Answer answer,
             const ResponseInfo& info);

@@ -95,6 +95,7 @@ Task<Result<std::vector<Endpoint>>> DnsResolver::resolve(std::string host, std::
     lookup.changed().reset();
     if (const auto waited = co_await lookup.changed().wait(); !waited)
       co_return std::unexpected(waited.error());
+    lookup.proceed();
   }
   if (lookup.state() == HostLookup::State::fallback) {
     engine_->count_fallback();
@@ -115,7 +116,7 @@ Task<Result<>> DnsResolver::resolve_each(std::string host, std::uint16_t port, A
     lookup.changed().reset();
     if (const auto waited = co_await lookup.changed().wait(); !waited)
       co_return std::unexpected(waited.error());
-    if (lookup.state() != HostLookup::State::pending) break;
+    if (lookup.proceed() != HostLookup::State::pending) break;
     if (lookup.addresses().size() == reported) continue;
     reported = lookup.addresses().size();
     found(endpoints_of(lookup.addresses(), port), false);

@@ -88,6 +88,9 @@ struct ServerSet {
   std::shared_ptr<const ResolvConf> conf;
   std::vector<std::unique_ptr<Server>> servers{};
   std::size_t rotation = 0;
+  // Of Engine::retire().
+  std::shared_ptr<ServerSet> next_retired{};
+  bool is_retired = false;
 };
 
 }  // namespace tambour::dns

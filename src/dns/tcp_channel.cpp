@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "dns/engine.h"
@@ -27,7 +27,12 @@ void TcpChannel::send(Query& query, std::uint16_t id, std::string_view packet) {
   pending_.push_back({.id = id, .query = &query, .packet = std::move(framed)});
   used_ns_ = engine_.core().now_ns();
   engine_.count_tcp_sent();
-  start_tasks();
+  try {
+    start_tasks();
+  } catch (...) {
+    forget(query);
+    throw;
+  }
 }
 
 void TcpChannel::start_tasks() {
@@ -56,13 +61,21 @@ bool TcpChannel::has_id(std::uint16_t id) const noexcept {
 }
 
 Task<> TcpChannel::write() {
+  bool has_failed = true;
+  try {
+    has_failed = !co_await write_all();
+  } catch (const std::bad_alloc&) {
+    stream_.reset();
+  }
+  is_writing_ = false;
+  // The reader notices the error, too, unless it has ended.
+  if (has_failed && !is_reading_) fail();
+}
+
+Task<bool> TcpChannel::write_all() {
   if (!stream_) {
     auto connected = co_await TcpStream::connect(server_.endpoint());
-    if (!connected) {
-      is_writing_ = false;
-      fail();
-      co_return;
-    }
+    if (!connected) co_return false;
     stream_ = std::move(*connected);
     has_answered_ = false;
     in_.clear();
@@ -71,37 +84,34 @@ Task<> TcpChannel::write() {
   while (!out_.empty()) {
     const std::string bytes = std::exchange(out_, {});
     const auto written = co_await stream_->write(std::string_view(bytes));
-    if (!written) {
-      is_writing_ = false;
-      // The reader reports the error, too, unless it has ended.
-      if (!is_reading_) fail();
-      co_return;
-    }
+    if (!written) co_return false;
   }
-  is_writing_ = false;
+  co_return true;
 }
 
 Task<> TcpChannel::read() {
+  bool has_failed = true;
+  try {
+    has_failed = !co_await read_answers();
+  } catch (const std::bad_alloc&) {
+    in_task_ = false;
+  }
+  is_reading_ = false;
+  if (has_failed) fail();
+}
+
+Task<bool> TcpChannel::read_answers() {
   std::array<std::byte, read_bytes> bytes;
-  for (;;) {
+  while (!pending_.empty()) {
     const auto got = co_await stream_->read(bytes);
-    if (!got || *got == 0) {
-      is_reading_ = false;
-      fail();
-      co_return;
-    }
+    if (!got || *got == 0) co_return false;
     in_.append(reinterpret_cast<const char*>(bytes.data()), *got);
     in_task_ = true;
     const bool is_well_formed = take_packets();
     in_task_ = false;
-    if (!is_well_formed) {
-      is_reading_ = false;
-      fail();
-      co_return;
-    }
-    if (pending_.empty()) break;
+    if (!is_well_formed) co_return false;
   }
-  is_reading_ = false;
+  co_return true;
 }
 
 bool TcpChannel::take_packets() {
@@ -126,25 +136,29 @@ bool TcpChannel::take_packets() {
   return true;
 }
 
-void TcpChannel::fail() {
-  // The other task ends when the stream is closed.
+void TcpChannel::fail() noexcept {
+  // The other task ends when the stream is closed, and calls this function.
   stream_.reset();
   in_.clear();
   out_.clear();
-  if (is_reading_ || is_writing_) {
-    // It will call this function.
-    return;
-  }
-  if (std::exchange(has_answered_, false)) {
-    // Servers close connections without queries; it may just have happened.
-    for (const Pending& each : pending_) out_ += each.packet;
-    if (!pending_.empty()) start_tasks();
-    return;
-  }
+  if (is_reading_ || is_writing_) return;
+  // Servers close connections without queries; it may just have happened.
+  if (std::exchange(has_answered_, false) && send_again()) return;
   const std::vector<Pending> pending = std::exchange(pending_, {});
   in_task_ = true;
   for (const Pending& each : pending) each.query->attempt_failed(server_, nullptr);
   in_task_ = false;
+}
+
+bool TcpChannel::send_again() noexcept {
+  try {
+    for (const Pending& each : pending_) out_ += each.packet;
+    start_tasks();
+    return true;
+  } catch (const std::bad_alloc&) {
+    out_.clear();
+    return false;
+  }
 }
 
 std::int64_t TcpChannel::close_if_idle(std::int64_t since_ns) noexcept {

@@ -51,10 +51,14 @@ class TcpChannel {
   void start_tasks();
   Task<> write();
   Task<> read();
+  // These return false if the connection has ended.
+  Task<bool> write_all();
+  Task<bool> read_answers();
   [[nodiscard]] bool take_packets();
   /// The connection has ended. Sends what is pending on another one, if this one had answered
   /// before; otherwise the queries fail.
-  void fail();
+  void fail() noexcept;
+  [[nodiscard]] bool send_again() noexcept;
 
   Engine& engine_;
   Server& server_;

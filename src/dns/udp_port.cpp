@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <numeric>
 #include <utility>
 
 #include "base/failure.h"
@@ -39,12 +40,19 @@ Result<> UdpPort::open() noexcept {
 }
 
 void UdpPort::send(Query& query, std::uint16_t id, std::string_view packet) {
-  pending_.push_back({.id = id, .query = &query});
-  sizes_.push_back(packet.size());
+  if (!is_queued_) engine_.flush_later(*this);
+  is_queued_ = true;
   bytes_ += packet;
+  try {
+    sizes_.push_back(packet.size());
+    pending_.push_back({.id = id, .query = &query});
+  } catch (...) {
+    // The packet may be sent; its answer is ignored.
+    bytes_.resize(std::accumulate(sizes_.begin(), sizes_.end(), std::size_t{0}));
+    throw;
+  }
   ++served_;
   used_ns_ = engine_.core().now_ns();
-  if (!std::exchange(is_queued_, true)) engine_.flush_later(*this);
 }
 
 void UdpPort::forget(const Query& query) noexcept {

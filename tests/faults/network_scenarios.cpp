@@ -226,4 +226,77 @@ Error play_datagrams(EventLoop& loop) {
   return first_error;
 }
 
+namespace {
+
+/// Answers each question with one address, or over UDP with the request to ask over TCP.
+class OneAddress {
+ public:
+  static std::string answer(std::span<const std::byte> packet, bool is_tcp) {
+    auto question = DnsMessage::parse(packet);
+    if (!question) return {};
+    DnsMessage response = DnsMessage::response_to(*question);
+    const DnsQuestion& asked = response.questions.at(0);
+    response.truncated = !is_tcp && asked.name.label() == "big";
+    if (asked.type == DnsType::a && !response.truncated) {
+      response.answers.push_back({.name = asked.name, .ttl = 60, .data = DnsA{{192, 0, 2, 1}}});
+    }
+    return response.write().value_or("");
+  }
+
+  static Task<> serve_tcp(TcpStream peer) {
+    Buffer in;
+    for (;;) {
+      const auto got = co_await peer.read(in);
+      if (!got || *got == 0) co_return;
+      std::string all = in.to_string();
+      if (all.size() < 2 || all.size() < 2 + std::size_t(static_cast<unsigned char>(all[1])))
+        continue;
+      in.clear();
+      const std::string response = answer(std::as_bytes(std::span(all).subspan(2)), true);
+      const std::string framed =
+          std::string(1, '\0') + static_cast<char>(response.size()) + response;
+      const auto written = co_await peer.write(std::string_view(framed));
+      if (!written) co_return;
+    }
+  }
+};
+
+Task<> look_up(DnsResolver& resolver, FirstError& first_error) {
+  for (const char* const name : {"small.test", "big.test", "127.0.0.1"}) {
+    const auto found = co_await resolver.resolve(name, 80);
+    // After a failure of the server's, there may be no answer.
+    if (first_error.note(found)) EXPECT_EQ(found->size(), 1U);
+  }
+}
+
+}  // namespace
+
+Error play_lookups(EventLoop& loop) {
+  auto server = UdpSocket::bind(loop, Endpoint::loopback_v4(0));
+  if (!server) return server.error();
+  const auto at = server->local_endpoint();
+  if (!at) return at.error();
+  auto tcp = TcpServer::listen(loop, *at);
+  if (!tcp) return tcp.error();
+  FirstError first_error;
+  // A failed allocation or call of the server loses an answer.
+  const auto answer = [](UdpSocket& socket, DatagramBatch& batch) {
+    for (const Datagram each : batch) {
+      const std::string response = OneAddress::answer(each.bytes(), false);
+      static_cast<void>(socket.try_send_to(std::as_bytes(std::span(response)), each.peer()));
+    }
+    batch.clear();
+  };
+  const auto ignore = [](UdpSocket&, Error) {};
+  if (auto serving = server->serve({.on_datagrams = answer, .on_error = ignore}); !serving)
+    return serving.error();
+  tcp->serve(&OneAddress::serve_tcp);
+  DnsResolver resolver(loop, {.resolv_conf = "",
+                              .hosts = "/etc/hosts",
+                              .nsswitch_conf = "",
+                              .servers = {*at},
+                              .settings = {"timeout:1"}});
+  return play_task(loop, first_error, look_up(resolver, first_error));
+}
+
 }  // namespace tambour::test
