@@ -484,7 +484,6 @@ const std::vector<Scenario>& all_scenarios() {
       {"unix", play_unix},
       {"unix_server", play_unix_server},
       {"pipes", play_pipes},
-      {"lookups", play_lookups},
   };
   return scenarios;
 }

@@ -45,8 +45,6 @@ Error play_connections(EventLoop& loop);
 Error play_unix(EventLoop& loop);
 Error play_unix_server(EventLoop& loop);
 Error play_pipes(EventLoop& loop);
-/// A name that is looked up in the DNS.
-Error play_lookups(EventLoop& loop);
 
 /// Tasks that another thread posts while the loop waits.
 Error play_posting(EventLoop& loop);
