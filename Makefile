@@ -124,7 +124,7 @@ coverage: ## report lines and branches the tests reach; pages in build/coverage/
 # that fail are written to build/fuzz. The loop gets half of the time, split between the real kernel
 # and the simulator. The parsers share the other half.
 FUZZ := -max_len=512 -timeout=20 -print_funcs=0 -verbosity=0 -print_final_stats=1
-FUZZED := buffer endpoint codec proxy
+FUZZED := buffer endpoint codec proxy dns
 .PHONY: fuzz
 fuzz: ## fuzz for FUZZ_SECONDS: loop calls (all backends, simulator), untrusted input
 	@tools/bootstrap --quiet build library checks
@@ -137,7 +137,7 @@ fuzz: ## fuzz for FUZZ_SECONDS: loop calls (all backends, simulator), untrusted 
 	  echo "fuzzing loop, backends: $$backends" && \
 	  TAMBOUR_FUZZ_BACKENDS=$$backends run loop $$((($(FUZZ_SECONDS) + 3) / 4)) || exit 1; done && \
 	for name in $(FUZZED); do \
-	  echo "fuzzing $$name" && run $$name $$((($(FUZZ_SECONDS) + 7) / 8)) || exit 1; done
+	  echo "fuzzing $$name" && run $$name $$((($(FUZZ_SECONDS) + 9) / 10)) || exit 1; done
 
 .PHONY: install
 install: build ## install the library under PREFIX

@@ -22,6 +22,11 @@ struct ConnectOptions {
   /// How long to wait for one address before the next is tried in parallel: RFC 8305, section 5.
   Duration attempt_delay = std::chrono::milliseconds(250);
 
+  /// If the IPv4 addresses of a name are known first, how long to wait for its IPv6 addresses
+  /// before the first attempt: RFC 8305, section 3. Attempts start at once when the IPv6 addresses
+  /// are known, and use those that become known later.
+  Duration resolution_delay = std::chrono::milliseconds(50);
+
   /// The time limit for the whole operation, including name lookups and retries.
   Duration timeout = std::chrono::seconds(30);
 
@@ -37,7 +42,8 @@ struct ConnectOptions {
   Duration retry_delay_max = std::chrono::seconds(10);
 
   AddressFamily family = AddressFamily::any;
-  Resolver* resolver = nullptr;  ///< Null: Resolver::system(). Must outlive the task.
+  /// Null: DnsResolver::of() the loop of the task. Must outlive the task.
+  Resolver* resolver = nullptr;
 
   /// Set on the connected stream. By default all are zero, which sets none.
   TcpOptions tcp{};

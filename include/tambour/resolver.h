@@ -6,6 +6,7 @@
 #include <system_error>
 #include <vector>
 
+#include <tambour/callback.h>
 #include <tambour/endpoint.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
@@ -36,6 +37,15 @@ class Resolver {
   /// task is asked to stop.
   [[nodiscard]] virtual Task<Result<std::vector<Endpoint>>> resolve(
       std::string host, std::uint16_t port, AddressFamily family = AddressFamily::any) = 0;
+
+  /// Invoked with all addresses that are known so far, the preferred one first. `complete`: it is
+  /// the last call.
+  using Found = Callback<void(const std::vector<Endpoint>& addresses, bool complete)>;
+  /// Like resolve(), but invokes `found` as soon as the addresses of one family are known, for a
+  /// caller that can start with them. Not invoked after the task has ended. By default, invokes it
+  /// once, with the result of resolve().
+  [[nodiscard]] virtual Task<Result<>> resolve_each(std::string host, std::uint16_t port,
+                                                    AddressFamily family, Found found);
 
   /// The system's resolver: getaddrinfo(3), which sorts addresses as in RFC 6724, on a thread of
   /// WorkerPool::names(). May be used by any task of any loop. Fails with EAGAIN if

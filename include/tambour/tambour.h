@@ -1,22 +1,27 @@
 // Includes all public headers of Tambour.
 #pragma once
 
-#include <tambour/async.h>        // IWYU pragma: export
-#include <tambour/async_mutex.h>  // IWYU pragma: export
-#include <tambour/awaitable.h>    // IWYU pragma: export
-#include <tambour/buffer.h>       // IWYU pragma: export
-#include <tambour/callback.h>     // IWYU pragma: export
-#include <tambour/channel.h>      // IWYU pragma: export
-#include <tambour/child.h>        // IWYU pragma: export
-#include <tambour/clock.h>        // IWYU pragma: export
-#include <tambour/codec.h>        // IWYU pragma: export
-#include <tambour/connection.h>
+#include <tambour/async.h>                // IWYU pragma: export
+#include <tambour/async_mutex.h>          // IWYU pragma: export
+#include <tambour/awaitable.h>            // IWYU pragma: export
+#include <tambour/buffer.h>               // IWYU pragma: export
+#include <tambour/callback.h>             // IWYU pragma: export
+#include <tambour/channel.h>              // IWYU pragma: export
+#include <tambour/child.h>                // IWYU pragma: export
+#include <tambour/clock.h>                // IWYU pragma: export
+#include <tambour/codec.h>                // IWYU pragma: export
+#include <tambour/connection.h>           // IWYU pragma: export
 #include <tambour/connection_group.h>     // IWYU pragma: export
 #include <tambour/connection_handle.h>    // IWYU pragma: export
 #include <tambour/connection_limits.h>    // IWYU pragma: export
 #include <tambour/connector.h>            // IWYU pragma: export
 #include <tambour/datagrams.h>            // IWYU pragma: export
 #include <tambour/detail/operation.h>     // IWYU pragma: export
+#include <tambour/dns_error.h>            // IWYU pragma: export
+#include <tambour/dns_message.h>          // IWYU pragma: export
+#include <tambour/dns_name.h>             // IWYU pragma: export
+#include <tambour/dns_record.h>           // IWYU pragma: export
+#include <tambour/dns_resolver.h>         // IWYU pragma: export
 #include <tambour/embedded_loop.h>        // IWYU pragma: export
 #include <tambour/endpoint.h>             // IWYU pragma: export
 #include <tambour/event_loop.h>           // IWYU pragma: export

@@ -84,6 +84,14 @@ Error resolver_error(int value) noexcept {
   return {value, resolver_category()};
 }
 
+Task<Result<>> Resolver::resolve_each(std::string host, std::uint16_t port, AddressFamily family,
+                                      Found found) {
+  const auto addresses = co_await resolve(std::move(host), port, family);
+  if (!addresses) co_return std::unexpected(addresses.error());
+  found(*addresses, true);
+  co_return {};
+}
+
 Resolver& Resolver::system() {
   // Never destroyed: worker threads may still use it when the program exits.
   static auto* const resolver = new SystemResolver;

@@ -34,5 +34,8 @@ void check_codec(Bytes bytes);
 /// PROXY headers: parses the bytes unchanged, and headers serialized from values derived from the
 /// bytes.
 void check_proxy(Bytes bytes);
+/// DNS messages, compared with a plain walk over their structure and with their round trip; and the
+/// text of names.
+void check_dns(Bytes bytes);
 
 }  // namespace tambour::fuzz

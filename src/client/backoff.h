@@ -6,7 +6,7 @@
 
 #include <tambour/clock.h>
 
-namespace tambour::net {
+namespace tambour::client {
 
 class Backoff {
  public:
@@ -32,4 +32,4 @@ class Backoff {
   Duration next_;
 };
 
-}  // namespace tambour::net
+}  // namespace tambour::client

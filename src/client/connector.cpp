@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include <tambour/dns_error.h>
+#include <tambour/dns_resolver.h>
 #include <tambour/event_loop.h>
 #include <tambour/task_event.h>
 #include <tambour/task_scope.h>
@@ -21,8 +23,8 @@
 
 #include "base/failure.h"
 #include "base/parse_number.h"
+#include "client/backoff.h"
 #include "loop/core.h"
-#include "net/backoff.h"
 #include "net/tcp_options.h"
 
 namespace tambour {
@@ -44,17 +46,18 @@ std::vector<Endpoint> interleave(const std::vector<Endpoint>& addresses) {
   return mixed;
 }
 
-/// Concurrent connection attempts to several addresses (Happy Eyeballs, RFC 8305).
+/// Concurrent connection attempts to the addresses of a host, which may become known one after the
+/// other (Happy Eyeballs, RFC 8305).
 class Race {
  public:
-  Race(EventLoop& loop, std::stop_token stop, const std::vector<Endpoint>& addresses,
-       Duration delay)
-      : addresses_(interleave(addresses)),
-        delay_(delay),
+  Race(EventLoop& loop, std::stop_token stop, const ConnectOptions& options)
+      : loop_(loop),
+        options_(options),
         changed_(loop),
+        begin_(loop, [this] { begin(); }),
         pace_(loop, [this] { start_next(); }),
-        attempts_(loop, std::move(stop)) {
-    attempts_.set_exception_handler([this](std::exception_ptr thrown) {
+        tasks_(loop, std::move(stop)) {
+    tasks_.set_exception_handler([this](std::exception_ptr thrown) {
       thrown_ = std::move(thrown);
       changed_.set();
     });
@@ -62,17 +65,22 @@ class Race {
   Race(const Race&) = delete;
   Race& operator=(const Race&) = delete;
 
+  void use(const std::vector<Endpoint>& addresses) { set_addresses(addresses, true); }
+  void look_up(Resolver& resolver, std::string host, std::uint16_t port) {
+    tasks_.spawn(look_up_addresses(resolver, std::move(host), port));
+  }
+
   Task<Streamed> run() {
-    start_next();
     for (;;) {
       if (thrown_ != nullptr) std::rethrow_exception(thrown_);
       if (winner_) co_return std::move(*winner_);
       // A failed attempt starts the next one without waiting for the delay.
-      if (std::exchange(has_failed_, false) && next_ != addresses_.size()) {
+      const bool may_start = std::exchange(has_failed_, false) || attempts_ == 0;
+      if (has_begun_ && may_start && !left_.empty()) {
         start_next();
         continue;
       }
-      if (attempts_.empty() && next_ == addresses_.size()) co_return std::unexpected(last_error_);
+      if (attempts_ == 0 && left_.empty() && is_complete_) co_return std::unexpected(last_error_);
       changed_.reset();
       if (const auto waited = co_await changed_.wait(); !waited)
         co_return std::unexpected(waited.error());
@@ -80,11 +88,50 @@ class Race {
   }
 
  private:
+  Task<> look_up_addresses(Resolver& resolver, std::string host, std::uint16_t port) {
+    auto found = [this](const std::vector<Endpoint>& addresses, bool complete) {
+      set_addresses(addresses, complete);
+    };
+    const auto outcome = co_await resolver.resolve_each(std::move(host), port, options_.family,
+                                                        Resolver::Found(found));
+    if (!outcome && tried_.empty()) last_error_ = outcome.error();
+    is_complete_ = true;
+    changed_.set();
+  }
+
+  /// `addresses` are all that are known so far.
+  void set_addresses(const std::vector<Endpoint>& addresses, bool complete) {
+    left_ = interleave(addresses);
+    std::erase_if(left_, [this](const Endpoint& each) {
+      return std::ranges::find(tried_, each) != tried_.end();
+    });
+    is_complete_ = complete;
+    if (has_begun_) {
+      if (!left_.empty() && !pace_.started()) pace_.start_at(started_ + options_.attempt_delay);
+    } else if (complete || (!addresses.empty() && addresses.front().family() == AF_INET6)) {
+      begin();
+    } else if (!begin_.started()) {
+      // RFC 8305, section 3: the IPv6 addresses may follow.
+      begin_.start(options_.resolution_delay);
+    }
+    changed_.set();
+  }
+
+  void begin() {
+    begin_.stop();
+    has_begun_ = true;
+    changed_.set();
+  }
+
   void start_next() {
-    if (next_ == addresses_.size()) return;
-    const Endpoint& to = addresses_[next_++];
-    if (next_ != addresses_.size()) pace_.start(delay_);
-    attempts_.spawn(attempt(to));
+    if (left_.empty()) return;
+    const Endpoint to = left_.front();
+    left_.erase(left_.begin());
+    tried_.push_back(to);
+    started_ = loop_.now();
+    if (!left_.empty()) pace_.start(options_.attempt_delay);
+    ++attempts_;
+    tasks_.spawn(attempt(to));
     changed_.set();
   }
 
@@ -99,6 +146,7 @@ class Race {
     // A named variable: GCC 12 destroys a conditional temporary of a co_await expression twice.
     Task<Streamed> connecting = to.is_ip() ? connect_as<TcpStream>(to) : connect_as<UnixStream>(to);
     auto stream = co_await std::move(connecting);
+    --attempts_;
     if (!stream) {
       last_error_ = stream.error();
       has_failed_ = true;
@@ -109,17 +157,23 @@ class Race {
     changed_.set();
   }
 
-  std::vector<Endpoint> addresses_;
-  std::size_t next_ = 0;
-  Duration delay_;
+  EventLoop& loop_;
+  const ConnectOptions options_;
+  std::vector<Endpoint> left_;
+  std::vector<Endpoint> tried_;
+  bool is_complete_ = false;  ///< No further addresses will become known.
+  bool has_begun_ = false;
+  TimePoint started_{};  ///< When the last attempt started.
+  std::size_t attempts_ = 0;
   Error last_error_ = system_error(EINVAL);
   bool has_failed_ = false;
   std::exception_ptr thrown_;
   std::optional<SocketStream> winner_;
   TaskEvent changed_;
+  Timer begin_;
   Timer pace_;
   /// Last member, because its tasks use the others. Its destructor closes the attempts that lost.
-  TaskScope attempts_;
+  TaskScope tasks_;
 };
 
 /// What to connect to: addresses, or a name that is still to be resolved.
@@ -131,6 +185,7 @@ struct Target {
 
 bool may_pass(const Error& error, const Target& target) noexcept {
   if (error.category() == resolver_category()) return error.value() == EAI_AGAIN;
+  if (error.category() == dns_category()) return error == DnsError::too_many_lookups;
   // A Unix server that restarts removes its path and creates it again.
   const auto is_unix = [](const Endpoint& each) { return !each.is_ip(); };
   if (error.value() == ENOENT) return std::ranges::any_of(target.addresses, is_unix);
@@ -150,20 +205,21 @@ std::optional<Target> parse_name(std::string_view text) {
 }
 
 Task<Streamed> try_once(Target target, ConnectOptions options) {
-  if (!target.host.empty()) {
-    Resolver& resolver = options.resolver != nullptr ? *options.resolver : Resolver::system();
-    auto found = co_await resolver.resolve(target.host, target.port, options.family);
-    if (!found) co_return std::unexpected(found.error());
-    target.addresses = std::move(*found);
-  }
   const TaskContext& context = co_await this_task;
-  Race race(*context.loop, context.stop, target.addresses, options.attempt_delay);
+  Race race(*context.loop, context.stop, options);
+  if (target.host.empty()) {
+    race.use(target.addresses);
+  } else {
+    Resolver& resolver =
+        options.resolver != nullptr ? *options.resolver : DnsResolver::of(*context.loop);
+    race.look_up(resolver, std::move(target.host), target.port);
+  }
   co_return co_await race.run();
 }
 
 Task<Streamed> try_rounds(Target target, ConnectOptions options) {
   const TaskContext& context = co_await this_task;
-  net::Backoff backoff(options.retry_delay, options.retry_delay_max);
+  client::Backoff backoff(options.retry_delay, options.retry_delay_max);
   for (unsigned round = 1;; ++round) {
     auto stream = co_await try_once(target, options);
     if (stream || round >= options.rounds || !may_pass(stream.error(), target)) co_return stream;

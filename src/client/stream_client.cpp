@@ -12,8 +12,8 @@
 
 #include "base/check.h"
 #include "base/failure.h"
+#include "client/backoff.h"
 #include "loop/core.h"
-#include "net/backoff.h"
 #include "net/connection_owner.h"
 
 namespace tambour {
@@ -184,7 +184,7 @@ class StreamClientState final : private ConnectionOwner {
   Callback<Task<Result<SocketStream>>()> connect_;
   std::shared_ptr<const ConnectionCallbacks> callbacks_;
   StreamClientOptions options_;
-  Backoff backoff_;
+  client::Backoff backoff_;
   bool started_ = false;
   bool restarts_ = false;    ///< start() was called before on_close of a closed connection.
   bool moves_away_ = false;  ///< The connection is moving to another loop.

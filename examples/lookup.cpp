@@ -1,0 +1,58 @@
+// Prints the addresses of a host, or the records of a name:
+//
+//   lookup example.org
+//   lookup example.org MX
+//   lookup 192.0.2.1
+#include <cstdio>
+#include <string>
+
+#include <tambour/tambour.h>
+
+using namespace tambour;
+
+Task<> print_addresses(DnsResolver& resolver, std::string host, int& status) {
+  const auto found = co_await resolver.resolve(host, 0);
+  if (!found) {
+    std::fprintf(stderr, "%s: %s\n", host.c_str(), found.error().message().c_str());
+    co_return;
+  }
+  for (const Endpoint& each : *found) std::printf("%s\n", each.address().c_str());
+  status = 0;
+}
+
+Task<> print_names(DnsResolver& resolver, Endpoint address, int& status) {
+  const auto names = co_await resolver.reverse(address);
+  if (!names) {
+    std::fprintf(stderr, "%s: %s\n", address.address().c_str(), names.error().message().c_str());
+    co_return;
+  }
+  for (const std::string& each : *names) std::printf("%s\n", each.c_str());
+  status = 0;
+}
+
+Task<> print_records(DnsResolver& resolver, std::string name, DnsType type, int& status) {
+  const auto message = co_await resolver.query(name, type);
+  if (!message) {
+    std::fprintf(stderr, "%s: %s\n", name.c_str(), message.error().message().c_str());
+    co_return;
+  }
+  for (const DnsRecord& each : message->answers) std::printf("%s\n", each.to_string().c_str());
+  status = 0;
+}
+
+int main(int argc, char** argv) {
+  EventLoop loop;
+  DnsResolver& resolver = DnsResolver::of(loop);
+  const std::string what = argc > 1 ? argv[1] : "localhost";
+  int status = 1;
+  if (argc > 2) {
+    const DnsType type = or_throw(parse_dns_type(argv[2]), argv[2]);
+    spawn(loop, print_records(resolver, what, type, status));
+  } else if (const auto address = Endpoint::parse(what, 0)) {
+    spawn(loop, print_names(resolver, *address, status));
+  } else {
+    spawn(loop, print_addresses(resolver, what, status));
+  }
+  loop.run();
+  return status;
+}

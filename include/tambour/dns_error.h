@@ -1,0 +1,46 @@
+// Errors of DNS: of messages, and of lookups.
+#pragma once
+
+#include <system_error>
+#include <type_traits>
+
+#include <tambour/result.h>
+
+namespace tambour {
+
+enum class DnsError : int {
+  // Response codes of a server: RFC 1035, section 4.1.1.
+  format_error = 1,  ///< FORMERR: the server did not understand the question.
+  server_failure,    ///< SERVFAIL, from each server that answered.
+  no_such_name,      ///< NXDOMAIN: the name does not exist.
+  not_implemented,   ///< NOTIMP.
+  refused,           ///< REFUSED.
+  bad_response,      ///< Another response code.
+
+  // Lookups.
+  no_data = 100,     ///< The name exists, but has no records of the type.
+  timeout,           ///< No server answered in time.
+  non_ascii_name,    ///< A host name with bytes outside ASCII; convert it to its A-label.
+  too_many_lookups,  ///< DnsResolverOptions::lookups_max is reached.
+
+  // Names and messages.
+  bad_name = 200,    ///< Not the text of a name.
+  name_too_long,     ///< More than 255 bytes, or a label of more than 63.
+  bad_message,       ///< Not a well-formed message.
+  bad_pointer,       ///< A compression pointer that does not point to an earlier name.
+  bad_record,        ///< The data of a record does not have the form of its type.
+  bad_edns,          ///< More than one OPT record, or one in the wrong section.
+  message_too_long,  ///< The message does not fit into the bytes that it may have.
+};
+
+const std::error_category& dns_category() noexcept;
+
+[[nodiscard]] inline Error make_error_code(
+    DnsError error) noexcept {  // NOLINT: the standard's own name.
+  return {static_cast<int>(error), dns_category()};
+}
+
+}  // namespace tambour
+
+template <>
+struct std::is_error_code_enum<tambour::DnsError> : std::true_type {};

@@ -1,0 +1,151 @@
+// Name resolution on an event loop, without threads: hosts file, DNS and a cache.
+//
+// The default resolver of connect(). Reads /etc/resolv.conf, /etc/hosts and the hosts line of
+// /etc/nsswitch.conf as getaddrinfo(3) does, and reads them again when they have changed. For the
+// sources that nsswitch.conf may name besides files and dns, it asks Resolver::system().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include <tambour/clock.h>
+#include <tambour/dns_message.h>
+#include <tambour/dns_name.h>
+#include <tambour/dns_record.h>
+#include <tambour/endpoint.h>
+#include <tambour/resolver.h>
+#include <tambour/result.h>
+#include <tambour/task.h>
+
+namespace tambour {
+
+class EventLoop;
+namespace dns {
+class Engine;
+}
+
+struct DnsResolverOptions {
+  /// Empty: the file is not read.
+  std::string resolv_conf = "/etc/resolv.conf";
+  std::string hosts = "/etc/hosts";
+  std::string nsswitch_conf = "/etc/nsswitch.conf";
+  /// How often the files are examined for changes, at most; a lookup examines them.
+  Duration reload_interval = std::chrono::milliseconds(50);
+  /// The environment variables LOCALDOMAIN and RES_OPTIONS: resolv.conf(5).
+  bool environment = true;
+
+  /// Unless empty, instead of the servers, the search list and the options of resolv.conf(5). An
+  /// option as in the file: "ndots:2".
+  std::vector<Endpoint> servers{};
+  std::vector<std::string> search{};
+  std::vector<std::string> settings{};
+
+  /// The memory of the cache. 0: no cache.
+  std::size_t cache_bytes_max = std::size_t{4} << 20;
+  Duration ttl_max = std::chrono::hours(24);          ///< Longer times to live are shortened.
+  Duration negative_ttl_max = std::chrono::hours(3);  ///< RFC 2308.
+  Duration failure_ttl = std::chrono::seconds(1);     ///< RFC 9520: no server has answered.
+
+  /// The number of tasks that may wait for this resolver; further lookups fail with
+  /// DnsError::too_many_lookups.
+  std::size_t lookups_max = std::size_t{1} << 16;
+  /// The number of questions that are sent to servers at the same time; others wait.
+  std::size_t queries_max = 4096;
+
+  /// EDNS with 1232 bytes: larger answers without TCP. A server that does not understand it is
+  /// asked without.
+  bool edns = true;
+  bool cookies = true;  ///< RFC 7873. Requires `edns`.
+  /// Random case of the letters in questions, which answers must repeat: 16 bits and more against
+  /// forgers. Some servers change the case.
+  bool random_case = false;
+
+  /// Sources besides files and dns. Null: Resolver::system(). Must outlive the resolver.
+  Resolver* fallback = nullptr;
+};
+
+/// Counters since the resolver was created.
+struct DnsResolverStats {
+  std::uint64_t lookups = 0;  ///< Questions of tasks; a host name is up to two.
+  std::uint64_t cache_hits = 0;
+  std::uint64_t coalesced = 0;  ///< Questions that joined one in flight.
+  std::uint64_t udp_sent = 0;   ///< Datagrams.
+  std::uint64_t tcp_sent = 0;   ///< Queries over TCP.
+  std::uint64_t retries = 0;    ///< Of the above, those that were not the first of a question.
+  std::uint64_t rejected = 0;   ///< Datagrams that matched no question, or were malformed.
+  std::uint64_t reloads = 0;    ///< A file has changed.
+  std::uint64_t fallbacks = 0;  ///< Lookups passed to another resolver.
+  std::size_t cache_bytes = 0;  ///< Now.
+  std::size_t in_flight = 0;    ///< Questions that servers are asked now.
+};
+
+/// A stub resolver on one loop.
+///
+/// Tasks of its loop may use it concurrently. Equal questions in flight are sent once. Answers are
+/// cached for their time to live, and so are the absence of a name or type and, for a moment,
+/// failures. A task that is asked to stop, or destroyed, leaves its question; a question without
+/// tasks is dropped.
+///
+/// Security: each question has a random id and a random port out of a small pool whose sockets are
+/// replaced after 128 questions; an answer must come from the server that was asked and have the
+/// same id and question. Records that do not belong to the question or to the chain of its aliases
+/// are ignored.
+/// Ownership: owns its sockets. Destroying it makes waiting tasks fail with ECANCELED.
+/// Lifetime: cannot be moved. Must be destroyed before its loop.
+/// Thread: must be used on the loop's thread, by tasks of that loop.
+/// Loop: an idle resolver does not keep run() from returning.
+class DnsResolver final : public Resolver {
+ public:
+  /// Throws std::bad_alloc. The files are read by the first lookup.
+  explicit DnsResolver(EventLoop& loop, DnsResolverOptions options = {},
+                       std::source_location created_at = std::source_location::current());
+  ~DnsResolver() override;
+
+  /// The resolver of a loop, with the default options; created by the first call and destroyed with
+  /// the loop. Throws std::bad_alloc.
+  [[nodiscard]] static DnsResolver& of(EventLoop& loop);
+
+  /// See Resolver. The order of the addresses is that of RFC 6724. Besides the errors of
+  /// resolver_category() that getaddrinfo(3) returns, fails with DnsError::non_ascii_name and
+  /// DnsError::too_many_lookups.
+  [[nodiscard]] Task<Result<std::vector<Endpoint>>> resolve(
+      std::string host, std::uint16_t port, AddressFamily family = AddressFamily::any) override;
+  [[nodiscard]] Task<Result<>> resolve_each(std::string host, std::uint16_t port,
+                                            AddressFamily family, Found found) override;
+
+  /// Asks the servers for records of one type, without hosts file and search list. Returns the
+  /// response, with the times to live that remain; it has at least one answer of the type, or an
+  /// alias. Fails with DnsError: no_such_name, no_data, server_failure, timeout and others; with
+  /// ECANCELED.
+  ///
+  ///   auto mail = co_await resolver.query(name, DnsType::mx);
+  ///   for (const DnsMx* each : mail->answers_of<DnsMx>()) ...
+  [[nodiscard]] Task<Result<DnsMessage>> query(DnsName name, DnsType type);
+  /// Parses `name`, which is absolute with or without a trailing dot.
+  [[nodiscard]] Task<Result<DnsMessage>> query(std::string name, DnsType type);
+
+  /// The names of an address: from the hosts file, otherwise from PTR records. The first one is the
+  /// preferred one. Fails with the errors of query(), and with EAFNOSUPPORT for a Unix name.
+  [[nodiscard]] Task<Result<std::vector<std::string>>> reverse(Endpoint address);
+
+  /// The addresses of a service by its SRV records, in the order in which they are to be tried:
+  /// RFC 2782. `service` is, for example, "_ldap._tcp.example.org". Fails with the errors of
+  /// query(), and with DnsError::no_data if the service is not available (its target is ".").
+  [[nodiscard]] Task<Result<std::vector<Endpoint>>> resolve_service(
+      std::string service, AddressFamily family = AddressFamily::any);
+
+  void clear_cache() noexcept;
+  [[nodiscard]] DnsResolverStats stats() const noexcept;
+  /// The servers that are asked now, in the order of the configuration.
+  [[nodiscard]] std::vector<Endpoint> servers();
+
+ private:
+  std::unique_ptr<dns::Engine> engine_;
+};
+
+}  // namespace tambour

@@ -1,0 +1,25 @@
+// Unpredictable numbers: ids of queries and cookies.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/backend.h"
+
+namespace tambour::dns {
+
+/// From getrandom(2); in a simulation, from its seed.
+class Entropy {
+ public:
+  explicit Entropy(backend::Backend& backend) noexcept : backend_(backend) {}
+
+  [[nodiscard]] std::uint64_t next() noexcept;
+
+ private:
+  backend::Backend& backend_;
+  std::array<std::uint64_t, 32> numbers_{};
+  std::size_t left_ = 0;
+};
+
+}  // namespace tambour::dns

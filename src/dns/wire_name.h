@@ -1,0 +1,72 @@
+// Names in wire form in memory of fixed size, for code that must not allocate.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include <tambour/dns_name.h>
+
+namespace tambour {
+
+/// Makes a DnsName of bytes that are known to be one.
+struct DnsNameAccess {
+  static DnsName make(std::string_view wire) { return DnsName(std::string(wire)); }
+};
+
+}  // namespace tambour
+
+namespace tambour::dns {
+
+/// ASCII only, whatever the locale. A length byte of a label is at most 63, below the letters.
+[[nodiscard]] constexpr char to_lower(char byte) noexcept {
+  return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + ('a' - 'A')) : byte;
+}
+
+[[nodiscard]] constexpr bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i] && to_lower(a[i]) != to_lower(b[i])) return false;
+  }
+  return true;
+}
+
+/// A name in wire form; empty if there is none.
+class WireName {
+ public:
+  [[nodiscard]] std::string_view view() const noexcept { return {bytes_.data(), size_}; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  void clear() noexcept { size_ = 0; }
+
+  /// Returns false if the name would have more than 255 bytes.
+  [[nodiscard]] bool append(const void* bytes, std::size_t size) noexcept {
+    if (size > bytes_.size() - size_) return false;
+    std::memcpy(bytes_.data() + size_, bytes, size);
+    size_ = static_cast<std::uint8_t>(size_ + size);
+    return true;
+  }
+  [[nodiscard]] bool push(char byte) noexcept { return append(&byte, 1); }
+  /// Replaces a byte that was appended.
+  void set(std::size_t at, char byte) noexcept { bytes_[at] = byte; }
+  void assign(std::string_view wire) noexcept {
+    size_ = 0;
+    static_cast<void>(append(wire.data(), wire.size()));
+  }
+  void lower() noexcept {
+    for (std::size_t i = 0; i < size_; ++i) bytes_[i] = to_lower(bytes_[i]);
+  }
+
+ private:
+  std::uint8_t size_ = 0;
+  std::array<char, DnsName::bytes_max> bytes_;  ///< Only the first `size_` are defined.
+};
+
+/// Parses the presentation format; see DnsName::parse(). Returns 0 or the error.
+[[nodiscard]] DnsError parse_name(std::string_view text, WireName& into) noexcept;
+
+inline constexpr DnsError no_error{};
+
+}  // namespace tambour::dns

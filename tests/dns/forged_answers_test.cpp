@@ -1,0 +1,156 @@
+// Lookups over a bad network, while forged answers arrive, with many seeds: each lookup ends in
+// time, and with the right addresses or an error.
+#include <netdb.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "dns/name_server.h"
+#include "support/scale.h"
+
+namespace tambour::forged_answers_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::array<std::uint8_t, 4> forged_v4{6, 6, 6, 6};
+constexpr int names = 12;
+
+std::string name_of(int number) { return "host" + std::to_string(number) + ".example.org"; }
+
+/// Answers of the server, lost and truncated, and answers of forgers.
+class Attack {
+ public:
+  Attack(Simulation& in, SimulatedHost& server_host, SimulatedHost& other_host)
+      : simulation_(in),
+        server_loop_(server_host.loop_options()),
+        other_loop_(other_host.loop_options()),
+        server_(server_loop_, test::endpoint_of(server_host)),
+        other_(UdpSocket::bind(other_loop_, test::endpoint_of(other_host)).value()) {
+    for (int i = 0; i < names; ++i) {
+      server_.add(test::a_record(name_of(i), {10, 0, 0, static_cast<std::uint8_t>(i)}));
+      server_.add(test::aaaa_record(name_of(i), "2001:db8::" + std::to_string(i + 1)));
+    }
+    const bool has_cookies = in.chance(0.5);
+    server_.set_change([this, has_cookies](const DnsMessage& question, DnsMessage& response,
+                                           bool is_tcp) {
+      if (has_cookies && question.edns)
+        response.edns->options = {{10, question.edns->options[0].data.substr(0, 8) + "12345678"}};
+      if (!is_tcp && simulation_.chance(0.1)) {
+        response.truncated = true;
+        response.answers.clear();
+      }
+      return true;
+    });
+    server_.set_forger(
+        [this](const DnsMessage& question, const Endpoint& from) { forge(question, from); });
+  }
+
+ private:
+  /// Sends what a forger may send that sees nothing, or everything but the id, or that cannot use
+  /// the server's address.
+  void forge(const DnsMessage& question, const Endpoint& client) {
+    DnsMessage forged = DnsMessage::response_to(question);
+    forged.answers.push_back(
+        test::a_record(question.questions[0].name.to_string(), forged_v4, 86400));
+    const auto text = [](const DnsMessage& message) { return message.write().value(); };
+    for (int i = 0; i < 8; ++i) {
+      DnsMessage guessed = forged;
+      guessed.id = static_cast<std::uint16_t>(forged.id + 1 + simulation_.random(65535));
+      server_.send(text(guessed), client);
+      guessed.id = static_cast<std::uint16_t>(simulation_.random(65536));
+      server_.send(text(guessed),
+                   client.with_port(static_cast<std::uint16_t>(1024 + simulation_.random(64000))));
+    }
+    DnsMessage other = forged;
+    other.questions[0].name = test::dns_name("other.example.org");
+    server_.send(text(other), client);
+    other = forged;
+    other.questions[0].type = DnsType::mx;
+    server_.send(text(other), client);
+    other.questions.clear();
+    server_.send(text(other), client);
+    other = forged;
+    other.is_response = false;
+    server_.send(text(other), client);
+    server_.send("", client);
+    server_.send(text(forged).substr(0, 1 + simulation_.random(30)), client);
+    const std::string all = text(forged);
+    static_cast<void>(other_.try_send_to(std::as_bytes(std::span(all)), client));
+  }
+
+  Simulation& simulation_;
+  EventLoop server_loop_;
+  EventLoop other_loop_;
+  test::NameServer server_;
+  UdpSocket other_;
+};
+
+void scenario(Simulation& simulation) {
+  SimulatedHost& client = simulation.add_host("client");
+  SimulatedHost& server = simulation.add_host("server");
+  SimulatedHost& other = simulation.add_host("other");
+  test::write_file(client, "/etc/resolv.conf", "nameserver " + server.ip() + "\n");
+  Attack attack(simulation, server, other);
+  EventLoop loop(client.loop_options());
+  DnsResolver resolver(loop);
+  TaskScope scope(loop);
+  int ended = 0;
+  int found_any = 0;
+  constexpr int lookups = 3 * names;
+  for (int i = 0; i < lookups; ++i) {
+    scope.spawn([&, i]() -> Task<> {
+      static_cast<void>(co_await sleep_for(Duration(simulation.random(3'000'000'000))));
+      const TimePoint begin = loop.now();
+      const auto found = co_await resolver.resolve(name_of(i % names), 80);
+      if (loop.now() - begin > 10'100ms) simulation.fail("a lookup took too long");
+      if (!found && found.error() != resolver_error(EAI_AGAIN))
+        simulation.fail("a lookup failed with " + found.error().message());
+      const std::string v4 = "10.0.0." + std::to_string(i % names);
+      const std::string v6 = "2001:db8::" + std::to_string(i % names + 1);
+      if (found) {
+        ++found_any;
+        for (const Endpoint& each : *found) {
+          // An IPv6 address in hexadecimal.
+          if (each.family() == AF_INET && each.address() != v4)
+            simulation.fail("forged: " + each.address());
+          if (each.family() == AF_INET6 && !each.address().starts_with("2001:db8::"))
+            simulation.fail("forged: " + each.address());
+        }
+      }
+      if (++ended == lookups) simulation.stop();
+    });
+  }
+  simulation.run(1min);
+  if (ended != lookups) simulation.fail("a lookup did not end");
+  // Each packet is lost with a probability of a fifth, and sent at least six times.
+  if (found_any < lookups - 3) simulation.fail("many lookups failed");
+  if (resolver.stats().rejected == 0) simulation.fail("no forged answer arrived");
+}
+
+SimulationOptions bad_network(std::uint64_t seed) {
+  SimulationOptions options;
+  options.datagram_loss = 0.2;
+  options.datagram_duplication = 0.2;
+  options.datagram_reordering = 0.2;
+  options.would_block = seed % 2 == 0 ? 0.05 : 0;
+  options.short_read = seed % 3 == 0 ? 0.2 : 0;
+  options.trace = false;
+  return options;
+}
+
+TEST(ForgedAnswers, are_never_accepted) {
+  const Seeds seeds{.first = 1, .count = std::max<std::uint64_t>(test::scaled(1000), 50)};
+  const auto failure = simulate(seeds, scenario, bad_network);
+  ASSERT_FALSE(failure) << failure->report();
+}
+
+}  // namespace
+}  // namespace tambour::forged_answers_test

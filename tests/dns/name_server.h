@@ -1,0 +1,189 @@
+// A DNS server for tests, on the library's own codec.
+#pragma once
+
+#include <fcntl.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tambour/tambour.h>
+
+namespace tambour::test {
+
+inline DnsName dns_name(std::string_view text) { return DnsName::parse(text).value(); }
+
+inline Endpoint endpoint_of(SimulatedHost& host, std::uint16_t port = 53) {
+  const sockaddr_in at = host.endpoint(port);
+  return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof(at)).value();
+}
+
+/// Writes a file of a simulated host, or replaces it.
+inline void write_file(SimulatedHost& host, const char* path, const std::string& text) {
+  const int fd = host.open(path, O_CREAT | O_TRUNC | O_WRONLY, 0644);
+  static_cast<void>(host.pwrite(fd, text.data(), text.size(), 0));
+  host.close(fd);
+}
+
+inline DnsRecord a_record(std::string_view name, std::array<std::uint8_t, 4> address,
+                          std::uint32_t ttl = 60) {
+  return {.name = dns_name(name), .type = DnsType::a, .ttl = ttl, .data = DnsA{address}};
+}
+inline DnsRecord aaaa_record(std::string_view name, std::string_view address,
+                             std::uint32_t ttl = 60) {
+  const Endpoint v6 = Endpoint::parse(address, 0).value();
+  DnsAaaa data;
+  const auto& in = *reinterpret_cast<const sockaddr_in6*>(v6.data());
+  std::memcpy(data.address.data(), &in.sin6_addr, 16);
+  return {.name = dns_name(name), .type = DnsType::aaaa, .ttl = ttl, .data = data};
+}
+inline DnsRecord cname_record(std::string_view name, std::string_view target,
+                              std::uint32_t ttl = 60) {
+  return {.name = dns_name(name),
+          .type = DnsType::cname,
+          .ttl = ttl,
+          .data = DnsCname{dns_name(target)}};
+}
+
+/// Answers from a list of records; names without records do not exist.
+class NameServer {
+ public:
+  /// Changes a response before it is sent. Returns false to drop it.
+  using Change = std::function<bool(const DnsMessage& question, DnsMessage& response, bool is_tcp)>;
+
+  NameServer(EventLoop& loop, const Endpoint& at) : loop_(loop), at_(at) { start(); }
+
+  void start() {
+    udp_ = UdpSocket::bind(loop_, at_).value();
+    static_cast<void>(udp_.serve({.on_datagrams = [this](UdpSocket& socket, DatagramBatch& batch) {
+      for (const Datagram each : batch) answer_datagram(socket, each);
+      batch.clear();
+    }}));
+    tcp_.emplace(TcpServer::listen(loop_, at_).value());
+    tcp_->serve([this](TcpStream stream) { return serve(std::move(stream)); });
+  }
+  void stop() {
+    udp_.close();
+    tcp_.reset();
+  }
+
+  void add(DnsRecord record) { records_.push_back(std::move(record)); }
+  void clear() { records_.clear(); }
+  void set_change(Change change) { change_ = std::move(change); }
+  /// Invoked before each datagram is answered.
+  void set_forger(std::function<void(const DnsMessage& question, const Endpoint& from)> forger) {
+    forger_ = std::move(forger);
+  }
+  /// Sends a datagram from the server's port.
+  void send(std::string_view bytes, const Endpoint& to) {
+    static_cast<void>(udp_.try_send_to(std::as_bytes(std::span(bytes)), to));
+  }
+  /// The start of authority of negative answers.
+  void set_negative_ttl(std::optional<std::uint32_t> ttl) { negative_ttl_ = ttl; }
+
+  std::uint64_t udp_questions = 0;
+  std::uint64_t tcp_questions = 0;
+  std::uint64_t tcp_connections = 0;
+  std::vector<DnsMessage> questions;
+
+  /// The response as it would be sent without limits.
+  [[nodiscard]] DnsMessage response_to(const DnsMessage& question) const {
+    DnsMessage response = DnsMessage::response_to(question);
+    response.recursion_available = true;
+    DnsName name = question.questions[0].name;
+    bool exists = false;
+    for (int i = 0; i < 10; ++i) {
+      std::optional<DnsName> alias;
+      for (const DnsRecord& each : records_) {
+        if (each.name != name) continue;
+        exists = true;
+        if (each.type == question.questions[0].type) response.answers.push_back(each);
+        if (each.type != DnsType::cname || question.questions[0].type == DnsType::cname) continue;
+        response.answers.push_back(each);
+        alias = each.as<DnsCname>()->target;
+      }
+      if (!alias) break;
+      name = *alias;
+    }
+    if (!exists) response.rcode = DnsRcode::no_such_name;
+    const bool is_negative =
+        response.answers.empty() || response.answers.back().type == DnsType::cname;
+    if (is_negative && negative_ttl_) {
+      DnsSoa soa;
+      soa.minimum = *negative_ttl_;
+      response.authorities.push_back(
+          {.name = DnsName(), .type = DnsType::soa, .ttl = 86400, .data = soa});
+    }
+    return response;
+  }
+
+ private:
+  std::optional<std::string> answer(std::span<const std::byte> packet, bool is_tcp) {
+    const auto question = DnsMessage::parse(packet);
+    if (!question || question->questions.size() != 1) return std::nullopt;
+    ++(is_tcp ? tcp_questions : udp_questions);
+    questions.push_back(*question);
+    DnsMessage response = response_to(*question);
+    if (change_ && !change_(*question, response, is_tcp)) return std::nullopt;
+    const std::size_t limit = is_tcp           ? DnsMessage::bytes_max
+                              : question->edns ? question->edns->udp_bytes
+                                               : DnsMessage::udp_bytes_plain;
+    auto bytes = response.write(limit);
+    return bytes ? std::optional(*bytes) : std::nullopt;
+  }
+
+  void answer_datagram(UdpSocket& socket, const Datagram& datagram) {
+    if (forger_) {
+      if (const auto question = DnsMessage::parse(datagram.bytes()))
+        forger_(*question, datagram.peer());
+    }
+    const auto bytes = answer(datagram.bytes(), false);
+    if (!bytes) return;
+    static_cast<void>(socket.try_send_to(std::as_bytes(std::span(*bytes)), datagram.peer()));
+  }
+
+  Task<> serve(TcpStream stream) {
+    ++tcp_connections;
+    std::string in;
+    std::array<std::byte, 4096> bytes;
+    for (;;) {
+      const auto got = co_await stream.read(bytes);
+      if (!got || *got == 0) co_return;
+      in.append(reinterpret_cast<const char*>(bytes.data()), *got);
+      std::string out;
+      while (in.size() >= 2) {
+        const std::size_t size =
+            static_cast<std::uint8_t>(in[0]) * 256U + static_cast<std::uint8_t>(in[1]);
+        if (in.size() < size + 2) break;
+        const auto response = answer(std::as_bytes(std::span(in).subspan(2, size)), true);
+        in.erase(0, size + 2);
+        if (!response) continue;
+        out += static_cast<char>(response->size() >> 8U);
+        out += static_cast<char>(response->size());
+        out += *response;
+      }
+      if (!out.empty()) {
+        const auto written = co_await stream.write(std::string_view(out));
+        if (!written) co_return;
+      }
+    }
+  }
+
+  EventLoop& loop_;
+  Endpoint at_;
+  UdpSocket udp_;
+  std::optional<TcpServer> tcp_;
+  std::vector<DnsRecord> records_;
+  Change change_;
+  std::function<void(const DnsMessage&, const Endpoint&)> forger_;
+  std::optional<std::uint32_t> negative_ttl_ = 30;
+};
+
+}  // namespace tambour::test

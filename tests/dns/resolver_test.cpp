@@ -1,0 +1,707 @@
+// The resolver in a simulation: a client, and name servers on other hosts.
+#include <netdb.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "dns/name_server.h"
+
+namespace tambour::resolver_test {
+namespace {
+
+using namespace std::chrono_literals;
+using test::a_record;
+using test::aaaa_record;
+using test::cname_record;
+using test::dns_name;
+using Found = Result<std::vector<Endpoint>>;
+
+SimulationOptions calm() {
+  SimulationOptions options;
+  options.trace = false;
+  return options;
+}
+
+class DnsResolving : public testing::Test {
+ protected:
+  DnsResolving() : simulation(1, calm()), client(simulation.add_host("client")) {
+    loop = std::make_unique<EventLoop>(client.loop_options());
+    for (int i = 0; i < 2; ++i) {
+      hosts.push_back(&simulation.add_host("ns" + std::to_string(i)));
+      loops.push_back(std::make_unique<EventLoop>(hosts.back()->loop_options()));
+      servers.push_back(
+          std::make_unique<test::NameServer>(*loops.back(), test::endpoint_of(*hosts.back())));
+    }
+    configure("");
+    both([](test::NameServer& server) {
+      server.add(a_record("www.example.org", {192, 0, 2, 1}));
+      server.add(aaaa_record("www.example.org", "2001:db8::1"));
+    });
+  }
+  ~DnsResolving() override {
+    resolver.reset();
+    servers.clear();
+    loops.clear();
+    loop.reset();
+  }
+
+  void both(const std::function<void(test::NameServer&)>& change) {
+    for (auto& each : servers) change(*each);
+  }
+
+  /// Writes resolv.conf with both servers and these lines.
+  void configure(const std::string& lines) {
+    test::write_file(
+        client, "/etc/resolv.conf",
+        "nameserver " + hosts[0]->ip() + "\nnameserver " + hosts[1]->ip() + "\n" + lines);
+  }
+  DnsResolver& make(DnsResolverOptions options = {}) {
+    resolver = std::make_unique<DnsResolver>(*loop, std::move(options));
+    return *resolver;
+  }
+  DnsResolver& the_resolver() { return resolver != nullptr ? *resolver : make(); }
+
+  /// Runs the simulation until the task has ended, and returns its result.
+  template <class T>
+  T run(Task<T> task) {
+    std::optional<T> result;
+    spawn(*loop, [](Task<T> inner, std::optional<T>& into, Simulation& in) -> Task<> {
+      into.emplace(co_await std::move(inner));
+      in.stop();
+    }(std::move(task), result, simulation));
+    simulation.run(1h);
+    return std::move(result).value();
+  }
+
+  Found resolve(const std::string& host, AddressFamily family = AddressFamily::any) {
+    return run(the_resolver().resolve(host, 80, family));
+  }
+  std::string text_of(const std::string& host, AddressFamily family = AddressFamily::any) {
+    const Found found = resolve(host, family);
+    if (!found) return found.error().message();
+    std::string text;
+    for (const Endpoint& each : *found) text += (text.empty() ? "" : " ") + each.address();
+    return text;
+  }
+  std::uint64_t questions() const {
+    std::uint64_t sum = 0;
+    for (const auto& each : servers) sum += each->udp_questions + each->tcp_questions;
+    return sum;
+  }
+  void pass(Duration time) { run(sleep(time)); }
+  static Task<int> sleep(Duration time) {
+    static_cast<void>(co_await sleep_for(time));
+    co_return 0;
+  }
+
+  Simulation simulation;
+  SimulatedHost& client;
+  std::unique_ptr<EventLoop> loop;
+  std::vector<SimulatedHost*> hosts;
+  std::vector<std::unique_ptr<EventLoop>> loops;
+  std::vector<std::unique_ptr<test::NameServer>> servers;
+  std::unique_ptr<DnsResolver> resolver;
+};
+
+TEST_F(DnsResolving, asks_for_both_families) {
+  EXPECT_EQ(text_of("www.example.org"), "2001:db8::1 192.0.2.1");
+  EXPECT_EQ(questions(), 2U);
+  EXPECT_EQ(text_of("WWW.Example.org", AddressFamily::v4), "192.0.2.1");
+  EXPECT_EQ(text_of("www.example.org.", AddressFamily::v6), "2001:db8::1");
+  EXPECT_EQ(questions(), 2U) << "the cache was not used";
+  EXPECT_EQ(resolve("www.example.org", AddressFamily::v4)->front().port(), 80);
+}
+
+TEST_F(DnsResolving, needs_no_server_for_literal_addresses_and_localhost) {
+  EXPECT_EQ(text_of("192.0.2.7"), "192.0.2.7");
+  EXPECT_EQ(text_of("127.1"), "127.0.0.1");
+  EXPECT_EQ(text_of("2001:db8::7"), "2001:db8::7");
+  EXPECT_EQ(text_of("localhost"), "::1 127.0.0.1");
+  EXPECT_EQ(text_of("a.LOCALHOST."), "::1 127.0.0.1");
+  EXPECT_EQ(resolve("192.0.2.7", AddressFamily::v6).error(), resolver_error(EAI_ADDRFAMILY));
+  EXPECT_EQ(questions(), 0U);
+}
+
+TEST_F(DnsResolving, rejects_what_is_no_name) {
+  const std::string label(64, 'a');
+  for (const std::string& bad :
+       {std::string(), std::string("..."), std::string("a..b"),
+        std::string("www\0.example.org", 16), label, std::string(256, 'a'), std::string(".")}) {
+    EXPECT_EQ(resolve(bad).error(), resolver_error(EAI_NONAME)) << bad;
+  }
+  EXPECT_EQ(resolve("b\xc3\xbc"
+                    "cher.example")
+                .error(),
+            DnsError::non_ascii_name);
+  EXPECT_LE(questions(), 2U);
+}
+
+TEST_F(DnsResolving, distinguishes_names_that_do_not_exist_from_names_without_addresses) {
+  both([](test::NameServer& server) {
+    server.add({.name = dns_name("mail.example.org"), .type = DnsType::mx, .data = DnsMx{}});
+  });
+  EXPECT_EQ(resolve("nothing.example.org").error(), resolver_error(EAI_NONAME));
+  EXPECT_EQ(resolve("mail.example.org").error(), resolver_error(EAI_NODATA));
+}
+
+TEST_F(DnsResolving, follows_aliases_and_ignores_other_records) {
+  servers[0]->add(cname_record("alias.example.org", "other.example.net"));
+  servers[0]->add(cname_record("other.example.net", "www.example.org"));
+  servers[0]->set_change([](const DnsMessage&, DnsMessage& response, bool) {
+    // In the wrong order, and with an address that nobody asked for.
+    std::ranges::reverse(response.answers);
+    response.answers.push_back(a_record("evil.example", {6, 6, 6, 6}));
+    response.additionals.push_back(a_record("alias.example.org", {6, 6, 6, 7}));
+    return true;
+  });
+  EXPECT_EQ(text_of("alias.example.org", AddressFamily::v4), "192.0.2.1");
+}
+
+TEST_F(DnsResolving, ends_a_loop_of_aliases) {
+  both([](test::NameServer& server) {
+    server.add(cname_record("a.example.org", "b.example.org"));
+    server.add(cname_record("b.example.org", "a.example.org"));
+  });
+  EXPECT_EQ(resolve("a.example.org").error(), resolver_error(EAI_NODATA));
+}
+
+TEST_F(DnsResolving, asks_one_question_for_many_lookups) {
+  DnsResolver& shared = the_resolver();
+  constexpr int count = 10'000;
+  int ended = 0;
+  TaskScope scope(*loop);
+  for (int i = 0; i < count; ++i) {
+    scope.spawn([&]() -> Task<> {
+      const auto found = co_await shared.resolve("www.example.org", 80);
+      if (found && found->size() == 2) ++ended;
+      if (ended == count) simulation.stop();
+    });
+  }
+  simulation.run(1min);
+  EXPECT_EQ(ended, count);
+  EXPECT_EQ(questions(), 2U);
+  EXPECT_EQ(shared.stats().coalesced, 2U * (count - 1));
+  EXPECT_EQ(shared.stats().udp_sent, 2U);
+}
+
+TEST_F(DnsResolving, limits_the_lookups_that_wait) {
+  DnsResolver& limited = make({.lookups_max = 10});
+  int refused = 0;
+  TaskScope scope(*loop);
+  for (int i = 0; i < 20; ++i) {
+    scope.spawn([&, i]() -> Task<> {
+      const auto found =
+          co_await limited.resolve("n" + std::to_string(i) + ".example.org", 80, AddressFamily::v4);
+      if (found.error() == DnsError::too_many_lookups) ++refused;
+    });
+  }
+  EXPECT_EQ(refused, 10);
+  simulation.run(10s);
+  EXPECT_TRUE(scope.empty());
+}
+
+TEST_F(DnsResolving, limits_the_questions_in_flight) {
+  DnsResolver& limited = make({.queries_max = 3});
+  TaskScope scope(*loop);
+  int ended = 0;
+  for (int i = 0; i < 100; ++i) {
+    const std::string name = "n" + std::to_string(i) + ".example.org";
+    servers[0]->add(a_record(name, {10, 0, 0, 1}));
+    scope.spawn([&, name]() -> Task<> {
+      const auto found = co_await limited.resolve(name, 80, AddressFamily::v4);
+      if (found) ++ended;
+    });
+  }
+  simulation.run(10s);
+  EXPECT_EQ(ended, 100);
+}
+
+TEST_F(DnsResolving, keeps_answers_exactly_for_their_time_to_live) {
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  const TimePoint answered = simulation.now();
+  const auto at = [&](Duration time) { pass(answered + time - simulation.now()); };
+  both([](test::NameServer& server) {
+    server.clear();
+    server.add(a_record("www.example.org", {192, 0, 2, 2}));
+  });
+  at(59s);
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  EXPECT_EQ(questions(), 1U);
+  at(60s);
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.2");
+  EXPECT_EQ(questions(), 2U);
+}
+
+TEST_F(DnsResolving, keeps_negative_answers_for_the_time_of_their_authority) {
+  EXPECT_EQ(resolve("no.example.org", AddressFamily::v4).error(), resolver_error(EAI_NONAME));
+  EXPECT_EQ(questions(), 1U);
+  pass(29s);
+  EXPECT_EQ(resolve("no.example.org", AddressFamily::v4).error(), resolver_error(EAI_NONAME));
+  EXPECT_EQ(questions(), 1U);
+  pass(1s);
+  EXPECT_EQ(resolve("no.example.org", AddressFamily::v4).error(), resolver_error(EAI_NONAME));
+  EXPECT_EQ(questions(), 2U);
+  // Without an authority, a negative answer must not be kept: RFC 2308, section 5.
+  both([](test::NameServer& server) { server.set_negative_ttl(std::nullopt); });
+  EXPECT_FALSE(resolve("never.example.org", AddressFamily::v4));
+  EXPECT_FALSE(resolve("never.example.org", AddressFamily::v4));
+  EXPECT_EQ(questions(), 4U);
+}
+
+TEST_F(DnsResolving, does_not_keep_answers_without_time_to_live) {
+  both([](test::NameServer& server) { server.add(a_record("now.example.org", {1, 2, 3, 4}, 0)); });
+  EXPECT_EQ(text_of("now.example.org", AddressFamily::v4), "1.2.3.4");
+  EXPECT_EQ(text_of("now.example.org", AddressFamily::v4), "1.2.3.4");
+  EXPECT_EQ(questions(), 2U);
+}
+
+TEST_F(DnsResolving, limits_the_memory_of_the_cache) {
+  DnsResolver& small = make({.cache_bytes_max = 20'000});
+  for (int i = 0; i < 200; ++i) {
+    const std::string name = "n" + std::to_string(i) + ".example.org";
+    servers[0]->add(a_record(name, {10, 0, 0, 1}));
+    EXPECT_TRUE(run(small.resolve(name, 80, AddressFamily::v4)));
+    EXPECT_LE(small.stats().cache_bytes, 20'000U);
+  }
+  EXPECT_GT(small.stats().cache_bytes, 10'000U);
+  EXPECT_EQ(questions(), 200U);
+  EXPECT_TRUE(run(small.resolve("n199.example.org", 80, AddressFamily::v4)));
+  EXPECT_EQ(questions(), 200U);
+  EXPECT_TRUE(run(small.resolve("n0.example.org", 80, AddressFamily::v4)));
+  EXPECT_EQ(questions(), 201U);
+  small.clear_cache();
+  EXPECT_EQ(small.stats().cache_bytes, 0U);
+}
+
+TEST_F(DnsResolving, keeps_failures_for_a_moment) {
+  both([](test::NameServer& server) {
+    server.set_change([](const DnsMessage&, DnsMessage& response, bool) {
+      response.rcode = DnsRcode::server_failure;
+      response.answers.clear();
+      return true;
+    });
+  });
+  EXPECT_EQ(resolve("www.example.org", AddressFamily::v4).error(), resolver_error(EAI_AGAIN));
+  EXPECT_EQ(questions(), 2U) << "each server is asked once";
+  EXPECT_EQ(resolve("www.example.org", AddressFamily::v4).error(), resolver_error(EAI_AGAIN));
+  EXPECT_EQ(questions(), 2U);
+  both([](test::NameServer& server) { server.set_change(nullptr); });
+  pass(1s);
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+}
+
+TEST_F(DnsResolving, asks_the_next_server_when_one_fails_or_refuses) {
+  for (const DnsRcode code : {DnsRcode::server_failure, DnsRcode::refused, DnsRcode(9)}) {
+    servers[0]->set_change([code](const DnsMessage&, DnsMessage& response, bool) {
+      response.rcode = code;
+      response.answers.clear();
+      return true;
+    });
+    make();
+    EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  }
+}
+
+TEST_F(DnsResolving, fails_over_from_a_dead_server) {
+  servers[0]->set_change([](const DnsMessage&, DnsMessage&, bool) { return false; });
+  const TimePoint begin = simulation.now();
+  EXPECT_EQ(text_of("www.example.org"), "2001:db8::1 192.0.2.1");
+  EXPECT_LT(simulation.now() - begin, 1s) << "the timeout of resolv.conf is 5 s";
+  servers[0]->udp_questions = 0;
+  servers[1]->udp_questions = 0;
+  constexpr int count = 500;
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "n" + std::to_string(i) + ".example.org";
+    servers[1]->add(a_record(name, {10, 0, 0, 1}));
+    const TimePoint asked = simulation.now();
+    EXPECT_EQ(text_of(name, AddressFamily::v4), "10.0.0.1");
+    EXPECT_LT(simulation.now() - asked, 10ms);
+    pass(100ms);
+  }
+  EXPECT_LE(servers[0]->udp_questions, count * 5U / 100);
+  EXPECT_GE(servers[0]->udp_questions, 1U) << "nothing would notice that it is back";
+  servers[0]->set_change(nullptr);
+  servers[1]->set_change([](const DnsMessage&, DnsMessage&, bool) { return false; });
+  EXPECT_EQ(text_of("again.www.example.org"), "Name or service not known");
+}
+
+TEST_F(DnsResolving, fails_over_from_a_server_that_does_not_listen) {
+  servers[0]->stop();
+  const TimePoint begin = simulation.now();
+  EXPECT_EQ(text_of("www.example.org"), "2001:db8::1 192.0.2.1");
+  EXPECT_LT(simulation.now() - begin, 10ms);
+}
+
+TEST_F(DnsResolving, ends_within_the_time_of_the_configuration) {
+  configure("options timeout:2 attempts:3\n");
+  both([](test::NameServer& server) {
+    server.set_change([](const DnsMessage&, DnsMessage&, bool) { return false; });
+  });
+  const TimePoint begin = simulation.now();
+  EXPECT_EQ(resolve("www.example.org", AddressFamily::v4).error(), resolver_error(EAI_AGAIN));
+  EXPECT_GE(simulation.now() - begin, 6s);
+  EXPECT_LT(simulation.now() - begin, 6100ms);
+  EXPECT_LT(questions(), 20U);
+}
+
+TEST_F(DnsResolving, accepts_a_late_answer_of_a_server_that_was_given_up) {
+  Duration delay = 800ms;
+  both([&](test::NameServer& server) { server.stop(); });
+  // A server that answers after 800 ms: later than the patience of 400 ms.
+  UdpSocket slow = UdpSocket::bind(*loops[0], test::endpoint_of(*hosts[0])).value();
+  TaskScope scope(*loops[0]);
+  static_cast<void>(slow.serve({.on_datagrams = [&](UdpSocket& socket, DatagramBatch& batch) {
+    for (const Datagram each : batch) {
+      const auto question = DnsMessage::parse(each.bytes()).value();
+      std::string response = servers[0]->response_to(question).write().value();
+      scope.spawn([&socket, to = each.peer(), response, delay]() -> Task<> {
+        static_cast<void>(co_await sleep_for(delay));
+        static_cast<void>(socket.try_send_to(std::as_bytes(std::span(response)), to));
+      });
+    }
+    batch.clear();
+  }}));
+  const TimePoint begin = simulation.now();
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  EXPECT_LT(simulation.now() - begin, 900ms);
+  scope.request_stop();
+}
+
+TEST_F(DnsResolving, uses_tcp_for_truncated_answers_and_keeps_the_connection) {
+  both([](test::NameServer& server) {
+    for (std::uint8_t i = 0; i < 200; ++i) server.add(a_record("big.example.org", {10, 0, 1, i}));
+  });
+  EXPECT_EQ(resolve("big.example.org", AddressFamily::v4)->size(), 200U);
+  EXPECT_EQ(servers[0]->udp_questions, 1U);
+  EXPECT_EQ(servers[0]->tcp_questions, 1U);
+  resolver->clear_cache();
+  EXPECT_EQ(resolve("big.example.org", AddressFamily::v4)->size(), 200U);
+  EXPECT_EQ(servers[0]->tcp_questions, 2U);
+  EXPECT_EQ(servers[0]->tcp_connections, 1U);
+}
+
+TEST_F(DnsResolving, uses_tcp_only_if_it_is_told_so) {
+  configure("options use-vc\n");
+  EXPECT_EQ(text_of("www.example.org"), "2001:db8::1 192.0.2.1");
+  EXPECT_EQ(servers[0]->udp_questions, 0U);
+  EXPECT_EQ(servers[0]->tcp_questions, 2U);
+  EXPECT_EQ(servers[0]->tcp_connections, 1U);
+  // The server restarts, so the connection is closed.
+  servers[0]->stop();
+  loops[0]->run_ready();
+  servers[0]->start();
+  resolver->clear_cache();
+  EXPECT_EQ(text_of("www.example.org"), "2001:db8::1 192.0.2.1");
+}
+
+TEST_F(DnsResolving, searches_for_names_with_few_dots) {
+  configure("search example.com example.org\noptions ndots:2\n");
+  both([](test::NameServer& server) { server.add(a_record("a.b.c", {10, 0, 0, 9})); });
+  EXPECT_EQ(text_of("www", AddressFamily::v4), "192.0.2.1");
+  std::vector<std::string> asked;
+  for (const DnsMessage& each : servers[0]->questions)
+    asked.push_back(each.questions[0].name.to_string());
+  EXPECT_EQ(asked, (std::vector<std::string>{"www.example.com.", "www.example.org."}));
+  EXPECT_EQ(text_of("a.b.c", AddressFamily::v4), "10.0.0.9");
+  EXPECT_EQ(servers[0]->questions.back().questions[0].name.to_string(), "a.b.c.");
+  const auto before = servers[0]->questions.size();
+  EXPECT_EQ(resolve("www.", AddressFamily::v4).error(), resolver_error(EAI_NONAME));
+  EXPECT_EQ(servers[0]->questions.size(), before + 1);
+}
+
+TEST_F(DnsResolving, prefers_the_hosts_file) {
+  test::write_file(client, "/etc/hosts",
+                   "# comment\n10.1.1.1 www.example.org www # more\n::1 v6.only\n"
+                   "10.1.1.2\tother\n10.1.1.3 OTHER\nnonsense x\n10.1.1.4\n");
+  EXPECT_EQ(text_of("www.example.org"), "10.1.1.1");
+  EXPECT_EQ(text_of("WWW"), "10.1.1.1");
+  EXPECT_EQ(text_of("other"), "10.1.1.2 10.1.1.3");
+  EXPECT_EQ(questions(), 0U);
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v6), "2001:db8::1");
+}
+
+TEST_F(DnsResolving, obeys_nsswitch_conf) {
+  test::write_file(client, "/etc/hosts", "10.1.1.1 www.example.org\n");
+  test::write_file(client, "/etc/nsswitch.conf", "passwd: files\nhosts:\tdns files # all\n");
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  test::write_file(client, "/etc/nsswitch.conf", "hosts: files [NOTFOUND=return] dns\n");
+  pass(100ms);
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "10.1.1.1");
+  EXPECT_EQ(resolve("no.example.org", AddressFamily::v4).error(), resolver_error(EAI_NONAME));
+  EXPECT_EQ(questions(), 1U);
+  // Other sources are those of the system, which in a simulation knows the hosts.
+  test::write_file(client, "/etc/nsswitch.conf",
+                   "hosts: files mdns4_minimal [NOTFOUND=return] dns resolve\n");
+  pass(100ms);
+  EXPECT_EQ(text_of("ns0", AddressFamily::v4), hosts[0]->ip());
+  EXPECT_EQ(resolver->stats().fallbacks, 1U);
+}
+
+TEST_F(DnsResolving, uses_changed_files_within_a_tenth_of_a_second) {
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  const auto before = servers[1]->udp_questions;
+  test::write_file(client, "/etc/resolv.conf", "nameserver " + hosts[1]->ip() + "\n");
+  test::write_file(client, "/etc/hosts", "10.9.9.9 new\n");
+  pass(100ms);
+  EXPECT_EQ(text_of("new", AddressFamily::v4), "10.9.9.9");
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  EXPECT_EQ(servers[1]->udp_questions, before + 1) << "the cache of other servers was used";
+}
+
+TEST_F(DnsResolving, finishes_questions_to_servers_that_were_replaced) {
+  const auto late = [this](const DnsMessage&, DnsMessage&, bool) {
+    test::write_file(client, "/etc/resolv.conf", "nameserver " + hosts[1]->ip() + "\n");
+    return true;
+  };
+  servers[0]->set_change(late);
+  DnsResolver& shared = the_resolver();
+  TaskScope scope(*loop);
+  int ended = 0;
+  for (int i = 0; i < 20; ++i) {
+    scope.spawn([&, i]() -> Task<> {
+      static_cast<void>(co_await sleep_for(i * 20ms));
+      const auto found = co_await shared.resolve("n" + std::to_string(i), 80, AddressFamily::v4);
+      if (found.error() == resolver_error(EAI_NONAME)) ++ended;
+    });
+  }
+  simulation.run(10s);
+  EXPECT_EQ(ended, 20);
+  EXPECT_GE(servers[1]->udp_questions, 15U);
+}
+
+TEST_F(DnsResolving, asks_without_edns_if_the_server_does_not_know_it) {
+  both([](test::NameServer& server) {
+    server.set_change([](const DnsMessage& question, DnsMessage& response, bool) {
+      if (!question.edns) return true;
+      response.rcode = DnsRcode::format_error;
+      response.edns.reset();
+      response.answers.clear();
+      return true;
+    });
+  });
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  EXPECT_EQ(servers[0]->udp_questions, 2U);
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v6), "2001:db8::1");
+  EXPECT_EQ(servers[0]->udp_questions, 3U);
+}
+
+TEST_F(DnsResolving, sends_cookies_and_requires_those_that_a_server_has_sent) {
+  bool sends = true;
+  std::vector<std::string> received;
+  servers[0]->set_change([&](const DnsMessage& question, DnsMessage& response, bool) {
+    const std::string& cookie = question.edns->options.at(0).data;
+    received.push_back(cookie);
+    if (sends) response.edns->options = {{DnsOption::cookie, cookie.substr(0, 8) + "serverck"}};
+    return true;
+  });
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v6), "2001:db8::1");
+  ASSERT_EQ(received.size(), 2U);
+  EXPECT_EQ(received[0].size(), 8U);
+  EXPECT_EQ(received[1], received[0] + "serverck");
+  // Now it does not send any more: its answers may be forged.
+  sends = false;
+  resolver->clear_cache();
+  servers[1]->udp_questions = 0;
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  EXPECT_EQ(servers[1]->udp_questions, 1U);
+  EXPECT_GE(resolver->stats().rejected, 1U);
+}
+
+TEST_F(DnsResolving, does_not_keep_the_loop_running_when_it_is_idle) {
+  the_resolver();
+  configure("options use-vc\n");
+  std::optional<Found> found;
+  spawn(*loop, [](DnsResolver& from, std::optional<Found>& into) -> Task<> {
+    into = co_await from.resolve("www.example.org", 80);
+  }(*resolver, found));
+  both([&](test::NameServer&) {});
+  simulation.run_for(1s);
+  ASSERT_TRUE(found && *found);
+  loop->run();  // Returns, because nothing is left to wait for.
+}
+
+TEST_F(DnsResolving, returns_typed_records) {
+  both([](test::NameServer& server) {
+    server.add({.name = dns_name("example.org"),
+                .type = DnsType::mx,
+                .ttl = 100,
+                .data = DnsMx{10, dns_name("mail.example.org")}});
+  });
+  auto mail = run(the_resolver().query("example.org", DnsType::mx));
+  ASSERT_TRUE(mail) << mail.error().message();
+  ASSERT_EQ(mail->answers_of<DnsMx>().size(), 1U);
+  EXPECT_EQ(mail->answers_of<DnsMx>()[0]->exchange, dns_name("mail.example.org"));
+  EXPECT_EQ(mail->answers[0].ttl, 100U);
+  pass(40s);
+  mail = run(resolver->query("example.org", DnsType::mx));
+  EXPECT_EQ(mail->answers[0].ttl, 60U) << "the time in the cache counts";
+  EXPECT_EQ(questions(), 1U);
+  EXPECT_EQ(run(resolver->query("example.org", DnsType::txt)).error(), DnsError::no_data);
+  EXPECT_EQ(run(resolver->query("x.example.org", DnsType::mx)).error(), DnsError::no_such_name);
+  EXPECT_EQ(run(resolver->query("x..example.org", DnsType::mx)).error(), DnsError::bad_name);
+}
+
+TEST_F(DnsResolving, finds_the_addresses_of_a_service) {
+  const auto add = [this](std::uint16_t priority, std::uint16_t weight, const char* target) {
+    both([&](test::NameServer& server) {
+      server.add({.name = dns_name("_ldap._tcp.example.org"),
+                  .type = DnsType::srv,
+                  .ttl = 60,
+                  .data = DnsSrv{priority, weight, 389, dns_name(target)}});
+    });
+  };
+  add(2, 1, "www.example.org");
+  add(1, 0, "missing.example.org");
+  add(1, 10, "rarely.example.org");
+  add(1, 90, "often.example.org");
+  both([](test::NameServer& server) {
+    server.add(a_record("often.example.org", {10, 0, 0, 1}));
+    server.add(a_record("rarely.example.org", {10, 0, 0, 2}));
+    server.add({.name = dns_name("_none._tcp.example.org"),
+                .type = DnsType::srv,
+                .data = DnsSrv{0, 0, 0, DnsName()}});
+  });
+  int often = 0;
+  for (int i = 0; i < 200; ++i) {
+    const auto found =
+        run(the_resolver().resolve_service("_ldap._tcp.example.org", AddressFamily::v4));
+    ASSERT_TRUE(found) << found.error().message();
+    ASSERT_EQ(found->size(), 3U);
+    EXPECT_EQ(found->back().to_string(), "192.0.2.1:389");
+    if (found->front().address() == "10.0.0.1") ++often;
+  }
+  EXPECT_GT(often, 150);
+  EXPECT_LT(often, 200);
+  EXPECT_EQ(run(resolver->resolve_service("_none._tcp.example.org")).error(), DnsError::no_data);
+  EXPECT_EQ(run(resolver->resolve_service("_x._tcp.example.org")).error(), DnsError::no_such_name);
+}
+
+TEST_F(DnsResolving, finds_the_names_of_addresses) {
+  both([](test::NameServer& server) {
+    server.add({.name = dns_name("1.2.0.192.in-addr.arpa"),
+                .type = DnsType::ptr,
+                .ttl = 60,
+                .data = DnsPtr{dns_name("www.example.org")}});
+  });
+  test::write_file(client, "/etc/hosts", "10.1.1.1 first second\n");
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(run(the_resolver().reverse(Endpoint::parse("192.0.2.1", 0).value())).value(),
+            Names{"www.example.org"});
+  EXPECT_EQ(run(resolver->reverse(Endpoint::parse("10.1.1.1", 0).value())).value(),
+            (Names{"first", "second"}));
+  EXPECT_EQ(run(resolver->reverse(Endpoint::parse("192.0.2.2", 0).value())).error(),
+            DnsError::no_such_name);
+  EXPECT_EQ(run(resolver->reverse(Endpoint::unix_name("/x").value())).error(),
+            system_error(EAFNOSUPPORT));
+}
+
+TEST_F(DnsResolving, reports_each_family_when_it_is_known) {
+  both([](test::NameServer& server) {
+    server.set_change([](const DnsMessage& question, DnsMessage&, bool) {
+      return question.questions[0].type != DnsType::aaaa;
+    });
+  });
+  std::vector<std::string> reports;
+  TimePoint first_at{};
+  const auto outcome =
+      run(the_resolver().resolve_each("www.example.org", 80, AddressFamily::any,
+                                      [&](const std::vector<Endpoint>& found, bool complete) {
+                                        if (reports.empty()) first_at = simulation.now();
+                                        std::string text = complete ? "complete" : "partial";
+                                        for (const Endpoint& each : found)
+                                          text += ' ' + each.address();
+                                        reports.push_back(text);
+                                      }));
+  EXPECT_TRUE(outcome);
+  EXPECT_EQ(reports, (std::vector<std::string>{"partial 192.0.2.1", "complete 192.0.2.1"}));
+  EXPECT_LT(first_at.time_since_epoch(), 3601s);
+}
+
+TEST_F(DnsResolving, can_be_cancelled_at_any_time) {
+  DnsResolver& shared = the_resolver();
+  both([&](test::NameServer& server) {
+    server.set_change([&](const DnsMessage&, DnsMessage&, bool is_tcp) {
+      return is_tcp || simulation.chance(0.7);
+    });
+  });
+  for (int i = 0; i < 1000; ++i) {
+    TaskScope scope(*loop);
+    bool has_ended = false;
+    Error error;
+    scope.spawn([&, i]() -> Task<> {
+      const auto found = co_await shared.resolve("n" + std::to_string(i / 3) + ".example.org", 80);
+      has_ended = true;
+      if (!found) error = found.error();
+    });
+    simulation.run_for(Duration(static_cast<std::int64_t>(simulation.random(2'000'000))));
+    if (has_ended) continue;
+    if (i % 2 == 0) {
+      scope.request_stop();
+      simulation.run_for(1ms);
+      ASSERT_TRUE(has_ended);
+      ASSERT_TRUE(error == system_error(ECANCELED) || error == resolver_error(EAI_NONAME));
+    }
+    // Otherwise the scope destroys the task.
+  }
+  simulation.run_for(20s);
+  EXPECT_EQ(shared.stats().in_flight, 0U);
+}
+
+TEST_F(DnsResolving, cancels_lookups_when_it_is_destroyed) {
+  std::optional<Found> found;
+  spawn(*loop, [](DnsResolver& from, std::optional<Found>& into) -> Task<> {
+    into = co_await from.resolve("www.example.org", 80);
+  }(the_resolver(), found));
+  resolver.reset();
+  simulation.run_for(1s);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->error(), system_error(ECANCELED));
+}
+
+TEST_F(DnsResolving, closes_sockets_that_are_idle) {
+  EXPECT_TRUE(resolve("www.example.org"));
+  EXPECT_GT(client.descriptors(), 0U);
+  spawn(*loop, [](Simulation& in) -> Task<> {
+    static_cast<void>(co_await sleep_for(30s));
+    in.stop();
+  }(simulation));
+  simulation.run(1h);
+  EXPECT_EQ(client.descriptors(), 0U);
+}
+
+TEST_F(DnsResolving, has_one_resolver_for_each_loop) {
+  DnsResolver& own = DnsResolver::of(*loop);
+  EXPECT_EQ(&DnsResolver::of(*loop), &own);
+  EXPECT_EQ(run(own.resolve("www.example.org", 80, AddressFamily::v4))->front().address(),
+            "192.0.2.1");
+}
+
+TEST_F(DnsResolving, uses_the_names_of_the_simulation_without_resolv_conf) {
+  client.unlink("/etc/resolv.conf");
+  EXPECT_EQ(text_of("ns0", AddressFamily::v4), hosts[0]->ip());
+}
+
+TEST_F(DnsResolving, rotates_the_servers_if_it_is_told_so) {
+  configure("options rotate\n");
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(resolve("n" + std::to_string(i), AddressFamily::v4));
+  EXPECT_EQ(servers[0]->udp_questions, 10U);
+  EXPECT_EQ(servers[1]->udp_questions, 10U);
+}
+
+TEST_F(DnsResolving, repeats_the_random_case_of_a_question) {
+  make({.random_case = true});
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  EXPECT_NE(servers[0]->questions[0].questions[0].name.wire(), dns_name("www.example.org").wire());
+}
+
+}  // namespace
+}  // namespace tambour::resolver_test

@@ -1,0 +1,160 @@
+// Connecting while addresses become known one after the other: in virtual time.
+#include <netdb.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/connector.h>
+#include <tambour/dns_error.h>
+#include <tambour/simulation.h>
+#include <tambour/task_scope.h>
+#include <tambour/tcp.h>
+#include <tambour/wait.h>
+
+namespace tambour::connector_streaming_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint16_t port = 7000;
+
+/// Reports addresses at given times, and then an end.
+class Script final : public Resolver {
+ public:
+  struct Step {
+    Duration at;
+    std::vector<Endpoint> addresses;  ///< All that are known then.
+    bool complete;
+  };
+  std::vector<Step> steps;
+  Error error;
+
+  Task<Result<std::vector<Endpoint>>> resolve(std::string, std::uint16_t, AddressFamily) override {
+    ADD_FAILURE() << "connect() must use addresses as they become known";
+    co_return std::vector<Endpoint>();
+  }
+  Task<Result<>> resolve_each(std::string, std::uint16_t, AddressFamily, Found found) override {
+    Duration passed{};
+    for (const Step& each : steps) {
+      if (auto slept = co_await sleep_for(each.at - passed); !slept)
+        co_return std::unexpected(slept.error());
+      passed = each.at;
+      found(each.addresses, each.complete);
+    }
+    if (error) co_return std::unexpected(error);
+    co_return {};
+  }
+};
+
+Task<> hold(TcpStream stream) {
+  std::byte byte;
+  static_cast<void>(co_await stream.read({&byte, 1}));
+}
+
+class Connecting : public testing::Test {
+ protected:
+  Connecting()
+      : host(simulation.add_host("server")),
+        loop(client.loop_options()),
+        server_loop(host.loop_options()) {
+    for (const Endpoint& at : {v4(), v6()}) {
+      servers.push_back(TcpServer::listen(server_loop, at).value());
+      servers.back().serve(hold);
+    }
+  }
+
+  Endpoint v4() {
+    const sockaddr_in at = host.endpoint(port);
+    return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof at).value();
+  }
+  Endpoint v6() {
+    const sockaddr_in6 at = host.endpoint6(port);
+    return Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof at).value();
+  }
+  /// Refuses connections.
+  Endpoint closed_v4() { return v4().with_port(port + 1); }
+
+  /// Returns the peer's address or the error.
+  std::string connect_to_name() {
+    std::string outcome;
+    const TimePoint began = simulation.now();
+    TaskScope scope(loop);
+    scope.spawn([](Connecting& test, std::string& into, TimePoint began_at) -> Task<> {
+      auto stream = co_await connect("name", port, {.resolver = &test.resolver});
+      test.took = test.simulation.now() - began_at;
+      into = stream ? stream->peer_endpoint()->address() : stream.error().message();
+      test.simulation.stop();
+    }(*this, outcome, began));
+    simulation.run(1h);
+    return outcome;
+  }
+  void expect_about(Duration expected) const {
+    EXPECT_GE(took, expected);
+    EXPECT_LT(took, expected + 5ms);
+  }
+
+  Simulation simulation;
+  SimulatedHost& client = simulation.add_host("client");
+  SimulatedHost& host;
+  EventLoop loop;
+  EventLoop server_loop;
+  std::vector<TcpServer> servers;
+  Script resolver;
+  Duration took{};
+};
+
+TEST_F(Connecting, starts_at_once_with_ipv6_addresses) {
+  resolver.steps = {{.at = 10ms, .addresses = {v6()}, .complete = false},
+                    {.at = 2s, .addresses = {v6(), v4()}, .complete = true}};
+  EXPECT_EQ(connect_to_name(), v6().address());
+  expect_about(10ms);
+}
+
+TEST_F(Connecting, waits_for_ipv6_addresses_when_it_knows_ipv4_addresses) {
+  resolver.steps = {{.at = 10ms, .addresses = {v4()}, .complete = false},
+                    {.at = 2s, .addresses = {v6(), v4()}, .complete = true}};
+  EXPECT_EQ(connect_to_name(), v4().address());
+  expect_about(60ms);
+}
+
+TEST_F(Connecting, prefers_ipv6_addresses_that_follow_soon) {
+  resolver.steps = {{.at = 10ms, .addresses = {v4()}, .complete = false},
+                    {.at = 40ms, .addresses = {v6(), v4()}, .complete = true}};
+  EXPECT_EQ(connect_to_name(), v6().address());
+  expect_about(40ms);
+}
+
+TEST_F(Connecting, does_not_wait_when_all_addresses_are_known) {
+  resolver.steps = {{.at = 10ms, .addresses = {v4()}, .complete = true}};
+  EXPECT_EQ(connect_to_name(), v4().address());
+  expect_about(10ms);
+}
+
+TEST_F(Connecting, tries_addresses_that_become_known_later) {
+  resolver.steps = {{.at = 0ms, .addresses = {closed_v4()}, .complete = false},
+                    {.at = 500ms, .addresses = {v6(), closed_v4()}, .complete = true}};
+  EXPECT_EQ(connect_to_name(), v6().address());
+  expect_about(500ms);
+}
+
+TEST_F(Connecting, tries_no_address_twice_and_reports_the_last_failure) {
+  resolver.steps = {{.at = 0ms, .addresses = {closed_v4()}, .complete = false},
+                    {.at = 300ms, .addresses = {closed_v4()}, .complete = true}};
+  EXPECT_EQ(connect_to_name(), system_error(ECONNREFUSED).message());
+  expect_about(300ms);
+}
+
+TEST_F(Connecting, fails_with_the_error_of_the_resolver) {
+  resolver.error = resolver_error(EAI_AGAIN);
+  EXPECT_EQ(connect_to_name(), resolver_error(EAI_AGAIN).message());
+  resolver.error = DnsError::too_many_lookups;
+  EXPECT_EQ(connect_to_name(), make_error_code(DnsError::too_many_lookups).message());
+}
+
+}  // namespace
+}  // namespace tambour::connector_streaming_test
