@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-# pylint: disable=wrong-import-position
 from programs import (PATIENCE, UNPRIVILEGED, ProgramTest, eventually, free_port, main, need, run,
                       server)
 

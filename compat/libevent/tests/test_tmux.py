@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-# pylint: disable=wrong-import-position
 from programs import (ENV, PATIENCE, ProgramTest, connects, eventually, main, need, on, run)
 
 LINES = int(os.environ.get("TAMBOUR_TEST_LINES", "300000"))
@@ -126,8 +125,8 @@ class Tmux(ProgramTest):
             with self.session(ours) as tmux:
 
                 def panes() -> None:
-                    said.append(tmux("list-panes", "-F", "#{pane_width}x#{pane_height} #{pane_at_top}"
-                                     " #{window_layout}"))
+                    said.append(tmux("list-panes", "-F", "#{pane_width}x#{pane_height}"
+                                     " #{pane_at_top} #{window_layout}"))
 
                 for words in (("split-window", "-h"), ("split-window", "-v"),
                               ("split-window", "-v", "-l", "5")):
