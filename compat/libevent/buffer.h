@@ -65,8 +65,8 @@ struct evbuffer {
   bool front_frozen;
   bool back_frozen;
   bool deferred;
-  bool callbacks_removed;  ///< By a callback.
-  event_base* base;        ///< Of deferred callbacks.
+  bool callbacks_removed;             ///< By a callback.
+  event_base* base;                   ///< Of deferred callbacks.
   event_callback* deferred_callback;  ///< If there were any: most buffers need none.
   bufferevent* parent;
 

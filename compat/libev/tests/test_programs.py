@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-# pylint: disable=wrong-import-position
 from programs import ENV, LIBRARIES, PATIENCE, ProgramTest, free_port, main, need, on, server
 
 HERE = Path(__file__).resolve().parent

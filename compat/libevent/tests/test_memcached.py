@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-# pylint: disable=wrong-import-position
 from programs import (PATIENCE, UNPRIVILEGED, ProgramTest, eventually, free_port, main, need, run,
                       server)
 
@@ -134,7 +133,7 @@ class Memcached(ProgramTest):
                 with ExitStack() as stack:
                     clients = [stack.enter_context(Client(address)) for _ in range(100)]
                     answers = [ask(client) for client in clients]
-                    self.assertEqual(set(answers[:50]), {b"MN\r\n"})
+                    self.assertEqual(set(answers[:20]), {b"MN\r\n"}, answers)
                     self.assertIn(b"ERROR Too many open connections\r\n", answers)
                 eventually(accepted, "memcached accepts connections again")
 

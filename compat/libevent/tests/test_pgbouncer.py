@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-# pylint: disable=wrong-import-position
 from programs import ENV, UNPRIVILEGED, ProgramTest, connects, eventually, main, need, run, server
 
 TRANSACTIONS = int(os.environ.get("TAMBOUR_TEST_TRANSACTIONS", "150"))
@@ -91,7 +90,8 @@ class Pgbouncer(ProgramTest):
     def load(self, *words: object) -> list[str]:
         said = self.program("pgbench", POOL_PORT, "-n", "-c", CLIENTS, "-j", 2, "-t", TRANSACTIONS,
                             *words, "postgres")
-        counts = re.findall(r"^number of (?:transactions actually|failed).*?: ([\d/]+)", said, re.MULTILINE)
+        counts = re.findall(r"^number of (?:transactions actually|failed).*?: ([\d/]+)", said,
+                            re.MULTILINE)
         total = CLIENTS * TRANSACTIONS
         self.assertEqual(counts, [f"{total}/{total}", "0"], said)
         return counts

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-# pylint: disable=wrong-import-position
 from programs import PATIENCE, ProgramTest, eventually, free_port, main, need, run, server
 
 QUERIES = int(os.environ.get("TAMBOUR_TEST_REQUESTS", "4000"))
@@ -35,7 +34,8 @@ class Unbound(ProgramTest):
         configuration = self.folder / f"{name}.conf"
         control = self.folder / f"{name}.control"
         configuration.write_text("\n".join((
-            "server:", ' username: ""', ' chroot: ""', ' pidfile: ""', f' directory: "{self.folder}"',
+            "server:", ' username: ""', ' chroot: ""', ' pidfile: ""',
+            f' directory: "{self.folder}"',
             " use-syslog: no", " do-daemonize: no", f" num-threads: {threads}",
             f" interface: 127.0.0.1@{port}", " do-ip6: no", " so-reuseport: yes",
             ' module-config: "iterator"', " do-not-query-localhost: no", *settings,
@@ -91,7 +91,8 @@ class Unbound(ProgramTest):
                 port, upstream = free_port(), free_port()
                 forward = ("forward-zone:", ' name: "test."',
                            f" forward-addr: 127.0.0.1@{upstream}", "server:",
-                           ' local-zone: "test." transparent', " target-fetch-policy: \"0 0 0 0 0\"",
+                           ' local-zone: "test." transparent',
+                           ' target-fetch-policy: "0 0 0 0 0"',
                            f" tcp-upstream: {upstream_by_tcp}")
                 name = f"{ours}-{upstream_by_tcp}"
                 with self.unbound(ours, f"upstream-{name}", upstream, *self.zone()), \
