@@ -1,6 +1,8 @@
 # Installs the library, its headers, a CMake package (find_package(tambour)) and a pkg-config file.
 include(CMakePackageConfigHelpers)
 
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME library)
+
 install(TARGETS tambour EXPORT tambourTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}

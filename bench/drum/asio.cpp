@@ -20,6 +20,7 @@ namespace {
 class Asio {
  public:
   explicit Asio(bench::Ring& ring) : ring_(ring) {
+    if (ring.pipes()) bench::fail("the program for asio reads with socket objects: no --pipes");
     for (int i = 0; i < ring.pairs(); ++i) pairs_.emplace_back(context_, ring.fd(i));
   }
   ~Asio() {

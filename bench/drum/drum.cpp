@@ -20,6 +20,7 @@ DrumOptions parse_drum_options(int argc, char** argv) {
   line.add("--writes", options.writes, "forwarded bytes per round", 0, 1'000'000'000);
   line.add_flag("--timeouts", options.timeouts,
                 "an idle timeout on each pair, restarted by each read");
+  line.add_flag("--pipes", options.pipes, "pipes in place of socket pairs");
   line.check(
       [&options] { return options.active > options.pairs ? "--active exceeds --pairs" : ""; });
   line.parse_or_exit(argc, argv);
@@ -35,9 +36,12 @@ Ring::Ring(const DrumOptions& options) : options_(options) {
   writers_.reserve(options.pairs);
   for (int pair = 0; pair < options.pairs; ++pair) {
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
-      fail_errno(std::to_string(options.pairs) + " socket pairs requested, but only " +
-                 std::to_string(pair) + " can be opened");
+    const int failed =
+        options.pipes ? pipe2(ends, O_NONBLOCK | O_CLOEXEC)
+                      : socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends);
+    if (failed != 0) {
+      fail_errno(std::to_string(options.pairs) + (options.pipes ? " pipes" : " socket pairs") +
+                 " requested, but only " + std::to_string(pair) + " can be opened");
     }
     readers_.push_back(ends[0]);
     writers_.push_back(ends[1]);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <concepts>
 #include <cstdlib>
@@ -27,6 +28,7 @@ struct DrumOptions {
   int writes = 0;  ///< Forwarded bytes per round, after the first `active` bytes.
   int iterations = 1;
   bool timeouts = false;  ///< Each pair has an idle timeout, restarted by each read.
+  bool pipes = false;     ///< Pipes in place of socket pairs.
 };
 
 /// Exits with status 2 and a message if the arguments are invalid, with status 0 after --help.
@@ -44,6 +46,7 @@ class Ring {
   int pairs() const { return options_.pairs; }
   int active() const { return options_.active; }
   bool timeouts() const { return options_.timeouts; }
+  bool pipes() const { return options_.pipes; }
 
   /// The distance between two adjacent first bytes, in pairs.
   int spacing() const { return options_.pairs / options_.active; }
@@ -58,7 +61,9 @@ class Ring {
   /// Reads one byte. Returns false if there is none; the callback then returns.
   bool receive(int pair) {
     char byte;
-    if (recv(readers_[pair], &byte, 1, 0) != 1) return receive_failed();
+    const int fd = readers_[pair];
+    const ssize_t got = options_.pipes ? read(fd, &byte, 1) : recv(fd, &byte, 1, 0);
+    if (got != 1) return receive_failed();
     received();
     return true;
   }
@@ -87,7 +92,9 @@ class Ring {
 
  private:
   void send_to(int pair) {
-    if (send(writers_[pair], "b", 1, 0) != 1) send_failed();
+    const int fd = writers_[pair];
+    const ssize_t sent = options_.pipes ? write(fd, "b", 1) : send(fd, "b", 1, 0);
+    if (sent != 1) send_failed();
     ++sends_;
   }
   static bool receive_failed();

@@ -32,6 +32,9 @@ _ALL = (
     Subject("libev", "libev"),
     # libev as in the program published with it: one more system call per pair and round.
     Subject("libev-published", "libev-published"),
+    # The program for libevent on libev's emulation of libevent 1.4, and on Tambour's libev.so.4.
+    Subject("libev-emulation", "libev-emulation"),
+    Subject("tambour-libev-emulation", "tambour-libev-emulation"),
     Subject("libevent", "libevent"),
     # libevent as in the program published with libev: one more call per timeout reset.
     Subject("libevent-published", "libevent-published"),

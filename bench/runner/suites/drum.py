@@ -13,9 +13,17 @@ MUDUO = "muduo"
 LIBEV_PUBLISHED = "libev-published"
 # libevent: deleted and added to reset a timeout, where others only add.
 PUBLISHED = "libevent-published"
+# The third curve of libev's page: the program for libevent on libev's emulation of libevent 1.4.
+EMULATION = "libev-emulation"
+DROP_IN_EMULATION = "tambour-libev-emulation"
 DROP_IN_PUBLISHED = "tambour-libevent-published"
 # They scan every descriptor on each wait, and so are off the scale with many pairs.
 SCANNING = ("tambour-poll", "tambour-select")
+
+
+# The points of the published charts: ten in two decades, as far as the limit of open files allows.
+PUBLISHED_PAIRS = tuple(int(step * decade) for decade in (100, 1000, 10_000)
+                        for step in (1, 2, 3, 4, 5, 6, 7.5)) + (100_000,)
 
 
 class Drum(PairsSuite):
@@ -34,18 +42,20 @@ class Drum(PairsSuite):
         PAIRS, ACTIVE,
         Parameter("writes", "bytes passed on in an iteration", (10_000,)),
         TIMEOUTS,
+        Parameter("pipes", "pipes in place of socket pairs; without a value it means yes",
+                  (False,), flag=True, silent=True),
         Parameter("protocol", "libev: the second of 2 iterations; muduo: the mean of 24 of "
                   "25 iterations", ("libev",), choices=("libev", MUDUO),
                   silent=True),
     )
     metrics = (Metric("event_ns", "ns", "event processing"),
                Metric("round_us", "µs", "whole iteration"))
-    subjects = subjects.pick(*subjects.LOOPS, LIBEV_PUBLISHED, PUBLISHED, DROP_IN_PUBLISHED)
+    subjects = subjects.pick(*subjects.LOOPS, LIBEV_PUBLISHED, EMULATION, DROP_IN_EMULATION,
+                             PUBLISHED, DROP_IN_PUBLISHED)
     quick = ({"writes": (5000,), "timeouts": (False, True), "rounds": 40},
              {"pairs": (9900,), "writes": (5000,), "rounds": 20})
     full = (
-        {"pairs": (100, 300, 1000, 3000, 10_000, 30_000, 100_000), "active": (100, 1000),
-         "timeouts": (False, True)},
+        {"pairs": PUBLISHED_PAIRS, "active": (100, 1000), "timeouts": (False, True)},
         {"pairs": (1000, 10_000), "active": (100, 1000), "timeouts": (False, True),
          "protocol": (MUDUO,)},
     )
@@ -53,6 +63,8 @@ class Drum(PairsSuite):
     def unsupported(self, subject, cell):
         if subject.name in (PUBLISHED, DROP_IN_PUBLISHED) and not cell.get("timeouts"):
             return f"identical to {subject.name.removesuffix('-published')} without timeouts"
+        if subject.name == "asio" and cell.get("pipes"):
+            return "the program for asio reads with socket objects"
         return super().unsupported(subject, cell)
 
     def rounds_of(self, cell):

@@ -61,6 +61,10 @@ def test_missing_subjects_have_a_reason(build):
     assert reasons == {
         "libev-published": "not built: there is no bench/drum-libev-published in the build "
                            "directory",
+        "libev-emulation": "not built: there is no bench/drum-libev-emulation in the build "
+                           "directory",
+        "tambour-libev-emulation": "not built: there is no bench/drum-tambour-libev-emulation in "
+                                   "the build directory",
         "libevent-published": "not built: there is no bench/drum-libevent-published in the build "
                               "directory",
         "tambour-libevent-published": "not built: there is no "
@@ -85,6 +89,14 @@ def test_published_libevent_runs_with_timeouts_only(build):
     one = made(build=build.root, names=[name], timeouts=(False, True))
     assert [task.cell.get("timeouts") for task in one.tasks if task.subjects] == [True]
     assert [e["reason"] for e in one.skipped] == ["identical to libevent without timeouts"]
+
+
+def test_pipes_are_a_parameter_that_asio_lacks(build):
+    one = made(build=build.root, names=["tambour", "asio"], pipes=(True,))
+    (task,) = one.tasks
+    assert task.cell.get("pipes") is True
+    assert "asio" not in [subject.name for subject in task.subjects]
+    assert "socket objects" in next(e["reason"] for e in one.skipped if e["subject"] == "asio")
 
 
 def test_protocol_is_a_parameter_only_if_not_the_default(build):
