@@ -159,8 +159,9 @@ void Engine::start_queued() noexcept {
 void Engine::retire(std::shared_ptr<ServerSet> set) noexcept {
   // That of the current configuration stays anyway.
   if (set == nullptr || set == servers_ || ends_ || set->is_retired) return;
-  set->is_retired = true;
-  set->next_retired = std::exchange(retired_, set);
+  ServerSet& added = *set;
+  added.is_retired = true;
+  added.next_retired = std::exchange(retired_, std::move(set));
 }
 
 DnsResolverStats Engine::stats() const noexcept {

@@ -1,0 +1,182 @@
+// Changes of real files, and forked processes.
+#include <netdb.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "dns/name_server.h"
+#include "support/process.h"
+#include "support/temporary_folder.h"
+
+namespace tambour::reload_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Reloading : public testing::Test {
+ protected:
+  Reloading() {
+    write("hosts", "10.0.0.1 name\n");
+    write("resolv.conf", "");
+    write("nsswitch.conf", "hosts: files\n");
+  }
+
+  void write(const std::string& file, const std::string& text) {
+    std::ofstream(path(file), std::ios::trunc) << text;
+  }
+  [[nodiscard]] std::string path(const std::string& file) const {
+    return folder.path() + '/' + file;
+  }
+  DnsResolver& the_resolver() {
+    if (!resolver) {
+      resolver.emplace(loop, DnsResolverOptions{.resolv_conf = path("resolv.conf"),
+                                                .hosts = path("hosts"),
+                                                .nsswitch_conf = path("nsswitch.conf"),
+                                                .reload_interval = 0ms,
+                                                .environment = false});
+    }
+    return *resolver;
+  }
+  std::string text_of(const std::string& name) {
+    std::string text;
+    spawn(loop, [](DnsResolver& from, std::string host, std::string& into) -> Task<> {
+      const auto found = co_await from.resolve(host, 0, AddressFamily::v4);
+      into = found ? found->front().address() : found.error().message();
+    }(the_resolver(), name, text));
+    loop.run();
+    return text;
+  }
+
+  test::TemporaryFolder folder;
+  EventLoop loop;
+  std::optional<DnsResolver> resolver;
+};
+
+TEST_F(Reloading, uses_files_that_are_written_replaced_removed_and_linked) {
+  EXPECT_EQ(text_of("name"), "10.0.0.1");
+  write("hosts", "10.0.0.22 name\n");
+  EXPECT_EQ(text_of("name"), "10.0.0.22");
+  write("new", "10.0.0.33 name\n");
+  std::filesystem::rename(path("new"), path("hosts"));
+  EXPECT_EQ(text_of("name"), "10.0.0.33");
+  std::filesystem::remove(path("hosts"));
+  EXPECT_EQ(text_of("name"), "Name or service not known");
+  write("first", "10.0.0.44 name\n");
+  write("second", "10.0.0.55 name\n");
+  std::filesystem::create_symlink("first", path("hosts"));
+  EXPECT_EQ(text_of("name"), "10.0.0.44");
+  std::filesystem::create_symlink("second", path("link"));
+  std::filesystem::rename(path("link"), path("hosts"));
+  EXPECT_EQ(text_of("name"), "10.0.0.55");
+  write("second", "10.0.0.66 name\n");
+  EXPECT_EQ(text_of("name"), "10.0.0.66");
+}
+
+TEST_F(Reloading, loads_a_large_file_while_the_former_one_is_used) {
+  EXPECT_EQ(text_of("name"), "10.0.0.1");
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += "10.1.1.1 host" + std::to_string(i) + ".example.org\n";
+  write("hosts", text + "10.0.0.2 name\n");
+  const std::uint64_t before = the_resolver().stats().reloads;
+  EXPECT_EQ(text_of("name"), "10.0.0.1") << "the first slice blocks the lookup";
+  // The slices run in iterations of the loop, without a lookup.
+  loop.run();
+  EXPECT_EQ(the_resolver().stats().reloads, before + 1);
+  EXPECT_EQ(text_of("name"), "10.0.0.2");
+  EXPECT_EQ(text_of("host99999.example.org"), "10.1.1.1");
+}
+
+TEST_F(Reloading, reads_new_servers) {
+  write("resolv.conf", "nameserver 192.0.2.1\nnameserver 192.0.2.2\n");
+  ASSERT_EQ(the_resolver().servers().size(), 2U);
+  write("resolv.conf", "nameserver 192.0.2.3\n");
+  ASSERT_EQ(the_resolver().servers().size(), 1U);
+  EXPECT_EQ(the_resolver().servers()[0].to_string(), "192.0.2.3:53");
+  write("resolv.conf", "");
+  EXPECT_EQ(the_resolver().servers()[0].to_string(), "127.0.0.1:53");
+}
+
+Result<DnsMessage> ask(EventLoop& loop, DnsResolver& resolver) {
+  std::optional<Result<DnsMessage>> result;
+  spawn(loop,
+        [](DnsResolver& from, EventLoop& on, std::optional<Result<DnsMessage>>& into) -> Task<> {
+          into = co_await from.query("www.example.org", DnsType::a);
+          on.stop();
+        }(resolver, loop, result));
+  loop.run();
+  return std::move(result).value();
+}
+
+/// A name server in a process of its own.
+class ServerProcess {
+ public:
+  ServerProcess() {
+    int ready[2];
+    EXPECT_EQ(::pipe(ready), 0);
+    process_ = ::fork();
+    if (process_ == 0) serve(ready[1]);
+    ::close(ready[1]);
+    EXPECT_EQ(::read(ready[0], &port_, sizeof port_), ssize_t(sizeof port_));
+    ::close(ready[0]);
+  }
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+  ~ServerProcess() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  [[nodiscard]] Endpoint endpoint() const { return Endpoint::loopback_v4(port_); }
+
+ private:
+  [[noreturn]] static void serve(int ready) {
+    EventLoop loop;
+    for (;;) {
+      auto probe = UdpSocket::bind(loop, Endpoint::loopback_v4(0)).value();
+      const Endpoint at = probe.local_endpoint().value();
+      probe.close();
+      // Another program may have the port for TCP.
+      auto listener = TcpServer::listen(loop, at);
+      if (!listener) continue;
+      listener->stop();
+      test::NameServer server(loop, at);
+      server.add(test::a_record("www.example.org", {192, 0, 2, 1}));
+      const std::uint16_t port = at.port();
+      static_cast<void>(!::write(ready, &port, sizeof port));
+      loop.run();
+    }
+  }
+
+  pid_t process_ = -1;
+  std::uint16_t port_ = 0;
+};
+
+TEST(Forking, leaves_both_processes_with_a_resolver) {
+  const ServerProcess server;
+  for (const bool over_tcp : {false, true}) {
+    EventLoop loop;
+    DnsResolverOptions options{
+        .resolv_conf = "", .servers = {server.endpoint()}, .cache_bytes_max = 0};
+    if (over_tcp) options.settings = {"use-vc"};
+    DnsResolver resolver(loop, options);
+    ASSERT_TRUE(ask(loop, resolver));
+    const int status = test::in_child([&] {
+      if (!loop.after_fork()) return 1;
+      return ask(loop, resolver) ? 0 : 2;
+    });
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(ask(loop, resolver));
+  }
+}
+
+}  // namespace
+}  // namespace tambour::reload_test
