@@ -1,7 +1,9 @@
 #include "signal_map.h"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <climits>
 #include <utility>
 
 #include "base.h"
@@ -86,14 +88,20 @@ void SignalMap::submit_changes() noexcept {
 void SignalMap::receive() noexcept {
   if (slot_ == nullptr || receiver_.exchange(this) == this) return;
   // Those were for another base.
-  static_cast<void>(slot_->take_pending());
+  for (std::uint64_t come = slot_->take_pending(); come != 0; come &= come - 1)
+    slot_->take_count(std::countr_zero(come) + 1);
 }
 
 void SignalMap::activate_arrived() noexcept {
   if (slot_ == nullptr || (!std::exchange(is_readable_, false) && !slot_->any_pending())) return;
-  std::uint64_t come = slot_->take_pending();
-  if (receiver_.load() != this) return;
-  for (; come != 0; come &= come - 1) activate(std::countr_zero(come) + 1, 1);
+  const bool receives = receiver_.load() == this;
+  for (std::uint64_t come = slot_->take_pending(); come != 0; come &= come - 1) {
+    const int number = std::countr_zero(come) + 1;
+    // Zero if all were counted with an earlier one.
+    constexpr std::uint32_t most = SHRT_MAX;
+    const std::uint32_t calls = slot_->take_count(number);
+    if (calls != 0 && receives) activate(number, static_cast<int>(std::min(calls, most)));
+  }
 }
 
 void SignalMap::activate(int number, int calls) noexcept {

@@ -62,7 +62,7 @@ void SignalSlot::begin_child() noexcept {
     slot->writers_.store(0);
     slot->process_.store(::getpid());
     // Signals sent to the parent are not inherited, like the kernel's pending signals (fork(2)).
-    slot->pending_.store(0);
+    slot->discard_all();
   }
 }
 
@@ -94,7 +94,7 @@ Result<SignalSlot*> SignalSlot::acquire() noexcept {
   SignalSlot* const slot = find_free();
   if (slot == nullptr) return base::failure(ENOMEM);
   slot->taken_ = true;
-  slot->pending_.store(0);
+  slot->discard_all();
   slot->open(eventfd.release());
   return slot;
 }
@@ -171,6 +171,7 @@ bool SignalSlot::unwatch(int number) noexcept {
       ::sigaction(number, &disposition.former, nullptr);
   }
   watched_.fetch_and(~bit_of(number));
+  take_count(number);
   return (pending_.fetch_and(~bit_of(number)) & bit_of(number)) != 0;
 }
 
@@ -221,6 +222,7 @@ void SignalSlot::raise(int number) noexcept {
     if ((slot->watched_.load() & bit) == 0) continue;
     // In the child of a vfork(2), a signal is not the parent's.
     if (slot->process_.load() != process) continue;
+    slot->counts_[static_cast<std::size_t>(number)].fetch_add(1);
     // If the bit was already set, the handler that set it wakes the loop.
     if ((slot->pending_.fetch_or(bit) & bit) != 0) continue;
     slot->wake_loop();

@@ -13,7 +13,9 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include <tambour/result.h>
@@ -49,6 +51,11 @@ class SignalSlot {
   /// The signals that have arrived since the last call, as bits; see bit_of().
   std::uint64_t take_pending() noexcept;
 
+  /// How often the handler ran for a signal since the last call. Call after take_pending().
+  std::uint32_t take_count(int number) noexcept {
+    return counts_[static_cast<std::size_t>(number)].exchange(0);
+  }
+
   /// In the child after fork(2), before any descriptor is opened there: gives up the eventfd if
   /// other code has closed it. descriptor() is -1 then, until reopen().
   void disown_if_lost() noexcept {
@@ -77,6 +84,10 @@ class SignalSlot {
  private:
   SignalSlot() noexcept = default;
   static SignalSlot* find_free() noexcept;
+  void discard_all() noexcept {
+    pending_.store(0);
+    for (auto& count : counts_) count.store(0);
+  }
   static void register_fork_handlers() noexcept;
   static void begin_child() noexcept;
   void claim_for_child() noexcept;
@@ -89,6 +100,7 @@ class SignalSlot {
 
   std::atomic<std::uint64_t> watched_{0};
   std::atomic<std::uint64_t> pending_{0};
+  std::array<std::atomic<std::uint32_t>, number_max + 1> counts_{};
   std::atomic<pid_t> process_{0};    ///< The handler does nothing in other processes.
   std::atomic<int> written_to_{-1};  ///< The descriptor handlers write to; -1: record only.
   std::atomic<int> writers_{0};      ///< Handlers that may be using `written_to_`.

@@ -356,6 +356,13 @@ static void signals(void) {
   raise(SIGUSR2);
   raise(SIGUSR1);
   SAY(event_base_loop(base, EVLOOP_ONCE));
+  /* The callback is invoked as often as the signal came. */
+  raise(SIGUSR1);
+  raise(SIGUSR1);
+  raise(SIGUSR2);
+  raise(SIGUSR1);
+  SAY(event_base_loop(base, EVLOOP_ONCE));
+  SAY(event_base_loop(base, EVLOOP_NONBLOCK));
   event_active(first, EV_SIGNAL, 3);
   SAY(event_base_loop(base, EVLOOP_ONCE));
   event_base_active_by_signal(base, SIGUSR2);
