@@ -1,0 +1,172 @@
+// Makes each allocation of a program that uses events fail in turn: no crash, no leak, and every
+// event whose addition succeeded is activated.
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include <event2/event.h>
+#include <event2/thread.h>
+
+namespace {
+
+int countdown = -1;  // The allocation that fails, or -1.
+int live = 0;
+int failures = 0;
+
+bool fails() {
+  if (countdown < 0) return false;
+  return countdown-- == 0;
+}
+void* allocate(std::size_t size) {
+  if (fails()) return nullptr;
+  void* const memory = std::malloc(size);
+  live += memory != nullptr ? 1 : 0;
+  return memory;
+}
+void* reallocate(void* memory, std::size_t size) {
+  if (fails()) return nullptr;
+  void* const larger = std::realloc(memory, size);
+  live += memory == nullptr && larger != nullptr ? 1 : 0;
+  return larger;
+}
+void release(void* memory) {
+  live -= memory != nullptr ? 1 : 0;
+  std::free(memory);
+}
+
+void report(const char* what, int failing) {
+  std::printf("allocation %d: %s\n", failing, what);
+  ++failures;
+}
+
+struct Counted {
+  event* ev = nullptr;
+  bool added = false;
+  int calls = 0;
+};
+
+void on_event(evutil_socket_t /*fd*/, short /*what*/, void* argument) {
+  ++static_cast<Counted*>(argument)->calls;
+}
+
+constexpr int pairs = 40;    // More than the tables of descriptors hold at first.
+constexpr int timers = 300;  // More than one chunk of timers.
+using Pairs = std::array<std::array<int, 2>, pairs>;
+
+/// Returns what is wrong, or null.
+const char* use_events(event_base* base, const Pairs& sockets) {
+  std::array<Counted, pairs> readers{};
+  std::array<Counted, timers> timeouts{};
+  Counted signal;
+  Counted once;
+  const auto add = [](Counted& counted, const timeval* timeout) {
+    counted.added = counted.ev != nullptr && event_add(counted.ev, timeout) == 0;
+  };
+  event_base_priority_init(base, 3);
+  for (int i = 0; i < pairs; ++i) {
+    readers[std::size_t(i)].ev =
+        event_new(base, sockets[std::size_t(i)][0], EV_READ, on_event, &readers[std::size_t(i)]);
+    add(readers[std::size_t(i)], nullptr);
+  }
+  const timeval brief{0, 1000};
+  const timeval* const common = event_base_init_common_timeout(base, &brief);
+  for (Counted& timeout : timeouts) {
+    timeout.ev = evtimer_new(base, on_event, &timeout);
+    const bool is_common = common != nullptr && &timeout > &timeouts[timers / 2];
+    add(timeout, is_common ? common : &brief);
+  }
+  signal.ev = evsignal_new(base, SIGUSR1, on_event, &signal);
+  add(signal, nullptr);
+  once.added = event_base_once(base, -1, EV_TIMEOUT, on_event, &once, &brief) == 0;
+  if (signal.added) raise(SIGUSR1);
+  const auto is_done = [](const Counted& counted) {
+    return counted.calls == (counted.added ? 1 : 0);
+  };
+  bool done = false;
+  for (int i = 0; i < 2000 && !done; ++i) {
+    event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    done = is_done(signal) && is_done(once);
+    for (const Counted& each : readers) done = done && is_done(each);
+    for (const Counted& each : timeouts) done = done && is_done(each);
+    if (!done) ::usleep(200);
+  }
+  const char* wrong = nullptr;
+  for (const Counted& each : readers)
+    if (!is_done(each)) wrong = "an event of a descriptor is lost";
+  for (const Counted& each : timeouts)
+    if (!is_done(each)) wrong = "a timeout is lost";
+  if (!is_done(signal)) wrong = "a signal is lost";
+  if (!is_done(once)) wrong = "a timeout of event_base_once() is lost";
+  for (const Counted& each : readers)
+    if (each.ev != nullptr) event_free(each.ev);
+  for (const Counted& each : timeouts)
+    if (each.ev != nullptr) event_free(each.ev);
+  if (signal.ev != nullptr) event_free(signal.ev);
+  return wrong;
+}
+
+const char* scenario(const Pairs& sockets) {
+  event_config* const config = event_config_new();
+  if (config == nullptr) return nullptr;
+  event_config_avoid_method(config, "select");
+  event_config_set_max_dispatch_interval(config, nullptr, 100, 1);
+  event_base* const base = event_base_new_with_config(config);
+  event_config_free(config);
+  if (base == nullptr) return nullptr;
+  const char* wrong = use_events(base, sockets);
+  event_base_free(base);
+  return wrong;
+}
+
+}  // namespace
+
+// What the library allocates for itself; this program uses it only before it begins.
+void* operator new(std::size_t size) {
+  if (void* const memory = allocate(size)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  if (fails()) throw std::bad_alloc();
+  const auto to = static_cast<std::size_t>(alignment);
+  void* const memory = std::aligned_alloc(to, (size + to - 1) / to * to);
+  if (memory == nullptr) throw std::bad_alloc();
+  ++live;
+  return memory;
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate(size); }
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
+
+int main(int argc, char**) {
+  event_set_mem_functions(allocate, reallocate, release);
+  event_set_log_callback([](int, const char*) {});
+  if (argc > 1) evthread_use_pthreads();
+  Pairs sockets{};
+  for (auto& pair : sockets) {
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()) != 0) std::abort();
+    if (::write(pair[1], "x", 1) != 1) std::abort();
+  }
+  // What is kept until the process ends is allocated now.
+  if (const char* const wrong = scenario(sockets)) report(wrong, -1);
+  int failing = 0;
+  for (bool failed = true; failed; ++failing) {
+    const int before = live;
+    countdown = failing;
+    const char* const wrong = scenario(sockets);
+    failed = countdown < 0;
+    countdown = -1;
+    if (wrong != nullptr) report(wrong, failing);
+    if (live != before) report("a leak", failing);
+  }
+  std::printf("%d allocations, %d failures\n", failing - 1, failures);
+  return failures == 0 ? 0 : 1;
+}
