@@ -22,6 +22,7 @@
 #include <tambour/dns_name.h>             // IWYU pragma: export
 #include <tambour/dns_record.h>           // IWYU pragma: export
 #include <tambour/dns_resolver.h>         // IWYU pragma: export
+#include <tambour/dns_server.h>           // IWYU pragma: export
 #include <tambour/embedded_loop.h>        // IWYU pragma: export
 #include <tambour/endpoint.h>             // IWYU pragma: export
 #include <tambour/event_loop.h>           // IWYU pragma: export

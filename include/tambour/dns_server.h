@@ -1,0 +1,117 @@
+// DNS servers over UDP and TCP: RFC 1035, RFC 6891, RFC 7766.
+//
+// The server parses queries, and truncates, compresses and sends responses; a handler answers
+// questions. Messages that are no queries never reach the handler.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+
+#include <tambour/clock.h>
+#include <tambour/dns_message.h>
+#include <tambour/endpoint.h>
+#include <tambour/result.h>
+#include <tambour/task.h>
+
+namespace tambour {
+
+class EventLoop;
+namespace dns_server {
+class State;
+}
+
+/// A query with exactly one question.
+struct DnsRequest {
+  DnsMessage query;
+  Endpoint from;
+  bool is_tcp = false;
+
+  [[nodiscard]] const DnsQuestion& question() const noexcept { return query.questions.front(); }
+};
+
+struct DnsServerOptions {
+  /// The largest datagram that is sent, whatever the client accepts; at least 512.
+  std::uint16_t udp_bytes_max = DnsEdns::udp_bytes_default;
+  std::size_t tcp_connections_max = 1024;  ///< Further ones wait in the backlog.
+  /// A connection that sends no query for this time is closed.
+  Duration tcp_idle_timeout = std::chrono::seconds(10);
+  /// The number of handlers that may run as tasks at the same time. Further queries over UDP are
+  /// dropped; connections wait.
+  std::size_t tasks_max = 4096;
+  /// Response rate limiting: the number of UDP responses per second to one network (/24 of IPv4,
+  /// /56 of IPv6). Of the responses above it, every second one is sent without records and
+  /// truncated, so that a client whose address was not forged asks over TCP; the others are
+  /// dropped. 0: no limit.
+  unsigned responses_per_second = 0;
+};
+
+/// Counters since the server was opened.
+struct DnsServerStats {
+  std::uint64_t udp_queries = 0;
+  std::uint64_t tcp_queries = 0;
+  std::uint64_t tcp_connections = 0;
+  std::uint64_t malformed = 0;     ///< Messages that were dropped or answered with FORMERR.
+  std::uint64_t truncated = 0;     ///< UDP responses that did not fit.
+  std::uint64_t rate_limited = 0;  ///< Dropped or emptied by the rate limit.
+  std::uint64_t overloaded = 0;    ///< Dropped because of `tasks_max`.
+};
+
+/// A server on one loop.
+///
+///   auto server = DnsServer::listen(loop, *Endpoint::parse("127.0.0.1:53"),
+///                                   [](const DnsRequest& request, DnsMessage& response) { ... });
+///
+/// The handler gets a response with the id, question and EDNS of the query, and adds records or
+/// sets the response code. It is a function, or a function that returns a Task<>; the request and
+/// the response then exist until the task has ended. An exception of the handler propagates out of
+/// the loop's run().
+///
+/// The server answers by itself: malformed queries and those with other than one question with
+/// FORMERR, other opcodes than QUERY with NOTIMP, versions of EDNS above 0 with BADVERS. A response
+/// that does not fit into a datagram is truncated. Over TCP, an answer to AXFR that does not fit
+/// into one message is sent as several.
+///
+/// Ownership: owns its sockets. Destroying it closes them, and destroys the tasks of handlers; a
+/// handler must not destroy it.
+/// Thread: must be used on the loop's thread.
+class DnsServer {
+ public:
+  using Handler = std::function<void(const DnsRequest&, DnsMessage&)>;
+  using TaskHandler = std::function<Task<>(const DnsRequest&, DnsMessage&)>;
+
+  /// Listens over UDP and TCP on the same port. If the port is 0, the system chooses one that is
+  /// free for both. Fails with EADDRINUSE, EACCES, EADDRNOTAVAIL, and with EAFNOSUPPORT if `at` is
+  /// not an IP address.
+  template <class F>
+  [[nodiscard]] static Result<DnsServer> listen(EventLoop& loop, const Endpoint& at, F handler,
+                                                const DnsServerOptions& options = {}) {
+    if constexpr (std::same_as<std::invoke_result_t<F&, const DnsRequest&, DnsMessage&>, Task<>>) {
+      return open(loop, at, nullptr, TaskHandler(std::move(handler)), options);
+    } else {
+      return open(loop, at, Handler(std::move(handler)), nullptr, options);
+    }
+  }
+
+  DnsServer(DnsServer&& other) noexcept;
+  DnsServer& operator=(DnsServer&& other) noexcept;
+  ~DnsServer();
+
+  [[nodiscard]] const Endpoint& endpoint() const noexcept;
+  [[nodiscard]] DnsServerStats stats() const noexcept;
+
+ private:
+  explicit DnsServer(std::unique_ptr<dns_server::State> state) noexcept;
+  static Result<DnsServer> open(EventLoop& loop, const Endpoint& at, Handler handler,
+                                TaskHandler task_handler, const DnsServerOptions& options);
+
+  std::unique_ptr<dns_server::State> state_;
+};
+
+}  // namespace tambour
