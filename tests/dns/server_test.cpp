@@ -40,7 +40,8 @@ void answer(const DnsRequest& request, DnsMessage& response) {
 Task<> answer_later(const DnsRequest& request, DnsMessage& response) {
   // The later question is answered first.
   const bool is_first = request.question().name.label() == "first";
-  static_cast<void>(co_await sleep_for(is_first ? 300ms : 100ms));
+  const Duration delay = is_first ? 300ms : 100ms;
+  static_cast<void>(co_await sleep_for(delay));
   answer(request, response);
 }
 
