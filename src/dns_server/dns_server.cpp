@@ -1,3 +1,4 @@
+// DnsServer.
 #include <tambour/dns_server.h>
 
 #include <algorithm>

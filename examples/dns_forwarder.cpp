@@ -1,0 +1,61 @@
+// A caching DNS server for a local network: passes questions on to the servers of resolv.conf(5),
+// and answers repeated ones from its cache.
+//
+//   dns_forwarder 192.168.1.1:53
+//
+// Without arguments, asks itself for "localhost".
+#include <cstdio>
+#include <string>
+
+#include <tambour/tambour.h>
+
+using namespace tambour;
+
+DnsRcode code_of(const Error& error) {
+  if (error == DnsError::no_such_name) return DnsRcode::no_such_name;
+  if (error == DnsError::no_data) return DnsRcode::no_error;
+  return error == DnsError::refused ? DnsRcode::refused : DnsRcode::server_failure;
+}
+
+Task<> forward(DnsResolver& resolver, const DnsRequest& request, DnsMessage& response) {
+  response.recursion_available = true;
+  const DnsQuestion& question = request.question();
+  if (question.name == *DnsName::parse("localhost")) {
+    // RFC 6761: such names are not asked for in the DNS.
+    if (question.type != DnsType::a) co_return;
+    response.answers.push_back({.name = question.name, .ttl = 60, .data = DnsA{{127, 0, 0, 1}}});
+    co_return;
+  }
+  const auto found = co_await resolver.query(question.name, question.type);
+  if (found) {
+    response.answers = found->answers;
+  } else {
+    response.rcode = code_of(found.error());
+  }
+}
+
+int main(int argc, char** argv) {
+  EventLoop loop;
+  DnsResolver& resolver = DnsResolver::of(loop);
+  const Endpoint at =
+      argc > 1 ? or_throw(Endpoint::parse(argv[1]), argv[1]) : Endpoint::loopback_v4(0);
+  auto handler = [&resolver](const DnsRequest& request, DnsMessage& response) {
+    return forward(resolver, request, response);
+  };
+  DnsServer server = or_throw(DnsServer::listen(loop, at, handler), "listen on " + at.to_string());
+  std::printf("listening on %s\n", server.endpoint().to_string().c_str());
+  if (argc > 1) {
+    loop.run();
+    return 0;
+  }
+  int status = 1;
+  DnsResolver client(loop, {.servers = {server.endpoint()}});
+  spawn(loop, [](EventLoop& on, DnsResolver& from, int& outcome) -> Task<> {
+    const auto found = co_await from.query("localhost", DnsType::a);
+    if (found) std::printf("%s\n", found->answers[0].to_string().c_str());
+    outcome = found ? 0 : 1;
+    on.stop();
+  }(loop, client, status));
+  loop.run();
+  return status;
+}

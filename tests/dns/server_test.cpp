@@ -1,0 +1,291 @@
+// DnsServer in a simulation, asked by a resolver and with packets of any form.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "dns/name_server.h"
+
+namespace tambour::server_test {
+namespace {
+
+using namespace std::chrono_literals;
+using test::a_record;
+using test::dns_name;
+
+/// Answers A with one address, TXT with many strings, AXFR with many records.
+void answer(const DnsRequest& request, DnsMessage& response) {
+  const DnsQuestion& question = request.question();
+  response.authoritative = true;
+  if (question.type == DnsType::a) {
+    response.answers.push_back(a_record(question.name.to_string(), {192, 0, 2, 1}));
+  } else if (question.type == DnsType::txt) {
+    const DnsTxt text{std::vector<std::string>(40, std::string(200, 'x'))};
+    response.answers.push_back(
+        {.name = question.name, .type = DnsType::txt, .ttl = 60, .data = text});
+  } else if (question.type == DnsType::axfr) {
+    for (int i = 0; i < 10'000; ++i)
+      response.answers.push_back(a_record("host" + std::to_string(i) + ".test", {10, 0, 0, 1}));
+  } else {
+    response.rcode = DnsRcode::no_such_name;
+  }
+}
+
+Task<> answer_later(const DnsRequest& request, DnsMessage& response) {
+  // The later question is answered first.
+  const bool is_first = request.question().name.label() == "first";
+  const Duration delay = is_first ? 300ms : 100ms;
+  static_cast<void>(co_await sleep_for(delay));
+  answer(request, response);
+}
+
+class DnsServing : public testing::Test {
+ protected:
+  DnsServing()
+      : client(simulation.add_host("client")),
+        host(simulation.add_host("server")),
+        loop(client.loop_options()),
+        server_loop(host.loop_options()) {}
+
+  template <class Handler>
+  void serve(Handler handler, const DnsServerOptions& options = {}) {
+    server = DnsServer::listen(server_loop, test::endpoint_of(host), handler, options).value();
+    resolver.emplace(loop, DnsResolverOptions{.servers = {server->endpoint()}});
+  }
+  template <class T>
+  T run(Task<T> task) {
+    std::optional<T> result;
+    spawn(loop, [](Task<T> inner, std::optional<T>& into, Simulation& in) -> Task<> {
+      into.emplace(co_await std::move(inner));
+      in.stop();
+    }(std::move(task), result, simulation));
+    simulation.run(1h);
+    return std::move(result).value();
+  }
+
+  /// Sends a datagram, and returns the answer, or an empty text after `limit`.
+  Task<std::string> exchange(std::string packet, Duration limit = 1s) {
+    auto socket = UdpSocket::bind(loop, Endpoint::any_v4(0)).value();
+    static_cast<void>(socket.try_send_to(std::as_bytes(std::span(packet)), server->endpoint()));
+    DatagramBatch batch(1, 4096);
+    const auto got = co_await timeout(limit, socket.receive(batch));
+    co_return got ? std::string(batch.front().text()) : std::string();
+  }
+  Task<std::string> exchange_over_tcp(std::string bytes, std::size_t messages) {
+    auto stream = co_await TcpStream::connect(server->endpoint());
+    static_cast<void>(co_await stream->write(std::string_view(bytes)));
+    std::string all;
+    std::array<std::byte, 65536> in;
+    std::size_t count = 0;
+    std::size_t at = 0;
+    while (count < messages) {
+      const auto got = co_await timeout(5s, stream->read(in));
+      if (!got || *got == 0) break;
+      all.append(reinterpret_cast<const char*>(in.data()), *got);
+      while (all.size() >= at + 2) {
+        const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(all[at + i]); };
+        const std::size_t size = 2U + byte(0) * 256U + byte(1);
+        if (all.size() < at + size) break;
+        at += size;
+        ++count;
+      }
+    }
+    co_return all;
+  }
+  Result<DnsMessage> ask(const DnsMessage& question) {
+    const std::string bytes = run(exchange(question.write().value()));
+    return parse(bytes);
+  }
+  static Result<DnsMessage> parse(std::string_view bytes) {
+    return DnsMessage::parse(std::as_bytes(std::span(bytes.data(), bytes.size())));
+  }
+  /// The messages of a stream.
+  static std::vector<DnsMessage> messages_in(std::string_view bytes) {
+    std::vector<DnsMessage> found;
+    while (bytes.size() > 2) {
+      const std::size_t size =
+          static_cast<std::uint8_t>(bytes[0]) * 256U + static_cast<std::uint8_t>(bytes[1]);
+      found.push_back(parse(bytes.substr(2, size)).value());
+      bytes.remove_prefix(2 + size);
+    }
+    return found;
+  }
+  static std::string framed(const DnsMessage& message) {
+    const std::string bytes = message.write().value();
+    return std::string(1, static_cast<char>(bytes.size() >> 8U)) + static_cast<char>(bytes.size()) +
+           bytes;
+  }
+
+  Simulation simulation;
+  SimulatedHost& client;
+  SimulatedHost& host;
+  EventLoop loop;
+  EventLoop server_loop;
+  std::optional<DnsServer> server;
+  std::optional<DnsResolver> resolver;
+};
+
+TEST_F(DnsServing, answers_over_udp_and_over_tcp_what_does_not_fit) {
+  serve(answer);
+  EXPECT_EQ(run(resolver->resolve("www.test", 80, AddressFamily::v4))->at(0).address(),
+            "192.0.2.1");
+  const auto text = run(resolver->query("www.test", DnsType::txt));
+  ASSERT_TRUE(text) << text.error().message();
+  EXPECT_EQ(text->answers_of<DnsTxt>().at(0)->strings.size(), 40U);
+  EXPECT_EQ(run(resolver->query("www.test", DnsType::mx)).error(), DnsError::no_such_name);
+  EXPECT_EQ(server->stats().udp_queries, 3U);
+  EXPECT_EQ(server->stats().tcp_queries, 1U);
+  EXPECT_EQ(server->stats().truncated, 1U);
+}
+
+TEST_F(DnsServing, limits_datagrams_to_what_the_client_accepts) {
+  serve([](const DnsRequest& request, DnsMessage& response) {
+    for (std::uint8_t i = 0; i < 200; ++i)
+      response.answers.push_back(a_record(request.question().name.to_string(), {10, 0, 0, i}));
+  });
+  DnsMessage question = DnsMessage::query(dns_name("www.test"), DnsType::a, 7);
+  for (const auto& [accepted, limit] : {std::pair(0, 512), {100, 512}, {900, 900}, {4096, 1232}}) {
+    question.edns.reset();
+    if (accepted != 0) question.edns = DnsEdns{.udp_bytes = static_cast<std::uint16_t>(accepted)};
+    const std::string bytes = run(exchange(question.write().value()));
+    EXPECT_LE(bytes.size(), std::size_t(limit));
+    EXPECT_GT(bytes.size() + 30, std::size_t(limit));
+    const auto response = parse(bytes);
+    ASSERT_TRUE(response);
+    EXPECT_TRUE(response->truncated);
+    EXPECT_EQ(response->id, 7);
+    EXPECT_EQ(response->edns.has_value(), accepted != 0);
+  }
+}
+
+TEST_F(DnsServing, refuses_what_is_no_query_for_one_question) {
+  serve(answer);
+  DnsMessage question = DnsMessage::query(dns_name("www.test"), DnsType::a, 1);
+  question.questions.push_back(question.questions[0]);
+  EXPECT_EQ(ask(question)->rcode, DnsRcode::format_error);
+  question.questions.clear();
+  EXPECT_EQ(ask(question)->rcode, DnsRcode::format_error);
+  question = DnsMessage::query(dns_name("www.test"), DnsType::a, 1);
+  question.opcode = DnsOpcode::notify;
+  EXPECT_EQ(ask(question)->rcode, DnsRcode::not_implemented);
+  question.opcode = DnsOpcode::query;
+  question.edns->version = 1;
+  EXPECT_EQ(ask(question)->rcode, DnsRcode::bad_version);
+  // What is a response, or too short to be anything, gets no answer.
+  question.is_response = true;
+  EXPECT_EQ(run(exchange(question.write().value())), "");
+  EXPECT_EQ(run(exchange("")), "");
+  EXPECT_EQ(run(exchange("short")), "");
+  const auto refused = parse(run(exchange(std::string("\0\5\1\0\0\1\0\0\0\0\0\0\300\f", 14))));
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->rcode, DnsRcode::format_error);
+  EXPECT_EQ(refused->id, 5);
+}
+
+TEST_F(DnsServing, sends_zone_transfers_as_several_messages) {
+  serve(answer);
+  const DnsMessage question = DnsMessage::query(dns_name("test"), DnsType::axfr, 9);
+  EXPECT_TRUE(ask(question)->truncated) << "there are no transfers over UDP";
+  const auto messages = messages_in(run(exchange_over_tcp(framed(question), SIZE_MAX)));
+  EXPECT_GT(messages.size(), 3U);
+  std::size_t records = 0;
+  for (const DnsMessage& each : messages) {
+    EXPECT_EQ(each.id, 9);
+    EXPECT_FALSE(each.truncated);
+    records += each.answers.size();
+  }
+  EXPECT_EQ(records, 10'000U);
+}
+
+TEST_F(DnsServing, answers_pipelined_queries_in_the_order_in_which_tasks_end) {
+  serve(answer_later);
+  std::string both = framed(DnsMessage::query(dns_name("first.test"), DnsType::a, 1));
+  both += framed(DnsMessage::query(dns_name("second.test"), DnsType::a, 2));
+  const auto messages = messages_in(run(exchange_over_tcp(both, 2)));
+  ASSERT_EQ(messages.size(), 2U);
+  EXPECT_EQ(messages[0].id, 2);
+  EXPECT_EQ(messages[1].id, 1);
+  EXPECT_EQ(run(resolver->resolve("www.test", 80, AddressFamily::v4))->size(), 1U);
+}
+
+TEST_F(DnsServing, limits_the_tasks_of_handlers) {
+  serve(answer_later, {.tasks_max = 5});
+  TaskScope scope(loop);
+  int answered = 0;
+  for (std::uint16_t i = 0; i < 20; ++i) {
+    scope.spawn([&, i]() -> Task<> {
+      const DnsMessage question = DnsMessage::query(dns_name("www.test"), DnsType::a, i);
+      const std::string bytes = co_await exchange(question.write().value());
+      if (!bytes.empty()) ++answered;
+    });
+  }
+  simulation.run_for(10s);
+  EXPECT_EQ(answered, 5);
+  EXPECT_EQ(server->stats().overloaded, 15U);
+}
+
+TEST_F(DnsServing, limits_the_rate_of_responses_to_a_network) {
+  serve(answer, {.responses_per_second = 10});
+  int answered = 0;
+  int truncated = 0;
+  for (std::uint16_t i = 0; i < 30; ++i) {
+    const DnsMessage question = DnsMessage::query(dns_name("www.test"), DnsType::a, i);
+    const std::string bytes = run(exchange(question.write().value(), 5ms));
+    const auto response = parse(bytes);
+    if (!response) continue;
+    ++(response->truncated ? truncated : answered);
+  }
+  EXPECT_EQ(answered, 10);
+  EXPECT_EQ(truncated, 10);
+  EXPECT_EQ(server->stats().rate_limited, 20U);
+  run(exchange(""));  // A second passes.
+  EXPECT_FALSE(ask(DnsMessage::query(dns_name("www.test"), DnsType::a, 1))->truncated);
+}
+
+TEST_F(DnsServing, closes_idle_connections) {
+  serve(answer, {.tcp_idle_timeout = 3s});
+  const TimePoint begin = simulation.now();
+  EXPECT_EQ(run(exchange_over_tcp(std::string("\0", 1), 1)), "");
+  EXPECT_GE(simulation.now() - begin, 3s);
+  EXPECT_LT(simulation.now() - begin, 4s);
+}
+
+TEST_F(DnsServing, survives_any_bytes) {
+  serve(answer);
+  std::mt19937_64 random(1);
+  const std::string valid = DnsMessage::query(dns_name("www.test"), DnsType::a, 1).write().value();
+  TaskScope scope(loop);
+  scope.spawn([&]() -> Task<> {
+    auto socket = UdpSocket::bind(loop, Endpoint::any_v4(0)).value();
+    for (int i = 0; i < 5000; ++i) {
+      std::string packet = valid;
+      for (int j = 0; j < 3; ++j) packet[random() % packet.size()] = static_cast<char>(random());
+      if (i % 3 == 0) packet.resize(random() % packet.size());
+      static_cast<void>(socket.try_send_to(std::as_bytes(std::span(packet)), server->endpoint()));
+      static_cast<void>(co_await sleep_for(100us));
+    }
+  });
+  simulation.run_for(2s);
+  EXPECT_GT(server->stats().malformed, 1000U);
+  EXPECT_EQ(run(resolver->resolve("www.test", 80, AddressFamily::v4))->size(), 1U);
+}
+
+TEST_F(DnsServing, fails_to_listen_where_it_cannot) {
+  serve(answer);
+  EXPECT_EQ(DnsServer::listen(server_loop, test::endpoint_of(host), answer).error(),
+            system_error(EADDRINUSE));
+  EXPECT_EQ(DnsServer::listen(server_loop, Endpoint::unix_name("/x").value(), answer).error(),
+            system_error(EAFNOSUPPORT));
+  auto other = DnsServer::listen(server_loop, Endpoint::any_v4(0), answer);
+  ASSERT_TRUE(other);
+  EXPECT_NE(other->endpoint().port(), 0);
+}
+
+}  // namespace
+}  // namespace tambour::server_test
