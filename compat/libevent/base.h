@@ -208,8 +208,19 @@ struct event_base {
   void activate_later_queue() noexcept;
 
   // The queues that an event can be in.
-  void insert_active(event_callback& callback) noexcept;
-  void remove_active(event_callback& callback) noexcept;
+  void insert_active(event_callback& callback) noexcept {
+    if ((callback.evcb_flags & EVLIST_ACTIVE) != 0) return;
+    count(callback, 1);
+    callback.evcb_flags |= EVLIST_ACTIVE;
+    count_active(1);
+    queues[callback.evcb_pri].append(callback);
+  }
+  void remove_active(event_callback& callback) noexcept {
+    count(callback, -1);
+    callback.evcb_flags &= ~EVLIST_ACTIVE;
+    count_active(-1);
+    queues[callback.evcb_pri].remove(callback);
+  }
   void insert_active_later(event_callback& callback) noexcept;
   void remove_active_later(event_callback& callback) noexcept;
   void insert_timeout(event& ev) noexcept;

@@ -56,21 +56,6 @@ int finalize(unsigned, event* ev, event_finalize_callback_fn function, le::Closu
 
 // The queues.
 
-void event_base::insert_active(event_callback& callback) noexcept {
-  if ((callback.evcb_flags & EVLIST_ACTIVE) != 0) return;
-  count(callback, 1);
-  callback.evcb_flags |= EVLIST_ACTIVE;
-  count_active(1);
-  queues[callback.evcb_pri].append(callback);
-}
-
-void event_base::remove_active(event_callback& callback) noexcept {
-  count(callback, -1);
-  callback.evcb_flags &= ~EVLIST_ACTIVE;
-  count_active(-1);
-  queues[callback.evcb_pri].remove(callback);
-}
-
 void event_base::insert_active_later(event_callback& callback) noexcept {
   if ((callback.evcb_flags & (EVLIST_ACTIVE | EVLIST_ACTIVE_LATER)) != 0) return;
   count(callback, 1);
@@ -194,8 +179,10 @@ int event_add_nolock_(event* ev, const timeval* timeout, int is_absolute) {
       if ((ev->ev_events & EV_SIGNAL) != 0) forget_calls(*ev);
       base.remove_active(ev->ev_evcallback);
     }
-    if ((flags_of(*ev) & EVLIST_TIMEOUT) != 0) base.remove_timeout(*ev);
     const bool is_common = base.common_of(*timeout) != nullptr;
+    const bool was_added = (flags_of(*ev) & EVLIST_TIMEOUT) != 0;
+    const bool moves = was_added && !is_common && base.common_of(ev->ev_timeout) == nullptr;
+    if (was_added && !moves) base.remove_timeout(*ev);
     const std::int64_t now = base.timeout_begin();
     if (is_absolute != 0) {
       ev->ev_timeout = *timeout;
@@ -209,7 +196,11 @@ int event_add_nolock_(event* ev, const timeval* timeout, int is_absolute) {
           le::microseconds_of({.tv_sec = timeout->tv_sec, .tv_usec = 0}) + timeout->tv_usec;
       ev->ev_timeout = le::to_timeval(now + delay);
     }
-    base.insert_timeout(*ev);
+    if (moves) {
+      base.timeouts.move(*ev, le::microseconds_of(ev->ev_timeout));
+    } else {
+      base.insert_timeout(*ev);
+    }
     // If it is the earliest, or if the loop is late.
     if (!is_common && base.runs_in_other_thread())
       must_wake |=
