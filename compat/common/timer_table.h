@@ -4,6 +4,7 @@
 // wheel, but an integer that the library may use: the position of the timer's node in this table.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -17,7 +18,7 @@
 namespace tambour::compat {
 
 /// Timers by ascending deadline, and with equal deadlines in the order in which they were armed.
-/// Deadlines are integers of any unit, as of base::TimingWheel. Owns the nodes, not the timers.
+/// Deadlines are integers of any unit; negative ones count as 0. Owns the nodes, not the timers.
 ///
 ///   struct Traits {
 ///     static void* allocate(std::size_t bytes) noexcept;  null if there is no memory
@@ -57,11 +58,13 @@ class TimerTable {
     ++size_;
     entry->timer = &timer;
     Traits::set_position(timer, static_cast<int>(position));
-    wheel_.arm(*entry, deadline);
+    wheel_.arm(*entry, std::max<std::int64_t>(deadline, 0));
   }
 
   /// Changes the deadline of a timer of the table, and puts it behind those with the same deadline.
-  void move(Timer& timer, std::int64_t deadline) noexcept { wheel_.arm(entry_of(timer), deadline); }
+  void move(Timer& timer, std::int64_t deadline) noexcept {
+    wheel_.arm(entry_of(timer), std::max<std::int64_t>(deadline, 0));
+  }
 
   /// Removes a timer, and sets its position to 0. Leaves space for one timer.
   void remove(Timer& timer) noexcept {

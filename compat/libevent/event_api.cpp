@@ -159,10 +159,10 @@ int event_add(event* ev, const timeval* timeout) {
 int event_add_nolock_(event* ev, const timeval* timeout, int is_absolute) {
   event_base& base = *ev->ev_base;
   le::debug::require_setup(ev, "event_add");
-  if ((flags_of(*ev) & EVLIST_FINALIZING) != 0) return -1;
-  if (timeout != nullptr && (flags_of(*ev) & EVLIST_TIMEOUT) == 0 && !base.timeouts.reserve())
-    return -1;
   if ((ev->ev_events & EV_SIGNAL) != 0 && runs_in_other_thread(base, *ev)) base.wait_for_callback();
+  // After the wait, during which other threads had the lock.
+  if ((flags_of(*ev) & EVLIST_FINALIZING) != 0) return -1;
+  if (timeout != nullptr && !base.timeouts.reserve()) return -1;
   bool must_wake = false;
   constexpr short in_queues = EVLIST_INSERTED | EVLIST_ACTIVE | EVLIST_ACTIVE_LATER;
   if ((ev->ev_events & (io_events | EV_SIGNAL)) != 0 && (flags_of(*ev) & in_queues) == 0) {

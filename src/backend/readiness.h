@@ -122,7 +122,8 @@ class Readiness final : public Backend {
 
   Result<int> descriptor() noexcept override {
     if constexpr (requires { poller_.descriptor(); }) {
-      is_watched_ = true;
+      // The caller waits with the descriptor: completions must make it readable.
+      if (files_ != nullptr) files_->begin_wait();
       return poller_.descriptor();
     } else {
       return Backend::descriptor();
@@ -196,7 +197,6 @@ class Readiness final : public Backend {
     if (timeout_ns != 0 && !files_->begin_wait()) timeout_ns = 0;
     wait(timeout_ns, ready);
     files_->end_wait(ready);
-    if (is_watched_) files_->begin_wait();
   }
 
   [[nodiscard]] bool must_wait() const noexcept {
@@ -355,7 +355,6 @@ class Readiness final : public Backend {
   unsigned completion_entries_;
   std::unique_ptr<FileRing> files_;  ///< Null before the first file operation, and without a ring.
   bool files_were_opened_ = false;
-  bool is_watched_ = false;  ///< Another loop watches descriptor().
   bool is_shared_ = false;
   std::vector<int> always_ready_;
   bool stale_events_ = false;

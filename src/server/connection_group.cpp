@@ -235,6 +235,8 @@ void GroupShard::run() {
     must_deliver_again_ = true;
     return;
   }
+  // What was queued when the group was destroyed is lost.
+  if (is_closed_.load(std::memory_order_acquire)) return clear();
   std::exception_ptr thrown;
   // Once, although messages may have arrived meanwhile: they must not keep the loop from the rest.
   if (Messages messages = take()) deliver(std::move(messages), thrown);

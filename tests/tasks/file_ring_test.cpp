@@ -214,6 +214,36 @@ TEST_P(FileRing, reports_completions_to_an_outer_loop) {
   EXPECT_EQ(read.calls, 1);
 }
 
+TEST_P(FileRing, reports_operations_that_were_submitted_before_the_outer_loop_waits) {
+  EventLoop outer({.backend = BackendKind::epoll});
+  if (!EmbeddedLoop::possible(loop())) GTEST_SKIP() << "the backend cannot be embedded";
+  if (loop().backend().name == "io_uring")
+    GTEST_SKIP() << "start() waits for operations in flight, and this pipe would get no byte";
+  PipeRead before;
+  backend_of(loop()).submit(before);
+  run_iterations();
+  EmbeddedLoop embedded(outer, loop());
+  ASSERT_TRUE(embedded.start());
+  Timer writer(outer, [&] { test::write_to(before.pipe.far); });
+  writer.start(20ms);
+  Timer limit(outer, [&] { outer.stop(); });
+  limit.start(10s);
+  while (before.calls == 0 && limit.started()) outer.run_once();
+  EXPECT_EQ(before.calls, 1);
+  // Two that were submitted together, of which one is complete at once.
+  PipeRead complete;
+  PipeRead later;
+  test::write_to(complete.pipe.far);
+  backend_of(loop()).submit(complete);
+  backend_of(loop()).submit(later);
+  while (complete.calls == 0 && limit.started()) outer.run_once();
+  writer.set_function([&] { test::write_to(later.pipe.far); });
+  writer.start(20ms);
+  while (later.calls == 0 && limit.started()) outer.run_once();
+  EXPECT_EQ(complete.calls, 1);
+  EXPECT_EQ(later.calls, 1);
+}
+
 TEST_P(FileRing, of_the_parent_keeps_its_operations_after_fork) {
   PipeRead read;
   backend_of(loop()).submit(read);

@@ -171,5 +171,39 @@ TEST_P(GroupsOverLoops, may_be_destroyed_on_another_thread_while_it_has_members)
   }
 }
 
+TEST_P(GroupsOverLoops, messages_that_are_queued_when_it_is_destroyed_are_lost) {
+  LoopGroup loops(of(1));
+  std::atomic<int> skipped = 0;
+  // Every member is slow, so each delivery would invoke the callback.
+  std::optional<ConnectionGroup> group(
+      std::in_place, loops,
+      ConnectionGroupOptions{.unsent_max = 0,
+                             .on_skip = [&](Connection&, std::size_t) { ++skipped; }});
+  auto server = TcpServerGroup::listen(loops, Endpoint::loopback_v4(0), {});
+  ASSERT_TRUE(server);
+  server->serve({.on_connection = [&](Connection& own) { group->add(own); }});
+  std::vector<TcpStream> streams;
+  run(test::connect_all(server->endpoint(), 2, streams));
+  ASSERT_TRUE(eventually([&] { return group->size() == 2; }));
+  group->send("x");
+  ASSERT_TRUE(eventually([&] { return skipped == 2; }));
+  std::atomic<bool> is_busy = false;
+  std::atomic<bool> may_go_on = false;
+  loops[0].post([&] {
+    is_busy = true;
+    is_busy.notify_all();
+    may_go_on.wait(false);
+  });
+  is_busy.wait(false);
+  group->send("y");
+  group.reset();
+  may_go_on = true;
+  may_go_on.notify_all();
+  std::atomic<bool> is_done = false;
+  loops[0].post([&] { loops[0].post([&] { is_done = true; }); });
+  ASSERT_TRUE(eventually([&] { return is_done.load(); }));
+  EXPECT_EQ(skipped, 2);
+}
+
 }  // namespace
 }  // namespace tambour::connection_groups_test

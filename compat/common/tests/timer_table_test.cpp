@@ -146,5 +146,22 @@ TEST(TimerTable, an_alarm_can_be_added_after_a_removal_without_memory) {
   EXPECT_TRUE(table.empty());
 }
 
+TEST(TimerTable, negative_deadlines_are_due) {
+  Table table;
+  std::vector<Alarm> alarms(2);
+  table.expire(1000, [](Alarm&) { FAIL(); });
+  std::int64_t deadline = -10;
+  for (Alarm& alarm : alarms) {
+    ASSERT_TRUE(table.reserve());
+    table.add(alarm, deadline *= 2);
+  }
+  int count = 0;
+  table.expire(2000, [&](Alarm& alarm) {
+    ++count;
+    table.remove(alarm);
+  });
+  EXPECT_EQ(count, 2);
+}
+
 }  // namespace
 }  // namespace tambour::timer_table_test

@@ -269,6 +269,29 @@ static void timeouts(void) {
       SAY(event_base_dispatch(base));
       event_free(events[0]);
     }
+    for (i = 0; i < 70; ++i) {
+      /* From a common timeout to another one, and back. */
+      static struct event moved[70];
+      evtimer_assign(&moved[i], base, on_event, "moved");
+      if (event_add(&moved[i], common) || event_add(&moved[i], ms(2 + i))) say("  failed: %d", i);
+      if (event_add(&moved[i], i % 2 ? common : ms(1))) say("  failed: %d", i);
+      event_del(&moved[i]);
+      event_add(&moved[i], common);
+      event_add(&moved[i], ms(2));
+      if (i == 69) SAY(event_base_loop(base, EVLOOP_ONCE));
+    }
+    SAY(event_base_dispatch(base));
+    {
+      /* Before the beginning of the clock. */
+      struct timeval past = {-1000000000, 0};
+      for (i = 0; i < 2; ++i) {
+        events[i] = make(-1, 0, "past");
+        SAY(event_add(events[i], &past));
+        past.tv_sec *= 2;
+      }
+      SAY(event_base_dispatch(base));
+      for (i = 0; i < 2; ++i) event_free(events[i]);
+    }
     for (i = 0; i < 300; ++i) {
       if (!event_base_init_common_timeout(base, ms(1000 + i))) break;
     }
