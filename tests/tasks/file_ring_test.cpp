@@ -224,11 +224,19 @@ TEST_P(FileRing, reports_operations_that_were_submitted_before_the_outer_loop_wa
   run_iterations();
   EmbeddedLoop embedded(outer, loop());
   ASSERT_TRUE(embedded.start());
-  Timer writer(outer, [&] { test::write_to(before.pipe.far); });
-  writer.start(20ms);
+  // On another thread, because a timer of the outer loop would wake it up.
+  const auto write_later = [](const PipeRead& read) {
+    return std::jthread([&read] {
+      std::this_thread::sleep_for(20ms);
+      test::write_to(read.pipe.far);
+    });
+  };
   Timer limit(outer, [&] { outer.stop(); });
   limit.start(10s);
-  while (before.calls == 0 && limit.started()) outer.run_once();
+  {
+    const std::jthread writer = write_later(before);
+    while (before.calls == 0 && limit.started()) outer.run_once();
+  }
   EXPECT_EQ(before.calls, 1);
   // Two that were submitted together, of which one is complete at once.
   PipeRead complete;
@@ -237,8 +245,7 @@ TEST_P(FileRing, reports_operations_that_were_submitted_before_the_outer_loop_wa
   backend_of(loop()).submit(complete);
   backend_of(loop()).submit(later);
   while (complete.calls == 0 && limit.started()) outer.run_once();
-  writer.set_function([&] { test::write_to(later.pipe.far); });
-  writer.start(20ms);
+  const std::jthread writer = write_later(later);
   while (later.calls == 0 && limit.started()) outer.run_once();
   EXPECT_EQ(complete.calls, 1);
   EXPECT_EQ(later.calls, 1);
