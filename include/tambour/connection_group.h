@@ -56,15 +56,15 @@ struct ConnectionGroupStats {
 /// The connections that receive the messages of send(): of one loop, or of the loops of a
 /// LoopGroup.
 ///
-/// A message is queued once for each loop, without a lock, and its bytes are never copied. Each
-/// loop sends the messages of one iteration with one system call per member. Order: messages that
-/// one thread sends arrive in that order, at each member. A message is sent to the connections that
-/// are members when their loop takes it, soon after send(). Lifetime: a connection that ends, or
-/// moves to another loop (Connection::move_to()), leaves the group; on_move may add it again. The
-/// group may be destroyed on any thread, inside callbacks too; messages that no loop has taken by
-/// then are lost. Thread: functions that have a Connection as argument must be called on the thread
-/// of its loop; the others may be called on any thread. The loops must exist when a message is
-/// sent. Errors: what on_high_water and on_skip throw propagates out of the loop's run(), after all
+/// A message is queued once for each loop, without a lock. Members share its bytes. Each loop sends
+/// the messages of one iteration with one system call per member. Order: messages that one thread
+/// sends arrive in that order, at each member. A message is sent to the connections that are
+/// members when their loop takes it, soon after send(). Lifetime: a connection that ends, or moves
+/// to another loop (Connection::move_to()), leaves the group; on_move may add it again. The group
+/// may be destroyed on any thread, inside callbacks too; messages that no loop has taken by then
+/// are lost. Thread: functions that have a Connection as argument must be called on the thread of
+/// its loop; the others may be called on any thread. The loops must exist when a message is sent.
+/// Errors: what on_high_water and on_skip throw propagates out of the loop's run(), after all
 /// members got the message.
 class ConnectionGroup {
  public:

@@ -354,9 +354,11 @@ bool ConnectionGroup::contains(const Connection& connection) const noexcept {
 
 bool ConnectionGroup::queue(const Buffer& message, std::uint64_t excepted) {
   if (message.empty()) return true;
+  // A copy if it is short: a queue of short messages must not hold a block of 4 KiB for each.
+  const Buffer compact = message.slice(0, message.size());
   bool all = true;
   for (const auto& shard : shards_) {
-    if (shard->size() > 0 && !shard->push(message.slice(), excepted)) all = false;
+    if (shard->size() > 0 && !shard->push(compact.slice(), excepted)) all = false;
   }
   return all;
 }

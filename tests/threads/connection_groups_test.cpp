@@ -1,4 +1,6 @@
 // ConnectionGroup over several loops: threads send while connections come, move and go.
+#include <malloc.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -203,6 +205,33 @@ TEST_P(GroupsOverLoops, messages_that_are_queued_when_it_is_destroyed_are_lost) 
   loops[0].post([&] { loops[0].post([&] { is_done = true; }); });
   ASSERT_TRUE(eventually([&] { return is_done.load(); }));
   EXPECT_EQ(skipped, 2);
+}
+
+TEST_P(GroupsOverLoops, short_messages_take_little_memory) {
+  LoopGroup loops(of(1));
+  ConnectionGroup group(loops);
+  auto server = TcpServerGroup::listen(loops, Endpoint::loopback_v4(0), {});
+  ASSERT_TRUE(server);
+  server->serve({.on_connection = [&](Connection& own) { group.add(own); }});
+  std::vector<TcpStream> streams;
+  run(test::connect_all(server->endpoint(), 1, streams));
+  ASSERT_TRUE(eventually([&] { return group.size() == 1; }));
+  std::atomic<bool> is_busy = false;
+  std::atomic<bool> may_go_on = false;
+  loops[0].post([&] {
+    is_busy = true;
+    is_busy.notify_all();
+    may_go_on.wait(false);
+  });
+  is_busy.wait(false);
+  // Sanitizers report no heap use.
+  const std::size_t before = ::mallinfo2().uordblks;
+  constexpr std::size_t count = 10'000;
+  for (std::size_t i = 0; i < count; ++i) ASSERT_TRUE(group.send("xy"));
+  EXPECT_LT((::mallinfo2().uordblks - before) / count, 512U);
+  may_go_on = true;
+  may_go_on.notify_all();
+  ASSERT_TRUE(eventually([&] { return group.stats().sent == count; }));
 }
 
 }  // namespace
