@@ -25,7 +25,9 @@ int run_server(int argc, char** argv, Serve serve) {
   for (auto& workload : workloads) {
     line.add_command(workload->name(), workload->description());
     for (const WorkloadOption& option : workload->options()) {
-      if (option.words.empty())
+      if (option.is_optional)
+        line.add_optional(option.name, *option.value, option.help, option.low, option.high);
+      else if (option.words.empty())
         line.add(option.name, *option.value, option.help, option.low, option.high);
       else
         line.add(option.name, *option.value, option.help, option.words);

@@ -24,6 +24,9 @@ enum class Service : std::uint8_t {
 struct ServerOptions {
   std::uint16_t port = 0;  ///< On 127.0.0.1.
   Service service = Service::echo;
+  /// The loops that serve connections, each on its own thread. A server of `server/` has one; a
+  /// server of `scaling/` has as many as requested.
+  int loops = 1;
   /// The size of a connection's read buffer, if the library leaves it to the program: suitable for
   /// the workload.
   std::size_t buffer_bytes = 0;

@@ -67,6 +67,9 @@ class Drum(PairsSuite):
             return "the program for asio reads with socket objects"
         return super().unsupported(subject, cell)
 
+    def arguments(self, cell):
+        return super().arguments(cell) + ["--pipes"] * bool(cell.get("pipes"))
+
     def rounds_of(self, cell):
         return 6 if cell.get("protocol") == MUDUO else self.rounds
 

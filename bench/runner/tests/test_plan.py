@@ -95,6 +95,7 @@ def test_pipes_are_a_parameter_that_asio_lacks(build):
     one = made(build=build.root, names=["tambour", "asio"], pipes=(True,))
     (task,) = one.tasks
     assert task.cell.get("pipes") is True
+    assert "--pipes" in task.suite.arguments(task.cell)
     assert "asio" not in [subject.name for subject in task.subjects]
     assert "socket objects" in next(e["reason"] for e in one.skipped if e["subject"] == "asio")
 

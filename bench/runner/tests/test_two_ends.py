@@ -36,6 +36,24 @@ def test_charts_are_in_the_page(name, tmp_path):
     assert page.count("<figure") == sum(map(report.worth_drawing, charts))
 
 
+def test_scaling_compares_several_loops_with_one(tmp_path):
+    suite = SUITES["scaling"]
+    cell = Cell("scaling", (("workload", "churn"), ("loops", 2), ("milliseconds", 50)))
+    words = suite.arguments(cell)
+    assert words[:3] == ["churn", "--open", "32"] and words[3:5] == ["--loops", "2"]
+    assert suite.values([{"server_cpu_ns": 5.0, "connections_per_s": 7.0}], cell) == {
+        "server_cpu_ns": 5.0, "per_s": 7.0}
+    document = made_up({"tambour": [2000.0]}, "scaling", "server_cpu_ns", workload="echo", loops=1,
+                       milliseconds=50)
+    two = made_up({"tambour": [2500.0]}, "scaling", "server_cpu_ns", workload="echo", loops=2,
+                  milliseconds=50)
+    document["results"] += two["results"]
+    ((_, head, rows),) = suite.tables(Figures(suite, document))
+    assert head == ["name", "1 loop", "2 loops", "efficiency"]
+    assert rows[0][0] == "tambour" and rows[0][3] == "0.80"
+    assert "0.80" in report.write(document, SUITES, tmp_path).read_text()
+
+
 @pytest.mark.parametrize("allowed, reason", [({1}, "a second processor is needed"), ({0, 1}, None)])
 def test_two_ends_need_two_allowed_processors(monkeypatch, allowed, reason):
     monkeypatch.setattr("os.sched_getaffinity", lambda _: allowed)

@@ -25,9 +25,10 @@ class Churn final : public Workload {
   const char* description() const override { return "connections with one message each"; }
   std::vector<WorkloadOption> options() override {
     return {{"--open", "connections open at a time", &open_, 1, 4000},
-            milliseconds_option(milliseconds_)};
+            milliseconds_option(milliseconds_),
+            loops_option(loops_)};
   }
-  ServerOptions server_options() const override { return {.buffer_bytes = 4096}; }
+  ServerOptions server_options() const override { return {.loops = loops_, .buffer_bytes = 4096}; }
 
   std::vector<Figure> run(ServerProcess& server) override {
     port_ = server.port();
@@ -76,6 +77,7 @@ class Churn final : public Workload {
 
   int open_ = 0;
   int milliseconds_ = 0;
+  int loops_ = 1;
   std::uint16_t port_ = 0;
   int host_ = first_host;
   std::array<char, message_size> message_{};

@@ -11,9 +11,9 @@ class Throughput final : public Workload {
   const char* description() const override { return "echoed messages on many connections"; }
   std::vector<WorkloadOption> options() override {
     return {connections_option(connections_), size_option(size_),
-            milliseconds_option(milliseconds_)};
+            milliseconds_option(milliseconds_), loops_option(loops_)};
   }
-  ServerOptions server_options() const override { return {.buffer_bytes = 65536}; }
+  ServerOptions server_options() const override { return {.loops = loops_, .buffer_bytes = 65536}; }
 
   std::vector<Figure> run(ServerProcess& server) override {
     PingPong clients(server, connections_, size_);
@@ -27,6 +27,7 @@ class Throughput final : public Workload {
   int connections_ = 0;
   int size_ = 0;
   int milliseconds_ = 0;
+  int loops_ = 1;
 };
 
 }  // namespace

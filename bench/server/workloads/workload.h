@@ -12,7 +12,7 @@
 
 namespace bench {
 
-/// A required integer option of the command line; with words, the value of the given word.
+/// An integer option of the command line; with words, the value of the given word.
 struct WorkloadOption {
   const char* name;
   const char* help;
@@ -20,6 +20,7 @@ struct WorkloadOption {
   int low = 1;
   int high = 1'000'000;
   std::map<std::string, int> words{};
+  bool is_optional = false;  ///< Without words: `*value` is the default.
 };
 
 class Workload {
@@ -45,6 +46,13 @@ inline WorkloadOption connections_option(int& value) {
 }
 inline WorkloadOption size_option(int& value) {
   return {"--size", "bytes of a message", &value, 1, 1 << 28};
+}
+inline WorkloadOption loops_option(int& value) {
+  return {.name = "--loops",
+          .help = "loops of the server",
+          .value = &value,
+          .high = 64,
+          .is_optional = true};
 }
 // The limit keeps a measurement and its warm-up (two of each in idle) below the watchdog's 60 s.
 inline WorkloadOption milliseconds_option(int& value) {
