@@ -28,8 +28,10 @@ namespace tambour {
 
 class Connection;
 class EventLoop;
+class TlsSession;
 namespace io {
 class Transport;
+class TransportFilter;
 }
 namespace net {
 class ConnectionObserver;
@@ -63,7 +65,7 @@ struct ConnectionCallbacks {
   Callback<void(Connection&, std::size_t)> on_high_water{};
   std::size_t high_water_bytes = std::size_t{1024} * 1024;
   /// The connection is closed: without an error after close() or when the peer closed, otherwise
-  /// with the reason. ETIMEDOUT, ENOBUFS and EMSGSIZE mean that a limit was reached
+  /// with the reason, which may be a TlsError. ETIMEDOUT, ENOBUFS and EMSGSIZE mean that a limit was reached
   /// (ConnectionLimits); ENOMEM means out of memory while sending. The connection is destroyed
   /// after the callback returns.
   Callback<void(Connection&, Error)> on_close{};
@@ -167,6 +169,9 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept;
 
+  /// The TLS session, or null if the connection does not use TLS. Valid until on_close returns.
+  [[nodiscard]] const TlsSession* tls() const noexcept;
+
   /// Arbitrary data of the application.
   [[nodiscard]] std::any& context() noexcept;
 
@@ -202,6 +207,10 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   void write_some();
   void close_descriptor() noexcept;
   [[nodiscard]] io::Transport transport() const noexcept;
+  [[nodiscard]] io::TransportFilter* filter() const noexcept;
+  [[nodiscard]] bool may_read_now() const noexcept;
+  void read_again_if_possible() noexcept;
+  [[nodiscard]] bool note_unsent(std::size_t before);
   /// Makes one transfer. Returns how many bytes the kernel accepted. Closes the connection if it is
   /// broken.
   template <class Bytes>
@@ -213,7 +222,8 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   [[nodiscard]] std::size_t unsent_bytes() const noexcept;
   [[nodiscard]] Extras& extras();
   [[nodiscard]] ConnectionHandle::Mailbox* mailbox() const noexcept;
-  [[nodiscard]] bool send_later(std::span<const std::byte> bytes, Buffer* buffer);
+  [[nodiscard]] bool send_later(std::span<const std::byte> bytes, Buffer* buffer,
+                                std::size_t before);
   void continue_reading() noexcept;
   void watch() noexcept;
   void finish_output() noexcept;

@@ -70,6 +70,7 @@ void Connection::arrive(net::ConnectionOwner* owner) {
   arm_deadlines();
   watch();
   if (offers_input_) core.queue(*this);
+  read_again_if_possible();
   if (owner_ != nullptr && owner_->closing()) return end(0);
   if (callbacks_->on_move) callbacks_->on_move(*this);
 }
