@@ -120,8 +120,12 @@ void offer_session(ClientGeneration& generation, Filter& filter, const SocketStr
   const auto peer = stream.peer_endpoint();
   const std::string port = peer && peer->is_ip() ? std::to_string(peer->port()) : std::string();
   filter.set_session_key(filter.host() + " " + port);
-  if (const SessionPointer session = generation.sessions().take(filter.session_key()))
-    static_cast<void>(SSL_set_session(filter.ssl(), session.get()));
+  SessionPointer session = generation.sessions().take(filter.session_key());
+  if (session == nullptr) return;
+  static_cast<void>(SSL_set_session(filter.ssl(), session.get()));
+  // A server of TLS 1.3 sends new tickets with each connection; one of TLS 1.2 does not.
+  if (SSL_SESSION_get_protocol_version(session.get()) == TLS1_2_VERSION)
+    generation.sessions().put(filter.session_key(), std::move(session));
 }
 
 }  // namespace
