@@ -146,7 +146,11 @@ int ServerGeneration::staple(SSL* ssl, void* /*unused*/) noexcept {
 int ServerGeneration::use_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv,
                                      EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac,
                                      int encrypt) noexcept {
-  return of(ssl).ticket_keys_->use(name, iv, cipher, mac, encrypt == 1);
+  const int answer = of(ssl).ticket_keys_->use(name, iv, cipher, mac, encrypt == 1);
+  // 2: the client gets a new ticket. A client of TLS 1.3 uses each ticket once (RFC 8446, appendix
+  // C.4), so without a new one it could resume only once.
+  const bool needs_ticket = answer == 1 && encrypt == 0 && SSL_version(ssl) == TLS1_3_VERSION;
+  return needs_ticket ? 2 : answer;
 }
 
 }  // namespace tls

@@ -474,13 +474,14 @@ TEST_P(TlsStreams, sessions_are_resumed_even_after_a_reload) {
     const Contexts contexts({}, options);
     TcpServer server = listen(contexts);
     server.serve(test::echo<TcpStream>);
-    const auto once = [&](bool resumed) {
+    const auto once = [&](bool resumed, int line = __builtin_LINE()) {
+      SCOPED_TRACE(line);
       const std::uint16_t port = server.endpoint().port();
       run([](std::uint16_t to, TlsClientContext tls, bool expected) -> Task<> {
         auto stream = co_await connect("127.0.0.1", to, tls);
         EXPECT_TRUE(stream);
         if (!stream) co_return;
-        EXPECT_EQ(stream->tls()->resumed(), expected);
+        EXPECT_EQ(stream->tls()->resumed(), expected) << int(stream->tls()->version());
         EXPECT_EQ(stream->tls()->peer_certificate()->subject, "CN=localhost");
         co_await test::expect_echo(*stream, "hello");
       }(port, contexts.client, resumed));
