@@ -32,7 +32,7 @@ class TlsSession;
 namespace io {
 class Transport;
 class TransportFilter;
-}
+}  // namespace io
 namespace net {
 class ConnectionObserver;
 class ConnectionOwner;
@@ -65,9 +65,9 @@ struct ConnectionCallbacks {
   Callback<void(Connection&, std::size_t)> on_high_water{};
   std::size_t high_water_bytes = std::size_t{1024} * 1024;
   /// The connection is closed: without an error after close() or when the peer closed, otherwise
-  /// with the reason, which may be a TlsError. ETIMEDOUT, ENOBUFS and EMSGSIZE mean that a limit was reached
-  /// (ConnectionLimits); ENOMEM means out of memory while sending. The connection is destroyed
-  /// after the callback returns.
+  /// with the reason, which may be a TlsError. ETIMEDOUT, ENOBUFS and EMSGSIZE mean that a limit
+  /// was reached (ConnectionLimits); ENOMEM means out of memory while sending. The connection is
+  /// destroyed after the callback returns.
   Callback<void(Connection&, Error)> on_close{};
   /// move_to() has moved the connection to another loop. loop() returns the new loop, and the
   /// callback runs on its thread.

@@ -87,9 +87,9 @@ struct ListenOptions {
   /// known, before the rest of it is read.
   std::size_t proxy_header_bytes_max = 8192;
 
-  /// Set: the server serves TLS. The handshake follows the PROXY header, on the loop that serves the
-  /// connection; handlers and connections start when it is complete. Applies to streams that the
-  /// server serves. After accept(), the caller calls tls_accept() itself.
+  /// Set: the server serves TLS. The handshake follows the PROXY header, on the loop that serves
+  /// the connection; handlers and connections start when it is complete. Applies to streams that
+  /// the server serves. After accept(), the caller calls tls_accept() itself.
   TlsServerContext tls{};
   /// The maximum number of unfinished handshakes on each loop. At the maximum, the oldest one is
   /// closed, so that peers that do nothing do not keep others from being served.
@@ -97,8 +97,8 @@ struct ListenOptions {
 
   /// Invoked for a stream that is closed without being served, with the reason: ETIMEDOUT, an error
   /// of read_proxy_header(), or an error of tls_accept(). Runs on the loop that read the header or
-  /// made the handshake. May destroy a server on one loop, but not a server over a group. The stream
-  /// is open, except after TlsError::too_many_handshakes.
+  /// made the handshake. May destroy a server on one loop, but not a server over a group. The
+  /// stream is open, except after TlsError::too_many_handshakes.
   std::function<void(SocketStream&, Error)> on_refused{};
 
   /// Invoked with what would otherwise be thrown out of EventLoop::run(): exceptions of handlers,

@@ -137,9 +137,9 @@ class Stream : public IoHandle {
     [[nodiscard]] bool step(loop::Core& core) noexcept override;
   };
 
-  /// Shuts down the write side, so that the peer reads end of file: shutdown(2), SHUT_WR. Waits only
-  /// if the stream uses TLS, whose end is a message of its own (close_notify). No other task may be
-  /// writing.
+  /// Shuts down the write side, so that the peer reads end of file: shutdown(2), SHUT_WR. Waits
+  /// only if the stream uses TLS, whose end is a message of its own (close_notify). No other task
+  /// may be writing.
   [[nodiscard]] ShutdownWrite shutdown_write() noexcept { return ShutdownWrite(*this); }
 
   /// The TLS session, or null if the stream does not use TLS. Valid as long as the stream is open;

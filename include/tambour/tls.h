@@ -20,9 +20,9 @@ namespace tambour {
 /// and everything built on them work as before, and tls() returns the session. Otherwise `stream`
 /// is closed.
 ///
-/// For STARTTLS, `plaintext` is the buffer into which the caller has read from `stream`. Bytes in it
-/// were sent before TLS began, by the client or by an attacker; they must not be treated as if they
-/// came through TLS, so the function fails with TlsError::unread_plaintext (CVE-2011-0411).
+/// For STARTTLS, `plaintext` is the buffer into which the caller has read from `stream`. Bytes in
+/// it were sent before TLS began, by the client or by an attacker; they must not be treated as if
+/// they came through TLS, so the function fails with TlsError::unread_plaintext (CVE-2011-0411).
 ///
 /// No other task may use `stream` meanwhile. Fails with a TlsError, with the errors of the socket,
 /// with ETIMEDOUT after TlsOptions::handshake_timeout, and with ECANCELED. `stream` must be open,

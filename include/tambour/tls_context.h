@@ -146,8 +146,8 @@ class TlsServerContext {
   /// Empty: stands for no TLS.
   TlsServerContext() noexcept = default;
 
-  /// Loads and validates everything. Fails with a TlsError of the last group, with the errno value of
-  /// opening a file, and with ENOMEM.
+  /// Loads and validates everything. Fails with a TlsError of the last group, with the errno value
+  /// of opening a file, and with ENOMEM.
   [[nodiscard]] static std::expected<TlsServerContext, TlsFailure> create(TlsServerOptions options);
 
   /// Loads the files again, or other options. New handshakes use them from now on; open connections

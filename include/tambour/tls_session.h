@@ -17,15 +17,15 @@ enum class TlsVersion : std::uint8_t { tls12, tls13 };
 struct TlsCertificate {
   std::string subject{};
   std::string issuer{};
-  std::string serial_number{};             ///< Hexadecimal digits.
-  std::vector<std::string> dns_names{};    ///< Subject alternative names, wildcards included.
-  std::vector<std::string> addresses{};    ///< IP addresses among these names, as text.
+  std::string serial_number{};           ///< Hexadecimal digits.
+  std::vector<std::string> dns_names{};  ///< Subject alternative names, wildcards included.
+  std::vector<std::string> addresses{};  ///< IP addresses among these names, as text.
   std::vector<std::string> emails{};
-  std::vector<std::string> uris{};         ///< For example SPIFFE identities.
+  std::vector<std::string> uris{};  ///< For example SPIFFE identities.
   std::chrono::sys_seconds not_before{};
   std::chrono::sys_seconds not_after{};
-  std::string sha256_fingerprint{};        ///< Of the whole certificate: 64 hexadecimal digits.
-  std::vector<std::byte> der{};            ///< The certificate itself.
+  std::string sha256_fingerprint{};  ///< Of the whole certificate: 64 hexadecimal digits.
+  std::vector<std::byte> der{};      ///< The certificate itself.
 };
 
 /// Obtained from Stream::tls() or Connection::tls().

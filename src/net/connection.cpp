@@ -379,7 +379,8 @@ void Connection::close_after_write() noexcept {
 
 void Connection::finish_output() noexcept {
   if (ended_ || unsent_bytes() > 0 || (!close_requested_ && !half_closed_)) return;
-  if (io::is_file(kind_) || (peer_half_closed_ && filter() == nullptr)) return end(0);
+  const bool is_ended = filter() == nullptr || write_shut_down_;
+  if (io::is_file(kind_) || (peer_half_closed_ && is_ended)) return end(0);
   if (write_shut_down_) return;
   // The end of TLS is a message, for which the socket may have no space: once it has been sent,
   // this function is called again.

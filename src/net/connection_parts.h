@@ -79,7 +79,7 @@ struct Connection::Extras {
   /// Set while the connection is about to move to another loop.
   std::unique_ptr<Arrival> arrival{};
   std::unique_ptr<const ProxyHeader> proxy_header{};
-  std::unique_ptr<io::TransportFilter> filter{};  ///< Of TLS.
+  std::unique_ptr<io::TransportFilter> filter{};         ///< Of TLS.
   std::shared_ptr<ConnectionHandle::Mailbox> mailbox{};  ///< Null if handle() was never called.
 
   detail::IntrusiveList<net::ConnectionObserver> observers{};

@@ -40,8 +40,8 @@ class AcceptorGroup;
 /// it.
 ///
 /// Lifetime: a callback may destroy the server while the accepting task, or the task that has read
-/// a PROXY header or made a handshake, is on the stack. destroy() then closes everything at once, no callback is
-/// invoked after that, and the loop defers the deletion to the end of the iteration.
+/// a PROXY header or made a handshake, is on the stack. destroy() then closes everything at once,
+/// no callback is invoked after that, and the loop defers the deletion to the end of the iteration.
 /// Thread: must be used on the loop's thread.
 class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
  public:

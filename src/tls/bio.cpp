@@ -12,8 +12,7 @@ int Bio::read(BIO* bio, char* into, std::size_t size, std::size_t* got) noexcept
   auto& filter = *static_cast<Filter*>(BIO_get_data(bio));
   BIO_clear_retry_flags(bio);
   *got = 0;
-  const std::int32_t answer =
-      filter.receive(std::as_writable_bytes(std::span(into, size)));
+  const std::int32_t answer = filter.receive(std::as_writable_bytes(std::span(into, size)));
   if (answer == -EAGAIN) BIO_set_retry_read(bio);
   if (answer <= 0) return answer == 0 ? 0 : -1;
   *got = static_cast<std::size_t>(answer);

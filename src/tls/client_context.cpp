@@ -1,10 +1,10 @@
 // The contexts of clients.
-#include <openssl/err.h>
-#include <openssl/ocsp.h>
-
 #include <cerrno>
 #include <new>
 #include <utility>
+
+#include <openssl/err.h>
+#include <openssl/ocsp.h>
 
 #include "net/outcome.h"
 #include "tls/context.h"
@@ -31,7 +31,8 @@ Status stapled_status(SSL* ssl, X509_STORE* authorities) noexcept {
   if (bytes == nullptr || size <= 0 || chain == nullptr || sk_X509_num(chain) == 0)
     return Status::missing;
   const ResponsePointer response(d2i_OCSP_RESPONSE(nullptr, &bytes, size));
-  if (response == nullptr || OCSP_response_status(response.get()) != OCSP_RESPONSE_STATUS_SUCCESSFUL)
+  if (response == nullptr ||
+      OCSP_response_status(response.get()) != OCSP_RESPONSE_STATUS_SUCCESSFUL)
     return Status::missing;
   const StatusPointer basic(OCSP_response_get1_basic(response.get()));
   if (basic == nullptr || OCSP_basic_verify(basic.get(), chain, authorities, 0) != 1)
@@ -83,8 +84,7 @@ bool ClientGeneration::configure(SSL_CTX* context) noexcept {
       SSL_CTX_set_tlsext_status_cb(context, &check_status);
     }
   }
-  SSL_CTX_set_session_cache_mode(context,
-                                 SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
   if (options_.sessions_max > 0) {
     SSL_CTX_sess_set_new_cb(context, &keep_session);
   } else {

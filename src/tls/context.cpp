@@ -1,7 +1,6 @@
 #include "tls/context.h"
 
 #include <fcntl.h>
-#include <openssl/err.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,8 @@
 #include <cstring>
 #include <exception>
 #include <string_view>
+
+#include <openssl/err.h>
 
 #include "net/outcome.h"
 #include "tls/filter.h"
@@ -54,7 +55,8 @@ Loaded<std::string> encode_alpn(const std::vector<std::string>& protocols) {
 
 /// Returns whether both are the same, or certificates for one name with keys of different types.
 bool share_name(const Identity& a, const Identity& b) noexcept {
-  return &a == &b || (!b.names.empty() && std::ranges::find(a.names, b.names.front()) != a.names.end());
+  return &a == &b ||
+         (!b.names.empty() && std::ranges::find(a.names, b.names.front()) != a.names.end());
 }
 
 }  // namespace

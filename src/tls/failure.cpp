@@ -1,14 +1,14 @@
 #include "tls/failure.h"
 
-#include <openssl/err.h>
-#include <openssl/sslerr.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <ctime>
 #include <span>
 #include <utility>
+
+#include <openssl/err.h>
+#include <openssl/sslerr.h>
 
 #include "net/outcome.h"
 
@@ -88,7 +88,10 @@ std::string address_text(const ASN1_STRING* address) {
   const unsigned char* const bytes = ASN1_STRING_get0_data(address);
   std::string text;
   if (ASN1_STRING_length(address) == 4) {
-    for (int i = 0; i < 4; ++i) text += (i > 0 ? "." : "") + std::to_string(bytes[i]);
+    for (int i = 0; i < 4; ++i) {
+      if (i > 0) text += '.';
+      text += std::to_string(bytes[i]);
+    }
     return text;
   }
   constexpr std::string_view digits = "0123456789abcdef";
@@ -190,7 +193,8 @@ std::unexpected<TlsFailure> queue_failure(TlsError error, std::string_view messa
 
 std::string text_of(const X509_NAME* name) {
   const BioPointer bio(BIO_new(BIO_s_mem()));
-  constexpr unsigned long format = XN_FLAG_RFC2253 & ~static_cast<unsigned long>(ASN1_STRFLGS_ESC_MSB);
+  constexpr unsigned long format =
+      XN_FLAG_RFC2253 & ~static_cast<unsigned long>(ASN1_STRFLGS_ESC_MSB);
   if (bio == nullptr || X509_NAME_print_ex(bio.get(), name, 0, format) < 0) return {};
   return text_of_bio(bio);
 }
@@ -229,8 +233,8 @@ TlsCertificate decode(const X509* certificate) {
                          .not_before = time_of(X509_get0_notBefore(certificate)),
                          .not_after = time_of(X509_get0_notAfter(certificate))};
   const ASN1_INTEGER* const serial = X509_get0_serialNumber(certificate);
-  decoded.serial_number =
-      hexadecimal({ASN1_STRING_get0_data(serial), static_cast<std::size_t>(ASN1_STRING_length(serial))});
+  decoded.serial_number = hexadecimal(
+      {ASN1_STRING_get0_data(serial), static_cast<std::size_t>(ASN1_STRING_length(serial))});
   const NamesPointer names = names_of(certificate);
   for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
     const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);

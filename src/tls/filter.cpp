@@ -1,7 +1,5 @@
 #include "tls/filter.h"
 
-#include <openssl/err.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -9,6 +7,8 @@
 #include <limits>
 #include <new>
 #include <utility>
+
+#include <openssl/err.h>
 
 #include "base/clock.h"
 #include "net/outcome.h"
@@ -126,7 +126,8 @@ void Filter::collect(std::span<const std::byte> bytes) noexcept {
   if (call_->scratch == nullptr) return keep(bytes);
   if (bytes.size() > call_->scratch->records.size() - call_->collected) {
     send_collected();
-    if (bytes.size() > call_->scratch->records.size() || !unsent_records_.empty()) return keep(bytes);
+    if (bytes.size() > call_->scratch->records.size() || !unsent_records_.empty())
+      return keep(bytes);
   }
   std::ranges::copy(bytes, call_->scratch->records.begin() + std::ptrdiff_t(call_->collected));
   call_->collected += bytes.size();
@@ -134,8 +135,8 @@ void Filter::collect(std::span<const std::byte> bytes) noexcept {
 
 void Filter::send_collected() noexcept {
   if (call_->scratch == nullptr) return;
-  auto bytes = std::span<const std::byte>(call_->scratch->records)
-                   .first(std::exchange(call_->collected, 0));
+  auto bytes =
+      std::span<const std::byte>(call_->scratch->records).first(std::exchange(call_->collected, 0));
   while (!bytes.empty() && unsent_records_.empty()) {
     const std::int32_t answer = call_->below.write(bytes);
     if (answer == -EAGAIN) break;
@@ -216,8 +217,7 @@ std::int32_t Filter::handshake(const io::Transport& below) noexcept {
     const Call call(*this, below, true);
     const int done = SSL_do_handshake(ssl());
     if (done != 1) ssl_error = SSL_get_error(ssl(), done);
-    if (ssl_error != SSL_ERROR_NONE && ssl_error != SSL_ERROR_WANT_READ)
-      return fail(ssl_error);
+    if (ssl_error != SSL_ERROR_NONE && ssl_error != SSL_ERROR_WANT_READ) return fail(ssl_error);
   }
   if (failure_ != 0) return failure_;
   if (ssl_error == SSL_ERROR_NONE) established_ = true;
@@ -267,14 +267,11 @@ std::int32_t Filter::read(const io::Transport& below, std::span<std::byte> into,
   return -EAGAIN;
 }
 
-void Filter::choose_record_size() noexcept {
+/// Small records first, for a short latency, and full ones when much is written.
+std::size_t Filter::record_bytes() noexcept {
   const std::int64_t now_ns = base::monotonic_ns();
   if (now_ns - std::exchange(last_write_ns_, now_ns) > burst_pause_ns) written_in_burst_ = 0;
-  const bool full = written_in_burst_ >= burst_bytes_min;
-  if (full == std::exchange(full_records_, full)) return;
-  const long size = full ? long(record_bytes_max) : long(small_record_bytes);
-  SSL_set_max_send_fragment(ssl(), size);
-  SSL_set_split_send_fragment(ssl(), size);
+  return written_in_burst_ >= burst_bytes_min ? record_bytes_max : small_record_bytes;
 }
 
 /// Returns false if OpenSSL has failed; `failure_` is set then.
@@ -286,8 +283,8 @@ bool Filter::write_record(std::span<const std::byte> bytes) noexcept {
   return false;
 }
 
-/// Returns the number of bytes that were encrypted. Combines small pieces into full records.
-std::size_t Filter::write_pieces(std::span<const iovec> from) noexcept {
+/// Returns the number of bytes that were encrypted. Combines small pieces into whole records.
+std::size_t Filter::write_pieces(std::span<const iovec> from, std::size_t record) noexcept {
   std::size_t total = 0;
   std::size_t combined = 0;
   Scratch& scratch = *call_->scratch;
@@ -295,18 +292,18 @@ std::size_t Filter::write_pieces(std::span<const iovec> from) noexcept {
     auto bytes = std::span(static_cast<const std::byte*>(piece.iov_base), piece.iov_len);
     while (!bytes.empty() && total + combined < write_bytes_max) {
       const std::size_t room =
-          std::min(record_bytes_max - combined, write_bytes_max - total - combined);
-      const auto part = bytes.first(std::min(bytes.size(), room));
-      bytes = bytes.subspan(part.size());
+          std::min({bytes.size(), record - combined, write_bytes_max - total - combined});
+      const auto part = bytes.first(room);
+      bytes = bytes.subspan(room);
       const bool is_last = &piece == &from.back() && bytes.empty();
-      if (combined == 0 && (part.size() == record_bytes_max || is_last)) {
+      if (combined == 0 && (room == record || is_last)) {
         if (!write_record(part)) return total;
-        total += part.size();
+        total += room;
         continue;
       }
       std::ranges::copy(part, scratch.plain.begin() + std::ptrdiff_t(combined));
-      combined += part.size();
-      if (combined < record_bytes_max && !is_last && total + combined < write_bytes_max) continue;
+      combined += room;
+      if (combined < record) continue;
       if (!write_record(std::span(scratch.plain).first(combined))) return total;
       total += std::exchange(combined, 0);
     }
@@ -323,12 +320,12 @@ std::int32_t Filter::write(const io::Transport& below, std::span<const iovec> fr
   if (send_failure_ != 0) return send_failure_;
   if (from.empty()) return 0;
   if (close_notify_sent_) return -EPIPE;
-  choose_record_size();
+  const std::size_t record = record_bytes();
   std::size_t total = 0;
   {
     const Call call(*this, below, false);
     if (call.scratch == nullptr) return -ENOMEM;
-    total = write_pieces(from);
+    total = write_pieces(from, record);
   }
   if (failure_ != 0) return failure_;
   if (send_failure_ != 0) return send_failure_;

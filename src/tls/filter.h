@@ -82,11 +82,11 @@ class Filter final : public io::TransportFilter, public TlsSession {
   void send_collected() noexcept;
   void send_close_notify() noexcept;
 
-  void choose_record_size() noexcept;
+  [[nodiscard]] std::size_t record_bytes() noexcept;
   [[nodiscard]] bool write_record(std::span<const std::byte> bytes) noexcept;
-  [[nodiscard]] std::size_t write_pieces(std::span<const iovec> from) noexcept;
-  static void count_message(int is_sent, int version, int type, const void* bytes,
-                            std::size_t size, SSL* ssl, void* unused) noexcept;
+  [[nodiscard]] std::size_t write_pieces(std::span<const iovec> from, std::size_t record) noexcept;
+  static void count_message(int is_sent, int version, int type, const void* bytes, std::size_t size,
+                            SSL* ssl, void* unused) noexcept;
 
   std::shared_ptr<const void> owner_;  ///< Destroyed after `ssl_`.
   SslPointer ssl_;
@@ -96,17 +96,16 @@ class Filter final : public io::TransportFilter, public TlsSession {
   std::string host_;
   std::string session_key_;
   std::int64_t last_write_ns_ = 0;
-  std::uint32_t written_in_burst_ = 0;  ///< Saturates.
-  std::int32_t failure_ = 0;            ///< The outcome of all further transfers, if not 0.
-  std::int32_t socket_error_ = 0;  ///< Of receiving.
-  std::int32_t send_failure_ = 0;  ///< Of sending, the outcome of all further writes.
+  std::uint32_t written_in_burst_ = 0;    ///< Saturates.
+  std::int32_t failure_ = 0;              ///< The outcome of all further transfers, if not 0.
+  std::int32_t socket_error_ = 0;         ///< Of receiving.
+  std::int32_t send_failure_ = 0;         ///< Of sending, the outcome of all further writes.
   std::uint16_t handshake_messages_ = 0;  ///< Received since the last reset of the count.
   std::uint32_t received_since_reset_ = 0;
   bool socket_ended_ = false;
   bool established_ = false;
   bool close_notify_sent_ = false;
   bool peer_closed_ = false;  ///< close_notify was received.
-  bool full_records_ = true;
 };
 
 }  // namespace tambour::tls

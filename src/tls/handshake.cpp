@@ -1,4 +1,6 @@
 // Handshakes on connected streams.
+#include "tls/handshake.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
@@ -21,7 +23,6 @@
 #include "net/stream_filter.h"
 #include "tls/context.h"
 #include "tls/filter.h"
-#include "tls/handshake.h"
 
 namespace tambour {
 namespace tls {
@@ -61,7 +62,8 @@ std::string seconds_text(Duration time) {
 }
 
 /// Reports a failed handshake.
-void report(const SocketStream& stream, const TlsOptions& options, const Error& error, std::string text) {
+void report(const SocketStream& stream, const TlsOptions& options, const Error& error,
+            std::string text) {
   if (!options.on_failure || error == system_error(ECANCELED)) return;
   TlsFailure failure{.error = error};
   const auto peer = stream.peer_endpoint();
@@ -94,8 +96,9 @@ Task<Result<>> shake_hands(SocketStream& stream, std::shared_ptr<Generation> gen
 
 /// Returns why `stream` cannot begin TLS.
 std::optional<Error> misuse(const SocketStream& stream, bool has_context) noexcept {
-  base::check(has_context, "tls_accept() or tls_connect() was called with an empty context; create one with "
-                           "TlsServerContext::create() or TlsClientContext::create()");
+  base::check(has_context,
+              "tls_accept() or tls_connect() was called with an empty context; create one with "
+              "TlsServerContext::create() or TlsClientContext::create()");
   if (!stream.is_open()) return system_error(EBADF);
   if (stream.tls() != nullptr) return system_error(EALREADY);
   return std::nullopt;
@@ -166,14 +169,12 @@ Task<Result<>> tls_connect(SocketStream& stream, TlsClientContext context, std::
   }
   filter->set_host(std::move(host));
   tls::offer_session(*generation, *filter, stream);
-  const Result<> done =
-      co_await tls::shake_hands(stream, std::move(generation), std::move(filter));
+  const Result<> done = co_await tls::shake_hands(stream, std::move(generation), std::move(filter));
   if (!done) stream.close();
   co_return done;
 }
 
-Task<Result<>> tls_accept(SocketStream& stream, const Buffer& plaintext,
-                          TlsServerContext context) {
+Task<Result<>> tls_accept(SocketStream& stream, const Buffer& plaintext, TlsServerContext context) {
   if (!plaintext.empty()) {
     stream.close();
     co_return std::unexpected<Error>(TlsError::unread_plaintext);

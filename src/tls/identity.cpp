@@ -1,8 +1,6 @@
 #include "tls/identity.h"
 
 #include <fcntl.h>
-#include <openssl/err.h>
-#include <openssl/pem.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +8,9 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
 
 #include <tambour/unique_fd.h>
 
@@ -37,7 +38,8 @@ Loaded<std::string> read_file(const std::string& path) {
     if (got < 0) return failed();
     if (got == 0) return text;
     text.append(piece.data(), static_cast<std::size_t>(got));
-    if (text.size() > file_bytes_max) return failure(TlsError::file_unreadable, path + ": too long");
+    if (text.size() > file_bytes_max)
+      return failure(TlsError::file_unreadable, path + ": too long");
   }
 }
 
@@ -55,7 +57,8 @@ BioPointer bio_of(const std::string& text) noexcept {
 
 Loaded<> load_certificates(Identity& into, const std::string& text, const std::string& name) {
   const BioPointer bio = bio_of(text);
-  if (bio != nullptr) into.certificate.reset(PEM_read_bio_X509_AUX(bio.get(), nullptr, nullptr, nullptr));
+  if (bio != nullptr)
+    into.certificate.reset(PEM_read_bio_X509_AUX(bio.get(), nullptr, nullptr, nullptr));
   if (into.certificate == nullptr)
     return queue_failure(TlsError::file_unreadable, name + ": no certificate in PEM format");
   into.chain.reset(sk_X509_new_null());
@@ -98,8 +101,8 @@ Loaded<> validate(const Identity& identity, const std::string& name) {
     if (auto valid = validate_time(next); !valid) return valid;
     if (X509_check_issued(next, last) != X509_V_OK)
       return failure(TlsError::certificate_invalid,
-                     name + ": the chain is not in order: " + describe(last) +
-                         ", is followed by " + describe(next));
+                     name + ": the chain is not in order: " + describe(last) + ", is followed by " +
+                         describe(next));
     last = next;
   }
   return {};
@@ -122,7 +125,8 @@ Loaded<std::string> read_pem(const TlsPem& pem) {
 
 Loaded<Identity> load_identity(const TlsIdentity& source) {
   ERR_clear_error();
-  if (source.certificate.empty()) return failure(TlsError::bad_configuration, "an identity has no certificate");
+  if (source.certificate.empty())
+    return failure(TlsError::bad_configuration, "an identity has no certificate");
   auto certificates = read_pem(source.certificate);
   if (!certificates) return std::unexpected(std::move(certificates.error()));
   Identity loaded;
@@ -133,7 +137,8 @@ Loaded<Identity> load_identity(const TlsIdentity& source) {
   if (!key) return std::unexpected(std::move(key.error()));
   const BioPointer bio = bio_of(*key);
   auto* const password = const_cast<std::string*>(&source.key_password);
-  if (bio != nullptr) loaded.key.reset(PEM_read_bio_PrivateKey(bio.get(), nullptr, give_password, password));
+  if (bio != nullptr)
+    loaded.key.reset(PEM_read_bio_PrivateKey(bio.get(), nullptr, give_password, password));
   OPENSSL_cleanse(key->data(), key->size());
   if (loaded.key == nullptr)
     return queue_failure(TlsError::file_unreadable,
@@ -159,7 +164,8 @@ Loaded<StorePointer> load_authorities(const TlsPem& pem) {
   if (store == nullptr) return failure(system_error(ENOMEM), "out of memory");
   if (pem.empty()) {
     if (X509_STORE_set_default_paths(store.get()) != 1)
-      return queue_failure(TlsError::file_unreadable, "the certificates of the system's authorities");
+      return queue_failure(TlsError::file_unreadable,
+                           "the certificates of the system's authorities");
     ERR_clear_error();
     return store;
   }

@@ -21,7 +21,7 @@ struct Identity {
   CertificatePointer certificate{};
   KeyPointer key{};
   ChainPointer chain{};
-  std::vector<std::string> names{};          ///< In lower case.
+  std::vector<std::string> names{};            ///< In lower case.
   std::vector<unsigned char> ocsp_response{};  ///< In DER format; empty: none.
 };
 

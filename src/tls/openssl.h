@@ -1,13 +1,13 @@
 // Owners of OpenSSL's objects. Only this layer includes OpenSSL's headers.
 #pragma once
 
+#include <memory>
+
 #include <openssl/bio.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
-
-#include <memory>
 
 namespace tambour::tls {
 

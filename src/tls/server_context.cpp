@@ -1,12 +1,12 @@
 // The contexts of servers.
-#include <openssl/err.h>
-#include <openssl/pem.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
 #include <utility>
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
 
 #include "net/outcome.h"
 #include "tls/context.h"
@@ -60,9 +60,9 @@ bool ServerGeneration::configure(SSL_CTX* context) noexcept {
   SSL_CTX_set_tlsext_servername_callback(context, &choose_identity);
   if (!alpn().empty()) SSL_CTX_set_alpn_select_cb(context, &choose_protocol, nullptr);
   if (!stapled_.empty()) SSL_CTX_set_tlsext_status_cb(context, &staple);
-  if (SSL_CTX_set_session_id_context(
-          context, reinterpret_cast<const unsigned char*>(verification.data()),
-          static_cast<unsigned>(verification.size())) != 1)
+  if (SSL_CTX_set_session_id_context(context,
+                                     reinterpret_cast<const unsigned char*>(verification.data()),
+                                     static_cast<unsigned>(verification.size())) != 1)
     return false;
   if (options_.session_lifetime > std::chrono::seconds::zero()) {
     if (SSL_CTX_set_tlsext_ticket_key_evp_cb(context, &use_ticket_key) != 1) return false;

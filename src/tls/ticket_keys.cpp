@@ -1,11 +1,11 @@
 #include "tls/ticket_keys.h"
 
+#include <algorithm>
+#include <span>
+
 #include <openssl/core_names.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
-
-#include <algorithm>
-#include <span>
 
 namespace tambour::tls {
 namespace {
@@ -66,10 +66,9 @@ int TicketKeys::use(unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* ciph
       OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key.mac.data(), key.mac.size()),
       OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest.data(), 0),
       OSSL_PARAM_construct_end()};
-  const bool done =
-      EVP_MAC_CTX_set_params(mac, parameters.data()) == 1 &&
-      EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), nullptr, key.cipher.data(), iv,
-                        encrypt ? 1 : 0) == 1;
+  const bool done = EVP_MAC_CTX_set_params(mac, parameters.data()) == 1 &&
+                    EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), nullptr, key.cipher.data(), iv,
+                                      encrypt ? 1 : 0) == 1;
   OPENSSL_cleanse(&key, sizeof key);
   if (!done) return -1;
   // 2: the session is valid, and the client gets a new ticket.

@@ -1,13 +1,13 @@
 #include "tls/support/certificates.h"
 
+#include <atomic>
+#include <cstdlib>
+
 #include <openssl/evp.h>
 #include <openssl/ocsp.h>
 #include <openssl/pem.h>
 #include <openssl/rsa.h>
 #include <openssl/x509v3.h>
-
-#include <atomic>
-#include <cstdlib>
 
 namespace tambour::test {
 namespace {
@@ -68,9 +68,9 @@ void fill(X509* certificate, X509* issuer, EVP_PKEY* key, EVP_PKEY* issuer_key,
   X509_gmtime_adj(X509_getm_notAfter(certificate), long(options.ends.count()));
   X509_set_pubkey(certificate, key);
   X509_NAME* const name = X509_get_subject_name(certificate);
-  X509_NAME_add_entry_by_txt(
-      name, "CN", MBSTRING_UTF8,
-      reinterpret_cast<const unsigned char*>(options.common_name.c_str()), -1, -1, 0);
+  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
+                             reinterpret_cast<const unsigned char*>(options.common_name.c_str()),
+                             -1, -1, 0);
   X509_set_issuer_name(certificate, X509_get_subject_name(issuer));
   add_extension(certificate, issuer, NID_basic_constraints,
                 is_authority ? "critical,CA:TRUE" : "critical,CA:FALSE");
@@ -124,8 +124,7 @@ std::string Authority::status_of(const Certified& of, bool revoked) const {
                                revoked ? now : nullptr, now, next) != nullptr);
   check(OCSP_basic_sign(basic, data_->certificate.certificate, data_->key.key, EVP_sha256(),
                         nullptr, 0) == 1);
-  OCSP_RESPONSE* const response =
-      OCSP_response_create(OCSP_RESPONSE_STATUS_SUCCESSFUL, basic);
+  OCSP_RESPONSE* const response = OCSP_response_create(OCSP_RESPONSE_STATUS_SUCCESSFUL, basic);
   unsigned char* bytes = nullptr;
   const int size = i2d_OCSP_RESPONSE(response, &bytes);
   check(size > 0);
