@@ -221,7 +221,11 @@ std::int32_t Filter::handshake(const io::Transport& below) noexcept {
   }
   if (failure_ != 0) return failure_;
   if (ssl_error == SSL_ERROR_NONE) established_ = true;
-  if (unsent_ > 0) return -EINPROGRESS;
+  // At the end, a server of TLS 1.3 sends only tickets. To wait for them would be a deadlock with a
+  // client that writes a long request before it reads; reads and writes send them.
+  const bool only_tickets =
+      established_ && SSL_is_server(ssl()) == 1 && version() == TlsVersion::tls13;
+  if (unsent_ > 0 && !only_tickets) return -EINPROGRESS;
   return established_ ? 0 : -EAGAIN;
 }
 
