@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include <tambour/cxx23.h>
+
 namespace tambour {
 
 enum class TlsVersion : std::uint8_t { tls12, tls13 };

@@ -18,7 +18,7 @@
 #include "support/streams.h"
 #include "tls/support/certificates.h"
 
-namespace tambour::tls_connections_test {
+namespace tambour::connections_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -261,4 +261,4 @@ TEST_P(TlsConnections, a_client_connects_again) {
 }
 
 }  // namespace
-}  // namespace tambour::tls_connections_test
+}  // namespace tambour::connections_test

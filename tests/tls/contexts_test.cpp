@@ -21,7 +21,7 @@
 #include "support/temporary_folder.h"
 #include "tls/support/certificates.h"
 
-namespace tambour::tls_contexts_test {
+namespace tambour::contexts_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -298,4 +298,4 @@ TEST_F(TlsContexts, servers_over_groups_serve_tls) {
 }
 
 }  // namespace
-}  // namespace tambour::tls_contexts_test
+}  // namespace tambour::contexts_test

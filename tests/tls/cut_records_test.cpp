@@ -12,7 +12,7 @@
 #include "support/streams.h"
 #include "tls/support/certificates.h"
 
-namespace tambour::tls_cut_records_test {
+namespace tambour::cut_records_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -174,4 +174,4 @@ TEST(TlsCutRecords, in_simulated_networks) {
 }
 
 }  // namespace
-}  // namespace tambour::tls_cut_records_test
+}  // namespace tambour::cut_records_test

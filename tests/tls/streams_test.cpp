@@ -20,7 +20,7 @@
 #include "support/scale.h"
 #include "tls/support/certificates.h"
 
-namespace tambour::tls_streams_test {
+namespace tambour::streams_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -521,4 +521,4 @@ TEST_P(TlsStreams, writes_of_a_waiting_peer_do_not_spin) {
 }
 
 }  // namespace
-}  // namespace tambour::tls_streams_test
+}  // namespace tambour::streams_test
