@@ -26,7 +26,7 @@ enum class Status : std::uint8_t { good, revoked, missing };
 /// Returns the status that the stapled response proves.
 Status stapled_status(SSL* ssl, X509_STORE* authorities) noexcept {
   const unsigned char* bytes = nullptr;
-  const long size = SSL_get_tlsext_status_ocsp_resp(ssl, &bytes);
+  const long size = SSL_get_tlsext_status_ocsp_resp(ssl, static_cast<void*>(&bytes));
   STACK_OF(X509)* const chain = SSL_get0_verified_chain(ssl);
   if (bytes == nullptr || size <= 0 || chain == nullptr || sk_X509_num(chain) == 0)
     return Status::missing;
@@ -101,11 +101,7 @@ int ClientGeneration::keep_session(SSL* ssl, SSL_SESSION* session) noexcept {
   const Filter& filter = Filter::of(ssl);
   if (filter.session_key().empty() || SSL_SESSION_is_resumable(session) != 1) return 0;
   SessionPointer owned(session);
-  try {
-    static_cast<ClientGeneration&>(of(ssl)).sessions_.put(filter.session_key(), std::move(owned));
-  } catch (const std::bad_alloc&) {
-    // The next connection makes a full handshake. put() may have left the session here.
-  }
+  static_cast<ClientGeneration&>(of(ssl)).sessions_.put(filter.session_key(), std::move(owned));
   return 1;
 }
 

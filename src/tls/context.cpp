@@ -119,7 +119,7 @@ ContextPointer Generation::make_context() noexcept {
 
 bool Generation::configure_common(SSL_CTX* context) noexcept {
   const TlsOptions& options = common();
-  SSL_CTX_set_app_data(context, this);
+  if (SSL_CTX_set_app_data(context, this) != 1) return false;
   SSL_CTX_set_security_level(context, 2);
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                    SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);

@@ -83,7 +83,7 @@ std::unique_ptr<Filter> Filter::create(SSL_CTX* context, bool is_server,
   SslPointer ssl(SSL_new(context));
   if (ssl == nullptr) return nullptr;
   std::unique_ptr<Filter> filter(new (std::nothrow) Filter(std::move(ssl), std::move(owner)));
-  if (filter == nullptr) return nullptr;
+  if (filter == nullptr || SSL_set_app_data(filter->ssl(), filter.get()) != 1) return nullptr;
   BIO* const bio = Bio::create(*filter);
   if (bio == nullptr) return nullptr;
   SSL_set_bio(filter->ssl(), bio, bio);
@@ -97,9 +97,7 @@ std::unique_ptr<Filter> Filter::create(SSL_CTX* context, bool is_server,
 }
 
 Filter::Filter(SslPointer ssl, std::shared_ptr<const void> owner) noexcept
-    : owner_(std::move(owner)), ssl_(std::move(ssl)) {
-  SSL_set_app_data(ssl_.get(), this);
-}
+    : owner_(std::move(owner)), ssl_(std::move(ssl)) {}
 
 /// Without both flags SSL_free() marks the session as not resumable.
 Filter::~Filter() { SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN); }

@@ -42,7 +42,7 @@ class IdentityTable {
 
  private:
   struct Hash {
-    using is_transparent = void;
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's name.
     std::size_t operator()(std::string_view text) const noexcept {
       return std::hash<std::string_view>()(text);
     }

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <ranges>
 #include <utility>
 
 #include <openssl/err.h>
@@ -108,8 +109,8 @@ int ServerGeneration::choose_identity(SSL* ssl, int* alert, void* /*unused*/) no
   if (found.front() == &self.identities().front()) return SSL_TLSEXT_ERR_OK;
   // Keys of other types of the default identity must not be offered for this name.
   SSL_certs_clear(ssl);
-  for (auto each = found.rbegin(); each != found.rend(); ++each) {
-    if (use_identity(ssl, **each)) continue;
+  for (const Identity* const each : found | std::views::reverse) {
+    if (use_identity(ssl, *each)) continue;
     *alert = SSL_AD_INTERNAL_ERROR;
     return SSL_TLSEXT_ERR_ALERT_FATAL;
   }

@@ -1,10 +1,11 @@
 #include "tls/sessions.h"
 
+#include <new>
 #include <utility>
 
 namespace tambour::tls {
 
-void Sessions::put(const std::string& key, SessionPointer session) {
+void Sessions::put(const std::string& key, SessionPointer session) noexcept try {
   if (sessions_max_ == 0) return;
   std::list<Entry> entry;
   entry.push_back({.key = key, .session = std::move(session)});
@@ -18,6 +19,8 @@ void Sessions::put(const std::string& key, SessionPointer session) {
   if (entries_.size() <= sessions_max_) return;
   by_key_.erase(entries_.front().key);
   entries_.pop_front();
+} catch (const std::bad_alloc&) {
+  return;
 }
 
 SessionPointer Sessions::take(const std::string& key) noexcept {

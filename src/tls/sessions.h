@@ -17,8 +17,8 @@ class Sessions {
  public:
   explicit Sessions(std::size_t sessions_max) noexcept : sessions_max_(sessions_max) {}
 
-  /// Throws std::bad_alloc; the session is not kept then.
-  void put(const std::string& key, SessionPointer session);
+  /// If memory runs out, the session is not kept: the next connection makes a full handshake.
+  void put(const std::string& key, SessionPointer session) noexcept;
   /// Removes the session of the server, because a ticket of TLS 1.3 should be used once. Null if
   /// there is none.
   [[nodiscard]] SessionPointer take(const std::string& key) noexcept;
