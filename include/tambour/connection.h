@@ -36,6 +36,7 @@ class TransportFilter;
 namespace net {
 class ConnectionObserver;
 class ConnectionOwner;
+struct ConnectionUpgrade;
 }  // namespace net
 
 /// Callbacks are optional; leave the ones you do not need empty. They run on the connection's loop,
@@ -179,9 +180,11 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   friend class ConnectionHandle;
   friend class net::ConnectionObserver;
   friend class net::ConnectionOwner;
+  friend struct net::ConnectionUpgrade;
   class Arrival;
   struct Deadlines;
   struct Extras;
+  struct Handshake;
   static Connection& start(SocketStream&& stream,
                            std::shared_ptr<const ConnectionCallbacks> callbacks,
                            net::ConnectionOwner* owner);
@@ -210,6 +213,8 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   [[nodiscard]] io::TransportFilter* filter() const noexcept;
   [[nodiscard]] bool may_read_now() const noexcept;
   void read_again_if_possible() noexcept;
+  void continue_handshake();
+  void end_handshake(int error);
   [[nodiscard]] bool note_unsent(std::size_t before);
   /// Makes one transfer. Returns how many bytes the kernel accepted. Closes the connection if it is
   /// broken.
@@ -272,6 +277,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   bool accepted_ : 1 = false;      ///< A server accepted it.
   io::TransportKind kind_ : 2;     ///< How its bytes are transferred.
   bool offering_ : 1 = false;      ///< on_message is running.
+  bool handshaking_ : 1 = false;   ///< A handshake of TLS is in progress.
   bool offers_input_ : 1 = false;  ///< Reading was resumed; on_message gets the remaining input.
 };
 

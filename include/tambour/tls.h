@@ -7,6 +7,8 @@
 #include <string>
 
 #include <tambour/buffer.h>
+#include <tambour/callback.h>
+#include <tambour/connection.h>
 #include <tambour/result.h>
 #include <tambour/socket_stream.h>
 #include <tambour/task.h>
@@ -38,5 +40,20 @@ namespace tambour {
                                          std::string host);
 [[nodiscard]] Task<Result<>> tls_connect(SocketStream& stream, const Buffer& plaintext,
                                          TlsClientContext context, std::string host);
+
+/// The same for an open connection, for STARTTLS. `done` is invoked in a later iteration, or not at
+/// all if the connection ends before. If it gets an error, on_close follows with the same error;
+/// otherwise the connection uses TLS, and Connection::tls() returns the session. What is sent
+/// meanwhile is sent through TLS.
+///
+/// Call it after the last bytes of plaintext have been read and sent. If bytes are left in the
+/// buffer of on_message, fails with TlsError::unread_plaintext. If unsent() is not zero, fails with
+/// EBUSY: call it in on_write_complete then. Connection::move_to() must not be called before `done`
+/// is invoked. `connection` must not use TLS yet. Throws std::bad_alloc.
+void tls_accept(Connection& connection, const TlsServerContext& context,
+                Callback<void(Connection&, Error)> done);
+/// Fails with EINVAL if `host` is neither a name nor an address.
+void tls_connect(Connection& connection, const TlsClientContext& context, std::string host,
+                 Callback<void(Connection&, Error)> done);
 
 }  // namespace tambour

@@ -53,6 +53,8 @@ class Transport {
   [[nodiscard]] std::int32_t write(std::span<const std::byte> from) const noexcept;
   /// Removes the accepted bytes from the front of `from`.
   [[nodiscard]] std::int32_t write(Buffer& from) const noexcept;
+  /// Continues the handshake of the filter: see TransportFilter::handshake().
+  [[nodiscard]] std::int32_t handshake() const noexcept { return filter_->handshake(below()); }
   /// The last step of a write: returns 0 when the kernel has accepted all bytes, or an error.
   [[nodiscard]] std::int32_t flush() const noexcept {
     if (unsent() == 0) [[likely]]

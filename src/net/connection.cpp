@@ -213,6 +213,7 @@ void Connection::watch() noexcept {
   Events wanted = Events::none;
   if (reads()) wanted |= Events::read;
   if (unsent_bytes() > 0) wanted |= Events::write;
+  if (handshaking_) wanted = filter()->unsent() > 0 ? Events::read | Events::write : Events::read;
   if (moving_) wanted = Events::none;
   if (wanted == events && (submitted()) == (wanted != Events::none)) return;
   events = wanted;
@@ -230,14 +231,17 @@ void Connection::run(detail::ReadyNode& ready) {
   if (self.moving_) return self.depart();
   if (self.result < 0) return self.end(-self.result);
   const Events got = Events(std::uint16_t(std::exchange(self.result, 0)));
+  if (self.handshaking_) self.continue_handshake();
   // Before reading, so that EOF does not overtake the bytes. If reading has been paused again, the
   // next resume_reading() queues the connection again.
   if (self.offers_input_ && self.reads()) self.offer(0);
   // If the descriptor has an error, reading or writing returns it.
   const bool broken = has(got, Events::error);
   const bool may_read = broken || has(got, Events::read) || self.may_read_now();
-  if (!self.ended_ && !self.moving_ && self.reads() && may_read) self.read_some();
-  if (!self.ended_ && self.unsent_bytes() > 0 && (broken || has(got, Events::write)))
+  if (!self.ended_ && !self.handshaking_ && !self.moving_ && self.reads() && may_read)
+    self.read_some();
+  if (!self.ended_ && !self.handshaking_ && self.unsent_bytes() > 0 &&
+      (broken || has(got, Events::write)))
     self.write_some();
   // No callback of this connection is on the stack here, so on_close need not wait for the next
   // iteration. If a callback destroyed the server, the connection is already unlinked.
@@ -275,7 +279,7 @@ bool Connection::send(std::span<const std::byte> bytes) {
   if (!may_send()) return false;
   if (bytes.empty()) return true;
   const std::size_t before = unsent_bytes();
-  if (before == 0) {
+  if (before == 0 && !handshaking_) {
     const std::size_t taken = write_now(bytes);
     if (taken == bytes.size()) return unsent_bytes() == 0 || note_unsent(before);
     bytes = bytes.subspan(taken);
@@ -287,7 +291,7 @@ bool Connection::send(Buffer&& bytes) {
   check_thread("send");
   if (may_send()) {
     const std::size_t before = unsent_bytes();
-    while (before == 0 && !bytes.empty() && !ended_ && write_now(bytes) > 0) {
+    while (before == 0 && !handshaking_ && !bytes.empty() && !ended_ && write_now(bytes) > 0) {
     }
     if (bytes.empty()) return unsent_bytes() == before || note_unsent(before);
     if (send_later({}, &bytes, before)) return true;
@@ -421,6 +425,7 @@ void Connection::end(int error) noexcept {
   if (extras_ != nullptr) {
     extras_->deadlines.reset();
     extras_->arrival.reset();
+    if (extras_->handshake != nullptr) extras_->handshake->limit.stop();
   }
   leave_observers();
   loop::Core& core = loop::core_of(*loop_);

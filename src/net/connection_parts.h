@@ -73,6 +73,13 @@ class Connection::Arrival {
   net::ConnectionOwner* owner_ = nullptr;
 };
 
+/// A handshake on a connection that is open already. `filter` of the extras performs it.
+struct Connection::Handshake {
+  Callback<void(Connection&, Error)> done;
+  Timer limit;
+  int error = 0;  ///< Not 0: why it cannot begin.
+};
+
 struct Connection::Extras {
   Buffer output{};  ///< Bytes that wait to be sent.
   std::unique_ptr<Deadlines> deadlines{};
@@ -80,6 +87,7 @@ struct Connection::Extras {
   std::unique_ptr<Arrival> arrival{};
   std::unique_ptr<const ProxyHeader> proxy_header{};
   std::unique_ptr<io::TransportFilter> filter{};         ///< Of TLS.
+  std::unique_ptr<Handshake> handshake{};                ///< Null if none is in progress.
   std::shared_ptr<ConnectionHandle::Mailbox> mailbox{};  ///< Null if handle() was never called.
 
   detail::IntrusiveList<net::ConnectionObserver> observers{};

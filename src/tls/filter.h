@@ -38,10 +38,7 @@ class Filter final : public io::TransportFilter, public TlsSession {
     return *static_cast<Filter*>(SSL_get_app_data(ssl));
   }
 
-  /// Continues the handshake. Returns 0 when it is complete and all of its bytes are sent, EAGAIN
-  /// to wait until the socket is readable, and EINPROGRESS until it is writable.
-  [[nodiscard]] std::int32_t handshake(const io::Transport& below) noexcept;
-
+  std::int32_t handshake(const io::Transport& below) noexcept override;
   std::int32_t read(const io::Transport& below, std::span<std::byte> into,
                     bool may_receive) noexcept override;
   std::int32_t write(const io::Transport& below, std::span<const iovec> from) noexcept override;

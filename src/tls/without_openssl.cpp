@@ -57,4 +57,15 @@ Task<Result<>> tls_connect(SocketStream& /*stream*/, const Buffer& /*plaintext*/
   co_return refuse();
 }
 
+void tls_accept(Connection& connection, const TlsServerContext& /*context*/,
+                Callback<void(Connection&, Error)> done) {
+  connection.close();
+  if (done) done(connection, TlsError::not_supported);
+}
+void tls_connect(Connection& connection, const TlsClientContext& /*context*/, std::string /*host*/,
+                 Callback<void(Connection&, Error)> done) {
+  connection.close();
+  if (done) done(connection, TlsError::not_supported);
+}
+
 }  // namespace tambour

@@ -260,5 +260,146 @@ TEST_P(TlsConnections, a_client_connects_again) {
   EXPECT_EQ(connections, 3);
 }
 
+/// A server that answers "STARTTLS" in plaintext and then begins TLS, and the end of its
+/// connection.
+class StartTls : public TlsConnections {
+ protected:
+  ConnectionCallbacks server() {
+    ConnectionCallbacks callbacks;
+    callbacks.on_message = [this](Connection& peer, Buffer& buffer) {
+      if (peer.tls() != nullptr) {
+        peer.send(std::move(buffer));
+        return;
+      }
+      const auto line = take_line(buffer).value();
+      if (!line) return;
+      EXPECT_EQ(*line, "STARTTLS");
+      peer.send("OK\n");
+      tls_accept(peer, contexts.server, [this](Connection& own, Error error) {
+        outcomes.push_back(error);
+        if (!error) {
+          EXPECT_EQ(own.tls()->version(), TlsVersion::tls13);
+        }
+      });
+      peer.send("first over TLS\n");
+    };
+    callbacks.on_close = [this](Connection&, Error error) { ends.push_back(error); };
+    return callbacks;
+  }
+  TcpServer listen_in_plaintext() {
+    auto listening = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
+    listening.serve(server());
+    return listening;
+  }
+
+  std::vector<Error> outcomes;
+  std::vector<Error> ends;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(StartTls);
+
+TEST_P(StartTls, upgrades_an_open_connection) {
+  TcpServer listening = listen_in_plaintext();
+  run([](Endpoint to, TlsClientContext tls) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    Buffer buffer;
+    EXPECT_TRUE(co_await stream->write("STARTTLS\n"));
+    auto line = co_await read_line(*stream, buffer);
+    EXPECT_TRUE(line && *line == "OK");
+    const auto done = co_await tls_connect(*stream, buffer, tls, "localhost");
+    EXPECT_TRUE(done) << done.error().message();
+    if (!done) co_return;
+    line = co_await read_line(*stream, buffer);
+    EXPECT_TRUE(line && *line == "first over TLS");
+    co_await test::expect_echo(*stream, std::string(100'000, 'x'));
+    EXPECT_TRUE(co_await stream->shutdown_write());
+    EXPECT_EQ(co_await stream->read(buffer), 0U);
+  }(listening.endpoint(), contexts.client));
+  EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
+  EXPECT_EQ(outcomes, std::vector<Error>{Error()});
+  EXPECT_EQ(ends, std::vector<Error>{Error()});
+}
+
+TEST_P(StartTls, refuses_injected_plaintext) {
+  TcpServer listening = listen_in_plaintext();
+  run([](Endpoint to) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(co_await stream->write("STARTTLS\nRCPT TO:<victim>\n"));
+    Buffer buffer;
+    while (const auto got = co_await stream->read(buffer)) {
+      if (*got == 0) break;
+    }
+  }(listening.endpoint()));
+  EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
+  EXPECT_EQ(outcomes, std::vector<Error>{TlsError::unread_plaintext});
+  EXPECT_EQ(ends, std::vector<Error>{TlsError::unread_plaintext});
+}
+
+TEST_P(StartTls, has_a_time_limit) {
+  TlsServerOptions options;
+  options.handshake_timeout = 20ms;
+  contexts = Contexts(options, {});
+  TcpServer listening = listen_in_plaintext();
+  run([](Endpoint to) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(co_await stream->write("STARTTLS\n"));
+    Buffer buffer;
+    while (const auto got = co_await stream->read(buffer)) {
+      if (*got == 0) break;
+    }
+  }(listening.endpoint()));
+  EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
+  EXPECT_EQ(outcomes, std::vector<Error>{system_error(ETIMEDOUT)});
+  EXPECT_EQ(ends, std::vector<Error>{system_error(ETIMEDOUT)});
+}
+
+TEST_P(StartTls, works_between_two_connections) {
+  TcpServer listening = listen_in_plaintext();
+  SocketStream plain;
+  run([](Endpoint to, SocketStream& into) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    if (stream) into = std::move(*stream);
+  }(listening.endpoint(), plain));
+  std::string got;
+  ConnectionCallbacks callbacks;
+  callbacks.on_connection = [](Connection& own) { own.send("STARTTLS\n"); };
+  callbacks.on_message = [&](Connection& own, Buffer& buffer) {
+    got += buffer.to_string();
+    buffer.clear();
+    if (got == "OK\n")
+      tls_connect(own, contexts.client, "localhost", [](Connection& secured, Error error) {
+        EXPECT_FALSE(error) << error.message();
+        secured.send("hello\n");
+      });
+    if (got.ends_with("hello\n")) own.close_after_write();
+  };
+  std::vector<Error> own_ends;
+  callbacks.on_close = [&](Connection&, Error error) { own_ends.push_back(error); };
+  Connection::start(std::move(plain),
+                    std::make_shared<const ConnectionCallbacks>(std::move(callbacks)));
+  EXPECT_TRUE(run_until([&] { return !own_ends.empty() && !ends.empty(); }));
+  EXPECT_EQ(got, "OK\nfirst over TLS\nhello\n");
+  EXPECT_EQ(own_ends, std::vector<Error>{Error()});
+  EXPECT_EQ(ends, std::vector<Error>{Error()});
+}
+
+TEST_P(StartTls, closing_during_the_handshake_is_silent) {
+  auto listening = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
+  ConnectionCallbacks callbacks;
+  callbacks.on_connection = [this](Connection& peer) {
+    tls_accept(peer, contexts.server, [](Connection&, Error) { ADD_FAILURE(); });
+    peer.close();
+  };
+  callbacks.on_close = [this](Connection&, Error error) { ends.push_back(error); };
+  listening.serve(std::move(callbacks));
+  run([](Endpoint to) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    Buffer buffer;
+    static_cast<void>(co_await stream->read(buffer));
+  }(listening.endpoint()));
+  EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
+  EXPECT_EQ(ends, std::vector<Error>{Error()});
+}
+
 }  // namespace
 }  // namespace tambour::connections_test

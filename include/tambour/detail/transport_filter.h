@@ -32,6 +32,9 @@ class TransportFilter {
   TransportFilter& operator=(const TransportFilter&) = delete;
   virtual ~TransportFilter() = default;
 
+  /// Continues the handshake, before which nothing else is called. Returns 0 when it is complete,
+  /// EAGAIN to wait until the socket is readable, and EINPROGRESS until it is writable.
+  virtual std::int32_t handshake(const Transport& below) noexcept = 0;
   /// 0: end of stream. Receives from the socket once at most, and not at all unless `may_receive`.
   virtual std::int32_t read(const Transport& below, std::span<std::byte> into,
                             bool may_receive) noexcept = 0;
