@@ -123,6 +123,11 @@ struct TlsServerOptions : TlsOptions {
   /// Sessions can be resumed within this time (at most 7 days), by tickets whose key changes after
   /// half of it. Zero disables resumption.
   std::chrono::seconds session_lifetime = std::chrono::hours(24);
+  /// At least 32 random bytes that all processes of a service share, so that a session can be
+  /// resumed by any of them: on other machines, and after a restart. Whoever knows it can decrypt
+  /// recorded sessions that were resumed; replace it with reload() from time to time. Empty: the
+  /// keys of tickets are random and known only to this context.
+  std::string ticket_secret{};
 };
 
 struct TlsClientOptions : TlsOptions {

@@ -76,10 +76,14 @@ int note_verification(int valid, X509_STORE_CTX* state) noexcept;
 
 class ServerGeneration final : public Generation {
  public:
+  /// Keeps the ticket keys of `former`, which may be null, if the options permit it.
   [[nodiscard]] static Loaded<std::shared_ptr<ServerGeneration>> load(
-      TlsServerOptions options, std::shared_ptr<TicketKeys> keys);
+      TlsServerOptions options, const ServerGeneration* former);
 
   [[nodiscard]] const TlsServerOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const std::shared_ptr<TicketKeys>& ticket_keys() const noexcept {
+    return ticket_keys_;
+  }
 
  private:
   [[nodiscard]] const TlsOptions& common() const noexcept override { return options_; }
@@ -144,10 +148,7 @@ class Current {
 
 class ServerState {
  public:
-  explicit ServerState(std::chrono::seconds lifetime)
-      : ticket_keys(std::make_shared<TicketKeys>(lifetime)) {}
   Current<ServerGeneration> current;
-  const std::shared_ptr<TicketKeys> ticket_keys;
 };
 
 class ClientState {

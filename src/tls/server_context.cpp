@@ -25,15 +25,21 @@ constexpr std::chrono::seconds lifetime_max = std::chrono::hours(24 * 7);
 }  // namespace
 
 Loaded<std::shared_ptr<ServerGeneration>> ServerGeneration::load(TlsServerOptions options,
-                                                                 std::shared_ptr<TicketKeys> keys) {
+                                                                 const ServerGeneration* former) {
   auto made = std::make_shared<ServerGeneration>();
   made->options_ = std::move(options);
-  made->ticket_keys_ = std::move(keys);
   const TlsServerOptions& how = made->options_;
   if (how.identities.empty())
     return failure(TlsError::bad_configuration, "a TLS server needs at least one certificate");
   if (how.session_lifetime < std::chrono::seconds::zero() || how.session_lifetime > lifetime_max)
     return failure(TlsError::bad_configuration, "session_lifetime must be between 0 and 7 days");
+  if (!how.ticket_secret.empty() && how.ticket_secret.size() < TicketKeys::secret_bytes_min)
+    return failure(TlsError::bad_configuration, "ticket_secret must have at least 32 bytes");
+  const bool keeps_keys =
+      former != nullptr && former->ticket_keys_->has(how.session_lifetime, how.ticket_secret);
+  made->ticket_keys_ = keeps_keys
+                           ? former->ticket_keys_
+                           : std::make_shared<TicketKeys>(how.session_lifetime, how.ticket_secret);
   if (auto done = made->load_common(how, how.identities); !done)
     return std::unexpected(std::move(done.error()));
   for (const Identity& each : made->identities()) {
@@ -157,8 +163,8 @@ int ServerGeneration::use_ticket_key(SSL* ssl, unsigned char* name, unsigned cha
 }  // namespace tls
 
 std::expected<TlsServerContext, TlsFailure> TlsServerContext::create(TlsServerOptions options) {
-  auto state = std::make_shared<tls::ServerState>(options.session_lifetime);
-  auto loaded = tls::ServerGeneration::load(std::move(options), state->ticket_keys);
+  auto state = std::make_shared<tls::ServerState>();
+  auto loaded = tls::ServerGeneration::load(std::move(options), nullptr);
   if (!loaded) return std::unexpected(std::move(loaded.error()));
   state->current.set(std::move(*loaded));
   return TlsServerContext(std::move(state));
@@ -174,7 +180,8 @@ std::expected<void, TlsFailure> TlsServerContext::reload() const {
 std::expected<void, TlsFailure> TlsServerContext::reload(TlsServerOptions options) const {
   if (state_ == nullptr)
     return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
-  auto loaded = tls::ServerGeneration::load(std::move(options), state_->ticket_keys);
+  const auto former = state_->current.get();
+  auto loaded = tls::ServerGeneration::load(std::move(options), former.get());
   if (!loaded) return std::unexpected(std::move(loaded.error()));
   state_->current.set(std::move(*loaded));
   return {};

@@ -4,18 +4,68 @@
 #include <span>
 
 #include <openssl/core_names.h>
+#include <openssl/hmac.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
+
+#include "base/clock.h"
 
 namespace tambour::tls {
 namespace {
 
-std::int64_t monotonic_s() noexcept {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::seconds>(now).count() + 1;
-}
+/// Not 0, which stands for no key.
+std::int64_t monotonic_s() noexcept { return base::monotonic_ns() / base::ns_per_s + 1; }
+std::int64_t wall_s() noexcept { return base::wall_ns() / base::ns_per_s; }
 
 }  // namespace
+
+TicketKeys::TicketKeys(std::chrono::seconds lifetime, std::string secret,
+                       std::int64_t (*now_s)() noexcept) noexcept
+    : lifetime_(lifetime),
+      secret_(std::move(secret)),
+      now_s_(now_s != nullptr ? now_s : (secret_.empty() ? &monotonic_s : &wall_s)) {}
+
+TicketKeys::~TicketKeys() {
+  OPENSSL_cleanse(secret_.data(), secret_.size());
+  OPENSSL_cleanse(keys_.data(), sizeof keys_);
+}
+
+/// Returns the key of a period of half a lifetime; without one if memory runs out.
+TicketKeys::Key TicketKeys::derive(std::int64_t period) const noexcept {
+  Key key;
+  std::array<unsigned char, 32> names{};
+  const std::array<std::span<unsigned char>, 3> parts{names, key.cipher, key.mac};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    std::array<unsigned char, 24> text{"tambour ticket"};
+    text[15] = static_cast<unsigned char>(i);
+    for (std::size_t at = 0; at < sizeof period; ++at)
+      text[16 + at] = static_cast<unsigned char>(period >> (8 * at));
+    unsigned size = 0;
+    if (HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()), text.data(),
+             text.size(), parts[i].data(), &size) == nullptr)
+      return {};
+  }
+  std::ranges::copy(std::span(names).first(key.name.size()), key.name.begin());
+  key.created_s = 1;
+  return key;
+}
+
+/// Tickets of the two periods before this one may still be valid. One of the next period comes from
+/// a machine whose clock is ahead.
+TicketKeys::Key TicketKeys::find_derived(const unsigned char* name, bool encrypt,
+                                         bool& newest) const noexcept {
+  const std::int64_t period_s = std::max<std::int64_t>(lifetime_.count() / 2, 1);
+  const std::int64_t now = now_s_() / period_s;
+  newest = true;
+  if (encrypt) return derive(now);
+  for (const std::int64_t period : {now, now - 1, now + 1, now - 2}) {
+    Key key = derive(period);
+    if (std::ranges::equal(key.name, std::span(name, key.name.size()))) return key;
+    OPENSSL_cleanse(&key, sizeof key);
+    newest = false;
+  }
+  return {};
+}
 
 /// Returns false if there is no key, because random numbers are missing.
 bool TicketKeys::rotate(std::int64_t now_s) noexcept {
@@ -40,8 +90,9 @@ bool TicketKeys::rotate(std::int64_t now_s) noexcept {
 
 /// Returns a key whose `created_s` is 0 if there is none with this name.
 TicketKeys::Key TicketKeys::copy(const unsigned char* name, bool encrypt, bool& newest) noexcept {
+  if (!secret_.empty()) return find_derived(name, encrypt, newest);
   const std::scoped_lock lock(mutex_);
-  if (!rotate(monotonic_s())) return {};
+  if (!rotate(now_s_())) return {};
   newest = true;
   if (encrypt) return keys_[0];
   for (const Key& key : keys_) {

@@ -219,6 +219,28 @@ TEST_F(TlsContexts, loops_share_the_ticket_keys) {
   }
 }
 
+TEST_F(TlsContexts, processes_with_the_same_secret_share_the_ticket_keys) {
+  TlsServerOptions options;
+  options.identities = {Contexts::localhost().identity()};
+  options.ticket_secret = std::string(31, 's');
+  EXPECT_EQ(failure_of(options).error, TlsError::bad_configuration);
+  options.ticket_secret = std::string(32, 's');
+  const auto one = or_throw(TlsServerContext::create(options));
+  const auto two = or_throw(TlsServerContext::create(options));
+  options.ticket_secret = std::string(32, 'x');
+  const auto other = or_throw(TlsServerContext::create(options));
+  TlsClientOptions with_sessions;
+  with_sessions.authorities = Contexts::authority().pem();
+  const auto resuming = or_throw(TlsClientContext::create(with_sessions));
+  EXPECT_FALSE(handshake(loop, one, resuming, "localhost").resumed);
+  EXPECT_TRUE(handshake(loop, two, resuming, "localhost").resumed);
+  EXPECT_FALSE(handshake(loop, other, resuming, "localhost").resumed);
+  EXPECT_TRUE(handshake(loop, other, resuming, "localhost").resumed);
+  // Another secret makes the tickets invalid.
+  EXPECT_TRUE(two.reload(options));
+  EXPECT_TRUE(handshake(loop, two, resuming, "localhost").resumed);
+}
+
 TEST_F(TlsContexts, a_revoked_certificate_is_refused) {
   const test::TemporaryFolder folder;
   const std::string status = folder.path() + "/status.der";
