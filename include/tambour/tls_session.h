@@ -48,8 +48,8 @@ class TlsSession {
   [[nodiscard]] virtual std::string_view server_name() const noexcept = 0;
   /// True if the session continues an earlier one, without certificates being sent.
   [[nodiscard]] virtual bool resumed() const noexcept = 0;
-  /// The certificate of the peer, whose chain was verified; nullopt if the peer sent none. Decodes
-  /// it with each call. Throws std::bad_alloc.
+  /// The certificate of the peer, which was verified unless the context verifies nothing; nullopt
+  /// if the peer sent none. Decodes it with each call. Throws std::bad_alloc.
   [[nodiscard]] virtual std::optional<TlsCertificate> peer_certificate() const = 0;
   /// Why TLS failed after the handshake, in words, with the alert of the peer; empty if it did not.
   /// Throws std::bad_alloc.

@@ -1,5 +1,9 @@
 // TLS over networks that cut and delay records: relays on loopback, and the simulator.
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <random>
 #include <string>
 #include <utility>
@@ -111,6 +115,83 @@ TEST(TlsCutRecords, at_every_byte_of_the_connection) {
 TEST(TlsCutRecords, single_bytes) {
   EventLoop loop;
   exchange(loop, Contexts(), random_bytes(test::scaled(40'000)), 0, true);
+}
+
+/// Forwards, and changes the byte at `position`.
+Task<> corrupt(SocketStream& from, SocketStream& to, std::size_t position, unsigned char mask) {
+  std::size_t forwarded = 0;
+  std::array<std::byte, 4096> place;
+  for (;;) {
+    const auto got = co_await from.read(place);
+    if (!got || *got == 0) break;
+    if (position >= forwarded && position < forwarded + *got)
+      place[position - forwarded] ^= std::byte{mask};
+    forwarded += *got;
+    const auto written = co_await to.write(std::span(place).first(*got));
+    if (!written) break;
+  }
+  from.close();
+  to.close();
+}
+
+/// Returns what arrived before the end or an error; empty if the stream did not end properly.
+Task<std::string> receive(SocketStream& stream) {
+  Buffer all;
+  for (;;) {
+    const auto got = co_await timeout(20ms, stream.read(all));
+    if (!got) co_return {};
+    if (*got == 0) co_return all.to_string();
+  }
+}
+
+void exchange_corrupted(EventLoop& loop, const Contexts& contexts, const std::string& text,
+                        std::size_t position, unsigned char mask, bool to_server) {
+  SCOPED_TRACE(testing::Message() << "position " << position << ", mask " << int(mask));
+  test::StreamEnds left = test::open_stream_ends(loop);
+  test::StreamEnds right = test::open_stream_ends(loop);
+  constexpr std::size_t nowhere = SIZE_MAX;
+  TaskScope scope(loop);
+  scope.spawn(corrupt(left.far, right.near, to_server ? position : nowhere, mask));
+  scope.spawn(corrupt(right.near, left.far, to_server ? nowhere : position, mask));
+  scope.spawn([](SocketStream& stream, TlsServerContext tls, const std::string& all) -> Task<> {
+    if (co_await tls_accept(stream, tls)) {
+      const std::string got = co_await receive(stream);
+      EXPECT_TRUE(got.empty() || got == all);
+    }
+    stream.close();
+  }(right.far, contexts.server, text));
+  scope.spawn([](SocketStream& stream, TlsClientContext tls, const std::string& all) -> Task<> {
+    if (co_await tls_connect(stream, tls, "localhost")) {
+      static_cast<void>(co_await stream.write(all));
+      static_cast<void>(co_await stream.shutdown_write());
+      static_cast<void>(co_await receive(stream));
+    }
+    stream.close();
+  }(left.near, contexts.client, text));
+  const TimePoint limit = Clock::now() + 20s;
+  while (!scope.empty() && Clock::now() < limit) loop.run_once();
+  EXPECT_TRUE(scope.empty()) << "hangs";
+}
+
+TEST(TlsCutRecords, changed_bytes_are_never_received) {
+  EventLoop loop;
+  TlsServerOptions for_server;
+  for_server.handshake_timeout = 20ms;
+  const std::string text = random_bytes(300);
+  for (const TlsVersion version : {TlsVersion::tls12, TlsVersion::tls13}) {
+    TlsClientOptions for_client;
+    for_client.handshake_timeout = 20ms;
+    for_client.version_max = version;
+    for_client.sessions_max = 0;
+    const Contexts contexts(for_server, for_client);
+    for (std::size_t position = 0; position < 1500; position += test::sanitized ? 61 : 7) {
+      for (const bool to_server : {true, false}) {
+        exchange_corrupted(loop, contexts, text, position,
+                           static_cast<unsigned char>(1U << (position % 8)), to_server);
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
 }
 
 /// Runs one simulated client and server on a network with the faults of `seed`.

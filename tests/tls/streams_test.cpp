@@ -2,6 +2,7 @@
 #include "support/streams.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -84,6 +85,8 @@ class TlsStreams : public test::OnEveryBackend {
     }(to, context, host, error));
     return error;
   }
+
+  [[nodiscard]] static std::string options_name() { return "-" + GetParam().name; }
 
   std::vector<Error> refused;
 };
@@ -314,6 +317,53 @@ TEST_P(TlsStreams, a_stream_can_begin_tls_later) {
     EXPECT_TRUE(line && *line == "done");
     EXPECT_EQ((co_await tls_connect(stream, tls, "localhost")).error(), system_error(EALREADY));
   }(ends.near, contexts.client));
+}
+
+TEST_P(TlsStreams, the_proxy_header_precedes_tls) {
+  const Contexts contexts;
+  ListenOptions how;
+  how.proxy_protocol = ProxyProtocol::required;
+  TcpServer server = listen(contexts, how);
+  std::vector<std::string> sources;
+  server.serve([&](TcpStream stream) -> Task<> {
+    sources.push_back(stream.peer_endpoint()->to_string());
+    co_await test::echo(std::move(stream));
+  });
+  run([](Endpoint to, TlsClientContext tls) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(co_await stream->write("PROXY TCP4 192.0.2.1 192.0.2.2 1234 80\r\n"));
+    EXPECT_TRUE(co_await tls_connect(*stream, tls, "localhost"));
+    co_await test::expect_echo(*stream, "hello");
+  }(server.endpoint(), contexts.client));
+  EXPECT_EQ(sources, std::vector<std::string>{"192.0.2.1:1234"});
+}
+
+TEST_P(TlsStreams, unix_servers_serve_tls) {
+  const Contexts contexts;
+  ListenOptions how;
+  how.tls = contexts.server;
+  const auto at =
+      Endpoint::parse("unix:@tambour-tls-" + std::to_string(::getpid()) + options_name()).value();
+  auto server = UnixServer::listen(loop(), at, how).value();
+  server.serve(test::echo<UnixStream>);
+  run([](Endpoint to, TlsClientContext tls) -> Task<> {
+    auto stream = co_await UnixStream::connect(to);
+    EXPECT_TRUE(co_await tls_connect(*stream, tls, "localhost"));
+    co_await test::expect_echo(*stream, "hello");
+    EXPECT_EQ((co_await stream->send({}, {})).error(), system_error(EOPNOTSUPP));
+  }(at, contexts.client));
+}
+
+TEST_P(TlsStreams, graceful_shutdown_ends_handshakes_and_handlers) {
+  const Contexts contexts;
+  TcpServer server = listen(contexts);
+  server.serve(test::echo<TcpStream>);
+  std::vector<TcpStream> idle;
+  run(test::connect_all(server.endpoint(), 3, idle));
+  EXPECT_TRUE(run_until([&] { return server.connections() == 3; }));
+  run([](TcpServer& own) -> Task<> { co_await own.shut_down(10ms); }(server));
+  EXPECT_EQ(server.connections(), 0U);
+  EXPECT_EQ(refused, std::vector<Error>(3, system_error(ECANCELED)));
 }
 
 TEST_P(TlsStreams, a_handshake_has_a_time_limit) {
