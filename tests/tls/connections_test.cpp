@@ -89,6 +89,28 @@ TEST_P(TlsConnections, truncation_is_the_reason_of_the_end) {
   EXPECT_EQ(ends, std::vector<Error>{TlsError::truncated});
 }
 
+TEST_P(TlsConnections, truncation_after_close_after_write_is_not_an_error) {
+  std::vector<Error> ends;
+  ConnectionCallbacks callbacks;
+  callbacks.on_message = [](Connection& peer, Buffer& buffer) {
+    buffer.clear();
+    peer.send("bye");
+    peer.close_after_write();
+  };
+  callbacks.on_close = [&](Connection&, Error error) { ends.push_back(error); };
+  TcpServer server = listen(std::move(callbacks));
+  SocketStream stream = connect_to(server);
+  run([](SocketStream& peer) -> Task<> {
+    EXPECT_TRUE(co_await peer.write("?"));
+    Buffer buffer;
+    EXPECT_EQ(co_await peer.read(buffer), 3U);
+    // Only EOF of TCP, as browsers do.
+    EXPECT_EQ(::shutdown(peer.descriptor(), SHUT_WR), 0);
+  }(stream));
+  EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
+  EXPECT_EQ(ends, std::vector<Error>{Error()});
+}
+
 TEST_P(TlsConnections, a_client_connection_sends_more_than_the_kernel_accepts) {
   TcpServer server = listen(echo());
   const std::string sent(test::scaled(8'000'000), 'y');
