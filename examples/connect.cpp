@@ -32,7 +32,8 @@ Task<> ask(To to, std::string question, int& status) {
   }
   // Before the answer: a socket whose connection has ended has no peer.
   const std::string from = stream->peer_endpoint().value_or(Endpoint()).to_string();
-  if (!co_await stream->write(question) || !stream->shutdown_write()) co_return;
+  if (!co_await stream->write(question)) co_return;
+  if (!co_await stream->shutdown_write()) co_return;
   Buffer answer;
   while (auto got = co_await stream->read(answer)) {
     if (*got == 0) break;

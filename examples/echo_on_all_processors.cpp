@@ -21,7 +21,8 @@ Task<> echo(TcpStream peer) {
 Task<> ask(Endpoint server, int& answered) {
   auto stream = co_await TcpStream::connect(server);
   if (!stream || !co_await stream->write("hello")) co_return;
-  if (!stream->shutdown_write()) co_return;
+  const auto ended = co_await stream->shutdown_write();
+  if (!ended) co_return;
   Buffer answer;
   while (auto got = co_await stream->read(answer)) {
     if (*got == 0) break;

@@ -17,7 +17,7 @@ Task<> pass_on(Stream& from, Stream& to, Buffer bytes = {}) {
     if (!bytes.empty() && !co_await to.write(bytes)) break;
     const auto got = co_await from.read(bytes);
     if (!got) break;
-    if (*got == 0) co_return static_cast<void>(to.shutdown_write());
+    if (*got == 0) co_return static_cast<void>(co_await to.shutdown_write());
   }
   from.close();
   to.close();

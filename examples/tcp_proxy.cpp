@@ -23,7 +23,7 @@ Task<> pass_on(Stream& from, Stream& to) {
     to.close();
     co_return;
   }
-  static_cast<void>(to.shutdown_write());
+  static_cast<void>(co_await to.shutdown_write());
 }
 
 Task<> proxy(TcpStream client, Endpoint target) {

@@ -28,12 +28,15 @@ namespace tambour {
 
 class Connection;
 class EventLoop;
+class TlsSession;
 namespace io {
 class Transport;
-}
+class TransportFilter;
+}  // namespace io
 namespace net {
 class ConnectionObserver;
 class ConnectionOwner;
+struct ConnectionUpgrade;
 }  // namespace net
 
 /// Callbacks are optional; leave the ones you do not need empty. They run on the connection's loop,
@@ -63,9 +66,9 @@ struct ConnectionCallbacks {
   Callback<void(Connection&, std::size_t)> on_high_water{};
   std::size_t high_water_bytes = std::size_t{1024} * 1024;
   /// The connection is closed: without an error after close() or when the peer closed, otherwise
-  /// with the reason. ETIMEDOUT, ENOBUFS and EMSGSIZE mean that a limit was reached
-  /// (ConnectionLimits); ENOMEM means out of memory while sending. The connection is destroyed
-  /// after the callback returns.
+  /// with the reason, which may be a TlsError. ETIMEDOUT, ENOBUFS and EMSGSIZE mean that a limit
+  /// was reached (ConnectionLimits); ENOMEM means out of memory while sending. The connection is
+  /// destroyed after the callback returns.
   Callback<void(Connection&, Error)> on_close{};
   /// move_to() has moved the connection to another loop. loop() returns the new loop, and the
   /// callback runs on its thread.
@@ -167,6 +170,9 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept;
 
+  /// The TLS session, or null if the connection does not use TLS. Valid until on_close returns.
+  [[nodiscard]] const TlsSession* tls() const noexcept;
+
   /// Arbitrary data of the application.
   [[nodiscard]] std::any& context() noexcept;
 
@@ -174,9 +180,11 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   friend class ConnectionHandle;
   friend class net::ConnectionObserver;
   friend class net::ConnectionOwner;
+  friend struct net::ConnectionUpgrade;
   class Arrival;
   struct Deadlines;
   struct Extras;
+  struct Handshake;
   static Connection& start(SocketStream&& stream,
                            std::shared_ptr<const ConnectionCallbacks> callbacks,
                            net::ConnectionOwner* owner);
@@ -202,6 +210,12 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   void write_some();
   void close_descriptor() noexcept;
   [[nodiscard]] io::Transport transport() const noexcept;
+  [[nodiscard]] io::TransportFilter* filter() const noexcept;
+  [[nodiscard]] bool may_read_now() const noexcept;
+  void read_again_if_possible() noexcept;
+  void continue_handshake();
+  void end_handshake(int error);
+  [[nodiscard]] bool note_unsent(std::size_t before);
   /// Makes one transfer. Returns how many bytes the kernel accepted. Closes the connection if it is
   /// broken.
   template <class Bytes>
@@ -213,7 +227,8 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   [[nodiscard]] std::size_t unsent_bytes() const noexcept;
   [[nodiscard]] Extras& extras();
   [[nodiscard]] ConnectionHandle::Mailbox* mailbox() const noexcept;
-  [[nodiscard]] bool send_later(std::span<const std::byte> bytes, Buffer* buffer);
+  [[nodiscard]] bool send_later(std::span<const std::byte> bytes, Buffer* buffer,
+                                std::size_t before);
   void continue_reading() noexcept;
   void watch() noexcept;
   void finish_output() noexcept;
@@ -262,6 +277,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   bool accepted_ : 1 = false;      ///< A server accepted it.
   io::TransportKind kind_ : 2;     ///< How its bytes are transferred.
   bool offering_ : 1 = false;      ///< on_message is running.
+  bool handshaking_ : 1 = false;   ///< A handshake of TLS is in progress.
   bool offers_input_ : 1 = false;  ///< Reading was resumed; on_message gets the remaining input.
 };
 

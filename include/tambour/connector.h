@@ -15,6 +15,7 @@
 #include <tambour/socket_stream.h>
 #include <tambour/task.h>
 #include <tambour/tcp_options.h>
+#include <tambour/tls_context.h>
 
 namespace tambour {
 
@@ -73,6 +74,11 @@ struct ConnectOptions {
 namespace detail {
 [[nodiscard]] Task<Result<SocketStream>> connect_to_host(std::string host, std::uint16_t port,
                                                          ConnectOptions options);
+[[nodiscard]] Task<Result<SocketStream>> connect_with_tls(std::string to, TlsClientContext tls,
+                                                          ConnectOptions options);
+[[nodiscard]] Task<Result<SocketStream>> connect_with_tls(std::string host, std::uint16_t port,
+                                                          TlsClientContext tls,
+                                                          ConnectOptions options);
 }  // namespace detail
 
 /// Connects to a host name or a numeric address (IPv6 without brackets), never to a Unix socket:
@@ -87,6 +93,28 @@ template <std::integral Port>
   const bool is_port = std::in_range<std::uint16_t>(port);
   return detail::connect_to_host(std::move(host), is_port ? static_cast<std::uint16_t>(port) : 0,
                                  options);
+}
+
+/// Connects to a host name or a numeric address, and performs the TLS handshake of a client: the
+/// server proves that it is `host`. The time limit of the handshake, TlsOptions::handshake_timeout,
+/// begins when the connection is made. Fails with the errors of the overload above and of
+/// tls_connect(). Another address is not tried if the handshake fails.
+///
+///   auto stream = co_await connect("example.org", 443, tls);
+template <std::integral Port, std::same_as<TlsClientContext> Context>
+[[nodiscard]] Task<Result<SocketStream>> connect(std::string host, Port port, Context tls,
+                                                 ConnectOptions options = {}) {
+  const bool is_port = std::in_range<std::uint16_t>(port);
+  return detail::connect_with_tls(std::move(host), is_port ? static_cast<std::uint16_t>(port) : 0,
+                                  std::move(tls), options);
+}
+
+/// The same for "example.org:443", "192.0.2.1:443" or "[2001:db8::1]:443". Fails with EINVAL for a
+/// Unix endpoint, which has no name that the server could prove: see tls_connect().
+template <std::same_as<TlsClientContext> Context>
+[[nodiscard]] Task<Result<SocketStream>> connect(std::string to, Context tls,
+                                                 ConnectOptions options = {}) {
+  return detail::connect_with_tls(std::move(to), std::move(tls), options);
 }
 
 }  // namespace tambour

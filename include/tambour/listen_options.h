@@ -16,6 +16,7 @@
 #include <tambour/result.h>
 #include <tambour/socket_stream.h>
 #include <tambour/tcp_options.h>
+#include <tambour/tls_context.h>
 
 namespace tambour {
 
@@ -85,9 +86,19 @@ struct ListenOptions {
   /// The maximum size of a header. A longer one is refused with EMSGSIZE as soon as its length is
   /// known, before the rest of it is read.
   std::size_t proxy_header_bytes_max = 8192;
-  /// Invoked for a stream that is closed without being served, with the reason: ETIMEDOUT, or an
-  /// error of read_proxy_header(). Runs on the loop that read the header. May destroy a server on
-  /// one loop, but not a server over a group.
+
+  /// Set: the server serves TLS. The handshake follows the PROXY header, on the loop that serves
+  /// the connection; handlers and connections start when it is complete. Applies to streams that
+  /// the server serves. After accept(), the caller calls tls_accept() itself.
+  TlsServerContext tls{};
+  /// The maximum number of unfinished handshakes on each loop. At the maximum, the oldest one is
+  /// closed, so that peers that do nothing do not keep others from being served.
+  std::size_t tls_handshakes_max = 1024;
+
+  /// Invoked for a stream that is closed without being served, with the reason: ETIMEDOUT, an error
+  /// of read_proxy_header(), or an error of tls_accept(). Runs on the loop that read the header or
+  /// made the handshake. May destroy a server on one loop, but not a server over a group. The
+  /// stream is open, except after TlsError::too_many_handshakes.
   std::function<void(SocketStream&, Error)> on_refused{};
 
   /// Invoked with what would otherwise be thrown out of EventLoop::run(): exceptions of handlers,

@@ -1,4 +1,4 @@
-// A connected byte stream: a TCP or Unix-domain socket, a pipe, or a terminal.
+// A connected byte stream: a TCP or Unix-domain socket, TLS over one, a pipe, or a terminal.
 //
 // An idle stream holds a file descriptor and no buffers. Reads and writes are awaited by tasks; at
 // most one task may read and one may write at a time. A stream has no message boundaries: a read
@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <source_location>
 #include <span>
 #include <string_view>
@@ -14,14 +15,19 @@
 
 #include <tambour/buffer.h>
 #include <tambour/detail/first_call.h>
+#include <tambour/detail/transport_filter.h>
 #include <tambour/detail/transport_kind.h>
 #include <tambour/io_handle.h>
 #include <tambour/result.h>
 
 namespace tambour {
 
+class TlsSession;
 namespace io {
 class Transport;
+}
+namespace net {
+struct StreamFilter;
 }
 
 /// A connected byte stream whose reads and writes are awaited by tasks. Programs open a TcpStream,
@@ -41,13 +47,13 @@ class Stream : public IoHandle {
   /// Closes the stream. Reads and writes fail with ECANCELED. No effect on a closed stream.
   void close() noexcept;
   /// Releases ownership of the file descriptor and returns it. Reads and writes fail with
-  /// ECANCELED.
+  /// ECANCELED. The state of TLS is lost.
   [[nodiscard]] int release() noexcept;
 
   class Read final : public IoWait {
    public:
     Read(Stream& stream, std::span<std::byte> into) noexcept
-        : IoWait(stream, Events::read, detail::FirstCall::when_ready), into_(into) {}
+        : IoWait(stream, Events::read, stream.first_read()), into_(into) {}
     [[nodiscard]] Result<std::size_t> await_resume() const noexcept;
 
    private:
@@ -64,7 +70,7 @@ class Stream : public IoHandle {
   class ReadBuffer : public IoWait {
    public:
     ReadBuffer(Stream& stream, Buffer& into, std::size_t bytes_max) noexcept
-        : IoWait(stream, Events::read, detail::FirstCall::when_ready),
+        : IoWait(stream, Events::read, stream.first_read()),
           into_(into),
           bytes_max_(bytes_max > 0 ? bytes_max : 1) {}
     [[nodiscard]] Result<std::size_t> await_resume() const noexcept;
@@ -121,8 +127,26 @@ class Stream : public IoHandle {
   /// removed from the front. Fails like write(span).
   [[nodiscard]] WriteBuffer write(Buffer& from) noexcept { return {*this, from}; }
 
-  /// Shuts down the write side, so that the peer reads end of file: shutdown(2), SHUT_WR.
-  [[nodiscard]] Result<> shutdown_write() noexcept;
+  class ShutdownWrite final : public IoWait {
+   public:
+    explicit ShutdownWrite(Stream& stream) noexcept
+        : IoWait(stream, Events::write, detail::FirstCall::at_once) {}
+    [[nodiscard]] Result<> await_resume() const noexcept;
+
+   private:
+    [[nodiscard]] bool step(loop::Core& core) noexcept override;
+  };
+
+  /// Shuts down the write side, so that the peer reads end of file: shutdown(2), SHUT_WR. Waits
+  /// only if the stream uses TLS, whose end is a message of its own (close_notify). No other task
+  /// may be writing.
+  [[nodiscard]] ShutdownWrite shutdown_write() noexcept { return ShutdownWrite(*this); }
+
+  /// The TLS session, or null if the stream does not use TLS. Valid as long as the stream is open;
+  /// moving the stream does not move it.
+  [[nodiscard]] const TlsSession* tls() const noexcept {
+    return filter_ != nullptr ? &filter_->session() : nullptr;
+  }
 
  protected:
   /// Takes ownership of `fd`. Aborts if called on a thread other than the loop's, with a message
@@ -135,6 +159,7 @@ class Stream : public IoHandle {
 
  private:
   friend class Connection;
+  friend struct net::StreamFilter;
 
   [[nodiscard]] inline io::Transport transport() const noexcept;
   /// Returns the stream that the handle of a wait is.
@@ -144,17 +169,23 @@ class Stream : public IoHandle {
   /// Releases the descriptor without restoring its blocking mode, because the caller continues to
   /// use it.
   [[nodiscard]] int hand_over() noexcept { return IoHandle::release(); }
+  void drop_filter() noexcept;
 
   /// Some files cannot be registered with epoll (EPERM), so writing to anything but a socket is
   /// attempted at once.
   [[nodiscard]] detail::FirstCall first_write() const noexcept {
-    if (kind_ == io::TransportKind::socket) [[likely]]
-      return detail::FirstCall::within_budget;
+    return io::is_file(kind_) ? detail::FirstCall::at_once : detail::FirstCall::within_budget;
+  }
+  /// A filter may hold bytes, although the socket is not readable.
+  [[nodiscard]] detail::FirstCall first_read() const noexcept {
+    if (filter_ == nullptr || !filter_->may_read_now()) [[likely]]
+      return detail::FirstCall::when_ready;
     return detail::FirstCall::at_once;
   }
 
-  std::uint32_t read_size_ = 0;  ///< The size of the next read, estimated from the last one.
-  io::TransportKind kind_ = io::TransportKind::socket;
+  std::uint32_t read_size_ : 24 = 0;  ///< The size of the next read, estimated from the last one.
+  io::TransportKind kind_ : 8 = io::TransportKind::socket;
+  std::unique_ptr<io::TransportFilter> filter_;  ///< Set if the kind is TransportKind::tls.
 };
 
 }  // namespace tambour

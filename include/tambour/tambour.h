@@ -64,6 +64,10 @@
 #include <tambour/tcp_options.h>   // IWYU pragma: export
 #include <tambour/tcp_stream.h>    // IWYU pragma: export
 #include <tambour/timer.h>         // IWYU pragma: export
+#include <tambour/tls.h>           // IWYU pragma: export
+#include <tambour/tls_context.h>   // IWYU pragma: export
+#include <tambour/tls_error.h>     // IWYU pragma: export
+#include <tambour/tls_session.h>   // IWYU pragma: export
 #include <tambour/udp.h>           // IWYU pragma: export
 #include <tambour/unique_fd.h>     // IWYU pragma: export
 #include <tambour/unix.h>          // IWYU pragma: export

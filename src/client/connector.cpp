@@ -17,6 +17,7 @@
 #include <tambour/task_scope.h>
 #include <tambour/tcp_stream.h>
 #include <tambour/timer.h>
+#include <tambour/tls.h>
 #include <tambour/unix_stream.h>
 #include <tambour/wait.h>
 #include <tambour/when.h>
@@ -268,6 +269,31 @@ Task<Result<SocketStream>> detail::connect_to_host(std::string host, std::uint16
   // Without a host there is no address either, which fails with EINVAL.
   if (port == 0) host.clear();
   return connect_within({.addresses = {}, .host = std::move(host), .port = port}, options);
+}
+
+Task<Result<SocketStream>> detail::connect_with_tls(std::string host, std::uint16_t port,
+                                                    TlsClientContext tls, ConnectOptions options) {
+  auto stream = co_await connect_to_host(host, port, options);
+  if (!stream) co_return stream;
+  const auto secured = co_await tls_connect(*stream, std::move(tls), std::move(host));
+  if (!secured) co_return std::unexpected(secured.error());
+  co_return stream;
+}
+
+Task<Result<SocketStream>> detail::connect_with_tls(std::string to, TlsClientContext tls,
+                                                    ConnectOptions options) {
+  const auto literal = Endpoint::parse(to);
+  if (literal && literal->is_ip()) {
+    std::string host = literal->to_string();
+    host.erase(host.rfind(':'));
+    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+    const std::uint16_t port = literal->port();
+    co_return co_await connect_with_tls(std::move(host), port, std::move(tls), options);
+  }
+  auto target = literal ? std::nullopt : parse_name(to);
+  if (!target) co_return base::failure(EINVAL);
+  co_return co_await connect_with_tls(std::move(target->host), target->port, std::move(tls),
+                                      options);
 }
 
 }  // namespace tambour

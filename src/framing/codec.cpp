@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/failure.h"
+#include "net/outcome.h"
 
 namespace tambour {
 namespace {
@@ -159,7 +160,7 @@ bool MessageWait::Awaiter::step(loop::Core& core) noexcept {
 
 Result<Buffer> MessageWait::Awaiter::await_resume() noexcept {
   if (found_) return std::move(*found_);
-  return base::failure(outcome);
+  return std::unexpected(net::error_of(outcome));
 }
 
 }  // namespace tambour

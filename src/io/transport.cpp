@@ -20,14 +20,44 @@ constexpr std::size_t blocks_max = 16;
 }  // namespace
 
 std::int32_t Transport::read(std::span<std::byte> into) const noexcept {
-  return retry([&] {
-    return is_socket() ? system_.recv(fd_, into.data(), into.size(), MSG_DONTWAIT)
-                       : system_.read(fd_, into.data(), into.size());
-  });
+  switch (kind_) {
+    case TransportKind::socket:
+      return retry([&] { return system_.recv(fd_, into.data(), into.size(), MSG_DONTWAIT); });
+    case TransportKind::file:
+    case TransportKind::shared_file:
+      return retry([&] { return system_.read(fd_, into.data(), into.size()); });
+    case TransportKind::tls:
+      return filter_->read(below(), into, true);
+  }
+  return -EBADF;
+}
+
+/// Reads until the filter has no more bytes, so that the next read can wait for the socket.
+std::int32_t Transport::read_decoded(Buffer& into, std::uint32_t& read_size,
+                                     std::size_t bytes_max) const noexcept {
+  std::size_t total = 0;
+  do {
+    std::span<std::byte> space;
+    try {
+      space = into.prepare(read_size);
+    } catch (const std::exception&) {
+      return total > 0 ? static_cast<std::int32_t>(total) : -ENOMEM;
+    }
+    const std::size_t size = std::min(space.size(), bytes_max - total);
+    const std::int32_t answer = filter_->read(below(), space.first(size), total == 0);
+    const std::size_t got = answer > 0 ? static_cast<std::size_t>(answer) : 0;
+    into.commit(got);
+    if (answer >= 0 && (got < size || total + size < bytes_max))
+      read_size = next_read_size(read_size, size, got);
+    if (answer <= 0) return total > 0 ? static_cast<std::int32_t>(total) : answer;
+    total += got;
+  } while (total < bytes_max && filter_->may_read_now());
+  return static_cast<std::int32_t>(total);
 }
 
 std::int32_t Transport::read(Buffer& into, std::uint32_t& read_size,
                              std::size_t bytes_max) const noexcept {
+  if (filter_ != nullptr) return read_decoded(into, read_size, bytes_max);
   std::span<std::byte> space;
   try {
     space = into.prepare(read_size);
@@ -46,29 +76,42 @@ std::int32_t Transport::read(Buffer& into, std::uint32_t& read_size,
 }
 
 std::int32_t Transport::write(std::span<const std::byte> from) const noexcept {
-  return retry([&] {
-    return is_socket() ? system_.send(fd_, from.data(), from.size(), send_flags)
-                       : system_.write(fd_, from.data(), from.size());
-  });
+  switch (kind_) {
+    case TransportKind::socket:
+      return retry([&] { return system_.send(fd_, from.data(), from.size(), send_flags); });
+    case TransportKind::file:
+    case TransportKind::shared_file:
+      return retry([&] { return system_.write(fd_, from.data(), from.size()); });
+    case TransportKind::tls: {
+      const iovec piece{.iov_base = const_cast<std::byte*>(from.data()), .iov_len = from.size()};
+      return filter_->write(below(), {&piece, from.empty() ? std::size_t{0} : std::size_t{1}});
+    }
+  }
+  return -EBADF;
+}
+
+std::int32_t Transport::write_pieces(Buffer& from) const noexcept {
+  std::array<iovec, blocks_max> blocks;
+  const std::size_t count = from.pieces(blocks);
+  if (filter_ != nullptr) return filter_->write(below(), std::span(blocks).first(count));
+  msghdr message{};
+  message.msg_iov = blocks.data();
+  message.msg_iovlen = count;
+  return retry([&] { return system_.sendmsg(fd_, &message, send_flags); });
 }
 
 std::int32_t Transport::write(Buffer& from) const noexcept {
   const auto front = from.front();
-  std::int32_t answer;
-  if (!is_socket() || front.size() == from.size()) {
-    answer = write(front);
-  } else {
-    std::array<iovec, blocks_max> blocks;
-    msghdr message{};
-    message.msg_iov = blocks.data();
-    message.msg_iovlen = from.pieces(blocks);
-    answer = retry([&] { return system_.sendmsg(fd_, &message, send_flags); });
-  }
+  const bool in_one_piece = is_file(kind_) || front.size() == from.size();
+  const std::int32_t answer = in_one_piece ? write(front) : write_pieces(from);
   if (answer > 0) from.consume(static_cast<std::size_t>(answer));
   return answer;
 }
 
 std::int32_t Transport::shutdown_write() const noexcept {
+  if (filter_ != nullptr) {
+    if (const std::int32_t answer = filter_->shutdown_write(below()); answer < 0) return answer;
+  }
   return retry([&] { return system_.shutdown(fd_, SHUT_WR); });
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 
 #include <tambour/buffer.h>
+#include <tambour/detail/transport_filter.h>
 #include <tambour/detail/transport_kind.h>
 
 #include "backend/system.h"
@@ -28,14 +29,18 @@ std::int32_t retry(Call&& call) noexcept {
 }
 
 /// A descriptor and the system calls that transfer its bytes: recv(2), send(2) and sendmsg(2) for a
-/// socket, read(2) and write(2) for a pipe or a terminal. Owns nothing; created for each use.
+/// socket, read(2) and write(2) for a pipe or a terminal, and for TLS those of the socket through a
+/// filter. Owns nothing; created for each use.
 ///
 /// Each function makes one transfer without blocking and returns the number of bytes, or a negated
-/// errno value: EAGAIN if the descriptor is not ready.
+/// errno value: EAGAIN if the descriptor is not ready. For TLS, the error may also be a negated
+/// number of net/outcome.h.
 class Transport {
  public:
-  Transport(backend::System& system, int fd, TransportKind kind) noexcept
-      : system_(system), fd_(fd), kind_(kind) {}
+  /// `filter` must be set if the kind is TransportKind::tls.
+  Transport(backend::System& system, int fd, TransportKind kind,
+            TransportFilter* filter = nullptr) noexcept
+      : system_(system), filter_(filter), fd_(fd), kind_(kind) {}
 
   /// 0: end of file.
   [[nodiscard]] std::int32_t read(std::span<std::byte> into) const noexcept;
@@ -48,19 +53,44 @@ class Transport {
   [[nodiscard]] std::int32_t write(std::span<const std::byte> from) const noexcept;
   /// Removes the accepted bytes from the front of `from`.
   [[nodiscard]] std::int32_t write(Buffer& from) const noexcept;
+  /// Continues the handshake of the filter: see TransportFilter::handshake().
+  [[nodiscard]] std::int32_t handshake() const noexcept { return filter_->handshake(below()); }
+  /// The last step of a write: returns 0 when the kernel has accepted all bytes, or an error.
+  [[nodiscard]] std::int32_t flush() const noexcept {
+    if (unsent() == 0) [[likely]]
+      return 0;
+    return filter_->flush(below());
+  }
+  /// The number of encoded bytes that wait for the socket: 0 without a filter.
+  [[nodiscard]] std::size_t unsent() const noexcept {
+    return filter_ != nullptr ? filter_->unsent() : 0;
+  }
 
-  /// Returns 0, or a negated errno value: ENOTSOCK for a pipe.
+  /// Returns 0, or a negated errno value: ENOTSOCK for a pipe. EAGAIN: to be called again when the
+  /// descriptor is writable.
   [[nodiscard]] std::int32_t shutdown_write() const noexcept;
 
-  /// To be called before the descriptor is closed or released: clears O_NONBLOCK on a shared file.
+  /// To be called before the descriptor is closed.
+  void before_close() const noexcept {
+    if (filter_ != nullptr) filter_->close(below());
+    restore_mode();
+  }
+  /// To be called before the descriptor is released: clears O_NONBLOCK on a shared file.
   void restore_mode() const noexcept {
     if (kind_ == TransportKind::shared_file) restore_blocking(fd_);
   }
 
  private:
-  [[nodiscard]] bool is_socket() const noexcept { return kind_ == TransportKind::socket; }
+  /// The transport of the socket, for the filter.
+  [[nodiscard]] Transport below() const noexcept {
+    return Transport(system_, fd_, TransportKind::socket);
+  }
+  [[nodiscard]] std::int32_t read_decoded(Buffer& into, std::uint32_t& read_size,
+                                          std::size_t bytes_max) const noexcept;
+  [[nodiscard]] std::int32_t write_pieces(Buffer& from) const noexcept;
 
   backend::System& system_;
+  TransportFilter* filter_;
   int fd_;
   TransportKind kind_;
 };

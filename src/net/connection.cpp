@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "io/transport.h"
 #include "net/connection_parts.h"
+#include "net/outcome.h"
 #include "net/socket_calls.h"
 
 namespace tambour {
@@ -116,6 +117,7 @@ Connection& Connection::start(Stream&& stream, std::unique_ptr<const ProxyHeader
   loop::core_of(*self->loop_).add_reference();
   self->enter_list();
   self->watch();
+  self->read_again_if_possible();
   // Before the callback, which may throw.
   self->arm_deadlines();
   if (owner != nullptr && owner->closing()) self->close();
@@ -132,6 +134,7 @@ Connection::Connection(Stream&& stream, std::unique_ptr<const ProxyHeader> heade
       read_size_(stream.read_size_),
       kind_(stream.kind_) {
   if (header != nullptr) extras().proxy_header = std::move(header);
+  if (stream.filter_ != nullptr) extras().filter = std::move(stream.filter_);
   const ConnectionLimits& limits = callbacks_->limits;
   if (limits.idle_timeout > Duration::zero() || limits.read_timeout > Duration::zero())
     make_deadlines();
@@ -165,6 +168,12 @@ bool Connection::is_open() const noexcept {
   return !ended_;
 }
 
+const TlsSession* Connection::tls() const noexcept {
+  check_thread("tls");
+  const io::TransportFilter* const used = filter();
+  return used != nullptr ? &used->session() : nullptr;
+}
+
 const ProxyHeader* Connection::proxy_header() const noexcept {
   check_thread("proxy_header");
   return extras_ != nullptr ? extras_->proxy_header.get() : nullptr;
@@ -196,7 +205,7 @@ Connection::~Connection() {
 }
 
 void Connection::close_descriptor() noexcept {
-  transport().restore_mode();
+  transport().before_close();
   loop::core_of(*loop_).backend().close(std::exchange(fd, -1));
 }
 
@@ -204,6 +213,7 @@ void Connection::watch() noexcept {
   Events wanted = Events::none;
   if (reads()) wanted |= Events::read;
   if (unsent_bytes() > 0) wanted |= Events::write;
+  if (handshaking_) wanted = filter()->unsent() > 0 ? Events::read | Events::write : Events::read;
   if (moving_) wanted = Events::none;
   if (wanted == events && (submitted()) == (wanted != Events::none)) return;
   events = wanted;
@@ -221,14 +231,17 @@ void Connection::run(detail::ReadyNode& ready) {
   if (self.moving_) return self.depart();
   if (self.result < 0) return self.end(-self.result);
   const Events got = Events(std::uint16_t(std::exchange(self.result, 0)));
+  if (self.handshaking_) self.continue_handshake();
   // Before reading, so that EOF does not overtake the bytes. If reading has been paused again, the
   // next resume_reading() queues the connection again.
   if (self.offers_input_ && self.reads()) self.offer(0);
   // If the descriptor has an error, reading or writing returns it.
   const bool broken = has(got, Events::error);
-  if (!self.ended_ && !self.moving_ && self.reads() && (broken || has(got, Events::read)))
+  const bool may_read = broken || has(got, Events::read) || self.may_read_now();
+  if (!self.ended_ && !self.handshaking_ && !self.moving_ && self.reads() && may_read)
     self.read_some();
-  if (!self.ended_ && self.unsent_bytes() > 0 && (broken || has(got, Events::write)))
+  if (!self.ended_ && !self.handshaking_ && self.unsent_bytes() > 0 &&
+      (broken || has(got, Events::write)))
     self.write_some();
   // No callback of this connection is on the stack here, so on_close need not wait for the next
   // iteration. If a callback destroyed the server, the connection is already unlinked.
@@ -238,7 +251,7 @@ void Connection::run(detail::ReadyNode& ready) {
 }
 
 io::Transport Connection::transport() const noexcept {
-  return {loop::core_of(*loop_).backend().system(), fd, kind_};
+  return {loop::core_of(*loop_).backend().system(), fd, kind_, filter()};
 }
 
 template <class Bytes>
@@ -246,13 +259,14 @@ std::size_t Connection::write_now(Bytes& bytes) noexcept {
   const std::int32_t answer = transport().write(bytes);
   if (answer < 0) {
     if (answer != -EAGAIN) end(-answer);
-    return 0;
+    if (filter() == nullptr) return 0;
   }
-  if (Deadlines* const times = deadlines(); times != nullptr && answer > 0) {
+  const std::int64_t accepted = filter() != nullptr ? filter()->take_progress() : answer;
+  if (Deadlines* const times = deadlines(); times != nullptr && accepted > 0) {
     times->accepted_ns = loop::core_of(*loop_).now_ns();
-    times->taken += answer;
+    times->taken += accepted;
   }
-  return static_cast<std::size_t>(answer);
+  return answer > 0 ? static_cast<std::size_t>(answer) : 0;
 }
 
 std::size_t Connection::unsent() const noexcept {
@@ -264,22 +278,23 @@ bool Connection::send(std::span<const std::byte> bytes) {
   check_thread("send");
   if (!may_send()) return false;
   if (bytes.empty()) return true;
-  if (unsent_bytes() == 0) {
+  const std::size_t before = unsent_bytes();
+  if (before == 0 && !handshaking_) {
     const std::size_t taken = write_now(bytes);
-    if (taken == bytes.size()) return true;
+    if (taken == bytes.size()) return unsent_bytes() == 0 || note_unsent(before);
     bytes = bytes.subspan(taken);
   }
-  return send_later(bytes, nullptr);
+  return send_later(bytes, nullptr, before);
 }
 
 bool Connection::send(Buffer&& bytes) {
   check_thread("send");
   if (may_send()) {
-    const bool nothing_waits = unsent_bytes() == 0;
-    while (nothing_waits && !bytes.empty() && !ended_ && write_now(bytes) > 0) {
+    const std::size_t before = unsent_bytes();
+    while (before == 0 && !handshaking_ && !bytes.empty() && !ended_ && write_now(bytes) > 0) {
     }
-    if (bytes.empty()) return true;
-    if (send_later({}, &bytes)) return true;
+    if (bytes.empty()) return unsent_bytes() == before || note_unsent(before);
+    if (send_later({}, &bytes, before)) return true;
   }
   bytes.clear();
   return false;
@@ -287,11 +302,10 @@ bool Connection::send(Buffer&& bytes) {
 
 /// Queues what the kernel did not accept: `bytes`, or all of `buffer`. A part of the message may
 /// have been sent already, so if there is no memory for the rest, the connection is closed with
-/// ENOMEM.
-bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer) {
+/// ENOMEM. `before` is the number of bytes that waited before this message.
+bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer, std::size_t before) {
   if (ended_) return false;
   const std::size_t size = buffer != nullptr ? buffer->size() : bytes.size();
-  const std::size_t before = unsent_bytes();
   const std::size_t limit = callbacks_->limits.unsent_max;
   if (before > 0 && size > limit - std::min(before, limit)) {
     end_at_limit(ENOBUFS);
@@ -308,6 +322,11 @@ bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer) {
     end(ENOMEM);
     return false;
   }
+  return note_unsent(before);
+}
+
+/// Called when bytes begin to wait, or when more do: `before` is the number that waited before.
+bool Connection::note_unsent(std::size_t before) {
   if (before == 0 && callbacks_->limits.write_timeout > Duration::zero()) {
     start_deadlines(&Deadlines::accepted_ns);
     if (ended_) return false;
@@ -364,16 +383,21 @@ void Connection::close_after_write() noexcept {
 
 void Connection::finish_output() noexcept {
   if (ended_ || unsent_bytes() > 0 || (!close_requested_ && !half_closed_)) return;
-  if (peer_half_closed_ || kind_ != io::TransportKind::socket) return end(0);
-  if (!close_requested_) {
-    // The connection goes on reading, as long as the peer sends.
-    static_cast<void>(transport().shutdown_write());
-    return;
-  }
+  const bool is_ended = filter() == nullptr || write_shut_down_;
+  if (io::is_file(kind_) || (peer_half_closed_ && is_ended)) return end(0);
   if (write_shut_down_) return;
+  // The end of TLS is a message, for which the socket may have no space: once it has been sent,
+  // this function is called again.
+  if (transport().shutdown_write() == -EAGAIN) {
+    if (close_requested_ && callbacks_->limits.linger > Duration::zero())
+      start_deadlines(&Deadlines::close_requested_ns);
+    return ended_ ? void() : watch();
+  }
+  if (peer_half_closed_) return end(0);
+  // After shutdown_write() the connection goes on reading, as long as the peer sends.
+  if (!close_requested_) return;
   write_shut_down_ = true;
   if (deadlines() != nullptr) static_cast<void>(sample_acknowledged());
-  static_cast<void>(transport().shutdown_write());
   if (callbacks_->limits.linger > Duration::zero()) start_deadlines(&Deadlines::close_requested_ns);
   if (ended_) return;
   // Even if reading is paused, the connection waits for the peer's EOF.
@@ -401,6 +425,7 @@ void Connection::end(int error) noexcept {
   if (extras_ != nullptr) {
     extras_->deadlines.reset();
     extras_->arrival.reset();
+    if (extras_->handshake != nullptr) extras_->handshake->limit.stop();
   }
   leave_observers();
   loop::Core& core = loop::core_of(*loop_);
@@ -431,7 +456,7 @@ void Connection::invoke_on_close() {
   } ending{*this};
   leave_list();
   if (callbacks_->on_close)
-    callbacks_->on_close(*this, error_ != 0 ? system_error(error_) : Error());
+    callbacks_->on_close(*this, error_ != 0 ? net::error_of(error_) : Error());
 }
 
 void Connection::leave() noexcept {

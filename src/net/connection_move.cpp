@@ -5,6 +5,7 @@
 
 #include <tambour/callback.h>
 
+#include "base/check.h"
 #include "net/connection_parts.h"
 
 namespace tambour {
@@ -12,6 +13,9 @@ namespace tambour {
 void Connection::move_to(EventLoop& to) {
   check_thread("move_to");
   if (ended_) return;
+  base::check(!handshaking_,
+              "Connection::move_to() was called during a handshake of TLS; call it in the "
+              "callback of tls_accept() or tls_connect()");
   if (&to != loop_) extras().arrival = std::make_unique<Arrival>(to);
   moving_ = &to != loop_;
   // First, because cancelling the watch removes the connection from the queue of this iteration.
@@ -70,6 +74,7 @@ void Connection::arrive(net::ConnectionOwner* owner) {
   arm_deadlines();
   watch();
   if (offers_input_) core.queue(*this);
+  read_again_if_possible();
   if (owner_ != nullptr && owner_->closing()) return end(0);
   if (callbacks_->on_move) callbacks_->on_move(*this);
 }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <tambour/connection.h>
+#include <tambour/detail/transport_filter.h>
 #include <tambour/proxy_header.h>
 #include <tambour/timer.h>
 
@@ -72,19 +73,28 @@ class Connection::Arrival {
   net::ConnectionOwner* owner_ = nullptr;
 };
 
+/// A handshake on a connection that is open already. `filter` of the extras performs it.
+struct Connection::Handshake {
+  Callback<void(Connection&, Error)> done;
+  Timer limit;
+  int error = 0;  ///< Not 0: why it cannot begin.
+};
+
 struct Connection::Extras {
   Buffer output{};  ///< Bytes that wait to be sent.
   std::unique_ptr<Deadlines> deadlines{};
   /// Set while the connection is about to move to another loop.
   std::unique_ptr<Arrival> arrival{};
   std::unique_ptr<const ProxyHeader> proxy_header{};
+  std::unique_ptr<io::TransportFilter> filter{};         ///< Of TLS.
+  std::unique_ptr<Handshake> handshake{};                ///< Null if none is in progress.
   std::shared_ptr<ConnectionHandle::Mailbox> mailbox{};  ///< Null if handle() was never called.
 
   detail::IntrusiveList<net::ConnectionObserver> observers{};
 
   [[nodiscard]] bool is_default() const noexcept {
     return output.empty() && deadlines == nullptr && arrival == nullptr &&
-           proxy_header == nullptr && mailbox == nullptr && observers.empty();
+           proxy_header == nullptr && filter == nullptr && mailbox == nullptr && observers.empty();
   }
 };
 
@@ -96,8 +106,21 @@ inline ConnectionHandle::Mailbox* Connection::mailbox() const noexcept {
   return extras_ != nullptr ? extras_->mailbox.get() : nullptr;
 }
 
+inline io::TransportFilter* Connection::filter() const noexcept {
+  return extras_ != nullptr ? extras_->filter.get() : nullptr;
+}
+
+/// Includes the encoded bytes that a filter holds.
 inline std::size_t Connection::unsent_bytes() const noexcept {
-  return extras_ != nullptr ? extras_->output.size() : 0;
+  if (extras_ == nullptr) return 0;
+  const std::size_t encoded = extras_->filter != nullptr ? extras_->filter->unsent() : 0;
+  return extras_->output.size() + encoded;
+}
+
+/// Returns whether a filter has something to return although the socket is not readable.
+inline bool Connection::may_read_now() const noexcept {
+  const io::TransportFilter* const used = filter();
+  return used != nullptr && used->may_read_now();
 }
 
 inline void Connection::check_thread(const char* function) const noexcept {

@@ -4,19 +4,36 @@
 
 #include "io/transport.h"
 #include "net/connection_parts.h"
+#include "net/outcome.h"
 
 namespace tambour {
 
 void Connection::read_some() {
   const std::int32_t answer = transport().read(input_, read_size_);
-  if (answer == -EAGAIN) return;
+  if (answer == -EAGAIN) return read_again_if_possible();
   // The write end of a pipe reports an event to read when its reader has closed it.
-  if (answer == -EBADF && kind_ != io::TransportKind::socket) return end(EPIPE);
+  if (answer == -EBADF && io::is_file(kind_)) return end(EPIPE);
+  // After close_after_write() input is discarded, so none can be missing.
+  if (answer == net::outcome_of(TlsError::truncated) && write_shut_down_) return receive_end();
   if (answer < 0) return end(-answer);
   if (answer == 0) return receive_end();
   if (Deadlines* const times = deadlines()) times->received_ns = loop::core_of(*loop_).now_ns();
-  if (!callbacks_->on_message || paused_) return input_.clear();
-  offer(static_cast<std::size_t>(answer));
+  if (!callbacks_->on_message || paused_) {
+    input_.clear();
+  } else {
+    offer(static_cast<std::size_t>(answer));
+  }
+  read_again_if_possible();
+}
+
+/// A filter may have more to return although the socket is not readable: an end of TLS arrives with
+/// the last bytes, but the peer may keep the socket open.
+void Connection::read_again_if_possible() noexcept {
+  if (filter() == nullptr) [[likely]]
+    return;
+  // Reading may have made the filter answer, for example to new keys.
+  if (!ended_ && !moving_ && filter()->unsent() > 0) watch();
+  if (!ended_ && !moving_ && reads() && may_read_now()) loop::core_of(*loop_).queue(*this);
 }
 
 /// Invokes on_message with the buffer, to which `received` bytes were just added.
@@ -84,6 +101,7 @@ void Connection::continue_reading() noexcept {
     loop::core_of(*loop_).queue(*this);
   }
   watch();
+  read_again_if_possible();
 }
 
 }  // namespace tambour

@@ -4,15 +4,15 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
+#include "net/outcome.h"
 
 namespace tambour {
 namespace {
 
 Result<std::size_t> size_or_error(std::int32_t outcome) noexcept {
-  if (outcome < 0) return base::failure(outcome);
+  if (outcome < 0) return std::unexpected(net::error_of(outcome));
   return static_cast<std::size_t>(outcome);
 }
 
@@ -23,22 +23,33 @@ Stream& Stream::operator=(Stream&& other) noexcept {
     if (is_open()) close();
     read_size_ = other.read_size_;
     kind_ = other.kind_;
+    filter_ = std::move(other.filter_);
     IoHandle::operator=(std::move(other));
   }
   return *this;
 }
 
-inline io::Transport Stream::transport() const noexcept { return {system(), descriptor(), kind_}; }
+inline io::Transport Stream::transport() const noexcept {
+  return {system(), descriptor(), kind_, filter_.get()};
+}
 
 void Stream::close() noexcept {
   if (!is_open()) return;
-  transport().restore_mode();
+  transport().before_close();
   IoHandle::close();
+  drop_filter();
 }
 
 int Stream::release() noexcept {
   if (is_open()) transport().restore_mode();
+  drop_filter();
   return IoHandle::release();
+}
+
+void Stream::drop_filter() noexcept {
+  if (filter_ == nullptr) return;
+  filter_.reset();
+  kind_ = io::TransportKind::socket;
 }
 
 bool Stream::Read::step(loop::Core& /*core*/) noexcept {
@@ -49,7 +60,10 @@ Result<std::size_t> Stream::Read::await_resume() const noexcept { return size_or
 
 bool Stream::ReadBuffer::step(loop::Core& /*core*/) noexcept {
   Stream& stream = of(handle());
-  return finish(stream.transport().read(into_, stream.read_size_, bytes_max_));
+  std::uint32_t read_size = stream.read_size_;
+  const bool finished = finish(stream.transport().read(into_, read_size, bytes_max_));
+  stream.read_size_ = read_size;
+  return finished;
 }
 
 Result<std::size_t> Stream::ReadBuffer::await_resume() const noexcept {
@@ -62,24 +76,25 @@ bool Stream::Write::step(loop::Core& core) noexcept {
     if (outcome < 0) return true;
     from_ = from_.subspan(static_cast<std::size_t>(outcome));
   } while (!from_.empty() && may_continue(core));
-  return from_.empty();
+  return from_.empty() && finish(of(handle()).transport().flush());
 }
 
-Result<> Stream::Write::await_resume() const noexcept { return base::result_of(outcome); }
+Result<> Stream::Write::await_resume() const noexcept { return net::result_of(outcome); }
 
 bool Stream::WriteBuffer::step(loop::Core& core) noexcept {
   do {
     if (!finish(of(handle()).transport().write(from_))) return false;
     if (outcome < 0) return true;
   } while (!from_.empty() && may_continue(core));
-  return from_.empty();
+  return from_.empty() && finish(of(handle()).transport().flush());
 }
 
-Result<> Stream::WriteBuffer::await_resume() const noexcept { return base::result_of(outcome); }
+Result<> Stream::WriteBuffer::await_resume() const noexcept { return net::result_of(outcome); }
 
-Result<> Stream::shutdown_write() noexcept {
-  if (!is_open()) return base::failure(EBADF);
-  return base::result_of(transport().shutdown_write());
+bool Stream::ShutdownWrite::step(loop::Core& /*core*/) noexcept {
+  return finish(of(handle()).transport().shutdown_write());
 }
+
+Result<> Stream::ShutdownWrite::await_resume() const noexcept { return net::result_of(outcome); }
 
 }  // namespace tambour

@@ -154,11 +154,13 @@ Task<Result<>> UnixStream::send(std::span<const std::byte> bytes,
                                 std::span<const int> descriptors) {
   if ((bytes.empty() && !descriptors.empty()) || descriptors.size() > descriptors_max)
     co_return base::failure(EINVAL);
+  if (tls() != nullptr) co_return base::failure(EOPNOTSUPP);
   co_return base::result_of(co_await Message(*this, bytes, descriptors));
 }
 
 Task<Result<UnixStream::Received>> UnixStream::receive(std::span<std::byte> into,
                                                        std::size_t limit) {
+  if (tls() != nullptr) co_return base::failure(EOPNOTSUPP);
   Message message(*this, into, limit);
   const std::int32_t got = co_await message;
   if (got < 0) co_return base::failure(got);

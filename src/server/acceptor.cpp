@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "server/acceptor_group.h"
 #include "server/error_reporting.h"
+#include "tls/handshake.h"
 
 namespace tambour::server {
 namespace {
@@ -39,12 +40,12 @@ Acceptor::Acceptor(EventLoop& loop, std::shared_ptr<const ListenOptions> options
       connections_max_(group_ ? group_->connections_max_on(loop) : options_->connections_max),
       capacity_(loop),
       handlers_(std::in_place, loop),
-      header_reads_(std::in_place, loop),
+      preparing_(std::in_place, loop),
       accepting_(std::in_place, loop) {
-  for (TaskScope* scope : {&*handlers_, &*header_reads_, &*accepting_})
+  for (TaskScope* scope : {&*handlers_, &*preparing_, &*accepting_})
     scope->set_exception_handler([this](std::exception_ptr thrown) { report(std::move(thrown)); });
   handlers_->set_ended_handler([this] { ended(); });
-  header_reads_->set_ended_handler([this] { capacity_.set(); });
+  preparing_->set_ended_handler([this] { capacity_.set(); });
   accepting_->set_ended_handler([this] { note_end_of_accepting(); });
   core_.attach();
 }
@@ -52,7 +53,7 @@ Acceptor::Acceptor(EventLoop& loop, std::shared_ptr<const ListenOptions> options
 Acceptor::~Acceptor() {
   drop();
   accepting_.reset();
-  header_reads_.reset();
+  preparing_.reset();
   note_end_of_accepting();
   if (group_ != nullptr) group_->acceptor_destroyed(*this);
   core_.detach();
@@ -156,7 +157,7 @@ void Acceptor::take(SocketStream stream) noexcept {
   if (options_->proxy_protocol == ProxyProtocol::required && placement.needs_header()) {
     ConnectionSlot slot(group_.get(), loop_);
     call_and_report(
-        [&] { header_reads_->spawn(read_header(std::move(stream), std::move(slot), true)); });
+        [&] { preparing_->spawn(read_header(std::move(stream), std::move(slot), true)); });
     return;
   }
   EventLoop& to = placement.choose(loop_, stream);
@@ -177,8 +178,8 @@ void Acceptor::arrive(SocketStream stream, ConnectionSlot slot) noexcept {
   if (dropped_) return;
   call_and_report([&] {
     if (options_->proxy_protocol == ProxyProtocol::off || stream.proxy_header() != nullptr)
-      return start(std::move(stream), std::move(slot));
-    header_reads_->spawn(read_header(std::move(stream), std::move(slot), false));
+      return begin(std::move(stream), std::move(slot));
+    preparing_->spawn(read_header(std::move(stream), std::move(slot), false));
   });
 }
 
@@ -195,12 +196,61 @@ Task<> Acceptor::read_header(SocketStream stream, ConnectionSlot slot, bool deci
   }
   stream.set_proxy_header(std::make_unique<const ProxyHeader>(std::move(*header)));
   if (!decides_placement) {
-    start(std::move(stream), std::move(slot));
+    begin(std::move(stream), std::move(slot));
     co_return;
   }
   EventLoop& to = group_->placement().choose(loop_, stream);
   slot.move_to(to);
   place(std::move(stream), std::move(slot), to);
+}
+
+/// In the task that makes it. Displaces the oldest one if there are too many.
+struct Acceptor::Handshake : detail::ListHook<Handshake> {
+  Handshake(Acceptor& owner, SocketStream& which) : acceptor(owner), stream(which) {
+    Handshake* const oldest = acceptor.handshakes_.front();
+    if (oldest != nullptr && acceptor.handshakes_count_ >= acceptor.options_->tls_handshakes_max)
+      oldest->displace();
+    acceptor.handshakes_.push_back(*this);
+    ++acceptor.handshakes_count_;
+  }
+  Handshake(const Handshake&) = delete;
+  Handshake& operator=(const Handshake&) = delete;
+  ~Handshake() { leave(); }
+
+  void leave() noexcept {
+    if (!linked()) return;
+    unlink();
+    --acceptor.handshakes_count_;
+  }
+  void displace() noexcept {
+    leave();
+    is_displaced = true;
+    stream.close();
+  }
+
+  Acceptor& acceptor;
+  SocketStream& stream;
+  bool is_displaced = false;
+};
+
+/// Starts the connection, after the handshake if the server uses TLS.
+void Acceptor::begin(SocketStream stream, ConnectionSlot slot) {
+  if (!options_->tls) return start(std::move(stream), std::move(slot));
+  preparing_->spawn(shake_hands(std::move(stream), std::move(slot)));
+}
+
+Task<> Acceptor::shake_hands(SocketStream stream, ConnectionSlot slot) {
+  Handshake handshake(*this, stream);
+  Result<> done = co_await tls::accept(stream, options_->tls);
+  if (dropped_) co_return;
+  handshake.leave();
+  const Counted calling(calls_);
+  if (done) {
+    start(std::move(stream), std::move(slot));
+    co_return;
+  }
+  if (handshake.is_displaced) done = std::unexpected<Error>(TlsError::too_many_handshakes);
+  if (options_->on_refused) options_->on_refused(stream, done.error());
 }
 
 void Acceptor::start(SocketStream stream, ConnectionSlot slot) {
@@ -297,7 +347,7 @@ void Acceptor::note_end_of_accepting() noexcept {
 void Acceptor::expire_grace() noexcept {
   if (dropped_) return;
   handlers_->request_stop();
-  header_reads_->request_stop();
+  preparing_->request_stop();
   close_all();
 }
 
@@ -308,8 +358,8 @@ Task<> Acceptor::shut_down(Duration grace, void (*misused)(const Acceptor&)) {
   co_await accepting_->join();
   Timer alarm(loop_, [this] { expire_grace(); });
   alarm.start(grace);
-  // In this order, because each task that reads a PROXY header ends by starting a handler.
-  co_await header_reads_->join();
+  // In this order, because each task that prepares a connection ends by starting it.
+  co_await preparing_->join();
   co_await handlers_->join();
   while (size() > 0) {
     capacity_.reset();
@@ -331,7 +381,7 @@ void Acceptor::drop() noexcept {
 }
 
 std::size_t Acceptor::connections() const noexcept {
-  return size() + (handlers_ ? handlers_->size() : 0) + (header_reads_ ? header_reads_->size() : 0);
+  return size() + (handlers_ ? handlers_->size() : 0) + (preparing_ ? preparing_->size() : 0);
 }
 
 std::uint64_t Acceptor::accepted() const noexcept {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <tambour/connection.h>
+#include <tambour/detail/intrusive_list.h>
 #include <tambour/event_loop.h>
 #include <tambour/listen_options.h>
 #include <tambour/task.h>
@@ -34,12 +35,13 @@ class AcceptorGroup;
 /// Owns the listeners, handlers and connections of a server on one loop.
 ///
 /// Path of a connection: Listener::accept(), take(), placement by the group, arrive() on the loop
-/// that serves it, start(). The PROXY header is read before the placement if it decides the
-/// placement, otherwise after arrive().
+/// that serves it, begin(), start(). The PROXY header is read before the placement if it decides
+/// the placement, otherwise after arrive(). begin() makes the handshake of TLS, if the server uses
+/// it.
 ///
 /// Lifetime: a callback may destroy the server while the accepting task, or the task that has read
-/// a PROXY header, is on the stack. destroy() then closes everything at once, no callback is
-/// invoked after that, and the loop defers the deletion to the end of the iteration.
+/// a PROXY header or made a handshake, is on the stack. destroy() then closes everything at once,
+/// no callback is invoked after that, and the loop defers the deletion to the end of the iteration.
 /// Thread: must be used on the loop's thread.
 class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
  public:
@@ -69,7 +71,7 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   void stop() noexcept;
   /// Calls stop(), and requests a stop of the shutdown token, whose callbacks run here.
   void begin_shutdown() noexcept;
-  /// Requests the handlers to stop, ends the reading of PROXY headers and closes all connections.
+  /// Requests the handlers to stop, ends PROXY headers and handshakes and closes all connections.
   void expire_grace() noexcept;
   /// For a server on one loop: stops accepting and waits until everything has ended, or been ended
   /// after `grace`. Calls `misused`, which must not return, if one of its handlers awaits it.
@@ -102,7 +104,7 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   [[nodiscard]] bool runs(const TaskContext& context) const noexcept {
     return handlers_ && handlers_->runs(context);
   }
-  /// The connections of this loop, including those whose PROXY header is being read.
+  /// The connections of this loop, including those whose PROXY header or handshake is incomplete.
   [[nodiscard]] std::size_t connections() const noexcept;
   [[nodiscard]] std::uint64_t accepted() const noexcept;
 
@@ -119,11 +121,16 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
     int& count_;
   };
 
+  /// An unfinished handshake of TLS.
+  struct Handshake;
+
   Result<> add(Result<Listener> listener);
   Task<> accept_all(Listener& listener);
   void take(SocketStream stream) noexcept;
   void place(SocketStream stream, ConnectionSlot slot, EventLoop& to) noexcept;
   Task<> read_header(SocketStream stream, ConnectionSlot slot, bool decides_placement);
+  void begin(SocketStream stream, ConnectionSlot slot);
+  Task<> shake_hands(SocketStream stream, ConnectionSlot slot);
   void start(SocketStream stream, ConnectionSlot slot);
   [[nodiscard]] bool is_full() noexcept;
   /// Calls `function`; an exception ends only its connection.
@@ -169,8 +176,11 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   /// Starts the handler or connection. Releases the slot as soon as that is counted by itself.
   std::function<void(SocketStream, ConnectionSlot&)> start_;
   CapacityEvent capacity_;
+  detail::IntrusiveList<Handshake> handshakes_;  ///< The oldest first.
+  std::size_t handshakes_count_ = 0;
   std::optional<TaskScope> handlers_;  ///< Empty after drop().
-  std::optional<TaskScope> header_reads_;
+  /// The tasks that read PROXY headers and make handshakes.
+  std::optional<TaskScope> preparing_;
   std::optional<TaskScope> accepting_;
 };
 

@@ -76,7 +76,7 @@ template <class S = TcpStream>
 Task<> talk(Endpoint to, FirstError& first_error) {
   auto stream = co_await S::connect(to);
   if (!first_error.note(stream) || !first_error.note(co_await stream->write("hello"))) co_return;
-  if (!first_error.note(stream->shutdown_write())) co_return;
+  if (!first_error.note(co_await stream->shutdown_write())) co_return;
   co_await expect_from(*stream, "hello", first_error);
 }
 
@@ -127,7 +127,7 @@ Error play_unix(EventLoop& loop) {
                      if (!outcome.note(got)) co_return;
                      EXPECT_EQ(got->size, 5U);
                      EXPECT_EQ(got->descriptors.size(), 1U);
-                     if (!outcome.note(to.shutdown_write())) co_return;
+                     if (!outcome.note(co_await to.shutdown_write())) co_return;
                      co_await expect_from(from, "", outcome);
                    }(near, far, first_error));
 }

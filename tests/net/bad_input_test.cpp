@@ -32,7 +32,7 @@ class BadInput : public test::OnEveryBackend {
       if (!stream) co_return;
       // The server may have closed the connection before it received everything.
       static_cast<void>(co_await stream->write(text));
-      static_cast<void>(stream->shutdown_write());
+      static_cast<void>(co_await stream->shutdown_write());
       Buffer all;
       while (const auto got = co_await stream->read(all)) {
         if (*got == 0) break;

@@ -75,7 +75,7 @@ TEST_P(Messages, are_returned_when_they_are_complete) {
 TEST_P(Messages, eof_between_messages_differs_from_eof_within_a_message) {
   std::vector<std::string> notes;
   far_sends("one\n");
-  ASSERT_TRUE(far.shutdown_write());
+  ASSERT_EQ(::shutdown(far.descriptor(), SHUT_WR), 0);
   run(note_lines(near, buffer, notes));
   EXPECT_EQ(notes, (std::vector<std::string>{"one", "End of stream"}));
   notes.clear();
@@ -101,7 +101,7 @@ TEST_P(Messages, of_any_size_arrive_unchanged) {
     Buffer out;
     for (const std::string& text : texts) EXPECT_TRUE(append_message(out, text));
     EXPECT_TRUE(co_await stream.write(out));
-    EXPECT_TRUE(stream.shutdown_write());
+    EXPECT_TRUE(co_await stream.shutdown_write());
   }(far, sent));
   run([](Stream& stream, Buffer& in, const std::vector<std::string>& texts) -> Task<> {
     for (const std::string& text : texts) {
@@ -116,7 +116,7 @@ TEST_P(Messages, of_any_size_arrive_unchanged) {
 
 TEST_P(Messages, of_a_fixed_size_leave_the_following_bytes) {
   far_sends("headbody");
-  ASSERT_TRUE(far.shutdown_write());
+  ASSERT_EQ(::shutdown(far.descriptor(), SHUT_WR), 0);
   run([](Stream& stream, Buffer& in) -> Task<> {
     auto nothing = co_await read_exactly(stream, in, 0);
     EXPECT_TRUE(nothing && nothing->empty());

@@ -103,7 +103,9 @@ TEST_P(Pipes, that_block_are_set_to_non_blocking_mode) {
   run_iterations();
   EXPECT_TRUE(scope.empty());
   EXPECT_EQ(got.error(), system_error(ECANCELED));
-  EXPECT_EQ(reader.shutdown_write().error(), system_error(ENOTSOCK));
+  run([](PipeStream& end) -> Task<> {
+    EXPECT_EQ((co_await end.shutdown_write()).error(), system_error(ENOTSOCK));
+  }(reader));
 }
 
 bool is_nonblocking(int fd) { return (::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0; }

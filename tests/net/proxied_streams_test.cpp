@@ -206,7 +206,7 @@ TEST_P(ProxiedStreams, may_be_served_by_callbacks) {
   run([](Endpoint to) -> Task<> {
     auto stream = co_await TcpStream::connect(to);
     EXPECT_TRUE(co_await stream->write(std::string(line) + "hello"));
-    EXPECT_TRUE(stream->shutdown_write());
+    EXPECT_TRUE(co_await stream->shutdown_write());
     Buffer nothing;
     EXPECT_EQ(co_await stream->read(nothing), 0U);
   }(server.endpoint()));

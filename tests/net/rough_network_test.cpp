@@ -60,7 +60,7 @@ Task<> send_pattern(Endpoint to, std::size_t bytes, std::size_t piece) {
     EXPECT_TRUE(written) << "after " << sent;
     if (!written) co_return;
   }
-  EXPECT_TRUE(stream->shutdown_write());
+  EXPECT_TRUE(co_await stream->shutdown_write());
   // EOF: the other end has received everything and closes too.
   std::array<std::byte, 1> nothing;
   EXPECT_EQ(co_await stream->read(nothing), 0U);

@@ -119,7 +119,9 @@ TEST_P(StreamTypes, a_closed_stream_has_no_endpoints_and_options) {
   EXPECT_EQ(closed.peer_endpoint().error(), system_error(EBADF));
   EXPECT_EQ(closed.set_no_delay(true).error(), system_error(EBADF));
   EXPECT_EQ(closed.set_tcp_options({}).error(), system_error(EBADF));
-  EXPECT_EQ(closed.shutdown_write().error(), system_error(EBADF));
+  run([](Stream& stream) -> Task<> {
+    EXPECT_EQ((co_await stream.shutdown_write()).error(), system_error(EBADF));
+  }(closed));
   const Socket socket;
   EXPECT_EQ(socket.local_endpoint().error(), system_error(EBADF));
   EXPECT_EQ(socket.peer_endpoint().error(), system_error(EBADF));

@@ -161,11 +161,11 @@ TEST_P(Streams, each_direction_is_shut_down_independently) {
     auto question = co_await read_all(stream);
     EXPECT_TRUE(question && *question == "question");
     EXPECT_TRUE(co_await stream.write("answer"));
-    EXPECT_TRUE(stream.shutdown_write());
+    EXPECT_TRUE(co_await stream.shutdown_write());
   }(ends.far));
   run([](Stream& stream) -> Task<> {
     EXPECT_TRUE(co_await stream.write("question"));
-    EXPECT_TRUE(stream.shutdown_write());
+    EXPECT_TRUE(co_await stream.shutdown_write());
     auto answer = co_await read_all(stream);
     EXPECT_TRUE(answer && *answer == "answer");
   }(ends.near));

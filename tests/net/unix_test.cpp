@@ -144,7 +144,7 @@ TEST_P(UnixStreams, bytes_and_eof_arrive_without_descriptors) {
     EXPECT_TRUE(received && received->size == 3 && received->descriptors.empty());
     received = co_await far.receive(place);
     EXPECT_TRUE(received && received->size == 2);
-    EXPECT_TRUE(near.shutdown_write());
+    EXPECT_TRUE(co_await near.shutdown_write());
     received = co_await far.receive(place);
     EXPECT_TRUE(received && received->size == 0);
   }(ends->first, ends->second));

@@ -383,7 +383,7 @@ TEST_P(Moving, to_its_own_loop_cancels_the_move) {
   run([](Endpoint to) -> Task<> {
     auto stream = co_await TcpStream::connect(to);
     EXPECT_TRUE(stream && co_await stream->write("hello"));
-    static_cast<void>(stream->shutdown_write());
+    static_cast<void>(co_await stream->shutdown_write());
     std::array<std::byte, 1> byte;
     static_cast<void>(co_await stream->read(byte));
   }(server->endpoint()));

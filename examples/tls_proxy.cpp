@@ -1,0 +1,82 @@
+// A proxy that terminates TLS: decrypts each connection and forwards it to another server, on all
+// processors. It loads a renewed certificate when the file changes or on SIGHUP; a bad one is
+// reported, and the proxy goes on with the former one.
+//
+//   tls_proxy CERTIFICATE KEY 0.0.0.0:443 127.0.0.1:80
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+#include <tambour/tambour.h>
+
+using namespace tambour;
+using namespace std::chrono_literals;
+
+/// Forwards data until the end of the stream; an error on one side closes the other.
+Task<> pass_on(Stream& from, Stream& to) {
+  Buffer bytes;
+  for (;;) {
+    const auto got = co_await from.read(bytes);
+    if (got && *got == 0) break;
+    if (got && co_await to.write(bytes)) continue;
+    from.close();
+    to.close();
+    co_return;
+  }
+  static_cast<void>(co_await to.shutdown_write());
+}
+
+Task<> proxy(TcpStream client, Endpoint target) {
+  auto connected = co_await timeout(10s, TcpStream::connect(target));
+  if (!connected) co_return;
+  TcpStream server = std::move(*connected);
+  co_await when_all(pass_on(client, server), pass_on(server, client));
+}
+
+void report(const TlsFailure& failure) { std::fprintf(stderr, "%s\n", failure.message.c_str()); }
+
+Task<> reload(TlsServerContext tls) {
+  // Reads files, so it runs on a worker thread.
+  const auto load = [](const TlsServerContext& own) { return own.reload(); };
+  const auto done = co_await WorkerPool::shared().run(load, tls);
+  if (done && *done) {
+    std::puts("loaded the certificate");
+  } else if (done) {
+    report(done->error());
+  }
+  std::fflush(stdout);
+}
+
+int main(int argc, char** argv) try {
+  if (argc < 5) return std::fputs("tls_proxy CERTIFICATE KEY ADDRESS TARGET\n", stderr), 2;
+  const Endpoint at = or_throw(Endpoint::parse(argv[3]), argv[3]);
+  const Endpoint target = or_throw(Endpoint::parse(argv[4]), argv[4]);
+  TlsServerOptions options;
+  options.identities = {{.certificate = TlsPem::file(argv[1]), .key = TlsPem::file(argv[2])}};
+  options.on_failure = report;
+  const auto tls = or_throw(TlsServerContext::create(options));
+  ListenOptions how;
+  how.tls = tls;
+
+  EventLoop loop;
+  LoopGroup group;
+  auto server = or_throw(TcpServerGroup::listen(group, at, how), "listen on " + at.to_string());
+  server.serve([target](TcpStream client) { return proxy(std::move(client), target); });
+  std::printf("listening on %s\n", server.endpoint().to_string().c_str());
+  std::fflush(stdout);
+
+  // A tool that renews certificates writes two files. If only one is new, they do not match, and
+  // the former ones stay; the change of the other one loads them again.
+  const auto renew = [&] { spawn(loop, reload(tls)); };
+  FileStatus certificate(loop, argv[1], [&](const FileState&, const FileState&) { renew(); });
+  FileStatus key(loop, argv[2], [&](const FileState&, const FileState&) { renew(); });
+  Signal hangup(loop, SIGHUP, [&](int) { renew(); });
+  Signal end(loop, SIGTERM, [&](int) { loop.stop(); });
+  or_throw(certificate.start(), argv[1]);
+  or_throw(key.start(), argv[2]);
+  or_throw(hangup.start());
+  or_throw(end.start());
+  loop.run();
+} catch (const std::exception& error) {
+  return std::fprintf(stderr, "%s\n", error.what()), 1;
+}

@@ -1,0 +1,67 @@
+// A protocol between a stream and its socket, such as TLS.
+//
+// Internal building block of streams and connections; not part of the public interface. It is
+// visible only because a stream owns its filter.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace tambour {
+
+class TlsSession;
+
+namespace io {
+
+class Transport;
+
+/// Encodes what is written and decodes what is read. Owned by the stream or connection, which calls
+/// it through its Transport; `below` is the transport of the socket.
+///
+/// Outcomes are as those of Transport: a number of bytes, or a negated errno value or number of
+/// tls_error.h. EAGAIN means that the socket is not ready. No call has to be repeated with the same
+/// bytes.
+class TransportFilter {
+ public:
+  TransportFilter() = default;
+  TransportFilter(const TransportFilter&) = delete;
+  TransportFilter& operator=(const TransportFilter&) = delete;
+  virtual ~TransportFilter() = default;
+
+  /// Continues the handshake, before which nothing else is called. Returns 0 when it is complete,
+  /// EAGAIN to wait until the socket is readable, and EINPROGRESS until it is writable.
+  virtual std::int32_t handshake(const Transport& below) noexcept = 0;
+  /// 0: end of stream. Receives from the socket once at most, and not at all unless `may_receive`.
+  virtual std::int32_t read(const Transport& below, std::span<std::byte> into,
+                            bool may_receive) noexcept = 0;
+  /// Accepts a part of the bytes, or fails with EAGAIN while encoded bytes of an earlier write wait
+  /// for the socket. Without bytes, like flush().
+  virtual std::int32_t write(const Transport& below, std::span<const iovec> from) noexcept = 0;
+  /// Sends the encoded bytes that wait. Returns 0 when none is left.
+  virtual std::int32_t flush(const Transport& below) noexcept = 0;
+  /// Sends the end of the stream. To be called again after EAGAIN.
+  virtual std::int32_t shutdown_write(const Transport& below) noexcept = 0;
+  /// Called before the socket is closed.
+  virtual void close(const Transport& below) noexcept = 0;
+
+  [[nodiscard]] virtual const TlsSession& session() const noexcept = 0;
+
+  /// False if read() has no bytes, end or error to return before the socket is readable.
+  [[nodiscard]] bool may_read_now() const noexcept { return may_read_now_; }
+  /// The number of encoded bytes that wait for the socket.
+  [[nodiscard]] std::size_t unsent() const noexcept { return unsent_; }
+  /// Returns the number of encoded bytes that the socket has accepted since the last call.
+  [[nodiscard]] std::int64_t take_progress() noexcept { return std::exchange(accepted_, 0); }
+
+ protected:
+  bool may_read_now_ = true;   // NOLINT(readability-identifier-naming): for derived classes.
+  std::size_t unsent_ = 0;     // NOLINT(readability-identifier-naming)
+  std::int64_t accepted_ = 0;  // NOLINT(readability-identifier-naming)
+};
+
+}  // namespace io
+}  // namespace tambour

@@ -1,0 +1,203 @@
+// The configuration of TLS: certificates, verification, versions and application protocols.
+//
+// A context is created once and shared by all connections, on all loops. Certificates that are
+// renewed are loaded with reload(); open connections keep the former ones.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tambour/clock.h>
+#include <tambour/result.h>
+#include <tambour/tls_error.h>
+#include <tambour/tls_session.h>
+
+namespace tambour {
+
+namespace tls {
+struct ContextAccess;
+class ClientState;
+class ServerState;
+}  // namespace tls
+
+/// Why TLS could not be set up, or why a handshake failed.
+struct TlsFailure {
+  Error error{};
+  /// One line that names the file, or the certificate and the reason: "certificate CN=example.org,
+  /// issued by CN=Example CA: certificate has expired on 2026-01-31".
+  std::string message{};
+};
+
+/// Returns the value of `result`. If it is a failure, throws std::system_error with its error; the
+/// message begins with `context` and that of the failure.
+template <class T>
+T or_throw(std::expected<T, TlsFailure> result, std::string_view context = {}) {
+  if (!result) [[unlikely]] {
+    std::string text(context);
+    if (!text.empty()) text += ": ";
+    detail::throw_error(result.error().error, text + result.error().message);
+  }
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+/// A text in PEM format, or the path of a file that contains it.
+struct TlsPem {
+  std::string path{};
+  std::string text{};  ///< Used if `path` is empty.
+
+  [[nodiscard]] bool empty() const noexcept { return path.empty() && text.empty(); }
+  [[nodiscard]] static TlsPem file(std::string path) { return {.path = std::move(path)}; }
+  [[nodiscard]] static TlsPem memory(std::string text) { return {.text = std::move(text)}; }
+};
+
+/// A certificate and its private key.
+struct TlsIdentity {
+  TlsPem certificate{};  ///< The certificate, then the certificates of its chain, without the root.
+  TlsPem key{};          ///< Empty: in the same PEM text as the certificate.
+  std::string key_password{};  ///< If the key is encrypted.
+  /// The names for which a server uses the certificate: "example.org", "*.example.org". Empty: the
+  /// DNS names in the certificate.
+  std::vector<std::string> server_names{};
+  /// The path of an OCSP response in DER format, which a server sends to clients that ask for it
+  /// (stapling). Empty: none.
+  std::string ocsp_response_path{};
+};
+
+/// Whether a server asks clients for a certificate.
+enum class TlsPeerCertificate : std::uint8_t {
+  none,
+  /// A client may send one. If it is not valid, the handshake fails.
+  optional,
+  required,
+};
+
+/// Whether a client checks that the certificate of the server is not revoked (OCSP stapling).
+enum class TlsRevocation : std::uint8_t {
+  off,
+  /// Asks for the status. A server that sends none is accepted, one whose certificate is revoked is
+  /// not.
+  if_stapled,
+  /// A server that sends no valid status is refused: certificate_status_missing.
+  required,
+};
+
+/// What clients and servers have in common.
+struct TlsOptions {
+  TlsVersion version_min = TlsVersion::tls12;
+  TlsVersion version_max = TlsVersion::tls13;
+  /// The application protocols of this end, for example {"h2", "http/1.1"}, in the order of
+  /// preference of the server. If both ends have some but none in common, the handshake fails with
+  /// no_common_alpn. Each has 1 to 255 bytes.
+  std::vector<std::string> alpn{};
+  /// In OpenSSL's format. Empty: ECDHE with AES-GCM or ChaCha20-Poly1305; only for TLS 1.2.
+  std::string ciphers_tls12{};
+  /// Certificates of authorities in PEM format that are trusted, instead of those of the system. A
+  /// server uses them to verify clients.
+  TlsPem authorities{};
+  /// The time limit of a handshake.
+  Duration handshake_timeout = std::chrono::seconds(10);
+  /// The path of a file to which the keys of all sessions are appended, in the format of
+  /// SSLKEYLOGFILE, for decryption with Wireshark. Whoever reads the file can decrypt and forge the
+  /// connections. Empty: none; the environment variable is ignored.
+  std::string key_log_path{};
+  /// Invoked when a handshake has failed, on the thread of its loop; loops invoke it concurrently.
+  /// Must not throw. `failure` names the certificate and the reason.
+  std::function<void(const TlsFailure& failure)> on_failure{};
+};
+
+struct TlsServerOptions : TlsOptions {
+  /// At least one. A client that sends no name, or an unknown one, gets the first. Certificates
+  /// with keys of different types for the same name are all used.
+  std::vector<TlsIdentity> identities{};
+  /// If true, a client that sends an unknown name is refused with unknown_server_name.
+  bool refuse_unknown_names = false;
+  TlsPeerCertificate client_certificate = TlsPeerCertificate::none;
+  /// Sessions can be resumed within this time (at most 7 days), by tickets whose key changes after
+  /// half of it. Zero disables resumption.
+  std::chrono::seconds session_lifetime = std::chrono::hours(24);
+  /// At least 32 random bytes that all processes of a service share, so that a session can be
+  /// resumed by any of them: on other machines, and after a restart. Whoever knows it can decrypt
+  /// recorded sessions that were resumed; replace it with reload() from time to time. Empty: the
+  /// keys of tickets are random and known only to this context.
+  std::string ticket_secret{};
+};
+
+struct TlsClientOptions : TlsOptions {
+  /// The certificate of the client. At most one.
+  std::vector<TlsIdentity> identities{};
+  TlsRevocation revocation = TlsRevocation::if_stapled;
+  /// The number of sessions that are kept for resumption, of all servers together. Zero disables
+  /// resumption.
+  std::size_t sessions_max = 1000;
+  /// Accepts any certificate of any server: whoever controls the network can read and change
+  /// everything. Only for tests.
+  bool verifies_nothing_and_is_insecure = false;
+};
+
+/// The TLS configuration of servers.
+///
+/// Ownership: a handle; copies share one state.
+/// Thread: callable from any thread. The same handle must not be assigned to and used concurrently.
+class TlsServerContext {
+ public:
+  /// Empty: stands for no TLS.
+  TlsServerContext() noexcept = default;
+
+  /// Loads and validates everything. Fails with a TlsError of the last group, with the errno value
+  /// of opening a file, and with ENOMEM.
+  [[nodiscard]] static std::expected<TlsServerContext, TlsFailure> create(TlsServerOptions options);
+
+  /// Loads the files again, or other options. New handshakes use them from now on; open connections
+  /// are not affected. If it fails, as create() does, nothing changes. Sessions continue to be
+  /// resumable if clients are verified in the same way as before. Reads files: do not call it on
+  /// the thread of a busy loop, but on a worker (WorkerPool).
+  [[nodiscard]] std::expected<void, TlsFailure> reload() const;
+  [[nodiscard]] std::expected<void, TlsFailure> reload(TlsServerOptions options) const;
+
+  [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
+
+ private:
+  friend struct tls::ContextAccess;
+  explicit TlsServerContext(std::shared_ptr<tls::ServerState> state) noexcept
+      : state_(std::move(state)) {}
+
+  std::shared_ptr<tls::ServerState> state_;
+};
+
+/// The TLS configuration of clients. The certificate of a server is verified for the host name, or
+/// the address, to which the client connects.
+///
+/// Ownership: a handle; copies share one state.
+/// Thread: callable from any thread. The same handle must not be assigned to and used concurrently.
+class TlsClientContext {
+ public:
+  /// Empty: stands for no TLS.
+  TlsClientContext() noexcept = default;
+
+  /// Fails like TlsServerContext::create().
+  [[nodiscard]] static std::expected<TlsClientContext, TlsFailure> create(
+      TlsClientOptions options = {});
+
+  /// Like TlsServerContext::reload(). Sessions of the former options are not resumed.
+  [[nodiscard]] std::expected<void, TlsFailure> reload() const;
+  [[nodiscard]] std::expected<void, TlsFailure> reload(TlsClientOptions options) const;
+
+  [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
+
+ private:
+  friend struct tls::ContextAccess;
+  explicit TlsClientContext(std::shared_ptr<tls::ClientState> state) noexcept
+      : state_(std::move(state)) {}
+
+  std::shared_ptr<tls::ClientState> state_;
+};
+
+}  // namespace tambour

@@ -1,0 +1,61 @@
+// Handshakes of TLS on a connection that is open already.
+#include "net/connection_upgrade.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <tambour/tls_error.h>
+
+#include "base/check.h"
+#include "io/transport.h"
+#include "net/connection_parts.h"
+#include "net/outcome.h"
+
+namespace tambour {
+
+void net::ConnectionUpgrade::begin(Connection& connection,
+                                   std::unique_ptr<io::TransportFilter> filter, Duration limit,
+                                   Callback<void(Connection&, Error)> done) {
+  connection.check_thread("tls");
+  if (connection.ended_) return;
+  base::check(connection.kind_ == io::TransportKind::socket && !connection.moving_,
+              "tls_accept() or tls_connect() was called for a connection that uses TLS already, is "
+              "moving to another loop, or is not a socket");
+  EventLoop& loop = connection.loop();
+  Connection::Extras& extras = connection.extras();
+  extras.handshake = std::make_unique<Connection::Handshake>(
+      std::move(done), Timer(loop, [&connection] { connection.end_handshake(ETIMEDOUT); }));
+  if (limit > Duration::zero()) extras.handshake->limit.start(limit);
+  // Bytes of plaintext must neither be taken for bytes of TLS, nor be sent among them.
+  if (!extras.output.empty()) extras.handshake->error = EBUSY;
+  if (!connection.input_.empty())
+    extras.handshake->error = -net::outcome_of(TlsError::unread_plaintext);
+  extras.filter = std::move(filter);
+  connection.kind_ = io::TransportKind::tls;
+  connection.handshaking_ = true;
+  connection.watch();
+  loop::core_of(loop).queue(connection);
+}
+
+void Connection::continue_handshake() {
+  if (extras_->handshake->error != 0) return end_handshake(extras_->handshake->error);
+  const std::int32_t answer = transport().handshake();
+  if (answer == -EAGAIN || answer == -EINPROGRESS) return watch();
+  end_handshake(-answer);
+}
+
+/// `error` is 0 if the handshake is complete.
+void Connection::end_handshake(int error) {
+  handshaking_ = false;
+  const auto handshake = std::move(extras_->handshake);
+  handshake->limit.stop();
+  if (error != 0) {
+    end(error);
+  } else {
+    watch();
+    read_again_if_possible();
+  }
+  if (handshake->done) handshake->done(*this, error != 0 ? net::error_of(error) : Error());
+}
+
+}  // namespace tambour

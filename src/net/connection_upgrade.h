@@ -1,0 +1,21 @@
+// Begins TLS on an open connection, for layer tls.
+#pragma once
+
+#include <memory>
+
+#include <tambour/callback.h>
+#include <tambour/clock.h>
+#include <tambour/connection.h>
+#include <tambour/detail/transport_filter.h>
+
+namespace tambour::net {
+
+struct ConnectionUpgrade {
+  /// From now on the connection sends nothing but the handshake of `filter`, until it is complete
+  /// or `limit` has passed; zero: no limit. `done` is invoked in a later iteration. If it gets an
+  /// error, on_close follows. Throws std::bad_alloc; the connection is unchanged then.
+  static void begin(Connection& connection, std::unique_ptr<io::TransportFilter> filter,
+                    Duration limit, Callback<void(Connection&, Error)> done);
+};
+
+}  // namespace tambour::net

@@ -1,0 +1,23 @@
+// Access of layer tls to the filter of a stream.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <tambour/detail/transport_filter.h>
+#include <tambour/stream.h>
+
+namespace tambour::net {
+
+struct StreamFilter {
+  [[nodiscard]] static io::TransportKind kind(const Stream& stream) noexcept {
+    return stream.kind_;
+  }
+  /// From now on the stream, a socket, transfers its bytes through `filter`.
+  static void attach(Stream& stream, std::unique_ptr<io::TransportFilter> filter) noexcept {
+    stream.filter_ = std::move(filter);
+    stream.kind_ = io::TransportKind::tls;
+  }
+};
+
+}  // namespace tambour::net

@@ -1,0 +1,156 @@
+// The contexts of clients.
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include <openssl/err.h>
+#include <openssl/ocsp.h>
+
+#include "net/outcome.h"
+#include "tls/context.h"
+#include "tls/filter.h"
+
+namespace tambour {
+namespace tls {
+namespace {
+
+using ResponsePointer = std::unique_ptr<OCSP_RESPONSE, Release<OCSP_RESPONSE_free>>;
+using StatusPointer = std::unique_ptr<OCSP_BASICRESP, Release<OCSP_BASICRESP_free>>;
+using CertificateIdPointer = std::unique_ptr<OCSP_CERTID, Release<OCSP_CERTID_free>>;
+
+/// The difference of clocks that is tolerated, in seconds.
+constexpr long clock_tolerance_s = 300;
+
+enum class Status : std::uint8_t { good, revoked, missing };
+
+/// Returns the status that the stapled response proves.
+Status stapled_status(SSL* ssl, X509_STORE* authorities) noexcept {
+  const unsigned char* bytes = nullptr;
+  const long size = SSL_get_tlsext_status_ocsp_resp(ssl, static_cast<void*>(&bytes));
+  STACK_OF(X509)* const chain = SSL_get0_verified_chain(ssl);
+  if (bytes == nullptr || size <= 0 || chain == nullptr || sk_X509_num(chain) == 0)
+    return Status::missing;
+  const ResponsePointer response(d2i_OCSP_RESPONSE(nullptr, &bytes, size));
+  if (response == nullptr ||
+      OCSP_response_status(response.get()) != OCSP_RESPONSE_STATUS_SUCCESSFUL)
+    return Status::missing;
+  const StatusPointer basic(OCSP_response_get1_basic(response.get()));
+  if (basic == nullptr || OCSP_basic_verify(basic.get(), chain, authorities, 0) != 1)
+    return Status::missing;
+  X509* const certificate = sk_X509_value(chain, 0);
+  X509* const issuer = sk_X509_num(chain) > 1 ? sk_X509_value(chain, 1) : certificate;
+  // The identifier has to be made with the digest that the responder has used.
+  for (const EVP_MD* digest : {EVP_sha1(), EVP_sha256()}) {
+    const CertificateIdPointer id(OCSP_cert_to_id(digest, certificate, issuer));
+    int status = 0;
+    int reason = 0;
+    ASN1_GENERALIZEDTIME* revoked = nullptr;
+    ASN1_GENERALIZEDTIME* updated = nullptr;
+    ASN1_GENERALIZEDTIME* next = nullptr;
+    if (id == nullptr || OCSP_resp_find_status(basic.get(), id.get(), &status, &reason, &revoked,
+                                               &updated, &next) != 1)
+      continue;
+    if (OCSP_check_validity(updated, next, clock_tolerance_s, -1) != 1) return Status::missing;
+    if (status == V_OCSP_CERTSTATUS_GOOD) return Status::good;
+    if (status == V_OCSP_CERTSTATUS_REVOKED) return Status::revoked;
+  }
+  return Status::missing;
+}
+
+}  // namespace
+
+Loaded<std::shared_ptr<ClientGeneration>> ClientGeneration::load(TlsClientOptions options) {
+  std::shared_ptr<ClientGeneration> made(new ClientGeneration(options.sessions_max));
+  made->options_ = std::move(options);
+  const TlsClientOptions& how = made->options_;
+  if (how.identities.size() > 1)
+    return failure(TlsError::bad_configuration, "a TLS client has at most one certificate");
+  if (auto done = made->load_common(how, how.identities); !done)
+    return std::unexpected(std::move(done.error()));
+  auto store = load_authorities(how.authorities);
+  if (!store) return std::unexpected(std::move(store.error()));
+  made->set_authorities(std::move(*store));
+  if (auto done = made->try_context(); !done) return std::unexpected(std::move(done.error()));
+  return made;
+}
+
+bool ClientGeneration::configure(SSL_CTX* context) noexcept {
+  if (options_.verifies_nothing_and_is_insecure) {
+    SSL_CTX_set_verify(context, SSL_VERIFY_NONE, nullptr);
+  } else {
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, &note_verification);
+    if (options_.revocation != TlsRevocation::off) {
+      SSL_CTX_set_tlsext_status_type(context, TLSEXT_STATUSTYPE_ocsp);
+      SSL_CTX_set_tlsext_status_cb(context, &check_status);
+    }
+  }
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+  if (options_.sessions_max > 0) {
+    SSL_CTX_sess_set_new_cb(context, &keep_session);
+  } else {
+    SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+  }
+  // Unlike other functions of OpenSSL, it returns 0 on success.
+  return alpn().empty() ||
+         SSL_CTX_set_alpn_protos(context, reinterpret_cast<const unsigned char*>(alpn().data()),
+                                 static_cast<unsigned>(alpn().size())) == 0;
+}
+
+/// Returns 1 if it has taken ownership of the session.
+int ClientGeneration::keep_session(SSL* ssl, SSL_SESSION* session) noexcept {
+  const Filter& filter = Filter::of(ssl);
+  if (filter.session_key().empty() || SSL_SESSION_is_resumable(session) != 1) return 0;
+  SessionPointer owned(session);
+  static_cast<ClientGeneration&>(of(ssl)).sessions_.put(filter.session_key(), std::move(owned));
+  return 1;
+}
+
+/// Called in a full handshake, after the certificate was verified.
+int ClientGeneration::check_status(SSL* ssl, void* /*unused*/) noexcept {
+  const auto& self = static_cast<ClientGeneration&>(of(ssl));
+  const Status status = stapled_status(ssl, self.authorities());
+  ERR_clear_error();
+  if (status == Status::good) return 1;
+  if (status == Status::missing && self.options_.revocation != TlsRevocation::required) return 1;
+  const TlsError error = status == Status::revoked ? TlsError::certificate_revoked
+                                                   : TlsError::certificate_status_missing;
+  std::string text;
+  try {
+    const X509* const certificate = SSL_get0_peer_certificate(ssl);
+    if (certificate != nullptr) text = describe(certificate) + ": ";
+    text += status == Status::revoked ? "certificate is revoked"
+                                      : "the server has sent no valid OCSP response";
+  } catch (const std::bad_alloc&) {
+    text.clear();
+  }
+  Filter::of(ssl).note_failure(net::outcome_of(error), std::move(text));
+  return 0;
+}
+
+}  // namespace tls
+
+std::expected<TlsClientContext, TlsFailure> TlsClientContext::create(TlsClientOptions options) {
+  auto state = std::make_shared<tls::ClientState>();
+  auto loaded = tls::ClientGeneration::load(std::move(options));
+  if (!loaded) return std::unexpected(std::move(loaded.error()));
+  state->current.set(std::move(*loaded));
+  return TlsClientContext(std::move(state));
+}
+
+std::expected<void, TlsFailure> TlsClientContext::reload() const {
+  const auto current = tls::ContextAccess::generation(*this);
+  if (current == nullptr)
+    return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
+  return reload(current->options());
+}
+
+std::expected<void, TlsFailure> TlsClientContext::reload(TlsClientOptions options) const {
+  if (state_ == nullptr)
+    return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
+  auto loaded = tls::ClientGeneration::load(std::move(options));
+  if (!loaded) return std::unexpected(std::move(loaded.error()));
+  state_->current.set(std::move(*loaded));
+  return {};
+}
+
+}  // namespace tambour

@@ -1,0 +1,170 @@
+// The shared state of the contexts.
+//
+// A generation is what one call of create() or reload() has loaded. It does not change afterwards;
+// its connections keep it alive.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <tambour/tls_context.h>
+#include <tambour/unique_fd.h>
+
+#include "tls/failure.h"
+#include "tls/identity.h"
+#include "tls/openssl.h"
+#include "tls/sessions.h"
+#include "tls/ticket_keys.h"
+
+namespace tambour::tls {
+
+/// What the generations of servers and clients have in common.
+class Generation {
+ public:
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  /// The object for the calling thread, so that loops do not contend for its locks. Null if memory
+  /// runs out. Thread: callable from any thread.
+  [[nodiscard]] SSL_CTX* context() noexcept;
+
+  [[nodiscard]] static Generation& of(const SSL* ssl) noexcept {
+    return *static_cast<Generation*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
+  }
+
+ protected:
+  Generation() = default;
+  ~Generation() = default;
+
+  [[nodiscard]] Loaded<> load_common(const TlsOptions& options,
+                                     const std::vector<TlsIdentity>& identities);
+  /// Creates the object of the calling thread, and so validates the options.
+  [[nodiscard]] Loaded<> try_context();
+  [[nodiscard]] const std::vector<Identity>& identities() const noexcept { return identities_; }
+  [[nodiscard]] const std::string& alpn() const noexcept { return alpn_; }
+  void set_authorities(StorePointer store) noexcept { authorities_ = std::move(store); }
+  [[nodiscard]] X509_STORE* authorities() const noexcept { return authorities_.get(); }
+
+ private:
+  [[nodiscard]] virtual const TlsOptions& common() const noexcept = 0;
+  [[nodiscard]] virtual const SSL_METHOD* method() const noexcept = 0;
+  [[nodiscard]] virtual bool configure(SSL_CTX* context) noexcept = 0;
+
+  [[nodiscard]] ContextPointer make_context() noexcept;
+  [[nodiscard]] bool configure_common(SSL_CTX* context) noexcept;
+  static void log_key(const SSL* ssl, const char* line) noexcept;
+
+  std::vector<Identity> identities_;
+  StorePointer authorities_;
+  std::string alpn_;  ///< In the format of the protocol.
+  UniqueFd key_log_;
+  std::mutex mutex_;
+  std::array<ContextPointer, 16> contexts_;  ///< More threads share them.
+};
+
+/// Sets the certificate, the key and the chain of a context or connection.
+[[nodiscard]] bool use_identity(SSL_CTX* context, const Identity& identity) noexcept;
+[[nodiscard]] bool use_identity(SSL* ssl, const Identity& identity) noexcept;
+/// The callback of verification: records the certificate and the reason in the Filter.
+int note_verification(int valid, X509_STORE_CTX* state) noexcept;
+
+class ServerGeneration final : public Generation {
+ public:
+  /// Keeps the ticket keys of `former`, which may be null, if the options permit it.
+  [[nodiscard]] static Loaded<std::shared_ptr<ServerGeneration>> load(
+      TlsServerOptions options, const ServerGeneration* former);
+
+  [[nodiscard]] const TlsServerOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const std::shared_ptr<TicketKeys>& ticket_keys() const noexcept {
+    return ticket_keys_;
+  }
+
+ private:
+  [[nodiscard]] const TlsOptions& common() const noexcept override { return options_; }
+  [[nodiscard]] const SSL_METHOD* method() const noexcept override { return TLS_server_method(); }
+  [[nodiscard]] bool configure(SSL_CTX* context) noexcept override;
+  [[nodiscard]] bool configure_clients(SSL_CTX* context) noexcept;
+
+  static ServerGeneration& of(const SSL* ssl) noexcept {
+    return static_cast<ServerGeneration&>(Generation::of(ssl));
+  }
+  static int choose_identity(SSL* ssl, int* alert, void* unused) noexcept;
+  static int choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* size,
+                             const unsigned char* offered, unsigned offered_size,
+                             void* unused) noexcept;
+  static int staple(SSL* ssl, void* unused) noexcept;
+  static int use_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv,
+                            EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int encrypt) noexcept;
+
+  TlsServerOptions options_;
+  IdentityTable table_;
+  std::unordered_map<const X509*, const Identity*> stapled_;
+  std::shared_ptr<TicketKeys> ticket_keys_;
+};
+
+class ClientGeneration final : public Generation {
+ public:
+  [[nodiscard]] static Loaded<std::shared_ptr<ClientGeneration>> load(TlsClientOptions options);
+
+  [[nodiscard]] const TlsClientOptions& options() const noexcept { return options_; }
+  [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
+
+ private:
+  explicit ClientGeneration(std::size_t sessions_max) : sessions_(sessions_max) {}
+  [[nodiscard]] const TlsOptions& common() const noexcept override { return options_; }
+  [[nodiscard]] const SSL_METHOD* method() const noexcept override { return TLS_client_method(); }
+  [[nodiscard]] bool configure(SSL_CTX* context) noexcept override;
+
+  static int keep_session(SSL* ssl, SSL_SESSION* session) noexcept;
+  static int check_status(SSL* ssl, void* unused) noexcept;
+
+  TlsClientOptions options_;
+  Sessions sessions_;
+};
+
+/// The current generation. Thread: callable from any thread.
+template <class G>
+class Current {
+ public:
+  [[nodiscard]] std::shared_ptr<G> get() const noexcept {
+    const std::scoped_lock lock(mutex_);
+    return generation_;
+  }
+  void set(std::shared_ptr<G> generation) noexcept {
+    const std::scoped_lock lock(mutex_);
+    generation_.swap(generation);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<G> generation_;
+};
+
+class ServerState {
+ public:
+  Current<ServerGeneration> current;
+};
+
+class ClientState {
+ public:
+  Current<ClientGeneration> current;
+};
+
+struct ContextAccess {
+  [[nodiscard]] static std::shared_ptr<ServerGeneration> generation(
+      const TlsServerContext& context) noexcept {
+    return context.state_ != nullptr ? context.state_->current.get() : nullptr;
+  }
+  [[nodiscard]] static std::shared_ptr<ClientGeneration> generation(
+      const TlsClientContext& context) noexcept {
+    return context.state_ != nullptr ? context.state_->current.get() : nullptr;
+  }
+};
+
+}  // namespace tambour::tls

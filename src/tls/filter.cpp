@@ -1,0 +1,391 @@
+#include "tls/filter.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include <openssl/err.h>
+
+#include "base/clock.h"
+#include "net/outcome.h"
+#include "tls/bio.h"
+#include "tls/failure.h"
+
+namespace tambour::tls {
+namespace {
+
+constexpr std::size_t record_bytes_max = SSL3_RT_MAX_PLAIN_LENGTH;
+/// The plaintext that one write accepts. Its records are sent with one system call.
+constexpr std::size_t write_bytes_max = 4 * record_bytes_max;
+/// A record of this size fits into one TCP segment of an Ethernet, so the peer can decrypt it as
+/// soon as that arrives. A full record takes twelve segments, the last of which may be lost.
+constexpr std::size_t small_record_bytes = 1360;
+/// After so many bytes the congestion window of TCP has grown, and full records cost less.
+constexpr std::uint32_t burst_bytes_min = 64 * 1024;
+/// After a pause of this length a burst begins again.
+constexpr std::int64_t burst_pause_ns = base::ns_per_s;
+/// The handshake messages, such as key updates and tickets, that a peer may send for each
+/// `messages_window_bytes` of data.
+constexpr std::uint16_t messages_max = 64;
+constexpr std::uint32_t messages_window_bytes = 1024 * 1024;
+
+/// Memory for the records of one call, and for one record of small pieces.
+struct Scratch {
+  std::array<std::byte, write_bytes_max + std::size_t{8} * 1024> records;
+  std::array<std::byte, record_bytes_max> plain;
+};
+
+/// Null if memory runs out.
+Scratch* scratch_of_thread() noexcept {
+  static thread_local std::unique_ptr<Scratch> scratch;
+  if (scratch == nullptr) scratch.reset(new (std::nothrow) Scratch);
+  return scratch.get();
+}
+
+std::string_view view(const char* text) noexcept {
+  return text != nullptr ? std::string_view(text) : std::string_view();
+}
+
+}  // namespace
+
+/// A call of OpenSSL, which may read and write through the BIO.
+class Filter::Call {
+ public:
+  Call(Filter& filter, const io::Transport& transport, bool receives) noexcept
+      : below(transport), scratch(scratch_of_thread()), may_receive(receives), filter_(filter) {
+    filter.call_ = this;
+    ERR_clear_error();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() {
+    filter_.send_collected();
+    filter_.call_ = nullptr;
+    filter_.unsent_ = filter_.unsent_records_.size();
+  }
+
+  const io::Transport& below;
+  Scratch* const scratch;
+  std::size_t collected = 0;
+  bool may_receive;
+
+ private:
+  Filter& filter_;
+};
+
+std::unique_ptr<Filter> Filter::create(SSL_CTX* context, bool is_server,
+                                       std::shared_ptr<const void> owner) noexcept {
+  ERR_clear_error();
+  SslPointer ssl(SSL_new(context));
+  if (ssl == nullptr) return nullptr;
+  std::unique_ptr<Filter> filter(new (std::nothrow) Filter(std::move(ssl), std::move(owner)));
+  if (filter == nullptr || SSL_set_app_data(filter->ssl(), filter.get()) != 1) return nullptr;
+  BIO* const bio = Bio::create(*filter);
+  if (bio == nullptr) return nullptr;
+  SSL_set_bio(filter->ssl(), bio, bio);
+  SSL_set_msg_callback(filter->ssl(), &count_message);
+  if (is_server) {
+    SSL_set_accept_state(filter->ssl());
+  } else {
+    SSL_set_connect_state(filter->ssl());
+  }
+  return filter;
+}
+
+Filter::Filter(SslPointer ssl, std::shared_ptr<const void> owner) noexcept
+    : owner_(std::move(owner)), ssl_(std::move(ssl)) {}
+
+/// Without both flags SSL_free() marks the session as not resumable.
+Filter::~Filter() { SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN); }
+
+std::int32_t Filter::receive(std::span<std::byte> into) noexcept {
+  if (call_ == nullptr || !call_->may_receive) return -EAGAIN;
+  const std::int32_t answer = call_->below.read(into);
+  if (answer == 0) socket_ended_ = true;
+  if (answer < 0 && answer != -EAGAIN) socket_error_ = answer;
+  call_->may_receive = false;
+  return answer;
+}
+
+void Filter::keep(std::span<const std::byte> bytes) noexcept {
+  try {
+    unsent_records_.append(bytes);
+  } catch (const std::exception&) {
+    failure_ = -ENOMEM;
+  }
+}
+
+void Filter::collect(std::span<const std::byte> bytes) noexcept {
+  if (call_ == nullptr) return;
+  if (call_->scratch == nullptr) return keep(bytes);
+  if (bytes.size() > call_->scratch->records.size() - call_->collected) {
+    send_collected();
+    if (bytes.size() > call_->scratch->records.size() || !unsent_records_.empty())
+      return keep(bytes);
+  }
+  std::ranges::copy(bytes, call_->scratch->records.begin() + std::ptrdiff_t(call_->collected));
+  call_->collected += bytes.size();
+}
+
+void Filter::send_collected() noexcept {
+  if (call_->scratch == nullptr) return;
+  auto bytes =
+      std::span<const std::byte>(call_->scratch->records).first(std::exchange(call_->collected, 0));
+  while (!bytes.empty() && unsent_records_.empty()) {
+    const std::int32_t answer = call_->below.write(bytes);
+    if (answer == -EAGAIN) break;
+    if (answer < 0) {
+      send_failure_ = answer;  // The peer may have sent the reason, which is still to be read.
+      return;
+    }
+    accepted_ += answer;
+    bytes = bytes.subspan(static_cast<std::size_t>(answer));
+  }
+  if (!bytes.empty()) keep(bytes);
+}
+
+std::int32_t Filter::flush(const io::Transport& below) noexcept {
+  while (!unsent_records_.empty()) {
+    const std::int32_t answer = below.write(unsent_records_);
+    if (answer < 0) {
+      unsent_ = unsent_records_.size();
+      return answer;
+    }
+    accepted_ += answer;
+  }
+  unsent_records_ = {};
+  unsent_ = 0;
+  return 0;
+}
+
+/// Returns the outcome of a call of OpenSSL that has failed with `ssl_error`, and of all that
+/// follow.
+std::int32_t Filter::fail(int ssl_error) noexcept {
+  may_read_now_ = true;
+  if (failure_ != 0) return failure_;
+  if (socket_error_ < 0) {
+    failure_ = socket_error_;
+    return failure_;
+  }
+  if (socket_ended_) {
+    failure_ = net::outcome_of(TlsError::truncated);
+    return failure_;
+  }
+  failure_ = ssl_error == SSL_ERROR_SSL || ssl_error == SSL_ERROR_SYSCALL
+                 ? outcome_of_queue(TlsError::protocol)
+                 : net::outcome_of(TlsError::protocol);
+  try {
+    if (failure_text_ == nullptr)
+      failure_text_ = std::make_unique<const std::string>(take_queue_text());
+  } catch (const std::bad_alloc&) {
+    ERR_clear_error();  // The text is missing; the error is not.
+  }
+  return failure_;
+}
+
+void Filter::note_failure(std::int32_t outcome, std::string text) noexcept {
+  if (failure_ != 0) return;
+  failure_ = outcome;
+  try {
+    failure_text_ = std::make_unique<const std::string>(std::move(text));
+  } catch (const std::bad_alloc&) {
+    failure_text_.reset();
+  }
+}
+
+/// Bounds the messages that cost more to process than to send: new keys, tickets, and attempts to
+/// renegotiate.
+void Filter::count_message(int is_sent, int /*version*/, int type, const void* /*bytes*/,
+                           std::size_t size, SSL* ssl, void* /*unused*/) noexcept {
+  if (is_sent != 0 || type != SSL3_RT_HANDSHAKE || size == 0) return;
+  Filter& self = of(ssl);
+  if (self.established_) ++self.handshake_messages_;
+}
+
+std::int32_t Filter::handshake(const io::Transport& below) noexcept {
+  if (const std::int32_t flushed = flush(below); flushed < 0)
+    return flushed == -EAGAIN ? -EINPROGRESS : flushed;
+  if (established_) return 0;
+  int ssl_error = SSL_ERROR_NONE;
+  {
+    const Call call(*this, below, true);
+    const int done = SSL_do_handshake(ssl());
+    if (done != 1) ssl_error = SSL_get_error(ssl(), done);
+    if (ssl_error != SSL_ERROR_NONE && ssl_error != SSL_ERROR_WANT_READ) return fail(ssl_error);
+  }
+  if (failure_ != 0) return failure_;
+  if (ssl_error == SSL_ERROR_NONE) established_ = true;
+  // At the end, a server of TLS 1.3 sends only tickets. To wait for them would be a deadlock with a
+  // client that writes a long request before it reads; reads and writes send them.
+  const bool only_tickets =
+      established_ && SSL_is_server(ssl()) == 1 && version() == TlsVersion::tls13;
+  if (unsent_ > 0 && !only_tickets) return -EINPROGRESS;
+  return established_ ? 0 : -EAGAIN;
+}
+
+std::int32_t Filter::read(const io::Transport& below, std::span<std::byte> into,
+                          bool may_receive) noexcept {
+  // An answer to the peer must not wait for the next write.
+  if (unsent_ > 0) static_cast<void>(flush(below));
+  if (peer_closed_ || into.empty()) return 0;
+  if (failure_ != 0) return failure_;
+  std::size_t total = 0;
+  may_read_now_ = true;
+  {
+    const Call call(*this, below, may_receive);
+    while (total < into.size()) {
+      std::size_t got = 0;
+      const int done = SSL_read_ex(ssl(), into.data() + total, into.size() - total, &got);
+      total += got;
+      if (done == 1) continue;
+      const int ssl_error = SSL_get_error(ssl(), done);
+      if (ssl_error == SSL_ERROR_WANT_READ) {
+        may_read_now_ = false;
+      } else if (ssl_error == SSL_ERROR_ZERO_RETURN) {
+        peer_closed_ = true;
+      } else {
+        static_cast<void>(fail(ssl_error));
+      }
+      break;
+    }
+  }
+  received_since_reset_ += static_cast<std::uint32_t>(total);
+  if (handshake_messages_ > messages_max && !peer_closed_)
+    note_failure(net::outcome_of(TlsError::too_many_key_updates), {});
+  if (received_since_reset_ >= messages_window_bytes) {
+    received_since_reset_ = 0;
+    handshake_messages_ = 0;
+  }
+  if (total > 0) return static_cast<std::int32_t>(total);
+  if (peer_closed_) return 0;
+  if (failure_ != 0) {
+    may_read_now_ = true;
+    return failure_;
+  }
+  return -EAGAIN;
+}
+
+/// Small records first, for a short latency, and full ones when much is written.
+std::size_t Filter::record_bytes() noexcept {
+  const std::int64_t now_ns = base::monotonic_ns();
+  if (now_ns - std::exchange(last_write_ns_, now_ns) > burst_pause_ns) written_in_burst_ = 0;
+  return written_in_burst_ >= burst_bytes_min ? record_bytes_max : small_record_bytes;
+}
+
+/// Returns false if OpenSSL has failed; `failure_` is set then.
+bool Filter::write_record(std::span<const std::byte> bytes) noexcept {
+  std::size_t written = 0;
+  const int done = SSL_write_ex(ssl(), bytes.data(), bytes.size(), &written);
+  if (done == 1) return true;
+  static_cast<void>(fail(SSL_get_error(ssl(), done)));
+  return false;
+}
+
+/// Returns the number of bytes that were encrypted. Combines small pieces into whole records.
+std::size_t Filter::write_pieces(std::span<const iovec> from, std::size_t record) noexcept {
+  std::size_t total = 0;
+  std::size_t combined = 0;
+  Scratch& scratch = *call_->scratch;
+  for (const iovec& piece : from) {
+    auto bytes = std::span(static_cast<const std::byte*>(piece.iov_base), piece.iov_len);
+    while (!bytes.empty() && total + combined < write_bytes_max) {
+      const std::size_t room =
+          std::min({bytes.size(), record - combined, write_bytes_max - total - combined});
+      const auto part = bytes.first(room);
+      bytes = bytes.subspan(room);
+      const bool is_last = &piece == &from.back() && bytes.empty();
+      if (combined == 0 && (room == record || is_last)) {
+        if (!write_record(part)) return total;
+        total += room;
+        continue;
+      }
+      std::ranges::copy(part, scratch.plain.begin() + std::ptrdiff_t(combined));
+      combined += room;
+      if (combined < record) continue;
+      if (!write_record(std::span(scratch.plain).first(combined))) return total;
+      total += std::exchange(combined, 0);
+    }
+  }
+  if (combined > 0 && write_record(std::span(scratch.plain).first(combined))) total += combined;
+  return total;
+}
+
+std::int32_t Filter::write(const io::Transport& below, std::span<const iovec> from) noexcept {
+  if (unsent_ > 0) {
+    if (const std::int32_t flushed = flush(below); flushed < 0) return flushed;
+  }
+  if (failure_ != 0) return failure_;
+  if (send_failure_ != 0) return send_failure_;
+  if (from.empty()) return 0;
+  if (close_notify_sent_) return -EPIPE;
+  const std::size_t record = record_bytes();
+  std::size_t total = 0;
+  {
+    const Call call(*this, below, false);
+    if (call.scratch == nullptr) return -ENOMEM;
+    total = write_pieces(from, record);
+  }
+  if (failure_ != 0) return failure_;
+  if (send_failure_ != 0) return send_failure_;
+  written_in_burst_ = static_cast<std::uint32_t>(
+      std::min(std::size_t{written_in_burst_} + total, std::size_t{burst_bytes_min}));
+  return static_cast<std::int32_t>(total);
+}
+
+void Filter::send_close_notify() noexcept {
+  if (!established_ || failure_ != 0 || std::exchange(close_notify_sent_, true)) return;
+  static_cast<void>(SSL_shutdown(ssl()));
+  ERR_clear_error();
+}
+
+std::int32_t Filter::shutdown_write(const io::Transport& below) noexcept {
+  {
+    const Call call(*this, below, false);
+    send_close_notify();
+  }
+  return flush(below);
+}
+
+/// Whether the messages of this end are complete is known only to shutdown_write(). If the peer has
+/// ended its side, it expects nothing more, and gets an answer if there is space for it.
+void Filter::close(const io::Transport& below) noexcept {
+  if (!peer_closed_ || unsent_ > 0) return;
+  const Call call(*this, below, false);
+  send_close_notify();
+}
+
+TlsVersion Filter::version() const noexcept {
+  return SSL_version(ssl()) == TLS1_3_VERSION ? TlsVersion::tls13 : TlsVersion::tls12;
+}
+
+std::string_view Filter::cipher() const noexcept {
+  const SSL_CIPHER* const used = SSL_get_current_cipher(ssl());
+  return used != nullptr ? view(SSL_CIPHER_standard_name(used)) : std::string_view();
+}
+
+std::string_view Filter::alpn() const noexcept {
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(ssl(), &name, &size);
+  return {reinterpret_cast<const char*>(name), size};
+}
+
+std::string_view Filter::server_name() const noexcept {
+  return view(SSL_get_servername(ssl(), TLSEXT_NAMETYPE_host_name));
+}
+
+bool Filter::resumed() const noexcept { return SSL_session_reused(ssl()) == 1; }
+
+std::optional<TlsCertificate> Filter::peer_certificate() const {
+  const X509* const certificate = SSL_get0_peer_certificate(ssl());
+  if (certificate == nullptr) return std::nullopt;
+  return decode(certificate);
+}
+
+std::string Filter::failure() const { return failure_text_ != nullptr ? *failure_text_ : ""; }
+
+}  // namespace tambour::tls

@@ -1,0 +1,108 @@
+// TLS between a stream and its socket.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <tambour/buffer.h>
+#include <tambour/detail/transport_filter.h>
+#include <tambour/tls_session.h>
+
+#include "io/transport.h"
+#include "tls/openssl.h"
+
+namespace tambour::tls {
+
+/// One TLS connection. OpenSSL reads and writes through a BIO that calls this object, which makes
+/// the transfers of the socket.
+///
+/// A write of OpenSSL never fails because the socket has no space: the records of one call are
+/// collected in memory of the thread and sent together, and what the socket does not accept is kept
+/// here. So no call of OpenSSL is repeated.
+///
+/// Thread: that of the stream. May be moved between threads while no call is running.
+class Filter final : public io::TransportFilter, public TlsSession {
+ public:
+  /// `owner` keeps alive what the connection refers to, such as the context.
+  [[nodiscard]] static std::unique_ptr<Filter> create(SSL_CTX* context, bool is_server,
+                                                      std::shared_ptr<const void> owner) noexcept;
+  ~Filter() override;
+
+  [[nodiscard]] SSL* ssl() const noexcept { return ssl_.get(); }
+  [[nodiscard]] static Filter& of(const SSL* ssl) noexcept {
+    return *static_cast<Filter*>(SSL_get_app_data(ssl));
+  }
+
+  std::int32_t handshake(const io::Transport& below) noexcept override;
+  std::int32_t read(const io::Transport& below, std::span<std::byte> into,
+                    bool may_receive) noexcept override;
+  std::int32_t write(const io::Transport& below, std::span<const iovec> from) noexcept override;
+  std::int32_t flush(const io::Transport& below) noexcept override;
+  std::int32_t shutdown_write(const io::Transport& below) noexcept override;
+  void close(const io::Transport& below) noexcept override;
+  [[nodiscard]] const TlsSession& session() const noexcept override { return *this; }
+
+  [[nodiscard]] TlsVersion version() const noexcept override;
+  [[nodiscard]] std::string_view cipher() const noexcept override;
+  [[nodiscard]] std::string_view alpn() const noexcept override;
+  [[nodiscard]] std::string_view server_name() const noexcept override;
+  [[nodiscard]] bool resumed() const noexcept override;
+  [[nodiscard]] std::optional<TlsCertificate> peer_certificate() const override;
+  [[nodiscard]] std::string failure() const override;
+
+  /// For callbacks of OpenSSL: records why the handshake is about to fail. The first one counts.
+  void note_failure(std::int32_t outcome, std::string text) noexcept;
+  /// The name or address that a client verifies.
+  void set_host(std::string host) { host_ = std::move(host); }
+  [[nodiscard]] const std::string& host() const noexcept { return host_; }
+  /// Identifies the server among the sessions of a client.
+  void set_session_key(std::string key) { session_key_ = std::move(key); }
+  [[nodiscard]] const std::string& session_key() const noexcept { return session_key_; }
+  [[nodiscard]] const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
+
+ private:
+  friend struct Bio;
+  class Call;
+
+  Filter(SslPointer ssl, std::shared_ptr<const void> owner) noexcept;
+
+  [[nodiscard]] std::int32_t fail(int ssl_error) noexcept;
+  /// For the BIO.
+  [[nodiscard]] std::int32_t receive(std::span<std::byte> into) noexcept;
+  void collect(std::span<const std::byte> bytes) noexcept;
+  void keep(std::span<const std::byte> bytes) noexcept;
+  void send_collected() noexcept;
+  void send_close_notify() noexcept;
+
+  [[nodiscard]] std::size_t record_bytes() noexcept;
+  [[nodiscard]] bool write_record(std::span<const std::byte> bytes) noexcept;
+  [[nodiscard]] std::size_t write_pieces(std::span<const iovec> from, std::size_t record) noexcept;
+  static void count_message(int is_sent, int version, int type, const void* bytes, std::size_t size,
+                            SSL* ssl, void* unused) noexcept;
+
+  std::shared_ptr<const void> owner_;  ///< Destroyed after `ssl_`.
+  SslPointer ssl_;
+  Buffer unsent_records_;
+  Call* call_ = nullptr;  ///< The running call.
+  std::unique_ptr<const std::string> failure_text_;
+  std::string host_;
+  std::string session_key_;
+  std::int64_t last_write_ns_ = 0;
+  std::uint32_t written_in_burst_ = 0;    ///< Saturates.
+  std::int32_t failure_ = 0;              ///< The outcome of all further transfers, if not 0.
+  std::int32_t socket_error_ = 0;         ///< Of receiving.
+  std::int32_t send_failure_ = 0;         ///< Of sending, the outcome of all further writes.
+  std::uint16_t handshake_messages_ = 0;  ///< Received since the last reset of the count.
+  std::uint32_t received_since_reset_ = 0;
+  bool socket_ended_ = false;
+  bool established_ = false;
+  bool close_notify_sent_ = false;
+  bool peer_closed_ = false;  ///< close_notify was received.
+};
+
+}  // namespace tambour::tls

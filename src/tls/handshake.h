@@ -1,0 +1,15 @@
+// The handshake of a server, for layer server.
+#pragma once
+
+#include <tambour/result.h>
+#include <tambour/socket_stream.h>
+#include <tambour/task.h>
+#include <tambour/tls_context.h>
+
+namespace tambour::tls {
+
+/// Like tls_accept(), but if it fails, `stream` stays open for a last look at its endpoints. The
+/// caller must close it.
+[[nodiscard]] Task<Result<>> accept(SocketStream& stream, TlsServerContext context);
+
+}  // namespace tambour::tls

@@ -1,0 +1,80 @@
+#include "tls/handshake_parts.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "base/failure.h"
+
+namespace tambour::tls {
+namespace {
+
+std::string seconds_text(Duration time) {
+  return std::to_string(std::chrono::duration<double>(time).count()) + " s";
+}
+
+bool is_address(const std::string& host) noexcept {
+  in6_addr address{};
+  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
+/// Sets what the client expects. Returns false if memory runs out or OpenSSL refuses the name.
+bool expect_host(Filter& filter, const std::string& host) noexcept {
+  X509_VERIFY_PARAM* const expected = SSL_get0_param(filter.ssl());
+  if (is_address(host)) return X509_VERIFY_PARAM_set1_ip_asc(expected, host.c_str()) == 1;
+  X509_VERIFY_PARAM_set_hostflags(expected, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  return X509_VERIFY_PARAM_set1_host(expected, host.data(), host.size()) == 1 &&
+         SSL_set_tlsext_host_name(filter.ssl(), host.c_str()) == 1;
+}
+
+void offer_session(ClientGeneration& generation, Filter& filter, const Result<Endpoint>& peer) {
+  const std::string port = peer && peer->is_ip() ? std::to_string(peer->port()) : std::string();
+  filter.set_session_key(filter.host() + " " + port);
+  SessionPointer session = generation.sessions().take(filter.session_key());
+  if (session == nullptr) return;
+  static_cast<void>(SSL_set_session(filter.ssl(), session.get()));
+  // A server of TLS 1.3 sends new tickets with each connection; one of TLS 1.2 does not.
+  if (SSL_SESSION_get_protocol_version(session.get()) == TLS1_2_VERSION)
+    generation.sessions().put(filter.session_key(), std::move(session));
+}
+
+}  // namespace
+
+std::unique_ptr<Filter> make_server_filter(
+    const std::shared_ptr<ServerGeneration>& generation) noexcept {
+  SSL_CTX* const context = generation->context();
+  return context != nullptr ? Filter::create(context, true, generation) : nullptr;
+}
+
+Result<std::unique_ptr<Filter>> make_client_filter(
+    const std::shared_ptr<ClientGeneration>& generation, std::string host,
+    const Result<Endpoint>& peer) {
+  if (host.ends_with('.')) host.pop_back();
+  if (host.empty() || host.size() > 255 || host.find('\0') != std::string::npos)
+    return base::failure(EINVAL);
+  SSL_CTX* const context = generation->context();
+  std::unique_ptr<Filter> filter;
+  if (context != nullptr) filter = Filter::create(context, false, generation);
+  if (filter == nullptr || !expect_host(*filter, host)) return base::failure(ENOMEM);
+  filter->set_host(std::move(host));
+  offer_session(*generation, *filter, peer);
+  return filter;
+}
+
+void report(const Result<Endpoint>& peer, const TlsOptions& options, const Error& error,
+            std::string text) {
+  if (!options.on_failure || error == system_error(ECANCELED)) return;
+  TlsFailure failure{.error = error};
+  failure.message = "TLS handshake with " + (peer ? peer->to_string() : std::string("the peer"));
+  if (error == system_error(ETIMEDOUT))
+    text = "not complete within " + seconds_text(options.handshake_timeout);
+  failure.message += ": " + error.message();
+  if (!text.empty()) failure.message += ": " + text;
+  options.on_failure(failure);
+}
+
+}  // namespace tambour::tls

@@ -1,0 +1,29 @@
+// What the handshakes of streams and of connections have in common.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <tambour/endpoint.h>
+#include <tambour/result.h>
+#include <tambour/tls_context.h>
+
+#include "tls/context.h"
+#include "tls/filter.h"
+
+namespace tambour::tls {
+
+/// Null if memory runs out.
+[[nodiscard]] std::unique_ptr<Filter> make_server_filter(
+    const std::shared_ptr<ServerGeneration>& generation) noexcept;
+/// Fails with EINVAL if `host` is neither a name nor an address, and with ENOMEM. Throws
+/// std::bad_alloc.
+[[nodiscard]] Result<std::unique_ptr<Filter>> make_client_filter(
+    const std::shared_ptr<ClientGeneration>& generation, std::string host,
+    const Result<Endpoint>& peer);
+
+/// Reports a failed handshake to the context.
+void report(const Result<Endpoint>& peer, const TlsOptions& options, const Error& error,
+            std::string text);
+
+}  // namespace tambour::tls

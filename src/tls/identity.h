@@ -1,0 +1,54 @@
+// Certificates with their keys, and the choice among them by server name.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <tambour/tls_context.h>
+
+#include "tls/failure.h"
+#include "tls/openssl.h"
+
+namespace tambour::tls {
+
+/// A certificate that is valid now, with its key and its chain.
+struct Identity {
+  CertificatePointer certificate{};
+  KeyPointer key{};
+  ChainPointer chain{};
+  std::vector<std::string> names{};            ///< In lower case.
+  std::vector<unsigned char> ocsp_response{};  ///< In DER format; empty: none.
+};
+
+/// Returns the content of the file, or the text. Fails with the errno value of reading it.
+[[nodiscard]] Loaded<std::string> read_pem(const TlsPem& pem);
+/// Loads and validates. Throws std::bad_alloc.
+[[nodiscard]] Loaded<Identity> load_identity(const TlsIdentity& source);
+/// Returns the store of the system's authorities if `pem` is empty. Throws std::bad_alloc.
+[[nodiscard]] Loaded<StorePointer> load_authorities(const TlsPem& pem);
+
+/// Finds identities by name: the exact one, or the wildcard that replaces the first label.
+class IdentityTable {
+ public:
+  /// The identity must outlive the table. Throws std::bad_alloc.
+  void add(const Identity& identity);
+  /// `name` is in any case. Empty if there is none.
+  [[nodiscard]] std::span<const Identity* const> find(std::string_view name) const noexcept;
+
+ private:
+  struct Hash {
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's name.
+    std::size_t operator()(std::string_view text) const noexcept {
+      return std::hash<std::string_view>()(text);
+    }
+  };
+  /// Wildcards without their asterisk: ".example.org".
+  std::unordered_map<std::string, std::vector<const Identity*>, Hash, std::equal_to<>> by_name_;
+};
+
+}  // namespace tambour::tls

@@ -1,0 +1,190 @@
+// The contexts of servers.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <ranges>
+#include <utility>
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+
+#include "net/outcome.h"
+#include "tls/context.h"
+#include "tls/filter.h"
+
+namespace tambour {
+namespace tls {
+namespace {
+
+/// A session is resumed only by a server that verifies clients in the same way.
+constexpr std::array<std::string_view, 3> session_contexts{"none", "optional", "required"};
+
+constexpr std::chrono::seconds lifetime_max = std::chrono::hours(24 * 7);
+
+}  // namespace
+
+Loaded<std::shared_ptr<ServerGeneration>> ServerGeneration::load(TlsServerOptions options,
+                                                                 const ServerGeneration* former) {
+  auto made = std::make_shared<ServerGeneration>();
+  made->options_ = std::move(options);
+  const TlsServerOptions& how = made->options_;
+  if (how.identities.empty())
+    return failure(TlsError::bad_configuration, "a TLS server needs at least one certificate");
+  if (how.session_lifetime < std::chrono::seconds::zero() || how.session_lifetime > lifetime_max)
+    return failure(TlsError::bad_configuration, "session_lifetime must be between 0 and 7 days");
+  if (!how.ticket_secret.empty() && how.ticket_secret.size() < TicketKeys::secret_bytes_min)
+    return failure(TlsError::bad_configuration, "ticket_secret must have at least 32 bytes");
+  const bool keeps_keys =
+      former != nullptr && former->ticket_keys_->has(how.session_lifetime, how.ticket_secret);
+  made->ticket_keys_ = keeps_keys
+                           ? former->ticket_keys_
+                           : std::make_shared<TicketKeys>(how.session_lifetime, how.ticket_secret);
+  if (auto done = made->load_common(how, how.identities); !done)
+    return std::unexpected(std::move(done.error()));
+  for (const Identity& each : made->identities()) {
+    made->table_.add(each);
+    if (!each.ocsp_response.empty()) made->stapled_.emplace(each.certificate.get(), &each);
+  }
+  if (how.client_certificate != TlsPeerCertificate::none) {
+    if (how.authorities.empty())
+      return failure(TlsError::bad_configuration,
+                     "a server that verifies clients needs `authorities`: the authorities of the "
+                     "system issue certificates to everyone");
+    auto store = load_authorities(how.authorities);
+    if (!store) return std::unexpected(std::move(store.error()));
+    made->set_authorities(std::move(*store));
+  }
+  if (auto done = made->try_context(); !done) return std::unexpected(std::move(done.error()));
+  return made;
+}
+
+bool ServerGeneration::configure(SSL_CTX* context) noexcept {
+  const std::string_view verification =
+      session_contexts[static_cast<std::size_t>(options_.client_certificate)];
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_timeout(context, static_cast<long>(options_.session_lifetime.count()));
+  SSL_CTX_set_tlsext_servername_callback(context, &choose_identity);
+  if (!alpn().empty()) SSL_CTX_set_alpn_select_cb(context, &choose_protocol, nullptr);
+  if (!stapled_.empty()) SSL_CTX_set_tlsext_status_cb(context, &staple);
+  if (SSL_CTX_set_session_id_context(context,
+                                     reinterpret_cast<const unsigned char*>(verification.data()),
+                                     static_cast<unsigned>(verification.size())) != 1)
+    return false;
+  if (options_.session_lifetime > std::chrono::seconds::zero()) {
+    if (SSL_CTX_set_tlsext_ticket_key_evp_cb(context, &use_ticket_key) != 1) return false;
+  } else {
+    SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+    if (SSL_CTX_set_num_tickets(context, 0) != 1) return false;
+  }
+  return configure_clients(context);
+}
+
+bool ServerGeneration::configure_clients(SSL_CTX* context) noexcept {
+  if (options_.client_certificate == TlsPeerCertificate::none) return true;
+  const int required = options_.client_certificate == TlsPeerCertificate::required
+                           ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT
+                           : 0;
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | required, &note_verification);
+  // Clients choose their certificate by the names of the authorities.
+  STACK_OF(X509_OBJECT)* const objects = X509_STORE_get0_objects(authorities());
+  for (int i = 0; i < sk_X509_OBJECT_num(objects); ++i) {
+    X509* const authority = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
+    if (authority != nullptr && SSL_CTX_add_client_CA(context, authority) != 1) return false;
+  }
+  return true;
+}
+
+/// The first identity is that of the SSL_CTX, so nothing has to be done for its first name.
+int ServerGeneration::choose_identity(SSL* ssl, int* alert, void* /*unused*/) noexcept {
+  const ServerGeneration& self = of(ssl);
+  const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+  if (name == nullptr) return SSL_TLSEXT_ERR_NOACK;
+  const auto found = self.table_.find(name);
+  if (found.empty()) {
+    if (!self.options_.refuse_unknown_names) return SSL_TLSEXT_ERR_NOACK;
+    try {
+      Filter::of(ssl).note_failure(net::outcome_of(TlsError::unknown_server_name),
+                                   "no certificate for the name " + std::string(name));
+    } catch (const std::bad_alloc&) {
+      Filter::of(ssl).note_failure(-ENOMEM, {});
+    }
+    *alert = SSL_AD_UNRECOGNIZED_NAME;
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  }
+  if (found.front() == &self.identities().front()) return SSL_TLSEXT_ERR_OK;
+  // Keys of other types of the default identity must not be offered for this name.
+  SSL_certs_clear(ssl);
+  for (const Identity* const each : found | std::views::reverse) {
+    if (use_identity(ssl, *each)) continue;
+    *alert = SSL_AD_INTERNAL_ERROR;
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  }
+  return SSL_TLSEXT_ERR_OK;
+}
+
+int ServerGeneration::choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* size,
+                                      const unsigned char* offered, unsigned offered_size,
+                                      void* /*unused*/) noexcept {
+  const std::string& own = of(ssl).alpn();
+  unsigned char* found = nullptr;
+  const int answer =
+      SSL_select_next_proto(&found, size, reinterpret_cast<const unsigned char*>(own.data()),
+                            static_cast<unsigned>(own.size()), offered, offered_size);
+  if (answer == OPENSSL_NPN_NEGOTIATED) {
+    *chosen = found;
+    return SSL_TLSEXT_ERR_OK;
+  }
+  Filter::of(ssl).note_failure(net::outcome_of(TlsError::no_common_alpn), {});
+  return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+int ServerGeneration::staple(SSL* ssl, void* /*unused*/) noexcept {
+  const ServerGeneration& self = of(ssl);
+  const auto found = self.stapled_.find(SSL_get_certificate(ssl));
+  if (found == self.stapled_.end()) return SSL_TLSEXT_ERR_NOACK;
+  const auto& response = found->second->ocsp_response;
+  auto* const copy = static_cast<unsigned char*>(OPENSSL_memdup(response.data(), response.size()));
+  if (copy == nullptr) return SSL_TLSEXT_ERR_NOACK;
+  SSL_set_tlsext_status_ocsp_resp(ssl, copy, static_cast<long>(response.size()));
+  return SSL_TLSEXT_ERR_OK;
+}
+
+int ServerGeneration::use_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv,
+                                     EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac,
+                                     int encrypt) noexcept {
+  const int answer = of(ssl).ticket_keys_->use(name, iv, cipher, mac, encrypt == 1);
+  // 2: the client gets a new ticket. A client of TLS 1.3 uses each ticket once (RFC 8446, appendix
+  // C.4), so without a new one it could resume only once.
+  const bool needs_ticket = answer == 1 && encrypt == 0 && SSL_version(ssl) == TLS1_3_VERSION;
+  return needs_ticket ? 2 : answer;
+}
+
+}  // namespace tls
+
+std::expected<TlsServerContext, TlsFailure> TlsServerContext::create(TlsServerOptions options) {
+  auto state = std::make_shared<tls::ServerState>();
+  auto loaded = tls::ServerGeneration::load(std::move(options), nullptr);
+  if (!loaded) return std::unexpected(std::move(loaded.error()));
+  state->current.set(std::move(*loaded));
+  return TlsServerContext(std::move(state));
+}
+
+std::expected<void, TlsFailure> TlsServerContext::reload() const {
+  const auto current = tls::ContextAccess::generation(*this);
+  if (current == nullptr)
+    return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
+  return reload(current->options());
+}
+
+std::expected<void, TlsFailure> TlsServerContext::reload(TlsServerOptions options) const {
+  if (state_ == nullptr)
+    return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
+  const auto former = state_->current.get();
+  auto loaded = tls::ServerGeneration::load(std::move(options), former.get());
+  if (!loaded) return std::unexpected(std::move(loaded.error()));
+  state_->current.set(std::move(*loaded));
+  return {};
+}
+
+}  // namespace tambour

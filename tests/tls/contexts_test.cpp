@@ -1,0 +1,323 @@
+// Contexts: validation, names, reloading, stapling, key logs.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/scale.h"
+#include "support/streams.h"
+#include "support/temporary_folder.h"
+#include "tls/support/certificates.h"
+
+namespace tambour::contexts_test {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Contexts;
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
+
+/// What a client sees of a server.
+struct Seen {
+  Error error;
+  std::string subject;
+  bool resumed = false;
+};
+
+Seen handshake(EventLoop& loop, const TlsServerContext& server, const TlsClientContext& client,
+               const std::string& host) {
+  test::StreamEnds ends = test::open_stream_ends(loop);
+  Seen seen;
+  TaskScope scope(loop);
+  scope.spawn([](SocketStream& stream, TlsServerContext tls) -> Task<> {
+    if (!co_await tls_accept(stream, tls)) co_return;
+    static_cast<void>(co_await stream.write("x"));
+  }(ends.far, server));
+  scope.spawn(
+      [](SocketStream& stream, TlsClientContext tls, std::string name, Seen& into) -> Task<> {
+        const auto done = co_await tls_connect(stream, tls, name);
+        if (!done) {
+          into.error = done.error();
+          co_return;
+        }
+        into.subject = stream.tls()->peer_certificate()->subject;
+        into.resumed = stream.tls()->resumed();
+        Buffer buffer;
+        EXPECT_EQ(co_await stream.read(buffer), 1U);
+      }(ends.near, client, host, seen));
+  while (!scope.empty()) loop.run_once();
+  return seen;
+}
+
+class TlsContexts : public testing::Test {
+ protected:
+  Seen shake_hands(const TlsServerContext& server, const std::string& host) {
+    return handshake(loop, server, client, host);
+  }
+  static TlsFailure failure_of(TlsServerOptions options) {
+    auto made = TlsServerContext::create(std::move(options));
+    EXPECT_FALSE(made);
+    return made ? TlsFailure() : made.error();
+  }
+  static TlsClientContext make_client() {
+    TlsClientOptions options;
+    options.authorities = Contexts::authority().pem();
+    options.sessions_max = 0;
+    return or_throw(TlsClientContext::create(options));
+  }
+  static TlsIdentity identity(std::vector<std::string> names, const std::string& common_name,
+                              bool rsa = false) {
+    return Contexts::authority()
+        .issue({.common_name = common_name, .names = std::move(names), .rsa = rsa})
+        .identity();
+  }
+
+  EventLoop loop;
+  TlsClientContext client = make_client();
+};
+
+TEST_F(TlsContexts, bad_options_are_refused_with_the_reason) {
+  EXPECT_EQ(failure_of({}).error, TlsError::bad_configuration);
+  const test::Authority& authority = Contexts::authority();
+  const test::Certified good = Contexts::localhost();
+  const test::Certified other = authority.issue({.common_name = "other"});
+  TlsServerOptions options;
+  const auto expect = [&](TlsIdentity with, const Error& error, std::string_view part) {
+    options.identities = {std::move(with)};
+    const TlsFailure failure = failure_of(options);
+    EXPECT_EQ(failure.error, error) << failure.message;
+    EXPECT_NE(failure.message.find(part), std::string::npos) << failure.message;
+  };
+  expect({.certificate = TlsPem::file("/nowhere/cert.pem")}, system_error(ENOENT),
+         "/nowhere/cert.pem");
+  expect({.certificate = TlsPem::memory("nonsense")}, TlsError::file_unreadable, "no certificate");
+  expect({.certificate = TlsPem::memory(good.certificate)}, TlsError::file_unreadable,
+         "private key");
+  expect({.certificate = TlsPem::memory(good.certificate), .key = TlsPem::memory(other.key)},
+         TlsError::key_mismatch, "CN=localhost");
+  expect(authority.issue({.common_name = "old", .ends = -1min}).identity(),
+         TlsError::certificate_expired, "CN=old, issued by CN=Test CA");
+  expect(authority.issue({.common_name = "new", .begins = 1h}).identity(),
+         TlsError::certificate_not_yet_valid, "CN=new");
+  expect({.certificate = TlsPem::memory(good.certificate + other.certificate),
+          .key = TlsPem::memory(good.key)},
+         TlsError::certificate_invalid, "chain is not in order");
+  options.identities = {good.identity()};
+  options.ciphers_tls12 = "NO-SUCH-CIPHER";
+  EXPECT_EQ(failure_of(options).error, TlsError::bad_configuration);
+  options.ciphers_tls12.clear();
+  options.client_certificate = TlsPeerCertificate::required;
+  EXPECT_EQ(failure_of(options).error, TlsError::bad_configuration);
+  options.client_certificate = TlsPeerCertificate::none;
+  options.alpn = {""};
+  EXPECT_EQ(failure_of(options).error, TlsError::bad_configuration);
+}
+
+TEST_F(TlsContexts, certificates_are_chosen_by_name) {
+  TlsServerOptions options;
+  options.identities = {identity({"DNS:first.test"}, "first"),
+                        identity({"DNS:*.wild.test", "DNS:wild.test"}, "wild"),
+                        identity({"DNS:exact.wild.test"}, "exact")};
+  const auto server = or_throw(TlsServerContext::create(options));
+  EXPECT_EQ(shake_hands(server, "first.test").subject, "CN=first");
+  EXPECT_EQ(shake_hands(server, "wild.test").subject, "CN=wild");
+  EXPECT_EQ(shake_hands(server, "a.wild.test").subject, "CN=wild");
+  EXPECT_EQ(shake_hands(server, "A.Wild.TEST").subject, "CN=wild");
+  EXPECT_EQ(shake_hands(server, "exact.wild.test").subject, "CN=exact");
+  // A wildcard replaces one label; an unknown name gets the first certificate.
+  EXPECT_EQ(shake_hands(server, "a.b.wild.test").error, TlsError::certificate_wrong_host);
+  EXPECT_EQ(shake_hands(server, "unknown.test").error, TlsError::certificate_wrong_host);
+  options.refuse_unknown_names = true;
+  const auto strict = or_throw(TlsServerContext::create(options));
+  EXPECT_EQ(shake_hands(strict, "unknown.test").error, TlsError::unknown_server_name);
+  EXPECT_EQ(shake_hands(strict, "wild.test").subject, "CN=wild");
+}
+
+TEST_F(TlsContexts, keys_of_two_types_serve_one_name) {
+  TlsServerOptions options;
+  options.identities = {identity({"DNS:first.test"}, "first"), identity({"DNS:both.test"}, "ecdsa"),
+                        identity({"DNS:both.test"}, "rsa", true)};
+  const auto server = or_throw(TlsServerContext::create(options));
+  EXPECT_EQ(shake_hands(server, "both.test").subject, "CN=ecdsa");
+  TlsClientOptions only_rsa;
+  only_rsa.authorities = Contexts::authority().pem();
+  only_rsa.version_max = TlsVersion::tls12;
+  only_rsa.ciphers_tls12 = "ECDHE-RSA-AES128-GCM-SHA256";
+  const auto old = or_throw(TlsClientContext::create(only_rsa));
+  EXPECT_EQ(handshake(loop, server, old, "both.test").subject, "CN=rsa");
+  EXPECT_EQ(handshake(loop, server, old, "first.test").error, TlsError::no_common_cipher);
+}
+
+TEST_F(TlsContexts, a_reload_is_atomic_and_a_bad_one_changes_nothing) {
+  const test::TemporaryFolder folder;
+  const std::string certificate = folder.path() + "/cert.pem";
+  const std::string key = folder.path() + "/key.pem";
+  const auto put = [&](const std::string& name) {
+    const auto made =
+        Contexts::authority().issue({.common_name = name, .names = {"DNS:localhost"}});
+    write_file(certificate, made.certificate);
+    write_file(key, made.key);
+  };
+  put("one");
+  TlsServerOptions options;
+  options.identities = {{.certificate = TlsPem::file(certificate), .key = TlsPem::file(key)}};
+  const auto server = or_throw(TlsServerContext::create(options));
+  EXPECT_EQ(shake_hands(server, "localhost").subject, "CN=one");
+  put("two");
+  EXPECT_EQ(shake_hands(server, "localhost").subject, "CN=one");
+  EXPECT_TRUE(server.reload());
+  EXPECT_EQ(shake_hands(server, "localhost").subject, "CN=two");
+  write_file(certificate, "half a certifi");
+  const auto bad = server.reload();
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().error, TlsError::file_unreadable);
+  EXPECT_NE(bad.error().message.find(certificate), std::string::npos);
+  EXPECT_EQ(shake_hands(server, "localhost").subject, "CN=two");
+}
+
+TEST_F(TlsContexts, reloads_fail_no_handshake) {
+  TlsServerOptions options;
+  options.identities = {Contexts::localhost().identity()};
+  const auto server = or_throw(TlsServerContext::create(options));
+  std::atomic<bool> stop{false};
+  std::thread reloading([&] {
+    while (!stop) EXPECT_TRUE(server.reload());
+  });
+  for (std::size_t i = 0; i < test::scaled(2000); ++i)
+    EXPECT_EQ(shake_hands(server, "localhost").error, Error());
+  stop = true;
+  reloading.join();
+}
+
+TEST_F(TlsContexts, loops_share_the_ticket_keys) {
+  TlsServerOptions options;
+  options.identities = {Contexts::localhost().identity()};
+  const auto server = or_throw(TlsServerContext::create(options));
+  TlsClientOptions with_sessions;
+  with_sessions.authorities = Contexts::authority().pem();
+  const auto resuming = or_throw(TlsClientContext::create(with_sessions));
+  EXPECT_FALSE(handshake(loop, server, resuming, "localhost").resumed);
+  for (int i = 0; i < 5; ++i) {
+    std::thread([&] {
+      EventLoop other;
+      EXPECT_TRUE(handshake(other, server, resuming, "localhost").resumed);
+    }).join();
+  }
+}
+
+TEST_F(TlsContexts, processes_with_the_same_secret_share_the_ticket_keys) {
+  TlsServerOptions options;
+  options.identities = {Contexts::localhost().identity()};
+  options.ticket_secret = std::string(31, 's');
+  EXPECT_EQ(failure_of(options).error, TlsError::bad_configuration);
+  options.ticket_secret = std::string(32, 's');
+  const auto one = or_throw(TlsServerContext::create(options));
+  const auto two = or_throw(TlsServerContext::create(options));
+  options.ticket_secret = std::string(32, 'x');
+  const auto other = or_throw(TlsServerContext::create(options));
+  TlsClientOptions with_sessions;
+  with_sessions.authorities = Contexts::authority().pem();
+  const auto resuming = or_throw(TlsClientContext::create(with_sessions));
+  EXPECT_FALSE(handshake(loop, one, resuming, "localhost").resumed);
+  EXPECT_TRUE(handshake(loop, two, resuming, "localhost").resumed);
+  EXPECT_FALSE(handshake(loop, other, resuming, "localhost").resumed);
+  EXPECT_TRUE(handshake(loop, other, resuming, "localhost").resumed);
+  // Another secret makes the tickets invalid.
+  EXPECT_TRUE(two.reload(options));
+  EXPECT_TRUE(handshake(loop, two, resuming, "localhost").resumed);
+}
+
+TEST_F(TlsContexts, a_revoked_certificate_is_refused) {
+  const test::TemporaryFolder folder;
+  const std::string status = folder.path() + "/status.der";
+  const test::Certified certified = Contexts::localhost();
+  TlsServerOptions options;
+  options.identities = {certified.identity()};
+  TlsClientOptions strict_options;
+  strict_options.authorities = Contexts::authority().pem();
+  strict_options.revocation = TlsRevocation::required;
+  const auto strict = or_throw(TlsClientContext::create(strict_options));
+  const auto without = or_throw(TlsServerContext::create(options));
+  EXPECT_EQ(shake_hands(without, "localhost").error, Error());
+  EXPECT_EQ(handshake(loop, without, strict, "localhost").error,
+            TlsError::certificate_status_missing);
+  options.identities[0].ocsp_response_path = status;
+  write_file(status, Contexts::authority().status_of(certified, false));
+  const auto server = or_throw(TlsServerContext::create(options));
+  EXPECT_EQ(handshake(loop, server, strict, "localhost").error, Error());
+  write_file(status, Contexts::authority().status_of(certified, true));
+  EXPECT_TRUE(server.reload());
+  EXPECT_EQ(shake_hands(server, "localhost").error, TlsError::certificate_revoked);
+  write_file(status, "nonsense");
+  EXPECT_TRUE(server.reload());
+  EXPECT_EQ(shake_hands(server, "localhost").error, Error());
+  EXPECT_EQ(handshake(loop, server, strict, "localhost").error,
+            TlsError::certificate_status_missing);
+}
+
+TEST_F(TlsContexts, keys_are_logged_on_request_only_for_the_owner) {
+  const test::TemporaryFolder folder;
+  TlsServerOptions options;
+  options.identities = {Contexts::localhost().identity()};
+  options.key_log_path = folder.path() + "/keys";
+  const auto server = or_throw(TlsServerContext::create(options));
+  EXPECT_EQ(shake_hands(server, "localhost").error, Error());
+  std::ifstream file(options.key_log_path);
+  std::string line;
+  std::vector<std::string> labels;
+  while (std::getline(file, line)) labels.push_back(line.substr(0, line.find(' ')));
+  EXPECT_NE(std::ranges::find(labels, "CLIENT_TRAFFIC_SECRET_0"), labels.end());
+  struct stat status{};
+  ASSERT_EQ(::stat(options.key_log_path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+}
+
+TEST_F(TlsContexts, an_insecure_client_accepts_everything_and_says_so) {
+  TlsServerOptions options;
+  options.identities = {test::self_signed({}).identity()};
+  const auto server = or_throw(TlsServerContext::create(options));
+  TlsClientOptions how;
+  how.verifies_nothing_and_is_insecure = true;
+  const auto insecure = or_throw(TlsClientContext::create(how));
+  EXPECT_EQ(handshake(loop, server, insecure, "anything.test").error, Error());
+}
+
+TEST_F(TlsContexts, servers_over_groups_serve_tls) {
+  LoopGroup group({.threads = 2});
+  const Contexts contexts;
+  ListenOptions how;
+  how.tls = contexts.server;
+  how.placement = Placement::round_robin;
+  auto server = TcpServerGroup::listen(group, Endpoint::loopback_v4(0), how).value();
+  server.serve(test::echo<TcpStream>);
+  int done = 0;
+  TaskScope scope(loop);
+  for (int i = 0; i < 20; ++i) {
+    scope.spawn([](std::uint16_t to, TlsClientContext tls, int& count) -> Task<> {
+      auto stream = co_await connect("127.0.0.1", to, tls);
+      EXPECT_TRUE(stream) << stream.error().message();
+      if (!stream) co_return;
+      co_await test::expect_echo(*stream, std::string(50'000, 'x'));
+      ++count;
+    }(server.endpoint().port(), contexts.client, done));
+  }
+  while (!scope.empty()) loop.run_once();
+  EXPECT_EQ(done, 20);
+}
+
+}  // namespace
+}  // namespace tambour::contexts_test

@@ -1,0 +1,170 @@
+// Peers that flood, renegotiate, or send tiny records: clients that use OpenSSL directly.
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <tambour/tambour.h>
+
+#include "support/scale.h"
+#include "support/streams.h"
+#include "tls/support/certificates.h"
+
+namespace tambour::hostile_peers_test {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Contexts;
+
+/// A blocking client on a thread of its own.
+class RawClient {
+ public:
+  RawClient(Endpoint to, int version, std::function<void(SSL*)> play)
+      : thread_([to, version, play = std::move(play)] {
+          const UniqueFd fd(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+          ASSERT_EQ(::connect(fd.get(), to.data(), to.size()), 0);
+          const timeval limit{.tv_sec = 20, .tv_usec = 0};
+          ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+          ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+          SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
+          SSL_CTX_set_max_proto_version(context, version);
+          SSL* const ssl = SSL_new(context);
+          SSL_set_fd(ssl, fd.get());
+          EXPECT_EQ(SSL_connect(ssl), 1);
+          play(ssl);
+          SSL_free(ssl);
+          SSL_CTX_free(context);
+          ERR_clear_error();
+        }) {}
+  RawClient(const RawClient&) = delete;
+  RawClient& operator=(const RawClient&) = delete;
+  ~RawClient() { thread_.join(); }
+
+ private:
+  std::thread thread_;
+};
+
+class HostilePeers : public testing::Test {
+ protected:
+  TcpServer listen() {
+    ListenOptions how;
+    how.tls = contexts.server;
+    return TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
+  }
+  /// Runs until the connection of the client has ended, and returns why.
+  Error end_of(const std::function<void(SSL*)>& play, int version = TLS1_3_VERSION) {
+    TcpServer server = listen();
+    std::optional<Error> end;
+    server.serve({.on_message =
+                      [this](Connection&, Buffer& buffer) {
+                        received += buffer.size();
+                        buffer.clear();
+                      },
+                  .on_close = [&](Connection&, Error error) { end = error; }});
+    std::atomic<bool> ended{false};
+    const RawClient client(server.endpoint(), version, [&](SSL* ssl) {
+      play(ssl);
+      ended = true;
+    });
+    Timer tick(loop, [] {});
+    tick.start(10ms, 10ms);
+    while (!end) loop.run_once();
+    return *end;
+  }
+
+  EventLoop loop;
+  Contexts contexts;
+  std::size_t received = 0;
+};
+
+TEST_F(HostilePeers, a_flood_of_key_updates_is_bounded) {
+  int updates = 0;
+  const Error end = end_of([&](SSL* ssl) {
+    ::signal(SIGPIPE, SIG_IGN);
+    while (updates < 10'000 && SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 &&
+           SSL_do_handshake(ssl) == 1)
+      ++updates;
+  });
+  EXPECT_EQ(end, TlsError::too_many_key_updates);
+}
+
+TEST_F(HostilePeers, some_key_updates_are_answered) {
+  const Error end = end_of([](SSL* ssl) {
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_EQ(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+      EXPECT_EQ(SSL_write(ssl, "hello", 5), 5);
+    }
+    EXPECT_EQ(SSL_shutdown(ssl), 0);
+    char place;
+    EXPECT_LE(SSL_read(ssl, &place, 1), 0);
+    EXPECT_EQ(SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN, SSL_RECEIVED_SHUTDOWN);
+  });
+  EXPECT_EQ(end, Error());
+  EXPECT_EQ(received, 100U);
+}
+
+TEST_F(HostilePeers, renegotiation_is_refused) {
+  const Error end = end_of(
+      [](SSL* ssl) {
+        EXPECT_EQ(SSL_write(ssl, "hello", 5), 5);
+        EXPECT_EQ(SSL_renegotiate(ssl), 1);
+        EXPECT_NE(SSL_do_handshake(ssl), 1);
+      },
+      TLS1_2_VERSION);
+  EXPECT_NE(end, Error());
+  EXPECT_EQ(received, 5U);
+}
+
+TEST_F(HostilePeers, tiny_records_arrive_unchanged) {
+  const std::size_t count = test::scaled(20'000);
+  const Error end = end_of([count](SSL* ssl) {
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(SSL_write(ssl, "x", 1), 1);
+    SSL_shutdown(ssl);
+    char place;
+    static_cast<void>(SSL_read(ssl, &place, 1));
+  });
+  EXPECT_EQ(end, Error());
+  EXPECT_EQ(received, count);
+}
+
+TEST_F(HostilePeers, many_peers_that_never_finish_do_not_keep_others_from_being_served) {
+  ListenOptions how;
+  how.tls = contexts.server;
+  how.tls_handshakes_max = 50;
+  std::size_t refused = 0;
+  how.on_refused = [&](SocketStream&, Error error) {
+    EXPECT_EQ(error, TlsError::too_many_handshakes);
+    ++refused;
+  };
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
+  server.serve(test::echo<TcpStream>);
+  std::vector<TcpStream> idle;
+  bool done = false;
+  spawn(loop,
+        [](TcpServer& to, TlsClientContext tls, std::vector<TcpStream>& all,
+           bool& is_done) -> Task<> {
+          co_await test::connect_all(to.endpoint(), 500, all);
+          auto stream = co_await connect("127.0.0.1", to.endpoint().port(), tls);
+          EXPECT_TRUE(stream);
+          if (stream) co_await test::expect_echo(*stream, "hello");
+          is_done = true;
+        }(server, contexts.client, idle, done));
+  while (!done) loop.run_once();
+  EXPECT_GE(refused, 450U);
+  EXPECT_LE(server.connections(), 51U);
+}
+
+}  // namespace
+}  // namespace tambour::hostile_peers_test

@@ -1,0 +1,297 @@
+// Other implementations of TLS as peers: programs of the machine, run as child processes.
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/network.h"
+#include "support/streams.h"
+#include "support/temporary_folder.h"
+#include "tls/support/certificates.h"
+
+namespace tambour::interoperability_test {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Contexts;
+
+class TlsInteroperability : public testing::Test {
+ protected:
+  TlsInteroperability() {
+    write("ca.pem", Contexts::authority().certificate());
+    write("cert.pem", Contexts::localhost().certificate);
+    write("key.pem", Contexts::localhost().key);
+    const auto alice =
+        Contexts::authority().issue({.common_name = "alice", .purpose = "clientAuth"});
+    write("client.pem", alice.certificate + alice.key);
+  }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return folder.path() + "/" + name;
+  }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+  }
+  [[nodiscard]] std::string read(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+  /// Serves `handler` while the shell command runs in the folder, with the port as $PORT. Returns
+  /// the exit status of the command.
+  int run_client(TlsServerOptions options, std::function<Task<>(TcpStream)> handler,
+                 const std::string& command) {
+    if (options.identities.empty()) options.identities = {Contexts::localhost().identity()};
+    ListenOptions how;
+    how.tls = or_throw(TlsServerContext::create(std::move(options)));
+    how.on_refused = [this](SocketStream&, Error error) { refused.push_back(error); };
+    auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
+    server.serve(std::move(handler));
+    const std::string port = std::to_string(server.endpoint().port());
+    auto process = start("PORT=" + port + "; " + command);
+    int status = -1;
+    spawn(loop, [](Process& child, TcpServer& own, int& into) -> Task<> {
+      const auto ended = co_await child.wait();
+      EXPECT_TRUE(ended);
+      if (ended) into = ended->code;
+      co_await own.shut_down(1s);
+    }(process, server, status));
+    loop.run();
+    return status;
+  }
+  Process start(const std::string& command, Stdio output = Stdio::null()) {
+    return Process::spawn(loop, {.arguments = {"/bin/sh", "-c", command},
+                                 .working_directory = folder.path(),
+                                 .input = Stdio::null(),
+                                 .output = output,
+                                 .error_output = output,
+                                 .group = ProcessGroup::own,
+                                 .timeout = 30s})
+        .value();
+  }
+
+  /// Reads a line, answers it and ends.
+  static Task<> answer(TcpStream stream) {
+    Buffer buffer;
+    auto line = co_await read_line(stream, buffer);
+    EXPECT_TRUE(line) << line.error().message();
+    if (!line) co_return;
+    const std::string text =
+        "you said " + line->to_string() + ", alpn " + std::string(stream.tls()->alpn()) +
+        ", peer " +
+        (stream.tls()->peer_certificate() ? stream.tls()->peer_certificate()->subject
+                                          : std::string("unknown")) +
+        "\n";
+    EXPECT_TRUE(co_await stream.write(text));
+    EXPECT_TRUE(co_await stream.shutdown_write());
+    static_cast<void>(co_await stream.read(buffer));
+  }
+
+  test::TemporaryFolder folder;
+  EventLoop loop;
+  std::vector<Error> refused;
+};
+
+const std::string s_client =
+    "openssl s_client -quiet -connect 127.0.0.1:$PORT -servername localhost -CAfile ca.pem "
+    "-verify_return_error -verify_hostname localhost ";
+
+TEST_F(TlsInteroperability, openssl_s_client) {
+  if (!test::has_program("openssl")) GTEST_SKIP() << "openssl is not here";
+  for (const std::string version : {"-tls1_2", "-tls1_3"}) {
+    TlsServerOptions options;
+    options.alpn = {"test"};
+    EXPECT_EQ(run_client(options, answer,
+                         "echo hello | " + s_client + version + " -alpn test > out 2> errors"),
+              0);
+    EXPECT_EQ(read("out"), "you said hello, alpn test, peer unknown\n") << read("errors");
+  }
+}
+
+TEST_F(TlsInteroperability, openssl_s_client_with_a_certificate) {
+  if (!test::has_program("openssl")) GTEST_SKIP() << "openssl is not here";
+  TlsServerOptions options;
+  options.authorities = Contexts::authority().pem();
+  options.client_certificate = TlsPeerCertificate::required;
+  EXPECT_EQ(
+      run_client(options, answer, "echo hello | " + s_client + "-cert client.pem > out 2> errors"),
+      0);
+  EXPECT_EQ(read("out"), "you said hello, alpn , peer CN=alice\n") << read("errors");
+  EXPECT_EQ(refused, std::vector<Error>());
+}
+
+TEST_F(TlsInteroperability, openssl_s_client_resumes_sessions) {
+  if (!test::has_program("openssl")) GTEST_SKIP() << "openssl is not here";
+  for (const std::string version : {"-tls1_2", "-tls1_3"}) {
+    const std::string connect =
+        "openssl s_client -ign_eof -connect 127.0.0.1:$PORT -CAfile ca.pem " + version;
+    EXPECT_EQ(run_client({}, answer,
+                         "echo one | " + connect + " -sess_out session > first && echo two | " +
+                             connect + " -sess_in session > out 2> errors && grep -q ^Reused out"),
+              0)
+        << read("first") << read("out") << read("errors");
+  }
+}
+
+TEST_F(TlsInteroperability, openssl_s_client_refuses_another_host) {
+  if (!test::has_program("openssl")) GTEST_SKIP() << "openssl is not here";
+  EXPECT_NE(run_client({}, answer,
+                       "echo hello | openssl s_client -quiet -connect 127.0.0.1:$PORT -CAfile "
+                       "ca.pem -verify_return_error -verify_hostname other.test > out 2>&1"),
+            0);
+  EXPECT_EQ(refused, std::vector<Error>{TlsError::peer_refused_certificate});
+}
+
+Task<> serve_http(TcpStream stream) {
+  Buffer buffer;
+  for (;;) {
+    auto line = co_await read_line(stream, buffer);
+    if (!line) co_return;
+    if (line->empty() || *line == "\r") break;
+  }
+  const std::string body(200'000, 'b');
+  const std::string head = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
+  EXPECT_TRUE(co_await stream.write(head + body));
+  EXPECT_TRUE(co_await stream.shutdown_write());
+  static_cast<void>(co_await stream.read(buffer));
+}
+
+TEST_F(TlsInteroperability, curl) {
+  if (!test::has_program("curl")) GTEST_SKIP() << "curl is not here";
+  TlsServerOptions options;
+  options.alpn = {"http/1.1"};
+  EXPECT_EQ(run_client(options, serve_http,
+                       "curl -sS --http1.1 --noproxy '*' --cacert ca.pem "
+                       "--resolve localhost:$PORT:127.0.0.1 -o out https://localhost:$PORT/ "
+                       "2> errors"),
+            0)
+      << read("errors");
+  EXPECT_EQ(read("out"), std::string(200'000, 'b'));
+}
+
+const std::string python_client = R"(
+import socket, ssl, sys
+context = ssl.create_default_context(cafile="ca.pem")
+if sys.argv[2] == "1.2":
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as plain:
+    with context.wrap_socket(plain, server_hostname="localhost",
+                             suppress_ragged_eofs=False) as stream:
+        stream.sendall(b"hello\n")
+        got = b""
+        while part := stream.recv(1000):
+            got += part
+        print(stream.version(), got.decode(), end="")
+)";
+
+TEST_F(TlsInteroperability, python_client) {
+  if (!test::has_program("python3")) GTEST_SKIP() << "python3 is not here";
+  write("client.py", python_client);
+  for (const std::string version : {"1.2", "1.3"}) {
+    EXPECT_EQ(run_client({}, answer, "python3 client.py $PORT " + version + " > out 2> errors"), 0)
+        << read("errors");
+    EXPECT_EQ(read("out"), "TLSv" + version + " you said hello, alpn , peer unknown\n");
+  }
+}
+
+TEST_F(TlsInteroperability, gnutls_client) {
+  if (!test::has_program("gnutls-cli")) GTEST_SKIP() << "gnutls-cli is not here";
+  for (const std::string version : {"TLS1.2", "TLS1.3"}) {
+    EXPECT_EQ(run_client({}, answer,
+                         "echo hello | gnutls-cli --logfile=log --x509cafile ca.pem "
+                         "--sni-hostname localhost --verify-hostname localhost --priority "
+                         "NORMAL:-VERS-ALL:+VERS-" +
+                             version + " -p $PORT 127.0.0.1 > out 2> errors"),
+              0)
+        << read("errors") << read("log");
+    EXPECT_NE(read("out").find("you said hello"), std::string::npos) << read("out");
+  }
+}
+
+/// Connects to a server that has printed "ACCEPT 127.0.0.1:PORT", and expects `line` reversed.
+Task<> expect_reversed(PipeStream& output, TlsClientContext tls, std::string host, Error& error,
+                       bool& resumed) {
+  Buffer buffer;
+  std::string text;
+  for (;;) {
+    auto line = co_await read_line(output, buffer);
+    EXPECT_TRUE(line) << text;
+    if (!line) co_return;
+    text = line->to_string();
+    if (text.starts_with("ACCEPT")) break;
+  }
+  const auto port = std::stoi(text.substr(text.rfind(':') + 1));
+  for (int i = 0; i < 2; ++i) {
+    auto plain = co_await TcpStream::connect(Endpoint::loopback_v4(std::uint16_t(port)));
+    EXPECT_TRUE(plain);
+    if (!plain) co_return;
+    const auto secured = co_await tls_connect(*plain, tls, host);
+    if (!secured) {
+      error = secured.error();
+      co_return;
+    }
+    resumed = plain->tls()->resumed();
+    Buffer answer;
+    EXPECT_TRUE(co_await plain->write("hello\n"));
+    auto line = co_await read_line(*plain, answer);
+    EXPECT_TRUE(line && *line == "olleh");
+    EXPECT_TRUE(co_await plain->shutdown_write());
+  }
+}
+
+TEST_F(TlsInteroperability, openssl_s_server) {
+  if (!test::has_program("openssl")) GTEST_SKIP() << "openssl is not here";
+  const auto expired = Contexts::authority().issue(
+      {.common_name = "old", .names = {"DNS:localhost"}, .ends = -1min});
+  write("expired.pem", expired.certificate + expired.key);
+  const struct {
+    std::string arguments;
+    std::string host;
+    Error expected;
+  } cases[] = {
+      {"-cert cert.pem -key key.pem -tls1_2", "localhost", {}},
+      {"-cert cert.pem -key key.pem -tls1_3", "localhost", {}},
+      {"-cert cert.pem -key key.pem", "127.0.0.1", {}},
+      {"-cert cert.pem -key key.pem -Verify 1 -CAfile ca.pem", "localhost", {}},
+      {"-cert cert.pem -key key.pem", "other.test", TlsError::certificate_wrong_host},
+      {"-cert expired.pem -key expired.pem", "localhost", TlsError::certificate_expired},
+  };
+  for (const auto& each : cases) {
+    TlsClientOptions options;
+    options.authorities = Contexts::authority().pem();
+    options.identities = {{.certificate = TlsPem::file(path("client.pem"))}};
+    std::string message;
+    options.on_failure = [&](const TlsFailure& failure) { message = failure.message; };
+    const auto client = or_throw(TlsClientContext::create(options));
+    auto server =
+        start("exec openssl s_server -accept 127.0.0.1:0 -rev " + each.arguments, Stdio::pipe());
+    Error error;
+    bool resumed = false;
+    spawn(loop,
+          [](Process& child, TlsClientContext tls, std::string host, Error& into,
+             bool& second_resumed) -> Task<> {
+            co_await expect_reversed(child.output(), tls, host, into, second_resumed);
+            child.terminate(Duration::zero());
+          }(server, client, each.host, error, resumed));
+    loop.run();
+    EXPECT_EQ(error, each.expected) << each.arguments << ": " << message;
+    if (!each.expected) {
+      EXPECT_TRUE(resumed) << each.arguments;
+    }
+    if (each.expected == TlsError::certificate_expired) {
+      EXPECT_NE(message.find("CN=old"), std::string::npos) << message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tambour::interoperability_test

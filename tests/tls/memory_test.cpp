@@ -1,0 +1,181 @@
+// Each allocation fails once, those of OpenSSL included. Replaces operator new, and the memory
+// functions of OpenSSL.
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <openssl/crypto.h>
+
+#include <tambour/tambour.h>
+
+#include "support/scale.h"
+#include "support/streams.h"
+#include "tls/support/certificates.h"
+
+namespace {
+
+/// The allocation to fail: 1 is the next one, 0 none. The tests use one thread.
+unsigned countdown = 0;
+unsigned refusals = 0;
+
+bool refused() noexcept {
+  if (countdown == 0 || --countdown > 0) return false;
+  ++refusals;
+  return true;
+}
+
+void* crypto_allocate(std::size_t size, const char* /*file*/, int /*line*/) {
+  return refused() ? nullptr : std::malloc(size);
+}
+void* crypto_reallocate(void* memory, std::size_t size, const char* /*file*/, int /*line*/) {
+  return refused() ? nullptr : std::realloc(memory, size);
+}
+void crypto_free(void* memory, const char* /*file*/, int /*line*/) { std::free(memory); }
+
+// Before the first allocation of OpenSSL.
+const bool replaced =
+    CRYPTO_set_mem_functions(&crypto_allocate, &crypto_reallocate, &crypto_free) == 1;
+
+}  // namespace
+
+// In no namespace, because the language demands it.
+void* operator new(std::size_t size) {
+  void* const memory = refused() ? nullptr : std::malloc(size > 0 ? size : 1);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void* operator new(std::size_t size, const std::nothrow_t& /*unused*/) noexcept {
+  return refused() ? nullptr : std::malloc(size > 0 ? size : 1);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
+
+namespace tambour::memory_test {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Contexts;
+
+/// Returns whether an allocation was refused while `play` ran. What it throws must be bad_alloc.
+template <class Play>
+bool play_without(unsigned nth, Play&& play) {
+  refusals = 0;
+  countdown = nth;
+  try {
+    play();
+  } catch (const std::bad_alloc&) {
+  } catch (const std::exception& error) {
+    countdown = 0;
+    ADD_FAILURE() << error.what();
+  }
+  countdown = 0;
+  return refusals > 0;
+}
+
+Task<> serve(SocketStream& stream, const TlsServerContext& tls, bool& complete) {
+  if (!co_await tls_accept(stream, tls)) co_return;
+  Buffer buffer;
+  while (buffer.size() < 50'000) {
+    const auto got = co_await stream.read(buffer);
+    if (!got || *got == 0) {
+      stream.close();
+      co_return;
+    }
+  }
+  if (!co_await stream.write(buffer)) stream.close();
+  if (stream.is_open()) complete = (co_await stream.shutdown_write()).has_value();
+  stream.close();
+}
+
+Task<> use(SocketStream& stream, const TlsClientContext& tls, const std::string& text,
+           bool& complete) {
+  if (!co_await tls_connect(stream, tls, "localhost")) co_return;
+  const auto written = co_await stream.write(text);
+  Buffer buffer;
+  while (written) {
+    const auto got = co_await stream.read(buffer);
+    if (!got || *got == 0) {
+      complete = got && buffer == text;
+      break;
+    }
+  }
+  stream.close();
+}
+
+/// Returns whether all bytes have arrived in both directions.
+bool exchange(EventLoop& loop, const Contexts& contexts, const std::string& text) {
+  test::StreamEnds ends = test::open_stream_ends(loop);
+  bool sent = false;
+  bool received = false;
+  std::exception_ptr thrown;
+  TaskScope scope(loop);
+  scope.set_exception_handler([&](std::exception_ptr what) {
+    thrown = std::move(what);
+    ends.near.close();
+    ends.far.close();
+  });
+  scope.spawn(serve(ends.far, contexts.server, sent));
+  scope.spawn(use(ends.near, contexts.client, text, received));
+  const TimePoint limit = Clock::now() + 20s;
+  while (!scope.empty() && Clock::now() < limit) loop.run_once();
+  EXPECT_TRUE(scope.empty()) << "hangs";
+  if (thrown) std::rethrow_exception(thrown);
+  return sent && received;
+}
+
+TEST(Memory, may_run_out_in_handshakes_and_transfers) {
+  ASSERT_TRUE(replaced);
+  EventLoop loop;
+  const Contexts contexts;
+  const std::string text(50'000, 't');
+  ASSERT_TRUE(exchange(loop, contexts, text));
+  const unsigned step = test::sanitized ? 7 : 1;
+  unsigned nth = 1;
+  for (;; nth += step) {
+    SCOPED_TRACE(nth);
+    // Full handshakes: resumed ones allocate less.
+    if (nth % 2 == 0) {
+      EXPECT_TRUE(contexts.client.reload());
+    }
+    bool complete = false;
+    if (!play_without(nth, [&] { complete = exchange(loop, contexts, text); })) {
+      EXPECT_TRUE(complete);
+      break;
+    }
+    if (HasFailure()) break;
+  }
+  EXPECT_GT(nth, 200U);
+  EXPECT_TRUE(exchange(loop, contexts, text));
+}
+
+TEST(Memory, may_run_out_while_contexts_are_loaded) {
+  EventLoop loop;
+  const Contexts contexts;
+  TlsServerOptions options;
+  options.identities = {Contexts::localhost().identity()};
+  options.authorities = Contexts::authority().pem();
+  options.client_certificate = TlsPeerCertificate::optional;
+  options.alpn = {"h2", "http/1.1"};
+  const unsigned step = test::sanitized ? 23 : 1;
+  for (unsigned nth = 1;; nth += step) {
+    SCOPED_TRACE(nth);
+    std::expected<void, TlsFailure> loaded;
+    if (!play_without(nth, [&] { loaded = contexts.server.reload(options); })) {
+      EXPECT_TRUE(loaded);
+      break;
+    }
+    if (HasFailure()) break;
+    if (nth % 50 == 1) {
+      EXPECT_TRUE(exchange(loop, contexts, std::string(50'000, 't')));
+    }
+  }
+  EXPECT_TRUE(exchange(loop, contexts, std::string(50'000, 't')));
+}
+
+}  // namespace
+}  // namespace tambour::memory_test
