@@ -17,7 +17,7 @@
 
 namespace tambour::compat {
 
-/// Timers by ascending deadline, and with equal deadlines in the order in which they were armed.
+/// Timers in the order of their deadlines, then in the order in which they were armed.
 /// Deadlines are integers of any unit; negative ones count as 0. Owns the nodes, not the timers.
 ///
 ///   struct Traits {
@@ -74,8 +74,8 @@ class TimerTable {
     first_free_ = static_cast<unsigned>(Traits::position(timer));
     Traits::set_position(timer, 0);
     if (--size_ != 0) return;
-    // Timers that are added one after the other are then adjacent in memory again. The first chunk
-    // exists, so there is space for one timer, as after any remove().
+    // Timers that are added in a row are then adjacent in memory again. grow() returns the first
+    // chunk, which exists, so there is space for one timer, as after any remove().
     first_free_ = 0;
     end_ = first_position;
     static_cast<void>(grow());

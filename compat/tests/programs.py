@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 TAMBOUR_RUN, LIBRARIES = (Path(word).resolve() for word in sys.argv[1:3])
-PATIENCE = 240  # The time limit of each program, in seconds: generous, for busy machines.
+TIMEOUT_S = 240  # Of each program; generous, because the machine may be busy.
 # Servers refuse to run as root, or become this user.
 UNPRIVILEGED = "nobody" if os.geteuid() == 0 else None
 ENV = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin",
@@ -38,7 +38,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def on(ours: bool, *words: object) -> list[str]:
+def command(ours: bool, *words: object) -> list[str]:
     """The command that runs a program on the drop-in or on the original."""
     return [str(word) for word in ((TAMBOUR_RUN, *words) if ours else words)]
 
@@ -51,8 +51,8 @@ def libraries_of(pid: int, name: str) -> set[str]:
 
 def run(ours: bool, *words: object, status: int = 0, **options) -> str:
     """Runs a program to its end and returns its standard output."""
-    done = subprocess.run(on(ours, *words), env={**ENV, **options.pop("env", {})}, text=True,
-                          capture_output=True, timeout=PATIENCE, check=False, **options)
+    done = subprocess.run(command(ours, *words), env={**ENV, **options.pop("env", {})}, text=True,
+                          capture_output=True, timeout=TIMEOUT_S, check=False, **options)
     if done.returncode != status:
         raise AssertionError(f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -65,7 +65,7 @@ def eventually(condition, what: str):
         if result := condition():
             return result
         time.sleep(0.02)
-    raise AssertionError(f"not within 60 s: {what}")
+    raise AssertionError(f"timed out after 60 s waiting for: {what}")
 
 
 def connects(address: int | Path) -> bool:
@@ -83,7 +83,7 @@ def connects(address: int | Path) -> bool:
 def server(ours: bool, address: int | Path, *words: object, stop: str = "terminate", **options):
     """Runs a program that listens on an address until the block ends."""
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(on(ours, *words), env=ENV, stdout=log, stderr=log,
+        process = subprocess.Popen(command(ours, *words), env=ENV, stdout=log, stderr=log,
                                    stdin=subprocess.DEVNULL, **options)
 
         def listens() -> bool:
@@ -131,10 +131,10 @@ class ProgramTest(unittest.TestCase):
         for file in files:
             self.assertEqual(file.startswith(str(LIBRARIES)), ours, file)
 
-    def both(self, play):
-        """Calls `play` for the original, then for the drop-in; the results must be equal."""
-        original = play(False)
-        self.assertEqual(play(True), original)
+    def assert_same_on_both(self, scenario):
+        """Calls `scenario` for the original, then for the drop-in; the results must be equal."""
+        original = scenario(False)
+        self.assertEqual(scenario(True), original)
         return original
 
 

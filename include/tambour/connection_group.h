@@ -28,8 +28,8 @@ class GroupShard;
 /// What happens to a member that has ConnectionGroupOptions::unsent_max or more unsent bytes when a
 /// message is sent, because its peer does not read.
 enum class WhenSlow : std::uint8_t {
-  skip,   ///< It does not get the message.
-  close,  ///< It is closed; on_close gets ENOBUFS.
+  skip,   ///< The member does not get the message.
+  close,  ///< The member is closed; on_close gets ENOBUFS.
 };
 
 struct ConnectionGroupOptions {
@@ -37,12 +37,11 @@ struct ConnectionGroupOptions {
   /// other members. ConnectionLimits::unsent_max applies too.
   std::size_t unsent_max = std::size_t{1024} * 1024;
   WhenSlow when_slow = WhenSlow::skip;
-  /// In bytes, including the memory that the queue itself uses: the limit of what waits for one
-  /// loop to take it. A loop that is busy, or that does not run, makes it grow.
+  /// The limit of the messages that wait for one loop, in bytes, including the memory of the queue
+  /// itself. Messages wait while the loop is busy or does not run.
   std::size_t queued_max = std::size_t{16} * 1024 * 1024;
-  /// Invoked for each member that is skipped, on the thread of its loop, with the number of
-  /// messages that it does not get. Of a group over several loops, several threads invoke it at
-  /// once.
+  /// Invoked for each skipped member on the thread of its loop, with the number of skipped
+  /// messages. If the group has several loops, several threads invoke it concurrently.
   Callback<void(Connection&, std::size_t)> on_skip{};
 };
 
@@ -56,16 +55,17 @@ struct ConnectionGroupStats {
 /// The connections that receive the messages of send(): of one loop, or of the loops of a
 /// LoopGroup.
 ///
-/// A message is queued once for each loop, without a lock. Members share its bytes. Each loop sends
-/// the messages of one iteration with one system call per member. Order: messages that one thread
-/// sends arrive in that order, at each member. A message is sent to the connections that are
-/// members when their loop takes it, soon after send(). Lifetime: a connection that ends, or moves
-/// to another loop (Connection::move_to()), leaves the group; on_move may add it again. The group
-/// may be destroyed on any thread, inside callbacks too; messages that no loop has taken by then
-/// are lost. Thread: functions that have a Connection as argument must be called on the thread of
-/// its loop; the others may be called on any thread. The loops must exist when a message is sent.
-/// Errors: what on_high_water and on_skip throw propagates out of the loop's run(), after all
-/// members got the message.
+/// A message is queued once for each loop, without a lock. Members share its bytes. Consecutive
+/// messages with the same recipients are combined: each loop sends them with one system call per
+/// member. Order: messages that one thread sends arrive in that order, at each member. A message is
+/// sent to the connections that are members when their loop takes it, soon after send(). Lifetime:
+/// a connection that ends, or moves to another loop (Connection::move_to()), leaves the group;
+/// on_move may add it again. The group may be destroyed on any thread, inside callbacks too;
+/// messages that no loop has taken by then are lost. Thread: functions that have a Connection as
+/// argument must be called on the thread of its loop; the others may be called on any thread. The
+/// loops must exist when a message is sent. Errors: exceptions of on_high_water and on_skip
+/// propagate out of the loop's run(), after all members got the message. If memory is exhausted
+/// while a loop sends, the member is closed with ENOMEM.
 class ConnectionGroup {
  public:
   /// Throws std::bad_alloc.

@@ -10,8 +10,8 @@ namespace tambour {
 
 enum class DnsError : int {
   // Response codes of a server: RFC 1035, section 4.1.1.
-  format_error = 1,  ///< FORMERR: the server did not understand the question.
-  server_failure,    ///< SERVFAIL, from each server that answered.
+  format_error = 1,  ///< FORMERR: the server could not parse the query.
+  server_failure,    ///< SERVFAIL from a server, and no usable response from the others.
   no_such_name,      ///< NXDOMAIN: the name does not exist.
   not_implemented,   ///< NOTIMP.
   refused,           ///< REFUSED.
@@ -29,8 +29,8 @@ enum class DnsError : int {
   bad_message,       ///< Not a well-formed message.
   bad_pointer,       ///< A compression pointer that does not point to an earlier name.
   bad_record,        ///< The data of a record does not have the form of its type.
-  bad_edns,          ///< More than one OPT record, or one in the wrong section.
-  message_too_long,  ///< The message does not fit into the bytes that it may have.
+  bad_edns,          ///< More than one OPT record, or in the wrong section; when writing: missing.
+  message_too_long,  ///< The message does not fit into the size limit.
 };
 
 const std::error_category& dns_category() noexcept;

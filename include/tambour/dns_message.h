@@ -1,7 +1,7 @@
 // DNS messages, parsed and written: RFC 1035, RFC 6891 (EDNS), RFC 7873 (cookies).
 //
-// parse() is strict: it accepts no message with bytes that it does not understand, so a message
-// that is parsed and written again means the same.
+// parse() is strict: it rejects malformed and trailing bytes. Records of unknown types are kept as
+// DnsUnknown, so writing a parsed message preserves its meaning.
 #pragma once
 
 #include <cstddef>
@@ -100,8 +100,8 @@ struct DnsMessage {
   [[nodiscard]] static Result<DnsMessage> parse(std::span<const std::byte> bytes);
 
   /// The message in wire form, with names compressed where RFC 3597 allows it. If it would have
-  /// more than `bytes_max` bytes, records are left out from the end, sections are kept in order,
-  /// OPT is kept, and the bit `truncated` is set if an answer or authority is missing. Fails with
+  /// more than `limit_bytes` bytes, records are omitted from the end, OPT is kept, and the bit
+  /// `truncated` is set if an answer or authority is missing. Fails with
   /// DnsError::message_too_long if not even the questions fit, with DnsError::bad_record if a
   /// record's data is not that of its type or exceeds its limits, and with DnsError::bad_edns if
   /// the response code needs EDNS.
@@ -109,8 +109,8 @@ struct DnsMessage {
 
   /// A query for one question, with EDNS and recursion desired.
   [[nodiscard]] static DnsMessage query(DnsName name, DnsType type, std::uint16_t id);
-  /// An empty response to `question`: with its id, questions and opcode, and EDNS if it has it.
-  [[nodiscard]] static DnsMessage response_to(const DnsMessage& question);
+  /// An empty response to `query`, with its id, questions and opcode, and EDNS if the query has it.
+  [[nodiscard]] static DnsMessage response_to(const DnsMessage& query);
 };
 
 }  // namespace tambour

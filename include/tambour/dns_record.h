@@ -29,7 +29,7 @@ enum class DnsType : std::uint16_t {
   tlsa = 52,
   svcb = 64,
   https = 65,
-  ixfr = 251,  ///< Of questions only, as the next two.
+  ixfr = 251,  ///< Only in questions, as the next two.
   axfr = 252,
   any = 255,
   caa = 257,
@@ -131,8 +131,8 @@ struct DnsSvcParam {
   std::string value;
   bool operator==(const DnsSvcParam&) const = default;
 };
-/// SVCB and HTTPS: RFC 9460. Priority 0: an alias of `target`. The parameters are sorted by their
-/// keys, which differ.
+/// SVCB and HTTPS: RFC 9460. Priority 0 (AliasMode): use `target` instead. The parameters are
+/// sorted by their keys, which differ.
 struct DnsSvcb {
   std::uint16_t priority = 0;
   DnsName target;

@@ -1,8 +1,9 @@
-// Name resolution on an event loop, without threads: hosts file, DNS and a cache.
+// Name resolution on an event loop: hosts file, DNS and a cache.
 //
 // The default resolver of connect(). Reads /etc/resolv.conf, /etc/hosts and the hosts line of
-// /etc/nsswitch.conf as getaddrinfo(3) does, and reads them again when they have changed. For the
-// sources that nsswitch.conf may name besides files and dns, it asks Resolver::system().
+// /etc/nsswitch.conf as getaddrinfo(3) does, and reloads them when they change. Uses no threads,
+// unless nsswitch.conf names a source other than files and dns: for those, it calls
+// Resolver::system().
 #pragma once
 
 #include <cstddef>
@@ -30,39 +31,39 @@ class Engine;
 }
 
 struct DnsResolverOptions {
-  /// Empty: the file is not read.
+  /// A file with an empty name is not read.
   std::string resolv_conf = "/etc/resolv.conf";
   std::string hosts = "/etc/hosts";
   std::string nsswitch_conf = "/etc/nsswitch.conf";
-  /// How often the files are examined for changes, at most; a lookup examines them.
+  /// A lookup checks the files for changes if the last check was at least this long ago.
   Duration reload_interval = std::chrono::milliseconds(50);
   /// The environment variables LOCALDOMAIN and RES_OPTIONS: resolv.conf(5).
   bool environment = true;
 
-  /// Unless empty, instead of the servers, the search list and the options of resolv.conf(5). An
-  /// option as in the file: "ndots:2".
+  /// If not empty, these replace the servers, the search list and the options of resolv.conf(5).
+  /// Options have the syntax of that file, for example "ndots:2".
   std::vector<Endpoint> servers{};
   std::vector<std::string> search{};
   std::vector<std::string> settings{};
 
-  /// The memory of the cache. 0: no cache.
+  /// The memory limit of the cache. 0: no cache.
   std::size_t cache_bytes_max = std::size_t{4} << 20;
-  Duration ttl_max = std::chrono::hours(24);          ///< Longer times to live are shortened.
+  Duration ttl_max = std::chrono::hours(24);          ///< The limit of the TTL.
   Duration negative_ttl_max = std::chrono::hours(3);  ///< RFC 2308.
-  Duration failure_ttl = std::chrono::seconds(1);     ///< RFC 9520: no server has answered.
+  Duration failure_ttl = std::chrono::seconds(1);     ///< RFC 9520.
 
   /// The number of tasks that may wait for this resolver; further lookups fail with
   /// DnsError::too_many_lookups.
   std::size_t lookups_max = std::size_t{1} << 16;
-  /// The number of questions that are sent to servers at the same time; others wait.
+  /// The number of queries in flight; further ones wait.
   std::size_t queries_max = 4096;
 
-  /// EDNS with 1232 bytes: larger answers without TCP. A server that does not understand it is
-  /// asked without.
+  /// EDNS with 1232 bytes, which avoids TCP for larger responses. Servers that do not support it
+  /// are queried without it.
   bool edns = true;
   bool cookies = true;  ///< RFC 7873. Requires `edns`.
-  /// Random case of the letters in questions, which answers must repeat: 16 bits and more against
-  /// forgers. Some servers change the case.
+  /// Randomizes the case of letters in queries (DNS 0x20); responses must repeat it. Adds one bit
+  /// of entropy per letter. Some servers do not preserve the case.
   bool random_case = false;
 
   /// Sources besides files and dns. Null: Resolver::system(). Must outlive the resolver.
@@ -71,31 +72,30 @@ struct DnsResolverOptions {
 
 /// Counters since the resolver was created.
 struct DnsResolverStats {
-  std::uint64_t lookups = 0;  ///< Questions of tasks; a host name is up to two.
+  std::uint64_t lookups = 0;  ///< Host names count once for each family.
   std::uint64_t cache_hits = 0;
-  std::uint64_t coalesced = 0;  ///< Questions that joined one in flight.
+  std::uint64_t coalesced = 0;  ///< Lookups that joined a query in flight.
   std::uint64_t udp_sent = 0;   ///< Datagrams.
   std::uint64_t tcp_sent = 0;   ///< Queries over TCP.
-  std::uint64_t retries = 0;    ///< Of the above, those that were not the first of a question.
-  std::uint64_t rejected = 0;   ///< Datagrams that matched no question, or were malformed.
-  std::uint64_t reloads = 0;    ///< A file has changed.
+  std::uint64_t retries = 0;    ///< Of the above: repeated queries.
+  std::uint64_t rejected = 0;   ///< Datagrams that matched no query, or were malformed.
+  std::uint64_t reloads = 0;    ///< Changes of the files.
   std::uint64_t fallbacks = 0;  ///< Lookups passed to another resolver.
   std::size_t cache_bytes = 0;  ///< Now.
-  std::size_t in_flight = 0;    ///< Questions that servers are asked now.
+  std::size_t in_flight = 0;    ///< Queries now.
 };
 
 /// A stub resolver on one loop.
 ///
-/// Tasks of its loop may use it concurrently. Equal questions in flight are sent once. Answers are
-/// cached for their time to live, and so are the absence of a name or type and, for a moment,
-/// failures. A task that is asked to stop, or destroyed, leaves its question; a question without
-/// tasks is dropped.
+/// Tasks of its loop may use it concurrently. Concurrent lookups of the same name and type share
+/// one query. Responses are cached for their TTL, the absence of a name or type as RFC 2308
+/// defines, failures for `failure_ttl`. If a task is destroyed or a stop is requested, its lookup
+/// ends; a query that no task waits for is abandoned.
 ///
-/// Security: each question has a random id and a random port out of a small pool whose sockets are
-/// replaced after 128 questions; an answer must come from the server that was asked and have the
-/// same id and question. Records that do not belong to the question or to the chain of its aliases
-/// are ignored.
-/// Ownership: owns its sockets. Destroying it makes waiting tasks fail with ECANCELED.
+/// Security: each query has a random id and a random source port from a small pool whose sockets
+/// are replaced after 128 queries; a response must come from the queried server and have the same
+/// id and question. Records that do not belong to the queried name or to its chain of CNAME records
+/// are ignored. Ownership: owns its sockets. Destroying it makes waiting tasks fail with ECANCELED.
 /// Lifetime: cannot be moved. Must be destroyed before its loop.
 /// Thread: must be used on the loop's thread, by tasks of that loop.
 /// Loop: an idle resolver does not keep run() from returning.
@@ -118,10 +118,9 @@ class DnsResolver final : public Resolver {
   [[nodiscard]] Task<Result<>> resolve_each(std::string host, std::uint16_t port,
                                             AddressFamily family, Found found) override;
 
-  /// Asks the servers for records of one type, without hosts file and search list. Returns the
-  /// response, with the times to live that remain; it has at least one answer of the type, or an
-  /// alias. Fails with DnsError: no_such_name, no_data, server_failure, timeout and others; with
-  /// ECANCELED.
+  /// Queries the servers for records of one type, without hosts file and search list. Returns the
+  /// response, with the remaining TTLs; it has at least one record of the type, or a CNAME. Fails
+  /// with DnsError: no_such_name, no_data, server_failure, timeout and others; with ECANCELED.
   ///
   ///   auto mail = co_await resolver.query(name, DnsType::mx);
   ///   for (const DnsMx* each : mail->answers_of<DnsMx>()) ...
@@ -141,7 +140,7 @@ class DnsResolver final : public Resolver {
 
   void clear_cache() noexcept;
   [[nodiscard]] DnsResolverStats stats() const noexcept;
-  /// The servers that are asked now, in the order of the configuration.
+  /// The current servers, in the order of the configuration.
   [[nodiscard]] std::vector<Endpoint> servers();
 
  private:

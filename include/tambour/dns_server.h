@@ -1,7 +1,7 @@
 // DNS servers over UDP and TCP: RFC 1035, RFC 6891, RFC 7766.
 //
-// The server parses queries, and truncates, compresses and sends responses; a handler answers
-// questions. Messages that are no queries never reach the handler.
+// The server parses queries, and truncates, compresses and sends responses; a handler fills them.
+// Messages that are not queries never reach the handler.
 #pragma once
 
 #include <chrono>
@@ -37,7 +37,7 @@ struct DnsRequest {
 };
 
 struct DnsServerOptions {
-  /// The largest datagram that is sent, whatever the client accepts; at least 512.
+  /// The limit of sent datagrams, also if the client accepts larger ones; at least 512.
   std::uint16_t udp_bytes_max = DnsEdns::udp_bytes_default;
   std::size_t tcp_connections_max = 1024;  ///< Further ones wait in the backlog.
   /// A connection that sends no query for this time is closed.
@@ -47,8 +47,8 @@ struct DnsServerOptions {
   std::size_t tasks_max = 4096;
   /// Response rate limiting: the number of UDP responses per second to one network (/24 of IPv4,
   /// /56 of IPv6). Of the responses above it, every second one is sent without records and
-  /// truncated, so that a client whose address was not forged asks over TCP; the others are
-  /// dropped. 0: no limit.
+  /// truncated, so that clients with genuine addresses retry over TCP; the others are dropped. 0:
+  /// no limit.
   unsigned responses_per_second = 0;
 };
 

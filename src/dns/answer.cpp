@@ -6,7 +6,7 @@ namespace tambour::dns {
 namespace {
 
 /// More aliases than any name needs; servers follow about as many.
-constexpr unsigned aliases_max = 16;
+constexpr unsigned cname_chain_max = 16;
 constexpr std::uint16_t cookie_option = DnsOption::cookie;
 
 bool is_wanted(DnsType type, DnsType wanted) noexcept {
@@ -45,11 +45,11 @@ class ResponseReader {
   /// Usually the aliases are in order, and one pass finds everything.
   void read_answers(unsigned count) {
     const Reader begin = reader_;
-    for (unsigned pass = 0; pass < aliases_max; ++pass) {
+    for (unsigned pass = 0; pass < cname_chain_max; ++pass) {
       reader_ = begin;
-      const unsigned aliases_before = aliases_;
+      const unsigned cnames_before = cnames_;
       for (unsigned i = 0; i < count && !reader_.failed(); ++i) read_answer();
-      if (reader_.failed() || aliases_ == aliases_before || found_ != 0) return;
+      if (reader_.failed() || cnames_ == cnames_before || found_ != 0) return;
     }
   }
 
@@ -64,8 +64,8 @@ class ResponseReader {
       ++found_;
       ttl_s_ = std::min(ttl_s_, ttl_of(head.ttl));
       read_data(head);
-    } else if (is_ours && head.type == DnsType::cname && aliases_ < aliases_max) {
-      ++aliases_;
+    } else if (is_ours && head.type == DnsType::cname && cnames_ < cname_chain_max) {
+      ++cnames_;
       ttl_s_ = std::min(ttl_s_, ttl_of(head.ttl));
       found_ = 0;
       answer_.addresses.clear();
@@ -152,9 +152,9 @@ class ResponseReader {
   DnsType type_;
   Answer& answer_;
   ResponseInfo& info_;
-  WireName owner_;  ///< The name of the question, or that of its last alias.
+  WireName owner_;  ///< The name of the question, or that of its last cname.
   WireName name_;
-  unsigned aliases_ = 0;
+  unsigned cnames_ = 0;
   unsigned found_ = 0;
   std::uint32_t ttl_s_ = UINT32_MAX;
   std::uint32_t negative_ttl_s_ = 0;
@@ -168,9 +168,9 @@ bool is_response_to(Bytes packet, std::uint16_t id, std::string_view name, DnsTy
   const Header header = Header::read(reader);
   if (reader.failed() || header.id != id || (header.flags & Header::response) == 0) return false;
   if (header.opcode() != 0 || header.questions != 1) return false;
-  const std::string_view asked = reader.text(name.size());
+  const std::string_view question = reader.text(name.size());
   if (reader.failed()) return false;
-  if (exact_case ? asked != name : !equal_ignoring_case(asked, name)) return false;
+  if (exact_case ? question != name : !equal_ignoring_case(question, name)) return false;
   return DnsType(reader.u16()) == type && DnsClass(reader.u16()) == DnsClass::in &&
          !reader.failed();
 }
@@ -185,19 +185,19 @@ Result<DnsMessage> message_of(const Answer& answer, std::string_view key, std::u
   const DnsType type = type_of_key(key);
   DnsName owner = DnsNameAccess::make(name_of_key(key));
   std::vector<DnsRecord> kept;
-  for (unsigned pass = 0; pass < aliases_max && kept.size() < message->answers.size(); ++pass) {
-    bool has_alias = false;
+  for (unsigned pass = 0; pass < cname_chain_max && kept.size() < message->answers.size(); ++pass) {
+    bool has_cname = false;
     for (DnsRecord& each : message->answers) {
       if (each.record_class != DnsClass::in || each.name != owner) continue;
-      const auto* const alias = each.as<DnsCname>();
-      if (alias == nullptr && !is_wanted(each.type, type)) continue;
-      const bool follows = alias != nullptr && !is_wanted(each.type, type);
-      if (follows) owner = alias->target;
+      const auto* const cname = each.as<DnsCname>();
+      if (cname == nullptr && !is_wanted(each.type, type)) continue;
+      const bool follows = cname != nullptr && !is_wanted(each.type, type);
+      if (follows) owner = cname->target;
       kept.push_back(each);
-      has_alias = has_alias || follows;
+      has_cname = has_cname || follows;
       if (follows) break;
     }
-    if (!has_alias) break;
+    if (!has_cname) break;
   }
   message->answers = std::move(kept);
   for (std::vector<DnsRecord>* section :

@@ -72,7 +72,7 @@ void Engine::use_configuration() {
   retire(std::exchange(servers_, std::move(set)));
 }
 
-Cache::Hit Engine::ask(const QuestionKey& key, Waiter& waiter) {
+Cache::Hit Engine::look_up(const QuestionKey& key, Waiter& waiter) {
   ++stats_.lookups;
   if (Cache::Hit hit = cache_.find(key.view(), core_.now_ns()); hit.answer != nullptr) {
     ++stats_.cache_hits;

@@ -58,10 +58,10 @@ class Engine : private detail::ListHook<Engine> {
   [[nodiscard]] const Configuration& configuration() const noexcept { return configuration_; }
   [[nodiscard]] const std::shared_ptr<ServerSet>& servers() const noexcept { return servers_; }
 
-  /// Returns the answer if it is in the cache, with its age. Otherwise asks, or joins an equal
-  /// question in flight, and returns null; the answer is passed to `waiter` later. Returns an error
-  /// as an answer if too many lookups wait.
-  [[nodiscard]] Cache::Hit ask(const QuestionKey& key, Waiter& waiter);
+  /// Returns the answer if it is in the cache, with its age. Otherwise sends a query, or joins an
+  /// equal question in flight, and returns null; the answer is passed to `waiter` later. Returns an
+  /// error as an answer if too many lookups wait.
+  [[nodiscard]] Cache::Hit look_up(const QuestionKey& key, Waiter& waiter);
   void clear_cache() noexcept { cache_.clear(); }
 
   // For queries.

@@ -198,11 +198,11 @@ void HostLookup::ask_candidate(const WireName& name) {
     part.type = types[i];
     part.answer = nullptr;
     const bool is_v6 = part.type == DnsType::aaaa;
-    part.is_asked = wants(is_v6) && !(is_v6 && conf_->no_aaaa);
-    part.is_answered = !part.is_asked;
-    if (!part.is_asked) continue;
+    part.is_queried = wants(is_v6) && !(is_v6 && conf_->no_aaaa);
+    part.is_answered = !part.is_queried;
+    if (!part.is_queried) continue;
     key.set_type(part.type);
-    Cache::Hit hit = engine_.ask(key, part);
+    Cache::Hit hit = engine_.look_up(key, part);
     if (hit.answer == nullptr) continue;
     part.is_answered = true;
     part.answer = std::move(hit.answer);
@@ -230,7 +230,7 @@ void HostLookup::end_candidate() {
   if (std::ranges::any_of(parts_, has_addresses)) return finish({});
   int eai = EAI_NONAME;
   for (const Part& each : parts_) {
-    if (!each.is_asked) continue;
+    if (!each.is_queried) continue;
     // The resolver was destroyed.
     if (each.answer == nullptr) return finish(system_error(ECANCELED));
     if (each.answer->error == DnsError::too_many_lookups)

@@ -26,7 +26,7 @@ class HostLookup {
   enum class State : std::uint8_t {
     pending,   ///< Await changed().
     done,      ///< See error() and addresses().
-    fallback,  ///< Another resolver must be asked.
+    fallback,  ///< Another resolver must be called.
   };
 
   HostLookup(Engine& engine, std::string_view host, AddressFamily family);
@@ -55,7 +55,7 @@ class HostLookup {
     void answered(AnswerPointer with) noexcept override;
     HostLookup& lookup;
     DnsType type{};
-    bool is_asked = false;
+    bool is_queried = false;
     bool is_answered = false;
     bool is_used = false;  ///< Its addresses are in `addresses_`.
     AnswerPointer answer;

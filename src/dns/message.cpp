@@ -223,17 +223,17 @@ DnsMessage DnsMessage::query(DnsName name, DnsType type, std::uint16_t id) {
   return message;
 }
 
-DnsMessage DnsMessage::response_to(const DnsMessage& question) {
+DnsMessage DnsMessage::response_to(const DnsMessage& query) {
   DnsMessage message;
-  message.id = question.id;
+  message.id = query.id;
   message.is_response = true;
-  message.opcode = question.opcode;
-  message.recursion_desired = question.recursion_desired;
-  message.checking_disabled = question.checking_disabled;
-  message.questions = question.questions;
-  if (question.edns) {
+  message.opcode = query.opcode;
+  message.recursion_desired = query.recursion_desired;
+  message.checking_disabled = query.checking_disabled;
+  message.questions = query.questions;
+  if (query.edns) {
     message.edns.emplace();
-    message.edns->dnssec_ok = question.edns->dnssec_ok;
+    message.edns->dnssec_ok = query.edns->dnssec_ok;
   }
   return message;
 }

@@ -143,7 +143,7 @@ Server* Query::choose() noexcept {
 void Query::send_to_next() {
   Server* server = choose();
   if (server == nullptr) {
-    // All were asked in this round. Their errors are final; if some did not answer, go on.
+    // All were queried in this round. Their errors are final; if some did not answer, go on.
     if (error_ != DnsError::timeout) return finish_with(error_);
     tried_ = 0;
     ++rounds_;
@@ -196,9 +196,9 @@ void Query::send(Server& server, Transport transport, bool is_probe) {
 void Query::start_timer(const Server& server) noexcept {
   last_ = const_cast<Server*>(&server);
   const std::int64_t now_ns = engine_.core().now_ns();
-  const std::int64_t patience_ns = server.patience_ns() << std::min(rounds_, doublings_max);
+  const std::int64_t timeout_ns = server.timeout_ns() << std::min(rounds_, doublings_max);
   const std::int64_t limit_ns = set_->conf->timeout.count();
-  timer_.start(Duration(std::min({patience_ns, limit_ns, deadline_ns_ - now_ns})));
+  timer_.start(Duration(std::min({timeout_ns, limit_ns, deadline_ns_ - now_ns})));
 }
 
 std::int64_t Query::sent_ns(const Server& server, std::uint16_t id) const noexcept {
@@ -270,7 +270,7 @@ void Query::server_failed(Server& server) {
   if (choose() != nullptr) return send_to_next();
   // Not at once, since that would be a busy loop. Another round may succeed.
   const std::int64_t left_ns = deadline_ns_ - engine_.core().now_ns();
-  const std::int64_t delay_ns = server.patience_ns() << std::min(rounds_, doublings_max);
+  const std::int64_t delay_ns = server.timeout_ns() << std::min(rounds_, doublings_max);
   timer_.start(Duration(std::max<std::int64_t>(std::min(left_ns, delay_ns), 0)));
 }
 

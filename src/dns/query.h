@@ -1,8 +1,8 @@
-// One question that servers are asked, and the lookups that wait for its answer.
+// A query that is in flight, and the lookups that wait for its response.
 //
-// The first server is asked at once; if it does not answer within a multiple of its latency, the
+// The first server is queried at once; if it does not answer within a multiple of its latency, the
 // next one is, while answers of the earlier ones are still accepted. After the last server the
-// first is asked again, with twice the patience, until the time of the configuration has passed.
+// first is queried again, with twice the timeout, until the time of the configuration has passed.
 #pragma once
 
 #include <cstdint>
@@ -83,7 +83,7 @@ class Query {
   void expired();
   void send_to_next();
   void send(Server& server, Transport transport, bool is_probe = false);
-  /// Returns false if no server can be asked.
+  /// Returns false if no server can be queried.
   [[nodiscard]] Server* choose() noexcept;
   [[nodiscard]] bool is_tried(const Server& server) const noexcept {
     return (tried_ >> server.number() & 1U) != 0;
@@ -105,7 +105,7 @@ class Query {
   std::shared_ptr<ServerSet> set_;
   detail::IntrusiveList<Waiter> waiters_;
   std::vector<Attempt> attempts_;
-  std::uint32_t tried_ = 0;  ///< Bits of the servers that were asked in this round.
+  std::uint32_t tried_ = 0;  ///< Bits of the servers that were queried in this round.
   unsigned rounds_ = 0;
   Server* last_ = nullptr;  ///< The one that the timer is for.
   bool has_sent_ = false;

@@ -13,7 +13,7 @@
 namespace tambour::dns {
 
 struct ResolvConf {
-  /// glibc uses three; more servers are ignored here as there, so that both ask the same.
+  /// glibc uses three; more servers are ignored here as there, so that both query the same.
   static constexpr std::size_t servers_max = 3;
   static constexpr std::size_t search_max = 32;
   static constexpr unsigned ndots_max = 15;

@@ -136,7 +136,7 @@ Task<Result<DnsMessage>> DnsResolver::query(DnsName name, DnsType type) {
   engine_->refresh();
   const dns::QuestionKey key(name.wire(), type);
   OneAnswer wait(engine_->loop());
-  dns::Cache::Hit hit = engine_->ask(key, wait);
+  dns::Cache::Hit hit = engine_->look_up(key, wait);
   if (hit.answer == nullptr) {
     if (const auto waited = co_await wait.event.wait(); !waited)
       co_return std::unexpected(waited.error());

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t lead_ns = 10 * ms;
-constexpr std::int64_t patience_unknown_ns = 400 * ms;
-constexpr std::int64_t patience_min_ns = 100 * ms;
+constexpr std::int64_t timeout_unknown_ns = 400 * ms;
+constexpr std::int64_t timeout_min_ns = 100 * ms;
 constexpr std::int64_t probe_interval_ns = 1000 * ms;
 constexpr unsigned probe_queries = 32;
 constexpr std::int64_t cookie_regression_ns = 120'000 * ms;
@@ -70,9 +70,9 @@ std::int64_t Server::cost_ns() const noexcept {
   return smoothed_ns_ + static_cast<std::int64_t>(number_) * lead_ns;
 }
 
-std::int64_t Server::patience_ns() const noexcept {
-  if (smoothed_ns_ == 0) return patience_unknown_ns;
-  return std::max(2 * smoothed_ns_ + 4 * deviation_ns_, patience_min_ns);
+std::int64_t Server::timeout_ns() const noexcept {
+  if (smoothed_ns_ == 0) return timeout_unknown_ns;
+  return std::max(2 * smoothed_ns_ + 4 * deviation_ns_, timeout_min_ns);
 }
 
 bool Server::wants_probe(std::int64_t now_ns) noexcept {

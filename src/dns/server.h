@@ -35,15 +35,15 @@ class Server {
   void answered(std::int64_t round_trip_ns) noexcept;
   void timed_out() noexcept { ++failures_; }
   void refused(std::int64_t now_ns) noexcept;
-  /// True if it has not answered lately: it is asked only if all others fail, and now and then in
+  /// True if it has not answered lately: it is queried only if all others fail, and now and then in
   /// addition to another.
   [[nodiscard]] bool is_dead() const noexcept { return failures_ >= failures_max; }
-  /// Servers are asked in the order of this value: of their latency, but each one in the list needs
-  /// a lead of 10 ms over the one before it.
+  /// Servers are queried in the order of this value: of their latency, but each one in the list
+  /// needs a lead of 10 ms over the one before it.
   [[nodiscard]] std::int64_t cost_ns() const noexcept;
-  /// How long to wait for an answer before another server is asked.
-  [[nodiscard]] std::int64_t patience_ns() const noexcept;
-  /// True if a dead server should be asked in addition: at most with each 32nd query and once in a
+  /// How long to wait for an answer before another server is queried.
+  [[nodiscard]] std::int64_t timeout_ns() const noexcept;
+  /// True if a dead server should be probed in parallel: at most with each 32nd query and once in a
   /// second.
   [[nodiscard]] bool wants_probe(std::int64_t now_ns) noexcept;
 

@@ -1,7 +1,8 @@
 // A UDP socket that is connected to one server, for a limited number of queries.
 //
 // The kernel chooses a random port, and drops datagrams from other addresses. The sockets of a
-// server are replaced by others with other ports, so that a forger has to guess port and id.
+// server are replaced by others with other ports, so that an off-path attacker must guess port and
+// id.
 #pragma once
 
 #include <cstddef>

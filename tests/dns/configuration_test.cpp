@@ -72,7 +72,7 @@ TEST(ResolvConfFile, uses_the_last_of_domain_and_search) {
   EXPECT_TRUE(parse("search\n").has_search);
 }
 
-TEST(ResolvConfFile, may_contain_anything) {
+TEST(ResolvConfFile, tolerates_malformed_lines) {
   std::mt19937 random(1);
   std::string garbage(1 << 20, '\0');
   for (char& each : garbage) each = static_cast<char>(random());
@@ -140,7 +140,7 @@ TEST(NsswitchFile, names_sources) {
   EXPECT_EQ(kinds("hosts: [x] files [unterminated"), (Kinds{files}));
 }
 
-TEST(NsswitchFile, says_when_a_search_ends) {
+TEST(NsswitchFile, parses_actions) {
   const auto sources = dns::parse_nsswitch(
       "hosts: files resolve [!UNAVAIL=return] dns [NOTFOUND=return success=continue TryAgain=x]");
   ASSERT_EQ(sources.size(), 3U);

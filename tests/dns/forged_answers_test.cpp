@@ -49,12 +49,12 @@ class Attack {
       }
       return true;
     });
-    server_.set_forger(
+    server_.set_spoofer(
         [this](const DnsMessage& question, const Endpoint& from) { forge(question, from); });
   }
 
  private:
-  /// Sends what a forger may send that sees nothing, or everything but the id, or that cannot use
+  /// Sends what a spoofer may send that sees nothing, or everything but the id, or that cannot use
   /// the server's address.
   void forge(const DnsMessage& question, const Endpoint& client) {
     DnsMessage forged = DnsMessage::response_to(question);

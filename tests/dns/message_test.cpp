@@ -152,7 +152,7 @@ TEST(DnsMessage, compresses_against_names_at_low_offsets_only) {
   EXPECT_EQ(parse(bytes), message);
 }
 
-TEST(DnsMessage, leaves_out_records_that_do_not_fit) {
+TEST(DnsMessage, omits_records_that_do_not_fit) {
   DnsMessage message = DnsMessage::query(name("example.org"), DnsType::a, 1);
   for (std::uint8_t i = 0; i < 100; ++i) {
     message.answers.push_back(record(DnsType::a, DnsA{{10, 0, 0, i}}));
@@ -233,7 +233,7 @@ const std::string root(1, '\0');
 
 std::string type(char number) { return std::string(1, '\0') + number; }
 
-TEST(DnsMessage, is_complete_and_not_longer_than_its_records) {
+TEST(DnsMessage, rejects_truncated_messages_and_trailing_bytes) {
   DnsMessage message;
   message.answers = one_of_each_type();
   message.edns.emplace();
@@ -245,7 +245,7 @@ TEST(DnsMessage, is_complete_and_not_longer_than_its_records) {
   EXPECT_EQ(error_of(std::string(65536, '\0')), DnsError::message_too_long);
 }
 
-TEST(DnsMessage, has_names_whose_pointers_point_backwards) {
+TEST(DnsMessage, rejects_forward_pointers) {
   using namespace std::string_literals;
   EXPECT_EQ(error_of(with_record("\xc0\x0c"s, type(99), "")), DnsError::bad_pointer);
   EXPECT_EQ(error_of(with_record("\1a\xc0\x0c"s, type(99), "")), DnsError::bad_pointer);
@@ -257,7 +257,7 @@ TEST(DnsMessage, has_names_whose_pointers_point_backwards) {
   EXPECT_EQ(error_of(with_record("\xc0\x04"s, type(99), "")), Error());
 }
 
-TEST(DnsMessage, has_names_of_at_most_255_bytes) {
+TEST(DnsMessage, rejects_names_above_255_bytes) {
   std::string labels;
   for (int i = 0; i < 127; ++i) labels += "\1a";
   EXPECT_EQ(error_of(with_record(labels + '\0', type(99), "")), Error());
@@ -304,7 +304,7 @@ TEST(DnsMessage, has_data_of_the_size_of_its_type) {
   EXPECT_EQ(error_of(with_record(root, "\1\1"s, "\0\0v"s)), DnsError::bad_record);  // CAA
 }
 
-TEST(DnsMessage, has_one_opt_record_in_its_additional_section) {
+TEST(DnsMessage, rejects_misplaced_or_repeated_opt) {
   DnsMessage message;
   message.edns.emplace();
   std::string bytes = message.write().value();

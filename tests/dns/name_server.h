@@ -78,8 +78,8 @@ class NameServer {
   void clear() { records_.clear(); }
   void set_change(Change change) { change_ = std::move(change); }
   /// Invoked before each datagram is answered.
-  void set_forger(std::function<void(const DnsMessage& question, const Endpoint& from)> forger) {
-    forger_ = std::move(forger);
+  void set_spoofer(std::function<void(const DnsMessage& question, const Endpoint& from)> spoofer) {
+    spoofer_ = std::move(spoofer);
   }
   /// Sends a datagram from the server's port.
   void send(std::string_view bytes, const Endpoint& to) {
@@ -140,9 +140,9 @@ class NameServer {
   }
 
   void answer_datagram(UdpSocket& socket, const Datagram& datagram) {
-    if (forger_) {
+    if (spoofer_) {
       if (const auto question = DnsMessage::parse(datagram.bytes()))
-        forger_(*question, datagram.peer());
+        spoofer_(*question, datagram.peer());
     }
     const auto bytes = answer(datagram.bytes(), false);
     if (!bytes) return;
@@ -182,7 +182,7 @@ class NameServer {
   std::optional<TcpServer> tcp_;
   std::vector<DnsRecord> records_;
   Change change_;
-  std::function<void(const DnsMessage&, const Endpoint&)> forger_;
+  std::function<void(const DnsMessage&, const Endpoint&)> spoofer_;
   std::optional<std::uint32_t> negative_ttl_ = 30;
 };
 

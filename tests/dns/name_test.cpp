@@ -48,7 +48,7 @@ TEST(DnsName, escapes_bytes_that_zone_files_give_a_meaning) {
   EXPECT_EQ(name(odd.to_string()), odd);
 }
 
-TEST(DnsName, rejects_text_that_is_no_name) {
+TEST(DnsName, rejects_invalid_text) {
   const std::vector<std::string> bad{"",    "..",  ".a",   "a..b",  "a..",
                                      "a\\", "\\1", "\\12", "\\1x2", "\\256"};
   for (const std::string& text : bad) EXPECT_EQ(error_of(text), DnsError::bad_name) << text;

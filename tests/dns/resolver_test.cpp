@@ -24,7 +24,7 @@ using test::cname_record;
 using test::dns_name;
 using Found = Result<std::vector<Endpoint>>;
 
-SimulationOptions calm() {
+SimulationOptions without_trace() {
   SimulationOptions options;
   options.trace = false;
   return options;
@@ -32,7 +32,7 @@ SimulationOptions calm() {
 
 class DnsResolving : public testing::Test {
  protected:
-  DnsResolving() : simulation(1, calm()), client(simulation.add_host("client")) {
+  DnsResolving() : simulation(1, without_trace()), client(simulation.add_host("client")) {
     loop = std::make_unique<EventLoop>(client.loop_options());
     for (int i = 0; i < 2; ++i) {
       hosts.push_back(&simulation.add_host("ns" + std::to_string(i)));
@@ -111,7 +111,7 @@ class DnsResolving : public testing::Test {
   std::unique_ptr<DnsResolver> resolver;
 };
 
-TEST_F(DnsResolving, asks_for_both_families) {
+TEST_F(DnsResolving, queries_both_families) {
   EXPECT_EQ(text_of("www.example.org"), "2001:db8::1 192.0.2.1");
   EXPECT_EQ(questions(), 2U);
   EXPECT_EQ(text_of("WWW.Example.org", AddressFamily::v4), "192.0.2.1");
@@ -130,7 +130,7 @@ TEST_F(DnsResolving, needs_no_server_for_literal_addresses_and_localhost) {
   EXPECT_EQ(questions(), 0U);
 }
 
-TEST_F(DnsResolving, rejects_what_is_no_name) {
+TEST_F(DnsResolving, rejects_invalid_names) {
   const std::string label(64, 'a');
   for (const std::string& bad :
        {std::string(), std::string("..."), std::string("a..b"),
@@ -152,7 +152,7 @@ TEST_F(DnsResolving, distinguishes_names_that_do_not_exist_from_names_without_ad
   EXPECT_EQ(resolve("mail.example.org").error(), resolver_error(EAI_NODATA));
 }
 
-TEST_F(DnsResolving, follows_aliases_and_ignores_other_records) {
+TEST_F(DnsResolving, follows_cnames_and_ignores_other_records) {
   servers[0]->add(cname_record("alias.example.org", "other.example.net"));
   servers[0]->add(cname_record("other.example.net", "www.example.org"));
   servers[0]->set_change([](const DnsMessage&, DnsMessage& response, bool) {
@@ -165,7 +165,7 @@ TEST_F(DnsResolving, follows_aliases_and_ignores_other_records) {
   EXPECT_EQ(text_of("alias.example.org", AddressFamily::v4), "192.0.2.1");
 }
 
-TEST_F(DnsResolving, ends_a_loop_of_aliases) {
+TEST_F(DnsResolving, ends_a_loop_of_cnames) {
   both([](test::NameServer& server) {
     server.add(cname_record("a.example.org", "b.example.org"));
     server.add(cname_record("b.example.org", "a.example.org"));
@@ -173,7 +173,7 @@ TEST_F(DnsResolving, ends_a_loop_of_aliases) {
   EXPECT_EQ(resolve("a.example.org").error(), resolver_error(EAI_NODATA));
 }
 
-TEST_F(DnsResolving, asks_one_question_for_many_lookups) {
+TEST_F(DnsResolving, shares_one_query_between_equal_lookups) {
   DnsResolver& shared = the_resolver();
   constexpr int count = 10'000;
   int ended = 0;
@@ -192,7 +192,7 @@ TEST_F(DnsResolving, asks_one_question_for_many_lookups) {
   EXPECT_EQ(shared.stats().udp_sent, 2U);
 }
 
-TEST_F(DnsResolving, limits_the_lookups_that_wait) {
+TEST_F(DnsResolving, limits_waiting_lookups) {
   DnsResolver& limited = make({.lookups_max = 10});
   int refused = 0;
   TaskScope scope(*loop);
@@ -208,7 +208,7 @@ TEST_F(DnsResolving, limits_the_lookups_that_wait) {
   EXPECT_TRUE(scope.empty());
 }
 
-TEST_F(DnsResolving, limits_the_questions_in_flight) {
+TEST_F(DnsResolving, limits_the_queries_in_flight) {
   DnsResolver& limited = make({.queries_max = 3});
   TaskScope scope(*loop);
   int ended = 0;
@@ -281,7 +281,7 @@ TEST_F(DnsResolving, limits_the_memory_of_the_cache) {
   EXPECT_EQ(small.stats().cache_bytes, 0U);
 }
 
-TEST_F(DnsResolving, keeps_failures_for_a_moment) {
+TEST_F(DnsResolving, caches_failures_for_one_second) {
   both([](test::NameServer& server) {
     server.set_change([](const DnsMessage&, DnsMessage& response, bool) {
       response.rcode = DnsRcode::server_failure;
@@ -298,7 +298,7 @@ TEST_F(DnsResolving, keeps_failures_for_a_moment) {
   EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
 }
 
-TEST_F(DnsResolving, asks_the_next_server_when_one_fails_or_refuses) {
+TEST_F(DnsResolving, tries_the_next_server_after_servfail_or_refused) {
   for (const DnsRcode code : {DnsRcode::server_failure, DnsRcode::refused, DnsRcode(9)}) {
     servers[0]->set_change([code](const DnsMessage&, DnsMessage& response, bool) {
       response.rcode = code;
@@ -352,7 +352,7 @@ TEST_F(DnsResolving, ends_within_the_time_of_the_configuration) {
   EXPECT_LT(questions(), 20U);
 }
 
-TEST_F(DnsResolving, accepts_a_late_answer_of_a_server_that_was_given_up) {
+TEST_F(DnsResolving, accepts_a_late_response_after_failover) {
   Duration delay = 800ms;
   both([&](test::NameServer& server) { server.stop(); });
   // A server that answers after 800 ms: later than the patience of 400 ms.
@@ -388,7 +388,7 @@ TEST_F(DnsResolving, uses_tcp_for_truncated_answers_and_keeps_the_connection) {
   EXPECT_EQ(servers[0]->tcp_connections, 1U);
 }
 
-TEST_F(DnsResolving, uses_tcp_only_if_it_is_told_so) {
+TEST_F(DnsResolving, uses_only_tcp_with_use_vc) {
   configure("options use-vc\n");
   EXPECT_EQ(text_of("www.example.org"), "2001:db8::1 192.0.2.1");
   EXPECT_EQ(servers[0]->udp_questions, 0U);
@@ -456,7 +456,7 @@ TEST_F(DnsResolving, uses_changed_files_within_a_tenth_of_a_second) {
   EXPECT_EQ(servers[1]->udp_questions, before + 1) << "the cache of other servers was used";
 }
 
-TEST_F(DnsResolving, finishes_questions_to_servers_that_were_replaced) {
+TEST_F(DnsResolving, finishes_queries_to_servers_that_were_replaced) {
   const auto late = [this](const DnsMessage&, DnsMessage&, bool) {
     test::write_file(client, "/etc/resolv.conf", "nameserver " + hosts[1]->ip() + "\n");
     return true;
@@ -477,7 +477,7 @@ TEST_F(DnsResolving, finishes_questions_to_servers_that_were_replaced) {
   EXPECT_GE(servers[1]->udp_questions, 15U);
 }
 
-TEST_F(DnsResolving, asks_without_edns_if_the_server_does_not_know_it) {
+TEST_F(DnsResolving, queries_without_edns_if_the_server_does_not_support_it) {
   both([](test::NameServer& server) {
     server.set_change([](const DnsMessage& question, DnsMessage& response, bool) {
       if (!question.edns) return true;
@@ -690,7 +690,7 @@ TEST_F(DnsResolving, uses_the_names_of_the_simulation_without_resolv_conf) {
   EXPECT_EQ(text_of("ns0", AddressFamily::v4), hosts[0]->ip());
 }
 
-TEST_F(DnsResolving, rotates_the_servers_if_it_is_told_so) {
+TEST_F(DnsResolving, rotates_servers_with_option_rotate) {
   configure("options rotate\n");
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(resolve("n" + std::to_string(i), AddressFamily::v4));
   EXPECT_EQ(servers[0]->udp_questions, 10U);

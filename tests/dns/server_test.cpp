@@ -131,7 +131,7 @@ class DnsServing : public testing::Test {
   std::optional<DnsResolver> resolver;
 };
 
-TEST_F(DnsServing, answers_over_udp_and_over_tcp_what_does_not_fit) {
+TEST_F(DnsServing, truncates_large_udp_responses_and_answers_over_tcp) {
   serve(answer);
   EXPECT_EQ(run(resolver->resolve("www.test", 80, AddressFamily::v4))->at(0).address(),
             "192.0.2.1");
@@ -164,7 +164,7 @@ TEST_F(DnsServing, limits_datagrams_to_what_the_client_accepts) {
   }
 }
 
-TEST_F(DnsServing, refuses_what_is_no_query_for_one_question) {
+TEST_F(DnsServing, rejects_messages_without_exactly_one_question) {
   serve(answer);
   DnsMessage question = DnsMessage::query(dns_name("www.test"), DnsType::a, 1);
   question.questions.push_back(question.questions[0]);
@@ -256,7 +256,7 @@ TEST_F(DnsServing, closes_idle_connections) {
   EXPECT_LT(simulation.now() - begin, 4s);
 }
 
-TEST_F(DnsServing, survives_any_bytes) {
+TEST_F(DnsServing, survives_malformed_packets) {
   serve(answer);
   std::mt19937_64 random(1);
   const std::string valid = DnsMessage::query(dns_name("www.test"), DnsType::a, 1).write().value();
@@ -276,7 +276,7 @@ TEST_F(DnsServing, survives_any_bytes) {
   EXPECT_EQ(run(resolver->resolve("www.test", 80, AddressFamily::v4))->size(), 1U);
 }
 
-TEST_F(DnsServing, fails_to_listen_where_it_cannot) {
+TEST_F(DnsServing, listen_reports_address_errors) {
   serve(answer);
   EXPECT_EQ(DnsServer::listen(server_loop, test::endpoint_of(host), answer).error(),
             system_error(EADDRINUSE));

@@ -171,7 +171,7 @@ TEST(Unbound, sends_large_answers_over_tcp) {
   });
 }
 
-TEST(Unbound, is_asked_over_tcp_only) {
+TEST(Unbound, answers_over_tcp_only) {
   with_unbound("  do-udp: no\n", [](Unbound&) {
     EventLoop loop;
     DnsResolver resolver(loop, options_with({"use-vc"}));

@@ -136,7 +136,7 @@ TEST(Endpoint, changes_its_port) {
   EXPECT_EQ(local->with_port(2), *local);
 }
 
-TEST(Endpoint, survives_any_bytes) {
+TEST(Endpoint, survives_malformed_packets) {
   TAMBOUR_TRACE_SEED();
   test::Random random;
   const std::string alphabet = "0129.:[]%/@unixfe*lo\0 "s;

@@ -11,7 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-from programs import ENV, LIBRARIES, PATIENCE, ProgramTest, free_port, main, need, on, server
+from programs import (ENV, LIBRARIES, TIMEOUT_S, ProgramTest, command, free_port, main, need,
+                      server)
 
 HERE = Path(__file__).resolve().parent
 REQUESTS = int(os.environ.get("TAMBOUR_TEST_REQUESTS", "100000"))
@@ -19,8 +20,8 @@ REQUESTS = int(os.environ.get("TAMBOUR_TEST_REQUESTS", "100000"))
 
 def load(ours: bool, url: str) -> list[str]:
     """Runs h2load and returns its counters, without the timings."""
-    done = subprocess.run(on(ours, "h2load", "-n", REQUESTS, "-c", 20, "-m", 20, url), env=ENV,
-                          capture_output=True, text=True, timeout=PATIENCE, check=True)
+    done = subprocess.run(command(ours, "h2load", "-n", REQUESTS, "-c", 20, "-m", 20, url), env=ENV,
+                          capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     return [line for line in done.stdout.splitlines()
             if line.startswith(("requests:", "status codes:", "Application protocol"))]
 
@@ -32,14 +33,14 @@ class Programs(ProgramTest):
         super().setUp()
         (self.folder / "page").write_text("It works.\n" * 20)
 
-    def both(self, play) -> None:
-        self.assertIn(f"{REQUESTS} succeeded", " ".join(super().both(play)))
+    def assert_same_on_both(self, scenario) -> None:
+        self.assertIn(f"{REQUESTS} succeeded", " ".join(super().assert_same_on_both(scenario)))
 
     def test_http2(self):
         """h2load connects to nghttpd through nghttpx, without TLS."""
         need("h2load", "nghttpd", "nghttpx")
 
-        def play(ours: bool) -> list[str]:
+        def scenario(ours: bool) -> list[str]:
             back, front = free_port(), free_port()
             with ExitStack() as stack:
                 nghttpd = stack.enter_context(
@@ -53,14 +54,14 @@ class Programs(ProgramTest):
                 self.check_library(nghttpx.pid, ours)
                 return load(ours, f"http://127.0.0.1:{front}/page")
 
-        self.both(play)
+        self.assert_same_on_both(scenario)
 
     def test_http2_over_tls(self):
         """h2load connects to nghttpd through nghttpx, with TLS."""
         need("h2load", "nghttpd", "nghttpx")
         key, certificate = self.certificate()
 
-        def play(ours: bool) -> list[str]:
+        def scenario(ours: bool) -> list[str]:
             back, front = free_port(), free_port()
             with ExitStack() as stack:
                 stack.enter_context(
@@ -73,7 +74,7 @@ class Programs(ProgramTest):
                            key, certificate))
                 return load(ours, f"https://127.0.0.1:{front}/page")
 
-        self.both(play)
+        self.assert_same_on_both(scenario)
 
     def test_hitch(self):
         """hitch terminates TLS in front of nghttpd."""
@@ -82,7 +83,7 @@ class Programs(ProgramTest):
         pem = self.folder / "both.pem"
         pem.write_text(key.read_text() + certificate.read_text())
 
-        def play(ours: bool) -> list[str]:
+        def scenario(ours: bool) -> list[str]:
             back, front = free_port(), free_port()
             with ExitStack() as stack:
                 stack.enter_context(server(ours, back, "nghttpd", "--no-tls", "-a", "127.0.0.1",
@@ -94,7 +95,7 @@ class Programs(ProgramTest):
                 self.check_library(hitch.pid, ours)
                 return load(ours, f"https://127.0.0.1:{front}/page")
 
-        self.both(play)
+        self.assert_same_on_both(scenario)
 
     def test_gevent(self):
         """gevent with its own libev binding."""
@@ -108,9 +109,9 @@ class Programs(ProgramTest):
         for mode in ({}, {"PYTHONDEVMODE": "1"}):
             said = []
             for ours in (False, True):
-                done = subprocess.run(on(ours, python, HERE / "gevent_program.py"), text=True,
+                done = subprocess.run(command(ours, python, HERE / "gevent_program.py"), text=True,
                                       env={**ENV, "GEVENT_LOOP": "libev-cext", **mode},
-                                      timeout=PATIENCE, capture_output=True, check=False)
+                                      timeout=TIMEOUT_S, capture_output=True, check=False)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 library, *rest = done.stdout.splitlines()
                 self.assertEqual(library.startswith(str(LIBRARIES)), ours, library)

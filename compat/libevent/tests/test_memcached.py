@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-from programs import (PATIENCE, UNPRIVILEGED, ProgramTest, eventually, free_port, main, need, run,
+from programs import (TIMEOUT_S, UNPRIVILEGED, ProgramTest, eventually, free_port, main, need, run,
                       server)
 
 KEYS = int(os.environ.get("TAMBOUR_TEST_KEYS", "5000"))
@@ -24,7 +24,7 @@ class Client:
     def __init__(self, address: Path):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(str(address))
-        self.socket.settimeout(PATIENCE)
+        self.socket.settimeout(TIMEOUT_S)
         self.reader = self.socket.makefile("rb")
 
     def __enter__(self):
@@ -63,15 +63,15 @@ class Memcached(ProgramTest):
         """memccapable verifies both protocols with 54 tests."""
         need("memccapable")
 
-        def play(ours: bool) -> list[str]:
+        def scenario(ours: bool) -> list[str]:
             port = free_port()
             with self.memcached(ours, port):
-                said = run(False, "memccapable", "-h", "127.0.0.1", "-p", port, "-t", PATIENCE)
+                said = run(False, "memccapable", "-h", "127.0.0.1", "-p", port, "-t", TIMEOUT_S)
             return said.splitlines()
 
         # At the same time, because most of it is waiting for values to expire.
         with ThreadPoolExecutor() as pool:
-            original, lines = pool.map(play, (False, True))
+            original, lines = pool.map(scenario, (False, True))
         self.assertEqual(lines, original)
         self.assertEqual(sum("[pass]" in line for line in lines), 54)
         self.assertEqual(lines[-1], "All tests passed")
@@ -85,7 +85,7 @@ class Memcached(ProgramTest):
         found = b"".join(b"VALUE %s %d %d\r\n%s\r\n" % (name, i, len(value), value)
                          for i, (name, value) in enumerate(zip(names, values))) + b"END\r\n"
 
-        def play(ours: bool) -> None:
+        def scenario(ours: bool) -> None:
             address = self.folder / f"socket-{ours}"
             with self.memcached(ours, address), Client(address) as client:
                 self.assertEqual(client.exchange(sets, len(b"STORED\r\n") * KEYS),
@@ -93,20 +93,20 @@ class Memcached(ProgramTest):
                 self.assertEqual(client.exchange(b"get %s\r\n" % b" ".join(names), len(found)),
                                  found)
 
-        self.both(play)
+        self.assert_same_on_both(scenario)
 
     def test_load(self):
         """memcaslap misses no key that it has set."""
         need("memcaslap")
 
-        def play(ours: bool) -> list[str]:
+        def scenario(ours: bool) -> list[str]:
             port = free_port()
             with self.memcached(ours, port, "-t", 2):
                 said = run(False, "memcaslap", "-s", f"127.0.0.1:{port}", "-T", 2, "-c", 32, "-x",
                            OPERATIONS, "-v", "0.2", "-d", 10)
             return re.findall(r"^(?:cmd_\w+|get_misses|verify_\w+): \d+$", said, re.MULTILINE)
 
-        counts = self.both(play)
+        counts = self.assert_same_on_both(scenario)
         self.assertIn("get_misses: 0", counts)
         self.assertIn("verify_misses: 0", counts)
         self.assertIn("verify_failed: 0", counts)
@@ -122,7 +122,7 @@ class Memcached(ProgramTest):
                 pass
             return client.reader.readline()
 
-        def play(ours: bool) -> None:
+        def scenario(ours: bool) -> None:
             address = self.folder / f"socket-{ours}"
             with self.memcached(ours, address, "-c", 64, "-t", 2):
 
@@ -137,22 +137,22 @@ class Memcached(ProgramTest):
                     self.assertIn(b"ERROR Too many open connections\r\n", answers)
                 eventually(accepted, "memcached accepts connections again")
 
-        self.both(play)
+        self.assert_same_on_both(scenario)
 
     def test_signals(self):
         """memcached ends orderly after each signal."""
 
-        def play(ours: bool) -> list[int]:
+        def scenario(ours: bool) -> list[int]:
             statuses = []
             for name in ("SIGTERM", "SIGINT", "SIGUSR1"):
                 address = self.folder / f"socket-{ours}-{name}"
                 with self.memcached(ours, address) as process, Client(address) as client:
                     self.assertEqual(client.exchange(b"mn\r\n", 4), b"MN\r\n")
                     subprocess.run(["kill", f"-{name}", str(process.pid)], check=True)
-                    statuses.append(process.wait(PATIENCE))
+                    statuses.append(process.wait(TIMEOUT_S))
             return statuses
 
-        self.assertEqual(self.both(play), [0, 0, 0])
+        self.assertEqual(self.assert_same_on_both(scenario), [0, 0, 0])
 
 
 if __name__ == "__main__":

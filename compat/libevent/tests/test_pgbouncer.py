@@ -99,7 +99,7 @@ class Pgbouncer(ProgramTest):
     def test_pools(self):
         """pgbench in the three modes of pooling, with each protocol of queries."""
 
-        def play(ours: bool) -> None:
+        def scenario(ours: bool) -> None:
             total = int(self.sums()[0][4])
             for mode, protocol in (("transaction", "simple"), ("session", "prepared"),
                                    ("statement", "extended")):
@@ -116,12 +116,12 @@ class Pgbouncer(ProgramTest):
                 self.assertEqual(int(sums[4]), total)
 
         with self.postgres():
-            self.both(play)
+            self.assert_same_on_both(scenario)
 
     def test_console(self):
         """Reloading under load; pauses; large results; lost servers; timers; signals."""
 
-        def play(ours: bool) -> list:
+        def scenario(ours: bool) -> list:
             said = []
             with self.pgbouncer(ours, "pool_mode = transaction", "query_wait_timeout = 120",
                                 "server_idle_timeout = 1") as process:
@@ -165,7 +165,7 @@ class Pgbouncer(ProgramTest):
             return said
 
         with self.postgres():
-            self.both(play)
+            self.assert_same_on_both(scenario)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-from programs import (ENV, PATIENCE, ProgramTest, connects, eventually, main, need, on, run)
+from programs import (ENV, TIMEOUT_S, ProgramTest, command, connects, eventually, main, need, run)
 
 LINES = int(os.environ.get("TAMBOUR_TEST_LINES", "300000"))
 # The shell prints nothing but the output of commands.
@@ -90,7 +90,7 @@ class Tmux(ProgramTest):
     def test_output(self):
         """Hundreds of thousands of lines pass through a pane and a pipe."""
 
-        def play(ours: bool) -> None:
+        def scenario(ours: bool) -> None:
             piped = self.folder / f"piped-{ours}"
             with self.session(ours) as tmux:
                 tmux("set-option", "-g", "history-limit", 3000)
@@ -114,12 +114,12 @@ class Tmux(ProgramTest):
                 # tmux removes a tenth of the history when the limit is reached.
                 self.assertGreater(len(history), 2600)
 
-        self.both(play)
+        self.assert_same_on_both(scenario)
 
     def test_script(self):
         """Splits, layouts, hooks, conditions, jobs, channels, buffers and formats."""
 
-        def play(ours: bool) -> list[str]:
+        def scenario(ours: bool) -> list[str]:
             said = []
             channel = f"{self.folder}/socket-{ours}"
             with self.session(ours) as tmux:
@@ -152,7 +152,7 @@ class Tmux(ProgramTest):
                 with subprocess.Popen(["tmux", "-S", channel, "wait-for", "-L", "lock"],
                                       env=ENV) as waiting:
                     tmux("wait-for", "-U", "lock")
-                    said.append(str(waiting.wait(PATIENCE)))
+                    said.append(str(waiting.wait(TIMEOUT_S)))
                 tmux("wait-for", "-U", "lock")
                 tmux("set-hook", "-g", "after-rename-window", "set -g @hook ran")
                 tmux("rename-window", "renamed")
@@ -177,17 +177,17 @@ class Tmux(ProgramTest):
                 said.append(tmux("list-sessions", "-F", "#{session_name} #{session_windows}"))
             return said
 
-        self.both(play)
+        self.assert_same_on_both(scenario)
 
     def test_terminal(self):
         """A client in a terminal: keys, resizing, mouse, detaching."""
 
-        def play(ours: bool) -> list[str]:
+        def scenario(ours: bool) -> list[str]:
             channel = f"{self.folder}/socket-{ours}"
             with self.session(ours) as tmux:
                 # What is typed at once must not be taken for pasted text.
                 tmux("set-option", "-g", "assume-paste-time", 0)
-                terminal = Terminal(on(ours, "tmux", "-S", channel, "attach"), 100, 30)
+                terminal = Terminal(command(ours, "tmux", "-S", channel, "attach"), 100, 30)
                 try:
                     terminal.expect("[main]")
                     terminal.type("echo typed-$((20 + 22))\r")
@@ -207,20 +207,20 @@ class Tmux(ProgramTest):
                     eventually(lambda: "19 34" in tmux("capture-pane", "-p"), "the pane's size")
                     terminal.type("\x02d")
                     terminal.expect("[detached (from session main)]")
-                    status = terminal.process.wait(PATIENCE)
+                    status = terminal.process.wait(TIMEOUT_S)
                 finally:
                     terminal.close()
                 return [layout, str(status)]
 
-        self.both(play)
+        self.assert_same_on_both(scenario)
 
     def test_control_mode(self):
         """A client in control mode receives notifications and the output of panes."""
 
-        def play(ours: bool) -> list[str]:
+        def scenario(ours: bool) -> list[str]:
             address = self.folder / f"socket-{ours}"
             with self.session(ours):
-                with subprocess.Popen(on(ours, "tmux", "-S", address, "-C", "attach"), env=ENV,
+                with subprocess.Popen(command(ours, "tmux", "-S", address, "-C", "attach"), env=ENV,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
                     seen = []
 
@@ -248,12 +248,12 @@ class Tmux(ProgramTest):
                     write("detach")
                     read_to("%exit")
                     client.stdin.close()
-                    self.assertEqual(client.wait(PATIENCE), 0)
+                    self.assertEqual(client.wait(TIMEOUT_S), 0)
             # Output arrives in any number of pieces, and blocks have times and numbers.
             return [re.sub(r"(%begin|%end) .*", r"\1", line) for line in seen
                     if line.startswith(("%begin", "%end", "%session", "%unlinked", "%exit"))]
 
-        self.both(play)
+        self.assert_same_on_both(scenario)
 
 
 def tmux_of(tmux) -> str:

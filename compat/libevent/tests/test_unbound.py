@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-from programs import PATIENCE, ProgramTest, eventually, free_port, main, need, run, server
+from programs import TIMEOUT_S, ProgramTest, eventually, free_port, main, need, run, server
 
 QUERIES = int(os.environ.get("TAMBOUR_TEST_REQUESTS", "4000"))
 NAMES = 500
@@ -62,30 +62,30 @@ class Unbound(ProgramTest):
     def test_udp_and_tcp(self):
         """Local data over UDP and TCP, with two threads."""
 
-        def play(ours: bool) -> list[list[str]]:
+        def scenario(ours: bool) -> list[list[str]]:
             port = free_port()
             with self.unbound(ours, f"server-{ours}", port, *self.zone(), threads=2):
                 return [self.load(port, "udp", "-c", 4), self.load(port, "tcp", "-c", 10)]
 
-        self.both(play)
+        self.assert_same_on_both(scenario)
 
     def test_tls(self):
         """Local data over TLS."""
         key, certificate = self.certificate()
 
-        def play(ours: bool) -> list[str]:
+        def scenario(ours: bool) -> list[str]:
             plain, port = free_port(), free_port()
             with self.unbound(ours, f"server-{ours}", plain, *self.zone(),
                               f" interface: 127.0.0.1@{port}", f" tls-port: {port}",
                               f' tls-service-key: "{key}"', f' tls-service-pem: "{certificate}"'):
                 return self.load(port, "dot", "-c", 8)
 
-        self.both(play)
+        self.assert_same_on_both(scenario)
 
     def test_forwarding(self):
         """One unbound asks another one, by UDP and by TCP; the control program changes data."""
 
-        def play(ours: bool) -> list:
+        def scenario(ours: bool) -> list:
             said = []
             for upstream_by_tcp in ("no", "yes"):
                 port, upstream = free_port(), free_port()
@@ -109,19 +109,19 @@ class Unbound(ProgramTest):
                     said.append(counts["total.num.queries"])
             return said
 
-        self.both(play)
+        self.assert_same_on_both(scenario)
 
     def test_idle_connection(self):
         """A timer closes a connection on which no query arrives."""
 
-        def play(ours: bool) -> bytes:
+        def scenario(ours: bool) -> bytes:
             port = free_port()
             with self.unbound(ours, f"server-{ours}", port, *self.zone(),
                               " tcp-idle-timeout: 500"), \
-                    socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+                    socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as connection:
                 return connection.recv(1)
 
-        self.assertEqual(self.both(play), b"")
+        self.assertEqual(self.assert_same_on_both(scenario), b"")
 
 
 if __name__ == "__main__":
