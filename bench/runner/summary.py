@@ -50,7 +50,7 @@ def _headline(each: Headline) -> tuple[str, str]:
     total = sum(each.cells.values())
     tail = f"; {each.reason}" if each.reason else ""
     tail += f"; {total} comparisons: {cells}" if total > 1 else ""
-    return (f"{each.figures.suite.name:<18}{each.phrase:<10}{each.peer} "
+    return (f"{each.figures.suite.name:<22}{each.phrase:<10}{each.peer} "
             f"{formatting.ratio(each.estimate.ratio)}{bounds}{tail}", _COLOURS[each.verdict])
 
 

@@ -1,13 +1,24 @@
 """AnyEvent's table of the cost of a watcher: bytes, create, invoke, destroy."""
 
 from ..formatting import quantity
-from ..model import Metric, Parameter
+from ..model import Metric, Parameter, Subject
 from ..suite import Suite
-from .anyevent import NAMES, SUBJECTS
+from . import anyevent
+
+# Besides the loops that AnyEvent uses, three of them without AnyEvent, and Tk, which cannot watch
+# as many descriptors as the other suites have.
+SUBJECTS = (*anyevent.SUBJECTS,
+            Subject("tambour-native", "tambour-native"), Subject("ev-native", "ev-native"),
+            Subject("event-native", "event-native"), Subject("tk", "tk"))
+NAMES = {**anyevent.NAMES, "tambour-native": "Tambour, native", "ev-native": "EV, native",
+         "event-native": "Event, native", "tk": "Tk"}
 
 # AnyEvent 7.17, documentation, section BENCHMARKS: watchers, bytes, and three times in
-# microseconds, each loop used through AnyEvent. POE with POE::Loop::Event.
+# microseconds. POE with POE::Loop::Event.
 PUBLISHED = {
+    "ev-native": (100_000, 223, 0.47, 0.43, 0.27),
+    "event-native": (16_000, 516, 31.16, 31.84, 0.82),
+    "tk": (2000, 1346, 20.96, 10.75, 8.00),
     "ev": (100_000, 223, 0.48, 0.42, 0.26), "perl": (100_000, 431, 2.70, 0.74, 0.92),
     "ioasync": (16_000, 1726, 40.69, 26.37, 15.25),
     "ioasync-poll": (16_000, 1911, 41.92, 27.45, 16.81),
@@ -16,7 +27,8 @@ PUBLISHED = {
 }
 COLUMNS = {"bytes": "bytes", "create_us": "create", "invoke_us": "invoke", "destroy_us": "destroy"}
 # Their time is quadratic in the number of watchers, or their memory too large.
-SLOW = {"glib": 16_000, "event": 16_000, "ioasync": 16_000, "ioasync-poll": 16_000, "poe": 2000}
+SLOW = {"glib": 16_000, "event": 16_000, "event-native": 16_000, "ioasync": 16_000,
+        "ioasync-poll": 16_000, "poe": 2000, "tk": 2000}
 
 
 class AnyEventWatchers(Suite):
@@ -27,7 +39,8 @@ class AnyEventWatchers(Suite):
     what = ("Timers that expire at once and watchers of a writable descriptor, one half each, are "
             "created, invoked and destroyed.")
     how = ("All share one callback, so that closures do not count; bytes are of resident memory. "
-           "One Perl program for all, AnyEvent with each of its event loops.")
+           "One Perl program for all: AnyEvent with each of its event loops, and the loops whose "
+           "name ends in -native without AnyEvent.")
     order = 41
     parameters = (Parameter("watchers", "watchers", (2000, 16_000, 100_000)),)
     metrics = (Metric("bytes", "bytes", "bytes"), Metric("create_us", "µs", "create"),

@@ -54,7 +54,7 @@ def test_verdict_comes_with_peer_ratio_and_interval():
                        pairs=1)
     assert printed(document)[-2:] == [
         "Tambour against the best peer in 1 suite: beats it in 1.",
-        "drum              faster    libev 1.50 (1.50–1.50)"]
+        "drum                  faster    libev 1.50 (1.50–1.50)"]
 
 
 def test_rate_says_the_ratio_of_times():
@@ -70,7 +70,7 @@ def test_run_prints_details_only_if_asked(build):
     plain, full = build.run(*words), build.run(*words, "--details")
     assert "ratio to Tambour" not in plain.stdout and "ratio to Tambour" in full.stdout
     assert len(plain.stdout.splitlines()) <= 30
-    assert "drum              faster    libev 1.50" in plain.stdout
+    assert "drum                  faster    libev 1.50" in plain.stdout
 
 
 def test_noisy_subject_is_undecided(build):
