@@ -250,20 +250,37 @@ Task<> expect_reversed(PipeStream& output, TlsClientContext tls, std::string hos
 
 TEST_F(TlsInteroperability, openssl_s_server) {
   if (!test::has_program("openssl")) GTEST_SKIP() << "openssl is not here";
-  const auto expired = Contexts::authority().issue(
-      {.common_name = "old", .names = {"DNS:localhost"}, .ends = -1min});
-  write("expired.pem", expired.certificate + expired.key);
+  const auto& authority = Contexts::authority();
+  const auto save = [this](const std::string& name, const test::Certified& certified) {
+    write(name + ".pem", certified.certificate + certified.key);
+  };
+  save("expired",
+       authority.issue({.common_name = "old", .names = {"DNS:localhost"}, .ends = -1min}));
+  save("client-only",
+       authority.issue(
+           {.common_name = "wrong-use", .names = {"DNS:localhost"}, .purpose = "clientAuth"}));
+  save("self-signed", test::self_signed({.common_name = "own", .names = {"DNS:localhost"}}));
+  const auto revoked = authority.issue({.common_name = "revoked", .names = {"DNS:localhost"}});
+  save("revoked", revoked);
+  write("revoked.der", authority.status_of(revoked, true));
   const struct {
     std::string arguments;
     std::string host;
     Error expected;
+    std::string subject{};  // What the message of the failure names.
   } cases[] = {
       {"-cert cert.pem -key key.pem -tls1_2", "localhost", {}},
       {"-cert cert.pem -key key.pem -tls1_3", "localhost", {}},
       {"-cert cert.pem -key key.pem", "127.0.0.1", {}},
       {"-cert cert.pem -key key.pem -Verify 1 -CAfile ca.pem", "localhost", {}},
-      {"-cert cert.pem -key key.pem", "other.test", TlsError::certificate_wrong_host},
-      {"-cert expired.pem -key expired.pem", "localhost", TlsError::certificate_expired},
+      {"-cert cert.pem -key key.pem", "other.test", TlsError::certificate_wrong_host, "other.test"},
+      {"-cert expired.pem", "localhost", TlsError::certificate_expired, "CN=old"},
+      {"-cert client-only.pem", "localhost", TlsError::certificate_wrong_purpose, "CN=wrong-use"},
+      {"-cert self-signed.pem", "localhost", TlsError::certificate_self_signed, "CN=own"},
+      {"-cert revoked.pem -status_file revoked.der -tls1_2", "localhost",
+       TlsError::certificate_revoked, "CN=revoked"},
+      {"-cert revoked.pem -status_file revoked.der -tls1_3", "localhost",
+       TlsError::certificate_revoked, "CN=revoked"},
   };
   for (const auto& each : cases) {
     TlsClientOptions options;
@@ -287,8 +304,10 @@ TEST_F(TlsInteroperability, openssl_s_server) {
     if (!each.expected) {
       EXPECT_TRUE(resumed) << each.arguments;
     }
-    if (each.expected == TlsError::certificate_expired) {
-      EXPECT_NE(message.find("CN=old"), std::string::npos) << message;
+    EXPECT_NE(message.find(each.subject), std::string::npos) << message;
+    if (each.expected) {
+      // The message gives the reason too.
+      EXPECT_NE(message.find(each.expected.message()), std::string::npos) << message;
     }
   }
 }
