@@ -31,6 +31,8 @@
 #include <tambour/file.h>                 // IWYU pragma: export
 #include <tambour/file_status.h>          // IWYU pragma: export
 #include <tambour/hooks.h>                // IWYU pragma: export
+#include <tambour/http_error.h>           // IWYU pragma: export
+#include <tambour/http_url.h>             // IWYU pragma: export
 #include <tambour/inherited_listeners.h>  // IWYU pragma: export
 #include <tambour/io_handle.h>            // IWYU pragma: export
 #include <tambour/listen_options.h>       // IWYU pragma: export
