@@ -161,6 +161,9 @@ UrlParts Url::parts() const noexcept {
 }
 
 Result<Url> Url::compose(const UrlParts& parts) {
+  const bool is_misread = parts.authority ? !parts.path.empty() && !parts.path.starts_with('/')
+                                          : parts.path.starts_with("//");
+  if (is_misread) return failure(HttpError::url_ambiguous_path);
   std::string text;
   if (parts.scheme) text.append(*parts.scheme) += ':';
   if (parts.authority) text.append("//").append(*parts.authority);

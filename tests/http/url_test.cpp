@@ -167,6 +167,7 @@ TEST(Url, reports_why_it_rejects_text) {
 TEST(Url, cannot_be_composed_of_parts_that_would_be_read_as_others) {
   const std::vector<std::pair<http::UrlParts, HttpError>> rejected = {
       {{.path = "//a"}, HttpError::url_ambiguous_path},
+      {{.path = "//a:b"}, HttpError::url_ambiguous_path},
       {{.scheme = "a", .path = "//b"}, HttpError::url_ambiguous_path},
       {{.path = "a:b"}, HttpError::url_ambiguous_path},
       {{.path = "1:b"}, HttpError::url_bad_scheme},
