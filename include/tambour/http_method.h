@@ -23,7 +23,7 @@ class Method {
   static const Method head;
   static const Method post;
   static const Method put;
-  static const Method delete_;
+  static const Method delete_;  // NOLINT(readability-identifier-naming): a keyword.
   static const Method connect;
   static const Method options;
   static const Method trace;

@@ -9,7 +9,7 @@ namespace tambour::http {
 /// The registered status codes (RFC 9110, section 15, and later RFCs). Other codes are written
 /// `Status(299)`; a recipient treats them like the first code of their class.
 enum class Status : std::uint16_t {
-  continue_ = 100,
+  continue_ = 100,  // NOLINT(readability-identifier-naming): a keyword.
   switching_protocols = 101,
   processing = 102,
   early_hints = 103,

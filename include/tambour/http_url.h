@@ -108,7 +108,6 @@ class Url {
   Result<> parse_parts();
   Result<> parse_scheme();
   Result<> parse_authority();
-  Result<> parse_port(std::string_view digits);
 
   std::string text_;
   // Indexes into the text. Delimiters are outside of the components.

@@ -33,6 +33,7 @@
 #include <tambour/hooks.h>                // IWYU pragma: export
 #include <tambour/http_error.h>           // IWYU pragma: export
 #include <tambour/http_fields.h>          // IWYU pragma: export
+#include <tambour/http_message.h>         // IWYU pragma: export
 #include <tambour/http_method.h>          // IWYU pragma: export
 #include <tambour/http_status.h>          // IWYU pragma: export
 #include <tambour/http_url.h>             // IWYU pragma: export

@@ -1,5 +1,9 @@
 // The error category of HTTP.
+#include <cerrno>
+
 #include <tambour/http_error.h>
+#include <tambour/http_message.h>
+#include <tambour/stream_error.h>
 
 namespace tambour {
 namespace {
@@ -47,6 +51,74 @@ class HttpCategory final : public std::error_category {
       case HttpError::fields_too_large:
         return "The fields exceed the bytes that they may have";
       default:
+        return text_of_message(error);
+    }
+  }
+  static const char* text_of_message(HttpError error) noexcept {
+    switch (error) {
+      case HttpError::bad_request_line:
+        return "The request line is not a method, a target and a version";
+      case HttpError::method_too_long:
+        return "The method is longer than any known method";
+      case HttpError::bad_target:
+        return "The request target is invalid, or not allowed for the method";
+      case HttpError::bad_version:
+        return "The version of the protocol is malformed";
+      case HttpError::version_not_supported:
+        return "The version of the protocol is not HTTP/1";
+      case HttpError::bad_status_line:
+        return "The status line is not a version, a status and a reason phrase";
+      case HttpError::start_line_too_long:
+        return "The first line of the message exceeds its limit";
+      case HttpError::bare_carriage_return:
+        return "A carriage return is not followed by a line feed";
+      case HttpError::bare_line_feed:
+        return "A line feed does not follow a carriage return";
+      case HttpError::folded_field:
+        return "A line that continues a field (obsolete line folding)";
+      case HttpError::missing_colon:
+        return "A line of the head has no colon";
+      case HttpError::space_before_colon:
+        return "White space between the name of a field and its colon";
+      case HttpError::too_many_fields:
+        return "The message has more fields than its limit";
+      case HttpError::missing_host:
+        return "The request has no Host field";
+      case HttpError::several_hosts:
+        return "The request has more than one Host field";
+      case HttpError::bad_host:
+        return "The Host field is not a host with an optional port";
+      default:
+        return text_of_framing(error);
+    }
+  }
+  static const char* text_of_framing(HttpError error) noexcept {
+    switch (error) {
+      case HttpError::bad_content_length:
+        return "The Content-Length is not a number, or too large";
+      case HttpError::several_content_lengths:
+        return "The message has more than one Content-Length";
+      case HttpError::length_with_transfer_encoding:
+        return "The message has both Content-Length and Transfer-Encoding";
+      case HttpError::bad_transfer_encoding:
+        return "The Transfer-Encoding does not end with one \"chunked\"";
+      case HttpError::unsupported_transfer_encoding:
+        return "The Transfer-Encoding contains another coding than \"chunked\"";
+      case HttpError::transfer_encoding_in_http_1_0:
+        return "A message of HTTP/1.0 has a Transfer-Encoding";
+      case HttpError::bad_chunk_size:
+        return "The size of a chunk is not a hexadecimal number, or too large";
+      case HttpError::bad_chunk_extension:
+        return "An extension of a chunk is malformed";
+      case HttpError::chunk_extensions_too_large:
+        return "The extensions of the chunks exceed their limit";
+      case HttpError::bad_chunk_end:
+        return "The data of a chunk is not followed by CRLF";
+      case HttpError::trailer_not_allowed:
+        return "A trailer field that must not be a trailer";
+      case HttpError::body_too_large:
+        return "The body of the message exceeds its limit";
+      default:
         return "Unknown HTTP error";
     }
   }
@@ -58,5 +130,35 @@ const std::error_category& http_category() noexcept {
   static const HttpCategory category;
   return category;
 }
+
+namespace http {
+
+Status status_for(const Error& error) noexcept {
+  if (error == system_error(ETIMEDOUT)) return Status::request_timeout;
+  if (error == StreamError::truncated) return Status::bad_request;
+  if (error.category() != http_category()) return Status::internal_server_error;
+  switch (static_cast<HttpError>(error.value())) {
+    case HttpError::method_too_long:
+    case HttpError::unsupported_transfer_encoding:
+      return Status::not_implemented;
+    case HttpError::version_not_supported:
+      return Status::http_version_not_supported;
+    case HttpError::start_line_too_long:
+      return Status::uri_too_long;
+    case HttpError::too_many_fields:
+    case HttpError::fields_too_large:
+      return Status::request_header_fields_too_large;
+    case HttpError::body_too_large:
+      return Status::content_too_large;
+    case HttpError::bad_status:
+    case HttpError::bad_reason:
+    case HttpError::bad_status_line:
+      return Status::internal_server_error;
+    default:
+      return Status::bad_request;
+  }
+}
+
+}  // namespace http
 
 }  // namespace tambour

@@ -1,47 +1,12 @@
 // Parsing, composition and resolution of URLs: RFC 3986.
-#include <arpa/inet.h>
-
-#include <cerrno>
-
 #include <tambour/http_url.h>
 
-#include "base/failure.h"
-#include "base/parse_number.h"
 #include "http/characters.h"
 #include "http/failure.h"
+#include "http/url_syntax.h"
 
 namespace tambour::http {
 namespace {
-
-/// Checks a component: characters of `allowed`, and percent-encoded bytes.
-Result<> check_component(std::string_view text, CharacterClass allowed) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (is(text[i], allowed)) [[likely]]
-      continue;
-    if (text[i] != '%') return failure(HttpError::url_bad_character);
-    if (text.size() - i < 3 || hex_value(text[i + 1]) < 0 || hex_value(text[i + 2]) < 0)
-      return failure(HttpError::url_bad_encoding);
-    i += 2;
-  }
-  return {};
-}
-
-/// IPvFuture = "v" 1*HEXDIG "." 1*( unreserved / sub-delims / ":" )
-bool is_future_address(std::string_view text) {
-  if (to_lower(text.front()) != 'v') return false;
-  std::size_t i = 1;
-  while (i < text.size() && hex_value(text[i]) >= 0) ++i;
-  if (i == 1 || i + 1 >= text.size() || text[i] != '.') return false;
-  return all_are(text.substr(i + 1), user_char);
-}
-
-bool is_ip_literal(std::string_view text) {
-  if (text.empty()) return false;
-  if (is_future_address(text)) return true;
-  in6_addr address;
-  return text.size() < INET6_ADDRSTRLEN && text.find('\0') == std::string_view::npos &&
-         ::inet_pton(AF_INET6, std::string(text).c_str(), &address) == 1;
-}
 
 std::size_t find_end(std::string_view text, std::string_view delimiters, std::size_t from) {
   const std::size_t at = text.find_first_of(delimiters, from);
@@ -106,35 +71,12 @@ Result<> Url::parse_authority() {
     if (auto checked = check_component(rest.substr(0, at), user_char); !checked) return checked;
     rest.remove_prefix(at + 1);
   }
-  std::size_t host_size = 0;
-  std::string_view port;
-  if (rest.starts_with('[')) {
-    has_brackets_ = true;
-    host_size = rest.find(']');
-    if (host_size == std::string_view::npos || !is_ip_literal(rest.substr(1, host_size - 1)))
-      return failure(HttpError::url_bad_host);
-    port = rest.substr(host_size + 1);
-    ++host_begin_;
-    host_end_ = static_cast<std::uint16_t>(host_begin_ + host_size - 1);
-  } else {
-    host_size = find_end(rest, ":", 0);
-    if (!check_component(rest.substr(0, host_size), host_char))
-      return failure(HttpError::url_bad_host);
-    port = rest.substr(host_size);
-    host_end_ = static_cast<std::uint16_t>(host_begin_ + host_size);
-  }
-  return parse_port(port);
-}
-
-/// `text`: empty, or a colon and the digits.
-Result<> Url::parse_port(std::string_view text) {
-  if (text.empty()) return {};
-  if (text.front() != ':') return failure(HttpError::url_bad_host);
-  text.remove_prefix(1);
-  if (text.empty()) return {};
-  const auto number = base::parse_number<std::uint16_t>(text);
-  if (!number) return failure(HttpError::url_bad_port);
-  port_ = *number;
+  const auto parsed = parse_host_and_port(rest);
+  if (!parsed) return std::unexpected(parsed.error());
+  has_brackets_ = rest.starts_with('[');
+  if (has_brackets_) ++host_begin_;
+  host_end_ = static_cast<std::uint16_t>(host_begin_ + parsed->host.size());
+  port_ = parsed->port;
   return {};
 }
 
@@ -197,13 +139,11 @@ Result<Url> Url::resolve(const Url& reference) const {
   const UrlParts base = parts();
   UrlParts target = reference.parts();
   std::string path;
-  if (target.scheme || target.authority) {
+  if (target.scheme || target.authority || target.path.starts_with('/')) {
     path = remove_dot_segments(target.path);
   } else if (target.path.empty()) {
     path = base.path;
     if (!target.query) target.query = base.query;
-  } else if (target.path.starts_with('/')) {
-    path = remove_dot_segments(target.path);
   } else {
     path = remove_dot_segments(merge_paths(base, target.path));
   }

@@ -73,7 +73,8 @@ INSTANTIATE_TEST_SUITE_P(
     Every, FuzzedBytes,
     testing::Values(Target{"buffer", fuzz::check_buffer}, Target{"endpoint", fuzz::check_endpoint},
                     Target{"codec", fuzz::check_codec}, Target{"proxy", fuzz::check_proxy},
-                    Target{"dns", fuzz::check_dns}, Target{"url", fuzz::check_url}),
+                    Target{"dns", fuzz::check_dns}, Target{"url", fuzz::check_url},
+                    Target{"http", fuzz::check_http}),
     [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
