@@ -31,6 +31,12 @@
 #include <tambour/file.h>                 // IWYU pragma: export
 #include <tambour/file_status.h>          // IWYU pragma: export
 #include <tambour/hooks.h>                // IWYU pragma: export
+#include <tambour/http_error.h>           // IWYU pragma: export
+#include <tambour/http_fields.h>          // IWYU pragma: export
+#include <tambour/http_message.h>         // IWYU pragma: export
+#include <tambour/http_method.h>          // IWYU pragma: export
+#include <tambour/http_status.h>          // IWYU pragma: export
+#include <tambour/http_url.h>             // IWYU pragma: export
 #include <tambour/inherited_listeners.h>  // IWYU pragma: export
 #include <tambour/io_handle.h>            // IWYU pragma: export
 #include <tambour/listen_options.h>       // IWYU pragma: export

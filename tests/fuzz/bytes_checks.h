@@ -37,5 +37,9 @@ void check_proxy(Bytes bytes);
 /// DNS messages, compared with a plain walk over their structure and with their round trip; and the
 /// text of names.
 void check_dns(Bytes bytes);
+/// URLs: the components compared with a plain division of the text; references, normal forms.
+void check_url(Bytes bytes);
+/// Messages of HTTP/1.1, divided in several ways, compared with a plain parser of the whole text.
+void check_http(Bytes bytes);
 
 }  // namespace tambour::fuzz

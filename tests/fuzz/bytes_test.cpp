@@ -69,13 +69,13 @@ TEST_P(FuzzedBytes, match_the_model_with_inputs_of_many_seeds) {
     ASSERT_EQ(wrong_with(fuzz::random_input(seed)), "") << "seed " << seed;
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, FuzzedBytes,
-                         testing::Values(Target{"buffer", fuzz::check_buffer},
-                                         Target{"endpoint", fuzz::check_endpoint},
-                                         Target{"codec", fuzz::check_codec},
-                                         Target{"proxy", fuzz::check_proxy},
-                                         Target{"dns", fuzz::check_dns}),
-                         [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Every, FuzzedBytes,
+    testing::Values(Target{"buffer", fuzz::check_buffer}, Target{"endpoint", fuzz::check_endpoint},
+                    Target{"codec", fuzz::check_codec}, Target{"proxy", fuzz::check_proxy},
+                    Target{"dns", fuzz::check_dns}, Target{"url", fuzz::check_url},
+                    Target{"http", fuzz::check_http}),
+    [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
 }  // namespace tambour::bytes_test

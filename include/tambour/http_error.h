@@ -1,0 +1,77 @@
+// The errors of HTTP: of URLs, fields, messages, servers and clients.
+//
+// They form an error category of their own and can be compared with an Error:
+// `if (error == HttpError::body_too_large)`. Each rejected message has an error that names the rule
+// it breaks; status_for() returns the status with which a server answers it.
+#pragma once
+
+#include <system_error>
+#include <type_traits>
+
+#include <tambour/result.h>
+
+namespace tambour {
+
+enum class HttpError : int {
+  // URLs: RFC 3986.
+  url_bad_character = 1,  ///< A character that the component must not contain unencoded.
+  url_bad_encoding,       ///< A percent sign that is not followed by two hexadecimal digits.
+  url_bad_scheme,         ///< The text before the first colon is not a scheme.
+  url_bad_host,           ///< Not a name, IPv4 address, or IPv6 address in brackets.
+  url_bad_port,           ///< Not a number between 0 and 65535.
+  url_ambiguous_path,     ///< The path would be read as another component.
+  url_not_absolute,       ///< A URL with a scheme is required.
+  url_too_long,           ///< More than Url::size_max bytes.
+
+  // Names and values that a program sets.
+  bad_method_name,   ///< Not a token, or more than Method::size_max bytes.
+  bad_field_name,    ///< Not a token: RFC 9110, section 5.1.
+  bad_field_value,   ///< A control character, for example a line end or a null byte.
+  bad_status,        ///< Not between 100 and 999.
+  bad_reason,        ///< A control character in a reason phrase.
+  fields_too_large,  ///< More than Fields::bytes_max bytes; received: more than the limit.
+
+  // Received messages of HTTP/1.1: RFC 9112.
+  bad_request_line = 100,  ///< Not a method, a target and a version, separated by one space each.
+  method_too_long,         ///< More than Method::size_max bytes.
+  bad_target,              ///< Not a target, or of a form that the method does not allow.
+  bad_version,             ///< Not "HTTP/", a digit, a dot and a digit.
+  version_not_supported,   ///< Not HTTP/1.
+  bad_status_line,         ///< Not a version, a status and a reason phrase.
+  start_line_too_long,     ///< The first line exceeds MessageLimits::start_line_bytes_max.
+  bare_carriage_return,    ///< A CR that is not followed by LF.
+  bare_line_feed,          ///< A LF that does not follow a CR.
+  folded_field,            ///< A line that begins with a space or tab: section 5.2.
+  missing_colon,           ///< A line without a colon, where a field is expected.
+  space_before_colon,      ///< A space or tab between the name of a field and its colon.
+  too_many_fields,         ///< More than MessageLimits::fields_max or trailers_max.
+  missing_host,            ///< No Host field in a request of HTTP/1.1.
+  several_hosts,           ///< More than one Host field.
+  bad_host,                ///< The Host field is not a host with an optional port.
+
+  // The end of a message's body: RFC 9112, section 6.
+  bad_content_length = 150,       ///< Not a number of digits, or a number that is too large.
+  several_content_lengths,        ///< More than one length, even if they are equal.
+  length_with_transfer_encoding,  ///< Both fields: the message may be an attack.
+  bad_transfer_encoding,          ///< Not a list of transfer codings that ends with "chunked".
+  unsupported_transfer_encoding,  ///< Another coding than "chunked".
+  transfer_encoding_in_http_1_0,  ///< HTTP/1.0 does not define the field.
+  bad_chunk_size,                 ///< Not a hexadecimal number, or one that is too large.
+  bad_chunk_extension,            ///< Not a name with an optional value.
+  chunk_extensions_too_large,     ///< More than MessageLimits::chunk_extension_bytes_max.
+  bad_chunk_end,                  ///< The data of a chunk is not followed by CRLF.
+  trailer_not_allowed,            ///< A field that frames or routes a message, as a trailer.
+  body_too_large,                 ///< More than MessageLimits::body_bytes_max.
+};
+
+const std::error_category& http_category() noexcept;
+
+[[nodiscard]] inline Error make_error_code(
+    HttpError error) noexcept {  // NOLINT: the standard's own name.
+  return {static_cast<int>(error), http_category()};
+}
+
+}  // namespace tambour
+
+template <>
+struct std::is_error_code_enum<tambour::HttpError> : std::true_type {};

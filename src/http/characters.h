@@ -1,0 +1,122 @@
+// Classes of bytes in the grammars of URLs (RFC 3986) and of HTTP (RFC 9110, RFC 9112).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace tambour::http {
+
+enum CharacterClass : std::uint16_t {
+  token_char = 1,          ///< tchar: names of methods and fields.
+  value_char = 2,          ///< field-vchar, space and tab; includes obs-text, the bytes from 0x80.
+  unreserved_char = 4,     ///< RFC 3986, section 2.3.
+  sub_delim_char = 8,      ///< RFC 3986, section 2.2.
+  scheme_char = 16,        ///< RFC 3986, section 3.1, after the first letter.
+  path_char = 32,          ///< pchar and "/", except "%".
+  query_char = 64,         ///< Of a query or fragment: pchar, "/" and "?", except "%".
+  user_char = 128,         ///< Of userinfo, except "%".
+  host_char = 256,         ///< Of a registered name, except "%".
+  target_path_char = 512,  ///< Of the path of a request target: see request_target.cpp.
+  target_query_char = 1024,
+};
+
+namespace detail {
+
+constexpr bool is_letter(unsigned c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+constexpr bool is_digit(unsigned c) noexcept { return c >= '0' && c <= '9'; }
+constexpr bool is_one_of(unsigned c, std::string_view set) noexcept {
+  return c < 128 && set.find(static_cast<char>(c)) != std::string_view::npos;
+}
+
+constexpr std::uint16_t classes_of(unsigned c) noexcept {
+  const bool alphanumeric = is_letter(c) || is_digit(c);
+  const bool unreserved = alphanumeric || is_one_of(c, "-._~");
+  const bool sub_delim = is_one_of(c, "!$&'()*+,;=");
+  const bool pchar = unreserved || sub_delim || is_one_of(c, ":@");
+  // Browsers send these unencoded in some components (URL Standard, section 1.3).
+  const bool browser = is_one_of(c, "[]\\^`{|}");
+  std::uint16_t classes = 0;
+  const auto add = [&classes](CharacterClass added, bool belongs) {
+    if (belongs) classes = static_cast<std::uint16_t>(classes | added);
+  };
+  add(token_char, alphanumeric || is_one_of(c, "!#$%&'*+-.^_`|~"));
+  add(value_char, c == '\t' || (c >= ' ' && c != 127));
+  add(unreserved_char, unreserved);
+  add(sub_delim_char, sub_delim);
+  add(scheme_char, alphanumeric || is_one_of(c, "+-."));
+  add(path_char, pchar || c == '/');
+  add(query_char, pchar || is_one_of(c, "/?"));
+  add(user_char, unreserved || sub_delim || c == ':');
+  add(host_char, unreserved || sub_delim);
+  add(target_path_char, pchar || c == '/' || browser);
+  add(target_query_char, pchar || is_one_of(c, "/?%") || browser);
+  return classes;
+}
+
+constexpr std::array<std::uint16_t, 256> make_classes() noexcept {
+  std::array<std::uint16_t, 256> classes{};
+  for (unsigned c = 0; c < 256; ++c) classes[c] = classes_of(c);
+  return classes;
+}
+
+inline constexpr std::array<std::uint16_t, 256> character_classes = make_classes();
+
+}  // namespace detail
+
+[[nodiscard]] constexpr bool is(char c, CharacterClass wanted) noexcept {
+  return (detail::character_classes[static_cast<unsigned char>(c)] & wanted) != 0;
+}
+
+/// True if all characters of `text` belong to `wanted`.
+[[nodiscard]] constexpr bool all_are(std::string_view text, CharacterClass wanted) noexcept {
+  std::uint16_t classes = wanted;
+  for (const char c : text)
+    classes = static_cast<std::uint16_t>(classes &
+                                         detail::character_classes[static_cast<unsigned char>(c)]);
+  return classes != 0;
+}
+
+[[nodiscard]] constexpr bool is_digit(char c) noexcept {
+  return detail::is_digit(static_cast<unsigned char>(c));
+}
+
+[[nodiscard]] constexpr bool is_letter(char c) noexcept {
+  return detail::is_letter(static_cast<unsigned char>(c));
+}
+
+/// The value of a hexadecimal digit, or -1.
+[[nodiscard]] constexpr int hex_value(char c) noexcept {
+  if (is_digit(c)) return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+[[nodiscard]] constexpr char to_lower(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+}
+[[nodiscard]] constexpr char to_upper(char c) noexcept {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c & ~0x20) : c;
+}
+
+/// Compares two texts without regard to the case of ASCII letters.
+[[nodiscard]] constexpr bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (to_lower(a[i]) != to_lower(b[i])) return false;
+  }
+  return true;
+}
+
+/// Removes spaces and tabs (OWS: RFC 9110, section 5.6.3) from both ends.
+[[nodiscard]] constexpr std::string_view trim(std::string_view text) noexcept {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace tambour::http

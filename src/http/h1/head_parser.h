@@ -1,0 +1,68 @@
+// Parses the lines before and after a body: the start line and fields of a message of HTTP/1.1, and
+// its trailers (RFC 9112, sections 2 to 5).
+//
+// The text must be contiguous and begin at the first byte of the head. It may arrive in pieces:
+// each call gets all of it, and examines only what was added. The verdict does not depend on how
+// the text was divided. Nothing is copied until the head is complete.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <tambour/http_message.h>
+#include <tambour/result.h>
+
+namespace tambour::http::h1 {
+
+enum class HeadKind : std::uint8_t { request, response, trailers };
+
+class HeadParser {
+ public:
+  /// `limits` must outlive the parser.
+  HeadParser(HeadKind kind, const MessageLimits& limits) noexcept : limits_(&limits), kind_(kind) {}
+
+  /// Begins with another head.
+  void restart(HeadKind kind) noexcept;
+
+  /// Appends the lines of `text` to `fields`, which were empty before the first call. Returns the
+  /// size of the head, including the empty line, when it is complete; nullopt if bytes are missing.
+  /// After an error, the parser must be restarted.
+  [[nodiscard]] Result<std::optional<std::size_t>> parse(std::string_view text, Fields& fields);
+
+  // The start line, when the head is complete.
+  [[nodiscard]] const Method& method() const noexcept { return method_; }
+  [[nodiscard]] Status status() const noexcept { return status_; }
+  [[nodiscard]] Version version() const noexcept { return version_; }
+  /// The request target, or the reason phrase.
+  [[nodiscard]] std::string_view rest_of_start_line(std::string_view text) const noexcept {
+    return text.substr(rest_at_, rest_size_);
+  }
+
+ private:
+  enum class State : std::uint8_t { before_start_line, start_line, fields };
+
+  [[nodiscard]] Result<> check_size(std::size_t line_size) const noexcept;
+  [[nodiscard]] Result<> check_partial_line(std::string_view line) const noexcept;
+  /// Returns true if the line is the empty one at the end.
+  [[nodiscard]] Result<bool> parse_line(std::string_view text, std::size_t size, Fields& fields);
+  [[nodiscard]] Result<> parse_request_line(std::string_view line);
+  [[nodiscard]] Result<> parse_status_line(std::string_view line);
+  [[nodiscard]] Result<> parse_version(std::string_view text);
+  [[nodiscard]] Result<> parse_field(std::string_view text, std::size_t size, Fields& fields);
+
+  const MessageLimits* limits_;
+  HeadKind kind_;
+  State state_ = kind_ == HeadKind::trailers ? State::fields : State::before_start_line;
+  Version version_ = Version::http_1_1;
+  Status status_ = Status::ok;
+  Method method_;
+  std::size_t line_at_ = 0;      ///< Where the current line begins.
+  std::size_t examined_ = 0;     ///< The bytes in which no line feed was found.
+  std::size_t field_bytes_ = 0;  ///< The size of the lines with fields.
+  std::size_t rest_at_ = 0;
+  std::size_t rest_size_ = 0;
+};
+
+}  // namespace tambour::http::h1

@@ -1,0 +1,22 @@
+// Request targets and hosts: RFC 9112, section 3.2 and 3.3.
+#pragma once
+
+#include <string_view>
+
+#include <tambour/http_message.h>
+#include <tambour/result.h>
+
+namespace tambour::http {
+
+/// Parses the target of a request line, for the method of `head`, and sets form, target, scheme and
+/// authority. The Host field decides the authority, unless the target is absolute (RFC 9112,
+/// section 3.2.2).
+///
+/// Accepts more than RFC 3986 where browsers send more and the division into path and query does
+/// not depend on it (URL Standard, section 1.3): the characters [ ] \ ^ ` { | } in paths and
+/// queries, and any percent sign in queries.
+///
+/// Fails with HttpError::bad_target, missing_host, several_hosts or bad_host.
+[[nodiscard]] Result<> set_target(RequestHead& head, std::string_view target);
+
+}  // namespace tambour::http
