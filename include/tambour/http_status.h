@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <tambour/cxx23.h>
+
 namespace tambour::http {
 
 /// The registered status codes (RFC 9110, section 15, and later RFCs). Other codes are written
