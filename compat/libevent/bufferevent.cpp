@@ -263,7 +263,7 @@ void BufferEvent::use_timeout_events() noexcept {
                static_cast<bufferevent*>(this));
 }
 
-int BufferEvent::adjust_timeouts() noexcept {
+int BufferEvent::adjust_timeout_events() noexcept {
   const bool reading =
       (enabled & EV_READ) != 0 && read_suspended == 0 && evutil_timerisset(&timeout_read);
   const bool writing = (enabled & EV_WRITE) != 0 && write_suspended == 0 &&
@@ -271,6 +271,18 @@ int BufferEvent::adjust_timeouts() noexcept {
   const int read_result = reading ? event_add(&ev_read, &timeout_read) : event_del(&ev_read);
   const int write_result = writing ? event_add(&ev_write, &timeout_write) : event_del(&ev_write);
   return read_result < 0 || write_result < 0 ? -1 : 0;
+}
+
+int BufferEvent::adjust_socket_events() noexcept {
+  const auto adjust = [](event& which, short kind, const timeval& timeout) {
+    if (::event_pending(&which, kind, nullptr) == 0) return 0;
+    if (evutil_timerisset(&timeout)) return event_add(&which, &timeout);
+    event_remove_timer(&which);
+    return 0;
+  };
+  const int reading = adjust(ev_read, EV_READ, timeout_read);
+  const int writing = adjust(ev_write, EV_WRITE, timeout_write);
+  return reading < 0 || writing < 0 ? -1 : 0;
 }
 
 }  // namespace tambour::libevent

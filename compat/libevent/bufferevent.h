@@ -32,6 +32,33 @@ extern "C" const bufferevent_ops bufferevent_ops_filter;
 extern "C" const bufferevent_ops bufferevent_ops_pair;
 
 namespace tambour::libevent {
+class BufferEvent;
+}
+
+// The functions that libevent_core exports for libevent_openssl, which cannot call other members.
+extern "C" {
+int bufferevent_init_common_(tambour::libevent::BufferEvent* bev, event_base* base, int options);
+void bufferevent_incref_and_lock_(bufferevent* bev);
+/// Returns a nonzero value if that was the last reference.
+int bufferevent_decref_and_unlock_(bufferevent* bev);
+int bufferevent_enable_locking_(bufferevent* bev, void* lock);
+/// For kinds without a descriptor: the events are added for timeouts only.
+void bufferevent_init_generic_timeout_cbs_(bufferevent* bev);
+int bufferevent_generic_adj_timeouts_(bufferevent* bev);
+/// For kinds with a descriptor.
+int bufferevent_generic_adj_existing_timeouts_(bufferevent* bev);
+void bufferevent_suspend_read_(bufferevent* bev, std::uint16_t why);
+void bufferevent_unsuspend_read_(bufferevent* bev, std::uint16_t why);
+void bufferevent_run_eventcb_(bufferevent* bev, short what, int options);
+/// How much may be read or written now under the limits: zero or more.
+ev_ssize_t bufferevent_get_read_max_(bufferevent* bev);
+ev_ssize_t bufferevent_get_write_max_(bufferevent* bev);
+/// Subtract bytes from the limits, and suspend reading or writing if they are used up.
+void bufferevent_decrement_read_buckets_(bufferevent* bev, ev_ssize_t bytes);
+void bufferevent_decrement_write_buckets_(bufferevent* bev, ev_ssize_t bytes);
+}
+
+namespace tambour::libevent {
 
 struct RateLimit;
 
@@ -67,7 +94,8 @@ class BufferEvent : public bufferevent {
   /// writing is suspended or resumed.
   virtual int start(short events) noexcept = 0;
   virtual int stop(short events) noexcept = 0;
-  virtual int adjust_timeouts() noexcept;
+  /// Called if the user changes the timeouts.
+  virtual int adjust_timeouts() noexcept = 0;
   /// Called when the last reference is released.
   virtual void unlink() noexcept {}
   /// Called before the memory is freed.
@@ -77,6 +105,8 @@ class BufferEvent : public bufferevent {
   /// Returns -1 if there is none.
   virtual int fd() noexcept { return -1; }
   virtual BufferEvent* underlying_one() noexcept { return nullptr; }
+  /// Returns whether it is for bufferevent_socket_connect().
+  virtual bool can_connect() const noexcept { return false; }
 
   void suspend_reading(std::uint16_t why) noexcept;
   void resume_reading(std::uint16_t why) noexcept;
@@ -91,7 +121,13 @@ class BufferEvent : public bufferevent {
   /// Invokes callbacks if the lengths of the buffers are beyond the low-water marks.
   void trigger(short events, int options) noexcept;
 
+  bool init(event_base* base, int chosen) noexcept;
   int enable_locking(void* with) noexcept;
+  /// Makes the events ones that are added for timeouts only, for kinds without a descriptor.
+  void use_timeout_events() noexcept;
+  /// adjust_timeouts() for kinds without a descriptor, and with one.
+  int adjust_timeout_events() noexcept;
+  int adjust_socket_events() noexcept;
 
   void acquire() noexcept {
     tambour::libevent::lock(lock);
@@ -132,8 +168,6 @@ class BufferEvent : public bufferevent {
   explicit BufferEvent(const bufferevent_ops& kind) noexcept : bufferevent{} { be_ops = &kind; }
   ~BufferEvent() = default;
 
-  /// Makes the events ones that are added for timeouts only, for kinds without a descriptor.
-  void use_timeout_events() noexcept;
   void restart_read_timeout() noexcept {
     if (evutil_timerisset(&timeout_read)) event_add(&ev_read, &timeout_read);
   }
@@ -142,7 +176,6 @@ class BufferEvent : public bufferevent {
   }
 
  private:
-  bool init(event_base* base, int chosen) noexcept;
   void schedule() noexcept;
   void check_high_watermark() noexcept;
   void retire() noexcept;

@@ -197,6 +197,28 @@ bufferevent* bufferevent_get_underlying(bufferevent* bufev) {
 // What libevent's other libraries call.
 extern "C" {
 
+int bufferevent_init_common_(BufferEvent* bev, event_base* base, int options) {
+  return bev->init(base, options) ? 0 : -1;
+}
+void bufferevent_init_generic_timeout_cbs_(bufferevent* bufev) { of(bufev).use_timeout_events(); }
+int bufferevent_generic_adj_timeouts_(bufferevent* bufev) {
+  return of(bufev).adjust_timeout_events();
+}
+int bufferevent_generic_adj_existing_timeouts_(bufferevent* bufev) {
+  return of(bufev).adjust_socket_events();
+}
+ev_ssize_t bufferevent_get_read_max_(bufferevent* bufev) {
+  return tambour::libevent::read_allowance(of(bufev));
+}
+ev_ssize_t bufferevent_get_write_max_(bufferevent* bufev) {
+  return tambour::libevent::write_allowance(of(bufev));
+}
+void bufferevent_decrement_read_buckets_(bufferevent* bufev, ev_ssize_t bytes) {
+  tambour::libevent::count_read(of(bufev), bytes);
+}
+void bufferevent_decrement_write_buckets_(bufferevent* bufev, ev_ssize_t bytes) {
+  tambour::libevent::count_written(of(bufev), bytes);
+}
 void bufferevent_incref_and_lock_(bufferevent* bufev) { of(bufev).acquire(); }
 int bufferevent_decref_and_unlock_(bufferevent* bufev) { return of(bufev).release() ? 1 : 0; }
 void bufferevent_suspend_read_(bufferevent* bufev, std::uint16_t why) {

@@ -18,7 +18,7 @@ using tambour::libevent::BevLocked;
 using tambour::libevent::BufferEvent;
 using tambour::libevent::Held;
 using tambour::libevent::of;
-using tambour::libevent::Socket;
+namespace base = tambour::base;
 namespace suspended = tambour::libevent::suspended;
 
 struct evdns_base;
@@ -33,8 +33,11 @@ int bufferevent_socket_set_conn_address_(bufferevent* bev, const sockaddr* addre
                                          std::size_t size);
 }
 
-int Socket::connect(const sockaddr* to, int size) noexcept {
-  int used = fd();
+namespace {
+
+/// Connects to an address, with a new socket if there is none. Returns -1 if that fails at once.
+int connect_to(BufferEvent& bev, const sockaddr* to, int size) noexcept {
+  int used = bev.fd();
   const bool made = used < 0;
   if (made) {
     if (to == nullptr) return -1;
@@ -54,28 +57,30 @@ int Socket::connect(const sockaddr* to, int size) noexcept {
     errno = error;
     return -1;
   }
-  bufferevent_setfd(this, used);
+  bufferevent_setfd(&bev, used);
   if (error == 0) {
     // Connected at once, as Unix sockets are. The callback is invoked from the loop.
-    connecting = true;
-    trigger(EV_WRITE, BEV_OPT_DEFER_CALLBACKS);
+    bev.connecting = true;
+    bev.trigger(EV_WRITE, BEV_OPT_DEFER_CALLBACKS);
     return 0;
   }
   if (error == ECONNREFUSED) {
     errno = error;
-    run_event_callback(BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);
-    bufferevent_disable(this, EV_WRITE | EV_READ);
+    bev.run_event_callback(BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);
+    bufferevent_disable(&bev, EV_WRITE | EV_READ);
     return 0;
   }
-  if (start(EV_WRITE) != 0) return -1;
-  connecting = true;
+  if (bev.start(EV_WRITE) != 0) return -1;
+  bev.connecting = true;
   return 0;
 }
 
+}  // namespace
+
 int bufferevent_socket_connect(bufferevent* bev, const sockaddr* sa, int socklen) {
   const Held held(of(bev));
-  if (bev->be_ops != &bufferevent_ops_socket) return -1;
-  return static_cast<Socket&>(of(bev)).connect(sa, socklen);
+  if (!of(bev).can_connect()) return -1;
+  return connect_to(of(bev), sa, socklen);
 }
 
 namespace {

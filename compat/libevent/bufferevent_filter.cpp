@@ -30,6 +30,7 @@ class Filter final : public BufferEvent {
 
   int start(short events) noexcept override;
   int stop(short events) noexcept override;
+  int adjust_timeouts() noexcept override { return adjust_timeout_events(); }
   void unlink() noexcept override;
   void destruct() noexcept override;
   int flush(short events, bufferevent_flush_mode mode) noexcept override;

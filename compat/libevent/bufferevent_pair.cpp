@@ -22,6 +22,7 @@ class Pair final : public BufferEvent {
 
   int start(short events) noexcept override;
   int stop(short events) noexcept override;
+  int adjust_timeouts() noexcept override { return adjust_timeout_events(); }
   void unlink() noexcept override;
   void destruct() noexcept override;
   int flush(short events, bufferevent_flush_mode mode) noexcept override;

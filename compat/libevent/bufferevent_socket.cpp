@@ -210,18 +210,6 @@ int Socket::stop(short events) noexcept {
   return 0;
 }
 
-int Socket::adjust_timeouts() noexcept {
-  const auto adjust = [](event& which, short kind, const timeval& timeout) {
-    if (::event_pending(&which, kind, nullptr) == 0) return 0;
-    if (evutil_timerisset(&timeout)) return event_add(&which, &timeout);
-    event_remove_timer(&which);
-    return 0;
-  };
-  const int reading = adjust(ev_read, EV_READ, timeout_read);
-  const int writing = adjust(ev_write, EV_WRITE, timeout_write);
-  return reading < 0 || writing < 0 ? -1 : 0;
-}
-
 void Socket::destruct() noexcept {
   const int closed = fd();
   if ((options & BEV_OPT_CLOSE_ON_FREE) != 0 && closed >= 0) ::close(closed);

@@ -15,16 +15,15 @@ class Socket final : public BufferEvent {
 
   /// Returns false if there is no memory.
   bool open(int fd) noexcept;
-  /// Connects to an address, with a new socket if there is none. Returns -1 if that fails at once.
-  int connect(const sockaddr* to, int size) noexcept;
 
   int start(short events) noexcept override;
   int stop(short events) noexcept override;
-  int adjust_timeouts() noexcept override;
+  int adjust_timeouts() noexcept override { return adjust_socket_events(); }
   void destruct() noexcept override;
   int flush(short events, bufferevent_flush_mode mode) noexcept override;
   bool set_fd(int fd) noexcept override;
   int fd() noexcept override;
+  bool can_connect() const noexcept override { return true; }
 
  private:
   void assign(int fd) noexcept;
