@@ -85,4 +85,26 @@ Result<> set_target(RequestHead& head, std::string_view target) {
   return set_absolute_form(head, target);
 }
 
+Result<> check_target(const RequestHead& head) noexcept {
+  const auto host = parse_host_and_port(head.authority);
+  if (!host) return failure(HttpError::bad_host);
+  const bool is_tunnel = head.form == TargetForm::authority;
+  if (is_tunnel != (head.method == Method::connect)) return failure(HttpError::bad_target);
+  if (is_tunnel) {
+    if (host->host.empty() || !host->port || head.target != head.authority)
+      return failure(HttpError::bad_target);
+    return {};
+  }
+  if (head.form == TargetForm::absolute) {
+    if (host->host.empty()) return failure(HttpError::bad_host);
+    if (head.scheme != "http" && head.scheme != "https") return failure(HttpError::bad_target);
+  }
+  const bool is_asterisk = head.target == "*" && head.method == Method::options;
+  if (head.form == TargetForm::asterisk || is_asterisk) {
+    const bool may_be = is_asterisk && head.form != TargetForm::origin;
+    return may_be ? Result<>() : failure(HttpError::bad_target);
+  }
+  return check_origin_form(head.target);
+}
+
 }  // namespace tambour::http

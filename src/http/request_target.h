@@ -19,4 +19,8 @@ namespace tambour::http {
 /// Fails with HttpError::bad_target, missing_host, several_hosts or bad_host.
 [[nodiscard]] Result<> set_target(RequestHead& head, std::string_view target);
 
+/// Checks the target and the authority of a request to be sent, of any form: what set_target()
+/// would accept. Fails with HttpError::bad_target or bad_host.
+[[nodiscard]] Result<> check_target(const RequestHead& head) noexcept;
+
 }  // namespace tambour::http

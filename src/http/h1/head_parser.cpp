@@ -1,28 +1,16 @@
 #include "http/h1/head_parser.h"
 
 #include <algorithm>
-#include <array>
 
 #include "http/characters.h"
 #include "http/failure.h"
 #include "http/field_writer.h"
+#include "http/h1/trailers.h"
 
 namespace tambour::http::h1 {
 namespace {
 
 constexpr std::size_t version_size = 8;
-
-/// Fields that frame, route or authenticate a message must not be trailers: RFC 9110, section
-/// 6.5.1.
-bool may_be_trailer(std::string_view name) noexcept {
-  constexpr std::array<std::string_view, 12> forbidden = {
-      "authorization",  "connection",          "content-encoding",
-      "content-length", "content-range",       "expect",
-      "host",           "proxy-authorization", "te",
-      "trailer",        "transfer-encoding",   "upgrade"};
-  return std::ranges::none_of(
-      forbidden, [name](std::string_view each) { return equal_ignoring_case(each, name); });
-}
 
 /// The error of a text that must not contain `bad`.
 std::unexpected<Error> refusal(std::string_view text, HttpError error) noexcept {
