@@ -46,6 +46,15 @@ std::uint16_t free_port() {
 
 int connect_to(std::uint16_t port) { return connect_socket(open_socket(), port); }
 
+bool can_connect_to(std::uint16_t port) {
+  const int fd = open_socket();
+  const sockaddr_in address = loopback(port);
+  const bool connected =
+      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  close_with_reset(fd);
+  return connected;
+}
+
 int connect_from(int host, std::uint16_t port) {
   const int fd = open_socket();
   const int on = 1;

@@ -49,6 +49,7 @@ _LOOKS = {
     "evpp": Look("evpp", "#7a4a2b", "#d29b74", "X"),
     "evpp-boost": Look("evpp", "#7a4a2b", "#d29b74", "<", (3, 2), 1.1),
     "evpp-moodycamel": Look("evpp", "#7a4a2b", "#d29b74", "h", (6, 2), 1.1),
+    "nginx": Look("nginx", "#2e6f2f", "#7ddb80", ">"),
 }
 # For subjects that only one suite has. They differ from the colours above in the last digit,
 # because the SVG is themed by replacing values.
@@ -68,6 +69,7 @@ OUTLINES = {
     "^": '<path d="M0-4.6 4.4 3.6H-4.4Z"/>',
     "v": '<path d="M0 4.6 4.4-3.6H-4.4Z"/>',
     "<": '<path d="M-4.6 0 3.6 4.4V-4.4Z"/>',
+    ">": '<path d="M4.6 0-3.6 4.4V-4.4Z"/>',
     "D": '<path d="M0-5 5 0 0 5-5 0Z"/>',
     "d": '<path d="M0-5 3 0 0 5-3 0Z"/>',
     "x": '<path d="M-3.6-3.6 3.6 3.6M-3.6 3.6 3.6-3.6" fill="none" stroke-width="2"/>',

@@ -48,6 +48,8 @@ _ALL = (
     # evpp built with one of its other two queues for posted tasks.
     Subject("evpp-boost", "evpp-boost"),
     Subject("evpp-moodycamel", "evpp-moodycamel"),
+    # Only for suites of TLS.
+    Subject("nginx", "nginx"),
 )
 LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-select",
          "tambour-libev", "tambour-libevent", "floor", "epoll", "libev", "libevent", "libuv",

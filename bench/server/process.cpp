@@ -140,4 +140,13 @@ std::int64_t ServerProcess::rss_bytes() const {
   return (resident - shared) * sysconf(_SC_PAGESIZE);
 }
 
+std::int64_t ServerProcess::anonymous_bytes() const {
+  std::ifstream file("/proc/" + std::to_string(process_) + "/smaps_rollup");
+  std::string word;
+  while (file >> word && word != "Anonymous:") continue;
+  std::int64_t kibibytes = 0;
+  if (!(file >> kibibytes)) fail("cannot read /proc/PID/smaps_rollup");
+  return kibibytes * 1024;
+}
+
 }  // namespace bench

@@ -33,6 +33,9 @@ class ServerProcess {
   std::int64_t heap_bytes() const;
   /// Resident bytes, without file-backed memory.
   std::int64_t rss_bytes() const;
+  /// The same, but counted page by page: exact, also for a kernel that counts per processor, and
+  /// slower.
+  std::int64_t anonymous_bytes() const;
 
  private:
   struct SharedState;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "common/program.h"
 
@@ -30,6 +31,8 @@ struct ServerOptions {
   /// The size of a connection's read buffer, if the library leaves it to the program: suitable for
   /// the workload.
   std::size_t buffer_bytes = 0;
+  std::string folder{};  ///< For the servers of `tls/`: a directory for the files of the server.
+  int answer_bytes = 0;  ///< For the servers of `tls/`: the size that requests will ask for.
 };
 
 /// The interface of a subject.

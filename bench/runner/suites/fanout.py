@@ -25,7 +25,7 @@ class Fanout(ServerSuite):
                Metric("all_us", "µs", "until all have received it"))
     subjects = (*subjects.pick("tambour"), *DROP_IN, *PEERS)
     rounds = 6
-    quick = ({"connections": (300,), "size": (64,), "messages": (20,), "rounds": 20},)
+    quick = ({"connections": (300,), "size": (64,), "messages": (20,), "rounds": 14},)
 
     def cost(self, cell):
         return 0.08 + cell.get("connections") * (1e-4 + cell.get("messages") * 7e-6)

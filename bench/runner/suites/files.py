@@ -30,7 +30,7 @@ class Files(Suite):
     subjects = subjects.pick("tambour", "tambour-uring", "floor", "iouring", "libuv", "asio")
     rounds = 6
     quoted = "median"
-    quick = ({"mebibytes": (8,), "reads": (3000,), "rounds": 30},)
+    quick = ({"mebibytes": (8,), "reads": (3000,), "rounds": 22},)
     full = ({"depth": (1, 4, 32, 128)},
             {"depth": (1, 32), "reads": (5000,), "direct": (True,)})
 
