@@ -62,6 +62,10 @@ enum class HttpError : int {
   bad_chunk_end,                  ///< The data of a chunk is not followed by CRLF.
   trailer_not_allowed,            ///< A field that frames or routes a message, as a trailer.
   body_too_large,                 ///< More than MessageLimits::body_bytes_max.
+
+  // Clients.
+  too_many_redirects = 200,    ///< More than ClientOptions::redirects_max.
+  too_many_interim_responses,  ///< More than 32 responses with a status below 200.
 };
 
 const std::error_category& http_category() noexcept;

@@ -31,6 +31,7 @@
 #include <tambour/file.h>                 // IWYU pragma: export
 #include <tambour/file_status.h>          // IWYU pragma: export
 #include <tambour/hooks.h>                // IWYU pragma: export
+#include <tambour/http_client.h>          // IWYU pragma: export
 #include <tambour/http_date.h>            // IWYU pragma: export
 #include <tambour/http_error.h>           // IWYU pragma: export
 #include <tambour/http_fields.h>          // IWYU pragma: export

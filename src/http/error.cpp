@@ -118,6 +118,10 @@ class HttpCategory final : public std::error_category {
         return "A trailer field that must not be a trailer";
       case HttpError::body_too_large:
         return "The body of the message exceeds its limit";
+      case HttpError::too_many_redirects:
+        return "The server redirects the request too often";
+      case HttpError::too_many_interim_responses:
+        return "The server sends interim responses without end";
       default:
         return "Unknown HTTP error";
     }

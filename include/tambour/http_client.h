@@ -1,0 +1,205 @@
+// A client for HTTP/1.1: a pool of connections for each origin, redirects, TLS, and bodies that are
+// streamed in both directions.
+//
+//   http::Client client(loop);
+//   auto response = co_await client.get("https://example.org/");
+//   if (!response) co_return std::unexpected(response.error());
+//   auto text = co_await response->read_text();
+//
+// The most likely mistake: a response that is neither read to its end nor destroyed holds its
+// connection, and counts for `connections_per_origin_max`.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tambour/buffer.h>
+#include <tambour/clock.h>
+#include <tambour/connector.h>
+#include <tambour/http_message.h>
+#include <tambour/http_url.h>
+#include <tambour/result.h>
+#include <tambour/socket_stream.h>
+#include <tambour/task.h>
+#include <tambour/tls_context.h>
+
+namespace tambour {
+class EventLoop;
+}
+
+namespace tambour::http {
+
+namespace client {
+class Exchange;
+struct Shared;
+}  // namespace client
+
+struct ClientOptions {
+  /// For URLs with the scheme "https". If empty, a context with the certificates of the system is
+  /// created for the first of them, which reads files.
+  TlsClientContext tls{};
+  ConnectOptions connect{};
+
+  /// The limits of responses. The body of a response is streamed, so its size has no limit by
+  /// default.
+  MessageLimits limits{.body_bytes_max = std::numeric_limits<std::uint64_t>::max()};
+
+  /// Open connections to one scheme, host and port; at least one. Further requests wait for a
+  /// connection.
+  std::size_t connections_per_origin_max = 16;
+  /// Requests that may wait for a connection to one origin. Further requests fail with EAGAIN.
+  std::size_t waiting_per_origin_max = 10'000;
+  /// Unused connections of all origins that are kept open. The oldest is closed first.
+  std::size_t idle_connections_max = 64;
+  /// How long an unused connection is kept open. Should be less than the server's limit.
+  Duration idle_timeout = std::chrono::seconds(30);
+
+  /// From the call until the head of the response has arrived, redirects included.
+  Duration timeout = std::chrono::seconds(30);
+  /// How long to wait for the next bytes of the body of a response.
+  Duration read_timeout = std::chrono::seconds(30);
+
+  /// How many redirects are followed. Zero: they are returned as responses.
+  unsigned redirects_max = 10;
+
+  /// The User-Agent field of requests that do not have one. Empty: none.
+  std::string user_agent{};
+};
+
+/// Produces the body of a request piece by piece, so that it need not be in memory at once.
+class BodySource {
+ public:
+  BodySource() = default;
+  BodySource(const BodySource&) = delete;
+  BodySource& operator=(const BodySource&) = delete;
+  virtual ~BodySource() = default;
+
+  /// Appends the next bytes to `into`, and none at the end of the body. The next piece is requested
+  /// when the peer has made room for it. If it fails, the connection is closed, and the request
+  /// fails with the error if no response has arrived.
+  [[nodiscard]] virtual Task<Result<>> read(Buffer& into) = 0;
+};
+
+struct ClientRequest {
+  Method method{};
+  /// With the scheme "http" or "https". A fragment and a userinfo are not sent.
+  std::string url{};
+  /// Host, Content-Length, Transfer-Encoding and Connection are set by the client, and ignored
+  /// here.
+  Fields fields{};
+
+  Buffer body{};
+  /// If set, the body is read from it, and `body` is ignored. A request with a source is neither
+  /// repeated nor redirected with its body.
+  std::unique_ptr<BodySource> source{};
+  /// The size of the body that the source produces. Without a value, it is sent in chunks, which
+  /// servers of HTTP/1.0 do not understand.
+  std::optional<std::uint64_t> source_bytes{};
+  /// Asks the server whether it will read the body before sending it (Expect: 100-continue). If the
+  /// server does not answer within a second, the body is sent.
+  bool expect_continue = false;
+
+  /// Instead of ClientOptions::timeout.
+  std::optional<Duration> timeout{};
+};
+
+/// The response to a request. Its head has arrived; its body is read from the connection.
+///
+/// Ownership: owns the connection until the body has been read, and then returns it to the pool.
+/// Destroying a response whose body has not been read closes the connection. May outlive the
+/// Client, but not its loop.
+/// Thread: must be used on the loop's thread, by one task at a time.
+class ClientResponse {
+ public:
+  ClientResponse(ClientResponse&& other) noexcept;
+  ClientResponse& operator=(ClientResponse&& other) noexcept;
+  ~ClientResponse();
+
+  [[nodiscard]] Status status() const noexcept { return head_.status; }
+  [[nodiscard]] const Fields& fields() const noexcept { return head_.fields; }
+  [[nodiscard]] const ResponseHead& head() const noexcept { return head_; }
+  /// The URL of the request, or of the last redirect.
+  [[nodiscard]] const Url& url() const noexcept { return url_; }
+
+  /// Appends the next bytes of the body to `into`, at most `bytes_max`, and returns their number; 0
+  /// means the end of the body. Fails with StreamError::truncated if the connection ended within
+  /// the body, with ETIMEDOUT after ClientOptions::read_timeout, with the errors of received
+  /// messages (HttpError), and with those of reading from a stream. A response that has failed
+  /// fails again.
+  [[nodiscard]] Task<Result<std::size_t>> read(Buffer& into,
+                                               std::size_t bytes_max = std::size_t{256} * 1024);
+
+  /// Reads the rest of the body. Fails like read(), and with HttpError::body_too_large if it
+  /// has more than `bytes_max` bytes.
+  [[nodiscard]] Task<Result<Buffer>> read_all(std::size_t bytes_max = std::size_t{16} * 1024 *
+                                                                      1024);
+  [[nodiscard]] Task<Result<std::string>> read_text(std::size_t bytes_max = std::size_t{16} * 1024 *
+                                                                            1024);
+
+  /// The fields after a chunked body. Empty before its end.
+  [[nodiscard]] const Fields& trailers() const noexcept;
+
+  /// True if the whole response has arrived and was read.
+  [[nodiscard]] bool is_complete() const noexcept;
+
+  /// Returns the connection of a response to CONNECT, or with the status 101: it no longer carries
+  /// HTTP. `received` gets bytes that have arrived already. Fails with EINVAL for other responses.
+  [[nodiscard]] Result<SocketStream> upgrade(Buffer& received);
+
+ private:
+  friend struct client::Shared;
+  ClientResponse(ResponseHead head, Url url, std::unique_ptr<client::Exchange> exchange) noexcept;
+
+  ResponseHead head_;
+  Url url_;
+  std::unique_ptr<client::Exchange> exchange_;
+};
+
+/// Sends requests and keeps connections open for the next ones.
+///
+/// A request is sent at most once, with one exception: an idempotent request (RFC 9110, section
+/// 9.2.2) is repeated on a new connection if the server closed a connection that was kept open, and
+/// sent nothing in answer. A connection that its server has closed, or on which bytes arrived
+/// without a request, is not used again.
+///
+/// Redirects: 301, 302 and 303 change the method to GET, unless it is HEAD, or it is not POST and
+/// the status is not 303; 307 and 308 keep the method and the body. Authorization and Cookie fields
+/// are not sent to another origin. A redirect from "https" to "http" is not followed.
+///
+/// Thread: must be used on the loop's thread. Destroy it before its loop. Tasks that it has
+/// returned may outlive it.
+class Client {
+ public:
+  explicit Client(EventLoop& loop, ClientOptions options = {});
+  Client(Client&& other) noexcept;
+  Client& operator=(Client&& other) noexcept;
+  /// Closes the connections that are not in use.
+  ~Client();
+
+  /// Sends a request and returns the response when its head has arrived, whatever its status.
+  /// Fails with HttpError (an invalid URL, a scheme other than http and https, too many redirects,
+  /// a malformed response), with the errors of connect(), TLS and streams, with StreamError::eof if
+  /// the server closed the connection without an answer, with ETIMEDOUT, with EAGAIN if too many
+  /// requests wait, and with ECANCELED if the task was asked to stop. Throws std::bad_alloc.
+  [[nodiscard]] Task<Result<ClientResponse>> send(ClientRequest request);
+
+  [[nodiscard]] Task<Result<ClientResponse>> get(std::string url);
+  [[nodiscard]] Task<Result<ClientResponse>> post(std::string url, std::string_view content_type,
+                                                  Buffer body);
+
+  /// Open connections, including those that are being opened.
+  [[nodiscard]] std::size_t connections() const noexcept;
+  [[nodiscard]] std::size_t idle_connections() const noexcept;
+  void close_idle_connections() noexcept;
+
+ private:
+  std::shared_ptr<client::Shared> shared_;
+};
+
+}  // namespace tambour::http

@@ -1,0 +1,191 @@
+#include "http/client/exchange.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <tambour/stream_error.h>
+#include <tambour/when.h>
+
+#include "http/failure.h"
+#include "http/h1/writer.h"
+
+namespace tambour::http::client {
+namespace {
+
+/// A body of at most this size is sent before the response is awaited. The socket takes it at once,
+/// or after the server has read it.
+constexpr std::size_t small_body_max = std::size_t{64} * 1024;
+/// How long to wait for "100 Continue": servers of HTTP/1.0 do not send it (RFC 9110, section
+/// 10.1.1).
+constexpr Duration continue_timeout = std::chrono::seconds(1);
+constexpr int interim_responses_max = 32;
+
+}  // namespace
+
+Task<Result<ResponseHead>> Exchange::begin(const RequestHead& head, RequestBody body) {
+  body_ = std::move(body);
+  Buffer output;
+  if (auto written = h1::append_head(output, head, {.framing = body_.framing}); !written)
+    co_return std::unexpected(written.error());
+  const Method method = head.method;
+  const bool is_small = body_.source == nullptr && body_.bytes.size() <= small_body_max;
+  if (is_small && !body_.expects_continue) {
+    // If this fails, the server may have answered before it closed the connection.
+    static_cast<void>(co_await send(std::move(output)));
+  } else {
+    if (body_.expects_continue) may_send_body_.emplace(loop_);
+    sender_.emplace(loop_);
+    sender_->spawn(send_concurrently(std::move(output)));
+  }
+  auto received = co_await receive_head(method);
+  if (!received) {
+    end(false);
+    co_return std::unexpected(send_error_ ? send_error_ : received.error());
+  }
+  // The server does not want the body: RFC 9110, section 10.1.1.
+  if (code_of(received->status) >= 300 && !is_sent_) sender_.reset();
+  if (lease_->parser.is_complete()) complete();
+  co_return received;
+}
+
+Task<> Exchange::send_concurrently(Buffer output) {
+  auto sent = co_await send(std::move(output));
+  // The peer would wait for the rest of the body. Closing ends the wait for the response.
+  if (send_error_) lease_->stream.close();
+}
+
+Task<Result<>> Exchange::send(Buffer output) {
+  if (may_send_body_) {
+    auto written = co_await lease_->stream.write(output);
+    if (!written) co_return written;
+    // If the time limit passes, the body is sent anyway.
+    static_cast<void>(co_await timeout(continue_timeout, may_send_body_->wait()));
+  }
+  if (body_.source != nullptr) co_return co_await send_source(std::move(output));
+  output.append(std::move(body_.bytes));
+  auto written = co_await lease_->stream.write(output);
+  is_sent_ = written.has_value();
+  co_return written;
+}
+
+Task<Result<>> Exchange::send_source(Buffer output) {
+  const bool is_chunked = body_.framing.kind == h1::BodyKind::chunked;
+  std::uint64_t left = body_.framing.length;
+  for (;;) {
+    Buffer piece;
+    auto read = co_await body_.source->read(piece);
+    if (read && !is_chunked && piece.size() > left)
+      read = std::unexpected(system_error(EMSGSIZE));  // More than the request has announced.
+    if (read && !is_chunked && piece.empty() && left > 0)
+      read = std::unexpected(Error(StreamError::truncated));
+    if (!read) {
+      send_error_ = read.error();
+      co_return read;
+    }
+    const bool is_last = piece.empty();
+    if (is_chunked && !is_last) {
+      h1::append_chunk(output, std::move(piece));
+    } else if (is_chunked) {
+      static_cast<void>(h1::append_last_chunk(output, {}));
+    } else {
+      left -= piece.size();
+      output.append(std::move(piece));
+    }
+    auto written = co_await lease_->stream.write(output);
+    if (!written) co_return written;
+    if (is_last) break;
+  }
+  is_sent_ = true;
+  co_return {};
+}
+
+Task<Result<ResponseHead>> Exchange::receive_head(Method method) {
+  Connection& connection = *lease_.operator->();
+  for (int interim = 0;;) {
+    auto parsed = connection.parser.parse_head(connection.input, method);
+    if (!parsed) co_return std::unexpected(parsed.error());
+    if (!*parsed) {
+      if (auto received = co_await receive(); !received)
+        co_return std::unexpected(received.error());
+      continue;
+    }
+    ResponseHead& head = connection.parser.head();
+    const bool is_interim =
+        code_of(head.status) < 200 && head.status != Status::switching_protocols;
+    if (!is_interim) co_return std::move(head);
+    if (++interim > interim_responses_max) co_return failure(HttpError::too_many_interim_responses);
+    if (head.status == Status::continue_ && may_send_body_) may_send_body_->set();
+    connection.parser.restart();
+  }
+}
+
+Task<Result<>> Exchange::receive() {
+  Connection& connection = *lease_.operator->();
+  auto got = co_await connection.stream.read(connection.input);
+  if (!got) co_return std::unexpected(got.error());
+  if (*got > 0) {
+    has_received_ = true;
+    co_return {};
+  }
+  co_return connection.parser.end_input(connection.input);
+}
+
+Task<Result<std::size_t>> Exchange::read(Buffer& into, std::size_t bytes_max) {
+  if (read_error_) co_return std::unexpected(read_error_);
+  if (is_complete_) co_return 0;
+  if (bytes_max == 0) bytes_max = 1;
+  for (;;) {
+    Connection& connection = *lease_.operator->();
+    auto moved = connection.parser.read_body(connection.input, into, bytes_max);
+    if (moved && connection.parser.is_complete()) complete();
+    if (moved && (*moved > 0 || is_complete_)) co_return *moved;
+    Result<> received;
+    if (!moved) {
+      received = std::unexpected(moved.error());
+    } else {
+      received = co_await timeout(read_timeout_, receive());
+    }
+    if (!received) {
+      read_error_ = send_error_ ? send_error_ : received.error();
+      end(false);
+      co_return std::unexpected(read_error_);
+    }
+  }
+}
+
+Result<SocketStream> Exchange::upgrade(Buffer& received) {
+  if (!lease_ || lease_->parser.framing().kind != h1::BodyKind::tunnel)
+    return std::unexpected(system_error(EINVAL));
+  sender_.reset();
+  received.append(std::move(lease_->input));
+  SocketStream stream = std::move(lease_->stream);
+  end(false);
+  is_complete_ = true;
+  return stream;
+}
+
+void Exchange::complete() {
+  h1::ResponseParser& parser = lease_->parser;
+  if (parser.framing().kind == h1::BodyKind::tunnel) return;
+  trailers_ = parser.trailers();
+  is_complete_ = true;
+  // Bytes after the response belong to no request.
+  end(is_sent_ && parser.is_persistent() && lease_->input.empty());
+}
+
+void Exchange::close() noexcept {
+  if (!is_complete_) read_error_ = system_error(ECANCELED);
+  end(false);
+}
+
+void Exchange::end(bool is_reusable) noexcept {
+  sender_.reset();
+  if (!lease_) return;
+  if (is_reusable) {
+    lease_.release();
+  } else {
+    lease_.close();
+  }
+}
+
+}  // namespace tambour::http::client

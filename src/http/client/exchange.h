@@ -1,0 +1,72 @@
+// One request and its response on a connection of a client.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <tambour/buffer.h>
+#include <tambour/event_loop.h>
+#include <tambour/http_client.h>
+#include <tambour/task.h>
+#include <tambour/task_event.h>
+#include <tambour/task_scope.h>
+
+#include "http/client/pool.h"
+#include "http/h1/framing.h"
+
+namespace tambour::http::client {
+
+/// The body of a request, and how it is framed.
+struct RequestBody {
+  Buffer bytes{};
+  std::unique_ptr<BodySource> source{};
+  h1::BodyFraming framing{};
+  bool expects_continue = false;
+};
+
+/// The request may still be sent while the response is read: a server may answer early.
+class Exchange {
+ public:
+  Exchange(EventLoop& loop, Lease lease, Duration read_timeout)
+      : loop_(loop), lease_(std::move(lease)), read_timeout_(read_timeout) {}
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  ~Exchange() { end(false); }
+
+  /// Sends the request, and returns the head of the response.
+  [[nodiscard]] Task<Result<ResponseHead>> begin(const RequestHead& head, RequestBody body);
+  /// True if bytes of the response have arrived.
+  [[nodiscard]] bool has_received() const noexcept { return has_received_; }
+
+  [[nodiscard]] Task<Result<std::size_t>> read(Buffer& into, std::size_t bytes_max);
+  [[nodiscard]] bool is_complete() const noexcept { return is_complete_; }
+  [[nodiscard]] const Fields& trailers() const noexcept { return trailers_; }
+  [[nodiscard]] Result<SocketStream> upgrade(Buffer& received);
+  void close() noexcept;
+
+ private:
+  [[nodiscard]] Task<Result<>> send(Buffer output);
+  [[nodiscard]] Task<Result<>> send_source(Buffer output);
+  [[nodiscard]] Task<> send_concurrently(Buffer output);
+  [[nodiscard]] Task<Result<ResponseHead>> receive_head(Method method);
+  [[nodiscard]] Task<Result<>> receive();
+  void end(bool is_reusable) noexcept;
+  void complete();
+
+  EventLoop& loop_;
+  Lease lease_;
+  Duration read_timeout_;
+  RequestBody body_;
+  std::optional<TaskEvent> may_send_body_;  ///< If the server is asked whether it will read it.
+  Error send_error_{};                      ///< Of the source of the body.
+  Error read_error_{};
+  bool is_sent_ = false;
+  bool has_received_ = false;
+  bool is_complete_ = false;
+  Fields trailers_;
+  std::optional<TaskScope> sender_;  ///< Destroyed before what its task uses.
+};
+
+}  // namespace tambour::http::client

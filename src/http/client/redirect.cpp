@@ -1,0 +1,94 @@
+#include "http/client/redirect.h"
+
+#include <algorithm>
+
+#include "http/characters.h"
+#include "http/failure.h"
+
+namespace tambour::http::client {
+namespace {
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return lower;
+}
+
+}  // namespace
+
+Result<Url> parse_request_url(std::string_view text) {
+  auto url = Url::parse(text);
+  if (!url) return url;
+  if (!url->is_absolute()) return failure(HttpError::url_not_absolute);
+  if (!equal_ignoring_case(url->scheme(), "http") && !equal_ignoring_case(url->scheme(), "https"))
+    return failure(HttpError::url_bad_scheme);
+  if (url->host().empty()) return failure(HttpError::url_bad_host);
+  if (url->port_or_default() == 0) return failure(HttpError::url_bad_port);
+  return url;
+}
+
+Origin origin_of(const Url& url) {
+  return {.host = lower_case(url.host()),
+          .port = url.port_or_default(),
+          .is_secure = equal_ignoring_case(url.scheme(), "https")};
+}
+
+std::string authority_of(const Url& url) {
+  std::string authority;
+  if (url.has_ip_literal()) authority += '[';
+  authority += url.host();
+  if (url.has_ip_literal()) authority += ']';
+  if (url.port_or_default() != default_port(url.scheme())) {
+    authority += ':';
+    authority += std::to_string(url.port_or_default());
+  }
+  return authority;
+}
+
+std::optional<Redirect> redirect_of(const Url& from, const Method& method, const ResponseHead& head,
+                                    bool had_source) {
+  Redirect redirect{.url = {}, .method = method};
+  switch (head.status) {
+    case Status::moved_permanently:
+    case Status::found:
+      redirect.keeps_body = method != Method::post;
+      break;
+    case Status::see_other:
+      redirect.keeps_body = false;
+      break;
+    case Status::temporary_redirect:
+    case Status::permanent_redirect:
+      redirect.keeps_body = true;
+      break;
+    default:
+      return std::nullopt;
+  }
+  if (!redirect.keeps_body && method != Method::head) redirect.method = Method::get;
+  if (redirect.keeps_body && had_source) return std::nullopt;
+  const auto location = head.fields.get("Location");
+  if (!location) return std::nullopt;
+  const auto reference = Url::parse(*location);
+  if (!reference) return std::nullopt;
+  const auto resolved = from.resolve(*reference);
+  if (!resolved) return std::nullopt;
+  auto url = parse_request_url(resolved->to_string());
+  if (!url || (origin_of(from).is_secure && !origin_of(*url).is_secure)) return std::nullopt;
+  redirect.url = std::move(*url);
+  return redirect;
+}
+
+void remove_credentials(Fields& fields) noexcept {
+  for (const char* const name : {"Authorization", "Cookie", "Proxy-Authorization"})
+    fields.remove(name);
+}
+
+void remove_body_fields(Fields& fields) noexcept {
+  for (const char* const name :
+       {"Content-Encoding", "Content-Language", "Content-Location", "Content-Type", "Digest",
+        "Content-Digest", "Last-Modified", "Expect"})
+    fields.remove(name);
+}
+
+}  // namespace tambour::http::client

@@ -1,0 +1,42 @@
+// Where a request goes: origins, and the rules of redirects.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tambour/http_message.h>
+#include <tambour/http_url.h>
+#include <tambour/result.h>
+
+#include "http/client/pool.h"
+
+namespace tambour::http::client {
+
+/// Parses the URL of a request: absolute, with the scheme "http" or "https", a host, and a port.
+/// Fails with the errors of Url::parse(), url_not_absolute, url_bad_scheme, url_bad_host and
+/// url_bad_port.
+[[nodiscard]] Result<Url> parse_request_url(std::string_view text);
+
+/// The URL must be one of parse_request_url().
+[[nodiscard]] Origin origin_of(const Url& url);
+/// The value of the Host field: host and port, without a userinfo.
+[[nodiscard]] std::string authority_of(const Url& url);
+
+struct Redirect {
+  Url url;
+  Method method;
+  bool keeps_body = false;
+};
+
+/// Returns no value if the response is not a redirect, or one that must not be followed: without a
+/// valid Location, from https to http, or with a body that cannot be sent again.
+[[nodiscard]] std::optional<Redirect> redirect_of(const Url& from, const Method& method,
+                                                  const ResponseHead& head, bool had_source);
+
+/// Fields that must not be sent to another origin.
+void remove_credentials(Fields& fields) noexcept;
+/// Fields that describe a body: RFC 9110, section 15.4.
+void remove_body_fields(Fields& fields) noexcept;
+
+}  // namespace tambour::http::client
