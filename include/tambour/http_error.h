@@ -62,6 +62,12 @@ enum class HttpError : int {
   bad_chunk_end,                  ///< The data of a chunk is not followed by CRLF.
   trailer_not_allowed,            ///< A field that frames or routes a message, as a trailer.
   body_too_large,                 ///< More than MessageLimits::body_bytes_max.
+
+  // Responses that a program sends.
+  response_begun = 200,  ///< The response has already been sent, or its head has been.
+  response_ended,        ///< The body has already ended.
+  response_too_long,     ///< More bytes than its length, or a body where the status allows none.
+  response_too_short,    ///< Less bytes than its length.
 };
 
 const std::error_category& http_category() noexcept;
