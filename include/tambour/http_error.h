@@ -63,8 +63,14 @@ enum class HttpError : int {
   trailer_not_allowed,            ///< A field that frames or routes a message, as a trailer.
   body_too_large,                 ///< More than MessageLimits::body_bytes_max.
 
+  // Responses that a program sends.
+  response_begun = 200,  ///< The response has already been sent, or its head has been.
+  response_ended,        ///< The body has already ended.
+  response_too_long,     ///< More bytes than its length, or a body where the status allows none.
+  response_too_short,    ///< Less bytes than its length.
+
   // Clients.
-  too_many_redirects = 200,    ///< More than ClientOptions::redirects_max.
+  too_many_redirects = 250,    ///< More than ClientOptions::redirects_max.
   too_many_interim_responses,  ///< More than 32 responses with a status below 200.
 };
 

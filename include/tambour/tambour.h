@@ -35,8 +35,12 @@
 #include <tambour/http_date.h>            // IWYU pragma: export
 #include <tambour/http_error.h>           // IWYU pragma: export
 #include <tambour/http_fields.h>          // IWYU pragma: export
+#include <tambour/http_handler.h>         // IWYU pragma: export
 #include <tambour/http_message.h>         // IWYU pragma: export
 #include <tambour/http_method.h>          // IWYU pragma: export
+#include <tambour/http_request.h>         // IWYU pragma: export
+#include <tambour/http_response.h>        // IWYU pragma: export
+#include <tambour/http_server.h>          // IWYU pragma: export
 #include <tambour/http_status.h>          // IWYU pragma: export
 #include <tambour/http_url.h>             // IWYU pragma: export
 #include <tambour/inherited_listeners.h>  // IWYU pragma: export

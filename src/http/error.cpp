@@ -123,6 +123,20 @@ class HttpCategory final : public std::error_category {
       case HttpError::too_many_interim_responses:
         return "The server sends interim responses without end";
       default:
+        return text_of_response(error);
+    }
+  }
+  static const char* text_of_response(HttpError error) noexcept {
+    switch (error) {
+      case HttpError::response_begun:
+        return "The response has already begun";
+      case HttpError::response_ended:
+        return "The body of the response has already ended";
+      case HttpError::response_too_long:
+        return "The body of the response is longer than its length or its status allow";
+      case HttpError::response_too_short:
+        return "The body of the response is shorter than its length";
+      default:
         return "Unknown HTTP error";
     }
   }
@@ -157,6 +171,10 @@ Status status_for(const Error& error) noexcept {
     case HttpError::bad_status:
     case HttpError::bad_reason:
     case HttpError::bad_status_line:
+    case HttpError::response_begun:
+    case HttpError::response_ended:
+    case HttpError::response_too_long:
+    case HttpError::response_too_short:
       return Status::internal_server_error;
     default:
       return Status::bad_request;

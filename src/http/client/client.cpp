@@ -33,8 +33,8 @@ struct Message {
     return source == nullptr && head.method.is_idempotent();
   }
   /// The bytes are shared, so that the request can be sent again.
-  [[nodiscard]] RequestBody take_body() {
-    RequestBody body{.bytes = bytes.slice(), .expects_continue = expects_continue};
+  [[nodiscard]] OutgoingBody take_body() {
+    OutgoingBody body{.bytes = bytes.slice(), .expects_continue = expects_continue};
     const Method& method = head.method;
     const bool has_meaning =
         method == Method::post || method == Method::put || method == Method::patch;

@@ -22,7 +22,7 @@ constexpr int interim_responses_max = 32;
 
 }  // namespace
 
-Task<Result<ResponseHead>> Exchange::begin(const RequestHead& head, RequestBody body) {
+Task<Result<ResponseHead>> Exchange::begin(const RequestHead& head, OutgoingBody body) {
   body_ = std::move(body);
   Buffer output;
   if (auto written = h1::append_head(output, head, {.framing = body_.framing}); !written)

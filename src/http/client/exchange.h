@@ -19,7 +19,7 @@
 namespace tambour::http::client {
 
 /// The body of a request, and how it is framed.
-struct RequestBody {
+struct OutgoingBody {
   Buffer bytes{};
   std::unique_ptr<BodySource> source{};
   h1::BodyFraming framing{};
@@ -36,7 +36,7 @@ class Exchange {
   ~Exchange() { end(false); }
 
   /// Sends the request, and returns the head of the response.
-  [[nodiscard]] Task<Result<ResponseHead>> begin(const RequestHead& head, RequestBody body);
+  [[nodiscard]] Task<Result<ResponseHead>> begin(const RequestHead& head, OutgoingBody body);
   /// True if bytes of the response have arrived.
   [[nodiscard]] bool has_received() const noexcept { return has_received_; }
 
@@ -58,7 +58,7 @@ class Exchange {
   EventLoop& loop_;
   Lease lease_;
   Duration read_timeout_;
-  RequestBody body_;
+  OutgoingBody body_;
   std::optional<TaskEvent> may_send_body_;  ///< If the server is asked whether it will read it.
   Error send_error_{};                      ///< Of the source of the body.
   Error read_error_{};

@@ -13,7 +13,7 @@ namespace tambour::http::h1 {
 namespace {
 
 constexpr std::string_view line_end = "\r\n";
-constexpr std::size_t decimal_digits_max = 20;
+constexpr std::size_t number_digits_max = 20;
 
 /// Writes text into memory of a buffer whose size was computed before.
 class TextWriter {
@@ -30,7 +30,7 @@ class TextWriter {
   }
 
   TextWriter& operator<<(std::uint64_t number) noexcept {
-    std::array<char, decimal_digits_max> digits;
+    std::array<char, number_digits_max> digits;
     const auto end = std::to_chars(digits.begin(), digits.end(), number).ptr;
     return *this << std::string_view(digits.begin(), end);
   }
@@ -112,7 +112,7 @@ Result<> append_head(Buffer& to, const ResponseHead& head, const HeadOptions& op
 }
 
 void append_chunk(Buffer& to, Buffer data) {
-  std::array<char, decimal_digits_max> line;
+  std::array<char, number_digits_max> line;
   char* const end = std::to_chars(line.data(), line.data() + line.size() - 2, data.size(), 16).ptr;
   line_end.copy(end, line_end.size());
   to.append(std::string_view(line.data(), end + line_end.size()));

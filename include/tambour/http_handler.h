@@ -1,0 +1,57 @@
+// Handlers of requests.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include <tambour/http_request.h>
+#include <tambour/http_response.h>
+#include <tambour/task.h>
+
+namespace tambour::http {
+
+template <class F>
+concept HandlerFunction = std::copy_constructible<F> && std::invocable<F&, Request&, Response&> &&
+                          (std::is_void_v<std::invoke_result_t<F&, Request&, Response&>> ||
+                           std::same_as<std::invoke_result_t<F&, Request&, Response&>, Task<>>);
+
+/// A function that answers requests: `Task<> f(Request&, Response&)`, or `void f(Request&,
+/// Response&)` if it need not wait. Requests run it concurrently; a server over a group of loops
+/// runs it on several threads.
+class Handler {
+ public:
+  Handler() = default;
+
+  template <class F>
+    requires(!std::same_as<F, Handler>) && HandlerFunction<F>
+  Handler(F function)  // NOLINT(google-explicit-constructor): functions are passed as handlers.
+      : start_([function = std::move(function)](Request& request,
+                                                Response& response) mutable -> Task<> {
+          if constexpr (std::is_void_v<std::invoke_result_t<F&, Request&, Response&>>) {
+            function(request, response);
+            return {};
+          } else {
+            return function(request, response);
+          }
+        }) {}
+
+  explicit operator bool() const noexcept { return start_ != nullptr; }
+
+  /// Invokes the function. Returns its task, which has not started, or an empty Task if the
+  /// function has done its work. Throws what the function throws.
+  [[nodiscard]] Task<> start(Request& request, Response& response) const {
+    return start_(request, response);
+  }
+  /// Invokes the function and waits until it has ended. The handler must exist until then.
+  [[nodiscard]] Task<> run(Request& request, Response& response) const {
+    Task<> task = start_(request, response);
+    if (task) co_await std::move(task);
+  }
+
+ private:
+  std::function<Task<>(Request&, Response&)> start_;
+};
+
+}  // namespace tambour::http

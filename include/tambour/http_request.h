@@ -1,0 +1,104 @@
+// Requests that a server has received: the head, and the body as a stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tambour/buffer.h>
+#include <tambour/clock.h>
+#include <tambour/endpoint.h>
+#include <tambour/http_message.h>
+#include <tambour/result.h>
+#include <tambour/task.h>
+
+namespace tambour {
+class SocketStream;
+}
+
+namespace tambour::http {
+
+class Exchange;
+
+/// The body of a request. The server reads from the connection only what the handler asks for: a
+/// slow handler slows down its client.
+///
+/// Errors: if reading fails, the response of the handler closes the connection; if the handler
+/// sends none, the server answers with status_for(error): 400, 408 or 413.
+class RequestBody {
+ public:
+  explicit RequestBody(Exchange& exchange) noexcept : exchange_(&exchange) {}
+
+  /// The size in bytes; no value if the body is chunked.
+  [[nodiscard]] std::optional<std::uint64_t> length() const noexcept;
+  /// True if the whole body has been read; at once if there is none.
+  [[nodiscard]] bool ended() const noexcept;
+
+  /// Waits for data and returns at most `bytes_max` bytes; an empty buffer at the end of the body.
+  /// The first call sends "100 Continue" if the client waits for it. Only one task may read at a
+  /// time. Fails with HttpError::body_too_large, with the errors of chunks and trailers, with
+  /// ETIMEDOUT (ServerOptions::body_timeout), StreamError::truncated, ECONNRESET, and ECANCELED.
+  [[nodiscard]] Task<Result<Buffer>> read(std::size_t bytes_max = std::size_t{64} * 1024);
+
+  /// Reads the rest of the body. Fails like read(), and with HttpError::body_too_large if it has
+  /// more than `bytes_max` bytes; at once if length() has.
+  [[nodiscard]] Task<Result<Buffer>> read_all(std::size_t bytes_max = std::size_t{1024} * 1024);
+
+  /// Replaces MessageLimits::body_bytes_max for this request, for example for large uploads. Call
+  /// it before the first read().
+  void set_bytes_max(std::uint64_t bytes_max) noexcept;
+
+  /// The fields after a chunked body; empty until ended(). Never part of the head's fields.
+  [[nodiscard]] const Fields& trailers() const noexcept;
+
+ private:
+  Exchange* exchange_;
+};
+
+/// A request. Exists until its handler has ended and its response has been completed.
+///
+/// Ownership: owned by the connection. Views into the head are valid as long as the request, unless
+/// the program changes the head.
+/// Thread: must be used on the loop's thread of its connection.
+class Request {
+ public:
+  explicit Request(Exchange& exchange) noexcept : exchange_(&exchange), body_(exchange) {}
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+  ~Request() = default;
+
+  /// May be changed, for example by a handler that rewrites the target for another one.
+  [[nodiscard]] RequestHead& head() noexcept;
+  [[nodiscard]] const RequestHead& head() const noexcept;
+  [[nodiscard]] const Method& method() const noexcept { return head().method; }
+  /// Percent-encoded, without the query.
+  [[nodiscard]] std::string_view path() const noexcept { return head().path(); }
+  [[nodiscard]] std::optional<std::string_view> query() const noexcept { return head().query(); }
+  [[nodiscard]] const Fields& fields() const noexcept { return head().fields; }
+
+  [[nodiscard]] RequestBody& body() noexcept { return body_; }
+
+  /// A parameter of the route, percent-decoded: see Router. Empty if there is none with this name.
+  [[nodiscard]] std::string_view parameter(std::string_view name) const noexcept;
+  /// Adds a parameter, or replaces the one with the same name: a middleware may pass values to the
+  /// handler, for example the name of the user.
+  void set_parameter(std::string_view name, std::string value);
+  void clear_parameters() noexcept { parameters_.clear(); }
+
+  /// The connection, for its endpoints, its PROXY header and its TLS session. Its bytes must not be
+  /// read or written.
+  [[nodiscard]] const SocketStream& stream() const noexcept;
+  /// EventLoop::now() when the head was complete.
+  [[nodiscard]] TimePoint received_at() const noexcept;
+
+ private:
+  Exchange* exchange_;
+  RequestBody body_;
+  std::vector<std::pair<std::string, std::string>> parameters_;
+};
+
+}  // namespace tambour::http

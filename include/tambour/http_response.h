@@ -1,0 +1,101 @@
+// Responses of a server: at once, or as a stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <tambour/buffer.h>
+#include <tambour/http_message.h>
+#include <tambour/result.h>
+#include <tambour/task.h>
+
+namespace tambour::http {
+
+class Exchange;
+
+/// The response to one request. Set the status (default: 200) and the fields first; then either
+/// call send() once, or write() any number of times and end():
+///
+///   response.fields().set("Content-Type", "text/plain");
+///   response.send("hello\n");
+///
+/// A handler that ends without a response sends an empty one with the status, and one that has not
+/// called end() after write() ends the response. If a handler throws before its response has begun,
+/// the server answers 500; later, it resets the connection, so that the client does not take the
+/// part for the whole.
+///
+/// Framing: the server sets Content-Length, Transfer-Encoding, Connection and Date; fields with
+/// the first three names are ignored. "Connection: close" closes the connection after the response.
+/// A response to HEAD gets the same head as that to GET, and its body is not sent.
+/// Thread: must be used on the loop's thread of its connection.
+class Response {
+ public:
+  explicit Response(Exchange& exchange) noexcept : exchange_(&exchange) {}
+  Response(const Response&) = delete;
+  Response& operator=(const Response&) = delete;
+  ~Response() = default;
+
+  /// Changes have no effect after begun().
+  [[nodiscard]] ResponseHead& head() noexcept { return head_; }
+  [[nodiscard]] const ResponseHead& head() const noexcept { return head_; }
+  [[nodiscard]] Status status() const noexcept { return head_.status; }
+  void set_status(Status status) noexcept { head_.status = status; }
+  [[nodiscard]] Fields& fields() noexcept { return head_.fields; }
+  [[nodiscard]] const Fields& fields() const noexcept { return head_.fields; }
+
+  /// The size of a body that write() sends. Without it, the body is chunked; to a client of
+  /// HTTP/1.0, it ends with the connection.
+  void set_length(std::uint64_t bytes) noexcept { length_ = bytes; }
+  [[nodiscard]] std::optional<std::uint64_t> length() const noexcept { return length_; }
+
+  /// The whole response. It is sent when the handler has ended, together with responses to
+  /// pipelined requests; call flush() to send it earlier. Fails with HttpError::response_begun,
+  /// with bad_status if the status is not between 200 and 999, with bad_reason, and with
+  /// response_too_long if a status without a body (204, 304) has one; nothing is sent then. Throws
+  /// std::bad_alloc.
+  Result<> send(Buffer body);
+  Result<> send(std::string_view body) { return send(Buffer(body)); }
+  /// Sets the status too.
+  Result<> send(Status status, std::string_view body = {}) {
+    set_status(status);
+    return send(body);
+  }
+
+  /// Sends a part of the body, and the head before the first one. Waits until the kernel has
+  /// accepted it. Only one task may write at a time. Fails with EPIPE, ECONNRESET, ETIMEDOUT
+  /// (ServerOptions::write_timeout), ECANCELED, and with HttpError::response_ended,
+  /// response_too_long if there are more bytes than set_length() has said, bad_status or
+  /// bad_reason.
+  [[nodiscard]] Task<Result<>> write(Buffer piece);
+  [[nodiscard]] Task<Result<>> write(std::string_view piece);
+
+  /// Ends a body. Sends it when the handler has ended, or in flush(). Trailers are sent if the body
+  /// is chunked. Fails with HttpError::response_too_short if bytes are missing, and with
+  /// trailer_not_allowed.
+  Result<> end(const Fields& trailers);
+  Result<> end() { return end(Fields()); }
+
+  /// Waits until the kernel has accepted everything. Fails like write().
+  [[nodiscard]] Task<Result<>> flush();
+
+  /// True if the head cannot be changed any more.
+  [[nodiscard]] bool begun() const noexcept { return state_ != State::none; }
+  [[nodiscard]] bool ended() const noexcept { return state_ == State::ended; }
+  /// The size of the body so far, without chunk headers. Counted also if it is not sent (HEAD).
+  [[nodiscard]] std::uint64_t body_bytes() const noexcept { return body_bytes_; }
+
+ private:
+  friend class Exchange;
+  enum class State : std::uint8_t { none, begun, ended };
+
+  Exchange* exchange_;
+  ResponseHead head_;
+  std::optional<std::uint64_t> length_;
+  std::uint64_t body_bytes_ = 0;
+  State state_ = State::none;
+};
+
+}  // namespace tambour::http

@@ -1,0 +1,64 @@
+// Request and Response, which are views of an exchange.
+#include "http/exchange.h"
+
+#include <algorithm>
+
+#include "http/failure.h"
+
+namespace tambour::http {
+
+std::optional<std::uint64_t> RequestBody::length() const noexcept {
+  return exchange_->body_length();
+}
+bool RequestBody::ended() const noexcept { return exchange_->body_ended(); }
+const Fields& RequestBody::trailers() const noexcept { return exchange_->trailers(); }
+void RequestBody::set_bytes_max(std::uint64_t bytes_max) noexcept {
+  exchange_->set_body_bytes_max(bytes_max);
+}
+
+Task<Result<Buffer>> RequestBody::read(std::size_t bytes_max) {
+  return exchange_->read_body(std::max<std::size_t>(bytes_max, 1));
+}
+
+Task<Result<Buffer>> RequestBody::read_all(std::size_t bytes_max) {
+  if (length().value_or(0) > bytes_max) co_return exchange_->fail_body(HttpError::body_too_large);
+  Buffer all;
+  while (!ended()) {
+    // One byte more than the limit, to notice that there are more.
+    Result<Buffer> piece = co_await exchange_->read_body(bytes_max - all.size() + 1);
+    if (!piece) co_return std::unexpected(piece.error());
+    all.append(std::move(*piece));
+    if (all.size() > bytes_max) co_return exchange_->fail_body(HttpError::body_too_large);
+  }
+  co_return all;
+}
+
+RequestHead& Request::head() noexcept { return exchange_->request_head(); }
+const RequestHead& Request::head() const noexcept { return exchange_->request_head(); }
+const SocketStream& Request::stream() const noexcept { return exchange_->stream(); }
+TimePoint Request::received_at() const noexcept { return exchange_->received_at(); }
+
+std::string_view Request::parameter(std::string_view name) const noexcept {
+  for (const auto& [each, value] : parameters_) {
+    if (each == name) return value;
+  }
+  return {};
+}
+
+void Request::set_parameter(std::string_view name, std::string value) {
+  for (auto& [each, old] : parameters_) {
+    if (each == name) {
+      old = std::move(value);
+      return;
+    }
+  }
+  parameters_.emplace_back(name, std::move(value));
+}
+
+Result<> Response::send(Buffer body) { return exchange_->send(std::move(body)); }
+Task<Result<>> Response::write(Buffer piece) { return exchange_->write(std::move(piece)); }
+Task<Result<>> Response::write(std::string_view piece) { return exchange_->write(Buffer(piece)); }
+Result<> Response::end(const Fields& trailers) { return exchange_->end(trailers); }
+Task<Result<>> Response::flush() { return exchange_->flush(); }
+
+}  // namespace tambour::http

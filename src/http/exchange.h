@@ -1,0 +1,66 @@
+// One request and its response, on a connection of any version of HTTP.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include <tambour/buffer.h>
+#include <tambour/clock.h>
+#include <tambour/http_message.h>
+#include <tambour/http_request.h>
+#include <tambour/http_response.h>
+#include <tambour/result.h>
+#include <tambour/socket_stream.h>
+#include <tambour/task.h>
+
+namespace tambour::http {
+
+/// What Request and Response ask of their connection.
+class Exchange {
+ public:
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  [[nodiscard]] virtual RequestHead& request_head() noexcept = 0;
+  [[nodiscard]] virtual const SocketStream& stream() const noexcept = 0;
+  [[nodiscard]] virtual TimePoint received_at() const noexcept = 0;
+
+  [[nodiscard]] virtual std::optional<std::uint64_t> body_length() const noexcept = 0;
+  [[nodiscard]] virtual bool body_ended() const noexcept = 0;
+  [[nodiscard]] virtual const Fields& trailers() const noexcept = 0;
+  virtual void set_body_bytes_max(std::uint64_t bytes_max) noexcept = 0;
+  [[nodiscard]] virtual Task<Result<Buffer>> read_body(std::size_t bytes_max) = 0;
+  /// Records that the body cannot be used; returns `error`.
+  virtual std::unexpected<Error> fail_body(const Error& error) noexcept = 0;
+
+  // The functions of Response with the same names.
+  virtual Result<> send(Buffer body) = 0;
+  [[nodiscard]] virtual Task<Result<>> write(Buffer piece) = 0;
+  virtual Result<> end(const Fields& trailers) = 0;
+  [[nodiscard]] virtual Task<Result<>> flush() = 0;
+
+ protected:
+  using ResponseState = Response::State;
+
+  Exchange() = default;
+  ~Exchange() = default;
+
+  /// Prepares for the next request.
+  static void restart(Response& response) noexcept {
+    response.head_.status = Status::ok;
+    response.head_.reason.clear();
+    response.head_.fields.clear();
+    response.length_.reset();
+    response.body_bytes_ = 0;
+    response.state_ = ResponseState::none;
+  }
+  static void set_state(Response& response, ResponseState state) noexcept {
+    response.state_ = state;
+  }
+  static void add_body_bytes(Response& response, std::uint64_t bytes) noexcept {
+    response.body_bytes_ += bytes;
+  }
+};
+
+}  // namespace tambour::http

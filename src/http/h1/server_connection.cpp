@@ -1,0 +1,246 @@
+#include "http/h1/server_connection.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include <tambour/stream_error.h>
+
+#include "backend/system.h"
+#include "http/characters.h"
+
+namespace tambour::http::h1 {
+namespace {
+
+constexpr std::size_t read_bytes = std::size_t{64} * 1024;
+/// Responses are sent before the next request if there are more bytes of them.
+constexpr std::size_t collected_bytes_max = std::size_t{64} * 1024;
+
+}  // namespace
+
+void InterruptibleStream::reset() noexcept {
+  if (!is_open()) return;
+  const linger no_linger{.l_onoff = 1, .l_linger = 0};
+  static_cast<void>(
+      system().setsockopt(descriptor(), SOL_SOCKET, SO_LINGER, &no_linger, sizeof no_linger));
+  close();
+}
+
+ServerConnection::ServerConnection(SocketStream stream,
+                                   std::shared_ptr<const ServerSettings> settings,
+                                   std::stop_token shutdown, std::stop_token stop)
+    : loop_(stream.loop()),
+      settings_(std::move(settings)),
+      stream_(std::move(stream)),
+      parser_(settings_->options.limits),
+      read_timer_(loop_,
+                  [this] {
+                    read_expired_ = true;
+                    stream_.stop_waiting(false);
+                  }),
+      write_timer_(loop_, [this] { check_writing(); }),
+      written_(loop_),
+      shutdown_(std::move(shutdown)),
+      handlers_(loop_, std::move(stop)) {
+  handlers_.set_exception_handler([this](std::exception_ptr thrown) {
+    if (thrown_ == nullptr) thrown_ = std::move(thrown);
+  });
+  drain_.emplace(shutdown_, Drain{*this});
+}
+
+Task<> ServerConnection::serve() {
+  for (bool more = true; more;) {
+    const Result<bool> has_head = parser_.parse_head(in_);
+    if (!has_head) {
+      reject(has_head.error());
+      break;
+    }
+    if (!*has_head) {
+      more = co_await receive_head();
+      continue;
+    }
+    begin_exchange();
+    start_handler();
+    if (!handlers_.empty()) {
+      // The handler waits. Earlier responses must not wait for it.
+      if (!out_.empty()) static_cast<void>(co_await flush());
+      co_await handlers_.join();
+    }
+    finish_response();
+    report_response();
+    if (is_broken_ || !persistent_) break;
+    if (out_.size() >= collected_bytes_max || !parser_.is_complete())
+      static_cast<void>(co_await flush());
+    if (!parser_.is_complete()) more = co_await discard_body();
+    parser_.restart();
+  }
+  co_await close_gracefully();
+  if (thrown_ != nullptr) std::rethrow_exception(std::exchange(thrown_, nullptr));
+}
+
+/// Waits for more bytes of a head. Returns false if the connection has ended, or has to.
+Task<bool> ServerConnection::receive_head() {
+  if (!out_.empty()) {
+    const Result<> flushed = co_await flush();
+    if (!flushed) co_return false;
+  }
+  is_idle_ = in_.empty();
+  const Duration patience =
+      is_idle_ && has_served_ ? options().idle_timeout : options().header_timeout;
+  if (head_deadline_ == never && patience > Duration::zero())
+    head_deadline_ = loop_.now() + patience;
+  read_expired_ = false;
+  if (head_deadline_ != never) read_timer_.start_at(head_deadline_);
+  if (is_idle_ && drains()) begin_drain();
+  const Result<std::size_t> got = end_reading(co_await stream_.read(in_, read_bytes));
+  if (is_idle_ && has_served_) head_deadline_ = never;  // The first bytes of the next head.
+  const bool was_idle = std::exchange(is_idle_, false);
+  if (got && *got > 0) co_return true;
+  if (got) {
+    const Result<> ended = parser_.end_input(in_);
+    if (!ended && ended.error() != StreamError::eof) reject(ended.error());
+  } else if (got.error() == system_error(ETIMEDOUT) && !was_idle) {
+    reject(got.error());
+  }
+  co_return false;
+}
+
+void ServerConnection::begin_exchange() {
+  has_served_ = true;
+  head_deadline_ = never;
+  received_at_ = loop_.now();
+  restart(response_);
+  request_.clear_parameters();
+  const RequestHead& head = parser_.head();
+  method_ = head.method;
+  framing_ = {};
+  persistent_ = parser_.is_persistent();
+  body_error_ = {};
+  body_time_ = options().body_timeout;
+  expects_continue_ = false;
+}
+
+void ServerConnection::start_handler() {
+  const RequestHead& head = parser_.head();
+  if (head.version != Version::http_1_0) {
+    if (const auto expect = head.fields.get("Expect")) {
+      if (!equal_ignoring_case(*expect, "100-continue")) {
+        persistent_ = false;
+        return send_status(Status::expectation_failed, "only 100-continue is supported");
+      }
+      expects_continue_ = !parser_.is_complete();
+    }
+  }
+  try {
+    Task<> task = settings_->handler.start(request_, response_);
+    if (task) handlers_.spawn(std::move(task));
+  } catch (...) {
+    thrown_ = std::current_exception();
+  }
+}
+
+/// Completes what the handler has left undone.
+void ServerConnection::finish_response() {
+  if (write_error_) {
+    is_broken_ = true;
+  } else if (thrown_ != nullptr) {
+    persistent_ = false;
+    lingers_ = true;
+    if (!response_.begun()) return send_status(Status::internal_server_error, {});
+    is_broken_ = is_broken_ || !response_.ended();
+  } else if (!response_.begun()) {
+    if (body_error_) return send_status(status_for(body_error_), body_error_.message());
+    if (!send(Buffer())) send_status(Status::internal_server_error, "invalid response");
+  } else if (!response_.ended()) {
+    if (!end(Fields())) is_broken_ = true;
+  }
+}
+
+void ServerConnection::report_response() noexcept {
+  if (!options().on_response) return;
+  try {
+    options().on_response(request_, response_);
+  } catch (...) {
+    persistent_ = false;
+    if (thrown_ == nullptr) thrown_ = std::current_exception();
+  }
+}
+
+/// Reads what the handler has not read of the body. Returns false if that is too much.
+Task<bool> ServerConnection::discard_body() {
+  const std::size_t bytes_max = options().discarded_bytes_max;
+  bool is_small = !expects_continue_ && body_length().value_or(0) <= bytes_max;
+  std::size_t total = 0;
+  while (is_small && !parser_.is_complete()) {
+    const Result<Buffer> piece = co_await read_body(read_bytes);
+    total += piece ? piece->size() : 0;
+    is_small = piece && total <= bytes_max;
+  }
+  lingers_ = !is_small;
+  co_return is_small;
+}
+
+/// Sends the last response. If the client may still be sending, closing at once would make the
+/// kernel reset the connection, and the client might lose the response.
+Task<> ServerConnection::close_gracefully() {
+  const bool is_flushed = (co_await flush()).has_value();
+  if (is_broken_) stream_.reset();
+  if (!is_flushed || is_broken_) co_return;
+  lingers_ = lingers_ || drains() || !in_.empty() || (parser_.has_head() && !parser_.is_complete());
+  if (!lingers_ || options().linger <= Duration::zero()) co_return;
+  start_reading(options().linger);
+  const Result<> shut = co_await stream_.shutdown_write();
+  bool is_open = shut.has_value();
+  while (is_open && !read_expired_) {
+    in_.clear();
+    const Result<std::size_t> got = co_await stream_.read(in_, read_bytes);
+    is_open = got.value_or(0) > 0;
+  }
+  read_timer_.stop();
+}
+
+/// Answers a message that is not a request.
+void ServerConnection::reject(const Error& error) {
+  begin_exchange();
+  method_ = Method::get;  // The head may be incomplete.
+  persistent_ = false;
+  lingers_ = true;
+  send_status(status_for(error), error.message());
+  report_response();
+}
+
+/// Sends a response without the handler, with a short text as its body.
+void ServerConnection::send_status(Status status, std::string_view reason) {
+  restart(response_);
+  persistent_ = persistent_ && !body_error_;
+  response_.set_status(status);
+  std::string text = std::to_string(code_of(status));
+  text.append(" ").append(reason_phrase(status));
+  if (!reason.empty()) text.append(": ").append(reason);
+  static_cast<void>(response_.fields().add("Content-Type", "text/plain"));
+  if (!send(Buffer(text.append("\n")))) is_broken_ = true;
+}
+
+/// An idle connection stays open for a request that the client may have sent already.
+void ServerConnection::begin_drain() noexcept {
+  if (!is_idle_) return;
+  const TimePoint deadline = loop_.now() + options().drain_timeout;
+  if (!read_timer_.started() || deadline < read_timer_.deadline()) read_timer_.start_at(deadline);
+}
+
+}  // namespace tambour::http::h1
+
+namespace tambour::http {
+
+Task<> serve_connection(SocketStream stream, std::shared_ptr<const ServerSettings> settings,
+                        std::stop_token shutdown) {
+  const TaskContext& context = co_await this_task;
+  h1::ServerConnection connection(std::move(stream), std::move(settings), std::move(shutdown),
+                                  context.stop);
+  co_await connection.serve();
+}
+
+}  // namespace tambour::http

@@ -1,0 +1,136 @@
+// A connection of HTTP/1.1 or HTTP/1.0 that a server has accepted.
+//
+// One task serves the connection: it reads requests, starts a handler for each in a scope of its
+// own, and completes the response. While a handler waits, this task sends earlier responses and
+// waits for the handler. Responses of handlers that do not wait are collected, and sent together
+// when no further request is in the input.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+
+#include <tambour/buffer.h>
+#include <tambour/event_loop.h>
+#include <tambour/task_event.h>
+#include <tambour/task_scope.h>
+#include <tambour/timer.h>
+
+#include "http/exchange.h"
+#include "http/h1/parser.h"
+#include "http/server_settings.h"
+
+namespace tambour::http::h1 {
+
+/// A stream whose waits can be ended by a timer without closing it.
+class InterruptibleStream final : public SocketStream {
+ public:
+  explicit InterruptibleStream(SocketStream&& stream) noexcept : SocketStream(std::move(stream)) {}
+  using IoHandle::stop_waiting;
+  /// Closes the connection so that the peer's reads fail with ECONNRESET.
+  void reset() noexcept;
+};
+
+class ServerConnection final : private Exchange {
+ public:
+  /// `stop` is the token of the task that calls serve().
+  ServerConnection(SocketStream stream, std::shared_ptr<const ServerSettings> settings,
+                   std::stop_token shutdown, std::stop_token stop);
+  ServerConnection(const ServerConnection&) = delete;
+  ServerConnection& operator=(const ServerConnection&) = delete;
+  ~ServerConnection() = default;
+
+  /// Serves until the connection has ended. Throws what a handler has thrown, at the end.
+  [[nodiscard]] Task<> serve();
+
+ private:
+  struct Drain {
+    ServerConnection& self;
+    void operator()() const noexcept { self.begin_drain(); }
+  };
+
+  // The requests (server_connection.cpp).
+  [[nodiscard]] Task<bool> receive_head();
+  void begin_exchange();
+  void start_handler();
+  void finish_response();
+  void report_response() noexcept;
+  [[nodiscard]] Task<bool> discard_body();
+  [[nodiscard]] Task<> close_gracefully();
+  void reject(const Error& error);
+  void send_status(Status status, std::string_view reason);
+  void begin_drain() noexcept;
+  [[nodiscard]] bool drains() const noexcept { return shutdown_.stop_requested(); }
+  [[nodiscard]] const ServerOptions& options() const noexcept { return settings_->options; }
+
+  // Exchange (server_exchange.cpp).
+  [[nodiscard]] RequestHead& request_head() noexcept override { return parser_.head(); }
+  [[nodiscard]] const SocketStream& stream() const noexcept override { return stream_; }
+  [[nodiscard]] TimePoint received_at() const noexcept override { return received_at_; }
+  [[nodiscard]] std::optional<std::uint64_t> body_length() const noexcept override;
+  [[nodiscard]] bool body_ended() const noexcept override { return parser_.is_complete(); }
+  [[nodiscard]] const Fields& trailers() const noexcept override { return parser_.trailers(); }
+  void set_body_bytes_max(std::uint64_t bytes_max) noexcept override {
+    parser_.set_body_bytes_max(bytes_max);
+  }
+  [[nodiscard]] Task<Result<Buffer>> read_body(std::size_t bytes_max) override;
+  std::unexpected<Error> fail_body(const Error& error) noexcept override;
+  Result<> send(Buffer body) override;
+  [[nodiscard]] Task<Result<>> write(Buffer piece) override;
+  Result<> end(const Fields& trailers) override;
+  [[nodiscard]] Task<Result<>> flush() override;
+
+  [[nodiscard]] Result<> begin_response(const BodyFraming& framing);
+  [[nodiscard]] Result<> begin_stream();
+  [[nodiscard]] Result<> add_to_body(Buffer piece);
+  [[nodiscard]] bool sends_body() const noexcept { return method_ != Method::head; }
+  /// True if the response never has a body, not even to GET.
+  [[nodiscard]] bool is_bodiless() const noexcept;
+
+  // Waits with time limits. A read is between start_reading() and end_reading(). Zero: no limit.
+  void start_reading(Duration limit) noexcept;
+  [[nodiscard]] Result<std::size_t> end_reading(Result<std::size_t> got) noexcept;
+  void check_writing() noexcept;
+  void use_body_time(Duration spent, std::size_t received) noexcept;
+
+  EventLoop& loop_;
+  std::shared_ptr<const ServerSettings> settings_;
+  InterruptibleStream stream_;
+  RequestParser parser_;
+  Request request_{*this};
+  Response response_{*this};
+  Method method_;        ///< Of the request, whose head the handler may change.
+  BodyFraming framing_;  ///< Of the response.
+  TimePoint received_at_{};
+  Buffer in_;
+  Buffer out_;      ///< Appended to by responses.
+  Buffer sending_;  ///< Being written.
+  Timer read_timer_;
+  Timer write_timer_;
+  std::size_t unsent_before_ = 0;  ///< When the write timer was started.
+  TaskEvent written_;
+  Duration body_time_{};  ///< What is left of ServerOptions::body_timeout.
+  TimePoint head_deadline_ = never;
+  Error body_error_{};
+  Error write_error_{};
+  std::exception_ptr thrown_;
+  std::stop_token shutdown_;
+  bool is_idle_ = false;  ///< Waiting for the first byte of a request.
+  bool has_served_ = false;
+  bool persistent_ = true;
+  bool expects_continue_ = false;
+  bool lingers_ = false;
+  bool is_broken_ = false;  ///< The response cannot be completed.
+  bool read_expired_ = false;
+  bool write_expired_ = false;
+  bool is_writing_ = false;
+  std::optional<std::stop_callback<Drain>> drain_;
+  TaskScope handlers_;  ///< Last, because its tasks use the other members.
+};
+
+}  // namespace tambour::http::h1

@@ -1,0 +1,210 @@
+// The exchange of a connection of HTTP/1.1: the body of the request, and the response.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include <tambour/stream_error.h>
+
+#include "http/date.h"
+#include "http/failure.h"
+#include "http/h1/server_connection.h"
+#include "http/h1/writer.h"
+#include "loop/core.h"
+
+namespace tambour::http::h1 {
+namespace {
+
+constexpr std::size_t read_bytes = std::size_t{64} * 1024;
+constexpr std::string_view continue_response = "HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Marks the connection as being written to, for the life of a coroutine that may be destroyed.
+class Marked {
+ public:
+  explicit Marked(bool& flag) noexcept : flag_(flag) { flag_ = true; }
+  Marked(const Marked&) = delete;
+  Marked& operator=(const Marked&) = delete;
+  ~Marked() { flag_ = false; }
+
+ private:
+  bool& flag_;
+};
+
+}  // namespace
+
+std::optional<std::uint64_t> ServerConnection::body_length() const noexcept {
+  const BodyFraming& framing = parser_.framing();
+  if (framing.kind == BodyKind::chunked) return std::nullopt;
+  return framing.kind == BodyKind::length ? framing.length : 0;
+}
+
+std::unexpected<Error> ServerConnection::fail_body(const Error& error) noexcept {
+  if (!body_error_) body_error_ = error;
+  persistent_ = false;
+  lingers_ = true;
+  return std::unexpected(error);
+}
+
+Task<Result<Buffer>> ServerConnection::read_body(std::size_t bytes_max) {
+  Buffer piece;
+  while (!body_error_) {
+    const Result<std::size_t> parsed = parser_.read_body(in_, piece, bytes_max);
+    if (!parsed) co_return fail_body(parsed.error());
+    if (*parsed > 0 || parser_.is_complete()) co_return piece;
+    if (std::exchange(expects_continue_, false) && !response_.begun()) {
+      out_.append(continue_response);
+      const Result<> sent = co_await flush();
+      if (!sent) co_return fail_body(sent.error());
+    }
+    const TimePoint begin = loop_.now();
+    start_reading(body_time_);
+    const Result<std::size_t> got = end_reading(co_await stream_.read(in_, read_bytes));
+    if (!got) co_return fail_body(got.error());
+    use_body_time(loop_.now() - begin, *got);
+    if (*got > 0) continue;
+    if (const Result<> ended = parser_.end_input(in_); !ended) co_return fail_body(ended.error());
+  }
+  co_return std::unexpected(body_error_);
+}
+
+void ServerConnection::use_body_time(Duration spent, std::size_t received) noexcept {
+  const Duration most = options().body_timeout;
+  if (most <= Duration::zero()) return;
+  Duration gained{};
+  if (const std::size_t rate = options().body_rate_min; rate > 0)
+    gained = std::chrono::nanoseconds(received * std::uint64_t{1'000'000'000} / rate);
+  // At least a nanosecond, because zero means no limit.
+  body_time_ = std::clamp(body_time_ - spent + gained, Duration(1), most);
+}
+
+bool ServerConnection::is_bodiless() const noexcept {
+  return has_no_body(response_.status()) ||
+         (method_ == Method::connect && is_success(response_.status()));
+}
+
+/// Appends the head.
+Result<> ServerConnection::begin_response(const BodyFraming& framing) {
+  if (response_.begun()) return failure(HttpError::response_begun);
+  if (class_of(response_.status()) == 1) return failure(HttpError::bad_status);
+  const RequestHead& request = parser_.head();
+  // A client that waits for "100 Continue" may send the body after this response, or may not.
+  const bool ends = drains() || body_error_ || expects_continue_ ||
+                    framing.kind == BodyKind::until_close || method_ == Method::connect ||
+                    response_.fields().has_token("Connection", "close");
+  HeadOptions head{.framing = framing};
+  const bool stays = persistent_ && !ends;
+  if (!stays) head.connection = "close";
+  if (stays && request.version == Version::http_1_0) head.connection = "keep-alive";
+  head.date = cached_date(loop::core_of(loop_).wall_ns());
+  if (auto appended = append_head(out_, response_.head(), head); !appended) return appended;
+  persistent_ = stays;
+  framing_ = framing;
+  set_state(response_, ResponseState::begun);
+  return {};
+}
+
+Result<> ServerConnection::send(Buffer body) {
+  const bool bodiless = is_bodiless();
+  if (bodiless && !body.empty()) return failure(HttpError::response_too_long);
+  BodyFraming framing;
+  if (!bodiless) framing = {.kind = BodyKind::length, .length = body.size()};
+  // A handler of HEAD need not make the body.
+  if (!bodiless && !sends_body() && body.empty()) framing.length = response_.length().value_or(0);
+  if (auto begun = begin_response(framing); !begun) return begun;
+  add_body_bytes(response_, body.size());
+  if (sends_body()) out_.append(std::move(body));
+  set_state(response_, ResponseState::ended);
+  return {};
+}
+
+/// The head of a response whose body follows in pieces.
+Result<> ServerConnection::begin_stream() {
+  if (is_bodiless()) return begin_response({});
+  if (response_.length())
+    return begin_response({.kind = BodyKind::length, .length = *response_.length()});
+  const bool is_old = parser_.head().version == Version::http_1_0;
+  return begin_response({.kind = is_old ? BodyKind::until_close : BodyKind::chunked});
+}
+
+Result<> ServerConnection::add_to_body(Buffer piece) {
+  if (response_.ended()) return failure(HttpError::response_ended);
+  const bool is_limited = framing_.kind == BodyKind::length || framing_.kind == BodyKind::none;
+  const std::uint64_t left = framing_.length - response_.body_bytes();
+  if (is_limited && piece.size() > left) return failure(HttpError::response_too_long);
+  add_body_bytes(response_, piece.size());
+  if (piece.empty() || !sends_body()) return {};
+  if (framing_.kind == BodyKind::chunked) {
+    append_chunk(out_, std::move(piece));
+  } else {
+    out_.append(std::move(piece));
+  }
+  return {};
+}
+
+Task<Result<>> ServerConnection::write(Buffer piece) {
+  if (!response_.begun()) {
+    if (auto begun = begin_stream(); !begun) co_return begun;
+  }
+  if (auto added = add_to_body(std::move(piece)); !added) co_return added;
+  co_return co_await flush();
+}
+
+Result<> ServerConnection::end(const Fields& trailers) {
+  if (response_.ended()) return failure(HttpError::response_ended);
+  if (!response_.begun()) {
+    if (auto begun = begin_stream(); !begun) return begun;
+  }
+  const bool has_all = !sends_body() || response_.body_bytes() == framing_.length;
+  if (framing_.kind == BodyKind::length && !has_all) return failure(HttpError::response_too_short);
+  if (framing_.kind == BodyKind::chunked && sends_body()) {
+    if (auto appended = append_last_chunk(out_, trailers); !appended) return appended;
+  }
+  set_state(response_, ResponseState::ended);
+  return {};
+}
+
+/// Several tasks may call it: the handler, and the task of the connection.
+Task<Result<>> ServerConnection::flush() {
+  while (is_writing_) {
+    written_.reset();
+    const Result<> waited = co_await written_.wait();
+    if (!waited) co_return waited;
+  }
+  if (write_error_) co_return std::unexpected(write_error_);
+  if (out_.empty()) co_return {};
+  const Marked writing(is_writing_);
+  while (!out_.empty() && !write_error_) {
+    sending_ = std::move(out_);
+    unsent_before_ = sending_.size();
+    write_expired_ = false;
+    if (options().write_timeout > Duration::zero()) write_timer_.start(options().write_timeout);
+    const Result<> written = co_await stream_.write(sending_);
+    write_timer_.stop();
+    if (!written) write_error_ = write_expired_ ? system_error(ETIMEDOUT) : written.error();
+  }
+  sending_.clear();
+  written_.set();
+  if (write_error_) co_return std::unexpected(write_error_);
+  co_return {};
+}
+
+/// Ends a write that has made no progress since the timer was started.
+void ServerConnection::check_writing() noexcept {
+  if (std::exchange(unsent_before_, sending_.size()) != sending_.size())
+    return write_timer_.start(options().write_timeout);
+  write_expired_ = true;
+  stream_.stop_waiting(true);
+}
+
+void ServerConnection::start_reading(Duration limit) noexcept {
+  read_expired_ = false;
+  if (limit > Duration::zero()) read_timer_.start(limit);
+}
+
+Result<std::size_t> ServerConnection::end_reading(Result<std::size_t> got) noexcept {
+  read_timer_.stop();
+  if (!got && read_expired_) return std::unexpected(system_error(ETIMEDOUT));
+  return got;
+}
+
+}  // namespace tambour::http::h1

@@ -1,0 +1,333 @@
+// http::Server: requests, responses, and the life of connections.
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "http/support/serving.h"
+
+namespace tambour::server_test {
+namespace {
+
+using namespace std::chrono_literals;
+using http::Request;
+using http::Response;
+using http::Status;
+using test::response_of;
+
+class HttpServer : public test::Serving {};
+
+void hello(Request&, Response& response) { response.send("hello"); }
+
+Task<> hello_later(Request&, Response& response) {
+  static_cast<void>(co_await sleep_for(1s));
+  response.send("later");
+}
+
+/// Says what it has received.
+Task<> echo(Request& request, Response& response) {
+  auto body = co_await request.body().read_all();
+  if (!body) co_return;
+  std::string text(request.method().name());
+  text.append(" ").append(request.head().target).append(" ").append(request.head().authority);
+  text.append(" [").append(body->to_string()).append("]");
+  for (const http::Field field : request.body().trailers())
+    text.append(" ").append(field.name).append("=").append(field.value);
+  response.send(text);
+}
+
+TEST_F(HttpServer, answers_with_status_fields_and_date) {
+  serve([](Request&, Response& response) {
+    response.fields().set("Content-Type", "text/plain");
+    response.send(Status::created, "made");
+  });
+  run([](HttpServer& test) -> Task<> {
+    TcpStream stream = co_await test.open();
+    static_cast<void>(
+        co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+    Buffer all;
+    EXPECT_TRUE(co_await read_until(stream, all, "made"));
+    EXPECT_EQ(all,
+              "HTTP/1.1 201 Created\r\nContent-Type: text/plain\r\n"
+              "Date: Sun, 09 Sep 2001 01:46:40 GMT\r\nContent-Length: 4\r\n"
+              "Connection: close\r\n\r\nmade");
+  }(*this));
+}
+
+TEST_F(HttpServer, a_handler_without_a_response_sends_an_empty_one) {
+  serve([](Request&, Response& response) { response.set_status(Status::accepted); });
+  EXPECT_EQ(ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+            response_of("202 Accepted", "", "Connection: close\r\n"));
+}
+
+TEST_F(HttpServer, answers_pipelined_requests_in_order_and_in_one_piece) {
+  int number = 0;
+  serve([&number](Request& request, Response& response) -> Task<> {
+    const int own = ++number;
+    if (request.path() == "/slow") static_cast<void>(co_await sleep_for(1s));
+    response.send(std::to_string(own));
+  });
+  EXPECT_EQ(ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+                "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n"
+                "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
+                "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+            response_of("200 OK", "1") + response_of("200 OK", "2") + response_of("200 OK", "3") +
+                response_of("200 OK", "4", "Connection: close\r\n"));
+}
+
+TEST_F(HttpServer, sends_a_response_before_it_waits_for_the_next_handler) {
+  serve([](Request& request, Response& response) -> Task<> {
+    if (request.path() == "/slow") static_cast<void>(co_await sleep_for(1h));
+    response.send(request.path());
+  });
+  run([](HttpServer& test) -> Task<> {
+    TcpStream stream = co_await test.open();
+    static_cast<void>(co_await stream.write(
+        "GET /fast HTTP/1.1\r\nHost: a\r\n\r\nGET /slow HTTP/1.1\r\nHost: a\r\n\r\n"));
+    const TimePoint before = test.loop_.now();
+    Buffer all;
+    EXPECT_TRUE(co_await read_until(stream, all, "/fast"));
+    EXPECT_LT(test.loop_.now() - before, 1s);
+  }(*this));
+}
+
+TEST_F(HttpServer, reads_requests_that_arrive_byte_by_byte) {
+  serve(echo);
+  std::vector<std::string> pieces;
+  for (const char c : std::string("POST /a?b HTTP/1.1\r\nHost: c\r\nConnection: close\r\n"
+                                  "Transfer-Encoding: chunked\r\n\r\n"
+                                  "3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nX: y\r\n\r\n"))
+    pieces.emplace_back(1, c);
+  EXPECT_EQ(ask_in_pieces(pieces),
+            response_of("200 OK", "POST /a?b c [abcde] X=y", "Connection: close\r\n"));
+}
+
+TEST_F(HttpServer, serves_http_1_0) {
+  serve(hello);
+  EXPECT_EQ(ask("GET / HTTP/1.0\r\n\r\n"), response_of("200 OK", "hello", "Connection: close\r\n"));
+  EXPECT_EQ(ask("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\nGET / HTTP/1.0\r\n\r\n"),
+            response_of("200 OK", "hello", "Connection: keep-alive\r\n") +
+                response_of("200 OK", "hello", "Connection: close\r\n"));
+}
+
+TEST_F(HttpServer, streams_chunks_or_a_known_length_or_until_the_end) {
+  serve([](Request& request, Response& response) -> Task<> {
+    if (request.path() == "/length") response.set_length(6);
+    EXPECT_TRUE(co_await response.write("abc"));
+    static_cast<void>(co_await sleep_for(1s));
+    EXPECT_TRUE(co_await response.write("def"));
+    EXPECT_EQ(response.body_bytes(), 6U);
+    http::Fields trailers;
+    trailers.add("X", "y");
+    if (request.path() == "/trailers") {
+      EXPECT_TRUE(response.end(trailers));
+    }
+  });
+  const std::string more = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+  const std::string chunks = "3\r\nabc\r\n3\r\ndef\r\n0\r\n";
+  EXPECT_EQ(ask("GET /trailers HTTP/1.1\r\nHost: a\r\n\r\n" + more),
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + "X: y\r\n\r\n" +
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n" +
+                chunks + "\r\n");
+  EXPECT_EQ(ask("GET /length HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+            response_of("200 OK", "abcdef", "Connection: close\r\n"));
+  EXPECT_EQ(ask("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"),
+            "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabcdef");
+}
+
+TEST_F(HttpServer, sends_no_body_to_head_and_for_some_statuses) {
+  serve([](Request& request, Response& response) -> Task<> {
+    if (request.path() == "/204") {
+      response.set_status(Status::no_content);
+      EXPECT_EQ(response.send("x").error(), HttpError::response_too_long);
+      EXPECT_TRUE(response.send(""));
+    } else if (request.path() == "/304") {
+      response.set_status(Status::not_modified);
+    } else if (request.path() == "/chunks") {
+      EXPECT_TRUE(co_await response.write("abc"));
+    } else if (request.path() == "/length") {
+      response.set_length(7);
+      response.send("");
+    } else {
+      response.send("hello");
+    }
+  });
+  EXPECT_EQ(ask("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n"
+                "HEAD /chunks HTTP/1.1\r\nHost: a\r\n\r\n"
+                "HEAD /length HTTP/1.1\r\nHost: a\r\n\r\n"
+                "GET /204 HTTP/1.1\r\nHost: a\r\n\r\n"
+                "GET /304 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"
+            "HTTP/1.1 204 No Content\r\n\r\n"
+            "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n");
+}
+
+TEST_F(HttpServer, asks_for_the_body_when_the_handler_reads_it) {
+  serve(echo);
+  const std::string head =
+      "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-Continue\r\n"
+      "Content-Length: 2\r\n\r\n";
+  EXPECT_EQ(ask_in_pieces({head, "ab"}),
+            "HTTP/1.1 100 Continue\r\n\r\n" +
+                response_of("200 OK", "POST / a [ab]", "Connection: close\r\n"));
+  // It has the body already.
+  EXPECT_EQ(ask(head + "ab"), response_of("200 OK", "POST / a [ab]", "Connection: close\r\n"));
+}
+
+TEST_F(HttpServer, does_not_ask_for_a_body_that_the_handler_does_not_read) {
+  serve(hello);
+  EXPECT_EQ(ask("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
+                "Content-Length: 2\r\n\r\n"),
+            response_of("200 OK", "hello", "Connection: close\r\n"));
+  EXPECT_EQ(ask("POST / HTTP/1.1\r\nHost: a\r\nExpect: more\r\nContent-Length: 2\r\n\r\nab"),
+            response_of("417 Expectation Failed",
+                        "417 Expectation Failed: only 100-continue is supported\n",
+                        "Connection: close\r\n")
+                .replace(33, 0, "Content-Type: text/plain\r\n"));
+}
+
+TEST_F(HttpServer, discards_a_short_body_that_the_handler_does_not_read) {
+  serve(hello);
+  EXPECT_EQ(
+      ask_in_pieces({"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n0123456789",
+                     "0123456789GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"}),
+      response_of("200 OK", "hello") + response_of("200 OK", "hello", "Connection: close\r\n"));
+}
+
+TEST_F(HttpServer, rejects_what_is_no_request) {
+  serve(hello);
+  const std::string answer = ask("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(answer.starts_with(response_of("200 OK", "hello"))) << answer;
+  EXPECT_NE(answer.find("HTTP/1.1 400 Bad Request"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("Connection: close"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("400 Bad Request: The request has no Host field"), std::string::npos)
+      << answer;
+  EXPECT_TRUE(ask("GET / HTTP/2.0\r\nHost: a\r\n\r\n").starts_with("HTTP/1.1 505 "));
+  EXPECT_TRUE(ask("GET /" + std::string(10000, 'a')).starts_with("HTTP/1.1 414 "));
+  EXPECT_TRUE(ask("GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(40000, 'a'))
+                  .starts_with("HTTP/1.1 431 "));
+}
+
+TEST_F(HttpServer, answers_500_when_a_handler_throws_and_serves_others) {
+  std::vector<std::string> thrown;
+  http::ServerOptions options;
+  options.listen.on_error = [&thrown](const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& what) {
+      thrown.emplace_back(what.what());
+    }
+  };
+  serve(
+      [](Request& request, Response& response) -> Task<> {
+        if (request.path() == "/now") throw std::runtime_error("now");
+        if (request.path() == "/part") {
+          EXPECT_TRUE(co_await response.write("part"));
+        }
+        response.fields().add("X", "dropped");
+        if (request.path() != "/") throw std::runtime_error("later");
+        response.fields().clear();
+        response.send("hello");
+      },
+      options);
+  const std::string expected =
+      "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\n"
+      "Content-Length: 26\r\nConnection: close\r\n\r\n500 Internal Server Error\n";
+  EXPECT_EQ(ask("GET /now HTTP/1.1\r\nHost: a\r\n\r\n"), expected);
+  EXPECT_EQ(ask("GET /later HTTP/1.1\r\nHost: a\r\n\r\n"), expected);
+  const std::string part = ask("GET /part HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_NE(part.find("error: Connection reset by peer"), std::string::npos) << part;
+  EXPECT_EQ(ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+            response_of("200 OK", "hello", "Connection: close\r\n"));
+  EXPECT_EQ(thrown, (std::vector<std::string>{"now", "later", "later"}));
+}
+
+TEST_F(HttpServer, reports_misuse_of_a_response) {
+  serve([](Request& request, Response& response) -> Task<> {
+    if (request.path() == "/status") {
+      EXPECT_EQ(response.send(Status(99), "").error(), HttpError::bad_status);
+      EXPECT_EQ(response.send(Status::continue_, "").error(), HttpError::bad_status);
+    } else if (request.path() == "/twice") {
+      EXPECT_TRUE(response.send("once"));
+      EXPECT_EQ(response.send("again").error(), HttpError::response_begun);
+      EXPECT_EQ((co_await response.write("again")).error(), HttpError::response_ended);
+      EXPECT_EQ(response.end().error(), HttpError::response_ended);
+    } else {
+      response.set_length(3);
+      EXPECT_TRUE(co_await response.write("ab"));
+      EXPECT_EQ((co_await response.write("cd")).error(), HttpError::response_too_long);
+      EXPECT_EQ(response.end().error(), HttpError::response_too_short);
+    }
+  });
+  EXPECT_TRUE(ask("GET /status HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                  .starts_with("HTTP/1.1 500 "));
+  EXPECT_EQ(ask("GET /twice HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+            response_of("200 OK", "once", "Connection: close\r\n"));
+  EXPECT_NE(ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").find("error: Connection reset by peer"),
+            std::string::npos);
+}
+
+TEST_F(HttpServer, closes_the_connection_if_the_handler_says_so) {
+  serve([](Request&, Response& response) {
+    response.fields().set("Connection", "close");
+    response.send("bye");
+  });
+  EXPECT_EQ(ask("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+            response_of("200 OK", "bye", "Connection: close\r\n"));
+}
+
+TEST_F(HttpServer, flushes_a_response_before_the_handler_ends) {
+  bool ended = false;
+  serve([&ended](Request&, Response& response) -> Task<> {
+    response.send("early");
+    EXPECT_TRUE(co_await response.flush());
+    static_cast<void>(co_await sleep_for(1h));
+    ended = true;
+  });
+  run([](HttpServer& test, const bool& has_ended) -> Task<> {
+    TcpStream stream = co_await test.open();
+    static_cast<void>(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    Buffer all;
+    EXPECT_TRUE(co_await read_until(stream, all, "early"));
+    EXPECT_FALSE(has_ended);
+  }(*this, ended));
+}
+
+TEST_F(HttpServer, reports_each_response_for_a_log) {
+  std::vector<std::string> log;
+  http::ServerOptions options;
+  options.on_response = [&log](const Request& request, const Response& response) {
+    log.push_back(std::string(request.path()) + " " +
+                  std::to_string(http::code_of(response.status())) + " " +
+                  std::to_string(response.body_bytes()));
+  };
+  serve(hello, options);
+  ask("GET /a HTTP/1.1\r\nHost: a\r\n\r\nHEAD /b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  ask("GET /c HTTP/1.1\r\nHost: a\r\n\r\n\r\n\r\n");
+  ASSERT_EQ(log.size(), 4U);
+  EXPECT_EQ(log[0], "/a 200 5");
+  EXPECT_EQ(log[1], "/b 200 5");
+  EXPECT_EQ(log[2], "/c 200 5");
+  EXPECT_TRUE(log[3].find(" 400 ") != std::string::npos) << log[3];
+}
+
+TEST_F(HttpServer, answers_a_client_that_has_half_closed) {
+  serve(hello_later);
+  run([](HttpServer& test) -> Task<> {
+    TcpStream stream = co_await test.open();
+    static_cast<void>(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    static_cast<void>(co_await stream.shutdown_write());
+    const std::string answer = co_await read_all(stream);
+    EXPECT_EQ(answer, response_of("200 OK", "later"));
+  }(*this));
+}
+
+}  // namespace
+}  // namespace tambour::server_test
