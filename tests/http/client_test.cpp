@@ -225,6 +225,13 @@ TEST_P(HttpClient, an_idempotent_request_is_repeated_if_a_kept_connection_was_cl
   EXPECT_EQ(body_at(client, server.url()), "1");
   EXPECT_EQ(error_of(client, {.method = Method::post, .url = server.url()}), StreamError::eof);
   EXPECT_EQ(arrivals, (std::vector<std::string>{"0GET", "0GET", "1GET", "1POST"}));
+  // Its body cannot be produced again.
+  EXPECT_EQ(body_at(client, server.url()), "2");
+  EXPECT_EQ(error_of(client, {.method = Method::put,
+                              .url = server.url(),
+                              .source = std::make_unique<Pieces>(std::vector<std::string>{"a"})}),
+            StreamError::eof);
+  EXPECT_EQ(server.connections(), 3);
 }
 
 TEST_P(HttpClient, a_request_on_a_new_connection_is_not_repeated) {

@@ -29,6 +29,7 @@ struct Message {
   std::optional<std::uint64_t> source_bytes;
   bool expects_continue = false;
 
+  /// To be called before take_body().
   [[nodiscard]] bool may_be_repeated() const noexcept {
     return source == nullptr && head.method.is_idempotent();
   }
@@ -102,6 +103,7 @@ Task<Result<Lease>> Shared::connect(Origin origin) {
 
 Task<Result<ClientResponse>> Shared::exchange(const Url& url, Message& message) {
   const Origin origin = origin_of(url);
+  const bool may_be_repeated = message.may_be_repeated();
   for (;;) {
     auto lease = co_await connect(origin);
     if (!lease) co_return std::unexpected(lease.error());
@@ -110,7 +112,7 @@ Task<Result<ClientResponse>> Shared::exchange(const Url& url, Message& message) 
     auto head = co_await exchange->begin(message.head, message.take_body());
     if (head) co_return ClientResponse(std::move(*head), url, std::move(exchange));
     const bool is_lost = was_used && !exchange->has_received() && is_stale(head.error());
-    if (!is_lost || !message.may_be_repeated()) co_return std::unexpected(head.error());
+    if (!is_lost || !may_be_repeated) co_return std::unexpected(head.error());
     // The server has probably closed all connections that were idle.
     pool->close_idle(origin);
   }
