@@ -19,9 +19,6 @@
 namespace bench {
 namespace {
 
-/// Connections are made from so many addresses, because their ports stay in TIME_WAIT.
-constexpr int hosts = 250;
-
 [[noreturn]] void fail_tls(const std::string& what) {
   std::array<char, 256> text{};
   ERR_error_string_n(ERR_get_error(), text.data(), text.size());
@@ -31,7 +28,7 @@ constexpr int hosts = 250;
 }  // namespace
 
 struct TlsClients::Connection {
-  enum class State : std::uint8_t { shaking, draining, receiving };
+  enum class State : std::uint8_t { shaking, awaiting_ticket, receiving };
 
   SSL* ssl = nullptr;
   int fd = -1;
@@ -39,6 +36,7 @@ struct TlsClients::Connection {
   std::string head;          ///< Of the answer, as far as it was received.
   std::int64_t missing = 0;  ///< Bytes of the body, after the head.
   bool in_body = false;
+  bool has_ticket = false;
 };
 
 TlsClients::TlsClients(std::uint16_t port)
@@ -52,8 +50,6 @@ TlsClients::TlsClients(std::uint16_t port)
       SSL_CTX_set1_groups_list(context_, "X25519") != 1 ||
       SSL_CTX_set_app_data(context_, this) != 1)
     fail_tls("SSL_CTX");
-  // Some subjects close without close_notify.
-  SSL_CTX_set_options(context_, SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(context_, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_read_ahead(context_, 1);
   SSL_CTX_set_session_cache_mode(context_, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
@@ -69,6 +65,7 @@ TlsClients::~TlsClients() {
 
 int TlsClients::keep_session(SSL* ssl, SSL_SESSION* session) {
   auto& self = *static_cast<TlsClients*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
+  static_cast<Connection*>(SSL_get_app_data(ssl))->has_ticket = true;
   if (self.session_ == nullptr) self.session_ = SSL_SESSION_dup(session);
   return 0;
 }
@@ -100,12 +97,13 @@ void TlsClients::resume(Connection& connection) {
 }
 
 void TlsClients::restart(Connection& connection) {
-  next_host_ = next_host_ % hosts + 1;
-  connection.fd = connect_from(next_host_, port_);
+  connection.fd = connect_to(port_);
   connection.state = Connection::State::shaking;
   fcntl(connection.fd, F_SETFL, O_NONBLOCK);
+  connection.has_ticket = false;
   connection.ssl = SSL_new(context_);
-  if (connection.ssl == nullptr || SSL_set_fd(connection.ssl, connection.fd) != 1)
+  if (connection.ssl == nullptr || SSL_set_app_data(connection.ssl, &connection) != 1 ||
+      SSL_set_fd(connection.ssl, connection.fd) != 1)
     fail_tls("SSL_new");
   if (resumes_) resume(connection);
   SSL_set_connect_state(connection.ssl);
@@ -114,12 +112,10 @@ void TlsClients::restart(Connection& connection) {
   step(connection);
 }
 
-/// Returns true if the call must be repeated when more was received.
-bool TlsClients::wants_more(Connection& connection, int answer, const char* what) {
+/// Fails unless the call has to be repeated when more was received.
+void TlsClients::check_wait(Connection& connection, int answer, const char* what) {
   // Requests and handshakes always fit into the buffer of the socket.
-  if (SSL_get_error(connection.ssl, answer) == SSL_ERROR_WANT_READ) return true;
-  if (connection.state != Connection::State::draining) fail_tls(what);
-  return false;
+  if (SSL_get_error(connection.ssl, answer) != SSL_ERROR_WANT_READ) fail_tls(what);
 }
 
 void TlsClients::step(Connection& connection) {
@@ -127,8 +123,8 @@ void TlsClients::step(Connection& connection) {
   switch (connection.state) {
     case Connection::State::shaking:
       return shake(connection);
-    case Connection::State::draining:
-      return drain(connection);
+    case Connection::State::awaiting_ticket:
+      return await_ticket(connection);
     case Connection::State::receiving:
       return receive(connection);
   }
@@ -137,30 +133,28 @@ void TlsClients::step(Connection& connection) {
 void TlsClients::shake(Connection& connection) {
   const int answer = SSL_do_handshake(connection.ssl);
   if (answer != 1) {
-    wants_more(connection, answer, "handshake");
+    check_wait(connection, answer, "handshake");
     return;
   }
   if (resumes_ && SSL_session_reused(connection.ssl) != 1)
     fail("client: the server did not resume the session");
   if (goal_ != Goal::handshakes) return request(connection);
-  // Then the server closes when it has done everything for the handshake.
-  SSL_shutdown(connection.ssl);
-  shutdown(connection.fd, SHUT_WR);
-  connection.state = Connection::State::draining;
-  drain(connection);
+  connection.state = Connection::State::awaiting_ticket;
+  await_ticket(connection);
 }
 
-void TlsClients::drain(Connection& connection) {
-  for (;;) {
-    const int answer = SSL_read(connection.ssl, buffer_.data(), int(buffer_.size()));
-    if (answer > 0) continue;
-    if (wants_more(connection, answer, "the end of a connection")) return;
-    break;
-  }
+/// A ticket is the last message of the server, so that it has done everything for the handshake. A
+/// reset leaves the end of the connection out of the measurement: servers differ in whether they
+/// answer a close_notify.
+void TlsClients::await_ticket(Connection& connection) {
+  char byte = 0;
+  const int answer = SSL_read(connection.ssl, &byte, 1);
+  if (answer > 0) fail("client: the server sent data without a request");
+  check_wait(connection, answer, "waiting for a ticket");
+  if (!connection.has_ticket) return;
   ++handshakes_;
-  SSL_set_shutdown(connection.ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
   SSL_free(std::exchange(connection.ssl, nullptr));
-  close(std::exchange(connection.fd, -1));
+  close_with_reset(std::exchange(connection.fd, -1));
 }
 
 void TlsClients::request(Connection& connection) {
@@ -190,7 +184,7 @@ void TlsClients::receive(Connection& connection) {
   for (;;) {
     const int answer = SSL_read(connection.ssl, buffer_.data(), int(buffer_.size()));
     if (answer <= 0) {
-      wants_more(connection, answer, "receiving");
+      check_wait(connection, answer, "receiving");
       return;
     }
     if (connection.in_body) {

@@ -18,9 +18,9 @@ class TlsClients {
   TlsClients(const TlsClients&) = delete;
   TlsClients& operator=(const TlsClients&) = delete;
 
-  /// Opens connections, completes the handshake of each and closes it, `at_once` at a time, until
-  /// the time ends. Returns how many were completed. With `resume`, all continue one session, which
-  /// the first handshake makes.
+  /// Opens connections, completes the handshake of each, receives a ticket, and resets it,
+  /// `at_once` at a time, until the time ends. Returns how many were completed. With `resume`, all
+  /// continue one session, which the first handshake makes.
   std::int64_t shake_hands(int at_once, bool resume, double seconds);
 
   /// Opens connections that then repeat a request, until the time of download() ends.
@@ -45,16 +45,15 @@ class TlsClients {
   void step(Connection& connection);
   void run_once();
   void shake(Connection& connection);
-  void drain(Connection& connection);
+  void await_ticket(Connection& connection);
   void receive(Connection& connection);
   void request(Connection& connection);
   bool note_head(Connection& connection, std::size_t received);
-  bool wants_more(Connection& connection, int answer, const char* what);
+  static void check_wait(Connection& connection, int answer, const char* what);
 
   static int keep_session(SSL* ssl, SSL_SESSION* session);
 
   std::uint16_t port_;
-  int next_host_ = 0;
   int epoll_;
   SSL_CTX* context_;
   SSL_SESSION* session_ = nullptr;
@@ -62,7 +61,7 @@ class TlsClients {
   bool resumes_ = false;
   int bytes_ = 0;  ///< Of a body.
   std::string request_;
-  std::int64_t handshakes_ = 0;  ///< Of connections that are closed again.
+  std::int64_t handshakes_ = 0;  ///< Of connections that are reset.
   std::int64_t downloads_ = 0;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<char> buffer_;

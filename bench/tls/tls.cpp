@@ -132,7 +132,7 @@ int run_tls(int argc, char** argv, Serve serve) {
   const auto add_time = [&] {
     line.add("--milliseconds", how.milliseconds, "length of a measurement", 10, 20'000);
   };
-  line.add_command("handshakes", "connections that are closed after the handshake");
+  line.add_command("handshakes", "connections that are reset after the handshake");
   line.add("--kind", how.resumed, "whether sessions are resumed", {{"full", 0}, {"resumed", 1}});
   line.add("--connections", how.connections, "concurrent handshakes", 1, 10'000);
   add_time();

@@ -160,6 +160,8 @@ class IoWait {
   [[nodiscard]] bool try_now_or_wait() noexcept;
   /// Starts a registered wait again, after it has completed, when the descriptor is ready.
   void wait_again() noexcept;
+  /// Makes a pending wait complete with ECANCELED, unless it is about to complete already.
+  void cancel() noexcept;
   /// Ends the wait without a completion, if it is pending, and its registration.
   void leave() noexcept;
   /// True if the backend cannot watch the descriptor; `outcome` is the error then.

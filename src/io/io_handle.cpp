@@ -152,6 +152,10 @@ void IoWait::completed() {
 
 void IoWait::detached() noexcept { operation().cancel(); }
 
+void IoWait::cancel() noexcept {
+  if (state_ == State::registered || state_ == State::dropped) operation().cancel();
+}
+
 void IoWait::leave() noexcept {
   io::IoOperation& operation = this->operation();
   operation.abandon();

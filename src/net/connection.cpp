@@ -280,9 +280,14 @@ bool Connection::send(std::span<const std::byte> bytes) {
   if (bytes.empty()) return true;
   const std::size_t before = unsent_bytes();
   if (before == 0 && !handshaking_) {
-    const std::size_t taken = write_now(bytes);
-    if (taken == bytes.size()) return unsent_bytes() == 0 || note_unsent(before);
-    bytes = bytes.subspan(taken);
+    std::size_t taken = 0;
+    do {
+      taken = write_now(bytes);
+      bytes = bytes.subspan(taken);
+      // TLS accepts a part of the bytes at a time. If the kernel has accepted all of that part, it
+      // probably has space for the next, which need not be copied then.
+    } while (taken > 0 && !bytes.empty() && filter() != nullptr && unsent_bytes() == 0);
+    if (bytes.empty()) return unsent_bytes() == 0 || note_unsent(before);
   }
   return send_later(bytes, nullptr, before);
 }

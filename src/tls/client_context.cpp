@@ -84,6 +84,7 @@ bool ClientGeneration::configure(SSL_CTX* context) noexcept {
       SSL_CTX_set_tlsext_status_cb(context, &check_status);
     }
   }
+  SSL_CTX_set_client_cert_cb(context, &note_certificate_missing);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
   if (options_.sessions_max > 0) {
     SSL_CTX_sess_set_new_cb(context, &keep_session);
@@ -94,6 +95,13 @@ bool ClientGeneration::configure(SSL_CTX* context) noexcept {
   return alpn().empty() ||
          SSL_CTX_set_alpn_protos(context, reinterpret_cast<const unsigned char*>(alpn().data()),
                                  static_cast<unsigned>(alpn().size())) == 0;
+}
+
+/// Called if no certificate fits the request of the server. Returns 0: there is no other.
+int ClientGeneration::note_certificate_missing(SSL* ssl, X509** /*certificate*/,
+                                               EVP_PKEY** /*key*/) noexcept {
+  Filter::of(ssl).note_certificate_missing();
+  return 0;
 }
 
 /// Returns 1 if it has taken ownership of the session.

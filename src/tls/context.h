@@ -121,6 +121,7 @@ class ClientGeneration final : public Generation {
   [[nodiscard]] const SSL_METHOD* method() const noexcept override { return TLS_client_method(); }
   [[nodiscard]] bool configure(SSL_CTX* context) noexcept override;
 
+  static int note_certificate_missing(SSL* ssl, X509** certificate, EVP_PKEY** key) noexcept;
   static int keep_session(SSL* ssl, SSL_SESSION* session) noexcept;
   static int check_status(SSL* ssl, void* unused) noexcept;
 

@@ -178,6 +178,9 @@ std::int32_t Filter::fail(int ssl_error) noexcept {
   failure_ = ssl_error == SSL_ERROR_SSL || ssl_error == SSL_ERROR_SYSCALL
                  ? outcome_of_queue(TlsError::protocol)
                  : net::outcome_of(TlsError::protocol);
+  // In TLS 1.2, a server that requires a certificate sends the same alert (RFC 5246, 7.4.6).
+  if (certificate_missing_ && failure_ == net::outcome_of(TlsError::no_common_cipher))
+    failure_ = net::outcome_of(TlsError::peer_requires_certificate);
   try {
     if (failure_text_ == nullptr)
       failure_text_ = std::make_unique<const std::string>(take_queue_text());

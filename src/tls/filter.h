@@ -57,6 +57,8 @@ class Filter final : public io::TransportFilter, public TlsSession {
 
   /// For callbacks of OpenSSL: records why the handshake is about to fail. The first one counts.
   void note_failure(std::int32_t outcome, std::string text) noexcept;
+  /// For callbacks of OpenSSL: the server asked for a certificate, and the client has none.
+  void note_certificate_missing() noexcept { certificate_missing_ = true; }
   /// The name or address that a client verifies.
   void set_host(std::string host) { host_ = std::move(host); }
   [[nodiscard]] const std::string& host() const noexcept { return host_; }
@@ -101,6 +103,7 @@ class Filter final : public io::TransportFilter, public TlsSession {
   std::uint32_t received_since_reset_ = 0;
   bool socket_ended_ = false;
   bool established_ = false;
+  bool certificate_missing_ = false;  ///< See note_certificate_missing().
   bool close_notify_sent_ = false;
   bool peer_closed_ = false;  ///< close_notify was received.
 };

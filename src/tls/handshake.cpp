@@ -8,8 +8,9 @@
 #include <string>
 #include <utility>
 
+#include <tambour/event_loop.h>
+#include <tambour/timer.h>
 #include <tambour/tls.h>
-#include <tambour/when.h>
 
 #include "base/check.h"
 #include "base/failure.h"
@@ -25,15 +26,50 @@ namespace tambour {
 namespace tls {
 namespace {
 
+class HandshakeWait;
+
+/// The time limit of a handshake. A timer rather than timeout(), because each connection of a
+/// server has one, and because the task of the handshake then continues in the iteration in which
+/// the handshake ends: the stream is read again before the kernel reports an event for which no
+/// operation waits.
+class TimeLimit {
+ public:
+  /// Zero: none.
+  TimeLimit(EventLoop& loop, Duration time) : alarm_(loop, [this] { expire(); }) {
+    if (time > Duration::zero()) alarm_.start(time);
+  }
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
+
+  [[nodiscard]] bool has_expired() const noexcept { return has_expired_; }
+
+ private:
+  friend class HandshakeWait;
+  void expire() noexcept;
+
+  HandshakeWait* wait_ = nullptr;  ///< The current one, which is cancelled.
+  bool has_expired_ = false;
+  Timer alarm_;
+};
+
 /// One part of a handshake: until it is complete, or has to wait for the other direction.
 class HandshakeWait final : public IoWait {
  public:
-  HandshakeWait(SocketStream& stream, Filter& filter, bool to_write) noexcept
-      : IoWait(stream, to_write ? Events::write : Events::read, detail::FirstCall::at_once),
-        filter_(filter) {}
+  HandshakeWait(SocketStream& stream, Filter& filter, TimeLimit& limit, bool to_write,
+                detail::FirstCall first) noexcept
+      : IoWait(stream, to_write ? Events::write : Events::read, first),
+        filter_(filter),
+        limit_(limit) {
+    limit_.wait_ = this;
+  }
+  HandshakeWait(const HandshakeWait&) = delete;
+  HandshakeWait& operator=(const HandshakeWait&) = delete;
+  ~HandshakeWait() override { limit_.wait_ = nullptr; }
+
   [[nodiscard]] std::int32_t await_resume() const noexcept { return outcome; }
 
  private:
+  friend class TimeLimit;
   [[nodiscard]] bool step(loop::Core& core) noexcept override {
     const io::Transport below(core.backend().system(), fd(), io::TransportKind::socket);
     const std::int32_t answer = filter_.handshake(below);
@@ -43,14 +79,29 @@ class HandshakeWait final : public IoWait {
   }
 
   Filter& filter_;
+  TimeLimit& limit_;
 };
 
-Task<Result<>> run(SocketStream& stream, Filter& filter) {
+void TimeLimit::expire() noexcept {
+  has_expired_ = true;
+  if (wait_ != nullptr) wait_->cancel();
+}
+
+Task<Result<>> run(SocketStream& stream, Filter& filter, Duration time) {
+  TimeLimit limit(stream.loop(), time);
+  // A server begins with receiving, for which it usually has to wait.
+  auto first =
+      SSL_is_server(filter.ssl()) == 1 ? detail::FirstCall::when_ready : detail::FirstCall::at_once;
   bool to_write = false;
   for (;;) {
-    const std::int32_t outcome = co_await HandshakeWait(stream, filter, to_write);
-    if (outcome != -EAGAIN && outcome != -EINPROGRESS) co_return net::result_of(outcome);
+    HandshakeWait wait(stream, filter, limit, to_write, first);
+    const std::int32_t outcome = co_await wait;
+    const bool continues = outcome == -EAGAIN || outcome == -EINPROGRESS;
+    if (limit.has_expired() && (continues || outcome == -ECANCELED))
+      co_return base::failure(ETIMEDOUT);
+    if (!continues) co_return net::result_of(outcome);
     to_write = outcome == -EINPROGRESS;
+    first = detail::FirstCall::at_once;
   }
 }
 
@@ -59,12 +110,7 @@ template <class Generation>
 Task<Result<>> shake_hands(SocketStream& stream, std::shared_ptr<Generation> generation,
                            std::unique_ptr<Filter> filter) {
   const TlsOptions& options = generation->options();
-  Result<> done;
-  if (options.handshake_timeout > Duration::zero()) {
-    done = co_await timeout(options.handshake_timeout, run(stream, *filter));
-  } else {
-    done = co_await run(stream, *filter);
-  }
+  const Result<> done = co_await run(stream, *filter, options.handshake_timeout);
   if (done) {
     net::StreamFilter::attach(stream, std::move(filter));
   } else {

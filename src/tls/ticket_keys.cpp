@@ -23,7 +23,8 @@ TicketKeys::TicketKeys(std::chrono::seconds lifetime, std::string secret,
                        std::int64_t (*now_s)() noexcept) noexcept
     : lifetime_(lifetime),
       secret_(std::move(secret)),
-      now_s_(now_s != nullptr ? now_s : (secret_.empty() ? &monotonic_s : &wall_s)) {}
+      now_s_(now_s != nullptr ? now_s : (secret_.empty() ? &monotonic_s : &wall_s)),
+      cipher_(EVP_CIPHER_fetch(nullptr, "AES-256-CBC", nullptr)) {}
 
 TicketKeys::~TicketKeys() {
   OPENSSL_cleanse(secret_.data(), secret_.size());
@@ -105,21 +106,22 @@ TicketKeys::Key TicketKeys::copy(const unsigned char* name, bool encrypt, bool& 
 
 int TicketKeys::use(unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
                     EVP_MAC_CTX* mac, bool encrypt) noexcept {
+  const EVP_CIPHER* const method = cipher_ != nullptr ? cipher_.get() : EVP_aes_256_cbc();
   bool newest = false;
   Key key = copy(name, encrypt, newest);
   if (key.created_s == 0) return encrypt ? -1 : 0;
   if (encrypt) {
     std::ranges::copy(key.name, name);
-    if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(EVP_aes_256_cbc())) != 1) return -1;
+    if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(method)) != 1) return -1;
   }
   std::array<char, 7> digest{"SHA256"};
   const std::array parameters{
       OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key.mac.data(), key.mac.size()),
       OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest.data(), 0),
       OSSL_PARAM_construct_end()};
-  const bool done = EVP_MAC_CTX_set_params(mac, parameters.data()) == 1 &&
-                    EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), nullptr, key.cipher.data(), iv,
-                                      encrypt ? 1 : 0) == 1;
+  const bool done =
+      EVP_MAC_CTX_set_params(mac, parameters.data()) == 1 &&
+      EVP_CipherInit_ex(cipher, method, nullptr, key.cipher.data(), iv, encrypt ? 1 : 0) == 1;
   OPENSSL_cleanse(&key, sizeof key);
   if (!done) return -1;
   // 2: the session is valid, and the client gets a new ticket.

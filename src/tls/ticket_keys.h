@@ -58,6 +58,9 @@ class TicketKeys {
   const std::chrono::seconds lifetime_;
   std::string secret_;
   std::int64_t (*const now_s_)() noexcept;
+  /// Fetched once, because OpenSSL 3.0 otherwise looks for it with each ticket, under a lock of the
+  /// process. Null if memory ran out.
+  const CipherPointer cipher_;
   std::mutex mutex_;
   std::array<Key, 3> keys_;  ///< The newest first.
 };

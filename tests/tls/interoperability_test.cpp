@@ -1,9 +1,6 @@
 // Other implementations of TLS as peers: programs of the machine, run as child processes.
 #include <chrono>
 #include <cstdint>
-#include <fstream>
-#include <functional>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +11,8 @@
 
 #include "support/network.h"
 #include "support/streams.h"
-#include "support/temporary_folder.h"
 #include "tls/support/certificates.h"
+#include "tls/support/peers.h"
 
 namespace tambour::interoperability_test {
 namespace {
@@ -23,83 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::Contexts;
 
-class TlsInteroperability : public testing::Test {
- protected:
-  TlsInteroperability() {
-    write("ca.pem", Contexts::authority().certificate());
-    write("cert.pem", Contexts::localhost().certificate);
-    write("key.pem", Contexts::localhost().key);
-    const auto alice =
-        Contexts::authority().issue({.common_name = "alice", .purpose = "clientAuth"});
-    write("client.pem", alice.certificate + alice.key);
-  }
-  [[nodiscard]] std::string path(const std::string& name) const {
-    return folder.path() + "/" + name;
-  }
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(path(name), std::ios::binary) << text;
-  }
-  [[nodiscard]] std::string read(const std::string& name) const {
-    std::ifstream file(path(name), std::ios::binary);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
-
-  /// Serves `handler` while the shell command runs in the folder, with the port as $PORT. Returns
-  /// the exit status of the command.
-  int run_client(TlsServerOptions options, std::function<Task<>(TcpStream)> handler,
-                 const std::string& command) {
-    if (options.identities.empty()) options.identities = {Contexts::localhost().identity()};
-    ListenOptions how;
-    how.tls = or_throw(TlsServerContext::create(std::move(options)));
-    how.on_refused = [this](SocketStream&, Error error) { refused.push_back(error); };
-    auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
-    server.serve(std::move(handler));
-    const std::string port = std::to_string(server.endpoint().port());
-    auto process = start("PORT=" + port + "; " + command);
-    int status = -1;
-    spawn(loop, [](Process& child, TcpServer& own, int& into) -> Task<> {
-      const auto ended = co_await child.wait();
-      EXPECT_TRUE(ended);
-      if (ended) into = ended->code;
-      co_await own.shut_down(1s);
-    }(process, server, status));
-    loop.run();
-    return status;
-  }
-  Process start(const std::string& command, Stdio output = Stdio::null()) {
-    return Process::spawn(loop, {.arguments = {"/bin/sh", "-c", command},
-                                 .working_directory = folder.path(),
-                                 .input = Stdio::null(),
-                                 .output = output,
-                                 .error_output = output,
-                                 .group = ProcessGroup::own,
-                                 .timeout = 30s})
-        .value();
-  }
-
-  /// Reads a line, answers it and ends.
-  static Task<> answer(TcpStream stream) {
-    Buffer buffer;
-    auto line = co_await read_line(stream, buffer);
-    EXPECT_TRUE(line) << line.error().message();
-    if (!line) co_return;
-    const std::string text =
-        "you said " + line->to_string() + ", alpn " + std::string(stream.tls()->alpn()) +
-        ", peer " +
-        (stream.tls()->peer_certificate() ? stream.tls()->peer_certificate()->subject
-                                          : std::string("unknown")) +
-        "\n";
-    EXPECT_TRUE(co_await stream.write(text));
-    EXPECT_TRUE(co_await stream.shutdown_write());
-    static_cast<void>(co_await stream.read(buffer));
-  }
-
-  test::TemporaryFolder folder;
-  EventLoop loop;
-  std::vector<Error> refused;
-};
+class TlsInteroperability : public test::TlsPeerTest {};
 
 const std::string s_client =
     "openssl s_client -quiet -connect 127.0.0.1:$PORT -servername localhost -CAfile ca.pem "
@@ -176,45 +97,6 @@ TEST_F(TlsInteroperability, curl) {
             0)
       << read("errors");
   EXPECT_EQ(read("out"), std::string(200'000, 'b'));
-}
-
-const std::string python_client = R"(
-import socket, ssl, sys
-context = ssl.create_default_context(cafile="ca.pem")
-if sys.argv[2] == "1.2":
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
-with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as plain:
-    with context.wrap_socket(plain, server_hostname="localhost",
-                             suppress_ragged_eofs=False) as stream:
-        stream.sendall(b"hello\n")
-        got = b""
-        while part := stream.recv(1000):
-            got += part
-        print(stream.version(), got.decode(), end="")
-)";
-
-TEST_F(TlsInteroperability, python_client) {
-  if (!test::has_program("python3")) GTEST_SKIP() << "python3 is not here";
-  write("client.py", python_client);
-  for (const std::string version : {"1.2", "1.3"}) {
-    EXPECT_EQ(run_client({}, answer, "python3 client.py $PORT " + version + " > out 2> errors"), 0)
-        << read("errors");
-    EXPECT_EQ(read("out"), "TLSv" + version + " you said hello, alpn , peer unknown\n");
-  }
-}
-
-TEST_F(TlsInteroperability, gnutls_client) {
-  if (!test::has_program("gnutls-cli")) GTEST_SKIP() << "gnutls-cli is not here";
-  for (const std::string version : {"TLS1.2", "TLS1.3"}) {
-    EXPECT_EQ(run_client({}, answer,
-                         "echo hello | gnutls-cli --logfile=log --x509cafile ca.pem "
-                         "--sni-hostname localhost --verify-hostname localhost --priority "
-                         "NORMAL:-VERS-ALL:+VERS-" +
-                             version + " -p $PORT 127.0.0.1 > out 2> errors"),
-              0)
-        << read("errors") << read("log");
-    EXPECT_NE(read("out").find("you said hello"), std::string::npos) << read("out");
-  }
 }
 
 /// Connects to a server that has printed "ACCEPT 127.0.0.1:PORT", and expects `line` reversed.

@@ -30,15 +30,15 @@ class TlsSuite(ServerSuite):
 
 
 class Tls(TlsSuite):
-    """Clients connect, complete the handshake and close."""
+    """Clients connect, complete the handshake and reset the connection."""
 
     name = "tls"
     workload = "handshakes"
     title = "TLS handshakes"
-    what = ("Clients connect over TCP, complete the TLS handshake, and close; in full, or resumed "
-            f"with a ticket. {COMMON}")
-    how = ("Processor time of the server per connection, with accepting and closing it, and how "
-           "many connections a second of processor time suffices for.")
+    what = ("Clients connect over TCP, complete the TLS handshake, in full or resumed with a "
+            f"ticket, receive a new ticket, and reset the connection. {COMMON}")
+    how = ("Processor time of the server per connection, with accepting it, and how many "
+           "connections a second of processor time suffices for.")
     order = 90
     parameters = (Parameter("kind", "whether sessions are resumed", ("full", "resumed"),
                             choices=("full", "resumed"), format="{}"),
