@@ -195,7 +195,7 @@ Task<> ServerConnection::close_gracefully() {
   // The end of TLS is a message, without which the client would take the response for a part.
   if (!waits && stream_.tls() == nullptr) co_return;
   is_closing_ = true;
-  start_reading(options().linger);
+  start_reading(waits ? options().linger : options().write_timeout);
   const Result<> shut = co_await stream_.shutdown_write();
   bool is_open = shut.has_value() && waits;
   while (is_open && !read_expired_) {
