@@ -40,6 +40,7 @@
 #include <tambour/http_method.h>          // IWYU pragma: export
 #include <tambour/http_request.h>         // IWYU pragma: export
 #include <tambour/http_response.h>        // IWYU pragma: export
+#include <tambour/http_router.h>          // IWYU pragma: export
 #include <tambour/http_server.h>          // IWYU pragma: export
 #include <tambour/http_status.h>          // IWYU pragma: export
 #include <tambour/http_url.h>             // IWYU pragma: export

@@ -15,7 +15,6 @@
 namespace tambour::http::h1 {
 namespace {
 
-constexpr std::size_t read_bytes = std::size_t{64} * 1024;
 /// Responses are sent before the next request if there are more bytes of them.
 constexpr std::size_t collected_bytes_max = std::size_t{64} * 1024;
 
@@ -40,6 +39,7 @@ ServerConnection::ServerConnection(SocketStream stream,
                   [this] {
                     read_expired_ = true;
                     stream_.stop_waiting(false);
+                    if (is_closing_) stream_.stop_waiting(true);
                   }),
       write_timer_(loop_, [this] { check_writing(); }),
       written_(loop_),
@@ -172,7 +172,8 @@ void ServerConnection::report_response() noexcept {
 /// Reads what the handler has not read of the body. Returns false if that is too much.
 Task<bool> ServerConnection::discard_body() {
   const std::size_t bytes_max = options().discarded_bytes_max;
-  bool is_small = !expects_continue_ && body_length().value_or(0) <= bytes_max;
+  bool is_small = body_length().value_or(0) <= bytes_max;
+  expects_continue_ = false;
   std::size_t total = 0;
   while (is_small && !parser_.is_complete()) {
     const Result<Buffer> piece = co_await read_body(read_bytes);
@@ -190,10 +191,13 @@ Task<> ServerConnection::close_gracefully() {
   if (is_broken_) stream_.reset();
   if (!is_flushed || is_broken_) co_return;
   lingers_ = lingers_ || drains() || !in_.empty() || (parser_.has_head() && !parser_.is_complete());
-  if (!lingers_ || options().linger <= Duration::zero()) co_return;
-  start_reading(options().linger);
+  const bool waits = lingers_ && options().linger > Duration::zero();
+  // The end of TLS is a message, without which the client would take the response for a part.
+  if (!waits && stream_.tls() == nullptr) co_return;
+  is_closing_ = true;
+  start_reading(waits ? options().linger : options().write_timeout);
   const Result<> shut = co_await stream_.shutdown_write();
-  bool is_open = shut.has_value();
+  bool is_open = shut.has_value() && waits;
   while (is_open && !read_expired_) {
     in_.clear();
     const Result<std::size_t> got = co_await stream_.read(in_, read_bytes);

@@ -27,6 +27,9 @@
 
 namespace tambour::http::h1 {
 
+/// The maximum size of a read.
+inline constexpr std::size_t read_bytes = std::size_t{64} * 1024;
+
 /// A stream whose waits can be ended by a timer without closing it.
 class InterruptibleStream final : public SocketStream {
  public:
@@ -125,6 +128,7 @@ class ServerConnection final : private Exchange {
   bool persistent_ = true;
   bool expects_continue_ = false;
   bool lingers_ = false;
+  bool is_closing_ = false;
   bool is_broken_ = false;  ///< The response cannot be completed.
   bool read_expired_ = false;
   bool write_expired_ = false;

@@ -15,7 +15,6 @@
 namespace tambour::http::h1 {
 namespace {
 
-constexpr std::size_t read_bytes = std::size_t{64} * 1024;
 constexpr std::string_view continue_response = "HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Marks the connection as being written to, for the life of a coroutine that may be destroyed.
@@ -50,7 +49,10 @@ Task<Result<Buffer>> ServerConnection::read_body(std::size_t bytes_max) {
   while (!body_error_) {
     const Result<std::size_t> parsed = parser_.read_body(in_, piece, bytes_max);
     if (!parsed) co_return fail_body(parsed.error());
-    if (*parsed > 0 || parser_.is_complete()) co_return piece;
+    if (*parsed > 0 || parser_.is_complete()) {
+      expects_continue_ = false;
+      co_return piece;
+    }
     if (std::exchange(expects_continue_, false) && !response_.begun()) {
       out_.append(continue_response);
       const Result<> sent = co_await flush();
@@ -88,7 +90,8 @@ Result<> ServerConnection::begin_response(const BodyFraming& framing) {
   if (class_of(response_.status()) == 1) return failure(HttpError::bad_status);
   const RequestHead& request = parser_.head();
   // A client that waits for "100 Continue" may send the body after this response, or may not.
-  const bool ends = drains() || body_error_ || expects_continue_ ||
+  const bool awaits_continue = expects_continue_ && in_.empty();
+  const bool ends = drains() || body_error_ || awaits_continue ||
                     framing.kind == BodyKind::until_close || method_ == Method::connect ||
                     response_.fields().has_token("Connection", "close");
   HeadOptions head{.framing = framing};

@@ -1,0 +1,98 @@
+// A web service: routes with parameters, bodies that stream in both directions, an access log, and
+// a graceful shutdown on SIGINT and SIGTERM.
+//
+//   http_hello 127.0.0.1:8080
+//   curl http://127.0.0.1:8080/hello/Ann
+//   curl -T FILE http://127.0.0.1:8080/count
+//
+// Without an address, it serves a client of its own and ends.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+#include <tambour/tambour.h>
+
+using namespace tambour;
+using http::Request;
+using http::Response;
+
+void hello(Request& request, Response& response) {
+  response.fields().set("Content-Type", "text/plain; charset=utf-8");
+  response.send("Hello, " + std::string(request.parameter("name")) + "\n");
+}
+
+/// Counts the bytes of an upload of any size. Memory is used for one piece at a time.
+Task<> count(Request& request, Response& response) {
+  request.body().set_bytes_max(UINT64_MAX);
+  std::uint64_t total = 0;
+  while (!request.body().ended()) {
+    const auto piece = co_await request.body().read();
+    if (!piece) co_return;  // The server answers, for example with 408.
+    total += piece->size();
+  }
+  response.send(std::to_string(total) + "\n");
+}
+
+/// Sends a line each 100 ms. write() waits for clients that read slowly.
+Task<> ticks(Request&, Response& response) {
+  for (int i = 0; i < 3; ++i) {
+    const auto written = co_await response.write("tick " + std::to_string(i) + "\n");
+    if (!written || !co_await sleep_for(std::chrono::milliseconds(100))) co_return;
+  }
+}
+
+void log_response(const Request& request, const Response& response) {
+  std::printf("%s %s: %d, %llu bytes\n", std::string(request.method().name()).c_str(),
+              request.head().target.c_str(), http::code_of(response.status()),
+              static_cast<unsigned long long>(response.body_bytes()));
+}
+
+Task<> end(http::Server& server, EventLoop& loop) {
+  co_await server.shut_down(std::chrono::seconds(10));
+  loop.stop();
+}
+
+Task<> ask(http::Server& server, bool& answered) {
+  auto stream = or_throw(co_await TcpStream::connect(server.endpoint()), "connect");
+  or_throw(
+      co_await stream.write("GET /hello/world HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                            "PUT /count HTTP/1.1\r\nHost: localhost\r\n"
+                            "Content-Length: 5\r\n\r\n12345"
+                            "GET /ticks HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                            "GET /missing HTTP/1.1\r\nHost: localhost\r\n"
+                            "Connection: close\r\n\r\n"));
+  Buffer received;
+  while (or_throw(co_await stream.read(received), "read") > 0) {
+  }
+  answered = received.find("Hello, world") && received.find("\r\n\r\n5\n") &&
+             received.find("tick 2") && received.find("404 Not Found");
+  co_await server.shut_down(std::chrono::seconds(1));
+}
+
+int main(int argc, char** argv) try {
+  EventLoop loop;
+  http::Router router;
+  router.get("/hello/{name}", hello).put("/count", count).get("/ticks", ticks);
+  const Endpoint at = or_throw(Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:0"));
+  http::ServerOptions options;
+  options.on_response = log_response;
+  auto server = or_throw(http::Server::listen(loop, at, std::move(router).handler(), options),
+                         "listen on " + at.to_string());
+  std::printf("listening on http://%s\n", server.endpoint().to_string().c_str());
+  std::fflush(stdout);
+  const auto shut_down = [&](int) { spawn(loop, end(server, loop)); };
+  Signal interrupt(loop, SIGINT, shut_down);
+  Signal terminate(loop, SIGTERM, shut_down);
+  bool answered = argc > 1;
+  if (argc > 1) {
+    or_throw(interrupt.start());
+    or_throw(terminate.start());
+  } else {
+    spawn(loop, ask(server, answered));
+  }
+  loop.run();
+  return answered ? 0 : 1;
+} catch (const std::exception& error) {
+  return std::fprintf(stderr, "%s\n", error.what()), 1;
+}

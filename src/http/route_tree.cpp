@@ -1,0 +1,145 @@
+#include "http/route_tree.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <tambour/http_url.h>
+
+#include "base/check.h"
+
+namespace tambour::http {
+namespace {
+
+[[noreturn]] void refuse_pattern(std::string_view pattern, const char* why) {
+  base::fail_check("http::Router: the pattern \"%s\" %s", std::string(pattern).c_str(), why);
+}
+
+struct Segment {
+  enum class Kind : std::uint8_t { text, parameter, rest };
+  Kind kind = Kind::text;
+  std::string text;
+};
+
+Segment parse_segment(std::string_view pattern, std::string_view text) {
+  if (!text.starts_with('{')) {
+    if (text.find_first_of("{}") != std::string_view::npos)
+      refuse_pattern(pattern, "has a brace inside a segment; a parameter is a whole segment");
+    return {.kind = Segment::Kind::text, .text = std::string(text)};
+  }
+  if (!text.ends_with('}')) refuse_pattern(pattern, "has a parameter without a closing brace");
+  std::string_view name = text.substr(1, text.size() - 2);
+  const bool is_rest = name.ends_with("...");
+  if (is_rest) name.remove_suffix(3);
+  if (name.empty() || name.find_first_of("{}.") != std::string_view::npos)
+    refuse_pattern(pattern, "has a parameter without a valid name");
+  return {.kind = is_rest ? Segment::Kind::rest : Segment::Kind::parameter,
+          .text = std::string(name)};
+}
+
+}  // namespace
+
+const Handler* Route::find(const Method& method) const noexcept {
+  for (const auto& [each, handler] : handlers) {
+    if (each == method) return &handler;
+  }
+  if (method == Method::head) {
+    if (const Handler* const get = find(Method::get)) return get;
+  }
+  return any ? &any : nullptr;
+}
+
+std::string Route::allowed() const {
+  std::vector<std::string_view> names;
+  names.reserve(handlers.size() + 2);
+  for (const auto& [method, handler] : handlers) names.push_back(method.name());
+  const auto add = [&names](std::string_view name) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  if (std::ranges::find(names, "GET") != names.end()) add("HEAD");
+  add("OPTIONS");
+  std::string text;
+  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
+  return text;
+}
+
+Route& RouteTree::at(std::string_view pattern) {
+  if (!pattern.starts_with('/')) refuse_pattern(pattern, "does not begin with \"/\"");
+  Node* node = &root_;
+  std::vector<std::string> names;
+  bool has_rest = false;
+  for (std::size_t begin = 1; begin <= pattern.size();) {
+    if (has_rest) refuse_pattern(pattern, "has a segment after \"...\"");
+    const std::size_t end = std::min(pattern.find('/', begin), pattern.size());
+    Segment segment = parse_segment(pattern, pattern.substr(begin, end - begin));
+    begin = end + 1;
+    has_rest = segment.kind == Segment::Kind::rest;
+    std::unique_ptr<Node>& next = segment.kind == Segment::Kind::text ? node->texts[segment.text]
+                                  : has_rest                          ? node->rest
+                                                                      : node->parameter;
+    if (next == nullptr) next = std::make_unique<Node>();
+    node = next.get();
+    if (segment.kind == Segment::Kind::text) continue;
+    if (std::ranges::find(names, segment.text) != names.end())
+      refuse_pattern(pattern, "has two parameters with the same name");
+    names.push_back(std::move(segment.text));
+  }
+  if (node->route == nullptr) {
+    node->route = std::make_unique<Route>(Route{.names = names, .handlers = {}, .any = {}});
+    node->pattern = pattern;
+  }
+  if (node->route->names != names)
+    refuse_pattern(pattern, "differs from another one only in the names of its parameters");
+  return *node->route;
+}
+
+RouteMatch RouteTree::match(std::string_view path) const {
+  if (!path.starts_with('/')) return {};
+  Segments segments{.decoded = {}, .begins = {}, .path = path};
+  for (std::size_t begin = 1; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    auto decoded = percent_decode(path.substr(begin, end - begin));
+    if (!decoded) return {};
+    segments.decoded.push_back(std::move(*decoded));
+    segments.begins.push_back(begin);
+    begin = end + 1;
+  }
+  RouteMatch found;
+  const Node* const node = find(root_, segments, 0, found.parameters);
+  if (node != nullptr) found.route = node->route.get();
+  return found;
+}
+
+/// Tries the alternatives in the order of their precedence. The depth is that of the patterns.
+const RouteTree::Node* RouteTree::find(const Node& node, const Segments& segments, std::size_t at,
+                                       std::vector<std::string>& parameters) {
+  if (at == segments.decoded.size()) return node.route != nullptr ? &node : nullptr;
+  const std::string& segment = segments.decoded[at];
+  if (const auto text = node.texts.find(segment); text != node.texts.end()) {
+    if (const Node* const found = find(*text->second, segments, at + 1, parameters)) return found;
+  }
+  const std::size_t count = parameters.size();
+  if (node.parameter != nullptr && !segment.empty()) {
+    parameters.push_back(segment);
+    if (const Node* const found = find(*node.parameter, segments, at + 1, parameters)) return found;
+    parameters.resize(count);
+  }
+  if (node.rest == nullptr) return nullptr;
+  // Valid: each of its segments was decoded.
+  parameters.push_back(percent_decode(segments.path.substr(segments.begins[at])).value());
+  return node.rest.get();
+}
+
+void RouteTree::for_each(
+    const std::function<void(const std::string& pattern, Route& route)>& each) {
+  visit(root_, each);
+}
+
+void RouteTree::visit(Node& node,
+                      const std::function<void(const std::string& pattern, Route& route)>& each) {
+  if (node.route != nullptr) each(node.pattern, *node.route);
+  for (auto& [text, next] : node.texts) visit(*next, each);
+  if (node.parameter != nullptr) visit(*node.parameter, each);
+  if (node.rest != nullptr) visit(*node.rest, each);
+}
+
+}  // namespace tambour::http

@@ -1,0 +1,71 @@
+// The routes of a router as a tree of segments.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tambour/http_handler.h>
+#include <tambour/http_method.h>
+
+namespace tambour::http {
+
+/// What a pattern has: a handler for each method.
+struct Route {
+  std::vector<std::string> names;  ///< Of the parameters, in their order.
+  std::vector<std::pair<Method, Handler>> handlers;
+  Handler any;
+
+  [[nodiscard]] const Handler* find(const Method& method) const noexcept;
+  /// The value of the Allow field, with the methods that the router answers itself.
+  [[nodiscard]] std::string allowed() const;
+};
+
+/// Parameters are percent-decoded.
+struct RouteMatch {
+  const Route* route = nullptr;
+  std::vector<std::string> parameters;
+};
+
+class RouteTree {
+ public:
+  /// The route of a pattern, which is created if it does not exist. Aborts with a message if the
+  /// pattern is malformed, or has the same parameters with other names.
+  [[nodiscard]] Route& at(std::string_view pattern);
+
+  /// `path` begins with "/". The route is null if no pattern matches.
+  [[nodiscard]] RouteMatch match(std::string_view path) const;
+
+  /// Calls `each(pattern, route)` for every route.
+  void for_each(const std::function<void(const std::string& pattern, Route& route)>& each);
+
+ private:
+  struct Node {
+    std::map<std::string, std::unique_ptr<Node>, std::less<>> texts;
+    std::unique_ptr<Node> parameter;
+    std::unique_ptr<Node> rest;
+    std::unique_ptr<Route> route;
+    std::string pattern;  ///< Of the route.
+  };
+
+  /// The rest of a path, as text and in decoded segments.
+  struct Segments {
+    std::vector<std::string> decoded;
+    std::vector<std::size_t> begins;  ///< Of each segment in the path.
+    std::string_view path;
+  };
+
+  [[nodiscard]] static const Node* find(const Node& node, const Segments& segments, std::size_t at,
+                                        std::vector<std::string>& parameters);
+  static void visit(Node& node,
+                    const std::function<void(const std::string& pattern, Route& route)>& each);
+
+  Node root_;
+};
+
+}  // namespace tambour::http

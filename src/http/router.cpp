@@ -1,0 +1,189 @@
+// Router.
+#include <algorithm>
+#include <vector>
+
+#include <tambour/http_router.h>
+
+#include "base/check.h"
+#include "http/characters.h"
+#include "http/route_tree.h"
+#include "http/url_syntax.h"
+
+namespace tambour::http {
+namespace {
+
+Handler surround(Handler inner, const std::vector<Middleware>& all) {
+  for (std::size_t i = all.size(); i-- > 0;)
+    inner = [middleware = all[i], next = std::move(inner)](Request& request, Response& response) {
+      return middleware(request, response, next);
+    };
+  return inner;
+}
+
+void answer_with(Response& response, Status status) {
+  static_cast<void>(response.fields().set("Content-Type", "text/plain"));
+  std::string text = std::to_string(code_of(status));
+  text.append(" ").append(reason_phrase(status)).append("\n");
+  static_cast<void>(response.send(status, text));
+}
+
+void check_free(bool is_free, std::string_view method, std::string_view pattern) {
+  if (!is_free) [[unlikely]]
+    base::fail_check("http::Router: %s \"%s\" was added twice; a route has one handler",
+                     std::string(method).c_str(), std::string(pattern).c_str());
+}
+
+void add_handler(Route& route, const Method& method, std::string_view pattern, Handler handler) {
+  for (const auto& [each, other] : route.handlers)
+    check_free(each != method, method.name(), pattern);
+  route.handlers.emplace_back(method, std::move(handler));
+}
+
+}  // namespace
+
+struct Router::State {
+  RouteTree tree;
+  std::vector<Middleware> middleware;
+  Handler not_found;
+  std::vector<std::pair<std::string, std::unique_ptr<Router>>> hosts;
+};
+
+namespace {
+
+/// What the handler of a router consists of.
+struct Routes {
+  RouteTree tree;
+  Handler not_found;
+  std::vector<std::pair<std::string, Handler>> hosts;  ///< Names before patterns.
+
+  [[nodiscard]] Task<> start(Request& request, Response& response) const;
+  [[nodiscard]] const Handler* find_host(std::string_view authority) const noexcept;
+  [[nodiscard]] Task<> start_route(Request& request, Response& response) const;
+};
+
+bool matches_host(std::string_view name, std::string_view host) noexcept {
+  if (!name.starts_with("*.")) return equal_ignoring_case(name, host);
+  name.remove_prefix(1);
+  return host.size() > name.size() &&
+         equal_ignoring_case(name, host.substr(host.size() - name.size()));
+}
+
+const Handler* Routes::find_host(std::string_view authority) const noexcept {
+  if (hosts.empty()) return nullptr;
+  const auto parsed = parse_host_and_port(authority);
+  if (!parsed) return nullptr;
+  std::string_view host = parsed->host;
+  if (host.ends_with('.')) host.remove_suffix(1);
+  for (const auto& [name, handler] : hosts) {
+    if (matches_host(name, host)) return &handler;
+  }
+  return nullptr;
+}
+
+Task<> Routes::start(Request& request, Response& response) const {
+  if (const Handler* const host = find_host(request.head().authority))
+    return host->start(request, response);
+  return start_route(request, response);
+}
+
+Task<> Routes::start_route(Request& request, Response& response) const {
+  const Method& method = request.method();
+  if (method == Method::connect) {
+    answer_with(response, Status::not_implemented);
+    return {};
+  }
+  if (request.head().target == "*") {  // OPTIONS for the server as a whole.
+    static_cast<void>(response.send(Status::no_content));
+    return {};
+  }
+  RouteMatch match = tree.match(request.path());
+  if (match.route == nullptr) {
+    if (not_found) return not_found.start(request, response);
+    answer_with(response, Status::not_found);
+    return {};
+  }
+  if (const Handler* const handler = match.route->find(method)) {
+    for (std::size_t i = 0; i < match.parameters.size(); ++i)
+      request.set_parameter(match.route->names[i], std::move(match.parameters[i]));
+    return handler->start(request, response);
+  }
+  static_cast<void>(response.fields().set("Allow", match.route->allowed()));
+  if (method == Method::options) {
+    static_cast<void>(response.send(Status::no_content));
+  } else {
+    answer_with(response, Status::method_not_allowed);
+  }
+  return {};
+}
+
+}  // namespace
+
+Router::Router() : state_(std::make_unique<State>()) {}
+Router::Router(Router&& other) noexcept = default;
+Router& Router::operator=(Router&& other) noexcept = default;
+Router::~Router() = default;
+
+Router& Router::add(const Method& method, std::string_view pattern, Handler handler) {
+  add_handler(state_->tree.at(pattern), method, pattern, std::move(handler));
+  return *this;
+}
+
+Router& Router::any(std::string_view pattern, Handler handler) {
+  Route& route = state_->tree.at(pattern);
+  check_free(!route.any, "any method of", pattern);
+  route.any = std::move(handler);
+  return *this;
+}
+
+Router& Router::mount(std::string_view prefix, Router other) {
+  const std::vector<Middleware>& middleware = other.state_->middleware;
+  other.state_->tree.for_each([&](const std::string& pattern, Route& route) {
+    const std::string whole = std::string(prefix) + pattern;
+    Route& own = state_->tree.at(whole);
+    for (auto& [method, handler] : route.handlers)
+      add_handler(own, method, whole, surround(std::move(handler), middleware));
+    if (!route.any) return;
+    check_free(!own.any, "any method of", whole);
+    own.any = surround(std::move(route.any), middleware);
+  });
+  return *this;
+}
+
+Router& Router::use(Middleware middleware) {
+  state_->middleware.push_back(std::move(middleware));
+  return *this;
+}
+
+Router& Router::not_found(Handler handler) {
+  state_->not_found = std::move(handler);
+  return *this;
+}
+
+Router& Router::host(std::string_view name) {
+  for (auto& [each, router] : state_->hosts) {
+    if (equal_ignoring_case(each, name)) return *router;
+  }
+  state_->hosts.emplace_back(name, std::make_unique<Router>());
+  return *state_->hosts.back().second;
+}
+
+Handler Router::handler() && {
+  const std::unique_ptr<State> state = std::exchange(state_, std::make_unique<State>());
+  auto routes = std::make_shared<Routes>();
+  routes->tree = std::move(state->tree);
+  routes->not_found = std::move(state->not_found);
+  // The longest name first, so that "a.example.org" precedes "*.example.org", and that "*.org".
+  std::ranges::stable_sort(state->hosts, [](const auto& one, const auto& other) {
+    const bool is_name = !one.first.starts_with('*');
+    const bool other_is_name = !other.first.starts_with('*');
+    return is_name != other_is_name ? is_name : one.first.size() > other.first.size();
+  });
+  for (auto& [name, router] : state->hosts)
+    routes->hosts.emplace_back(name, std::move(*router).handler());
+  const std::shared_ptr<const Routes> shared = std::move(routes);
+  return surround(
+      [shared](Request& request, Response& response) { return shared->start(request, response); },
+      state->middleware);
+}
+
+}  // namespace tambour::http

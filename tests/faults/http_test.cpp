@@ -1,0 +1,95 @@
+// Each allocation of an HTTP exchange fails once, and each with the two after it.
+#include <chrono>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "faults/allocations.h"
+#include "support/process.h"
+
+namespace tambour::http_test {
+namespace {
+
+using http::Request;
+using http::Response;
+
+Task<> answer(Request& request, Response& response) {
+  auto body = co_await request.body().read_all();
+  if (!body) co_return;
+  response.fields().set("Content-Type", "text/plain");
+  if (request.path() == "/whole") {
+    response.send(std::move(*body));
+    co_return;
+  }
+  const auto written = co_await response.write(std::move(*body));
+  if (written) response.end();
+}
+
+Task<> talk(Endpoint to, std::string& received) {
+  auto stream = co_await TcpStream::connect(to);
+  if (!stream) co_return;
+  const auto written = co_await stream->write(
+      "POST /whole HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"
+      "POST /parts HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "5\r\nhello\r\n0\r\nX: y\r\n\r\n");
+  if (!written) co_return;
+  Buffer in;
+  while ((co_await stream->read(in)).value_or(0) > 0) {
+  }
+  received = in.to_string();
+}
+
+/// Returns what the client has received, or "no memory" if an end has reported that.
+std::string exchange(EventLoop& loop) {
+  std::string received;
+  try {
+    bool failed = false;
+    http::ServerOptions options;
+    options.listen.on_error = [&failed](const std::exception_ptr&) { failed = true; };
+    auto server = http::Server::listen(loop, Endpoint::loopback_v4(0), answer, options);
+    if (!server) return "no memory";
+    TaskScope client(loop);
+    client.set_exception_handler([&failed](const std::exception_ptr&) { failed = true; });
+    client.spawn(talk(server->endpoint(), received));
+    bool late = false;
+    Timer limit(loop, [&late] { late = true; });
+    limit.start(std::chrono::seconds(5));
+    while (!late && (!client.empty() || server->connections() > 0)) loop.run_once();
+    EXPECT_FALSE(late);
+    if (failed) return "no memory";
+  } catch (const std::bad_alloc&) {
+    return "no memory";
+  }
+  return received;
+}
+
+TEST(HttpMemory, allocations_may_fail_at_any_point) {
+  EventLoop loop;
+  const std::string expected = exchange(loop);
+  ASSERT_NE(expected.find("hello"), std::string::npos) << expected;
+  ASSERT_NE(expected.find("5\r\nhello\r\n0\r\n\r\n"), std::string::npos) << expected;
+  const std::size_t descriptors = test::open_descriptors();
+  for (const unsigned times : {1U, 3U}) {
+    for (unsigned nth = 1;; ++nth) {
+      SCOPED_TRACE(testing::Message() << "allocation " << nth << ", " << times << " times");
+      test::refuse_memory(nth, times);
+      const std::string received = exchange(loop);
+      test::grant_memory();
+      // A failure that neither end has reported must not have changed the responses; a stream that
+      // has no memory to wait is closed.
+      if (received.size() == expected.size())
+        EXPECT_EQ(received.substr(received.size() - 20), expected.substr(expected.size() - 20));
+      EXPECT_EQ(test::open_descriptors(), descriptors);
+      if (!test::memory_was_refused() || HasFailure()) break;
+    }
+  }
+  EXPECT_EQ(exchange(loop).size(), expected.size());
+}
+
+}  // namespace
+}  // namespace tambour::http_test

@@ -1,0 +1,62 @@
+// http::Server over TLS.
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/on_every_backend.h"
+#include "tls/support/certificates.h"
+
+namespace tambour::https_test {
+namespace {
+
+using namespace std::chrono_literals;
+using http::Request;
+using http::Response;
+
+class Https : public test::OnEveryBackend {};
+
+TAMBOUR_ON_EVERY_BACKEND(Https);
+
+Task<> ask(Endpoint to, TlsClientContext tls, std::string& received) {
+  auto stream = co_await connect("localhost", to.port(), std::move(tls));
+  EXPECT_TRUE(stream);
+  if (!stream) co_return;
+  const std::string body(100'000, 'x');
+  EXPECT_TRUE(co_await stream->write(
+      "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n" + body));
+  Buffer in;
+  for (;;) {
+    const auto got = co_await stream->read(in);
+    // The end is close_notify, and not only that of the connection.
+    EXPECT_TRUE(got);
+    if (!got || *got == 0) break;
+  }
+  received = in.to_string();
+}
+
+TEST_P(Https, handlers_do_not_see_the_difference) {
+  const test::Contexts contexts;
+  http::ServerOptions options;
+  options.listen.tls = contexts.server;
+  auto server = http::Server::listen(
+      loop(), Endpoint::loopback_v4(0),
+      [](Request& request, Response& response) -> Task<> {
+        EXPECT_NE(request.stream().tls(), nullptr);
+        auto body = co_await request.body().read_all();
+        EXPECT_TRUE(body);
+        response.send(std::move(*body));
+      },
+      options);
+  ASSERT_TRUE(server);
+  std::string received;
+  run(ask(server->endpoint(), contexts.client, received));
+  EXPECT_TRUE(received.starts_with("HTTP/1.1 200 OK\r\n")) << received.substr(0, 200);
+  EXPECT_TRUE(received.ends_with("\r\n\r\n" + std::string(100'000, 'x')));
+  run([](http::Server& own) -> Task<> { co_await own.shut_down(10s); }(*server));
+}
+
+}  // namespace
+}  // namespace tambour::https_test
