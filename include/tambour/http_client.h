@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <tambour/buffer.h>
 #include <tambour/clock.h>
@@ -86,7 +87,14 @@ class BodySource {
   [[nodiscard]] virtual Task<Result<>> read(Buffer& into) = 0;
 };
 
+/// A request. Not an aggregate: GCC 12 destroys the members of an aggregate that is written in
+/// braces inside a co_await expression twice.
 struct ClientRequest {
+  ClientRequest() = default;
+  explicit ClientRequest(std::string to) : url(std::move(to)) {}
+  ClientRequest(Method chosen, std::string to, Buffer content = {})
+      : method(chosen), url(std::move(to)), body(std::move(content)) {}
+
   Method method{};
   /// With the scheme "http" or "https". A fragment and a userinfo are not sent.
   std::string url{};
@@ -96,7 +104,8 @@ struct ClientRequest {
 
   Buffer body{};
   /// If set, the body is read from it, and `body` is ignored. A request with a source is neither
-  /// repeated nor redirected with its body.
+  /// repeated nor redirected with its body. An exception of the source is thrown by send(), or by
+  /// the response's read().
   std::unique_ptr<BodySource> source{};
   /// The size of the body that the source produces. Without a value, it is sent in chunks, which
   /// servers of HTTP/1.0 do not understand.

@@ -58,7 +58,8 @@ class HttpRedirects : public test::OnEveryBackend {
   }
 
   static ClientRequest post(std::string url) {
-    ClientRequest request{.method = Method::post, .url = std::move(url), .body = Buffer("body")};
+    ClientRequest request(Method::post, std::move(url), Buffer("body"));
+    ClientRequest requestClientRequest(Method::post, std::move(url), Buffer("body"));
     or_throw(request.fields.add("Authorization", "secret"));
     or_throw(request.fields.add("Cookie", "c=1"));
     or_throw(request.fields.add("Content-Type", "text/plain"));
@@ -82,11 +83,11 @@ TEST_P(HttpRedirects, the_status_decides_about_method_and_body) {
     EXPECT_EQ(got(client, post(server.url(status))),
               end + "POST /end body secret c=1 text/plain other");
   }
-  EXPECT_EQ(got(client, {.method = Method::put, .url = server.url("/302"), .body = Buffer("b")}),
+  EXPECT_EQ(got(client, ClientRequest(Method::put, server.url("/302"), Buffer("b"))),
             end + "PUT /end b");
-  EXPECT_EQ(got(client, {.method = Method::put, .url = server.url("/303"), .body = Buffer("b")}),
+  EXPECT_EQ(got(client, ClientRequest(Method::put, server.url("/303"), Buffer("b"))),
             end + "GET /end ");
-  EXPECT_EQ(got(client, {.method = Method::head, .url = server.url("/303")}), end);
+  EXPECT_EQ(got(client, ClientRequest(Method::head, server.url("/303"))), end);
   EXPECT_EQ(server.connections(), 1);
 }
 
@@ -105,11 +106,11 @@ TEST_P(HttpRedirects, are_followed_up_to_a_limit) {
     return redirect(302, "/" + std::to_string(left - 1));
   });
   Client client(loop(), {.redirects_max = 3});
-  EXPECT_EQ(got(client, {.url = server.url("/3")}), "200 " + server.url("/0") + " end");
-  EXPECT_EQ(got(client, {.url = server.url("/4")}),
+  EXPECT_EQ(got(client, ClientRequest(server.url("/3"))), "200 " + server.url("/0") + " end");
+  EXPECT_EQ(got(client, ClientRequest(server.url("/4"))),
             "error: " + make_error_code(HttpError::too_many_redirects).message());
   Client none(loop(), {.redirects_max = 0});
-  EXPECT_EQ(got(none, {.url = server.url("/1")}), "302 " + server.url("/1") + " gone");
+  EXPECT_EQ(got(none, ClientRequest(server.url("/1"))), "302 " + server.url("/1") + " gone");
 }
 
 TEST_P(HttpRedirects, a_body_from_a_source_is_not_sent_again) {
@@ -130,9 +131,9 @@ TEST_P(HttpRedirects, a_body_from_a_source_is_not_sent_again) {
   });
   Client client(loop());
   const auto with_source = [&](const char* target) {
-    return got(
-        client,
-        {.method = Method::post, .url = server.url(target), .source = std::make_unique<One>()});
+    ClientRequest request(Method::post, server.url(target));
+    request.source = std::make_unique<One>();
+    return got(client, std::move(request));
   };
   EXPECT_EQ(with_source("/307"), "307 " + server.url("/307") + " gone");
   EXPECT_EQ(with_source("/303"), "200 " + server.url("/end") + " GET /end ");

@@ -142,8 +142,8 @@ class Machine {
   Task<> request(int id) {
     const std::size_t bytes = simulation_.random(id % 6 == 0 ? 100'000 : 1'000);
     const bool posts = simulation_.random(2) == 0;
-    ClientRequest request{.url = "http://" + authority_ + "/" + std::to_string(id) + "/" +
-                                 std::to_string(bytes)};
+    ClientRequest request("http://" + authority_ + "/" + std::to_string(id) + "/" +
+                          std::to_string(bytes));
     if (posts) {
       request.method = Method::post;
       if (simulation_.random(2) == 0) {

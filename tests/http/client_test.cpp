@@ -74,6 +74,23 @@ class Endless final : public http::BodySource {
   std::size_t& produced_;
 };
 
+ClientRequest streamed(Method method, std::string url, std::unique_ptr<http::BodySource> source,
+                       std::optional<std::uint64_t> bytes = {}) {
+  ClientRequest request(method, std::move(url));
+  request.source = std::move(source);
+  request.source_bytes = bytes;
+  return request;
+}
+ClientRequest expecting(ClientRequest request) {
+  request.expect_continue = true;
+  return request;
+}
+ClientRequest limited(std::string url, Duration timeout) {
+  ClientRequest request(std::move(url));
+  request.timeout = timeout;
+  return request;
+}
+
 class HttpClient : public test::OnEveryBackend {
  protected:
   std::string got(Client& client, ClientRequest request) {
@@ -84,7 +101,7 @@ class HttpClient : public test::OnEveryBackend {
     return text;
   }
   std::string body_at(Client& client, std::string url) {
-    return got(client, {.url = std::move(url)});
+    return got(client, ClientRequest(std::move(url)));
   }
   Result<ClientResponse> sent(Client& client, ClientRequest request) {
     std::optional<Result<ClientResponse>> response;
@@ -108,7 +125,7 @@ TEST_P(HttpClient, requests_share_a_connection) {
   });
   Client client(loop());
   EXPECT_EQ(body_at(client, server.url("/a?b=c#d")), "GET /a?b=c " + server.authority());
-  EXPECT_EQ(got(client, {.method = Method::delete_, .url = server.url("")}),
+  EXPECT_EQ(got(client, ClientRequest(Method::delete_, server.url(""))),
             "DELETE / " + server.authority());
   EXPECT_EQ(body_at(client, server.url("/a")), "GET /a " + server.authority());
   EXPECT_EQ(server.connections(), 1);
@@ -135,7 +152,7 @@ TEST_P(HttpClient, each_framing_of_a_body_is_read_to_its_end) {
   EXPECT_EQ(body_at(client, server.url("/length")), std::string(3'000'000, 'l'));
   EXPECT_EQ(body_at(client, server.url("/chunked")), "hello world");
   EXPECT_EQ(body_at(client, server.url("/none")), "");
-  EXPECT_EQ(got(client, {.method = Method::head, .url = server.url()}), "");
+  EXPECT_EQ(got(client, ClientRequest(Method::head, server.url())), "");
   EXPECT_EQ(server.connections(), 1);
   EXPECT_EQ(body_at(client, server.url("/close")), std::string(300'000, 'c'));
   EXPECT_EQ(client.connections(), 0);
@@ -146,7 +163,7 @@ TEST_P(HttpClient, trailers_are_known_at_the_end_of_the_body) {
     return "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nSum: 1\r\n\r\n";
   });
   Client client(loop());
-  auto response = sent(client, {.url = server.url()});
+  auto response = sent(client, ClientRequest(server.url()));
   ASSERT_TRUE(response);
   EXPECT_TRUE(response->trailers().empty());
   EXPECT_FALSE(response->is_complete());
@@ -169,17 +186,14 @@ TEST_P(HttpClient, bodies_of_requests_are_sent) {
   };
   for (const std::size_t size : {std::size_t{0}, std::size_t{5}, std::size_t{1'000'000}}) {
     const std::string body(size, 'b');
-    EXPECT_EQ(got(client, {.method = Method::post, .url = server.url(), .body = Buffer(body)}),
+    EXPECT_EQ(got(client, ClientRequest(Method::post, server.url(), Buffer(body))),
               expected("length " + std::to_string(size), body));
   }
-  EXPECT_EQ(got(client, {.method = Method::put,
-                         .url = server.url(),
-                         .source = std::make_unique<Pieces>(std::vector<std::string>{"a", "bc"})}),
+  EXPECT_EQ(got(client, streamed(Method::put, server.url(),
+                                 std::make_unique<Pieces>(std::vector<std::string>{"a", "bc"}))),
             expected("chunked none", "abc"));
-  EXPECT_EQ(got(client, {.method = Method::put,
-                         .url = server.url(),
-                         .source = std::make_unique<Pieces>(std::vector<std::string>{"a", "bc"}),
-                         .source_bytes = 3}),
+  EXPECT_EQ(got(client, streamed(Method::put, server.url(),
+                                 std::make_unique<Pieces>(std::vector<std::string>{"a", "bc"}), 3)),
             expected("length 3", "abc"));
   EXPECT_EQ(body_at(client, server.url()), expected("length none", ""));
   EXPECT_EQ(server.connections(), 1);
@@ -189,10 +203,7 @@ TEST_P(HttpClient, a_source_that_fails_closes_the_connection) {
   ScriptedServer server(loop(), [](const Arrived&) { return ok(""); });
   Client client(loop());
   const auto with = [&](std::unique_ptr<Pieces> source, std::optional<std::uint64_t> bytes) {
-    return error_of(client, {.method = Method::post,
-                             .url = server.url(),
-                             .source = std::move(source),
-                             .source_bytes = bytes});
+    return error_of(client, streamed(Method::post, server.url(), std::move(source), bytes));
   };
   const std::vector<std::string> pieces{"12345"};
   EXPECT_EQ(with(std::make_unique<Pieces>(pieces, system_error(EIO)), {}), system_error(EIO));
@@ -208,7 +219,7 @@ TEST_P(HttpClient, a_connection_that_the_server_has_closed_is_not_used_again) {
   Client client(loop());
   EXPECT_EQ(body_at(client, server.url()), "0");
   ASSERT_TRUE(run_until([&] { return client.connections() == 0; }));
-  EXPECT_EQ(got(client, {.method = Method::post, .url = server.url()}), "1");
+  EXPECT_EQ(got(client, ClientRequest(Method::post, server.url())), "1");
 }
 
 TEST_P(HttpClient, an_idempotent_request_is_repeated_if_a_kept_connection_was_closed) {
@@ -223,13 +234,12 @@ TEST_P(HttpClient, an_idempotent_request_is_repeated_if_a_kept_connection_was_cl
   Client client(loop());
   EXPECT_EQ(body_at(client, server.url()), "0");
   EXPECT_EQ(body_at(client, server.url()), "1");
-  EXPECT_EQ(error_of(client, {.method = Method::post, .url = server.url()}), StreamError::eof);
+  EXPECT_EQ(error_of(client, ClientRequest(Method::post, server.url())), StreamError::eof);
   EXPECT_EQ(arrivals, (std::vector<std::string>{"0GET", "0GET", "1GET", "1POST"}));
   // Its body cannot be produced again.
   EXPECT_EQ(body_at(client, server.url()), "2");
-  EXPECT_EQ(error_of(client, {.method = Method::put,
-                              .url = server.url(),
-                              .source = std::make_unique<Pieces>(std::vector<std::string>{"a"})}),
+  EXPECT_EQ(error_of(client, streamed(Method::put, server.url(),
+                                      std::make_unique<Pieces>(std::vector<std::string>{"a"}))),
             StreamError::eof);
   EXPECT_EQ(server.connections(), 3);
 }
@@ -237,7 +247,7 @@ TEST_P(HttpClient, an_idempotent_request_is_repeated_if_a_kept_connection_was_cl
 TEST_P(HttpClient, a_request_on_a_new_connection_is_not_repeated) {
   ScriptedServer server(loop(), [](const Arrived&) { return and_close(""); });
   Client client(loop());
-  EXPECT_EQ(error_of(client, {.url = server.url()}), StreamError::eof);
+  EXPECT_EQ(error_of(client, ClientRequest(server.url())), StreamError::eof);
   EXPECT_EQ(server.connections(), 1);
 }
 
@@ -287,9 +297,9 @@ TEST_P(HttpClient, many_requests_use_as_many_connections_as_allowed) {
 TEST_P(HttpClient, a_request_that_ends_while_it_waits_gives_its_place_to_the_next) {
   ScriptedServer server(loop(), [](const Arrived&) { return ok("x"); });
   Client client(loop(), {.connections_per_origin_max = 1});
-  auto holding = sent(client, {.url = server.url()});
+  auto holding = sent(client, ClientRequest(server.url()));
   ASSERT_TRUE(holding);
-  EXPECT_EQ(error_of(client, {.url = server.url(), .timeout = 5ms}), system_error(ETIMEDOUT));
+  EXPECT_EQ(error_of(client, limited(server.url(), 5ms)), system_error(ETIMEDOUT));
   // Destroyed without having been read: its connection is closed, and another can be opened.
   holding = std::unexpected(Error());
   EXPECT_EQ(body_at(client, server.url()), "x");
@@ -302,10 +312,10 @@ TEST_P(HttpClient, the_time_limits_of_the_head_and_of_the_body) {
     return "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345";
   });
   Client client(loop(), {.timeout = 20ms, .read_timeout = 20ms});
-  EXPECT_EQ(error_of(client, {.url = server.url("/head")}), system_error(ETIMEDOUT));
+  EXPECT_EQ(error_of(client, ClientRequest(server.url("/head"))), system_error(ETIMEDOUT));
   // Connecting may take longer than the limit of the head on a busy machine.
   Client patient(loop(), {.read_timeout = 20ms});
-  auto response = sent(patient, {.url = server.url("/body")});
+  auto response = sent(patient, ClientRequest(server.url("/body")));
   ASSERT_TRUE(response);
   run([](ClientResponse& of) -> Task<> {
     Buffer body;
@@ -343,7 +353,8 @@ TEST_P(HttpClient, interim_responses_are_skipped_up_to_a_limit) {
   });
   Client client(loop());
   EXPECT_EQ(body_at(client, server.url("/3")), "final");
-  EXPECT_EQ(error_of(client, {.url = server.url("/33")}), HttpError::too_many_interim_responses);
+  EXPECT_EQ(error_of(client, ClientRequest(server.url("/33"))),
+            HttpError::too_many_interim_responses);
 }
 
 TEST_P(HttpClient, the_body_is_sent_after_100_continue) {
@@ -353,10 +364,7 @@ TEST_P(HttpClient, the_body_is_sent_after_100_continue) {
     return "HTTP/1.1 100 Continue\r\n\r\n";
   });
   Client client(loop());
-  EXPECT_EQ(got(client, {.method = Method::post,
-                         .url = server.url(),
-                         .body = Buffer("body"),
-                         .expect_continue = true}),
+  EXPECT_EQ(got(client, expecting(ClientRequest(Method::post, server.url(), Buffer("body")))),
             "body");
 }
 
@@ -369,10 +377,8 @@ TEST_P(HttpClient, a_body_that_the_server_refuses_is_not_sent) {
   });
   Client client(loop());
   std::size_t produced = 0;
-  EXPECT_EQ(got(client, {.method = Method::post,
-                         .url = server.url(),
-                         .source = std::make_unique<Endless>(produced),
-                         .expect_continue = true}),
+  EXPECT_EQ(got(client, expecting(streamed(Method::post, server.url(),
+                                           std::make_unique<Endless>(produced)))),
             "big");
   EXPECT_EQ(produced, 0U);
   EXPECT_EQ(client.connections(), 0);
@@ -387,9 +393,7 @@ TEST_P(HttpClient, a_response_ends_an_upload_that_is_still_being_sent) {
   });
   Client client(loop());
   std::size_t produced = 0;
-  EXPECT_EQ(got(client, {.method = Method::post,
-                         .url = server.url(),
-                         .source = std::make_unique<Endless>(produced)}),
+  EXPECT_EQ(got(client, streamed(Method::post, server.url(), std::make_unique<Endless>(produced))),
             "big");
   EXPECT_TRUE(run_until([&] { return server.open() == 0; }));
 }
@@ -408,10 +412,10 @@ TEST_P(HttpClient, an_upload_waits_for_a_slow_server) {
       static_cast<void>(co_await sleep_for(1h));
     }(std::move(stream), stalled);
   });
-  EXPECT_EQ(error_of(client, {.method = Method::post,
-                              .url = "http://" + listener->endpoint().to_string() + "/",
-                              .source = std::make_unique<Endless>(produced)}),
-            system_error(ETIMEDOUT));
+  EXPECT_EQ(
+      error_of(client, streamed(Method::post, "http://" + listener->endpoint().to_string() + "/",
+                                std::make_unique<Endless>(produced))),
+      system_error(ETIMEDOUT));
   EXPECT_EQ(stalled, 1);
   EXPECT_LT(produced, std::size_t{64} * 1024 * 1024);
 }
@@ -426,8 +430,9 @@ TEST_P(HttpClient, malformed_responses_fail_and_close_the_connection) {
     return and_close("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
   });
   Client client(loop());
-  EXPECT_EQ(error_of(client, {.url = server.url("/status")}), HttpError::bad_status_line);
-  EXPECT_EQ(error_of(client, {.url = server.url("/lengths")}), HttpError::several_content_lengths);
+  EXPECT_EQ(error_of(client, ClientRequest(server.url("/status"))), HttpError::bad_status_line);
+  EXPECT_EQ(error_of(client, ClientRequest(server.url("/lengths"))),
+            HttpError::several_content_lengths);
   EXPECT_EQ(body_at(client, server.url("/chunk")),
             "error in body: " + make_error_code(HttpError::bad_chunk_size).message());
   EXPECT_EQ(body_at(client, server.url("/short")),
@@ -449,11 +454,11 @@ TEST_P(HttpClient, the_size_of_a_whole_body_is_limited) {
 
 TEST_P(HttpClient, invalid_requests_fail_before_anything_is_sent) {
   Client client(loop());
-  EXPECT_EQ(error_of(client, {.url = "/path"}), HttpError::url_not_absolute);
-  EXPECT_EQ(error_of(client, {.url = "ftp://example.org/"}), HttpError::url_bad_scheme);
-  EXPECT_EQ(error_of(client, {.url = "http:///path"}), HttpError::url_bad_host);
-  EXPECT_EQ(error_of(client, {.url = "http://example.org:0/"}), HttpError::url_bad_port);
-  EXPECT_EQ(error_of(client, {.url = "http://a b/"}), HttpError::url_bad_host);
+  EXPECT_EQ(error_of(client, ClientRequest("/path")), HttpError::url_not_absolute);
+  EXPECT_EQ(error_of(client, ClientRequest("ftp://example.org/")), HttpError::url_bad_scheme);
+  EXPECT_EQ(error_of(client, ClientRequest("http:///path")), HttpError::url_bad_host);
+  EXPECT_EQ(error_of(client, ClientRequest("http://example.org:0/")), HttpError::url_bad_port);
+  EXPECT_EQ(error_of(client, ClientRequest("http://a b/")), HttpError::url_bad_host);
   run([](Client& by) -> Task<> {
     auto response = co_await by.post("http://127.0.0.1:1/", "text/plain\r\nEvil: 1", Buffer("x"));
     EXPECT_EQ(response.error(), HttpError::bad_field_value);
@@ -468,7 +473,7 @@ TEST_P(HttpClient, a_refused_connection_is_reported) {
     url = server.url();
   }
   Client client(loop());
-  EXPECT_EQ(error_of(client, {.url = url}), system_error(ECONNREFUSED));
+  EXPECT_EQ(error_of(client, ClientRequest(url)), system_error(ECONNREFUSED));
   EXPECT_EQ(client.connections(), 0);
 }
 
@@ -479,7 +484,7 @@ TEST_P(HttpClient, an_upgraded_connection_carries_other_bytes) {
     return answer;
   });
   Client client(loop());
-  auto response = sent(client, {.url = server.url()});
+  auto response = sent(client, ClientRequest(server.url()));
   ASSERT_TRUE(response);
   EXPECT_EQ(response->status(), Status::switching_protocols);
   Buffer received;
@@ -499,7 +504,7 @@ TEST_P(HttpClient, an_upgraded_connection_carries_other_bytes) {
 TEST_P(HttpClient, a_response_outlives_its_client) {
   ScriptedServer server(loop(), [](const Arrived&) { return ok(std::string(500'000, 'o')); });
   std::optional<Client> client(loop());
-  auto response = sent(*client, {.url = server.url()});
+  auto response = sent(*client, ClientRequest(server.url()));
   ASSERT_TRUE(response);
   client.reset();
   run([](ClientResponse& of) -> Task<> {

@@ -217,11 +217,13 @@ Task<Result<ClientResponse>> Client::send(ClientRequest request) {
   return timeout(limit, client::Shared::send(shared_, std::move(request)));
 }
 
-Task<Result<ClientResponse>> Client::get(std::string url) { return send({.url = std::move(url)}); }
+Task<Result<ClientResponse>> Client::get(std::string url) {
+  return send(ClientRequest(std::move(url)));
+}
 
 Task<Result<ClientResponse>> Client::post(std::string url, std::string_view content_type,
                                           Buffer body) {
-  ClientRequest request{.method = Method::post, .url = std::move(url), .body = std::move(body)};
+  ClientRequest request(Method::post, std::move(url), std::move(body));
   // A content type that is no field value fails in send().
   if (auto added = request.fields.add("Content-Type", content_type); !added) {
     return [](Error error) -> Task<Result<ClientResponse>> {

@@ -35,12 +35,16 @@ Task<Result<ResponseHead>> Exchange::begin(const RequestHead& head, OutgoingBody
   } else {
     if (body_.expects_continue) may_send_body_.emplace(loop_);
     sender_.emplace(loop_);
+    sender_->set_exception_handler([this](std::exception_ptr thrown) {
+      send_exception_ = std::move(thrown);
+      lease_->stream.close();
+    });
     sender_->spawn(send_concurrently(std::move(output)));
   }
   auto received = co_await receive_head(method);
   if (!received) {
     end(false);
-    co_return std::unexpected(send_error_ ? send_error_ : received.error());
+    co_return std::unexpected(cause_of(received.error()));
   }
   // The server does not want the body: RFC 9110, section 10.1.1.
   if (code_of(received->status) >= 300 && !is_sent_) sender_.reset();
@@ -146,11 +150,17 @@ Task<Result<std::size_t>> Exchange::read(Buffer& into, std::size_t bytes_max) {
       received = co_await timeout(read_timeout_, receive());
     }
     if (!received) {
-      read_error_ = send_error_ ? send_error_ : received.error();
+      read_error_ = received.error();
       end(false);
+      read_error_ = cause_of(read_error_);
       co_return std::unexpected(read_error_);
     }
   }
+}
+
+Error Exchange::cause_of(const Error& error) {
+  if (send_exception_ != nullptr) std::rethrow_exception(std::exchange(send_exception_, nullptr));
+  return send_error_ ? send_error_ : error;
 }
 
 Result<SocketStream> Exchange::upgrade(Buffer& received) {

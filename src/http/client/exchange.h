@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 
@@ -53,6 +54,8 @@ class Exchange {
   [[nodiscard]] Task<Result<ResponseHead>> receive_head(Method method);
   [[nodiscard]] Task<Result<>> receive();
   void end(bool is_reusable) noexcept;
+  /// Throws the exception of the sending task. Returns its error, or else `error`.
+  [[nodiscard]] Error cause_of(const Error& error);
   void complete();
 
   EventLoop& loop_;
@@ -61,6 +64,7 @@ class Exchange {
   OutgoingBody body_;
   std::optional<TaskEvent> may_send_body_;  ///< If the server is asked whether it will read it.
   Error send_error_{};                      ///< Of the source of the body.
+  std::exception_ptr send_exception_;
   Error read_error_{};
   bool is_sent_ = false;
   bool has_received_ = false;

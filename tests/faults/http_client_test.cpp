@@ -1,0 +1,103 @@
+// Each allocation of the HTTP client fails once, and each with the two after it.
+#include <chrono>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "faults/allocations.h"
+#include "support/process.h"
+
+namespace tambour::http_client_test {
+namespace {
+
+using http::Request;
+using http::Response;
+
+/// What the handlers have counted.
+struct Counts {
+  int posts = 0;
+};
+
+/// A redirect, a large request body, and both framings of a response.
+Task<> talk(EventLoop& loop, Endpoint server, std::string& received) {
+  const std::string url = "http://" + server.to_string();
+  http::Client client(loop);
+  auto moved = co_await client.get(url + "/moved");
+  if (!moved) co_return;
+  auto text = co_await moved->read_text();
+  if (!text) co_return;
+  received += *text;
+  auto posted = co_await client.post(url + "/post", "text/plain", Buffer(std::string(80'000, 'p')));
+  if (!posted) co_return;
+  text = co_await posted->read_text();
+  if (text) received += *text;
+}
+
+std::string exchange(EventLoop& loop) {
+  std::string received;
+  Counts counts;
+  try {
+    bool failed = false;
+    http::ServerOptions options;
+    options.listen.on_error = [&failed](const std::exception_ptr&) { failed = true; };
+    auto server = http::Server::listen(
+        loop, Endpoint::loopback_v4(0),
+        [&counts](Request& request, Response& response) -> Task<> {
+          auto body = co_await request.body().read_all();
+          if (!body) co_return;
+          if (request.path() == "/moved") {
+            or_throw(response.fields().set("Location", "/there"));
+            response.send(http::Status::found);
+          } else if (request.path() == "/there") {
+            if (!co_await response.write("in ")) co_return;
+            static_cast<void>(co_await response.write("parts "));
+          } else {
+            ++counts.posts;
+            response.send(std::to_string(body->size()));
+          }
+        },
+        options);
+    if (!server) return "no memory";
+    TaskScope client(loop);
+    client.set_exception_handler([&failed](const std::exception_ptr&) { failed = true; });
+    client.spawn(talk(loop, server->endpoint(), received));
+    bool late = false;
+    Timer limit(loop, [&late] { late = true; });
+    limit.start(std::chrono::seconds(20));
+    while (!late && (!client.empty() || server->connections() > 0)) loop.run_once();
+    EXPECT_FALSE(late);
+    EXPECT_LE(counts.posts, 1);
+    if (failed) return "no memory";
+  } catch (const std::bad_alloc&) {
+    return "no memory";
+  }
+  return received;
+}
+
+TEST(HttpClientMemory, allocations_may_fail_at_any_point) {
+  EventLoop loop;
+  const std::string expected = "in parts 80000";
+  ASSERT_EQ(exchange(loop), expected);
+  const std::size_t descriptors = test::open_descriptors();
+  for (const unsigned times : {1U, 3U}) {
+    for (unsigned nth = 1;; ++nth) {
+      SCOPED_TRACE(testing::Message() << "allocation " << nth << ", " << times << " times");
+      test::refuse_memory(nth, times);
+      const std::string received = exchange(loop);
+      test::grant_memory();
+      // A part, or the text of an error.
+      EXPECT_TRUE(!received.ends_with("80000") || received == expected);
+      EXPECT_EQ(test::open_descriptors(), descriptors);
+      if (!test::memory_was_refused() || HasFailure()) break;
+    }
+  }
+  EXPECT_EQ(exchange(loop), expected);
+}
+
+}  // namespace
+}  // namespace tambour::http_client_test

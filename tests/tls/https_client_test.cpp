@@ -1,0 +1,99 @@
+// http::Client over TLS.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/on_every_backend.h"
+#include "tls/support/certificates.h"
+
+namespace tambour::https_client_test {
+namespace {
+
+using http::Client;
+using http::Request;
+using http::Response;
+
+class HttpsClient : public test::OnEveryBackend {
+ protected:
+  /// Answers with whether the session was resumed.
+  http::Server serve(const std::string& redirect_to = "") {
+    http::ServerOptions options;
+    options.listen.tls = contexts.server;
+    return or_throw(http::Server::listen(
+        loop(), Endpoint::loopback_v4(0),
+        [redirect_to](Request& request, Response& response) -> Task<> {
+          auto body = co_await request.body().read_all();
+          if (!body) co_return;
+          if (!redirect_to.empty()) {
+            or_throw(response.fields().set("Location", redirect_to));
+            response.send(http::Status::found);
+          } else {
+            const bool resumed = request.stream().tls()->resumed();
+            response.send((resumed ? "resumed " : "full ") + body->to_string());
+          }
+        },
+        options));
+  }
+
+  static std::string url_of(const http::Server& server, const std::string& host = "localhost") {
+    return "https://" + host + ":" + std::to_string(server.endpoint().port()) + "/";
+  }
+
+  std::string got(Client& client, std::string url, std::string body = "") {
+    std::string text;
+    run([](Client& by, std::string to, std::string what, std::string& into) -> Task<> {
+      auto response =
+          co_await by.send(http::ClientRequest(http::Method::put, std::move(to), Buffer(what)));
+      if (!response) {
+        into = "error: " + response.error().message();
+        co_return;
+      }
+      into = (co_await response->read_text()).value_or("error in body");
+    }(client, std::move(url), std::move(body), text));
+    return text;
+  }
+
+  test::Contexts contexts;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(HttpsClient);
+
+TEST_P(HttpsClient, requests_share_a_connection_and_new_ones_resume_the_session) {
+  http::Server server = serve();
+  Client client(loop(), {.tls = contexts.client});
+  const std::string large(300'000, 'x');
+  EXPECT_EQ(got(client, url_of(server), large), "full " + large);
+  EXPECT_EQ(got(client, url_of(server), "a"), "full a");
+  EXPECT_EQ(server.accepted(), 1U);
+  client.close_idle_connections();
+  EXPECT_EQ(got(client, url_of(server), "b"), "resumed b");
+}
+
+TEST_P(HttpsClient, the_server_must_prove_its_name) {
+  TlsServerOptions options;
+  test::CertificateOptions of_another_host;
+  of_another_host.names = {"DNS:example.org"};
+  options.identities = {test::Contexts::authority().issue(of_another_host).identity()};
+  contexts.server = or_throw(TlsServerContext::create(options));
+  http::Server server = serve();
+  Client client(loop(), {.tls = contexts.client});
+  EXPECT_EQ(got(client, url_of(server)),
+            "error: " + make_error_code(TlsError::certificate_wrong_host).message());
+  Client of_the_system(loop());
+  EXPECT_TRUE(got(of_the_system, url_of(server)).starts_with("error: "));
+  EXPECT_EQ(of_the_system.connections(), 0U);
+}
+
+TEST_P(HttpsClient, a_redirect_to_a_url_without_tls_is_returned) {
+  http::Server server = serve("http://localhost:1/");
+  Client client(loop(), {.tls = contexts.client});
+  EXPECT_EQ(got(client, url_of(server)), "");
+}
+
+}  // namespace
+}  // namespace tambour::https_client_test
