@@ -49,16 +49,16 @@ const Handler* Route::find(const Method& method) const noexcept {
 }
 
 std::string Route::allowed() const {
-  std::vector<std::string_view> names;
-  names.reserve(handlers.size() + 2);
-  for (const auto& [method, handler] : handlers) names.push_back(method.name());
-  const auto add = [&names](std::string_view name) {
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  std::vector<std::string_view> methods;
+  methods.reserve(handlers.size() + 2);
+  for (const auto& [method, handler] : handlers) methods.push_back(method.name());
+  const auto add = [&methods](std::string_view name) {
+    if (std::ranges::find(methods, name) == methods.end()) methods.push_back(name);
   };
-  if (std::ranges::find(names, "GET") != names.end()) add("HEAD");
+  if (std::ranges::find(methods, "GET") != methods.end()) add("HEAD");
   add("OPTIONS");
   std::string text;
-  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
+  for (const std::string_view name : methods) text.append(text.empty() ? "" : ", ").append(name);
   return text;
 }
 
