@@ -35,6 +35,7 @@
 #include <tambour/http_date.h>            // IWYU pragma: export
 #include <tambour/http_error.h>           // IWYU pragma: export
 #include <tambour/http_fields.h>          // IWYU pragma: export
+#include <tambour/http_files.h>           // IWYU pragma: export
 #include <tambour/http_handler.h>         // IWYU pragma: export
 #include <tambour/http_message.h>         // IWYU pragma: export
 #include <tambour/http_method.h>          // IWYU pragma: export

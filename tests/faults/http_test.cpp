@@ -82,8 +82,9 @@ TEST(HttpMemory, allocations_may_fail_at_any_point) {
       test::grant_memory();
       // A failure that neither end has reported must not have changed the responses; a stream that
       // has no memory to wait is closed.
-      if (received.size() == expected.size())
+      if (received.size() == expected.size()) {
         EXPECT_EQ(received.substr(received.size() - 20), expected.substr(expected.size() - 20));
+      }
       EXPECT_EQ(test::open_descriptors(), descriptors);
       if (!test::memory_was_refused() || HasFailure()) break;
     }

@@ -1,0 +1,315 @@
+// Static files, on every backend; and with curl as the client.
+#include <sys/stat.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "http/support/client.h"
+#include "support/network.h"
+#include "support/on_every_backend.h"
+#include "support/temporary_folder.h"
+
+namespace tambour::files_test {
+namespace {
+
+using http::FileOptions;
+using http::Request;
+using http::Response;
+using http::Status;
+
+/// Text without a period that a wrong offset could hide.
+std::string content_of(std::size_t size) {
+  std::string text;
+  for (std::size_t i = 0; text.size() < size; ++i) text += std::to_string(i) + " ";
+  text.resize(size);
+  return text;
+}
+
+void write_file(const std::string& path, const std::string& content) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+class HttpFiles : public test::OnEveryBackend {
+ protected:
+  void SetUp() override {
+    OnEveryBackend::SetUp();
+    write_file(folder.path() + "/secret", "secret");
+    write_file(root() + "/a.txt", "0123456789");
+    write_file(root() + "/empty.html", "");
+    write_file(root() + "/big.bin", content_of(300'000));
+    write_file(root() + "/sub/index.html", "index");
+    write_file(root() + "/.hidden/x", "hidden");
+    write_file(root() + "/name with space", "space");
+    write_file(root() + "/a.js", "plain");
+    write_file(root() + "/a.js.gz", "gzipped");
+    write_file(root() + "/a.js.br", "brotli");
+  }
+  void TearDown() override {
+    server.reset();
+    OnEveryBackend::TearDown();
+  }
+  [[nodiscard]] std::string root() const { return folder.path() + "/www"; }
+  void serve(FileOptions options = {}) {
+    http::Router router;
+    router.any("/{path...}", http::serve_files(root(), std::move(options)));
+    const std::string sent = root() + "/a.txt";
+    router.any("/one/file", [sent](Request& request, Response& response) -> Task<> {
+      return http::send_file(request, response, sent);
+    });
+    auto opened =
+        http::Server::listen(loop(), Endpoint::loopback_v4(0), std::move(router).handler());
+    ASSERT_TRUE(opened);
+    server = std::make_unique<http::Server>(std::move(*opened));
+  }
+  test::Reply ask(const std::string& target, const std::string& fields = "",
+                  const std::string& method = "GET") {
+    std::optional<test::Reply> reply;
+    run([](Endpoint to, std::string request, http::Method own,
+           std::optional<test::Reply>& into) -> Task<> {
+      auto stream = co_await TcpStream::connect(to);
+      EXPECT_TRUE(stream);
+      EXPECT_TRUE(co_await stream->write(std::string_view(request)));
+      Buffer in;
+      auto got = co_await test::read_reply(*stream, in, own);
+      into = or_throw(std::move(got), request);
+    }(server->endpoint(), method + " " + target + " HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n",
+                                             http::Method::parse(method).value(), reply));
+    return std::move(reply).value();
+  }
+
+  test::TemporaryFolder folder;
+  std::unique_ptr<http::Server> server;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(HttpFiles);
+
+TEST_P(HttpFiles, files_are_sent_with_their_types) {
+  serve({.cache_control = "max-age=60", .media_types = {{"bin", "application/x-big"}}});
+  const test::Reply text = ask("/a.txt");
+  EXPECT_EQ(text.status, Status::ok);
+  EXPECT_EQ(text.body, "0123456789");
+  EXPECT_EQ(text.fields.get("Content-Type"), "text/plain; charset=utf-8");
+  EXPECT_EQ(text.fields.get("Content-Length"), "10");
+  EXPECT_EQ(text.fields.get("Accept-Ranges"), "bytes");
+  EXPECT_EQ(text.fields.get("Cache-Control"), "max-age=60");
+  EXPECT_TRUE(text.fields.contains("ETag"));
+  EXPECT_TRUE(text.fields.contains("Last-Modified"));
+  EXPECT_FALSE(text.fields.contains("Vary"));
+  const test::Reply big = ask("/big.bin");
+  EXPECT_EQ(big.body, content_of(300'000));
+  EXPECT_EQ(big.fields.get("Content-Type"), "application/x-big");
+  EXPECT_EQ(ask("/empty.html").fields.get("Content-Length"), "0");
+  EXPECT_EQ(ask("/name%20with%20space").body, "space");
+  EXPECT_EQ(ask("/one/file").body, "0123456789");
+  const test::Reply head = ask("/big.bin", "", "HEAD");
+  EXPECT_EQ(head.fields.get("Content-Length"), "300000");
+  EXPECT_EQ(head.body, "");
+  const test::Reply posted = ask("/a.txt", "Content-Length: 0\r\n", "POST");
+  EXPECT_EQ(posted.status, Status::method_not_allowed);
+  EXPECT_EQ(posted.fields.get("Allow"), "GET, HEAD");
+}
+
+TEST_P(HttpFiles, no_path_leaves_the_directory) {
+  serve();
+  for (const char* target : {"/../secret",
+                             "/%2e%2e/secret",
+                             "/%2e%2e%2fsecret",
+                             "/..%2Fsecret",
+                             "/sub/../../secret",
+                             "/sub/%2E./../secret",
+                             "/./a.txt",
+                             "/sub//index.html",
+                             "//a.txt",
+                             "/%2Fetc/passwd",
+                             "/a.txt%00",
+                             "/a.txt%00.html",
+                             "/a.txt/",
+                             "/a.txt/b",
+                             "/.hidden/x",
+                             "/sub/..",
+                             "/missing",
+                             "/sub/missing",
+                             "/..",
+                             "/."})
+    EXPECT_EQ(ask(target).status, Status::not_found) << target;
+  EXPECT_EQ(ask("/" + std::string(5000, 'a')).status, Status::not_found);
+}
+
+TEST_P(HttpFiles, directories_have_an_index) {
+  serve();
+  EXPECT_EQ(ask("/sub/").body, "index");
+  EXPECT_EQ(ask("/sub/").fields.get("Content-Type"), "text/html; charset=utf-8");
+  const test::Reply redirect = ask("/sub?a=b");
+  EXPECT_EQ(redirect.status, Status::moved_permanently);
+  EXPECT_EQ(redirect.fields.get("Location"), "/sub/?a=b");
+  EXPECT_EQ(ask("/").status, Status::not_found);
+}
+
+TEST_P(HttpFiles, options_show_hidden_files_and_no_index) {
+  serve({.index = "", .hidden = true});
+  EXPECT_EQ(ask("/.hidden/x").body, "hidden");
+  EXPECT_EQ(ask("/sub/").status, Status::not_found);
+}
+
+TEST_P(HttpFiles, devices_and_unreadable_files_are_refused) {
+  serve();
+  ASSERT_EQ(::mkfifo((root() + "/fifo").c_str(), 0600), 0);
+  EXPECT_EQ(ask("/fifo").status, Status::not_found);
+  write_file(root() + "/private", "x");
+  std::filesystem::permissions(root() + "/private", std::filesystem::perms::none);
+  // The superuser may read it.
+  if (::geteuid() != 0) {
+    EXPECT_EQ(ask("/private").status, Status::forbidden);
+  }
+}
+
+TEST_P(HttpFiles, ranges_are_sent) {
+  serve();
+  const auto range = [this](const std::string& value) {
+    return ask("/a.txt", "Range: " + value + "\r\n");
+  };
+  const test::Reply one = range("bytes=2-4");
+  EXPECT_EQ(one.status, Status::partial_content);
+  EXPECT_EQ(one.body, "234");
+  EXPECT_EQ(one.fields.get("Content-Range"), "bytes 2-4/10");
+  EXPECT_EQ(range("bytes=-3").body, "789");
+  EXPECT_EQ(range("bytes=x").body, "0123456789");
+  const test::Reply none = range("bytes=10-");
+  EXPECT_EQ(none.status, Status::range_not_satisfiable);
+  EXPECT_EQ(none.fields.get("Content-Range"), "bytes */10");
+  const test::Reply two = range("bytes=1-2,8-");
+  EXPECT_EQ(two.status, Status::partial_content);
+  const std::string type(two.fields.get("Content-Type").value());
+  ASSERT_TRUE(type.starts_with("multipart/byteranges; boundary=")) << type;
+  const std::string line = "\r\n--" + type.substr(type.find('=') + 1);
+  const std::string fields = "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: bytes ";
+  EXPECT_EQ(two.body, line + fields + "1-2/10\r\n\r\n12" + line + fields + "8-9/10\r\n\r\n89" +
+                          line + "--\r\n");
+  EXPECT_FALSE(two.fields.contains("Content-Range"));
+  // Of a file that is read in several pieces.
+  EXPECT_EQ(ask("/big.bin", "Range: bytes=70000-299998\r\n").body,
+            content_of(300'000).substr(70'000, 229'999));
+  // Not for HEAD.
+  EXPECT_EQ(ask("/a.txt", "Range: bytes=2-4\r\n", "HEAD").status, Status::ok);
+}
+
+TEST_P(HttpFiles, conditions_are_checked) {
+  serve();
+  const test::Reply first = ask("/a.txt");
+  const std::string tag(first.fields.get("ETag").value());
+  const std::string date(first.fields.get("Last-Modified").value());
+  const test::Reply same = ask("/a.txt", "If-None-Match: " + tag + "\r\n");
+  EXPECT_EQ(same.status, Status::not_modified);
+  EXPECT_EQ(same.fields.get("ETag"), tag);
+  EXPECT_FALSE(same.fields.contains("Content-Type"));
+  EXPECT_EQ(ask("/a.txt", "If-Modified-Since: " + date + "\r\n").status, Status::not_modified);
+  EXPECT_EQ(ask("/a.txt", "If-Match: \"x\"\r\n").status, Status::precondition_failed);
+  EXPECT_EQ(ask("/a.txt", "Range: bytes=0-0\r\nIf-Range: " + tag + "\r\n").body, "0");
+  EXPECT_EQ(ask("/a.txt", "Range: bytes=0-0\r\nIf-Range: \"x\"\r\n").body, "0123456789");
+  EXPECT_EQ(ask("/a.txt", "Range: bytes=0-0\r\nIf-None-Match: " + tag + "\r\n").status,
+            Status::not_modified);
+  // Another file under the same name has another tag, also with the same size and time.
+  const auto time = std::filesystem::last_write_time(root() + "/a.txt");
+  write_file(root() + "/new", "9876543210");
+  std::filesystem::last_write_time(root() + "/new", time);
+  std::filesystem::rename(root() + "/new", root() + "/a.txt");
+  EXPECT_EQ(ask("/a.txt", "If-None-Match: " + tag + "\r\n").body, "9876543210");
+}
+
+TEST_P(HttpFiles, precompressed_files_are_sent_to_clients_that_accept_them) {
+  serve({.precompressed = true});
+  const auto accept = [this](const std::string& value) {
+    return ask("/a.js", "Accept-Encoding: " + value + "\r\n");
+  };
+  const test::Reply brotli = accept("gzip, deflate, br");
+  EXPECT_EQ(brotli.body, "brotli");
+  EXPECT_EQ(brotli.fields.get("Content-Encoding"), "br");
+  EXPECT_EQ(brotli.fields.get("Content-Type"), "text/javascript; charset=utf-8");
+  EXPECT_EQ(brotli.fields.get("Vary"), "Accept-Encoding");
+  EXPECT_EQ(accept("GZIP;q=0.5").body, "gzipped");
+  EXPECT_EQ(accept("br;q=0, gzip; q=0.001").body, "gzipped");
+  EXPECT_EQ(accept("br; q=0.000, zstd").body, "plain");
+  EXPECT_EQ(accept("identity").body, "plain");
+  EXPECT_EQ(ask("/a.js").body, "plain");
+  EXPECT_EQ(ask("/a.js").fields.get("Vary"), "Accept-Encoding");
+  EXPECT_FALSE(ask("/a.js").fields.contains("Content-Encoding"));
+  EXPECT_NE(ask("/a.js").fields.get("ETag"), brotli.fields.get("ETag"));
+  EXPECT_EQ(ask("/a.txt", "Accept-Encoding: br\r\n").body, "0123456789");
+}
+
+TEST_P(HttpFiles, a_file_that_is_truncated_resets_the_connection) {
+  serve();
+  std::ofstream(root() + "/large", std::ios::binary).close();
+  std::filesystem::resize_file(root() + "/large", 50'000'000);
+  Error error;
+  run([](Endpoint to, std::string path, Error& into) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    EXPECT_TRUE(stream);
+    EXPECT_TRUE(co_await stream->write("GET /large HTTP/1.1\r\nHost: a\r\n\r\n"));
+    Buffer in;
+    static_cast<void>(co_await stream->read(in, 1000));
+    std::filesystem::resize_file(path, 1000);
+    const auto reply = co_await test::read_reply(*stream, in);
+    EXPECT_FALSE(reply);
+    if (!reply) into = reply.error();
+  }(server->endpoint(), root() + "/large", error));
+  EXPECT_EQ(error, system_error(ECONNRESET));
+}
+
+/// What curl prints.
+std::string curl(const std::string& arguments) {
+  std::string text;
+  FILE* const pipe =
+      ::popen(("curl -sS --max-time 20 --path-as-is " + arguments + " 2>&1").c_str(), "r");
+  std::array<char, 4096> bytes;
+  while (const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), pipe))
+    text.append(bytes.data(), got);
+  ::pclose(pipe);
+  return text;
+}
+
+TEST_P(HttpFiles, curl_agrees) {
+  if (!test::has_program("curl")) GTEST_SKIP() << "curl is not installed";
+  serve();
+  const std::string url = "http://" + server->endpoint().to_string();
+  const std::string part = folder.path() + "/part";
+  write_file(part, content_of(300'000).substr(0, 100'000));
+  std::vector<std::string> printed;
+  std::thread client([&] {
+    const std::string status = " -o /dev/null -w '%{http_code} %{size_download}'";
+    printed.push_back(curl(url + "/a.txt"));
+    printed.push_back(curl("-r 2-4 " + url + "/a.txt"));
+    printed.push_back(curl("-r 20- " + url + "/a.txt" + status));
+    printed.push_back(curl("-C - -o " + part + " -w '%{http_code}' " + url + "/big.bin"));
+    printed.push_back(curl("-z '1 Jan 2035 00:00:00 GMT' " + url + "/a.txt" + status));
+    printed.push_back(curl("-L " + url + "/sub"));
+    printed.push_back(curl(url + "/../secret" + status));
+    printed.push_back(curl("-I " + url + "/big.bin" + " -w '%{http_code}' -o /dev/null"));
+    printed.push_back(curl("-0 " + url + "/a.txt"));
+    printed.push_back(curl(url + "/a.txt " + url + "/sub/ -w '%{num_connects}'"));
+    loop().post([&] { loop().stop(); });
+  });
+  loop().run();
+  client.join();
+  EXPECT_EQ(printed,
+            (std::vector<std::string>{"0123456789", "234", "416 26", "206", "304 0", "index",
+                                      "404 14", "200", "0123456789", "01234567891index0"}));
+  std::ifstream whole(part, std::ios::binary);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(whole), {}), content_of(300'000));
+}
+
+}  // namespace
+}  // namespace tambour::files_test
