@@ -68,6 +68,7 @@ enum class HttpError : int {
   response_ended,        ///< The body has already ended.
   response_too_long,     ///< More bytes than its length, or a body where the status allows none.
   response_too_short,    ///< Less bytes than its length.
+  not_an_upgrade,        ///< The request does not ask for the protocol of the response.
 
   // Clients.
   too_many_redirects = 250,    ///< More than ClientOptions::redirects_max.

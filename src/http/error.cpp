@@ -136,6 +136,8 @@ class HttpCategory final : public std::error_category {
         return "The body of the response is longer than its length or its status allow";
       case HttpError::response_too_short:
         return "The body of the response is shorter than its length";
+      case HttpError::not_an_upgrade:
+        return "The request does not ask for the protocol in the field Upgrade of the response";
       default:
         return "Unknown HTTP error";
     }
@@ -175,6 +177,7 @@ Status status_for(const Error& error) noexcept {
     case HttpError::response_ended:
     case HttpError::response_too_long:
     case HttpError::response_too_short:
+    case HttpError::not_an_upgrade:
       return Status::internal_server_error;
     default:
       return Status::bad_request;

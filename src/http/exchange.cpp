@@ -60,5 +60,6 @@ Task<Result<>> Response::write(Buffer piece) { return exchange_->write(std::move
 Task<Result<>> Response::write(std::string_view piece) { return exchange_->write(Buffer(piece)); }
 Result<> Response::end(const Fields& trailers) { return exchange_->end(trailers); }
 Task<Result<>> Response::flush() { return exchange_->flush(); }
+Task<Result<Tunnel>> Response::open_tunnel() { return exchange_->open_tunnel(); }
 
 }  // namespace tambour::http

@@ -39,6 +39,7 @@ class Exchange {
   [[nodiscard]] virtual Task<Result<>> write(Buffer piece) = 0;
   virtual Result<> end(const Fields& trailers) = 0;
   [[nodiscard]] virtual Task<Result<>> flush() = 0;
+  [[nodiscard]] virtual Task<Result<Tunnel>> open_tunnel() = 0;
 
  protected:
   using ResponseState = Response::State;

@@ -41,5 +41,8 @@ void check_dns(Bytes bytes);
 void check_url(Bytes bytes);
 /// Messages of HTTP/1.1, divided in several ways, compared with a plain parser of the whole text.
 void check_http(Bytes bytes);
+/// What a client sends to an HTTP server in a simulation: each request gets one complete response,
+/// and the connection ends.
+void check_http_server(Bytes bytes);
 
 }  // namespace tambour::fuzz

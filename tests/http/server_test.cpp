@@ -15,6 +15,7 @@ namespace tambour::server_test {
 namespace {
 
 using namespace std::chrono_literals;
+using namespace std::string_literals;
 using http::Request;
 using http::Response;
 using http::Status;
@@ -320,6 +321,58 @@ TEST_F(HttpServer, reports_each_response_for_a_log) {
   EXPECT_EQ(log[1], "/b 200 5");
   EXPECT_EQ(log[2], "/c 200 5");
   EXPECT_TRUE(log[3].find(" 400 ") != std::string::npos) << log[3];
+}
+
+/// Sends back what it receives, after a greeting.
+Task<> echo_tunnel(Request& request, Response& response) {
+  if (request.path() != "/unnamed") response.fields().set("Upgrade", "echo");
+  auto tunnel = co_await response.open_tunnel();
+  if (!tunnel) {
+    response.set_status(Status::ok);
+    response.send(tunnel.error().message());
+    co_return;
+  }
+  EXPECT_FALSE(request.stream().is_open());
+  EXPECT_TRUE(co_await tunnel->stream.write("hello\n"));
+  for (Result<std::size_t> got = std::size_t{1}; got && *got > 0;) {
+    if (!tunnel->received.empty()) {
+      EXPECT_TRUE(co_await tunnel->stream.write(tunnel->received));
+    }
+    got = co_await tunnel->stream.read(tunnel->received);
+  }
+}
+
+TEST_F(HttpServer, a_handler_takes_the_connection_over) {
+  serve(echo_tunnel);
+  const auto talk = [this](std::string request) {
+    return run([](HttpServer& test, std::string text) -> Task<std::string> {
+      TcpStream stream = co_await test.open();
+      static_cast<void>(co_await stream.write(std::string_view(text)));
+      static_cast<void>(co_await sleep_for(10min));
+      static_cast<void>(co_await stream.write("late"));
+      static_cast<void>(co_await stream.shutdown_write());
+      co_return co_await read_all(stream);
+    }(*this, std::move(request)));
+  };
+  EXPECT_EQ(talk("GET / HTTP/1.1\r\nHost: a\r\nConnection: x, Upgrade\r\nUpgrade: chat, Echo\r\n"
+                 "Content-Length: 4\r\n\r\nbodyearly "),
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n"
+            "hello\nearly late");
+  EXPECT_EQ(talk("CONNECT b:1 HTTP/1.1\r\nHost: b:1\r\n\r\nearly "),
+            "HTTP/1.1 200 OK\r\nUpgrade: echo\r\n\r\nhello\nearly late");
+  EXPECT_EQ(server_->connections(), 0U);
+}
+
+TEST_F(HttpServer, refuses_a_tunnel_that_the_client_does_not_ask_for) {
+  serve(echo_tunnel);
+  const std::string upgrade = "Connection: upgrade, close\r\nUpgrade: echo\r\n\r\n";
+  const std::string why =
+      "The request does not ask for the protocol in the field Upgrade of the response";
+  for (const std::string& request :
+       {"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nUpgrade: echo\r\n\r\n"s,
+        "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade, close\r\nUpgrade: chat\r\n\r\n"s,
+        "GET / HTTP/1.0\r\n" + upgrade, "GET /unnamed HTTP/1.1\r\nHost: a\r\n" + upgrade})
+    EXPECT_TRUE(ask(request).ends_with(why)) << request;
 }
 
 TEST_F(HttpServer, answers_a_client_that_has_half_closed) {

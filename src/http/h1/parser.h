@@ -100,6 +100,7 @@ class RequestParser final : public MessageParser {
 
   /// Valid when the head is complete, until restart().
   [[nodiscard]] RequestHead& head() noexcept { return head_; }
+  [[nodiscard]] const RequestHead& head() const noexcept { return head_; }
 
   /// Begins with the next request. Memory for its head is kept.
   void restart() noexcept;

@@ -71,13 +71,13 @@ Task<> ServerConnection::serve() {
     }
     finish_response();
     report_response();
-    if (is_broken_ || !persistent_) break;
+    if (is_tunnel_ || is_broken_ || !persistent_) break;
     if (out_.size() >= collected_bytes_max || !parser_.is_complete())
       static_cast<void>(co_await flush());
     if (!parser_.is_complete()) more = co_await discard_body();
     parser_.restart();
   }
-  co_await close_gracefully();
+  if (!is_tunnel_) co_await close_gracefully();
   if (thrown_ != nullptr) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 

@@ -87,9 +87,11 @@ class ServerConnection final : private Exchange {
   [[nodiscard]] Task<Result<>> write(Buffer piece) override;
   Result<> end(const Fields& trailers) override;
   [[nodiscard]] Task<Result<>> flush() override;
+  [[nodiscard]] Task<Result<Tunnel>> open_tunnel() override;
 
   [[nodiscard]] Result<> begin_response(const BodyFraming& framing);
   [[nodiscard]] Result<> begin_stream();
+  [[nodiscard]] Result<> check_tunnel() const noexcept;
   [[nodiscard]] Result<> add_to_body(Buffer piece);
   [[nodiscard]] bool sends_body() const noexcept { return method_ != Method::head; }
   /// True if the response never has a body, not even to GET.
@@ -129,6 +131,7 @@ class ServerConnection final : private Exchange {
   bool expects_continue_ = false;
   bool lingers_ = false;
   bool is_closing_ = false;
+  bool is_tunnel_ = false;  ///< The handler has the stream.
   bool is_broken_ = false;  ///< The response cannot be completed.
   bool read_expired_ = false;
   bool write_expired_ = false;

@@ -166,6 +166,40 @@ Result<> ServerConnection::end(const Fields& trailers) {
   return {};
 }
 
+/// Whether the connection may become a tunnel: RFC 9110, sections 7.8 and 9.3.6.
+Result<> ServerConnection::check_tunnel() const noexcept {
+  if (response_.begun()) return failure(HttpError::response_begun);
+  if (method_ == Method::connect)
+    return is_success(response_.status()) ? Result<>() : failure(HttpError::bad_status);
+  const RequestHead& request = parser_.head();
+  const auto protocol = response_.fields().get("Upgrade");
+  const bool is_asked_for = request.version != Version::http_1_0 && protocol &&
+                            request.fields.has_token("Connection", "upgrade") &&
+                            request.fields.has_token("Upgrade", *protocol);
+  return is_asked_for ? Result<>() : failure(HttpError::not_an_upgrade);
+}
+
+Task<Result<Tunnel>> ServerConnection::open_tunnel() {
+  if (const auto checked = check_tunnel(); !checked) co_return std::unexpected(checked.error());
+  if (!parser_.is_complete()) {
+    const bool is_small = co_await discard_body();
+    if (!is_small) co_return fail_body(HttpError::body_too_large);
+  }
+  HeadOptions head{.date = cached_date(loop::core_of(loop_).wall_ns())};
+  if (method_ != Method::connect) {
+    response_.set_status(Status::switching_protocols);
+    head.connection = "upgrade";
+  }
+  if (auto appended = append_head(out_, response_.head(), head); !appended)
+    co_return std::unexpected(appended.error());
+  set_state(response_, ResponseState::ended);
+  persistent_ = false;
+  const Result<> flushed = co_await flush();
+  if (!flushed) co_return std::unexpected(flushed.error());
+  is_tunnel_ = true;
+  co_return Tunnel{.stream = SocketStream(std::move(stream_)), .received = std::move(in_)};
+}
+
 /// Several tasks may call it: the handler, and the task of the connection.
 Task<Result<>> ServerConnection::flush() {
   while (is_writing_) {
