@@ -255,6 +255,7 @@ std::int32_t Filter::read(const io::Transport& below, std::span<std::byte> into,
       }
       break;
     }
+    if (handshake_messages_ > 0) answer_key_update();
   }
   received_since_reset_ += static_cast<std::uint32_t>(total);
   if (handshake_messages_ > messages_max && !peer_closed_)
@@ -270,6 +271,18 @@ std::int32_t Filter::read(const io::Transport& below, std::span<std::byte> into,
     return failure_;
   }
   return -EAGAIN;
+}
+
+/// OpenSSL would answer with the next write, which the peer may be waiting for. If answers wait for
+/// the socket, they do not accumulate: the next write sends one for all.
+void Filter::answer_key_update() noexcept {
+  if (failure_ != 0 || peer_closed_ || !unsent_records_.empty()) return;
+  if (SSL_get_key_update_type(ssl()) == SSL_KEY_UPDATE_NONE) return;
+  call_->may_receive = false;
+  // SSL_do_handshake() alone sends nothing.
+  if (SSL_key_update(ssl(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
+    static_cast<void>(SSL_do_handshake(ssl()));
+  ERR_clear_error();
 }
 
 /// Small records first, for a short latency, and full ones when much is written.

@@ -80,6 +80,7 @@ class Filter final : public io::TransportFilter, public TlsSession {
   void keep(std::span<const std::byte> bytes) noexcept;
   void send_collected() noexcept;
   void send_close_notify() noexcept;
+  void answer_key_update() noexcept;
 
   [[nodiscard]] std::size_t record_bytes() noexcept;
   [[nodiscard]] bool write_record(std::span<const std::byte> bytes) noexcept;

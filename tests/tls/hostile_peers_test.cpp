@@ -115,6 +115,31 @@ TEST_F(HostilePeers, some_key_updates_are_answered) {
   EXPECT_EQ(received, 100U);
 }
 
+TEST_F(HostilePeers, key_update_is_answered_without_a_write) {
+  bool answered = false;
+  const Error end = end_of([&](SSL* ssl) {
+    SSL_set_msg_callback_arg(ssl, &answered);
+    SSL_set_msg_callback(ssl, [](int is_sent, int /*version*/, int type, const void* bytes,
+                                 std::size_t size, SSL* /*ssl*/, void* seen) {
+      if (is_sent == 0 && type == SSL3_RT_HANDSHAKE && size > 0 &&
+          *static_cast<const unsigned char*>(bytes) == SSL3_MT_KEY_UPDATE)
+        *static_cast<bool*>(seen) = true;
+    });
+    SSL_clear_mode(ssl, SSL_MODE_AUTO_RETRY);
+    EXPECT_EQ(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+    EXPECT_EQ(SSL_do_handshake(ssl), 1);
+    char byte;
+    // Each call reads a ticket, or the answer.
+    for (int i = 0; i < 3 && !answered; ++i) {
+      const int got = SSL_read(ssl, &byte, 1);
+      EXPECT_EQ(SSL_get_error(ssl, got), SSL_ERROR_WANT_READ);
+    }
+    EXPECT_EQ(SSL_shutdown(ssl), 0);
+  });
+  EXPECT_EQ(end, Error());
+  EXPECT_TRUE(answered);
+}
+
 TEST_F(HostilePeers, renegotiation_is_refused) {
   const Error end = end_of(
       [](SSL* ssl) {
