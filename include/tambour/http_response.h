@@ -72,7 +72,8 @@ class Response {
   }
 
   /// Sends a part of the body, and the head before the first one. Waits until the kernel has
-  /// accepted it. Only one task may write at a time. Fails with EPIPE, ECONNRESET, ETIMEDOUT
+  /// accepted it. Only one task may write at a time. A write that is cancelled ends the connection,
+  /// because a part of it may have been sent. Fails with EPIPE, ECONNRESET, ETIMEDOUT
   /// (ServerOptions::write_timeout), ECANCELED, and with HttpError::response_ended,
   /// response_too_long if there are more bytes than set_length() has said, bad_status or
   /// bad_reason.

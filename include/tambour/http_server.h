@@ -56,9 +56,9 @@ struct ServerOptions {
   /// bytes of it, so that the connection can be used again. If more is left, it is closed.
   std::size_t discarded_bytes_max = std::size_t{256} * 1024;
 
-  /// Invoked after each response, also of rejected requests and of failed connections: for access
-  /// logs. An exception is treated like one of the handler. A group of loops invokes it on several
-  /// threads.
+  /// Invoked when each response is complete, also those to rejected requests and on failed
+  /// connections: for access logs. The response may not have been sent yet. An exception is treated
+  /// like one of the handler. A group of loops invokes it on several threads.
   std::function<void(const Request&, const Response&)> on_response{};
 };
 

@@ -6,6 +6,11 @@
 #include "http/failure.h"
 
 namespace tambour::http {
+namespace {
+
+constexpr std::size_t piece_bytes_max = std::size_t{256} * 1024;
+
+}  // namespace
 
 std::optional<std::uint64_t> RequestBody::length() const noexcept {
   return exchange_->body_length();
@@ -25,7 +30,8 @@ Task<Result<Buffer>> RequestBody::read_all(std::size_t bytes_max) {
   Buffer all;
   while (!ended()) {
     // One byte more than the limit, to notice that there are more.
-    Result<Buffer> piece = co_await exchange_->read_body(bytes_max - all.size() + 1);
+    const std::size_t left = std::min(bytes_max - all.size(), piece_bytes_max) + 1;
+    Result<Buffer> piece = co_await exchange_->read_body(left);
     if (!piece) co_return std::unexpected(piece.error());
     all.append(std::move(*piece));
     if (all.size() > bytes_max) co_return exchange_->fail_body(HttpError::body_too_large);

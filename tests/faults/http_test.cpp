@@ -1,6 +1,7 @@
 // Each allocation of an HTTP exchange fails once, and each with the two after it.
 #include <chrono>
 #include <exception>
+#include <fstream>
 #include <new>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "faults/allocations.h"
 #include "support/process.h"
+#include "support/temporary_folder.h"
 
 namespace tambour::http_test {
 namespace {
@@ -35,6 +37,8 @@ Task<> talk(Endpoint to, std::string& received) {
   if (!stream) co_return;
   const auto written = co_await stream->write(
       "POST /whole HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"
+      "GET /files/a.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2,4-\r\n\r\n"
+      "GET /files/../b HTTP/1.1\r\nHost: a\r\n\r\n"
       "POST /parts HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
       "5\r\nhello\r\n0\r\nX: y\r\n\r\n");
   if (!written) co_return;
@@ -44,14 +48,25 @@ Task<> talk(Endpoint to, std::string& received) {
   received = in.to_string();
 }
 
+Task<> pass_on(Request& request, Response& response, const http::Handler& next) {
+  co_await next.run(request, response);
+}
+
+http::Handler handler_for(const std::string& folder) {
+  http::Router router;
+  router.use(pass_on).post("/{name}", answer).get("/files/{path...}", http::serve_files(folder));
+  return std::move(router).handler();
+}
+
 /// Returns what the client has received, or "no memory" if an end has reported that.
-std::string exchange(EventLoop& loop) {
+std::string exchange(EventLoop& loop, const std::string& folder) {
   std::string received;
   try {
     bool failed = false;
     http::ServerOptions options;
     options.listen.on_error = [&failed](const std::exception_ptr&) { failed = true; };
-    auto server = http::Server::listen(loop, Endpoint::loopback_v4(0), answer, options);
+    auto server =
+        http::Server::listen(loop, Endpoint::loopback_v4(0), handler_for(folder), options);
     if (!server) return "no memory";
     TaskScope client(loop);
     client.set_exception_handler([&failed](const std::exception_ptr&) { failed = true; });
@@ -69,16 +84,20 @@ std::string exchange(EventLoop& loop) {
 }
 
 TEST(HttpMemory, allocations_may_fail_at_any_point) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.path() + "/a.txt") << "0123456789";
   EventLoop loop;
-  const std::string expected = exchange(loop);
+  const std::string expected = exchange(loop, folder.path());
   ASSERT_NE(expected.find("hello"), std::string::npos) << expected;
+  ASSERT_NE(expected.find("\r\n\r\n456789\r\n--"), std::string::npos) << expected;
+  ASSERT_NE(expected.find("404 Not Found"), std::string::npos) << expected;
   ASSERT_NE(expected.find("5\r\nhello\r\n0\r\n\r\n"), std::string::npos) << expected;
   const std::size_t descriptors = test::open_descriptors();
   for (const unsigned times : {1U, 3U}) {
     for (unsigned nth = 1;; ++nth) {
       SCOPED_TRACE(testing::Message() << "allocation " << nth << ", " << times << " times");
       test::refuse_memory(nth, times);
-      const std::string received = exchange(loop);
+      const std::string received = exchange(loop, folder.path());
       test::grant_memory();
       // A failure that neither end has reported must not have changed the responses; a stream that
       // has no memory to wait is closed.
@@ -89,7 +108,7 @@ TEST(HttpMemory, allocations_may_fail_at_any_point) {
       if (!test::memory_was_refused() || HasFailure()) break;
     }
   }
-  EXPECT_EQ(exchange(loop).size(), expected.size());
+  EXPECT_EQ(exchange(loop, folder.path()).size(), expected.size());
 }
 
 }  // namespace

@@ -226,6 +226,62 @@ TEST_F(HttpLimits, a_handler_may_set_limits_of_its_own) {
   EXPECT_EQ(post("/small", 6), "413");
 }
 
+TEST_F(HttpLimits, a_whole_body_may_be_of_any_size) {
+  serve([](Request& request, Response& response) -> Task<> {
+    const auto body = co_await request.body().read_all(SIZE_MAX);
+    if (body) response.send(std::to_string(body->size()));
+  });
+  EXPECT_EQ(
+      ask("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 700000\r\n\r\n" +
+          std::string(700'000, 'x')),
+      response_of("200 OK", "700000", "Connection: close\r\n"));
+}
+
+TEST_F(HttpLimits, a_destroyed_write_ends_the_connection) {
+  simulation_.options().stream_buffer_bytes = 10'000;
+  Error error;
+  serve([&](Request&, Response& response) -> Task<> {
+    {
+      TaskScope scope(server_loop_);
+      scope.spawn([](Response& own) -> Task<> {
+        static_cast<void>(co_await own.write(std::string(100'000, 'x')));
+      }(response));
+      static_cast<void>(co_await sleep_for(1s));
+    }
+    const auto written = co_await response.write("y");
+    error = written.error();
+  });
+  run([](HttpLimits& own) -> Task<> {
+    TcpStream stream = co_await own.open();
+    static_cast<void>(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    static_cast<void>(co_await sleep_for(2s));
+    const std::string answer = co_await read_all(stream);
+    EXPECT_EQ(answer.find("\r\ny"), std::string::npos);
+    EXPECT_NE(answer.find("error: Connection reset by peer"), std::string::npos);
+  }(*this));
+  EXPECT_EQ(error, system_error(ECANCELED));
+}
+
+TEST_F(HttpLimits, a_destroyed_read_leaves_no_time_limit) {
+  serve([&](Request& request, Response& response) -> Task<> {
+    {
+      TaskScope scope(server_loop_);
+      scope.spawn(
+          [](Request& own) -> Task<> { static_cast<void>(co_await own.body().read()); }(request));
+      static_cast<void>(co_await sleep_for(20s));
+    }
+    static_cast<void>(co_await sleep_for(5s));
+    const auto body = co_await request.body().read_all();
+    EXPECT_TRUE(body);
+    if (body) response.send(body->to_string());
+  });
+  const auto outcome =
+      run(drip("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+               "Content-Length: 2\r\n\r\n",
+               "ab", 45s, 1));
+  EXPECT_EQ(outcome.answer, response_of("200 OK", "ab", "Connection: close\r\n"));
+}
+
 TEST_F(HttpLimits, a_large_unread_body_ends_the_connection) {
   serve(hello);
   const auto outcome = run(drip("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n",

@@ -181,7 +181,10 @@ Multipart multipart_of(const std::vector<ByteRange>& ranges, std::uint64_t size,
                        Response& response) {
   std::random_device random;
   std::string boundary;
-  for (int i = 0; i < 4; ++i) boundary += std::to_string(random());
+  for (int i = 0; i < 4; ++i) {
+    for (unsigned bits = random(), digits = 8; digits > 0; --digits, bits >>= 4U)
+      boundary += "0123456789abcdef"[bits & 15U];
+  }
   const std::string type(response.fields().get("Content-Type").value_or(""));
   Multipart multipart;
   for (const ByteRange& range : ranges) {

@@ -92,7 +92,7 @@ Task<bool> ServerConnection::receive_head() {
       is_idle_ && has_served_ ? options().idle_timeout : options().header_timeout;
   if (head_deadline_ == never && patience > Duration::zero())
     head_deadline_ = loop_.now() + patience;
-  read_expired_ = false;
+  start_reading(Duration::zero());
   if (head_deadline_ != never) read_timer_.start_at(head_deadline_);
   if (is_idle_ && drains()) begin_drain();
   const Result<std::size_t> got = end_reading(co_await stream_.read(in_, read_bytes));
@@ -104,6 +104,8 @@ Task<bool> ServerConnection::receive_head() {
     if (!ended && ended.error() != StreamError::eof) reject(ended.error());
   } else if (got.error() == system_error(ETIMEDOUT) && !was_idle) {
     reject(got.error());
+  } else {
+    stream_.close();  // No response can be lost.
   }
   co_return false;
 }
@@ -189,7 +191,7 @@ Task<bool> ServerConnection::discard_body() {
 Task<> ServerConnection::close_gracefully() {
   const bool is_flushed = (co_await flush()).has_value();
   if (is_broken_) stream_.reset();
-  if (!is_flushed || is_broken_) co_return;
+  if (!is_flushed || !stream_.is_open()) co_return;
   lingers_ = lingers_ || drains() || !in_.empty() || (parser_.has_head() && !parser_.is_complete());
   const bool waits = lingers_ && options().linger > Duration::zero();
   // The end of TLS is a message, without which the client would take the response for a part.

@@ -17,16 +17,25 @@ namespace {
 
 constexpr std::string_view continue_response = "HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Marks the connection as being written to, for the life of a coroutine that may be destroyed.
-class Marked {
+/// A write in progress. Its coroutine may be destroyed.
+class Writing {
  public:
-  explicit Marked(bool& flag) noexcept : flag_(flag) { flag_ = true; }
-  Marked(const Marked&) = delete;
-  Marked& operator=(const Marked&) = delete;
-  ~Marked() { flag_ = false; }
+  Writing(bool& flag, Timer& timer, TaskEvent& ended) noexcept
+      : flag_(flag), timer_(timer), ended_(ended) {
+    flag_ = true;
+  }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+  ~Writing() {
+    flag_ = false;
+    timer_.stop();
+    ended_.set();
+  }
 
  private:
   bool& flag_;
+  Timer& timer_;
+  TaskEvent& ended_;
 };
 
 }  // namespace
@@ -207,9 +216,11 @@ Task<Result<>> ServerConnection::flush() {
     const Result<> waited = co_await written_.wait();
     if (!waited) co_return waited;
   }
+  // What a write that was destroyed has left cannot be continued: it may have sent a part.
+  if (!sending_.empty() && !write_error_) write_error_ = system_error(ECANCELED);
   if (write_error_) co_return std::unexpected(write_error_);
   if (out_.empty()) co_return {};
-  const Marked writing(is_writing_);
+  const Writing writing(is_writing_, write_timer_, written_);
   while (!out_.empty() && !write_error_) {
     sending_ = std::move(out_);
     unsent_before_ = sending_.size();
@@ -220,7 +231,6 @@ Task<Result<>> ServerConnection::flush() {
     if (!written) write_error_ = write_expired_ ? system_error(ETIMEDOUT) : written.error();
   }
   sending_.clear();
-  written_.set();
   if (write_error_) co_return std::unexpected(write_error_);
   co_return {};
 }
@@ -235,6 +245,7 @@ void ServerConnection::check_writing() noexcept {
 
 void ServerConnection::start_reading(Duration limit) noexcept {
   read_expired_ = false;
+  read_timer_.stop();  // A read that was destroyed may have left it.
   if (limit > Duration::zero()) read_timer_.start(limit);
 }
 
