@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,9 @@
 namespace tambour {
 
 class ServerGroupBase;
+namespace handoff {
+class PassedTickets;
+}
 
 /// The inherited file descriptors. The destructor closes those that were not taken.
 class InheritedListeners {
@@ -36,7 +40,8 @@ class InheritedListeners {
   /// them. Call it at the start of main(), while the process has a single thread. Returns an empty
   /// object if there are no listeners. Fails with EINVAL if the environment is malformed, and with
   /// EBADF if a file descriptor is not open; then none is closed. Sets close-on-exec on all of them
-  /// and on the pipe of notify_ready(), and removes the variable of that pipe.
+  /// and on the pipe of notify_ready(), and removes the variables of that pipe and of the ticket
+  /// keys, which it reads.
   [[nodiscard]] static Result<InheritedListeners> take_over();
 
   [[nodiscard]] std::size_t size() const noexcept { return listeners_.size(); }
@@ -52,6 +57,11 @@ class InheritedListeners {
   /// StreamServerGroup::adopt().
   [[nodiscard]] std::vector<UniqueFd> take_all(std::string_view name);
 
+  /// The keys of session tickets of the server with this name in the former process, for
+  /// TlsServerOptions::inherited_ticket_keys: its clients then resume their sessions. Empty if it
+  /// used no TLS, had a ticket_secret, or there is no former process. Secret.
+  [[nodiscard]] std::string ticket_keys(std::string_view name) const;
+
  private:
   struct Listener {
     UniqueFd fd;
@@ -60,6 +70,7 @@ class InheritedListeners {
   [[nodiscard]] UniqueFd take_at(std::size_t index);
 
   std::vector<Listener> listeners_;
+  std::shared_ptr<const handoff::PassedTickets> tickets_;  ///< Null if there are none.
 };
 
 /// A listener, or all listeners of a group, for the successor, with the name by which it takes

@@ -40,6 +40,10 @@ class ServerGroupBase {
   /// The endpoint that the server listens on; port 0 is replaced by the port that the system chose.
   [[nodiscard]] const Endpoint& endpoint() const noexcept;
 
+  /// The context of ListenOptions::tls, for example to reload() it; empty without TLS. Callable
+  /// from any thread.
+  [[nodiscard]] const TlsServerContext& tls() const noexcept;
+
   /// Serves with callbacks: each accepted stream becomes a Connection. All loops share the
   /// callbacks, so several threads invoke them concurrently, each for its own connections. Aborts
   /// if the server already serves.

@@ -41,6 +41,9 @@ class StreamServerBase {
   /// The listening file descriptor, which the server owns; -1 after stop().
   [[nodiscard]] int descriptor() const noexcept;
 
+  /// The context of ListenOptions::tls, for example to reload() it; empty without TLS.
+  [[nodiscard]] const TlsServerContext& tls() const noexcept;
+
   /// Serves with callbacks: each accepted stream becomes a Connection. Aborts if the server already
   /// serves.
   void serve(ConnectionCallbacks callbacks);

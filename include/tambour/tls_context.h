@@ -128,6 +128,9 @@ struct TlsServerOptions : TlsOptions {
   /// recorded sessions that were resumed; replace it with reload() from time to time. Empty: the
   /// keys of tickets are random and known only to this context.
   std::string ticket_secret{};
+  /// The result of InheritedListeners::ticket_keys(), so that sessions of the former process of a
+  /// restart are resumed. Secret. Has no effect with a ticket_secret. Only create() uses it.
+  std::string inherited_ticket_keys{};
 };
 
 struct TlsClientOptions : TlsOptions {

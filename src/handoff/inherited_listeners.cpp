@@ -12,6 +12,7 @@
 #include "base/failure.h"
 #include "base/launch.h"
 #include "base/parse_number.h"
+#include "handoff/passed_tickets.h"
 #include "handoff/ready_pipe.h"
 
 namespace tambour {
@@ -72,6 +73,8 @@ Result<InheritedListeners> InheritedListeners::take_over() {
   // Meant for a parent process, which has passed on its environment.
   if (*for_process != ::getpid()) return inherited;
   handoff::keep_ready_pipe(int(*listeners));
+  if (auto tickets = handoff::PassedTickets::take(int(*listeners)); !tickets.empty())
+    inherited.tickets_ = std::make_shared<const handoff::PassedTickets>(std::move(tickets));
   if (auto opened = set_close_on_exec(int(*listeners)); !opened)
     return std::unexpected(opened.error());
   std::string_view names = all_names;
@@ -98,6 +101,10 @@ std::vector<UniqueFd> InheritedListeners::take_all(std::string_view name) {
   for (UniqueFd next = take(name); next.is_open(); next = take(name))
     all.push_back(std::move(next));
   return all;
+}
+
+std::string InheritedListeners::ticket_keys(std::string_view name) const {
+  return tickets_ != nullptr ? tickets_->keys_of(name) : std::string();
 }
 
 UniqueFd InheritedListeners::take(const Endpoint& endpoint) {

@@ -17,7 +17,9 @@
 #include <tambour/when.h>
 
 #include "base/failure.h"
+#include "handoff/passed_tickets.h"
 #include "handoff/ready_pipe.h"
+#include "tls/saved_ticket_keys.h"
 
 namespace tambour {
 namespace {
@@ -30,11 +32,12 @@ struct Preparation {
   ProcessOptions options;
   /// Duplicates of a group's listeners, because other threads may close the originals.
   std::vector<UniqueFd> copies;
+  UniqueFd tickets;
 };
 
 bool is_ours(std::string_view variable) noexcept {
-  for (const std::string_view name :
-       {"LISTEN_PID=", "LISTEN_FDS=", "LISTEN_FDNAMES=", "TAMBOUR_READY_FD="}) {
+  for (const std::string_view name : {"LISTEN_PID=", "LISTEN_FDS=", "LISTEN_FDNAMES=",
+                                      "TAMBOUR_READY_FD=", "TAMBOUR_TICKETS_FD="}) {
     if (variable.starts_with(name)) return true;
   }
   return false;
@@ -54,6 +57,18 @@ Result<std::vector<int>> descriptors_of(const PassedListener& passed, Preparatio
     preparation.copies.push_back(std::move(copy));
   }
   return fds;
+}
+
+/// Returns a file with the ticket keys of the servers; not open if none of them has any.
+Result<UniqueFd> save_tickets(const std::vector<PassedListener>& listeners) {
+  handoff::PassedTickets tickets;
+  for (const PassedListener& passed : listeners) {
+    std::string keys = std::visit(
+        [](const auto* server) { return tls::save_ticket_keys(server->tls()); }, passed.server);
+    if (!keys.empty()) tickets.add(passed.name, std::move(keys));
+  }
+  if (tickets.empty()) return UniqueFd();
+  return tickets.write();
 }
 
 Result<Preparation> prepare(const std::vector<PassedListener>& listeners,
@@ -83,6 +98,13 @@ Result<Preparation> prepare(const std::vector<PassedListener>& listeners,
   set(ready_variable, std::to_string(next));
   options.pid_variable = "LISTEN_PID";
   options.descriptors.push_back({.fd = ready, .as = next});
+  auto tickets = save_tickets(listeners);
+  if (!tickets) return std::unexpected(tickets.error());
+  if (tickets->is_open()) {
+    set(handoff::tickets_variable, std::to_string(++next));
+    options.descriptors.push_back({.fd = tickets->get(), .as = next});
+    preparation.tickets = std::move(*tickets);
+  }
   options.keep_ignored_signals = true;
   return preparation;
 }
@@ -128,6 +150,7 @@ Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
   if (!spawned) co_return std::unexpected(spawned.error());
   ready_write_end.reset(-1);
   prepared->copies.clear();
+  prepared->tickets.reset(-1);
   // Killed if the wait fails, and also if this task is destroyed while it waits.
   Process successor = std::move(*spawned);
   if (const auto waited =

@@ -118,6 +118,9 @@ void ServerGroupBase::serve(ConnectionCallbacks callbacks) {
 const Endpoint& ServerGroupBase::endpoint() const noexcept {
   return existing(acceptors_, "endpoint").endpoint();
 }
+const TlsServerContext& ServerGroupBase::tls() const noexcept {
+  return existing(acceptors_, "tls").options()->tls;
+}
 Result<std::vector<UniqueFd>> ServerGroupBase::copy_listeners() const {
   return usable(acceptors_, "copy_listeners").copy_listeners();
 }

@@ -102,6 +102,9 @@ const Endpoint& StreamServerBase::endpoint() const noexcept {
 int StreamServerBase::descriptor() const noexcept {
   return existing(acceptor_.get(), "descriptor").listener().descriptor();
 }
+const TlsServerContext& StreamServerBase::tls() const noexcept {
+  return existing(acceptor_.get(), "tls").options()->tls;
+}
 void StreamServerBase::keep_path() noexcept { usable(acceptor_.get(), "keep_path").keep_path(); }
 void StreamServerBase::stop() noexcept { usable(acceptor_.get(), "stop").stop(); }
 Task<> StreamServerBase::shut_down(Duration grace) {

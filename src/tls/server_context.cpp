@@ -12,6 +12,7 @@
 #include "net/outcome.h"
 #include "tls/context.h"
 #include "tls/filter.h"
+#include "tls/saved_ticket_keys.h"
 
 namespace tambour {
 namespace tls {
@@ -40,6 +41,11 @@ Loaded<std::shared_ptr<ServerGeneration>> ServerGeneration::load(TlsServerOption
   made->ticket_keys_ = keeps_keys
                            ? former->ticket_keys_
                            : std::make_shared<TicketKeys>(how.session_lifetime, how.ticket_secret);
+  std::string& inherited = made->options_.inherited_ticket_keys;
+  const bool loaded = former != nullptr || made->ticket_keys_->load(inherited);
+  OPENSSL_cleanse(inherited.data(), inherited.size());
+  inherited.clear();
+  if (!loaded) return failure(TlsError::bad_configuration, "inherited_ticket_keys is malformed");
   if (auto done = made->load_common(how, how.identities); !done)
     return std::unexpected(std::move(done.error()));
   for (const Identity& each : made->identities()) {
@@ -158,6 +164,11 @@ int ServerGeneration::use_ticket_key(SSL* ssl, unsigned char* name, unsigned cha
   // C.4), so without a new one it could resume only once.
   const bool needs_ticket = answer == 1 && encrypt == 0 && SSL_version(ssl) == TLS1_3_VERSION;
   return needs_ticket ? 2 : answer;
+}
+
+std::string save_ticket_keys(const TlsServerContext& context) {
+  const auto generation = ContextAccess::generation(context);
+  return generation != nullptr ? generation->ticket_keys()->save() : std::string();
 }
 
 }  // namespace tls

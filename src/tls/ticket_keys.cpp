@@ -1,7 +1,9 @@
 #include "tls/ticket_keys.h"
 
 #include <algorithm>
+#include <cstring>
 #include <span>
+#include <type_traits>
 
 #include <openssl/core_names.h>
 #include <openssl/hmac.h>
@@ -87,6 +89,34 @@ bool TicketKeys::rotate(std::int64_t now_s) noexcept {
   keys_[0] = fresh;
   OPENSSL_cleanse(&fresh, sizeof fresh);
   return true;
+}
+
+std::string TicketKeys::save() {
+  std::string saved;
+  if (!secret_.empty() || lifetime_ == std::chrono::seconds::zero()) return saved;
+  saved.reserve(sizeof keys_);
+  const std::scoped_lock lock(mutex_);
+  // Also if no ticket was issued yet: the other process can then resume those that are issued now.
+  static_cast<void>(rotate(now_s_()));
+  for (const Key& key : keys_) {
+    if (key.created_s > 0) saved.append(reinterpret_cast<const char*>(&key), sizeof key);
+  }
+  return saved;
+}
+
+bool TicketKeys::load(std::string_view saved) noexcept {
+  static_assert(std::has_unique_object_representations_v<Key>);
+  if (saved.size() % sizeof(Key) != 0 || saved.size() > sizeof keys_) return false;
+  if (!secret_.empty()) return true;
+  const std::scoped_lock lock(mutex_);
+  std::memcpy(keys_.data(), saved.data(), saved.size());
+  // All processes of a machine have the same monotonic clock.
+  const std::int64_t now = now_s_();
+  const bool valid = std::ranges::all_of(
+      std::span(keys_).first(saved.size() / sizeof(Key)),
+      [now](const Key& key) { return key.created_s > 0 && key.created_s <= now; });
+  if (!valid) OPENSSL_cleanse(keys_.data(), sizeof keys_);
+  return valid;
 }
 
 /// Returns a key whose `created_s` is 0 if there is none with this name.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "tls/openssl.h"
@@ -36,6 +37,13 @@ class TicketKeys {
   [[nodiscard]] bool has(std::chrono::seconds lifetime, const std::string& secret) const noexcept {
     return lifetime == lifetime_ && secret == secret_;
   }
+
+  /// The keys, for another process of this machine. Empty with a secret, which that process has
+  /// too. Throws std::bad_alloc.
+  [[nodiscard]] std::string save();
+  /// Uses saved keys, as if this object had made them. Returns false if the text is malformed. Call
+  /// it before the first use().
+  [[nodiscard]] bool load(std::string_view saved) noexcept;
 
   /// The callback of SSL_CTX_set_tlsext_ticket_key_evp_cb().
   int use(unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac,

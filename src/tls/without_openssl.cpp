@@ -4,6 +4,7 @@
 #include <tambour/tls.h>
 
 #include "tls/handshake.h"
+#include "tls/saved_ticket_keys.h"
 
 namespace tambour {
 namespace tls {
@@ -13,6 +14,8 @@ class ClientState {};
 Task<Result<>> accept(SocketStream& /*stream*/, TlsServerContext /*context*/) {
   co_return std::unexpected<Error>(TlsError::not_supported);
 }
+
+std::string save_ticket_keys(const TlsServerContext& /*context*/) { return {}; }
 }  // namespace tls
 
 namespace {

@@ -1,0 +1,15 @@
+// The keys of session tickets, for layer handoff.
+#pragma once
+
+#include <string>
+
+#include <tambour/tls_context.h>
+
+namespace tambour::tls {
+
+/// The keys with which `context` encrypts and decrypts tickets, for
+/// TlsServerOptions::inherited_ticket_keys of another process. Secret: the caller must erase it.
+/// Empty if the context is empty or has a ticket_secret. Throws std::bad_alloc.
+[[nodiscard]] std::string save_ticket_keys(const TlsServerContext& context);
+
+}  // namespace tambour::tls
