@@ -32,6 +32,7 @@ struct ServerOptions {
   /// the workload.
   std::size_t buffer_bytes = 0;
   std::string folder{};  ///< For the servers of `tls/`: a directory for the files of the server.
+  int names = 1;         ///< For the servers of `tls/`: certificates by name; see name_of().
   int answer_bytes = 0;  ///< For the servers of `tls/`: the size that requests will ask for.
 };
 

@@ -39,8 +39,9 @@ struct TlsClients::Connection {
   bool has_ticket = false;
 };
 
-TlsClients::TlsClients(std::uint16_t port)
+TlsClients::TlsClients(std::uint16_t port, std::string name)
     : port_(port),
+      name_(std::move(name)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       context_(SSL_CTX_new(TLS_client_method())),
       buffer_(256 * 1024) {
@@ -103,6 +104,7 @@ void TlsClients::restart(Connection& connection) {
   connection.has_ticket = false;
   connection.ssl = SSL_new(context_);
   if (connection.ssl == nullptr || SSL_set_app_data(connection.ssl, &connection) != 1 ||
+      SSL_set_tlsext_host_name(connection.ssl, name_.c_str()) != 1 ||
       SSL_set_fd(connection.ssl, connection.fd) != 1)
     fail_tls("SSL_new");
   if (resumes_) resume(connection);

@@ -12,8 +12,8 @@ namespace bench {
 
 class TlsClients {
  public:
-  /// `port` is that of the server on 127.0.0.1.
-  explicit TlsClients(std::uint16_t port);
+  /// `port` is that of the server on 127.0.0.1, `name` the one that is sent to it (SNI).
+  explicit TlsClients(std::uint16_t port, std::string name = "localhost");
   ~TlsClients();
   TlsClients(const TlsClients&) = delete;
   TlsClients& operator=(const TlsClients&) = delete;
@@ -54,6 +54,7 @@ class TlsClients {
   static int keep_session(SSL* ssl, SSL_SESSION* session);
 
   std::uint16_t port_;
+  std::string name_;
   int epoll_;
   SSL_CTX* context_;
   SSL_SESSION* session_ = nullptr;

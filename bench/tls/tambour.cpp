@@ -47,7 +47,9 @@ class Tambour {
   static tambour::TcpServer listen(tambour::EventLoop& loop, const bench::ServerOptions& options) {
     tambour::TlsServerOptions tls;
     const auto pem = tambour::TlsPem::file(options.folder + "/server.pem");
-    tls.identities = {{.certificate = pem, .key = pem}};
+    for (int i = 0; i < options.names; ++i)
+      tls.identities.push_back(
+          {.certificate = pem, .key = pem, .server_names = {bench::name_of(i)}});
     tambour::ListenOptions how;
     how.tls = tambour::or_throw(tambour::TlsServerContext::create(tls));
     const auto at = tambour::Endpoint::loopback_v4(options.port);

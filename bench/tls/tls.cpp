@@ -40,6 +40,7 @@ class Folder {
 
 struct Parameters {
   int resumed = 0;
+  int names = 1;
   int connections = 0;
   int size = 0;
   int milliseconds = 0;
@@ -61,7 +62,9 @@ Measured measure(const ServerProcess& server, int milliseconds, const Work& work
 }
 
 std::vector<Figure> shake_hands(const ServerProcess& server, const Parameters& how) {
-  TlsClients clients(server.port());
+  std::string name = name_of(how.names - 1);
+  if (name.starts_with('*')) name.replace(0, 1, "host");
+  TlsClients clients(server.port(), name);
   const Measured got = measure(server, how.milliseconds, [&](double seconds) {
     return clients.shake_hands(how.connections, how.resumed != 0, seconds);
   });
@@ -124,6 +127,10 @@ const std::string& answer_of(int bytes) {
   return answer;
 }
 
+std::string name_of(int certificate) {
+  return (certificate % 2 != 0 ? "*.zone" : "host") + std::to_string(certificate) + ".test";
+}
+
 int run_tls(int argc, char** argv, Serve serve) {
   pinned_processor();
   int iterations = 1;
@@ -135,6 +142,7 @@ int run_tls(int argc, char** argv, Serve serve) {
   line.add_command("handshakes", "connections that are reset after the handshake");
   line.add("--kind", how.resumed, "whether sessions are resumed", {{"full", 0}, {"resumed", 1}});
   line.add("--connections", how.connections, "concurrent handshakes", 1, 10'000);
+  line.add_optional("--names", how.names, "certificates by name", 1, 100'000);
   add_time();
   line.add_command("bulk", "downloads");
   line.add("--connections", how.connections, "connections", 1, 10'000);
@@ -151,6 +159,7 @@ int run_tls(int argc, char** argv, Serve serve) {
     feed_watchdog();
     ServerOptions options;
     options.folder = folder.path();
+    options.names = how.names;
     options.answer_bytes = line.has_command("bulk") ? how.size : 1024;
     const ServerProcess server(serve, options);
     wait_until_it_listens(server);

@@ -22,6 +22,10 @@ std::optional<int> requested_bytes(std::string_view received);
 /// The answer to a request, head and body. The reference is valid until the process ends.
 const std::string& answer_of(int bytes);
 
+/// The name of a certificate: every second one is a wildcard. If there are several, clients ask for
+/// the last one.
+std::string name_of(int certificate);
+
 int run_tls(int argc, char** argv, Serve serve);
 
 /// The main function of a subject. ServerOptions::folder contains `server.pem`, which is the

@@ -43,11 +43,22 @@ class Tls(TlsSuite):
     parameters = (Parameter("kind", "whether sessions are resumed", ("full", "resumed"),
                             choices=("full", "resumed"), format="{}"),
                   Parameter("connections", "concurrent handshakes", (16,),
-                            format="{:,} at a time"), MILLISECONDS)
+                            format="{:,} at a time"),
+                  Parameter("names", "certificates by name, of which clients ask for the last",
+                            (1,), high=100_000, silent=True, format="{:,} names"), MILLISECONDS)
     metrics = (Metric("handshake_us", "µs", "server's processor time per connection"),
                Metric("per_cpu_s", "1/s", "connections per second of processor time",
                       better="more"))
     quick = ({"milliseconds": (30,), "rounds": 8},)
+
+    def unsupported(self, subject, cell):
+        if cell.get("names") not in (None, 1) and subject.peer != "tambour":
+            return "its program has one certificate"
+        return super().unsupported(subject, cell)
+
+    def arguments(self, cell):
+        names = cell.get("names")
+        return super().arguments(cell) + ([] if names is None else ["--names", str(names)])
 
     def cost(self, cell):
         return 0.025 + cell.get("milliseconds") * 1.2e-3
