@@ -12,7 +12,7 @@
 namespace bench {
 namespace {
 
-constexpr long day_s = 24 * 60 * 60;
+constexpr long day_s = 24L * 60 * 60;
 
 X509* make_certificate(EVP_PKEY* key) {
   X509* const made = X509_new();

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -44,7 +45,7 @@ TlsClients::TlsClients(std::uint16_t port, std::string name)
       name_(std::move(name)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       context_(SSL_CTX_new(TLS_client_method())),
-      buffer_(256 * 1024) {
+      buffer_(std::size_t{256} * 1024) {
   if (epoll_ < 0) fail_errno("client: epoll_create1");
   if (context_ == nullptr || SSL_CTX_set_min_proto_version(context_, TLS1_3_VERSION) != 1 ||
       SSL_CTX_set_ciphersuites(context_, "TLS_AES_128_GCM_SHA256") != 1 ||

@@ -41,7 +41,7 @@ std::optional<std::string> next(std::string_view& from) {
 }
 
 /// Any program may have set the variable: a file of another kind is neither read nor closed.
-UniqueFd named_in_environment(int least) noexcept {
+UniqueFd tickets_in_environment(int least) noexcept {
   const char* const text = std::getenv(tickets_variable);
   if (text == nullptr) return {};
   const auto fd = base::parse_number<int>(text);
@@ -89,7 +89,7 @@ Result<UniqueFd> PassedTickets::write() const {
 
 PassedTickets PassedTickets::take(int listeners) {
   PassedTickets taken;
-  const UniqueFd file = named_in_environment(first_passed + listeners);
+  const UniqueFd file = tickets_in_environment(first_passed + listeners);
   struct stat status{};
   if (!file.is_open() || ::fstat(file.get(), &status) != 0 || status.st_size > bytes_max)
     return taken;

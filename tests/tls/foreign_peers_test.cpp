@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -166,6 +167,11 @@ class TlsScriptedPeer : public TlsForeignPeer, public testing::WithParamInterfac
     peer_ = built_go_program() + " ";
   }
   const std::string& peer() const { return peer_; }
+  static std::string printed_twice(const std::string& version, const std::string& rest) {
+    std::ostringstream text;
+    text << "TLSv" << version << " full" << rest << "TLSv" << version << " resumed" << rest;
+    return text.str();
+  }
 
  private:
   /// Debian's Go contains a compiled standard library; another one may have to compile it.
@@ -194,8 +200,7 @@ TEST_P(TlsScriptedPeer, client_negotiates_and_resumes) {
               0)
         << read("errors");
     const std::string rest = " you said hello, alpn test, peer unknown\n";
-    EXPECT_EQ(read("out"), "TLSv" + version + " full" + rest + "TLSv" + version + " resumed" + rest)
-        << read("errors");
+    EXPECT_EQ(read("out"), printed_twice(version, rest)) << read("errors");
   }
 }
 
@@ -206,8 +211,7 @@ TEST_P(TlsScriptedPeer, client_with_certificate) {
               0)
         << read("errors");
     const std::string rest = " you said hello, alpn , peer CN=alice\n";
-    EXPECT_EQ(read("out"), "TLSv" + version + " full" + rest + "TLSv" + version + " resumed" + rest)
-        << read("errors");
+    EXPECT_EQ(read("out"), printed_twice(version, rest)) << read("errors");
   }
 }
 

@@ -18,10 +18,12 @@ constexpr int certificates = 7;
 /// The identities share a few certificates, because creating a thousand keys takes long.
 TlsServerOptions thousand_names() {
   std::vector<TlsIdentity> made;
+  made.reserve(certificates);
   for (int i = 0; i < certificates; ++i)
     made.push_back(
         test::self_signed({.common_name = "certificate" + std::to_string(i)}).identity());
   TlsServerOptions options;
+  options.identities.reserve(names);
   for (int i = 0; i < names; ++i) {
     TlsIdentity each = made[std::size_t(i % certificates)];
     const std::string zone = "zone" + std::to_string(i) + ".test";

@@ -61,6 +61,11 @@ std::string client_hello() {
   for (;;) ::pause();
 }
 
+struct Progress {
+  std::size_t heap = 0;  ///< Bytes, when all peers have connected.
+  bool done = false;     ///< Another client was served.
+};
+
 /// Serves 5,000 peers that send `bytes` and nothing else, and then one that completes.
 void serve_peers_that_send(std::string_view bytes) {
   if (!can_open_files(peers + 100)) GTEST_SKIP() << "too few open files are permitted";
@@ -82,21 +87,18 @@ void serve_peers_that_send(std::string_view bytes) {
   ASSERT_GE(child, 0);
   if (child == 0) connect_peers(server.endpoint(), bytes, pipe[1]);
   ::close(pipe[1]);
-  std::size_t heap = 0;
-  bool done = false;
-  spawn(loop,
-        [](int connected, TcpServer& to, TlsClientContext tls, std::size_t& heap_then,
-           bool& is_done) -> Task<> {
-          EXPECT_TRUE(co_await ready(connected, Events::read));
-          char byte = 0;
-          EXPECT_EQ(::read(connected, &byte, 1), 1) << "a peer could not connect";
-          heap_then = ::mallinfo2().uordblks;
-          auto stream = co_await connect("127.0.0.1", to.endpoint().port(), tls);
-          EXPECT_TRUE(stream);
-          if (stream) co_await test::expect_echo(*stream, "hello");
-          is_done = true;
-        }(pipe[0], server, contexts.client, heap, done));
-  while (!done) loop.run_once();
+  Progress progress;
+  spawn(loop, [](int connected, TcpServer& to, TlsClientContext tls, Progress& reached) -> Task<> {
+    EXPECT_TRUE(co_await ready(connected, Events::read));
+    char byte = 0;
+    EXPECT_EQ(::read(connected, &byte, 1), 1) << "a peer could not connect";
+    reached.heap = ::mallinfo2().uordblks;
+    auto stream = co_await connect("127.0.0.1", to.endpoint().port(), tls);
+    EXPECT_TRUE(stream);
+    if (stream) co_await test::expect_echo(*stream, "hello");
+    reached.done = true;
+  }(pipe[0], server, contexts.client, progress));
+  while (!progress.done) loop.run_once();
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   ::close(pipe[0]);
@@ -104,8 +106,8 @@ void serve_peers_that_send(std::string_view bytes) {
   EXPECT_LE(server.connections(), how.tls_handshakes_max + 1);
   // Three quarters of it are OpenSSL's buffers for records and for a message, if a message is
   // incomplete. Sanitizers do not count the heap.
-  if (heap > heap_before) {
-    EXPECT_LE(heap - heap_before, how.tls_handshakes_max * 80 * 1024);
+  if (progress.heap > heap_before) {
+    EXPECT_LE(progress.heap - heap_before, how.tls_handshakes_max * 80 * 1024);
   }
 }
 
