@@ -140,6 +140,14 @@ std::int64_t ServerProcess::rss_bytes() const {
   return (resident - shared) * sysconf(_SC_PAGESIZE);
 }
 
+void ServerProcess::wait_until_it_listens() const {
+  for (int waited_ms = 0; !can_connect_to(port()); ++waited_ms) {
+    if (waited_ms == 5000) fail("the server does not listen");
+    usleep(1000);
+  }
+  wait_until_idle();
+}
+
 std::int64_t ServerProcess::anonymous_bytes() const {
   std::ifstream file("/proc/" + std::to_string(process_) + "/smaps_rollup");
   std::string word;

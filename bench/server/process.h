@@ -31,6 +31,8 @@ class ServerProcess {
 
   /// Bytes allocated with malloc(3), overhead included. The server must be idle.
   std::int64_t heap_bytes() const;
+  /// Waits until the server accepts connections, and has nothing to do.
+  void wait_until_it_listens() const;
   /// Resident bytes, without file-backed memory.
   std::int64_t rss_bytes() const;
   /// The same, but counted page by page: exact, also for a kernel that counts per processor, and

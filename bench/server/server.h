@@ -31,9 +31,9 @@ struct ServerOptions {
   /// The size of a connection's read buffer, if the library leaves it to the program: suitable for
   /// the workload.
   std::size_t buffer_bytes = 0;
-  std::string folder{};  ///< For the servers of `tls/`: a directory for the files of the server.
+  std::string folder{};  ///< For `tls/` and `http/`: a directory for the files of the server.
   int names = 1;         ///< For the servers of `tls/`: certificates by name; see name_of().
-  int answer_bytes = 0;  ///< For the servers of `tls/`: the size that requests will ask for.
+  int answer_bytes = 0;  ///< For `tls/` and `http/`: the size that requests will ask for.
 };
 
 /// The interface of a subject.

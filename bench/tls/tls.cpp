@@ -1,42 +1,18 @@
 #include "tls/tls.h"
 
-#include <unistd.h>
-
 #include <charconv>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <vector>
 
-#include "common/network.h"
 #include "common/options.h"
 #include "common/processor.h"
+#include "common/temporary_folder.h"
 #include "server/process.h"
 #include "tls/certificate.h"
 #include "tls/client.h"
 
 namespace bench {
 namespace {
-
-/// A directory with the certificate, which is removed at the end.
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / "bench-tls-XXXXXX") {
-    if (mkdtemp(path_.data()) == nullptr) fail_errno("mkdtemp");
-    write_certificate(path_ + "/server.pem");
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 struct Parameters {
   int resumed = 0;
@@ -93,14 +69,6 @@ std::vector<Figure> stay_idle(const ServerProcess& server, const Parameters& how
   return {{"connection_bytes", double(server.anonymous_bytes() - before) / how.connections}};
 }
 
-void wait_until_it_listens(const ServerProcess& server) {
-  for (int waited_ms = 0; !can_connect_to(server.port()); ++waited_ms) {
-    if (waited_ms == 5000) fail("the server does not listen");
-    usleep(1000);
-  }
-  server.wait_until_idle();
-}
-
 }  // namespace
 
 std::optional<int> requested_bytes(std::string_view received) {
@@ -152,7 +120,8 @@ int run_tls(int argc, char** argv, Serve serve) {
   line.add("--connections", how.connections, "connections", 1, 1'000'000);
   line.parse_or_exit(argc, argv);
 
-  const Folder folder;
+  const TemporaryFolder folder;
+  write_certificate(folder.path() + "/server.pem");
   Report report;
   SubjectInfo info;
   for (int iteration = 0; iteration < iterations; ++iteration) {
@@ -162,7 +131,7 @@ int run_tls(int argc, char** argv, Serve serve) {
     options.names = how.names;
     options.answer_bytes = line.has_command("bulk") ? how.size : 1024;
     const ServerProcess server(serve, options);
-    wait_until_it_listens(server);
+    server.wait_until_it_listens();
     if (line.has_command("handshakes")) {
       report.add(shake_hands(server, how));
     } else if (line.has_command("bulk")) {

@@ -30,7 +30,7 @@ class Throughput(ServerSuite):
     metrics = (Metric("server_cpu_ns", "ns", "server's processor time per message"),
                Metric("messages_per_s", "1/s", "messages per second", better="more"),
                Metric("bytes_per_s", "B/s", "bytes per second, both directions", better="more"))
-    quick = ({"connections": (100,), "size": (64, 16384), "milliseconds": (40,), "rounds": 26},)
+    quick = ({"connections": (100,), "size": (64, 16384), "milliseconds": (40,), "rounds": 24},)
     full = ({"connections": (1, 10, 100, 1000), "size": (64, 1024, 4096, 16384, 65536, 1 << 20)},)
 
     def cost(self, cell):
