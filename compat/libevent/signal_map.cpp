@@ -93,7 +93,8 @@ void SignalMap::receive() noexcept {
 }
 
 void SignalMap::activate_arrived() noexcept {
-  if (slot_ == nullptr || (!std::exchange(is_readable_, false) && !slot_->any_pending())) return;
+  const bool has_arrived = std::exchange(is_readable_, false) || was_pending_;
+  if (slot_ == nullptr || !has_arrived) return;
   const bool receives = receiver_.load() == this;
   for (std::uint64_t come = slot_->take_pending(); come != 0; come &= come - 1) {
     const int number = std::countr_zero(come) + 1;

@@ -33,12 +33,16 @@ class SignalMap {
   void receive() noexcept;
 
   void before_wait() noexcept {
-    if (slot_ != nullptr) slot_->claim();
+    if (slot_ == nullptr) return;
+    slot_->claim();
+    was_pending_ = slot_->any_pending();
   }
   [[nodiscard]] bool any_pending() const noexcept {
     return slot_ != nullptr && slot_->any_pending();
   }
-  /// Activates the events of the signals that have arrived.
+  /// Activates the events of the signals that have arrived, unless all of them came after the wait:
+  /// what has become readable before such a signal was not reported either, and has to be read
+  /// first.
   void activate_arrived() noexcept;
   void activate(int number, int calls) noexcept;
 
@@ -74,6 +78,7 @@ class SignalMap {
   Readable readable_;
   bool must_submit_ = false;
   bool is_readable_ = false;
+  bool was_pending_ = false;  ///< A signal had arrived before the wait.
   Entry entries_[Slot::number_max + 1];
 };
 
