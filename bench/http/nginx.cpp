@@ -1,5 +1,5 @@
 // The server is nginx, which serves a file from its cache of open files.
-#include "server/nginx.h"
+#include "server/nginx_process.h"
 
 #include <string>
 

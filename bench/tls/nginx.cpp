@@ -1,5 +1,5 @@
 // The server is nginx. Its directory, with configuration and files, is the one of the certificate.
-#include "server/nginx.h"
+#include "server/nginx_process.h"
 
 #include <string>
 

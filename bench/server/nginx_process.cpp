@@ -1,4 +1,4 @@
-#include "server/nginx.h"
+#include "server/nginx_process.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
