@@ -1,9 +1,8 @@
 // The server is nginx, which serves a file from its cache of open files.
-#include "server/nginx_process.h"
-
 #include <string>
 
 #include "http/http.h"
+#include "server/nginx_process.h"
 
 namespace {
 

@@ -1,8 +1,7 @@
 // The server is nginx. Its directory, with configuration and files, is the one of the certificate.
-#include "server/nginx_process.h"
-
 #include <string>
 
+#include "server/nginx_process.h"
 #include "tls/tls.h"
 
 namespace {

@@ -156,14 +156,9 @@ ssize_t send_file(int fd, const Chain& chain, std::size_t size, bool quiet) noex
   const auto send = [&] {
     return base::system_call(Call::write, ::sendfile, fd, source, &offset, size);
   };
-  ssize_t n = 0;
-  if (quiet) {
-    const BrokenPipeBlocked blocked;
-    n = send();
-  } else {
-    n = send();
-  }
-  return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : n;
+  if (!quiet) return send();
+  const BrokenPipeBlocked blocked;
+  return send();
 }
 
 }  // namespace
@@ -198,7 +193,11 @@ int evbuffer_write_atmost(evbuffer* buffer, evutil_socket_t fd, ev_ssize_t howmu
   const Locked locked(buffer);
   if (buffer->front_frozen) return -1;
   const std::size_t size = howmuch < 0 ? buffer->length : static_cast<std::size_t>(howmuch);
-  return static_cast<int>(tambour::libevent::write_from(*buffer, fd, size, false));
+  const bool sends_file = buffer->first != nullptr && buffer->first->in_file();
+  const ssize_t n = tambour::libevent::write_from(*buffer, fd, size, false);
+  // As in libevent, which returns -1 for other bytes.
+  if (n < 0 && sends_file && (errno == EAGAIN || errno == EINTR)) return 0;
+  return static_cast<int>(n);
 }
 
 int evbuffer_write(evbuffer* buffer, evutil_socket_t fd) {

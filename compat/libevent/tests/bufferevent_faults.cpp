@@ -19,7 +19,9 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/bufferevent_struct.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <event2/listener.h>
 
 namespace {
@@ -209,6 +211,41 @@ void broken_pipes() {
   event_base_free(base);
 }
 
+/// A file is sent to a socket that is full, although its event said that it is not. libevent
+/// reports the end of the connection.
+void file_to_a_full_socket() {
+  event_base* const base = event_base_new();
+  int fds[2];
+  if (!make_sockets(fds)) std::abort();
+  Client client{base, {}};
+  bufferevent* const bev = socket_with(base, fds[1], client, BEV_OPT_CLOSE_ON_FREE);
+  const std::string block(4096, 'f');
+  std::size_t filled = 0;
+  for (ssize_t n = 0; (n = ::write(fds[1], block.data(), block.size())) > 0;)
+    filled += static_cast<std::size_t>(n);
+  char name[] = "/tmp/bufferevent_faults.XXXXXX";
+  const int file = ::mkstemp(name);
+  ::unlink(name);
+  EXPECT(::write(file, "content", 7) == 7);
+  EXPECT(evbuffer_add_file(bufferevent_get_output(bev), file, 0, 7) == 0);
+  event_active(&bev->ev_write, EV_WRITE, 1);
+  run_ready(base);
+  EXPECT(client.events == 0);
+  std::string got;
+  for (int i = 0; i < 10'000 && got.size() < filled + 7; ++i) {
+    char bytes[8192];
+    const ssize_t n = ::read(fds[0], bytes, sizeof bytes);
+    if (n > 0) got.append(bytes, static_cast<std::size_t>(n));
+    event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+  }
+  EXPECT(got.size() == filled + 7 && got.ends_with("content"));
+  EXPECT(client.events == 0);
+  bufferevent_free(bev);
+  run_ready(base);
+  ::close(fds[0]);
+  event_base_free(base);
+}
+
 /// A descriptor that is closed under a bufferevent is an error, not a crash or a loop that spins.
 void closed_descriptors() {
   event_base* const base = event_base_new();
@@ -372,6 +409,7 @@ int main() {
   exchanges("rate limits", Kind::limits);
   broken_pipes();
   closed_descriptors();
+  file_to_a_full_socket();
   no_descriptors();
   freed_members();
   freed_group();
