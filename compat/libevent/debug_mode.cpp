@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <atomic>
 #include <mutex>
 #include <unordered_map>
 
@@ -12,7 +13,12 @@ int event_debug_mode_on_ = 0;
 namespace tambour::libevent::debug {
 namespace {
 
-bool too_late = false;
+/// Events were used: it is too late to begin. Any thread sets it.
+std::atomic<bool> too_late{false};
+
+void note_use() noexcept {
+  if (!too_late.load(std::memory_order_relaxed)) too_late.store(true, std::memory_order_relaxed);
+}
 
 /// The events that are set up, and whether each is added. Never destroyed: programs may use events
 /// while the process exits.
@@ -33,10 +39,10 @@ void fail(const char* what, const event* ev, const char* caller) {
 
 }  // namespace
 
-void begin() noexcept { too_late = true; }
+void begin() noexcept { note_use(); }
 
 void note_setup(const event* ev) {
-  too_late = true;
+  note_use();
   if (!is_on()) return;
   Known& all = known();
   const std::lock_guard lock(all.mutex);
@@ -44,7 +50,7 @@ void note_setup(const event* ev) {
 }
 
 void note_teardown(const event* ev) {
-  too_late = true;
+  note_use();
   if (!is_on()) return;
   Known& all = known();
   const std::lock_guard lock(all.mutex);
@@ -52,7 +58,7 @@ void note_teardown(const event* ev) {
 }
 
 void note_added(const event* ev, bool added) {
-  too_late = true;
+  note_use();
   if (!is_on()) return;
   Known& all = known();
   bool was_set_up = false;

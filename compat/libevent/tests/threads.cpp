@@ -179,6 +179,46 @@ TEST_F(Threads, FinalizerRunsAfterTheCallback) {
   finish();
 }
 
+// The base makes records for new descriptors while its thread waits and reports others.
+TEST_F(Threads, ManyThreadsAddNewDescriptors) {
+  constexpr int threads = 4;
+  constexpr int rounds = 60;
+  std::atomic<long> count{0};
+  Function function = [&](int, short) { ++count; };
+  std::array<int, 2> busy{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, busy.data()), 0);
+  event* const always = make(busy[0], EV_WRITE | EV_PERSIST, function);
+  event_add(always, nullptr);
+  start();
+  std::vector<std::thread> others;
+  // They stay open, so that the numbers grow.
+  std::vector<std::vector<std::array<int, 2>>> all(threads,
+                                                   std::vector<std::array<int, 2>>(rounds));
+  for (auto& pairs : all) {
+    others.emplace_back([&] {
+      for (auto& pair : pairs) {
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) != 0) continue;
+        event* const ev = make(pair[0], EV_READ | EV_WRITE | EV_PERSIST, function);
+        event_add(ev, nullptr);
+        std::this_thread::yield();
+        event_del(ev);
+        event_free(ev);
+      }
+    });
+  }
+  for (auto& other : others) other.join();
+  EXPECT_TRUE(wait_for([&] { return count > 0; }));
+  finish();
+  event_free(always);
+  all.push_back({busy});
+  for (const auto& pairs : all) {
+    for (const auto& pair : pairs) {
+      close(pair[0]);
+      close(pair[1]);
+    }
+  }
+}
+
 TEST_F(Threads, ManyThreadsAddDeleteAndActivate) {
   constexpr int threads = 4;
   constexpr int rounds = 2000;
