@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -16,6 +16,7 @@
 #include <tambour/move_to.h>
 
 #include "net/datagrams.h"
+#include "support/network.h"
 #include "support/on_every_backend.h"
 #include "support/scale.h"
 
@@ -57,29 +58,42 @@ Task<> echo(UdpSocket& socket, std::size_t capacity) {
   }
 }
 
+/// Receives an echo of each datagram in `owed`. Returns ETIMEDOUT if nothing arrives for 5 s.
+Task<Result<>> receive_echoes(UdpSocket& socket, Endpoint server, DatagramBatch& in,
+                              std::set<std::string>& owed) {
+  while (!owed.empty()) {
+    const auto got = co_await timeout(5s, socket.receive(in));
+    if (!got) co_return std::unexpected(got.error());
+    EXPECT_TRUE(*got > 0 && *got == in.size());
+    for (const Datagram datagram : in) {
+      EXPECT_EQ(datagram.peer(), server);
+      EXPECT_FALSE(datagram.truncated());
+      EXPECT_EQ(owed.erase(std::string(datagram.text())), 1U) << datagram.text();
+    }
+  }
+  co_return {};
+}
+
 /// Sends `count` datagrams, in batches that fit into the peer's receive buffer, and expects an echo
-/// of each.
+/// of each. Repeats a datagram only if the kernel has dropped packets in the meantime.
 Task<> ask(UdpSocket& socket, Endpoint server, std::size_t count, std::size_t capacity) {
   DatagramBatch out(capacity, 2048);
   DatagramBatch in(capacity, 2048);
-  std::map<std::string, int> owed;
+  std::set<std::string> owed;
   for (std::size_t next = 0; next < count;) {
-    for (std::size_t i = 0; i < capacity && next < count; ++i, ++next) {
-      const std::string text = std::to_string(next) + std::string(next % 300, 'x');
-      EXPECT_TRUE(out.add(bytes_of(text), server));
-      ++owed[text];
-    }
-    EXPECT_TRUE(co_await socket.send(out));
-    EXPECT_TRUE(out.empty());
+    for (; owed.size() < capacity && next < count; ++next)
+      owed.insert(std::to_string(next) + std::string(next % 300, 'x'));
     while (!owed.empty()) {
-      const auto got = co_await socket.receive(in);
-      EXPECT_TRUE(got && *got > 0 && *got == in.size());
-      if (!got) co_return;
-      for (const Datagram datagram : in) {
-        EXPECT_EQ(datagram.peer(), server);
-        EXPECT_FALSE(datagram.truncated());
-        EXPECT_EQ(owed.erase(std::string(datagram.text())), 1U) << datagram.text();
-      }
+      const std::uint64_t dropped_before = test::packets_dropped();
+      for (const std::string& text : owed) EXPECT_TRUE(out.add(bytes_of(text), server));
+      EXPECT_TRUE(co_await socket.send(out));
+      EXPECT_TRUE(out.empty());
+      const auto received = co_await receive_echoes(socket, server, in, owed);
+      if (received) continue;
+      EXPECT_EQ(received.error(), system_error(ETIMEDOUT));
+      EXPECT_GT(test::packets_dropped(), dropped_before)
+          << owed.size() << " datagrams have no echo, although the kernel has dropped no packet";
+      if (testing::Test::HasFailure()) co_return;
     }
   }
 }

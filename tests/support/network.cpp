@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -27,6 +28,20 @@ bool enter_own_network() {
 }
 
 }  // namespace
+
+std::uint64_t packets_dropped() {
+  // One line for each processor, in hexadecimal; the second number is the dropped packets.
+  std::ifstream processors("/proc/net/softnet_stat");
+  std::uint64_t all = 0;
+  for (std::string line; std::getline(processors, line);) {
+    std::istringstream numbers(line);
+    std::uint64_t processed = 0;
+    std::uint64_t dropped = 0;
+    numbers >> std::hex >> processed >> dropped;
+    all += dropped;
+  }
+  return all;
+}
 
 bool has_program(const std::string& name) {
   return std::system(("PATH=$PATH:/usr/sbin:/sbin command -v " + name + " >/dev/null").c_str()) ==

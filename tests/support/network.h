@@ -1,7 +1,8 @@
 // Network namespaces for tests: only a loopback interface, on which packets can be dropped or
-// delayed.
+// delayed; and what the kernel does with packets.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -14,6 +15,11 @@ void in_own_network(const std::function<void()>& body);
 
 /// Runs a shell command inside `body`, and fails the test if the command fails.
 void command(const std::string& line);
+
+/// Returns how many packets the kernel has dropped because the backlog of a processor was full
+/// (net.core.netdev_max_backlog). Any process that sends much fills it, over loopback too, and the
+/// packets of others are dropped with its own.
+std::uint64_t packets_dropped();
 
 /// Returns whether the program is installed.
 bool has_program(const std::string& name);
