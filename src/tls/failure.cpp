@@ -119,19 +119,19 @@ std::string hexadecimal(std::span<const unsigned char> bytes) {
   return text;
 }
 
-std::string lower(std::string text) {
-  for (char& each : text) {
-    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each - 'A' + 'a');
-  }
-  return text;
-}
-
 NamesPointer names_of(const X509* certificate) noexcept {
   return NamesPointer(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
 }
 
 }  // namespace
+
+std::string lower(std::string text) noexcept {
+  for (char& each : text) {
+    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each - 'A' + 'a');
+  }
+  return text;
+}
 
 std::unexpected<TlsFailure> failure(Error error, std::string message) {
   return std::unexpected(TlsFailure{.error = error, .message = std::move(message)});

@@ -31,6 +31,8 @@ using Loaded = std::expected<T, TlsFailure>;
 /// of the queue, which is cleared.
 [[nodiscard]] std::unexpected<TlsFailure> queue_failure(TlsError error, std::string_view message);
 
+/// Returns `text` with ASCII letters in lower case.
+[[nodiscard]] std::string lower(std::string text) noexcept;
 /// The name in the format of RFC 2253. Throws std::bad_alloc.
 [[nodiscard]] std::string text_of(const X509_NAME* name);
 /// "certificate CN=example.org, issued by CN=Example CA". Throws std::bad_alloc.

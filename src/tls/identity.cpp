@@ -108,14 +108,6 @@ Loaded<> validate(const Identity& identity, const std::string& name) {
   return {};
 }
 
-std::string lower(std::string_view text) {
-  std::string lowered(text);
-  for (char& each : lowered) {
-    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each - 'A' + 'a');
-  }
-  return lowered;
-}
-
 }  // namespace
 
 Loaded<std::string> read_pem(const TlsPem& pem) {
