@@ -15,7 +15,7 @@
 #include <tambour/when.h>
 
 #include "base/failure.h"
-#include "dns/reader.h"
+#include "dns/codec/reader.h"
 #include "dns_server/rate_limit.h"
 #include "loop/core.h"
 

@@ -11,10 +11,10 @@
 
 #include <tambour/endpoint.h>
 
-#include "dns/address_order.h"
-#include "dns/hosts.h"
-#include "dns/nsswitch.h"
-#include "dns/resolv_conf.h"
+#include "dns/config/hosts.h"
+#include "dns/config/nsswitch.h"
+#include "dns/config/resolv_conf.h"
+#include "dns/resolver/address_order.h"
 
 namespace tambour::configuration_test {
 namespace {

@@ -14,32 +14,18 @@
 #include <event2/event.h>
 #include <event2/thread.h>
 
+#include "failing_allocations.h"
+
+using failing_allocations::allocate;
+using failing_allocations::countdown;
+using failing_allocations::fails;
+using failing_allocations::live;
+using failing_allocations::reallocate;
+using failing_allocations::release;
+
 namespace {
 
-int countdown = -1;  // The allocation that fails, or -1.
-int live = 0;
 int failures = 0;
-
-bool fails() {
-  if (countdown < 0) return false;
-  return countdown-- == 0;
-}
-void* allocate(std::size_t size) {
-  if (fails()) return nullptr;
-  void* const memory = std::malloc(size);
-  live += memory != nullptr ? 1 : 0;
-  return memory;
-}
-void* reallocate(void* memory, std::size_t size) {
-  if (fails()) return nullptr;
-  void* const larger = std::realloc(memory, size);
-  live += memory == nullptr && larger != nullptr ? 1 : 0;
-  return larger;
-}
-void release(void* memory) {
-  live -= memory != nullptr ? 1 : 0;
-  std::free(memory);
-}
 
 void report(const char* what, int failing) {
   std::printf("allocation %d: %s\n", failing, what);

@@ -18,33 +18,17 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include "failing_allocations.h"
 #include "openssl_context.h"
 
+using failing_allocations::allocate;
+using failing_allocations::countdown;
+using failing_allocations::fails;
+using failing_allocations::live;
+using failing_allocations::reallocate;
+using failing_allocations::release;
+
 namespace {
-
-int countdown = -1;  // The allocation that fails, or -1.
-int live = 0;        // Allocations of libevent.
-
-bool fails() {
-  if (countdown < 0) return false;
-  return countdown-- == 0;
-}
-void* allocate(std::size_t size) {
-  if (fails()) return nullptr;
-  void* const memory = std::malloc(size);
-  live += memory != nullptr ? 1 : 0;
-  return memory;
-}
-void* reallocate(void* memory, std::size_t size) {
-  if (fails()) return nullptr;
-  void* const larger = std::realloc(memory, size);
-  live += memory == nullptr && larger != nullptr ? 1 : 0;
-  return larger;
-}
-void release(void* memory) {
-  live -= memory != nullptr ? 1 : 0;
-  std::free(memory);
-}
 
 void* openssl_allocate(std::size_t size, const char* /*file*/, int /*line*/) {
   return fails() ? nullptr : std::malloc(size);

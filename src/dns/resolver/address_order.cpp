@@ -1,0 +1,143 @@
+#include "dns/resolver/address_order.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+
+namespace tambour::dns {
+namespace {
+
+/// An IPv4 address as ::ffff:a.b.c.d.
+std::array<std::uint8_t, 16> mapped(const Address& address) noexcept {
+  if (address.is_v6) return address.bytes;
+  std::array<std::uint8_t, 16> v6{};
+  v6[10] = v6[11] = 0xff;
+  std::copy_n(address.bytes.begin(), 4, v6.begin() + 12);
+  return v6;
+}
+
+unsigned common_prefix(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b) noexcept {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;
+    return static_cast<unsigned>(i * 8) +
+           static_cast<unsigned>(std::countl_zero(static_cast<std::uint8_t>(a[i] ^ b[i])));
+  }
+  return static_cast<unsigned>(a.size() * 8);
+}
+
+/// RFC 6724, section 2.1.
+struct Policy {
+  std::array<std::uint8_t, 16> prefix;
+  unsigned bits;
+  unsigned precedence;
+  unsigned label;
+};
+// The longest matching prefix applies, so they are sorted by length.
+constexpr Policy policies[] = {
+    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128, 50, 0},
+    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96, 35, 4},
+    {{}, 96, 1, 3},
+    {{0x20, 0x01}, 32, 5, 5},
+    {{0x20, 0x02}, 16, 30, 2},
+    {{0x3f, 0xfe}, 16, 1, 12},
+    {{0xfe, 0xc0}, 10, 1, 11},
+    {{0xfc}, 7, 3, 13},
+    {{}, 0, 40, 1},
+};
+
+const Policy& policy_of(const Address& address) noexcept {
+  const auto bytes = mapped(address);
+  return *std::ranges::find_if(
+      policies, [&](const Policy& each) { return common_prefix(bytes, each.prefix) >= each.bits; });
+}
+
+/// RFC 6724, section 3.1 and 3.2.
+unsigned scope_of(const Address& address) noexcept {
+  constexpr unsigned link_local = 2;
+  constexpr unsigned site_local = 5;
+  constexpr unsigned global = 14;
+  const auto& bytes = address.bytes;
+  if (!address.is_v6) {
+    const bool is_link_local = bytes[0] == 127 || (bytes[0] == 169 && bytes[1] == 254);
+    return is_link_local ? link_local : global;
+  }
+  if (bytes[0] == 0xff) return bytes[1] & 0xfU;
+  if (bytes[0] == 0xfe && (bytes[1] & 0xc0U) == 0x80) return link_local;
+  if (bytes[0] == 0xfe && (bytes[1] & 0xc0U) == 0xc0) return site_local;
+  constexpr Address loopback{.is_v6 = true,
+                             .bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+  return bytes == loopback.bytes ? link_local : global;
+}
+
+std::size_t hash_of(const Address& address) noexcept {
+  std::uint32_t hash = address.is_v6 ? 1U : 2U;
+  for (const std::uint8_t byte : address.bytes) hash = (hash ^ byte) * 16777619U;
+  return hash ^ hash >> 16U;
+}
+
+}  // namespace
+
+bool is_preferred(const Destination& a, const Destination& b) noexcept {
+  // Rule 1: avoid unusable destinations.
+  if (a.from.has_value() != b.from.has_value()) return a.from.has_value();
+  const Policy& policy_a = policy_of(a.to);
+  const Policy& policy_b = policy_of(b.to);
+  const unsigned scope_a = scope_of(a.to);
+  const unsigned scope_b = scope_of(b.to);
+  if (a.from) {
+    // Rule 2: prefer matching scope.
+    const bool scope_matches_a = scope_a == scope_of(*a.from);
+    const bool scope_matches_b = scope_b == scope_of(*b.from);
+    if (scope_matches_a != scope_matches_b) return scope_matches_a;
+    // Rule 5: prefer matching label.
+    const bool label_matches_a = policy_a.label == policy_of(*a.from).label;
+    const bool label_matches_b = policy_b.label == policy_of(*b.from).label;
+    if (label_matches_a != label_matches_b) return label_matches_a;
+  }
+  // Rule 6: prefer higher precedence.
+  if (policy_a.precedence != policy_b.precedence) return policy_a.precedence > policy_b.precedence;
+  // Rule 8: prefer smaller scope.
+  if (scope_a != scope_b) return scope_a < scope_b;
+  // Rule 9: use the longest matching prefix.
+  if (a.from && a.to.is_v6 && b.to.is_v6)
+    return common_prefix(a.to.bytes, a.from->bytes) > common_prefix(b.to.bytes, b.from->bytes);
+  return false;
+}
+
+void AddressOrder::sort(std::vector<Address>& addresses, std::int64_t now_ns) {
+  if (addresses.size() < 2) return;
+  std::vector<Destination> destinations;
+  destinations.reserve(addresses.size());
+  for (const Address& each : addresses)
+    destinations.push_back({.to = each, .from = source_for(each, now_ns)});
+  std::ranges::stable_sort(destinations, is_preferred);
+  std::ranges::transform(destinations, addresses.begin(), &Destination::to);
+}
+
+const std::optional<Address>& AddressOrder::source_for(const Address& to, std::int64_t now_ns) {
+  if (known_.empty()) known_.resize(slots);
+  Known& known = known_[hash_of(to) % slots];
+  if (known.to == to && now_ns < known.until_ns) return known.from;
+  known = {.to = to, .from = ask_kernel(to), .until_ns = now_ns + remembered_ns};
+  return known.from;
+}
+
+std::optional<Address> AddressOrder::ask_kernel(const Address& to) noexcept {
+  constexpr std::uint16_t any_port = 53;
+  const Endpoint endpoint = to.endpoint(any_port);
+  const int fd =
+      system_.socket(endpoint.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP);
+  if (fd < 0) return std::nullopt;
+  std::optional<Address> from;
+  sockaddr_storage local{};
+  socklen_t size = sizeof local;
+  auto* const any = reinterpret_cast<sockaddr*>(&local);
+  if (system_.connect(fd, endpoint.data(), endpoint.size()) == 0 &&
+      system_.getsockname(fd, any, &size) == 0) {
+    if (const auto source = Endpoint::from(any, size)) from = Address::of(*source);
+  }
+  system_.close(fd);
+  return from;
+}
+
+}  // namespace tambour::dns

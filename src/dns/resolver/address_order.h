@@ -1,0 +1,50 @@
+// The order of the addresses of a host: RFC 6724, section 6.
+//
+// Rules 3, 4 and 7 (deprecated addresses, home addresses, tunnels) need information that system
+// calls on sockets do not give, and have no effect. Rule 9 applies to IPv6 only: for IPv4 it would
+// defeat the rotation of addresses by DNS servers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backend/system.h"
+#include "dns/resolver/address.h"
+
+namespace tambour::dns {
+
+class AddressOrder {
+ public:
+  explicit AddressOrder(backend::System& system) noexcept : system_(system) {}
+
+  /// Sorts the addresses, the preferred one first. The source address of each is looked up in the
+  /// routing table (connect(2) on a UDP socket), and remembered for ten seconds.
+  void sort(std::vector<Address>& addresses, std::int64_t now_ns);
+
+ private:
+  struct Known {
+    Address to;
+    std::optional<Address> from;  ///< Empty if the address cannot be reached.
+    std::int64_t until_ns = 0;
+  };
+  static constexpr std::size_t slots = 256;
+  static constexpr std::int64_t remembered_ns = 10'000'000'000;
+
+  [[nodiscard]] const std::optional<Address>& source_for(const Address& to, std::int64_t now_ns);
+  [[nodiscard]] std::optional<Address> ask_kernel(const Address& to) noexcept;
+
+  backend::System& system_;
+  std::vector<Known> known_;  ///< By hash of the address; a newer one replaces an older one.
+};
+
+/// One destination of the rules, for tests.
+struct Destination {
+  Address to;
+  std::optional<Address> from;
+};
+/// True if the rules prefer `a` to `b`.
+[[nodiscard]] bool is_preferred(const Destination& a, const Destination& b) noexcept;
+
+}  // namespace tambour::dns

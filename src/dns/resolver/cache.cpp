@@ -1,0 +1,63 @@
+#include "dns/resolver/cache.h"
+
+#include <utility>
+
+namespace tambour::dns {
+namespace {
+
+/// The nodes of the map and of the list, a slot of the map, and the control block of the answer.
+constexpr std::size_t overhead_bytes = 256;
+
+std::size_t size_of(std::string_view key, const Answer& answer) noexcept {
+  return overhead_bytes + sizeof(Answer) + key.size() + answer.message.capacity() +
+         answer.addresses.capacity() * sizeof(Address);
+}
+
+}  // namespace
+
+Cache::Hit Cache::find(std::string_view key, std::int64_t now_ns) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return {};
+  Entry& entry = found->second;
+  if (now_ns >= entry.until_ns) {
+    remove(found);
+    return {};
+  }
+  if (entry.used != order_.begin()) order_.splice(order_.begin(), order_, entry.used);
+  return {.answer = entry.answer, .age_ns = now_ns - entry.since_ns};
+}
+
+void Cache::put(std::string_view key, AnswerPointer answer, std::int64_t now_ns,
+                std::int64_t lifetime_ns) {
+  if (const auto former = entries_.find(key); former != entries_.end()) remove(former);
+  const std::size_t bytes = size_of(key, *answer);
+  if (lifetime_ns <= 0 || bytes > bytes_max_) return;
+  while (bytes_ + bytes > bytes_max_) remove(entries_.find(order_.back()->first));
+  const auto added = entries_.try_emplace(std::string(key)).first;
+  Entry& entry = added->second;
+  try {
+    entry.used = order_.insert(order_.begin(), &*added);
+  } catch (...) {
+    entries_.erase(added);
+    throw;
+  }
+  entry.answer = std::move(answer);
+  entry.since_ns = now_ns;
+  entry.until_ns = now_ns > INT64_MAX - lifetime_ns ? INT64_MAX : now_ns + lifetime_ns;
+  entry.bytes = bytes;
+  bytes_ += bytes;
+}
+
+void Cache::remove(Map::iterator entry) noexcept {
+  bytes_ -= entry->second.bytes;
+  order_.erase(entry->second.used);
+  entries_.erase(entry);
+}
+
+void Cache::clear() noexcept {
+  entries_.clear();
+  order_.clear();
+  bytes_ = 0;
+}
+
+}  // namespace tambour::dns

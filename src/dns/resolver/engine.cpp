@@ -1,0 +1,213 @@
+#include "dns/resolver/engine.h"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "base/clock.h"
+#include "dns/resolver/service.h"
+
+namespace tambour::dns {
+namespace {
+
+constexpr std::int64_t second_ns = 1'000'000'000;
+/// How long sockets without queries stay open.
+constexpr std::int64_t idle_ns = 10 * second_ns;
+
+}  // namespace
+
+Engine::Engine(EventLoop& loop, DnsResolverOptions options)
+    : loop_(loop),
+      core_(loop::core_of(loop)),
+      options_(std::move(options)),
+      entropy_(core_.backend()),
+      order_(system()),
+      configuration_(loop, system(), core_.backend().has_virtual_time(), options_),
+      cache_(options_.cache_bytes_max),
+      idle_check_ns_(base::end_of_time_ns) {
+  auto service = core_.open_service<Service>();
+  if (!service) throw std::bad_alloc();
+  core_.attach();
+  (*service)->add(*this);
+}
+
+Engine::~Engine() {
+  ends_ = true;
+  unlink();
+  // The waiters get null: the resolver is gone.
+  for (auto& [key, query] : queries_) query->finish_waiters(nullptr);
+  queries_.clear();
+  servers_.reset();
+  while (retired_ != nullptr) {
+    const std::shared_ptr<ServerSet> set = std::exchange(retired_, retired_->next_retired);
+    set->next_retired.reset();
+  }
+  core_.detach();
+}
+
+Engine::Buffers& Engine::buffers() {
+  if (buffers_ == nullptr) {
+    buffers_ = std::make_unique<Buffers>();
+    for (std::size_t i = 0; i < Buffers::count; ++i) {
+      buffers_->vectors[i] = {.iov_base = buffers_->bytes[i].data(),
+                              .iov_len = Buffers::bytes_each};
+    }
+  }
+  for (std::size_t i = 0; i < Buffers::count; ++i) {
+    buffers_->messages[i] = {};
+    buffers_->messages[i].msg_hdr.msg_iov = &buffers_->vectors[i];
+    buffers_->messages[i].msg_hdr.msg_iovlen = 1;
+  }
+  return *buffers_;
+}
+
+void Engine::use_configuration() {
+  auto set = std::make_shared<ServerSet>();
+  set->conf = std::make_shared<const ResolvConf>(configuration_.resolv_conf());
+  for (const Endpoint& each : set->conf->servers)
+    set->servers.push_back(std::make_unique<Server>(*this, each, set->servers.size()));
+  // Other servers may answer differently.
+  cache_.clear();
+  retire(std::exchange(servers_, std::move(set)));
+}
+
+Cache::Hit Engine::look_up(const QuestionKey& key, Waiter& waiter) {
+  ++stats_.lookups;
+  if (Cache::Hit hit = cache_.find(key.view(), core_.now_ns()); hit.answer != nullptr) {
+    ++stats_.cache_hits;
+    return hit;
+  }
+  if (waiting_ >= options_.lookups_max) {
+    static const AnswerPointer refusal =
+        std::make_shared<const Answer>(Answer{.error = DnsError::too_many_lookups});
+    return {.answer = refusal};
+  }
+  if (const auto found = queries_.find(key.view()); found != queries_.end()) {
+    ++stats_.coalesced;
+    ++waiting_;
+    found->second->add(waiter);
+    return {};
+  }
+  const auto added =
+      queries_.emplace(std::string(key.view()), std::make_unique<Query>(*this, key.view())).first;
+  Query& query = *added->second;
+  ++waiting_;
+  query.add(waiter);
+  try {
+    // drop() expects that a query counts as started or is queued.
+    ++started_;
+    if (started_ > options_.queries_max) {
+      queued_.push_back(&query);
+      --started_;
+    } else {
+      query.start();
+    }
+  } catch (...) {
+    waiter.leave();  // Drops the query.
+    throw;
+  }
+  return {};
+}
+
+void Engine::keep(std::string_view key, const AnswerPointer& answer) noexcept {
+  Duration lifetime = std::chrono::seconds(answer->ttl_s);
+  const DnsError error = answer->error;
+  if (error == no_error) {
+    lifetime = std::min(lifetime, options_.ttl_max);
+  } else if (error == DnsError::no_data || error == DnsError::no_such_name) {
+    lifetime = std::min(lifetime, options_.negative_ttl_max);
+  } else {
+    lifetime = options_.failure_ttl;
+  }
+  try {
+    cache_.put(key, answer, core_.now_ns(), lifetime.count());
+  } catch (const std::bad_alloc&) {
+    // The answer is not kept.
+    return;
+  }
+}
+
+void Engine::end(Query& query, const AnswerPointer& answer) noexcept {
+  const auto found = queries_.find(query.key());
+  const std::unique_ptr<Query> ended = std::move(found->second);
+  queries_.erase(found);
+  --started_;
+  keep(ended->key(), answer);
+  ended->finish_waiters(answer);
+  start_queued();
+}
+
+void Engine::drop(Query& query) noexcept {
+  if (ends_) return;
+  const auto found = queries_.find(query.key());
+  const std::unique_ptr<Query> dropped = std::move(found->second);
+  queries_.erase(found);
+  if (std::erase(queued_, &query) == 0) --started_;
+  start_queued();
+}
+
+void Engine::start_queued() noexcept {
+  while (!queued_.empty() && started_ < options_.queries_max) {
+    Query& next = *queued_.front();
+    queued_.erase(queued_.begin());
+    ++started_;
+    next.start_or_retry();
+  }
+}
+
+void Engine::retire(std::shared_ptr<ServerSet> set) noexcept {
+  // That of the current configuration stays anyway.
+  if (set == nullptr || set == servers_ || ends_ || set->is_retired) return;
+  ServerSet& added = *set;
+  added.is_retired = true;
+  added.next_retired = std::exchange(retired_, std::move(set));
+}
+
+DnsResolverStats Engine::stats() const noexcept {
+  DnsResolverStats stats = stats_;
+  stats.reloads = configuration_.reloads();
+  stats.cache_bytes = cache_.bytes();
+  stats.in_flight = queries_.size();
+  return stats;
+}
+
+std::int64_t Engine::before_wait() noexcept {
+  // A port may be added while another one fails.
+  while (!to_flush_.empty()) {
+    UdpPort* const port = to_flush_.back();
+    to_flush_.pop_back();
+    port->flush();
+  }
+  while (retired_ != nullptr) {
+    const std::shared_ptr<ServerSet> set = std::exchange(retired_, retired_->next_retired);
+    set->next_retired.reset();
+    set->is_retired = false;
+  }
+  if (idle_check_ns_ == base::end_of_time_ns && stats_.udp_sent + stats_.tcp_sent != 0)
+    idle_check_ns_ = core_.now_ns() + idle_ns;
+  return idle_check_ns_;
+}
+
+void Engine::expire(std::int64_t now_ns) {
+  if (now_ns < idle_check_ns_) return;
+  idle_check_ns_ = base::end_of_time_ns;
+  std::int64_t used_ns = std::numeric_limits<std::int64_t>::max();
+  for (const auto& each : servers_->servers)
+    used_ns = std::min(used_ns, each->close_idle(now_ns - idle_ns));
+  if (used_ns != std::numeric_limits<std::int64_t>::max())
+    idle_check_ns_ = std::max(used_ns, now_ns - idle_ns) + idle_ns + 1;
+}
+
+void Engine::disown() noexcept {
+  if (servers_ == nullptr) return;
+  for (const auto& each : servers_->servers) each->disown();
+}
+
+void Engine::reopen() {
+  if (servers_ == nullptr) return;
+  for (const auto& [key, query] : queries_) query->restart();
+  for (const auto& each : servers_->servers) each->close_all();
+}
+
+}  // namespace tambour::dns

@@ -1,0 +1,272 @@
+#include "dns/resolver/host_lookup.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/failure.h"
+#include "dns/codec/wire_name.h"
+
+namespace tambour::dns {
+namespace {
+
+/// The EAI_ value of one answer, as getaddrinfo(3) has it. 0: it has addresses.
+int eai_of(const Answer& answer) noexcept {
+  if (answer.error == no_error) return answer.addresses.empty() ? EAI_NODATA : 0;
+  if (answer.error == DnsError::no_data) return EAI_NODATA;
+  return answer.error == DnsError::no_such_name ? EAI_NONAME : EAI_AGAIN;
+}
+
+std::string_view without_dot(std::string_view host) noexcept {
+  if (host.ends_with('.')) host.remove_suffix(1);
+  return host;
+}
+
+bool is_below(std::string_view host, std::string_view domain) noexcept {
+  host = without_dot(host);
+  if (host.size() <= domain.size()) return equal_ignoring_case(host, domain);
+  const std::size_t at = host.size() - domain.size();
+  return host[at - 1] == '.' && equal_ignoring_case(host.substr(at), domain);
+}
+
+Error eai_error(int value) noexcept { return {value, resolver_category()}; }
+
+}  // namespace
+
+HostLookup::HostLookup(Engine& engine, std::string_view host, AddressFamily family)
+    : engine_(engine), host_(host), family_(family) {}
+
+HostLookup::State HostLookup::start() {
+  // For getaddrinfo(3), a name ends at its first null byte.
+  if (host_.empty() || host_.contains('\0')) {
+    finish(eai_error(EAI_NONAME));
+  } else if (!use_literal()) {
+    const auto is_ascii = [](char byte) { return static_cast<unsigned char>(byte) < 0x80; };
+    if (!std::ranges::all_of(host_, is_ascii)) {
+      finish(DnsError::non_ascii_name);
+    } else {
+      engine_.refresh();
+      next_source();
+    }
+  }
+  if (state_ == State::pending) changed_.emplace(engine_.loop());
+  return state_;
+}
+
+bool HostLookup::wants(bool is_v6) const noexcept {
+  return family_ != (is_v6 ? AddressFamily::v4 : AddressFamily::v6);
+}
+
+bool HostLookup::use_literal() {
+  Address address;
+  in_addr v4;
+  if (const auto literal = Endpoint::parse(host_, 0)) {
+    address = Address::of(*literal);
+  } else if (host_.size() < INET6_ADDRSTRLEN && host_.front() >= '0' && host_.front() <= '9' &&
+             ::inet_aton(std::string(host_).c_str(), &v4) != 0) {
+    // The short notations of IPv4, such as "127.1".
+    std::memcpy(address.bytes.data(), &v4, sizeof v4);
+  } else {
+    return false;
+  }
+  if (wants(address.is_v6)) addresses_.push_back(address);
+  finish(addresses_.empty() ? eai_error(EAI_ADDRFAMILY) : Error());
+  return true;
+}
+
+bool HostLookup::use_localhost() {
+  if (!is_below(host_, "localhost")) return false;
+  // RFC 6761, section 6.3.
+  if (wants(true)) addresses_.push_back(Address::of(Endpoint::loopback_v6(0)));
+  if (wants(false)) addresses_.push_back(Address::of(Endpoint::loopback_v4(0)));
+  finish({});
+  return true;
+}
+
+void HostLookup::next_source() {
+  const std::vector<Source>& sources = engine_.configuration().sources();
+  while (state_ == State::pending) {
+    if (source_ >= sources.size()) return finish(eai_error(source_error_));
+    switch (sources[source_].kind) {
+      case Source::Kind::files:
+        source_error_ = EAI_NONAME;
+        end_source(ask_hosts());
+        break;
+      case Source::Kind::dns:
+        if (use_localhost()) return;
+        return begin_dns();
+      case Source::Kind::local_only:
+        if (is_below(host_, "local")) {
+          state_ = State::fallback;
+          return;
+        }
+        end_source(Status::unavailable);
+        break;
+      case Source::Kind::other:
+        state_ = State::fallback;
+        return;
+    }
+  }
+}
+
+Status HostLookup::ask_hosts() {
+  std::vector<Address> found;
+  engine_.configuration().hosts().find(host_, found);
+  for (const Address& each : found) {
+    if (wants(each.is_v6)) addresses_.push_back(each);
+  }
+  return addresses_.empty() ? Status::not_found : Status::success;
+}
+
+void HostLookup::end_source(Status status) {
+  const Source& source = engine_.configuration().sources()[source_];
+  if (status == Status::success) {
+    is_unsorted_ = true;
+    return finish({});
+  }
+  ++source_;
+  if (source.ends_with(status)) finish(eai_error(source_error_));
+}
+
+void HostLookup::begin_dns() {
+  if (!engine_.configuration().has_servers()) {
+    state_ = State::fallback;
+    return;
+  }
+  if (const DnsError error = parse_name(host_, name_); error != no_error) {
+    source_error_ = EAI_NONAME;
+    end_source(Status::not_found);
+    return next_source();
+  }
+  // A search keeps the configuration of its start.
+  conf_ = engine_.servers()->conf;
+  is_absolute_ = host_.ends_with('.');
+  const auto dots = static_cast<unsigned>(std::ranges::count(host_, '.'));
+  as_is_first_ = is_absolute_ || dots >= conf_->ndots;
+  next_candidate();
+}
+
+/// Returns false if there is no candidate with the number `candidate_`.
+bool HostLookup::make_candidate(WireName& into) const {
+  const auto& search = conf_->search;
+  unsigned number = candidate_;
+  into = name_;
+  if (as_is_first_ && number-- == 0) return true;
+  if (is_absolute_ || number > search.size()) return false;
+  if (number == search.size()) {
+    // The name as it is, at last, unless the root was in the search list.
+    return !as_is_first_ && std::ranges::none_of(search, &DnsName::is_root);
+  }
+  into = {};
+  const std::string_view suffix = search[number].wire();
+  const std::string_view name = name_.view();
+  const bool fits =
+      into.append(name.data(), name.size() - 1) && into.append(suffix.data(), suffix.size());
+  if (!fits) into.clear();
+  return true;
+}
+
+void HostLookup::next_candidate() {
+  // Answers that are in the cache do not recurse.
+  while (state_ == State::pending) {
+    WireName name;
+    if (ends_search_ || !make_candidate(name)) {
+      source_error_ = search_error();
+      end_source(source_error_ == EAI_AGAIN ? Status::try_again : Status::not_found);
+      if (state_ == State::pending) next_source();
+      return;
+    }
+    ++candidate_;
+    if (name.empty()) continue;  // Too long.
+    ask_candidate(name);
+    if (parts_[0].is_answered && parts_[1].is_answered) {
+      end_candidate();
+    } else {
+      return;
+    }
+  }
+}
+
+void HostLookup::ask_candidate(const WireName& name) {
+  QuestionKey key(name.view(), DnsType::a);
+  constexpr std::array types{DnsType::aaaa, DnsType::a};
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    Part& part = parts_[i];
+    part.type = types[i];
+    part.answer = nullptr;
+    const bool is_v6 = part.type == DnsType::aaaa;
+    part.is_queried = wants(is_v6) && !(is_v6 && conf_->no_aaaa);
+    part.is_answered = !part.is_queried;
+    if (!part.is_queried) continue;
+    key.set_type(part.type);
+    Cache::Hit hit = engine_.look_up(key, part);
+    if (hit.answer == nullptr) continue;
+    part.is_answered = true;
+    part.answer = std::move(hit.answer);
+  }
+}
+
+void HostLookup::Part::answered(AnswerPointer with) noexcept {
+  is_answered = true;
+  answer = std::move(with);
+  if (lookup.changed_) lookup.changed_->set();
+}
+
+HostLookup::State HostLookup::proceed() {
+  if (state_ == State::pending && parts_[0].is_answered && parts_[1].is_answered) {
+    end_candidate();
+    next_candidate();
+  }
+  return state_;
+}
+
+void HostLookup::end_candidate() {
+  const auto has_addresses = [](const Part& each) {
+    return each.answer != nullptr && eai_of(*each.answer) == 0;
+  };
+  if (std::ranges::any_of(parts_, has_addresses)) return finish({});
+  int eai = EAI_NONAME;
+  for (const Part& each : parts_) {
+    if (!each.is_queried) continue;
+    // The resolver was destroyed.
+    if (each.answer == nullptr) return finish(system_error(ECANCELED));
+    if (each.answer->error == DnsError::too_many_lookups)
+      return finish(make_error_code(each.answer->error));
+    const int value = eai_of(*each.answer);
+    if (value == EAI_AGAIN || eai == EAI_NONAME) eai = value;
+    // Servers that do not answer will not answer for the next candidate.
+    if (each.answer->error == DnsError::timeout) ends_search_ = true;
+  }
+  if (as_is_first_ && candidate_ == 1) as_is_error_ = eai;
+  any_no_data_ = any_no_data_ || eai == EAI_NODATA;
+  any_failure_ = any_failure_ || eai == EAI_AGAIN;
+}
+
+int HostLookup::search_error() const noexcept {
+  const bool is_conclusive = as_is_error_ || any_no_data_;
+  if (ends_search_ || (any_failure_ && !is_conclusive)) return EAI_AGAIN;
+  return is_conclusive ? as_is_error_.value_or(EAI_NODATA) : EAI_NONAME;
+}
+
+void HostLookup::finish(Error error) {
+  if (state_ != State::pending) return;
+  state_ = State::done;
+  error_ = error;
+}
+
+const std::vector<Address>& HostLookup::addresses() {
+  bool is_new = std::exchange(is_unsorted_, false);
+  for (Part& each : parts_) {
+    if (each.is_used || each.answer == nullptr || eai_of(*each.answer) != 0) continue;
+    addresses_.insert(addresses_.end(), each.answer->addresses.begin(),
+                      each.answer->addresses.end());
+    each.is_used = is_new = true;
+  }
+  if (is_new) engine_.order().sort(addresses_, engine_.core().now_ns());
+  return addresses_;
+}
+
+}  // namespace tambour::dns

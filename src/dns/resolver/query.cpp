@@ -1,0 +1,305 @@
+#include "dns/resolver/query.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/check.h"
+#include "dns/codec/writer.h"
+#include "dns/resolver/engine.h"
+#include "loop/core.h"
+
+namespace tambour::dns {
+namespace {
+
+constexpr std::size_t servers_max = 32;
+constexpr unsigned doublings_max = 6;
+/// The delay after which sending is tried again if there was no memory.
+constexpr std::int64_t no_memory_ns = 100'000'000;
+
+AnswerPointer answer_with(DnsError error) {
+  return std::make_shared<const Answer>(Answer{.error = error});
+}
+
+/// RFC 1035, section 4.1.1; RFC 6891; RFC 7873.
+void write_question(std::string& packet, std::uint16_t id, std::string_view name, DnsType type,
+                    bool wants_ad, bool has_edns, std::string_view cookie) {
+  Writer writer(packet);
+  writer.u16(id);
+  writer.u16(Header::recursion_desired | (wants_ad ? Header::authentic_data : 0));
+  writer.u16(1);
+  writer.u32(0);
+  writer.u16(has_edns ? 1 : 0);
+  writer.name(name);
+  writer.u16(static_cast<std::uint16_t>(type));
+  writer.u16(static_cast<std::uint16_t>(DnsClass::in));
+  if (!has_edns) return;
+  writer.u8(0);
+  writer.u16(static_cast<std::uint16_t>(DnsType::opt));
+  writer.u16(DnsEdns::udp_bytes_default);
+  writer.u32(0);
+  writer.u16(static_cast<std::uint16_t>(cookie.empty() ? 0 : 4 + cookie.size()));
+  if (cookie.empty()) return;
+  writer.u16(DnsOption::cookie);
+  writer.u16(static_cast<std::uint16_t>(cookie.size()));
+  writer.text(cookie);
+}
+
+}  // namespace
+
+void Waiter::leave() noexcept {
+  Query* const query = std::exchange(query_, nullptr);
+  if (query == nullptr) return;
+  unlink();
+  query->engine_.waiter_left();
+  if (!query->has_waiters()) query->engine_.drop(*query);
+}
+
+Query::Query(Engine& engine, std::string_view key)
+    : engine_(engine),
+      key_(key),
+      name_(name_of_key(key)),
+      set_(engine.servers()),
+      timer_(engine.loop(), [this] { expired(); }) {
+  if (!engine.options().random_case) return;
+  for (char& byte : name_) {
+    if (byte >= 'a' && byte <= 'z' && engine.entropy().next() % 2 == 0)
+      byte = static_cast<char>(byte - ('a' - 'A'));
+  }
+}
+
+Query::~Query() {
+  forget_attempts();
+  engine_.retire(std::move(set_));
+}
+
+void Query::add(Waiter& waiter) noexcept {
+  waiter.query_ = this;
+  waiters_.push_back(waiter);
+}
+
+void Query::finish_waiters(const AnswerPointer& answer) noexcept {
+  while (Waiter* const waiter = waiters_.front()) {
+    waiter->unlink();
+    waiter->query_ = nullptr;
+    engine_.waiter_left();
+    waiter->answered(answer);
+  }
+}
+
+void Query::start() {
+  const ResolvConf& conf = *set_->conf;
+  deadline_ns_ = engine_.core().now_ns() + conf.timeout.count() * conf.attempts;
+  send_to_next();
+}
+
+void Query::start_or_retry() noexcept {
+  try {
+    start();
+  } catch (const std::bad_alloc&) {
+    retry_later();
+  }
+}
+
+void Query::retry_later() noexcept {
+  const std::int64_t left_ns = deadline_ns_ - engine_.core().now_ns();
+  timer_.start(Duration(std::clamp<std::int64_t>(left_ns, 0, no_memory_ns)));
+}
+
+void Query::restart() {
+  attempts_.clear();
+  for (const auto& each : set_->servers) each->close_all();
+  tried_ = 0;
+  timer_.start(Duration::zero());
+}
+
+void Query::expired() {
+  if (last_ != nullptr) std::exchange(last_, nullptr)->timed_out();
+  try {
+    if (engine_.core().now_ns() >= deadline_ns_) return finish_with(error_);
+    send_to_next();
+  } catch (const std::bad_alloc&) {
+    retry_later();
+  }
+}
+
+Server* Query::choose() noexcept {
+  const auto& servers = set_->servers;
+  const std::size_t count = std::min(servers.size(), servers_max);
+  if (set_->conf->rotate && attempts_.empty() && !has_sent_) ++set_->rotation;
+  const std::size_t first = set_->conf->rotate ? set_->rotation % count : 0;
+  Server* best = nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    Server& each = *servers[(first + i) % count];
+    if (is_tried(each)) continue;
+    const bool is_better = best == nullptr || (best->is_dead() && !each.is_dead()) ||
+                           (best->is_dead() == each.is_dead() && !set_->conf->rotate &&
+                            each.cost_ns() < best->cost_ns());
+    if (is_better) best = &each;
+  }
+  return best;
+}
+
+void Query::send_to_next() {
+  Server* server = choose();
+  if (server == nullptr) {
+    // All were queried in this round. Their errors are final; if some did not answer, go on.
+    if (error_ != DnsError::timeout) return finish_with(error_);
+    tried_ = 0;
+    ++rounds_;
+    server = choose();
+  }
+  const Transport transport = set_->conf->use_vc ? Transport::tcp : Transport::udp;
+  for (const auto& each : set_->servers) {
+    if (each.get() != server && transport == Transport::udp &&
+        each->wants_probe(engine_.core().now_ns()))
+      send(*each, transport, true);
+  }
+  send(*server, transport);
+}
+
+void Query::send(Server& server, Transport transport, bool is_probe) {
+  if (!is_probe) tried_ |= 1U << server.number();
+  UdpPort* port = nullptr;
+  if (transport == Transport::udp) {
+    Error error;
+    port = server.port(error);
+    if (port == nullptr) {
+      if (!is_probe) server_failed(server);
+      return;
+    }
+  }
+  std::uint16_t id;
+  do id = static_cast<std::uint16_t>(engine_.entropy().next());
+  while (port != nullptr ? port->has_id(id) : server.tcp().has_id(id));
+  const DnsResolverOptions& options = engine_.options();
+  const bool has_edns = options.edns && server.has_edns();
+  std::string packet;
+  write_question(packet, id, name_, type_of_key(key_), set_->conf->trust_ad, has_edns,
+                 options.cookies ? server.cookie() : std::string_view());
+  if (std::exchange(has_sent_, true)) engine_.count_retry();
+  attempts_.push_back(
+      {.server = &server, .port = port, .id = id, .sent_ns = engine_.core().now_ns()});
+  if (!is_probe) start_timer(server);
+  try {
+    if (port != nullptr) {
+      port->send(*this, id, packet);
+    } else {
+      server.tcp().send(*this, id, packet);
+    }
+  } catch (...) {
+    attempts_.pop_back();
+    throw;
+  }
+}
+
+void Query::start_timer(const Server& server) noexcept {
+  last_ = const_cast<Server*>(&server);
+  const std::int64_t now_ns = engine_.core().now_ns();
+  const std::int64_t timeout_ns = server.timeout_ns() << std::min(rounds_, doublings_max);
+  const std::int64_t limit_ns = set_->conf->timeout.count();
+  timer_.start(Duration(std::min({timeout_ns, limit_ns, deadline_ns_ - now_ns})));
+}
+
+std::int64_t Query::sent_ns(const Server& server, std::uint16_t id) const noexcept {
+  const auto sent = std::ranges::find_if(
+      attempts_, [&](const Attempt& each) { return each.server == &server && each.id == id; });
+  return sent != attempts_.end() ? sent->sent_ns : engine_.core().now_ns();
+}
+
+void Query::take_udp(Server& server, std::uint16_t id, Bytes packet) {
+  Answer answer;
+  ResponseInfo info;
+  const bool is_ours =
+      is_response_to(packet, id, name_, type_of_key(key_), engine_.options().random_case) &&
+      read_response(packet, key_, answer, info);
+  const std::int64_t now_ns = engine_.core().now_ns();
+  const bool uses_cookies = engine_.options().cookies && engine_.options().edns;
+  if (!is_ours || (uses_cookies && !info.truncated && !server.accept_cookie(info.cookie, now_ns)))
+    return engine_.count_rejected();
+  server.answered(now_ns - sent_ns(server, id));
+  take(server, Transport::udp, packet, std::move(answer), info);
+}
+
+bool Query::take_tcp(Server& server, std::uint16_t id, Bytes packet) {
+  Answer answer;
+  ResponseInfo info;
+  const bool is_ours = is_response_to(packet, id, name_, type_of_key(key_), false) &&
+                       read_response(packet, key_, answer, info) && !info.truncated;
+  if (!is_ours) {
+    engine_.count_rejected();
+    return false;
+  }
+  take(server, Transport::tcp, packet, std::move(answer), info);
+  return true;
+}
+
+void Query::take(Server& server, Transport transport, Bytes packet, Answer answer,
+                 const ResponseInfo& info) {
+  if (info.truncated) return send(server, Transport::tcp);
+  const bool is_about_edns =
+      answer.error == DnsError::format_error || answer.error == DnsError::not_implemented;
+  if (is_about_edns && engine_.options().edns && server.has_edns() && !info.has_edns) {
+    server.disable_edns();
+    return send(server, transport);
+  }
+  if (DnsRcode(info.rcode) == DnsRcode::bad_cookie && transport == Transport::udp) {
+    // The response has brought a new cookie. If that one is not accepted either, TCP needs none.
+    return send(server, std::exchange(retried_cookie_, true) ? Transport::tcp : Transport::udp);
+  }
+  const bool is_answer = answer.error == no_error || answer.error == DnsError::no_data ||
+                         answer.error == DnsError::no_such_name;
+  if (!is_answer) return try_next(server, answer.error);
+  answer.message.assign(reinterpret_cast<const char*>(packet.data()), packet.size());
+  finish(std::make_shared<const Answer>(std::move(answer)));
+}
+
+void Query::attempt_failed(Server& server, const UdpPort* port) noexcept {
+  std::erase_if(attempts_,
+                [&](const Attempt& each) { return each.server == &server && each.port == port; });
+  if (last_ != &server) return;
+  try {
+    server_failed(server);
+  } catch (const std::bad_alloc&) {
+    retry_later();
+  }
+}
+
+void Query::server_failed(Server& server) {
+  last_ = nullptr;
+  if (choose() != nullptr) return send_to_next();
+  // Not at once, since that would be a busy loop. Another round may succeed.
+  const std::int64_t left_ns = deadline_ns_ - engine_.core().now_ns();
+  const std::int64_t delay_ns = server.timeout_ns() << std::min(rounds_, doublings_max);
+  timer_.start(Duration(std::max<std::int64_t>(std::min(left_ns, delay_ns), 0)));
+}
+
+void Query::try_next(Server& server, DnsError error) {
+  // SERVFAIL is the error that says most.
+  if (error_ != DnsError::server_failure) error_ = error;
+  tried_ |= 1U << server.number();
+  if (last_ != &server && last_ != nullptr) return;  // Another server is still to answer.
+  last_ = nullptr;
+  send_to_next();
+}
+
+void Query::forget_attempts() noexcept {
+  for (const Attempt& each : attempts_) {
+    if (each.port != nullptr) {
+      each.port->forget(*this);
+    } else {
+      each.server->tcp().forget(*this);
+    }
+  }
+  attempts_.clear();
+}
+
+void Query::finish(const AnswerPointer& answer) {
+  timer_.stop();
+  forget_attempts();
+  engine_.end(*this, answer);
+}
+
+void Query::finish_with(DnsError error) { finish(answer_with(error)); }
+
+}  // namespace tambour::dns

@@ -1,0 +1,204 @@
+// DnsResolver.
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include <tambour/dns_resolver.h>
+
+#include "base/failure.h"
+#include "dns/resolver/answer.h"
+#include "dns/resolver/engine.h"
+#include "dns/resolver/host_lookup.h"
+#include "dns/resolver/service.h"
+
+namespace tambour {
+namespace {
+
+using dns::AnswerPointer;
+using dns::HostLookup;
+
+std::vector<Endpoint> endpoints_of(const std::vector<dns::Address>& addresses, std::uint16_t port) {
+  std::vector<Endpoint> endpoints;
+  endpoints.reserve(addresses.size());
+  for (const dns::Address& each : addresses) endpoints.push_back(each.endpoint(port));
+  return endpoints;
+}
+
+/// The wait of a task for one answer.
+class OneAnswer final : public dns::Waiter {
+ public:
+  explicit OneAnswer(EventLoop& loop) noexcept : event(loop) {}
+  void answered(AnswerPointer with) noexcept override {
+    answer = std::move(with);
+    event.set();
+  }
+  AnswerPointer answer;
+  TaskEvent event;
+};
+
+Result<std::vector<std::string>> names_in(Result<DnsMessage> message) {
+  if (!message) return std::unexpected(message.error());
+  std::vector<std::string> names;
+  for (const DnsPtr* const each : message->answers_of<DnsPtr>()) {
+    std::string name = each->target.to_string();
+    if (name.size() > 1) name.pop_back();
+    names.push_back(std::move(name));
+  }
+  if (names.empty()) return std::unexpected(make_error_code(DnsError::no_data));
+  return names;
+}
+
+/// By priority, and within each by chance according to the weights: RFC 2782.
+void order_services(std::vector<DnsSrv>& targets, dns::Entropy& entropy) {
+  constexpr std::size_t targets_max = 32;
+  std::ranges::stable_sort(targets, {}, &DnsSrv::priority);
+  if (targets.size() > targets_max) targets.resize(targets_max);
+  for (auto next = targets.begin(); next != targets.end(); ++next) {
+    const auto end = std::find_if(
+        next, targets.end(), [&](const DnsSrv& each) { return each.priority != next->priority; });
+    std::uint64_t sum = 0;
+    for (auto each = next; each != end; ++each) sum += each->weight;
+    std::uint64_t chosen = entropy.next() % (sum + 1);
+    auto each = next;
+    while (each + 1 != end && chosen > each->weight) {
+      chosen -= each->weight;
+      ++each;
+    }
+    std::rotate(next, each, each + 1);
+  }
+}
+
+}  // namespace
+
+DnsResolver::DnsResolver(EventLoop& loop, DnsResolverOptions options,
+                         std::source_location created_at) {
+  loop::core_of(loop).check_thread(created_at);
+  engine_ = std::make_unique<dns::Engine>(loop, std::move(options));
+}
+
+DnsResolver::~DnsResolver() = default;
+
+DnsResolver& DnsResolver::of(EventLoop& loop) {
+  loop::Core& core = loop::core_of(loop);
+  core.check_thread();
+  auto service = core.open_service<dns::Service>();
+  if (!service) throw std::bad_alloc();
+  return (*service)->default_resolver(loop);
+}
+
+Task<Result<std::vector<Endpoint>>> DnsResolver::resolve(std::string host, std::uint16_t port,
+                                                         AddressFamily family) {
+  HostLookup lookup(*engine_, host, family);
+  lookup.start();
+  while (lookup.state() == HostLookup::State::pending) {
+    lookup.changed().reset();
+    if (const auto waited = co_await lookup.changed().wait(); !waited)
+      co_return std::unexpected(waited.error());
+    lookup.proceed();
+  }
+  if (lookup.state() == HostLookup::State::fallback) {
+    engine_->count_fallback();
+    Resolver* const other = engine_->options().fallback;
+    Resolver& fallback = other != nullptr ? *other : Resolver::system();
+    co_return co_await fallback.resolve(std::move(host), port, family);
+  }
+  if (lookup.error()) co_return std::unexpected(lookup.error());
+  co_return endpoints_of(lookup.addresses(), port);
+}
+
+Task<Result<>> DnsResolver::resolve_each(std::string host, std::uint16_t port, AddressFamily family,
+                                         Found found) {
+  HostLookup lookup(*engine_, host, family);
+  lookup.start();
+  std::size_t reported = 0;
+  while (lookup.state() == HostLookup::State::pending) {
+    lookup.changed().reset();
+    if (const auto waited = co_await lookup.changed().wait(); !waited)
+      co_return std::unexpected(waited.error());
+    if (lookup.proceed() != HostLookup::State::pending) break;
+    if (lookup.addresses().size() == reported) continue;
+    reported = lookup.addresses().size();
+    found(endpoints_of(lookup.addresses(), port), false);
+  }
+  if (lookup.state() == HostLookup::State::fallback) {
+    engine_->count_fallback();
+    Resolver* const other = engine_->options().fallback;
+    Resolver& fallback = other != nullptr ? *other : Resolver::system();
+    co_return co_await fallback.resolve_each(std::move(host), port, family, std::move(found));
+  }
+  if (lookup.error()) co_return std::unexpected(lookup.error());
+  found(endpoints_of(lookup.addresses(), port), true);
+  co_return {};
+}
+
+Task<Result<DnsMessage>> DnsResolver::query(DnsName name, DnsType type) {
+  engine_->refresh();
+  const dns::QuestionKey key(name.wire(), type);
+  OneAnswer wait(engine_->loop());
+  dns::Cache::Hit hit = engine_->look_up(key, wait);
+  if (hit.answer == nullptr) {
+    if (const auto waited = co_await wait.event.wait(); !waited)
+      co_return std::unexpected(waited.error());
+    hit.answer = std::move(wait.answer);
+  }
+  // The resolver was destroyed.
+  if (hit.answer == nullptr) co_return base::failure(ECANCELED);
+  if (hit.answer->error != dns::no_error)
+    co_return std::unexpected(make_error_code(hit.answer->error));
+  constexpr std::int64_t second_ns = 1'000'000'000;
+  co_return dns::message_of(*hit.answer, key.view(),
+                            static_cast<std::uint32_t>(hit.age_ns / second_ns));
+}
+
+Task<Result<DnsMessage>> DnsResolver::query(std::string name, DnsType type) {
+  auto parsed = DnsName::parse(name);
+  if (!parsed) co_return std::unexpected(parsed.error());
+  co_return co_await query(std::move(*parsed), type);
+}
+
+Task<Result<std::vector<std::string>>> DnsResolver::reverse(Endpoint address) {
+  if (!address.is_ip()) co_return base::failure(EAFNOSUPPORT);
+  engine_->refresh();
+  dns::Address plain = dns::Address::of(address);
+  std::vector<std::string> names = engine_->configuration().hosts().names_of(plain);
+  if (!names.empty()) co_return names;
+  const auto bytes = std::as_bytes(std::span(plain.bytes)).first(plain.size());
+  auto message = co_await query(DnsName::for_address(bytes), DnsType::ptr);
+  co_return names_in(std::move(message));
+}
+
+Task<Result<std::vector<Endpoint>>> DnsResolver::resolve_service(std::string service,
+                                                                 AddressFamily family) {
+  auto message = co_await query(std::move(service), DnsType::srv);
+  if (!message) co_return std::unexpected(message.error());
+  std::vector<DnsSrv> targets;
+  for (const DnsSrv* const each : message->answers_of<DnsSrv>()) targets.push_back(*each);
+  order_services(targets, engine_->entropy());
+  std::vector<Endpoint> endpoints;
+  Error error = DnsError::no_data;
+  for (const DnsSrv& each : targets) {
+    // RFC 2782: the service is not available.
+    if (each.target.is_root()) continue;
+    auto found = co_await resolve(each.target.to_string(), each.port, family);
+    if (!found) {
+      error = found.error();
+      if (error == system_error(ECANCELED)) break;
+      continue;
+    }
+    endpoints.insert(endpoints.end(), found->begin(), found->end());
+  }
+  if (endpoints.empty() || error == system_error(ECANCELED)) co_return std::unexpected(error);
+  co_return endpoints;
+}
+
+void DnsResolver::clear_cache() noexcept { engine_->clear_cache(); }
+
+DnsResolverStats DnsResolver::stats() const noexcept { return engine_->stats(); }
+
+std::vector<Endpoint> DnsResolver::servers() {
+  engine_->refresh();
+  return engine_->configuration().resolv_conf().servers;
+}
+
+}  // namespace tambour

@@ -1,0 +1,96 @@
+// The servers of resolv.conf(5), and what is known about them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tambour/endpoint.h>
+
+#include "dns/config/resolv_conf.h"
+#include "dns/resolver/tcp_channel.h"
+#include "dns/resolver/udp_port.h"
+
+namespace tambour::dns {
+
+/// Owns the connections to a server.
+class Server {
+ public:
+  Server(Engine& engine, Endpoint endpoint, std::size_t number);
+
+  [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
+  [[nodiscard]] std::size_t number() const noexcept { return number_; }
+  [[nodiscard]] TcpChannel& tcp() noexcept { return tcp_; }
+
+  /// A random one of a few open ports; opens one more if there are few. Null, with `error`, if none
+  /// can be opened.
+  [[nodiscard]] UdpPort* port(Error& error);
+
+  // Selection. An answer, a time that passed without one, and a port on which nothing listens.
+  void answered(std::int64_t round_trip_ns) noexcept;
+  void timed_out() noexcept { ++failures_; }
+  void refused(std::int64_t now_ns) noexcept;
+  /// True if it has not answered lately: it is queried only if all others fail, and now and then in
+  /// addition to another.
+  [[nodiscard]] bool is_dead() const noexcept { return failures_ >= failures_max; }
+  /// Servers are queried in the order of this value: of their latency, but each one in the list
+  /// needs a lead of 10 ms over the one before it.
+  [[nodiscard]] std::int64_t cost_ns() const noexcept;
+  /// How long to wait for an answer before another server is queried.
+  [[nodiscard]] std::int64_t timeout_ns() const noexcept;
+  /// True if a dead server should be probed in parallel: at most with each 32nd query and once in a
+  /// second.
+  [[nodiscard]] bool wants_probe(std::int64_t now_ns) noexcept;
+
+  // EDNS.
+  [[nodiscard]] bool has_edns() const noexcept { return has_edns_; }
+  void disable_edns() noexcept { has_edns_ = false; }
+  /// The client's cookie, and the server's if it is known: RFC 7873, section 5.
+  [[nodiscard]] std::string_view cookie() const noexcept { return cookie_; }
+  /// Checks the cookie of a response, and remembers the server's. Returns false if the response is
+  /// to be ignored.
+  [[nodiscard]] bool accept_cookie(std::string_view received, std::int64_t now_ns);
+
+  /// Closes ports that are spent or were not used since `since_ns`. Returns the time at which the
+  /// next one was last used.
+  std::int64_t close_idle(std::int64_t since_ns);
+  /// In a forked child.
+  void disown() noexcept;
+  void close_all() noexcept;
+
+ private:
+  static constexpr unsigned failures_max = 2;
+  static constexpr std::size_t ports_open = 4;
+  static constexpr std::size_t client_cookie_bytes = 8;
+
+  Engine& engine_;
+  Endpoint endpoint_;
+  std::size_t number_;
+  std::vector<std::unique_ptr<UdpPort>> ports_;
+  std::int64_t smoothed_ns_ = 0;  ///< 0: unknown.
+  std::int64_t deviation_ns_ = 0;
+  unsigned failures_ = 0;  ///< In a row.
+  unsigned queries_since_probe_ = 0;
+  std::int64_t probed_ns_ = 0;
+  bool has_edns_ = true;
+  std::string cookie_;
+  std::int64_t without_cookie_ns_ = 0;  ///< Since when responses lack the cookie.
+  TcpChannel tcp_;
+};
+
+/// The servers of one configuration. Queries in flight keep theirs when the configuration changes.
+struct ServerSet {
+  std::shared_ptr<const ResolvConf> conf;
+  std::vector<std::unique_ptr<Server>> servers{};
+  std::size_t rotation = 0;
+  // Of Engine::retire().
+  std::shared_ptr<ServerSet> next_retired{};
+  bool is_retired = false;
+};
+
+}  // namespace tambour::dns

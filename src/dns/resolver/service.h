@@ -1,0 +1,35 @@
+// What a loop does for its resolvers: it sends their packets at the end of an iteration, and closes
+// sockets that are not used any more.
+#pragma once
+
+#include <memory>
+
+#include <tambour/detail/intrusive_list.h>
+#include <tambour/dns_resolver.h>
+
+#include "dns/resolver/engine.h"
+#include "loop/service.h"
+
+namespace tambour::dns {
+
+class Service final : public loop::Service {
+ public:
+  explicit Service(loop::Core& core) noexcept : core_(core) {}
+
+  void add(Engine& engine) noexcept { engines_.push_back(engine); }
+  /// The resolver that DnsResolver::of() returns.
+  [[nodiscard]] DnsResolver& default_resolver(EventLoop& loop);
+
+  std::int64_t before_wait() noexcept override;
+  void expire(std::int64_t now_ns) noexcept override;
+  void disown_if_lost(bool has_all) noexcept override;
+  Result<> reopen() noexcept override;
+  void close() noexcept override;
+
+ private:
+  loop::Core& core_;
+  detail::IntrusiveList<Engine> engines_;
+  std::unique_ptr<DnsResolver> default_;
+};
+
+}  // namespace tambour::dns

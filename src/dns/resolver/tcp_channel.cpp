@@ -1,0 +1,182 @@
+#include "dns/resolver/tcp_channel.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "dns/resolver/engine.h"
+#include "dns/resolver/query.h"
+#include "dns/resolver/server.h"
+#include "loop/core.h"
+
+namespace tambour::dns {
+namespace {
+
+constexpr std::size_t read_bytes = 4096;
+
+}  // namespace
+
+void TcpChannel::send(Query& query, std::uint16_t id, std::string_view packet) {
+  std::string framed;
+  framed += static_cast<char>(packet.size() >> 8U);
+  framed += static_cast<char>(packet.size());
+  framed += packet;
+  out_ += framed;
+  pending_.push_back({.id = id, .query = &query, .packet = std::move(framed)});
+  used_ns_ = engine_.core().now_ns();
+  engine_.count_tcp_sent();
+  try {
+    start_tasks();
+  } catch (...) {
+    forget(query);
+    throw;
+  }
+}
+
+void TcpChannel::start_tasks() {
+  if (!tasks_) tasks_.emplace(engine_.loop());
+  if (!is_writing_ && !out_.empty()) {
+    is_writing_ = true;
+    tasks_->spawn(write());
+  }
+  if (!is_reading_ && stream_ && !pending_.empty()) {
+    is_reading_ = true;
+    tasks_->spawn(read());
+  }
+}
+
+void TcpChannel::forget(const Query& query) noexcept {
+  std::erase_if(pending_, [&](const Pending& each) { return each.query == &query; });
+  if (!pending_.empty() || in_task_) return;
+  // A wait for a response keeps the loop running.
+  if (is_writing_) return close();
+  tasks_.reset();
+  is_reading_ = false;
+}
+
+bool TcpChannel::has_id(std::uint16_t id) const noexcept {
+  return std::ranges::find(pending_, id, &Pending::id) != pending_.end();
+}
+
+Task<> TcpChannel::write() {
+  bool has_failed = true;
+  try {
+    has_failed = !co_await write_all();
+  } catch (const std::bad_alloc&) {
+    stream_.reset();
+  }
+  is_writing_ = false;
+  // The reader notices the error, too, unless it has ended.
+  if (has_failed && !is_reading_) fail();
+}
+
+Task<bool> TcpChannel::write_all() {
+  if (!stream_) {
+    auto connected = co_await TcpStream::connect(server_.endpoint());
+    if (!connected) co_return false;
+    stream_ = std::move(*connected);
+    has_answered_ = false;
+    in_.clear();
+    start_tasks();
+  }
+  while (!out_.empty()) {
+    const std::string bytes = std::exchange(out_, {});
+    const auto written = co_await stream_->write(std::string_view(bytes));
+    if (!written) co_return false;
+  }
+  co_return true;
+}
+
+Task<> TcpChannel::read() {
+  bool has_failed = true;
+  try {
+    has_failed = !co_await read_answers();
+  } catch (const std::bad_alloc&) {
+    in_task_ = false;
+  }
+  is_reading_ = false;
+  if (has_failed) fail();
+}
+
+Task<bool> TcpChannel::read_answers() {
+  std::array<std::byte, read_bytes> bytes;
+  while (!pending_.empty()) {
+    const auto got = co_await stream_->read(bytes);
+    if (!got || *got == 0) co_return false;
+    in_.append(reinterpret_cast<const char*>(bytes.data()), *got);
+    in_task_ = true;
+    const bool is_well_formed = take_packets();
+    in_task_ = false;
+    if (!is_well_formed) co_return false;
+  }
+  co_return true;
+}
+
+bool TcpChannel::take_packets() {
+  std::size_t at = 0;
+  while (in_.size() - at >= 2) {
+    const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(in_[at + i]); };
+    const std::size_t size = byte(0) * 256U + byte(1);
+    if (in_.size() - at - 2 < size) break;
+    const Bytes packet = as_bytes(std::string_view(in_).substr(at + 2, size));
+    at += 2 + size;
+    Reader reader(packet);
+    const std::uint16_t id = reader.u16();
+    const auto pending = std::ranges::find(pending_, id, &Pending::id);
+    // The answer to a query that was dropped.
+    if (reader.failed() || pending == pending_.end()) continue;
+    has_answered_ = true;
+    used_ns_ = engine_.core().now_ns();
+    // Removes itself if it has accepted the response.
+    if (!pending->query->take_tcp(server_, id, packet)) return false;
+  }
+  in_.erase(0, at);
+  return true;
+}
+
+void TcpChannel::fail() noexcept {
+  // The other task ends when the stream is closed, and calls this function.
+  stream_.reset();
+  in_.clear();
+  out_.clear();
+  if (is_reading_ || is_writing_) return;
+  // Servers close connections without queries; it may just have happened.
+  if (std::exchange(has_answered_, false) && send_again()) return;
+  const std::vector<Pending> pending = std::exchange(pending_, {});
+  in_task_ = true;
+  for (const Pending& each : pending) each.query->attempt_failed(server_, nullptr);
+  in_task_ = false;
+}
+
+bool TcpChannel::send_again() noexcept {
+  try {
+    for (const Pending& each : pending_) out_ += each.packet;
+    start_tasks();
+    return true;
+  } catch (const std::bad_alloc&) {
+    out_.clear();
+    return false;
+  }
+}
+
+std::int64_t TcpChannel::close_if_idle(std::int64_t since_ns) noexcept {
+  if (pending_.empty() && !is_reading_ && !is_writing_ && used_ns_ <= since_ns) close();
+  return stream_ ? used_ns_ : std::numeric_limits<std::int64_t>::max();
+}
+
+void TcpChannel::close() noexcept {
+  tasks_.reset();
+  is_reading_ = is_writing_ = false;
+  stream_.reset();
+  in_.clear();
+  out_.clear();
+  pending_.clear();
+}
+
+void TcpChannel::disown() noexcept {
+  if (stream_) static_cast<void>(stream_->release());
+}
+
+}  // namespace tambour::dns

@@ -1,0 +1,78 @@
+// A TCP connection to a server: queries are pipelined, and answered in any order (RFC 7766). It is
+// kept for some seconds without queries; meanwhile it does not keep the loop running.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tambour/task.h>
+#include <tambour/task_scope.h>
+#include <tambour/tcp_stream.h>
+
+#include "dns/codec/reader.h"
+
+namespace tambour::dns {
+
+class Engine;
+class Query;
+class Server;
+
+class TcpChannel {
+ public:
+  TcpChannel(Engine& engine, Server& server) noexcept : engine_(engine), server_(server) {}
+  TcpChannel(const TcpChannel&) = delete;
+  TcpChannel& operator=(const TcpChannel&) = delete;
+
+  /// Connects if necessary, and sends `packet`, which begins with `id`. A response is passed to the
+  /// query until forget().
+  void send(Query& query, std::uint16_t id, std::string_view packet);
+  void forget(const Query& query) noexcept;
+  [[nodiscard]] bool has_id(std::uint16_t id) const noexcept;
+
+  /// Closes the connection if it has no queries and was not used since `since_ns`. Returns the time
+  /// at which it was last used; the end of time if it is closed.
+  std::int64_t close_if_idle(std::int64_t since_ns) noexcept;
+  /// Must not be called by a task of the channel.
+  void close() noexcept;
+  /// In a forked child that has lost the descriptor.
+  void disown() noexcept;
+
+ private:
+  struct Pending {
+    std::uint16_t id;
+    Query* query;
+    std::string packet;  ///< With its length, to be sent again.
+  };
+
+  void start_tasks();
+  Task<> write();
+  Task<> read();
+  // These return false if the connection has ended.
+  Task<bool> write_all();
+  Task<bool> read_answers();
+  [[nodiscard]] bool take_packets();
+  /// The connection has ended. Sends what is pending on another one, if this one had answered
+  /// before; otherwise the queries fail.
+  void fail() noexcept;
+  [[nodiscard]] bool send_again() noexcept;
+
+  Engine& engine_;
+  Server& server_;
+  std::optional<TcpStream> stream_;
+  std::string out_;  ///< What write() has not yet passed to the stream.
+  std::string in_;   ///< Bytes of a response that is not complete.
+  std::vector<Pending> pending_;
+  bool is_writing_ = false;
+  bool is_reading_ = false;
+  bool in_task_ = false;
+  bool has_answered_ = false;
+  std::int64_t used_ns_ = 0;
+  /// Last member, because its tasks use the others.
+  std::optional<TaskScope> tasks_;
+};
+
+}  // namespace tambour::dns

@@ -1,0 +1,145 @@
+#include "dns/resolver/udp_port.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <numeric>
+#include <utility>
+
+#include "base/failure.h"
+#include "dns/resolver/engine.h"
+#include "dns/resolver/query.h"
+#include "dns/resolver/server.h"
+#include "loop/core.h"
+
+namespace tambour::dns {
+
+UdpPort::UdpPort(Engine& engine, Server& server)
+    : engine_(engine), server_(server), watch_(engine.core(), [this] { receive(); }) {}
+
+UdpPort::~UdpPort() {
+  engine_.forget(*this);
+  if (engine_.core().closed()) return;
+  watch_.stop();
+  if (fd_ >= 0) {
+    engine_.core().backend().invalidate(fd_);
+    engine_.system().close(fd_);
+  }
+}
+
+Result<> UdpPort::open() noexcept {
+  backend::System& system = engine_.system();
+  const Endpoint& to = server_.endpoint();
+  fd_ = system.socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP);
+  if (fd_ < 0) return base::failure(errno);
+  if (system.connect(fd_, to.data(), to.size()) != 0) return base::failure(errno);
+  used_ns_ = engine_.core().now_ns();
+  return watch_.start(fd_);
+}
+
+void UdpPort::send(Query& query, std::uint16_t id, std::string_view packet) {
+  if (!is_queued_) engine_.flush_later(*this);
+  is_queued_ = true;
+  bytes_ += packet;
+  try {
+    sizes_.push_back(packet.size());
+    pending_.push_back({.id = id, .query = &query});
+  } catch (...) {
+    // The packet may be sent; its answer is ignored.
+    bytes_.resize(std::accumulate(sizes_.begin(), sizes_.end(), std::size_t{0}));
+    throw;
+  }
+  ++served_;
+  used_ns_ = engine_.core().now_ns();
+}
+
+void UdpPort::forget(const Query& query) noexcept {
+  std::erase_if(pending_, [&](const Pending& each) { return each.query == &query; });
+}
+
+bool UdpPort::has_id(std::uint16_t id) const noexcept {
+  return std::ranges::find(pending_, id, &Pending::id) != pending_.end();
+}
+
+void UdpPort::flush() {
+  is_queued_ = false;
+  const InUse in_use(*this);
+  constexpr std::size_t at_once = 32;
+  std::array<mmsghdr, at_once> messages;
+  std::array<iovec, at_once> vectors;
+  std::size_t offset = 0;
+  bool has_retried = false;
+  for (std::size_t next = 0; next < sizes_.size();) {
+    const std::size_t count = std::min(at_once, sizes_.size() - next);
+    std::size_t begin = offset;
+    for (std::size_t i = 0; i < count; ++i) {
+      vectors[i] = {.iov_base = bytes_.data() + begin, .iov_len = sizes_[next + i]};
+      messages[i] = {};
+      messages[i].msg_hdr.msg_iov = &vectors[i];
+      messages[i].msg_hdr.msg_iovlen = 1;
+      begin += sizes_[next + i];
+    }
+    const int sent =
+        engine_.system().sendmmsg(fd_, messages.data(), static_cast<unsigned>(count), MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      // The error may be that of an earlier datagram. If the send buffer is full, the datagrams
+      // count as lost.
+      if (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM) {
+        if (!std::exchange(has_retried, true)) continue;
+        fail();
+      }
+      break;
+    }
+    for (int i = 0; i < sent; ++i) offset += sizes_[next++];
+    engine_.count_udp_sent(static_cast<unsigned>(sent));
+  }
+  sizes_.clear();
+  bytes_.clear();
+}
+
+void UdpPort::receive() {
+  const InUse in_use(*this);
+  backend::System& system = engine_.system();
+  Engine::Buffers& buffers = engine_.buffers();
+  for (;;) {
+    const int got = system.recvmmsg(fd_, buffers.messages.data(),
+                                    static_cast<unsigned>(buffers.messages.size()), 0);
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN) fail();
+      return;
+    }
+    for (int i = 0; i < got; ++i) {
+      const mmsghdr& message = buffers.messages[static_cast<std::size_t>(i)];
+      // No server sends more than was offered.
+      if ((message.msg_hdr.msg_flags & MSG_TRUNC) != 0) {
+        engine_.count_rejected();
+        continue;
+      }
+      take({static_cast<const std::byte*>(message.msg_hdr.msg_iov->iov_base), message.msg_len});
+    }
+    if (static_cast<std::size_t>(got) < buffers.messages.size()) return;
+  }
+}
+
+void UdpPort::take(Bytes packet) {
+  Reader reader(packet);
+  const std::uint16_t id = reader.u16();
+  const auto pending = std::ranges::find(pending_, id, &Pending::id);
+  // An empty datagram is no end of file.
+  if (reader.failed() || pending == pending_.end()) return engine_.count_rejected();
+  pending->query->take_udp(server_, id, packet);
+}
+
+void UdpPort::fail() {
+  // For ECONNREFUSED: nothing listens on the server's port.
+  failed_ = true;
+  server_.refused(engine_.core().now_ns());
+  const std::vector<Pending> pending = std::exchange(pending_, {});
+  for (const Pending& each : pending) each.query->attempt_failed(server_, this);
+}
+
+}  // namespace tambour::dns
