@@ -14,7 +14,7 @@
 #include "base/failure.h"
 #include "client/backoff.h"
 #include "loop/core.h"
-#include "net/connection_owner.h"
+#include "net/connection/owner.h"
 
 namespace tambour {
 

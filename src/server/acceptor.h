@@ -23,7 +23,7 @@
 #include <tambour/unique_fd.h>
 
 #include "loop/core.h"
-#include "net/connection_owner.h"
+#include "net/connection/owner.h"
 #include "server/capacity_event.h"
 #include "server/connection_slot.h"
 #include "server/listener.h"

@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "loop/core.h"
-#include "net/connection_owner.h"
+#include "net/connection/owner.h"
 
 namespace tambour {
 

@@ -16,8 +16,8 @@
 #include <tambour/events.h>
 
 #include "backend/fd_records.h"
-#include "sim/address.h"
-#include "sim/byte_queue.h"
+#include "sim/sockets/address.h"
+#include "sim/sockets/byte_queue.h"
 
 namespace tambour::sim {
 

@@ -9,11 +9,11 @@
 
 #include <tambour/simulated_host.h>
 
-#include "sim/datagram_socket.h"
 #include "sim/machine.h"
-#include "sim/pipe.h"
 #include "sim/sim.h"
-#include "sim/stream_socket.h"
+#include "sim/sockets/datagram_socket.h"
+#include "sim/sockets/pipe.h"
+#include "sim/sockets/stream_socket.h"
 
 namespace tambour {
 

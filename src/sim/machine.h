@@ -14,8 +14,8 @@
 #include <tambour/simulated_host.h>
 
 #include "backend/system.h"
-#include "sim/address.h"
 #include "sim/file.h"
+#include "sim/sockets/address.h"
 #include "sim/world.h"
 
 namespace tambour::sim {

@@ -4,9 +4,9 @@
 #include <bit>
 
 #include "base/check.h"
-#include "sim/channel.h"
 #include "sim/machine.h"
 #include "sim/sim.h"
+#include "sim/sockets/channel.h"
 
 namespace tambour::sim {
 namespace {

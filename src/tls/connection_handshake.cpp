@@ -7,7 +7,7 @@
 #include <tambour/tls.h>
 
 #include "base/check.h"
-#include "net/connection_upgrade.h"
+#include "net/connection/upgrade.h"
 #include "tls/handshake_parts.h"
 
 namespace tambour {

@@ -1,4 +1,4 @@
-#include "sim/stream_socket.h"
+#include "sim/sockets/stream_socket.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -6,7 +6,7 @@
 #include <tambour/callback.h>
 
 #include "base/check.h"
-#include "net/connection_parts.h"
+#include "net/connection/parts.h"
 
 namespace tambour {
 

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "sim/stream_socket.h"
+#include "sim/sockets/stream_socket.h"
 
 namespace tambour::sim {
 

@@ -1,11 +1,11 @@
-#include "sim/channel.h"
+#include "sim/sockets/channel.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "sim/machine.h"
-#include "sim/stream_socket.h"
+#include "sim/sockets/stream_socket.h"
 
 namespace tambour::sim {
 

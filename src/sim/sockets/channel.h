@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "sim/byte_queue.h"
+#include "sim/sockets/byte_queue.h"
 #include "sim/world.h"
 
 namespace tambour::sim {

@@ -1,4 +1,4 @@
-#include "sim/address.h"
+#include "sim/sockets/address.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

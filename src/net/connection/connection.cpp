@@ -12,7 +12,7 @@
 #include "backend/system.h"
 #include "base/check.h"
 #include "io/transport.h"
-#include "net/connection_parts.h"
+#include "net/connection/parts.h"
 #include "net/outcome.h"
 #include "net/socket_calls.h"
 

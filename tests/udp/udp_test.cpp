@@ -15,10 +15,10 @@
 
 #include <tambour/move_to.h>
 
-#include "net/datagrams.h"
 #include "support/network.h"
 #include "support/on_every_backend.h"
 #include "support/scale.h"
+#include "udp/datagrams.h"
 
 namespace tambour::udp_test {
 namespace {

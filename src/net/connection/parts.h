@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "loop/core.h"
-#include "net/connection_mailbox.h"
-#include "net/connection_owner.h"
+#include "net/connection/mailbox.h"
+#include "net/connection/owner.h"
 
 namespace tambour {
 

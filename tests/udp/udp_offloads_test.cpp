@@ -13,8 +13,8 @@
 
 #include <tambour/udp.h>
 
-#include "net/datagrams.h"
 #include "support/on_every_backend.h"
+#include "udp/datagrams.h"
 
 namespace tambour::udp_offloads_test {
 namespace {

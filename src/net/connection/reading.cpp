@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "io/transport.h"
-#include "net/connection_parts.h"
+#include "net/connection/parts.h"
 #include "net/outcome.h"
 
 namespace tambour {

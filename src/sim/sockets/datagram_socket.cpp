@@ -1,4 +1,4 @@
-#include "sim/datagram_socket.h"
+#include "sim/sockets/datagram_socket.h"
 
 #include <algorithm>
 #include <cerrno>

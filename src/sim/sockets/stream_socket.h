@@ -10,9 +10,9 @@
 #include <deque>
 #include <memory>
 
-#include "sim/channel.h"
 #include "sim/file.h"
 #include "sim/machine.h"
+#include "sim/sockets/channel.h"
 
 namespace tambour::sim {
 

@@ -8,7 +8,7 @@
 
 #include <tambour/datagrams.h>
 
-#include "net/datagrams.h"
+#include "udp/datagrams.h"
 
 namespace tambour::datagram_batch_test {
 namespace {

@@ -1,5 +1,5 @@
 // Handshakes of TLS on a connection that is open already.
-#include "net/connection_upgrade.h"
+#include "net/connection/upgrade.h"
 
 #include <cerrno>
 #include <utility>
@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "io/transport.h"
-#include "net/connection_parts.h"
+#include "net/connection/parts.h"
 #include "net/outcome.h"
 
 namespace tambour {

@@ -14,8 +14,8 @@
 
 #include <tambour/udp.h>
 
-#include "net/datagrams.h"
 #include "support/on_every_backend.h"
+#include "udp/datagrams.h"
 #include "udp/received_control.h"
 
 namespace tambour::datagram_control_test {

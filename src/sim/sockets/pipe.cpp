@@ -1,4 +1,4 @@
-#include "sim/pipe.h"
+#include "sim/sockets/pipe.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "net/connection_parts.h"
+#include "net/connection/parts.h"
 
 namespace tambour {
 

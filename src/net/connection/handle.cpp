@@ -1,4 +1,4 @@
-#include <tambour/connection_handle.h>
+// Connections that are used from other threads and after their end: ConnectionHandle.
 
 #include <algorithm>
 #include <cerrno>
@@ -6,11 +6,12 @@
 #include <new>
 #include <utility>
 
+#include <tambour/connection_handle.h>
 #include <tambour/event_loop.h>
 
 #include "loop/core.h"
-#include "net/connection_mailbox.h"
-#include "net/connection_parts.h"
+#include "net/connection/mailbox.h"
+#include "net/connection/parts.h"
 
 namespace tambour {
 
