@@ -210,6 +210,13 @@ class Style(CheckTest):
         self.write("src/base/LinkedList.h", "// A list.\n#pragma once\n")
         self.assert_fault("style", "src/base/LinkedList.h:1", "snake_case")
 
+    def test_number_of_files_in_a_directory(self) -> None:
+        for number in range(30):
+            self.write(f"tests/net/file{number}.h", "")
+        self.assert_clean("style")
+        self.write("tests/net/file30.cpp", "")
+        self.assert_fault("style", "tests/net:1", "31 sources, limit 30")
+
 
 class Format(CheckTest):
     def test_clean(self) -> None:

@@ -1,12 +1,14 @@
-"""Checks line and file lengths, leftover markers, whitespace, file names and opening comments."""
+"""Checks lengths of lines, files and directories, leftover markers, spaces, names, openings."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from tree import Fault, Tree
 
 COLUMNS_MAX = 100
 LINES_MAX = 500
+FILES_MAX = 30
 
 CPP = (".h", ".hpp", ".c", ".cpp", ".cc", ".ipp")
 # Markdown is exempt from the line length: its tables cannot be wrapped.
@@ -108,6 +110,14 @@ def check_test(tree: Tree, path: str) -> Iterator[Fault]:
         yield Fault(path, 1, f"the tests must be in namespace tambour::{name}")
 
 
+def check_folders(tree: Tree) -> Iterator[Fault]:
+    files = Counter(path.rpartition("/")[0]
+                    for path in tree.under("src/", "compat/", "tests/", suffixes=CPP))
+    for folder, count in sorted(files.items()):
+        if count > FILES_MAX:
+            yield Fault(folder, 1, f"{count} sources, limit {FILES_MAX}: divide the directory")
+
+
 def run(tree: Tree) -> Iterator[Fault]:
     for path in tree.paths:
         if is_code(tree, path):
@@ -118,3 +128,4 @@ def run(tree: Tree) -> Iterator[Fault]:
         yield from check_source(tree, path)
     for path in tree.under("tests/", suffixes=("_test.cpp",)):
         yield from check_test(tree, path)
+    yield from check_folders(tree)
