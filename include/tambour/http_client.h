@@ -69,6 +69,12 @@ struct ClientOptions {
   /// How many redirects are followed. Zero: they are returned as responses.
   unsigned redirects_max = 10;
 
+  /// Offers the codings gzip, br and zstd (Accept-Encoding), and decodes the bodies of responses,
+  /// whose fields then lack Content-Encoding and Content-Length. Not for requests that set
+  /// Accept-Encoding or Range themselves. `limits.body_bytes_max` counts decoded bytes, too. A
+  /// response with another coding is returned as it was sent.
+  bool decompress = true;
+
   /// The User-Agent field of requests that do not have one. Empty: none.
   std::string user_agent{};
 };
@@ -138,9 +144,10 @@ class ClientResponse {
 
   /// Appends the next bytes of the body to `into`, at most `bytes_max`, and returns their number; 0
   /// means the end of the body. Fails with StreamError::truncated if the connection ended within
-  /// the body, with ETIMEDOUT after ClientOptions::read_timeout, with the errors of received
-  /// messages (HttpError), and with those of reading from a stream. A response that has failed
-  /// fails again.
+  /// the body, or the compressed data is incomplete, with ETIMEDOUT after
+  /// ClientOptions::read_timeout, with HttpError::bad_content_coding and decoded_too_large
+  /// (ClientOptions::decompress), with the errors of received messages (HttpError), and with those
+  /// of reading from a stream. A response that has failed fails again.
   [[nodiscard]] Task<Result<std::size_t>> read(Buffer& into,
                                                std::size_t bytes_max = std::size_t{256} * 1024);
 

@@ -63,6 +63,11 @@ enum class HttpError : int {
   trailer_not_allowed,            ///< A field that frames or routes a message, as a trailer.
   body_too_large,                 ///< More than MessageLimits::body_bytes_max.
 
+  // Content codings: RFC 9110, section 8.4.
+  bad_content_coding = 180,    ///< A body that is malformed in its coding (gzip, br, zstd).
+  unsupported_content_coding,  ///< Content-Encoding names an unknown coding, or too many.
+  decoded_too_large,           ///< More than DecodingLimits, or MessageLimits::body_bytes_max.
+
   // Responses that a program sends.
   response_begun = 200,  ///< The response has already been sent, or its head has been.
   response_ended,        ///< The body has already ended.

@@ -81,7 +81,8 @@ struct MessageLimits {
 };
 
 /// The status with which a server answers a message that it rejects with `error`: 400, 408 for
-/// ETIMEDOUT, 413, 414, 431, 501 or 505 for errors of received messages; 500 for any other error.
+/// ETIMEDOUT, 413, 414, 415, 431, 501 or 505 for errors of received messages; 500 for any other
+/// error.
 [[nodiscard]] Status status_for(const Error& error) noexcept;
 
 }  // namespace tambour::http

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <tambour/buffer.h>
 #include <tambour/clock.h>
 #include <tambour/endpoint.h>
+#include <tambour/http_coding.h>
 #include <tambour/http_message.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
@@ -23,6 +25,9 @@ class SocketStream;
 namespace tambour::http {
 
 class Exchange;
+namespace coding {
+class BodyDecoder;
+}
 
 /// The body of a request. The server reads from the connection only what the handler asks for: a
 /// slow handler slows down its client.
@@ -31,9 +36,12 @@ class Exchange;
 /// sends none, the server answers with status_for(error): 400, 408 or 413.
 class RequestBody {
  public:
-  explicit RequestBody(Exchange& exchange) noexcept : exchange_(&exchange) {}
+  explicit RequestBody(Exchange& exchange) noexcept;
+  RequestBody(const RequestBody&) = delete;
+  RequestBody& operator=(const RequestBody&) = delete;
+  ~RequestBody();
 
-  /// The size in bytes; no value if the body is chunked.
+  /// The size in bytes; no value if the body is chunked or decoded.
   [[nodiscard]] std::optional<std::uint64_t> length() const noexcept;
   /// True if the whole body has been read; at once if there is none.
   [[nodiscard]] bool ended() const noexcept;
@@ -52,11 +60,26 @@ class RequestBody {
   /// it before the first read().
   void set_bytes_max(std::uint64_t bytes_max) noexcept;
 
+  /// From now on, read() and read_all() return the body without its codings (Content-Encoding),
+  /// and the field is removed from the head, with Content-Length. Does nothing if there is no
+  /// coding. Call it before the first read(). Reading then also fails with
+  /// HttpError::bad_content_coding if the body is malformed (400) and decoded_too_large if it
+  /// exceeds `limits` (413). `MessageLimits::body_bytes_max` counts what is received. Fails with
+  /// HttpError::unsupported_content_coding (415) if a coding is unknown or not available, or if
+  /// there are more than four. Throws std::bad_alloc.
+  Result<> decode(const DecodingLimits& limits = {});
+
   /// The fields after a chunked body; empty until ended(). Never part of the head's fields.
   [[nodiscard]] const Fields& trailers() const noexcept;
 
  private:
+  friend class Exchange;
+
+  [[nodiscard]] Task<Result<Buffer>> read_decoded(std::size_t bytes_max);
+  void stop_decoding() noexcept;
+
   Exchange* exchange_;
+  std::unique_ptr<coding::BodyDecoder> decoder_;
 };
 
 /// A request. Exists until its handler has ended and its response has been completed.
@@ -96,6 +119,8 @@ class Request {
   [[nodiscard]] TimePoint received_at() const noexcept;
 
  private:
+  friend class Exchange;
+
   Exchange* exchange_;
   RequestBody body_;
   std::vector<std::pair<std::string, std::string>> parameters_;

@@ -15,7 +15,7 @@
 
 namespace tambour::http {
 
-class Exchange;
+class Responder;
 
 /// A connection that is not HTTP any more.
 struct Tunnel {
@@ -40,7 +40,7 @@ struct Tunnel {
 /// Thread: must be used on the loop's thread of its connection.
 class Response {
  public:
-  explicit Response(Exchange& exchange) noexcept : exchange_(&exchange) {}
+  explicit Response(Responder& responder) noexcept : responder_(&responder) {}
   Response(const Response&) = delete;
   Response& operator=(const Response&) = delete;
   ~Response() = default;
@@ -104,10 +104,10 @@ class Response {
   [[nodiscard]] std::uint64_t body_bytes() const noexcept { return body_bytes_; }
 
  private:
-  friend class Exchange;
+  friend class Responder;
   enum class State : std::uint8_t { none, begun, ended };
 
-  Exchange* exchange_;
+  Responder* responder_;
   ResponseHead head_;
   std::optional<std::uint64_t> length_;
   std::uint64_t body_bytes_ = 0;

@@ -32,6 +32,8 @@
 #include <tambour/file_status.h>          // IWYU pragma: export
 #include <tambour/hooks.h>                // IWYU pragma: export
 #include <tambour/http_client.h>          // IWYU pragma: export
+#include <tambour/http_coding.h>          // IWYU pragma: export
+#include <tambour/http_compress.h>        // IWYU pragma: export
 #include <tambour/http_date.h>            // IWYU pragma: export
 #include <tambour/http_error.h>           // IWYU pragma: export
 #include <tambour/http_fields.h>          // IWYU pragma: export

@@ -118,6 +118,12 @@ class HttpCategory final : public std::error_category {
         return "A trailer field that must not be a trailer";
       case HttpError::body_too_large:
         return "The body of the message exceeds its limit";
+      case HttpError::bad_content_coding:
+        return "The body is malformed in its content coding";
+      case HttpError::unsupported_content_coding:
+        return "The body has a content coding that is not supported";
+      case HttpError::decoded_too_large:
+        return "The decoded body exceeds its limit";
       case HttpError::too_many_redirects:
         return "The server redirects the request too often";
       case HttpError::too_many_interim_responses:
@@ -169,7 +175,10 @@ Status status_for(const Error& error) noexcept {
     case HttpError::fields_too_large:
       return Status::request_header_fields_too_large;
     case HttpError::body_too_large:
+    case HttpError::decoded_too_large:
       return Status::content_too_large;
+    case HttpError::unsupported_content_coding:
+      return Status::unsupported_media_type;
     case HttpError::bad_status:
     case HttpError::bad_reason:
     case HttpError::bad_status_line:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "http/coding/body_decoder.h"
 #include "http/failure.h"
 
 namespace tambour::http {
@@ -12,17 +13,54 @@ constexpr std::size_t piece_bytes_max = std::size_t{256} * 1024;
 
 }  // namespace
 
+RequestBody::RequestBody(Exchange& exchange) noexcept : exchange_(&exchange) {}
+RequestBody::~RequestBody() = default;
+
 std::optional<std::uint64_t> RequestBody::length() const noexcept {
-  return exchange_->body_length();
+  return decoder_ == nullptr ? exchange_->body_length() : std::nullopt;
 }
-bool RequestBody::ended() const noexcept { return exchange_->body_ended(); }
+bool RequestBody::ended() const noexcept {
+  return decoder_ == nullptr ? exchange_->body_ended() : decoder_->has_ended();
+}
 const Fields& RequestBody::trailers() const noexcept { return exchange_->trailers(); }
 void RequestBody::set_bytes_max(std::uint64_t bytes_max) noexcept {
   exchange_->set_body_bytes_max(bytes_max);
 }
 
 Task<Result<Buffer>> RequestBody::read(std::size_t bytes_max) {
-  return exchange_->read_body(std::max<std::size_t>(bytes_max, 1));
+  bytes_max = std::max<std::size_t>(bytes_max, 1);
+  return decoder_ == nullptr ? exchange_->read_body(bytes_max) : read_decoded(bytes_max);
+}
+
+Task<Result<Buffer>> RequestBody::read_decoded(std::size_t bytes_max) {
+  Buffer piece;
+  for (;;) {
+    const auto got = decoder_->read(piece, bytes_max);
+    if (!got) co_return exchange_->fail_body(got.error());
+    if (*got > 0 || decoder_->has_ended()) co_return piece;
+    if (exchange_->body_ended()) {
+      if (const auto ended = decoder_->end(); !ended) co_return exchange_->fail_body(ended.error());
+      co_return piece;
+    }
+    auto received = co_await exchange_->read_body(piece_bytes_max);
+    if (!received) co_return received;
+    decoder_->append(std::move(*received));
+  }
+}
+
+void RequestBody::stop_decoding() noexcept { decoder_.reset(); }
+
+Result<> RequestBody::decode(const DecodingLimits& limits) {
+  if (decoder_ != nullptr) return {};
+  Fields& fields = exchange_->request_head().fields;
+  const auto codings = coding::codings_of(fields);
+  if (!codings) return exchange_->fail_body(codings.error());
+  if (!codings->empty()) {
+    decoder_ = std::make_unique<coding::BodyDecoder>(*codings, limits);
+    fields.remove("Content-Length");
+  }
+  fields.remove("Content-Encoding");
+  return {};
 }
 
 Task<Result<Buffer>> RequestBody::read_all(std::size_t bytes_max) {
@@ -31,7 +69,7 @@ Task<Result<Buffer>> RequestBody::read_all(std::size_t bytes_max) {
   while (!ended()) {
     // One byte more than the limit, to notice that there are more.
     const std::size_t left = std::min(bytes_max - all.size(), piece_bytes_max) + 1;
-    Result<Buffer> piece = co_await exchange_->read_body(left);
+    Result<Buffer> piece = co_await read(left);
     if (!piece) co_return std::unexpected(piece.error());
     all.append(std::move(*piece));
     if (all.size() > bytes_max) co_return exchange_->fail_body(HttpError::body_too_large);
@@ -61,11 +99,11 @@ void Request::set_parameter(std::string_view name, std::string value) {
   parameters_.emplace_back(name, std::move(value));
 }
 
-Result<> Response::send(Buffer body) { return exchange_->send(std::move(body)); }
-Task<Result<>> Response::write(Buffer piece) { return exchange_->write(std::move(piece)); }
-Task<Result<>> Response::write(std::string_view piece) { return exchange_->write(Buffer(piece)); }
-Result<> Response::end(const Fields& trailers) { return exchange_->end(trailers); }
-Task<Result<>> Response::flush() { return exchange_->flush(); }
-Task<Result<Tunnel>> Response::open_tunnel() { return exchange_->open_tunnel(); }
+Result<> Response::send(Buffer body) { return responder_->send(std::move(body)); }
+Task<Result<>> Response::write(Buffer piece) { return responder_->write(std::move(piece)); }
+Task<Result<>> Response::write(std::string_view piece) { return responder_->write(Buffer(piece)); }
+Result<> Response::end(const Fields& trailers) { return responder_->end(trailers); }
+Task<Result<>> Response::flush() { return responder_->flush(); }
+Task<Result<Tunnel>> Response::open_tunnel() { return responder_->open_tunnel(); }
 
 }  // namespace tambour::http

@@ -16,23 +16,11 @@
 
 namespace tambour::http {
 
-/// What Request and Response ask of their connection.
-class Exchange {
+/// What a Response asks: of its connection, or of a middleware that changes the response.
+class Responder {
  public:
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
-
-  [[nodiscard]] virtual RequestHead& request_head() noexcept = 0;
-  [[nodiscard]] virtual const SocketStream& stream() const noexcept = 0;
-  [[nodiscard]] virtual TimePoint received_at() const noexcept = 0;
-
-  [[nodiscard]] virtual std::optional<std::uint64_t> body_length() const noexcept = 0;
-  [[nodiscard]] virtual bool body_ended() const noexcept = 0;
-  [[nodiscard]] virtual const Fields& trailers() const noexcept = 0;
-  virtual void set_body_bytes_max(std::uint64_t bytes_max) noexcept = 0;
-  [[nodiscard]] virtual Task<Result<Buffer>> read_body(std::size_t bytes_max) = 0;
-  /// Records that the body cannot be used; returns `error`.
-  virtual std::unexpected<Error> fail_body(const Error& error) noexcept = 0;
+  Responder(const Responder&) = delete;
+  Responder& operator=(const Responder&) = delete;
 
   // The functions of Response with the same names.
   virtual Result<> send(Buffer body) = 0;
@@ -44,8 +32,8 @@ class Exchange {
  protected:
   using ResponseState = Response::State;
 
-  Exchange() = default;
-  ~Exchange() = default;
+  Responder() = default;
+  ~Responder() = default;
 
   /// Prepares for the next request.
   static void restart(Response& response) noexcept {
@@ -61,6 +49,34 @@ class Exchange {
   }
   static void add_body_bytes(Response& response, std::uint64_t bytes) noexcept {
     response.body_bytes_ += bytes;
+  }
+};
+
+/// What Request and Response ask of their connection.
+class Exchange : public Responder {
+ public:
+  [[nodiscard]] virtual RequestHead& request_head() noexcept = 0;
+  [[nodiscard]] virtual const SocketStream& stream() const noexcept = 0;
+  [[nodiscard]] virtual TimePoint received_at() const noexcept = 0;
+
+  [[nodiscard]] virtual std::optional<std::uint64_t> body_length() const noexcept = 0;
+  [[nodiscard]] virtual bool body_ended() const noexcept = 0;
+  [[nodiscard]] virtual const Fields& trailers() const noexcept = 0;
+  virtual void set_body_bytes_max(std::uint64_t bytes_max) noexcept = 0;
+  [[nodiscard]] virtual Task<Result<Buffer>> read_body(std::size_t bytes_max) = 0;
+  /// Records that the body cannot be used; returns `error`.
+  virtual std::unexpected<Error> fail_body(const Error& error) noexcept = 0;
+
+ protected:
+  using Responder::restart;
+
+  Exchange() = default;
+  ~Exchange() = default;
+
+  /// Prepares for the next request.
+  static void restart(Request& request) noexcept {
+    request.parameters_.clear();
+    request.body_.stop_decoding();
   }
 };
 

@@ -44,5 +44,7 @@ void check_http(Bytes bytes);
 /// What a client sends to an HTTP server in a simulation: each request gets one complete response,
 /// and the connection ends.
 void check_http_server(Bytes bytes);
+/// Content codings: arbitrary bytes in each decoder, and texts that are encoded and decoded again.
+void check_coding(Bytes bytes);
 
 }  // namespace tambour::fuzz

@@ -17,6 +17,7 @@
 #include <tambour/tambour.h>
 
 #include "http/support/client.h"
+#include "http/support/curl.h"
 #include "support/network.h"
 #include "support/on_every_backend.h"
 #include "support/temporary_folder.h"
@@ -269,18 +270,6 @@ TEST_P(HttpFiles, a_file_that_is_truncated_resets_the_connection) {
   EXPECT_EQ(error, system_error(ECONNRESET));
 }
 
-/// What curl prints.
-std::string curl(const std::string& arguments) {
-  std::string text;
-  FILE* const pipe =
-      ::popen(("curl -sS --max-time 20 --path-as-is " + arguments + " 2>&1").c_str(), "r");
-  std::array<char, 4096> bytes;
-  while (const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), pipe))
-    text.append(bytes.data(), got);
-  ::pclose(pipe);
-  return text;
-}
-
 TEST_P(HttpFiles, curl_agrees) {
   if (!test::has_program("curl")) GTEST_SKIP() << "curl is not installed";
   serve();
@@ -290,16 +279,16 @@ TEST_P(HttpFiles, curl_agrees) {
   std::vector<std::string> printed;
   std::thread client([&] {
     const std::string status = " -o /dev/null -w '%{http_code} %{size_download}'";
-    printed.push_back(curl(url + "/a.txt"));
-    printed.push_back(curl("-r 2-4 " + url + "/a.txt"));
-    printed.push_back(curl("-r 20- " + url + "/a.txt" + status));
-    printed.push_back(curl("-C - -o " + part + " -w '%{http_code}' " + url + "/big.bin"));
-    printed.push_back(curl("-z '1 Jan 2035 00:00:00 GMT' " + url + "/a.txt" + status));
-    printed.push_back(curl("-L " + url + "/sub"));
-    printed.push_back(curl(url + "/../secret" + status));
-    printed.push_back(curl("-I " + url + "/big.bin" + " -w '%{http_code}' -o /dev/null"));
-    printed.push_back(curl("-0 " + url + "/a.txt"));
-    printed.push_back(curl(url + "/a.txt " + url + "/sub/ -w '%{num_connects}'"));
+    printed.push_back(test::curl(url + "/a.txt"));
+    printed.push_back(test::curl("-r 2-4 " + url + "/a.txt"));
+    printed.push_back(test::curl("-r 20- " + url + "/a.txt" + status));
+    printed.push_back(test::curl("-C - -o " + part + " -w '%{http_code}' " + url + "/big.bin"));
+    printed.push_back(test::curl("-z '1 Jan 2035 00:00:00 GMT' " + url + "/a.txt" + status));
+    printed.push_back(test::curl("-L " + url + "/sub"));
+    printed.push_back(test::curl(url + "/../secret" + status));
+    printed.push_back(test::curl("-I " + url + "/big.bin" + " -w '%{http_code}' -o /dev/null"));
+    printed.push_back(test::curl("-0 " + url + "/a.txt"));
+    printed.push_back(test::curl(url + "/a.txt " + url + "/sub/ -w '%{num_connects}'"));
     loop().post([&] { loop().stop(); });
   });
   loop().run();

@@ -11,6 +11,7 @@
 #include "http/client/exchange.h"
 #include "http/client/pool.h"
 #include "http/client/redirect.h"
+#include "http/coding/negotiation.h"
 #include "http/failure.h"
 
 namespace tambour::http {
@@ -28,6 +29,7 @@ struct Message {
   std::unique_ptr<BodySource> source;
   std::optional<std::uint64_t> source_bytes;
   bool expects_continue = false;
+  bool decodes = false;
 
   /// To be called before take_body().
   [[nodiscard]] bool may_be_repeated() const noexcept {
@@ -110,7 +112,10 @@ Task<Result<ClientResponse>> Shared::exchange(const Url& url, Message& message) 
     const bool was_used = (*lease)->was_used;
     auto exchange = std::make_unique<Exchange>(loop, std::move(*lease), options.read_timeout);
     auto head = co_await exchange->begin(message.head, message.take_body());
-    if (head) co_return ClientResponse(std::move(*head), url, std::move(exchange));
+    if (head) {
+      if (message.decodes) exchange->decode(head->fields, {options.limits.body_bytes_max, 0});
+      co_return ClientResponse(std::move(*head), url, std::move(exchange));
+    }
     const bool is_lost = was_used && !exchange->has_received() && is_stale(head.error());
     if (!is_lost || !may_be_repeated) co_return std::unexpected(head.error());
     // The server has probably closed all connections that were idle.
@@ -131,6 +136,12 @@ Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, Client
     auto added = message.head.fields.add("User-Agent", shared->options.user_agent);
     if (!added) co_return std::unexpected(added.error());
   }
+  // Ranges are of the coded body, so that a part cannot be decoded.
+  message.decodes = shared->options.decompress &&
+                    !message.head.fields.contains("Accept-Encoding") &&
+                    !message.head.fields.contains("Range");
+  if (message.decodes)
+    static_cast<void>(message.head.fields.add("Accept-Encoding", coding::available_codings()));
   if (message.expects_continue) {
     auto added = message.head.fields.set("Expect", "100-continue");
     if (!added) co_return std::unexpected(added.error());

@@ -19,6 +19,8 @@ constexpr std::size_t small_body_max = std::size_t{64} * 1024;
 /// 10.1.1).
 constexpr Duration continue_timeout = std::chrono::seconds(1);
 constexpr int interim_responses_max = 32;
+/// How much of a body that has to be decoded is received at a time.
+constexpr std::size_t received_bytes_max = std::size_t{64} * 1024;
 
 }  // namespace
 
@@ -134,10 +136,38 @@ Task<Result<>> Exchange::receive() {
   co_return connection.parser.end_input(connection.input);
 }
 
-Task<Result<std::size_t>> Exchange::read(Buffer& into, std::size_t bytes_max) {
+void Exchange::decode(Fields& fields, const DecodingLimits& limits) {
+  if (is_complete_) return;
+  const auto codings = coding::codings_of(fields);
+  if (!codings || codings->empty()) return;
+  decoder_.emplace(*codings, limits);
+  for (const char* const name : {"Content-Encoding", "Content-Length"}) fields.remove(name);
+}
+
+Task<Result<std::size_t>> Exchange::read_decoded(Buffer& into, std::size_t bytes_max) {
+  while (!read_error_) {
+    const auto got = decoder_->read(into, bytes_max);
+    if (got && *got > 0) co_return got;
+    if (!got) {
+      read_error_ = got.error();
+    } else if (is_complete_) {
+      const auto ended = decoder_->end();
+      if (ended) co_return 0;
+      read_error_ = ended.error();
+    } else {
+      Buffer received;
+      const auto read = co_await read_received(received, received_bytes_max);
+      decoder_->append(std::move(received));
+      if (!read) co_return read;
+    }
+  }
+  end(false);
+  co_return std::unexpected(read_error_);
+}
+
+Task<Result<std::size_t>> Exchange::read_received(Buffer& into, std::size_t bytes_max) {
   if (read_error_) co_return std::unexpected(read_error_);
   if (is_complete_) co_return 0;
-  if (bytes_max == 0) bytes_max = 1;
   for (;;) {
     Connection& connection = *lease_.operator->();
     auto moved = connection.parser.read_body(connection.input, into, bytes_max);
@@ -184,7 +214,7 @@ void Exchange::complete() {
 }
 
 void Exchange::close() noexcept {
-  if (!is_complete_) read_error_ = system_error(ECANCELED);
+  if (!is_complete()) read_error_ = system_error(ECANCELED);
   end(false);
 }
 

@@ -15,6 +15,7 @@
 #include <tambour/task_scope.h>
 
 #include "http/client/pool.h"
+#include "http/coding/body_decoder.h"
 #include "http/h1/framing.h"
 
 namespace tambour::http::client {
@@ -41,8 +42,17 @@ class Exchange {
   /// True if bytes of the response have arrived.
   [[nodiscard]] bool has_received() const noexcept { return has_received_; }
 
-  [[nodiscard]] Task<Result<std::size_t>> read(Buffer& into, std::size_t bytes_max);
-  [[nodiscard]] bool is_complete() const noexcept { return is_complete_; }
+  /// From now on, read() returns the body without its codings, and the fields that describe them
+  /// are removed. Does nothing if there is no body, or if a coding is not supported. To be called
+  /// before read().
+  void decode(Fields& fields, const DecodingLimits& limits);
+  [[nodiscard]] Task<Result<std::size_t>> read(Buffer& into, std::size_t bytes_max) {
+    if (bytes_max == 0) bytes_max = 1;
+    return decoder_ ? read_decoded(into, bytes_max) : read_received(into, bytes_max);
+  }
+  [[nodiscard]] bool is_complete() const noexcept {
+    return is_complete_ && (!decoder_ || decoder_->has_ended());
+  }
   [[nodiscard]] const Fields& trailers() const noexcept { return trailers_; }
   [[nodiscard]] Result<SocketStream> upgrade(Buffer& received);
   void close() noexcept;
@@ -53,6 +63,8 @@ class Exchange {
   [[nodiscard]] Task<> send_concurrently(Buffer output);
   [[nodiscard]] Task<Result<ResponseHead>> receive_head(Method method);
   [[nodiscard]] Task<Result<>> receive();
+  [[nodiscard]] Task<Result<std::size_t>> read_received(Buffer& into, std::size_t bytes_max);
+  [[nodiscard]] Task<Result<std::size_t>> read_decoded(Buffer& into, std::size_t bytes_max);
   void end(bool is_reusable) noexcept;
   /// Throws the exception of the sending task. Returns its error, or else `error`.
   [[nodiscard]] Error cause_of(const Error& error);
@@ -68,7 +80,8 @@ class Exchange {
   Error read_error_{};
   bool is_sent_ = false;
   bool has_received_ = false;
-  bool is_complete_ = false;
+  bool is_complete_ = false;  ///< All bytes of the response have been received.
+  std::optional<coding::BodyDecoder> decoder_;
   Fields trailers_;
   std::optional<TaskScope> sender_;  ///< Destroyed before what its task uses.
 };

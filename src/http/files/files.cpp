@@ -16,6 +16,7 @@
 
 #include "backend/system.h"
 #include "http/characters.h"
+#include "http/coding/negotiation.h"
 #include "http/files/conditions.h"
 #include "http/files/ranges.h"
 #include "loop/core.h"
@@ -75,25 +76,6 @@ Status status_of(const Error& error) noexcept {
   }
 }
 
-/// True if Accept-Encoding names the coding, and not with a quality of zero: RFC 9110, section
-/// 12.5.3. "*" does not count: a client that
-/// accepts every coding also accepts the file itself.
-bool accepts(const Fields& fields, std::string_view coding) {
-  const std::string list = fields.joined("Accept-Encoding");
-  for (std::size_t begin = 0; begin < list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    const std::string_view element = std::string_view(list).substr(begin, end - begin);
-    begin = end + 1;
-    const std::size_t semicolon = std::min(element.find(';'), element.size());
-    if (!equal_ignoring_case(trim(element.substr(0, semicolon)), coding)) continue;
-    const std::string_view parameters = element.substr(semicolon);
-    const std::size_t quality = parameters.find("q=");
-    if (quality == std::string_view::npos) return true;
-    return trim(parameters.substr(quality + 2)).find_first_not_of("0.") != std::string_view::npos;
-  }
-  return false;
-}
-
 Task<Result<Opened>> open_file(EventLoop& loop, std::string path) {
   Opened opened;
   Result<File> file = co_await File::open(std::move(path));
@@ -113,7 +95,8 @@ Task<Result<Opened>> open_best(Request& request, EventLoop& loop, std::string pa
                                bool precompressed) {
   if (precompressed) {
     for (const Coding& each : codings) {
-      if (!accepts(request.fields(), each.name)) continue;
+      // "*" does not count: a client that accepts every coding also accepts the file itself.
+      if (coding::quality_of(request.fields(), each.name, false) == 0) continue;
       Result<Opened> opened = co_await open_file(loop, path + std::string(each.suffix));
       if (!opened || !S_ISREG(opened->status.st_mode)) continue;
       opened->coding = each.name;

@@ -115,7 +115,7 @@ void ServerConnection::begin_exchange() {
   head_deadline_ = never;
   received_at_ = loop_.now();
   restart(response_);
-  request_.clear_parameters();
+  restart(request_);
   const RequestHead& head = parser_.head();
   method_ = head.method;
   framing_ = {};

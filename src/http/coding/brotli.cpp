@@ -1,0 +1,91 @@
+// br, with libbrotlienc and libbrotlidec.
+#include <brotli/decode.h>
+#include <brotli/encode.h>
+
+#include <new>
+
+#include "http/coding/codec.h"
+#include "http/failure.h"
+
+namespace tambour::http::coding {
+namespace {
+
+/// A window of 512 KiB: a larger one costs more memory for each response than it saves bytes.
+constexpr std::uint32_t brotli_window_bits = 19;
+
+class BrotliEncoder final : public Encoder {
+ public:
+  explicit BrotliEncoder(int quality)
+      : state_(BrotliEncoderCreateInstance(nullptr, nullptr, nullptr)) {
+    if (state_ == nullptr) throw std::bad_alloc();
+    BrotliEncoderSetParameter(state_, BROTLI_PARAM_QUALITY, static_cast<std::uint32_t>(quality));
+    BrotliEncoderSetParameter(state_, BROTLI_PARAM_LGWIN, brotli_window_bits);
+  }
+  BrotliEncoder(const BrotliEncoder&) = delete;
+  BrotliEncoder& operator=(const BrotliEncoder&) = delete;
+  ~BrotliEncoder() override { BrotliEncoderDestroyInstance(state_); }
+
+ private:
+  Step step(std::span<const std::byte> in, std::span<std::byte> out, Mode mode) override {
+    std::size_t left_in = in.size();
+    std::size_t left_out = out.size();
+    const auto* next_in = reinterpret_cast<const std::uint8_t*>(in.data());
+    auto* next_out = reinterpret_cast<std::uint8_t*>(out.data());
+    BrotliEncoderOperation operation = BROTLI_OPERATION_PROCESS;
+    if (mode == Mode::flush) operation = BROTLI_OPERATION_FLUSH;
+    if (mode == Mode::finish) operation = BROTLI_OPERATION_FINISH;
+    if (BrotliEncoderCompressStream(state_, operation, &left_in, &next_in, &left_out, &next_out,
+                                    nullptr) == BROTLI_FALSE)
+      throw std::bad_alloc();  // The only error of a state that is used correctly.
+    const bool is_done = mode == Mode::finish
+                             ? BrotliEncoderIsFinished(state_) == BROTLI_TRUE
+                             : BrotliEncoderHasMoreOutput(state_) == BROTLI_FALSE && left_in == 0;
+    return {.consumed = in.size() - left_in, .produced = out.size() - left_out, .is_done = is_done};
+  }
+
+  BrotliEncoderState* state_;
+};
+
+class BrotliDecoder final : public Decoder {
+ public:
+  BrotliDecoder() : state_(BrotliDecoderCreateInstance(nullptr, nullptr, nullptr)) {
+    if (state_ == nullptr) throw std::bad_alloc();
+  }
+  BrotliDecoder(const BrotliDecoder&) = delete;
+  BrotliDecoder& operator=(const BrotliDecoder&) = delete;
+  ~BrotliDecoder() override { BrotliDecoderDestroyInstance(state_); }
+
+ private:
+  Result<Step> step(std::span<const std::byte> in, std::span<std::byte> out) override {
+    std::size_t left_in = in.size();
+    std::size_t left_out = out.size();
+    const auto* next_in = reinterpret_cast<const std::uint8_t*>(in.data());
+    auto* next_out = reinterpret_cast<std::uint8_t*>(out.data());
+    const BrotliDecoderResult result =
+        BrotliDecoderDecompressStream(state_, &left_in, &next_in, &left_out, &next_out, nullptr);
+    if (result == BROTLI_DECODER_RESULT_ERROR) {
+      // Errors of allocation have the codes -30 to -21.
+      const int code = BrotliDecoderGetErrorCode(state_);
+      if (code <= BROTLI_DECODER_ERROR_ALLOC_CONTEXT_MODES &&
+          code >= BROTLI_DECODER_ERROR_ALLOC_BLOCK_TYPE_TREES)
+        throw std::bad_alloc();
+      return failure(HttpError::bad_content_coding);
+    }
+    return Step{.consumed = in.size() - left_in,
+                .produced = out.size() - left_out,
+                .is_done = result == BROTLI_DECODER_RESULT_SUCCESS};
+  }
+
+  bool restart() override { return false; }
+
+  BrotliDecoderState* state_;
+};
+
+}  // namespace
+
+std::unique_ptr<Encoder> make_brotli_encoder(int quality) {
+  return std::make_unique<BrotliEncoder>(quality);
+}
+std::unique_ptr<Decoder> make_brotli_decoder() { return std::make_unique<BrotliDecoder>(); }
+
+}  // namespace tambour::http::coding

@@ -1,0 +1,249 @@
+// Encoders and decoders of content codings, and the choice of a coding.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/buffer.h>
+#include <tambour/http_coding.h>
+#include <tambour/stream_error.h>
+
+#include "http/coding/body_decoder.h"
+#include "http/coding/codec.h"
+#include "http/coding/negotiation.h"
+#include "http/support/coded.h"
+
+namespace tambour::coding_test {
+namespace {
+
+using http::Coding;
+using http::DecodingLimits;
+using http::Fields;
+using http::coding::BodyDecoder;
+using http::coding::Decoder;
+using http::coding::Encoder;
+using test::encoded;
+using test::text_of_bytes;
+
+struct Decoded {
+  std::string text;
+  Error error{};
+  bool may_end = false;
+};
+
+/// Decodes in pieces of the input, with at most `bytes_max` of output at a time.
+Decoded decoded(Coding coding, std::string_view text, std::size_t piece, std::size_t bytes_max) {
+  const auto decoder = http::coding::make_decoder(coding);
+  Buffer input;
+  Buffer output;
+  for (std::size_t at = 0; at < text.size(); at += piece) {
+    input.append(text.substr(at, piece));
+    for (;;) {
+      const auto got = decoder->decode(input, output, bytes_max);
+      if (!got) return {.text = output.to_string(), .error = got.error()};
+      EXPECT_LE(*got, bytes_max);
+      if (*got == 0) break;
+    }
+  }
+  return {.text = output.to_string(), .may_end = decoder->may_end()};
+}
+
+class HttpCoding : public testing::TestWithParam<Coding> {
+ public:
+  void SetUp() override {
+    if (!http::is_available(GetParam())) GTEST_SKIP() << "the library was built without it";
+  }
+};
+
+TEST_P(HttpCoding, texts_are_the_same_after_encoding_and_decoding) {
+  for (const std::size_t size : {0, 1, 100, 4096, 70'000, 1'000'000}) {
+    const std::string text = text_of_bytes(size);
+    const std::string coded = encoded(GetParam(), text);
+    EXPECT_LT(coded.size(), size / 2 + 100);
+    for (const auto& [piece, bytes_max] : {std::pair<std::size_t, std::size_t>(SIZE_MAX, SIZE_MAX),
+                                           {1000, 4096},
+                                           {1'000'000, 777}}) {
+      const Decoded got = decoded(GetParam(), coded, std::min(piece, coded.size()), bytes_max);
+      EXPECT_EQ(got.error, Error()) << got.error.message();
+      EXPECT_TRUE(got.text == text) << size << " " << piece;
+      EXPECT_TRUE(got.may_end) << size << " " << piece;
+    }
+  }
+}
+
+TEST_P(HttpCoding, a_prefix_is_no_whole) {
+  const std::string text = text_of_bytes(3000);
+  const std::string coded = encoded(GetParam(), text);
+  for (std::size_t size = 1; size < coded.size(); ++size) {
+    const Decoded got = decoded(GetParam(), coded.substr(0, size), 1, 100);
+    EXPECT_EQ(got.error, Error()) << size;
+    EXPECT_TRUE(text.starts_with(got.text)) << size;
+    EXPECT_FALSE(got.may_end) << size;
+  }
+}
+
+TEST_P(HttpCoding, flushed_bytes_can_be_decoded) {
+  const auto encoder = http::coding::make_encoder(GetParam(), 4);
+  const auto decoder = http::coding::make_decoder(GetParam());
+  Buffer coded;
+  for (int i = 0; i < 50; ++i) {
+    const std::string text = text_of_bytes(static_cast<std::size_t>(i) * 300);
+    encoder->encode(Buffer(text), Encoder::Mode::flush, coded);
+    Buffer output;
+    const auto got = decoder->decode(coded, output, SIZE_MAX);
+    ASSERT_TRUE(got);
+    EXPECT_TRUE(output == text) << i;
+    EXPECT_TRUE(coded.empty());
+  }
+  encoder->encode(Buffer(), Encoder::Mode::finish, coded);
+  Buffer output;
+  EXPECT_EQ(decoder->decode(coded, output, SIZE_MAX), 0U);
+  EXPECT_TRUE(decoder->may_end());
+}
+
+TEST_P(HttpCoding, other_bytes_are_rejected) {
+  for (const char* const text :
+       {"This is no compressed text at all.", "\xff\xff\xff\xff\xff\xff"}) {
+    const Decoded got = decoded(GetParam(), text, 1, SIZE_MAX);
+    EXPECT_TRUE(got.error == HttpError::bad_content_coding || !got.may_end) << text;
+  }
+  const std::string coded = encoded(GetParam(), text_of_bytes(1000));
+  EXPECT_EQ(decoded(GetParam(), coded + "garbage!", 1, SIZE_MAX).error,
+            HttpError::bad_content_coding);
+}
+
+TEST_P(HttpCoding, data_after_the_end) {
+  const std::string twice = encoded(GetParam(), "one ") + encoded(GetParam(), "two");
+  const Decoded got = decoded(GetParam(), twice, twice.size(), SIZE_MAX);
+  // gzip consists of members, zstd of frames.
+  if (GetParam() == Coding::gzip || GetParam() == Coding::zstd) {
+    EXPECT_EQ(got.text, "one two");
+    EXPECT_TRUE(got.may_end);
+  } else {
+    EXPECT_EQ(got.error, HttpError::bad_content_coding);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, HttpCoding,
+                         testing::Values(Coding::gzip, Coding::deflate, Coding::br, Coding::zstd),
+                         [](const auto& each) { return std::string(http::name_of(each.param)); });
+
+// A chain of decoders.
+
+/// The text, or the error.
+std::string body_of(const std::vector<Coding>& codings, std::string_view coded,
+                    const DecodingLimits& limits = {}) {
+  BodyDecoder decoder(codings, limits);
+  Buffer output;
+  for (std::size_t at = 0; at < coded.size(); at += 10'000) {
+    decoder.append(Buffer(coded.substr(at, 10'000)));
+    for (;;) {
+      const auto got = decoder.read(output, 5000);
+      if (!got) return got.error().message();
+      if (*got == 0) break;
+    }
+  }
+  if (const auto ended = decoder.end(); !ended) return ended.error().message();
+  return output.to_string();
+}
+
+const std::string too_large = make_error_code(HttpError::decoded_too_large).message();
+
+TEST(HttpBodyDecoder, several_codings_are_removed_in_reverse_order) {
+  const std::string text = text_of_bytes(50'000);
+  const std::string coded = encoded(Coding::br, encoded(Coding::gzip, text));
+  EXPECT_TRUE(body_of({Coding::gzip, Coding::br}, coded) == text);
+  EXPECT_FALSE(body_of({Coding::br, Coding::gzip}, coded) == text);
+  EXPECT_EQ(body_of({Coding::gzip, Coding::br}, coded.substr(0, coded.size() - 1)),
+            Error(StreamError::truncated).message());
+  EXPECT_EQ(body_of({Coding::gzip}, ""), "");
+}
+
+TEST(HttpBodyDecoder, limits) {
+  const std::string zeros = encoded(Coding::gzip, std::string(5'000'000, '\0'));
+  EXPECT_EQ(body_of({Coding::gzip}, zeros), too_large) << "about 1000 for each byte";
+  EXPECT_EQ(body_of({Coding::gzip}, zeros, {.ratio_max = 0}).size(), 5'000'000U);
+  EXPECT_EQ(body_of({Coding::gzip}, zeros, {.bytes_max = 4'999'999, .ratio_max = 0}), too_large);
+  EXPECT_EQ(body_of({Coding::gzip}, zeros, {.bytes_max = 5'000'000, .ratio_max = 0}).size(),
+            5'000'000U);
+  // Short texts may have any ratio.
+  EXPECT_EQ(body_of({Coding::gzip}, encoded(Coding::gzip, std::string(1'000'000, '\0'))).size(),
+            1'000'000U);
+}
+
+TEST(HttpBodyDecoder, a_bomb_that_decodes_to_nothing) {
+  // Millions of empty members, which are not seen in the output.
+  const std::string empty = encoded(Coding::gzip, "");
+  std::string members;
+  for (int i = 0; i < 200'000; ++i) members += empty;
+  const std::string bomb = encoded(Coding::gzip, members);
+  EXPECT_EQ(body_of({Coding::gzip, Coding::gzip}, bomb, {.ratio_max = 0}), too_large);
+}
+
+Fields fields_of(std::vector<std::string> values, std::string_view name) {
+  Fields fields;
+  for (const std::string& value : values) EXPECT_TRUE(fields.add(name, value));
+  return fields;
+}
+
+TEST(HttpBodyDecoder, content_encoding) {
+  const auto codings = [](std::vector<std::string> values) {
+    return http::coding::codings_of(fields_of(std::move(values), "Content-Encoding"));
+  };
+  EXPECT_EQ(codings({}), std::vector<Coding>{});
+  EXPECT_EQ(codings({"identity"}), std::vector<Coding>{});
+  EXPECT_EQ(codings({"GZip, br", "x-gzip"}),
+            (std::vector<Coding>{Coding::gzip, Coding::br, Coding::gzip}));
+  EXPECT_EQ(codings({" , deflate,,zstd"}), (std::vector<Coding>{Coding::deflate, Coding::zstd}));
+  for (const char* const bad : {"compress", "gzip;q=1", "gzip gzip", "gzip,gzip,gzip,gzip,gzip"})
+    EXPECT_EQ(codings({bad}).error(), HttpError::unsupported_content_coding) << bad;
+}
+
+// Accept-Encoding.
+
+std::string chosen(std::vector<std::string> values,
+                   std::vector<Coding> offered = {Coding::zstd, Coding::br, Coding::gzip}) {
+  const auto coding =
+      http::coding::choose_coding(fields_of(std::move(values), "Accept-Encoding"), offered);
+  return coding ? std::string(http::name_of(*coding)) : "none";
+}
+
+TEST(HttpNegotiation, choice) {
+  EXPECT_EQ(chosen({}), "none");
+  EXPECT_EQ(chosen({""}), "none");
+  EXPECT_EQ(chosen({"identity"}), "none");
+  EXPECT_EQ(chosen({"gzip"}), "gzip");
+  EXPECT_EQ(chosen({"GZIP"}), "gzip");
+  EXPECT_EQ(chosen({"x-gzip"}), "gzip");
+  EXPECT_EQ(chosen({"gzip, deflate, br, zstd"}), "zstd") << "the server's preference";
+  EXPECT_EQ(chosen({"gzip, deflate, br"}), "br");
+  EXPECT_EQ(chosen({"gzip", "br"}), "br") << "two fields";
+  EXPECT_EQ(chosen({"gzip;q=1.0, br;q=0.9"}), "gzip");
+  EXPECT_EQ(chosen({"gzip;q=0.5, br;q=0.501"}), "br");
+  EXPECT_EQ(chosen({"gzip ; q=0.5 , br;\tQ=0.25"}), "gzip");
+  EXPECT_EQ(chosen({"gzip;q=0"}), "none");
+  EXPECT_EQ(chosen({"gzip;q=0.000, *"}), "zstd");
+  EXPECT_EQ(chosen({"*;q=0"}), "none");
+  EXPECT_EQ(chosen({"*"}), "zstd");
+  EXPECT_EQ(chosen({"zstd;q=0, *;q=0.1"}), "br");
+  EXPECT_EQ(chosen({"identity;q=0.5, gzip;q=0.4"}), "none") << "identity is preferred";
+  EXPECT_EQ(chosen({"identity, gzip"}), "gzip");
+  EXPECT_EQ(chosen({"identity;q=0, gzip;q=0.1"}), "gzip");
+  EXPECT_EQ(chosen({"deflate"}), "none") << "not offered";
+  EXPECT_EQ(chosen({"deflate"}, {Coding::deflate}), "deflate");
+}
+
+TEST(HttpNegotiation, malformed_elements_are_ignored) {
+  for (const char* const bad :
+       {"gzip;q=", "gzip;q=2", "gzip;q=1.001", "gzip;q=0.1234", "gzip;q=-1", "gzip;q=.5",
+        "gzip;q=0,5", "gzip;q=1;q=x", "gz ip", "gzip\"", ";q=1"})
+    EXPECT_EQ(chosen({bad}), "none") << bad;
+  EXPECT_EQ(chosen({"gzip;q=bad, br;q=0.1"}), "br");
+  EXPECT_EQ(chosen({"gzip;level=9;q=0.1"}), "gzip") << "other parameters";
+}
+
+}  // namespace
+}  // namespace tambour::coding_test
