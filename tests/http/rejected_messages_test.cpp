@@ -1,13 +1,16 @@
 // Messages of HTTP/1.1 that must be rejected: the error, the status of the answer, and that both do
-// not depend on how the bytes arrive. Sections without a number of an RFC are those of RFC 9112.
+// not depend on how the bytes arrive. llhttp must reject them too, unless the reason is listed in
+// support/reference_comparison.h. Sections without a number of an RFC are those of RFC 9112.
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "http/support/every_way.h"
 #include "http/support/messages.h"
+#include "http/support/reference_comparison.h"
 
 namespace tambour::rejected_messages_test {
 namespace {
@@ -34,12 +37,17 @@ constexpr http::MessageLimits small = {.start_line_bytes_max = 64,
 
 template <class Parser>
 void expect_rejected(const std::vector<Rejected>& table, const http::MessageLimits& limits) {
+  constexpr bool has_requests = std::is_same_v<Parser, RequestParser>;
+  test::ReferenceComparison comparison(has_requests, limits);
   for (const Rejected& each : table) {
     const test::Verdict verdict = test::read_in_every_way<Parser>(each.text, limits);
     EXPECT_EQ(verdict.error, each.error) << verdict.error.message() << ":\n" << each.text;
     EXPECT_EQ(http::code_of(http::status_for(verdict.error)), each.status) << each.text;
     for (const test::Message& message : verdict.messages)
       EXPECT_FALSE(message.is_complete) << each.text;
+    if (test::has_reference_parser()) {
+      EXPECT_EQ(comparison.compare_in_every_way(each.text), "") << each.text;
+    }
   }
 }
 

@@ -77,7 +77,8 @@ struct Collector {
 
 bool has_reference_parser() noexcept { return true; }
 
-ReferenceVerdict read_with_reference(std::string_view text, bool has_requests) {
+ReferenceVerdict read_with_reference(std::string_view text, bool has_requests,
+                                     const std::vector<std::size_t>& ends) {
   llhttp_settings_t settings;
   llhttp_settings_init(&settings);
   settings.on_message_begin = &Collector::begin;
@@ -93,18 +94,22 @@ ReferenceVerdict read_with_reference(std::string_view text, bool has_requests) {
   llhttp_init(&parser, has_requests ? HTTP_REQUEST : HTTP_RESPONSE, &settings);
   parser.data = &collector;
 
-  const char* at = text.data();
-  const char* const end = at + text.size();
   llhttp_errno_t error = HPE_OK;
-  while (true) {
-    error = llhttp_execute(&parser, at, static_cast<std::size_t>(end - at));
-    if (error != HPE_PAUSED && error != HPE_PAUSED_UPGRADE) break;
-    at = llhttp_get_error_pos(&parser);
-    collector.message().end = static_cast<std::size_t>(at - text.data());
-    collector.verdict.upgraded = parser.upgrade != 0;
-    if (!collector.message().is_persistent || collector.verdict.upgraded || at == end)
-      return collector.verdict;
-    llhttp_resume(&parser);
+  const char* at = text.data();
+  const char* const text_end = at + text.size();
+  for (std::size_t piece = 0; piece <= ends.size() && error == HPE_OK; ++piece) {
+    const char* const end = piece < ends.size() ? text.data() + ends[piece] : text_end;
+    while (true) {
+      error = llhttp_execute(&parser, at, static_cast<std::size_t>(end - at));
+      if (error == HPE_OK) at = end;
+      if (error != HPE_PAUSED && error != HPE_PAUSED_UPGRADE) break;
+      at = llhttp_get_error_pos(&parser);
+      collector.message().end = static_cast<std::size_t>(at - text.data());
+      collector.verdict.upgraded = parser.upgrade != 0;
+      if (!collector.message().is_persistent || collector.verdict.upgraded || at == text_end)
+        return collector.verdict;
+      llhttp_resume(&parser);
+    }
   }
   if (error == HPE_OK) error = llhttp_finish(&parser);
   if (error == HPE_PAUSED) {
@@ -129,7 +134,8 @@ namespace tambour::test {
 
 bool has_reference_parser() noexcept { return false; }
 
-ReferenceVerdict read_with_reference(std::string_view /*text*/, bool /*has_requests*/) {
+ReferenceVerdict read_with_reference(std::string_view /*text*/, bool /*has_requests*/,
+                                     const std::vector<std::size_t>& /*ends*/) {
   return {};
 }
 

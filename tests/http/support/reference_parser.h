@@ -1,8 +1,10 @@
 // llhttp, the parser of Node.js, as an oracle.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "http/support/messages.h"
 
@@ -18,10 +20,13 @@ struct ReferenceVerdict {
   bool upgraded = false;  ///< The last message ends HTTP on its connection.
   bool failed = false;
   std::string reason{};  ///< Why llhttp has rejected the text.
+
+  bool operator==(const ReferenceVerdict&) const = default;
 };
 
-/// Parses a text at once, in llhttp's strict mode. Stops after a message that does not allow
-/// another one on its connection.
-ReferenceVerdict read_with_reference(std::string_view text, bool has_requests);
+/// Parses a text in pieces of which each ends at one of `ends`, and one more, in llhttp's strict
+/// mode. Stops after a message that does not allow another one on its connection.
+ReferenceVerdict read_with_reference(std::string_view text, bool has_requests,
+                                     const std::vector<std::size_t>& ends = {});
 
 }  // namespace tambour::test
