@@ -94,6 +94,10 @@ struct ListenOptions {
   /// The maximum number of unfinished handshakes on each loop. At the maximum, the oldest one is
   /// closed, so that peers that do nothing do not keep others from being served.
   std::size_t tls_handshakes_max = 1024;
+  /// Set: a handler starts when the first early data of a client has been received, before the
+  /// handshake is complete, and must observe the rules of tls_early_data.h. Connections with
+  /// callbacks always start when it is complete.
+  bool tls_early_data = false;
 
   /// Invoked for a stream that is closed without being served, with the reason: ETIMEDOUT, an error
   /// of read_proxy_header(), or an error of tls_accept(). Runs on the loop that read the header or

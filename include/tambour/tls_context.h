@@ -19,6 +19,7 @@
 #include <tambour/result.h>
 #include <tambour/tls_error.h>
 #include <tambour/tls_session.h>
+#include <tambour/tls_stats.h>  // IWYU pragma: export
 
 namespace tambour {
 
@@ -131,6 +132,13 @@ struct TlsServerOptions : TlsOptions {
   /// The result of InheritedListeners::ticket_keys(), so that sessions of the former process of a
   /// restart are resumed. Secret. Has no effect with a ticket_secret. Only create() uses it.
   std::string inherited_ticket_keys{};
+  /// The number of bytes that a client may send with its first packets, before the handshake is
+  /// complete (0-RTT, TLS 1.3): at most `early_data_bytes_limit`. An attacker can replay them, so a
+  /// server must not act on them without a check: see tls_early_data.h. Without a handler that
+  /// reads them early, they are read like other bytes when the handshake is complete, which no
+  /// replay achieves. Zero: early data is rejected.
+  std::size_t early_data_bytes_max = 0;
+  static constexpr std::size_t early_data_bytes_limit = 16384;
 };
 
 struct TlsClientOptions : TlsOptions {
@@ -165,6 +173,9 @@ class TlsServerContext {
   [[nodiscard]] std::expected<void, TlsFailure> reload() const;
   [[nodiscard]] std::expected<void, TlsFailure> reload(TlsServerOptions options) const;
 
+  /// Thread: callable from any thread. Throws std::bad_alloc.
+  [[nodiscard]] TlsStats stats() const;
+
   [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
 
  private:
@@ -192,6 +203,9 @@ class TlsClientContext {
   /// Like TlsServerContext::reload(). Sessions of the former options are not resumed.
   [[nodiscard]] std::expected<void, TlsFailure> reload() const;
   [[nodiscard]] std::expected<void, TlsFailure> reload(TlsClientOptions options) const;
+
+  /// Thread: callable from any thread. Throws std::bad_alloc.
+  [[nodiscard]] TlsStats stats() const;
 
   [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
 

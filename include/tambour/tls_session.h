@@ -15,6 +15,13 @@ namespace tambour {
 
 enum class TlsVersion : std::uint8_t { tls12, tls13 };
 
+/// What happened to early data (0-RTT).
+enum class TlsEarlyData : std::uint8_t {
+  none,      ///< The client has sent none.
+  accepted,  ///< The server has read it.
+  rejected,  ///< The server has ignored it, as if it had not been sent.
+};
+
 /// A certificate, decoded. Names are in the format of RFC 2253: "CN=example.org,O=Example".
 struct TlsCertificate {
   std::string subject{};
@@ -48,6 +55,11 @@ class TlsSession {
   [[nodiscard]] virtual std::string_view server_name() const noexcept = 0;
   /// True if the session continues an earlier one, without certificates being sent.
   [[nodiscard]] virtual bool resumed() const noexcept = 0;
+  /// On a client, final when the handshake is complete.
+  [[nodiscard]] virtual TlsEarlyData early_data() const noexcept = 0;
+  /// False only on a server that has not received the whole handshake, see tls_early_data.h: an
+  /// attacker may have recorded and replayed what was read so far.
+  [[nodiscard]] virtual bool handshake_complete() const noexcept = 0;
   /// The certificate of the peer, which was verified unless the context verifies nothing; nullopt
   /// if the peer sent none. Decodes it with each call. Throws std::bad_alloc.
   [[nodiscard]] virtual std::optional<TlsCertificate> peer_certificate() const = 0;

@@ -13,6 +13,8 @@ struct StreamFilter {
   [[nodiscard]] static io::TransportKind kind(const Stream& stream) noexcept {
     return stream.kind_;
   }
+  /// The stream must have one.
+  [[nodiscard]] static io::TransportFilter& of(Stream& stream) noexcept { return *stream.filter_; }
   /// From now on the stream, a socket, transfers its bytes through `filter`.
   static void attach(Stream& stream, std::unique_ptr<io::TransportFilter> filter) noexcept {
     stream.filter_ = std::move(filter);

@@ -241,7 +241,9 @@ void Acceptor::begin(SocketStream stream, ConnectionSlot slot) {
 
 Task<> Acceptor::shake_hands(SocketStream stream, ConnectionSlot slot) {
   Handshake handshake(*this, stream);
-  Result<> done = co_await tls::accept(stream, options_->tls);
+  const bool starts_early = options_->tls_early_data && handler_ != nullptr;
+  const auto when = starts_early ? tls::Start::with_early_data : tls::Start::when_complete;
+  Result<> done = co_await tls::accept(stream, options_->tls, when);
   if (dropped_) co_return;
   handshake.leave();
   const Counted calling(calls_);

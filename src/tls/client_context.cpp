@@ -59,8 +59,9 @@ Status stapled_status(SSL* ssl, X509_STORE* authorities) noexcept {
 
 }  // namespace
 
-Loaded<std::shared_ptr<ClientGeneration>> ClientGeneration::load(TlsClientOptions options) {
-  std::shared_ptr<ClientGeneration> made(new ClientGeneration(options.sessions_max));
+Loaded<std::shared_ptr<ClientGeneration>> ClientGeneration::load(TlsClientOptions options,
+                                                                 const ClientGeneration* former) {
+  std::shared_ptr<ClientGeneration> made(new ClientGeneration(options.sessions_max, former));
   made->options_ = std::move(options);
   const TlsClientOptions& how = made->options_;
   if (how.identities.size() > 1)
@@ -139,7 +140,7 @@ int ClientGeneration::check_status(SSL* ssl, void* /*unused*/) noexcept {
 
 std::expected<TlsClientContext, TlsFailure> TlsClientContext::create(TlsClientOptions options) {
   auto state = std::make_shared<tls::ClientState>();
-  auto loaded = tls::ClientGeneration::load(std::move(options));
+  auto loaded = tls::ClientGeneration::load(std::move(options), nullptr);
   if (!loaded) return std::unexpected(std::move(loaded.error()));
   state->current.set(std::move(*loaded));
   return TlsClientContext(std::move(state));
@@ -155,10 +156,16 @@ std::expected<void, TlsFailure> TlsClientContext::reload() const {
 std::expected<void, TlsFailure> TlsClientContext::reload(TlsClientOptions options) const {
   if (state_ == nullptr)
     return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
-  auto loaded = tls::ClientGeneration::load(std::move(options));
+  const auto former = state_->current.get();
+  auto loaded = tls::ClientGeneration::load(std::move(options), former.get());
   if (!loaded) return std::unexpected(std::move(loaded.error()));
   state_->current.set(std::move(*loaded));
   return {};
+}
+
+TlsStats TlsClientContext::stats() const {
+  const auto current = tls::ContextAccess::generation(*this);
+  return current != nullptr ? current->counters().stats() : TlsStats();
 }
 
 }  // namespace tambour

@@ -20,7 +20,9 @@ void begin(Connection& connection, std::shared_ptr<Generation> generation,
   const Duration limit = generation->options().handshake_timeout;
   auto reported = [generation = std::move(generation), done = std::move(done)](
                       Connection& own, const Error& error) mutable {
-    if (error) tls::report(own.peer_endpoint(), generation->options(), error, own.tls()->failure());
+    if (error)
+      tls::report(own.peer_endpoint(), *generation, generation->options(), error,
+                  own.tls()->failure());
     if (done) done(own, error);
   };
   net::ConnectionUpgrade::begin(connection, std::move(filter), limit, std::move(reported));

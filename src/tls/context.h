@@ -16,10 +16,12 @@
 #include <tambour/tls_context.h>
 #include <tambour/unique_fd.h>
 
+#include "tls/counters.h"
 #include "tls/failure.h"
 #include "tls/identity.h"
 #include "tls/openssl.h"
 #include "tls/sessions.h"
+#include "tls/strike_register.h"
 #include "tls/ticket_keys.h"
 
 namespace tambour::tls {
@@ -34,12 +36,17 @@ class Generation {
   /// runs out. Thread: callable from any thread.
   [[nodiscard]] SSL_CTX* context() noexcept;
 
+  [[nodiscard]] Duration handshake_timeout() const noexcept { return common().handshake_timeout; }
+  [[nodiscard]] Counters& counters() const noexcept { return *counters_; }
+
   [[nodiscard]] static Generation& of(const SSL* ssl) noexcept {
     return *static_cast<Generation*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
   }
 
  protected:
-  Generation() = default;
+  /// Shares the counters of `former`, which may be null. Throws std::bad_alloc.
+  explicit Generation(const Generation* former)
+      : counters_(former != nullptr ? former->counters_ : std::make_shared<Counters>()) {}
   ~Generation() = default;
 
   [[nodiscard]] Loaded<> load_common(const TlsOptions& options,
@@ -60,6 +67,7 @@ class Generation {
   [[nodiscard]] bool configure_common(SSL_CTX* context) noexcept;
   static void log_key(const SSL* ssl, const char* line) noexcept;
 
+  const std::shared_ptr<Counters> counters_;
   std::vector<Identity> identities_;
   StorePointer authorities_;
   std::string alpn_;  ///< In the format of the protocol.
@@ -79,6 +87,7 @@ class ServerGeneration final : public Generation {
   /// Keeps the ticket keys of `former`, which may be null, if the options permit it.
   [[nodiscard]] static Loaded<std::shared_ptr<ServerGeneration>> load(
       TlsServerOptions options, const ServerGeneration* former);
+  explicit ServerGeneration(const ServerGeneration* former) : Generation(former) {}
 
   [[nodiscard]] const TlsServerOptions& options() const noexcept { return options_; }
   [[nodiscard]] const std::shared_ptr<TicketKeys>& ticket_keys() const noexcept {
@@ -90,6 +99,7 @@ class ServerGeneration final : public Generation {
   [[nodiscard]] const SSL_METHOD* method() const noexcept override { return TLS_server_method(); }
   [[nodiscard]] bool configure(SSL_CTX* context) noexcept override;
   [[nodiscard]] bool configure_clients(SSL_CTX* context) noexcept;
+  [[nodiscard]] bool configure_early_data(SSL_CTX* context) noexcept;
 
   static ServerGeneration& of(const SSL* ssl) noexcept {
     return static_cast<ServerGeneration&>(Generation::of(ssl));
@@ -101,22 +111,27 @@ class ServerGeneration final : public Generation {
   static int staple(SSL* ssl, void* unused) noexcept;
   static int use_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv,
                             EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int encrypt) noexcept;
+  static int mark_ticket(SSL* ssl, void* unused) noexcept;
+  static int accept_early_data(SSL* ssl, void* unused) noexcept;
 
   TlsServerOptions options_;
   IdentityTable table_;
   std::unordered_map<const X509*, const Identity*> stapled_;
   std::shared_ptr<TicketKeys> ticket_keys_;
+  std::shared_ptr<StrikeRegister> strikes_;  ///< Null if no generation has permitted early data.
 };
 
 class ClientGeneration final : public Generation {
  public:
-  [[nodiscard]] static Loaded<std::shared_ptr<ClientGeneration>> load(TlsClientOptions options);
+  [[nodiscard]] static Loaded<std::shared_ptr<ClientGeneration>> load(
+      TlsClientOptions options, const ClientGeneration* former);
 
   [[nodiscard]] const TlsClientOptions& options() const noexcept { return options_; }
   [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
 
  private:
-  explicit ClientGeneration(std::size_t sessions_max) : sessions_(sessions_max) {}
+  ClientGeneration(std::size_t sessions_max, const ClientGeneration* former)
+      : Generation(former), sessions_(sessions_max) {}
   [[nodiscard]] const TlsOptions& common() const noexcept override { return options_; }
   [[nodiscard]] const SSL_METHOD* method() const noexcept override { return TLS_client_method(); }
   [[nodiscard]] bool configure(SSL_CTX* context) noexcept override;

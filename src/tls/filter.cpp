@@ -13,14 +13,14 @@
 #include "base/clock.h"
 #include "net/outcome.h"
 #include "tls/bio.h"
+#include "tls/call.h"
+#include "tls/context.h"
+#include "tls/early.h"
 #include "tls/failure.h"
 
 namespace tambour::tls {
 namespace {
 
-constexpr std::size_t record_bytes_max = SSL3_RT_MAX_PLAIN_LENGTH;
-/// The plaintext that one write accepts. Its records are sent with one system call.
-constexpr std::size_t write_bytes_max = 4 * record_bytes_max;
 /// A record of this size fits into one TCP segment of an Ethernet, so the peer can decrypt it as
 /// soon as that arrives. A full record takes twelve segments, the last of which may be lost.
 constexpr std::size_t small_record_bytes = 1360;
@@ -33,49 +33,11 @@ constexpr std::int64_t burst_pause_ns = base::ns_per_s;
 constexpr std::uint16_t messages_max = 64;
 constexpr std::uint32_t messages_window_bytes = 1024 * 1024;
 
-/// Memory for the records of one call, and for one record of small pieces.
-struct Scratch {
-  std::array<std::byte, write_bytes_max + std::size_t{8} * 1024> records;
-  std::array<std::byte, record_bytes_max> plain;
-};
-
-/// Null if memory runs out.
-Scratch* scratch_of_thread() noexcept {
-  static thread_local std::unique_ptr<Scratch> scratch;
-  if (scratch == nullptr) scratch.reset(new (std::nothrow) Scratch);
-  return scratch.get();
-}
-
 std::string_view view(const char* text) noexcept {
   return text != nullptr ? std::string_view(text) : std::string_view();
 }
 
 }  // namespace
-
-/// A call of OpenSSL, which may read and write through the BIO.
-class Filter::Call {
- public:
-  Call(Filter& filter, const io::Transport& transport, bool receives) noexcept
-      : below(transport), scratch(scratch_of_thread()), may_receive(receives), filter_(filter) {
-    filter.call_ = this;
-    ERR_clear_error();
-  }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-  ~Call() {
-    filter_.send_collected();
-    filter_.call_ = nullptr;
-    filter_.unsent_ = filter_.unsent_records_.size();
-  }
-
-  const io::Transport& below;
-  Scratch* const scratch;
-  std::size_t collected = 0;
-  bool may_receive;
-
- private:
-  Filter& filter_;
-};
 
 std::unique_ptr<Filter> Filter::create(SSL_CTX* context, bool is_server,
                                        std::shared_ptr<const void> owner) noexcept {
@@ -88,6 +50,11 @@ std::unique_ptr<Filter> Filter::create(SSL_CTX* context, bool is_server,
   if (bio == nullptr) return nullptr;
   SSL_set_bio(filter->ssl(), bio, bio);
   SSL_set_msg_callback(filter->ssl(), &count_message);
+  if (is_server && SSL_get_max_early_data(filter->ssl()) > 0) {
+    filter->early_.reset(new (std::nothrow) Early);
+    if (filter->early_ == nullptr) return nullptr;
+    filter->early_->receives = true;
+  }
   if (is_server) {
     SSL_set_accept_state(filter->ssl());
   } else {
@@ -212,22 +179,28 @@ void Filter::count_message(int is_sent, int /*version*/, int type, const void* /
 std::int32_t Filter::handshake(const io::Transport& below) noexcept {
   if (const std::int32_t flushed = flush(below); flushed < 0)
     return flushed == -EAGAIN ? -EINPROGRESS : flushed;
-  if (established_) return 0;
+  if (established_ || may_start()) return 0;
   int ssl_error = SSL_ERROR_NONE;
   {
     const Call call(*this, below, true);
-    const int done = SSL_do_handshake(ssl());
-    if (done != 1) ssl_error = SSL_get_error(ssl(), done);
+    ssl_error = continue_handshake();
     if (ssl_error != SSL_ERROR_NONE && ssl_error != SSL_ERROR_WANT_READ) return fail(ssl_error);
   }
   if (failure_ != 0) return failure_;
-  if (ssl_error == SSL_ERROR_NONE) established_ = true;
+  if (ssl_error == SSL_ERROR_NONE) note_established();
   // At the end, a server of TLS 1.3 sends only tickets. To wait for them would be a deadlock with a
   // client that writes a long request before it reads; reads and writes send them.
   const bool only_tickets =
       established_ && SSL_is_server(ssl()) == 1 && version() == TlsVersion::tls13;
   if (unsent_ > 0 && !only_tickets) return -EINPROGRESS;
-  return established_ ? 0 : -EAGAIN;
+  return established_ || may_start() ? 0 : -EAGAIN;
+}
+
+void Filter::note_established() noexcept {
+  established_ = true;
+  may_read_now_ = true;
+  if (early_ != nullptr && early_->received.empty()) early_.reset();
+  Generation::of(ssl()).counters().count(*this);
 }
 
 std::int32_t Filter::read(const io::Transport& below, std::span<std::byte> into,
@@ -236,6 +209,10 @@ std::int32_t Filter::read(const io::Transport& below, std::span<std::byte> into,
   if (unsent_ > 0) static_cast<void>(flush(below));
   if (peer_closed_ || into.empty()) return 0;
   if (failure_ != 0) return failure_;
+  if (early_ != nullptr) {
+    if (const std::int32_t answer = read_early(below, into, may_receive); answer != 0)
+      return answer;
+  }
   std::size_t total = 0;
   may_read_now_ = true;
   {
@@ -295,7 +272,8 @@ std::size_t Filter::record_bytes() noexcept {
 /// Returns false if OpenSSL has failed; `failure_` is set then.
 bool Filter::write_record(std::span<const std::byte> bytes) noexcept {
   std::size_t written = 0;
-  const int done = SSL_write_ex(ssl(), bytes.data(), bytes.size(), &written);
+  const int done = established_ ? SSL_write_ex(ssl(), bytes.data(), bytes.size(), &written)
+                                : SSL_write_early_data(ssl(), bytes.data(), bytes.size(), &written);
   if (done == 1) return true;
   static_cast<void>(fail(SSL_get_error(ssl(), done)));
   return false;
@@ -359,6 +337,7 @@ void Filter::send_close_notify() noexcept {
 }
 
 std::int32_t Filter::shutdown_write(const io::Transport& below) noexcept {
+  if (!established_ && failure_ == 0) return -EBUSY;
   {
     const Call call(*this, below, false);
     send_close_notify();

@@ -52,8 +52,19 @@ class Filter final : public io::TransportFilter, public TlsSession {
   [[nodiscard]] std::string_view alpn() const noexcept override;
   [[nodiscard]] std::string_view server_name() const noexcept override;
   [[nodiscard]] bool resumed() const noexcept override;
+  [[nodiscard]] TlsEarlyData early_data() const noexcept override;
+  [[nodiscard]] bool handshake_complete() const noexcept override { return established_; }
   [[nodiscard]] std::optional<TlsCertificate> peer_certificate() const override;
   [[nodiscard]] std::string failure() const override;
+
+  /// For a server: whether handshake() also returns when early data has been received.
+  void start_early(bool early) noexcept;
+  /// For a client: sends `data` as early data. Its size must be one that the session permits.
+  /// Throws std::bad_alloc.
+  void send_early(std::string data);
+  /// Moves the early data that was received to the end of `into`, and returns its size. Throws
+  /// std::bad_alloc.
+  std::size_t take_early(Buffer& into);
 
   /// For callbacks of OpenSSL: records why the handshake is about to fail. The first one counts.
   void note_failure(std::int32_t outcome, std::string text) noexcept;
@@ -70,6 +81,7 @@ class Filter final : public io::TransportFilter, public TlsSession {
  private:
   friend struct Bio;
   class Call;
+  struct Early;
 
   Filter(SslPointer ssl, std::shared_ptr<const void> owner) noexcept;
 
@@ -82,6 +94,14 @@ class Filter final : public io::TransportFilter, public TlsSession {
   void send_close_notify() noexcept;
   void answer_key_update() noexcept;
 
+  void note_established() noexcept;
+  [[nodiscard]] int continue_handshake() noexcept;
+  [[nodiscard]] int receive_early() noexcept;
+  [[nodiscard]] int write_early() noexcept;
+  [[nodiscard]] bool may_start() const noexcept;
+  [[nodiscard]] std::int32_t read_early(const io::Transport& below, std::span<std::byte> into,
+                                        bool& may_receive) noexcept;
+
   [[nodiscard]] std::size_t record_bytes() noexcept;
   [[nodiscard]] bool write_record(std::span<const std::byte> bytes) noexcept;
   [[nodiscard]] std::size_t write_pieces(std::span<const iovec> from, std::size_t record) noexcept;
@@ -91,7 +111,8 @@ class Filter final : public io::TransportFilter, public TlsSession {
   std::shared_ptr<const void> owner_;  ///< Destroyed after `ssl_`.
   SslPointer ssl_;
   Buffer unsent_records_;
-  Call* call_ = nullptr;  ///< The running call.
+  std::unique_ptr<Early> early_;  ///< Null if there is no early data, or none any more.
+  Call* call_ = nullptr;          ///< The running call.
   std::unique_ptr<const std::string> failure_text_;
   std::string host_;
   std::string session_key_;

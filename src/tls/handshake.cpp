@@ -11,6 +11,7 @@
 #include <tambour/event_loop.h>
 #include <tambour/timer.h>
 #include <tambour/tls.h>
+#include <tambour/tls_early_data.h>
 
 #include "base/check.h"
 #include "base/failure.h"
@@ -114,9 +115,15 @@ Task<Result<>> shake_hands(SocketStream& stream, std::shared_ptr<Generation> gen
   if (done) {
     net::StreamFilter::attach(stream, std::move(filter));
   } else {
-    report(stream.peer_endpoint(), options, done.error(), filter->failure());
+    report(stream.peer_endpoint(), *generation, options, done.error(), filter->failure());
   }
   co_return done;
+}
+
+/// Continues the handshake of a stream that has started with early data.
+Task<Result<>> finish(SocketStream& stream, Filter& filter) {
+  if (filter.handshake_complete()) co_return Result<>();
+  co_return co_await run(stream, filter, Generation::of(filter.ssl()).handshake_timeout());
 }
 
 /// Returns why `stream` cannot begin TLS.
@@ -131,27 +138,54 @@ std::optional<Error> misuse(const SocketStream& stream, bool has_context) noexce
 
 }  // namespace
 
-Task<Result<>> accept(SocketStream& stream, TlsServerContext context) {
+Task<Result<>> accept(SocketStream& stream, TlsServerContext context, Start start) {
   auto generation = ContextAccess::generation(context);
   if (const auto error = misuse(stream, generation != nullptr)) co_return std::unexpected(*error);
   std::unique_ptr<Filter> filter = make_server_filter(generation);
   if (filter == nullptr) co_return base::failure(ENOMEM);
+  filter->start_early(start == Start::with_early_data);
   co_return co_await shake_hands(stream, std::move(generation), std::move(filter));
 }
 
 }  // namespace tls
 
 Task<Result<>> tls_accept(SocketStream& stream, TlsServerContext context) {
-  const Result<> done = co_await tls::accept(stream, std::move(context));
+  const Result<> done = co_await tls::accept(stream, std::move(context), tls::Start::when_complete);
   if (!done) stream.close();
   co_return done;
 }
 
-Task<Result<>> tls_connect(SocketStream& stream, TlsClientContext context, std::string host) {
+Task<Result<>> tls_accept_early(SocketStream& stream, TlsServerContext context) {
+  const Result<> done =
+      co_await tls::accept(stream, std::move(context), tls::Start::with_early_data);
+  if (!done) stream.close();
+  co_return done;
+}
+
+Task<Result<std::size_t>> tls_read_early(SocketStream& stream, Buffer& into) {
+  if (stream.tls() == nullptr) co_return 0;
+  auto& filter = static_cast<tls::Filter&>(net::StreamFilter::of(stream));
+  if (const std::size_t size = filter.take_early(into); size > 0) co_return size;
+  filter.start_early(true);
+  const Result<> done = co_await tls::finish(stream, filter);
+  if (!done) co_return std::unexpected(done.error());
+  co_return filter.take_early(into);
+}
+
+Task<Result<>> tls_complete_handshake(SocketStream& stream) {
+  if (stream.tls() == nullptr) co_return Result<>();
+  auto& filter = static_cast<tls::Filter&>(net::StreamFilter::of(stream));
+  filter.start_early(false);
+  co_return co_await tls::finish(stream, filter);
+}
+
+Task<Result<>> tls_connect(SocketStream& stream, TlsClientContext context, std::string host,
+                           TlsReplayable data) {
   auto generation = tls::ContextAccess::generation(context);
   if (const auto error = tls::misuse(stream, generation != nullptr))
     co_return std::unexpected(*error);
-  auto filter = tls::make_client_filter(generation, std::move(host), stream.peer_endpoint());
+  auto filter = tls::make_client_filter(generation, std::move(host), stream.peer_endpoint(),
+                                        std::move(data.bytes));
   if (!filter) {
     stream.close();
     co_return std::unexpected(filter.error());
@@ -160,6 +194,10 @@ Task<Result<>> tls_connect(SocketStream& stream, TlsClientContext context, std::
       co_await tls::shake_hands(stream, std::move(generation), std::move(*filter));
   if (!done) stream.close();
   co_return done;
+}
+
+Task<Result<>> tls_connect(SocketStream& stream, TlsClientContext context, std::string host) {
+  return tls_connect(stream, std::move(context), std::move(host), TlsReplayable());
 }
 
 Task<Result<>> tls_accept(SocketStream& stream, const Buffer& plaintext, TlsServerContext context) {

@@ -31,12 +31,16 @@ bool expect_host(Filter& filter, const std::string& host) noexcept {
          SSL_set_tlsext_host_name(filter.ssl(), host.c_str()) == 1;
 }
 
-void offer_session(ClientGeneration& generation, Filter& filter, const Result<Endpoint>& peer) {
+void offer_session(ClientGeneration& generation, Filter& filter, const Result<Endpoint>& peer,
+                   std::string early_data) {
   const std::string port = peer && peer->is_ip() ? std::to_string(peer->port()) : std::string();
   filter.set_session_key(filter.host() + " " + port);
   SessionPointer session = generation.sessions().take(filter.session_key());
   if (session == nullptr) return;
-  static_cast<void>(SSL_set_session(filter.ssl(), session.get()));
+  const bool is_offered = SSL_set_session(filter.ssl(), session.get()) == 1;
+  if (is_offered && !early_data.empty() &&
+      early_data.size() <= SSL_SESSION_get_max_early_data(session.get()))
+    filter.send_early(std::move(early_data));
   // A server of TLS 1.3 sends new tickets with each connection; one of TLS 1.2 does not.
   if (SSL_SESSION_get_protocol_version(session.get()) == TLS1_2_VERSION)
     generation.sessions().put(filter.session_key(), std::move(session));
@@ -52,7 +56,7 @@ std::unique_ptr<Filter> make_server_filter(
 
 Result<std::unique_ptr<Filter>> make_client_filter(
     const std::shared_ptr<ClientGeneration>& generation, std::string host,
-    const Result<Endpoint>& peer) {
+    const Result<Endpoint>& peer, std::string early_data) {
   if (host.ends_with('.')) host.pop_back();
   if (host.empty() || host.size() > 255 || host.find('\0') != std::string::npos)
     return base::failure(EINVAL);
@@ -61,13 +65,15 @@ Result<std::unique_ptr<Filter>> make_client_filter(
   if (context != nullptr) filter = Filter::create(context, false, generation);
   if (filter == nullptr || !expect_host(*filter, host)) return base::failure(ENOMEM);
   filter->set_host(std::move(host));
-  offer_session(*generation, *filter, peer);
+  offer_session(*generation, *filter, peer, std::move(early_data));
   return filter;
 }
 
-void report(const Result<Endpoint>& peer, const TlsOptions& options, const Error& error,
-            std::string text) {
-  if (!options.on_failure || error == system_error(ECANCELED)) return;
+void report(const Result<Endpoint>& peer, const Generation& generation, const TlsOptions& options,
+            const Error& error, std::string text) {
+  if (error == system_error(ECANCELED)) return;
+  generation.counters().count_failed();
+  if (!options.on_failure) return;
   TlsFailure failure{.error = error};
   failure.message = "TLS handshake with " + (peer ? peer->to_string() : std::string("the peer"));
   if (error == system_error(ETIMEDOUT))

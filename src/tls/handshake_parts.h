@@ -16,14 +16,15 @@ namespace tambour::tls {
 /// Null if memory runs out.
 [[nodiscard]] std::unique_ptr<Filter> make_server_filter(
     const std::shared_ptr<ServerGeneration>& generation) noexcept;
+/// `early_data` is sent if there is a session that permits it.
 /// Fails with EINVAL if `host` is neither a name nor an address, and with ENOMEM. Throws
 /// std::bad_alloc.
 [[nodiscard]] Result<std::unique_ptr<Filter>> make_client_filter(
     const std::shared_ptr<ClientGeneration>& generation, std::string host,
-    const Result<Endpoint>& peer);
+    const Result<Endpoint>& peer, std::string early_data = {});
 
-/// Reports a failed handshake to the context.
-void report(const Result<Endpoint>& peer, const TlsOptions& options, const Error& error,
-            std::string text);
+/// Counts a failed handshake, and reports it to the context with these options.
+void report(const Result<Endpoint>& peer, const Generation& generation, const TlsOptions& options,
+            const Error& error, std::string text);
 
 }  // namespace tambour::tls

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <ranges>
+#include <span>
 #include <utility>
 
 #include <openssl/err.h>
@@ -27,7 +28,7 @@ constexpr std::chrono::seconds lifetime_max = std::chrono::hours(24 * 7);
 
 Loaded<std::shared_ptr<ServerGeneration>> ServerGeneration::load(TlsServerOptions options,
                                                                  const ServerGeneration* former) {
-  auto made = std::make_shared<ServerGeneration>();
+  auto made = std::make_shared<ServerGeneration>(former);
   made->options_ = std::move(options);
   const TlsServerOptions& how = made->options_;
   if (how.identities.empty())
@@ -36,6 +37,11 @@ Loaded<std::shared_ptr<ServerGeneration>> ServerGeneration::load(TlsServerOption
     return failure(TlsError::bad_configuration, "session_lifetime must be between 0 and 7 days");
   if (!how.ticket_secret.empty() && how.ticket_secret.size() < TicketKeys::secret_bytes_min)
     return failure(TlsError::bad_configuration, "ticket_secret must have at least 32 bytes");
+  if (how.early_data_bytes_max > TlsServerOptions::early_data_bytes_limit)
+    return failure(TlsError::bad_configuration, "early_data_bytes_max must be at most 16384");
+  if (former != nullptr) made->strikes_ = former->strikes_;
+  if (made->strikes_ == nullptr && how.early_data_bytes_max > 0)
+    made->strikes_ = std::make_shared<StrikeRegister>();
   const bool keeps_keys =
       former != nullptr && former->ticket_keys_->has(how.session_lifetime, how.ticket_secret);
   made->ticket_keys_ = keeps_keys
@@ -83,7 +89,18 @@ bool ServerGeneration::configure(SSL_CTX* context) noexcept {
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
     if (SSL_CTX_set_num_tickets(context, 0) != 1) return false;
   }
-  return configure_clients(context);
+  return configure_early_data(context) && configure_clients(context);
+}
+
+/// OpenSSL's own guard against replays would keep each session in memory, so that other loops and
+/// processes could not resume it.
+bool ServerGeneration::configure_early_data(SSL_CTX* context) noexcept {
+  if (options_.early_data_bytes_max == 0) return true;
+  SSL_CTX_set_options(context, SSL_OP_NO_ANTI_REPLAY);
+  SSL_CTX_set_allow_early_data_cb(context, &accept_early_data, nullptr);
+  const auto bytes_max = static_cast<std::uint32_t>(options_.early_data_bytes_max);
+  return SSL_CTX_set_max_early_data(context, bytes_max) == 1 &&
+         SSL_CTX_set_session_ticket_cb(context, &mark_ticket, nullptr, nullptr) == 1;
 }
 
 bool ServerGeneration::configure_clients(SSL_CTX* context) noexcept {
@@ -166,6 +183,27 @@ int ServerGeneration::use_ticket_key(SSL* ssl, unsigned char* name, unsigned cha
   return needs_ticket ? 2 : answer;
 }
 
+/// Names the register in the ticket.
+int ServerGeneration::mark_ticket(SSL* ssl, void* /*unused*/) noexcept {
+  const StrikeRegister::Identifier& identifier = of(ssl).strikes_->identifier();
+  return SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl), identifier.data(),
+                                         identifier.size());
+}
+
+/// Called when OpenSSL would accept early data. Returns 1 to accept it.
+int ServerGeneration::accept_early_data(SSL* ssl, void* /*unused*/) noexcept {
+  StrikeRegister& strikes = *of(ssl).strikes_;
+  void* mark = nullptr;
+  std::size_t size = 0;
+  std::array<unsigned char, SSL3_RANDOM_SIZE> random{};
+  const bool is_ours = SSL_SESSION_get0_ticket_appdata(SSL_get_session(ssl), &mark, &size) == 1 &&
+                       std::ranges::equal(std::span(static_cast<const unsigned char*>(mark), size),
+                                          strikes.identifier());
+  if (!is_ours || SSL_get_client_random(ssl, random.data(), random.size()) != random.size())
+    return 0;
+  return strikes.accept(random) ? 1 : 0;
+}
+
 std::string save_ticket_keys(const TlsServerContext& context) {
   const auto generation = ContextAccess::generation(context);
   return generation != nullptr ? generation->ticket_keys()->save() : std::string();
@@ -196,6 +234,11 @@ std::expected<void, TlsFailure> TlsServerContext::reload(TlsServerOptions option
   if (!loaded) return std::unexpected(std::move(loaded.error()));
   state_->current.set(std::move(*loaded));
   return {};
+}
+
+TlsStats TlsServerContext::stats() const {
+  const auto current = tls::ContextAccess::generation(*this);
+  return current != nullptr ? current->counters().stats() : TlsStats();
 }
 
 }  // namespace tambour

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include <tambour/tls.h>
+#include <tambour/tls_early_data.h>
 
 #include "tls/handshake.h"
 #include "tls/saved_ticket_keys.h"
@@ -11,7 +12,7 @@ namespace tls {
 class ServerState {};
 class ClientState {};
 
-Task<Result<>> accept(SocketStream& /*stream*/, TlsServerContext /*context*/) {
+Task<Result<>> accept(SocketStream& /*stream*/, TlsServerContext /*context*/, Start /*start*/) {
   co_return std::unexpected<Error>(TlsError::not_supported);
 }
 
@@ -44,6 +45,9 @@ std::expected<void, TlsFailure> TlsClientContext::reload(TlsClientOptions /*opti
   return not_supported();
 }
 
+TlsStats TlsServerContext::stats() const { return {}; }
+TlsStats TlsClientContext::stats() const { return {}; }
+
 Task<Result<>> tls_accept(SocketStream& /*stream*/, TlsServerContext /*context*/) {
   co_return refuse();
 }
@@ -54,6 +58,18 @@ Task<Result<>> tls_accept(SocketStream& /*stream*/, const Buffer& /*plaintext*/,
 Task<Result<>> tls_connect(SocketStream& /*stream*/, TlsClientContext /*context*/,
                            std::string /*host*/) {
   co_return refuse();
+}
+Task<Result<>> tls_connect(SocketStream& /*stream*/, TlsClientContext /*context*/,
+                           std::string /*host*/, TlsReplayable /*data*/) {
+  co_return refuse();
+}
+Task<Result<>> tls_accept_early(SocketStream& /*stream*/, TlsServerContext /*context*/) {
+  co_return refuse();
+}
+/// No stream uses TLS.
+Task<Result<>> tls_complete_handshake(SocketStream& /*stream*/) { co_return Result<>(); }
+Task<Result<std::size_t>> tls_read_early(SocketStream& /*stream*/, Buffer& /*into*/) {
+  co_return 0;
 }
 Task<Result<>> tls_connect(SocketStream& /*stream*/, const Buffer& /*plaintext*/,
                            TlsClientContext /*context*/, std::string /*host*/) {

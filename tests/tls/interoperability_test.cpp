@@ -194,5 +194,96 @@ TEST_F(TlsInteroperability, openssl_s_server) {
   }
 }
 
+Task<> answer_early(TcpStream stream) {
+  Buffer buffer;
+  const auto got = co_await tls_read_early(stream, buffer);
+  EXPECT_TRUE(got) << got.error().message();
+  if (!got) co_return;
+  const bool is_early = *got > 0;
+  // The line is complete if it was sent early; read_line() then does not read.
+  const auto line = co_await read_line(stream, buffer);
+  EXPECT_TRUE(line) << line.error().message();
+  if (!line) co_return;
+  EXPECT_NE(stream.tls()->handshake_complete(), is_early);
+  const std::string when = is_early ? "early " : "late ";
+  EXPECT_TRUE(co_await stream.write(when + line->to_string() + "\n"));
+  EXPECT_TRUE(co_await tls_complete_handshake(stream));
+  EXPECT_TRUE(co_await stream.shutdown_write());
+  static_cast<void>(co_await stream.read(buffer));
+}
+
+TEST_F(TlsInteroperability, openssl_s_client_sends_early_data) {
+  if (!test::has_program("openssl")) GTEST_SKIP() << "openssl is not here";
+  TlsServerOptions options;
+  options.early_data_bytes_max = 1000;
+  starts_with_early_data = true;
+  write("one", "one\n");
+  const std::string connect =
+      "openssl s_client -ign_eof -connect 127.0.0.1:$PORT -CAfile ca.pem -tls1_3 ";
+  EXPECT_EQ(run_client(options, answer_early,
+                       "cat one | " + connect + "-sess_out session > first && " + connect +
+                           "-sess_in session -early_data one < /dev/null > second 2> errors"),
+            0)
+      << read("errors");
+  EXPECT_NE(read("first").find("late one"), std::string::npos) << read("first");
+  EXPECT_NE(read("second").find("early one"), std::string::npos) << read("second");
+  EXPECT_NE(read("second").find("Early data was accepted"), std::string::npos) << read("second");
+}
+
+/// Sends a line twice, early if possible, to a server that prints it.
+Task<> send_early(PipeStream& output, TlsClientContext tls, std::string& text,
+                  std::vector<TlsEarlyData>& outcomes) {
+  Buffer buffer;
+  std::string line;
+  for (int sent = 0; sent < 3;) {
+    const auto next = co_await read_line(output, buffer);
+    EXPECT_TRUE(next) << text;
+    if (!next) co_return;
+    line = next->to_string();
+    text += line + "\n";
+    if (!line.starts_with("ACCEPT") && line.find("hello") == std::string::npos) continue;
+    if (++sent == 3) co_return;
+    static std::uint16_t port = 0;
+    if (sent == 1) port = std::uint16_t(std::stoi(line.substr(line.rfind(':') + 1)));
+    auto stream = co_await TcpStream::connect(Endpoint::loopback_v4(port));
+    EXPECT_TRUE(stream);
+    if (!stream) co_return;
+    const auto done = co_await tls_connect(*stream, tls, "localhost", TlsReplayable("hello\n"));
+    EXPECT_TRUE(done) << done.error().message();
+    if (!done) co_return;
+    outcomes.push_back(stream->tls()->early_data());
+    if (outcomes.back() != TlsEarlyData::accepted) {
+      EXPECT_TRUE(co_await stream->write("hello\n"));
+    }
+    EXPECT_TRUE(co_await stream->shutdown_write());
+    Buffer rest;
+    while (const auto got = co_await stream->read(rest)) {
+      if (*got == 0) break;
+    }
+  }
+}
+
+TEST_F(TlsInteroperability, openssl_s_server_accepts_early_data) {
+  if (!test::has_program("openssl")) GTEST_SKIP() << "openssl is not here";
+  TlsClientOptions options;
+  options.authorities = Contexts::authority().pem();
+  const auto client = or_throw(TlsClientContext::create(options));
+  // It ends when its input ends.
+  auto server = start(
+      "tail -f /dev/null | openssl s_server -accept 127.0.0.1:0 -cert cert.pem -key key.pem "
+      "-early_data",
+      Stdio::pipe());
+  std::string text;
+  std::vector<TlsEarlyData> outcomes;
+  spawn(loop,
+        [](Process& child, TlsClientContext tls, std::string& printed,
+           std::vector<TlsEarlyData>& into) -> Task<> {
+          co_await send_early(child.output(), tls, printed, into);
+          child.terminate(Duration::zero());
+        }(server, client, text, outcomes));
+  loop.run();
+  EXPECT_EQ(outcomes, (std::vector{TlsEarlyData::none, TlsEarlyData::accepted})) << text;
+}
+
 }  // namespace
 }  // namespace tambour::interoperability_test

@@ -36,6 +36,7 @@ class TlsPeerTest : public testing::Test {
   TemporaryFolder folder;
   EventLoop loop;
   std::vector<Error> refused;
+  bool starts_with_early_data = false;  ///< For run_client().
 };
 
 }  // namespace tambour::test

@@ -1,0 +1,57 @@
+// One call of OpenSSL by a filter.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <new>
+
+#include <openssl/err.h>
+
+#include "tls/filter.h"
+
+namespace tambour::tls {
+
+inline constexpr std::size_t record_bytes_max = SSL3_RT_MAX_PLAIN_LENGTH;
+/// The plaintext that one write accepts. Its records are sent with one system call.
+inline constexpr std::size_t write_bytes_max = 4 * record_bytes_max;
+
+/// Memory for the records of one call, and for one record of small pieces.
+struct Scratch {
+  std::array<std::byte, write_bytes_max + std::size_t{8} * 1024> records;
+  std::array<std::byte, record_bytes_max> plain;
+};
+
+/// Null if memory runs out.
+inline Scratch* scratch_of_thread() noexcept {
+  static thread_local std::unique_ptr<Scratch> scratch;
+  if (scratch == nullptr) scratch.reset(new (std::nothrow) Scratch);
+  return scratch.get();
+}
+
+/// A call of OpenSSL, which may read and write through the BIO.
+class Filter::Call {
+ public:
+  Call(Filter& filter, const io::Transport& transport, bool receives) noexcept
+      : below(transport), scratch(scratch_of_thread()), may_receive(receives), filter_(filter) {
+    filter.call_ = this;
+    ERR_clear_error();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() {
+    filter_.send_collected();
+    filter_.call_ = nullptr;
+    filter_.unsent_ = filter_.unsent_records_.size();
+  }
+
+  const io::Transport& below;
+  Scratch* const scratch;
+  std::size_t collected = 0;
+  bool may_receive;
+
+ private:
+  Filter& filter_;
+};
+
+}  // namespace tambour::tls

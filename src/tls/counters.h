@@ -1,0 +1,29 @@
+// The counters of a context.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <tambour/tls_session.h>
+#include <tambour/tls_stats.h>
+
+namespace tambour::tls {
+
+/// Shared by the generations of a context. Thread: callable from any thread.
+class Counters {
+ public:
+  /// A handshake that is complete.
+  void count(const TlsSession& session) noexcept;
+  void count_failed() noexcept { failed_.fetch_add(1, std::memory_order_relaxed); }
+  /// Throws std::bad_alloc.
+  [[nodiscard]] TlsStats stats() const;
+
+ private:
+  std::atomic<std::uint64_t> handshakes_{0};
+  std::atomic<std::uint64_t> resumed_{0};
+  std::atomic<std::uint64_t> failed_{0};
+  std::atomic<std::uint64_t> early_data_accepted_{0};
+  std::atomic<std::uint64_t> early_data_rejected_{0};
+};
+
+}  // namespace tambour::tls

@@ -1,0 +1,61 @@
+// Which early data a server has accepted, so that it accepts none twice (RFC 8446, section 8.2).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace tambour::tls {
+
+/// Remembers the ClientHellos whose early data was accepted. OpenSSL accepts early data only if the
+/// age of the ticket, as the client states it, is right within 11 seconds, so a ClientHello can be
+/// forgotten after that time. If there are too many to remember, early data is rejected.
+///
+/// Other processes that have the same ticket keys do not share the register. So tickets carry its
+/// identifier, and early data is accepted only with a ticket that was issued here.
+///
+/// Thread: callable from any thread.
+class StrikeRegister {
+ public:
+  using Identifier = std::array<unsigned char, 16>;
+
+  /// A ClientHello is remembered for one to two periods.
+  static constexpr std::int64_t period_s = 16;
+  static constexpr std::size_t hellos_per_period_max = 49152;
+
+  /// `now_s` returns the time by the clock with which OpenSSL computes the age of tickets; tests
+  /// replace it. Throws std::bad_alloc.
+  explicit StrikeRegister(std::int64_t (*now_s)() noexcept = nullptr);
+  StrikeRegister(const StrikeRegister&) = delete;
+  StrikeRegister& operator=(const StrikeRegister&) = delete;
+
+  /// Returns whether `random`, that of a ClientHello, is new, and remembers it.
+  [[nodiscard]] bool accept(std::span<const unsigned char> random) noexcept;
+  [[nodiscard]] const Identifier& identifier() const noexcept { return identifier_; }
+
+ private:
+  /// A set of hashes that are not 0, with linear probing.
+  struct Period {
+    std::vector<std::uint64_t> slots;
+    std::size_t used = 0;
+
+    [[nodiscard]] std::uint64_t& find(std::uint64_t hash) noexcept;
+    void clear() noexcept;
+  };
+
+  [[nodiscard]] std::uint64_t hash_of(std::span<const unsigned char> random) const noexcept;
+  [[nodiscard]] bool begin_period(std::int64_t number) noexcept;
+
+  std::int64_t (*const now_s_)() noexcept;
+  Identifier identifier_{};
+  bool usable_ = false;  ///< The identifier is random.
+  std::mutex mutex_;
+  std::int64_t number_ = 0;  ///< Of the current period.
+  Period current_;
+  Period former_;
+};
+
+}  // namespace tambour::tls

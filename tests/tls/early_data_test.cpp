@@ -1,0 +1,390 @@
+// Early data (0-RTT) of clients and servers, and its replay, on every backend.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "support/on_every_backend.h"
+#include "support/scale.h"
+#include "support/streams.h"
+#include "tls/support/certificates.h"
+
+namespace tambour::early_data_test {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Contexts;
+
+TlsServerOptions with_early_data(std::size_t bytes_max = TlsServerOptions::early_data_bytes_limit) {
+  TlsServerOptions options;
+  options.early_data_bytes_max = bytes_max;
+  options.ticket_secret = std::string(32, 's');
+  return options;
+}
+
+/// What a client has seen.
+struct Outcome {
+  Error error{};
+  bool resumed = false;
+  TlsEarlyData early_data{};
+  std::string answer{};
+};
+
+/// Sends `request` early if possible, and otherwise after the handshake; reads until the end.
+Task<Outcome> ask(SocketStream& stream, TlsClientContext tls, std::string request) {
+  Outcome outcome;
+  const auto done = co_await tls_connect(stream, tls, "localhost", TlsReplayable(request));
+  if (!done) {
+    outcome.error = done.error();
+    co_return outcome;
+  }
+  outcome.resumed = stream.tls()->resumed();
+  outcome.early_data = stream.tls()->early_data();
+  EXPECT_TRUE(stream.tls()->handshake_complete());
+  if (outcome.early_data != TlsEarlyData::accepted) {
+    EXPECT_TRUE(co_await stream.write(request));
+  }
+  EXPECT_TRUE(co_await stream.shutdown_write());
+  Buffer all;
+  for (;;) {
+    const auto got = co_await stream.read(all);
+    if (!got) outcome.error = got.error();
+    if (!got || *got == 0) break;
+  }
+  outcome.answer = all.to_string();
+  co_return outcome;
+}
+
+/// Forwards, and records what it has forwarded before `to` has answered.
+Task<> relay(SocketStream& from, SocketStream& to, std::string& recorded, const bool& answered) {
+  for (;;) {
+    Buffer buffer;
+    const auto got = co_await from.read(buffer);
+    if (!got || *got == 0) break;
+    if (!answered) recorded += buffer.to_string();
+    if (!co_await to.write(buffer)) break;
+  }
+  static_cast<void>(co_await to.shutdown_write());
+}
+
+Task<> relay_answer(SocketStream& from, SocketStream& to, bool& answered) {
+  for (;;) {
+    Buffer buffer;
+    const auto got = co_await from.read(buffer);
+    if (!got || *got == 0) break;
+    answered = true;
+    if (!co_await to.write(buffer)) break;
+  }
+  static_cast<void>(co_await to.shutdown_write());
+}
+
+/// What a handler has seen.
+struct Seen {
+  std::string early;
+  std::string late;
+};
+
+class TlsEarlyDataTest : public test::OnEveryBackend {
+ protected:
+  /// Answers with what it got first, as soon as it can.
+  Task<> answer(TcpStream stream) {
+    Buffer early;
+    const auto got = co_await tls_read_early(stream, early);
+    if (!got) co_return;
+    const bool is_early = *got > 0;
+    EXPECT_EQ(stream.tls()->handshake_complete(), !is_early);
+    const std::size_t index = seen.size();
+    seen.push_back({.early = early.to_string(), .late = {}});
+    if (is_early) {
+      EXPECT_TRUE(co_await stream.write("early " + early.to_string()));
+      EXPECT_EQ(co_await stream.shutdown_write(), std::unexpected<Error>(system_error(EBUSY)));
+    }
+    Buffer late;
+    for (;;) {
+      const auto more = co_await stream.read(late);
+      if (!more || *more == 0) break;
+      EXPECT_TRUE(stream.tls()->handshake_complete());
+    }
+    seen[index].late = late.to_string();
+    if (!is_early) static_cast<void>(co_await stream.write("late " + late.to_string()));
+    static_cast<void>(co_await stream.shutdown_write());
+  }
+  TcpServer listen(const TlsServerContext& context, bool early = true) {
+    ListenOptions how;
+    how.tls = context;
+    how.tls_early_data = early;
+    how.on_refused = [this](SocketStream&, Error error) { refused.push_back(error); };
+    return TcpServer::listen(loop(), Endpoint::loopback_v4(0), how).value();
+  }
+  TcpServer serve(const TlsServerContext& context) {
+    TcpServer server = listen(context);
+    server.serve([this](TcpStream stream) { return answer(std::move(stream)); });
+    return server;
+  }
+  Outcome ask_server(const TcpServer& server, const TlsClientContext& tls,
+                     const std::string& request) {
+    Outcome outcome;
+    run([](Endpoint at, TlsClientContext context, std::string text, Outcome& into) -> Task<> {
+      auto stream = co_await TcpStream::connect(at);
+      EXPECT_TRUE(stream);
+      if (stream) into = co_await ask(*stream, context, text);
+    }(server.endpoint(), tls, request, outcome));
+    return outcome;
+  }
+  /// Like ask_server(), through a relay that records the first packets of the client.
+  Outcome record(const TcpServer& server, const TlsClientContext& tls, const std::string& request,
+                 std::string& recorded) {
+    Outcome outcome;
+    // The session belongs to the port of the server.
+    TcpServer attacker = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
+    attacker.serve([&](TcpStream near) -> Task<> {
+      auto far = co_await TcpStream::connect(server.endpoint());
+      EXPECT_TRUE(far);
+      bool answered = false;
+      co_await when_all(relay(near, *far, recorded, answered), relay_answer(*far, near, answered));
+    });
+    for (int i = 0; i < 2; ++i) {
+      recorded.clear();
+      outcome = ask_server(attacker, tls, request);
+    }
+    EXPECT_TRUE(run_until([&] { return attacker.connections() == 0; }));
+    return outcome;
+  }
+  /// Sends recorded packets, and waits for the first answer.
+  void replay(const TcpServer& server, const std::string& recorded) {
+    run([](Endpoint at, std::string bytes) -> Task<> {
+      auto stream = co_await TcpStream::connect(at);
+      EXPECT_TRUE(stream);
+      EXPECT_TRUE(co_await stream->write(bytes));
+      Buffer buffer;
+      EXPECT_TRUE(co_await stream->read(buffer));
+    }(server.endpoint(), recorded));
+    EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
+  }
+
+  std::vector<Seen> seen;
+  std::vector<Error> refused;
+};
+
+TAMBOUR_ON_EVERY_BACKEND(TlsEarlyDataTest);
+
+TEST_P(TlsEarlyDataTest, is_answered_before_the_handshake_is_complete) {
+  const Contexts contexts(with_early_data(), {});
+  const TcpServer server = serve(contexts.server);
+  Outcome first = ask_server(server, contexts.client, "one");
+  EXPECT_EQ(first.early_data, TlsEarlyData::none);
+  EXPECT_EQ(first.answer, "late one");
+  for (int i = 0; i < 3; ++i) {
+    const Outcome next = ask_server(server, contexts.client, "two");
+    EXPECT_EQ(next.error, Error()) << next.error.message();
+    EXPECT_TRUE(next.resumed);
+    EXPECT_EQ(next.early_data, TlsEarlyData::accepted);
+    EXPECT_EQ(next.answer, "early two");
+  }
+  EXPECT_EQ(seen.size(), 4U);
+  EXPECT_EQ(seen.back().early, "two");
+  EXPECT_EQ(seen.back().late, "");
+  EXPECT_EQ(contexts.server.stats().early_data_accepted, 3U);
+  EXPECT_EQ(contexts.client.stats().early_data_accepted, 3U);
+  EXPECT_EQ(contexts.server.stats().resumed, 3U);
+  EXPECT_EQ(contexts.server.stats().handshakes, 4U);
+}
+
+TEST_P(TlsEarlyDataTest, is_off_by_default) {
+  const Contexts contexts;
+  const TcpServer server = serve(contexts.server);
+  for (int i = 0; i < 2; ++i) {
+    const Outcome outcome = ask_server(server, contexts.client, "text");
+    EXPECT_EQ(outcome.early_data, TlsEarlyData::none);
+    EXPECT_EQ(outcome.answer, "late text");
+  }
+}
+
+TEST_P(TlsEarlyDataTest, is_sent_only_where_the_session_permits_its_size) {
+  const Contexts contexts(with_early_data(100), {});
+  const TcpServer server = serve(contexts.server);
+  ask_server(server, contexts.client, "one");
+  const std::string fits(100, 'f');
+  EXPECT_EQ(ask_server(server, contexts.client, fits).answer, "early " + fits);
+  const std::string too_long(101, 't');
+  const Outcome outcome = ask_server(server, contexts.client, too_long);
+  EXPECT_EQ(outcome.early_data, TlsEarlyData::none);
+  EXPECT_EQ(outcome.answer, "late " + too_long);
+}
+
+TEST_P(TlsEarlyDataTest, replay_reaches_no_handler) {
+  const Contexts contexts(with_early_data(), {});
+  const TcpServer server = serve(contexts.server);
+  std::string recorded;
+  const Outcome outcome = record(server, contexts.client, "pay", recorded);
+  EXPECT_EQ(outcome.early_data, TlsEarlyData::accepted);
+  EXPECT_EQ(outcome.answer, "early pay");
+  ASSERT_EQ(seen.size(), 2U);
+  replay(server, recorded);
+  // Generations of a context share what they remember.
+  EXPECT_TRUE(contexts.server.reload());
+  replay(server, recorded);
+  EXPECT_EQ(seen.size(), 2U);
+  EXPECT_EQ(refused.size(), 2U);
+}
+
+TEST_P(TlsEarlyDataTest, replay_to_another_server_with_the_same_keys_reaches_no_handler) {
+  const Contexts contexts(with_early_data(), {});
+  const TlsServerOptions options = [&] {
+    TlsServerOptions same = with_early_data();
+    same.identities = {Contexts::localhost().identity()};
+    return same;
+  }();
+  const auto other = or_throw(TlsServerContext::create(options));
+  const TcpServer server = serve(contexts.server);
+  const TcpServer second = serve(other);
+  std::string recorded;
+  EXPECT_EQ(record(server, contexts.client, "pay", recorded).answer, "early pay");
+  replay(second, recorded);
+  EXPECT_EQ(seen.size(), 2U);
+}
+
+/// Resumes a session on a server that rejects early data, and sends the request again.
+TEST_P(TlsEarlyDataTest, rejection_is_not_an_error) {
+  const Contexts contexts(with_early_data(), {});
+  const TcpServer server = serve(contexts.server);
+  ask_server(server, contexts.client, "one");
+  TlsServerOptions off;
+  off.identities = {Contexts::localhost().identity()};
+  off.ticket_secret = std::string(32, 's');
+  EXPECT_TRUE(contexts.server.reload(off));
+  const std::string request(16'384, 'r');
+  const Outcome outcome = ask_server(server, contexts.client, request);
+  EXPECT_EQ(outcome.error, Error()) << outcome.error.message();
+  EXPECT_TRUE(outcome.resumed);
+  EXPECT_EQ(outcome.early_data, TlsEarlyData::rejected);
+  EXPECT_EQ(outcome.answer, "late " + request);
+  EXPECT_EQ(contexts.client.stats().early_data_rejected, 1U);
+}
+
+TEST_P(TlsEarlyDataTest, handler_can_wait_for_the_handshake) {
+  const Contexts contexts(with_early_data(), {});
+  TcpServer server = listen(contexts.server);
+  server.serve([](TcpStream stream) -> Task<> {
+    Buffer request;
+    EXPECT_TRUE(co_await tls_read_early(stream, request));
+    const bool was_early = !request.empty();
+    EXPECT_NE(stream.tls()->handshake_complete(), was_early);
+    EXPECT_TRUE(co_await tls_complete_handshake(stream));
+    EXPECT_TRUE(stream.tls()->handshake_complete());
+    EXPECT_EQ(co_await tls_read_early(stream, request), 0U);
+    while (request.size() < 3) EXPECT_TRUE(co_await stream.read(request));
+    const std::string verb = was_early ? "waited for " : "read ";
+    static_cast<void>(co_await stream.write(verb + request.to_string()));
+    static_cast<void>(co_await stream.shutdown_write());
+  });
+  EXPECT_EQ(ask_server(server, contexts.client, "one").answer, "read one");
+  EXPECT_EQ(ask_server(server, contexts.client, "two").answer, "waited for two");
+}
+
+TEST_P(TlsEarlyDataTest, other_handlers_read_nothing_that_can_be_a_replay) {
+  for (const bool early : {false, true}) {
+    const Contexts contexts(with_early_data(), {});
+    TcpServer server = listen(contexts.server, early);
+    int calls = 0;
+    server.serve([&](TcpStream stream) -> Task<> {
+      Buffer all;
+      for (;;) {
+        const auto got = co_await stream.read(all);
+        EXPECT_EQ(got.has_value(), stream.tls()->handshake_complete());
+        if (!got) co_return;
+        if (*got == 0) break;
+      }
+      ++calls;
+      static_cast<void>(co_await stream.write(all));
+      static_cast<void>(co_await stream.shutdown_write());
+    });
+    std::string recorded;
+    const Outcome outcome = record(server, contexts.client, "hello", recorded);
+    EXPECT_EQ(outcome.early_data, TlsEarlyData::accepted);
+    EXPECT_EQ(outcome.answer, "hello");
+    EXPECT_EQ(calls, 2);
+    replay(server, recorded);
+    EXPECT_EQ(calls, 2);
+  }
+}
+
+TEST_P(TlsEarlyDataTest, connections_with_callbacks_start_after_the_handshake) {
+  const Contexts contexts(with_early_data(), {});
+  TcpServer server = listen(contexts.server);
+  server.serve(
+      {.on_connection = [](Connection& c) { EXPECT_TRUE(c.tls()->handshake_complete()); },
+       .on_message = [](Connection& connection,
+                        Buffer& message) { connection.send(message.take(message.size())); },
+       .on_close = {}});
+  ask_server(server, contexts.client, "one");
+  const Outcome outcome = ask_server(server, contexts.client, "two");
+  EXPECT_EQ(outcome.early_data, TlsEarlyData::accepted);
+  EXPECT_EQ(outcome.answer, "two");
+}
+
+/// Forwards `cut` bytes first, and then the rest.
+Task<> cut_at(SocketStream& from, SocketStream& to, std::size_t cut) {
+  for (;;) {
+    Buffer buffer;
+    const auto got = co_await from.read(buffer);
+    if (!got || *got == 0) break;
+    if (cut > 0 && cut < buffer.size()) {
+      Buffer part = buffer.take(cut);
+      static_cast<void>(co_await to.write(part));
+      for (int i = 0; i < 3; ++i) static_cast<void>(co_await sleep_for(Duration::zero()));
+    }
+    cut -= std::min(cut, *got);
+    if (!co_await to.write(buffer)) break;
+  }
+  static_cast<void>(co_await to.shutdown_write());
+}
+
+TEST_P(TlsEarlyDataTest, arrives_unchanged_if_packets_are_cut) {
+  const Contexts contexts(with_early_data(), {});
+  TcpServer server = listen(contexts.server);
+  const std::string request(700, 'q');
+  const std::string answer(100'000, 'a');
+  server.serve([&](TcpStream stream) -> Task<> {
+    Buffer all;
+    const auto got = co_await tls_read_early(stream, all);
+    EXPECT_TRUE(got) << got.error().message();
+    if (!got) co_return;
+    // A long answer, most of it before the handshake is complete.
+    EXPECT_TRUE(co_await stream.write(answer));
+    for (;;) {
+      const auto more = co_await stream.read(all);
+      EXPECT_TRUE(more) << more.error().message();
+      if (!more || *more == 0) break;
+    }
+    EXPECT_TRUE(all == request);
+    static_cast<void>(co_await stream.shutdown_write());
+  });
+  std::size_t cut = 0;
+  TcpServer cutter = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
+  cutter.serve([&](TcpStream near) -> Task<> {
+    auto far = co_await TcpStream::connect(server.endpoint());
+    EXPECT_TRUE(far);
+    co_await when_all(cut_at(near, *far, cut), cut_at(*far, near, cut));
+  });
+  std::size_t accepted = 0;
+  std::size_t count = 0;
+  for (; cut < 1600; cut += test::sanitized ? 97 : 13) {
+    const Outcome outcome = ask_server(cutter, contexts.client, request);
+    ASSERT_EQ(outcome.error, Error()) << outcome.error.message() << " " << cut;
+    EXPECT_TRUE(outcome.answer == answer);
+    ++count;
+    if (outcome.early_data == TlsEarlyData::accepted) ++accepted;
+  }
+  EXPECT_EQ(accepted, count - 1);
+}
+
+}  // namespace
+}  // namespace tambour::early_data_test
