@@ -1,10 +1,13 @@
-// Fills Fields with received lines, whose text is copied once, when all of them are known.
+// Collects received lines and makes Fields of them, whose text is copied once, when all are known.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <tambour/http_fields.h>
 
@@ -22,25 +25,50 @@ class FieldWriter {
     std::size_t value_size = 0;
   };
 
-  /// Returns false if the field exceeds what an entry can describe. The fields cannot be read until
-  /// finish() is called.
-  [[nodiscard]] static bool add(Fields& fields, std::string_view text, const Place& place) {
+  /// The number of fields that were added.
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+
+  /// Returns false if the field exceeds what an entry can describe.
+  [[nodiscard]] bool add(std::string_view text, const Place& place) {
     constexpr std::size_t size_max = std::numeric_limits<std::uint16_t>::max();
     const std::size_t gap = place.value_at - place.name_at - place.name_size;
     if (place.name_size > size_max || gap > size_max ||
         place.value_at + place.value_size > Fields::bytes_max)
       return false;
-    fields.entries_.push_back({.at = static_cast<std::uint32_t>(place.name_at),
-                               .hash = hash_of_name(text.substr(place.name_at, place.name_size)),
-                               .value_size = static_cast<std::uint32_t>(place.value_size),
-                               .name_size = static_cast<std::uint16_t>(place.name_size),
-                               .value_gap = static_cast<std::uint16_t>(gap)});
-    fields.bytes_ += place.name_size + place.value_size;
+    entries_.push_back({.at = static_cast<std::uint32_t>(place.name_at),
+                        .hash = hash_of_name(text.substr(place.name_at, place.name_size)),
+                        .value_size = static_cast<std::uint32_t>(place.value_size),
+                        .name_size = static_cast<std::uint16_t>(place.name_size),
+                        .value_gap = static_cast<std::uint16_t>(gap)});
+    bytes_ += place.name_size + place.value_size;
     return true;
   }
 
-  /// `text` contains all places.
-  static void finish(Fields& fields, std::string_view text) { fields.text_.assign(text); }
+  /// Replaces `fields` by those that were added. `text` contains all places.
+  void finish(Fields& fields, std::string_view text) {
+    fields.text_.assign(text);
+    fields.entries_.swap(entries_);
+    fields.bytes_ = bytes_;
+    clear();
+  }
+
+  void clear() noexcept {
+    entries_.clear();
+    bytes_ = 0;
+  }
+
+  /// Clears `fields`, and frees their memory if it is large.
+  static void release(Fields& fields) noexcept {
+    constexpr std::size_t kept_bytes_max = 4096;
+    fields.clear();
+    if (fields.text_.capacity() > kept_bytes_max) fields.text_ = std::string();
+    if (fields.entries_.capacity() > kept_bytes_max / sizeof(Fields::Entry))
+      fields.entries_ = std::vector<Fields::Entry>();
+  }
+
+ private:
+  std::vector<Fields::Entry> entries_;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace tambour::http::detail

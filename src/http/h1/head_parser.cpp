@@ -4,7 +4,6 @@
 
 #include "http/characters.h"
 #include "http/failure.h"
-#include "http/field_writer.h"
 #include "http/h1/trailers.h"
 
 namespace tambour::http::h1 {
@@ -35,6 +34,7 @@ void HeadParser::restart(HeadKind kind) noexcept {
   kind_ = kind;
   state_ = kind == HeadKind::trailers ? State::fields : State::before_start_line;
   line_at_ = examined_ = field_bytes_ = 0;
+  fields_.clear();
 }
 
 Result<std::optional<std::size_t>> HeadParser::parse(std::string_view text, Fields& fields) {
@@ -54,11 +54,11 @@ Result<std::optional<std::size_t>> HeadParser::parse(std::string_view text, Fiel
         return std::unexpected(checked.error());
       return failure(HttpError::bare_line_feed);
     }
-    const auto is_end = parse_line(text, feed - 1 - line_at_, fields);
+    const auto is_end = parse_line(text, feed - 1 - line_at_);
     if (!is_end) return std::unexpected(is_end.error());
     line_at_ = feed + 1;
     if (*is_end) {
-      detail::FieldWriter::finish(fields, text.substr(0, line_at_));
+      fields_.finish(fields, text.substr(0, line_at_));
       return line_at_;
     }
   }
@@ -86,12 +86,11 @@ Result<> HeadParser::check_partial_line(std::string_view line) const noexcept {
   return check_size(line.size());
 }
 
-Result<bool> HeadParser::parse_line(std::string_view text, std::size_t size, Fields& fields) {
+Result<bool> HeadParser::parse_line(std::string_view text, std::size_t size) {
   const std::string_view line = text.substr(line_at_, size);
   if (state_ == State::fields) {
     if (line.empty()) return true;
-    if (auto parsed = parse_field(text, size, fields); !parsed)
-      return std::unexpected(parsed.error());
+    if (auto parsed = parse_field(text, size); !parsed) return std::unexpected(parsed.error());
     return false;
   }
   // A server ignores an empty line before a request: RFC 9112, section 2.2.
@@ -154,12 +153,12 @@ Result<> HeadParser::parse_version(std::string_view text) {
   return {};
 }
 
-Result<> HeadParser::parse_field(std::string_view text, std::size_t size, Fields& fields) {
+Result<> HeadParser::parse_field(std::string_view text, std::size_t size) {
   if (auto checked = check_size(size); !checked) return checked;
   field_bytes_ += size;
   const std::size_t count_max =
       kind_ == HeadKind::trailers ? limits_->trailers_max : limits_->fields_max;
-  if (fields.size() == count_max) return failure(HttpError::too_many_fields);
+  if (fields_.size() == count_max) return failure(HttpError::too_many_fields);
   const std::string_view line = text.substr(line_at_, size);
   if (line[0] == ' ' || line[0] == '\t') return failure(HttpError::folded_field);
   std::size_t name_size = 0;
@@ -180,7 +179,7 @@ Result<> HeadParser::parse_field(std::string_view text, std::size_t size, Fields
       .name_size = name_size,
       .value_at = static_cast<std::size_t>(value.data() - text.data()),
       .value_size = value.size()};
-  if (!detail::FieldWriter::add(fields, text, place)) return failure(HttpError::fields_too_large);
+  if (!fields_.add(text, place)) return failure(HttpError::fields_too_large);
   return {};
 }
 

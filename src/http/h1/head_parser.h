@@ -14,6 +14,8 @@
 #include <tambour/http_message.h>
 #include <tambour/result.h>
 
+#include "http/field_writer.h"
+
 namespace tambour::http::h1 {
 
 enum class HeadKind : std::uint8_t { request, response, trailers };
@@ -26,9 +28,9 @@ class HeadParser {
   /// Begins with another head.
   void restart(HeadKind kind) noexcept;
 
-  /// Appends the lines of `text` to `fields`, which were empty before the first call. Returns the
-  /// size of the head, including the empty line, when it is complete; nullopt if bytes are missing.
-  /// After an error, the parser must be restarted.
+  /// Parses the lines of `text`. Returns the size of the head, including the empty line, when it is
+  /// complete, and replaces `fields` by its fields; nullopt if bytes are missing. `fields` do not
+  /// change until then. After an error, the parser must be restarted.
   [[nodiscard]] Result<std::optional<std::size_t>> parse(std::string_view text, Fields& fields);
 
   // The start line, when the head is complete.
@@ -46,11 +48,11 @@ class HeadParser {
   [[nodiscard]] Result<> check_size(std::size_t line_size) const noexcept;
   [[nodiscard]] Result<> check_partial_line(std::string_view line) const noexcept;
   /// Returns true if the line is the empty one at the end.
-  [[nodiscard]] Result<bool> parse_line(std::string_view text, std::size_t size, Fields& fields);
+  [[nodiscard]] Result<bool> parse_line(std::string_view text, std::size_t size);
   [[nodiscard]] Result<> parse_request_line(std::string_view line);
   [[nodiscard]] Result<> parse_status_line(std::string_view line);
   [[nodiscard]] Result<> parse_version(std::string_view text);
-  [[nodiscard]] Result<> parse_field(std::string_view text, std::size_t size, Fields& fields);
+  [[nodiscard]] Result<> parse_field(std::string_view text, std::size_t size);
 
   const MessageLimits* limits_;
   HeadKind kind_;
@@ -58,6 +60,7 @@ class HeadParser {
   Version version_ = Version::http_1_1;
   Status status_ = Status::ok;
   Method method_;
+  detail::FieldWriter fields_;
   std::size_t line_at_ = 0;      ///< Where the current line begins.
   std::size_t examined_ = 0;     ///< The bytes in which no line feed was found.
   std::size_t field_bytes_ = 0;  ///< The size of the lines with fields.

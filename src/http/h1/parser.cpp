@@ -53,7 +53,7 @@ void MessageParser::restart(HeadKind kind) noexcept {
   chunks_.restart();
   framing_ = {};
   body_bytes_ = 0;
-  trailers_.clear();
+  detail::FieldWriter::release(trailers_);
   state_ = State::head;
   persistent_ = false;
 }
@@ -148,7 +148,7 @@ Result<bool> RequestParser::parse_head(Buffer& input) {
 
 void RequestParser::restart() noexcept {
   MessageParser::restart(HeadKind::request);
-  head_.fields.clear();
+  detail::FieldWriter::release(head_.fields);
 }
 
 Result<bool> ResponseParser::parse_head(Buffer& input, const Method& method) {
@@ -166,7 +166,7 @@ Result<bool> ResponseParser::parse_head(Buffer& input, const Method& method) {
 
 void ResponseParser::restart() noexcept {
   MessageParser::restart(HeadKind::response);
-  head_.fields.clear();
+  detail::FieldWriter::release(head_.fields);
 }
 
 }  // namespace tambour::http::h1
