@@ -154,6 +154,8 @@ TEST_F(HttpServer, sends_no_body_to_head_and_for_some_statuses) {
     } else if (request.path() == "/length") {
       response.set_length(7);
       response.send("");
+    } else if (request.path() == "/unknown") {
+      response.send("");
     } else {
       response.send("hello");
     }
@@ -161,11 +163,13 @@ TEST_F(HttpServer, sends_no_body_to_head_and_for_some_statuses) {
   EXPECT_EQ(ask("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n"
                 "HEAD /chunks HTTP/1.1\r\nHost: a\r\n\r\n"
                 "HEAD /length HTTP/1.1\r\nHost: a\r\n\r\n"
+                "HEAD /unknown HTTP/1.1\r\nHost: a\r\n\r\n"
                 "GET /204 HTTP/1.1\r\nHost: a\r\n\r\n"
                 "GET /304 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
             "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"
+            "HTTP/1.1 200 OK\r\n\r\n"
             "HTTP/1.1 204 No Content\r\n\r\n"
             "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n");
 }
@@ -321,6 +325,60 @@ TEST_F(HttpServer, reports_each_response_for_a_log) {
   EXPECT_EQ(log[1], "/b 200 5");
   EXPECT_EQ(log[2], "/c 200 5");
   EXPECT_TRUE(log[3].find(" 400 ") != std::string::npos) << log[3];
+}
+
+/// A log may read every part of a request that was rejected.
+TEST_F(HttpServer, a_rejected_request_has_no_fields_of_another_one) {
+  std::string seen;
+  const auto note = [&seen](const http::Fields& fields) {
+    for (const http::Field field : fields)
+      seen.append(field.name).append("=").append(field.value).append(" ");
+  };
+  http::ServerOptions options;
+  options.on_response = [&](const Request& request, const Response& response) {
+    note(request.fields());
+    EXPECT_EQ(request.fields().contains("Secret"), response.status() == Status::ok);
+    seen += std::to_string(http::code_of(response.status())) + "\n";
+  };
+  serve(
+      [&](Request& request, Response& response) -> Task<> {
+        const auto body = co_await request.body().read_all();
+        note(request.body().trailers());
+        if (body) response.send("done");
+      },
+      options);
+  const std::string first = "GET / HTTP/1.1\r\nHost: a\r\nSecret: one\r\n\r\n";
+  ask(first + "GET / HTTP/1.1\r\nUser-Agent: x\r\nbad\r\n\r\n");
+  EXPECT_EQ(seen, "Host=a Secret=one 200\n400\n");
+  seen.clear();
+  ask(first + "GET / HTTP/1.1\r\nUser-Agent: x\r\n");
+  EXPECT_EQ(seen, "Host=a Secret=one 200\n408\n");
+  seen.clear();
+  ask("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "0\r\nTrailer: two\r\nbad\r\n\r\n");
+  EXPECT_EQ(seen, "Host=a Transfer-Encoding=chunked 400\n");
+}
+
+/// The limit is that of what is left.
+TEST_F(HttpServer, reads_the_rest_of_a_body_that_the_handler_has_nearly_read) {
+  http::ServerOptions options;
+  options.discarded_bytes_max = 100;
+  serve(
+      [](Request& request, Response& response) -> Task<> {
+        std::size_t total = 0;
+        while (total < 900 && !request.body().ended()) {
+          const auto piece = co_await request.body().read(50);
+          if (!piece) co_return;
+          total += piece->size();
+        }
+        response.send("read");
+      },
+      options);
+  const std::string answer =
+      ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n" + std::string(1000, 'x') +
+          "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(answer,
+            response_of("200 OK", "read") + response_of("200 OK", "read", "Connection: close\r\n"));
 }
 
 /// Sends back what it receives, after a greeting.

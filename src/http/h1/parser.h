@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include <tambour/buffer.h>
 #include <tambour/http_message.h>
@@ -47,6 +48,11 @@ class MessageParser {
   /// section 6.5.
   [[nodiscard]] const Fields& trailers() const noexcept { return trailers_; }
 
+  /// What is left of a body whose size is known.
+  [[nodiscard]] std::optional<std::uint64_t> bytes_left() const noexcept {
+    if (framing_.kind != BodyKind::length) return std::nullopt;
+    return framing_.length - body_bytes_;
+  }
   /// Changes the limit for the body of the current message.
   void set_body_bytes_max(std::uint64_t bytes) noexcept { limits_.body_bytes_max = bytes; }
 

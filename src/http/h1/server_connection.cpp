@@ -174,7 +174,7 @@ void ServerConnection::report_response() noexcept {
 /// Reads what the handler has not read of the body. Returns false if that is too much.
 Task<bool> ServerConnection::discard_body() {
   const std::size_t bytes_max = options().discarded_bytes_max;
-  bool is_small = body_length().value_or(0) <= bytes_max;
+  bool is_small = parser_.bytes_left().value_or(0) <= bytes_max;
   expects_continue_ = false;
   std::size_t total = 0;
   while (is_small && !parser_.is_complete()) {

@@ -119,9 +119,12 @@ Result<> ServerConnection::send(Buffer body) {
   const bool bodiless = is_bodiless();
   if (bodiless && !body.empty()) return failure(HttpError::response_too_long);
   BodyFraming framing;
-  if (!bodiless) framing = {.kind = BodyKind::length, .length = body.size()};
-  // A handler of HEAD need not make the body.
-  if (!bodiless && !sends_body() && body.empty()) framing.length = response_.length().value_or(0);
+  // A handler of HEAD need not make the body. Its size is then unknown unless the handler states
+  // it.
+  const bool is_unknown = !sends_body() && body.empty() && !response_.length();
+  if (!bodiless && !is_unknown)
+    framing = {.kind = BodyKind::length,
+               .length = body.empty() ? response_.length().value_or(0) : body.size()};
   if (auto begun = begin_response(framing); !begun) return begun;
   add_body_bytes(response_, body.size());
   if (sends_body()) out_.append(std::move(body));
