@@ -90,6 +90,18 @@ class HttpCompress : public test::Serving {
   }
 };
 
+/// A cache updates what it has stored only if the tags correspond (RFC 9111, section 4.3.4).
+TEST_F(HttpCompress, not_modified_has_the_tag_of_the_compressed_response) {
+  http::Fields fields = of_type("text/plain");
+  EXPECT_TRUE(fields.add("ETag", "\"x\""));
+  serve_compressed(answer(fields));
+  EXPECT_EQ(reply().fields.get("ETag"), "W/\"x\"");
+  server_.reset();
+  serve_compressed(answer(fields, Status::not_modified, ""));
+  EXPECT_EQ(reply().fields.get("ETag"), "W/\"x\"");
+  EXPECT_EQ(reply("").fields.get("ETag"), "\"x\"");
+}
+
 TEST_F(HttpCompress, text_is_sent_with_the_coding_that_the_client_prefers) {
   serve_compressed(answer(of_type("text/html; charset=utf-8")));
   for (const auto& [accepted, coding] : {std::pair("gzip", Coding::gzip),

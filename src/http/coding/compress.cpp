@@ -68,13 +68,17 @@ void add_vary(Fields& fields) {
     static_cast<void>(fields.add("Vary", "Accept-Encoding"));
 }
 
+void make_tag_weak(Fields& fields) {
+  const auto tag = fields.get("ETag");
+  if (tag && !tag->starts_with("W/"))
+    static_cast<void>(fields.set("ETag", std::string("W/").append(*tag)));
+}
+
 void set_coding(Fields& fields, Coding coding) {
   static_cast<void>(fields.set("Content-Encoding", name_of(coding)));
   // Ranges of the compressed body would differ with each compression.
   fields.remove("Accept-Ranges");
-  const auto tag = fields.get("ETag");
-  if (tag && !tag->starts_with("W/"))
-    static_cast<void>(fields.set("ETag", std::string("W/").append(*tag)));
+  make_tag_weak(fields);
 }
 
 /// The response that the handler gets. It decides when the response begins, and passes it on to the
@@ -125,6 +129,9 @@ void Compressor::begin(std::optional<std::uint64_t> bytes) {
       set_coding(head.fields, *coding);
     }
   }
+  // The tag of the response that the client has stored, compressed or not: a weak tag matches both.
+  if (head.status == Status::not_modified && choose_coding(request_.fields(), options_.codings))
+    make_tag_weak(head.fields);
   outer_.head() = std::move(head);
   if (encoder_ == nullptr && response_.length()) outer_.set_length(*response_.length());
 }
