@@ -1,4 +1,5 @@
 // Static files, on every backend; and with curl as the client.
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <array>
@@ -121,6 +122,19 @@ TEST_P(HttpFiles, files_are_sent_with_their_types) {
   const test::Reply posted = ask("/a.txt", "Content-Length: 0\r\n", "POST");
   EXPECT_EQ(posted.status, Status::method_not_allowed);
   EXPECT_EQ(posted.fields.get("Allow"), "GET, HEAD");
+}
+
+/// RFC 9110, section 8.8.2.1.
+TEST_P(HttpFiles, no_file_was_modified_in_the_future) {
+  serve();
+  const timespec future{.tv_sec = 4102444800, .tv_nsec = 0};  // 2100.
+  const timespec times[] = {future, future};
+  ASSERT_EQ(::utimensat(AT_FDCWD, (root() + "/a.txt").c_str(), times, 0), 0);
+  const test::Reply reply = ask("/a.txt");
+  const auto modified = http::parse_date(reply.fields.get("Last-Modified").value_or(""));
+  const auto date = http::parse_date(reply.fields.get("Date").value_or(""));
+  ASSERT_TRUE(modified && date);
+  EXPECT_LE(*modified, *date);
 }
 
 TEST_P(HttpFiles, no_path_leaves_the_directory) {

@@ -13,6 +13,7 @@
 #include <tambour/http_date.h>
 #include <tambour/http_files.h>
 #include <tambour/socket_stream.h>
+#include <tambour/task_context.h>
 
 #include "backend/system.h"
 #include "http/characters.h"
@@ -197,10 +198,13 @@ Task<> write_ranges(const File& file, Response& response, std::vector<ByteRange>
 }
 
 void set_fields(Response& response, const Opened& opened, const std::string& path,
-                const FileOptions& options, const Validators& validators) {
+                const FileOptions& options, const Validators& validators,
+                std::chrono::sys_seconds now) {
   Fields& fields = response.fields();
   static_cast<void>(fields.set("ETag", validators.tag));
-  static_cast<void>(fields.set("Last-Modified", format_date(validators.modified)));
+  // RFC 9110, section 8.8.2.1: not later than the time of the response.
+  const auto modified = std::min(validators.modified, now);
+  static_cast<void>(fields.set("Last-Modified", format_date(modified)));
   static_cast<void>(fields.set("Accept-Ranges", "bytes"));
   if (options.precompressed) static_cast<void>(fields.add("Vary", "Accept-Encoding"));
   if (!opened.coding.empty()) static_cast<void>(fields.set("Content-Encoding", opened.coding));
@@ -215,7 +219,10 @@ Task<> send_opened(Request& request, Response& response, const Opened& opened, s
                    const FileOptions& options) {
   const auto size = static_cast<std::uint64_t>(opened.status.st_size);
   const Validators validators = validators_of(opened.status);
-  set_fields(response, opened, path, options, validators);
+  const TaskContext& context = co_await this_task;
+  const std::chrono::nanoseconds now(loop::core_of(*context.loop).wall_ns());
+  set_fields(response, opened, path, options, validators,
+             std::chrono::sys_seconds(std::chrono::floor<std::chrono::seconds>(now)));
   const Verdict verdict = check_conditions(request.fields(), validators);
   if (verdict == Verdict::not_modified) {
     for (const char* name : {"Content-Type", "Content-Encoding", "Accept-Ranges"})
