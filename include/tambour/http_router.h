@@ -68,7 +68,8 @@ class Router {
   Router& patch(std::string_view pattern, Handler handler) {
     return add(Method::patch, pattern, std::move(handler));
   }
-  Router& remove(std::string_view pattern, Handler handler) {  ///< DELETE.
+  Router& delete_(std::string_view pattern,  // NOLINT(readability-identifier-naming): a keyword.
+                  Handler handler) {
     return add(Method::delete_, pattern, std::move(handler));
   }
   /// For every method that has no handler of its own, except CONNECT.

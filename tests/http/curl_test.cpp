@@ -97,7 +97,7 @@ http::Handler web_service(const std::string& folder) {
     return http::send_file(request, response,
                            folder + "/put/" + std::string(request.parameter("name")));
   });
-  router.remove("/put/{name}", [folder](Request& request, Response& response) {
+  router.delete_("/put/{name}", [folder](Request& request, Response& response) {
     const std::string path = folder + "/put/" + std::string(request.parameter("name"));
     response.send(std::filesystem::remove(path) ? Status::no_content : Status::not_found);
   });

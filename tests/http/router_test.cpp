@@ -103,7 +103,7 @@ TEST_F(HttpRouter, goes_back_if_a_more_precise_pattern_has_no_end) {
 
 TEST_F(HttpRouter, answers_methods_without_a_handler) {
   Router router;
-  router.get("/a", named("got")).post("/a", named("posted")).remove("/a", named("removed"));
+  router.get("/a", named("got")).post("/a", named("posted")).delete_("/a", named("removed"));
   router.add(Method::parse("PURGE").value(), "/a", named("purged"));
   router.any("/any", named("any")).put("/any", named("put"));
   router.add(Method::head, "/own",
