@@ -20,7 +20,7 @@ MAKEFLAGS += --no-print-directory
 # to tests that set no time limit of their own. Many tests mostly wait, so two tests per processor
 # finish sooner than one.
 full = $(filter-out 0,$(FULL))
-CTEST = ctest --output-on-failure --no-tests=error --parallel $$((2 * $(JOBS))) --timeout 120 \
+CTEST = ctest --output-on-failure --no-tests=error --parallel $$((2 * $(JOBS))) --timeout 300 \
   $(if $(full),,--label-exclude full)
 TARGETS = all $(if $(full),all_tests)
 PYTESTS := bench/runner/tests
