@@ -21,7 +21,7 @@ from tree import Fault, Tree
 OUTSIDE = {
     "compat/common/": ["backend"],
     "compat/libev/": ["events"],
-    "compat/libevent/": ["events"],
+    "compat/libevent/": ["events", "dns"],
     "bindings/": None,  # Public headers only.
     "examples/": None,
 }

@@ -13,9 +13,8 @@
 #include <event2/util.h>
 
 #include "libevent/event/core.h"
+#include "libevent/util/addrinfo.h"
 
-struct evdns_base;
-struct evdns_getaddrinfo_request;
 using GetCallback = void (*)(int, evutil_addrinfo*, void*);
 
 namespace {
@@ -135,12 +134,10 @@ int evutil_getaddrinfo(const char* node, const char* service, const evutil_addri
   return ::getaddrinfo(node, service, hints, result);
 }
 
-/// The results of getaddrinfo(3) are the C library's; those of evutil_new_addrinfo_() are not.
-constexpr int is_ours = 0x40000000;
-
 void evutil_freeaddrinfo(evutil_addrinfo* addresses) {
   if (addresses == nullptr) return;
-  if ((addresses->ai_flags & is_ours) == 0) return ::freeaddrinfo(addresses);
+  if ((addresses->ai_flags & tambour::libevent::addrinfo_is_ours) == 0)
+    return ::freeaddrinfo(addresses);
   while (addresses != nullptr) {
     evutil_addrinfo* const next = addresses->ai_next;
     if (addresses->ai_canonname != nullptr) event_mm_free_(addresses->ai_canonname);
