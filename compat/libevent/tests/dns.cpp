@@ -1,0 +1,685 @@
+// The resolver: forged, damaged and truncated responses, failover, cancelling, and what its users
+// have reported. Where libevent differs, differences.md says so.
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <random>
+#include <set>
+#include <thread>
+
+#include <event2/thread.h>
+
+#include "dns_nameserver.h"
+
+namespace {
+
+using DnsResponses = Dns;
+using DnsFailover = Dns;
+using DnsCancel = Dns;
+using DnsHosts = Dns;
+using DnsLifetimes = Dns;
+
+const std::string address_counts = bytes("\0\1\0\0\0\0");
+const std::string address_record = bytes("\xc0\x0c\0\1\0\1\0\0\0\x09\0\4\1\2\3\4");
+
+std::string no_response(const std::string& /*query*/) { return {}; }
+
+/// The names of a packet.
+std::string lower_case(std::string packet) {
+  std::for_each(packet.begin() + 12, packet.end(), [](char& each) {
+    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each + ('a' - 'A'));
+  });
+  return packet;
+}
+
+/// A file of its own, which is removed.
+class File {
+ public:
+  explicit File(std::string_view text) {
+    const int fd = mkstemp(name_);
+    EXPECT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    close(fd);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() { unlink(name_); }
+  [[nodiscard]] const char* name() const { return name_; }
+
+ private:
+  char name_[24] = "/tmp/evdns_test_XXXXXX";
+};
+
+int threads_of_process() {
+  DIR* const directory = opendir("/proc/self/task");
+  int count = 0;
+  while (const dirent* const entry = readdir(directory)) count += entry->d_name[0] != '.' ? 1 : 0;
+  closedir(directory);
+  return count;
+}
+
+TEST_F(DnsResponses, to_another_question_are_ignored) {
+  Nameserver server(base_, [&](const std::string& query) {
+    std::string other = respond_with_address(query);
+    other[13] ^= 1;  // In the name.
+    sendto(server.fd(), other.data(), other.size(), 0,
+           reinterpret_cast<const sockaddr*>(&server.client), sizeof server.client);
+    other = respond_with_address(query);
+    other[query.size() - 3] = 28;  // The type.
+    return other;
+  });
+  server.add_to(dns_);
+  Result result;
+  resolve("name.test", result);
+  wait_for([&] { return !server.queries.empty(); });
+  settle();
+  EXPECT_EQ(result.calls, 0);
+  const std::string good = respond_with_address(server.queries[0]);
+  sendto(server.fd(), good.data(), good.size(), 0,
+         reinterpret_cast<const sockaddr*>(&server.client), sizeof server.client);
+  wait_for(result);
+  EXPECT_EQ(result.data, "\1\2\3\4");
+}
+
+TEST_F(DnsResponses, from_another_port_are_ignored) {
+  const int other = bound_socket();
+  Nameserver server(base_, [&](const std::string& query) {
+    const std::string forged = respond_with_address(query);
+    sendto(other, forged.data(), forged.size(), 0,
+           reinterpret_cast<const sockaddr*>(&server.client), sizeof server.client);
+    return std::string();
+  });
+  server.add_to(dns_);
+  Result result;
+  resolve("name.test", result);
+  wait_for([&] { return !server.queries.empty(); });
+  settle();
+  EXPECT_EQ(result.calls, 0);
+  close(other);
+}
+
+TEST_F(DnsResponses, records_of_other_names_are_ignored) {
+  Nameserver server(base_, [](const std::string& query) {
+    return respond(query, "\x81\x80", address_counts,
+                   bytes("\5other\4test\0\0\1\0\1\0\0\0\x09\0\4\1\2\3\4"));
+  });
+  server.add_to(dns_);
+  Result result;
+  resolve("name.test", result);
+  wait_for(result);
+  EXPECT_EQ(result.error, DNS_ERR_NODATA);
+}
+
+TEST_F(DnsResponses, aliases_are_followed_in_any_order) {
+  Nameserver server(base_, [](const std::string& query) {
+    // c: an address; b: alias of c; the name: alias of b.
+    return respond(query, "\x81\x80", bytes("\0\3\0\0\0\0"),
+                   bytes("\1c\0\0\1\0\1\0\0\0\x63\0\4\1\2\3\4"
+                         "\1b\0\0\5\0\1\0\0\0\x07\0\3\1c\0"
+                         "\xc0\x0c\0\5\0\1\0\0\0\x33\0\3\1b\0"));
+  });
+  server.add_to(dns_);
+  Result result;
+  resolve("name.test", result);
+  wait_for(result);
+  EXPECT_EQ(result.data, "\1\2\3\4");
+  EXPECT_EQ(result.ttl, 7);
+  AddressResult found;
+  evutil_addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = EVUTIL_AI_CANONNAME;
+  evdns_getaddrinfo(dns_, "name.test", nullptr, &hints, &AddressResult::on_addresses, &found);
+  wait_for([&] { return found.calls != 0; });
+  EXPECT_EQ(found.canonical, "c");
+}
+
+TEST_F(DnsResponses, that_are_truncated_are_asked_for_over_tcp) {
+  Nameserver server(
+      base_,
+      [](const std::string& query) {
+        return respond(query, "\x83\x80", bytes("\0\0\0\0\0\0"), "");
+      },
+      true);
+  // More than fits into a datagram, and more addresses than evdns returns.
+  server.tcp_answer = [](const std::string& query) {
+    std::string records;
+    for (int i = 0; i < 1000; ++i) records += address_record;
+    return respond(query, "\x81\x80", bytes("\x03\xe8\0\0\0\0"), records);
+  };
+  server.add_to(dns_);
+  Result result;
+  resolve("name.test", result);
+  wait_for(result);
+  EXPECT_EQ(result.error, DNS_ERR_NONE);
+  EXPECT_EQ(result.count, 32);
+  EXPECT_EQ(server.over_tcp.size(), 1U);
+  EXPECT_EQ(server.queries.size(), 1U);
+}
+
+TEST_F(DnsResponses, over_tcp_may_fail) {
+  const std::string truncated = "\x83\x80";
+  for (const char* const kind : {"closed", "truncated", "forged", "damaged"}) {
+    Nameserver server(
+        base_,
+        [&](const std::string& query) {
+          return respond(query, truncated, bytes("\0\0\0\0\0\0"), "");
+        },
+        true);
+    const bool is_damaged = kind[0] == 'd';
+    server.tcp_answer = [&](const std::string& query) -> std::string {
+      if (kind[0] == 'c') return {};
+      if (kind[0] == 't') return respond(query, truncated, address_counts, address_record);
+      std::string packet = respond_with_address(query);
+      if (is_damaged) return packet.substr(0, packet.size() - 2);
+      packet[0] ^= 1;
+      return packet;
+    };
+    evdns_base_clear_nameservers_and_suspend(dns_);
+    server.add_to(dns_);
+    Result result;
+    resolve("name.test", result);
+    wait_for(result);
+    EXPECT_EQ(result.error, is_damaged ? DNS_ERR_UNKNOWN : DNS_ERR_TRUNCATED) << kind;
+    evdns_base_clear_nameservers_and_suspend(dns_);
+    settle();
+  }
+}
+
+TEST_F(DnsResponses, over_tcp_may_not_come) {
+  Nameserver server(base_, [](const std::string& query) {
+    return respond(query, "\x83\x80", bytes("\0\0\0\0\0\0"), "");
+  });
+  // Connections are established, and never accepted.
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  const sockaddr_in address = loopback(server.port());
+  ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listener, 5), 0);
+  server.add_to(dns_);
+  set("timeout", "0.1");
+  Result result;
+  resolve("name.test", result);
+  wait_for(result);
+  EXPECT_EQ(result.error, DNS_ERR_TRUNCATED);
+  close(listener);
+}
+
+TEST_F(DnsResponses, in_another_case_are_asked_for_over_tcp) {
+  Nameserver server(
+      base_, [](const std::string& query) { return lower_case(respond_with_address(query)); },
+      true);
+  server.tcp_answer = [](const std::string& query) {
+    return respond(lower_case(query), "\x81\x80", address_counts,
+                   bytes("\xc0\x0c\0\1\0\1\0\0\0\x09\0\4\x09\x09\x09\x09"));
+  };
+  server.add_to(dns_);
+  Result result;
+  resolve("a-name-with-many-letters.test", result);
+  wait_for(result);
+  EXPECT_EQ(result.data, "\x09\x09\x09\x09");
+  // Without random case, it does not matter.
+  set("randomize-case", "0");
+  resolve("A-NAME-with-many-letters.test", result);
+  wait_for([&] { return result.calls == 2; });
+  EXPECT_EQ(result.data, "\1\2\3\4");
+  EXPECT_EQ(server.over_tcp.size(), 1U);
+}
+
+TEST_F(DnsResponses, in_another_case_are_accepted_if_there_is_no_tcp) {
+  Nameserver server(
+      base_, [](const std::string& query) { return lower_case(respond_with_address(query)); });
+  server.add_to(dns_);
+  Result result;
+  resolve("a-name-with-many-letters.test", result);
+  wait_for(result);
+  EXPECT_EQ(result.data, "\1\2\3\4");
+  EXPECT_EQ(server.queries.size(), 2U);
+}
+
+TEST_F(DnsResponses, queries_are_unpredictable) {
+  Nameserver server(base_, &respond_with_address);
+  server.add_to(dns_);
+  std::set<std::string> ids;
+  std::set<std::string> names;
+  Result result;
+  for (int i = 1; i <= 30; ++i) {
+    resolve("a-name-with-many-letters.test", result);
+    wait_for([&] { return result.calls == i; });
+  }
+  for (const std::string& each : server.queries) {
+    ids.insert(each.substr(0, 2));
+    names.insert(each.substr(12));
+  }
+  EXPECT_GT(ids.size(), 25U);
+  EXPECT_GT(names.size(), 25U);
+  EXPECT_GT((std::set<int>(server.ports.begin(), server.ports.end())).size(), 10U);
+}
+
+TEST_F(DnsResponses, that_are_damaged_do_no_harm) {
+  std::mt19937 random(1);
+  Nameserver server(base_, [&](const std::string& query) {
+    std::string packet = respond(
+        query, "\x81\x80", bytes("\0\3\0\1\0\0"),
+        bytes("\xc0\x0c\0\5\0\1\0\0\0\x33\0\3\1b\0\1b\0\0\1\0\1\0\0\0\x63\0\4\1\2\3\4"
+              "\1b\0\0\x1c\0\1\0\0\0\x63\0\4\1\2\3\4"
+              "\xc0\x0c\0\6\0\1\0\0\0\x33\0\x16\0\0\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1"));
+    const std::size_t first = random() % 4 == 0 ? 2 : query.size();
+    for (unsigned i = random() % 6; i != 0; --i)
+      packet[first + random() % (packet.size() - first)] = static_cast<char>(random());
+    if (random() % 4 == 0) packet.resize(12 + random() % (packet.size() - 12));
+    return packet;
+  });
+  server.add_to(dns_);
+  set("timeout", "0.001");
+  set("attempts", "1");
+  set("max-timeouts", "255");
+  set("max-inflight", "1000");
+  Result result;
+  for (int i = 0; i < 3000; ++i) {
+    const int type = i % 3;
+    const in_addr address{};
+    if (type == 0) resolve("name.test", result);
+    if (type == 1) evdns_base_resolve_ipv6(dns_, "name.test", 0, &Result::on_result, &result);
+    if (type == 2) evdns_base_resolve_reverse(dns_, &address, 0, &Result::on_result, &result);
+    if (i % 100 == 99) wait_for([&] { return result.calls == i + 1; });
+  }
+}
+
+TEST_F(DnsFailover, a_rejected_packet_moves_the_requests_at_once) {
+  Nameserver dead(base_, &no_response);
+  Nameserver alive(base_, &respond_with_address);
+  dead.add_to(dns_);
+  alive.add_to(dns_);
+  dead.stop();
+  // Nothing may depend on the timeout.
+  set("timeout", "600");
+  std::vector<Result> results(10);
+  for (Result& each : results) resolve("name.test", each);
+  for (Result& each : results) {
+    wait_for(each);
+    EXPECT_EQ(each.error, DNS_ERR_NONE);
+  }
+}
+
+TEST_F(DnsFailover, a_failed_server_is_not_asked) {
+  Nameserver silent(base_, &no_response);
+  Nameserver alive(base_, &respond_with_address);
+  silent.add_to(dns_);
+  alive.add_to(dns_);
+  set("timeout", "0.05");
+  set("max-timeouts", "1");
+  set("initial-probe-timeout", "600");
+  for (int i = 0; i < 8; ++i) {
+    Result result;
+    resolve("name.test", result);
+    wait_for(result);
+    EXPECT_EQ(result.error, DNS_ERR_NONE);
+  }
+  const std::size_t asked = silent.queries.size();
+  EXPECT_LT(asked, 4U);
+  for (int i = 0; i < 20; ++i) {
+    Result result;
+    resolve("name.test", result);
+    wait_for(result);
+  }
+  EXPECT_EQ(silent.queries.size(), asked);
+}
+
+// Issue 1408.
+TEST_F(DnsFailover, getaddrinfo_waits_for_the_second_server) {
+  Nameserver silent(base_, &no_response);
+  Nameserver alive(base_, [](const std::string& query) {
+    if (type_of(query) == 1) return respond_with_address(query);
+    return respond(query, "\x81\x80", bytes("\0\0\0\0\0\0"), "");
+  });
+  set("timeout", "0.3");
+  set("getaddrinfo-allow-skew", "0.01");
+  silent.add_to(dns_);
+  alive.add_to(dns_);
+  // Whichever server is asked for which type.
+  for (int i = 0; i < 2; ++i) {
+    AddressResult result;
+    evdns_getaddrinfo(dns_, "name.test", "80", nullptr, &AddressResult::on_addresses, &result);
+    wait_for([&] { return result.calls != 0; });
+    EXPECT_EQ(result.error, 0);
+    EXPECT_EQ(result.families, (std::vector<int>{AF_INET, AF_INET}));
+    Result other;
+    resolve("name.test", other);
+    wait_for(other);
+  }
+}
+
+struct Canceller {
+  evdns_base* dns;
+  evdns_request* other = nullptr;
+  int calls = 0;
+  static void on_result(int /*result*/, char /*type*/, int /*count*/, int /*ttl*/,
+                        void* /*addresses*/, void* argument) {
+    auto& self = *static_cast<Canceller*>(argument);
+    ++self.calls;
+    evdns_cancel_request(self.dns, self.other);
+  }
+};
+
+// Issue 1064.
+TEST_F(DnsCancel, after_the_answer_has_arrived) {
+  Nameserver server(base_, &no_response);
+  server.add_to(dns_);
+  Canceller first{.dns = dns_};
+  Result second;
+  evdns_base_resolve_ipv4(dns_, "first.test", DNS_QUERY_NO_SEARCH, &Canceller::on_result, &first);
+  first.other = resolve("second.test", second);
+  wait_for([&] { return server.queries.size() == 2; });
+  for (const std::string& query : server.queries) {
+    const std::string packet = respond_with_address(query);
+    sendto(server.fd(), packet.data(), packet.size(), 0,
+           reinterpret_cast<const sockaddr*>(&server.client), sizeof server.client);
+  }
+  wait_for(second);
+  EXPECT_EQ(first.calls, 1);
+  EXPECT_EQ(second.error, DNS_ERR_CANCEL);
+  settle();
+  EXPECT_EQ(second.calls, 1);
+}
+
+struct RandomLookup {
+  evdns_request* request = nullptr;
+  evdns_getaddrinfo_request* lookup = nullptr;
+  bool is_cancelled = false;
+  int calls = 0;
+  int wrong = 0;
+
+  void note(bool says_cancelled) {
+    ++calls;
+    request = nullptr;
+    lookup = nullptr;
+    if (says_cancelled != is_cancelled) ++wrong;
+  }
+  static void on_result(int result, char /*type*/, int /*count*/, int /*ttl*/, void* /*addresses*/,
+                        void* argument) {
+    static_cast<RandomLookup*>(argument)->note(result == DNS_ERR_CANCEL);
+  }
+  static void on_addresses(int result, evutil_addrinfo* addresses, void* argument) {
+    static_cast<RandomLookup*>(argument)->note(result == EVUTIL_EAI_CANCEL);
+    if (addresses != nullptr) evutil_freeaddrinfo(addresses);
+  }
+};
+
+TEST_F(DnsCancel, a_thousand_lookups_at_random_points) {
+  std::mt19937 random(7);
+  Nameserver server(base_, [&](const std::string& query) {
+    if (random() % 4 == 0) return std::string();
+    if (random() % 4 == 0) return respond(query, "\x81\x83", bytes("\0\0\0\0\0\0"), "");
+    if (random() % 8 == 0) return respond(query, "\x83\x80", bytes("\0\0\0\0\0\0"), "");
+    return respond_with_address(query);
+  });
+  server.add_to(dns_);
+  evdns_base_search_add(dns_, "search.test");
+  set("timeout", "0.01");
+  set("max-timeouts", "255");
+  set("getaddrinfo-allow-skew", "0.001");
+  std::deque<RandomLookup> lookups;
+  for (int cancelled = 0; cancelled < 1000;) {
+    RandomLookup& added = lookups.emplace_back();
+    if (lookups.size() % 2 == 0) {
+      added.request = evdns_base_resolve_ipv4(dns_, "name", 0, &RandomLookup::on_result, &added);
+    } else {
+      added.lookup =
+          evdns_getaddrinfo(dns_, "name", "80", nullptr, &RandomLookup::on_addresses, &added);
+    }
+    for (unsigned steps = random() % 3; steps != 0; --steps)
+      event_base_loop(base_, EVLOOP_NONBLOCK | EVLOOP_ONCE);
+    // One of the last that are not complete.
+    for (std::size_t i = lookups.size(); i-- > lookups.size() / 2;) {
+      RandomLookup& chosen = lookups[i];
+      if (chosen.calls != 0 || chosen.is_cancelled || random() % 3 != 0) continue;
+      chosen.is_cancelled = true;
+      ++cancelled;
+      if (chosen.request != nullptr) evdns_cancel_request(dns_, chosen.request);
+      if (chosen.lookup != nullptr) evdns_getaddrinfo_cancel(chosen.lookup);
+      break;
+    }
+  }
+  wait_for([&] {
+    return std::ranges::all_of(lookups, [](const RandomLookup& each) { return each.calls != 0; });
+  });
+  settle();
+  for (const RandomLookup& each : lookups) {
+    EXPECT_EQ(each.calls, 1);
+    EXPECT_EQ(each.wrong, 0);
+  }
+  EXPECT_EQ(threads_of_process(), 1);
+}
+
+// Issue 1765.
+TEST_F(DnsHosts, are_used_by_all_functions) {
+  const File file(
+      "1.2.3.4 Known.Test\n1.2.3.5 known.test\n2001:db8::1 known.test\n1.1.1.1 only4\n");
+  ASSERT_EQ(evdns_base_load_hosts(dns_, file.name()), 0);
+  Result v4;
+  resolve("known.test", v4);
+  wait_for(v4);
+  EXPECT_EQ(v4.data, "\1\2\3\4\1\2\3\5");
+  Result v6;
+  evdns_base_resolve_ipv6(dns_, "known.test.", 0, &Result::on_result, &v6);
+  wait_for(v6);
+  EXPECT_EQ(v6.count, 1);
+  EXPECT_EQ(v6.data[1], 1);
+  Result cancelled;
+  evdns_cancel_request(dns_, resolve("known.test", cancelled));
+  wait_for(cancelled);
+  EXPECT_EQ(cancelled.error, DNS_ERR_CANCEL);
+
+  AddressResult all;
+  evdns_getaddrinfo(dns_, "known.test", "80", nullptr, &AddressResult::on_addresses, &all);
+  EXPECT_EQ(all.families,
+            (std::vector<int>{AF_INET, AF_INET, AF_INET, AF_INET, AF_INET6, AF_INET6}));
+  EXPECT_EQ(all.ports, std::vector<int>(6, 80));
+  AddressResult other;
+  evutil_addrinfo hints{};
+  hints.ai_family = AF_INET6;
+  evdns_getaddrinfo(dns_, "only4", "80", &hints, &AddressResult::on_addresses, &other);
+  EXPECT_EQ(other.error, EVUTIL_EAI_ADDRFAMILY);
+}
+
+TEST_F(DnsHosts, may_be_large_and_damaged) {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i)
+    text += std::to_string(i % 256) + ".0.0.1 host" + std::to_string(i) + "\n";
+  const File large(text);
+  EXPECT_EQ(evdns_base_load_hosts(dns_, large.name()), 0);
+  std::mt19937 random(3);
+  for (char& each : text) each = static_cast<char>(random());
+  const File garbage(text);
+  EXPECT_EQ(evdns_base_load_hosts(dns_, garbage.name()), 0);
+  evdns_base_resolv_conf_parse(dns_, DNS_OPTION_SEARCH | DNS_OPTION_MISC, garbage.name());
+  Result result;
+  resolve("host99999", result);
+  wait_for(result);
+  EXPECT_EQ(result.count, 1);
+}
+
+TEST_F(DnsLifetimes, names_that_are_not_valid_make_no_request) {
+  Result result;
+  const std::string dotted = std::string(200, '.');
+  std::string long_name;
+  for (int i = 0; i < 130; ++i) long_name += "a.";
+  for (const std::string& each :
+       {std::string("a..b"), std::string(".a"), std::string(".."), dotted, long_name,
+        std::string(64, 'a'), std::string(256, 'a'), std::string(100'000, 'a')}) {
+    EXPECT_EQ(resolve(each.c_str(), result), nullptr) << each;
+    evdns_base_search_add(dns_, each.c_str());
+    evdns_base_search_add(dns_, "test");
+    EXPECT_EQ(evdns_base_resolve_ipv4(dns_, "", 0, &Result::on_result, &result), nullptr);
+  }
+  settle();
+  EXPECT_EQ(result.calls, 0);
+}
+
+// Issue 64: nameservers are replaced while requests wait and are in flight.
+TEST_F(DnsLifetimes, nameservers_may_be_replaced_at_any_time) {
+  Nameserver server(base_, &respond_with_address);
+  set("max-inflight", "2");
+  std::vector<Result> results(50);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    resolve("name.test", results[i]);
+    if (i % 3 == 0) event_base_loop(base_, EVLOOP_NONBLOCK);
+    if (i % 5 == 0) evdns_base_clear_nameservers_and_suspend(dns_);
+    if (i % 5 == 0) server.add_to(dns_);
+    if (i % 7 == 0) evdns_base_resume(dns_);
+  }
+  evdns_base_resume(dns_);
+  for (Result& each : results) {
+    wait_for(each);
+    EXPECT_EQ(each.error, DNS_ERR_NONE);
+  }
+}
+
+// Issues 416, 1278: the base is freed with requests that wait, are in flight, and are complete.
+TEST_F(DnsLifetimes, a_base_may_be_freed_at_any_time) {
+  for (int fail = 0; fail < 2; ++fail) {
+    for (int steps = 0; steps < 8; ++steps) {
+      Nameserver server(base_, &respond_with_address);
+      dns_ = dns_ != nullptr ? dns_ : evdns_base_new(base_, 0);
+      set("max-inflight", "3");
+      server.add_to(dns_);
+      std::vector<Result> results(10);
+      std::vector<AddressResult> lookups(10);
+      for (Result& each : results) resolve("name.test", each);
+      for (AddressResult& each : lookups)
+        evdns_getaddrinfo(dns_, "name.test", "80", nullptr, &AddressResult::on_addresses, &each);
+      for (int i = 0; i < steps; ++i) event_base_loop(base_, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+      int complete = 0;
+      for (const Result& each : results) complete += each.calls;
+      free_dns(fail);
+      settle();
+      int calls = 0;
+      for (const Result& each : results) calls += each.calls;
+      EXPECT_EQ(calls, fail != 0 ? 10 : complete);
+      for (const AddressResult& each : lookups) EXPECT_LE(each.calls, 1);
+      if (fail == 0) continue;
+      for (const AddressResult& each : lookups) EXPECT_EQ(each.calls, 1);
+    }
+  }
+}
+
+// Issue 942: nothing runs any more, and nothing leaks.
+TEST_F(DnsLifetimes, a_base_may_be_freed_without_running_the_loop) {
+  Nameserver server(base_, &respond_with_address);
+  server.add_to(dns_);
+  Result result;
+  AddressResult found;
+  resolve("name.test", result);
+  evdns_getaddrinfo(dns_, "name.test", nullptr, nullptr, &AddressResult::on_addresses, &found);
+  free_dns(0);
+}
+
+struct Freer {
+  evdns_base** dns;
+  int fail_requests;
+  static void on_result(int, char, int, int, void*, void* argument) {
+    auto& self = *static_cast<Freer*>(argument);
+    if (*self.dns != nullptr)
+      evdns_base_free(std::exchange(*self.dns, nullptr), self.fail_requests);
+  }
+};
+
+TEST_F(DnsLifetimes, a_callback_may_free_the_base) {
+  for (int fail = 0; fail < 2; ++fail) {
+    Nameserver server(base_, &respond_with_address);
+    dns_ = dns_ != nullptr ? dns_ : evdns_base_new(base_, 0);
+    server.add_to(dns_);
+    Freer freer{&dns_, fail};
+    Result other;
+    evdns_base_resolve_ipv4(dns_, "a.test", 0, &Freer::on_result, &freer);
+    resolve("b.test", other);
+    wait_for([&] { return dns_ == nullptr; });
+    settle();
+    EXPECT_EQ(other.calls, fail);
+  }
+}
+
+// Issues 331, 602, 1506: probes end in every way.
+TEST_F(DnsLifetimes, of_probes) {
+  for (int step = 0; step < 12; ++step) {
+    bool answers = false;
+    Nameserver server(base_, [&](const std::string& query) {
+      return answers ? respond_with_address(query) : std::string();
+    });
+    server.add_to(dns_);
+    set("timeout", "0.02");
+    set("attempts", "1");
+    set("initial-probe-timeout", "0.001");
+    Result result;
+    resolve("name.test", result);
+    wait_for(result);
+    EXPECT_EQ(result.error, DNS_ERR_TIMEOUT);
+    wait_for([&] { return server.queries.size() == 2; });
+    answers = step % 2 == 0;
+    const std::string packet = respond_with_address(server.queries.back());
+    if (step % 3 != 0)
+      sendto(server.fd(), packet.data(), packet.size(), 0,
+             reinterpret_cast<const sockaddr*>(&server.client), sizeof server.client);
+    for (int i = 0; i < step / 2; ++i) event_base_loop(base_, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    evdns_base_clear_nameservers_and_suspend(dns_);
+    settle();
+  }
+}
+
+TEST_F(DnsLifetimes, an_inactive_base_lets_the_loop_end) {
+  free_dns(0);
+  dns_ =
+      evdns_base_new(base_, EVDNS_BASE_DISABLE_WHEN_INACTIVE | EVDNS_BASE_INITIALIZE_NAMESERVERS);
+  if (dns_ == nullptr) GTEST_SKIP() << "/etc/resolv.conf has no nameserver";
+  EXPECT_EQ(event_base_dispatch(base_), 1);
+}
+
+TEST_F(DnsLifetimes, many_requests_wait_for_a_few) {
+  Nameserver server(base_, &respond_with_address);
+  server.add_to(dns_);
+  set("max-inflight", "4");
+  std::vector<Result> results(2000);
+  for (Result& each : results) resolve("name.test", each);
+  for (Result& each : results) wait_for(each);
+  EXPECT_EQ(server.queries.size(), 2000U);
+}
+
+TEST(DnsThreads, make_and_cancel_requests) {
+  ASSERT_EQ(evthread_use_pthreads(), 0);
+  event_base* const base = event_base_new();
+  evdns_base* const dns = evdns_base_new(base, 0);
+  {
+    Nameserver server(base, &respond_with_address);
+    server.add_to(dns);
+    evdns_base_set_option(dns, "timeout", "0.5");
+    constexpr int count = 500;
+    std::atomic<int> calls = 0;
+    const auto on_result = [](int, char, int, int, void*, void* argument) {
+      ++*static_cast<std::atomic<int>*>(argument);
+    };
+    const auto on_addresses = [](int, evutil_addrinfo* addresses, void* argument) {
+      if (addresses != nullptr) evutil_freeaddrinfo(addresses);
+      ++*static_cast<std::atomic<int>*>(argument);
+    };
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 2; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < count; ++i) {
+          evdns_base_resolve_ipv4(dns, "name.test", 0, on_result, &calls);
+          evdns_getaddrinfo(dns, "name.test", "80", nullptr, on_addresses, &calls);
+          if (i % 50 == 0) evdns_base_count_nameservers(dns);
+        }
+      });
+    }
+    while (calls < 4 * count) ASSERT_EQ(event_base_loop(base, EVLOOP_ONCE), 0);
+    for (std::thread& each : threads) each.join();
+  }
+  evdns_base_free(dns, 0);
+  event_base_free(base);
+}
+
+}  // namespace
