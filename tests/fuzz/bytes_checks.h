@@ -37,6 +37,8 @@ void check_proxy(Bytes bytes);
 /// DNS messages, compared with a plain walk over their structure and with their round trip; and the
 /// text of names.
 void check_dns(Bytes bytes);
+/// Replies as the libevent drop-in reads them, compared with the records of DNS messages.
+void check_evdns(Bytes bytes);
 /// URLs: the components compared with a plain division of the text; references, normal forms.
 void check_url(Bytes bytes);
 /// Messages of HTTP/1.1, divided in several ways, compared with a plain parser of the whole text.

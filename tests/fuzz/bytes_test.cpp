@@ -73,8 +73,8 @@ INSTANTIATE_TEST_SUITE_P(
     Every, FuzzedBytes,
     testing::Values(Target{"buffer", fuzz::check_buffer}, Target{"endpoint", fuzz::check_endpoint},
                     Target{"codec", fuzz::check_codec}, Target{"proxy", fuzz::check_proxy},
-                    Target{"dns", fuzz::check_dns}, Target{"url", fuzz::check_url},
-                    Target{"http", fuzz::check_http},
+                    Target{"dns", fuzz::check_dns}, Target{"evdns", fuzz::check_evdns},
+                    Target{"url", fuzz::check_url}, Target{"http", fuzz::check_http},
                     Target{"http_server", fuzz::check_http_server},
                     Target{"coding", fuzz::check_coding}),
     [](const auto& each) { return std::string(each.param.name); });

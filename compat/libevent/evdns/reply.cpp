@@ -75,6 +75,7 @@ class ReplyReader {
       read_data(head);
     } else if (is_ours && head.type == DnsType::cname && aliases_ < aliases_max) {
       ++aliases_;
+      reply_.count = 0;
       ttl_s_ = std::min(ttl_s_, ttl_of(head.ttl));
       reader_.name(owner_);
     } else {

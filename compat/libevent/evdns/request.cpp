@@ -121,6 +121,9 @@ void evdns_request::finish(int error) noexcept {
   }
   unlink();
   stop_tcp();
+  // Only these are said by a nameserver, for some time.
+  if (error != DNS_ERR_NONE && error != DNS_ERR_NOTEXIST && error != DNS_ERR_NODATA)
+    reply_.ttl_s = 0;
   error_ = error;
   state = State::complete;
   base.complete.push_back(*this);

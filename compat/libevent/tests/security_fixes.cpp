@@ -1,6 +1,6 @@
 // The behaviour of the security patches of Debian's libevent 2.1.12-stable-8+deb12u1, as far as the
-// functions are implemented: CVE-2026-63381, 63383, 63384 and 63388. The tests pass on the original
-// too. (63379, 63382 and 63385 concern evhttp, 63387 the server of evdns.)
+// functions are implemented: CVE-2026-63381, 63383, 63384, 63387 and 63388; and those of earlier
+// reports about evdns. The tests pass on the original too. (63379, 63382 and 63385 concern evhttp.)
 
 #include <netinet/in.h>
 #include <sys/mman.h>
@@ -18,6 +18,8 @@
 #include <event2/tag.h>
 #include <event2/util.h>
 #include <gtest/gtest.h>
+
+#include "dns_nameserver.h"
 
 extern "C" {
 int bufferevent_socket_set_conn_address_(bufferevent* bev, sockaddr* address, std::size_t size);
@@ -125,6 +127,80 @@ TEST(CVE_2026_63388, the_length_of_an_address_is_checked) {
             EVUTIL_EAI_FAIL);
   EXPECT_EQ(std::memcmp(bufferevent_socket_get_conn_address_(bev), &local, sizeof local), 0);
   bufferevent_free(bev);
+  event_base_free(base);
+}
+
+/// A server with one request, which a socket has sent.
+struct Request {
+  Request() {
+    const int fd = bound_socket();
+    const sockaddr_in address = loopback(port_of(fd));
+    connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    port = evdns_add_server_port_with_base(
+        base, fd, 0,
+        [](evdns_server_request* request, void* argument) {
+          static_cast<Request*>(argument)->received = request;
+        },
+        this);
+  }
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+  ~Request() {
+    evdns_close_server_port(port);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    close(client);
+    event_base_free(base);
+  }
+  void send(const std::string& query) {
+    ::send(client, query.data(), query.size(), 0);
+    for (int i = 0; i < 5; ++i) event_base_loop(base, EVLOOP_NONBLOCK);
+  }
+
+  event_base* base = event_base_new();
+  int client = bound_socket();
+  evdns_server_port* port = nullptr;
+  evdns_server_request* received = nullptr;
+};
+
+const std::string header = bytes("\1\2\1\0\0\1\0\0\0\0\0\0");
+
+TEST(CVE_2026_63387, a_name_may_end_at_the_end_of_the_buffer_for_a_response) {
+  const std::string data(1500, 'x');
+  const std::string name = "a." + std::string(50, 'b');
+  for (int size = 1300; size < 1500; ++size) {
+    Request request;
+    request.send(header + bytes("\1x\0\0\1\0\1"));
+    ASSERT_NE(request.received, nullptr);
+    for (int section = 0; section < 2; ++section) {
+      EXPECT_EQ(evdns_server_request_add_reply(request.received, section, name.c_str(), 16, 1, 1,
+                                               section == 0 ? size : 0, section,
+                                               section == 0 ? data.c_str() : "c"),
+                0);
+    }
+    EXPECT_EQ(evdns_server_request_respond(request.received, 0), 0);
+    char response[2000];
+    const ssize_t got = recv(request.client, response, sizeof response, 0);
+    ASSERT_GE(got, 12);
+    EXPECT_LE(got, 512);
+    EXPECT_EQ(response[2] & 2, 2);  // Truncated.
+  }
+}
+
+TEST(CVE_2016_10195, a_label_ends_with_the_packet) {
+  Request request;
+  for (unsigned length = 1; length < 64; ++length)
+    request.send(header + static_cast<char>(length) + std::string(length - 1, 'a'));
+  request.send(header + "\x3f" + std::string(62, 'a') + bytes("\0\0\1\0\1"));
+  EXPECT_EQ(request.received, nullptr);
+}
+
+TEST(CVE_2016_10197, a_name_may_be_empty) {
+  event_base* const base = event_base_new();
+  evdns_base* const dns = evdns_base_new(base, 0);
+  evdns_base_search_add(dns, "search.test");
+  Result result;
+  EXPECT_EQ(evdns_base_resolve_ipv4(dns, "", 0, &Result::on_result, &result), nullptr);
+  evdns_base_free(dns, 0);
   event_base_free(base);
 }
 
