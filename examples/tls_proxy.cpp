@@ -2,7 +2,9 @@
 // processors. It loads a renewed certificate when the file changes or on SIGHUP; a bad one is
 // reported, and the proxy goes on with the former one.
 //
-//   tls_proxy CERTIFICATE KEY 0.0.0.0:443 127.0.0.1:80
+//   tls_proxy CERTIFICATE KEY 0.0.0.0:443 127.0.0.1:80 [PROXY]
+//
+// With PROXY, it begins each connection with a header that describes the client and its TLS.
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -26,10 +28,15 @@ Task<> pass_on(Stream& from, Stream& to) {
   static_cast<void>(co_await to.shutdown_write());
 }
 
-Task<> proxy(TcpStream client, Endpoint target) {
+Task<> proxy(TcpStream client, Endpoint target, bool describes) {
   auto connected = co_await timeout(10s, TcpStream::connect(target));
   if (!connected) co_return;
   TcpStream server = std::move(*connected);
+  const auto described = describe_client(client);
+  if (!described) co_return;
+  Buffer header;
+  if (describes && !append_proxy_header(header, *described)) co_return;
+  if (!co_await server.write(header)) co_return;
   co_await when_all(pass_on(client, server), pass_on(server, client));
 }
 
@@ -48,7 +55,7 @@ Task<> reload(TlsServerContext tls) {
 }
 
 int main(int argc, char** argv) try {
-  if (argc < 5) return std::fputs("tls_proxy CERTIFICATE KEY ADDRESS TARGET\n", stderr), 2;
+  if (argc < 5) return std::fputs("tls_proxy CERTIFICATE KEY ADDRESS TARGET [PROXY]\n", stderr), 2;
   const Endpoint at = or_throw(Endpoint::parse(argv[3]), argv[3]);
   const Endpoint target = or_throw(Endpoint::parse(argv[4]), argv[4]);
   TlsServerOptions options;
@@ -61,7 +68,8 @@ int main(int argc, char** argv) try {
   EventLoop loop;
   LoopGroup group;
   auto server = or_throw(TcpServerGroup::listen(group, at, how), "listen on " + at.to_string());
-  server.serve([target](TcpStream client) { return proxy(std::move(client), target); });
+  const bool describes = argc > 5;
+  server.serve([=](TcpStream client) { return proxy(std::move(client), target, describes); });
   std::printf("listening on %s\n", server.endpoint().to_string().c_str());
   std::fflush(stdout);
 

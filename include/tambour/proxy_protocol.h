@@ -35,6 +35,13 @@ inline constexpr std::size_t proxy_header_bytes_limit = 65551;
 /// After an error `to` is unchanged. Throws std::bad_alloc.
 [[nodiscard]] Result<> append_proxy_header(Buffer& to, const ProxyHeader& header);
 
+/// Describes the connection of a client for the server to which a proxy forwards it: the endpoints,
+/// and if the client uses TLS, its application protocol, the name that it has requested, and a
+/// ProxyTls with the version ("TLSv1.3"), the IANA name of the cipher and the common name of the
+/// client's certificate. Fails with the error of the socket if the client is gone. Throws
+/// std::bad_alloc.
+[[nodiscard]] Result<ProxyHeader> describe_client(const SocketStream& client);
+
 /// Waits for a header. Bytes received after it stay in `buffer`. Fails with the errors of
 /// take_proxy_header() and of the stream, with StreamError::eof if the stream ends before the first
 /// byte, and with StreamError::truncated if it ends within the header. For a time limit:

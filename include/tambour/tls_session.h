@@ -25,6 +25,7 @@ enum class TlsEarlyData : std::uint8_t {
 /// A certificate, decoded. Names are in the format of RFC 2253: "CN=example.org,O=Example".
 struct TlsCertificate {
   std::string subject{};
+  std::string common_name{};  ///< Of the subject; empty if it has none.
   std::string issuer{};
   std::string serial_number{};           ///< Hexadecimal digits.
   std::vector<std::string> dns_names{};  ///< Subject alternative names, wildcards included.

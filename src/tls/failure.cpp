@@ -124,6 +124,13 @@ NamesPointer names_of(const X509* certificate) noexcept {
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
 }
 
+std::string common_name_of(const X509* certificate) {
+  const X509_NAME* const subject = X509_get_subject_name(certificate);
+  const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+  if (at < 0) return {};
+  return bytes_of(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+}
+
 }  // namespace
 
 std::string lower(std::string text) noexcept {
@@ -220,15 +227,14 @@ std::vector<std::string> dns_names_of(const X509* certificate) {
     if (name->type == GEN_DNS) found.push_back(lower(bytes_of(name->d.dNSName)));
   }
   if (!found.empty()) return found;
-  const X509_NAME* const subject = X509_get_subject_name(certificate);
-  const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
-  if (at >= 0)
-    found.push_back(lower(bytes_of(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)))));
+  std::string common_name = common_name_of(certificate);
+  if (!common_name.empty()) found.push_back(lower(std::move(common_name)));
   return found;
 }
 
 TlsCertificate decode(const X509* certificate) {
   TlsCertificate decoded{.subject = text_of(X509_get_subject_name(certificate)),
+                         .common_name = common_name_of(certificate),
                          .issuer = text_of(X509_get_issuer_name(certificate)),
                          .not_before = time_of(X509_get0_notBefore(certificate)),
                          .not_after = time_of(X509_get0_notAfter(certificate))};
