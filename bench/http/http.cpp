@@ -1,23 +1,61 @@
 #include "http/http.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
 #include "common/options.h"
 #include "common/processor.h"
 #include "common/temporary_folder.h"
 #include "http/client.h"
 #include "server/process.h"
+#ifdef BENCH_TLS
+#include "tls/certificate.h"
+#endif
 
 namespace bench {
 namespace {
 
+enum Kind : int { text, json, upload, file, tls };
+
 struct Parameters {
+  int kind = text;
   int connections = 0;
   int size = 0;
-  int pipelined = 0;
+  int pipelined = 1;
+  int rate = 0;  ///< 0: as fast as the server answers.
   int milliseconds = 0;
 };
 
+HttpWork work_of(const Parameters& how) {
+  switch (how.kind) {
+    case json:
+      return {.target = json_target};
+    case upload:
+      return {.method = "POST", .target = upload_target, .body_bytes = how.size};
+    case file:
+      return {.target = static_target, .response_bytes = how.size};
+    default:
+      return {.target = http_target, .response_bytes = how.size, .tls = how.kind == tls};
+  }
+}
+
+std::vector<Figure> latency(HttpClients& clients, const Parameters& how) {
+  static_cast<void>(clients.run_at_rate(how.rate, how.milliseconds / 5e3));
+  auto took = clients.run_at_rate(how.rate, how.milliseconds / 1e3);
+  if (took.empty()) fail("nothing was completed during the measurement");
+  std::ranges::sort(took);
+  const auto at = [&](double part) {
+    return double(took[std::size_t(part * double(took.size() - 1))]);
+  };
+  return {{"p50_ns", at(0.5)}, {"p99_ns", at(0.99)}, {"p999_ns", at(0.999)}, {"max_ns", at(1)}};
+}
+
 std::vector<Figure> measure(const ServerProcess& server, const Parameters& how) {
-  HttpClients clients(server.port(), how.connections, how.pipelined, how.size);
+  HttpClients clients(server.port(), how.connections, how.pipelined, work_of(how));
+  if (how.rate > 0) return latency(clients, how);
   clients.run(how.milliseconds / 5e3);
   const auto before = server.cpu_ns();
   const double count = double(clients.run(how.milliseconds / 1e3));
@@ -26,21 +64,49 @@ std::vector<Figure> measure(const ServerProcess& server, const Parameters& how) 
   return {{"server_cpu_ns", cpu_ns / count}, {"requests_per_s", count / how.milliseconds * 1e3}};
 }
 
+/// What servers find in their folder.
+void prepare(const std::string& folder, const Parameters& how) {
+  mkdir((folder + "/files").c_str(), 0755);
+  std::ofstream(folder + "/files/static") << std::string(std::size_t(how.size), 's');
+#ifdef BENCH_TLS
+  if (how.kind == tls) write_certificate(folder + "/server.pem");
+#endif
+}
+
 }  // namespace
+
+std::string json_text(int bytes) {
+  std::string text = "[";
+  for (int id = 1000; int(text.size()) < bytes - 50; ++id) {
+    if (text.size() > 1) text += ',';
+    text.append(R"({"id":)").append(std::to_string(id));
+    text.append(R"(,"name":"item )").append(std::to_string(id)).append(R"(","done":false})");
+  }
+  return text += ']';
+}
 
 int run_http(int argc, char** argv, Serve serve) {
   pinned_processor();
   int iterations = 1;
   Parameters how;
   CommandLine line("Runs an HTTP server and clients.", iterations);
-  line.add_command("get", "requests on connections that stay open");
-  line.add("--connections", how.connections, "connections", 1, 10'000);
-  line.add("--size", how.size, "bytes of a response's body", 1, 1 << 28);
+  const auto add_common = [&] {
+    line.add("--connections", how.connections, "connections", 1, 10'000);
+    line.add("--size", how.size, "bytes of a response's body, or of an upload", 1, 1 << 28);
+    line.add("--milliseconds", how.milliseconds, "length of a measurement", 10, 20'000);
+  };
+  line.add_command("load", "requests on connections that stay open");
+  add_common();
+  line.add("--kind", how.kind, "what is requested",
+           {{"text", text}, {"json", json}, {"upload", upload}, {"file", file}, {"tls", tls}});
   line.add("--pipelined", how.pipelined, "requests that are sent at once", 1, 100);
-  line.add("--milliseconds", how.milliseconds, "length of a measurement", 10, 20'000);
+  line.add_command("latency", "requests at a fixed rate");
+  add_common();
+  line.add("--rate", how.rate, "requests per second", 1, 10'000'000);
   line.parse_or_exit(argc, argv);
 
   const TemporaryFolder folder;
+  prepare(folder.path(), how);
   Report report;
   SubjectInfo info;
   for (int iteration = 0; iteration < iterations; ++iteration) {
@@ -48,6 +114,7 @@ int run_http(int argc, char** argv, Serve serve) {
     ServerOptions options;
     options.folder = folder.path();
     options.answer_bytes = how.size;
+    options.tls = how.kind == tls;
     const ServerProcess server(serve, options);
     server.wait_until_it_listens();
     report.add(measure(server, how));

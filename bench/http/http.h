@@ -1,5 +1,5 @@
-// An HTTP server, which is the subject, and its clients, which send GET requests on connections
-// that stay open.
+// An HTTP server, which is the subject, and its clients, which send requests on connections that
+// stay open.
 //
 // Server and clients are processes on different processors. The clients are the same for every
 // subject and use bare system calls. They read the size of a whole response from the first one, and
@@ -12,13 +12,20 @@
 
 namespace bench {
 
-/// The target of the requests: nginx serves it from a file.
-inline constexpr const char* http_target = "/file";
+/// The services of a subject; it need not have all of them. With ServerOptions::tls, the server
+/// speaks TLS.
+inline constexpr const char* http_target = "/file";      ///< answer_bytes bytes of text/plain.
+inline constexpr const char* json_target = "/json";      ///< json_text(), made for each request.
+inline constexpr const char* upload_target = "/upload";  ///< Reads the body, and answers.
+/// The file FOLDER/files/static, which a subject sends from the disk.
+inline constexpr const char* static_target = "/static";
+
+/// An array of objects with about so many bytes.
+std::string json_text(int bytes);
 
 int run_http(int argc, char** argv, Serve serve);
 
-/// The main function of a subject. It answers with ServerOptions::answer_bytes bytes of text/plain,
-/// and ServerOptions::folder is a directory for its files.
+/// The main function of a subject. ServerOptions::folder is a directory for its files.
 template <ServerSubject Subject>
 int run_http(int argc, char** argv) {
   return run_http(argc, argv, [](const ServerOptions& options, const OnListening& on_listening) {

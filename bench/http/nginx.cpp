@@ -1,4 +1,4 @@
-// The server is nginx, which serves a file from its cache of open files.
+// The server is nginx, which serves files from its cache of open files, and discards uploads.
 #include <string>
 
 #include "http/http.h"
@@ -6,10 +6,21 @@
 
 namespace {
 
+constexpr const char* settings =
+    "  tcp_nopush on;\n"
+    "  sendfile on;\n"
+    "  etag off;\n"
+    "  client_max_body_size 0;\n";
+constexpr const char* tls_settings =
+    "  ssl_certificate server.pem;\n"
+    "  ssl_certificate_key server.pem;\n";
+
 class Nginx : public bench::NginxProcess {
  public:
   explicit Nginx(const bench::ServerOptions& options)
-      : NginxProcess(options, "", "  tcp_nopush on;\n  sendfile on;\n  etag off;\n") {
+      : NginxProcess(options, options.tls ? "ssl" : "",
+                     options.tls ? std::string(settings) + tls_settings : settings,
+                     "location = /upload { return 200 ok; }") {
     add_file(std::string(bench::http_target).substr(1),
              std::string(std::size_t(options.answer_bytes), 'b'));
   }

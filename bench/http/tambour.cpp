@@ -1,10 +1,11 @@
-// The server on Tambour: http::Server with a function as its handler, or, with
-// TAMBOUR_BENCH_STYLE=tasks, with a task.
+// The server on Tambour: http::Server with a router, or, with TAMBOUR_BENCH_STYLE=tasks, with a
+// task for each request.
 #include <tambour/tambour.h>
 
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "http/http.h"
 
@@ -15,7 +16,7 @@ namespace http = tambour::http;
 class Tambour {
  public:
   explicit Tambour(const bench::ServerOptions& options)
-      : body_(std::string(std::size_t(options.answer_bytes), 'b')), server_(listen(options.port)) {}
+      : body_(std::string(std::size_t(options.answer_bytes), 'b')), server_(listen(options)) {}
 
   void run() { loop_.run(); }
 
@@ -24,25 +25,52 @@ class Tambour {
   }
 
  private:
-  void answer(http::Request& request, http::Response& response) const {
-    if (request.path() != bench::http_target) return response.set_status(http::Status::not_found);
+  void answer(http::Response& response) const {
     response.fields().set("Content-Type", "text/plain");
     response.send(body_.slice());
   }
 
-  http::Server listen(std::uint16_t port) {
-    const char* const style = std::getenv("TAMBOUR_BENCH_STYLE");
-    http::Handler handler = [this](http::Request& request, http::Response& response) {
-      answer(request, response);
-    };
-    if (style != nullptr && std::string_view(style) == "tasks") {
-      handler = [this](http::Request& request, http::Response& response) -> tambour::Task<> {
-        answer(request, response);
-        co_return;
-      };
+  static tambour::Task<> receive(http::Request& request, http::Response& response) {
+    while (!request.body().ended()) {
+      const auto piece = co_await request.body().read();
+      if (!piece) co_return;
     }
-    return tambour::or_throw(
-        http::Server::listen(loop_, tambour::Endpoint::loopback_v4(port), std::move(handler)));
+    response.send("ok");
+  }
+
+  http::Handler handler(const bench::ServerOptions& options) {
+    http::Router router;
+    const char* const style = std::getenv("TAMBOUR_BENCH_STYLE");
+    if (style != nullptr && std::string_view(style) == "tasks") {
+      router.get(bench::http_target,
+                 [this](http::Request&, http::Response& response) -> tambour::Task<> {
+                   answer(response);
+                   co_return;
+                 });
+    } else {
+      router.get(bench::http_target,
+                 [this](http::Request&, http::Response& response) { answer(response); });
+    }
+    router.get(bench::json_target,
+               [bytes = options.answer_bytes](http::Request&, http::Response& response) {
+                 response.fields().set("Content-Type", "application/json");
+                 response.send(bench::json_text(bytes));
+               });
+    router.post(bench::upload_target, &receive);
+    router.get("/{path...}", http::serve_files(options.folder + "/files"));
+    return std::move(router).handler();
+  }
+
+  http::Server listen(const bench::ServerOptions& options) {
+    http::ServerOptions how;
+    if (options.tls) {
+      const auto pem = tambour::TlsPem::file(options.folder + "/server.pem");
+      tambour::TlsServerOptions tls;
+      tls.identities.push_back({.certificate = pem, .key = pem});
+      how.listen.tls = tambour::or_throw(tambour::TlsServerContext::create(tls));
+    }
+    return tambour::or_throw(http::Server::listen(
+        loop_, tambour::Endpoint::loopback_v4(options.port), handler(options), std::move(how)));
   }
 
   tambour::Buffer body_;

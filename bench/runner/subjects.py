@@ -48,8 +48,12 @@ _ALL = (
     # evpp built with one of its other two queues for posted tasks.
     Subject("evpp-boost", "evpp-boost"),
     Subject("evpp-moodycamel", "evpp-moodycamel"),
-    # Only for suites of TLS.
+    # Only for suites of TLS and HTTP.
     Subject("nginx", "nginx"),
+    # Only for suites of HTTP.
+    Subject("h2o", "h2o"),
+    Subject("go", "go"),
+    Subject("node", "node"),
 )
 LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-select",
          "tambour-libev", "tambour-libevent", "floor", "epoll", "libev", "libevent", "libuv",

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -10,7 +11,8 @@
 namespace bench {
 namespace {
 
-std::string configuration(int port, std::string_view listen, std::string_view settings) {
+std::string configuration(int port, std::string_view listen, std::string_view settings,
+                          std::string_view locations) {
   std::string text =
       "daemon off;\n"
       "master_process off;\n"
@@ -29,7 +31,8 @@ std::string configuration(int port, std::string_view listen, std::string_view se
       "  keepalive_timeout 600s;\n";
   text.append(settings);
   text.append("  server { listen 127.0.0.1:" + std::to_string(port));
-  text.append(" ").append(listen).append(" backlog=4096; root files; }\n}\n");
+  text.append(" ").append(listen).append(" backlog=4096; root files; ");
+  text.append(locations).append(" }\n}\n");
   return text;
 }
 
@@ -48,10 +51,10 @@ std::string version_of_nginx() {
 }  // namespace
 
 NginxProcess::NginxProcess(const ServerOptions& options, std::string_view listen,
-                           std::string_view settings)
+                           std::string_view settings, std::string_view locations)
     : folder_(options.folder) {
-  write("nginx.conf", configuration(options.port, listen, settings));
-  if (mkdir((folder_ + "/files").c_str(), 0755) != 0) fail_errno("mkdir");
+  write("nginx.conf", configuration(options.port, listen, settings, locations));
+  if (mkdir((folder_ + "/files").c_str(), 0755) != 0 && errno != EEXIST) fail_errno("mkdir");
 }
 
 void NginxProcess::add_file(const std::string& name, std::string_view contents) const {

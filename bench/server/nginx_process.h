@@ -15,8 +15,9 @@ namespace bench {
 class NginxProcess {
  public:
   /// `listen` follows the address in the configuration: "ssl". `settings` are lines of the
-  /// configuration's section "http".
-  NginxProcess(const ServerOptions& options, std::string_view listen, std::string_view settings);
+  /// configuration's section "http", `locations` of its section "server".
+  NginxProcess(const ServerOptions& options, std::string_view listen, std::string_view settings,
+               std::string_view locations = {});
 
   void add_file(const std::string& name, std::string_view contents) const;
 

@@ -33,6 +33,7 @@ struct ServerOptions {
   std::size_t buffer_bytes = 0;
   std::string folder{};  ///< For `tls/` and `http/`: a directory for the files of the server.
   int names = 1;         ///< For the servers of `tls/`: certificates by name; see name_of().
+  bool tls = false;      ///< For `http/`: with the certificate in `folder`/server.pem.
   int answer_bytes = 0;  ///< For `tls/` and `http/`: the size that requests will ask for.
 };
 

@@ -1,28 +1,52 @@
-"""HTTP: the processor time of a request."""
+"""HTTP: the processor time of a request. The suite http-latency shares its programs."""
 
 from .. import subjects
 from ..charts import Lines
 from ..model import Metric, Parameter
 from ..servers import MILLISECONDS, TASKS, ServerSuite
-from ..subjects import QUICK
 
 
-class Http(ServerSuite):
-    """GET requests on connections that stay open."""
+KINDS = ("text", "json", "upload", "file", "tls")
+# The kinds that the programs of these peers lack.
+MISSING = {
+    "floor": ("json", "upload", "file", "tls"),
+    "libevent": ("file",),
+    "boost": ("file", "tls"),
+    "node": ("file",),
+    "nginx": ("json",),
+    "h2o": ("json", "upload"),
+}
+
+
+class HttpSuite(ServerSuite):
+    """A suite of the programs http-<peer>, whose first argument is the command."""
+
+    program = "http"
+    command = ""
+    subjects = (*subjects.pick("tambour"), TASKS,
+                *subjects.pick("floor", "libevent", "boost", "nginx", "h2o", "go", "node"))
+    quick_subjects = ("tambour", "libevent", "nginx")
+
+    def arguments(self, cell):
+        return [self.command, *super().arguments(cell)[1:]]
+
+
+class Http(HttpSuite):
+    """Requests on connections that stay open."""
 
     name = "http"
-    program = "http"
+    command = "load"
     title = "HTTP requests"
-    what = ("Clients repeat GET requests on open connections, one or several at a time, and "
-            "receive responses of the given size.")
-    how = ("Processor time of the server per request. nginx serves a static file, without a log "
-           "and without worker processes; the other subjects answer from memory. The clients use "
-           "bare system calls on another processor, and count bytes.")
+    what = ("Clients repeat requests on open connections, one or several at a time: for a text of "
+            "the given size, also over TLS, for JSON, for a file, or with an upload.")
+    how = ("Processor time of the server per request. A text is in the server's memory, except "
+           "that nginx and h2o send a file, without a log and without worker processes. JSON is "
+           "made for each request. Uploads are read and discarded; evhttp and Beast collect them. "
+           "The clients use bare system calls on another processor, and count bytes.")
     order = 93
-    subjects = (*subjects.pick("tambour"), TASKS, *subjects.pick("libevent", "nginx"))
-    quick_subjects = (*QUICK, "nginx")
-    parameters = (Parameter("size", "bytes of a response's body", (64, 16384, 1 << 20),
-                            high=1 << 28, format="{:,} bytes"),
+    parameters = (Parameter("kind", "what is requested", ("text",), choices=KINDS, format="{}"),
+                  Parameter("size", "bytes of a response's body, or of an upload",
+                            (64, 16384, 1 << 20), high=1 << 28, format="{:,} bytes"),
                   Parameter("connections", "connections", (1, 100), format="{:,} connections"),
                   Parameter("pipelined", "requests that are sent at once", (1,), high=100,
                             format="{:,} at a time"), MILLISECONDS)
@@ -31,10 +55,16 @@ class Http(ServerSuite):
     quick = ({"size": (64,), "connections": (100,), "pipelined": (1, 16), "milliseconds": (20,),
               "rounds": 6},)
     full = ({"size": (64, 1024, 16384, 65536, 1 << 20), "connections": (1, 100, 1000)},
-            {"size": (64,), "connections": (1, 100), "pipelined": (16,)})
+            {"size": (64,), "connections": (1, 100), "pipelined": (16,)},
+            {"kind": ("json",), "size": (1024,), "connections": (100,)},
+            {"kind": ("upload",), "size": (65536, 1 << 20), "connections": (100,)},
+            {"kind": ("file",), "size": (1024, 65536, 1 << 20), "connections": (100,)},
+            {"kind": ("tls",), "size": (64, 65536), "connections": (100,)})
 
-    def arguments(self, cell):
-        return ["get", *super().arguments(cell)[1:]]
+    def unsupported(self, subject, cell):
+        if cell.get("kind") in MISSING.get(subject.peer, ()):
+            return f"its program does not support {cell.get('kind')}"
+        return super().unsupported(subject, cell)
 
     def cost(self, cell):
         return 0.025 + cell.get("milliseconds") * 1.2e-3
