@@ -23,6 +23,7 @@
 #include <tambour/buffer.h>
 #include <tambour/clock.h>
 #include <tambour/connector.h>
+#include <tambour/http_cookie.h>
 #include <tambour/http_message.h>
 #include <tambour/http_url.h>
 #include <tambour/result.h>
@@ -74,6 +75,11 @@ struct ClientOptions {
   /// Accept-Encoding or Range themselves. `limits.body_bytes_max` counts decoded bytes, too. A
   /// response with another coding is returned as it was sent.
   bool decompress = true;
+
+  /// Stores the cookies of responses, also of redirects, and sends them. Null: no cookies. Those of
+  /// a Cookie field that a request has are sent in addition, before them. Clients on one loop may
+  /// share a jar.
+  std::shared_ptr<CookieJar> cookies{};
 
   /// The User-Agent field of requests that do not have one. Empty: none.
   std::string user_agent{};

@@ -29,6 +29,7 @@ enum class HttpError : int {
   bad_field_value,   ///< A control character, for example a line end or a null byte.
   bad_status,        ///< Not between 100 and 999.
   bad_reason,        ///< A control character in a reason phrase.
+  bad_cookie,        ///< A character, a size or a combination of attributes: see SetCookie.
   fields_too_large,  ///< More than Fields::bytes_max bytes; received: more than the limit.
 
   // Received messages of HTTP/1.1: RFC 9112.

@@ -34,6 +34,7 @@
 #include <tambour/http_client.h>          // IWYU pragma: export
 #include <tambour/http_coding.h>          // IWYU pragma: export
 #include <tambour/http_compress.h>        // IWYU pragma: export
+#include <tambour/http_cookie.h>          // IWYU pragma: export
 #include <tambour/http_date.h>            // IWYU pragma: export
 #include <tambour/http_error.h>           // IWYU pragma: export
 #include <tambour/http_fields.h>          // IWYU pragma: export

@@ -48,6 +48,8 @@ class HttpCategory final : public std::error_category {
         return "The status is not between 100 and 999";
       case HttpError::bad_reason:
         return "The reason phrase contains a control character";
+      case HttpError::bad_cookie:
+        return "The cookie has an invalid name, value or attribute";
       case HttpError::fields_too_large:
         return "The fields exceed the bytes that they may have";
       default:

@@ -48,5 +48,7 @@ void check_http(Bytes bytes);
 void check_http_server(Bytes bytes);
 /// Content codings: arbitrary bytes in each decoder, and texts that are encoded and decoded again.
 void check_coding(Bytes bytes);
+/// Cookies: arbitrary fields, read and written again, and in a jar.
+void check_cookie(Bytes bytes);
 
 }  // namespace tambour::fuzz

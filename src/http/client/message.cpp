@@ -1,0 +1,80 @@
+#include "http/client/message.h"
+
+#include <utility>
+
+#include "http/coding/negotiation.h"
+
+namespace tambour::http::client {
+
+Result<Message> Message::create(ClientRequest request, const ClientOptions& options, Url url) {
+  Message message;
+  message.head_.method = request.method;
+  message.head_.fields = std::move(request.fields);
+  message.source_ = std::move(request.source);
+  message.source_bytes_ = request.source_bytes;
+  message.expects_continue_ = request.expect_continue;
+  if (message.source_ == nullptr) message.bytes_ = std::move(request.body);
+  Fields& fields = message.head_.fields;
+  if (!options.user_agent.empty() && !fields.contains("User-Agent")) {
+    auto added = fields.add("User-Agent", options.user_agent);
+    if (!added) return std::unexpected(added.error());
+  }
+  // Ranges are of the coded body, so that a part cannot be decoded.
+  message.decodes_ =
+      options.decompress && !fields.contains("Accept-Encoding") && !fields.contains("Range");
+  if (message.decodes_)
+    static_cast<void>(fields.add("Accept-Encoding", coding::available_codings()));
+  if (message.expects_continue_) static_cast<void>(fields.set("Expect", "100-continue"));
+  for (std::size_t at = fields.find("Cookie"); at != fields.size();
+       at = fields.find("Cookie", at + 1))
+    message.own_cookies_.append(message.own_cookies_.empty() ? "" : "; ").append(fields[at].value);
+  message.direct_to(std::move(url));
+  return message;
+}
+
+void Message::direct_to(Url url) {
+  url_ = std::move(url);
+  head_.target = url_.request_target();
+  head_.authority = authority_of(url_);
+}
+
+void Message::set_cookies(CookieJar& jar, CookieJar::Time now) {
+  const std::string stored = jar.field_for(url_, now, is_cross_site_, head_.method.is_safe());
+  const char* const separator = own_cookies_.empty() || stored.empty() ? "" : "; ";
+  const std::string field = own_cookies_ + separator + stored;
+  head_.fields.remove("Cookie");
+  if (!field.empty()) static_cast<void>(head_.fields.set("Cookie", field));
+}
+
+OutgoingBody Message::take_body() {
+  OutgoingBody body{.bytes = bytes_.slice(), .expects_continue = expects_continue_};
+  const Method& method = head_.method;
+  const bool has_meaning =
+      method == Method::post || method == Method::put || method == Method::patch;
+  if (source_ != nullptr) {
+    body.source = std::move(source_);
+    body.framing = source_bytes_ ? h1::BodyFraming{h1::BodyKind::length, *source_bytes_}
+                                 : h1::BodyFraming{h1::BodyKind::chunked};
+  } else if (!bytes_.empty() || has_meaning) {
+    body.framing = {h1::BodyKind::length, bytes_.size()};
+  }
+  return body;
+}
+
+void Message::follow(Redirect redirect) {
+  is_cross_site_ = is_cross_site_ || !CookieJar::is_same_site(url_, redirect.url);
+  if (origin_of(redirect.url) != origin_of(url_)) {
+    remove_credentials(head_.fields);
+    own_cookies_.clear();
+  }
+  if (!redirect.keeps_body) {
+    bytes_.clear();
+    source_.reset();
+    expects_continue_ = false;
+    remove_body_fields(head_.fields);
+  }
+  head_.method = redirect.method;
+  direct_to(std::move(redirect.url));
+}
+
+}  // namespace tambour::http::client

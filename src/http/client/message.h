@@ -1,0 +1,60 @@
+// A request as it is sent, to the URL of the program or to those of redirects.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <tambour/buffer.h>
+#include <tambour/http_client.h>
+#include <tambour/http_cookie.h>
+#include <tambour/http_message.h>
+#include <tambour/http_url.h>
+#include <tambour/result.h>
+
+#include "http/client/exchange.h"
+#include "http/client/redirect.h"
+
+namespace tambour::http::client {
+
+class Message {
+ public:
+  /// Fails with HttpError::bad_field_value if an option is no field value.
+  [[nodiscard]] static Result<Message> create(ClientRequest request, const ClientOptions& options,
+                                              Url url);
+
+  [[nodiscard]] const Url& url() const noexcept { return url_; }
+  [[nodiscard]] const RequestHead& head() const noexcept { return head_; }
+  /// True if responses are decoded.
+  [[nodiscard]] bool decodes() const noexcept { return decodes_; }
+  [[nodiscard]] bool has_source() const noexcept { return source_ != nullptr; }
+  /// True if the request can be sent again without doing something twice. To be called before
+  /// take_body().
+  [[nodiscard]] bool may_be_repeated() const noexcept {
+    return source_ == nullptr && head_.method.is_idempotent();
+  }
+
+  /// Sets the cookies for the URL, after those that the program has set.
+  void set_cookies(CookieJar& jar, CookieJar::Time now);
+  /// The bytes are shared, so that the request can be sent again.
+  [[nodiscard]] OutgoingBody take_body();
+  /// Removes what must not be sent to the URL of a redirect.
+  void follow(Redirect redirect);
+
+ private:
+  Message() = default;
+  void direct_to(Url url);
+
+  Url url_;
+  RequestHead head_;
+  Buffer bytes_;
+  std::unique_ptr<BodySource> source_;
+  std::optional<std::uint64_t> source_bytes_;
+  std::string own_cookies_;  ///< Of the program.
+  bool expects_continue_ = false;
+  bool decodes_ = false;
+  bool is_cross_site_ = false;  ///< A redirect from another site has caused the request.
+};
+
+}  // namespace tambour::http::client
