@@ -25,6 +25,7 @@
 #include <tambour/connector.h>
 #include <tambour/http_cookie.h>
 #include <tambour/http_message.h>
+#include <tambour/http_proxy.h>
 #include <tambour/http_url.h>
 #include <tambour/result.h>
 #include <tambour/socket_stream.h>
@@ -41,6 +42,22 @@ namespace client {
 class Exchange;
 struct Shared;
 }  // namespace client
+
+/// Which requests are sent again, and when. A request is repeated only if that cannot do something
+/// twice: any request whose connection could not be made, and idempotent ones (RFC 9110, section
+/// 9.2.2) whose body is in memory. The delays count for ClientOptions::timeout.
+struct RetryPolicy {
+  /// Including the first attempt; 1: none is repeated.
+  unsigned attempts_max = 1;
+  /// Before the second attempt; it doubles with each further one up to `delay_max`. The actual
+  /// delay is a random value between half and all of it.
+  Duration delay = std::chrono::milliseconds(100);
+  Duration delay_max = std::chrono::seconds(10);
+  /// Also repeats idempotent requests that are answered with 503 or 429 and Retry-After, when the
+  /// server asks for it, but not if that is later than `retry_after_max`.
+  bool unavailable = false;
+  Duration retry_after_max = std::chrono::seconds(30);
+};
 
 struct ClientOptions {
   /// For URLs with the scheme "https". If empty, a context with the certificates of the system is
@@ -64,11 +81,21 @@ struct ClientOptions {
 
   /// From the call until the head of the response has arrived, redirects included.
   Duration timeout = std::chrono::seconds(30);
+  /// From the call until the whole body has been read. No value: no limit.
+  std::optional<Duration> total_timeout{};
   /// How long to wait for the next bytes of the body of a response.
   Duration read_timeout = std::chrono::seconds(30);
 
   /// How many redirects are followed. Zero: they are returned as responses.
   unsigned redirects_max = 10;
+
+  /// Requests that are sent again. By default, only those whose kept connection was lost are.
+  RetryPolicy retry{};
+
+  /// Chooses a proxy for each request: use_proxy(), or
+  /// use_proxies(ProxySettings::of_environment()). Empty: no proxies. Connections through different
+  /// proxies are not exchanged.
+  ProxyChoice proxy{};
 
   /// Offers the codings gzip, br and zstd (Accept-Encoding), and decodes the bodies of responses,
   /// whose fields then lack Content-Encoding and Content-Length. Not for requests that set
@@ -108,10 +135,12 @@ struct ClientRequest {
       : method(chosen), url(std::move(to)), body(std::move(content)) {}
 
   Method method{};
-  /// With the scheme "http" or "https". A fragment and a userinfo are not sent.
+  /// With the scheme "http" or "https". A fragment is not sent. A userinfo ("user:password@") is
+  /// sent as Basic authentication, unless the request has the field Authorization, and only to this
+  /// origin.
   std::string url{};
   /// Host, Content-Length, Transfer-Encoding and Connection are set by the client, and ignored
-  /// here.
+  /// here, as is Proxy-Authorization: credentials of a proxy are part of its URL.
   Fields fields{};
 
   Buffer body{};
@@ -128,6 +157,8 @@ struct ClientRequest {
 
   /// Instead of ClientOptions::timeout.
   std::optional<Duration> timeout{};
+  /// Instead of ClientOptions::total_timeout.
+  std::optional<Duration> total_timeout{};
 };
 
 /// The response to a request. Its head has arrived; its body is read from the connection.
@@ -207,7 +238,8 @@ class Client {
   /// Sends a request and returns the response when its head has arrived, whatever its status.
   /// Fails with HttpError (an invalid URL, a scheme other than http and https, too many redirects,
   /// a malformed response), with the errors of connect(), TLS and streams, with StreamError::eof if
-  /// the server closed the connection without an answer, with ETIMEDOUT, with EAGAIN if too many
+  /// the server closed the connection without an answer, with the errors of proxies in HttpError,
+  /// with ETIMEDOUT, with EAGAIN if too many
   /// requests wait, and with ECANCELED if the task was asked to stop. Throws std::bad_alloc.
   [[nodiscard]] Task<Result<ClientResponse>> send(ClientRequest request);
 

@@ -31,6 +31,7 @@
 #include <tambour/file.h>                 // IWYU pragma: export
 #include <tambour/file_status.h>          // IWYU pragma: export
 #include <tambour/hooks.h>                // IWYU pragma: export
+#include <tambour/http_auth.h>            // IWYU pragma: export
 #include <tambour/http_client.h>          // IWYU pragma: export
 #include <tambour/http_coding.h>          // IWYU pragma: export
 #include <tambour/http_compress.h>        // IWYU pragma: export
@@ -42,6 +43,7 @@
 #include <tambour/http_handler.h>         // IWYU pragma: export
 #include <tambour/http_message.h>         // IWYU pragma: export
 #include <tambour/http_method.h>          // IWYU pragma: export
+#include <tambour/http_proxy.h>           // IWYU pragma: export
 #include <tambour/http_request.h>         // IWYU pragma: export
 #include <tambour/http_response.h>        // IWYU pragma: export
 #include <tambour/http_router.h>          // IWYU pragma: export

@@ -126,10 +126,6 @@ class HttpCategory final : public std::error_category {
         return "The body has a content coding that is not supported";
       case HttpError::decoded_too_large:
         return "The decoded body exceeds its limit";
-      case HttpError::too_many_redirects:
-        return "The server redirects the request too often";
-      case HttpError::too_many_interim_responses:
-        return "The server sends interim responses without end";
       default:
         return text_of_response(error);
     }
@@ -146,6 +142,42 @@ class HttpCategory final : public std::error_category {
         return "The body of the response is shorter than its length";
       case HttpError::not_an_upgrade:
         return "The request does not ask for the protocol in the field Upgrade of the response";
+      default:
+        return text_of_client(error);
+    }
+  }
+  static const char* text_of_client(HttpError error) noexcept {
+    switch (error) {
+      case HttpError::too_many_redirects:
+        return "The server redirects the request too often";
+      case HttpError::too_many_interim_responses:
+        return "The server sends interim responses without end";
+      case HttpError::bad_credentials:
+        return "The user or the password contains a character that Basic does not allow";
+      case HttpError::bad_proxy:
+        return "The proxy is not a URL of a supported kind";
+      case HttpError::proxy_authentication_required:
+        return "The proxy requires a user and a password, or rejects them";
+      case HttpError::proxy_refused:
+        return "The proxy refuses to open a tunnel";
+      case HttpError::proxy_bad_answer:
+        return "The proxy does not follow its protocol";
+      case HttpError::socks_failure:
+        return "SOCKS: general failure of the proxy";
+      case HttpError::socks_not_allowed:
+        return "SOCKS: not allowed by the rules of the proxy";
+      case HttpError::socks_network_unreachable:
+        return "SOCKS: the proxy cannot reach the network";
+      case HttpError::socks_host_unreachable:
+        return "SOCKS: the proxy cannot reach the host";
+      case HttpError::socks_connection_refused:
+        return "SOCKS: the host refuses the connection";
+      case HttpError::socks_expired:
+        return "SOCKS: the time to live has expired";
+      case HttpError::socks_command_not_supported:
+        return "SOCKS: the proxy does not support connections";
+      case HttpError::socks_address_not_supported:
+        return "SOCKS: the proxy does not support the type of the address";
       default:
         return "Unknown HTTP error";
     }

@@ -8,6 +8,7 @@
 
 #include <tambour/tambour.h>
 
+#include "http/support/tunnel_proxy.h"
 #include "support/on_every_backend.h"
 #include "tls/support/certificates.h"
 
@@ -93,6 +94,30 @@ TEST_P(HttpsClient, a_redirect_to_a_url_without_tls_is_returned) {
   http::Server server = serve("http://localhost:1/");
   Client client(loop(), {.tls = contexts.client});
   EXPECT_EQ(got(client, url_of(server)), "");
+}
+
+TEST_P(HttpsClient, tunnels_of_proxies) {
+  http::Server server = serve();
+  test::TunnelProxy proxy(loop());
+  const std::string port = ":" + std::to_string(server.endpoint().port());
+  http::ClientOptions options;
+  options.tls = contexts.client;
+  for (const std::string scheme : {"http", "socks5"}) {
+    options.proxy = http::use_proxy(scheme + "://user:password@" + proxy.authority());
+    Client client(loop(), options);
+    EXPECT_EQ(got(client, url_of(server), "a").back(), 'a');
+    EXPECT_EQ(got(client, url_of(server), "b").back(), 'b');
+  }
+  EXPECT_EQ(proxy.log, "CONNECT localhost" + port + " Basic dXNlcjpwYXNzd29yZA==\nSOCKS localhost" +
+                           port + " \n")
+      << "one tunnel for both requests";
+  EXPECT_EQ(server.accepted(), 2U);
+  // The server proves its own name, and not that of the proxy.
+  proxy.host = "localhost";
+  options.proxy = http::use_proxy("http://" + proxy.authority());
+  Client client(loop(), options);
+  EXPECT_EQ(got(client, url_of(server, "other.test")),
+            "error: " + make_error_code(TlsError::certificate_wrong_host).message());
 }
 
 }  // namespace

@@ -68,8 +68,14 @@ Client::~Client() {
 }
 
 Task<Result<ClientResponse>> Client::send(ClientRequest request) {
-  const Duration limit = request.timeout.value_or(shared_->options.timeout);
-  return timeout(limit, client::Shared::send(shared_, std::move(request)));
+  Duration limit = request.timeout.value_or(shared_->options.timeout);
+  const auto total = request.total_timeout ? request.total_timeout : shared_->options.total_timeout;
+  TimePoint deadline = never;
+  if (total) {
+    limit = std::min(limit, *total);
+    deadline = shared_->loop.now() + *total;
+  }
+  return timeout(limit, client::Shared::send(shared_, std::move(request), deadline));
 }
 
 Task<Result<ClientResponse>> Client::get(std::string url) {

@@ -1,5 +1,6 @@
 #include "http/client/exchange.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -165,6 +166,11 @@ Task<Result<std::size_t>> Exchange::read_decoded(Buffer& into, std::size_t bytes
   co_return std::unexpected(read_error_);
 }
 
+Duration Exchange::patience() const noexcept {
+  if (deadline_ == never) return read_timeout_;
+  return std::clamp(deadline_ - loop_.now(), Duration::zero(), read_timeout_);
+}
+
 Task<Result<std::size_t>> Exchange::read_received(Buffer& into, std::size_t bytes_max) {
   if (read_error_) co_return std::unexpected(read_error_);
   if (is_complete_) co_return 0;
@@ -177,7 +183,7 @@ Task<Result<std::size_t>> Exchange::read_received(Buffer& into, std::size_t byte
     if (!moved) {
       received = std::unexpected(moved.error());
     } else {
-      received = co_await timeout(read_timeout_, receive());
+      received = co_await timeout(patience(), receive());
     }
     if (!received) {
       read_error_ = received.error();

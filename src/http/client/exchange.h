@@ -31,8 +31,8 @@ struct OutgoingBody {
 /// The request may still be sent while the response is read: a server may answer early.
 class Exchange {
  public:
-  Exchange(EventLoop& loop, Lease lease, Duration read_timeout)
-      : loop_(loop), lease_(std::move(lease)), read_timeout_(read_timeout) {}
+  Exchange(EventLoop& loop, Lease lease, Duration read_timeout, TimePoint deadline)
+      : loop_(loop), lease_(std::move(lease)), read_timeout_(read_timeout), deadline_(deadline) {}
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
   ~Exchange() { end(false); }
@@ -63,6 +63,8 @@ class Exchange {
   [[nodiscard]] Task<> send_concurrently(Buffer output);
   [[nodiscard]] Task<Result<ResponseHead>> receive_head(Method method);
   [[nodiscard]] Task<Result<>> receive();
+  /// The time for the next bytes.
+  [[nodiscard]] Duration patience() const noexcept;
   [[nodiscard]] Task<Result<std::size_t>> read_received(Buffer& into, std::size_t bytes_max);
   [[nodiscard]] Task<Result<std::size_t>> read_decoded(Buffer& into, std::size_t bytes_max);
   void end(bool is_reusable) noexcept;
@@ -73,6 +75,7 @@ class Exchange {
   EventLoop& loop_;
   Lease lease_;
   Duration read_timeout_;
+  TimePoint deadline_;  ///< For the whole body.
   OutgoingBody body_;
   std::optional<TaskEvent> may_send_body_;  ///< If the server is asked whether it will read it.
   Error send_error_{};                      ///< Of the source of the body.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <tambour/http_auth.h>
+
 #include "http/coding/negotiation.h"
 
 namespace tambour::http::client {
@@ -25,6 +27,15 @@ Result<Message> Message::create(ClientRequest request, const ClientOptions& opti
   if (message.decodes_)
     static_cast<void>(fields.add("Accept-Encoding", coding::available_codings()));
   if (message.expects_continue_) static_cast<void>(fields.set("Expect", "100-continue"));
+  // The user and the password of a proxy are in its URL.
+  fields.remove("Proxy-Authorization");
+  if (const auto userinfo = url.userinfo(); userinfo && !fields.contains("Authorization")) {
+    const auto credentials = parse_userinfo(*userinfo);
+    if (!credentials) return std::unexpected(credentials.error());
+    const auto value = format_basic_credentials(*credentials);
+    if (!value) return std::unexpected(value.error());
+    static_cast<void>(fields.add("Authorization", *value));
+  }
   for (std::size_t at = fields.find("Cookie"); at != fields.size();
        at = fields.find("Cookie", at + 1))
     message.own_cookies_.append(message.own_cookies_.empty() ? "" : "; ").append(fields[at].value);
@@ -44,6 +55,14 @@ void Message::set_cookies(CookieJar& jar, CookieJar::Time now) {
   const std::string field = own_cookies_ + separator + stored;
   head_.fields.remove("Cookie");
   if (!field.empty()) static_cast<void>(head_.fields.set("Cookie", field));
+}
+
+void Message::set_forwarder(const ProxyServer* proxy) {
+  head_.fields.remove("Proxy-Authorization");
+  head_.form = proxy == nullptr ? TargetForm::origin : TargetForm::absolute;
+  head_.scheme = proxy == nullptr ? "" : "http";
+  if (proxy != nullptr && !proxy->authorization.empty())
+    static_cast<void>(head_.fields.set("Proxy-Authorization", proxy->authorization));
 }
 
 OutgoingBody Message::take_body() {

@@ -28,6 +28,7 @@ struct Origin {
   std::string host{};  ///< In lower case; an IPv6 address without brackets.
   std::uint16_t port = 0;
   bool is_secure = false;
+  std::string proxy{};  ///< The URL of the proxy to it; empty: none.
 
   auto operator<=>(const Origin&) const = default;
 };

@@ -1,9 +1,19 @@
 // Requests: connecting, repeating, following redirects.
+#include <netdb.h>
+
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
+#include <tambour/http_date.h>
+#include <tambour/resolver.h>
 #include <tambour/stream_error.h>
+#include <tambour/tls.h>
+#include <tambour/wait.h>
 
+#include "base/parse_number.h"
+#include "client/backoff.h"
 #include "http/client/exchange.h"
 #include "http/client/redirect.h"
 #include "http/client/shared.h"
@@ -20,6 +30,33 @@ constexpr std::size_t discarded_bytes_max = std::size_t{64} * 1024;
 bool is_stale(const Error& error) noexcept {
   return error == StreamError::eof || error == system_error(ECONNRESET) ||
          error == system_error(EPIPE);
+}
+
+/// Whether the same request may succeed later.
+bool may_pass(const Error& error) noexcept {
+  if (is_stale(error) || error == Error(EAI_AGAIN, resolver_category())) return true;
+  for (const int code :
+       {ECONNREFUSED, ECONNABORTED, EHOSTUNREACH, EHOSTDOWN, ENETUNREACH, ENETDOWN, ETIMEDOUT}) {
+    if (error == system_error(code)) return true;
+  }
+  return error == HttpError::socks_connection_refused ||
+         error == HttpError::socks_host_unreachable ||
+         error == HttpError::socks_network_unreachable || error == HttpError::socks_failure;
+}
+
+/// When the server wants to get the request again, if it has not executed it: RFC 9110, sections
+/// 10.2.3 and 15.6.4, and RFC 6585, section 4.
+std::optional<Duration> retry_after(const ClientResponse& response, CookieJar::Time now) {
+  if (response.status() != Status::service_unavailable &&
+      response.status() != Status::too_many_requests)
+    return std::nullopt;
+  const auto value = response.fields().get("Retry-After");
+  if (!value) return std::nullopt;
+  if (const auto seconds = base::parse_number<std::uint32_t>(*value))
+    return std::chrono::seconds(*seconds);
+  const auto date = parse_date(*value, std::chrono::floor<std::chrono::seconds>(now));
+  if (!date) return std::nullopt;
+  return std::max(*date - now, CookieJar::Time::duration::zero());
 }
 
 CookieJar::Time wall_time(EventLoop& loop) noexcept {
@@ -39,43 +76,93 @@ Result<TlsClientContext> Shared::tls_context() {
   return options.tls;
 }
 
-Task<Result<Lease>> Shared::connect(Origin origin) {
+Task<Result<SocketStream>> Shared::open(Origin origin, const ProxyServer* proxy) {
+  const bool is_forwarded = proxy != nullptr && proxy->kind == ProxyServer::Kind::http;
+  if (!origin.is_secure) {
+    if (proxy == nullptr)
+      co_return co_await tambour::connect(origin.host, origin.port, options.connect);
+    if (is_forwarded)
+      co_return co_await tambour::connect(proxy->host, proxy->port, options.connect);
+    co_return co_await connect_through(*proxy, origin, options.connect, options.limits);
+  }
+  const auto tls = tls_context();
+  if (!tls) co_return std::unexpected(tls.error());
+  if (proxy == nullptr)
+    co_return co_await tambour::connect(origin.host, origin.port, *tls, options.connect);
+  auto stream = co_await connect_through(*proxy, origin, options.connect, options.limits);
+  if (!stream) co_return stream;
+  const auto secured = co_await tls_connect(*stream, *tls, origin.host);
+  if (!secured) co_return std::unexpected(secured.error());
+  co_return stream;
+}
+
+Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {
   auto lease = co_await Pool::acquire(pool, origin);
   if (!lease || lease->is_connected()) co_return lease;
-  Result<SocketStream> stream;
-  if (origin.is_secure) {
-    auto tls = tls_context();
-    if (!tls) co_return std::unexpected(tls.error());
-    stream = co_await tambour::connect(origin.host, origin.port, *tls, options.connect);
-  } else {
-    stream = co_await tambour::connect(origin.host, origin.port, options.connect);
-  }
+  auto stream = co_await open(std::move(origin), proxy);
   if (!stream) co_return std::unexpected(stream.error());
   lease->connected(std::make_unique<Connection>(std::move(*stream), options.limits));
   co_return lease;
 }
 
-Task<Result<ClientResponse>> Shared::exchange(Message& message) {
-  const Origin origin = origin_of(message.url());
+Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
+  Origin origin = origin_of(message.url());
+  std::optional<ProxyServer> proxy;
+  if (options.proxy) origin.proxy = options.proxy(message.url());
+  if (!origin.proxy.empty()) {
+    auto parsed = parse_proxy(origin.proxy);
+    if (!parsed) co_return Attempt(parsed.error(), false);
+    proxy = std::move(*parsed);
+  }
+  const ProxyServer* const chosen = proxy ? &*proxy : nullptr;
+  const bool is_forwarded = proxy && proxy->kind == ProxyServer::Kind::http && !origin.is_secure;
+  message.set_forwarder(is_forwarded ? chosen : nullptr);
   const bool may_be_repeated = message.may_be_repeated();
   for (;;) {
-    auto lease = co_await connect(origin);
-    if (!lease) co_return std::unexpected(lease.error());
+    auto lease = co_await connect(origin, chosen);
+    if (!lease) co_return Attempt(lease.error(), false);
     const bool was_used = (*lease)->was_used;
-    auto exchange = std::make_unique<Exchange>(loop, std::move(*lease), options.read_timeout);
+    auto exchange =
+        std::make_unique<Exchange>(loop, std::move(*lease), options.read_timeout, deadline);
     auto head = co_await exchange->begin(message.head(), message.take_body());
     if (head) {
       if (message.decodes()) exchange->decode(head->fields, {options.limits.body_bytes_max, 0});
-      co_return ClientResponse(std::move(*head), message.url(), std::move(exchange));
+      co_return Attempt(ClientResponse(std::move(*head), message.url(), std::move(exchange)));
     }
     const bool is_lost = was_used && !exchange->has_received() && is_stale(head.error());
-    if (!is_lost || !may_be_repeated) co_return std::unexpected(head.error());
+    if (!is_lost || !may_be_repeated) co_return Attempt(head.error(), true);
     // The server has probably closed all connections that were idle.
     pool->close_idle(origin);
   }
 }
 
-Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, ClientRequest request) {
+Task<Result<ClientResponse>> Shared::exchange_with_retries(Message& message, TimePoint deadline) {
+  const RetryPolicy& policy = options.retry;
+  tambour::client::Backoff backoff(policy.delay, policy.delay_max);
+  for (unsigned attempts = 1;; ++attempts) {
+    const bool may_be_repeated = message.may_be_repeated();
+    Attempt attempt = co_await exchange(message, deadline);
+    Result<ClientResponse>& response = attempt.response;
+    if (attempts >= policy.attempts_max || (attempt.may_be_sent && !may_be_repeated))
+      co_return std::move(response);
+    Duration delay = backoff.next(loop::core_of(loop).backend().random());
+    if (response) {
+      const auto asked = retry_after(*response, wall_time(loop));
+      if (!policy.unavailable || !asked || *asked > policy.retry_after_max)
+        co_return std::move(response);
+      delay = std::max(delay, *asked);
+      auto discarded = co_await response->read_all(discarded_bytes_max);
+      static_cast<void>(discarded);
+    } else if (!may_pass(response.error())) {
+      co_return std::move(response);
+    }
+    const auto slept = co_await sleep_for(delay);
+    if (!slept) co_return std::unexpected(slept.error());
+  }
+}
+
+Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, ClientRequest request,
+                                          TimePoint deadline) {
   const ClientOptions& options = shared->options;
   auto url = parse_request_url(request.url);
   if (!url) co_return std::unexpected(url.error());
@@ -84,7 +171,7 @@ Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, Client
   for (unsigned followed = 0;; ++followed) {
     const bool had_source = message->has_source();
     if (options.cookies != nullptr) message->set_cookies(*options.cookies, wall_time(shared->loop));
-    auto response = co_await shared->exchange(*message);
+    auto response = co_await shared->exchange_with_retries(*message, deadline);
     if (response && options.cookies != nullptr)
       options.cookies->store(message->url(), response->fields(), wall_time(shared->loop));
     if (!response || options.redirects_max == 0) co_return response;

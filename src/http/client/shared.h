@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include <tambour/clock.h>
 #include <tambour/event_loop.h>
 #include <tambour/http_client.h>
 #include <tambour/result.h>
@@ -12,8 +13,18 @@
 
 #include "http/client/message.h"
 #include "http/client/pool.h"
+#include "http/client/proxy.h"
 
 namespace tambour::http::client {
+
+/// The result of sending a request.
+struct Attempt {
+  Attempt(const Error& error, bool sent) : response(std::unexpected(error)), may_be_sent(sent) {}
+  explicit Attempt(ClientResponse received) : response(std::move(received)), may_be_sent(true) {}
+
+  Result<ClientResponse> response;
+  bool may_be_sent = false;  ///< False if certainly no byte was sent.
+};
 
 struct Shared : public std::enable_shared_from_this<Shared> {
   Shared(EventLoop& on, ClientOptions chosen)
@@ -21,7 +32,7 @@ struct Shared : public std::enable_shared_from_this<Shared> {
 
   /// Sends the request and follows redirects.
   [[nodiscard]] static Task<Result<ClientResponse>> send(std::shared_ptr<Shared> shared,
-                                                         ClientRequest request);
+                                                         ClientRequest request, TimePoint deadline);
 
   EventLoop& loop;
   ClientOptions options;
@@ -29,8 +40,12 @@ struct Shared : public std::enable_shared_from_this<Shared> {
 
  private:
   [[nodiscard]] Result<TlsClientContext> tls_context();
-  [[nodiscard]] Task<Result<Lease>> connect(Origin origin);
-  [[nodiscard]] Task<Result<ClientResponse>> exchange(Message& message);
+  /// `proxy` is null if there is none. It must exist until the task has ended.
+  [[nodiscard]] Task<Result<Lease>> connect(Origin origin, const ProxyServer* proxy);
+  [[nodiscard]] Task<Result<SocketStream>> open(Origin origin, const ProxyServer* proxy);
+  [[nodiscard]] Task<Attempt> exchange(Message& message, TimePoint deadline);
+  [[nodiscard]] Task<Result<ClientResponse>> exchange_with_retries(Message& message,
+                                                                   TimePoint deadline);
 };
 
 }  // namespace tambour::http::client
