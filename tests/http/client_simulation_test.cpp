@@ -1,6 +1,7 @@
 // The HTTP client and server in a thousand simulated networks with resets, partitions and slow
-// ends: each answer belongs to its request, no request that is not idempotent is executed twice,
-// every request ends, and no connection is left over.
+// ends, with compressed answers, a proxy, repeated and cancelled requests: each answer belongs to
+// its request, no request that is not idempotent is executed twice, every request ends, and no
+// connection is left over.
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -13,12 +14,9 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/http_client.h>
-#include <tambour/http_server.h>
-#include <tambour/simulation.h>
-#include <tambour/task_scope.h>
-#include <tambour/wait.h>
+#include <tambour/tambour.h>
 
+#include "http/support/tunnel_proxy.h"
 #include "support/scale.h"
 
 namespace tambour::client_simulation_test {
@@ -67,9 +65,9 @@ class Service {
     options.listen.on_error = [](std::exception_ptr) {};
     auto server = http::Server::listen(
         loop_, Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof at).value(),
-        [this](http::Request& request, http::Response& response) {
+        compressed([this](http::Request& request, http::Response& response) {
           return answer(request, response);
-        },
+        }),
         std::move(options));
     if (server) {
       server_.emplace(std::move(*server));
@@ -83,6 +81,13 @@ class Service {
   [[nodiscard]] bool listens() const { return server_.has_value(); }
 
  private:
+  static http::Handler compressed(http::Handler handler) {
+    http::Router router;
+    router.use(http::compress({.codings = {http::Coding::gzip}, .bytes_min = 100}));
+    router.any("/{path...}", std::move(handler));
+    return std::move(router).handler();
+  }
+
   Task<> answer(http::Request& request, http::Response& response) {
     const std::string path(request.path());
     const std::size_t slash = path.find('/', 1);
@@ -98,6 +103,7 @@ class Service {
       if (!slept) co_return;
     }
     const std::string text = body_of(id, bytes);
+    static_cast<void>(response.fields().set("Content-Type", id % 5 == 0 ? "a/b" : "text/plain"));
     if (id % 2 == 0) {
       response.send(text);
       co_return;
@@ -114,13 +120,14 @@ class Service {
 
 class Machine {
  public:
+  /// `proxy` is empty if there is none.
   Machine(Simulation& simulation, SimulatedHost& own, SimulatedHost& server, Service& service,
-          int first_id)
+          int first_id, const std::string& proxy)
       : host(own),
         simulation_(simulation),
         service_(service),
         loop_(own.loop_options()),
-        client_(loop_, {.connections_per_origin_max = 2, .idle_timeout = 5s, .timeout = 40s}),
+        client_(loop_, options(proxy)),
         tasks_(loop_) {
     const sockaddr_in at = server.endpoint(port);
     authority_ = Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof at)->to_string();
@@ -135,8 +142,36 @@ class Machine {
   SimulatedHost& host;
 
  private:
+  static http::ClientOptions options(const std::string& proxy) {
+    http::ClientOptions chosen;
+    chosen.connections_per_origin_max = 2;
+    chosen.idle_timeout = 5s;
+    chosen.timeout = 40s;
+    if (proxy.empty()) {
+      chosen.retry.attempts_max = 2;
+    } else {
+      chosen.proxy = http::use_proxy(proxy);
+    }
+    return chosen;
+  }
+
   Task<> work(int first_id) {
-    for (int id = first_id; id < first_id + requests_per_worker; ++id) co_await request(id);
+    for (int id = first_id; id < first_id + requests_per_worker; ++id) {
+      const auto limit = Duration(simulation_.random(200'000'000));
+      switch (simulation_.random(8)) {
+        case 0:  // Asked to stop.
+          static_cast<void>(co_await timeout(limit, request(id)));
+          break;
+        case 1: {  // Destroyed.
+          TaskScope scope(loop_);
+          scope.spawn(request(id));
+          static_cast<void>(co_await sleep_for(limit));
+          break;
+        }
+        default:
+          co_await request(id);
+      }
+    }
   }
 
   Task<> request(int id) {
@@ -182,11 +217,22 @@ void play(Simulation& simulation, int& succeeded) {
   SimulatedHost& server_host = simulation.add_host("server");
   Service service(simulation, server_host);
   if (!service.listens()) return;
+  SimulatedHost& proxy_host = simulation.add_host("proxy");
+  EventLoop proxy_loop(proxy_host.loop_options());
+  std::optional<test::TunnelProxy> proxy;
+  try {
+    const sockaddr_in at = proxy_host.endpoint(1080);
+    proxy.emplace(proxy_loop,
+                  Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof at).value());
+  } catch (const std::exception&) {
+    return;  // No descriptor or memory, with some seeds.
+  }
   std::vector<std::unique_ptr<Machine>> machines;
   for (const char* const name : {"one", "two"}) {
+    const std::string by = machines.empty() ? "" : "socks5://" + proxy->authority();
     machines.push_back(std::make_unique<Machine>(simulation, simulation.add_host(name), server_host,
-                                                 service,
-                                                 static_cast<int>(machines.size()) * 1000));
+                                                 service, static_cast<int>(machines.size()) * 1000,
+                                                 by));
   }
   for (const auto& machine : machines) {
     SimulatedHost& host = machine->host;

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,7 +18,7 @@ namespace tambour::test {
 class TunnelProxy {
  public:
   explicit TunnelProxy(EventLoop& loop, const Endpoint& at = Endpoint::loopback_v4(0))
-      : server_(or_throw(TcpServer::listen(loop, at))) {
+      : server_(or_throw(TcpServer::listen(loop, at, ignoring_exceptions()))) {
     server_.serve([this](TcpStream stream) { return serve(std::move(stream)); });
   }
 
@@ -33,6 +34,13 @@ class TunnelProxy {
   std::string http_answer{};  ///< Instead of opening a tunnel.
 
  private:
+  /// Without it, the exception of a simulated lack of memory would end the loop.
+  static ListenOptions ignoring_exceptions() {
+    ListenOptions options;
+    options.on_error = [](const std::exception_ptr&) {};
+    return options;
+  }
+
   static Task<std::string> read(TcpStream& stream, std::size_t count) {
     Buffer bytes;
     while (bytes.size() < count) {
