@@ -76,12 +76,14 @@ struct ClientOptions {
   std::size_t waiting_per_origin_max = 10'000;
   /// Unused connections of all origins that are kept open. The oldest is closed first.
   std::size_t idle_connections_max = 64;
+  // Time limits; zero: none.
+
   /// How long an unused connection is kept open. Should be less than the server's limit.
   Duration idle_timeout = std::chrono::seconds(30);
 
   /// From the call until the head of the response has arrived, redirects included.
   Duration timeout = std::chrono::seconds(30);
-  /// From the call until the whole body has been read. No value: no limit.
+  /// From the call until the whole body has been read. No value: none.
   std::optional<Duration> total_timeout{};
   /// How long to wait for the next bytes of the body of a response.
   Duration read_timeout = std::chrono::seconds(30);

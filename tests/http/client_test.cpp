@@ -326,6 +326,17 @@ TEST_P(HttpClient, the_time_limits_of_the_head_and_of_the_body) {
   EXPECT_EQ(patient.connections(), 0);
 }
 
+TEST_P(HttpClient, zero_disables_the_time_limits) {
+  ScriptedServer server(loop(), [](const Arrived&) { return ok("x"); });
+  ClientOptions options;
+  options.timeout = options.read_timeout = options.idle_timeout = Duration::zero();
+  options.total_timeout = Duration::zero();
+  Client client(loop(), std::move(options));
+  EXPECT_EQ(body_at(client, server.url()), "x");
+  EXPECT_EQ(body_at(client, server.url()), "x");
+  EXPECT_EQ(server.connections(), 1);
+}
+
 TEST_P(HttpClient, idle_connections_are_closed_after_their_time_limit) {
   ScriptedServer server(loop(), [](const Arrived&) { return ok("x"); });
   Client client(loop(), {.idle_timeout = 10ms});

@@ -96,6 +96,31 @@ TEST_P(HttpsClient, a_redirect_to_a_url_without_tls_is_returned) {
   EXPECT_EQ(got(client, url_of(server)), "");
 }
 
+TEST_P(HttpsClient, a_request_is_repeated_if_a_kept_connection_ends_without_close_notify) {
+  int requests = 0;
+  ListenOptions how;
+  how.tls = contexts.server;
+  TcpServer server = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0), how));
+  server.serve([&requests](TcpStream stream) -> Task<> {
+    Buffer in;
+    for (int request = 1; request <= 2; ++request) {
+      while (in.to_string().find("\r\n\r\n") == std::string::npos) {
+        const auto read = co_await stream.read(in);
+        if (!read || *read == 0) co_return;
+      }
+      in.clear();
+      ++requests;
+      if (request == 2) co_return;
+      if (!co_await stream.write("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")) co_return;
+    }
+  });
+  Client client(loop(), {.tls = contexts.client});
+  const std::string url = "https://localhost:" + std::to_string(server.endpoint().port()) + "/";
+  EXPECT_EQ(got(client, url), "x");
+  EXPECT_EQ(got(client, url), "x");
+  EXPECT_EQ(requests, 3);
+}
+
 TEST_P(HttpsClient, tunnels_of_proxies) {
   http::Server server = serve();
   test::TunnelProxy proxy(loop());

@@ -71,11 +71,13 @@ Task<Result<ClientResponse>> Client::send(ClientRequest request) {
   Duration limit = request.timeout.value_or(shared_->options.timeout);
   const auto total = request.total_timeout ? request.total_timeout : shared_->options.total_timeout;
   TimePoint deadline = never;
-  if (total) {
-    limit = std::min(limit, *total);
+  if (total && *total > Duration::zero()) {
+    limit = limit > Duration::zero() ? std::min(limit, *total) : *total;
     deadline = shared_->loop.now() + *total;
   }
-  return timeout(limit, client::Shared::send(shared_, std::move(request), deadline));
+  auto sending = client::Shared::send(shared_, std::move(request), deadline);
+  if (limit == Duration::zero()) return sending;
+  return timeout(limit, std::move(sending));
 }
 
 Task<Result<ClientResponse>> Client::get(std::string url) {

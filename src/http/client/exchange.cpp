@@ -166,9 +166,12 @@ Task<Result<std::size_t>> Exchange::read_decoded(Buffer& into, std::size_t bytes
   co_return std::unexpected(read_error_);
 }
 
-Duration Exchange::patience() const noexcept {
-  if (deadline_ == never) return read_timeout_;
-  return std::clamp(deadline_ - loop_.now(), Duration::zero(), read_timeout_);
+std::optional<Duration> Exchange::patience() const noexcept {
+  std::optional<Duration> limit;
+  if (read_timeout_ > Duration::zero()) limit = read_timeout_;
+  if (deadline_ == never) return limit;
+  const Duration left = std::max(deadline_ - loop_.now(), Duration::zero());
+  return limit ? std::min(*limit, left) : left;
 }
 
 Task<Result<std::size_t>> Exchange::read_received(Buffer& into, std::size_t bytes_max) {
@@ -182,8 +185,10 @@ Task<Result<std::size_t>> Exchange::read_received(Buffer& into, std::size_t byte
     Result<> received;
     if (!moved) {
       received = std::unexpected(moved.error());
+    } else if (const auto limit = patience()) {
+      received = co_await timeout(*limit, receive());
     } else {
-      received = co_await timeout(patience(), receive());
+      received = co_await receive();
     }
     if (!received) {
       read_error_ = received.error();

@@ -63,8 +63,8 @@ class Exchange {
   [[nodiscard]] Task<> send_concurrently(Buffer output);
   [[nodiscard]] Task<Result<ResponseHead>> receive_head(Method method);
   [[nodiscard]] Task<Result<>> receive();
-  /// The time for the next bytes.
-  [[nodiscard]] Duration patience() const noexcept;
+  /// The time limit for the next bytes; no value: none.
+  [[nodiscard]] std::optional<Duration> patience() const noexcept;
   [[nodiscard]] Task<Result<std::size_t>> read_received(Buffer& into, std::size_t bytes_max);
   [[nodiscard]] Task<Result<std::size_t>> read_decoded(Buffer& into, std::size_t bytes_max);
   void end(bool is_reusable) noexcept;

@@ -82,7 +82,7 @@ Idle::Idle(Pool& pool, OriginState& of, std::unique_ptr<Connection> unused)
       connection(std::move(unused)),
       end(pool.loop_, [this, &pool] { pool.drop(*this); }),
       watch(pool.loop_) {
-  end.start(pool.options_.idle_timeout);
+  if (pool.options_.idle_timeout > Duration::zero()) end.start(pool.options_.idle_timeout);
 }
 
 Task<Result<Lease>> Pool::acquire(std::shared_ptr<Pool> pool, Origin origin) {

@@ -10,6 +10,7 @@
 #include <tambour/resolver.h>
 #include <tambour/stream_error.h>
 #include <tambour/tls.h>
+#include <tambour/tls_error.h>
 #include <tambour/wait.h>
 
 #include "base/parse_number.h"
@@ -28,8 +29,8 @@ constexpr std::size_t discarded_bytes_max = std::size_t{64} * 1024;
 
 /// Whether the server may have closed the connection before it saw the request.
 bool is_stale(const Error& error) noexcept {
-  return error == StreamError::eof || error == system_error(ECONNRESET) ||
-         error == system_error(EPIPE);
+  return error == StreamError::eof || error == TlsError::truncated ||
+         error == system_error(ECONNRESET) || error == system_error(EPIPE);
 }
 
 /// Whether the same request may succeed later.
