@@ -164,6 +164,8 @@ bool Socket::finish_connecting(int fd) noexcept {
   }
   bufferevent_socket_set_conn_address_fd_(this, fd);
   run_event_callback(BEV_EVENT_CONNECTED, 0);
+  // The callback may have begun another connection.
+  if (connecting || this->fd() != fd) return false;
   if ((enabled & EV_WRITE) != 0 && write_suspended == 0) return true;
   event_del(&ev_write);
   return false;

@@ -1,5 +1,7 @@
 // Lists of fields, percent-encoding, queries and escaping of event2/http.h.
 
+#include "libevent/http/http_text.h"
+
 #include <sys/queue.h>
 
 #include <climits>
@@ -11,35 +13,18 @@
 #include <event2/keyvalq_struct.h>
 #include <event2/util.h>
 
+#include "http/characters.h"
 #include "libevent/event/core.h"
 #include "libevent/http/http_characters.h"
 
+using tambour::libevent::append_field;
 using tambour::libevent::is_hex_digit;
 using tambour::libevent::is_unreserved;
-
-extern "C" int evhttp_decode_uri_internal(const char* uri, std::size_t length, char* ret,
-                                          int decode_plus_ctl);
 
 namespace {
 
 /// With a security patch of Debian, a value cannot continue on another line.
 bool has_line_end(const char* text) noexcept { return std::strpbrk(text, "\r\n") != nullptr; }
-
-int append(evkeyvalq* list, const char* key, const char* value) noexcept {
-  auto* const field = static_cast<evkeyval*>(event_mm_calloc_(1, sizeof(evkeyval)));
-  if (field == nullptr) return -1;
-  field->key = event_mm_strdup_(key);
-  field->value = event_mm_strdup_(value);
-  if (field->key == nullptr || field->value == nullptr) {
-    event_warn("evhttp_add_header: no memory");
-    if (field->key != nullptr) event_mm_free_(field->key);
-    if (field->value != nullptr) event_mm_free_(field->value);
-    event_mm_free_(field);
-    return -1;
-  }
-  TAILQ_INSERT_TAIL(list, field, next);
-  return 0;
-}
 
 evkeyval* find(const evkeyvalq* list, const char* key) noexcept {
   evkeyval* field = nullptr;
@@ -69,7 +54,7 @@ bool append_parameter(evkeyvalq* list, char* text) noexcept {
   char* const value = equals + 1;
   // In place, because the result is not longer.
   evhttp_decode_uri_internal(value, std::strlen(value), value, 1);
-  return append(list, text, value) == 0;
+  return append_field(*list, text, value);
 }
 
 int parse_query(const char* query, evkeyvalq* list) noexcept {
@@ -112,6 +97,51 @@ std::string_view escaped(const char& c) noexcept {
 
 }  // namespace
 
+namespace tambour::libevent {
+
+char* copy_text(std::string_view text) noexcept {
+  auto* const copy = static_cast<char*>(event_mm_malloc_(text.size() + 1));
+  if (copy == nullptr) {
+    event_warn("evhttp: no memory");
+    return nullptr;
+  }
+  text.copy(copy, text.size());
+  copy[text.size()] = '\0';
+  return copy;
+}
+
+bool append_field(evkeyvalq& list, std::string_view name, std::string_view value) noexcept {
+  auto* const field = static_cast<evkeyval*>(event_mm_calloc_(1, sizeof(evkeyval)));
+  if (field == nullptr) return false;
+  field->key = copy_text(name);
+  field->value = copy_text(value);
+  if (field->key == nullptr || field->value == nullptr) {
+    if (field->key != nullptr) event_mm_free_(field->key);
+    if (field->value != nullptr) event_mm_free_(field->value);
+    event_mm_free_(field);
+    return false;
+  }
+  TAILQ_INSERT_TAIL(&list, field, next);
+  return true;
+}
+
+bool has_token(const evkeyvalq& list, const char* name, std::string_view token) noexcept {
+  evkeyval* field = nullptr;
+  TAILQ_FOREACH(field, &list, next) {
+    if (evutil_ascii_strcasecmp(field->key, name) != 0) continue;
+    std::string_view left = field->value;
+    for (bool is_last = false; !is_last;) {
+      const std::size_t comma = left.find(',');
+      is_last = comma == std::string_view::npos;
+      if (http::equal_ignoring_case(http::trim(left.substr(0, comma)), token)) return true;
+      if (!is_last) left.remove_prefix(comma + 1);
+    }
+  }
+  return false;
+}
+
+}  // namespace tambour::libevent
+
 const char* evhttp_find_header(const evkeyvalq* headers, const char* key) {
   const evkeyval* const field = find(headers, key);
   return field != nullptr ? field->value : nullptr;
@@ -126,7 +156,7 @@ int evhttp_remove_header(evkeyvalq* headers, const char* key) {
 
 int evhttp_add_header(evkeyvalq* headers, const char* key, const char* value) {
   if (has_line_end(key) || has_line_end(value)) return -1;
-  return append(headers, key, value);
+  return append_field(*headers, key, value) ? 0 : -1;
 }
 
 void evhttp_clear_headers(evkeyvalq* headers) {

@@ -14,7 +14,9 @@
 
 #include "libevent/event/core.h"
 #include "libevent/http/http_characters.h"
+#include "libevent/http/http_text.h"
 
+using tambour::libevent::copy_text;
 using tambour::libevent::is_alphanumeric;
 using tambour::libevent::is_digit;
 using tambour::libevent::is_hex_digit;
@@ -37,19 +39,8 @@ namespace {
 
 constexpr int port_max = 65535;
 
-char* copy_of(std::string_view text) noexcept {
-  auto* const copy = static_cast<char*>(event_mm_malloc_(text.size() + 1));
-  if (copy == nullptr) {
-    event_warn("evhttp_uri: no memory");
-    return nullptr;
-  }
-  text.copy(copy, text.size());
-  copy[text.size()] = '\0';
-  return copy;
-}
-
 bool assign(char*& member, std::string_view text) noexcept {
-  char* const copy = copy_of(text);
+  char* const copy = copy_text(text);
   if (copy == nullptr) return false;
   if (member != nullptr) event_mm_free_(member);
   member = copy;
@@ -259,6 +250,14 @@ evhttp_uri* evhttp_uri_parse_with_flags(const char* source_uri, unsigned flags) 
 }
 evhttp_uri* evhttp_uri_parse(const char* source_uri) {
   return evhttp_uri_parse_with_flags(source_uri, 0);
+}
+
+evhttp_uri* tambour::libevent::parse_authority_form(const char* target) noexcept {
+  evhttp_uri* const uri = evhttp_uri_new();
+  if (uri == nullptr) return nullptr;
+  if (parse_authority(*uri, target) && assign(uri->path, "")) return uri;
+  evhttp_uri_free(uri);
+  return nullptr;
 }
 
 char* evhttp_uri_join(evhttp_uri* uri, char* buf, std::size_t limit) {

@@ -8,17 +8,16 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
 #include <vector>
 
 #include <event2/event.h>
 #include <event2/thread.h>
 
 #include "failing_allocations.h"
+#include "failing_new.h"
 
 using failing_allocations::allocate;
 using failing_allocations::countdown;
-using failing_allocations::fails;
 using failing_allocations::live;
 using failing_allocations::reallocate;
 using failing_allocations::release;
@@ -112,25 +111,6 @@ const char* scenario(const Pairs& sockets) {
 }
 
 }  // namespace
-
-// What the library allocates for itself; this program uses it only before it begins.
-void* operator new(std::size_t size) {
-  if (void* const memory = allocate(size)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  if (fails()) throw std::bad_alloc();
-  const auto to = static_cast<std::size_t>(alignment);
-  void* const memory = std::aligned_alloc(to, (size + to - 1) / to * to);
-  if (memory == nullptr) throw std::bad_alloc();
-  ++live;
-  return memory;
-}
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate(size); }
-void operator delete(void* memory) noexcept { release(memory); }
-void operator delete(void* memory, std::size_t) noexcept { release(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
 
 int main(int argc, char**) {
   event_set_mem_functions(allocate, reallocate, release);

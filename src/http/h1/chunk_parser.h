@@ -33,6 +33,10 @@ class ChunkParser {
 
   /// True after the last chunk: the trailers follow.
   [[nodiscard]] bool is_complete() const noexcept { return state_ == State::complete; }
+  /// The bytes of the current chunk's data that are still missing.
+  [[nodiscard]] std::uint64_t data_left() const noexcept {
+    return state_ == State::data ? left_ : 0;
+  }
   /// The size of all chunks so far, including the current one.
   [[nodiscard]] std::uint64_t body_bytes() const noexcept { return body_bytes_; }
 

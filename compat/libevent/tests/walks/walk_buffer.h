@@ -12,6 +12,9 @@ struct section {
   void (*walk)(void);
 };
 
+/* Those of the program; the last one is null. */
+extern const struct section* const all_sections[];
+
 extern const struct section byte_sections[];
 extern const struct section search_sections[];
 extern const struct section callback_sections[];

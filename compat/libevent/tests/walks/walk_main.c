@@ -1,3 +1,4 @@
+/* The main function of the walks, and what they share. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dlfcn.h>
@@ -60,11 +61,6 @@ struct evbuffer* make(const char* bytes) {
   return buffer;
 }
 
-static const struct section* const all[] = {byte_sections,      search_sections,  callback_sections,
-                                            file_sections,      limit_sections,   tag_sections,
-                                            socket_sections,    pair_sections,    filter_sections,
-                                            limit_bev_sections, listener_sections};
-
 static int walk(const struct section* section) {
   int status = -1;
   pid_t pid;
@@ -92,8 +88,8 @@ int main(int argc, char** argv) {
     puts(info.dli_fname);
     return 0;
   }
-  for (i = 0; i < sizeof all / sizeof *all; ++i) {
-    for (section = all[i]; section->name; ++section) {
+  for (i = 0; all_sections[i] != NULL; ++i) {
+    for (section = all_sections[i]; section->name; ++section) {
       if (argc > 1 && strcmp(argv[1], section->name) != 0) continue;
       ++found;
       failed |= walk(section);
