@@ -29,7 +29,6 @@ DnsName follow(const DnsMessage& message, DnsName name, DnsType type, std::size_
         has_data = true;
       } else if (const auto* const alias = each.as<DnsCname>(); alias && aliases < aliases_max) {
         ++aliases;
-        has_data = false;
         name = alias->target;
       }
     }

@@ -13,7 +13,7 @@
 #include "libevent/util/addrinfo.h"
 
 using tambour::libevent::evdns_log;
-using tambour::libevent::EvdnsLocked;
+using tambour::libevent::HeldLock;
 using tambour::libevent::LinkedList;
 using tambour::libevent::Nameserver;
 
@@ -249,7 +249,7 @@ void evdns_base_free(evdns_base* base, int fail_requests) {
 }
 
 void evdns_cancel_request(evdns_base* /*base*/, evdns_request* req) {
-  const EvdnsLocked locked(req->base);
+  const HeldLock locked(req->base.lock);
   req->finish(DNS_ERR_CANCEL);
   req->base.pump();
 }

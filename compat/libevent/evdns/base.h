@@ -145,19 +145,3 @@ struct evdns_base {
   tambour::libevent::SearchList* search = nullptr;
   tambour::dns::Hosts* hosts = nullptr;
 };
-
-namespace tambour::libevent {
-
-/// Holds the lock of a base.
-class EvdnsLocked {
- public:
-  explicit EvdnsLocked(const evdns_base& base) noexcept : lock_(base.lock) { lock(lock_); }
-  EvdnsLocked(const EvdnsLocked&) = delete;
-  EvdnsLocked& operator=(const EvdnsLocked&) = delete;
-  ~EvdnsLocked() { unlock(lock_); }
-
- private:
-  void* lock_;
-};
-
-}  // namespace tambour::libevent

@@ -11,7 +11,7 @@
 #include "libevent/util/addrinfo.h"
 
 using tambour::DnsType;
-using tambour::libevent::EvdnsLocked;
+using tambour::libevent::HeldLock;
 using tambour::libevent::lock;
 using tambour::libevent::unlock;
 namespace dns = tambour::dns;
@@ -47,7 +47,7 @@ bool look_up_hosts(const evdns_base& base, const char* name, int port, const evu
                    evutil_addrinfo*& result, int& error) noexcept {
   std::vector<dns::Address> addresses;
   {
-    const EvdnsLocked locked(base);
+    const HeldLock locked(base.lock);
     base.find_host(name, addresses);
   }
   if (addresses.empty()) return false;
@@ -240,7 +240,7 @@ evdns_getaddrinfo_request* evdns_getaddrinfo(evdns_base* dns_base, const char* n
   error = EVUTIL_EAI_MEMORY;
   if (memory == nullptr) return answer();
   {
-    const EvdnsLocked locked(*dns_base);
+    const HeldLock locked(dns_base->lock);
     auto* const made = new (memory) evdns_getaddrinfo_request(*dns_base, hints, port, cb, arg);
     if (made->start(nodename)) return made;
     made->discard();
@@ -250,7 +250,7 @@ evdns_getaddrinfo_request* evdns_getaddrinfo(evdns_base* dns_base, const char* n
 }
 
 void evdns_getaddrinfo_cancel(evdns_getaddrinfo_request* req) {
-  const EvdnsLocked locked(req->base);
+  const HeldLock locked(req->base.lock);
   req->cancel();
   req->base.pump();
 }

@@ -44,11 +44,11 @@ void evdns_base::find_host(std::string_view name,
 
 int evdns_base_load_hosts(evdns_base* base, const char* hosts_fname) {
   if (base == nullptr) base = tambour::libevent::evdns_global_base;
-  const tambour::libevent::EvdnsLocked locked(*base);
+  const tambour::libevent::HeldLock locked(base->lock);
   return base->load_hosts(hosts_fname);
 }
 
 void evdns_base_clear_host_addresses(evdns_base* base) {
-  const tambour::libevent::EvdnsLocked locked(*base);
+  const tambour::libevent::HeldLock locked(base->lock);
   delete std::exchange(base->hosts, nullptr);
 }

@@ -24,6 +24,8 @@ using base::Call;
 
 /// So that a flood of packets does not keep the loop from other events.
 constexpr int packets_per_event = 64;
+/// After so many queries, the next ones have another port. It takes two system calls.
+constexpr int queries_per_port = 8;
 /// Without EDNS, replies have at most 512 bytes.
 constexpr std::size_t packet_bytes = 4096;
 
@@ -83,6 +85,7 @@ bool Nameserver::connect() noexcept {
   const sockaddr unconnected{.sa_family = AF_UNSPEC, .sa_data = {}};
   base::system_call(Call::connect, ::connect, fd_, &unconnected,
                     static_cast<socklen_t>(sizeof unconnected));
+  queries_of_port_ = 0;
   is_connected_ = base::system_call(Call::connect, ::connect, fd_, address(), address_size_) == 0;
   return is_connected_;
 }
@@ -116,6 +119,7 @@ Nameserver::Sent Nameserver::send(const void* packet, std::size_t size) noexcept
   // An error may be that of an earlier packet.
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (!connect()) continue;
+    ++queries_of_port_;
     if (base::uninterrupted(Call::send, ::send, fd_, packet, size, MSG_NOSIGNAL) >= 0)
       return Sent::now;
     if (errno == EAGAIN) {
@@ -130,7 +134,7 @@ Nameserver::Sent Nameserver::send(const void* packet, std::size_t size) noexcept
 
 void Nameserver::count_in_flight(int by) noexcept {
   // No reply is expected, so the next request may have another port.
-  if (in_flight_ == 0) is_connected_ = false;
+  if (in_flight_ == 0 && queries_of_port_ >= queries_per_port) is_connected_ = false;
   const bool was_idle = in_flight_ == 0;
   in_flight_ += by;
   if (!base_.only_when_active || was_idle == (in_flight_ == 0)) return;
@@ -145,7 +149,7 @@ void Nameserver::count_in_flight(int by) noexcept {
 void Nameserver::on_readable(evutil_socket_t /*fd*/, short /*what*/, void* argument) {
   auto& server = *static_cast<Nameserver*>(argument);
   evdns_base& base = server.base_;
-  const EvdnsLocked locked(base);
+  const HeldLock locked(base.lock);
   if (server.is_removed_) return;
   server.receive();
   base.pump();
@@ -153,7 +157,7 @@ void Nameserver::on_readable(evutil_socket_t /*fd*/, short /*what*/, void* argum
 
 void Nameserver::on_writable(evutil_socket_t /*fd*/, short /*what*/, void* argument) {
   auto& server = *static_cast<Nameserver*>(argument);
-  const EvdnsLocked locked(server.base_);
+  const HeldLock locked(server.base_.lock);
   if (server.is_removed_) return;
   server.is_choked_ = false;
   event_del_noblock(&server.writable_);
@@ -162,7 +166,7 @@ void Nameserver::on_writable(evutil_socket_t /*fd*/, short /*what*/, void* argum
 
 void Nameserver::on_probe_time(evutil_socket_t /*fd*/, short /*what*/, void* argument) {
   auto& server = *static_cast<Nameserver*>(argument);
-  const EvdnsLocked locked(server.base_);
+  const HeldLock locked(server.base_.lock);
   if (!server.is_removed_) server.send_probe();
 }
 

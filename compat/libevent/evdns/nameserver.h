@@ -84,6 +84,7 @@ class Nameserver {
   int failures_ = 0;  ///< How often it was found not to have recovered.
   int timeouts_ = 0;  ///< In a row.
   int in_flight_ = 0;
+  int queries_of_port_ = 0;
   evdns_request* probe_ = nullptr;
   event readable_{};
   event writable_{};

@@ -14,7 +14,7 @@
 #include "libevent/evdns/base.h"
 #include "libevent/util/addrinfo.h"
 
-using tambour::libevent::EvdnsLocked;
+using tambour::libevent::HeldLock;
 using tambour::libevent::SearchList;
 namespace dns = tambour::dns;
 
@@ -229,26 +229,26 @@ void evdns_base::search_domain_of_host() noexcept {
 }
 
 int evdns_base_set_option(evdns_base* base, const char* option, const char* val) {
-  const EvdnsLocked locked(*base);
+  const HeldLock locked(base->lock);
   return base->set_option(option, val, DNS_OPTIONS_ALL);
 }
 
 int evdns_base_resolv_conf_parse(evdns_base* base, int flags, const char* const filename) {
-  const EvdnsLocked locked(*base);
+  const HeldLock locked(base->lock);
   return base->parse_resolv_conf(flags, filename);
 }
 
 void evdns_base_search_clear(evdns_base* base) {
-  const EvdnsLocked locked(*base);
+  const HeldLock locked(base->lock);
   base->clear_search();
 }
 
 void evdns_base_search_add(evdns_base* base, const char* domain) {
-  const EvdnsLocked locked(*base);
+  const HeldLock locked(base->lock);
   if (SearchList* const list = base->own_search()) list->add(domain);
 }
 
 void evdns_base_search_ndots_set(evdns_base* base, const int ndots) {
-  const EvdnsLocked locked(*base);
+  const HeldLock locked(base->lock);
   if (SearchList* const list = base->own_search()) list->ndots = ndots;
 }

@@ -53,7 +53,8 @@ class ReplyReader {
     return is_exact ? Verdict::complete : Verdict::other_case;
   }
 
-  /// Usually the aliases are in order, and one pass finds everything.
+  /// Usually the aliases are in order, and one pass finds everything. Servers of evdns may send the
+  /// addresses of the name before an alias that only tells its canonical name.
   void read_answers(unsigned count) noexcept {
     const Reader begin = reader_;
     for (unsigned before = 0;; before = aliases_) {
@@ -75,7 +76,6 @@ class ReplyReader {
       read_data(head);
     } else if (is_ours && head.type == DnsType::cname && aliases_ < aliases_max) {
       ++aliases_;
-      reply_.count = 0;
       ttl_s_ = std::min(ttl_s_, ttl_of(head.ttl));
       reader_.name(owner_);
     } else {

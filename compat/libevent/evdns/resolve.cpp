@@ -13,7 +13,7 @@
 #include "libevent/event/log.h"
 
 using tambour::DnsType;
-using tambour::libevent::EvdnsLocked;
+using tambour::libevent::HeldLock;
 using tambour::libevent::Nameserver;
 namespace dns = tambour::dns;
 
@@ -35,7 +35,7 @@ evdns_request* resolve_in_hosts(evdns_base& base, DnsType type, const char* name
 evdns_request* resolve(evdns_base& base, DnsType type, const char* name, int flags,
                        evdns_callback_type callback, void* argument) noexcept {
   tambour::libevent::evdns_log(EVENT_LOG_DEBUG, "Resolve requested for %s", name);
-  const EvdnsLocked locked(base);
+  const HeldLock locked(base.lock);
   evdns_request* const known = resolve_in_hosts(base, type, name, callback, argument);
   if (known != nullptr) return known;
   return base.resolve(type, name, (flags & DNS_QUERY_NO_SEARCH) == 0, callback, argument);
@@ -52,7 +52,7 @@ evdns_request* resolve_reverse(evdns_base& base, std::span<const std::byte> addr
   }
   std::strcpy(at, address.size() == 4 ? "in-addr.arpa" : "ip6.arpa");
   tambour::libevent::evdns_log(EVENT_LOG_DEBUG, "Resolve requested for %s (reverse)", name);
-  const EvdnsLocked locked(base);
+  const HeldLock locked(base.lock);
   return base.resolve(DnsType::ptr, name, false, callback, argument);
 }
 
@@ -87,7 +87,7 @@ evdns_request* evdns_base_resolve_reverse_ipv6(evdns_base* base, const in6_addr*
 
 int evdns_base_nameserver_sockaddr_add(evdns_base* base, const sockaddr* sa, ev_socklen_t len,
                                        unsigned /*flags*/) {
-  const EvdnsLocked locked(*base);
+  const HeldLock locked(base->lock);
   return base->add_nameserver(sa, len);
 }
 
@@ -115,14 +115,14 @@ int evdns_base_nameserver_ip_add(evdns_base* base, const char* ip_as_string) {
 }
 
 int evdns_base_count_nameservers(evdns_base* base) {
-  const EvdnsLocked locked(*base);
+  const HeldLock locked(base->lock);
   int count = 0;
   while (base->nameserver(count) != nullptr) ++count;
   return count;
 }
 
 int evdns_base_get_nameserver_addr(evdns_base* base, int idx, sockaddr* sa, ev_socklen_t len) {
-  const EvdnsLocked locked(*base);
+  const HeldLock locked(base->lock);
   const Nameserver* const server = base->nameserver(idx);
   if (server == nullptr) return -1;
   const ev_socklen_t size = server->address_size();
@@ -131,13 +131,13 @@ int evdns_base_get_nameserver_addr(evdns_base* base, int idx, sockaddr* sa, ev_s
 }
 
 int evdns_base_clear_nameservers_and_suspend(evdns_base* base) {
-  const EvdnsLocked locked(*base);
+  const HeldLock locked(base->lock);
   base->clear_nameservers();
   return 0;
 }
 
 int evdns_base_resume(evdns_base* base) {
-  const EvdnsLocked locked(*base);
+  const HeldLock locked(base->lock);
   base->pump();
   return 0;
 }

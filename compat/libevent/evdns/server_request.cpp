@@ -26,6 +26,7 @@ using tambour::DnsMessage;
 using tambour::DnsType;
 using tambour::dns::Header;
 using tambour::dns::WireName;
+using tambour::libevent::HeldLock;
 using tambour::libevent::lock;
 using tambour::libevent::NameText;
 using tambour::libevent::ServerRequest;
@@ -214,17 +215,6 @@ ServerRequest& of(evdns_server_request* request) noexcept {
   return *static_cast<ServerRequest*>(request);
 }
 
-class PortLocked {
- public:
-  explicit PortLocked(const evdns_server_port& port) noexcept : lock_(port.lock) { lock(lock_); }
-  PortLocked(const PortLocked&) = delete;
-  PortLocked& operator=(const PortLocked&) = delete;
-  ~PortLocked() { unlock(lock_); }
-
- private:
-  void* lock_;
-};
-
 /// One record for each address.
 int add_addresses(evdns_server_request* request, const char* name, DnsType type, int count,
                   const void* addresses, int ttl) noexcept {
@@ -245,7 +235,7 @@ int evdns_server_request_add_reply(evdns_server_request* req, int section, const
                                    int type, int dns_class, int ttl, int datalen, int is_name,
                                    const char* data) {
   ServerRequest& request = of(req);
-  const PortLocked locked(request.port);
+  const HeldLock locked(request.port.lock);
   WireName owner;
   WireName target;
   if (request.is_built() || section < EVDNS_ANSWER_SECTION || section > EVDNS_ADDITIONAL_SECTION)

@@ -83,7 +83,7 @@ void TcpQuery::destroy() noexcept {
 void TcpQuery::on_event(evutil_socket_t /*fd*/, short what, void* argument) {
   auto& query = *static_cast<TcpQuery*>(argument);
   evdns_base& base = query.base_;
-  const EvdnsLocked locked(base);
+  const HeldLock locked(base.lock);
   if (query.request_ == nullptr) return;
   if ((what & EV_WRITE) != 0) {
     query.write();

@@ -56,4 +56,16 @@ inline void free_lock(void* which, unsigned type) noexcept {
   if (which != nullptr && evthread_lock_fns_.free != nullptr) evthread_lock_fns_.free(which, type);
 }
 
+/// Holds a lock, if it is not null.
+class HeldLock {
+ public:
+  explicit HeldLock(void* which) noexcept : which_(which) { lock(which_); }
+  HeldLock(const HeldLock&) = delete;
+  HeldLock& operator=(const HeldLock&) = delete;
+  ~HeldLock() { unlock(which_); }
+
+ private:
+  void* which_;
+};
+
 }  // namespace tambour::libevent
