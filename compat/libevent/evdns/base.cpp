@@ -44,7 +44,7 @@ void evdns_base::release() noexcept {
   tambour::libevent::free_lock(held, EVTHREAD_LOCKTYPE_RECURSIVE);
   if (search != nullptr) search->release();
   delete hosts;
-  if (heads != nullptr) event_mm_free_(heads);
+  if (heads != nullptr) event_mm_free_(static_cast<void*>(heads));
   event_mm_free_(this);
 }
 
@@ -207,7 +207,7 @@ bool evdns_base::set_in_flight_max(int most) noexcept {
   if (made == nullptr) return false;
   for (evdns_request* each = in_flight.first(); each != nullptr; each = each->next)
     each->next_of_head = std::exchange(made[each->id % count], each);
-  if (heads != nullptr) event_mm_free_(heads);
+  if (heads != nullptr) event_mm_free_(static_cast<void*>(heads));
   heads = made;
   head_count = count;
   options.in_flight_max = most;

@@ -190,7 +190,7 @@ void evdns_request::deliver() noexcept {
     callback_(error_, 0, 0, ttl, nullptr, argument_);
   } else if (type == DnsType::ptr) {
     char* name = reply_.name.data();
-    callback_(DNS_ERR_NONE, DNS_PTR, 1, ttl, &name, argument_);
+    callback_(DNS_ERR_NONE, DNS_PTR, 1, ttl, static_cast<void*>(&name), argument_);
   } else {
     callback_(DNS_ERR_NONE, type == DnsType::a ? DNS_IPv4_A : DNS_IPv6_AAAA,
               static_cast<int>(reply_.count), ttl, reply_.addresses.data(), argument_);

@@ -50,7 +50,7 @@ evdns_request* resolve_reverse(evdns_base& base, std::span<const std::byte> addr
     at += address.size() == 4 ? std::sprintf(at, "%u.", byte)
                               : std::sprintf(at, "%x.%x.", byte & 0xfU, byte >> 4U);
   }
-  std::strcpy(at, address.size() == 4 ? "in-addr.arpa" : "ip6.arpa");
+  std::sprintf(at, "%s", address.size() == 4 ? "in-addr.arpa" : "ip6.arpa");
   tambour::libevent::evdns_log(EVENT_LOG_DEBUG, "Resolve requested for %s (reverse)", name);
   const HeldLock locked(base.lock);
   return base.resolve(DnsType::ptr, name, false, callback, argument);

@@ -94,7 +94,7 @@ void ServerRequest::free_records() noexcept {
 
 void ServerRequest::free_memory() noexcept {
   for (int i = 0; i < nquestions; ++i) event_mm_free_(questions[i]);
-  if (questions != nullptr) event_mm_free_(questions);
+  if (questions != nullptr) event_mm_free_(static_cast<void*>(questions));
   free_records();
   if (response_ != nullptr) event_mm_free_(response_);
   event_mm_free_(this);
