@@ -94,38 +94,40 @@ Route& RouteTree::at(std::string_view pattern) {
 
 RouteMatch RouteTree::match(std::string_view path) const {
   if (!path.starts_with('/')) return {};
-  Segments segments{.decoded = {}, .begins = {}, .path = path};
-  for (std::size_t begin = 1; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    auto decoded = percent_decode(path.substr(begin, end - begin));
-    if (!decoded) return {};
-    segments.decoded.push_back(std::move(*decoded));
-    segments.begins.push_back(begin);
-    begin = end + 1;
-  }
+  // The target of a request is valid, but a handler may have changed it.
+  if (path.find('%') != std::string_view::npos && !percent_decode(path)) return {};
   RouteMatch found;
-  const Node* const node = find(root_, segments, 0, found.parameters);
+  const Node* const node = find(root_, path.substr(1), found.parameters);
   if (node != nullptr) found.route = node->route.get();
   return found;
 }
 
 /// Tries the alternatives in the order of their precedence. The depth is that of the patterns.
-const RouteTree::Node* RouteTree::find(const Node& node, const Segments& segments, std::size_t at,
+/// `rest` begins after a "/".
+const RouteTree::Node* RouteTree::find(const Node& node, std::string_view rest,
                                        std::vector<std::string>& parameters) {
-  if (at == segments.decoded.size()) return node.route != nullptr ? &node : nullptr;
-  const std::string& segment = segments.decoded[at];
+  const std::size_t end = std::min(rest.find('/'), rest.size());
+  std::string_view segment = rest.substr(0, end);
+  std::string decoded;
+  if (segment.find('%') != std::string_view::npos) {
+    decoded = percent_decode(segment).value();
+    segment = decoded;
+  }
+  const auto find_below = [&](const Node& next) -> const Node* {
+    if (end == rest.size()) return next.route != nullptr ? &next : nullptr;
+    return find(next, rest.substr(end + 1), parameters);
+  };
   if (const auto text = node.texts.find(segment); text != node.texts.end()) {
-    if (const Node* const found = find(*text->second, segments, at + 1, parameters)) return found;
+    if (const Node* const found = find_below(*text->second)) return found;
   }
   const std::size_t count = parameters.size();
   if (node.parameter != nullptr && !segment.empty()) {
-    parameters.push_back(segment);
-    if (const Node* const found = find(*node.parameter, segments, at + 1, parameters)) return found;
+    parameters.emplace_back(segment);
+    if (const Node* const found = find_below(*node.parameter)) return found;
     parameters.resize(count);
   }
   if (node.rest == nullptr) return nullptr;
-  // Valid: each of its segments was decoded.
-  parameters.push_back(percent_decode(segments.path.substr(segments.begins[at])).value());
+  parameters.push_back(percent_decode(rest).value());
   return node.rest.get();
 }
 

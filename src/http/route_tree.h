@@ -53,14 +53,7 @@ class RouteTree {
     std::string pattern;  ///< Of the route.
   };
 
-  /// The rest of a path, as text and in decoded segments.
-  struct Segments {
-    std::vector<std::string> decoded;
-    std::vector<std::size_t> begins;  ///< Of each segment in the path.
-    std::string_view path;
-  };
-
-  [[nodiscard]] static const Node* find(const Node& node, const Segments& segments, std::size_t at,
+  [[nodiscard]] static const Node* find(const Node& node, std::string_view rest,
                                         std::vector<std::string>& parameters);
   static void visit(Node& node,
                     const std::function<void(const std::string& pattern, Route& route)>& each);
