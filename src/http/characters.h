@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace tambour::http {
@@ -78,6 +79,24 @@ inline constexpr std::array<std::uint16_t, 256> character_classes = make_classes
     classes = static_cast<std::uint16_t>(classes &
                                          detail::character_classes[static_cast<unsigned char>(c)]);
   return classes != 0;
+}
+
+/// The same as all_are(text, value_char), eight bytes at a time.
+[[nodiscard]] inline bool is_field_value(std::string_view text) noexcept {
+  constexpr std::uint64_t each = 0x0101010101010101;
+  while (text.size() >= sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data(), sizeof word);
+    // The highest bit of each byte: of those below 0x20, of those that are 0x7F. A borrow may mark
+    // the byte after one that is marked rightly.
+    const std::uint64_t controls = (word - each * 0x20) & ~word;
+    const std::uint64_t deletes = ((word ^ (each * 0x7F)) - each) & ~(word ^ (each * 0x7F));
+    if (((controls | deletes) & (each * 0x80)) != 0 &&
+        !all_are(text.substr(0, sizeof word), value_char))
+      return false;
+    text.remove_prefix(sizeof word);
+  }
+  return all_are(text, value_char);
 }
 
 [[nodiscard]] constexpr bool is_digit(char c) noexcept {

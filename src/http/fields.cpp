@@ -100,7 +100,7 @@ Fields::Entry Fields::append(std::string_view name, std::string_view value) {
 
 Result<> Fields::add(std::string_view name, std::string_view value) {
   if (name.empty() || !all_are(name, token_char)) return failure(HttpError::bad_field_name);
-  if (!all_are(value, value_char)) return failure(HttpError::bad_field_value);
+  if (!is_field_value(value)) return failure(HttpError::bad_field_value);
   value = trim(value);
   const std::size_t added = name.size() + value.size();
   if (name.size() > name_size_max || added > bytes_max - bytes_)

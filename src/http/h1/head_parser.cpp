@@ -171,7 +171,7 @@ Result<> HeadParser::parse_field(std::string_view text, std::size_t size) {
     return refusal(line.substr(0, line.find(':')), HttpError::bad_field_name);
   }
   const std::string_view value = trim(line.substr(name_size + 1));
-  if (!all_are(value, value_char)) return refusal(value, HttpError::bad_field_value);
+  if (!is_field_value(value)) return refusal(value, HttpError::bad_field_value);
   if (kind_ == HeadKind::trailers && !may_be_trailer(name))
     return failure(HttpError::trailer_not_allowed);
   const detail::FieldWriter::Place place = {
