@@ -59,7 +59,11 @@ Task<> ServerConnection::serve() {
       break;
     }
     if (!*has_head) {
-      more = co_await receive_head();
+      // Not in tasks of their own, whose frames would have to be allocated for each request. No
+      // handler is running.
+      while (begin_writing()) end_writing(co_await stream_.write(sending_));
+      more = begin_receiving();
+      if (more) more = end_receiving(co_await stream_.read(in_, read_bytes));
       continue;
     }
     begin_exchange();
@@ -81,12 +85,9 @@ Task<> ServerConnection::serve() {
   if (thrown_ != nullptr) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
-/// Waits for more bytes of a head. Returns false if the connection has ended, or has to.
-Task<bool> ServerConnection::receive_head() {
-  if (!out_.empty()) {
-    const Result<> flushed = co_await flush();
-    if (!flushed) co_return false;
-  }
+/// Prepares to wait for more bytes of a head. Returns false if the connection has failed.
+bool ServerConnection::begin_receiving() noexcept {
+  if (write_error_) return false;
   is_idle_ = in_.empty();
   const Duration patience =
       is_idle_ && has_served_ ? options().idle_timeout : options().header_timeout;
@@ -95,10 +96,15 @@ Task<bool> ServerConnection::receive_head() {
   start_reading(Duration::zero());
   if (head_deadline_ != never) read_timer_.start_at(head_deadline_);
   if (is_idle_ && drains()) begin_drain();
-  const Result<std::size_t> got = end_reading(co_await stream_.read(in_, read_bytes));
+  return true;
+}
+
+/// Returns false if the connection has ended, or has to.
+bool ServerConnection::end_receiving(Result<std::size_t> received) {
+  const Result<std::size_t> got = end_reading(received);
   if (is_idle_ && has_served_) head_deadline_ = never;  // The first bytes of the next head.
   const bool was_idle = std::exchange(is_idle_, false);
-  if (got && *got > 0) co_return true;
+  if (got && *got > 0) return true;
   if (got) {
     const Result<> ended = parser_.end_input(in_);
     if (!ended && ended.error() != StreamError::eof) reject(ended.error());
@@ -107,7 +113,7 @@ Task<bool> ServerConnection::receive_head() {
   } else {
     stream_.close();  // No response can be lost.
   }
-  co_return false;
+  return false;
 }
 
 void ServerConnection::begin_exchange() {

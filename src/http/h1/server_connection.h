@@ -58,7 +58,8 @@ class ServerConnection final : private Exchange {
   };
 
   // The requests (server_connection.cpp).
-  [[nodiscard]] Task<bool> receive_head();
+  [[nodiscard]] bool begin_receiving() noexcept;
+  [[nodiscard]] bool end_receiving(Result<std::size_t> received);
   void begin_exchange();
   void start_handler();
   void finish_response();
@@ -100,6 +101,10 @@ class ServerConnection final : private Exchange {
   // Waits with time limits. A read is between start_reading() and end_reading(). Zero: no limit.
   void start_reading(Duration limit) noexcept;
   [[nodiscard]] Result<std::size_t> end_reading(Result<std::size_t> got) noexcept;
+  // A write of sending_ is between begin_writing(), which returns false if there is none to make,
+  // and end_writing().
+  [[nodiscard]] bool begin_writing() noexcept;
+  void end_writing(const Result<>& written) noexcept;
   void check_writing() noexcept;
   void use_body_time(Duration spent, std::size_t received) noexcept;
 

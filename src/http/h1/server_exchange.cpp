@@ -219,23 +219,26 @@ Task<Result<>> ServerConnection::flush() {
     const Result<> waited = co_await written_.wait();
     if (!waited) co_return waited;
   }
-  // What a write that was destroyed has left cannot be continued: it may have sent a part.
-  if (!sending_.empty() && !write_error_) write_error_ = system_error(ECANCELED);
-  if (write_error_) co_return std::unexpected(write_error_);
-  if (out_.empty()) co_return {};
   const Writing writing(is_writing_, write_timer_, written_);
-  while (!out_.empty() && !write_error_) {
-    sending_ = std::move(out_);
-    unsent_before_ = sending_.size();
-    write_expired_ = false;
-    if (options().write_timeout > Duration::zero()) write_timer_.start(options().write_timeout);
-    const Result<> written = co_await stream_.write(sending_);
-    write_timer_.stop();
-    if (!written) write_error_ = write_expired_ ? system_error(ETIMEDOUT) : written.error();
-  }
-  sending_.clear();
+  while (begin_writing()) end_writing(co_await stream_.write(sending_));
   if (write_error_) co_return std::unexpected(write_error_);
   co_return {};
+}
+
+bool ServerConnection::begin_writing() noexcept {
+  // What a write that was destroyed has left cannot be continued: it may have sent a part.
+  if (!sending_.empty() && !write_error_) write_error_ = system_error(ECANCELED);
+  if (out_.empty() || write_error_) return false;
+  sending_ = std::move(out_);
+  unsent_before_ = sending_.size();
+  write_expired_ = false;
+  if (options().write_timeout > Duration::zero()) write_timer_.start(options().write_timeout);
+  return true;
+}
+
+void ServerConnection::end_writing(const Result<>& written) noexcept {
+  write_timer_.stop();
+  if (!written) write_error_ = write_expired_ ? system_error(ETIMEDOUT) : written.error();
 }
 
 /// Ends a write that has made no progress since the timer was started.
