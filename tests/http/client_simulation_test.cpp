@@ -1,7 +1,7 @@
 // The HTTP client and server in a thousand simulated networks with resets, partitions and slow
 // ends, with compressed answers, a proxy, repeated and cancelled requests: each answer belongs to
 // its request, no request that is not idempotent is executed twice, every request ends, and no
-// connection is left over.
+// connection is left over. After the faults, each request is answered, and the pool has its size.
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -30,6 +30,7 @@ using namespace std::chrono_literals;
 constexpr std::uint16_t port = 80;
 constexpr int workers_per_client = 3;
 constexpr int requests_per_worker = 6;
+constexpr int connections_max = 2;
 
 /// The body of a request, or of the answer to it.
 std::string body_of(int id, std::size_t bytes) {
@@ -128,6 +129,7 @@ class Machine {
         service_(service),
         loop_(own.loop_options()),
         client_(loop_, options(proxy)),
+        last_id_(first_id + workers_per_client * requests_per_worker),
         tasks_(loop_) {
     const sockaddr_in at = server.endpoint(port);
     authority_ = Endpoint::from(reinterpret_cast<const sockaddr*>(&at), sizeof at)->to_string();
@@ -135,7 +137,18 @@ class Machine {
       tasks_.spawn(work(first_id + i * requests_per_worker));
   }
 
+  /// Makes a request on each of more connections than the pool may have.
+  void start_last_requests() {
+    for (int i = 0; i < 2 * connections_max; ++i) tasks_.spawn(last_request(last_id_ + i));
+  }
+
   [[nodiscard]] bool done() const { return tasks_.empty(); }
+  [[nodiscard]] bool has_last_answers() const { return last_succeeded_ == 2 * connections_max; }
+  /// All connections are unused, and there are as many as requests could use.
+  [[nodiscard]] bool has_whole_pool() const {
+    constexpr std::size_t all = connections_max;
+    return client_.connections() == all && client_.idle_connections() == all;
+  }
   [[nodiscard]] std::size_t connections() const { return client_.connections(); }
   [[nodiscard]] int succeeded() const { return succeeded_; }
 
@@ -144,7 +157,7 @@ class Machine {
  private:
   static http::ClientOptions options(const std::string& proxy) {
     http::ClientOptions chosen;
-    chosen.connections_per_origin_max = 2;
+    chosen.connections_per_origin_max = connections_max;
     chosen.idle_timeout = 5s;
     chosen.timeout = 40s;
     if (proxy.empty()) {
@@ -172,6 +185,14 @@ class Machine {
           co_await request(id);
       }
     }
+  }
+
+  Task<> last_request(int id) {
+    auto response =
+        co_await client_.get("http://" + authority_ + "/" + std::to_string(id) + "/1000");
+    if (!response) co_return;
+    const auto text = co_await response->read_text();
+    last_succeeded_ += text && *text == body_of(id, 1000) ? 1 : 0;
   }
 
   Task<> request(int id) {
@@ -209,7 +230,9 @@ class Machine {
   EventLoop loop_;
   Client client_;
   std::string authority_;
+  int last_id_;
   int succeeded_ = 0;
+  int last_succeeded_ = 0;
   TaskScope tasks_;
 };
 
@@ -251,6 +274,16 @@ void play(Simulation& simulation, int& succeeded) {
   for (int i = 0; i < 40 && !is_done() && simulation.failure().empty(); ++i)
     simulation.run_for(1min);
   if (!is_done()) simulation.fail("a request has not ended");
+  // Nothing of the faults is left: without further ones, each request gets its answer.
+  const SimulationOptions calm;
+  simulation.options() = calm;
+  simulation.run_for(30s);
+  for (const auto& machine : machines) machine->start_last_requests();
+  simulation.run_for(3s);
+  if (!all([](const Machine& machine) { return machine.has_last_answers(); }))
+    simulation.fail("a request without faults was lost");
+  if (!all([](const Machine& machine) { return machine.has_whole_pool(); }))
+    simulation.fail("the pool of a client has not its size");
   simulation.run_for(30s);
   if (!all([](const Machine& machine) { return machine.connections() == 0; }))
     simulation.fail("a client still has connections");
