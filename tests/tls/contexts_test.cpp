@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -193,14 +194,25 @@ TEST_F(TlsContexts, reloads_fail_no_handshake) {
   TlsServerOptions options;
   options.identities = {Contexts::localhost().identity()};
   const auto server = or_throw(TlsServerContext::create(options));
-  std::atomic<bool> stop{false};
+  // The entry tls.many_reloads makes 10,000 handshakes.
+  const char* const more = std::getenv("TAMBOUR_TEST_HANDSHAKES");
+  const std::size_t count = more != nullptr ? std::stoul(more) : test::scaled(1000);
+  std::atomic<std::size_t> handshakes{0};
+  std::size_t reloads = 0;
   std::thread reloading([&] {
-    while (!stop) EXPECT_TRUE(server.reload());
+    // About one for each handshake, at any moment of it.
+    for (std::size_t seen = 0; seen < count; seen = handshakes) {
+      EXPECT_TRUE(server.reload());
+      ++reloads;
+      handshakes.wait(seen);
+    }
   });
-  for (std::size_t i = 0; i < test::scaled(2000); ++i)
+  for (; handshakes < count; ++handshakes, handshakes.notify_one())
     EXPECT_EQ(shake_hands(server, "localhost").error, Error());
-  stop = true;
   reloading.join();
+  EXPECT_GT(reloads, 0U);
+  EXPECT_EQ(server.stats().handshakes, count);
+  EXPECT_EQ(server.stats().failed, 0U);
 }
 
 TEST_F(TlsContexts, loops_share_the_ticket_keys) {

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -27,6 +28,7 @@ using test::Contexts;
 /// Names the folder with the certificate in the environment of the successor.
 constexpr const char* folder_variable = "TAMBOUR_TEST_FOLDER";
 const std::vector<std::string> listeners{"web", "other"};
+constexpr std::size_t clients_count = 100;
 
 TlsServerOptions server_options(const std::string& folder) {
   TlsServerOptions options;
@@ -80,6 +82,7 @@ Task<Visit> visit(std::uint16_t port, TlsClientContext tls) {
   co_return told;
 }
 
+/// Client `i` connects to server `i % servers.size()`.
 Task<> hand_over(std::vector<TcpServer>& servers, std::vector<TlsClientContext> clients,
                  std::vector<Visit>& before, std::vector<Visit>& after) {
   std::vector<std::uint16_t> ports;
@@ -87,7 +90,10 @@ Task<> hand_over(std::vector<TcpServer>& servers, std::vector<TlsClientContext> 
   for (std::size_t i = 0; i < servers.size(); ++i) {
     ports.push_back(servers[i].endpoint().port());
     passed.push_back({&servers[i], listeners[i]});
-    before.push_back(co_await visit(ports[i], clients[i]));
+  }
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    Visit told = co_await visit(ports[i % ports.size()], clients[i]);
+    before.push_back(told);
   }
   const SuccessorOptions options{.arguments = {"/proc/self/exe",
                                                "--gtest_filter=*.DISABLED_successor",
@@ -96,8 +102,10 @@ Task<> hand_over(std::vector<TcpServer>& servers, std::vector<TlsClientContext> 
   EXPECT_TRUE(successor) << successor.error().message();
   if (!successor) co_return;
   for (TcpServer& server : servers) server.stop();
-  for (std::size_t i = 0; i < ports.size(); ++i)
-    after.push_back(co_await visit(ports[i], clients[i]));
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    Visit told = co_await visit(ports[i % ports.size()], clients[i]);
+    after.push_back(told);
+  }
   for (const Visit& each : after) EXPECT_EQ(each.server, *successor);
   ::kill(*successor, SIGKILL);
   ::waitpid(*successor, nullptr, 0);
@@ -117,21 +125,22 @@ TEST(InheritedTickets, sessions_are_resumed_by_the_successor) {
     servers.push_back(TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value());
     servers.back().serve(say_who);
     EXPECT_TRUE(servers.back().tls());
-    TlsClientOptions trust;
-    trust.authorities = Contexts::authority().pem();
-    clients.push_back(or_throw(TlsClientContext::create(trust)));
   }
+  TlsClientOptions trust;
+  trust.authorities = Contexts::authority().pem();
+  while (clients.size() < clients_count)
+    clients.push_back(or_throw(TlsClientContext::create(trust)));
   std::vector<Visit> before;
   std::vector<Visit> after;
   spawn(loop, hand_over(servers, clients, before, after));
   loop.run();
-  ASSERT_EQ(before.size(), 2U);
+  ASSERT_EQ(before.size(), clients_count);
   for (const Visit& each : before) {
     EXPECT_FALSE(each.resumed);
     EXPECT_EQ(each.server, ::getpid());
   }
-  ASSERT_EQ(after.size(), 2U);
-  for (const Visit& each : after) EXPECT_TRUE(each.resumed);
+  ASSERT_EQ(after.size(), clients_count);
+  EXPECT_EQ(std::ranges::count(after, true, &Visit::resumed), std::ptrdiff_t(clients_count));
 }
 
 TEST(InheritedTickets, malformed_keys_are_refused) {
