@@ -15,7 +15,6 @@
 #include "tls/bio.h"
 #include "tls/call.h"
 #include "tls/context.h"
-#include "tls/early.h"
 #include "tls/failure.h"
 
 namespace tambour::tls {

@@ -81,7 +81,13 @@ class Filter final : public io::TransportFilter, public TlsSession {
  private:
   friend struct Bio;
   class Call;
-  struct Early;
+  /// See filter_early.cpp.
+  struct Early {
+    std::string to_send{};    ///< By a client.
+    Buffer received{};        ///< By a server.
+    bool receives = false;    ///< OpenSSL may return more.
+    bool is_awaited = false;  ///< See start_early().
+  };
 
   Filter(SslPointer ssl, std::shared_ptr<const void> owner) noexcept;
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "tls/call.h"
-#include "tls/early.h"
 
 namespace tambour::tls {
 
