@@ -2,7 +2,9 @@
 // connection.
 #include <tambour/tambour.h>
 
+#include <cstddef>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,45 +23,60 @@ tambour::Task<> serve(tambour::TcpStream peer) {
   }
 }
 
+tambour::ListenOptions with_tls(const bench::ServerOptions& options) {
+  tambour::TlsServerOptions tls;
+  const auto pem = tambour::TlsPem::file(options.folder + "/server.pem");
+  for (int i = 0; i < options.names; ++i)
+    tls.identities.push_back({.certificate = pem, .key = pem, .server_names = {bench::name_of(i)}});
+  tambour::ListenOptions how;
+  how.tls = tambour::or_throw(tambour::TlsServerContext::create(tls));
+  return how;
+}
+
+template <class Server>
+void serve_with(Server& server) {
+  const char* style = std::getenv("TAMBOUR_BENCH_STYLE");
+  if (style != nullptr && std::string_view(style) == "tasks") {
+    server.serve(serve);
+    return;
+  }
+  server.serve({.on_message = [](tambour::Connection& connection, tambour::Buffer& buffer) {
+    const auto bytes = bench::requested_bytes(buffer.coalesce());
+    if (!bytes) return;
+    buffer.clear();
+    connection.send(bench::answer_of(*bytes));
+  }});
+}
+
 class Tambour {
  public:
-  explicit Tambour(const bench::ServerOptions& options) : server_(listen(loop_, options)) {
-    const char* style = std::getenv("TAMBOUR_BENCH_STYLE");
-    if (style != nullptr && std::string_view(style) == "tasks") {
-      server_.serve(serve);
+  explicit Tambour(const bench::ServerOptions& options) {
+    const auto at = tambour::Endpoint::loopback_v4(options.port);
+    if (options.loops == 1) {
+      server_ = tambour::or_throw(tambour::TcpServer::listen(loop_, at, with_tls(options)));
+      serve_with(*server_);
       return;
     }
-    server_.serve({.on_message = [](tambour::Connection& connection, tambour::Buffer& buffer) {
-      const auto bytes = bench::requested_bytes(buffer.coalesce());
-      if (!bytes) return;
-      buffer.clear();
-      connection.send(bench::answer_of(*bytes));
-    }});
+    group_.emplace(tambour::LoopGroupOptions{.threads = std::size_t(options.loops)});
+    group_server_ =
+        tambour::or_throw(tambour::TcpServerGroup::listen(*group_, at, with_tls(options)));
+    serve_with(*group_server_);
   }
 
-  void run() { loop_.run(); }
+  void run() {
+    if (group_) group_->join();
+    loop_.run();
+  }
 
   bench::SubjectInfo info() const {
     return {"tambour", std::string(tambour::version), std::string(loop_.backend().name)};
   }
 
  private:
-  static tambour::TcpServer listen(tambour::EventLoop& loop, const bench::ServerOptions& options) {
-    tambour::TlsServerOptions tls;
-    const auto pem = tambour::TlsPem::file(options.folder + "/server.pem");
-    for (int i = 0; i < options.names; ++i)
-      tls.identities.push_back(
-          {.certificate = pem, .key = pem, .server_names = {bench::name_of(i)}});
-    tambour::ListenOptions how;
-    how.tls = tambour::or_throw(tambour::TlsServerContext::create(tls));
-    const auto at = tambour::Endpoint::loopback_v4(options.port);
-    auto server = tambour::TcpServer::listen(loop, at, how);
-    if (!server) bench::fail("listening: " + server.error().message());
-    return std::move(*server);
-  }
-
   tambour::EventLoop loop_;
-  tambour::TcpServer server_;
+  std::optional<tambour::LoopGroup> group_;
+  std::optional<tambour::TcpServer> server_;
+  std::optional<tambour::TcpServerGroup> group_server_;
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ namespace {
 struct Parameters {
   int resumed = 0;
   int names = 1;
+  int loops = 1;
   int connections = 0;
   int size = 0;
   int milliseconds = 0;
@@ -111,6 +112,7 @@ int run_tls(int argc, char** argv, Serve serve) {
   line.add("--kind", how.resumed, "whether sessions are resumed", {{"full", 0}, {"resumed", 1}});
   line.add("--connections", how.connections, "concurrent handshakes", 1, 10'000);
   line.add_optional("--names", how.names, "certificates by name", 1, 100'000);
+  line.add_optional("--loops", how.loops, "loops, each on a thread of the one processor", 1, 8);
   add_time();
   line.add_command("bulk", "downloads");
   line.add("--connections", how.connections, "connections", 1, 10'000);
@@ -129,6 +131,7 @@ int run_tls(int argc, char** argv, Serve serve) {
     ServerOptions options;
     options.folder = folder.path();
     options.names = how.names;
+    options.loops = how.loops;
     options.answer_bytes = line.has_command("bulk") ? how.size : 1024;
     const ServerProcess server(serve, options);
     server.wait_until_it_listens();

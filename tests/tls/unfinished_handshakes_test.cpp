@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <string>
@@ -70,7 +71,12 @@ struct Progress {
 void serve_peers_that_send(std::string_view bytes) {
   if (!can_open_files(peers + 100)) GTEST_SKIP() << "too few open files are permitted";
   EventLoop loop;
-  const Contexts contexts;
+  // Under a sanitizer, the handshakes of the other peers take longer than the default limit.
+  TlsServerOptions for_server;
+  for_server.handshake_timeout = std::chrono::minutes(2);
+  TlsClientOptions for_client;
+  for_client.handshake_timeout = std::chrono::minutes(2);
+  const Contexts contexts(for_server, for_client);
   ListenOptions how;
   how.tls = contexts.server;
   std::size_t refused = 0;

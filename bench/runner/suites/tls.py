@@ -17,7 +17,8 @@ class TlsSuite(ServerSuite):
 
     program = "tls"
     workload = ""
-    subjects = (*subjects.pick("tambour"), TASKS, *subjects.pick("libevent", "asio", "nginx"))
+    subjects = (*subjects.pick("tambour"), TASKS,
+                *subjects.pick("libevent", "asio", "nginx", "go"))
     quick_subjects = (*QUICK, "nginx")
 
     def arguments(self, cell):
@@ -45,7 +46,9 @@ class Tls(TlsSuite):
                   Parameter("connections", "concurrent handshakes", (16,),
                             format="{:,} at a time"),
                   Parameter("names", "certificates by name, of which clients ask for the last",
-                            (1,), high=100_000, silent=True, format="{:,} names"), MILLISECONDS)
+                            (1,), high=100_000, silent=True, format="{:,} names"),
+                  Parameter("loops", "loops, each on a thread, all on one processor", (1,), high=8,
+                            silent=True, format="{} loops"), MILLISECONDS)
     metrics = (Metric("handshake_us", "µs", "server's processor time per connection"),
                Metric("per_cpu_s", "1/s", "connections per second of processor time",
                       better="more"))
@@ -54,11 +57,16 @@ class Tls(TlsSuite):
     def unsupported(self, subject, cell):
         if cell.get("names") not in (None, 1) and subject.peer != "tambour":
             return "its program has one certificate"
+        if cell.get("loops") not in (None, 1) and subject.peer != "tambour":
+            return "its program has one loop"
         return super().unsupported(subject, cell)
 
     def arguments(self, cell):
-        names = cell.get("names")
-        return super().arguments(cell) + ([] if names is None else ["--names", str(names)])
+        chosen = super().arguments(cell)
+        for name in ("names", "loops"):
+            if cell.get(name) is not None:
+                chosen += [f"--{name}", str(cell.get(name))]
+        return chosen
 
     def cost(self, cell):
         return 0.025 + cell.get("milliseconds") * 1.2e-3
