@@ -34,7 +34,16 @@ UMBRELLA = "tambour/tambour.h"
 SOURCES = (".h", ".hpp", ".c", ".cpp", ".cc", ".ipp", ".xs")
 
 # Public headers must not include these libraries: users would have to install their headers.
-PRIVATE_LIBRARIES = ("liburing", "openssl/", "ares", "nghttp2/", "zlib.h", "brotli/", "zstd.h", "libpsl.h")
+PRIVATE_LIBRARIES = (
+    "liburing",
+    "openssl/",
+    "ares",
+    "nghttp2/",
+    "zlib.h",
+    "brotli/",
+    "zstd.h",
+    "libpsl.h",
+)
 
 # System headers in a directory with the name of a layer.
 SYSTEM_HEADERS = ("net/if.h",)

@@ -1,3 +1,4 @@
+// Basic authentication, and the Base64 that it needs.
 #include <algorithm>
 #include <array>
 #include <cstddef>

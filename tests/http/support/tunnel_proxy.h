@@ -71,7 +71,8 @@ class TunnelProxy {
                std::string failed) {
     if (!host.empty()) target = host;
     auto server = co_await connect(std::move(target), port);
-    const auto answered = co_await client.write(server ? success : failed);
+    const std::string& answer = server ? success : failed;
+    const auto answered = co_await client.write(answer);
     if (!server || !answered) co_return;
     co_await when_all(copy(client, *server), copy(*server, client));
   }
@@ -160,7 +161,8 @@ class TunnelProxy {
       co_return co_await read(stream, static_cast<unsigned char>(length[0]));
     }
     const bool is_ipv6 = type == '\4';
-    const std::string bytes = co_await read(stream, is_ipv6 ? 16 : 4);
+    const std::size_t size = is_ipv6 ? 16 : 4;
+    const std::string bytes = co_await read(stream, size);
     char digits[INET6_ADDRSTRLEN] = "";
     if (!bytes.empty())
       ::inet_ntop(is_ipv6 ? AF_INET6 : AF_INET, bytes.data(), digits, sizeof digits);
