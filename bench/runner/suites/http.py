@@ -11,6 +11,7 @@ KINDS = ("text", "json", "upload", "file", "tls")
 MISSING = {
     "floor": ("json", "upload", "file", "tls"),
     "libevent": ("file",),
+    "tambour-libevent": ("file",),
     "boost": ("file", "tls"),
     "node": ("file",),
     "nginx": ("json",),
@@ -24,7 +25,8 @@ class HttpSuite(ServerSuite):
     program = "http"
     command = ""
     subjects = (*subjects.pick("tambour"), TASKS,
-                *subjects.pick("floor", "libevent", "boost", "nginx", "h2o", "go", "node"))
+                *subjects.pick("tambour-libevent", "floor", "libevent", "boost", "nginx", "h2o",
+                               "go", "node"))
     quick_subjects = ("tambour", "libevent", "nginx")
 
     def arguments(self, cell):

@@ -99,7 +99,9 @@ void evhttp_connection::on_connected(bufferevent* bev, short what, void* argumen
   const Kept kept(self);
   if (self.fd == -1) self.fd = bufferevent_getfd(bev);
   if ((what & BEV_EVENT_CONNECTED) == 0) {
-    if (errno == ECONNREFUSED) return self.retry_or_give_up();
+    // After a failed lookup, errno is that of anything else.
+    if (bufferevent_socket_get_dns_error(bev) == 0 && errno == ECONNREFUSED)
+      return self.retry_or_give_up();
     return self.handle_event(what);
   }
   if (self.fd == -1 || socket_error(self.fd) != 0) return self.retry_or_give_up();

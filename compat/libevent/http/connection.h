@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <event2/bufferevent.h>
 #include <event2/event.h>
@@ -226,8 +227,17 @@ class DeferredFree {
 [[nodiscard]] bool asks_to_keep_alive(const evkeyvalq& fields) noexcept;
 /// Whether one side has asked to close it.
 [[nodiscard]] bool is_last(const evhttp_request& request) noexcept;
+/// Of methods that have no bit of their own. A server answers them with 501.
+inline constexpr unsigned unknown_type = 1U << 15;
+/// The type of a request. It may be a value that evhttp_cmd_type does not have: unknown_type, or
+/// another one of the program.
+[[nodiscard]] inline unsigned type_of(const evhttp_request& request) noexcept {
+  unsigned type = 0;
+  std::memcpy(&type, &request.type, sizeof type);
+  return type;
+}
 /// The method of a request, or null if it is unknown.
-[[nodiscard]] const http::Method* method_of(evhttp_cmd_type type) noexcept;
+[[nodiscard]] const http::Method* method_of(const evhttp_request& request) noexcept;
 [[nodiscard]] bool is_at_least_1_1(const evhttp_request& request) noexcept;
 /// Whether the response has a body.
 [[nodiscard]] bool has_body(const evhttp_request& response) noexcept;

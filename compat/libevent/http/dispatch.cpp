@@ -124,9 +124,10 @@ void evhttp::on_request(evhttp_request* request, void* server) {
   // The user has to act on it now.
   request->userdone = 0;
   bufferevent_disable(request->evcon->bufev, EV_READ);
-  if (request->type == 0 || request->uri == nullptr)
+  const unsigned type = tambour::libevent::type_of(*request);
+  if (type == 0 || request->uri == nullptr)
     return evhttp_send_error(request, request->response_code, nullptr);
-  if ((http->allowed_methods & request->type) == 0)
+  if ((http->allowed_methods & type) == 0)
     return evhttp_send_error(request, HTTP_NOTIMPLEMENTED, nullptr);
   if (const char* const name = evhttp_request_get_host(request)) {
     if (evhttp* const host = http->find_host(name)) http = host;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
 #include <exception>
 #include <expected>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "http/characters.h"
 #include "libevent/event/core.h"
+#include "libevent/http/connection.h"
 #include "libevent/http/http_text.h"
 
 using tambour::http::h1::HeadKind;
@@ -20,7 +22,7 @@ namespace {
 
 constexpr std::size_t line_end = 2;
 
-evhttp_cmd_type type_of(const http::Method& method) noexcept {
+unsigned type_of(const http::Method& method) noexcept {
   struct Known {
     const http::Method* method;
     evhttp_cmd_type type;
@@ -33,9 +35,7 @@ evhttp_cmd_type type_of(const http::Method& method) noexcept {
       {&http::Method::patch, EVHTTP_REQ_PATCH}};
   for (const Known& known : all)
     if (*known.method == method) return known.type;
-  // Not zero, which is no request at all: a server answers it with 501.
-  constexpr int unknown = 1 << 15;
-  return static_cast<evhttp_cmd_type>(unknown);
+  return unknown_type;
 }
 
 /// A target that is stored as a C string, and written to logs and to other servers.
@@ -132,7 +132,8 @@ bool MessageReader::store_start_line(std::string_view text, evhttp_request& mess
   message.major = 1;
   message.minor = minor_version(text, is_request_ ? HeadKind::request : HeadKind::response);
   if (is_request_) {
-    message.type = type_of(lines_.method());
+    const unsigned type = type_of(lines_.method());
+    std::memcpy(&message.type, &type, sizeof type);
   } else {
     message.response_code = static_cast<int>(lines_.status());
   }

@@ -80,7 +80,7 @@ void evhttp_connection::fail_reading(ReadResult result, evhttp_request_error inv
 
 void evhttp_connection::read_head(evhttp_request& request) noexcept {
   static constexpr tambour::http::Method unknown{};
-  const auto* const method = tambour::libevent::method_of(request.type);
+  const auto* const method = tambour::libevent::method_of(request);
   ReadResult result = reader.read_head(input(), request, method != nullptr ? *method : unknown);
   if (result == ReadResult::incomplete) return;
   if (result == ReadResult::complete && request.kind == EVHTTP_REQUEST)
@@ -98,7 +98,7 @@ void evhttp_connection::read_head(evhttp_request& request) noexcept {
 }
 
 ReadResult evhttp_connection::store_target(evhttp_request& request) noexcept {
-  request.uri_elems = request.type == EVHTTP_REQ_CONNECT
+  request.uri_elems = tambour::libevent::type_of(request) == EVHTTP_REQ_CONNECT
                           ? tambour::libevent::parse_authority_form(request.uri)
                           : evhttp_uri_parse_with_flags(request.uri, EVHTTP_URI_NONCONFORMANT);
   if (request.uri_elems == nullptr) return ReadResult::invalid;

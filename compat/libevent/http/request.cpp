@@ -43,13 +43,13 @@ bool asks_to_keep_alive(const evkeyvalq& fields) noexcept {
 
 bool is_last(const evhttp_request& request) noexcept {
   // The connection is a tunnel then.
-  if (request.type == EVHTTP_REQ_CONNECT) return false;
+  if (type_of(request) == EVHTTP_REQ_CONNECT) return false;
   return asks_to_close(request, *request.input_headers) ||
          asks_to_close(request, *request.output_headers);
 }
 
-const http::Method* method_of(evhttp_cmd_type type) noexcept {
-  switch (type) {
+const http::Method* method_of(const evhttp_request& request) noexcept {
+  switch (type_of(request)) {
     case EVHTTP_REQ_GET:
       return &http::Method::get;
     case EVHTTP_REQ_POST:
@@ -80,7 +80,7 @@ bool is_at_least_1_1(const evhttp_request& request) noexcept {
 bool has_body(const evhttp_request& response) noexcept {
   const int code = response.response_code;
   return code != HTTP_NOCONTENT && code != HTTP_NOTMODIFIED && (code < 100 || code >= 200) &&
-         response.type != EVHTTP_REQ_CONNECT && response.type != EVHTTP_REQ_HEAD;
+         type_of(response) != EVHTTP_REQ_CONNECT && type_of(response) != EVHTTP_REQ_HEAD;
 }
 
 Expect expectation(const evhttp_request& request, const evkeyvalq& fields) noexcept {
@@ -160,7 +160,9 @@ const char* evhttp_request_get_uri(const evhttp_request* req) { return req->uri;
 const evhttp_uri* evhttp_request_get_evhttp_uri(const evhttp_request* req) {
   return req->uri_elems;
 }
-evhttp_cmd_type evhttp_request_get_command(const evhttp_request* req) { return req->type; }
+evhttp_cmd_type evhttp_request_get_command(const evhttp_request* req) {
+  return static_cast<evhttp_cmd_type>(tambour::libevent::type_of(*req));
+}
 int evhttp_request_get_response_code(const evhttp_request* req) { return req->response_code; }
 const char* evhttp_request_get_response_code_line(const evhttp_request* req) {
   return req->response_code_line;

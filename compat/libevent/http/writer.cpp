@@ -150,7 +150,7 @@ void add_fields(HeadText& head, const evkeyvalq& fields, bool closes) noexcept {
 
 bool write_request(evhttp_connection& connection, evhttp_request& request) noexcept {
   evhttp_remove_header(request.output_headers, "Proxy-Connection");
-  const http::Method* const method = method_of(request.type);
+  const http::Method* const method = method_of(request);
   const std::string_view name = method != nullptr ? method->name() : "NULL";
   const evkeyvalq& fields = *request.output_headers;
   const std::string_view target = text_or_empty(request.uri);
@@ -161,8 +161,9 @@ bool write_request(evhttp_connection& connection, evhttp_request& request) noexc
   head << "\r\n";
   add_fields(head, fields, false);
   const std::size_t size = evbuffer_get_length(request.output_buffer);
+  const unsigned type = type_of(request);
   const bool announces =
-      request.type == EVHTTP_REQ_POST || request.type == EVHTTP_REQ_PUT || size != 0;
+      type == EVHTTP_REQ_POST || type == EVHTTP_REQ_PUT || size != 0;
   if (announces && evhttp_find_header(&fields, "Content-Length") == nullptr &&
       evhttp_find_header(&fields, "Transfer-Encoding") == nullptr)
     head << "Content-Length: " << size << "\r\n";
