@@ -98,6 +98,27 @@ void add_uploads(Requests& all) {
   all.push_back({.target = "/put/new", .has_own_text = true});
 }
 
+void add_codings(Requests& all) {
+  for (const char* target : {"/text.txt", "/a.txt", "/big.bin", "/sub/"}) {
+    all.push_back({.target = target, .is_coded = true, .curl = {"--compressed"}});
+    all.push_back({.target = target, .is_coded = true});
+  }
+  for (const char* accepted : {"identity", "gzip;q=0", "x-other"})
+    all.push_back(
+        {.target = "/text.txt", .fields = {"Accept-Encoding: "s + accepted}, .is_coded = true});
+  all.push_back(
+      {.method = "HEAD", .target = "/text.txt", .is_coded = true, .curl = {"--compressed"}});
+}
+
+void add_cookies(Requests& all) {
+  for (const char* target : {"/cookies", "/cookie-set", "/cookie-path", "/cookie-expired",
+                             "/cookie-replaced", "/cookie-domain"}) {
+    all.push_back({.target = target, .follows = true, .stores_cookies = true});
+    all.push_back(
+        {.target = target, .fields = {"Cookie: own=1"}, .follows = true, .stores_cookies = true});
+  }
+}
+
 }  // namespace
 
 // Not here, because nginx departs from RFC 9110: Range with HEAD (section 14.2: only GET), and
@@ -117,6 +138,8 @@ std::vector<HttpRequest> http_requests() {
   add_conditions(all);
   add_redirects(all);
   add_uploads(all);
+  add_codings(all);
+  add_cookies(all);
   // Connections.
   all.push_back({.more = {"/sub/", "/big.bin"}});
   all.push_back({.curl = {"-0"}, .more = {"/sub/"}});

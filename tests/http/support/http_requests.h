@@ -15,6 +15,8 @@ struct HttpRequest {
   bool is_chunked = false;
   bool follows = false;       ///< Redirects, at most five.
   bool has_own_text = false;  ///< The body is a text that the server chooses.
+  bool is_coded = false;      ///< The server may compress the body, and choose its framing.
+  bool stores_cookies = false;
   /// Arguments of curl. http::Client does not make the request.
   std::vector<std::string> curl{};
   /// Further targets, which curl requests with the same command.

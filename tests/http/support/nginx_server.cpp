@@ -28,6 +28,10 @@ http {
   uwsgi_temp_path temporary;
   scgi_temp_path temporary;
   absolute_redirect off;
+  gzip on;
+  gzip_types "text/plain; charset=utf-8";
+  gzip_min_length 1024;
+  gzip_vary on;
   if_modified_since before;
   client_max_body_size 4m;
   default_type application/octet-stream;
@@ -44,6 +48,31 @@ http {
     location = /chain { return 302 /301; }
     location = /loop { return 302 /loop; }
     location = /204 { return 204; }
+    location = /cookies { default_type text/plain; return 200 "cookies: $http_cookie"; }
+    location = /cookie-set {
+      add_header Set-Cookie "a=b; Path=/";
+      add_header Set-Cookie "c=d";
+      return 302 /cookies;
+    }
+    location = /cookie-path {
+      add_header Set-Cookie "a=b; Path=/cookies";
+      add_header Set-Cookie "c=d; Path=/other";
+      return 302 /cookies;
+    }
+    location = /cookie-expired {
+      add_header Set-Cookie "a=b; Path=/";
+      add_header Set-Cookie "a=b; Path=/; Max-Age=0";
+      return 302 /cookies;
+    }
+    location = /cookie-replaced {
+      add_header Set-Cookie "a=b; Path=/";
+      add_header Set-Cookie "a=c; Path=/; HttpOnly";
+      return 302 /cookies;
+    }
+    location = /cookie-domain {
+      add_header Set-Cookie "a=b; Path=/; Domain=example.org";
+      return 302 /cookies;
+    }
     location /put/ { dav_methods PUT DELETE; }
     listen 127.0.0.1:)";
 
