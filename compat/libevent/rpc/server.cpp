@@ -52,8 +52,8 @@ void send(void* context, EVRPC_HOOK_RESULT result) noexcept {
 
 void on_request(evhttp_request* request, void* argument) {
   auto* const rpc = static_cast<evrpc*>(argument);
-  const bool is_call =
-      tambour::libevent::type_of(*request) == EVHTTP_REQ_POST && evbuffer_get_length(request->input_buffer) != 0;
+  const bool is_call = tambour::libevent::type_of(*request) == EVHTTP_REQ_POST &&
+                       evbuffer_get_length(request->input_buffer) != 0;
   void* const memory = is_call ? event_mm_calloc_(1, sizeof(evrpc_req_generic)) : nullptr;
   if (memory == nullptr) return evhttp_send_error(request, HTTP_SERVUNAVAIL, nullptr);
   auto* const state = new (memory) evrpc_req_generic{};
