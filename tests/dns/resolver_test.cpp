@@ -667,6 +667,76 @@ TEST_F(DnsResolving, cancels_lookups_when_it_is_destroyed) {
   EXPECT_EQ(found->error(), system_error(ECANCELED));
 }
 
+TEST_F(DnsResolving, cancels_a_lookup_of_which_one_family_is_known_when_it_is_destroyed) {
+  both([](test::NameServer& server) {
+    server.set_change([](const DnsMessage& question, DnsMessage&, bool) {
+      return question.questions[0].type != DnsType::aaaa;
+    });
+  });
+  std::optional<Found> found;
+  spawn(*loop, [](DnsResolver& from, std::optional<Found>& into) -> Task<> {
+    into = co_await from.resolve("www.example.org", 80);
+  }(the_resolver(), found));
+  simulation.run_for(100ms);
+  ASSERT_FALSE(found);
+  resolver.reset();
+  simulation.run_for(1s);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->error(), system_error(ECANCELED));
+}
+
+TEST_F(DnsResolving, cancels_lookups_whose_answer_has_arrived_when_it_is_destroyed) {
+  both([](test::NameServer& server) {
+    server.add({.name = dns_name("_ldap._tcp.example.org"),
+                .type = DnsType::srv,
+                .data = DnsSrv{0, 0, 389, dns_name("www.example.org")}});
+  });
+  DnsResolver& shared = the_resolver();
+  // The second task has its answer, too, when the first one continues.
+  const auto second_error = [&](const auto& look_up) {
+    Error error;
+    TaskScope scope(*loop);
+    scope.spawn([&]() -> Task<> {
+      static_cast<void>(co_await look_up());
+      resolver.reset();
+    });
+    scope.spawn([&]() -> Task<> {
+      const auto found = co_await look_up();
+      if (!found) error = found.error();
+    });
+    simulation.run_for(1s);
+    EXPECT_TRUE(scope.empty());
+    return error;
+  };
+  EXPECT_EQ(second_error([&] { return shared.resolve("www.example.org", 80); }),
+            system_error(ECANCELED));
+  DnsResolver& next = make();
+  EXPECT_EQ(second_error([&] { return next.query("_ldap._tcp.example.org", DnsType::srv); }),
+            system_error(ECANCELED));
+  DnsResolver& last = make();
+  EXPECT_EQ(second_error([&] { return last.resolve_service("_ldap._tcp.example.org"); }),
+            system_error(ECANCELED));
+}
+
+TEST_F(DnsResolving, may_be_destroyed_when_it_reports_addresses) {
+  both([](test::NameServer& server) {
+    server.set_change([](const DnsMessage& question, DnsMessage&, bool) {
+      return question.questions[0].type != DnsType::aaaa;
+    });
+  });
+  DnsResolver& destroyed = the_resolver();
+  std::optional<Result<>> outcome;
+  TaskScope scope(*loop);
+  scope.spawn([&]() -> Task<> {
+    outcome = co_await destroyed.resolve_each(
+        "www.example.org", 80, AddressFamily::any,
+        [&](const std::vector<Endpoint>&, bool) { resolver.reset(); });
+  });
+  simulation.run_for(1s);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->error(), system_error(ECANCELED));
+}
+
 TEST_F(DnsResolving, closes_sockets_that_are_idle) {
   EXPECT_TRUE(resolve("www.example.org"));
   EXPECT_GT(client.descriptors(), 0U);

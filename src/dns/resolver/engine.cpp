@@ -17,6 +17,10 @@ constexpr std::int64_t idle_ns = 10 * second_ns;
 
 }  // namespace
 
+EngineReference::EngineReference(Engine& engine) noexcept : engine_(&engine) {
+  engine.references_.push_back(*this);
+}
+
 Engine::Engine(EventLoop& loop, DnsResolverOptions options)
     : loop_(loop),
       core_(loop::core_of(loop)),
@@ -35,6 +39,10 @@ Engine::Engine(EventLoop& loop, DnsResolverOptions options)
 Engine::~Engine() {
   ends_ = true;
   unlink();
+  while (EngineReference* const each = references_.front()) {
+    each->unlink();
+    each->engine_ = nullptr;
+  }
   // The waiters get null: the resolver is gone.
   for (auto& [key, query] : queries_) query->finish_waiters(nullptr);
   queries_.clear();

@@ -26,6 +26,25 @@
 
 namespace tambour::dns {
 
+class Engine;
+
+/// A task's reference to the engine that it waits for. Null when the engine was destroyed.
+class EngineReference : private detail::ListHook<EngineReference> {
+ public:
+  explicit EngineReference(Engine& engine) noexcept;
+  EngineReference(const EngineReference&) = delete;
+  EngineReference& operator=(const EngineReference&) = delete;
+  ~EngineReference() = default;
+
+  [[nodiscard]] explicit operator bool() const noexcept { return engine_ != nullptr; }
+  [[nodiscard]] Engine* operator->() const noexcept { return engine_; }
+
+ private:
+  friend class Engine;
+  friend class detail::IntrusiveList<EngineReference>;
+  Engine* engine_;
+};
+
 class Engine : private detail::ListHook<Engine> {
  public:
   /// For recvmmsg(2); shared by all ports.
@@ -92,6 +111,7 @@ class Engine : private detail::ListHook<Engine> {
 
  private:
   friend class Service;
+  friend class EngineReference;
   friend class detail::IntrusiveList<Engine>;
   using Queries = std::unordered_map<std::string, std::unique_ptr<Query>, KeyHash, std::equal_to<>>;
 
@@ -108,6 +128,7 @@ class Engine : private detail::ListHook<Engine> {
   Cache cache_;
   std::shared_ptr<ServerSet> servers_;
   std::shared_ptr<ServerSet> retired_;  ///< Linked by `next_retired`.
+  detail::IntrusiveList<EngineReference> references_;
   Queries queries_;
   std::vector<Query*> queued_;  ///< Not started, because too many are in flight.
   std::size_t started_ = 0;

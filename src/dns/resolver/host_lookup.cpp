@@ -48,11 +48,11 @@ HostLookup::State HostLookup::start() {
     if (!std::ranges::all_of(host_, is_ascii)) {
       finish(DnsError::non_ascii_name);
     } else {
-      engine_.refresh();
+      engine_->refresh();
       next_source();
     }
   }
-  if (state_ == State::pending) changed_.emplace(engine_.loop());
+  if (state_ == State::pending) changed_.emplace(engine_->loop());
   return state_;
 }
 
@@ -87,7 +87,7 @@ bool HostLookup::use_localhost() {
 }
 
 void HostLookup::next_source() {
-  const std::vector<Source>& sources = engine_.configuration().sources();
+  const std::vector<Source>& sources = engine_->configuration().sources();
   while (state_ == State::pending) {
     if (source_ >= sources.size()) return finish(eai_error(source_error_));
     switch (sources[source_].kind) {
@@ -114,7 +114,7 @@ void HostLookup::next_source() {
 
 Status HostLookup::ask_hosts() {
   std::vector<Address> found;
-  engine_.configuration().hosts().find(host_, found);
+  engine_->configuration().hosts().find(host_, found);
   for (const Address& each : found) {
     if (wants(each.is_v6)) addresses_.push_back(each);
   }
@@ -122,7 +122,7 @@ Status HostLookup::ask_hosts() {
 }
 
 void HostLookup::end_source(Status status) {
-  const Source& source = engine_.configuration().sources()[source_];
+  const Source& source = engine_->configuration().sources()[source_];
   if (status == Status::success) {
     is_unsorted_ = true;
     return finish({});
@@ -132,7 +132,7 @@ void HostLookup::end_source(Status status) {
 }
 
 void HostLookup::begin_dns() {
-  if (!engine_.configuration().has_servers()) {
+  if (!engine_->configuration().has_servers()) {
     state_ = State::fallback;
     return;
   }
@@ -142,7 +142,7 @@ void HostLookup::begin_dns() {
     return next_source();
   }
   // A search keeps the configuration of its start.
-  conf_ = engine_.servers()->conf;
+  conf_ = engine_->servers()->conf;
   is_absolute_ = host_.ends_with('.');
   const auto dots = static_cast<unsigned>(std::ranges::count(host_, '.'));
   as_is_first_ = is_absolute_ || dots >= conf_->ndots;
@@ -202,7 +202,7 @@ void HostLookup::ask_candidate(const WireName& name) {
     part.is_answered = !part.is_queried;
     if (!part.is_queried) continue;
     key.set_type(part.type);
-    Cache::Hit hit = engine_.look_up(key, part);
+    Cache::Hit hit = engine_->look_up(key, part);
     if (hit.answer == nullptr) continue;
     part.is_answered = true;
     part.answer = std::move(hit.answer);
@@ -216,6 +216,9 @@ void HostLookup::Part::answered(AnswerPointer with) noexcept {
 }
 
 HostLookup::State HostLookup::proceed() {
+  // An answer that arrived before the resolver was destroyed does not count either: what follows
+  // needs the engine.
+  if (!engine_) finish(system_error(ECANCELED));
   if (state_ == State::pending && parts_[0].is_answered && parts_[1].is_answered) {
     end_candidate();
     next_candidate();
@@ -231,8 +234,6 @@ void HostLookup::end_candidate() {
   int eai = EAI_NONAME;
   for (const Part& each : parts_) {
     if (!each.is_queried) continue;
-    // The resolver was destroyed.
-    if (each.answer == nullptr) return finish(system_error(ECANCELED));
     if (each.answer->error == DnsError::too_many_lookups)
       return finish(make_error_code(each.answer->error));
     const int value = eai_of(*each.answer);
@@ -265,7 +266,7 @@ const std::vector<Address>& HostLookup::addresses() {
                       each.answer->addresses.end());
     each.is_used = is_new = true;
   }
-  if (is_new) engine_.order().sort(addresses_, engine_.core().now_ns());
+  if (is_new) engine_->order().sort(addresses_, engine_->core().now_ns());
   return addresses_;
 }
 

@@ -37,7 +37,7 @@ class HostLookup {
   /// Asks, or uses what is known already.
   State start();
   [[nodiscard]] State state() const noexcept { return state_; }
-  /// Continues after changed() was set.
+  /// Continues after changed() was set. Fails with ECANCELED if the engine was destroyed.
   State proceed();
   /// Set when a question was answered. Requires State::pending.
   [[nodiscard]] TaskEvent& changed() noexcept { return *changed_; }
@@ -75,7 +75,7 @@ class HostLookup {
   [[nodiscard]] int search_error() const noexcept;
   void finish(Error error);
 
-  Engine& engine_;
+  EngineReference engine_;
   std::string_view host_;
   AddressFamily family_;
   State state_ = State::pending;

@@ -120,6 +120,8 @@ Task<Result<>> DnsResolver::resolve_each(std::string host, std::uint16_t port, A
     if (lookup.addresses().size() == reported) continue;
     reported = lookup.addresses().size();
     found(endpoints_of(lookup.addresses(), port), false);
+    // It may have destroyed the resolver.
+    lookup.proceed();
   }
   if (lookup.state() == HostLookup::State::fallback) {
     engine_->count_fallback();
@@ -134,16 +136,17 @@ Task<Result<>> DnsResolver::resolve_each(std::string host, std::uint16_t port, A
 
 Task<Result<DnsMessage>> DnsResolver::query(DnsName name, DnsType type) {
   engine_->refresh();
+  const dns::EngineReference engine(*engine_);
   const dns::QuestionKey key(name.wire(), type);
-  OneAnswer wait(engine_->loop());
-  dns::Cache::Hit hit = engine_->look_up(key, wait);
+  OneAnswer wait(engine->loop());
+  dns::Cache::Hit hit = engine->look_up(key, wait);
   if (hit.answer == nullptr) {
     if (const auto waited = co_await wait.event.wait(); !waited)
       co_return std::unexpected(waited.error());
+    // The resolver was destroyed. Those that await this task use `engine_` if it succeeds.
+    if (!engine) co_return base::failure(ECANCELED);
     hit.answer = std::move(wait.answer);
   }
-  // The resolver was destroyed.
-  if (hit.answer == nullptr) co_return base::failure(ECANCELED);
   if (hit.answer->error != dns::no_error)
     co_return std::unexpected(make_error_code(hit.answer->error));
   constexpr std::int64_t second_ns = 1'000'000'000;
