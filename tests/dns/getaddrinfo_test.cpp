@@ -99,6 +99,12 @@ constexpr const char* names[] = {
     "www.",
     "many.example.org",
     "sort.test",
+    "10.1",
+    "0xa.01",
+    "10.0.0.1 ",
+    "10.0.0.1 www.example.org",
+    "10.1\twww.example.org",
+    "10.0.0.1.",
 };
 
 /// Closes `ready` when the server can be asked.

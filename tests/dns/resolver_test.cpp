@@ -123,11 +123,19 @@ TEST_F(DnsResolving, queries_both_families) {
 TEST_F(DnsResolving, needs_no_server_for_literal_addresses_and_localhost) {
   EXPECT_EQ(text_of("192.0.2.7"), "192.0.2.7");
   EXPECT_EQ(text_of("127.1"), "127.0.0.1");
+  EXPECT_EQ(text_of("0x7f.0.0.01"), "127.0.0.1");
   EXPECT_EQ(text_of("2001:db8::7"), "2001:db8::7");
   EXPECT_EQ(text_of("localhost"), "::1 127.0.0.1");
   EXPECT_EQ(text_of("a.LOCALHOST."), "::1 127.0.0.1");
   EXPECT_EQ(resolve("192.0.2.7", AddressFamily::v6).error(), resolver_error(EAI_ADDRFAMILY));
   EXPECT_EQ(questions(), 0U);
+}
+
+TEST_F(DnsResolving, rejects_addresses_with_trailing_text) {
+  // inet_aton(3) ignores what follows white space: CVE-2016-10739.
+  for (const char* const bad :
+       {"127.0.0.1 example.org", "127.0.0.1 ", "127.1\t", "1\n.example.org"})
+    EXPECT_EQ(resolve(bad).error(), resolver_error(EAI_NONAME)) << bad;
 }
 
 TEST_F(DnsResolving, rejects_invalid_names) {

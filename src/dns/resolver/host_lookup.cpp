@@ -32,6 +32,13 @@ bool is_below(std::string_view host, std::string_view domain) noexcept {
   return host[at - 1] == '.' && equal_ignoring_case(host.substr(at), domain);
 }
 
+/// True if the text has only the characters of numbers. inet_aton(3) accepts any text after white
+/// space (CVE-2016-10739), so other texts must not be passed to it.
+bool has_only_numbers(std::string_view host) noexcept {
+  return host.size() < INET6_ADDRSTRLEN && host.front() >= '0' && host.front() <= '9' &&
+         host.find_first_not_of("0123456789abcdefABCDEFxX.") == std::string_view::npos;
+}
+
 Error eai_error(int value) noexcept { return {value, resolver_category()}; }
 
 }  // namespace
@@ -65,8 +72,7 @@ bool HostLookup::use_literal() {
   in_addr v4;
   if (const auto literal = Endpoint::parse(host_, 0)) {
     address = Address::of(*literal);
-  } else if (host_.size() < INET6_ADDRSTRLEN && host_.front() >= '0' && host_.front() <= '9' &&
-             ::inet_aton(std::string(host_).c_str(), &v4) != 0) {
+  } else if (has_only_numbers(host_) && ::inet_aton(std::string(host_).c_str(), &v4) != 0) {
     // The short notations of IPv4, such as "127.1".
     std::memcpy(address.bytes.data(), &v4, sizeof v4);
   } else {
