@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <source_location>
@@ -40,16 +41,24 @@ struct DnsServerOptions {
   /// The limit of sent datagrams, also if the client accepts larger ones; at least 512.
   std::uint16_t udp_bytes_max = DnsEdns::udp_bytes_default;
   std::size_t tcp_connections_max = 1024;  ///< Further ones wait in the backlog.
-  /// A connection that sends no query for this time is closed.
+  /// A connection that sends no complete query for this time, or accepts no complete message of a
+  /// response, is closed. 0: no limit.
   Duration tcp_idle_timeout = std::chrono::seconds(10);
-  /// The number of handlers that may run as tasks at the same time. Further queries over UDP are
-  /// dropped; connections wait.
+  /// The number of handlers that may run as tasks at the same time, for datagrams and for all
+  /// connections together. Further queries over UDP are dropped; connections wait.
   std::size_t tasks_max = 4096;
+  /// The number of queries of one connection whose handlers run as tasks or whose responses wait
+  /// until the client reads. At the maximum, and during a zone transfer, the server does not read
+  /// from the connection.
+  std::size_t tcp_tasks_max = 16;
   /// Response rate limiting: the number of UDP responses per second to one network (/24 of IPv4,
   /// /56 of IPv6). Of the responses above it, every second one is sent without records and
   /// truncated, so that clients with genuine addresses retry over TCP; the others are dropped. 0:
   /// no limit.
   unsigned responses_per_second = 0;
+  /// Invoked with exceptions of handlers, whose query is answered with SERVFAIL, and with a
+  /// ListenerError. Must not destroy the server. If it is empty, the loop's run() throws them.
+  std::function<void(std::exception_ptr)> on_error{};
 };
 
 /// Counters since the server was opened.
@@ -70,8 +79,8 @@ struct DnsServerStats {
 ///
 /// The handler gets a response with the id, question and EDNS of the query, and adds records or
 /// sets the response code. It is a function, or a function that returns a Task<>; the request and
-/// the response then exist until the task has ended. An exception of the handler propagates out of
-/// the loop's run().
+/// the response then exist until the task has ended. For its exceptions see
+/// DnsServerOptions::on_error.
 ///
 /// The server answers by itself: malformed queries and those with other than one question with
 /// FORMERR, other opcodes than QUERY with NOTIMP, versions of EDNS above 0 with BADVERS. A response
@@ -105,6 +114,15 @@ class DnsServer {
 
   [[nodiscard]] const Endpoint& endpoint() const noexcept;
   [[nodiscard]] DnsServerStats stats() const noexcept;
+
+  /// Stops receiving datagrams and accepting connections. Queries that were received are answered,
+  /// and open connections stay open.
+  void stop() noexcept;
+
+  /// Graceful shutdown: stops, closes idle connections, waits up to `grace` for the handlers to
+  /// end, requests the remaining ones to stop, and waits for those. Must not be awaited by a
+  /// handler. The server must outlive the returned task.
+  Task<> shut_down(Duration grace);
 
  private:
   explicit DnsServer(std::unique_ptr<dns_server::State> state) noexcept;

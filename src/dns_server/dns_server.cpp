@@ -1,22 +1,30 @@
 // DnsServer.
 #include <tambour/dns_server.h>
 
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include <tambour/async_mutex.h>
+#include <tambour/detail/intrusive_list.h>
+#include <tambour/task_event.h>
 #include <tambour/task_scope.h>
 #include <tambour/tcp.h>
+#include <tambour/timer.h>
 #include <tambour/udp.h>
 #include <tambour/when.h>
 
 #include "base/failure.h"
 #include "dns/codec/reader.h"
 #include "dns_server/rate_limit.h"
+#include "dns_server/responses.h"
 #include "loop/core.h"
 
 namespace tambour {
@@ -25,77 +33,26 @@ namespace {
 
 constexpr std::size_t read_bytes = 4096;
 
-std::string framed(const std::string& message) {
-  std::string bytes;
-  bytes.reserve(message.size() + 2);
-  bytes += static_cast<char>(message.size() >> 8U);
-  bytes += static_cast<char>(message.size());
-  return bytes += message;
+bool is_wildcard(const Endpoint& at) noexcept {
+  return at.with_port(0) == Endpoint::any_v4(0) || at.with_port(0) == Endpoint::any_v6(0);
 }
 
-/// The response to bytes that are not a query that a handler can answer; empty if they are not
-/// answered. Sets `query` if a handler can.
-std::optional<DnsMessage> refuse(dns::Bytes packet, DnsMessage& query) {
-  const auto with_code = [](DnsMessage response, DnsRcode code) {
-    response.rcode = code;
-    return response;
-  };
-  auto parsed = DnsMessage::parse(packet);
-  if (!parsed) {
-    // What has a header may be a query. Responses are never answered: that could go on for ever.
-    dns::Reader reader(packet);
-    const dns::Header header = dns::Header::read(reader);
-    DnsMessage response;
-    response.id = header.id;
-    response.is_response = true;
-    return with_code(std::move(response), DnsRcode::format_error);
+bool is_multicast(const Endpoint& address) noexcept {
+  if (address.family() == AF_INET) {
+    const auto& v4 = *reinterpret_cast<const sockaddr_in*>(address.data());
+    return IN_MULTICAST(ntohl(v4.sin_addr.s_addr));
   }
-  query = std::move(*parsed);
-  const DnsMessage response = DnsMessage::response_to(query);
-  if (query.opcode != DnsOpcode::query) return with_code(response, DnsRcode::not_implemented);
-  if (query.questions.size() != 1) return with_code(response, DnsRcode::format_error);
-  if (query.edns && query.edns->version != 0) return with_code(response, DnsRcode::bad_version);
-  return std::nullopt;
+  const auto& v6 = *reinterpret_cast<const sockaddr_in6*>(address.data());
+  return IN6_IS_ADDR_MULTICAST(&v6.sin6_addr);
 }
 
-bool is_query(dns::Bytes packet) noexcept {
-  dns::Reader reader(packet);
-  const dns::Header header = dns::Header::read(reader);
-  return !reader.failed() && (header.flags & dns::Header::response) == 0;
-}
-
-/// The bytes of a response; empty if the handler has made it malformed, and not even an error fits.
-std::string bytes_of(const DnsMessage& response, std::size_t limit) {
-  if (auto bytes = response.write(limit)) return std::move(*bytes);
-  DnsMessage failure = response;
-  failure.rcode = DnsRcode::server_failure;
-  failure.answers.clear();
-  failure.authorities.clear();
-  failure.additionals.clear();
-  return failure.write(limit).value_or(std::string());
-}
-
-/// The messages of a zone transfer, with their lengths: RFC 5936, section 2.2.
-std::string transfer_bytes(DnsMessage response) {
-  const std::vector<DnsRecord> records = std::exchange(response.answers, {});
-  constexpr std::size_t records_max = 1000;
-  std::string bytes;
-  std::size_t count = records_max;
-  for (std::size_t next = 0; next < records.size();) {
-    count = std::min(count, records.size() - next);
-    const auto first = records.begin() + static_cast<std::ptrdiff_t>(next);
-    response.answers.assign(first, first + static_cast<std::ptrdiff_t>(count));
-    const std::string message = bytes_of(response, DnsMessage::bytes_max);
-    // A message that does not fit is truncated.
-    const bool fits = message.size() > 2 && (message[2] & 2) == 0;
-    if (!fits && count > 1) {
-      count /= 2;
-      continue;
-    }
-    bytes += framed(message);
-    next += count;
-  }
-  return bytes;
+/// A client ignores a response that does not come from the address that it has queried. The
+/// interface is left to the routing table, as for every other datagram.
+DatagramOptions reply_to(const Datagram& query) noexcept {
+  DatagramOptions how;
+  how.from = query.to();
+  if (how.from && is_multicast(*how.from)) how.from.reset();
+  return how;
 }
 
 }  // namespace
@@ -111,7 +68,13 @@ class State {
         options_(options),
         limit_(options.responses_per_second),
         out_(64, std::max<std::size_t>(options.udp_bytes_max, DnsMessage::udp_bytes_plain)),
-        tasks_(loop) {}
+        turn_(loop),
+        task_ended_(loop),
+        tasks_(loop) {
+    // Otherwise the scope would keep it until it is destroyed.
+    tasks_.set_exception_handler(
+        [](const std::exception_ptr& thrown) { std::rethrow_exception(thrown); });
+  }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
@@ -120,12 +83,13 @@ class State {
     // A port that is free for UDP may be in use for TCP.
     constexpr int attempts = 100;
     for (int i = 0;; ++i) {
-      auto udp = UdpSocket::bind(loop_, at);
+      auto udp = UdpSocket::bind(loop_, at, {.pktinfo = is_wildcard(at)});
       if (!udp) return std::unexpected(udp.error());
       const auto bound = udp->local_endpoint();
       if (!bound) return std::unexpected(bound.error());
-      auto tcp =
-          TcpServer::listen(loop_, *bound, {.connections_max = options_.tcp_connections_max});
+      auto tcp = TcpServer::listen(
+          loop_, *bound,
+          {.connections_max = options_.tcp_connections_max, .on_error = options_.on_error});
       if (!tcp && at.port() == 0 && tcp.error() == system_error(EADDRINUSE) && i < attempts)
         continue;
       if (!tcp) return std::unexpected(tcp.error());
@@ -138,10 +102,82 @@ class State {
     return udp_.serve({.on_datagrams = [this](UdpSocket&, DatagramBatch& batch) { take(batch); }});
   }
 
+  void stop() noexcept {
+    udp_.stop_receiving();
+    tcp_->stop();
+  }
+
+  Task<> shut_down(Duration grace) {
+    stop();
+    is_stopping_ = true;
+    // Closing a connection wakes its task, which removes it from the list later.
+    for (Connection* each = connections_.front(); each != nullptr; each = connections_.after(*each))
+      each->close_if_idle();
+    Timer limit(loop_, [this] { tasks_.request_stop(); });
+    limit.start(grace);
+    co_await tcp_->shut_down(grace);
+    co_await tasks_.join();
+  }
+
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return tcp_->endpoint(); }
   [[nodiscard]] const DnsServerStats& stats() const noexcept { return stats_; }
 
  private:
+  /// The right to run one handler as a task.
+  class Slot {
+   public:
+    explicit Slot(State& server) noexcept : server_(&server) { ++server.running_; }
+    Slot(Slot&& other) noexcept : server_(std::exchange(other.server_, nullptr)) {}
+    Slot& operator=(Slot&&) = delete;
+    ~Slot() {
+      if (server_ == nullptr) return;
+      --server_->running_;
+      server_->task_ended_.set();
+    }
+
+   private:
+    State* server_;
+  };
+
+  [[nodiscard]] bool has_slot() const noexcept { return running_ < options_.tasks_max; }
+
+  /// Waits until a handler may run. Fails with ECANCELED.
+  Task<Result<Slot>> take_slot() {
+    // The connections get slots in the order in which they wait.
+    const auto turn = co_await turn_.lock();
+    if (!turn) co_return std::unexpected(turn.error());
+    while (!has_slot()) {
+      task_ended_.reset();
+      if (const auto ended = co_await task_ended_.wait(); !ended)
+        co_return std::unexpected(ended.error());
+    }
+    co_return Slot(*this);
+  }
+
+  /// For a handler that has thrown: the program gets the exception, and the client SERVFAIL.
+  void report(const DnsRequest& request, DnsMessage& response) {
+    if (!options_.on_error) throw;
+    response = DnsMessage::response_to(request.query);
+    response.rcode = DnsRcode::server_failure;
+    options_.on_error(std::current_exception());
+  }
+
+  void handle(const DnsRequest& request, DnsMessage& response) {
+    try {
+      handler_(request, response);
+    } catch (...) {
+      report(request, response);
+    }
+  }
+
+  Task<> handle_in_task(const DnsRequest& request, DnsMessage& response) {
+    try {
+      co_await task_handler_(request, response);
+    } catch (...) {
+      report(request, response);
+    }
+  }
+
   // UDP.
   void take(DatagramBatch& batch) {
     for (const Datagram each : batch) take_datagram(each);
@@ -156,34 +192,36 @@ class State {
     }
     ++stats_.udp_queries;
     DnsRequest request{.query = {}, .from = datagram.peer()};
+    const DatagramOptions how = reply_to(datagram);
     if (const auto refusal = refuse(datagram.bytes(), request.query)) {
       ++stats_.malformed;
-      return send(*refusal, request);
+      return send(*refusal, request, how);
     }
     DnsMessage response = DnsMessage::response_to(request.query);
     if (request.question().type == DnsType::axfr) {
       // RFC 5936, section 4.2.
       response.truncated = true;
-      return send(response, request);
+      return send(response, request, how);
     }
     if (handler_) {
-      handler_(request, response);
-      return send(response, request);
+      handle(request, response);
+      return send(response, request, how);
     }
-    if (tasks_.size() >= options_.tasks_max) {
+    if (!has_slot()) {
       ++stats_.overloaded;
       return;
     }
-    tasks_.spawn(answer_datagram(std::move(request), std::move(response)));
+    tasks_.spawn(answer_datagram(Slot(*this), std::move(request), std::move(response), how));
   }
 
-  Task<> answer_datagram(DnsRequest request, DnsMessage response) {
-    co_await task_handler_(request, response);
-    send(response, request);
+  Task<> answer_datagram(Slot /*held*/, DnsRequest request, DnsMessage response,
+                         DatagramOptions how) {
+    co_await handle_in_task(request, response);
+    send(response, request, how);
     flush();
   }
 
-  void send(const DnsMessage& response, const DnsRequest& request) {
+  void send(const DnsMessage& response, const DnsRequest& request, const DatagramOptions& how) {
     std::string bytes;
     switch (limit_.check(request.from, core_.now_ns())) {
       case Verdict::send:
@@ -203,9 +241,9 @@ class State {
     if (bytes.empty()) return;
     if ((bytes[2] & 2) != 0) ++stats_.truncated;
     const auto span = std::as_bytes(std::span(bytes));
-    if (out_.add(span, request.from)) return;
+    if (out_.add(span, request.from, how)) return;
     flush();
-    static_cast<void>(out_.add(span, request.from));
+    static_cast<void>(out_.add(span, request.from, how));
   }
 
   [[nodiscard]] std::size_t datagram_limit(const DnsMessage& query) const noexcept {
@@ -220,38 +258,86 @@ class State {
 
   // TCP.
   /// What the tasks of one connection share.
-  struct Connection {
-    explicit Connection(EventLoop& loop, TcpStream of) : stream(std::move(of)), writing(loop) {}
+  struct Connection : detail::ListHook<Connection> {
+    Connection(EventLoop& loop, TcpStream of, Endpoint from)
+        : stream(std::move(of)), peer(from), writing(loop) {}
+
+    /// At a shutdown: closes the connection unless a query is being answered.
+    void close_if_idle() noexcept {
+      if (answering == 0) stream.close();
+    }
+
     TcpStream stream;
+    Endpoint peer;
     AsyncMutex writing;
+    std::size_t answering = 0;  ///< Queries.
+    std::exception_ptr thrown;  ///< By a handler.
   };
 
   Task<> serve(TcpStream stream) {
     ++stats_.tcp_connections;
     const auto peer = stream.peer_endpoint();
     if (!peer) co_return;
-    Connection connection(loop_, std::move(stream));
+    Connection connection(loop_, std::move(stream), *peer);
+    connections_.push_back(connection);
     const TaskContext& context = co_await this_task;
     TaskScope handlers(loop_, context.stop);
+    handlers.set_exception_handler([&connection](std::exception_ptr thrown) {
+      connection.thrown = std::move(thrown);
+      connection.stream.close();
+    });
+    co_await read_queries(connection, handlers);
+    co_await handlers.join();
+    if (connection.thrown) std::rethrow_exception(connection.thrown);
+  }
+
+  /// Ends when the connection is closed, or sends no complete query in time.
+  Task<> read_queries(Connection& connection, TaskScope& handlers) {
     std::string in;
     std::array<std::byte, read_bytes> bytes;
-    for (;;) {
-      const auto got = co_await timeout(options_.tcp_idle_timeout, connection.stream.read(bytes));
-      if (!got || *got == 0) break;
+    TimePoint deadline = loop_.now() + options_.tcp_idle_timeout;
+    while (!is_stopping_) {
+      Result<std::size_t> got = 0;
+      if (options_.tcp_idle_timeout > Duration::zero()) {
+        got = co_await timeout(deadline - loop_.now(), connection.stream.read(bytes));
+      } else {
+        got = co_await connection.stream.read(bytes);
+      }
+      if (!got || *got == 0) co_return;
       in.append(reinterpret_cast<const char*>(bytes.data()), *got);
-      while (const auto packet = take_packet(in)) {
+      while (auto packet = take_packet(in)) {
         if (!is_query(dns::as_bytes(*packet))) {
           ++stats_.malformed;
+          connection.stream.close();
           co_return;
         }
-        if (handler_ || tasks_.size() + handlers.size() >= options_.tasks_max) {
-          co_await answer(connection, *packet, *peer);
-        } else {
-          handlers.spawn(answer(connection, *packet, *peer));
-        }
+        co_await start_answer(connection, handlers, std::move(*packet));
+        deadline = loop_.now() + options_.tcp_idle_timeout;
       }
     }
-    co_await handlers.join();
+  }
+
+  /// Returns when the next query may be read.
+  Task<> start_answer(Connection& connection, TaskScope& handlers, std::string packet) {
+    ++stats_.tcp_queries;
+    DnsRequest request{.query = {}, .from = connection.peer, .is_tcp = true};
+    if (auto refusal = refuse(dns::as_bytes(packet), request.query)) {
+      ++stats_.malformed;
+      co_return co_await write(connection, std::move(*refusal));
+    }
+    std::optional<Slot> slot;
+    if (!handler_) {
+      auto taken = co_await take_slot();
+      if (!taken) co_return;
+      slot.emplace(std::move(*taken));
+    }
+    ++connection.answering;
+    // The records of a transfer are many, so a connection has those of one.
+    const bool waits = handler_ || request.question().type == DnsType::axfr ||
+                       handlers.size() + 1 >= options_.tcp_tasks_max;
+    auto answered = answer(connection, std::move(request), std::move(slot));
+    if (!waits) co_return handlers.spawn(std::move(answered));
+    co_await std::move(answered);
   }
 
   /// Removes the first complete message, without its length.
@@ -265,31 +351,38 @@ class State {
     return packet;
   }
 
-  Task<> answer(Connection& connection, std::string packet, Endpoint from) {
-    ++stats_.tcp_queries;
-    DnsRequest request{.query = {}, .from = from, .is_tcp = true};
-    std::string bytes;
-    if (const auto refusal = refuse(dns::as_bytes(packet), request.query)) {
-      ++stats_.malformed;
-      bytes = framed(bytes_of(*refusal, DnsMessage::bytes_max));
+  Task<> answer(Connection& connection, DnsRequest request, std::optional<Slot> slot) {
+    DnsMessage response = DnsMessage::response_to(request.query);
+    if (handler_) {
+      handle(request, response);
     } else {
-      DnsMessage response = DnsMessage::response_to(request.query);
-      if (handler_) {
-        handler_(request, response);
-      } else {
-        co_await task_handler_(request, response);
-      }
-      const bool is_transfer = request.question().type == DnsType::axfr;
-      bytes = is_transfer && !response.answers.empty()
-                  ? transfer_bytes(std::move(response))
-                  : framed(bytes_of(response, DnsMessage::bytes_max));
+      co_await handle_in_task(request, response);
     }
+    // A client that does not read keeps no other query from being answered.
+    slot.reset();
+    co_await write(connection, std::move(response));
+    --connection.answering;
+    if (is_stopping_) connection.close_if_idle();
+  }
+
+  /// Writes one message at a time: a client that does not read costs the memory of one.
+  Task<> write(Connection& connection, DnsMessage response) {
     const auto guard = co_await connection.writing.lock();
     if (!guard) co_return;
-    const auto written = co_await timeout(options_.tcp_idle_timeout,
-                                          connection.stream.write(std::string_view(bytes)));
-    // The reader notices it.
-    if (!written) connection.stream.close();
+    Messages messages(std::move(response));
+    for (std::string bytes = messages.next(); !bytes.empty(); bytes = messages.next()) {
+      const std::string_view view = bytes;
+      Result<> written;
+      if (options_.tcp_idle_timeout > Duration::zero()) {
+        written = co_await timeout(options_.tcp_idle_timeout, connection.stream.write(view));
+      } else {
+        written = co_await connection.stream.write(view);
+      }
+      if (written) continue;
+      // The reader notices it.
+      connection.stream.close();
+      co_return;
+    }
   }
 
   EventLoop& loop_;
@@ -301,8 +394,13 @@ class State {
   RateLimit limit_;
   DatagramBatch out_;
   UdpSocket udp_;
+  bool is_stopping_ = false;
+  std::size_t running_ = 0;  ///< Handlers that run as tasks.
+  AsyncMutex turn_;          ///< Of the connection that gets the next slot.
+  TaskEvent task_ended_;
+  detail::IntrusiveList<Connection> connections_;
+  // Last members, because their tasks use the others.
   std::optional<TcpServer> tcp_;
-  /// Last member, because its tasks use the others.
   TaskScope tasks_;
 };
 
@@ -324,5 +422,7 @@ Result<DnsServer> DnsServer::open(EventLoop& loop, const Endpoint& at, Handler h
 
 const Endpoint& DnsServer::endpoint() const noexcept { return state_->endpoint(); }
 DnsServerStats DnsServer::stats() const noexcept { return state_->stats(); }
+void DnsServer::stop() noexcept { state_->stop(); }
+Task<> DnsServer::shut_down(Duration grace) { return state_->shut_down(grace); }
 
 }  // namespace tambour

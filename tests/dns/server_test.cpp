@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -230,6 +231,134 @@ TEST_F(DnsServing, limits_the_tasks_of_handlers) {
   EXPECT_EQ(server->stats().overloaded, 15U);
 }
 
+/// Counts the handlers that run at the same time.
+struct Concurrency {
+  int running = 0;
+  int most = 0;
+  Task<> answer(const DnsRequest& request, DnsMessage& response) {
+    most = std::max(most, ++running);
+    static_cast<void>(co_await sleep_for(100ms));
+    --running;
+    server_test::answer(request, response);
+  }
+};
+
+TEST_F(DnsServing, limits_the_tasks_of_all_connections_together) {
+  Concurrency handlers;
+  serve([&](const DnsRequest& request,
+            DnsMessage& response) { return handlers.answer(request, response); },
+        {.tasks_max = 5});
+  std::string queries;
+  for (std::uint16_t i = 0; i < 10; ++i)
+    queries += framed(DnsMessage::query(dns_name("www.test"), DnsType::a, i));
+  TaskScope scope(loop);
+  std::size_t answered = 0;
+  for (int i = 0; i < 4; ++i) {
+    scope.spawn([&]() -> Task<> {
+      answered += messages_in(co_await exchange_over_tcp(queries, 10)).size();
+    });
+  }
+  simulation.run_for(10s);
+  EXPECT_EQ(answered, 40U);
+  EXPECT_EQ(handlers.most, 5);
+}
+
+TEST_F(DnsServing, limits_the_tasks_of_a_connection) {
+  Concurrency handlers;
+  serve([&](const DnsRequest& request,
+            DnsMessage& response) { return handlers.answer(request, response); },
+        {.tcp_tasks_max = 3});
+  std::string queries;
+  for (std::uint16_t i = 0; i < 10; ++i)
+    queries += framed(DnsMessage::query(dns_name("www.test"), DnsType::a, i));
+  EXPECT_EQ(messages_in(run(exchange_over_tcp(queries, 10))).size(), 10U);
+  EXPECT_EQ(handlers.most, 3);
+}
+
+TEST_F(DnsServing, answers_exceptions_of_handlers_with_server_failure) {
+  int reported = 0;
+  const DnsServerOptions options{.on_error = [&](std::exception_ptr) { ++reported; }};
+  const DnsMessage question = DnsMessage::query(dns_name("www.test"), DnsType::a, 1);
+  const auto expect_failures = [&] {
+    EXPECT_EQ(ask(question)->rcode, DnsRcode::server_failure);
+    const std::string both = framed(question) + framed(question);
+    const auto messages = messages_in(run(exchange_over_tcp(both, 2)));
+    ASSERT_EQ(messages.size(), 2U);
+    EXPECT_EQ(messages[1].rcode, DnsRcode::server_failure);
+  };
+  serve([](const DnsRequest&, DnsMessage&) { throw std::runtime_error("broken"); }, options);
+  expect_failures();
+  EXPECT_EQ(reported, 3);
+  server.reset();
+  serve(
+      [](const DnsRequest&, DnsMessage&) -> Task<> {
+        static_cast<void>(co_await sleep_for(1ms));
+        throw std::runtime_error("broken");
+      },
+      options);
+  expect_failures();
+  EXPECT_EQ(reported, 6);
+}
+
+TEST_F(DnsServing, throws_exceptions_of_handlers_out_of_run) {
+  serve([](const DnsRequest&, DnsMessage&) -> Task<> {
+    static_cast<void>(co_await sleep_for(1ms));
+    throw std::runtime_error("broken");
+  });
+  const DnsMessage question = DnsMessage::query(dns_name("www.test"), DnsType::a, 1);
+  const TimePoint begin = simulation.now();
+  EXPECT_THROW(run(exchange(question.write().value())), std::runtime_error);
+  EXPECT_THROW(run(exchange_over_tcp(framed(question), 1)), std::runtime_error);
+  EXPECT_LT(simulation.now() - begin, 1s);
+}
+
+TEST_F(DnsServing, shuts_down_after_the_queries_that_it_has_received) {
+  serve(answer_later);
+  TaskScope scope(loop);
+  std::vector<DnsMessage> answers;
+  std::string datagram;
+  std::optional<std::string> idle;
+  const DnsMessage question = DnsMessage::query(dns_name("first.test"), DnsType::a, 1);
+  scope.spawn([&]() -> Task<> {
+    answers = messages_in(co_await exchange_over_tcp(framed(question), SIZE_MAX));
+  });
+  scope.spawn([&]() -> Task<> { datagram = co_await exchange(question.write().value()); });
+  scope.spawn([&]() -> Task<> { idle = co_await exchange_over_tcp("", 1); });
+  simulation.run_for(50ms);
+  bool has_ended = false;
+  spawn(server_loop, [](DnsServer& of, bool& into) -> Task<> {
+    co_await of.shut_down(1s);
+    into = true;
+  }(*server, has_ended));
+  simulation.run_for(50ms);
+  EXPECT_TRUE(idle) << "an idle connection was not closed";
+  EXPECT_FALSE(has_ended);
+  simulation.run_for(500ms);
+  EXPECT_TRUE(has_ended);
+  EXPECT_EQ(answers.size(), 1U);
+  EXPECT_NE(datagram, "");
+  EXPECT_EQ(run(exchange(question.write().value())), "") << "datagrams are still answered";
+}
+
+TEST_F(DnsServing, stops_handlers_when_the_grace_of_a_shutdown_is_over) {
+  serve(
+      [](const DnsRequest&, DnsMessage&) -> Task<> { static_cast<void>(co_await sleep_for(1h)); });
+  TaskScope scope(loop);
+  const DnsMessage question = DnsMessage::query(dns_name("first.test"), DnsType::a, 1);
+  scope.spawn([&]() -> Task<> { co_await exchange_over_tcp(framed(question), 1); });
+  scope.spawn([&]() -> Task<> { co_await exchange(question.write().value()); });
+  simulation.run_for(50ms);
+  bool has_ended = false;
+  spawn(server_loop, [](DnsServer& of, bool& into) -> Task<> {
+    co_await of.shut_down(1s);
+    into = true;
+  }(*server, has_ended));
+  simulation.run_for(900ms);
+  EXPECT_FALSE(has_ended);
+  simulation.run_for(200ms);
+  EXPECT_TRUE(has_ended);
+}
+
 TEST_F(DnsServing, limits_the_rate_of_responses_to_a_network) {
   serve(answer, {.responses_per_second = 10});
   int answered = 0;
@@ -254,6 +383,41 @@ TEST_F(DnsServing, closes_idle_connections) {
   EXPECT_EQ(run(exchange_over_tcp(std::string("\0", 1), 1)), "");
   EXPECT_GE(simulation.now() - begin, 3s);
   EXPECT_LT(simulation.now() - begin, 4s);
+}
+
+TEST_F(DnsServing, closes_connections_that_send_a_query_byte_by_byte) {
+  serve(answer, {.tcp_idle_timeout = 3s});
+  const TimePoint begin = simulation.now();
+  run([](Endpoint at) -> Task<int> {
+    auto stream = co_await TcpStream::connect(at);
+    std::array<std::byte, 16> in;
+    for (;;) {
+      static_cast<void>(co_await stream->write(std::string_view("\1", 1)));
+      const auto got = co_await timeout(1s, stream->read(in));
+      if (got || got.error() != system_error(ETIMEDOUT)) co_return 0;
+    }
+  }(server->endpoint()));
+  EXPECT_GE(simulation.now() - begin, 3s);
+  EXPECT_LT(simulation.now() - begin, 4s);
+}
+
+TEST(DnsServerOnLoopback, replies_from_the_address_that_was_queried) {
+  EventLoop loop;
+  const auto server = DnsServer::listen(loop, Endpoint::any_v4(0), answer).value();
+  const Endpoint second = Endpoint::parse("127.0.0.2", server.endpoint().port()).value();
+  auto socket = UdpSocket::bind(loop, Endpoint::any_v4(0)).value();
+  ASSERT_TRUE(socket.connect(second));  // Then it receives only from this address.
+  const std::string query = DnsMessage::query(dns_name("www.test"), DnsType::a, 1).write().value();
+  ASSERT_TRUE(socket.try_send(std::as_bytes(std::span(query))));
+  DatagramBatch batch(1, 4096);
+  bool received = false;
+  spawn(loop, [](UdpSocket& on, DatagramBatch& into, bool& done) -> Task<> {
+    const auto got = co_await timeout(10s, on.receive(into));
+    done = got.has_value();
+    on.loop().stop();
+  }(socket, batch, received));
+  loop.run();
+  EXPECT_TRUE(received);
 }
 
 TEST_F(DnsServing, survives_malformed_packets) {
