@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <new>
 
 #include <tambour/move_to.h>
@@ -16,6 +17,11 @@
 
 namespace tambour::server {
 namespace {
+
+/// A full server closes a handshake that is unfinished after this time if another connection waits.
+/// Younger ones are left alone: if few connections are free, those that arrive would otherwise
+/// displace each other before any could finish.
+constexpr Duration displaced_age_min = std::chrono::milliseconds(250);
 
 /// Delivers an accepted stream to the acceptor of another loop.
 struct Delivery {
@@ -114,12 +120,13 @@ void Acceptor::accept() {
   for (Listener& listener : listeners_) accepting_->spawn(accept_all(listener));
 }
 
-/// While the server is full, waits for capacity. If several listeners share a limit, another one
-/// may have reached it since is_full() was checked; then the accepted stream waits, unless the
-/// server is stopped: a stream that was accepted before the stop is still served.
+/// While the server is full, waits for capacity, unless an unfinished handshake could be displaced.
+/// If one can, or if another listener has reached a common limit since is_full() was checked, the
+/// accepted stream waits, unless the server is stopped: a stream that was accepted before the stop
+/// is still served.
 Task<> Acceptor::accept_all(Listener& listener) {
   for (;;) {
-    for (capacity_.reset(); is_full(); capacity_.reset()) {
+    for (capacity_.reset(); is_full() && handshakes_.empty(); capacity_.reset()) {
       if (!co_await capacity_.wait()) co_return;
     }
     std::optional<Result<SocketStream>> accepted;
@@ -140,6 +147,7 @@ Task<> Acceptor::accept_all(Listener& listener) {
       co_return;
     }
     for (capacity_.reset(); listens_ && is_full(); capacity_.reset()) {
+      displace_handshake();
       if (!co_await capacity_.wait()) break;
     }
     take(std::move(**accepted));
@@ -206,7 +214,8 @@ Task<> Acceptor::read_header(SocketStream stream, ConnectionSlot slot, bool deci
 
 /// In the task that makes it. Displaces the oldest one if there are too many.
 struct Acceptor::Handshake : detail::ListHook<Handshake> {
-  Handshake(Acceptor& owner, SocketStream& which) : acceptor(owner), stream(which) {
+  Handshake(Acceptor& owner, SocketStream& which)
+      : acceptor(owner), stream(which), begun_ns(owner.core_.now_ns()) {
     Handshake* const oldest = acceptor.handshakes_.front();
     if (oldest != nullptr && acceptor.handshakes_count_ >= acceptor.options_->tls_handshakes_max)
       oldest->displace();
@@ -230,8 +239,18 @@ struct Acceptor::Handshake : detail::ListHook<Handshake> {
 
   Acceptor& acceptor;
   SocketStream& stream;
+  const std::int64_t begun_ns;
   bool is_displaced = false;
 };
+
+/// Makes room for a connection that waits because the server is full.
+void Acceptor::displace_handshake() noexcept {
+  Handshake* const oldest = handshakes_.front();
+  if (oldest == nullptr) return;
+  const Duration age(core_.now_ns() - oldest->begun_ns);
+  if (age < displaced_age_min) return capacity_.set_after(displaced_age_min - age);
+  oldest->displace();
+}
 
 /// Starts the connection, after the handshake if the server uses TLS.
 void Acceptor::begin(SocketStream stream, ConnectionSlot slot) {

@@ -133,6 +133,7 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   Task<> shake_hands(SocketStream stream, ConnectionSlot slot);
   void start(SocketStream stream, ConnectionSlot slot);
   [[nodiscard]] bool is_full() noexcept;
+  void displace_handshake() noexcept;
   /// Calls `function`; an exception ends only its connection.
   template <class Function>
   void call_and_report(Function&& function) noexcept {

@@ -22,8 +22,9 @@ class CapacityEvent final : public TaskEvent {
 
   void set_later() {
     reset();
-    again_.start(accept_pause_min);
+    set_after(accept_pause_min);
   }
+  void set_after(Duration delay) { again_.start(delay); }
 
  private:
   Timer again_;

@@ -191,5 +191,32 @@ TEST_F(HostilePeers, many_peers_that_never_finish_do_not_keep_others_from_being_
   EXPECT_LE(server.connections(), 51U);
 }
 
+TEST_F(HostilePeers, peers_that_never_finish_do_not_use_up_the_connections) {
+  ListenOptions how;
+  how.tls = contexts.server;
+  how.connections_max = 10;
+  std::size_t refused = 0;
+  how.on_refused = [&](SocketStream&, Error error) {
+    EXPECT_EQ(error, TlsError::too_many_handshakes);
+    ++refused;
+  };
+  auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
+  server.serve(test::echo<TcpStream>);
+  std::vector<TcpStream> idle;
+  bool done = false;
+  spawn(loop,
+        [](TcpServer& to, TlsClientContext tls, std::vector<TcpStream>& all,
+           bool& is_done) -> Task<> {
+          co_await test::connect_all(to.endpoint(), 25, all);
+          auto stream = co_await connect("127.0.0.1", to.endpoint().port(), tls);
+          EXPECT_TRUE(stream);
+          if (stream) co_await test::expect_echo(*stream, "hello");
+          is_done = true;
+        }(server, contexts.client, idle, done));
+  while (!done) loop.run_once();
+  EXPECT_GE(refused, 15U);
+  EXPECT_LE(server.connections(), 10U);
+}
+
 }  // namespace
 }  // namespace tambour::hostile_peers_test
