@@ -28,7 +28,7 @@ struct ConnectOptions {
   /// are known, and use those that become known later.
   Duration resolution_delay = std::chrono::milliseconds(50);
 
-  /// The time limit for the whole operation, including name lookups and retries.
+  /// The time limit for the whole operation, including name lookups and retries. 0: no limit.
   Duration timeout = std::chrono::seconds(30);
 
   /// How often all addresses are tried, at least once. Names are looked up in each round. Errors

@@ -85,7 +85,7 @@ struct SuccessorOptions {
   /// argv; the first element is the path of the program. Empty: the current program, without
   /// arguments.
   std::vector<std::string> arguments{};
-  /// The time limit for the successor to call notify_ready().
+  /// The time limit for the successor to call notify_ready(). 0: no limit.
   Duration ready_timeout = std::chrono::seconds(30);
 };
 

@@ -82,7 +82,8 @@ struct ListenOptions {
   /// with Placement::peer_address, the loop that has accepted it does, because the header decides
   /// the placement.
   ProxyProtocol proxy_protocol = ProxyProtocol::off;
-  Duration proxy_header_timeout = std::chrono::seconds(5);  ///< For receiving the whole header.
+  /// The time limit for receiving the whole header. 0: no limit.
+  Duration proxy_header_timeout = std::chrono::seconds(5);
   /// The maximum size of a header. A longer one is refused with EMSGSIZE as soon as its length is
   /// known, before the rest of it is read.
   std::size_t proxy_header_bytes_max = 8192;

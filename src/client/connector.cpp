@@ -27,6 +27,7 @@
 #include "client/backoff.h"
 #include "loop/core.h"
 #include "net/tcp_options.h"
+#include "task/time_limit.h"
 
 namespace tambour {
 namespace {
@@ -231,7 +232,7 @@ Task<Streamed> try_rounds(Target target, ConnectOptions options) {
 
 Task<Streamed> connect_within(Target target, ConnectOptions options) {
   const Duration limit = options.timeout;
-  Streamed stream = co_await timeout(limit, try_rounds(std::move(target), options));
+  Streamed stream = co_await task::within(limit, try_rounds(std::move(target), options));
   const TcpOptions& tcp = options.tcp;
   const bool any_option =
       tcp.keepalive_idle > Duration::zero() || tcp.user_timeout > Duration::zero();

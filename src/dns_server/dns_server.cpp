@@ -26,6 +26,7 @@
 #include "dns_server/rate_limit.h"
 #include "dns_server/responses.h"
 #include "loop/core.h"
+#include "task/time_limit.h"
 
 namespace tambour {
 namespace dns_server {
@@ -372,12 +373,8 @@ class State {
     Messages messages(std::move(response));
     for (std::string bytes = messages.next(); !bytes.empty(); bytes = messages.next()) {
       const std::string_view view = bytes;
-      Result<> written;
-      if (options_.tcp_idle_timeout > Duration::zero()) {
-        written = co_await timeout(options_.tcp_idle_timeout, connection.stream.write(view));
-      } else {
-        written = co_await connection.stream.write(view);
-      }
+      const auto written =
+          co_await task::within(options_.tcp_idle_timeout, connection.stream.write(view));
       if (written) continue;
       // The reader notices it.
       connection.stream.close();

@@ -19,6 +19,7 @@
 #include "base/failure.h"
 #include "handoff/passed_tickets.h"
 #include "handoff/ready_pipe.h"
+#include "task/time_limit.h"
 #include "tls/saved_ticket_keys.h"
 
 namespace tambour {
@@ -154,7 +155,7 @@ Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
   // Killed if the wait fails, and also if this task is destroyed while it waits.
   Process successor = std::move(*spawned);
   if (const auto waited =
-          co_await timeout(options.ready_timeout, wait_until_ready(ready_read_end.get()));
+          co_await task::within(options.ready_timeout, wait_until_ready(ready_read_end.get()));
       !waited)
     co_return std::unexpected(waited.error());
   for (const PassedListener& passed : listeners)

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "server/acceptor_group.h"
 #include "server/error_reporting.h"
+#include "task/time_limit.h"
 #include "tls/handshake.h"
 
 namespace tambour::server {
@@ -194,8 +195,8 @@ void Acceptor::arrive(SocketStream stream, ConnectionSlot slot) noexcept {
 /// Runs concurrently with the handlers, so that a proxy that sends no header delays no other
 /// connection.
 Task<> Acceptor::read_header(SocketStream stream, ConnectionSlot slot, bool decides_placement) {
-  auto header = co_await timeout(options_->proxy_header_timeout,
-                                 read_proxy_header(stream, options_->proxy_header_bytes_max));
+  auto header = co_await task::within(options_->proxy_header_timeout,
+                                      read_proxy_header(stream, options_->proxy_header_bytes_max));
   if (dropped_) co_return;
   const Counted calling(calls_);
   if (!header) {

@@ -180,7 +180,7 @@ TEST(Connector, a_slow_ipv6_loses_to_ipv4_of_the_same_host) {
 
 TEST(Connector, reports_the_last_failure_or_a_timeout) {
   Simulation simulation;
-  Net net(simulation, 2);
+  Net net(simulation, 3);
   net.refuse(0);
   net.isolate(1);
   auto outcome = net.connect_to(std::vector{v4(*net.hosts[0])});
@@ -189,6 +189,7 @@ TEST(Connector, reports_the_last_failure_or_a_timeout) {
   EXPECT_EQ(outcome.error, system_error(ETIMEDOUT));
   expect_about(outcome.took, 3s);
   EXPECT_EQ(net.open_then, 0U);
+  EXPECT_FALSE(net.connect_to(std::vector{v6(*net.hosts[2])}, {.timeout = 0s}).error);
   EXPECT_EQ(net.connect_to(std::vector<Endpoint>{}).error, system_error(EINVAL));
   for (const char* wrong : {"", "server1", "server1:", "server1:0", "server1:65536", ":x", "a:b:1",
                             "[server1]:80", "server1:80 "})

@@ -385,6 +385,20 @@ TEST_F(DnsServing, closes_idle_connections) {
   EXPECT_LT(simulation.now() - begin, 4s);
 }
 
+TEST_F(DnsServing, keeps_idle_connections_if_the_limit_is_zero) {
+  serve(answer, {.tcp_idle_timeout = 0s});
+  const std::string query = framed(DnsMessage::query(dns_name("www.test"), DnsType::a, 1));
+  const std::size_t received = run([](Endpoint at, std::string_view bytes) -> Task<std::size_t> {
+    auto stream = co_await TcpStream::connect(at);
+    static_cast<void>(co_await sleep_for(10min));
+    static_cast<void>(co_await stream->write(bytes));
+    std::array<std::byte, 512> in;
+    const auto got = co_await stream->read(in);
+    co_return got.value_or(0);
+  }(server->endpoint(), query));
+  EXPECT_GT(received, 0U);
+}
+
 TEST_F(DnsServing, closes_connections_that_send_a_query_byte_by_byte) {
   serve(answer, {.tcp_idle_timeout = 3s});
   const TimePoint begin = simulation.now();

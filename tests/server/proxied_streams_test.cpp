@@ -241,6 +241,23 @@ TEST_P(ProxiedStreams, without_a_header_do_not_block_others_and_are_closed_in_ti
   EXPECT_EQ(served, 1);
 }
 
+TEST_P(ProxiedStreams, have_no_time_limit_if_it_is_zero) {
+  TcpServer server = listen({.proxy_header_timeout = 0s});
+  bool served = false;
+  server.serve([&served](TcpStream) -> Task<> {
+    served = true;
+    co_return;
+  });
+  run([](Endpoint to) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    co_await sleep_for(1ms);  // Longer than the limit would be.
+    EXPECT_TRUE(co_await stream->write(line));
+    Buffer nothing;
+    EXPECT_EQ(co_await stream->read(nothing), 0U);
+  }(server.endpoint()));
+  EXPECT_TRUE(served);
+}
+
 TEST_P(ProxiedStreams, count_as_connections_while_their_header_is_pending) {
   TcpServer server = listen({.connections_max = 1, .proxy_header_timeout = 20ms});
   std::size_t most = 0;
