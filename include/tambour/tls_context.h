@@ -103,11 +103,11 @@ struct TlsOptions {
   /// Certificates of authorities in PEM format that are trusted, instead of those of the system. A
   /// server uses them to verify clients.
   TlsPem authorities{};
-  /// The time limit of a handshake.
+  /// The time limit of a handshake. 0: no limit.
   Duration handshake_timeout = std::chrono::seconds(10);
   /// The path of a file to which the keys of all sessions are appended, in the format of
-  /// SSLKEYLOGFILE, for decryption with Wireshark. Whoever reads the file can decrypt and forge the
-  /// connections. Empty: none; the environment variable is ignored.
+  /// SSLKEYLOGFILE, for decryption with Wireshark. With this file, an attacker can decrypt and forge
+  /// the connections. Empty: none; the environment variable is ignored.
   std::string key_log_path{};
   /// Invoked when a handshake has failed, on the thread of its loop; loops invoke it concurrently.
   /// Must not throw. `failure` names the certificate and the reason.
@@ -125,8 +125,8 @@ struct TlsServerOptions : TlsOptions {
   /// half of it. Zero disables resumption.
   std::chrono::seconds session_lifetime = std::chrono::hours(24);
   /// At least 32 random bytes that all processes of a service share, so that a session can be
-  /// resumed by any of them: on other machines, and after a restart. Whoever knows it can decrypt
-  /// recorded sessions that were resumed; replace it with reload() from time to time. Empty: the
+  /// resumed by any of them: on other machines, and after a restart. With this secret, an attacker
+  /// can decrypt recorded sessions that were resumed; replace it with reload() from time to time. Empty: the
   /// keys of tickets are random and known only to this context.
   std::string ticket_secret{};
   /// The result of InheritedListeners::ticket_keys(), so that sessions of the former process of a
@@ -135,8 +135,8 @@ struct TlsServerOptions : TlsOptions {
   /// The number of bytes that a client may send with its first packets, before the handshake is
   /// complete (0-RTT, TLS 1.3): at most `early_data_bytes_limit`. An attacker can replay them, so a
   /// server must not act on them without a check: see tls_early_data.h. Without a handler that
-  /// reads them early, they are read like other bytes when the handshake is complete, which no
-  /// replay achieves. Zero: early data is rejected.
+  /// reads them early, they are read like other bytes when the handshake is complete; a replayed
+  /// handshake never completes. Zero: early data is rejected.
   std::size_t early_data_bytes_max = 0;
   static constexpr std::size_t early_data_bytes_limit = 16384;
 };
@@ -148,8 +148,8 @@ struct TlsClientOptions : TlsOptions {
   /// The number of sessions that are kept for resumption, of all servers together. Zero disables
   /// resumption.
   std::size_t sessions_max = 1000;
-  /// Accepts any certificate of any server: whoever controls the network can read and change
-  /// everything. Only for tests.
+  /// Accepts any certificate of any server: an attacker who controls the network can read and
+  /// change all bytes. Only for tests.
   bool verifies_nothing_and_is_insecure = false;
 };
 
