@@ -52,7 +52,8 @@ class TlsSession {
   [[nodiscard]] virtual std::string_view cipher() const noexcept = 0;
   /// The application protocol, for example "h2"; empty if none was negotiated.
   [[nodiscard]] virtual std::string_view alpn() const noexcept = 0;
-  /// The name that the client sent (SNI), in lower case; empty if it sent none.
+  /// The name that the client sent (SNI), in lower case and without a final dot; empty if it sent
+  /// none. A server must expect any bytes.
   [[nodiscard]] virtual std::string_view server_name() const noexcept = 0;
   /// True if the session continues an earlier one, without certificates being sent.
   [[nodiscard]] virtual bool resumed() const noexcept = 0;

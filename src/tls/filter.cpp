@@ -369,7 +369,9 @@ std::string_view Filter::alpn() const noexcept {
 }
 
 std::string_view Filter::server_name() const noexcept {
-  return view(SSL_get_servername(ssl(), TLSEXT_NAMETYPE_host_name));
+  // A client sends no address.
+  const bool has_name = SSL_get_servername(ssl(), TLSEXT_NAMETYPE_host_name) != nullptr;
+  return has_name || SSL_is_server(ssl()) == 1 ? std::string_view(host_) : std::string_view();
 }
 
 bool Filter::resumed() const noexcept { return SSL_session_reused(ssl()) == 1; }

@@ -70,7 +70,8 @@ class Filter final : public io::TransportFilter, public TlsSession {
   void note_failure(std::int32_t outcome, std::string text) noexcept;
   /// For callbacks of OpenSSL: the server asked for a certificate, and the client has none.
   void note_certificate_missing() noexcept { certificate_missing_ = true; }
-  /// The name or address that a client verifies.
+  /// The name or address that a client verifies, or the name that it has sent to a server. In lower
+  /// case, without a final dot.
   void set_host(std::string host) { host_ = std::move(host); }
   [[nodiscard]] const std::string& host() const noexcept { return host_; }
   /// Identifies the server among the sessions of a client.

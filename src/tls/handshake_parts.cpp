@@ -64,7 +64,7 @@ Result<std::unique_ptr<Filter>> make_client_filter(
   std::unique_ptr<Filter> filter;
   if (context != nullptr) filter = Filter::create(context, false, generation);
   if (filter == nullptr || !expect_host(*filter, host)) return base::failure(ENOMEM);
-  filter->set_host(std::move(host));
+  filter->set_host(lower(std::move(host)));
   offer_session(*generation, *filter, peer, std::move(early_data));
   return filter;
 }

@@ -121,17 +121,25 @@ bool ServerGeneration::configure_clients(SSL_CTX* context) noexcept {
 /// The first identity is that of the SSL_CTX, so nothing has to be done for its first name.
 int ServerGeneration::choose_identity(SSL* ssl, int* alert, void* /*unused*/) noexcept {
   const ServerGeneration& self = of(ssl);
-  const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-  if (name == nullptr) return SSL_TLSEXT_ERR_NOACK;
-  const auto found = self.table_.find(name);
+  Filter& filter = Filter::of(ssl);
+  const char* const sent = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+  if (sent == nullptr) return SSL_TLSEXT_ERR_NOACK;
+  std::span<const Identity* const> found;
+  try {
+    std::string name = lower(sent);
+    if (name.ends_with('.')) name.pop_back();
+    found = self.table_.find(name);
+    if (found.empty() && self.options_.refuse_unknown_names)
+      filter.note_failure(net::outcome_of(TlsError::unknown_server_name),
+                          "no certificate for the name " + name);
+    filter.set_host(std::move(name));
+  } catch (const std::bad_alloc&) {
+    filter.note_failure(-ENOMEM, {});
+    *alert = SSL_AD_INTERNAL_ERROR;
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  }
   if (found.empty()) {
     if (!self.options_.refuse_unknown_names) return SSL_TLSEXT_ERR_NOACK;
-    try {
-      Filter::of(ssl).note_failure(net::outcome_of(TlsError::unknown_server_name),
-                                   "no certificate for the name " + std::string(name));
-    } catch (const std::bad_alloc&) {
-      Filter::of(ssl).note_failure(-ENOMEM, {});
-    }
     *alert = SSL_AD_UNRECOGNIZED_NAME;
     return SSL_TLSEXT_ERR_ALERT_FATAL;
   }
