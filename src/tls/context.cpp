@@ -88,7 +88,7 @@ int note_verification(int valid, X509_STORE_CTX* state) noexcept {
         text += " before " + time_text(X509_get0_notBefore(certificate));
       if (verification_error(error) == TlsError::certificate_wrong_host) {
         text += ": it is not valid for " + filter.host() + ", but for";
-        for (const std::string& each : dns_names_of(certificate)) text += " " + each;
+        for (const std::string& each : dns_names_of(certificate)) text += " " + printable(each);
         for (const std::string& each : decode(certificate).addresses) text += " " + each;
       }
     } else {

@@ -140,6 +140,22 @@ std::string lower(std::string text) noexcept {
   return text;
 }
 
+std::string printable(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string shown;
+  for (const char each : text) {
+    if (each >= ' ' && each <= '~') {
+      shown += each;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(each);
+    shown += "\\x";
+    shown += digits[byte >> 4];
+    shown += digits[byte & 15];
+  }
+  return shown;
+}
+
 std::unexpected<TlsFailure> failure(Error error, std::string message) {
   return std::unexpected(TlsFailure{.error = error, .message = std::move(message)});
 }

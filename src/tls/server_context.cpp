@@ -131,7 +131,7 @@ int ServerGeneration::choose_identity(SSL* ssl, int* alert, void* /*unused*/) no
     found = self.table_.find(name);
     if (found.empty() && self.options_.refuse_unknown_names)
       filter.note_failure(net::outcome_of(TlsError::unknown_server_name),
-                          "no certificate for the name " + name);
+                          "no certificate for the name " + printable(name));
     filter.set_host(std::move(name));
   } catch (const std::bad_alloc&) {
     filter.note_failure(-ENOMEM, {});
