@@ -26,7 +26,9 @@ bool is_address(const std::string& host) noexcept {
 bool expect_host(Filter& filter, const std::string& host) noexcept {
   X509_VERIFY_PARAM* const expected = SSL_get0_param(filter.ssl());
   if (is_address(host)) return X509_VERIFY_PARAM_set1_ip_asc(expected, host.c_str()) == 1;
-  X509_VERIFY_PARAM_set_hostflags(expected, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  // RFC 9525: only DNS names in the certificate count, not its common name.
+  X509_VERIFY_PARAM_set_hostflags(
+      expected, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   return X509_VERIFY_PARAM_set1_host(expected, host.data(), host.size()) == 1 &&
          SSL_set_tlsext_host_name(filter.ssl(), host.c_str()) == 1;
 }
