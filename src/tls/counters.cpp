@@ -46,13 +46,15 @@ void Counters::count(const TlsSession& session) noexcept {
 }
 
 TlsStats Counters::stats() const {
+  // The answer does not change, and statistics may be read often.
+  static const std::string reason = why_kernel_tls_is_unused();
   return {.handshakes = handshakes_.load(std::memory_order_relaxed),
           .resumed = resumed_.load(std::memory_order_relaxed),
           .failed = failed_.load(std::memory_order_relaxed),
           .early_data_accepted = early_data_accepted_.load(std::memory_order_relaxed),
           .early_data_rejected = early_data_rejected_.load(std::memory_order_relaxed),
           .kernel_tls = false,
-          .kernel_tls_reason = why_kernel_tls_is_unused()};
+          .kernel_tls_reason = reason};
 }
 
 }  // namespace tambour::tls
