@@ -88,6 +88,9 @@ class ServerGeneration final : public Generation {
   [[nodiscard]] static Loaded<std::shared_ptr<ServerGeneration>> load(
       TlsServerOptions options, const ServerGeneration* former);
   explicit ServerGeneration(const ServerGeneration* former) : Generation(former) {}
+  ServerGeneration(const ServerGeneration&) = delete;
+  ServerGeneration& operator=(const ServerGeneration&) = delete;
+  ~ServerGeneration();
 
   [[nodiscard]] const TlsServerOptions& options() const noexcept { return options_; }
   [[nodiscard]] const std::shared_ptr<TicketKeys>& ticket_keys() const noexcept {
@@ -128,6 +131,9 @@ class ClientGeneration final : public Generation {
 
   [[nodiscard]] const TlsClientOptions& options() const noexcept { return options_; }
   [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
+  ClientGeneration(const ClientGeneration&) = delete;
+  ClientGeneration& operator=(const ClientGeneration&) = delete;
+  ~ClientGeneration() { erase_secrets(options_.identities); }
 
  private:
   ClientGeneration(std::size_t sessions_max, const ClientGeneration* former)

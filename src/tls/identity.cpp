@@ -23,24 +23,31 @@ constexpr std::size_t name_bytes_max = 255;
 
 std::string name_of(const TlsPem& pem) { return pem.path.empty() ? "a PEM text" : pem.path; }
 
-Loaded<std::string> read_file(const std::string& path) {
+Loaded<SecretText> read_file(const std::string& path) {
   const auto failed = [&] {
     const int error = errno;
     return failure(system_error(error), path + ": " + std::strerror(error));
   };
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return failed();
-  std::string text;
-  std::array<char, 16384> piece;
+  SecretText text(std::string(16384, '\0'));
+  std::size_t size = 0;
   for (;;) {
-    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
+    if (size == text.text().size()) {
+      // Not with resize(), which would leave a copy in freed memory.
+      SecretText larger(std::string(2 * size, '\0'));
+      std::ranges::copy(text.text(), larger.text().begin());
+      text = std::move(larger);
+    }
+    const ssize_t got = ::read(file.get(), text.text().data() + size, text.text().size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed();
-    if (got == 0) return text;
-    text.append(piece.data(), static_cast<std::size_t>(got));
-    if (text.size() > file_bytes_max)
-      return failure(TlsError::file_unreadable, path + ": too long");
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+    if (size > file_bytes_max) return failure(TlsError::file_unreadable, path + ": too long");
   }
+  text.text().resize(size);
+  return text;
 }
 
 /// Never asks the terminal for a password.
@@ -110,9 +117,19 @@ Loaded<> validate(const Identity& identity, const std::string& name) {
 
 }  // namespace
 
-Loaded<std::string> read_pem(const TlsPem& pem) {
+void SecretText::erase(std::string& text) noexcept { OPENSSL_cleanse(text.data(), text.size()); }
+
+void erase_secrets(std::vector<TlsIdentity>& identities) noexcept {
+  for (TlsIdentity& each : identities) {
+    SecretText::erase(each.certificate.text);
+    SecretText::erase(each.key.text);
+    SecretText::erase(each.key_password);
+  }
+}
+
+Loaded<SecretText> read_pem(const TlsPem& pem) {
   if (!pem.path.empty()) return read_file(pem.path);
-  return pem.text;
+  return SecretText(pem.text);
 }
 
 Loaded<Identity> load_identity(const TlsIdentity& source) {
@@ -122,16 +139,16 @@ Loaded<Identity> load_identity(const TlsIdentity& source) {
   auto certificates = read_pem(source.certificate);
   if (!certificates) return std::unexpected(std::move(certificates.error()));
   Identity loaded;
-  if (auto done = load_certificates(loaded, *certificates, name_of(source.certificate)); !done)
+  if (auto done = load_certificates(loaded, certificates->text(), name_of(source.certificate));
+      !done)
     return std::unexpected(std::move(done.error()));
   const TlsPem& key_source = source.key.empty() ? source.certificate : source.key;
   auto key = source.key.empty() ? std::move(certificates) : read_pem(source.key);
   if (!key) return std::unexpected(std::move(key.error()));
-  const BioPointer bio = bio_of(*key);
+  const BioPointer bio = bio_of(key->text());
   auto* const password = const_cast<std::string*>(&source.key_password);
   if (bio != nullptr)
     loaded.key.reset(PEM_read_bio_PrivateKey(bio.get(), nullptr, give_password, password));
-  OPENSSL_cleanse(key->data(), key->size());
   if (loaded.key == nullptr)
     return queue_failure(TlsError::file_unreadable,
                          name_of(key_source) + ": no readable private key in PEM format");
@@ -145,7 +162,7 @@ Loaded<Identity> load_identity(const TlsIdentity& source) {
   if (!source.ocsp_response_path.empty()) {
     auto response = read_file(source.ocsp_response_path);
     if (!response) return std::unexpected(std::move(response.error()));
-    loaded.ocsp_response.assign(response->begin(), response->end());
+    loaded.ocsp_response.assign(response->text().begin(), response->text().end());
   }
   return loaded;
 }
@@ -163,7 +180,7 @@ Loaded<StorePointer> load_authorities(const TlsPem& pem) {
   }
   auto text = read_pem(pem);
   if (!text) return std::unexpected(std::move(text.error()));
-  const BioPointer bio = bio_of(*text);
+  const BioPointer bio = bio_of(text->text());
   if (bio == nullptr) return failure(system_error(ENOMEM), "out of memory");
   std::size_t count = 0;
   while (const CertificatePointer next{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {

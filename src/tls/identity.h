@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <tambour/tls_context.h>
@@ -25,8 +26,29 @@ struct Identity {
   std::vector<unsigned char> ocsp_response{};  ///< In DER format; empty: none.
 };
 
+/// A text that may contain a private key. It is erased from memory when it is destroyed.
+class SecretText {
+ public:
+  explicit SecretText(std::string text) noexcept : text_(std::move(text)) {}
+  SecretText(SecretText&& other) noexcept { text_.swap(other.text_); }
+  SecretText& operator=(SecretText&& other) noexcept {
+    text_.swap(other.text_);
+    return *this;
+  }
+  ~SecretText() { erase(text_); }
+
+  [[nodiscard]] std::string& text() noexcept { return text_; }
+  static void erase(std::string& text) noexcept;
+
+ private:
+  std::string text_;
+};
+
+/// Erases the keys, passwords and secrets among the options, which reload() needs until then.
+void erase_secrets(std::vector<TlsIdentity>& identities) noexcept;
+
 /// Returns the content of the file, or the text. Fails with the errno value of reading it.
-[[nodiscard]] Loaded<std::string> read_pem(const TlsPem& pem);
+[[nodiscard]] Loaded<SecretText> read_pem(const TlsPem& pem);
 /// Loads and validates. Throws std::bad_alloc.
 [[nodiscard]] Loaded<Identity> load_identity(const TlsIdentity& source);
 /// Returns the store of the system's authorities if `pem` is empty. Throws std::bad_alloc.

@@ -71,6 +71,11 @@ Loaded<std::shared_ptr<ServerGeneration>> ServerGeneration::load(TlsServerOption
   return made;
 }
 
+ServerGeneration::~ServerGeneration() {
+  erase_secrets(options_.identities);
+  SecretText::erase(options_.ticket_secret);
+}
+
 bool ServerGeneration::configure(SSL_CTX* context) noexcept {
   const std::string_view verification =
       session_contexts[static_cast<std::size_t>(options_.client_certificate)];
