@@ -87,9 +87,12 @@ int note_verification(int valid, X509_STORE_CTX* state) noexcept {
       if (error == X509_V_ERR_CERT_NOT_YET_VALID)
         text += " before " + time_text(X509_get0_notBefore(certificate));
       if (verification_error(error) == TlsError::certificate_wrong_host) {
-        text += ": it is not valid for " + filter.host() + ", but for";
-        for (const std::string& each : dns_names_of(certificate)) text += " " + printable(each);
-        for (const std::string& each : decode(certificate).addresses) text += " " + each;
+        const TlsCertificate decoded = decode(certificate);
+        const bool has_names = !decoded.dns_names.empty() || !decoded.addresses.empty();
+        text += ": it is not valid for " + filter.host();
+        text += has_names ? ", but for" : ": it has no subject alternative names";
+        for (const std::string& each : decoded.dns_names) text += " " + printable(each);
+        for (const std::string& each : decoded.addresses) text += " " + each;
       }
     } else {
       text = X509_verify_cert_error_string(error);

@@ -33,7 +33,7 @@ using Loaded = std::expected<T, TlsFailure>;
 
 /// Returns `text` with ASCII letters in lower case.
 [[nodiscard]] std::string lower(std::string text) noexcept;
-/// Text that a peer has sent, for messages: bytes other than printable ASCII become "\\x0a". They
+/// Text that a peer has sent, for messages: bytes other than printable ASCII become "\x0a". They
 /// could forge lines of a log, and control terminals.
 [[nodiscard]] std::string printable(std::string_view text);
 /// The name in the format of RFC 2253. Throws std::bad_alloc.
