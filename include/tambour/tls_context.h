@@ -106,8 +106,8 @@ struct TlsOptions {
   /// The time limit of a handshake. 0: no limit.
   Duration handshake_timeout = std::chrono::seconds(10);
   /// The path of a file to which the keys of all sessions are appended, in the format of
-  /// SSLKEYLOGFILE, for decryption with Wireshark. With this file, an attacker can decrypt and forge
-  /// the connections. Empty: none; the environment variable is ignored.
+  /// SSLKEYLOGFILE, for decryption with Wireshark. With this file, an attacker can decrypt and
+  /// forge the connections. Empty: none; the environment variable is ignored.
   std::string key_log_path{};
   /// Invoked when a handshake has failed, on the thread of its loop; loops invoke it concurrently.
   /// Must not throw. `failure` names the certificate and the reason.
@@ -122,12 +122,13 @@ struct TlsServerOptions : TlsOptions {
   bool refuse_unknown_names = false;
   TlsPeerCertificate client_certificate = TlsPeerCertificate::none;
   /// Sessions can be resumed within this time (at most 7 days), by tickets whose key changes after
-  /// half of it. Zero disables resumption.
+  /// half of it. A client with a certificate is verified again when this time has passed since it
+  /// was verified, or its certificate has expired. Zero disables resumption.
   std::chrono::seconds session_lifetime = std::chrono::hours(24);
   /// At least 32 random bytes that all processes of a service share, so that a session can be
   /// resumed by any of them: on other machines, and after a restart. With this secret, an attacker
-  /// can decrypt recorded sessions that were resumed; replace it with reload() from time to time. Empty: the
-  /// keys of tickets are random and known only to this context.
+  /// can decrypt recorded sessions that were resumed; replace it with reload() from time to time.
+  /// Empty: the keys of tickets are random and known only to this context.
   std::string ticket_secret{};
   /// The result of InheritedListeners::ticket_keys(), so that sessions of the former process of a
   /// restart are resumed. Secret. Has no effect with a ticket_secret. Only create() uses it.
@@ -168,8 +169,8 @@ class TlsServerContext {
 
   /// Loads the files again, or other options. New handshakes use them from now on; open connections
   /// are not affected. If it fails, as create() does, nothing changes. Sessions continue to be
-  /// resumable if clients are verified in the same way as before. Reads files: do not call it on
-  /// the thread of a busy loop, but on a worker (WorkerPool).
+  /// resumable if clients are verified as before, with the same authorities. Reads files: do not
+  /// call it on the thread of a busy loop, but on a worker (WorkerPool).
   [[nodiscard]] std::expected<void, TlsFailure> reload() const;
   [[nodiscard]] std::expected<void, TlsFailure> reload(TlsServerOptions options) const;
 

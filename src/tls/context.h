@@ -102,6 +102,8 @@ class ServerGeneration final : public Generation {
   [[nodiscard]] const SSL_METHOD* method() const noexcept override { return TLS_server_method(); }
   [[nodiscard]] bool configure(SSL_CTX* context) noexcept override;
   [[nodiscard]] bool configure_clients(SSL_CTX* context) noexcept;
+  [[nodiscard]] bool compute_session_context() noexcept;
+  [[nodiscard]] bool may_resume(SSL_SESSION* session) const noexcept;
   [[nodiscard]] bool configure_early_data(SSL_CTX* context) noexcept;
 
   static ServerGeneration& of(const SSL* ssl) noexcept {
@@ -114,10 +116,16 @@ class ServerGeneration final : public Generation {
   static int staple(SSL* ssl, void* unused) noexcept;
   static int use_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv,
                             EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int encrypt) noexcept;
-  static int mark_ticket(SSL* ssl, void* unused) noexcept;
+  static int write_note(SSL* ssl, void* unused) noexcept;
+  static SSL_TICKET_RETURN judge_ticket(SSL* ssl, SSL_SESSION* session, const unsigned char* name,
+                                        std::size_t name_size, SSL_TICKET_STATUS status,
+                                        void* unused) noexcept;
   static int accept_early_data(SSL* ssl, void* unused) noexcept;
 
   TlsServerOptions options_;
+  /// A session is resumed only by a server that verifies clients in the same way and with the same
+  /// authorities.
+  std::array<unsigned char, SSL_MAX_SID_CTX_LENGTH> session_context_{};
   IdentityTable table_;
   std::unordered_map<const X509*, const Identity*> stapled_;
   std::shared_ptr<TicketKeys> ticket_keys_;

@@ -28,6 +28,7 @@ using CertificatePointer = std::unique_ptr<X509, Release<X509_free>>;
 using ChainPointer = std::unique_ptr<STACK_OF(X509), Release<release_stack>>;
 using CipherPointer = std::unique_ptr<EVP_CIPHER, Release<EVP_CIPHER_free>>;
 using ContextPointer = std::unique_ptr<SSL_CTX, Release<SSL_CTX_free>>;
+using DigestPointer = std::unique_ptr<EVP_MD_CTX, Release<EVP_MD_CTX_free>>;
 using KeyPointer = std::unique_ptr<EVP_PKEY, Release<EVP_PKEY_free>>;
 using NamesPointer = std::unique_ptr<GENERAL_NAMES, Release<release_names>>;
 using SessionPointer = std::unique_ptr<SSL_SESSION, Release<SSL_SESSION_free>>;

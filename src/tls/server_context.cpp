@@ -1,7 +1,9 @@
 // The contexts of servers.
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <ranges>
 #include <span>
@@ -14,13 +16,11 @@
 #include "tls/context.h"
 #include "tls/filter.h"
 #include "tls/saved_ticket_keys.h"
+#include "tls/ticket_note.h"
 
 namespace tambour {
 namespace tls {
 namespace {
-
-/// A session is resumed only by a server that verifies clients in the same way.
-constexpr std::array<std::string_view, 3> session_contexts{"none", "optional", "required"};
 
 constexpr std::chrono::seconds lifetime_max = std::chrono::hours(24 * 7);
 
@@ -67,8 +67,31 @@ Loaded<std::shared_ptr<ServerGeneration>> ServerGeneration::load(TlsServerOption
     if (!store) return std::unexpected(std::move(store.error()));
     made->set_authorities(std::move(*store));
   }
+  if (!made->compute_session_context())
+    return queue_failure(TlsError::bad_configuration, "the hash of the authorities");
   if (auto done = made->try_context(); !done) return std::unexpected(std::move(done.error()));
   return made;
+}
+
+bool ServerGeneration::compute_session_context() noexcept {
+  static_assert(SSL_MAX_SID_CTX_LENGTH == 32);
+  const DigestPointer digest(EVP_MD_CTX_new());
+  const auto mode = static_cast<unsigned char>(options_.client_certificate);
+  if (digest == nullptr || EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr) != 1 ||
+      EVP_DigestUpdate(digest.get(), &mode, 1) != 1)
+    return false;
+  STACK_OF(X509_OBJECT)* const objects =
+      authorities() != nullptr ? X509_STORE_get0_objects(authorities()) : nullptr;
+  for (int i = 0; i < sk_X509_OBJECT_num(objects); ++i) {
+    const X509* const authority = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
+    std::array<unsigned char, EVP_MAX_MD_SIZE> each{};
+    unsigned size = 0;
+    if (authority == nullptr) continue;
+    if (X509_digest(authority, EVP_sha256(), each.data(), &size) != 1 ||
+        EVP_DigestUpdate(digest.get(), each.data(), size) != 1)
+      return false;
+  }
+  return EVP_DigestFinal_ex(digest.get(), session_context_.data(), nullptr) == 1;
 }
 
 ServerGeneration::~ServerGeneration() {
@@ -77,19 +100,18 @@ ServerGeneration::~ServerGeneration() {
 }
 
 bool ServerGeneration::configure(SSL_CTX* context) noexcept {
-  const std::string_view verification =
-      session_contexts[static_cast<std::size_t>(options_.client_certificate)];
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_timeout(context, static_cast<long>(options_.session_lifetime.count()));
   SSL_CTX_set_tlsext_servername_callback(context, &choose_identity);
   if (!alpn().empty()) SSL_CTX_set_alpn_select_cb(context, &choose_protocol, nullptr);
   if (!stapled_.empty()) SSL_CTX_set_tlsext_status_cb(context, &staple);
-  if (SSL_CTX_set_session_id_context(context,
-                                     reinterpret_cast<const unsigned char*>(verification.data()),
-                                     static_cast<unsigned>(verification.size())) != 1)
+  if (SSL_CTX_set_session_id_context(context, session_context_.data(),
+                                     static_cast<unsigned>(session_context_.size())) != 1)
     return false;
   if (options_.session_lifetime > std::chrono::seconds::zero()) {
-    if (SSL_CTX_set_tlsext_ticket_key_evp_cb(context, &use_ticket_key) != 1) return false;
+    if (SSL_CTX_set_tlsext_ticket_key_evp_cb(context, &use_ticket_key) != 1 ||
+        SSL_CTX_set_session_ticket_cb(context, &write_note, &judge_ticket, nullptr) != 1)
+      return false;
   } else {
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
     if (SSL_CTX_set_num_tickets(context, 0) != 1) return false;
@@ -104,8 +126,7 @@ bool ServerGeneration::configure_early_data(SSL_CTX* context) noexcept {
   SSL_CTX_set_options(context, SSL_OP_NO_ANTI_REPLAY);
   SSL_CTX_set_allow_early_data_cb(context, &accept_early_data, nullptr);
   const auto bytes_max = static_cast<std::uint32_t>(options_.early_data_bytes_max);
-  return SSL_CTX_set_max_early_data(context, bytes_max) == 1 &&
-         SSL_CTX_set_session_ticket_cb(context, &mark_ticket, nullptr, nullptr) == 1;
+  return SSL_CTX_set_max_early_data(context, bytes_max) == 1;
 }
 
 bool ServerGeneration::configure_clients(SSL_CTX* context) noexcept {
@@ -196,23 +217,47 @@ int ServerGeneration::use_ticket_key(SSL* ssl, unsigned char* name, unsigned cha
   return needs_ticket ? 2 : answer;
 }
 
-/// Names the register in the ticket.
-int ServerGeneration::mark_ticket(SSL* ssl, void* /*unused*/) noexcept {
-  const StrikeRegister::Identifier& identifier = of(ssl).strikes_->identifier();
-  return SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl), identifier.data(),
-                                         identifier.size());
+int ServerGeneration::write_note(SSL* ssl, void* /*unused*/) noexcept {
+  const ServerGeneration& self = of(ssl);
+  SSL_SESSION* const session = SSL_get_session(ssl);
+  // That of the session that was resumed.
+  TicketNote note = TicketNote::of(session).value_or(TicketNote{.verified_s = std::time(nullptr)});
+  note.strikes = {};
+  if (self.options_.early_data_bytes_max > 0) note.strikes = self.strikes_->identifier();
+  return note.write_to(session) ? 1 : 0;
+}
+
+/// A resumption does not verify the client again, and issues a new ticket. Without a limit, a
+/// client could resume for ever.
+bool ServerGeneration::may_resume(SSL_SESSION* session) const noexcept {
+  const X509* const client = SSL_SESSION_get0_peer(session);
+  if (client == nullptr) return true;
+  const auto note = TicketNote::of(session);
+  if (!note || X509_cmp_current_time(X509_get0_notBefore(client)) > 0 ||
+      X509_cmp_current_time(X509_get0_notAfter(client)) < 0)
+    return false;
+  // In both directions, because the clock may have been set.
+  return std::abs(std::time(nullptr) - note->verified_s) <= options_.session_lifetime.count();
+}
+
+/// Called for the ticket of a client. If it is ignored, the handshake is a full one.
+SSL_TICKET_RETURN ServerGeneration::judge_ticket(SSL* ssl, SSL_SESSION* session,
+                                                 const unsigned char* /*name*/,
+                                                 std::size_t /*name_size*/,
+                                                 SSL_TICKET_STATUS status,
+                                                 void* /*unused*/) noexcept {
+  const bool is_valid = status == SSL_TICKET_SUCCESS || status == SSL_TICKET_SUCCESS_RENEW;
+  if (!is_valid || !of(ssl).may_resume(session)) return SSL_TICKET_RETURN_IGNORE_RENEW;
+  return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
 }
 
 /// Called when OpenSSL would accept early data. Returns 1 to accept it.
 int ServerGeneration::accept_early_data(SSL* ssl, void* /*unused*/) noexcept {
   StrikeRegister& strikes = *of(ssl).strikes_;
-  void* mark = nullptr;
-  std::size_t size = 0;
   std::array<unsigned char, SSL3_RANDOM_SIZE> random{};
-  const bool is_ours = SSL_SESSION_get0_ticket_appdata(SSL_get_session(ssl), &mark, &size) == 1 &&
-                       std::ranges::equal(std::span(static_cast<const unsigned char*>(mark), size),
-                                          strikes.identifier());
-  if (!is_ours || SSL_get_client_random(ssl, random.data(), random.size()) != random.size())
+  const auto note = TicketNote::of(SSL_get_session(ssl));
+  if (!note || note->strikes != strikes.identifier() ||
+      SSL_get_client_random(ssl, random.data(), random.size()) != random.size())
     return 0;
   return strikes.accept(random) ? 1 : 0;
 }
