@@ -2,11 +2,10 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
-#include <vector>
 
 namespace tambour::tls {
 
@@ -15,7 +14,8 @@ namespace tambour::tls {
 /// forgotten after that time. If there are too many to remember, early data is rejected.
 ///
 /// Other processes that have the same ticket keys do not share the register. So tickets carry its
-/// identifier, and early data is accepted only with a ticket that was issued here.
+/// identifier, and early data is accepted only with a ticket that was issued here. A child of
+/// fork(2) begins with an empty register and another identifier.
 ///
 /// Thread: callable from any thread.
 class StrikeRegister {
@@ -31,31 +31,20 @@ class StrikeRegister {
   explicit StrikeRegister(std::int64_t (*now_s)() noexcept = nullptr);
   StrikeRegister(const StrikeRegister&) = delete;
   StrikeRegister& operator=(const StrikeRegister&) = delete;
+  ~StrikeRegister();
 
   /// Returns whether `random`, that of a ClientHello, is new, and remembers it.
   [[nodiscard]] bool accept(std::span<const unsigned char> random) noexcept;
-  [[nodiscard]] const Identifier& identifier() const noexcept { return identifier_; }
+  /// That of this process; all zero if memory has run out.
+  [[nodiscard]] Identifier identifier() noexcept;
 
  private:
-  /// A set of hashes that are not 0, with linear probing.
-  struct Period {
-    std::vector<std::uint64_t> slots;
-    std::size_t used = 0;
-
-    [[nodiscard]] std::uint64_t& find(std::uint64_t hash) noexcept;
-    void clear() noexcept;
-  };
-
-  [[nodiscard]] std::uint64_t hash_of(std::span<const unsigned char> random) const noexcept;
-  [[nodiscard]] bool begin_period(std::int64_t number) noexcept;
+  class Memory;
+  /// Null if memory has run out.
+  [[nodiscard]] Memory* memory() noexcept;
 
   std::int64_t (*const now_s_)() noexcept;
-  Identifier identifier_{};
-  bool usable_ = false;  ///< The identifier is random.
-  std::mutex mutex_;
-  std::int64_t number_ = 0;  ///< Of the current period.
-  Period current_;
-  Period former_;
+  std::atomic<Memory*> memory_;
 };
 
 }  // namespace tambour::tls

@@ -1,6 +1,9 @@
 // The register of accepted early data.
 #include "tls/strike_register.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -65,9 +68,26 @@ TEST(StrikeRegister, accepts_nothing_if_the_clock_is_set_back) {
 }
 
 TEST(StrikeRegister, has_its_own_identifier) {
-  const StrikeRegister one;
-  const StrikeRegister two;
+  StrikeRegister one;
+  StrikeRegister two;
   EXPECT_NE(one.identifier(), two.identifier());
+}
+
+TEST(StrikeRegister, is_another_one_in_a_forked_child) {
+  now_s = 1'000'000;
+  StrikeRegister strikes(&clock_of_test);
+  const StrikeRegister::Identifier identifier = strikes.identifier();
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const bool is_other = strikes.identifier() != identifier;
+    const bool works = strikes.accept(hello(1)) && !strikes.accept(hello(1));
+    ::_exit(is_other && works ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(strikes.identifier(), identifier);
 }
 
 }  // namespace
