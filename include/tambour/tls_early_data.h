@@ -53,7 +53,8 @@ struct TlsReplayable {
 /// complete then. Fails like tls_accept(). On other streams, and on clients, returns 0.
 ///
 /// Stream::read() is always safe: it completes the handshake before it returns bytes, also early
-/// data that this function has not returned.
+/// data that this function has not returned. Only this function and tls_complete_handshake() have
+/// the time limit of TlsOptions::handshake_timeout; limit a read with timeout().
 [[nodiscard]] Task<Result<std::size_t>> tls_read_early(SocketStream& stream, Buffer& into);
 
 /// Waits until the handshake is complete: nothing that was received is a replay then. A handler

@@ -36,7 +36,7 @@ class Generation {
   /// runs out. Thread: callable from any thread.
   [[nodiscard]] SSL_CTX* context() noexcept;
 
-  [[nodiscard]] Duration handshake_timeout() const noexcept { return common().handshake_timeout; }
+  [[nodiscard]] virtual const TlsOptions& common() const noexcept = 0;
   [[nodiscard]] Counters& counters() const noexcept { return *counters_; }
 
   [[nodiscard]] static Generation& of(const SSL* ssl) noexcept {
@@ -59,7 +59,6 @@ class Generation {
   [[nodiscard]] X509_STORE* authorities() const noexcept { return authorities_.get(); }
 
  private:
-  [[nodiscard]] virtual const TlsOptions& common() const noexcept = 0;
   [[nodiscard]] virtual const SSL_METHOD* method() const noexcept = 0;
   [[nodiscard]] virtual bool configure(SSL_CTX* context) noexcept = 0;
 

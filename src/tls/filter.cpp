@@ -207,10 +207,13 @@ std::int32_t Filter::read(const io::Transport& below, std::span<std::byte> into,
   // An answer to the peer must not wait for the next write.
   if (unsent_ > 0) static_cast<void>(flush(below));
   if (peer_closed_ || into.empty()) return 0;
-  if (failure_ != 0) return failure_;
-  if (early_ != nullptr) {
-    if (const std::int32_t answer = read_early(below, into, may_receive); answer != 0)
-      return answer;
+  if (failure_ == 0 && early_ != nullptr) {
+    const std::int32_t answer = read_early(below, into, may_receive);
+    if (answer != 0 && failure_ == 0) return answer;
+  }
+  if (failure_ != 0) {
+    if (!established_) report_unfinished();
+    return failure_;
   }
   std::size_t total = 0;
   may_read_now_ = true;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <tambour/buffer.h>
 #include <tambour/detail/transport_filter.h>
@@ -66,6 +67,10 @@ class Filter final : public io::TransportFilter, public TlsSession {
   /// std::bad_alloc.
   std::size_t take_early(Buffer& into);
 
+  /// Whether the failure of a handshake that has started with early data is to be reported. Returns
+  /// true once.
+  [[nodiscard]] bool begin_report() noexcept { return !std::exchange(is_reported_, true); }
+
   /// For callbacks of OpenSSL: records why the handshake is about to fail. The first one counts.
   void note_failure(std::int32_t outcome, std::string text) noexcept;
   /// For callbacks of OpenSSL: the server asked for a certificate, and the client has none.
@@ -102,6 +107,7 @@ class Filter final : public io::TransportFilter, public TlsSession {
   void answer_key_update() noexcept;
 
   void note_established() noexcept;
+  void report_unfinished() noexcept;
   [[nodiscard]] int continue_handshake() noexcept;
   [[nodiscard]] int receive_early() noexcept;
   [[nodiscard]] int write_early() noexcept;
@@ -132,6 +138,7 @@ class Filter final : public io::TransportFilter, public TlsSession {
   std::uint32_t received_since_reset_ = 0;
   bool socket_ended_ = false;
   bool established_ = false;
+  bool is_reported_ = false;          ///< See begin_report().
   bool certificate_missing_ = false;  ///< See note_certificate_missing().
   bool close_notify_sent_ = false;
   bool peer_closed_ = false;  ///< close_notify was received.

@@ -3,9 +3,13 @@
 #include <cerrno>
 #include <exception>
 #include <memory>
+#include <new>
 #include <utility>
 
+#include "net/outcome.h"
 #include "tls/call.h"
+#include "tls/context.h"
+#include "tls/handshake_parts.h"
 
 namespace tambour::tls {
 
@@ -113,6 +117,18 @@ std::int32_t Filter::read_early(const io::Transport& below, std::span<std::byte>
   }
   if (received.empty()) early_.reset();
   return static_cast<std::int32_t>(total);
+}
+
+/// The handler of a server has started before the handshake was complete, and now it has failed.
+void Filter::report_unfinished() noexcept {
+  if (!begin_report()) return;
+  const Generation& generation = Generation::of(ssl());
+  try {
+    report(std::unexpected(system_error(ENOTCONN)), generation, generation.common(),
+           net::error_of(failure_), failure());
+  } catch (const std::bad_alloc&) {
+    return;  // It is counted, and the read fails.
+  }
 }
 
 }  // namespace tambour::tls

@@ -123,7 +123,11 @@ Task<Result<>> shake_hands(SocketStream& stream, std::shared_ptr<Generation> gen
 /// Continues the handshake of a stream that has started with early data.
 Task<Result<>> finish(SocketStream& stream, Filter& filter) {
   if (filter.handshake_complete()) co_return Result<>();
-  co_return co_await run(stream, filter, Generation::of(filter.ssl()).handshake_timeout());
+  const Generation& generation = Generation::of(filter.ssl());
+  const Result<> done = co_await run(stream, filter, generation.common().handshake_timeout);
+  if (!done && filter.begin_report())
+    report(stream.peer_endpoint(), generation, generation.common(), done.error(), filter.failure());
+  co_return done;
 }
 
 /// Returns why `stream` cannot begin TLS.
