@@ -91,8 +91,8 @@ int note_verification(int valid, X509_STORE_CTX* state) noexcept {
         const bool has_names = !decoded.dns_names.empty() || !decoded.addresses.empty();
         text += ": it is not valid for " + filter.host();
         text += has_names ? ", but for" : ": it has no subject alternative names";
-        for (const std::string& each : decoded.dns_names) text += " " + printable(each);
-        for (const std::string& each : decoded.addresses) text += " " + each;
+        for (const std::string& each : decoded.dns_names) text.append(" ").append(printable(each));
+        for (const std::string& each : decoded.addresses) text.append(" ").append(each);
       }
     } else {
       text = X509_verify_cert_error_string(error);
