@@ -499,6 +499,24 @@ TEST_F(DnsResolving, queries_without_edns_if_the_server_does_not_support_it) {
   EXPECT_EQ(servers[0]->udp_questions, 2U);
   EXPECT_EQ(text_of("www.example.org", AddressFamily::v6), "2001:db8::1");
   EXPECT_EQ(servers[0]->udp_questions, 3U);
+  // After some minutes it may support EDNS.
+  pass(20min);
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  EXPECT_EQ(servers[0]->udp_questions, 5U);
+}
+
+TEST_F(DnsResolving, keeps_edns_if_a_server_fails_without_it_too) {
+  both([](test::NameServer& server) {
+    server.set_change([](const DnsMessage& question, DnsMessage& response, bool) {
+      if (question.questions[0].name != dns_name("bad.example.org")) return true;
+      response.rcode = DnsRcode::format_error;
+      response.edns.reset();
+      return true;
+    });
+  });
+  EXPECT_EQ(resolve("bad.example.org", AddressFamily::v4).error(), resolver_error(EAI_AGAIN));
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  EXPECT_TRUE(servers[0]->questions.back().edns);
 }
 
 TEST_F(DnsResolving, sends_cookies_and_requires_those_that_a_server_has_sent) {

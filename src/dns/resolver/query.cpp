@@ -173,7 +173,7 @@ void Query::send(Server& server, Transport transport, bool is_probe) {
   do id = static_cast<std::uint16_t>(engine_.entropy().next());
   while (port != nullptr ? port->has_id(id) : server.tcp().has_id(id));
   const DnsResolverOptions& options = engine_.options();
-  const bool has_edns = options.edns && server.has_edns();
+  const bool has_edns = options.edns && server.has_edns() && !is_plain(server);
   std::string packet;
   write_question(packet, id, name_, type_of_key(key_), set_->conf->trust_ad, has_edns,
                  options.cookies ? server.cookie() : std::string_view());
@@ -239,8 +239,9 @@ void Query::take(Server& server, Transport transport, Bytes packet, Answer answe
   if (info.truncated) return send(server, Transport::tcp);
   const bool is_about_edns =
       answer.error == DnsError::format_error || answer.error == DnsError::not_implemented;
-  if (is_about_edns && engine_.options().edns && server.has_edns() && !info.has_edns) {
-    server.disable_edns();
+  const bool had_edns = engine_.options().edns && server.has_edns() && !is_plain(server);
+  if (is_about_edns && had_edns && !info.has_edns) {
+    plain_ |= 1U << server.number();
     return send(server, transport);
   }
   if (DnsRcode(info.rcode) == DnsRcode::bad_cookie && transport == Transport::udp) {
@@ -250,6 +251,8 @@ void Query::take(Server& server, Transport transport, Bytes packet, Answer answe
   const bool is_answer = answer.error == no_error || answer.error == DnsError::no_data ||
                          answer.error == DnsError::no_such_name;
   if (!is_answer) return try_next(server, answer.error);
+  // Not at the first error, which may have another reason.
+  if (is_plain(server) && server.has_edns()) server.disable_edns();
   answer.message.assign(reinterpret_cast<const char*>(packet.data()), packet.size());
   finish(std::make_shared<const Answer>(std::move(answer)));
 }

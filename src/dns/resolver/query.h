@@ -88,6 +88,9 @@ class Query {
   [[nodiscard]] bool is_tried(const Server& server) const noexcept {
     return (tried_ >> server.number() & 1U) != 0;
   }
+  [[nodiscard]] bool is_plain(const Server& server) const noexcept {
+    return (plain_ >> server.number() & 1U) != 0;
+  }
   void server_failed(Server& server);
   void retry_later() noexcept;
   void start_timer(const Server& server) noexcept;
@@ -105,6 +108,7 @@ class Query {
   std::shared_ptr<ServerSet> set_;
   detail::IntrusiveList<Waiter> waiters_;
   std::vector<Attempt> attempts_;
+  std::uint32_t plain_ = 0;  ///< Bits of the servers that are queried without EDNS.
   std::uint32_t tried_ = 0;  ///< Bits of the servers that were queried in this round.
   unsigned rounds_ = 0;
   Server* last_ = nullptr;  ///< The one that the timer is for.

@@ -17,6 +17,7 @@ constexpr std::int64_t timeout_min_ns = 100 * ms;
 constexpr std::int64_t probe_interval_ns = 1000 * ms;
 constexpr unsigned probe_queries = 32;
 constexpr std::int64_t cookie_regression_ns = 120'000 * ms;
+constexpr std::int64_t without_edns_ns = 600'000 * ms;
 
 }  // namespace
 
@@ -81,6 +82,12 @@ bool Server::wants_probe(std::int64_t now_ns) noexcept {
   queries_since_probe_ = 0;
   probed_ns_ = now_ns;
   return true;
+}
+
+bool Server::has_edns() const noexcept { return engine_.core().now_ns() >= without_edns_until_ns_; }
+
+void Server::disable_edns() noexcept {
+  without_edns_until_ns_ = engine_.core().now_ns() + without_edns_ns;
 }
 
 bool Server::accept_cookie(std::string_view received, std::int64_t now_ns) {

@@ -48,8 +48,9 @@ class Server {
   [[nodiscard]] bool wants_probe(std::int64_t now_ns) noexcept;
 
   // EDNS.
-  [[nodiscard]] bool has_edns() const noexcept { return has_edns_; }
-  void disable_edns() noexcept { has_edns_ = false; }
+  [[nodiscard]] bool has_edns() const noexcept;
+  /// For some minutes: it has answered only without EDNS, perhaps because of a middlebox.
+  void disable_edns() noexcept;
   /// The client's cookie, and the server's if it is known: RFC 7873, section 5.
   [[nodiscard]] std::string_view cookie() const noexcept { return cookie_; }
   /// Checks the cookie of a response, and remembers the server's. Returns false if the response is
@@ -77,7 +78,7 @@ class Server {
   unsigned failures_ = 0;  ///< In a row.
   unsigned queries_since_probe_ = 0;
   std::int64_t probed_ns_ = 0;
-  bool has_edns_ = true;
+  std::int64_t without_edns_until_ns_ = 0;
   std::string cookie_;
   std::int64_t without_cookie_ns_ = 0;  ///< Since when responses lack the cookie.
   TcpChannel tcp_;
