@@ -215,8 +215,15 @@ void Query::take_udp(Server& server, std::uint16_t id, Bytes packet) {
       read_response(packet, key_, answer, info);
   const std::int64_t now_ns = engine_.core().now_ns();
   const bool uses_cookies = engine_.options().cookies && engine_.options().edns;
-  if (!is_ours || (uses_cookies && !info.truncated && !server.accept_cookie(info.cookie, now_ns)))
-    return engine_.count_rejected();
+  if (!is_ours) return engine_.count_rejected();
+  if (uses_cookies && !info.truncated && !server.accept_cookie(info.cookie, now_ns)) {
+    engine_.count_rejected();
+    // Either the response is forged, or the server has stopped to send cookies. TCP needs none.
+    const std::uint32_t bit = 1U << server.number();
+    if (!info.cookie.empty() || (std::exchange(without_cookie_, without_cookie_ | bit) & bit) != 0)
+      return;
+    return send(server, Transport::tcp);
+  }
   server.answered(now_ns - sent_ns(server, id));
   take(server, Transport::udp, packet, std::move(answer), info);
 }

@@ -114,6 +114,7 @@ class Query {
   Server* last_ = nullptr;  ///< The one that the timer is for.
   bool has_sent_ = false;
   bool retried_cookie_ = false;
+  std::uint32_t without_cookie_ = 0;  ///< Bits of the servers that are queried over TCP instead.
   DnsError error_ = DnsError::timeout;
   std::int64_t deadline_ns_ = 0;
   Timer timer_;
