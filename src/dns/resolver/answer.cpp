@@ -7,6 +7,8 @@ namespace {
 
 /// More aliases than any name needs; servers follow about as many.
 constexpr unsigned cname_chain_max = 16;
+/// Sorting them takes a few system calls for each.
+constexpr std::size_t addresses_max = 64;
 constexpr std::uint16_t cookie_option = DnsOption::cookie;
 
 bool is_wanted(DnsType type, DnsType wanted) noexcept {
@@ -78,7 +80,8 @@ class ResponseReader {
 
   void read_data(const RecordHead& head) {
     const bool is_v6 = head.type == DnsType::aaaa;
-    if ((!is_v6 && head.type != DnsType::a) || type_ == DnsType::any) {
+    const bool is_address = (is_v6 || head.type == DnsType::a) && type_ != DnsType::any;
+    if (!is_address || answer_.addresses.size() == addresses_max) {
       reader_.rest();
       return;
     }
