@@ -50,6 +50,7 @@ _LOOKS = {
     "evpp-boost": Look("evpp", "#7a4a2b", "#d29b74", "<", (3, 2), 1.1),
     "evpp-moodycamel": Look("evpp", "#7a4a2b", "#d29b74", "h", (6, 2), 1.1),
     "nginx": Look("nginx", "#2e6f2f", "#7ddb80", ">"),
+    "hitch": Look("hitch", "#94503f", "#e8a08c", "h"),
     "go": Look("go", "#00707f", "#4fd0e0", "<"),
 }
 # For subjects that only one suite has. They differ from the colours above in the last digit,

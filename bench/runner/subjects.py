@@ -50,6 +50,8 @@ _ALL = (
     Subject("evpp-moodycamel", "evpp-moodycamel"),
     # Only for suites of TLS and HTTP.
     Subject("nginx", "nginx"),
+    # Only for suites of TLS.
+    Subject("hitch", "hitch"),
     # Only for suites of HTTP.
     Subject("h2o", "h2o"),
     Subject("go", "go"),

@@ -54,6 +54,16 @@ void wait_for(const Done& done, pid_t process, const std::string& what) {
   }
 }
 
+/// Calls `each` with the process and those that it has started and that still run. Few subjects
+/// start any.
+template <class Each>
+void for_each_process(pid_t process, const Each& each) {
+  each(process);
+  const std::string number = std::to_string(process);
+  std::ifstream children("/proc/" + number + "/task/" + number + "/children");
+  for (pid_t child = 0; children >> child;) for_each_process(child, each);
+}
+
 }  // namespace
 
 ServerProcess::ServerProcess(Serve serve, ServerOptions options) : port_(free_port()) {
@@ -148,12 +158,22 @@ void ServerProcess::wait_until_it_listens() const {
   wait_until_idle();
 }
 
+std::int64_t ServerProcess::cpu_ns() const {
+  std::int64_t total = 0;
+  for_each_process(process_, [&](pid_t each) { total += bench::cpu_ns(each); });
+  return total;
+}
+
 std::int64_t ServerProcess::anonymous_bytes() const {
-  std::ifstream file("/proc/" + std::to_string(process_) + "/smaps_rollup");
-  std::string word;
-  while (file >> word && word != "Anonymous:") continue;
   std::int64_t kibibytes = 0;
-  if (!(file >> kibibytes)) fail("cannot read /proc/PID/smaps_rollup");
+  for_each_process(process_, [&](pid_t each) {
+    std::ifstream file("/proc/" + std::to_string(each) + "/smaps_rollup");
+    std::string word;
+    while (file >> word && word != "Anonymous:") continue;
+    std::int64_t own = 0;
+    if (!(file >> own)) fail("cannot read /proc/PID/smaps_rollup");
+    kibibytes += own;
+  });
   return kibibytes * 1024;
 }
 

@@ -24,7 +24,8 @@ class ServerProcess {
   std::uint16_t port() const { return port_; }
   const SubjectInfo& info() const { return info_; }
 
-  std::int64_t cpu_ns() const { return bench::cpu_ns(process_); }
+  /// Of the process and those that it has started.
+  std::int64_t cpu_ns() const;
 
   /// Waits until the server has processed everything that was sent to it.
   void wait_until_idle() const;

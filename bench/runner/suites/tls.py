@@ -9,7 +9,8 @@ from ..subjects import QUICK
 COMMON = ("TLS 1.3 with X25519, AES-128-GCM and a P-256 certificate; clients of OpenSSL on another "
           "processor.")
 NGINX = ("nginx serves a static file, without a log and without worker processes; the other "
-         "subjects answer the same requests from memory.")
+         "subjects answer the same requests from memory. hitch decrypts for a plain server, whose "
+         "processor time and memory do not count.")
 
 
 class TlsSuite(ServerSuite):
@@ -18,7 +19,7 @@ class TlsSuite(ServerSuite):
     program = "tls"
     workload = ""
     subjects = (*subjects.pick("tambour"), TASKS,
-                *subjects.pick("libevent", "asio", "nginx", "go"))
+                *subjects.pick("libevent", "asio", "nginx", "hitch", "go"))
     quick_subjects = (*QUICK, "nginx")
 
     def arguments(self, cell):
