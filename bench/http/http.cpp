@@ -1,10 +1,11 @@
 #include "http/http.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
-#include <iterator>
 
 #include "common/options.h"
 #include "common/processor.h"
@@ -64,6 +65,16 @@ std::vector<Figure> measure(const ServerProcess& server, const Parameters& how) 
   return {{"server_cpu_ns", cpu_ns / count}, {"requests_per_s", count / how.milliseconds * 1e3}};
 }
 
+/// Until the process is killed.
+[[noreturn]] void wait_for_clients(const ServerProcess& server) {
+  std::printf("http://127.0.0.1:%d%s\n", server.port(), http_target);
+  std::fflush(stdout);
+  while (true) {
+    feed_watchdog();
+    sleep(1);
+  }
+}
+
 /// What servers find in their folder.
 void prepare(const std::string& folder, const Parameters& how) {
   mkdir((folder + "/files").c_str(), 0755);
@@ -103,6 +114,8 @@ int run_http(int argc, char** argv, Serve serve) {
   line.add_command("latency", "requests at a fixed rate");
   add_common();
   line.add("--rate", how.rate, "requests per second", 1, 10'000'000);
+  line.add_command("serve", "only the server, for other clients");
+  line.add("--size", how.size, "bytes of a response's body", 1, 1 << 28);
   line.parse_or_exit(argc, argv);
 
   const TemporaryFolder folder;
@@ -117,6 +130,7 @@ int run_http(int argc, char** argv, Serve serve) {
     options.tls = how.kind == tls;
     const ServerProcess server(serve, options);
     server.wait_until_it_listens();
+    if (line.has_command("serve")) wait_for_clients(server);
     report.add(measure(server, how));
     info = server.info();
   }
