@@ -131,6 +131,18 @@ INSTANTIATE_TEST_SUITE_P(Every, HttpCoding,
                          testing::Values(Coding::gzip, Coding::deflate, Coding::br, Coding::zstd),
                          [](const auto& each) { return std::string(http::name_of(each.param)); });
 
+/// Tests that need several codings.
+class WithEveryCoding : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const Coding each : {Coding::gzip, Coding::br, Coding::zstd}) {
+      if (!http::is_available(each)) GTEST_SKIP() << "the library was built without a coding";
+    }
+  }
+};
+class HttpBodyDecoder : public WithEveryCoding {};
+class HttpNegotiation : public WithEveryCoding {};
+
 // A chain of decoders.
 
 /// The text, or the error.
@@ -152,7 +164,7 @@ std::string body_of(const std::vector<Coding>& codings, std::string_view coded,
 
 const std::string too_large = make_error_code(HttpError::decoded_too_large).message();
 
-TEST(HttpBodyDecoder, several_codings_are_removed_in_reverse_order) {
+TEST_F(HttpBodyDecoder, several_codings_are_removed_in_reverse_order) {
   const std::string text = text_of_bytes(50'000);
   const std::string coded = encoded(Coding::br, encoded(Coding::gzip, text));
   EXPECT_TRUE(body_of({Coding::gzip, Coding::br}, coded) == text);
@@ -162,7 +174,7 @@ TEST(HttpBodyDecoder, several_codings_are_removed_in_reverse_order) {
   EXPECT_EQ(body_of({Coding::gzip}, ""), "");
 }
 
-TEST(HttpBodyDecoder, limits) {
+TEST_F(HttpBodyDecoder, limits) {
   const std::string zeros = encoded(Coding::gzip, std::string(5'000'000, '\0'));
   EXPECT_EQ(body_of({Coding::gzip}, zeros), too_large) << "about 1000 for each byte";
   EXPECT_EQ(body_of({Coding::gzip}, zeros, {.ratio_max = 0}).size(), 5'000'000U);
@@ -174,7 +186,7 @@ TEST(HttpBodyDecoder, limits) {
             1'000'000U);
 }
 
-TEST(HttpBodyDecoder, a_bomb_that_decodes_to_nothing) {
+TEST_F(HttpBodyDecoder, a_bomb_that_decodes_to_nothing) {
   // Millions of empty members, which are not seen in the output.
   const std::string empty = encoded(Coding::gzip, "");
   std::string members;
@@ -189,7 +201,7 @@ Fields fields_of(std::vector<std::string> values, std::string_view name) {
   return fields;
 }
 
-TEST(HttpBodyDecoder, content_encoding) {
+TEST_F(HttpBodyDecoder, content_encoding) {
   const auto codings = [](std::vector<std::string> values) {
     return http::coding::codings_of(fields_of(std::move(values), "Content-Encoding"));
   };
@@ -211,7 +223,7 @@ std::string chosen(std::vector<std::string> values,
   return coding ? std::string(http::name_of(*coding)) : "none";
 }
 
-TEST(HttpNegotiation, choice) {
+TEST_F(HttpNegotiation, choice) {
   EXPECT_EQ(chosen({}), "none");
   EXPECT_EQ(chosen({""}), "none");
   EXPECT_EQ(chosen({"identity"}), "none");
@@ -236,7 +248,7 @@ TEST(HttpNegotiation, choice) {
   EXPECT_EQ(chosen({"deflate"}, {Coding::deflate}), "deflate");
 }
 
-TEST(HttpNegotiation, malformed_elements_are_ignored) {
+TEST_F(HttpNegotiation, malformed_elements_are_ignored) {
   for (const char* const bad :
        {"gzip;q=", "gzip;q=2", "gzip;q=1.001", "gzip;q=0.1234", "gzip;q=-1", "gzip;q=.5",
         "gzip;q=0,5", "gzip;q=1;q=x", "gz ip", "gzip\"", ";q=1"})

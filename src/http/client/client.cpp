@@ -12,7 +12,7 @@
 namespace tambour::http {
 namespace {
 
-constexpr std::size_t piece_bytes_max = std::size_t{256} * 1024;
+constexpr std::size_t read_bytes_max = std::size_t{256} * 1024;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ Task<Result<Buffer>> ClientResponse::read_all(std::size_t bytes_max) {
   Buffer body;
   for (;;) {
     // One more than the maximum shows that there is more.
-    const std::size_t room = std::min(bytes_max - body.size(), piece_bytes_max) + 1;
+    const std::size_t room = std::min(bytes_max - body.size(), read_bytes_max) + 1;
     auto got = co_await exchange_->read(body, room);
     if (!got) co_return std::unexpected(got.error());
     if (body.size() > bytes_max) {
