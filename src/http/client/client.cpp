@@ -3,11 +3,11 @@
 #include <utility>
 
 #include <tambour/http_client.h>
-#include <tambour/when.h>
 
 #include "http/client/exchange.h"
 #include "http/client/shared.h"
 #include "http/failure.h"
+#include "task/time_limit.h"
 
 namespace tambour::http {
 namespace {
@@ -75,9 +75,7 @@ Task<Result<ClientResponse>> Client::send(ClientRequest request) {
     limit = limit > Duration::zero() ? std::min(limit, *total) : *total;
     deadline = shared_->loop.now() + *total;
   }
-  auto sending = client::Shared::send(shared_, std::move(request), deadline);
-  if (limit == Duration::zero()) return sending;
-  return timeout(limit, std::move(sending));
+  return task::within(limit, client::Shared::send(shared_, std::move(request), deadline));
 }
 
 Task<Result<ClientResponse>> Client::get(std::string url) {
