@@ -74,6 +74,11 @@ class Documents(unittest.TestCase):
             self.assertTrue(any(lines[at:at + len(quoted)] == quoted for at in range(len(lines))),
                             f"not in the example:\n{block}")
 
+    def test_the_program_of_the_readme_is_an_example(self) -> None:
+        block = re.search(r"```cpp\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+        self.assertIsNotNone(block)
+        self.assertIn(block.group(1), (ROOT / "examples/hello.cpp").read_text())
+
     def test_every_type_of_libev_has_a_counterpart_and_a_test(self) -> None:
         table = rows(self.events, "| libev | Tambour | what differs | test |")
         self.assertEqual(sorted(table), sorted(LIBEV_TYPES))
