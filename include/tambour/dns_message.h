@@ -42,6 +42,7 @@ struct DnsQuestion {
 /// An option of EDNS.
 struct DnsOption {
   static constexpr std::uint16_t cookie = 10;
+  static constexpr std::uint16_t padding = 12;
   std::uint16_t code = 0;
   std::string data;
   bool operator==(const DnsOption&) const = default;

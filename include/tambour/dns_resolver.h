@@ -21,6 +21,7 @@
 #include <tambour/endpoint.h>
 #include <tambour/resolver.h>
 #include <tambour/result.h>
+#include <tambour/socket_stream.h>
 #include <tambour/task.h>
 
 namespace tambour {
@@ -29,6 +30,22 @@ class EventLoop;
 namespace dns {
 class Engine;
 }
+
+/// How a resolver connects to its servers, if not over UDP and plain TCP: for example with
+/// dns_over_tls() of <tambour/dns_over_tls.h>. Used by the loops of the resolvers that have it.
+class DnsTransport {
+ public:
+  DnsTransport() = default;
+  DnsTransport(const DnsTransport&) = delete;
+  DnsTransport& operator=(const DnsTransport&) = delete;
+  virtual ~DnsTransport() = default;
+
+  /// Connects to a server, on the loop of the task. Messages on the stream have a length of two
+  /// bytes, as over TCP. The queries for the server wait until the task ends; it must end.
+  [[nodiscard]] virtual Task<Result<SocketStream>> connect(Endpoint server) = 0;
+  /// The port of the servers in resolv.conf(5).
+  [[nodiscard]] virtual std::uint16_t port() const noexcept = 0;
+};
 
 struct DnsResolverOptions {
   /// A file with an empty name is not read.
@@ -45,6 +62,11 @@ struct DnsResolverOptions {
   std::vector<Endpoint> servers{};
   std::vector<std::string> search{};
   std::vector<std::string> settings{};
+
+  /// If not null, all queries are sent over its streams, none over UDP or plain TCP, and sources of
+  /// nsswitch.conf(5) besides files and dns are ignored unless `fallback` is set. Queries are
+  /// padded: RFC 8467.
+  std::shared_ptr<DnsTransport> transport{};
 
   /// The memory limit of the cache. 0: no cache.
   std::size_t cache_bytes_max = std::size_t{4} << 20;

@@ -20,6 +20,7 @@
 #include <tambour/dns_error.h>            // IWYU pragma: export
 #include <tambour/dns_message.h>          // IWYU pragma: export
 #include <tambour/dns_name.h>             // IWYU pragma: export
+#include <tambour/dns_over_tls.h>         // IWYU pragma: export
 #include <tambour/dns_record.h>           // IWYU pragma: export
 #include <tambour/dns_resolver.h>         // IWYU pragma: export
 #include <tambour/dns_server.h>           // IWYU pragma: export

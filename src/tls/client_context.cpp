@@ -1,9 +1,13 @@
 // The contexts of clients.
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <exception>
 #include <new>
 #include <utility>
 
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/ocsp.h>
 
 #include "net/outcome.h"
@@ -71,8 +75,55 @@ Loaded<std::shared_ptr<ClientGeneration>> ClientGeneration::load(TlsClientOption
   auto store = load_authorities(how.authorities);
   if (!store) return std::unexpected(std::move(store.error()));
   made->set_authorities(std::move(*store));
+  if (auto done = made->load_pinned_keys(); !done) return std::unexpected(std::move(done.error()));
   if (auto done = made->try_context(); !done) return std::unexpected(std::move(done.error()));
   return made;
+}
+
+Loaded<> ClientGeneration::load_pinned_keys() {
+  for (const std::string& each : options_.pinned_keys) {
+    // 43 digits and one "=" are 32 bytes; the decoder counts the padding as a byte.
+    constexpr std::size_t digits = 44;
+    std::array<unsigned char, digits / 4 * 3> decoded{};
+    const auto* const text = reinterpret_cast<const unsigned char*>(each.data());
+    const bool is_digest =
+        each.size() == digits && each.ends_with('=') && !each.ends_with("==") &&
+        EVP_DecodeBlock(decoded.data(), text, static_cast<int>(digits)) == int(decoded.size());
+    if (!is_digest)
+      return failure(TlsError::bad_configuration,
+                     "pinned key \"" + each + "\" is not a SHA-256 digest in base64");
+    KeyDigest& digest = pinned_keys_.emplace_back();
+    std::copy_n(decoded.begin(), digest.size(), digest.begin());
+  }
+  return {};
+}
+
+/// Called instead of the verification of the chain. Returns 1 if the server has a pinned key. The
+/// handshake proves that it has the private key as well.
+int ClientGeneration::check_pinned_key(X509_STORE_CTX* state, void* self) noexcept {
+  const auto& pinned = static_cast<const ClientGeneration*>(self)->pinned_keys_;
+  const X509* const certificate = X509_STORE_CTX_get0_cert(state);
+  unsigned char* bytes = nullptr;
+  const int size =
+      certificate != nullptr ? i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &bytes) : 0;
+  KeyDigest digest{};
+  const bool is_known = size > 0 && EVP_Digest(bytes, static_cast<std::size_t>(size), digest.data(),
+                                               nullptr, EVP_sha256(), nullptr) == 1;
+  OPENSSL_free(bytes);
+  if (is_known && std::ranges::find(pinned, digest) != pinned.end()) return 1;
+  X509_STORE_CTX_set_error(state, X509_V_ERR_CERT_UNTRUSTED);
+  const auto* const ssl = static_cast<const SSL*>(
+      X509_STORE_CTX_get_ex_data(state, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  if (ssl == nullptr) return 0;
+  std::string text;
+  try {
+    if (certificate != nullptr) text = describe(certificate) + ": its key is not a pinned one";
+  } catch (const std::exception&) {
+    text.clear();
+  }
+  Filter::of(ssl).note_failure(net::outcome_of(TlsError::certificate_unknown_issuer),
+                               std::move(text));
+  return 0;
 }
 
 bool ClientGeneration::configure(SSL_CTX* context) noexcept {
@@ -80,6 +131,7 @@ bool ClientGeneration::configure(SSL_CTX* context) noexcept {
     SSL_CTX_set_verify(context, SSL_VERIFY_NONE, nullptr);
   } else {
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, &note_verification);
+    if (!pinned_keys_.empty()) SSL_CTX_set_cert_verify_callback(context, &check_pinned_key, this);
     if (options_.revocation != TlsRevocation::off) {
       SSL_CTX_set_tlsext_status_type(context, TLSEXT_STATUSTYPE_ocsp);
       SSL_CTX_set_tlsext_status_cb(context, &check_status);

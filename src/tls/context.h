@@ -131,6 +131,9 @@ class ServerGeneration final : public Generation {
   std::shared_ptr<StrikeRegister> strikes_;  ///< Null if no generation has permitted early data.
 };
 
+/// SHA-256.
+using KeyDigest = std::array<unsigned char, 32>;
+
 class ClientGeneration final : public Generation {
  public:
   [[nodiscard]] static Loaded<std::shared_ptr<ClientGeneration>> load(
@@ -152,8 +155,11 @@ class ClientGeneration final : public Generation {
   static int note_certificate_missing(SSL* ssl, X509** certificate, EVP_PKEY** key) noexcept;
   static int keep_session(SSL* ssl, SSL_SESSION* session) noexcept;
   static int check_status(SSL* ssl, void* unused) noexcept;
+  static int check_pinned_key(X509_STORE_CTX* state, void* self) noexcept;
+  [[nodiscard]] Loaded<> load_pinned_keys();
 
   TlsClientOptions options_;
+  std::vector<KeyDigest> pinned_keys_;
   Sessions sessions_;
 };
 

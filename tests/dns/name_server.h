@@ -58,7 +58,12 @@ class NameServer {
   /// Changes a response before it is sent. Returns false to drop it.
   using Change = std::function<bool(const DnsMessage& question, DnsMessage& response, bool is_tcp)>;
 
-  NameServer(EventLoop& loop, const Endpoint& at) : loop_(loop), at_(at) { start(); }
+  /// `how`: of the TCP server, which listens at `tcp_at`.
+  NameServer(EventLoop& loop, const Endpoint& at) : NameServer(loop, at, at, {}) {}
+  NameServer(EventLoop& loop, const Endpoint& at, const Endpoint& tcp_at, ListenOptions how)
+      : loop_(loop), at_(at), tcp_at_(tcp_at), how_(std::move(how)) {
+    start();
+  }
 
   void start() {
     udp_ = UdpSocket::bind(loop_, at_).value();
@@ -66,7 +71,7 @@ class NameServer {
       for (const Datagram each : batch) answer_datagram(socket, each);
       batch.clear();
     }}));
-    tcp_.emplace(TcpServer::listen(loop_, at_).value());
+    tcp_.emplace(TcpServer::listen(loop_, tcp_at_, how_).value());
     tcp_->serve([this](TcpStream stream) { return serve(std::move(stream)); });
   }
   void stop() {
@@ -178,6 +183,8 @@ class NameServer {
 
   EventLoop& loop_;
   Endpoint at_;
+  Endpoint tcp_at_;
+  ListenOptions how_;
   UdpSocket udp_;
   std::optional<TcpServer> tcp_;
   std::vector<DnsRecord> records_;

@@ -96,6 +96,27 @@ TEST_F(Reloading, loads_a_large_file_while_the_former_one_is_used) {
   EXPECT_EQ(text_of("host99999.example.org"), "10.1.1.1");
 }
 
+TEST_F(Reloading, loads_a_bounded_part_of_a_file_in_each_iteration) {
+  EXPECT_EQ(text_of("name"), "10.0.0.1");
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += "10.1.1.1 host" + std::to_string(i) + ".example.org\n";
+  write("hosts", text);
+  const std::uint64_t reloads = the_resolver().stats().reloads;
+  const std::uint64_t before = loop.stats().iterations;
+  int timers = 0;
+  Timer timer(loop, [&] {
+    ++timers;
+    if (the_resolver().stats().reloads != reloads) timer.stop();
+  });
+  timer.start(0ns, 1ns);
+  // Runs the loop until the file is loaded.
+  EXPECT_EQ(text_of("name"), "10.0.0.1");
+  constexpr std::size_t slice_bytes = std::size_t{128} << 10;
+  EXPECT_GE(loop.stats().iterations - before, text.size() / slice_bytes);
+  EXPECT_GE(static_cast<std::size_t>(timers), text.size() / slice_bytes - 2)
+      << "the loop does not run its other timers meanwhile";
+}
+
 TEST_F(Reloading, reads_new_servers) {
   write("resolv.conf", "nameserver 192.0.2.1\nnameserver 192.0.2.2\n");
   ASSERT_EQ(the_resolver().servers().size(), 2U);

@@ -12,7 +12,7 @@
 
 #include <tambour/tambour.h>
 
-#include "dns/name_server.h"
+#include "dns/resolver_fixture.h"
 
 namespace tambour::resolver_test {
 namespace {
@@ -22,94 +22,9 @@ using test::a_record;
 using test::aaaa_record;
 using test::cname_record;
 using test::dns_name;
-using Found = Result<std::vector<Endpoint>>;
+using Found = test::ResolverTest::Found;
 
-SimulationOptions without_trace() {
-  SimulationOptions options;
-  options.trace = false;
-  return options;
-}
-
-class DnsResolving : public testing::Test {
- protected:
-  DnsResolving() : simulation(1, without_trace()), client(simulation.add_host("client")) {
-    loop = std::make_unique<EventLoop>(client.loop_options());
-    for (int i = 0; i < 2; ++i) {
-      hosts.push_back(&simulation.add_host("ns" + std::to_string(i)));
-      loops.push_back(std::make_unique<EventLoop>(hosts.back()->loop_options()));
-      servers.push_back(
-          std::make_unique<test::NameServer>(*loops.back(), test::endpoint_of(*hosts.back())));
-    }
-    configure("");
-    both([](test::NameServer& server) {
-      server.add(a_record("www.example.org", {192, 0, 2, 1}));
-      server.add(aaaa_record("www.example.org", "2001:db8::1"));
-    });
-  }
-  ~DnsResolving() override {
-    resolver.reset();
-    servers.clear();
-    loops.clear();
-    loop.reset();
-  }
-
-  void both(const std::function<void(test::NameServer&)>& change) {
-    for (auto& each : servers) change(*each);
-  }
-
-  /// Writes resolv.conf with both servers and these lines.
-  void configure(const std::string& lines) {
-    test::write_file(
-        client, "/etc/resolv.conf",
-        "nameserver " + hosts[0]->ip() + "\nnameserver " + hosts[1]->ip() + "\n" + lines);
-  }
-  DnsResolver& make(DnsResolverOptions options = {}) {
-    resolver = std::make_unique<DnsResolver>(*loop, std::move(options));
-    return *resolver;
-  }
-  DnsResolver& the_resolver() { return resolver != nullptr ? *resolver : make(); }
-
-  /// Runs the simulation until the task has ended, and returns its result.
-  template <class T>
-  T run(Task<T> task) {
-    std::optional<T> result;
-    spawn(*loop, [](Task<T> inner, std::optional<T>& into, Simulation& in) -> Task<> {
-      into.emplace(co_await std::move(inner));
-      in.stop();
-    }(std::move(task), result, simulation));
-    simulation.run(1h);
-    return std::move(result).value();
-  }
-
-  Found resolve(const std::string& host, AddressFamily family = AddressFamily::any) {
-    return run(the_resolver().resolve(host, 80, family));
-  }
-  std::string text_of(const std::string& host, AddressFamily family = AddressFamily::any) {
-    const Found found = resolve(host, family);
-    if (!found) return found.error().message();
-    std::string text;
-    for (const Endpoint& each : *found) text += (text.empty() ? "" : " ") + each.address();
-    return text;
-  }
-  std::uint64_t questions() const {
-    std::uint64_t sum = 0;
-    for (const auto& each : servers) sum += each->udp_questions + each->tcp_questions;
-    return sum;
-  }
-  void pass(Duration time) { run(sleep(time)); }
-  static Task<int> sleep(Duration time) {
-    static_cast<void>(co_await sleep_for(time));
-    co_return 0;
-  }
-
-  Simulation simulation;
-  SimulatedHost& client;
-  std::unique_ptr<EventLoop> loop;
-  std::vector<SimulatedHost*> hosts;
-  std::vector<std::unique_ptr<EventLoop>> loops;
-  std::vector<std::unique_ptr<test::NameServer>> servers;
-  std::unique_ptr<DnsResolver> resolver;
-};
+class DnsResolving : public test::ResolverTest {};
 
 TEST_F(DnsResolving, queries_both_families) {
   EXPECT_EQ(text_of("www.example.org"), "2001:db8::1 192.0.2.1");
@@ -408,6 +323,60 @@ TEST_F(DnsResolving, uses_only_tcp_with_use_vc) {
   servers[0]->start();
   resolver->clear_cache();
   EXPECT_EQ(text_of("www.example.org"), "2001:db8::1 192.0.2.1");
+}
+
+TEST_F(DnsResolving, does_not_repeat_queries_over_tcp) {
+  configure("options use-vc\n");
+  both([](test::NameServer& server) {
+    server.set_change([](const DnsMessage&, DnsMessage&, bool) { return false; });
+  });
+  EXPECT_FALSE(resolve("www.example.org", AddressFamily::v4));
+  // Each connection was silent for at least two seconds before the query was sent on another one.
+  for (const auto& each : servers) {
+    EXPECT_EQ(each->tcp_questions, each->tcp_connections);
+    EXPECT_GE(each->tcp_connections, 2U);
+    EXPECT_LE(each->tcp_connections, 4U);
+  }
+}
+
+TEST_F(DnsResolving, leaves_a_connection_that_does_not_answer_any_more) {
+  configure("options use-vc\n");
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  // A server that lost its memory, and whose packets do not say so.
+  servers[1]->stop();
+  servers[0]->set_change(
+      [this](const DnsMessage&, DnsMessage&, bool) { return servers[0]->tcp_connections > 1; });
+  const TimePoint begin = simulation.now();
+  EXPECT_EQ(text_of("mail.www.example.org", AddressFamily::v4), "Name or service not known");
+  EXPECT_LT(simulation.now() - begin, 4s);
+  EXPECT_EQ(servers[0]->tcp_connections, 2U);
+}
+
+TEST_F(DnsResolving, fails_over_from_a_dead_server_over_tcp) {
+  configure("options use-vc\n");
+  servers[0]->stop();
+  EXPECT_EQ(text_of("www.example.org"), "2001:db8::1 192.0.2.1");
+  servers[0]->start();
+  constexpr int count = 200;
+  for (int i = 0; i < count; ++i) {
+    resolver->clear_cache();
+    EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+    pass(100ms);
+    if (servers[0]->tcp_questions != 0) break;
+  }
+  EXPECT_GE(servers[1]->tcp_questions, 30U) << "the dead server was tried too often";
+  EXPECT_GE(servers[0]->tcp_questions, 1U) << "nothing noticed that it is back";
+}
+
+TEST_F(DnsResolving, waits_for_the_other_server_after_an_error) {
+  servers[0]->set_change([](const DnsMessage&, DnsMessage& response, bool) {
+    response.rcode = DnsRcode::server_failure;
+    response.answers.clear();
+    return true;
+  });
+  int lost = 1;
+  servers[1]->set_change([&](const DnsMessage&, DnsMessage&, bool) { return lost-- <= 0; });
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
 }
 
 TEST_F(DnsResolving, searches_for_names_with_few_dots) {

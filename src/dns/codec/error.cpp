@@ -32,6 +32,8 @@ class DnsCategory final : public std::error_category {
         return "The host name has bytes outside ASCII; convert it to its A-label (xn--...)";
       case DnsError::too_many_lookups:
         return "Too many lookups are waiting for the resolver";
+      case DnsError::insecure_server:
+        return "TLS with the DNS server failed, or the server did not prove its identity";
       default:
         return text_of_message(error);
     }

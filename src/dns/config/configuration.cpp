@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <string_view>
@@ -83,7 +84,7 @@ Configuration::Configuration(EventLoop& loop, backend::System& system, bool is_s
       resolv_conf_(options.resolv_conf),
       hosts_file_(options.hosts),
       nsswitch_(options.nsswitch_conf),
-      sources_(parse_nsswitch("")),
+      sources_(make_sources("")),
       next_slice_(loop, [this] { load_slice(); }) {}
 
 bool Configuration::refresh(std::int64_t now_ns) {
@@ -106,7 +107,7 @@ bool Configuration::examine(bool is_first) {
   if (is_first || resolv_conf_.may_have_changed(system_, is_simulated_))
     has_changed = reload_conf();
   if (is_first || nsswitch_.may_have_changed(system_, is_simulated_))
-    sources_ = parse_nsswitch(nsswitch_.read(system_));
+    sources_ = make_sources(nsswitch_.read(system_));
   if (is_first || (loading_ == nullptr && hosts_file_.may_have_changed(system_, is_simulated_)))
     reload_hosts();
   if (!is_first) return has_changed;
@@ -137,7 +138,25 @@ ResolvConf Configuration::make_conf(const std::string& text) const {
   }
   // As in glibc.
   if (conf.servers.empty()) conf.servers.push_back(Endpoint::loopback_v4(ResolvConf::port));
+  if (options_.transport != nullptr && options_.servers.empty()) {
+    for (Endpoint& each : conf.servers) {
+      if (each.port() == ResolvConf::port) each = each.with_port(options_.transport->port());
+    }
+  }
   return conf;
+}
+
+std::vector<Source> Configuration::make_sources(const std::string& text) const {
+  std::vector<Source> sources = parse_nsswitch(text);
+  if (options_.transport == nullptr || options_.fallback != nullptr) return sources;
+  // The other sources would send names over the network in plaintext.
+  const auto is_kept = [](const Source& each) {
+    return each.kind == Source::Kind::files || each.kind == Source::Kind::dns;
+  };
+  std::erase_if(sources, [&](const Source& each) { return !is_kept(each); });
+  if (std::ranges::find(sources, Source::Kind::dns, &Source::kind) == sources.end())
+    sources.push_back({.kind = Source::Kind::dns});
+  return sources;
 }
 
 bool Configuration::reload_conf() {

@@ -70,6 +70,7 @@ class Configuration {
 
  private:
   [[nodiscard]] ResolvConf make_conf(const std::string& text) const;
+  [[nodiscard]] std::vector<Source> make_sources(const std::string& text) const;
   bool examine(bool is_first);
   bool reload_conf();
   void reload_hosts();

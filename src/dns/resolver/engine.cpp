@@ -73,8 +73,9 @@ Engine::Buffers& Engine::buffers() {
 void Engine::use_configuration() {
   auto set = std::make_shared<ServerSet>();
   set->conf = std::make_shared<const ResolvConf>(configuration_.resolv_conf());
+  const bool is_tcp_only = set->conf->use_vc || options_.transport != nullptr;
   for (const Endpoint& each : set->conf->servers)
-    set->servers.push_back(std::make_unique<Server>(*this, each, set->servers.size()));
+    set->servers.push_back(std::make_unique<Server>(*this, each, set->servers.size(), is_tcp_only));
   // Other servers may answer differently.
   cache_.clear();
   retire(std::exchange(servers_, std::move(set)));

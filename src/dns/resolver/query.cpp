@@ -21,28 +21,58 @@ AnswerPointer answer_with(DnsError error) {
   return std::make_shared<const Answer>(Answer{.error = error});
 }
 
-/// RFC 1035, section 4.1.1; RFC 6891; RFC 7873.
-void write_question(std::string& packet, std::uint16_t id, std::string_view name, DnsType type,
-                    bool wants_ad, bool has_edns, std::string_view cookie) {
-  Writer writer(packet);
-  writer.u16(id);
-  writer.u16(Header::recursion_desired | (wants_ad ? Header::authentic_data : 0));
-  writer.u16(1);
-  writer.u32(0);
-  writer.u16(has_edns ? 1 : 0);
-  writer.name(name);
-  writer.u16(static_cast<std::uint16_t>(type));
-  writer.u16(static_cast<std::uint16_t>(DnsClass::in));
-  if (!has_edns) return;
+/// Queries are padded to a multiple of this: RFC 8467, section 4.1.
+constexpr std::size_t padding_block = 128;
+constexpr std::size_t option_head_bytes = 4;
+
+/// What a query carries besides its question.
+struct QueryOptions {
+  bool wants_ad = false;
+  bool has_edns = false;
+  std::string_view cookie{};  ///< Empty: none.
+  bool is_padded = false;
+};
+
+/// RFC 6891; RFC 7873; RFC 7830.
+void write_edns(std::string& packet, Writer& writer, const QueryOptions& options) {
   writer.u8(0);
   writer.u16(static_cast<std::uint16_t>(DnsType::opt));
   writer.u16(DnsEdns::udp_bytes_default);
   writer.u32(0);
-  writer.u16(static_cast<std::uint16_t>(cookie.empty() ? 0 : 4 + cookie.size()));
-  if (cookie.empty()) return;
-  writer.u16(DnsOption::cookie);
-  writer.u16(static_cast<std::uint16_t>(cookie.size()));
-  writer.text(cookie);
+  const std::string_view cookie = options.cookie;
+  std::size_t size = cookie.empty() ? 0 : option_head_bytes + cookie.size();
+  std::size_t padding = 0;
+  if (options.is_padded) {
+    size += option_head_bytes;
+    padding = (padding_block - (packet.size() + 2 + size) % padding_block) % padding_block;
+    size += padding;
+  }
+  writer.u16(static_cast<std::uint16_t>(size));
+  if (!cookie.empty()) {
+    writer.u16(DnsOption::cookie);
+    writer.u16(static_cast<std::uint16_t>(cookie.size()));
+    writer.text(cookie);
+  }
+  if (options.is_padded) {
+    writer.u16(DnsOption::padding);
+    writer.u16(static_cast<std::uint16_t>(padding));
+    writer.text(std::string(padding, '\0'));
+  }
+}
+
+/// RFC 1035, section 4.1.1.
+void write_query(std::string& packet, std::uint16_t id, std::string_view name, DnsType type,
+                 const QueryOptions& options) {
+  Writer writer(packet);
+  writer.u16(id);
+  writer.u16(Header::recursion_desired | (options.wants_ad ? Header::authentic_data : 0));
+  writer.u16(1);
+  writer.u32(0);
+  writer.u16(options.has_edns ? 1 : 0);
+  writer.name(name);
+  writer.u16(static_cast<std::uint16_t>(type));
+  writer.u16(static_cast<std::uint16_t>(DnsClass::in));
+  if (options.has_edns) write_edns(packet, writer, options);
 }
 
 }  // namespace
@@ -140,22 +170,43 @@ Server* Query::choose() noexcept {
   return best;
 }
 
+/// Returns true if an error is final: the servers that have not answered with one are dead.
+bool Query::has_failed_everywhere() const noexcept {
+  if (failed_ == 0) return false;
+  return std::ranges::all_of(set_->servers, [this](const auto& each) {
+    return (failed_ >> each->number() & 1U) != 0 || each->is_dead() ||
+           each->number() >= servers_max;
+  });
+}
+
 void Query::send_to_next() {
   Server* server = choose();
   if (server == nullptr) {
-    // All were queried in this round. Their errors are final; if some did not answer, go on.
-    if (error_ != DnsError::timeout) return finish_with(error_);
+    if (has_failed_everywhere()) return finish_with(error_);
     tried_ = 0;
     ++rounds_;
     server = choose();
   }
-  const Transport transport = set_->conf->use_vc ? Transport::tcp : Transport::udp;
+  const Transport transport = server->is_tcp_only() ? Transport::tcp : Transport::udp;
   for (const auto& each : set_->servers) {
-    if (each.get() != server && transport == Transport::udp &&
-        each->wants_probe(engine_.core().now_ns()))
+    if (each.get() != server && each->wants_probe(engine_.core().now_ns()))
       send(*each, transport, true);
   }
+  if (transport == Transport::tcp && waits_for_tcp(*server)) return;
   send(*server, transport);
+}
+
+/// Returns true if the query is on its way over TCP, which loses nothing as long as the connection
+/// exists.
+bool Query::waits_for_tcp(Server& server) {
+  const auto sent = std::ranges::find_if(attempts_, [&](const Attempt& each) {
+    return each.server == &server && each.port == nullptr;
+  });
+  if (sent == attempts_.end()) return false;
+  tried_ |= 1U << server.number();
+  start_timer(server);
+  server.tcp().renew_if_silent(sent->sent_ns);
+  return true;
 }
 
 void Query::send(Server& server, Transport transport, bool is_probe) {
@@ -173,10 +224,14 @@ void Query::send(Server& server, Transport transport, bool is_probe) {
   do id = static_cast<std::uint16_t>(engine_.entropy().next());
   while (port != nullptr ? port->has_id(id) : server.tcp().has_id(id));
   const DnsResolverOptions& options = engine_.options();
-  const bool has_edns = options.edns && server.has_edns() && !is_plain(server);
+  // An attacker can neither spoof nor read the packets of a secure transport, but see their sizes.
+  const bool is_secure = options.transport != nullptr;
   std::string packet;
-  write_question(packet, id, name_, type_of_key(key_), set_->conf->trust_ad, has_edns,
-                 options.cookies ? server.cookie() : std::string_view());
+  write_query(packet, id, name_, type_of_key(key_),
+              {.wants_ad = set_->conf->trust_ad,
+               .has_edns = options.edns && server.has_edns() && !is_plain(server),
+               .cookie = options.cookies && !is_secure ? server.cookie() : std::string_view(),
+               .is_padded = is_secure});
   if (std::exchange(has_sent_, true)) engine_.count_retry();
   attempts_.push_back(
       {.server = &server, .port = port, .id = id, .sent_ns = engine_.core().now_ns()});
@@ -237,6 +292,7 @@ bool Query::take_tcp(Server& server, std::uint16_t id, Bytes packet) {
     engine_.count_rejected();
     return false;
   }
+  if (server.is_tcp_only()) server.answered(engine_.core().now_ns() - sent_ns(server, id));
   take(server, Transport::tcp, packet, std::move(answer), info);
   return true;
 }
@@ -264,11 +320,13 @@ void Query::take(Server& server, Transport transport, Bytes packet, Answer answe
   finish(std::make_shared<const Answer>(std::move(answer)));
 }
 
-void Query::attempt_failed(Server& server, const UdpPort* port) noexcept {
+void Query::attempt_failed(Server& server, const UdpPort* port, DnsError error) noexcept {
   std::erase_if(attempts_,
                 [&](const Attempt& each) { return each.server == &server && each.port == port; });
-  if (last_ != &server) return;
+  const bool is_final = error != DnsError::timeout;
+  if (last_ != &server && !is_final) return;
   try {
+    if (is_final) return try_next(server, error);
     server_failed(server);
   } catch (const std::bad_alloc&) {
     retry_later();
@@ -287,7 +345,7 @@ void Query::server_failed(Server& server) {
 void Query::try_next(Server& server, DnsError error) {
   // SERVFAIL is the error that says most.
   if (error_ != DnsError::server_failure) error_ = error;
-  tried_ |= 1U << server.number();
+  failed_ |= 1U << server.number();
   if (last_ != &server && last_ != nullptr) return;  // Another server is still to answer.
   last_ = nullptr;
   send_to_next();

@@ -67,8 +67,10 @@ class Query {
   void take_udp(Server& server, std::uint16_t id, Bytes packet);
   /// Returns false if the packet is not a response to this query.
   bool take_tcp(Server& server, std::uint16_t id, Bytes packet);
-  /// `port`: null for TCP. It has forgotten this query.
-  void attempt_failed(Server& server, const UdpPort* port) noexcept;
+  /// `port`: null for TCP. It has forgotten this query. `error`: if it is not `timeout`, the server
+  /// is not queried again.
+  void attempt_failed(Server& server, const UdpPort* port,
+                      DnsError error = DnsError::timeout) noexcept;
 
  private:
   friend class Waiter;
@@ -82,15 +84,17 @@ class Query {
 
   void expired();
   void send_to_next();
+  [[nodiscard]] bool waits_for_tcp(Server& server);
   void send(Server& server, Transport transport, bool is_probe = false);
   /// Returns false if no server can be queried.
   [[nodiscard]] Server* choose() noexcept;
   [[nodiscard]] bool is_tried(const Server& server) const noexcept {
-    return (tried_ >> server.number() & 1U) != 0;
+    return ((tried_ | failed_) >> server.number() & 1U) != 0;
   }
   [[nodiscard]] bool is_plain(const Server& server) const noexcept {
     return (plain_ >> server.number() & 1U) != 0;
   }
+  [[nodiscard]] bool has_failed_everywhere() const noexcept;
   void server_failed(Server& server);
   void retry_later() noexcept;
   void start_timer(const Server& server) noexcept;
@@ -108,8 +112,9 @@ class Query {
   std::shared_ptr<ServerSet> set_;
   detail::IntrusiveList<Waiter> waiters_;
   std::vector<Attempt> attempts_;
-  std::uint32_t plain_ = 0;  ///< Bits of the servers that are queried without EDNS.
-  std::uint32_t tried_ = 0;  ///< Bits of the servers that were queried in this round.
+  std::uint32_t plain_ = 0;   ///< Bits of the servers that are queried without EDNS.
+  std::uint32_t tried_ = 0;   ///< Bits of the servers that were queried in this round.
+  std::uint32_t failed_ = 0;  ///< Bits of the servers that have answered with an error.
   unsigned rounds_ = 0;
   Server* last_ = nullptr;  ///< The one that the timer is for.
   bool has_sent_ = false;

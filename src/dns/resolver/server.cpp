@@ -21,8 +21,12 @@ constexpr std::int64_t without_edns_ns = 600'000 * ms;
 
 }  // namespace
 
-Server::Server(Engine& engine, Endpoint endpoint, std::size_t number)
-    : engine_(engine), endpoint_(endpoint), number_(number), tcp_(engine, *this) {
+Server::Server(Engine& engine, Endpoint endpoint, std::size_t number, bool is_tcp_only)
+    : engine_(engine),
+      endpoint_(endpoint),
+      number_(number),
+      is_tcp_only_(is_tcp_only),
+      tcp_(engine, *this) {
   const std::uint64_t client_cookie = engine.entropy().next();
   cookie_.resize(client_cookie_bytes);
   std::memcpy(cookie_.data(), &client_cookie, client_cookie_bytes);

@@ -21,17 +21,20 @@ namespace tambour::dns {
 /// Owns the connections to a server.
 class Server {
  public:
-  Server(Engine& engine, Endpoint endpoint, std::size_t number);
+  /// `is_tcp_only`: it is never queried over UDP.
+  Server(Engine& engine, Endpoint endpoint, std::size_t number, bool is_tcp_only);
 
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
   [[nodiscard]] std::size_t number() const noexcept { return number_; }
   [[nodiscard]] TcpChannel& tcp() noexcept { return tcp_; }
+  [[nodiscard]] bool is_tcp_only() const noexcept { return is_tcp_only_; }
 
   /// A random one of a few open ports; opens one more if there are few. Null, with `error`, if none
   /// can be opened.
   [[nodiscard]] UdpPort* port(Error& error);
 
-  // Selection. An answer, a time that passed without one, and a port on which nothing listens.
+  // Selection. An answer, a time that passed without one, and a port on which nothing listens or a
+  // connection that cannot be made.
   void answered(std::int64_t round_trip_ns) noexcept;
   void timed_out() noexcept { ++failures_; }
   void refused(std::int64_t now_ns) noexcept;
@@ -72,6 +75,7 @@ class Server {
   Engine& engine_;
   Endpoint endpoint_;
   std::size_t number_;
+  bool is_tcp_only_;
   std::vector<std::unique_ptr<UdpPort>> ports_;
   std::int64_t smoothed_ns_ = 0;  ///< 0: unknown.
   std::int64_t deviation_ns_ = 0;

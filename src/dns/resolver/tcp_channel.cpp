@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include <tambour/tcp_stream.h>
+
 #include "dns/resolver/engine.h"
 #include "dns/resolver/query.h"
 #include "dns/resolver/server.h"
@@ -15,6 +17,8 @@ namespace tambour::dns {
 namespace {
 
 constexpr std::size_t read_bytes = 4096;
+/// A server that is alive may need seconds to find an answer.
+constexpr std::int64_t silence_ns = 2'000'000'000;
 
 }  // namespace
 
@@ -72,12 +76,27 @@ Task<> TcpChannel::write() {
   if (has_failed && !is_reading_) fail();
 }
 
+Task<Result<SocketStream>> TcpChannel::connect() {
+  if (DnsTransport* const transport = engine_.options().transport.get()) {
+    auto connected = co_await transport->connect(server_.endpoint());
+    co_return connected;
+  }
+  auto connected = co_await TcpStream::connect(server_.endpoint());
+  if (!connected) co_return std::unexpected(connected.error());
+  co_return SocketStream(std::move(*connected));
+}
+
 Task<bool> TcpChannel::write_all() {
   if (!stream_) {
-    auto connected = co_await TcpStream::connect(server_.endpoint());
-    if (!connected) co_return false;
+    auto connected = co_await connect();
+    if (!connected) {
+      // Other than an error of the network, an error of TLS does not go away.
+      is_insecure_ = connected.error().category() != system_error(0).category();
+      co_return false;
+    }
     stream_ = std::move(*connected);
     has_answered_ = false;
+    received_ns_ = engine_.core().now_ns();
     in_.clear();
     start_tasks();
   }
@@ -106,6 +125,7 @@ Task<bool> TcpChannel::read_answers() {
     const auto got = co_await stream_->read(bytes);
     if (!got || *got == 0) co_return false;
     in_.append(reinterpret_cast<const char*>(bytes.data()), *got);
+    received_ns_ = engine_.core().now_ns();
     in_task_ = true;
     const bool is_well_formed = take_packets();
     in_task_ = false;
@@ -144,10 +164,21 @@ void TcpChannel::fail() noexcept {
   if (is_reading_ || is_writing_) return;
   // Servers close connections without queries; it may just have happened.
   if (std::exchange(has_answered_, false) && send_again()) return;
+  if (server_.is_tcp_only()) server_.refused(engine_.core().now_ns());
+  const bool is_insecure = std::exchange(is_insecure_, false);
+  const DnsError error = is_insecure ? DnsError::insecure_server : DnsError::timeout;
   const std::vector<Pending> pending = std::exchange(pending_, {});
   in_task_ = true;
-  for (const Pending& each : pending) each.query->attempt_failed(server_, nullptr);
+  for (const Pending& each : pending) each.query->attempt_failed(server_, nullptr, error);
   in_task_ = false;
+}
+
+void TcpChannel::renew_if_silent(std::int64_t sent_ns) {
+  const std::int64_t since_ns = std::max(received_ns_, sent_ns);
+  if (!stream_ || engine_.core().now_ns() - since_ns < silence_ns) return;
+  end_stream();
+  // If there is no memory, the queries time out.
+  static_cast<void>(send_again());
 }
 
 bool TcpChannel::send_again() noexcept {
@@ -166,12 +197,16 @@ std::int64_t TcpChannel::close_if_idle(std::int64_t since_ns) noexcept {
   return stream_ ? used_ns_ : std::numeric_limits<std::int64_t>::max();
 }
 
-void TcpChannel::close() noexcept {
+void TcpChannel::end_stream() noexcept {
   tasks_.reset();
   is_reading_ = is_writing_ = false;
   stream_.reset();
   in_.clear();
   out_.clear();
+}
+
+void TcpChannel::close() noexcept {
+  end_stream();
   pending_.clear();
 }
 

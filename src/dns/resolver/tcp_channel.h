@@ -1,5 +1,6 @@
-// A TCP connection to a server: queries are pipelined, and answered in any order (RFC 7766). It is
-// kept for some seconds without queries; meanwhile it does not keep the loop running.
+// A TCP connection to a server, or a stream of DnsTransport: queries are pipelined, and answered in
+// any order (RFC 7766). It is kept for some seconds without queries; meanwhile it does not keep the
+// loop running.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include <tambour/socket_stream.h>
 #include <tambour/task.h>
 #include <tambour/task_scope.h>
-#include <tambour/tcp_stream.h>
 
 #include "dns/codec/reader.h"
 
@@ -32,6 +33,10 @@ class TcpChannel {
   void send(Query& query, std::uint16_t id, std::string_view packet);
   void forget(const Query& query) noexcept;
   [[nodiscard]] bool has_id(std::uint16_t id) const noexcept;
+  /// Connects again, and sends all queries again, if nothing was received for some seconds after
+  /// `sent_ns`: the server may have lost the connection. Must not be called by a task of the
+  /// channel.
+  void renew_if_silent(std::int64_t sent_ns);
 
   /// Closes the connection if it has no queries and was not used since `since_ns`. Returns the time
   /// at which it was last used; the end of time if it is closed.
@@ -49,6 +54,7 @@ class TcpChannel {
   };
 
   void start_tasks();
+  Task<Result<SocketStream>> connect();
   Task<> write();
   Task<> read();
   // These return false if the connection has ended.
@@ -59,10 +65,11 @@ class TcpChannel {
   /// before; otherwise the queries fail.
   void fail() noexcept;
   [[nodiscard]] bool send_again() noexcept;
+  void end_stream() noexcept;
 
   Engine& engine_;
   Server& server_;
-  std::optional<TcpStream> stream_;
+  std::optional<SocketStream> stream_;
   std::string out_;  ///< What write() has not yet passed to the stream.
   std::string in_;   ///< Bytes of a response that is not complete.
   std::vector<Pending> pending_;
@@ -70,7 +77,9 @@ class TcpChannel {
   bool is_reading_ = false;
   bool in_task_ = false;
   bool has_answered_ = false;
+  bool is_insecure_ = false;  ///< The handshake of TLS has failed.
   std::int64_t used_ns_ = 0;
+  std::int64_t received_ns_ = 0;  ///< The last time, or when it was connected.
   /// Last member, because its tasks use the others.
   std::optional<TaskScope> tasks_;
 };
