@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,21 @@ struct ConnectOptions {
   Duration retry_delay_max = std::chrono::seconds(10);
 
   AddressFamily family = AddressFamily::any;
+
+  /// Follows the HTTPS records of the host: RFC 9460. They name other hosts and ports, which are
+  /// tried first, in the order of their priorities; then the host itself. Their address hints are
+  /// used until the addresses are known. If the addresses of the host are known first, the records
+  /// are waited for as long as `resolution_delay`. With TLS, servers that support no protocol of
+  /// TlsOptions::alpn are not used, and the server must still prove to be the host.
+  bool https_records = false;
+  /// If not empty, for example "_imaps._tcp": follows the SRV records of this service of the host,
+  /// RFC 2782. If there are none, connects to the host and port. Fails with DnsError::no_service if
+  /// the host declares that it does not offer the service. Must outlive the task.
+  std::string_view srv_service{};
+  /// If not null, is set to the server that the connection was made to, with the protocols that its
+  /// HTTPS record names. Must outlive the task.
+  ServiceEndpoint* connected_to = nullptr;
+
   /// Null: DnsResolver::of() the loop of the task. Must outlive the task.
   Resolver* resolver = nullptr;
 

@@ -23,6 +23,7 @@ enum class DnsError : int {
   non_ascii_name,    ///< A host name with bytes outside ASCII; convert it to its A-label.
   too_many_lookups,  ///< DnsResolverOptions::lookups_max is reached.
   insecure_server,   ///< TLS with the servers failed, or they did not prove their identity.
+  no_service,        ///< The domain declares that it does not offer the service (target ".").
 
   // Names and messages.
   bad_name = 200,    ///< Not the text of a name.

@@ -155,10 +155,18 @@ class DnsResolver final : public Resolver {
   [[nodiscard]] Task<Result<std::vector<std::string>>> reverse(Endpoint address);
 
   /// The addresses of a service by its SRV records, in the order in which they are to be tried:
-  /// RFC 2782. `service` is, for example, "_ldap._tcp.example.org". Fails with the errors of
-  /// query(), and with DnsError::no_data if the service is not available (its target is ".").
+  /// RFC 2782. `service` is, for example, "_ldap._tcp.example.org". Fails with DnsError::no_data if
+  /// there are no records, and with the errors of find_srv() and resolve().
   [[nodiscard]] Task<Result<std::vector<Endpoint>>> resolve_service(
       std::string service, AddressFamily family = AddressFamily::any);
+
+  /// See Resolver; connect() follows the records with these. Besides the errors of query(),
+  /// find_srv() fails with DnsError::no_service if the domain declares that it does not offer the
+  /// service. find_https() follows aliases (AliasMode), and omits records with mandatory parameters
+  /// that it does not know.
+  [[nodiscard]] Task<Result<std::vector<ServiceEndpoint>>> find_srv(std::string service) override;
+  [[nodiscard]] Task<Result<std::vector<ServiceEndpoint>>> find_https(std::string host,
+                                                                      std::uint16_t port) override;
 
   void clear_cache() noexcept;
   [[nodiscard]] DnsResolverStats stats() const noexcept;

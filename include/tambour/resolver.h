@@ -22,6 +22,18 @@ const std::error_category& resolver_category() noexcept;
 /// Converts a return value of getaddrinfo(3) to an Error; for EAI_SYSTEM, the current errno.
 [[nodiscard]] Error resolver_error(int value) noexcept;
 
+/// A server of a service: from SRV records (RFC 2782) or HTTPS records (RFC 9460).
+struct ServiceEndpoint {
+  std::string host{};
+  std::uint16_t port = 0;
+  /// The application protocols that the server supports, if its record is an HTTPS record.
+  std::vector<std::string> alpn{};
+  /// Addresses, with the port, that may be used until those of the host are known.
+  std::vector<Endpoint> address_hints{};
+
+  bool operator==(const ServiceEndpoint&) const = default;
+};
+
 /// Resolves host names. Whether one object may be used by the tasks of several loops depends on the
 /// implementation.
 class Resolver {
@@ -46,6 +58,14 @@ class Resolver {
   /// once, with the result of resolve().
   [[nodiscard]] virtual Task<Result<>> resolve_each(std::string host, std::uint16_t port,
                                                     AddressFamily family, Found found);
+
+  /// The servers of a service by its SRV records, for example of "_imaps._tcp.example.org", in the
+  /// order in which they are to be tried. Empty if there are none. By default, returns none.
+  [[nodiscard]] virtual Task<Result<std::vector<ServiceEndpoint>>> find_srv(std::string service);
+  /// The servers of https://HOST:PORT by the HTTPS records of the host, in the order in which they
+  /// are to be tried. Empty if there are none. By default, returns none.
+  [[nodiscard]] virtual Task<Result<std::vector<ServiceEndpoint>>> find_https(std::string host,
+                                                                              std::uint16_t port);
 
   /// The system's resolver: getaddrinfo(3), which sorts addresses as in RFC 6724, on a thread of
   /// WorkerPool::names(). May be used by any task of any loop. Fails with EAGAIN if

@@ -84,6 +84,15 @@ Error resolver_error(int value) noexcept {
   return {value, resolver_category()};
 }
 
+Task<Result<std::vector<ServiceEndpoint>>> Resolver::find_srv(std::string /*service*/) {
+  co_return std::vector<ServiceEndpoint>();
+}
+
+Task<Result<std::vector<ServiceEndpoint>>> Resolver::find_https(std::string /*host*/,
+                                                                std::uint16_t /*port*/) {
+  co_return std::vector<ServiceEndpoint>();
+}
+
 Task<Result<>> Resolver::resolve_each(std::string host, std::uint16_t port, AddressFamily family,
                                       Found found) {
   const auto addresses = co_await resolve(std::move(host), port, family);

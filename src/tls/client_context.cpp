@@ -220,4 +220,9 @@ TlsStats TlsClientContext::stats() const {
   return current != nullptr ? current->counters().stats() : TlsStats();
 }
 
+std::vector<std::string> TlsClientContext::alpn() const {
+  const auto current = tls::ContextAccess::generation(*this);
+  return current != nullptr ? current->options().alpn : std::vector<std::string>();
+}
+
 }  // namespace tambour

@@ -578,8 +578,8 @@ TEST_F(DnsResolving, finds_the_addresses_of_a_service) {
   }
   EXPECT_GT(often, 150);
   EXPECT_LT(often, 200);
-  EXPECT_EQ(run(resolver->resolve_service("_none._tcp.example.org")).error(), DnsError::no_data);
-  EXPECT_EQ(run(resolver->resolve_service("_x._tcp.example.org")).error(), DnsError::no_such_name);
+  EXPECT_EQ(run(resolver->resolve_service("_none._tcp.example.org")).error(), DnsError::no_service);
+  EXPECT_EQ(run(resolver->resolve_service("_x._tcp.example.org")).error(), DnsError::no_data);
 }
 
 TEST_F(DnsResolving, finds_the_names_of_addresses) {

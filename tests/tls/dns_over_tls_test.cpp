@@ -225,5 +225,56 @@ TEST_F(DnsOverTls, can_be_cancelled_at_any_time) {
   }
 }
 
+/// HTTPS records whose protocols the client does not support.
+TEST_F(DnsOverTls, connect_skips_servers_without_a_common_protocol) {
+  std::vector<std::pair<std::string, std::string>> records{{"h3.example.org", "h3"},
+                                                           {"h2.example.org", "h2"}};
+  SimulatedHost& web = simulation.add_host("web");
+  for (const auto& [target, alpn] : records) {
+    const std::string name = alpn;
+    both([&](test::NameServer& server) {
+      server.add({.name = test::dns_name("localhost.example.org"),
+                  .type = DnsType::https,
+                  .ttl = 60,
+                  .data = DnsSvcb{
+                      static_cast<std::uint16_t>(name == "h3" ? 1 : 2),
+                      test::dns_name(target),
+                      {{DnsSvcParam::alpn, '\x02' + name}, {DnsSvcParam::no_default_alpn, ""}}}});
+    });
+  }
+  const auto v4 = test::endpoint_of(web).address();
+  const Endpoint plain = Endpoint::parse(v4, 0).value();
+  std::array<std::uint8_t, 4> bytes;
+  std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in*>(plain.data())->sin_addr, 4);
+  both([&](test::NameServer& server) { server.add(test::a_record("h2.example.org", bytes)); });
+  EventLoop web_loop(web.loop_options());
+  TlsServerOptions options;
+  options.alpn = {"h2"};
+  options.identities = {
+      Contexts::authority().issue({.names = {"DNS:localhost.example.org"}}).identity()};
+  ListenOptions how;
+  how.tls = or_throw(TlsServerContext::create(options));
+  TcpServer server = TcpServer::listen(web_loop, test::endpoint_of(web, 443), how).value();
+  server.serve([](TcpStream stream) -> Task<> {
+    std::byte byte;
+    static_cast<void>(co_await stream.read({&byte, 1}));
+  });
+  TlsClientOptions client_options;
+  client_options.alpn = {"h2", "http/1.1"};
+  client_options.authorities = Contexts::authority().pem();
+  const TlsClientContext context = or_throw(TlsClientContext::create(client_options));
+  with(contexts.client, "localhost");
+  ServiceEndpoint chosen;
+  ConnectOptions connecting;
+  connecting.https_records = true;
+  connecting.connected_to = &chosen;
+  connecting.resolver = resolver.get();
+  const auto stream = run(tambour::connect("localhost.example.org", 443, context, connecting));
+  ASSERT_TRUE(stream) << stream.error().message();
+  EXPECT_EQ(chosen.host, "h2.example.org");
+  EXPECT_EQ(chosen.alpn, std::vector<std::string>{"h2"});
+  EXPECT_EQ(stream->tls()->alpn(), "h2");
+}
+
 }  // namespace
 }  // namespace tambour::dns_over_tls_test

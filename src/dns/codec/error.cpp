@@ -34,6 +34,8 @@ class DnsCategory final : public std::error_category {
         return "Too many lookups are waiting for the resolver";
       case DnsError::insecure_server:
         return "TLS with the DNS server failed, or the server did not prove its identity";
+      case DnsError::no_service:
+        return "The domain declares that it does not offer this service";
       default:
         return text_of_message(error);
     }

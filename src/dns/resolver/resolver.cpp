@@ -49,26 +49,6 @@ Result<std::vector<std::string>> names_in(Result<DnsMessage> message) {
   return names;
 }
 
-/// By priority, and within each by chance according to the weights: RFC 2782.
-void order_services(std::vector<DnsSrv>& targets, dns::Entropy& entropy) {
-  constexpr std::size_t targets_max = 32;
-  std::ranges::stable_sort(targets, {}, &DnsSrv::priority);
-  if (targets.size() > targets_max) targets.resize(targets_max);
-  for (auto next = targets.begin(); next != targets.end(); ++next) {
-    const auto end = std::find_if(
-        next, targets.end(), [&](const DnsSrv& each) { return each.priority != next->priority; });
-    std::uint64_t sum = 0;
-    for (auto each = next; each != end; ++each) sum += each->weight;
-    std::uint64_t chosen = entropy.next() % (sum + 1);
-    auto each = next;
-    while (each + 1 != end && chosen > each->weight) {
-      chosen -= each->weight;
-      ++each;
-    }
-    std::rotate(next, each, each + 1);
-  }
-}
-
 }  // namespace
 
 DnsResolver::DnsResolver(EventLoop& loop, DnsResolverOptions options,
@@ -169,30 +149,6 @@ Task<Result<std::vector<std::string>>> DnsResolver::reverse(Endpoint address) {
   const auto bytes = std::as_bytes(std::span(plain.bytes)).first(plain.size());
   auto message = co_await query(DnsName::for_address(bytes), DnsType::ptr);
   co_return names_in(std::move(message));
-}
-
-Task<Result<std::vector<Endpoint>>> DnsResolver::resolve_service(std::string service,
-                                                                 AddressFamily family) {
-  auto message = co_await query(std::move(service), DnsType::srv);
-  if (!message) co_return std::unexpected(message.error());
-  std::vector<DnsSrv> targets;
-  for (const DnsSrv* const each : message->answers_of<DnsSrv>()) targets.push_back(*each);
-  order_services(targets, engine_->entropy());
-  std::vector<Endpoint> endpoints;
-  Error error = DnsError::no_data;
-  for (const DnsSrv& each : targets) {
-    // RFC 2782: the service is not available.
-    if (each.target.is_root()) continue;
-    auto found = co_await resolve(each.target.to_string(), each.port, family);
-    if (!found) {
-      error = found.error();
-      if (error == system_error(ECANCELED)) break;
-      continue;
-    }
-    endpoints.insert(endpoints.end(), found->begin(), found->end());
-  }
-  if (endpoints.empty() || error == system_error(ECANCELED)) co_return std::unexpected(error);
-  co_return endpoints;
 }
 
 void DnsResolver::clear_cache() noexcept { engine_->clear_cache(); }

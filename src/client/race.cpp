@@ -1,0 +1,230 @@
+#include "client/race.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <tambour/tcp_stream.h>
+#include <tambour/unix_stream.h>
+
+namespace tambour::client {
+namespace {
+
+/// Alternates between address families and keeps the order within each: RFC 8305, section 4.
+std::vector<Endpoint> interleave(const std::vector<Endpoint>& addresses) {
+  std::vector<Endpoint> ours;
+  std::vector<Endpoint> others;
+  for (const Endpoint& each : addresses)
+    (each.family() == addresses.front().family() ? ours : others).push_back(each);
+  std::vector<Endpoint> mixed;
+  for (std::size_t i = 0; mixed.size() < addresses.size(); ++i) {
+    if (i < ours.size()) mixed.push_back(ours[i]);
+    if (i < others.size()) mixed.push_back(others[i]);
+  }
+  return mixed;
+}
+
+bool is_of(AddressFamily family, const Endpoint& address) noexcept {
+  if (family == AddressFamily::any) return true;
+  return (address.family() == AF_INET6) == (family == AddressFamily::v6);
+}
+
+bool is_supported(const ServiceEndpoint& service, const std::vector<std::string>& alpn) {
+  return alpn.empty() || std::ranges::any_of(service.alpn, [&](const std::string& each) {
+           return std::ranges::find(alpn, each) != alpn.end();
+         });
+}
+
+template <class S>
+Task<Streamed> connect_as(Endpoint to) {
+  auto stream = co_await S::connect(to);
+  if (!stream) co_return std::unexpected(stream.error());
+  co_return SocketStream(std::move(*stream));
+}
+
+}  // namespace
+
+Race::Race(EventLoop& loop, std::stop_token stop, const ConnectOptions& options)
+    : loop_(loop),
+      options_(options),
+      last_error_(system_error(EINVAL)),
+      changed_(loop),
+      begin_(loop, [this] { begin(); }),
+      services_(loop, [this] { use_services(); }),
+      pace_(loop, [this] { start_next(); }),
+      tasks_(loop, std::move(stop)) {
+  tasks_.set_exception_handler([this](std::exception_ptr thrown) {
+    thrown_ = std::move(thrown);
+    changed_.set();
+  });
+}
+
+void Race::use(const std::vector<Endpoint>& addresses) {
+  Alternative& only = *alternatives_.emplace_back(std::make_unique<Alternative>());
+  only.addresses = addresses;
+  only.is_complete = true;
+  update();
+}
+
+void Race::look_up(Resolver& resolver, std::string host, std::uint16_t port,
+                   std::vector<std::string> alpn) {
+  if (!options_.srv_service.empty()) {
+    has_services_ = false;
+    tasks_.spawn(look_up_srv(resolver, std::move(host), port));
+    return;
+  }
+  has_services_ = !options_.https_records;
+  add(resolver, {.host = host, .port = port});
+  if (options_.https_records)
+    tasks_.spawn(look_up_https(resolver, std::move(host), port, std::move(alpn)));
+}
+
+Task<Streamed> Race::run() {
+  for (;;) {
+    if (thrown_ != nullptr) std::rethrow_exception(thrown_);
+    if (winner_) co_return std::move(*winner_);
+    // A failed attempt starts the next one without waiting for the delay.
+    const bool may_start = std::exchange(has_failed_, false) || attempts_ == 0;
+    if (has_begun_ && may_start && !left_.empty()) {
+      start_next();
+      continue;
+    }
+    if (attempts_ == 0 && left_.empty() && is_complete_) co_return std::unexpected(last_error_);
+    changed_.reset();
+    if (const auto waited = co_await changed_.wait(); !waited)
+      co_return std::unexpected(waited.error());
+  }
+}
+
+Race::Alternative& Race::add(Resolver& resolver, ServiceEndpoint service) {
+  Alternative& added = *alternatives_.emplace_back(std::make_unique<Alternative>());
+  added.service = std::move(service);
+  for (const Endpoint& each : added.service.address_hints) {
+    if (is_of(options_.family, each)) added.addresses.push_back(each);
+  }
+  tasks_.spawn(look_up_addresses(resolver, added));
+  return added;
+}
+
+Task<> Race::look_up_addresses(Resolver& resolver, Alternative& of) {
+  auto found = [this, &of](const std::vector<Endpoint>& addresses, bool complete) {
+    of.addresses = addresses;
+    of.is_complete = complete;
+    update();
+  };
+  const auto outcome = co_await resolver.resolve_each(of.service.host, of.service.port,
+                                                      options_.family, Resolver::Found(found));
+  if (!outcome && tried_.empty()) last_error_ = outcome.error();
+  of.is_complete = true;
+  update();
+}
+
+Task<> Race::look_up_https(Resolver& resolver, std::string host, std::uint16_t port,
+                           std::vector<std::string> alpn) {
+  auto found = co_await resolver.find_https(std::move(host), port);
+  // Too late: the host itself is connected to.
+  if (has_services_) co_return;
+  if (found) {
+    std::erase_if(*found, [&](const ServiceEndpoint& each) { return !is_supported(each, alpn); });
+    for (ServiceEndpoint& each : *found) add(resolver, std::move(each));
+    // RFC 9460, section 3: the host itself comes last.
+    std::rotate(alternatives_.begin(), alternatives_.begin() + 1, alternatives_.end());
+  }
+  use_services();
+}
+
+Task<> Race::look_up_srv(Resolver& resolver, std::string host, std::uint16_t port) {
+  auto found = co_await resolver.find_srv(std::string(options_.srv_service) + '.' + host);
+  if (!found) {
+    last_error_ = found.error();
+  } else if (found->empty()) {
+    add(resolver, {.host = std::move(host), .port = port});
+  } else {
+    for (ServiceEndpoint& each : *found) add(resolver, std::move(each));
+  }
+  use_services();
+}
+
+void Race::use_services() {
+  services_.stop();
+  has_services_ = true;
+  update();
+}
+
+void Race::update() {
+  collect();
+  if (has_begun_) {
+    if (!left_.empty() && !pace_.started()) pace_.start_at(started_ + options_.attempt_delay);
+  } else if (!has_services_) {
+    const bool has_addresses = !alternatives_.empty() && !alternatives_.front()->addresses.empty();
+    if (has_addresses && !services_.started()) services_.start(options_.resolution_delay);
+  } else if (may_begin()) {
+    begin();
+  } else if (!left_.empty() && !begin_.started()) {
+    // RFC 8305, section 3: the IPv6 addresses may follow.
+    begin_.start(options_.resolution_delay);
+  }
+  changed_.set();
+}
+
+/// Lists the addresses that may be tried, without those that were. Those of a server may be tried
+/// when all addresses of the servers before it are known.
+void Race::collect() {
+  left_.clear();
+  is_complete_ = false;
+  if (!has_services_) return;
+  for (const auto& each : alternatives_) {
+    for (const Endpoint& address : interleave(each->addresses)) {
+      const bool is_known = std::ranges::find(tried_, address) != tried_.end() ||
+                            std::ranges::find(left_, address, &Candidate::to) != left_.end();
+      if (!is_known) left_.push_back({.to = address, .of = each.get()});
+    }
+    if (!each->is_complete) return;
+  }
+  is_complete_ = true;
+}
+
+bool Race::may_begin() const noexcept {
+  if (is_complete_) return true;
+  if (left_.empty()) return false;
+  const Candidate& first = left_.front();
+  return first.to.family() == AF_INET6 || first.of->is_complete ||
+         !first.of->service.address_hints.empty();
+}
+
+void Race::begin() {
+  begin_.stop();
+  has_begun_ = true;
+  changed_.set();
+}
+
+void Race::start_next() {
+  if (left_.empty()) return;
+  const Candidate next = left_.front();
+  left_.erase(left_.begin());
+  tried_.push_back(next.to);
+  started_ = loop_.now();
+  if (!left_.empty()) pace_.start(options_.attempt_delay);
+  ++attempts_;
+  tasks_.spawn(attempt(next));
+  changed_.set();
+}
+
+Task<> Race::attempt(Candidate candidate) {
+  const Endpoint to = candidate.to;
+  // A named variable: GCC 12 destroys a conditional temporary of a co_await expression twice.
+  Task<Streamed> connecting = to.is_ip() ? connect_as<TcpStream>(to) : connect_as<UnixStream>(to);
+  auto stream = co_await std::move(connecting);
+  --attempts_;
+  if (!stream) {
+    last_error_ = stream.error();
+    has_failed_ = true;
+  } else if (!winner_) {
+    winner_ = std::move(*stream);
+    if (options_.connected_to != nullptr) *options_.connected_to = candidate.of->service;
+    pace_.stop();
+  }
+  changed_.set();
+}
+
+}  // namespace tambour::client
