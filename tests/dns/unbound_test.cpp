@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -56,6 +57,9 @@ class Unbound {
     file << configuration << more;
     for (int i = 0; i < 250; ++i)
       file << "  local-data: \"big.test. 300 IN A 10.0.0." << i << "\"\n";
+    // More than 512 bytes, and less than 1232.
+    for (int i = 0; i < 50; ++i)
+      file << "  local-data: \"medium.test. 300 IN A 10.0.1." << i << "\"\n";
     file.close();
     start();
   }
@@ -168,6 +172,53 @@ TEST(Unbound, sends_large_answers_over_tcp) {
     server.start();
     ASSERT_TRUE(run(loop, wait_for_server(resolver)));
     EXPECT_EQ(run(loop, resolver.resolve("big.test", 80, AddressFamily::v4))->size(), 250U);
+  });
+}
+
+/// The TCP connections that this network namespace has opened.
+int connections_opened() {
+  std::ifstream file("/proc/net/snmp");
+  for (std::string line; std::getline(file, line);) {
+    int opened = 0;
+    // The fourth number after those of the retransmission timeout.
+    if (std::sscanf(line.c_str(), "Tcp: %*d %*d %*d %*d %d", &opened) == 1) return opened;
+  }
+  ADD_FAILURE() << "/proc/net/snmp has no counters of TCP";
+  return 0;
+}
+
+TEST(Unbound, sends_medium_answers_over_udp_if_edns_is_used) {
+  with_unbound("", [](Unbound&) {
+    EventLoop loop;
+    DnsResolver resolver(loop, options_with());
+    ASSERT_TRUE(run(loop, wait_for_server(resolver)));
+    EXPECT_EQ(run(loop, resolver.resolve("medium.test", 80, AddressFamily::v4))->size(), 50U);
+    EXPECT_EQ(resolver.stats().tcp_sent, 0U);
+    DnsResolverOptions plain = options_with();
+    plain.edns = false;
+    DnsResolver without_edns(loop, plain);
+    EXPECT_EQ(run(loop, without_edns.resolve("medium.test", 80, AddressFamily::v4))->size(), 50U);
+    EXPECT_EQ(without_edns.stats().tcp_sent, 1U);
+  });
+}
+
+TEST(Unbound, answers_many_queries_on_one_connection) {
+  with_unbound("  do-udp: no\n", [](Unbound& server) {
+    EventLoop loop;
+    DnsResolver resolver(loop, options_with({"use-vc"}));
+    ASSERT_TRUE(run(loop, wait_for_server(resolver)));
+    int before = connections_opened();
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_EQ(run(loop, resolver.resolve("www.test", 80))->size(), 2U);
+      resolver.clear_cache();
+    }
+    EXPECT_EQ(connections_opened(), before);
+    server.stop();
+    server.start();
+    ASSERT_TRUE(run(loop, wait_for_server(resolver)));
+    before = connections_opened();
+    EXPECT_EQ(run(loop, resolver.resolve("big.test", 80, AddressFamily::v4))->size(), 250U);
+    EXPECT_EQ(connections_opened(), before);
   });
 }
 

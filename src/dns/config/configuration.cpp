@@ -171,7 +171,9 @@ bool Configuration::reload_conf() {
 void Configuration::reload_hosts() {
   text_ = hosts_file_.read(system_);
   loaded_ = 0;
-  loading_ = std::make_unique<Hosts>();
+  auto hosts = std::make_unique<Hosts>();
+  hosts->reserve(text_.size());
+  loading_ = std::move(hosts);
   load_slice();
 }
 

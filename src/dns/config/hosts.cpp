@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "dns/codec/wire_name.h"
 #include "dns/config/words.h"
@@ -11,6 +12,7 @@ namespace tambour::dns {
 namespace {
 
 constexpr std::size_t name_bytes_max = 1024;
+constexpr std::size_t buckets_min = 64;
 
 std::uint32_t hash_of(std::string_view name) noexcept {
   std::uint32_t hash = 2166136261U;
@@ -31,6 +33,15 @@ bool parse_address(std::string_view text, Address& into) {
 
 }  // namespace
 
+void Hosts::reserve(std::size_t file_bytes) {
+  constexpr std::size_t name_bytes = 20;
+  constexpr std::size_t line_bytes = 32;
+  text_.reserve(file_bytes);
+  lines_.reserve(file_bytes / line_bytes);
+  names_.reserve(file_bytes / name_bytes);
+  rehash(std::bit_ceil(std::max(file_bytes / name_bytes, buckets_min)));
+}
+
 void Hosts::add(std::string_view lines) {
   while (!lines.empty()) add_line(take_line(lines));
 }
@@ -48,7 +59,7 @@ void Hosts::add_line(std::string_view line) {
 
 void Hosts::add_name(std::string_view name) {
   if (name.size() > name_bytes_max || text_.size() + name.size() >= none) return;
-  if (names_.size() >= buckets_.size()) rehash();
+  if (names_.size() >= buckets_.size()) rehash(std::max(buckets_.size() * 2, buckets_min));
   const std::uint32_t hash = hash_of(name);
   std::uint32_t& bucket = buckets_[hash & (buckets_.size() - 1)];
   names_.push_back({.hash = hash,
@@ -60,8 +71,8 @@ void Hosts::add_name(std::string_view name) {
   text_ += name;
 }
 
-void Hosts::rehash() {
-  buckets_.assign(std::max<std::size_t>(buckets_.size() * 2, 64), none);
+void Hosts::rehash(std::size_t buckets) {
+  buckets_.assign(buckets, none);
   for (std::size_t i = 0; i < names_.size(); ++i) {
     std::uint32_t& bucket = buckets_[names_[i].hash & (buckets_.size() - 1)];
     names_[i].next = bucket;

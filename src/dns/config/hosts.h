@@ -15,6 +15,8 @@ namespace tambour::dns {
 /// the loop.
 class Hosts {
  public:
+  /// Makes room for a typical file of this size.
+  void reserve(std::size_t file_bytes);
   /// Adds the next lines: whole lines, in the order of the file.
   void add(std::string_view lines);
 
@@ -38,7 +40,7 @@ class Hosts {
 
   void add_line(std::string_view line);
   void add_name(std::string_view name);
-  void rehash();
+  void rehash(std::size_t buckets);
   [[nodiscard]] std::string_view text_of(const Name& name) const noexcept {
     return std::string_view(text_).substr(name.text, name.size);
   }

@@ -125,8 +125,9 @@ const std::optional<Address>& AddressOrder::source_for(const Address& to, std::i
 std::optional<Address> AddressOrder::ask_kernel(const Address& to) noexcept {
   constexpr std::uint16_t any_port = 53;
   const Endpoint endpoint = to.endpoint(any_port);
-  const int fd =
-      system_.socket(endpoint.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP);
+  int& fd = probes_[to.is_v6 ? 1 : 0];
+  if (fd < 0)
+    fd = system_.socket(endpoint.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP);
   if (fd < 0) return std::nullopt;
   std::optional<Address> from;
   sockaddr_storage local{};
@@ -136,8 +137,18 @@ std::optional<Address> AddressOrder::ask_kernel(const Address& to) noexcept {
       system_.getsockname(fd, any, &size) == 0) {
     if (const auto source = Endpoint::from(any, size)) from = Address::of(*source);
   }
-  system_.close(fd);
+  if (from) {
+    // The kernel would keep the source address for the next destination.
+    const sockaddr none{.sa_family = AF_UNSPEC, .sa_data = {}};
+    if (system_.connect(fd, &none, sizeof none) != 0) close();
+  }
   return from;
+}
+
+void AddressOrder::close() noexcept {
+  for (int& fd : probes_) {
+    if (fd >= 0) system_.close(std::exchange(fd, -1));
+  }
 }
 
 }  // namespace tambour::dns

@@ -18,10 +18,18 @@ namespace tambour::dns {
 class AddressOrder {
  public:
   explicit AddressOrder(backend::System& system) noexcept : system_(system) {}
+  AddressOrder(const AddressOrder&) = delete;
+  AddressOrder& operator=(const AddressOrder&) = delete;
+  ~AddressOrder() { close(); }
 
   /// Sorts the addresses, the preferred one first. The source address of each is looked up in the
   /// routing table (connect(2) on a UDP socket), and remembered for ten seconds.
   void sort(std::vector<Address>& addresses, std::int64_t now_ns);
+
+  /// Closes the sockets that the lookups use. They are opened again when they are needed.
+  void close() noexcept;
+  /// In a forked child that has lost the descriptors.
+  void disown() noexcept { probes_ = {-1, -1}; }
 
  private:
   struct Known {
@@ -36,6 +44,7 @@ class AddressOrder {
   [[nodiscard]] std::optional<Address> ask_kernel(const Address& to) noexcept;
 
   backend::System& system_;
+  std::array<int, 2> probes_{-1, -1};  ///< Sockets for IPv4 and IPv6, unconnected.
   std::vector<Known> known_;  ///< By hash of the address; a newer one replaces an older one.
 };
 

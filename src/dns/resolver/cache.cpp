@@ -29,18 +29,27 @@ Cache::Hit Cache::find(std::string_view key, std::int64_t now_ns) {
 
 void Cache::put(std::string_view key, AnswerPointer answer, std::int64_t now_ns,
                 std::int64_t lifetime_ns) {
-  if (const auto former = entries_.find(key); former != entries_.end()) remove(former);
   const std::size_t bytes = size_of(key, *answer);
-  if (lifetime_ns <= 0 || bytes > bytes_max_) return;
-  while (bytes_ + bytes > bytes_max_) remove(entries_.find(order_.back()->first));
-  const auto added = entries_.try_emplace(std::string(key)).first;
-  Entry& entry = added->second;
-  try {
-    entry.used = order_.insert(order_.begin(), &*added);
-  } catch (...) {
-    entries_.erase(added);
-    throw;
+  if (lifetime_ns <= 0 || bytes > bytes_max_) {
+    if (const auto former = entries_.find(key); former != entries_.end()) remove(former);
+    return;
   }
+  const auto [added, is_new] = entries_.try_emplace(std::string(key));
+  Entry& entry = added->second;
+  if (is_new) {
+    try {
+      entry.used = order_.insert(order_.begin(), added);
+    } catch (...) {
+      entries_.erase(added);
+      throw;
+    }
+  } else {
+    bytes_ -= entry.bytes;
+    order_.splice(order_.begin(), order_, entry.used);
+  }
+  // The new one is the first of at least two, or fits.
+  entry.bytes = 0;
+  while (bytes_ + bytes > bytes_max_) remove(order_.back());
   entry.answer = std::move(answer);
   entry.since_ns = now_ns;
   entry.until_ns = now_ns > INT64_MAX - lifetime_ns ? INT64_MAX : now_ns + lifetime_ns;

@@ -33,7 +33,7 @@ class Cache {
  private:
   struct Entry;
   using Map = std::unordered_map<std::string, Entry, KeyHash, std::equal_to<>>;
-  using Order = std::list<Map::value_type*>;
+  using Order = std::list<Map::iterator>;
   struct Entry {
     AnswerPointer answer;
     std::int64_t since_ns = 0;

@@ -92,15 +92,20 @@ Cache::Hit Engine::look_up(const QuestionKey& key, Waiter& waiter) {
         std::make_shared<const Answer>(Answer{.error = DnsError::too_many_lookups});
     return {.answer = refusal};
   }
-  if (const auto found = queries_.find(key.view()); found != queries_.end()) {
+  const auto [found, is_new] = queries_.try_emplace(std::string(key.view()));
+  if (!is_new) {
     ++stats_.coalesced;
     ++waiting_;
     found->second->add(waiter);
     return {};
   }
-  const auto added =
-      queries_.emplace(std::string(key.view()), std::make_unique<Query>(*this, key.view())).first;
-  Query& query = *added->second;
+  try {
+    found->second = std::make_unique<Query>(*this, key.view());
+  } catch (...) {
+    queries_.erase(found);
+    throw;
+  }
+  Query& query = *found->second;
   ++waiting_;
   query.add(waiter);
   try {
@@ -204,11 +209,14 @@ void Engine::expire(std::int64_t now_ns) {
   std::int64_t used_ns = std::numeric_limits<std::int64_t>::max();
   for (const auto& each : servers_->servers)
     used_ns = std::min(used_ns, each->close_idle(now_ns - idle_ns));
+  order_.close();
   if (used_ns != std::numeric_limits<std::int64_t>::max())
-    idle_check_ns_ = std::max(used_ns, now_ns - idle_ns) + idle_ns + 1;
+    // A socket that was not used for so long, and yet is open, waits for an answer.
+    idle_check_ns_ = std::max(used_ns + idle_ns + 1, now_ns + second_ns);
 }
 
 void Engine::disown() noexcept {
+  order_.disown();
   if (servers_ == nullptr) return;
   for (const auto& each : servers_->servers) each->disown();
 }

@@ -119,7 +119,8 @@ void Query::finish_waiters(const AnswerPointer& answer) noexcept {
 
 void Query::start() {
   const ResolvConf& conf = *set_->conf;
-  deadline_ns_ = engine_.core().now_ns() + conf.timeout.count() * conf.attempts;
+  // The time of the loop is that of its last iteration, which is long past if it does not run.
+  deadline_ns_ = engine_.core().clock_ns() + conf.timeout.count() * conf.attempts;
   send_to_next();
 }
 
@@ -234,7 +235,7 @@ void Query::send(Server& server, Transport transport, bool is_probe) {
                .is_padded = is_secure});
   if (std::exchange(has_sent_, true)) engine_.count_retry();
   attempts_.push_back(
-      {.server = &server, .port = port, .id = id, .sent_ns = engine_.core().now_ns()});
+      {.server = &server, .port = port, .id = id, .sent_ns = engine_.core().clock_ns()});
   if (!is_probe) start_timer(server);
   try {
     if (port != nullptr) {
@@ -250,7 +251,7 @@ void Query::send(Server& server, Transport transport, bool is_probe) {
 
 void Query::start_timer(const Server& server) noexcept {
   last_ = const_cast<Server*>(&server);
-  const std::int64_t now_ns = engine_.core().now_ns();
+  const std::int64_t now_ns = engine_.core().clock_ns();
   const std::int64_t timeout_ns = server.timeout_ns() << std::min(rounds_, doublings_max);
   const std::int64_t limit_ns = set_->conf->timeout.count();
   timer_.start(Duration(std::min({timeout_ns, limit_ns, deadline_ns_ - now_ns})));

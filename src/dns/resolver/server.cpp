@@ -33,6 +33,10 @@ Server::Server(Engine& engine, Endpoint endpoint, std::size_t number, bool is_tc
 }
 
 UdpPort* Server::port(Error& error) {
+  // One system call sends what is queued on one port, and its answers are received with one.
+  for (const auto& each : ports_) {
+    if (each->is_queued() && !each->is_spent()) return each.get();
+  }
   const auto may_serve = [](const auto& each) { return !each->is_spent(); };
   const auto open = static_cast<std::size_t>(std::ranges::count_if(ports_, may_serve));
   if (open < ports_open) {

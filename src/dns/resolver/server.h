@@ -29,8 +29,8 @@ class Server {
   [[nodiscard]] TcpChannel& tcp() noexcept { return tcp_; }
   [[nodiscard]] bool is_tcp_only() const noexcept { return is_tcp_only_; }
 
-  /// A random one of a few open ports; opens one more if there are few. Null, with `error`, if none
-  /// can be opened.
+  /// A random one of a few open ports, the same one for all queries of an iteration; opens one more
+  /// if there are few. Null, with `error`, if none can be opened.
   [[nodiscard]] UdpPort* port(Error& error);
 
   // Selection. An answer, a time that passed without one, and a port on which nothing listens or a

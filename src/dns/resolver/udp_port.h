@@ -49,6 +49,8 @@ class UdpPort {
   [[nodiscard]] bool is_idle() const noexcept {
     return pending_.empty() && sizes_.empty() && !in_use_;
   }
+  /// True if packets wait for flush().
+  [[nodiscard]] bool is_queued() const noexcept { return is_queued_; }
   [[nodiscard]] bool is_spent() const noexcept { return served_ >= queries_max || failed_; }
   [[nodiscard]] std::int64_t used_ns() const noexcept { return used_ns_; }
   /// In a forked child that has lost the descriptor.
