@@ -56,6 +56,10 @@ _ALL = (
     Subject("h2o", "h2o"),
     Subject("go", "go"),
     Subject("node", "node"),
+    # Only for suites of DNS.
+    Subject("c-ares", "cares"),
+    Subject("nsd", "nsd"),
+    Subject("unbound", "unbound"),
 )
 LOOPS = ("tambour", "tambour-epoll", "tambour-uring", "tambour-poll", "tambour-select",
          "tambour-libev", "tambour-libevent", "floor", "epoll", "libev", "libevent", "libuv",

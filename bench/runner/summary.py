@@ -11,7 +11,7 @@ from .subjects import OURS
 from .suite import Suite
 
 # With a line for each suite, and those for the verdict and the paths, at most 30 lines in all.
-NOTES_MAX = 5
+NOTES_MAX = 3
 _COLOURS = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.EQUAL: "blue",
             Verdict.UNDECIDED: "yellow"}
 
