@@ -178,7 +178,8 @@ evdns_request* evdns_base::find(std::uint16_t id) const noexcept {
   return each;
 }
 
-std::uint16_t evdns_base::pick_id() const noexcept {
+std::uint16_t evdns_base::pick_id(std::optional<std::uint16_t> drawn) const noexcept {
+  if (drawn && find(*drawn) == nullptr) return *drawn;
   for (;;) {
     std::uint16_t id;
     evutil_secure_rng_get_bytes(&id, sizeof id);

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -106,7 +107,8 @@ struct evdns_base {
   void add_in_flight(evdns_request& added) noexcept;
   void remove_in_flight(evdns_request& removed) noexcept;
   [[nodiscard]] evdns_request* find(std::uint16_t id) const noexcept;
-  [[nodiscard]] std::uint16_t pick_id() const noexcept;
+  /// A random id that is not in use: this one, if it is not.
+  [[nodiscard]] std::uint16_t pick_id(std::optional<std::uint16_t> drawn) const noexcept;
   /// Sends requests that wait, as far as there is space.
   void pump() noexcept;
   /// Sends what had to wait for a socket.

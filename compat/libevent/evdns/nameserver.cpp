@@ -171,28 +171,25 @@ void Nameserver::on_probe_time(evutil_socket_t /*fd*/, short /*what*/, void* arg
 }
 
 void Nameserver::receive() noexcept {
-  for (int i = 0; i < packets_per_event && receive_one(); ++i) {
+  // Without requests, no more replies are expected: that saves the call that finds none.
+  for (int i = 0; i < packets_per_event && receive_one() && in_flight_ != 0; ++i) {
   }
 }
 
 bool Nameserver::receive_one() noexcept {
   std::array<std::uint8_t, packet_bytes> packet;
   sockaddr_storage from{};
+  auto* const sender = reinterpret_cast<sockaddr*>(&from);
   socklen_t from_size = sizeof from;
-  iovec vector{.iov_base = packet.data(), .iov_len = packet.size()};
-  msghdr message{};
-  message.msg_name = &from;
-  message.msg_namelen = from_size;
-  message.msg_iov = &vector;
-  message.msg_iovlen = 1;
-  const ssize_t got = base::system_call(Call::recvmsg, ::recvmsg, fd_, &message, 0);
+  const ssize_t got =
+      base::system_call(Call::recv, ::recvfrom, fd_, static_cast<void*>(packet.data()),
+                        packet.size(), 0, sender, &from_size);
   if (got < 0) {
     if (errno == EINTR) return true;
     if (errno != EAGAIN) fail(evutil_socket_error_to_string(errno));
     return false;
   }
   // It may have been in the buffer of the socket before that was connected.
-  const auto* const sender = reinterpret_cast<const sockaddr*>(&from);
   if (evutil_sockaddr_cmp(sender, address(), 1) != 0) {
     char text[128];
     evdns_log(EVENT_LOG_WARN, "Address mismatch on received DNS packet.  Apparent source was %s",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <utility>
 
 #include <event2/util.h>
 
@@ -57,7 +58,7 @@ void evdns_request::start_probe(Nameserver& probed) noexcept {
 void evdns_request::send_to(Nameserver& chosen) noexcept {
   base.waiting.remove(*this);
   state = State::in_flight;
-  id = base.pick_id();
+  id = base.pick_id(std::exchange(next_id_, std::nullopt));
   server = &chosen;
   chosen.count_in_flight(1);
   base.add_in_flight(*this);

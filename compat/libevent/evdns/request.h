@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <event2/dns.h>
 #include <event2/event_struct.h>
@@ -122,6 +123,7 @@ struct evdns_request {
   tambour::libevent::TcpQuery* tcp_ = nullptr;
   tambour::libevent::SearchList* search_ = nullptr;
   int candidate_ = -1;
+  std::optional<std::uint16_t> next_id_;    ///< Random, with the case of the name.
   tambour::libevent::NameText text_{'\0'};  ///< As the program asked.
   tambour::dns::WireName name_;             ///< As it is sent.
   tambour::libevent::DnsReply reply_;

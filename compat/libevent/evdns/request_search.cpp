@@ -68,8 +68,11 @@ bool evdns_request::try_next_candidate() noexcept {
 /// A forger has to guess it, too. No length of a label is a letter.
 void evdns_request::set_case() noexcept {
   constexpr auto case_bit = 0x20U;
-  std::uint8_t random[(DnsName::bytes_max + 7) / 8];
+  constexpr std::size_t case_bytes = (DnsName::bytes_max + 7) / 8;
+  std::uint8_t random[case_bytes + 2];
+  // One system call for both.
   evutil_secure_rng_get_bytes(random, sizeof random);
+  next_id_ = static_cast<std::uint16_t>(random[case_bytes] << 8U | random[case_bytes + 1]);
   const std::string_view name = name_.view();
   for (std::size_t i = 0; i < name.size(); ++i) {
     const unsigned lower = static_cast<std::uint8_t>(name[i]) | case_bit;
