@@ -22,6 +22,7 @@
 
 namespace tambour {
 
+class File;
 class TlsSession;
 namespace io {
 class Transport;
@@ -126,6 +127,34 @@ class Stream : public IoHandle {
   /// Waits until the kernel has accepted all bytes of `from`. Bytes that it has accepted are
   /// removed from the front. Fails like write(span).
   [[nodiscard]] WriteBuffer write(Buffer& from) noexcept { return {*this, from}; }
+
+  class SendFile final : public IoWait {
+   public:
+    SendFile(Stream& stream, const File& file, std::uint64_t offset, std::uint64_t& size) noexcept
+        : IoWait(stream, Events::write, detail::FirstCall::within_budget),
+          file_(file),
+          offset_(offset),
+          size_(size) {}
+    [[nodiscard]] Result<> await_resume() const noexcept;
+
+   private:
+    [[nodiscard]] bool step(loop::Core& core) noexcept override;
+
+    const File& file_;
+    std::uint64_t offset_;
+    std::uint64_t& size_;
+  };
+
+  /// Waits until the kernel has accepted `size` bytes of a file from `offset` on, which it takes
+  /// from its page cache: sendfile(2). What it has accepted is subtracted from `size`. If the bytes
+  /// are not in the page cache, the thread waits for the disk. Fails with EOPNOTSUPP, without
+  /// having sent anything, if the stream uses TLS, is no socket, or is simulated, or if the file
+  /// system does not support it: read the file and write its bytes then. Fails with
+  /// StreamError::truncated if the file has fewer bytes, and like write(span).
+  [[nodiscard]] SendFile send_file(const File& file, std::uint64_t offset,
+                                   std::uint64_t& size) noexcept {
+    return {*this, file, offset, size};
+  }
 
   class ShutdownWrite final : public IoWait {
    public:

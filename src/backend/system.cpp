@@ -4,6 +4,7 @@
 #include <linux/sockios.h>
 #include <netdb.h>
 #include <sys/ioctl.h>
+#include <sys/sendfile.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -20,9 +21,11 @@ namespace {
 
 using base::Call;
 
-/// Pipes have no MSG_NOSIGNAL. A SIGPIPE raised by write(2) is directed to this thread and stays
-/// pending while blocked, so it is consumed here; one that was pending before is kept.
-ssize_t write_quietly(int fd, const void* from, std::size_t size) noexcept {
+/// Makes a call that has no MSG_NOSIGNAL, and returns what it returns. A SIGPIPE that it raises is
+/// directed to this thread and stays pending while blocked, so it is consumed here; one that was
+/// pending before is kept.
+template <class Function, class... Args>
+ssize_t call_quietly(Function function, Args... args) noexcept {
   sigset_t broken_pipe;
   sigemptyset(&broken_pipe);
   sigaddset(&broken_pipe, SIGPIPE);
@@ -30,7 +33,7 @@ ssize_t write_quietly(int fd, const void* from, std::size_t size) noexcept {
   ::pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
   sigset_t pending;
   sigpending(&pending);
-  const ssize_t written = ::write(fd, from, size);
+  const ssize_t written = function(args...);
   const int error = errno;
   if (written < 0 && error == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
     constexpr timespec at_once{};
@@ -40,6 +43,14 @@ ssize_t write_quietly(int fd, const void* from, std::size_t size) noexcept {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = error;
   return written;
+}
+
+ssize_t write_quietly(int fd, const void* from, std::size_t size) noexcept {
+  return call_quietly(::write, fd, from, size);
+}
+
+ssize_t sendfile_quietly(int to, int from, off_t* offset, std::size_t size) noexcept {
+  return call_quietly(::sendfile, to, from, offset, size);
 }
 
 struct Kernel {
@@ -79,6 +90,15 @@ struct Kernel {
   }
   static ssize_t send(int fd, const void* from, std::size_t size, int flags) noexcept {
     return base::system_call(Call::send, ::send, fd, from, size, flags);
+  }
+  static ssize_t sendfile(int to, int from, off_t* offset, std::size_t size) noexcept {
+    // Sockets of the library are in non-blocking mode, but others may have been adopted.
+    const int flags = base::system_call(Call::fcntl, ::fcntl, to, F_GETFL);
+    if (flags < 0) return -1;
+    if ((flags & O_NONBLOCK) == 0 &&
+        base::system_call(Call::fcntl, ::fcntl, to, F_SETFL, flags | O_NONBLOCK) < 0)
+      return -1;
+    return base::system_call(Call::sendfile, sendfile_quietly, to, from, offset, size);
   }
   static ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept {
     return base::system_call(Call::recvmsg, ::recvmsg, fd, message, flags);

@@ -34,6 +34,9 @@ class System {
   virtual ssize_t write(int fd, const void* from, std::size_t size) noexcept = 0;
   virtual ssize_t recv(int fd, void* into, std::size_t size, int flags) noexcept = 0;
   virtual ssize_t send(int fd, const void* from, std::size_t size, int flags) noexcept = 0;
+  /// Never raises SIGPIPE, and never waits for `to`, which it puts in non-blocking mode. Fails with
+  /// EOPNOTSUPP on a simulated host.
+  virtual ssize_t sendfile(int to, int from, off_t* offset, std::size_t size) noexcept = 0;
   virtual ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept = 0;
   virtual ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept = 0;
   /// Without a timeout.
@@ -103,6 +106,14 @@ class SystemOf final : public System {
   }
   ssize_t send(int fd, const void* from, std::size_t size, int flags) noexcept override {
     return host_.send(fd, from, size, flags);
+  }
+  ssize_t sendfile(int to, int from, off_t* offset, std::size_t size) noexcept override {
+    if constexpr (requires { host_.sendfile(to, from, offset, size); }) {
+      return host_.sendfile(to, from, offset, size);
+    } else {
+      errno = EOPNOTSUPP;
+      return -1;
+    }
   }
   ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept override {
     return host_.recvmsg(fd, message, flags);

@@ -67,6 +67,7 @@ enum class Call : std::uint8_t {
   ring_register,
   seccomp,  ///< The calls that detect a filter.
   send,
+  sendfile,
   sendmmsg,
   sendmsg,
   setsockopt,

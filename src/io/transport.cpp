@@ -17,6 +17,9 @@ constexpr int send_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
 /// The number of blocks of a buffer that one sendmsg(2) sends at most.
 constexpr std::size_t blocks_max = 16;
 
+/// Of one sendfile(2).
+constexpr std::uint64_t sent_bytes_max = std::uint64_t{1} << 30U;
+
 }  // namespace
 
 std::int32_t Transport::read(std::span<std::byte> into) const noexcept {
@@ -106,6 +109,15 @@ std::int32_t Transport::write(Buffer& from) const noexcept {
   const std::int32_t answer = in_one_piece ? write(front) : write_pieces(from);
   if (answer > 0) from.consume(static_cast<std::size_t>(answer));
   return answer;
+}
+
+std::int32_t Transport::send_file(int file, std::uint64_t offset,
+                                  std::uint64_t size) const noexcept {
+  if (kind_ != TransportKind::socket) return -EOPNOTSUPP;
+  auto at = static_cast<off_t>(offset);
+  const auto count = static_cast<std::size_t>(std::min(size, sent_bytes_max));
+  const std::int32_t answer = retry([&] { return system_.sendfile(fd_, file, &at, count); });
+  return answer == -EINVAL || answer == -ENOSYS ? -EOPNOTSUPP : answer;
 }
 
 std::int32_t Transport::shutdown_write() const noexcept {

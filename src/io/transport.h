@@ -53,6 +53,10 @@ class Transport {
   [[nodiscard]] std::int32_t write(std::span<const std::byte> from) const noexcept;
   /// Removes the accepted bytes from the front of `from`.
   [[nodiscard]] std::int32_t write(Buffer& from) const noexcept;
+  /// Sends at most `size` bytes of a file from `offset` on: sendfile(2). 0: the file ends there.
+  /// -EOPNOTSUPP if the descriptor is no socket, uses a filter, or the file does not support it.
+  [[nodiscard]] std::int32_t send_file(int file, std::uint64_t offset,
+                                       std::uint64_t size) const noexcept;
   /// Continues the handshake of the filter: see TransportFilter::handshake().
   [[nodiscard]] std::int32_t handshake() const noexcept { return filter_->handshake(below()); }
   /// The last step of a write: returns 0 when the kernel has accepted all bytes, or an error.

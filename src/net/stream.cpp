@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <utility>
 
+#include <tambour/file.h>
+#include <tambour/stream_error.h>
+
 #include "io/transport.h"
 #include "loop/core.h"
 #include "net/outcome.h"
@@ -90,6 +93,25 @@ bool Stream::WriteBuffer::step(loop::Core& core) noexcept {
 }
 
 Result<> Stream::WriteBuffer::await_resume() const noexcept { return net::result_of(outcome); }
+
+bool Stream::SendFile::step(loop::Core& core) noexcept {
+  while (size_ > 0) {
+    if (!finish(of(handle()).transport().send_file(file_.descriptor(), offset_, size_)))
+      return false;
+    if (outcome == 0) outcome = -ENODATA;
+    if (outcome < 0) return true;
+    offset_ += static_cast<std::uint64_t>(outcome);
+    size_ -= static_cast<std::uint64_t>(outcome);
+    if (size_ > 0 && !may_continue(core)) return false;
+  }
+  return true;
+}
+
+/// sendfile(2) never fails with ENODATA.
+Result<> Stream::SendFile::await_resume() const noexcept {
+  if (outcome == -ENODATA) return std::unexpected(StreamError::truncated);
+  return net::result_of(outcome);
+}
 
 bool Stream::ShutdownWrite::step(loop::Core& /*core*/) noexcept {
   return finish(of(handle()).transport().shutdown_write());
