@@ -31,6 +31,7 @@ enum class HttpError : int {
   bad_reason,        ///< A control character in a reason phrase.
   bad_cookie,        ///< A character, a size or a combination of attributes: see SetCookie.
   fields_too_large,  ///< More than Fields::bytes_max bytes; received: more than the limit.
+  bad_event,         ///< A line end in the type or id of a ServerEvent, or a null byte in its id.
 
   // Received messages of HTTP/1.1: RFC 9112.
   bad_request_line = 100,  ///< Not a method, a target and a version, separated by one space each.
@@ -68,6 +69,14 @@ enum class HttpError : int {
   bad_content_coding = 180,    ///< A body that is malformed in its coding (gzip, br, zstd).
   unsupported_content_coding,  ///< Content-Encoding names an unknown coding, or too many.
   decoded_too_large,           ///< More than DecodingLimits, or MessageLimits::body_bytes_max.
+
+  // Forms: RFC 7578, URL Standard.
+  not_a_form = 190,     ///< Content-Type is not one of the types of forms.
+  bad_boundary,         ///< multipart/form-data without a valid boundary.
+  bad_delimiter,        ///< Text before the first part, after the last, or around a boundary.
+  bad_disposition,      ///< A part without a valid Content-Disposition with a name.
+  too_many_form_parts,  ///< More than FormLimits::parts_max.
+  form_part_too_large,  ///< More than FormLimits::part_bytes_max.
 
   // Responses that a program sends.
   response_begun = 200,  ///< The response has already been sent, or its head has been.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,6 +56,10 @@ class RequestBody {
   /// Reads the rest of the body. Fails like read(), and with HttpError::body_too_large if it has
   /// more than `bytes_max` bytes; at once if length() has.
   [[nodiscard]] Task<Result<Buffer>> read_all(std::size_t bytes_max = std::size_t{1024} * 1024);
+
+  /// Records that the body is not what the handler expects, as if reading had failed with `error`,
+  /// which is returned: `co_return request.body().reject(error)` in a function that parses bodies.
+  std::unexpected<Error> reject(const Error& error) noexcept;
 
   /// Replaces MessageLimits::body_bytes_max for this request, for example for large uploads. Call
   /// it before the first read().
@@ -117,6 +122,24 @@ class Request {
   [[nodiscard]] const SocketStream& stream() const noexcept;
   /// EventLoop::now() when the head was complete.
   [[nodiscard]] TimePoint received_at() const noexcept;
+
+  /// A stop is requested when the client has closed or half-closed the connection, or the
+  /// connection has failed. A client that has half-closed it still receives the response. The first
+  /// call begins to watch the connection, as soon as the whole body has been read; up to 128 KiB of
+  /// requests that follow are read ahead. A client that has sent more of them is not watched, and
+  /// one that vanishes without closing is not noticed. No stop is requested after the handler has
+  /// ended or has opened a tunnel. Throws std::bad_alloc.
+  [[nodiscard]] std::stop_token disconnect_token() const;
+  /// A stop is requested when the server begins to shut down: see StreamServer::shutdown_token().
+  /// Handlers of long responses end them then.
+  [[nodiscard]] std::stop_token shutdown_token() const noexcept;
+
+  /// Runs `work`, and asks it to stop when a stop of disconnect_token() is requested: its waits
+  /// then fail with ECANCELED. Returns when it has ended. For handlers that wait long without
+  /// writing:
+  ///
+  ///   co_await request.while_connected(wait_for_news(response));
+  [[nodiscard]] Task<> while_connected(Task<> work) const;
 
  private:
   friend class Exchange;

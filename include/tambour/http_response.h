@@ -8,10 +8,15 @@
 #include <utility>
 
 #include <tambour/buffer.h>
+#include <tambour/clock.h>
 #include <tambour/http_message.h>
 #include <tambour/result.h>
 #include <tambour/socket_stream.h>
 #include <tambour/task.h>
+
+namespace tambour {
+class File;
+}
 
 namespace tambour::http {
 
@@ -80,6 +85,13 @@ class Response {
   [[nodiscard]] Task<Result<>> write(Buffer piece);
   [[nodiscard]] Task<Result<>> write(std::string_view piece);
 
+  /// Sends `size` bytes of a file from `offset` on as a part of the body, and waits until the
+  /// kernel has accepted them. Over plain TCP, what is in the page cache is sent by sendfile(2), if
+  /// set_length() was called; otherwise the file is read 64 KiB at a time. Fails like write(), like
+  /// File::read_at(), and with StreamError::truncated if the file ends earlier.
+  [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
+                                          std::uint64_t size);
+
   /// Ends a body. Sends it when the handler has ended, or in flush(). Trailers are sent if the body
   /// is chunked. Fails with HttpError::response_too_short if bytes are missing, and with
   /// trailer_not_allowed.
@@ -100,6 +112,10 @@ class Response {
   /// True if the head cannot be changed any more.
   [[nodiscard]] bool begun() const noexcept { return state_ != State::none; }
   [[nodiscard]] bool ended() const noexcept { return state_ == State::ended; }
+  /// EventLoop::now() when the head was made; after begun().
+  [[nodiscard]] TimePoint begun_at() const noexcept;
+  /// True if the response could not be completed or sent, so that the client does not have it.
+  [[nodiscard]] bool failed() const noexcept;
   /// The size of the body so far, without chunk headers. Counted also if it is not sent (HEAD).
   [[nodiscard]] std::uint64_t body_bytes() const noexcept { return body_bytes_; }
 

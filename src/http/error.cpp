@@ -52,6 +52,8 @@ class HttpCategory final : public std::error_category {
         return "The cookie has an invalid name, value or attribute";
       case HttpError::fields_too_large:
         return "The fields exceed the bytes that they may have";
+      case HttpError::bad_event:
+        return "The type or id of the event contains a line end or a null byte";
       default:
         return text_of_message(error);
     }
@@ -130,6 +132,24 @@ class HttpCategory final : public std::error_category {
         return text_of_response(error);
     }
   }
+  static const char* text_of_form(HttpError error) noexcept {
+    switch (error) {
+      case HttpError::not_a_form:
+        return "The Content-Type is neither multipart/form-data nor that of an encoded form";
+      case HttpError::bad_boundary:
+        return "The Content-Type has no boundary of 1 to 70 permitted characters";
+      case HttpError::bad_delimiter:
+        return "The body of the form is not parts that are separated by its boundary";
+      case HttpError::bad_disposition:
+        return "A part of the form has no Content-Disposition with one name";
+      case HttpError::too_many_form_parts:
+        return "The form has more parts than its limit";
+      case HttpError::form_part_too_large:
+        return "A part of the form exceeds its limit";
+      default:
+        return "Unknown HTTP error";
+    }
+  }
   static const char* text_of_response(HttpError error) noexcept {
     switch (error) {
       case HttpError::response_begun:
@@ -179,7 +199,7 @@ class HttpCategory final : public std::error_category {
       case HttpError::socks_address_not_supported:
         return "SOCKS: the proxy does not support the type of the address";
       default:
-        return "Unknown HTTP error";
+        return text_of_form(error);
     }
   }
 };
@@ -210,11 +230,15 @@ Status status_for(const Error& error) noexcept {
       return Status::request_header_fields_too_large;
     case HttpError::body_too_large:
     case HttpError::decoded_too_large:
+    case HttpError::too_many_form_parts:
+    case HttpError::form_part_too_large:
       return Status::content_too_large;
     case HttpError::unsupported_content_coding:
+    case HttpError::not_a_form:
       return Status::unsupported_media_type;
     case HttpError::bad_status:
     case HttpError::bad_reason:
+    case HttpError::bad_event:
     case HttpError::bad_status_line:
     case HttpError::response_begun:
     case HttpError::response_ended:

@@ -2,6 +2,9 @@
 #include "http/exchange.h"
 
 #include <algorithm>
+#include <utility>
+
+#include <tambour/task_scope.h>
 
 #include "http/coding/body_decoder.h"
 #include "http/failure.h"
@@ -25,6 +28,10 @@ bool RequestBody::ended() const noexcept {
 const Fields& RequestBody::trailers() const noexcept { return exchange_->trailers(); }
 void RequestBody::set_bytes_max(std::uint64_t bytes_max) noexcept {
   exchange_->set_body_bytes_max(bytes_max);
+}
+
+std::unexpected<Error> RequestBody::reject(const Error& error) noexcept {
+  return exchange_->fail_body(error);
 }
 
 Task<Result<Buffer>> RequestBody::read(std::size_t bytes_max) {
@@ -82,6 +89,18 @@ const RequestHead& Request::head() const noexcept { return exchange_->request_he
 const SocketStream& Request::stream() const noexcept { return exchange_->stream(); }
 TimePoint Request::received_at() const noexcept { return exchange_->received_at(); }
 
+std::stop_token Request::disconnect_token() const { return exchange_->disconnect_token(); }
+std::stop_token Request::shutdown_token() const noexcept { return exchange_->shutdown_token(); }
+
+Task<> Request::while_connected(Task<> work) const {
+  const TaskContext& context = co_await this_task;
+  TaskScope scope(*context.loop, context.stop);
+  const std::stop_callback disconnected(exchange_->disconnect_token(),
+                                        [&scope] { scope.request_stop(); });
+  scope.spawn(std::move(work));
+  co_await scope.join();
+}
+
 std::string_view Request::parameter(std::string_view name) const noexcept {
   for (const auto& [each, value] : parameters_) {
     if (each == name) return value;
@@ -99,9 +118,14 @@ void Request::set_parameter(std::string_view name, std::string value) {
   parameters_.emplace_back(name, std::move(value));
 }
 
+TimePoint Response::begun_at() const noexcept { return responder_->begun_at(); }
+bool Response::failed() const noexcept { return responder_->is_broken(); }
 Result<> Response::send(Buffer body) { return responder_->send(std::move(body)); }
 Task<Result<>> Response::write(Buffer piece) { return responder_->write(std::move(piece)); }
 Task<Result<>> Response::write(std::string_view piece) { return responder_->write(Buffer(piece)); }
+Task<Result<>> Response::write_file(const File& file, std::uint64_t offset, std::uint64_t size) {
+  return responder_->write_file(file, offset, size);
+}
 Result<> Response::end(const Fields& trailers) { return responder_->end(trailers); }
 Task<Result<>> Response::flush() { return responder_->flush(); }
 Task<Result<Tunnel>> Response::open_tunnel() { return responder_->open_tunnel(); }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 
 #include <tambour/buffer.h>
 #include <tambour/clock.h>
@@ -25,9 +26,14 @@ class Responder {
   // The functions of Response with the same names.
   virtual Result<> send(Buffer body) = 0;
   [[nodiscard]] virtual Task<Result<>> write(Buffer piece) = 0;
+  [[nodiscard]] virtual Task<Result<>> write_file(const File& file, std::uint64_t offset,
+                                                  std::uint64_t size) = 0;
   virtual Result<> end(const Fields& trailers) = 0;
   [[nodiscard]] virtual Task<Result<>> flush() = 0;
   [[nodiscard]] virtual Task<Result<Tunnel>> open_tunnel() = 0;
+  [[nodiscard]] virtual TimePoint begun_at() const noexcept = 0;
+  /// True if the response cannot be completed, or sent.
+  [[nodiscard]] virtual bool is_broken() const noexcept = 0;
 
  protected:
   using ResponseState = Response::State;
@@ -58,6 +64,8 @@ class Exchange : public Responder {
   [[nodiscard]] virtual RequestHead& request_head() noexcept = 0;
   [[nodiscard]] virtual const SocketStream& stream() const noexcept = 0;
   [[nodiscard]] virtual TimePoint received_at() const noexcept = 0;
+  [[nodiscard]] virtual std::stop_token disconnect_token() = 0;
+  [[nodiscard]] virtual const std::stop_token& shutdown_token() const noexcept = 0;
 
   [[nodiscard]] virtual std::optional<std::uint64_t> body_length() const noexcept = 0;
   [[nodiscard]] virtual bool body_ended() const noexcept = 0;

@@ -32,12 +32,31 @@ Task<> answer(Request& request, Response& response) {
   if (written) response.end();
 }
 
+Task<> wait_a_little() { static_cast<void>(co_await sleep_for(std::chrono::microseconds(1))); }
+
+Task<> answer_form(Request& request, Response& response) {
+  const auto form = co_await http::read_form(request);
+  if (!form) co_return;
+  const http::FormField* const field = form->find("a");
+  response.send(http::safe_file_name(field->file_name.value_or("")) + "=" + field->value);
+}
+
+Task<> answer_events(http::EventStream& events) {
+  const auto sent = co_await events.send({.data = "one\ntwo"});
+  if (sent) co_await events.request().while_connected(wait_a_little());
+}
+
 Task<> talk(Endpoint to, std::string& received) {
   auto stream = co_await TcpStream::connect(to);
   if (!stream) co_return;
   const auto written = co_await stream->write(
       "POST /whole HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"
       "GET /files/a.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2,4-\r\n\r\n"
+      "POST /form HTTP/1.1\r\nHost: a\r\nOrigin: https://a\r\nContent-Length: 82\r\n"
+      "Content-Type: multipart/form-data; boundary=b\r\n\r\n"
+      "--b\r\nContent-Disposition: form-data; name=a; filename=\"x/y "
+      "z\"\r\n\r\ncontents\r\n--b--\r\n"
+      "GET /events HTTP/1.1\r\nHost: a\r\nReferer: http://b\r\n\r\n"
       "GET /files/../b HTTP/1.1\r\nHost: a\r\n\r\n"
       "POST /parts HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
       "5\r\nhello\r\n0\r\nX: y\r\n\r\n");
@@ -54,7 +73,9 @@ Task<> pass_on(Request& request, Response& response, const http::Handler& next) 
 
 http::Handler handler_for(const std::string& folder) {
   http::Router router;
-  router.use(pass_on).post("/{name}", answer).get("/files/{path...}", http::serve_files(folder));
+  router.use(pass_on).use(http::cors({.origins = {"https://a"}}));
+  router.post("/{name}", answer).get("/files/{path...}", http::serve_files(folder));
+  router.post("/form", answer_form).get("/events", http::serve_events(answer_events));
   return std::move(router).handler();
 }
 
@@ -65,6 +86,9 @@ std::string exchange(EventLoop& loop, const std::string& folder) {
     bool failed = false;
     http::ServerOptions options;
     options.listen.on_error = [&failed](const std::exception_ptr&) { failed = true; };
+    std::string log;
+    options.on_response = http::access_log(
+        [&log](const http::AccessRecord& record) { log += http::format_combined(record); });
     auto server =
         http::Server::listen(loop, Endpoint::loopback_v4(0), handler_for(folder), options);
     if (!server) return "no memory";
@@ -90,6 +114,9 @@ TEST(HttpMemory, allocations_may_fail_at_any_point) {
   const std::string expected = exchange(loop, folder.path());
   ASSERT_NE(expected.find("hello"), std::string::npos) << expected;
   ASSERT_NE(expected.find("\r\n\r\n456789\r\n--"), std::string::npos) << expected;
+  ASSERT_NE(expected.find("y z=contents"), std::string::npos) << expected;
+  ASSERT_NE(expected.find("data: one\ndata: two\n\n"), std::string::npos) << expected;
+  ASSERT_NE(expected.find("Access-Control-Allow-Origin: https://a"), std::string::npos) << expected;
   ASSERT_NE(expected.find("404 Not Found"), std::string::npos) << expected;
   ASSERT_NE(expected.find("5\r\nhello\r\n0\r\n\r\n"), std::string::npos) << expected;
   const std::size_t descriptors = test::open_descriptors();

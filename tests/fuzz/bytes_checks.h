@@ -50,5 +50,8 @@ void check_http_server(Bytes bytes);
 void check_coding(Bytes bytes);
 /// Cookies: arbitrary fields, read and written again, and in a jar.
 void check_cookie(Bytes bytes);
+/// Forms of multipart/form-data, divided in several ways, compared with a plain search for the
+/// boundary; parameters of fields, and names of files.
+void check_multipart(Bytes bytes);
 
 }  // namespace tambour::fuzz

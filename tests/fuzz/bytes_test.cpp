@@ -76,7 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Target{"dns", fuzz::check_dns}, Target{"evdns", fuzz::check_evdns},
                     Target{"url", fuzz::check_url}, Target{"http", fuzz::check_http},
                     Target{"http_server", fuzz::check_http_server},
-                    Target{"coding", fuzz::check_coding}, Target{"cookie", fuzz::check_cookie}),
+                    Target{"coding", fuzz::check_coding}, Target{"cookie", fuzz::check_cookie},
+                    Target{"multipart", fuzz::check_multipart}),
     [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace

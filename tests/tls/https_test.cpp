@@ -41,21 +41,53 @@ TEST_P(Https, handlers_do_not_see_the_difference) {
   const test::Contexts contexts;
   http::ServerOptions options;
   options.listen.tls = contexts.server;
-  auto server = http::Server::listen(
-      loop(), Endpoint::loopback_v4(0),
-      [](Request& request, Response& response) -> Task<> {
-        EXPECT_NE(request.stream().tls(), nullptr);
-        auto body = co_await request.body().read_all();
-        EXPECT_TRUE(body);
-        response.send(std::move(*body));
-      },
-      options);
+  http::Router router;
+  router.use(http::strict_transport_security({.max_age = 60s, .include_subdomains = true}));
+  router.post("/", [](Request& request, Response& response) -> Task<> {
+    EXPECT_NE(request.stream().tls(), nullptr);
+    auto body = co_await request.body().read_all();
+    EXPECT_TRUE(body);
+    response.send(std::move(*body));
+  });
+  auto server =
+      http::Server::listen(loop(), Endpoint::loopback_v4(0), std::move(router).handler(), options);
   ASSERT_TRUE(server);
   std::string received;
   run(ask(server->endpoint(), contexts.client, received));
   EXPECT_TRUE(received.starts_with("HTTP/1.1 200 OK\r\n")) << received.substr(0, 200);
+  EXPECT_NE(received.find("\r\nStrict-Transport-Security: max-age=60; includeSubDomains\r\n"),
+            std::string::npos);
   EXPECT_TRUE(received.ends_with("\r\n\r\n" + std::string(100'000, 'x')));
   run([](http::Server& own) -> Task<> { co_await own.shut_down(10s); }(*server));
+}
+
+Task<> leave(Endpoint to, TlsClientContext tls) {
+  auto stream = co_await connect("localhost", to.port(), std::move(tls));
+  EXPECT_TRUE(stream);
+  if (!stream) co_return;
+  EXPECT_TRUE(co_await stream->write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+  static_cast<void>(co_await sleep_for(10ms));
+  stream->close();
+}
+
+TEST_P(Https, a_handler_that_waits_notices_that_its_client_has_gone) {
+  const test::Contexts contexts;
+  http::ServerOptions options;
+  options.listen.tls = contexts.server;
+  bool is_cancelled = false;
+  auto server = http::Server::listen(
+      loop(), Endpoint::loopback_v4(0),
+      [&](Request& request, Response&) -> Task<> {
+        co_await request.while_connected([](bool& cancelled) -> Task<> {
+          const Result<> slept = co_await sleep_for(1h);
+          cancelled = !slept;
+        }(is_cancelled));
+      },
+      options);
+  ASSERT_TRUE(server);
+  run(leave(server->endpoint(), contexts.client));
+  EXPECT_TRUE(run_until([&] { return server->connections() == 0; }));
+  EXPECT_TRUE(is_cancelled);
 }
 
 }  // namespace

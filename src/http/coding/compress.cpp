@@ -15,6 +15,7 @@
 #include "http/coding/negotiation.h"
 #include "http/exchange.h"
 #include "http/failure.h"
+#include "http/files/copy.h"
 #include "http/h1/trailers.h"
 
 namespace tambour::http {
@@ -99,9 +100,13 @@ class Compressor final : public Responder {
  private:
   Result<> send(Buffer body) override;
   [[nodiscard]] Task<Result<>> write(Buffer piece) override;
+  [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
+                                          std::uint64_t size) override;
   Result<> end(const Fields& trailers) override;
   [[nodiscard]] Task<Result<>> flush() override;
   [[nodiscard]] Task<Result<Tunnel>> open_tunnel() override;
+  [[nodiscard]] TimePoint begun_at() const noexcept override { return outer_.begun_at(); }
+  [[nodiscard]] bool is_broken() const noexcept override { return outer_.failed(); }
 
   void begin(std::optional<std::uint64_t> bytes);
   [[nodiscard]] Task<Result<>> write_encoded(Buffer piece);
@@ -178,6 +183,17 @@ Task<Result<>> Compressor::write(Buffer piece) {
   // The body of a response to HEAD is not sent.
   if (encoder_ == nullptr || is_head()) co_return co_await outer_.write(std::move(piece));
   co_return co_await write_encoded(std::move(piece));
+}
+
+Task<Result<>> Compressor::write_file(const File& file, std::uint64_t offset, std::uint64_t size) {
+  if (response_.ended()) co_return failure(HttpError::response_ended);
+  if (!response_.begun()) {
+    begin(response_.length());
+    set_state(response_, ResponseState::begun);
+  }
+  if (encoder_ != nullptr) co_return co_await copy_file(file, offset, size, *this);
+  add_body_bytes(response_, size);
+  co_return co_await outer_.write_file(file, offset, size);
 }
 
 Task<Result<>> Compressor::write_encoded(Buffer piece) {

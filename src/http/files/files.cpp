@@ -25,8 +25,6 @@
 namespace tambour::http {
 namespace {
 
-constexpr std::size_t file_piece_bytes = std::size_t{64} * 1024;
-
 /// An open regular file, or a directory.
 struct Opened {
   File file;
@@ -136,22 +134,6 @@ std::string media_type_of(std::string_view path, const FileOptions& options) {
   return std::string(http::media_type_of(path));
 }
 
-/// Sends a part of the file. Returns false if it was truncated or the client is gone.
-Task<bool> write_range(const File& file, Response& response, ByteRange range) {
-  while (range.size() > 0) {
-    const std::size_t size = std::min<std::uint64_t>(range.size(), file_piece_bytes);
-    Buffer piece;
-    const std::span<std::byte> memory = piece.prepare(size).first(size);
-    const Result<std::size_t> got = co_await file.read_at(memory, range.begin);
-    if (!got || *got == 0) co_return false;
-    piece.commit(*got);
-    range.begin += *got;
-    const Result<> written = co_await response.write(std::move(piece));
-    if (!written) co_return false;
-  }
-  co_return true;
-}
-
 /// The heads of the parts of a multipart/byteranges body, and its last line: RFC 9110, section
 /// 14.6.
 struct Multipart {
@@ -191,8 +173,8 @@ Task<> write_ranges(const File& file, Response& response, std::vector<ByteRange>
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const Result<> head = co_await response.write(std::string_view(multipart.heads[i]));
     if (!head) co_return;
-    const bool is_sent = co_await write_range(file, response, ranges[i]);
-    if (!is_sent) co_return;
+    const Result<> sent = co_await response.write_file(file, ranges[i].begin, ranges[i].size());
+    if (!sent) co_return;
   }
   static_cast<void>(co_await response.write(std::string_view(multipart.end)));
 }
@@ -256,7 +238,7 @@ Task<> send_opened(Request& request, Response& response, const Opened& opened, s
     static_cast<void>(response.send(std::string_view()));
     co_return;
   }
-  static_cast<void>(co_await write_range(opened.file, response, whole));
+  static_cast<void>(co_await response.write_file(opened.file, whole.begin, whole.size()));
 }
 
 /// True if each segment is a name: the path cannot leave its directory.

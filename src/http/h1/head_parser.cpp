@@ -32,7 +32,7 @@ Result<> check_method(std::string_view line) noexcept {
 
 void HeadParser::restart(HeadKind kind) noexcept {
   kind_ = kind;
-  state_ = kind == HeadKind::trailers ? State::fields : State::before_start_line;
+  state_ = has_start_line(kind) ? State::before_start_line : State::fields;
   line_at_ = examined_ = field_bytes_ = 0;
   fields_.clear();
 }
@@ -71,7 +71,7 @@ Result<> HeadParser::check_size(std::size_t line_size) const noexcept {
     return {};
   }
   const std::size_t bytes_max =
-      kind_ == HeadKind::trailers ? limits_->trailers_bytes_max : limits_->fields_bytes_max;
+      has_start_line(kind_) ? limits_->fields_bytes_max : limits_->trailers_bytes_max;
   if (line_size > bytes_max - field_bytes_) return failure(HttpError::fields_too_large);
   return {};
 }
@@ -156,8 +156,7 @@ Result<> HeadParser::parse_version(std::string_view text) {
 Result<> HeadParser::parse_field(std::string_view text, std::size_t size) {
   if (auto checked = check_size(size); !checked) return checked;
   field_bytes_ += size;
-  const std::size_t count_max =
-      kind_ == HeadKind::trailers ? limits_->trailers_max : limits_->fields_max;
+  const std::size_t count_max = has_start_line(kind_) ? limits_->fields_max : limits_->trailers_max;
   if (fields_.size() == count_max) return failure(HttpError::too_many_fields);
   const std::string_view line = text.substr(line_at_, size);
   if (line[0] == ' ' || line[0] == '\t') return failure(HttpError::folded_field);

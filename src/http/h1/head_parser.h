@@ -1,5 +1,5 @@
 // Parses the lines before and after a body: the start line and fields of a message of HTTP/1.1, and
-// its trailers (RFC 9112, sections 2 to 5).
+// its trailers (RFC 9112, sections 2 to 5); and the fields of a part of a multipart body.
 //
 // The text must be contiguous and begin at the first byte of the head. It may arrive in pieces:
 // each call gets all of it, and examines only what was added. The verdict does not depend on how
@@ -18,7 +18,8 @@
 
 namespace tambour::http::h1 {
 
-enum class HeadKind : std::uint8_t { request, response, trailers };
+/// `part`: of a part of a multipart body. Its limits are those of trailers.
+enum class HeadKind : std::uint8_t { request, response, trailers, part };
 
 class HeadParser {
  public:
@@ -37,6 +38,11 @@ class HeadParser {
   [[nodiscard]] const Method& method() const noexcept { return method_; }
   [[nodiscard]] Status status() const noexcept { return status_; }
   [[nodiscard]] Version version() const noexcept { return version_; }
+  /// True if the start line is valid; `text` of rest_of_start_line() may end at start_line_end().
+  [[nodiscard]] bool has_start_line() const noexcept {
+    return has_start_line(kind_) && state_ == State::fields;
+  }
+  [[nodiscard]] std::size_t start_line_end() const noexcept { return rest_at_ + rest_size_; }
   /// The request target, or the reason phrase.
   [[nodiscard]] std::string_view rest_of_start_line(std::string_view text) const noexcept {
     return text.substr(rest_at_, rest_size_);
@@ -45,6 +51,9 @@ class HeadParser {
  private:
   enum class State : std::uint8_t { before_start_line, start_line, fields };
 
+  [[nodiscard]] static constexpr bool has_start_line(HeadKind kind) noexcept {
+    return kind == HeadKind::request || kind == HeadKind::response;
+  }
   [[nodiscard]] Result<> check_size(std::size_t line_size) const noexcept;
   [[nodiscard]] Result<> check_partial_line(std::string_view line) const noexcept;
   /// Returns true if the line is the empty one at the end.
@@ -56,7 +65,7 @@ class HeadParser {
 
   const MessageLimits* limits_;
   HeadKind kind_;
-  State state_ = kind_ == HeadKind::trailers ? State::fields : State::before_start_line;
+  State state_ = has_start_line(kind_) ? State::before_start_line : State::fields;
   Version version_ = Version::http_1_1;
   Status status_ = Status::ok;
   Method method_;

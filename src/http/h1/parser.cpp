@@ -146,6 +146,16 @@ Result<bool> RequestParser::parse_head(Buffer& input) {
   return true;
 }
 
+void RequestParser::keep_start_line(Buffer& input) {
+  head_ = {};
+  head_.target.clear();
+  if (!lines().has_start_line()) return;
+  const std::string_view text = text_of(input.peek(lines().start_line_end()));
+  head_.method = lines().method();
+  head_.version = lines().version();
+  head_.target = lines().rest_of_start_line(text);
+}
+
 void RequestParser::restart() noexcept {
   MessageParser::restart(HeadKind::request);
   detail::FieldWriter::release(head_.fields);

@@ -108,6 +108,11 @@ class RequestParser final : public MessageParser {
   [[nodiscard]] RequestHead& head() noexcept { return head_; }
   [[nodiscard]] const RequestHead& head() const noexcept { return head_; }
 
+  /// After parse_head() has failed, or a part of a head has arrived, which is still in `input`:
+  /// makes head() consist of the method and the raw target, for logs. The target is empty if there
+  /// is no valid request line. Throws std::bad_alloc.
+  void keep_start_line(Buffer& input);
+
   /// Begins with the next request. Memory for its head is kept.
   void restart() noexcept;
 

@@ -73,6 +73,7 @@ Task<> ServerConnection::serve() {
       if (!out_.empty()) static_cast<void>(co_await flush());
       co_await handlers_.join();
     }
+    watch_.reset();
     finish_response();
     report_response();
     if (is_tunnel_ || is_broken_ || !persistent_) break;
@@ -150,6 +151,32 @@ void ServerConnection::start_handler() {
   }
 }
 
+std::stop_token ServerConnection::disconnect_token() {
+  if (watch_ == nullptr) watch_ = std::make_unique<ClientWatch>(loop_);
+  start_watching();
+  return watch_->disconnected.get_token();
+}
+
+/// The bytes of a body are read only when the handler asks for them, so that it slows down a client
+/// that sends faster: the watch begins at the end of the body.
+void ServerConnection::start_watching() {
+  if (watch_ == nullptr || !parser_.is_complete() || is_tunnel_) return;
+  if (watch_->reading.empty() && !watch_->disconnected.stop_requested())
+    watch_->reading.spawn(watch_client());
+}
+
+/// Reads ahead until the client has closed the connection. The end of TLS is a message, too, which
+/// only a read finds.
+Task<> ServerConnection::watch_client() {
+  while (in_.size() < read_bytes) {
+    const Result<std::size_t> got = co_await stream_.read(in_, read_bytes);
+    if (got && *got > 0) continue;
+    if (!got && !write_error_) write_error_ = got.error();
+    watch_->disconnected.request_stop();
+    co_return;
+  }
+}
+
 /// Completes what the handler has left undone.
 void ServerConnection::finish_response() {
   if (write_error_) {
@@ -216,8 +243,9 @@ Task<> ServerConnection::close_gracefully() {
 
 /// Answers a message that is not a request.
 void ServerConnection::reject(const Error& error) {
+  parser_.keep_start_line(in_);
   begin_exchange();
-  method_ = Method::get;  // The head may be incomplete.
+  method_ = Method::get;
   persistent_ = false;
   lingers_ = true;
   send_status(status_for(error), error.message());

@@ -39,6 +39,35 @@ class InterruptibleStream final : public SocketStream {
   void reset() noexcept;
 };
 
+/// A write in progress. Its coroutine may be destroyed.
+class Writing {
+ public:
+  Writing(bool& flag, Timer& timer, TaskEvent& ended) noexcept
+      : flag_(flag), timer_(timer), ended_(ended) {
+    flag_ = true;
+  }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+  ~Writing() {
+    flag_ = false;
+    timer_.stop();
+    ended_.set();
+  }
+
+ private:
+  bool& flag_;
+  Timer& timer_;
+  TaskEvent& ended_;
+};
+
+/// Notices that the client has closed the connection while a handler neither reads nor writes.
+struct ClientWatch {
+  explicit ClientWatch(EventLoop& loop) : reading(loop) {}
+
+  std::stop_source disconnected;
+  TaskScope reading;  ///< At most one task, which reads ahead.
+};
+
 class ServerConnection final : private Exchange {
  public:
   /// `stop` is the token of the task that calls serve().
@@ -69,6 +98,8 @@ class ServerConnection final : private Exchange {
   void reject(const Error& error);
   void send_status(Status status, std::string_view reason);
   void begin_drain() noexcept;
+  void start_watching();
+  [[nodiscard]] Task<> watch_client();
   [[nodiscard]] bool drains() const noexcept { return shutdown_.stop_requested(); }
   [[nodiscard]] const ServerOptions& options() const noexcept { return settings_->options; }
 
@@ -76,6 +107,12 @@ class ServerConnection final : private Exchange {
   [[nodiscard]] RequestHead& request_head() noexcept override { return parser_.head(); }
   [[nodiscard]] const SocketStream& stream() const noexcept override { return stream_; }
   [[nodiscard]] TimePoint received_at() const noexcept override { return received_at_; }
+  [[nodiscard]] TimePoint begun_at() const noexcept override { return begun_at_; }
+  [[nodiscard]] bool is_broken() const noexcept override { return is_broken_; }
+  [[nodiscard]] std::stop_token disconnect_token() override;
+  [[nodiscard]] const std::stop_token& shutdown_token() const noexcept override {
+    return shutdown_;
+  }
   [[nodiscard]] std::optional<std::uint64_t> body_length() const noexcept override;
   [[nodiscard]] bool body_ended() const noexcept override { return parser_.is_complete(); }
   [[nodiscard]] const Fields& trailers() const noexcept override { return parser_.trailers(); }
@@ -86,6 +123,8 @@ class ServerConnection final : private Exchange {
   std::unexpected<Error> fail_body(const Error& error) noexcept override;
   Result<> send(Buffer body) override;
   [[nodiscard]] Task<Result<>> write(Buffer piece) override;
+  [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
+                                          std::uint64_t size) override;
   Result<> end(const Fields& trailers) override;
   [[nodiscard]] Task<Result<>> flush() override;
   [[nodiscard]] Task<Result<Tunnel>> open_tunnel() override;
@@ -94,6 +133,10 @@ class ServerConnection final : private Exchange {
   [[nodiscard]] Result<> begin_stream();
   [[nodiscard]] Result<> check_tunnel() const noexcept;
   [[nodiscard]] Result<> add_to_body(Buffer piece);
+  [[nodiscard]] bool is_too_long(std::uint64_t bytes) const noexcept;
+  [[nodiscard]] bool is_cached(const File& file, std::uint64_t offset, std::uint64_t size) noexcept;
+  [[nodiscard]] Task<Result<>> send_file(const File& file, std::uint64_t offset,
+                                         std::uint64_t size);
   [[nodiscard]] bool sends_body() const noexcept { return method_ != Method::head; }
   /// True if the response never has a body, not even to GET.
   [[nodiscard]] bool is_bodiless() const noexcept;
@@ -106,6 +149,7 @@ class ServerConnection final : private Exchange {
   [[nodiscard]] bool begin_writing() noexcept;
   void end_writing(const Result<>& written) noexcept;
   void check_writing() noexcept;
+  [[nodiscard]] std::uint64_t unsent() const noexcept { return sending_.size() + file_unsent_; }
   void use_body_time(Duration spent, std::size_t received) noexcept;
 
   EventLoop& loop_;
@@ -117,12 +161,14 @@ class ServerConnection final : private Exchange {
   Method method_;        ///< Of the request, whose head the handler may change.
   BodyFraming framing_;  ///< Of the response.
   TimePoint received_at_{};
+  TimePoint begun_at_{};
   Buffer in_;
-  Buffer out_;      ///< Appended to by responses.
-  Buffer sending_;  ///< Being written.
+  Buffer out_;                     ///< Appended to by responses.
+  Buffer sending_;                 ///< Being written.
+  std::uint64_t file_unsent_ = 0;  ///< What is left of a part of a file that is being sent.
   Timer read_timer_;
   Timer write_timer_;
-  std::size_t unsent_before_ = 0;  ///< When the write timer was started.
+  std::uint64_t unsent_before_ = 0;  ///< When the write timer was started.
   TaskEvent written_;
   Duration body_time_{};  ///< What is left of ServerOptions::body_timeout.
   TimePoint head_deadline_ = never;
@@ -142,7 +188,8 @@ class ServerConnection final : private Exchange {
   bool write_expired_ = false;
   bool is_writing_ = false;
   std::optional<std::stop_callback<Drain>> drain_;
-  TaskScope handlers_;  ///< Last, because its tasks use the other members.
+  std::unique_ptr<ClientWatch> watch_;  ///< If the handler asks for it.
+  TaskScope handlers_;                  ///< Last, because its tasks use the other members.
 };
 
 }  // namespace tambour::http::h1

@@ -17,27 +17,6 @@ namespace {
 
 constexpr std::string_view continue_response = "HTTP/1.1 100 Continue\r\n\r\n";
 
-/// A write in progress. Its coroutine may be destroyed.
-class Writing {
- public:
-  Writing(bool& flag, Timer& timer, TaskEvent& ended) noexcept
-      : flag_(flag), timer_(timer), ended_(ended) {
-    flag_ = true;
-  }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
-  ~Writing() {
-    flag_ = false;
-    timer_.stop();
-    ended_.set();
-  }
-
- private:
-  bool& flag_;
-  Timer& timer_;
-  TaskEvent& ended_;
-};
-
 }  // namespace
 
 std::optional<std::uint64_t> ServerConnection::body_length() const noexcept {
@@ -60,6 +39,7 @@ Task<Result<Buffer>> ServerConnection::read_body(std::size_t bytes_max) {
     if (!parsed) co_return fail_body(parsed.error());
     if (*parsed > 0 || parser_.is_complete()) {
       expects_continue_ = false;
+      start_watching();
       co_return piece;
     }
     if (std::exchange(expects_continue_, false) && !response_.begun()) {
@@ -111,6 +91,7 @@ Result<> ServerConnection::begin_response(const BodyFraming& framing) {
   if (auto appended = append_head(out_, response_.head(), head); !appended) return appended;
   persistent_ = stays;
   framing_ = framing;
+  begun_at_ = loop_.now();
   set_state(response_, ResponseState::begun);
   return {};
 }
@@ -141,11 +122,14 @@ Result<> ServerConnection::begin_stream() {
   return begin_response({.kind = is_old ? BodyKind::until_close : BodyKind::chunked});
 }
 
+bool ServerConnection::is_too_long(std::uint64_t bytes) const noexcept {
+  const bool is_limited = framing_.kind == BodyKind::length || framing_.kind == BodyKind::none;
+  return is_limited && bytes > framing_.length - response_.body_bytes();
+}
+
 Result<> ServerConnection::add_to_body(Buffer piece) {
   if (response_.ended()) return failure(HttpError::response_ended);
-  const bool is_limited = framing_.kind == BodyKind::length || framing_.kind == BodyKind::none;
-  const std::uint64_t left = framing_.length - response_.body_bytes();
-  if (is_limited && piece.size() > left) return failure(HttpError::response_too_long);
+  if (is_too_long(piece.size())) return failure(HttpError::response_too_long);
   add_body_bytes(response_, piece.size());
   if (piece.empty() || !sends_body()) return {};
   if (framing_.kind == BodyKind::chunked) {
@@ -193,6 +177,7 @@ Result<> ServerConnection::check_tunnel() const noexcept {
 
 Task<Result<Tunnel>> ServerConnection::open_tunnel() {
   if (const auto checked = check_tunnel(); !checked) co_return std::unexpected(checked.error());
+  watch_.reset();
   if (!parser_.is_complete()) {
     const bool is_small = co_await discard_body();
     if (!is_small) co_return fail_body(HttpError::body_too_large);
@@ -227,10 +212,10 @@ Task<Result<>> ServerConnection::flush() {
 
 bool ServerConnection::begin_writing() noexcept {
   // What a write that was destroyed has left cannot be continued: it may have sent a part.
-  if (!sending_.empty() && !write_error_) write_error_ = system_error(ECANCELED);
+  if (unsent() > 0 && !write_error_) write_error_ = system_error(ECANCELED);
   if (out_.empty() || write_error_) return false;
   sending_ = std::move(out_);
-  unsent_before_ = sending_.size();
+  unsent_before_ = unsent();
   write_expired_ = false;
   if (options().write_timeout > Duration::zero()) write_timer_.start(options().write_timeout);
   return true;
@@ -243,7 +228,7 @@ void ServerConnection::end_writing(const Result<>& written) noexcept {
 
 /// Ends a write that has made no progress since the timer was started.
 void ServerConnection::check_writing() noexcept {
-  if (std::exchange(unsent_before_, sending_.size()) != sending_.size())
+  if (std::exchange(unsent_before_, unsent()) != unsent())
     return write_timer_.start(options().write_timeout);
   write_expired_ = true;
   stream_.stop_waiting(true);

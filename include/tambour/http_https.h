@@ -1,0 +1,40 @@
+// Moving clients from HTTP to HTTPS: redirects, and HTTP Strict Transport Security (RFC 6797).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <tambour/http_handler.h>
+#include <tambour/http_router.h>
+#include <tambour/http_status.h>
+
+namespace tambour::http {
+
+struct HttpsRedirectOptions {
+  std::uint16_t port = 443;
+  /// 308 keeps the method and the body; 301 lets old clients change POST into GET.
+  Status status = Status::permanent_redirect;
+  /// The host of the new URL. Empty: the one in the request, which the client chooses: set it if
+  /// caches could keep the redirect of one client for others.
+  std::string host{};
+};
+
+/// A handler for a server without TLS that redirects each request to the same target with "https".
+/// Requests without a host are answered with 400.
+///
+///   auto plain = http::Server::listen(loop, port_80, http::redirect_to_https());
+[[nodiscard]] Handler redirect_to_https(HttpsRedirectOptions options = {});
+
+struct StrictTransportOptions {
+  /// The time for which browsers use nothing but HTTPS for the host. Begin with minutes: they
+  /// cannot be told to forget it over HTTP. Zero: they forget it.
+  std::chrono::seconds max_age = std::chrono::hours(24 * 365);
+  bool include_subdomains = false;
+  bool preload = false;  ///< Asks for a place in the lists of browsers: hstspreload.org.
+};
+
+/// Middleware that adds Strict-Transport-Security to the responses on connections with TLS.
+[[nodiscard]] Middleware strict_transport_security(StrictTransportOptions options = {});
+
+}  // namespace tambour::http

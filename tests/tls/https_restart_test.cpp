@@ -1,0 +1,239 @@
+// Zero-downtime restarts of HTTP servers under load, with and without TLS: a server hands its
+// listener to a new process again and again, while clients with persistent connections send
+// requests. No request fails.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "http/support/client.h"
+#include "support/scale.h"
+#include "tls/support/certificates.h"
+
+namespace tambour::https_restart_test {
+namespace {
+
+using namespace std::chrono_literals;
+using http::Request;
+using http::Response;
+
+// What a new process reads: whether it is one, and its certificate, which is empty without TLS.
+constexpr const char* role = "TAMBOUR_TEST_HTTP_RESTART";
+constexpr const char* certificate = "TAMBOUR_TEST_HTTP_CERTIFICATE";
+constexpr const char* private_key = "TAMBOUR_TEST_HTTP_KEY";
+
+SuccessorOptions this_test() {
+  return {.arguments = {"/proc/self/exe", "--gtest_filter=HttpRestart.server", "--gtest_brief=1"}};
+}
+
+http::ServerOptions server_options() {
+  http::ServerOptions options;
+  // On a busy machine, a client may need more than a second for its next request.
+  options.drain_timeout = 20s;
+  if (std::string(std::getenv(certificate)).empty()) return options;
+  TlsServerOptions tls;
+  tls.identities.push_back({.certificate = TlsPem::memory(std::getenv(certificate)),
+                            .key = TlsPem::memory(std::getenv(private_key))});
+  options.listen.tls = or_throw(TlsServerContext::create(tls));
+  return options;
+}
+
+/// Sends back the process id and the body; for some requests after a while.
+Task<> answer(Request& request, Response& response) {
+  auto body = co_await request.body().read_all();
+  if (!body) co_return;
+  if (body->size() % 3 == 0) static_cast<void>(co_await sleep_for(2ms));
+  Buffer text(std::to_string(::getpid()) + " ");
+  text.append(std::move(*body));
+  response.send(std::move(text));
+}
+
+Task<> end_after(Task<> first, EventLoop& loop, http::Server& server) {
+  co_await std::move(first);
+  co_await server.shut_down(30s);
+  loop.stop();
+}
+Task<> renew(http::Server& server) {
+  const std::vector<PassedListener> listeners{{&server, "web"}};
+  const SuccessorOptions options = this_test();
+  const auto successor = co_await start_successor(listeners, options);
+  if (!successor) std::_Exit(3);
+}
+Task<> nothing() { co_return; }
+
+// The processes that the tests below start.
+TEST(HttpRestart, server) {
+  if (std::getenv(role) == nullptr) GTEST_SKIP() << "is started by another test";
+  auto inherited = InheritedListeners::take_over();
+  ASSERT_TRUE(inherited) << inherited.error().message();
+  EventLoop loop;
+  auto server = http::Server::adopt(loop, inherited->take("web"), answer, server_options());
+  ASSERT_TRUE(server) << server.error().message();
+  Signal again(loop, SIGUSR1, [&](int) { spawn(loop, end_after(renew(*server), loop, *server)); });
+  Signal finish(loop, SIGTERM, [&](int) { spawn(loop, end_after(nothing(), loop, *server)); });
+  ASSERT_TRUE(again.start());
+  ASSERT_TRUE(finish.start());
+  notify_ready();
+  loop.run();
+}
+
+struct Tally {
+  std::map<int, int> answers;  ///< By process id.
+  std::map<std::string, int> failures;
+  int connections = 0;
+  bool over = false;
+};
+
+/// Requests follow each other on a connection until a response says that it ends.
+class Client {
+ public:
+  Client(Endpoint to, const TlsClientContext* tls, Tally& tally)
+      : to_(to), tls_(tls), tally_(tally) {}
+
+  Task<> run(EventLoop& loop, int number) {
+    for (int i = number; !tally_.over; ++i) {
+      if (!stream_.is_open()) co_await open(loop);
+      if (!stream_.is_open()) continue;
+      const std::string body(static_cast<std::size_t>(i % 50) * 100, 'x');
+      const std::string request =
+          "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
+          "\r\n\r\n" + body;
+      const auto written = co_await stream_.write(std::string_view(request));
+      if (!written) note("write: ", written.error());
+      if (!written) continue;
+      const auto reply = co_await test::read_reply(stream_, in_);
+      if (!reply) note("read: ", reply.error());
+      if (!reply) continue;
+      const std::size_t space = reply->body.find(' ');
+      if (reply->status == http::Status::ok && reply->body.substr(space + 1) == body)
+        ++tally_.answers[std::atoi(reply->body.c_str())];
+      else
+        ++tally_.failures["a wrong response"];
+      if (!reply->is_persistent) stream_.close();
+    }
+  }
+
+ private:
+  Task<> open(EventLoop&) {
+    in_.clear();
+    ++tally_.connections;
+    auto opened = Result<SocketStream>(std::unexpected(Error()));
+    if (tls_ != nullptr)
+      opened = co_await connect("localhost", to_.port(), *tls_);
+    else
+      opened = co_await connect("127.0.0.1", to_.port());
+    if (!opened) note("connect: ", opened.error());
+    if (opened) stream_ = std::move(*opened);
+  }
+  void note(const std::string& what, const Error& error) {
+    ++tally_.failures[what + error.message()];
+    stream_.close();
+  }
+
+  Endpoint to_;
+  const TlsClientContext* tls_;
+  Tally& tally_;
+  SocketStream stream_;
+  Buffer in_;
+};
+
+Task<> run_client(EventLoop& loop, Endpoint to, const TlsClientContext* tls, Tally& tally,
+                  int number) {
+  Client client(to, tls, tally);
+  co_await client.run(loop, number);
+}
+
+/// Waits until a process that is not in `before` has answered.
+Task<int> next_process(const Tally& tally, std::map<int, int> before, TimePoint give_up) {
+  while (Clock::now() < give_up) {
+    for (const auto& [process, count] : tally.answers) {
+      if (!before.contains(process)) co_return process;
+    }
+    static_cast<void>(co_await sleep_for(1ms));
+  }
+  co_return 0;
+}
+
+Task<> restart_many_times(EventLoop& loop, http::Server& first, const TlsClientContext* tls,
+                          int times, Tally& tally) {
+  const std::vector<PassedListener> passed{{&first, "web"}};
+  const SuccessorOptions options = this_test();
+  const auto started = co_await start_successor(passed, options);
+  EXPECT_TRUE(started) << started.error().message();
+  if (!started) co_return;
+  const Endpoint at = first.endpoint();
+  co_await first.shut_down(10s);
+  TaskScope clients(loop);
+  for (int i = 0; i < 8; ++i) clients.spawn(run_client(loop, at, tls, tally, i));
+  const TimePoint give_up = Clock::now() + 90s;
+  const std::map<int, int> none;
+  int current = co_await next_process(tally, none, give_up);
+  EXPECT_EQ(current, *started);
+  for (int i = 0; i < times && current != 0; ++i) {
+    const int previous = current;
+    ::kill(previous, SIGUSR1);
+    current = co_await next_process(tally, tally.answers, give_up);
+    int status = -1;
+    while (::waitpid(previous, &status, WNOHANG) == 0 && Clock::now() < give_up)
+      static_cast<void>(co_await sleep_for(1ms));
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    if (current == 0) ::kill(previous, SIGKILL);
+  }
+  tally.over = true;
+  co_await clients.join();
+  EXPECT_NE(current, 0) << "a new process did not answer in time";
+  if (current == 0) co_return;
+  ::kill(current, SIGTERM);
+  int status = 0;
+  EXPECT_EQ(::waitpid(current, &status, 0), current);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+class HttpRestarts : public testing::TestWithParam<bool> {};
+
+TEST_P(HttpRestarts, under_load_fail_no_request) {
+  // Orphans are reparented to this process; each server is a child of the one before it.
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  const bool with_tls = GetParam();
+  const test::Contexts contexts;
+  const test::Certified& own = test::Contexts::localhost();
+  ::setenv(certificate, with_tls ? own.certificate.c_str() : "", 1);
+  ::setenv(private_key, with_tls ? own.key.c_str() : "", 1);
+  ::setenv(role, "server", 1);
+  EventLoop loop;
+  auto first = http::Server::listen(loop, Endpoint::loopback_v4(0), answer, server_options());
+  ASSERT_TRUE(first) << first.error().message();
+  Tally tally;
+  const int times = test::sanitized ? 5 : 20;
+  const TlsClientContext* const tls = with_tls ? &contexts.client : nullptr;
+  spawn(loop, restart_many_times(loop, *first, tls, times, tally));
+  loop.run();
+  for (const char* name : {role, certificate, private_key}) ::unsetenv(name);
+  EXPECT_EQ(tally.answers.size(), std::size_t(times) + 1);
+  for (const auto& [what, count] : tally.failures) ADD_FAILURE() << count << " times " << what;
+  int answers = 0;
+  for (const auto& [process, count] : tally.answers) answers += count;
+  EXPECT_GT(answers, times * 8);
+  // Connections persist: there are far fewer of them than requests.
+  EXPECT_LE(tally.connections, (times + 1) * 8);
+  RecordProperty("answers", answers);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, HttpRestarts, testing::Bool(), [](const auto& each) {
+  return std::string(each.param ? "https" : "http");
+});
+
+}  // namespace
+}  // namespace tambour::https_restart_test
