@@ -74,6 +74,17 @@ class Documents(unittest.TestCase):
             self.assertTrue(any(lines[at:at + len(quoted)] == quoted for at in range(len(lines))),
                             f"not in the example:\n{block}")
 
+    def test_what_the_migration_pages_quote_of_tambour_is_in_their_programs(self) -> None:
+        programs = [path.read_text() for path in (ROOT / "examples/migration").glob("*.cpp")]
+        for peer in ("evhttp", "evpp"):
+            document = (ROOT / f"docs/migrating-from-{peer}.md").read_text()
+            blocks = re.findall(r"```cpp\n(.*?)```", document, re.DOTALL)
+            quoted = [block for block in blocks if "evpp::" not in block]
+            self.assertGreaterEqual(len(quoted), 4)
+            for block in quoted:
+                self.assertTrue(any(block in program for program in programs),
+                                f"not in a program:\n{block}")
+
     def test_the_program_of_the_readme_is_an_example(self) -> None:
         block = re.search(r"```cpp\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
         self.assertIsNotNone(block)

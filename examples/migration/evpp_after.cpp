@@ -1,0 +1,48 @@
+// The service of docs/migrating-from-evpp.md with Tambour: several threads answer requests.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+#include <tambour/tambour.h>
+
+using namespace tambour;
+using http::Request;
+using http::Response;
+
+void hello(Request& request, Response& response) {
+  std::string text = "Hello, ";
+  for (const auto& [name, value] : or_throw(http::parse_query(request.query().value_or("")))) {
+    if (name == "name") text += value;
+  }
+  response.fields().set("Content-Type", "text/plain");
+  response.send(text + "\n");
+}
+
+Task<> echo(Request& request, Response& response) {
+  auto body = co_await request.body().read_all(1'000'000);
+  if (!body) co_return;  // The server answers, for example with 413.
+  response.send(std::move(*body));
+}
+
+/// Waits without blocking the thread, which serves other requests meanwhile.
+Task<> send_ticks(Request& /*request*/, Response& response) {
+  for (int sent = 0; sent < 3; ++sent) {
+    const auto written = co_await response.write("tick " + std::to_string(sent) + "\n");
+    if (!written || !co_await sleep_for(std::chrono::milliseconds(10))) co_return;
+  }
+}
+
+int main() {
+  LoopGroup threads({.threads = 2});
+  http::Router router;
+  router.get("/hello", hello).post("/echo", echo).get("/ticks", send_ticks);
+  auto server = or_throw(
+      http::ServerGroup::listen(threads, Endpoint::loopback_v4(0), std::move(router).handler()));
+  std::printf("http://%s\n", server.endpoint().to_string().c_str());
+  std::fflush(stdout);
+  EventLoop loop;  // For the signals, timers and other tasks of the main thread.
+  Signal terminate(loop, SIGTERM, [&](int) { loop.stop(); });
+  or_throw(terminate.start());
+  loop.run();
+}
