@@ -17,7 +17,8 @@ void greet(http::Request& request, http::Response& response) {
   cookie.max_age = 24h;
   cookie.secure = false;  // This example has no TLS.
   // A client can send anything: what is no value of a cookie is not sent back.
-  if (!http::add_cookie(response.fields(), cookie)) return response.set_status(http::Status::bad_request);
+  if (!http::add_cookie(response.fields(), cookie))
+    return response.set_status(http::Status::bad_request);
   std::string page = "Visit " + visits + "\n";
   for (int line = 0; line < 200; ++line) page += "A line that is repeated on every page.\n";
   or_throw(response.fields().set("Content-Type", "text/plain"));

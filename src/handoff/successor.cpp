@@ -20,7 +20,7 @@
 #include "handoff/passed_tickets.h"
 #include "handoff/ready_pipe.h"
 #include "task/time_limit.h"
-#include "tls/saved_ticket_keys.h"
+#include "tls/resumption/saved_ticket_keys.h"
 
 namespace tambour {
 namespace {

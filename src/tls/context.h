@@ -20,9 +20,9 @@
 #include "tls/failure.h"
 #include "tls/identity.h"
 #include "tls/openssl.h"
-#include "tls/sessions.h"
-#include "tls/strike_register.h"
-#include "tls/ticket_keys.h"
+#include "tls/resumption/sessions.h"
+#include "tls/resumption/strike_register.h"
+#include "tls/resumption/ticket_keys.h"
 
 namespace tambour::tls {
 

@@ -15,8 +15,8 @@
 #include "net/outcome.h"
 #include "tls/context.h"
 #include "tls/filter.h"
-#include "tls/saved_ticket_keys.h"
-#include "tls/ticket_note.h"
+#include "tls/resumption/saved_ticket_keys.h"
+#include "tls/resumption/ticket_note.h"
 
 namespace tambour {
 namespace tls {

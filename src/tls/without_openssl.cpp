@@ -5,7 +5,7 @@
 #include <tambour/tls_early_data.h>
 
 #include "tls/handshake.h"
-#include "tls/saved_ticket_keys.h"
+#include "tls/resumption/saved_ticket_keys.h"
 
 namespace tambour {
 namespace tls {

@@ -1,5 +1,5 @@
 // The register of accepted early data.
-#include "tls/strike_register.h"
+#include "tls/resumption/strike_register.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

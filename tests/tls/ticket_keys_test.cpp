@@ -1,5 +1,5 @@
 // The rotation of the keys of session tickets, with a clock that the test sets.
-#include "tls/ticket_keys.h"
+#include "tls/resumption/ticket_keys.h"
 
 #include <array>
 #include <chrono>

@@ -162,8 +162,7 @@ bool write_request(evhttp_connection& connection, evhttp_request& request) noexc
   add_fields(head, fields, false);
   const std::size_t size = evbuffer_get_length(request.output_buffer);
   const unsigned type = type_of(request);
-  const bool announces =
-      type == EVHTTP_REQ_POST || type == EVHTTP_REQ_PUT || size != 0;
+  const bool announces = type == EVHTTP_REQ_POST || type == EVHTTP_REQ_PUT || size != 0;
   if (announces && evhttp_find_header(&fields, "Content-Length") == nullptr &&
       evhttp_find_header(&fields, "Transfer-Encoding") == nullptr)
     head << "Content-Length: " << size << "\r\n";

@@ -1,4 +1,4 @@
-#include "tls/ticket_keys.h"
+#include "tls/resumption/ticket_keys.h"
 
 #include <algorithm>
 #include <cstring>

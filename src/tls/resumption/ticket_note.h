@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "tls/openssl.h"
-#include "tls/strike_register.h"
+#include "tls/resumption/strike_register.h"
 
 namespace tambour::tls {
 

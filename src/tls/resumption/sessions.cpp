@@ -1,4 +1,4 @@
-#include "tls/sessions.h"
+#include "tls/resumption/sessions.h"
 
 #include <new>
 #include <utility>

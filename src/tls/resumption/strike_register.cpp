@@ -1,4 +1,4 @@
-#include "tls/strike_register.h"
+#include "tls/resumption/strike_register.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "tls/ticket_note.h"
+#include "tls/resumption/ticket_note.h"
 
 #include <array>
 #include <cstddef>
