@@ -208,17 +208,13 @@ TEST_F(DnsResponses, over_tcp_may_not_come) {
     return respond(query, "\x83\x80", bytes("\0\0\0\0\0\0"), "");
   });
   // Connections are established, and never accepted.
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  const sockaddr_in address = loopback(server.port());
-  ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  ASSERT_EQ(listen(listener, 5), 0);
+  ASSERT_EQ(listen(server.tcp(), 5), 0);
   server.add_to(dns_);
   set("timeout", "0.1");
   Result result;
   resolve("name.test", result);
   wait_for(result);
   EXPECT_EQ(result.error, DNS_ERR_TRUNCATED);
-  close(listener);
 }
 
 TEST_F(DnsResponses, in_another_case_are_asked_for_over_tcp) {

@@ -67,15 +67,20 @@ class Nameserver {
  public:
   using Answer = std::function<std::string(const std::string& query)>;  // Empty: no response.
 
-  Nameserver(event_base* base, Answer answer, bool with_tcp = false)
-      : fd_(bound_socket()), answer_(std::move(answer)) {
+  Nameserver(event_base* base, Answer answer, bool with_tcp = false) : answer_(std::move(answer)) {
+    // Nothing else may listen on a port that has no TCP here.
+    for (;;) {
+      fd_ = bound_socket();
+      tcp_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+      const sockaddr_in address = loopback(port());
+      if (bind(tcp_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) break;
+      close(fd_);
+      close(tcp_);
+    }
     event_ = event_new(base, fd_, EV_READ | EV_PERSIST, &on_query, this);
     event_add(event_, nullptr);
     if (!with_tcp) return;
-    const sockaddr_in address = loopback(port());
-    listener_ =
-        evconnlistener_new_bind(base, &on_accept, this, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE,
-                                -1, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    listener_ = evconnlistener_new(base, &on_accept, this, 0, -1, tcp_);
     EXPECT_NE(listener_, nullptr);
   }
   Nameserver(const Nameserver&) = delete;
@@ -84,6 +89,7 @@ class Nameserver {
     stop();
     if (listener_ != nullptr) evconnlistener_free(listener_);
     for (bufferevent* each : connections_) bufferevent_free(each);
+    close(tcp_);
   }
 
   /// Closes the socket, so that the kernel rejects packets.
@@ -109,6 +115,8 @@ class Nameserver {
   Answer tcp_answer = &respond_with_address;
 
   [[nodiscard]] int fd() const { return fd_; }
+  /// A TCP socket with the same port.
+  [[nodiscard]] int tcp() const { return tcp_; }
 
  private:
   static void on_query(int fd, short /*what*/, void* argument) {
@@ -151,7 +159,8 @@ class Nameserver {
     bufferevent_write(bev, response.data(), response.size());
   }
 
-  int fd_;
+  int fd_ = -1;
+  int tcp_ = -1;
   Answer answer_;
   event* event_ = nullptr;
   evconnlistener* listener_ = nullptr;

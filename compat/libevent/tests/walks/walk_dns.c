@@ -40,13 +40,19 @@ void show_bytes(const char* name, const unsigned char* bytes, size_t size) {
 
 int make_socket(struct sockaddr_in* address) {
   socklen_t size = sizeof *address;
-  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-  memset(address, 0, sizeof *address);
-  address->sin_family = AF_INET;
-  address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  need(bind(fd, (struct sockaddr*)address, sizeof *address) == 0, "bind");
-  need(getsockname(fd, (struct sockaddr*)address, &size) == 0, "getsockname");
-  return fd;
+  for (;;) {
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    int tcp = socket(AF_INET, SOCK_STREAM, 0);
+    memset(address, 0, sizeof *address);
+    address->sin_family = AF_INET;
+    address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    need(bind(fd, (struct sockaddr*)address, sizeof *address) == 0, "bind");
+    need(getsockname(fd, (struct sockaddr*)address, &size) == 0, "getsockname");
+    /* Stays open, so that nothing else answers over TCP. */
+    if (bind(tcp, (struct sockaddr*)address, sizeof *address) == 0) return fd;
+    close(fd);
+    close(tcp);
+  }
 }
 
 void add_server(struct world* world, const struct sockaddr_in* address) {
