@@ -147,6 +147,14 @@ int evhttp_del_cb(evhttp* http, const char* path) {
   return 0;
 }
 
+void evhttp::remove_callbacks(const void* argument) noexcept {
+  PathCallback* following = nullptr;
+  for (PathCallback* each = TAILQ_FIRST(&callbacks); each != nullptr; each = following) {
+    following = TAILQ_NEXT(each, next);
+    if (each->argument == argument) remove(*this, each);
+  }
+}
+
 void evhttp_set_gencb(evhttp* http, void (*cb)(evhttp_request*, void*), void* arg) {
   http->callback = cb;
   http->callback_argument = arg;

@@ -61,6 +61,9 @@ struct evhttp {
   /// The server or virtual host with this name, or null if there is none.
   [[nodiscard]] evhttp* find_host(const char* name) noexcept;
 
+  /// Removes the callbacks with this argument. Unlike evhttp_del_cb(), needs no path.
+  void remove_callbacks(const void* argument) noexcept;
+
   /// Invokes the callback for a request.
   static void on_request(evhttp_request* request, void* server);
   /// Accepts a connection.

@@ -101,12 +101,15 @@ void on_timeout(evutil_socket_t /*fd*/, short /*what*/, void* argument) {
     evhttp_connection_fail_(request.connection, EVREQ_HTTP_TIMEOUT);
 }
 
-void on_request_resumed(void* context, EVRPC_HOOK_RESULT result) noexcept {
-  auto& request = *static_cast<evrpc_request_wrapper*>(context);
+/// Returns false if the request was refused.
+bool start(evrpc_request_wrapper& request, EVRPC_HOOK_RESULT result) noexcept {
   char* const target = result != EVRPC_TERMINATE && request.connection != nullptr
                            ? rpc_target(request.name)
                            : nullptr;
-  if (target == nullptr) return refuse(request);
+  if (target == nullptr) {
+    refuse(request);
+    return false;
+  }
   if (request.pool->timeout > 0) {
     const timeval limit{request.pool->timeout, 0};
     event_add(&request.timeout, &limit);
@@ -117,28 +120,34 @@ void on_request_resumed(void* context, EVRPC_HOOK_RESULT result) noexcept {
   const int made = evhttp_make_request(request.connection, sent, EVHTTP_REQ_POST, target);
   event_mm_free_(target);
   if (made != 0) refuse(request);
+  return made == 0;
 }
 
-/// Takes a request that is in no list.
-int send(evhttp_connection& connection, evrpc_request_wrapper& request) noexcept {
+void on_request_resumed(void* context, EVRPC_HOOK_RESULT result) noexcept {
+  auto& request = *static_cast<evrpc_request_wrapper*>(context);
+  evrpc_pool& pool = *request.pool;
+  const KeptPool kept(pool);
+  // Its connection is free for another one.
+  if (!start(request, result) && !pool.freed) send_waiting(pool);
+}
+
+/// Takes a request that is in no list. Returns false if it was refused.
+bool send(evhttp_connection& connection, evrpc_request_wrapper& request) noexcept {
   evrpc_pool& pool = *request.pool;
   TAILQ_INSERT_TAIL(&pool.sent, &request, next);
   request.connection = &connection;
   request.http_request = evhttp_request_new(&on_reply, &request);
   if (request.http_request == nullptr) {
     refuse(request);
-    return -1;
+    return false;
   }
   request.marshal(request.http_request->output_buffer, request.request);
   const int result = request.run_hooks(pool.output, *request.http_request,
                                        request.http_request->output_buffer, &connection);
-  if (result == EVRPC_CONTINUE) {
-    on_request_resumed(&request, EVRPC_CONTINUE);
-    return 0;
-  }
-  if (result == EVRPC_PAUSE && pool.pause(&request, &on_request_resumed)) return 0;
+  if (result == EVRPC_CONTINUE) return start(request, EVRPC_CONTINUE);
+  if (result == EVRPC_PAUSE && pool.pause(&request, &on_request_resumed)) return true;
   refuse(request);
-  return -1;
+  return false;
 }
 
 evhttp_connection* idle_connection(const evrpc_pool& pool) noexcept {
@@ -149,12 +158,16 @@ evhttp_connection* idle_connection(const evrpc_pool& pool) noexcept {
   return nullptr;
 }
 
+/// Sends one request, unless there is none or no connection for it.
 void send_waiting(evrpc_pool& pool) noexcept {
-  evrpc_request_wrapper* const request = TAILQ_FIRST(&pool.waiting);
-  evhttp_connection* const connection = request != nullptr ? idle_connection(pool) : nullptr;
-  if (connection == nullptr) return;
-  TAILQ_REMOVE(&pool.waiting, request, next);
-  send(*connection, *request);
+  const KeptPool kept(pool);
+  for (bool is_sent = false; !is_sent && !pool.freed;) {
+    evrpc_request_wrapper* const request = TAILQ_FIRST(&pool.waiting);
+    evhttp_connection* const connection = request != nullptr ? idle_connection(pool) : nullptr;
+    if (connection == nullptr) return;
+    TAILQ_REMOVE(&pool.waiting, request, next);
+    is_sent = send(*connection, *request);
+  }
 }
 
 }  // namespace
@@ -213,10 +226,7 @@ void evrpc_pool_add_connection(evrpc_pool* pool, evhttp_connection* evcon) {
   if (pool->base != nullptr && evcon->base != pool->base)
     evhttp_connection_set_base(evcon, pool->base);
   if (!evutil_timerisset(&evcon->timeout)) evhttp_connection_set_timeout(evcon, pool->timeout);
-  evrpc_request_wrapper* const request = TAILQ_FIRST(&pool->waiting);
-  if (request == nullptr) return;
-  TAILQ_REMOVE(&pool->waiting, request, next);
-  send(*evcon, *request);
+  send_waiting(*pool);
 }
 
 void evrpc_pool_remove_connection(evrpc_pool* pool, evhttp_connection* evcon) {

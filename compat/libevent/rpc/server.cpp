@@ -1,5 +1,7 @@
 // Servers of evrpc.
 
+#include "libevent/http/server.h"
+
 #include <sys/queue.h>
 
 #include <cstring>
@@ -123,11 +125,7 @@ int evrpc_unregister_rpc(evrpc_base* base, const char* name) {
   }
   if (rpc == nullptr) return -1;
   TAILQ_REMOVE(&base->procedures, rpc, next);
-  // Without memory, the server would invoke a procedure that is gone.
-  char* const target = rpc_target(name);
-  if (target == nullptr) event_errx(1, "evrpc_unregister_rpc: no memory");
-  evhttp_del_cb(base->http, target);
-  event_mm_free_(target);
+  base->http->remove_callbacks(rpc);
   free_procedure(rpc);
   return 0;
 }

@@ -1,5 +1,6 @@
 // Makes each allocation of HTTP exchanges between an evhttp server and an evhttp client fail in
-// turn: no crash, no leak, and every request ends. libevent crashes in some of them.
+// turn, and each one of calls by evrpc: no crash, no leak, and every request ends. libevent crashes
+// in some of them.
 
 #include <netinet/in.h>
 #include <sys/queue.h>
@@ -7,11 +8,14 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
+#include <event2/rpc.h>
+#include <event2/rpc_struct.h>
 
 #include "failing_allocations.h"
 #include "failing_new.h"
@@ -92,7 +96,7 @@ int port_of(evhttp_bound_socket* bound) {
 }
 
 /// Everything but the base and the timer that ends a wait.
-void run(Exchange& exchange) {
+void run_requests(Exchange& exchange) {
   evhttp* const http = evhttp_new(exchange.base);
   if (http == nullptr) return;
   evhttp_set_cb(http, "/plain", on_plain, nullptr);
@@ -112,11 +116,73 @@ void run(Exchange& exchange) {
   }
   if (exchange.client != nullptr) evhttp_connection_free(exchange.client);
   evhttp_free(http);
-  // Frees bufferevents whose callbacks have ended.
-  event_base_loop(exchange.base, EVLOOP_NONBLOCK);
 }
 
-const char* scenario(int failing) {
+// Messages of evrpc: one byte each.
+int remember(void* context, evhttp_request* /*request*/, evbuffer* /*body*/, void* /*argument*/) {
+  evrpc_hook_add_meta(context, "key", "value", 6);
+  return EVRPC_CONTINUE;
+}
+int pause(void* /*context*/, evhttp_request* /*request*/, evbuffer* /*body*/, void* /*argument*/) {
+  return EVRPC_PAUSE;
+}
+void marshal(evbuffer* to, void* message) { evbuffer_add(to, message, 1); }
+int unmarshal(void* message, evbuffer* from) { return evbuffer_remove(from, message, 1) - 1; }
+
+void on_reply(evrpc_status* status, void* /*request*/, void* reply, void* argument) {
+  auto& exchange = *static_cast<Exchange*>(argument);
+  if (status->error == EVRPC_STATUS_ERR_NONE && *static_cast<char*>(reply) == 'r')
+    ++exchange.answered;
+  end_one(exchange);
+}
+
+void call(Exchange& exchange, evrpc_pool* pool, char* request, char* reply) {
+  evrpc_send_request_generic(
+      pool, request, reply, &on_reply, &exchange, "Call", &marshal, [](void*) {}, &unmarshal);
+}
+
+void run_calls(Exchange& exchange) {
+  evhttp* const http = evhttp_new(exchange.base);
+  if (http == nullptr) return;
+  evrpc_base* const rpc = evrpc_init(http);
+  evrpc_pool* const pool = evrpc_pool_new(exchange.base);
+  evhttp_bound_socket* const bound = evhttp_bind_socket_with_handle(http, "127.0.0.1", 0);
+  if (rpc != nullptr && pool != nullptr && bound != nullptr) {
+    evrpc_register_generic(
+        rpc, "Call", [](evrpc_req_generic* state, void*) { evrpc_request_done(state); }, nullptr,
+        [](void*) { return allocate(1); }, nullptr, &release, &unmarshal,
+        [](void*) {
+          void* const reply = allocate(1);
+          if (reply != nullptr) *static_cast<char*>(reply) = 'r';
+          return reply;
+        },
+        nullptr, &release, [](void*) { return 0; }, &marshal);
+    for (void* const hooks : {static_cast<void*>(rpc), static_cast<void*>(pool)}) {
+      evrpc_add_hook(hooks, EVRPC_INPUT, &remember, nullptr);
+      evrpc_add_hook(hooks, EVRPC_OUTPUT, &remember, nullptr);
+    }
+    evhttp_connection* const connection = evhttp_connection_base_new(
+        exchange.base, nullptr, "127.0.0.1", static_cast<unsigned short>(port_of(bound)));
+    if (connection != nullptr) {
+      evrpc_pool_add_connection(pool, connection);
+      char requests[] = "abcdef";
+      char replies[sizeof requests] = {};
+      for (int i = 0; i < 4; ++i) call(exchange, pool, &requests[i], &replies[i]);
+      if (exchange.ended < 4) event_base_dispatch(exchange.base);
+      // One is paused, and one waits, when the pool is freed.
+      evrpc_add_hook(pool, EVRPC_OUTPUT, &pause, nullptr);
+      call(exchange, pool, &requests[4], &replies[4]);
+      call(exchange, pool, &requests[5], &replies[5]);
+    }
+  }
+  if (pool != nullptr) evrpc_pool_free(pool);
+  if (rpc != nullptr) evrpc_free(rpc);
+  evhttp_free(http);
+}
+
+using Run = void (*)(Exchange& exchange);
+
+const char* scenario(Run run, int failing, int answers) {
   Exchange exchange;
   exchange.base = event_base_new();
   event* const limit = evtimer_new(
@@ -131,13 +197,29 @@ const char* scenario(int failing) {
   event_add(limit, &seconds);
   countdown = failing;
   run(exchange);
+  // Frees bufferevents whose callbacks have ended.
+  event_base_loop(exchange.base, EVLOOP_NONBLOCK);
   const bool failed = countdown < 0;
   countdown = -1;
   event_free(limit);
   event_base_free(exchange.base);
   if (exchange.hung) return "a request does not end";
-  if (!failed && exchange.answered != 3) return "not every request was answered";
+  if (!failed && exchange.answered != answers) return "not every request was answered";
   return failed ? "" : nullptr;
+}
+
+void fail_each(const char* name, Run run, int answers) {
+  constexpr int none = 1 << 30;
+  // What is kept until the process ends is allocated now.
+  if (scenario(run, none, answers) != nullptr) report("the scenario fails", -1);
+  int failing = 0;
+  for (const char* result = ""; result != nullptr; ++failing) {
+    const int before = live;
+    result = scenario(run, failing, answers);
+    if (result != nullptr && *result != '\0') report(result, failing);
+    if (live != before) report("a leak", failing);
+  }
+  std::printf("%s: %d allocations\n", name, failing - 1);
 }
 
 }  // namespace
@@ -145,16 +227,8 @@ const char* scenario(int failing) {
 int main() {
   event_set_mem_functions(allocate, reallocate, release);
   event_set_log_callback([](int, const char*) {});
-  constexpr int none = 1 << 30;
-  // What is kept until the process ends is allocated now.
-  scenario(none);
-  int failing = 0;
-  for (const char* result = ""; result != nullptr; ++failing) {
-    const int before = live;
-    result = scenario(failing);
-    if (result != nullptr && *result != '\0') report(result, failing);
-    if (live != before) report("a leak", failing);
-  }
-  std::printf("%d allocations, %d failures\n", failing - 1, failures);
+  fail_each("requests", &run_requests, 3);
+  fail_each("calls", &run_calls, 4);
+  std::printf("%d failures\n", failures);
   return failures == 0 ? 0 : 1;
 }
