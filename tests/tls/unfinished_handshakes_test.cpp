@@ -105,6 +105,14 @@ void serve_peers_that_send(std::string_view bytes) {
     reached.done = true;
   }(pipe[0], server, contexts.client, progress));
   while (!progress.done) loop.run_once();
+  // The work is bounded too: a few events for each peer, and none while they do nothing.
+  const LoopStats served = loop.stats();
+  EXPECT_LE(served.callbacks, peers * 3);
+  bool waited = false;
+  Timer wait(loop, [&] { waited = true; });
+  wait.start(std::chrono::milliseconds(50));
+  while (!waited) loop.run_once();
+  EXPECT_LE(loop.stats().callbacks, served.callbacks + 10);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   ::close(pipe[0]);
