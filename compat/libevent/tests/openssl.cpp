@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -155,6 +156,34 @@ TEST_P(Connection, sends_many_small_writes_in_order) {
   server.expected = sent.size();
   wait();
   EXPECT_TRUE(server.received == sent);
+}
+
+// 687: transfers stopped, because bytes that were written to an idle bufferevent, outside of its
+// callbacks, were not sent.
+TEST_P(Connection, issue_687_bytes_written_to_an_idle_connection_are_sent) {
+  for (const int options : {0, int{BEV_OPT_DEFER_CALLBACKS}}) {
+    End near;
+    End far;
+    int pair[2] = {};
+    evutil_socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+    make(near, pair[0], BUFFEREVENT_SSL_CONNECTING, options);
+    make(far, pair[1], BUFFEREVENT_SSL_ACCEPTING, options);
+    near.expected = far.expected = 0;
+    std::string sent;
+    for (std::size_t size = 1; size < 200'000; size = size * 2 + 1) {
+      const std::string part = pattern(size);
+      sent += part;
+      for (auto [from, to] : {std::pair(&near, &far), std::pair(&far, &near)}) {
+        to->expected = sent.size();
+        bufferevent_write(from->bev, part.data(), part.size());
+        wait();
+        ASSERT_TRUE(to->received == sent) << to->received.size() << " of " << sent.size();
+        run();
+      }
+    }
+    for (End* const end : {&near, &far}) bufferevent_free(end->bev);
+    run();
+  }
 }
 
 // 690: the bufferevent no longer read once the high-water mark was reached.
