@@ -309,6 +309,22 @@ TEST_F(HttpServer, flushes_a_response_before_the_handler_ends) {
   }(*this, ended));
 }
 
+/// The connection lingers for ten seconds then.
+TEST_F(HttpServer, reports_an_exception_before_the_connection_has_ended) {
+  bool is_reported = false;
+  http::ServerOptions options;
+  options.listen.on_error = [&](const std::exception_ptr&) { is_reported = true; };
+  serve([](Request&, Response&) { throw std::runtime_error("broken"); }, options);
+  run([](HttpServer& test, const bool& reported) -> Task<> {
+    TcpStream stream = co_await test.open();
+    static_cast<void>(co_await stream.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    Buffer all;
+    EXPECT_TRUE(co_await read_until(stream, all, "500"));
+    static_cast<void>(co_await sleep_for(1s));
+    EXPECT_TRUE(reported);
+  }(*this, is_reported));
+}
+
 TEST_F(HttpServer, reports_each_response_for_a_log) {
   std::vector<std::string> log;
   http::ServerOptions options;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,8 @@
 
 #include "backend/system.h"
 #include "http/characters.h"
+#include "loop/core.h"
+#include "server/error_reporting.h"
 
 namespace tambour::http::h1 {
 namespace {
@@ -76,6 +79,7 @@ Task<> ServerConnection::serve() {
     watch_.reset();
     finish_response();
     report_response();
+    report_exception();
     if (is_tunnel_ || is_broken_ || !persistent_) break;
     if (out_.size() >= collected_bytes_max || !parser_.is_complete())
       static_cast<void>(co_await flush());
@@ -204,6 +208,19 @@ void ServerConnection::report_response() noexcept {
   }
 }
 
+/// Now, and not when the connection has ended, which may take the time of lingering. From the loop,
+/// because on_error may destroy the server.
+void ServerConnection::report_exception() noexcept {
+  if (thrown_ == nullptr) return;
+  try {
+    loop_.post([settings = settings_, &core = loop::core_of(loop_), thrown = thrown_] {
+      server::report_error(settings->options.listen, core, thrown);
+    });
+    thrown_ = nullptr;
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): serve() throws it.
+  }
+}
+
 /// Reads what the handler has not read of the body. Returns false if that is too much.
 Task<bool> ServerConnection::discard_body() {
   const std::size_t bytes_max = options().discarded_bytes_max;
@@ -250,6 +267,7 @@ void ServerConnection::reject(const Error& error) {
   lingers_ = true;
   send_status(status_for(error), error.message());
   report_response();
+  report_exception();
 }
 
 /// Sends a response without the handler, with a short text as its body.

@@ -93,6 +93,7 @@ class ServerConnection final : private Exchange {
   void start_handler();
   void finish_response();
   void report_response() noexcept;
+  void report_exception() noexcept;
   [[nodiscard]] Task<bool> discard_body();
   [[nodiscard]] Task<> close_gracefully();
   void reject(const Error& error);
