@@ -37,8 +37,8 @@ using Middleware = std::function<Task<>(Request&, Response&, const Handler& next
 /// "{name...}" matches the rest of the path, which may be empty. Other segments match the same
 /// text. Segments of requests are percent-decoded after the path was divided, so a parameter may
 /// contain any byte, "/" and ".." too. "/a" and "/a/" are different paths. Of several patterns that
-/// match, the one counts whose first differing segment is text rather than a parameter, or a
-/// parameter rather than a rest.
+/// match, the first segment in which they differ decides: text precedes a parameter, and a
+/// parameter precedes a rest.
 ///
 /// The router answers by itself: 404 if no pattern matches; 405 with the Allow field if none has
 /// the method; OPTIONS with 204 and Allow; HEAD with the handler for GET; CONNECT with 501. A route

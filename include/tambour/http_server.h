@@ -33,7 +33,8 @@ struct ServerOptions {
   MessageLimits limits{};
 
   /// The time for a whole head, from its first byte on; for the first request, from the beginning
-  /// of the connection. Then the server answers 408 and closes the connection.
+  /// of the connection. Then the server answers 408 and closes the connection; one that has
+  /// sent nothing is closed without an answer.
   Duration header_timeout = std::chrono::seconds(10);
   /// The time for which a handler waits for the body in total. Each received byte extends it by
   /// 1/body_rate_min seconds, but what is left never exceeds `body_timeout`. The time in which no

@@ -1,4 +1,6 @@
-"""transmission-daemon answers alike on the original and on the drop-in (see compat/tests/programs.py).
+"""transmission-daemon answers alike on the original and on the drop-in.
+
+See compat/tests/programs.py.
 
 Its interface is a server of evhttp: files of a web page, and calls in JSON.
 """
