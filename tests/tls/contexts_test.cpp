@@ -20,6 +20,7 @@
 #include "support/scale.h"
 #include "support/streams.h"
 #include "support/temporary_folder.h"
+#include "tls/failure.h"
 #include "tls/support/certificates.h"
 
 namespace tambour::contexts_test {
@@ -146,6 +147,46 @@ TEST_F(TlsContexts, certificates_are_chosen_by_name) {
   const auto strict = or_throw(TlsServerContext::create(options));
   EXPECT_EQ(shake_hands(strict, "unknown.test").error, TlsError::unknown_server_name);
   EXPECT_EQ(shake_hands(strict, "wild.test").subject, "CN=wild");
+}
+
+TEST_F(TlsContexts, server_names_are_in_lower_case_and_without_a_final_dot) {
+  TlsServerOptions options;
+  options.identities = {Contexts::localhost().identity()};
+  const auto server = or_throw(TlsServerContext::create(options));
+  for (const auto& [host, name] :
+       {std::pair("LocalHost", "localhost"), {"LOCALHOST.", "localhost"}, {"127.0.0.1", ""}}) {
+    test::StreamEnds ends = test::open_stream_ends(loop);
+    TaskScope scope(loop);
+    scope.spawn([](SocketStream& stream, TlsServerContext tls) -> Task<> {
+      EXPECT_TRUE(co_await tls_accept(stream, tls));
+    }(ends.far, server));
+    scope.spawn([](SocketStream& stream, TlsClientContext tls, std::string to) -> Task<> {
+      EXPECT_TRUE(co_await tls_connect(stream, tls, to));
+    }(ends.near, client, host));
+    while (!scope.empty()) loop.run_once();
+    EXPECT_EQ(ends.far.tls()->server_name(), name);
+    EXPECT_EQ(ends.near.tls()->server_name(), name);
+  }
+}
+
+TEST_F(TlsContexts, messages_of_failures_contain_no_control_characters_of_the_peer) {
+  EXPECT_EQ(tls::printable("a\nb\x7f\x9b\xffz"), "a\\x0ab\\x7f\\x9b\\xffz");
+  std::string message;
+  TlsServerOptions options;
+  options.identities = {identity({"DNS:example.test"}, "example")};
+  options.refuse_unknown_names = true;
+  options.on_failure = [&](const TlsFailure& failure) { message = failure.message; };
+  const auto server = or_throw(TlsServerContext::create(options));
+  EXPECT_EQ(shake_hands(server, "evil\nname").error, TlsError::unknown_server_name);
+  EXPECT_NE(message.find("evil\\x0aname"), std::string::npos) << message;
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+}
+
+TEST_F(TlsContexts, the_common_name_is_not_a_host_name) {
+  TlsServerOptions options;
+  options.identities = {identity({}, "localhost")};
+  const auto server = or_throw(TlsServerContext::create(options));
+  EXPECT_EQ(shake_hands(server, "localhost").error, TlsError::certificate_wrong_host);
 }
 
 TEST_F(TlsContexts, keys_of_two_types_serve_one_name) {

@@ -197,6 +197,42 @@ TEST_P(TlsEarlyDataTest, is_answered_before_the_handshake_is_complete) {
   EXPECT_EQ(contexts.server.stats().handshakes, 4U);
 }
 
+TEST_P(TlsEarlyDataTest, failures_of_handshakes_after_it_are_reported) {
+  std::string message;
+  TlsServerOptions options = with_early_data();
+  options.on_failure = [&](const TlsFailure& failure) { message += failure.message + "; "; };
+  const Contexts contexts(options, {});
+  const TcpServer server = serve(contexts.server);
+  // An attacker delivers the first packets of a client, and nothing else.
+  bool is_cut = false;
+  TcpServer attacker = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
+  attacker.serve([&](TcpStream near) -> Task<> {
+    auto far = co_await TcpStream::connect(server.endpoint());
+    EXPECT_TRUE(far);
+    std::string recorded;
+    bool answered = false;
+    if (!is_cut) {
+      co_await when_all(relay(near, *far, recorded, answered), relay_answer(*far, near, answered));
+      co_return;
+    }
+    TaskScope forwarding(loop());
+    forwarding.spawn(relay(near, *far, recorded, answered));
+    while (seen.size() < 2) {
+      Buffer answer;
+      const auto got = co_await far->read(answer);
+      if (!got || *got == 0) break;
+    }
+  });
+  EXPECT_EQ(ask_server(attacker, contexts.client, "one").error, Error());
+  is_cut = true;
+  EXPECT_NE(ask_server(attacker, contexts.client, "two").error, Error());
+  EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[1].early, "two");
+  EXPECT_EQ(contexts.server.stats().failed, 1U);
+  EXPECT_NE(message.find("TLS handshake with"), std::string::npos) << message;
+}
+
 TEST_P(TlsEarlyDataTest, is_off_by_default) {
   const Contexts contexts;
   const TcpServer server = serve(contexts.server);
