@@ -1,6 +1,7 @@
 #include "http/coding/body_decoder.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include <tambour/stream_error.h>
 
@@ -41,8 +42,8 @@ BodyDecoder::BodyDecoder(const std::vector<Coding>& codings, const DecodingLimit
     : limits_(limits) {
   stages_.reserve(codings.size());
   // The coding that was applied last is removed first.
-  for (auto each = codings.rbegin(); each != codings.rend(); ++each)
-    stages_.push_back({.decoder = make_decoder(*each), .input = {}});
+  for (const Coding each : std::views::reverse(codings))
+    stages_.push_back({.decoder = make_decoder(each), .input = {}});
 }
 
 Result<std::size_t> BodyDecoder::read(Buffer& into, std::size_t bytes_max) {

@@ -39,7 +39,10 @@ struct Parts {
   void read(std::string_view token) noexcept {
     if (!time && read_time(token)) return;
     std::string_view rest = token;
-    if (!day && (day = take_number(rest, 1, 2))) return;
+    if (!day) {
+      day = take_number(rest, 1, 2);
+      if (day) return;
+    }
     if (!month && read_month(token)) return;
     if (!year) year = take_number(token, 2, 4);
   }
