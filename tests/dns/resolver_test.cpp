@@ -302,13 +302,25 @@ TEST_F(DnsResolving, uses_tcp_for_truncated_answers_and_keeps_the_connection) {
   both([](test::NameServer& server) {
     for (std::uint8_t i = 0; i < 200; ++i) server.add(a_record("big.example.org", {10, 0, 1, i}));
   });
-  EXPECT_EQ(resolve("big.example.org", AddressFamily::v4)->size(), 64U);
+  EXPECT_EQ(resolve("big.example.org", AddressFamily::v4)->size(), 200U);
   EXPECT_EQ(servers[0]->udp_questions, 1U);
   EXPECT_EQ(servers[0]->tcp_questions, 1U);
   resolver->clear_cache();
-  EXPECT_EQ(resolve("big.example.org", AddressFamily::v4)->size(), 64U);
+  EXPECT_EQ(resolve("big.example.org", AddressFamily::v4)->size(), 200U);
   EXPECT_EQ(servers[0]->tcp_questions, 2U);
   EXPECT_EQ(servers[0]->tcp_connections, 1U);
+}
+
+/// A response over TCP has room for 4,000.
+TEST_F(DnsResolving, uses_a_limited_number_of_addresses) {
+  both([](test::NameServer& server) {
+    for (int i = 0; i < 300; ++i) {
+      const auto high = static_cast<std::uint8_t>(i / 200);
+      const auto low = static_cast<std::uint8_t>(i % 200);
+      server.add(a_record("big.example.org", {10, 0, high, low}));
+    }
+  });
+  EXPECT_EQ(resolve("big.example.org", AddressFamily::v4)->size(), 256U);
 }
 
 TEST_F(DnsResolving, uses_only_tcp_with_use_vc) {

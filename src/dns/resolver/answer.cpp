@@ -8,7 +8,7 @@ namespace {
 /// More aliases than any name needs; servers follow about as many.
 constexpr unsigned cname_chain_max = 16;
 /// Sorting them takes a few system calls for each.
-constexpr std::size_t addresses_max = 64;
+constexpr std::size_t addresses_max = 256;
 constexpr std::uint16_t cookie_option = DnsOption::cookie;
 
 bool is_wanted(DnsType type, DnsType wanted) noexcept {
