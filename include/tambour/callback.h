@@ -188,8 +188,7 @@ class Callback<R(Args...)> {
       std::is_trivially_destructible_v<F> && std::invocable<const F&, Args...>;
 
   template <class F>
-  // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature has values.
-  static R invoke_inline(Words words, Args... args) {
+  static R invoke_inline(Words words, Args... args) {  // NOLINT(performance-*): the signature's.
     // Copied through bytes, which the compiler optimizes away. Reading the words in place as an F
     // would violate strict aliasing: the compiler could assume that they were never written.
     std::array<std::byte, sizeof(F)> bytes;

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string_view>
 
+#include <tambour/cxx23.h>
+
 namespace tambour::http {
 
 enum class Coding : std::uint8_t {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include <tambour/cxx23.h>
+
 namespace tambour {
 
 /// The counters of a TlsServerContext or TlsClientContext since create(), of all its loops and
