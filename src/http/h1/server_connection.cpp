@@ -208,17 +208,25 @@ void ServerConnection::report_response() noexcept {
   }
 }
 
-/// Now, and not when the connection has ended, which may take the time of lingering. From the loop,
-/// because on_error may destroy the server.
+/// Reports the exception soon, and not when the connection has ended, which may take the time of
+/// lingering. From the loop, because on_error may destroy the server, and with it this task. If the
+/// connection ends first, serve() throws the exception.
 void ServerConnection::report_exception() noexcept {
   if (thrown_ == nullptr) return;
   try {
-    loop_.post([settings = settings_, &core = loop::core_of(loop_), thrown = thrown_] {
-      server::report_error(settings->options.listen, core, thrown);
+    self_ = std::make_shared<ServerConnection*>(this);
+    loop_.post([weak = std::weak_ptr<ServerConnection*>(self_)] {
+      if (const auto self = weak.lock()) (*self)->pass_exception_on();
     });
-    thrown_ = nullptr;
   } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): serve() throws it.
   }
+}
+
+void ServerConnection::pass_exception_on() noexcept {
+  // on_error may destroy this connection, and with it the last reference to the settings.
+  const std::shared_ptr<const ServerSettings> settings = settings_;
+  server::report_error(settings->options.listen, loop::core_of(loop_),
+                       std::exchange(thrown_, nullptr));
 }
 
 /// Reads what the handler has not read of the body. Returns false if that is too much.

@@ -94,6 +94,7 @@ class ServerConnection final : private Exchange {
   void finish_response();
   void report_response() noexcept;
   void report_exception() noexcept;
+  void pass_exception_on() noexcept;
   [[nodiscard]] Task<bool> discard_body();
   [[nodiscard]] Task<> close_gracefully();
   void reject(const Error& error);
@@ -176,6 +177,7 @@ class ServerConnection final : private Exchange {
   Error body_error_{};
   Error write_error_{};
   std::exception_ptr thrown_;
+  std::shared_ptr<ServerConnection*> self_;  ///< Expires with this connection.
   std::stop_token shutdown_;
   bool is_idle_ = false;  ///< Waiting for the first byte of a request.
   bool has_served_ = false;
