@@ -25,7 +25,7 @@ class H2o {
       configuration << "  ssl:\n"
                        "    certificate-file: server.pem\n"
                        "    key-file: server.pem\n";
-    // Otherwise h2o becomes another user, who has no access to the folder.
+    // Otherwise h2o changes to a user that cannot read the folder.
     if (geteuid() == 0) configuration << "user: root\n";
     configuration << "hosts:\n"
                      "  default:\n"

@@ -250,7 +250,7 @@ void evdns_request::stop_tcp() noexcept {
 
 void evdns_request::take_tcp_reply(dns::Bytes packet) noexcept {
   DnsQuestionView asked = question();
-  // A sender who does not see the query cannot answer over TCP.
+  // An off-path attacker cannot answer over TCP.
   asked.exact_case = false;
   unsigned rcode = 0;
   dns::Reader reader(packet);

@@ -92,7 +92,7 @@ const FrontEnd h2o{"h2o", "h2o", "-c FOLDER/configuration",
 Process start(EventLoop& loop, const FrontEnd& front_end, const std::string& folder) {
   std::ofstream configuration(folder + "/configuration");
   configuration << with_folder(front_end.configuration, folder);
-  // Otherwise h2o becomes another user, who has no access to the folder.
+  // Otherwise h2o changes to a user that cannot read the folder.
   if (front_end.program == std::string_view("h2o") && ::geteuid() == 0)
     configuration << "user: root\n";
   configuration.close();
