@@ -18,7 +18,7 @@ class Chat {
  public:
   explicit Chat(LoopGroup& loops)
       // A client that does not read is closed when 1 MB waits for it.
-      : clients_(loops, {.unsent_max = 1'000'000, .when_slow = WhenSlow::close}) {}
+      : clients_(loops, {.unsent_bytes_max = 1'000'000, .when_slow = WhenSlow::close}) {}
 
   ConnectionCallbacks callbacks() {
     return {.on_connection =

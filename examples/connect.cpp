@@ -25,7 +25,8 @@ Task<> echo(S peer) {
 
 template <class To>
 Task<> ask(To to, std::string question, int& status) {
-  auto stream = co_await connect(std::move(to), {.timeout = std::chrono::seconds(10), .rounds = 3});
+  auto stream =
+      co_await connect(std::move(to), {.timeout = std::chrono::seconds(10), .attempts_max = 3});
   if (!stream) {
     std::fprintf(stderr, "%s\n", stream.error().message().c_str());
     co_return;

@@ -36,8 +36,8 @@ ConnectionCallbacks line_server(int& closed_by_limit) {
       .limits =
           {
               .low_water_bytes = 16 * 1024,  // It continues here.
-              .unsent_max = 1024 * 1024,
-              .unread_max = 4 * 1024,
+              .unsent_bytes_max = 1024 * 1024,
+              .unread_bytes_max = 4 * 1024,
               .idle_timeout = 10s,
               .write_timeout = 300ms,
               .message_timeout = 300ms,

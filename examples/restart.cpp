@@ -24,9 +24,9 @@ Task<> answer(TcpStream peer) {
 
 Task<> renew(EventLoop& loop, TcpServer& server) {
   const std::vector<PassedListener> passed{{&server, "web"}};
-  const auto successor = co_await start_successor(passed);
-  if (!successor) {
-    std::fprintf(stderr, "no successor: %s\n", successor.error().message().c_str());
+  const auto started = co_await start_new_process(passed);
+  if (!started) {
+    std::fprintf(stderr, "no new process: %s\n", started.error().message().c_str());
     co_return;
   }
   co_await server.shut_down(10s);
@@ -52,7 +52,7 @@ Task<pid_t> ask(Endpoint server) {
 /// Restarts three times: sends SIGHUP to each process that answers, and SIGTERM to the last one.
 Task<> demonstrate(TcpServer& server, bool& refused) {
   const std::vector<PassedListener> passed{{&server, "web"}};
-  if (!co_await start_successor(passed)) co_return;
+  if (!co_await start_new_process(passed)) co_return;
   const Endpoint at = server.endpoint();
   server.stop();
   std::set<pid_t> signalled;

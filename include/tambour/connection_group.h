@@ -25,8 +25,8 @@ namespace server {
 class GroupShard;
 }
 
-/// What happens to a member that has ConnectionGroupOptions::unsent_max or more unsent bytes when a
-/// message is sent, because its peer does not read.
+/// What happens to a member that has ConnectionGroupOptions::unsent_bytes_max or more unsent bytes
+/// when a message is sent, because its peer does not read.
 enum class WhenSlow : std::uint8_t {
   skip,   ///< The member does not get the message.
   close,  ///< The member is closed; on_close gets ENOBUFS.
@@ -34,12 +34,12 @@ enum class WhenSlow : std::uint8_t {
 
 struct ConnectionGroupOptions {
   /// In bytes. A member below this limit gets the whole message, whose bytes it shares with the
-  /// other members. ConnectionLimits::unsent_max applies too.
-  std::size_t unsent_max = std::size_t{1024} * 1024;
+  /// other members. ConnectionLimits::unsent_bytes_max applies too.
+  std::size_t unsent_bytes_max = std::size_t{1024} * 1024;
   WhenSlow when_slow = WhenSlow::skip;
   /// The limit of the messages that wait for one loop, in bytes, including the memory of the queue
   /// itself. Messages wait while the loop is busy or does not run.
-  std::size_t queued_max = std::size_t{16} * 1024 * 1024;
+  std::size_t queued_bytes_max = std::size_t{16} * 1024 * 1024;
   /// Invoked for each skipped member on the thread of its loop, with the number of skipped
   /// messages. If the group has several loops, several threads invoke it concurrently.
   Callback<void(Connection&, std::size_t)> on_skip{};
@@ -83,7 +83,7 @@ class ConnectionGroup {
   void remove(Connection& connection) noexcept;
   [[nodiscard]] bool contains(const Connection& connection) const noexcept;
 
-  /// Sends the message to all members. Returns false if a loop has queued_max or more bytes
+  /// Sends the message to all members. Returns false if a loop has queued_bytes_max or more bytes
   /// waiting: the members on that loop do not get the message, which counts as skipped. Throws
   /// std::bad_alloc; the message is then queued for some of the loops only.
   bool send(Buffer message);

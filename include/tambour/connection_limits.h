@@ -34,10 +34,10 @@ struct ConnectionLimits {
   std::size_t low_water_bytes = std::size_t{256} * 1024;
   /// If bytes are unsent and a send() would make them more than this, the connection is reset with
   /// ENOBUFS. One send() of any size is accepted if no bytes are unsent.
-  std::size_t unsent_max = std::size_t{64} * 1024 * 1024;
+  std::size_t unsent_bytes_max = std::size_t{64} * 1024 * 1024;
   /// If on_message leaves more than this in its buffer without pausing reading, the connection is
   /// closed with EMSGSIZE. The default fits the longest message that LengthOptions allows.
-  std::size_t unread_max = std::size_t{17} * 1024 * 1024;
+  std::size_t unread_bytes_max = std::size_t{17} * 1024 * 1024;
 
   // Sending makes progress when the kernel accepts bytes or the peer acknowledges some. The
   // connection asks for acknowledgements only when a limit expires, so a peer that has acknowledged

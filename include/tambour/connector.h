@@ -35,7 +35,7 @@ struct ConnectOptions {
   /// How often all addresses are tried, at least once. Names are looked up in each round. Errors
   /// that cannot change within that time (a host name that does not exist, EACCES) are not retried.
   /// A Unix path that does not exist is: a server that restarts creates its path again.
-  unsigned rounds = 1;
+  unsigned attempts_max = 1;
 
   /// The delay before the second round; it doubles with each further round up to `retry_delay_max`.
   /// The actual delay is a random value between half and all of it, so that the clients of a server

@@ -25,10 +25,10 @@ namespace tambour {
 
 /// Explicit congestion notification, two bits of the IP header: RFC 3168, RFC 9331.
 enum class Ecn : std::uint8_t {
-  none = 0,       ///< Not-ECT: the transport does not support ECN.
-  capable_1 = 1,  ///< ECT(1): requests early signals, as L4S does.
-  capable_0 = 2,  ///< ECT(0)
-  congested = 3,  ///< CE: a router on the path was congested.
+  none = 0,  ///< Not-ECT: the transport does not support ECN.
+  ect1 = 1,  ///< ECT(1): requests early signals, as L4S does.
+  ect0 = 2,  ///< ECT(0)
+  ce = 3,    ///< CE: a router on the path was congested.
 };
 
 /// Per-datagram overrides of the socket's options and the routing table.

@@ -49,7 +49,7 @@ class DnsName {
 
   [[nodiscard]] bool is_root() const noexcept { return wire_.size() == 1; }
   /// The number of labels without the root: 2 for "example.org.".
-  [[nodiscard]] std::size_t labels() const noexcept;
+  [[nodiscard]] std::size_t label_count() const noexcept;
   /// The first label, unescaped; empty for the root.
   [[nodiscard]] std::string_view label() const noexcept {
     return std::string_view(wire_).substr(1, static_cast<unsigned char>(wire_[0]));

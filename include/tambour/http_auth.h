@@ -27,6 +27,6 @@ struct BasicCredentials {
 
 /// Compares a secret without telling, by the time that it takes, how much of it is equal. The
 /// lengths are not secret.
-[[nodiscard]] bool is_same_secret(std::string_view given, std::string_view expected) noexcept;
+[[nodiscard]] bool constant_time_equal(std::string_view given, std::string_view expected) noexcept;
 
 }  // namespace tambour::http

@@ -95,8 +95,8 @@ struct ClientOptions {
   RetryPolicy retry{};
 
   /// Chooses a proxy for each request: use_proxy(), or
-  /// use_proxies(ProxySettings::of_environment()). Empty: no proxies. Connections through different
-  /// proxies are not exchanged.
+  /// use_proxies(ProxySettings::from_environment()). Empty: no proxies. Connections through
+  /// different proxies are not exchanged.
   ProxyChoice proxy{};
 
   /// Offers the codings gzip, br and zstd (Accept-Encoding), and decodes the bodies of responses,

@@ -34,7 +34,7 @@ struct ProxySettings {
   /// The values of the environment variables http_proxy, https_proxy, all_proxy and no_proxy. Those
   /// in upper case are read, too, where the first are not set, except HTTP_PROXY: a CGI program
   /// gets it from its client (CVE-2016-5385). Values without a scheme are of HTTP proxies.
-  [[nodiscard]] static ProxySettings of_environment();
+  [[nodiscard]] static ProxySettings from_environment();
 };
 
 [[nodiscard]] ProxyChoice use_proxies(ProxySettings settings);

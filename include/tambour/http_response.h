@@ -107,7 +107,7 @@ class Response {
   /// The connection counts as served until the handler ends; the time limits of the server do not
   /// apply any more, and Request::stream() is closed. Fails with HttpError::not_an_upgrade,
   /// response_begun, bad_status and body_too_large, and like flush().
-  [[nodiscard]] Task<Result<Tunnel>> open_tunnel();
+  [[nodiscard]] Task<Result<Tunnel>> upgrade();
 
   /// True if the head cannot be changed any more.
   [[nodiscard]] bool begun() const noexcept { return state_ != State::none; }

@@ -1,5 +1,5 @@
-// Zero-downtime restarts: listeners inherited from systemd or from a predecessor process, and the
-// hand-off of listeners to a successor process.
+// Zero-downtime restarts: listeners inherited from systemd or from the old process, and the
+// hand-off of listeners to a new process.
 //
 // The protocol is systemd's socket activation, sd_listen_fds(3): file descriptors from 3 on, and
 // LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES in the environment. A socket stays open as long as any
@@ -73,39 +73,39 @@ class InheritedListeners {
   std::shared_ptr<const handoff::PassedTickets> tickets_;  ///< Null if there are none.
 };
 
-/// A listener, or all listeners of a group, for the successor, with the name by which it takes
+/// A listener, or all listeners of a group, for the new process, with the name by which it takes
 /// them. The name must not contain a colon. The server must not be moved or destroyed before
-/// start_successor() has finished.
+/// start_new_process() has finished.
 struct PassedListener {
   std::variant<StreamServerBase*, ServerGroupBase*> server;
   std::string name;
 };
 
-struct SuccessorOptions {
+struct NewProcessOptions {
   /// argv; the first element is the path of the program. Empty: the current program, without
   /// arguments.
   std::vector<std::string> arguments{};
-  /// The time limit for the successor to call notify_ready(). 0: no limit.
+  /// The time limit for the new process to call notify_ready(). 0: no limit.
   Duration ready_timeout = std::chrono::seconds(30);
 };
 
-/// Starts the successor process with copies of the listeners, waits until it has called
-/// notify_ready(), and returns its process id. The successor inherits the environment and the
+/// Starts the new process with copies of the listeners, waits until it has called
+/// notify_ready(), and returns its process id. The new process inherits the environment and the
 /// standard streams, but no other file descriptors and no blocked signals. Afterwards, shut_down()
 /// the servers, which then do not remove Unix paths. The caller must wait for the new process;
-/// until start_successor() has finished, no `any_child` reports it.
+/// until start_new_process() has finished, no `any_child` reports it.
 ///
 /// On failure nothing has changed and this process keeps serving. Fails with EINVAL for a stopped
 /// listener or an invalid name; EMFILE; the errors of execve(2); ECHILD if the process ended, or
 /// closed its file descriptors, before notify_ready(); ETIMEDOUT; ECANCELED if the task was
-/// asked to stop. The successor is then killed, and the loop, whose run() does not return before
+/// asked to stop. The new process is then killed, and the loop, whose run() does not return before
 /// that, reaps it. Define the list as a named variable first: GCC 12 does not compile nested braces
 /// in a co_await expression.
-[[nodiscard]] Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
-                                                  SuccessorOptions options = {});
+[[nodiscard]] Task<Result<pid_t>> start_new_process(std::vector<PassedListener> listeners,
+                                                    NewProcessOptions options = {});
 
-/// Reports to the predecessor that this process serves. Call it once the servers accept. No effect
-/// if there is no predecessor, if it has ended, or if TAMBOUR_READY_FD does not name the write end
+/// Reports to the old process that this process serves. Call it once the servers accept. No effect
+/// if there is no old process, if it has ended, or if TAMBOUR_READY_FD does not name the write end
 /// of a pipe. Call take_over() first: otherwise a child process could inherit the pipe and report
 /// in place of this process.
 void notify_ready() noexcept;

@@ -106,10 +106,10 @@ struct ListenOptions {
   /// of read_proxy_header(), or an error of tls_accept(). Runs on the loop that read the header or
   /// made the handshake. May destroy a server on one loop, but not a server over a group. The
   /// stream is open, except after TlsError::too_many_handshakes.
-  std::function<void(SocketStream&, Error)> on_refused{};
+  std::function<void(SocketStream&, Error)> on_rejected{};
 
   /// Invoked with what would otherwise be thrown out of EventLoop::run(): exceptions of handlers,
-  /// of ConnectionCallbacks and of on_refused, and a ListenerError if a listener fails. The
+  /// of ConnectionCallbacks and of on_rejected, and a ListenerError if a listener fails. The
   /// connection of a handler or callback that has thrown is closed; the others, and the loop, go
   /// on. Runs on the loop of the connection or listener, at the latest when the callback that has
   /// thrown returns. May destroy a server on one loop, but not a server over a group. An exception

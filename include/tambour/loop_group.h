@@ -86,7 +86,7 @@ class LoopGroup {
   [[nodiscard]] std::size_t index_of(const EventLoop& loop) const noexcept;
 
   /// True if the calling thread belongs to the group.
-  [[nodiscard]] bool in_thread() const noexcept;
+  [[nodiscard]] bool in_group_thread() const noexcept;
 
   /// Posts `function` to each loop; the loops run it concurrently. Throws std::bad_alloc, possibly
   /// after it has posted to some of the loops.

@@ -69,12 +69,12 @@ struct LoopOptions {
 /// The properties of the backend that a loop uses.
 struct BackendTraits {
   BackendKind kind;
-  std::string_view name;  ///< "epoll", "io_uring", "poll", "select" or "sim".
-  bool edges;             ///< Edge-triggered watchers are supported (Trigger::edge).
-  bool closed;            ///< Events::closed is reported.
+  std::string_view name;         ///< "epoll", "io_uring", "poll", "select" or "sim".
+  bool supports_edge_triggered;  ///< Edge-triggered watchers are supported (Trigger::edge).
+  bool reports_peer_closed;      ///< Events::closed is reported.
   /// Probed kernel features, for example "SINGLE_ISSUER DEFER_TASKRUN".
   std::string_view features;
-  std::string_view fell_back;  ///< Why the requested backend is not used; empty if it is.
+  std::string_view fallback_reason;  ///< Why the requested backend is not used; empty if it is.
 };
 
 }  // namespace tambour

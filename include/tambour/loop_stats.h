@@ -16,11 +16,11 @@ struct LoopStats {
   std::uint64_t iterations = 0;    ///< Iterations of the loop.
   std::uint64_t waits = 0;         ///< Iterations in which the loop waited.
   std::uint64_t callbacks = 0;     ///< Callbacks invoked, not counting posted tasks.
-  std::uint64_t tasks = 0;         ///< Posted tasks run.
+  std::uint64_t posted = 0;        ///< Posted tasks run.
   std::uint64_t system_calls = 0;  ///< System calls of the backend: waits and changes of interest.
   std::uint64_t wakeups = 0;       ///< Wakeups by other threads.
-  Duration waiting{};              ///< Time outside callbacks, mostly in waits.
-  Duration calling{};              ///< Time in callbacks and tasks.
+  Duration wait_time{};            ///< Time outside callbacks, mostly in waits.
+  Duration callback_time{};        ///< Time in callbacks and tasks.
   /// The longest time that one iteration spent in callbacks and tasks: the longest delay that an
   /// event may have had.
   Duration lag_max{};
@@ -33,7 +33,7 @@ struct LoopStats {
 /// A callback that exceeded the threshold of the stall detector.
 struct Stall {
   std::source_location created_at;  ///< Where its watcher, timer or hook was created.
-  Duration took;
+  Duration duration;
 };
 
 }  // namespace tambour

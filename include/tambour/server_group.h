@@ -49,7 +49,7 @@ class ServerGroupBase {
   /// if the server already serves.
   void serve(ConnectionCallbacks callbacks);
 
-  /// Returns duplicates of its listeners for a replacement process (start_successor() calls this
+  /// Returns duplicates of its listeners for a replacement process (start_new_process() calls this
   /// itself), in the order that adopt() expects; empty after stop(). Fails with EMFILE. Callable
   /// from any thread.
   [[nodiscard]] Result<std::vector<UniqueFd>> copy_listeners() const;

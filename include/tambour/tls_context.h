@@ -155,7 +155,7 @@ struct TlsClientOptions : TlsOptions {
   std::vector<std::string> pinned_keys{};
   /// Accepts any certificate of any server: an attacker who controls the network can read and
   /// change all bytes. Only for tests.
-  bool verifies_nothing_and_is_insecure = false;
+  bool insecure_skip_verify = false;
 };
 
 /// The TLS configuration of servers.

@@ -40,8 +40,8 @@ class WorkerQueue;
 
 /// What happens if a task is asked to stop while a worker runs its call.
 enum class WhenStopped : std::uint8_t {
-  wait,   ///< The task keeps waiting and gets the result.
-  leave,  ///< The task gets ECANCELED at once; the call's result is discarded.
+  wait,     ///< The task keeps waiting and gets the result.
+  abandon,  ///< The task gets ECANCELED at once; the call's result is discarded.
 };
 
 /// A bounded thread pool. Threads are started on demand, one after another. Calls start in the

@@ -153,7 +153,7 @@ class Backend {
   [[nodiscard]] const BackendTraits& traits() const noexcept { return traits_; }
 
   /// Records that this backend replaces the requested one. `why` must have static storage duration.
-  void set_fell_back(std::string_view why) noexcept { traits_.fell_back = why; }
+  void set_fell_back(std::string_view why) noexcept { traits_.fallback_reason = why; }
 
  protected:
   /// The first step of close(). The default suits backends without kernel registrations.

@@ -29,10 +29,10 @@ class Epoll {
  public:
   static constexpr BackendTraits traits{.kind = BackendKind::epoll,
                                         .name = "epoll",
-                                        .edges = true,
-                                        .closed = true,
+                                        .supports_edge_triggered = true,
+                                        .reports_peer_closed = true,
                                         .features = {},
-                                        .fell_back = {}};
+                                        .fallback_reason = {}};
   static constexpr bool kernel_keeps_registrations = true;
   static constexpr int fd_end = std::numeric_limits<int>::max();
 

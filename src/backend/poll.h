@@ -16,10 +16,10 @@ class Poll {
  public:
   static constexpr BackendTraits traits{.kind = BackendKind::poll,
                                         .name = "poll",
-                                        .edges = false,
-                                        .closed = true,
+                                        .supports_edge_triggered = false,
+                                        .reports_peer_closed = true,
                                         .features = {},
-                                        .fell_back = {}};
+                                        .fallback_reason = {}};
   static constexpr bool kernel_keeps_registrations = false;
   static constexpr int fd_end = std::numeric_limits<int>::max();
 

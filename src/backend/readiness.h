@@ -59,7 +59,8 @@ class Readiness final : public Backend {
   Result<> open_wake_up() noexcept override {
     // File operations may have opened it before.
     if (wake_up_.submitted()) return {};
-    if (auto opened = wake_up_.open(!Poller::traits.edges); !opened) return opened;
+    if (auto opened = wake_up_.open(!Poller::traits.supports_edge_triggered); !opened)
+      return opened;
     // A loop that cannot be woken is unusable.
     if (wake_up_.fd >= Poller::fd_end) return base::failure(ERANGE);
     records_.submit(wake_up_);

@@ -17,10 +17,10 @@ class Select {
  public:
   static constexpr BackendTraits traits{.kind = BackendKind::select,
                                         .name = "select",
-                                        .edges = false,
-                                        .closed = false,
+                                        .supports_edge_triggered = false,
+                                        .reports_peer_closed = false,
                                         .features = {},
-                                        .fell_back = {}};
+                                        .fallback_reason = {}};
   static constexpr bool kernel_keeps_registrations = false;
   static constexpr int fd_end = FD_SETSIZE;
 

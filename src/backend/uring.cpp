@@ -58,10 +58,10 @@ void Uring::describe() {
   note(ring().ring_fd != ring().enter_ring_fd, "REGISTERED_RING");
   traits_ = {.kind = BackendKind::io_uring,
              .name = "io_uring",
-             .edges = true,
-             .closed = true,
+             .supports_edge_triggered = true,
+             .reports_peer_closed = true,
              .features = features_,
-             .fell_back = {}};
+             .fallback_reason = {}};
 }
 
 Result<int> Uring::descriptor() noexcept {

@@ -87,7 +87,8 @@ Task<Streamed> try_rounds(Target target, ConnectOptions options) {
   client::Backoff backoff(options.retry_delay, options.retry_delay_max);
   for (unsigned round = 1;; ++round) {
     auto stream = co_await try_once(target, options);
-    if (stream || round >= options.rounds || !may_pass(stream.error(), target)) co_return stream;
+    if (stream || round >= options.attempts_max || !may_pass(stream.error(), target))
+      co_return stream;
     const Duration delay = backoff.next(loop::core_of(*context.loop).backend().random());
     if (auto slept = co_await sleep_for(delay); !slept) co_return std::unexpected(slept.error());
   }

@@ -61,7 +61,7 @@ class StreamClientState final : private ConnectionOwner {
     if (state->core_.closed()) [[unlikely]]
       state->misused(function, "after its event loop was destroyed",
                      "destroy the client before its EventLoop");
-    if (!state->core_.in_thread()) [[unlikely]]
+    if (!state->core_.in_group_thread()) [[unlikely]]
       state->misused(function, "on another thread than that of its event loop",
                      "post() a callback that calls it to the loop");
     return *state;

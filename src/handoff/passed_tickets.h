@@ -1,6 +1,6 @@
-// The keys of TLS session tickets that a process passes to its successor: a sealed memfd, which an
-// environment variable names. It contains pairs of texts, the name of a listener and its keys, each
-// preceded by its size.
+// The keys of TLS session tickets that a process passes to the new process: a sealed memfd, which
+// an environment variable names. It contains pairs of texts, the name of a listener and its keys,
+// each preceded by its size.
 #pragma once
 
 #include <string>

@@ -128,6 +128,6 @@ Task<Result<>> Response::write_file(const File& file, std::uint64_t offset, std:
 }
 Result<> Response::end(const Fields& trailers) { return responder_->end(trailers); }
 Task<Result<>> Response::flush() { return responder_->flush(); }
-Task<Result<Tunnel>> Response::open_tunnel() { return responder_->open_tunnel(); }
+Task<Result<Tunnel>> Response::upgrade() { return responder_->upgrade(); }
 
 }  // namespace tambour::http

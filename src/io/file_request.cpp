@@ -69,7 +69,7 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
   } else {
     // An operation that does not use the task's buffer need not be awaited when it is stopped.
     start(WorkerPool::files(), loop, awaiting, stop,
-          borrows() ? WhenStopped::wait : WhenStopped::leave);
+          borrows() ? WhenStopped::wait : WhenStopped::abandon);
   }
   return true;
 }

@@ -252,7 +252,7 @@ bool Core::run_iteration(Wait wait) {
     backend_->poll(0, ready_);
   }
   update_now();
-  if (measure_times_) stats_.waiting += Duration(now_ns_ - before_ns);
+  if (measure_times_) stats_.wait_time += Duration(now_ns_ - before_ns);
   run_hooks(HookPoint::check);
   timers_.expire(now_ns_, ready_);
   if (services_ns_ <= now_ns_) services_.expire(now_ns_);
@@ -331,7 +331,7 @@ void Core::run_pending(std::source_location function) {
   const std::size_t count = run_queue();
   TAMBOUR_PROBE1(dispatch, count);
   stats_.callbacks += count;
-  stats_.tasks += posted_.run();
+  stats_.posted += posted_.run();
 }
 
 std::size_t Core::run_queue() {
@@ -342,13 +342,13 @@ std::size_t Core::run_queue() {
     call();
     const std::int64_t took_ns = clock_ns() - began_ns;
     if (took_ns > stall_ns_ && report_stall_)
-      report_stall_({.created_at = created_at, .took = Duration(took_ns)});
+      report_stall_({.created_at = created_at, .duration = Duration(took_ns)});
   });
 }
 
 void Core::note_times(std::int64_t before_ns) noexcept {
   const Duration calling(clock_ns() - before_ns);
-  stats_.calling += calling;
+  stats_.callback_time += calling;
   if (calling > stats_.lag_max) stats_.lag_max = calling;
 }
 

@@ -144,12 +144,12 @@ class Core {
   [[nodiscard]] bool closed() const noexcept { return backend_ == nullptr; }
 
   /// True on the loop's thread while the loop exists.
-  [[nodiscard]] bool in_thread() const noexcept { return this_thread == thread_; }
+  [[nodiscard]] bool in_group_thread() const noexcept { return this_thread == thread_; }
   /// Aborts with a message that names the calling function if the loop belongs to another thread or
   /// was destroyed.
   void check_thread(
       std::source_location function = std::source_location::current()) const noexcept {
-    if (!in_thread()) [[unlikely]]
+    if (!in_group_thread()) [[unlikely]]
       fail_thread_check(function.function_name(), nullptr);
   }
   /// Like check_thread(), for a member function; the message also says where the object was
@@ -157,7 +157,7 @@ class Core {
   void check_thread_of(
       std::source_location object,
       std::source_location function = std::source_location::current()) const noexcept {
-    if (!in_thread()) [[unlikely]]
+    if (!in_group_thread()) [[unlikely]]
       fail_thread_check_of(function.function_name(), object);
   }
   /// Like check_thread_of(), for functions that may be called after the loop was destroyed.

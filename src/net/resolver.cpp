@@ -68,7 +68,7 @@ class SystemResolver final : public Resolver {
     auto question = [&system, host = std::move(host), port, wanted] {
       return look_up(system, host, port, wanted);
     };
-    co_return co_await WorkerPool::names().run(std::move(question), WhenStopped::leave);
+    co_return co_await WorkerPool::names().run(std::move(question), WhenStopped::abandon);
   }
 };
 

@@ -200,7 +200,7 @@ Task<> Acceptor::read_header(SocketStream stream, ConnectionSlot slot, bool deci
   if (dropped_) co_return;
   const Counted calling(calls_);
   if (!header) {
-    if (options_->on_refused) options_->on_refused(stream, header.error());
+    if (options_->on_rejected) options_->on_rejected(stream, header.error());
     co_return;
   }
   stream.set_proxy_header(std::make_unique<const ProxyHeader>(std::move(*header)));
@@ -272,7 +272,7 @@ Task<> Acceptor::shake_hands(SocketStream stream, ConnectionSlot slot) {
     co_return;
   }
   if (handshake.is_displaced) done = std::unexpected<Error>(TlsError::too_many_handshakes);
-  if (options_->on_refused) options_->on_refused(stream, done.error());
+  if (options_->on_rejected) options_->on_rejected(stream, done.error());
 }
 
 void Acceptor::start(SocketStream stream, ConnectionSlot slot) {

@@ -93,7 +93,7 @@ class GroupShard : public std::enable_shared_from_this<GroupShard> {
   std::shared_ptr<Shared> shared_;
 
   std::atomic<Message*> newest_{nullptr};  ///< Each message points to the one before it.
-  std::atomic<std::size_t> queued_{0};     ///< Bytes, as ConnectionGroupOptions::queued_max.
+  std::atomic<std::size_t> queued_{0};     ///< Bytes, as ConnectionGroupOptions::queued_bytes_max.
   std::atomic<bool> posted_{false};        ///< A task that will call run() is posted.
   std::atomic<bool> is_closed_{false};
   std::atomic<std::size_t> size_{0};
@@ -177,7 +177,7 @@ void GroupShard::compact() noexcept {
 }
 
 bool GroupShard::push(Buffer&& message, std::uint64_t excepted) {
-  if (queued_.load(std::memory_order_relaxed) >= shared_->options.queued_max) {
+  if (queued_.load(std::memory_order_relaxed) >= shared_->options.queued_bytes_max) {
     skipped_.fetch_add(size(), std::memory_order_relaxed);
     return false;
   }
@@ -206,7 +206,7 @@ void GroupShard::post_delivery() {
 void GroupShard::close() noexcept {
   is_closed_.store(true, std::memory_order_release);
   if (size() == 0) return;
-  if (loop::core_of(loop_).in_thread()) return clear();
+  if (loop::core_of(loop_).in_group_thread()) return clear();
   try {
     post_delivery();
   } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
@@ -289,7 +289,7 @@ void GroupShard::deliver(Messages messages, std::exception_ptr& thrown) {
 void GroupShard::send_to(Connection& connection, const Message& message,
                          ConnectionGroupStats& counts) {
   const ConnectionGroupOptions& options = shared_->options;
-  if (connection.unsent() >= options.unsent_max) {
+  if (connection.unsent() >= options.unsent_bytes_max) {
     if (options.when_slow == WhenSlow::close) {
       ++counts.closed;
       return net::ConnectionObserver::close(connection, ENOBUFS);

@@ -36,7 +36,7 @@ void check_loop(const server::Acceptor& acceptor, const char* function) noexcept
   if (acceptor.core().closed()) [[unlikely]]
     misused(acceptor, function, "after its event loop was destroyed",
             "destroy the server before its EventLoop");
-  if (!acceptor.core().in_thread()) [[unlikely]]
+  if (!acceptor.core().in_group_thread()) [[unlikely]]
     misused(acceptor, function, "on another thread than that of its event loop",
             "post() a callback that calls it to the loop");
 }

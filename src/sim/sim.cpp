@@ -12,10 +12,10 @@ namespace tambour::sim {
 Sim::Sim(Machine& machine) : machine_(machine) {
   traits_ = {.kind = BackendKind::simulated,
              .name = "sim",
-             .edges = true,
-             .closed = true,
+             .supports_edge_triggered = true,
+             .reports_peer_closed = true,
              .features = {},
-             .fell_back = {}};
+             .fallback_reason = {}};
   label_ = machine_.name + "#" + std::to_string(++machine_.loops_made);
   machine_.world.loops.push_back(this);  // Last, in case the code above throws.
 }
@@ -138,7 +138,7 @@ void Sim::harvest(base::ReadyQueue& ready) {
 
 void Sim::inject_spurious_event(base::ReadyQueue& ready) {
   World& world = machine_.world;
-  if (watches_.empty() || !world.random.chance(world.options.false_event)) return;
+  if (watches_.empty() || !world.random.chance(world.options.spurious_event)) return;
   const Watch* watch = watches_[world.random.below(watches_.size())].get();
   if (watch == nullptr || watch->file == nullptr) return;
   const Events events = watch->interest.events & (Events::read | Events::write);

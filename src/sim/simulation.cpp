@@ -32,7 +32,7 @@ SimulationOptions SimulationOptions::rough(std::uint64_t seed) noexcept {
   options.would_block = some(0.2);
   options.no_descriptors = some(0.1);
   options.spurious_wakeup = some(0.2);
-  options.false_event = some(0.1);
+  options.spurious_event = some(0.1);
   options.lateness_max = Duration(random.chance(0.5) ? 0 : random.between(0, 10'000'000));
   if (random.chance(0.3)) options.stream_buffer_bytes = 1 + random.below(4096);
   return options;

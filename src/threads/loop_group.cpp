@@ -84,7 +84,7 @@ class LoopGroupState {
   [[nodiscard]] std::size_t take_next_index() noexcept {
     return next_index_.fetch_add(1, std::memory_order_relaxed) % members_.size();
   }
-  [[nodiscard]] bool in_thread() const noexcept { return of_this_thread == this; }
+  [[nodiscard]] bool in_group_thread() const noexcept { return of_this_thread == this; }
 
   /// The loop of a member; `function` is the public function that the program called, for the
   /// message.
@@ -287,7 +287,7 @@ class LoopGroupState::Call {
 };
 
 bool LoopGroupState::for_each(const std::function<void(EventLoop&)>& function) {
-  base::check(!in_thread(), "a thread of a group waited for the threads of the group");
+  base::check(!in_group_thread(), "a thread of a group waited for the threads of the group");
   const auto call = std::make_shared<Call>(*this, function);
   {
     // No loop is destroyed while the lock is held.
@@ -334,7 +334,8 @@ Result<std::unique_ptr<LoopGroup>> LoopGroup::open(const LoopGroupOptions& optio
 }
 
 LoopGroup::~LoopGroup() {
-  base::check(!state_->in_thread(), "a group of loops was destroyed by one of its own threads");
+  base::check(!state_->in_group_thread(),
+              "a group of loops was destroyed by one of its own threads");
   stop();
   // join() was not called, so no caller can receive the exception: terminate.
   if (const std::exception_ptr thrown = state_->end())
@@ -371,7 +372,7 @@ std::size_t LoopGroup::index_of(const EventLoop& loop) const noexcept {
   return static_cast<std::size_t>(found - members.begin());
 }
 
-bool LoopGroup::in_thread() const noexcept { return state_->in_thread(); }
+bool LoopGroup::in_group_thread() const noexcept { return state_->in_group_thread(); }
 
 void LoopGroup::add_load(const EventLoop& loop, std::ptrdiff_t by) noexcept {
   const std::size_t index = index_of(loop);
@@ -398,7 +399,7 @@ bool LoopGroup::for_each(const std::function<void(EventLoop&)>& function) {
 void LoopGroup::stop() noexcept { state_->stop(); }
 
 void LoopGroup::join() {
-  base::check(!state_->in_thread(), "a group of loops was joined by one of its own threads");
+  base::check(!state_->in_group_thread(), "a group of loops was joined by one of its own threads");
   if (const std::exception_ptr thrown = state_->end()) std::rethrow_exception(thrown);
 }
 

@@ -127,7 +127,7 @@ int ClientGeneration::check_pinned_key(X509_STORE_CTX* state, void* self) noexce
 }
 
 bool ClientGeneration::configure(SSL_CTX* context) noexcept {
-  if (options_.verifies_nothing_and_is_insecure) {
+  if (options_.insecure_skip_verify) {
     SSL_CTX_set_verify(context, SSL_VERIFY_NONE, nullptr);
   } else {
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, &note_verification);

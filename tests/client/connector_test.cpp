@@ -194,7 +194,7 @@ TEST(Connector, reports_the_last_failure_or_a_timeout) {
   for (const char* wrong : {"", "server1", "server1:", "server1:0", "server1:65536", ":x", "a:b:1",
                             "[server1]:80", "server1:80 "})
     EXPECT_EQ(net.connect_to(std::string(wrong)).error, system_error(EINVAL)) << wrong;
-  outcome = net.connect_to("nobody:80", {.rounds = 5});
+  outcome = net.connect_to("nobody:80", {.attempts_max = 5});
   EXPECT_EQ(outcome.error, resolver_error(EAI_NONAME));
   expect_about(outcome.took, 0ms);
 }
@@ -244,7 +244,7 @@ TEST(Connector, retries_with_increasing_delays) {
     net.refuse(0);
     const auto outcome = net.connect_to(
         "server0:7000",
-        {.timeout = 1h, .rounds = rounds, .retry_delay = 100ms, .retry_delay_max = 300ms});
+        {.timeout = 1h, .attempts_max = rounds, .retry_delay = 100ms, .retry_delay_max = 300ms});
     EXPECT_EQ(outcome.error, system_error(ECONNREFUSED));
     return outcome.took;
   };
@@ -268,8 +268,9 @@ TEST(Connector, negative_delays_are_zero) {
   Net net(simulation, 1);
   net.refuse(0);
   for (const Duration wrong : {Duration(-1ns), Duration(-2ns), Duration::min()}) {
-    for (const ConnectOptions& options : {ConnectOptions{.rounds = 3, .retry_delay_max = wrong},
-                                          ConnectOptions{.rounds = 3, .retry_delay = wrong}}) {
+    for (const ConnectOptions& options :
+         {ConnectOptions{.attempts_max = 3, .retry_delay_max = wrong},
+          ConnectOptions{.attempts_max = 3, .retry_delay = wrong}}) {
       const auto outcome = net.connect_to("server0:7000", options);
       EXPECT_EQ(outcome.error, system_error(ECONNREFUSED));
       expect_about(outcome.took, 0ms);
@@ -282,7 +283,7 @@ TEST(Connector, a_restarted_server_is_reconnected) {
   Net net(simulation, 1);
   net.refuse(0);
   simulation.after(400ms, [&] { net.listen(0); });
-  const auto outcome = net.connect_to("server0:7000", {.rounds = 10});
+  const auto outcome = net.connect_to("server0:7000", {.attempts_max = 10});
   EXPECT_FALSE(outcome.error);
   EXPECT_GE(outcome.took, 400ms);
 }
@@ -296,9 +297,9 @@ TEST(Connector, a_restarted_unix_server_is_reconnected) {
         UnixServer::listen(*net.client_loop, Endpoint::unix_name("/socket").value()).value());
     server->serve([](UnixStream) -> Task<> { co_return; });
   });
-  auto outcome = net.connect_to("unix:/socket", {.rounds = 2});
+  auto outcome = net.connect_to("unix:/socket", {.attempts_max = 2});
   EXPECT_EQ(outcome.error, system_error(ENOENT));
-  outcome = net.connect_to("unix:/socket", {.rounds = 10});
+  outcome = net.connect_to("unix:/socket", {.attempts_max = 10});
   EXPECT_FALSE(outcome.error);
   EXPECT_TRUE(server);
 }
@@ -319,7 +320,7 @@ TEST(Connector, leaks_nothing_in_a_thousand_simulations) {
       to.push_back(v4(*host));
     }
     const auto outcome = net.connect_to(
-        std::move(to), {.timeout = 5s, .rounds = unsigned(1 + simulation.random(3))});
+        std::move(to), {.timeout = 5s, .attempts_max = unsigned(1 + simulation.random(3))});
     if (net.open_then != (outcome.error ? 0U : 1U)) simulation.fail("losers were left open");
     if (net.client.descriptors() != 0) simulation.fail("a descriptor was left");
     if (outcome.took > 5s + 100ms) simulation.fail("took too long");

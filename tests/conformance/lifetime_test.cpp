@@ -166,7 +166,7 @@ TEST_P(Lifetime, open_and_the_constructor_make_the_same_loop) {
   EXPECT_EQ((*opened)->backend().kind, traits().kind);
   EXPECT_EQ((*opened)->backend().name, traits().name);
   EXPECT_EQ((*opened)->backend().features, traits().features);
-  EXPECT_TRUE(traits().fell_back.empty());
+  EXPECT_TRUE(traits().fallback_reason.empty());
   const std::string name = GetParam().name;
   EXPECT_EQ(name.substr(0, traits().name.size()), traits().name);
 }

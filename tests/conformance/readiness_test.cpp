@@ -89,7 +89,7 @@ TEST_P(Readiness, closed_is_reported_when_the_peer_has_shut_down_its_write_side)
               Events::read | Events::closed);
     EXPECT_EQ(reported_events(sockets.near, all), all);
     EXPECT_EQ(reported_events(sockets.near, Events::read), Events::read);
-    if (traits().closed) {
+    if (traits().reports_peer_closed) {
       EXPECT_EQ(reported_events(sockets.near, Events::closed), Events::closed);
     }
   }
@@ -101,7 +101,7 @@ TEST_P(Readiness, closed_is_reported_when_the_peer_has_closed_its_socket) {
     sockets.far.reset(-1);
     test::await(sockets.near, Events::closed);
     EXPECT_EQ(reported_events(sockets.near, all), all);
-    if (traits().closed) {
+    if (traits().reports_peer_closed) {
       EXPECT_EQ(reported_events(sockets.near, Events::closed), Events::closed);
     }
   }
@@ -234,7 +234,7 @@ TEST_P(Readiness, a_regular_file_is_ready_in_each_iteration_while_watched) {
 TEST_P(Readiness, a_regular_file_is_never_urgent_and_never_closed) {
   const auto file = test::open_regular_file();
   EXPECT_EQ(reported_events(file, Events::urgent), Events::none);
-  if (traits().closed) {
+  if (traits().reports_peer_closed) {
     EXPECT_EQ(reported_events(file, Events::closed), Events::none);
   }
 }

@@ -21,7 +21,7 @@ TEST(DnsName, is_the_root_by_default) {
   EXPECT_TRUE(DnsName().is_root());
   EXPECT_EQ(DnsName(), name("."));
   EXPECT_EQ(DnsName().to_string(), ".");
-  EXPECT_EQ(DnsName().labels(), 0U);
+  EXPECT_EQ(DnsName().label_count(), 0U);
   EXPECT_EQ(DnsName().parent(), DnsName());
 }
 
@@ -41,7 +41,7 @@ TEST(DnsName, compares_without_regard_to_ascii_case) {
 
 TEST(DnsName, escapes_bytes_that_zone_files_give_a_meaning) {
   const DnsName odd = name(R"(a\.b\032\\.\255\000c)");
-  EXPECT_EQ(odd.labels(), 2U);
+  EXPECT_EQ(odd.label_count(), 2U);
   EXPECT_EQ(odd.label(), "a.b \\");
   EXPECT_EQ(odd.parent().label(), std::string_view("\xff\0c", 3));
   EXPECT_EQ(odd.to_string(), R"(a\.b\032\\.\255\000c.)");
@@ -67,7 +67,7 @@ TEST(DnsName, has_limits_for_labels_and_names) {
   EXPECT_EQ(error_of(longest + ".b"), DnsError::name_too_long);
   std::string dotted;
   for (int i = 0; i < 127; ++i) dotted += "a.";
-  EXPECT_EQ(name(dotted).labels(), 127U);
+  EXPECT_EQ(name(dotted).label_count(), 127U);
   EXPECT_EQ(error_of(dotted + "a"), DnsError::name_too_long);
   EXPECT_EQ(name(dotted).to_string(), dotted);
 }

@@ -219,7 +219,7 @@ Error play_datagrams(EventLoop& loop) {
   const auto bytes = std::as_bytes(std::span("hello"));
   DatagramBatch batch(2, 100);
   note(batch.add(bytes, *to));
-  note(batch.add(bytes, *to, {.ecn = Ecn::capable_0}));
+  note(batch.add(bytes, *to, {.ecn = Ecn::ect0}));
   note(client->try_send(batch));
   note(client->try_send_to(bytes, *to));
   run_until(loop, [&] { return first_error || back == 3; }, "each datagram");

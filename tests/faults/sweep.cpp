@@ -18,7 +18,8 @@ void Sweep::SetUp() {
   ASSERT_TRUE(loop);
   const BackendTraits& traits = (*loop)->backend();
   if (traits.kind != options().backend) {
-    GTEST_SKIP() << std::get<Variant>(GetParam()).name << " cannot run here: " << traits.fell_back;
+    GTEST_SKIP() << std::get<Variant>(GetParam()).name
+                 << " cannot run here: " << traits.fallback_reason;
   }
   if (EmbeddedLoop::possible(**loop)) {
     EXPECT_FALSE(scenario().play(**loop));

@@ -78,9 +78,9 @@ class SimulatedDescriptors final : public Descriptors {
     FdWatcher watcher(*probe_, fd, Events::read | Events::urgent | Events::write | Events::closed,
                       [&seen](Events events) { seen = events; });
     static_cast<void>(watcher.start());
-    const double probability = std::exchange(simulation_.options().false_event, 0);
+    const double probability = std::exchange(simulation_.options().spurious_event, 0);
     probe_->run_ready();
-    simulation_.options().false_event = probability;
+    simulation_.options().spurious_event = probability;
     return unsigned(seen);
   }
   std::int64_t now_ns() override { return simulation_.now().time_since_epoch().count(); }

@@ -38,9 +38,9 @@ void Player::open_world() {
     options.trace = false;
     noisy_ = backend % 4 == 1;
     if (noisy_) options.spurious_wakeup = 0.3;
-    if (backend % 4 == 2) options.false_event = 0.3;
+    if (backend % 4 == 2) options.spurious_event = 0.3;
     if (backend % 4 == 3) options.lateness_max = 100us;
-    model_.false_events = options.false_event > 0;
+    model_.false_events = options.spurious_event > 0;
     descriptors_ = simulated_descriptors(seed, options);
   } else {
     LoopOptions options{.backend = kinds[backend % 4]};

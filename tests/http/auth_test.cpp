@@ -49,11 +49,11 @@ TEST(HttpBasicAuthentication, malformed_values) {
 }
 
 TEST(HttpBasicAuthentication, secrets_are_compared) {
-  EXPECT_TRUE(http::is_same_secret("", ""));
-  EXPECT_TRUE(http::is_same_secret("secret", "secret"));
-  EXPECT_FALSE(http::is_same_secret("secret", "secreT"));
-  EXPECT_FALSE(http::is_same_secret("secret", "secrets"));
-  EXPECT_FALSE(http::is_same_secret("secret", ""));
+  EXPECT_TRUE(http::constant_time_equal("", ""));
+  EXPECT_TRUE(http::constant_time_equal("secret", "secret"));
+  EXPECT_FALSE(http::constant_time_equal("secret", "secreT"));
+  EXPECT_FALSE(http::constant_time_equal("secret", "secrets"));
+  EXPECT_FALSE(http::constant_time_equal("secret", ""));
 }
 
 }  // namespace

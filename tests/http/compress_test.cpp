@@ -285,7 +285,7 @@ TEST_F(HttpCompress, a_handler_without_a_response) {
 TEST_F(HttpCompress, a_protocol_upgrade) {
   serve_compressed([](Request&, Response& response) -> Task<> {
     EXPECT_TRUE(response.fields().set("Upgrade", "echo"));
-    auto tunnel = co_await response.open_tunnel();
+    auto tunnel = co_await response.upgrade();
     EXPECT_TRUE(tunnel);
     EXPECT_FALSE(response.send("late"));
     if (tunnel) static_cast<void>(co_await tunnel->stream.write(std::string_view("hello")));

@@ -400,7 +400,7 @@ TEST_F(HttpServer, reads_the_rest_of_a_body_that_the_handler_has_nearly_read) {
 /// Sends back what it receives, after a greeting.
 Task<> echo_tunnel(Request& request, Response& response) {
   if (request.path() != "/unnamed") response.fields().set("Upgrade", "echo");
-  auto tunnel = co_await response.open_tunnel();
+  auto tunnel = co_await response.upgrade();
   if (!tunnel) {
     response.set_status(Status::ok);
     response.send(tunnel.error().message());

@@ -151,7 +151,7 @@ TEST_F(HttpWatch, ends_before_a_tunnel_begins) {
     const std::stop_token gone = request.disconnect_token();
     static_cast<void>(co_await sleep_for(10ms));
     response.fields().set("Upgrade", "echo");
-    auto tunnel = co_await response.open_tunnel();
+    auto tunnel = co_await response.upgrade();
     EXPECT_TRUE(tunnel);
     if (tunnel->received.empty()) {
       EXPECT_TRUE(co_await tunnel->stream.read(tunnel->received));

@@ -130,7 +130,7 @@ TEST_P(ConnectionSizes, resuming_after_a_pause_does_not_override_the_high_water_
 }
 
 TEST_P(ConnectionSizes, one_send_of_any_size_is_accepted_if_nothing_waits) {
-  Connection& connection = connect({.limits = {.unsent_max = 1'000'000}});
+  Connection& connection = connect({.limits = {.unsent_bytes_max = 1'000'000}});
   EXPECT_TRUE(connection.send(std::string(4'000'000, 'x')));
   EXPECT_GT(connection.unsent(), 1'000'000U);
   EXPECT_FALSE(connection.send("x"));
@@ -139,7 +139,7 @@ TEST_P(ConnectionSizes, one_send_of_any_size_is_accepted_if_nothing_waits) {
 }
 
 TEST_P(ConnectionSizes, more_unsent_bytes_than_the_limit_reset_the_connection) {
-  Connection& connection = connect({.limits = {.unsent_max = 1'000'000}});
+  Connection& connection = connect({.limits = {.unsent_bytes_max = 1'000'000}});
   const std::string piece(300'000, 'x');
   int sent = 0;
   while (connection.send(piece)) ASSERT_LT(++sent, 100);
@@ -149,7 +149,7 @@ TEST_P(ConnectionSizes, more_unsent_bytes_than_the_limit_reset_the_connection) {
   EXPECT_EQ(ends, std::vector<Error>{system_error(ENOBUFS)});
   ends.clear();
   Buffer whole(std::string(4'000'000, 'x'));
-  Connection& other = connect({.limits = {.unsent_max = 1'000'000}});
+  Connection& other = connect({.limits = {.unsent_bytes_max = 1'000'000}});
   EXPECT_TRUE(other.send(piece));
   EXPECT_TRUE(other.send(piece));
   EXPECT_FALSE(other.send(std::move(whole)));
@@ -161,7 +161,7 @@ TEST_P(ConnectionSizes, more_unsent_bytes_than_the_limit_reset_the_connection) {
 TEST_P(ConnectionSizes, more_unread_bytes_than_the_limit_close_the_connection) {
   std::size_t most = 0;
   connect({.on_message = [&](Connection&, Buffer& bytes) { most = bytes.size(); },
-           .limits = {.unread_max = 1'000'000}});
+           .limits = {.unread_bytes_max = 1'000'000}});
   EXPECT_LT(peer_sends_up_to(16 << 20), std::size_t{4} << 20);
   EXPECT_GT(most, 1'000'000U);
   EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
@@ -175,7 +175,7 @@ TEST_P(ConnectionSizes, a_callback_that_pauses_reading_may_leave_more_than_the_l
                                           most = bytes.size();
                                           self.pause_reading();
                                         },
-                                    .limits = {.unread_max = 10}});
+                                    .limits = {.unread_bytes_max = 10}});
   peer_sends_up_to(100'000);
   EXPECT_GT(most, 10U);
   EXPECT_TRUE(connection.is_open());

@@ -53,22 +53,22 @@ class Environment {
 /// If io_uring was requested, epoll with a fallback reason is accepted too.
 void expect_kind(const BackendTraits& traits, BackendKind wanted) {
   if (wanted == BackendKind::io_uring && traits.kind == BackendKind::epoll) {
-    EXPECT_FALSE(traits.fell_back.empty());
+    EXPECT_FALSE(traits.fallback_reason.empty());
     return;
   }
   EXPECT_EQ(traits.kind, wanted);
-  EXPECT_TRUE(traits.fell_back.empty()) << traits.fell_back;
+  EXPECT_TRUE(traits.fallback_reason.empty()) << traits.fallback_reason;
 }
 
 bool io_uring_runs_here() {
-  return EventLoop({.backend = BackendKind::io_uring}).backend().fell_back.empty();
+  return EventLoop({.backend = BackendKind::io_uring}).backend().fallback_reason.empty();
 }
 
 /// Returns 0 if the loop fell back to epoll for `reason` and works.
 int status_of_fallen_back_loop(std::string_view reason) {
   EventLoop loop({.backend = BackendKind::io_uring});
   if (loop.backend().kind != BackendKind::epoll) return 1;
-  if (loop.backend().fell_back.find(reason) == std::string_view::npos) return 2;
+  if (loop.backend().fallback_reason.find(reason) == std::string_view::npos) return 2;
   const auto pipe = test::open_pipe();
   int calls = 0;
   FdWatcher watcher(loop, pipe.near.get(), Events::read, [&](Events) {
@@ -140,7 +140,7 @@ TEST(BackendChoice, every_ring_size_is_accepted) {
                             .submission_entries = submissions,
                             .completion_entries = completions});
       EXPECT_EQ(loop.backend().kind, BackendKind::io_uring)
-          << submissions << ", " << completions << ": " << loop.backend().fell_back;
+          << submissions << ", " << completions << ": " << loop.backend().fallback_reason;
     }
   }
 }
@@ -162,7 +162,8 @@ TEST(BackendChoice, other_backends_do_not_report_a_fallback_in_a_sandbox) {
               for (const BackendKind kind :
                    {BackendKind::epoll, BackendKind::poll, BackendKind::select}) {
                 const EventLoop other({.backend = kind});
-                if (other.backend().kind != kind || !other.backend().fell_back.empty()) return 2;
+                if (other.backend().kind != kind || !other.backend().fallback_reason.empty())
+                  return 2;
               }
               return 0;
             }),
@@ -201,7 +202,7 @@ TEST(BackendChoice, a_backend_chosen_by_the_environment_falls_back) {
               if (!test::forbid_io_uring(EPERM)) return 77;
               const EventLoop loop;
               if (loop.backend().kind != BackendKind::epoll) return 1;
-              return loop.backend().fell_back.empty() ? 2 : 0;
+              return loop.backend().fallback_reason.empty() ? 2 : 0;
             }),
             0);
 }

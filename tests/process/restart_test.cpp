@@ -35,7 +35,7 @@ using namespace std::chrono_literals;
 
 constexpr const char* role = "TAMBOUR_TEST_RESTART_ROLE";
 
-SuccessorOptions this_test(const char* name) {
+NewProcessOptions this_test(const char* name) {
   return {.arguments = {"/proc/self/exe", std::string("--gtest_filter=Restart.") + name,
                         "--gtest_brief=1"}};
 }
@@ -62,7 +62,7 @@ void serve_until_stopped(EventLoop& loop, Server& server, const char* name) {
     end([](Server& served, const char* successors) -> Task<> {
       // A named variable: GCC 12 rejects braces inside co_await.
       const std::vector<PassedListener> listeners{{&served, "web"}};
-      const auto successor = co_await start_successor(listeners, this_test(successors));
+      const auto successor = co_await start_new_process(listeners, this_test(successors));
       if (!successor) std::_Exit(3);
     }(server, name));
   });
@@ -135,7 +135,7 @@ template <class Server>
 Task<> restart_many_times(EventLoop& loop, Server& first, const char* name, int times,
                           Tally& tally) {
   const std::vector<PassedListener> passed{{&first, "web"}};
-  const auto started = co_await start_successor(passed, this_test(name));
+  const auto started = co_await start_new_process(passed, this_test(name));
   EXPECT_TRUE(started) << started.error().message();
   if (!started) co_return;
   const Endpoint at = first.endpoint();
@@ -205,12 +205,12 @@ TEST(Restart, of_a_group_under_load_refuses_and_resets_no_connection) {
 
 class Successors : public testing::Test {
  protected:
-  Result<pid_t> start(std::vector<PassedListener> listeners, SuccessorOptions options) {
+  Result<pid_t> start(std::vector<PassedListener> listeners, NewProcessOptions options) {
     Result<pid_t> outcome = std::unexpected(Error());
     spawn(
         loop,
-        [](Result<pid_t>& to, std::vector<PassedListener> passed, SuccessorOptions how) -> Task<> {
-          to = co_await start_successor(std::move(passed), std::move(how));
+        [](Result<pid_t>& to, std::vector<PassedListener> passed, NewProcessOptions how) -> Task<> {
+          to = co_await start_new_process(std::move(passed), std::move(how));
         }(outcome, std::move(listeners), std::move(options)));
     loop.run();
     return outcome;

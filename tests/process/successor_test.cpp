@@ -40,8 +40,8 @@ TEST(Successor, that_fails_is_reaped_by_its_own_watcher) {
     Result<pid_t> outcome;
     spawn(loop, [](TcpServer& passed, Result<pid_t>& to) -> Task<> {
       const std::vector<PassedListener> listeners{{&passed, "web"}};
-      const SuccessorOptions options{.arguments = {"/bin/true"}};
-      to = co_await start_successor(listeners, options);
+      const NewProcessOptions options{.arguments = {"/bin/true"}};
+      to = co_await start_new_process(listeners, options);
     }(server, outcome));
     loop.run();
     EXPECT_EQ(outcome.error(), system_error(ECHILD));
@@ -57,8 +57,8 @@ TEST(Successor, that_is_abandoned_is_killed_without_blocking) {
   Result<pid_t> outcome;
   spawn(loop, [](TcpServer& passed, Result<pid_t>& to) -> Task<> {
     const std::vector<PassedListener> listeners{{&passed, "web"}};
-    const SuccessorOptions options{.arguments = {"/bin/sleep", "1000"}, .ready_timeout = 1ms};
-    to = co_await start_successor(listeners, options);
+    const NewProcessOptions options{.arguments = {"/bin/sleep", "1000"}, .ready_timeout = 1ms};
+    to = co_await start_new_process(listeners, options);
   }(server, outcome));
   loop.run();
   EXPECT_EQ(outcome.error(), system_error(ETIMEDOUT));
@@ -125,7 +125,7 @@ TEST(Fork, without_reopening_aborts_with_the_reason_on_io_uring) {
   auto opened = EventLoop::open(options);
   ASSERT_TRUE(opened);
   EventLoop& loop = **opened;
-  if (loop.backend().kind != BackendKind::io_uring) GTEST_SKIP() << loop.backend().fell_back;
+  if (loop.backend().kind != BackendKind::io_uring) GTEST_SKIP() << loop.backend().fallback_reason;
   loop.run_ready();
   EXPECT_DEATH(loop.run_ready(), "child of fork.*after_fork");
 }

@@ -136,7 +136,7 @@ TEST_P(BadInput, truncated_or_invalid_proxy_headers_are_rejected) {
   std::vector<Error> refused;
   TcpServer server =
       serve_lines({.proxy_protocol = ProxyProtocol::required,
-                   .on_refused = [&](Stream&, Error error) { refused.push_back(error); }});
+                   .on_rejected = [&](Stream&, Error error) { refused.push_back(error); }});
   const Endpoint one = Endpoint::parse("192.0.2.1:1").value();
   Buffer binary, text;
   ASSERT_TRUE(append_proxy_header(binary, {.source = one,

@@ -127,7 +127,7 @@ TEST_P(ConnectionGroups, empty_messages_and_empty_groups) {
 TEST_P(ConnectionGroups, a_slow_member_is_skipped_until_it_reads) {
   std::size_t skipped = 0;
   group_.emplace(loop(), ConnectionGroupOptions{
-                             .unsent_max = 100'000,
+                             .unsent_bytes_max = 100'000,
                              .on_skip = [&skipped](Connection&, std::size_t n) { skipped += n; }});
   open_members(2);
   const std::string message(50'000, 'm');
@@ -159,7 +159,8 @@ TEST_P(ConnectionGroups, a_slow_member_is_skipped_until_it_reads) {
 }
 
 TEST_P(ConnectionGroups, a_slow_member_may_be_closed) {
-  group_.emplace(loop(), ConnectionGroupOptions{.unsent_max = 1000, .when_slow = WhenSlow::close});
+  group_.emplace(loop(),
+                 ConnectionGroupOptions{.unsent_bytes_max = 1000, .when_slow = WhenSlow::close});
   std::vector<Error> ends;
   open_members(2, {.on_close = [&](Connection&, Error error) { ends.push_back(error); }});
   for (int i = 0; i < 1000 && ends.empty(); ++i) {
@@ -199,10 +200,10 @@ TEST_P(ConnectionGroups, callbacks_may_change_the_members_during_a_delivery) {
 }
 
 TEST_P(ConnectionGroups, an_exception_is_thrown_after_all_members_got_the_message) {
-  group_.emplace(loop(),
-                 ConnectionGroupOptions{.unsent_max = 0, .on_skip = [](Connection&, std::size_t) {
-                                          throw std::runtime_error("skipped");
-                                        }});
+  group_.emplace(loop(), ConnectionGroupOptions{.unsent_bytes_max = 0,
+                                                .on_skip = [](Connection&, std::size_t) {
+                                                  throw std::runtime_error("skipped");
+                                                }});
   open_members(2);
   group_->send("x");
   EXPECT_THROW(run_some(), std::runtime_error);
@@ -229,7 +230,7 @@ TEST_P(ConnectionGroups, may_be_destroyed_during_a_delivery) {
 }
 
 TEST_P(ConnectionGroups, the_queue_of_a_loop_is_limited) {
-  group_.emplace(loop(), ConnectionGroupOptions{.queued_max = 10'000});
+  group_.emplace(loop(), ConnectionGroupOptions{.queued_bytes_max = 10'000});
   open_members(3);
   int sent = 0;
   while (group_->send("x")) ASSERT_LT(++sent, 10'000);

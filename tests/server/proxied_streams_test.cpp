@@ -130,7 +130,7 @@ TEST_P(ProxiedStreams, byte_by_byte_hold_little_more_than_their_bytes) {
 TEST_P(ProxiedStreams, with_a_longer_header_than_the_limit_are_refused_at_once) {
   std::vector<Error> refused;
   ListenOptions options;
-  options.on_refused = [&](Stream&, Error error) { refused.push_back(error); };
+  options.on_rejected = [&](Stream&, Error error) { refused.push_back(error); };
   options.proxy_header_bytes_max = 2000;
   options.proxy_header_timeout = 1h;
   TcpServer server = listen(options);
@@ -218,7 +218,7 @@ TEST_P(ProxiedStreams, may_be_served_by_callbacks) {
 TEST_P(ProxiedStreams, without_a_header_do_not_block_others_and_are_closed_in_time) {
   std::vector<Error> refused;
   TcpServer server =
-      listen({.proxy_header_timeout = 50ms, .on_refused = [&](SocketStream& stream, Error error) {
+      listen({.proxy_header_timeout = 50ms, .on_rejected = [&](SocketStream& stream, Error error) {
                 EXPECT_TRUE(stream.peer_endpoint());
                 refused.push_back(error);
               }});
@@ -285,7 +285,7 @@ TEST_P(ProxiedStreams, count_as_connections_while_their_header_is_pending) {
 
 TEST_P(ProxiedStreams, do_not_keep_a_server_from_shutting_down) {
   std::vector<Error> refused;
-  TcpServer server = listen({.proxy_header_timeout = 1h, .on_refused = [&](Stream&, Error error) {
+  TcpServer server = listen({.proxy_header_timeout = 1h, .on_rejected = [&](Stream&, Error error) {
                                refused.push_back(error);
                              }});
   server.serve([](TcpStream) -> Task<> { co_return; });

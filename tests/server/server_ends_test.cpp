@@ -53,8 +53,8 @@ class ServerEnds : public test::OnEveryBackend {
     server = std::make_unique<TcpServer>(
         TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value());
   }
-  void listen_behind_a_proxy(std::function<void(SocketStream&, Error)> on_refused = {}) {
-    listen({.proxy_protocol = ProxyProtocol::required, .on_refused = std::move(on_refused)});
+  void listen_behind_a_proxy(std::function<void(SocketStream&, Error)> on_rejected = {}) {
+    listen({.proxy_protocol = ProxyProtocol::required, .on_rejected = std::move(on_rejected)});
   }
   /// Connects clients that send `text` and wait for EOF, before the server accepts any of them.
   void connect(int count, const std::string& text = {}) {

@@ -184,12 +184,12 @@ TEST_P(ServerErrors, on_error_may_destroy_the_server) {
 
 TEST_P(ServerErrors, exceptions_of_on_refused_are_reported) {
   listen({.proxy_protocol = ProxyProtocol::required,
-          .on_refused = [](Stream&, Error) { throw std::runtime_error("on_refused"); },
+          .on_rejected = [](Stream&, Error) { throw std::runtime_error("on_rejected"); },
           .on_error =
               [this](const std::exception_ptr& thrown) { errors.push_back(text_of(thrown)); }});
   server->serve([](TcpStream) -> Task<> { co_return; });
   run(say_and_wait_for_end(server->endpoint()));
-  EXPECT_EQ(errors, std::vector<std::string>{"on_refused"});
+  EXPECT_EQ(errors, std::vector<std::string>{"on_rejected"});
 }
 
 TEST_P(ServerErrors, exceptions_of_on_error_leave_run) {

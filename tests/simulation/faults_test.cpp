@@ -147,7 +147,7 @@ TEST_F(SimulatedFaults, an_edge_is_reported_again_after_eagain) {
 TEST_F(SimulatedFaults, a_spurious_event_does_not_complete_a_connect) {
   SimulatedHost& other = simulation.add_host("other");
   EventLoop loop(host.loop_options());
-  simulation.options().false_event = 1;
+  simulation.options().spurious_event = 1;
   sockaddr_in address = other.endpoint(80);
   const Endpoint to = Endpoint::from(reinterpret_cast<sockaddr*>(&address), sizeof address).value();
   const auto outcome = [&] {
@@ -172,7 +172,7 @@ TEST_F(SimulatedFaults, a_spurious_event_does_not_complete_a_connect) {
 }
 
 TEST_F(SimulatedFaults, a_loop_receives_spurious_events_and_early_wakeups) {
-  simulation.options().false_event = 0.5;
+  simulation.options().spurious_event = 0.5;
   simulation.options().spurious_wakeup = 0.5;
   EventLoop loop(host.loop_options());
   int calls = 0;

@@ -36,7 +36,7 @@ std::string name_of_variant(const testing::TestParamInfo<Variant>& variant) {
 void OnEveryBackend::SetUp() {
   own_loop_.emplace(options());
   if (traits().kind != options().backend) {
-    GTEST_SKIP() << GetParam().name << " cannot run on this machine: " << traits().fell_back;
+    GTEST_SKIP() << GetParam().name << " cannot run on this machine: " << traits().fallback_reason;
   }
 }
 

@@ -48,7 +48,7 @@ TEST_F(Destructions, callable_of_a_worker_pool) {
   spawn(loop, [](WorkerPool& workers, int& count) -> Task<> {
     auto named = [counted = Counted(count)] { return 1; };
     EXPECT_EQ(co_await workers.run(std::move(named)), 1);
-    EXPECT_EQ(co_await workers.run(named, WhenStopped::leave), 1);
+    EXPECT_EQ(co_await workers.run(named, WhenStopped::abandon), 1);
   }(pool, alive));
   loop.run();
   EXPECT_EQ(alive, 0);

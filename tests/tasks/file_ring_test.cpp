@@ -73,7 +73,7 @@ TEST(FileRingNextToEpoll, exists_if_the_backend_io_uring_does) {
   EventLoop ring({.backend = BackendKind::io_uring});
   for (const BackendKind kind : {BackendKind::epoll, BackendKind::poll, BackendKind::select}) {
     EventLoop loop({.backend = kind});
-    EXPECT_EQ(has_ring(loop), ring.backend().fell_back.empty());
+    EXPECT_EQ(has_ring(loop), ring.backend().fallback_reason.empty());
   }
 }
 

@@ -246,20 +246,20 @@ TEST_F(ScopeEnds, functions_called_after_the_loop_abort_with_a_message) {
 TEST_F(ScopeEnds, functions_called_from_another_thread_abort_with_a_message) {
   TaskEvent event(loop);
   TaskScope scope(loop);
-  const auto in_thread = [](auto body) { std::thread(body).join(); };
+  const auto in_group_thread = [](auto body) { std::thread(body).join(); };
   const char* const wrong =
       "created in .*scope_ends_test.*used from thread [0-9]+, but it belongs to thread [0-9]+";
-  EXPECT_DEATH(in_thread([&] { scope.spawn(sleep_long()); }), wrong);
-  EXPECT_DEATH(in_thread([&] { spawn(loop, sleep_long()); }), wrong);
-  EXPECT_DEATH(in_thread([&] { event.set(); }), wrong);
-  EXPECT_DEATH(in_thread([&] { TaskEvent other(loop); }), wrong);
-  EXPECT_DEATH(in_thread([&] { TaskScope other(loop); }), wrong);
+  EXPECT_DEATH(in_group_thread([&] { scope.spawn(sleep_long()); }), wrong);
+  EXPECT_DEATH(in_group_thread([&] { spawn(loop, sleep_long()); }), wrong);
+  EXPECT_DEATH(in_group_thread([&] { event.set(); }), wrong);
+  EXPECT_DEATH(in_group_thread([&] { TaskEvent other(loop); }), wrong);
+  EXPECT_DEATH(in_group_thread([&] { TaskScope other(loop); }), wrong);
   std::optional<TaskEvent> no_waits(std::in_place, loop);
   std::optional<TaskScope> no_tasks(std::in_place, loop);
-  EXPECT_DEATH(in_thread([&] { no_waits.reset(); }), wrong);
-  EXPECT_DEATH(in_thread([&] { no_tasks.reset(); }), wrong);
+  EXPECT_DEATH(in_group_thread([&] { no_waits.reset(); }), wrong);
+  EXPECT_DEATH(in_group_thread([&] { no_tasks.reset(); }), wrong);
   scope.spawn(sleep_long());
-  EXPECT_DEATH(in_thread([&] { scope.request_stop(); }), wrong);
+  EXPECT_DEATH(in_group_thread([&] { scope.request_stop(); }), wrong);
 }
 
 TEST_F(ScopeEnds, a_task_that_destroys_its_scope_aborts_with_a_message) {

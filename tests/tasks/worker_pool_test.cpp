@@ -146,7 +146,7 @@ TEST_P(WorkerPools, a_running_call_is_awaited_or_left_when_stopped) {
   TaskScope scope(loop());
   scope.spawn(call_and_record(pool, [&] { begun.open(), gate.pass(); }, waited));
   scope.spawn(
-      call_and_record(pool, [&] { other_begun.open(), gate.pass(); }, left, WhenStopped::leave));
+      call_and_record(pool, [&] { other_begun.open(), gate.pass(); }, left, WhenStopped::abandon));
   begun.pass();
   other_begun.pass();
   scope.request_stop();
@@ -237,7 +237,7 @@ TEST_P(WorkerPools, calls_are_stopped_and_destroyed_at_any_moment) {
     for (int i = 0; i < 4; ++i) {
       scope.spawn(call_and_record(
           pool, [&calls] { ++calls; }, results,
-          i % 2 == 0 ? WhenStopped::wait : WhenStopped::leave));
+          i % 2 == 0 ? WhenStopped::wait : WhenStopped::abandon));
     }
     if (round % 3 == 0) loop().run_ready();
     if (round % 2 == 0) scope.request_stop();

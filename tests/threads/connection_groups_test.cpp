@@ -51,11 +51,11 @@ Task<> read_all(TcpStream& stream, int letters, std::size_t last) {
 TEST_P(GroupsOverLoops, the_messages_of_each_thread_arrive_in_order) {
   const std::size_t count = test::scaled(2000);
   LoopGroup loops(of(2));
-  ConnectionGroup group(loops, {.unsent_max = SIZE_MAX, .queued_max = SIZE_MAX});
+  ConnectionGroup group(loops, {.unsent_bytes_max = SIZE_MAX, .queued_bytes_max = SIZE_MAX});
   auto server = TcpServerGroup::listen(loops, Endpoint::loopback_v4(0), {});
   ASSERT_TRUE(server);
   server->serve({.on_connection = [&](Connection& own) { group.add(own); },
-                 .limits = {.unsent_max = SIZE_MAX}});
+                 .limits = {.unsent_bytes_max = SIZE_MAX}});
   std::vector<TcpStream> streams;
   run(test::connect_all(server->endpoint(), 10, streams));
   ASSERT_TRUE(eventually([&] { return group.size() == streams.size(); }));
@@ -179,7 +179,7 @@ TEST_P(GroupsOverLoops, messages_that_are_queued_when_it_is_destroyed_are_lost) 
   // Every member is slow, so each delivery would invoke the callback.
   std::optional<ConnectionGroup> group(
       std::in_place, loops,
-      ConnectionGroupOptions{.unsent_max = 0,
+      ConnectionGroupOptions{.unsent_bytes_max = 0,
                              .on_skip = [&](Connection&, std::size_t) { ++skipped; }});
   auto server = TcpServerGroup::listen(loops, Endpoint::loopback_v4(0), {});
   ASSERT_TRUE(server);

@@ -38,7 +38,7 @@ TEST_P(LoopGroups, each_loop_has_a_thread_of_its_own) {
   std::set<std::thread::id> threads;
   std::set<const EventLoop*> loops;
   EXPECT_TRUE(group.for_each([&](EventLoop& loop) {
-    EXPECT_TRUE(group.in_thread());
+    EXPECT_TRUE(group.in_group_thread());
     EXPECT_EQ(loop.backend().kind, traits().kind);
     const std::lock_guard lock(mutex);
     threads.insert(std::this_thread::get_id());
@@ -47,7 +47,7 @@ TEST_P(LoopGroups, each_loop_has_a_thread_of_its_own) {
   EXPECT_EQ(threads.size(), 3U);
   EXPECT_EQ(loops, (std::set<const EventLoop*>{&group[0], &group[1], &group[2]}));
   EXPECT_FALSE(threads.contains(std::this_thread::get_id()));
-  EXPECT_FALSE(group.in_thread());
+  EXPECT_FALSE(group.in_group_thread());
   EXPECT_EQ(group.index_of(group[2]), 2U);
   EXPECT_EQ(group.index_of(loop()), 3U);
 }

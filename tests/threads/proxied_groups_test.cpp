@@ -64,7 +64,7 @@ class ProxiedGroups : public test::OnEveryBackend {
 /// Answers with the client's endpoint and the index of the loop.
 auto source_and_index(LoopGroup& group) {
   return [&group](TcpStream peer) -> Task<> {
-    EXPECT_TRUE(group.in_thread());
+    EXPECT_TRUE(group.in_group_thread());
     EXPECT_NE(peer.proxy_header(), nullptr);
     const std::string answer =
         peer.peer_endpoint()->to_string() + " " + std::to_string(group.index_of(peer.loop()));
@@ -139,8 +139,8 @@ TEST_P(ProxiedGroups, without_a_header_do_not_block_others_and_are_refused) {
     std::vector<Error> refused;
     TcpServerGroup server = listen(group, {.placement = placement,
                                            .proxy_header_timeout = 50ms,
-                                           .on_refused = [&](SocketStream& stream, Error error) {
-                                             EXPECT_TRUE(group.in_thread());
+                                           .on_rejected = [&](SocketStream& stream, Error error) {
+                                             EXPECT_TRUE(group.in_group_thread());
                                              EXPECT_TRUE(stream.is_open());
                                              const std::lock_guard lock(mutex);
                                              refused.push_back(error);
@@ -167,7 +167,7 @@ TEST_P(ProxiedGroups, with_a_longer_header_than_the_limit_are_refused_at_once) {
   TcpServerGroup server = listen(group, {.placement = Placement::round_robin,
                                          .proxy_header_timeout = 1h,
                                          .proxy_header_bytes_max = 100,
-                                         .on_refused = [&](Stream&, Error error) {
+                                         .on_rejected = [&](Stream&, Error error) {
                                            EXPECT_EQ(error, system_error(EMSGSIZE));
                                            ++refused;
                                          }});
@@ -214,7 +214,7 @@ TEST_P(ProxiedGroups, do_not_keep_a_server_from_shutting_down) {
     std::atomic<int> cancelled = 0;
     TcpServerGroup server = listen(group, {.placement = placement,
                                            .proxy_header_timeout = 1h,
-                                           .on_refused = [&](Stream&, Error error) {
+                                           .on_rejected = [&](Stream&, Error error) {
                                              EXPECT_EQ(error, system_error(ECANCELED));
                                              ++cancelled;
                                            }});
@@ -239,7 +239,7 @@ TEST_P(ProxiedGroups, whose_header_is_pending_end_with_their_server) {
       std::vector<TcpStream> silent;
       LoopGroup group(of(2));
       TcpServerGroup server = listen(
-          group, {.placement = placement, .on_refused = [](Stream&, Error) { ADD_FAILURE(); }});
+          group, {.placement = placement, .on_rejected = [](Stream&, Error) { ADD_FAILURE(); }});
       server.serve(source_and_index(group));
       run(test::connect_all(server.endpoint(), 4, silent));
       EXPECT_TRUE(eventually([&] { return server.connections() == 4; }));

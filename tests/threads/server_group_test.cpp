@@ -62,7 +62,7 @@ class ServerGroups : public test::OnEveryBackend {
 /// Answers with the index of its loop until the peer closes.
 auto index_in(LoopGroup& group) {
   return [&group](TcpStream peer) -> Task<> {
-    EXPECT_TRUE(group.in_thread());
+    EXPECT_TRUE(group.in_group_thread());
     std::array<std::byte, 1> byte{};
     for (;;) {
       const auto got = co_await peer.read(byte);
@@ -402,7 +402,7 @@ TEST_P(ServerGroups, report_exceptions_on_their_loops_and_keep_serving) {
     TcpServerGroup server = listen(
         group,
         {.placement = Placement::round_robin, .on_error = [&](const std::exception_ptr& thrown) {
-           EXPECT_TRUE(group.in_thread());
+           EXPECT_TRUE(group.in_group_thread());
            EXPECT_THROW(std::rethrow_exception(thrown), std::runtime_error);
            ++reported;
          }});

@@ -28,7 +28,7 @@ class TlsConnections : public test::OnEveryBackend {
   TcpServer listen(ConnectionCallbacks callbacks) {
     ListenOptions how;
     how.tls = contexts.server;
-    how.on_refused = [this](SocketStream&, Error error) { refused.push_back(error); };
+    how.on_rejected = [this](SocketStream&, Error error) { refused.push_back(error); };
     auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0), how).value();
     server.serve(std::move(callbacks));
     return server;
@@ -144,7 +144,7 @@ TEST_P(TlsConnections, one_send_of_any_size_is_accepted) {
     EXPECT_TRUE(peer.send(Buffer(std::string(30'000'000, 'z'))));
     EXPECT_FALSE(peer.send("one more"));
   };
-  callbacks.limits.unsent_max = 1000;
+  callbacks.limits.unsent_bytes_max = 1000;
   TcpServer server = listen(std::move(callbacks));
   SocketStream stream = connect_to(server);
   run([](SocketStream& peer, std::size_t& count) -> Task<> {

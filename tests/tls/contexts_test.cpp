@@ -344,7 +344,7 @@ TEST_F(TlsContexts, an_insecure_client_accepts_everything_and_says_so) {
   options.identities = {test::self_signed({}).identity()};
   const auto server = or_throw(TlsServerContext::create(options));
   TlsClientOptions how;
-  how.verifies_nothing_and_is_insecure = true;
+  how.insecure_skip_verify = true;
   const auto insecure = or_throw(TlsClientContext::create(how));
   EXPECT_EQ(handshake(loop, server, insecure, "anything.test").error, Error());
 }

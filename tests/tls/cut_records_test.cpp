@@ -209,7 +209,7 @@ void simulate_exchange(std::uint64_t seed, const Contexts& contexts, const std::
   EventLoop service({.simulated_host = &far});
   ListenOptions how;
   how.tls = contexts.server;
-  how.on_refused = [](SocketStream&, Error error) { ADD_FAILURE() << error.message(); };
+  how.on_rejected = [](SocketStream&, Error error) { ADD_FAILURE() << error.message(); };
   auto server = TcpServer::listen(service, Endpoint::parse(far.ip() + ":443").value(), how).value();
   server.serve([](TcpStream stream) -> Task<> {
     Buffer all;

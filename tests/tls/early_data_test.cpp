@@ -120,7 +120,7 @@ class TlsEarlyDataTest : public test::OnEveryBackend {
     ListenOptions how;
     how.tls = context;
     how.tls_early_data = early;
-    how.on_refused = [this](SocketStream&, Error error) { refused.push_back(error); };
+    how.on_rejected = [this](SocketStream&, Error error) { refused.push_back(error); };
     return TcpServer::listen(loop(), Endpoint::loopback_v4(0), how).value();
   }
   TcpServer serve(const TlsServerContext& context) {

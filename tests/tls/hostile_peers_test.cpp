@@ -169,7 +169,7 @@ TEST_F(HostilePeers, many_peers_that_never_finish_do_not_keep_others_from_being_
   how.tls = contexts.server;
   how.tls_handshakes_max = 50;
   std::size_t refused = 0;
-  how.on_refused = [&](SocketStream&, Error error) {
+  how.on_rejected = [&](SocketStream&, Error error) {
     EXPECT_EQ(error, TlsError::too_many_handshakes);
     ++refused;
   };
@@ -196,7 +196,7 @@ TEST_F(HostilePeers, peers_that_never_finish_do_not_use_up_the_connections) {
   how.tls = contexts.server;
   how.connections_max = 10;
   std::size_t refused = 0;
-  how.on_refused = [&](SocketStream&, Error error) {
+  how.on_rejected = [&](SocketStream&, Error error) {
     EXPECT_EQ(error, TlsError::too_many_handshakes);
     ++refused;
   };

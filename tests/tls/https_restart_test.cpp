@@ -34,7 +34,7 @@ constexpr const char* role = "TAMBOUR_TEST_HTTP_RESTART";
 constexpr const char* certificate = "TAMBOUR_TEST_HTTP_CERTIFICATE";
 constexpr const char* private_key = "TAMBOUR_TEST_HTTP_KEY";
 
-SuccessorOptions this_test() {
+NewProcessOptions this_test() {
   return {.arguments = {"/proc/self/exe", "--gtest_filter=HttpRestart.server", "--gtest_brief=1"}};
 }
 
@@ -67,8 +67,8 @@ Task<> end_after(Task<> first, EventLoop& loop, http::Server& server) {
 }
 Task<> renew(http::Server& server) {
   const std::vector<PassedListener> listeners{{&server, "web"}};
-  const SuccessorOptions options = this_test();
-  const auto successor = co_await start_successor(listeners, options);
+  const NewProcessOptions options = this_test();
+  const auto successor = co_await start_new_process(listeners, options);
   if (!successor) std::_Exit(3);
 }
 Task<> nothing() { co_return; }
@@ -169,8 +169,8 @@ Task<int> next_process(const Tally& tally, std::map<int, int> before, TimePoint 
 Task<> restart_many_times(EventLoop& loop, http::Server& first, const TlsClientContext* tls,
                           int times, Tally& tally) {
   const std::vector<PassedListener> passed{{&first, "web"}};
-  const SuccessorOptions options = this_test();
-  const auto started = co_await start_successor(passed, options);
+  const NewProcessOptions options = this_test();
+  const auto started = co_await start_new_process(passed, options);
   EXPECT_TRUE(started) << started.error().message();
   if (!started) co_return;
   const Endpoint at = first.endpoint();

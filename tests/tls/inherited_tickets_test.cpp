@@ -95,10 +95,10 @@ Task<> hand_over(std::vector<TcpServer>& servers, std::vector<TlsClientContext> 
     Visit told = co_await visit(ports[i % ports.size()], clients[i]);
     before.push_back(told);
   }
-  const SuccessorOptions options{.arguments = {"/proc/self/exe",
-                                               "--gtest_filter=*.DISABLED_successor",
-                                               "--gtest_also_run_disabled_tests"}};
-  const auto successor = co_await start_successor(passed, options);
+  const NewProcessOptions options{.arguments = {"/proc/self/exe",
+                                                "--gtest_filter=*.DISABLED_successor",
+                                                "--gtest_also_run_disabled_tests"}};
+  const auto successor = co_await start_new_process(passed, options);
   EXPECT_TRUE(successor) << successor.error().message();
   if (!successor) co_return;
   for (TcpServer& server : servers) server.stop();

@@ -73,7 +73,7 @@ Task<> ask_for_all(TcpServer& server, TlsClientContext tls, bool& done) {
 TEST(TlsServerNames, thousand_with_wildcards) {
   EventLoop loop;
   TlsClientOptions insecure;
-  insecure.verifies_nothing_and_is_insecure = true;
+  insecure.insecure_skip_verify = true;
   ListenOptions how;
   how.tls = or_throw(TlsServerContext::create(thousand_names()));
   auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();

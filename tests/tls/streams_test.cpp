@@ -47,8 +47,8 @@ class TlsStreams : public test::OnEveryBackend {
  protected:
   TcpServer listen(const Contexts& contexts, ListenOptions how = {}) {
     how.tls = contexts.server;
-    if (!how.on_refused)
-      how.on_refused = [this](SocketStream&, Error error) { refused.push_back(error); };
+    if (!how.on_rejected)
+      how.on_rejected = [this](SocketStream&, Error error) { refused.push_back(error); };
     return TcpServer::listen(loop(), Endpoint::loopback_v4(0), how).value();
   }
   /// Two ends of a connection after the handshake.

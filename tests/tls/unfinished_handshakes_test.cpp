@@ -80,7 +80,7 @@ void serve_peers_that_send(std::string_view bytes) {
   ListenOptions how;
   how.tls = contexts.server;
   std::size_t refused = 0;
-  how.on_refused = [&](SocketStream&, Error error) {
+  how.on_rejected = [&](SocketStream&, Error error) {
     EXPECT_EQ(error, TlsError::too_many_handshakes);
     ++refused;
   };

@@ -56,13 +56,13 @@ TEST(DatagramBatches, return_the_datagrams_to_be_sent) {
   DatagramBatch batch(8, 100);
   EXPECT_TRUE(batch.add(bytes_of("a"), one));
   EXPECT_TRUE(batch.add(bytes_of("b"), two));
-  EXPECT_TRUE(batch.add(bytes_of("c"), {.ecn = Ecn::capable_0}));
+  EXPECT_TRUE(batch.add(bytes_of("c"), {.ecn = Ecn::ect0}));
   auto at = batch.begin();
   EXPECT_EQ((*at).peer(), one);
   EXPECT_EQ((*at++).ecn(), Ecn::none);
   EXPECT_EQ((*at++).peer(), two);
   EXPECT_EQ((*at).peer(), Endpoint());
-  EXPECT_EQ((*at).ecn(), Ecn::capable_0);
+  EXPECT_EQ((*at).ecn(), Ecn::ect0);
   EXPECT_EQ((*at).to(), std::nullopt);
   DatagramBatch moved = std::move(batch);
   EXPECT_EQ(texts(moved), (std::vector<std::string>{"a", "b", "c"}));

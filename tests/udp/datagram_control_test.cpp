@@ -62,8 +62,8 @@ Value filled_with_ones() {
 
 TEST(ReceivedControl, whole_values_are_read) {
   EXPECT_EQ(Control(IPPROTO_UDP, UDP_GRO, int{1000}).read().segment, 1000);
-  EXPECT_EQ(Control(IPPROTO_IP, IP_TOS, std::uint8_t{3}).read().ecn, Ecn::congested);
-  EXPECT_EQ(Control(IPPROTO_IPV6, IPV6_TCLASS, int{2}).read().ecn, Ecn::capable_0);
+  EXPECT_EQ(Control(IPPROTO_IP, IP_TOS, std::uint8_t{3}).read().ecn, Ecn::ce);
+  EXPECT_EQ(Control(IPPROTO_IPV6, IPV6_TCLASS, int{2}).read().ecn, Ecn::ect0);
   EXPECT_TRUE(Control(IPPROTO_IP, IP_PKTINFO, in_pktinfo{}).read().has_to);
   EXPECT_TRUE(Control(IPPROTO_IPV6, IPV6_PKTINFO, in6_pktinfo{}).read().has_to);
   EXPECT_FALSE(Control(IPPROTO_UDP, UDP_GRO, int{1000}).read().truncated);
@@ -165,7 +165,7 @@ class DatagramControlOnLoopback : public test::OnEveryBackend {
     const std::string text(10'000, 'x');
     DatagramBatch batch(16, 2048);
     for (int i = 0; i < 10; ++i)
-      ASSERT_TRUE(batch.add(bytes_of(text).subspan(0, 1000), to, {.ecn = Ecn::capable_0}));
+      ASSERT_TRUE(batch.add(bytes_of(text).subspan(0, 1000), to, {.ecn = Ecn::ect0}));
     ASSERT_TRUE(client.try_send(batch));
   }
 };
@@ -188,7 +188,7 @@ TEST_P(DatagramControlOnLoopback, options_enabled_by_the_program_hide_no_control
       EXPECT_EQ(each.text.size(), 1000U);
       EXPECT_FALSE(each.truncated);
       EXPECT_FALSE(each.control_truncated);
-      EXPECT_EQ(each.ecn, Ecn::capable_0);
+      EXPECT_EQ(each.ecn, Ecn::ect0);
       EXPECT_TRUE(each.has_to);
     }
   }

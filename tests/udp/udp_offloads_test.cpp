@@ -245,14 +245,14 @@ TEST_P(UdpOffloads, a_dual_stack_socket_reports_mapped_ipv6_addresses) {
   for (const char* ip : {"127.0.0.77", "::1"}) {
     const Endpoint at = Endpoint::parse(ip, port).value();
     UdpSocket client = bind(at.with_port(0), {.ecn = true});
-    EXPECT_TRUE(client.try_send_to(bytes_of("x"), at, {.ecn = Ecn::capable_1}));
+    EXPECT_TRUE(client.try_send_to(bytes_of("x"), at, {.ecn = Ecn::ect1}));
     DatagramBatch answers;
     std::optional<Endpoint> own;
     receive_one(server, [&](const Datagram& datagram) {
       const std::string shown = at.family() == AF_INET ? "::ffff:127.0.0.77" : "::1";
       EXPECT_EQ(datagram.to()->address(), shown);
       EXPECT_EQ(datagram.peer().address(), shown);
-      EXPECT_EQ(datagram.ecn(), Ecn::capable_1);
+      EXPECT_EQ(datagram.ecn(), Ecn::ect1);
       EXPECT_TRUE(answers.add_reply(datagram, bytes_of("y")));
       own = datagram.to();
     });
@@ -261,11 +261,11 @@ TEST_P(UdpOffloads, a_dual_stack_socket_reports_mapped_ipv6_addresses) {
       EXPECT_EQ(datagram.peer(), at);
       EXPECT_EQ(datagram.ecn(), Ecn::none);
     });
-    const DatagramOptions how{.ecn = Ecn::capable_0, .from = own};
+    const DatagramOptions how{.ecn = Ecn::ect0, .from = own};
     EXPECT_TRUE(server.try_send_to(bytes_of("z"), client.local_endpoint().value(), how));
     receive_one(client, [&](const Datagram& datagram) {
       EXPECT_EQ(datagram.peer(), at);
-      EXPECT_EQ(datagram.ecn(), Ecn::capable_0);
+      EXPECT_EQ(datagram.ecn(), Ecn::ect0);
     });
   }
 }
@@ -275,7 +275,7 @@ TEST_P(UdpOffloads, ecn_is_sent_and_received) {
     UdpSocket server = bind(at, {.ecn = true});
     UdpSocket client = bind(at, {.ecn = true});
     const Endpoint to = server.local_endpoint().value();
-    for (const Ecn ecn : {Ecn::none, Ecn::capable_1, Ecn::capable_0, Ecn::congested}) {
+    for (const Ecn ecn : {Ecn::none, Ecn::ect1, Ecn::ect0, Ecn::ce}) {
       EXPECT_TRUE(client.try_send_to(bytes_of("x"), to, {.ecn = ecn}));
       DatagramBatch batch(1);
       bool back = false;
@@ -291,13 +291,12 @@ TEST_P(UdpOffloads, ecn_is_sent_and_received) {
       receive_one(client, [](const Datagram& datagram) { EXPECT_EQ(datagram.ecn(), Ecn::none); });
     }
     ASSERT_TRUE(client.connect(to));
-    EXPECT_TRUE(client.try_send(bytes_of("x"), {.ecn = Ecn::capable_0}));
-    receive_one(server,
-                [](const Datagram& datagram) { EXPECT_EQ(datagram.ecn(), Ecn::capable_0); });
+    EXPECT_TRUE(client.try_send(bytes_of("x"), {.ecn = Ecn::ect0}));
+    receive_one(server, [](const Datagram& datagram) { EXPECT_EQ(datagram.ecn(), Ecn::ect0); });
     // Two datagrams with different options are not merged into a run.
     DatagramBatch batch;
-    EXPECT_TRUE(batch.add(bytes_of("a"), {.ecn = Ecn::capable_0}));
-    EXPECT_TRUE(batch.add(bytes_of("b"), {.ecn = Ecn::capable_1}));
+    EXPECT_TRUE(batch.add(bytes_of("a"), {.ecn = Ecn::ect0}));
+    EXPECT_TRUE(batch.add(bytes_of("b"), {.ecn = Ecn::ect1}));
     EXPECT_TRUE(client.try_send(batch));
     std::string seen;
     for (int i = 0; i < 2 && seen.size() < 4; ++i) {

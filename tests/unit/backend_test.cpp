@@ -36,7 +36,7 @@ class Backends : public testing::TestWithParam<BackendKind> {
   void SetUp() override {
     auto opened = open_backend({.backend = GetParam()});
     ASSERT_TRUE(opened);
-    if ((*opened)->traits().kind != GetParam()) GTEST_SKIP() << (*opened)->traits().fell_back;
+    if ((*opened)->traits().kind != GetParam()) GTEST_SKIP() << (*opened)->traits().fallback_reason;
     backend_ = std::move(*opened);
   }
   void TearDown() override {

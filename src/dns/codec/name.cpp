@@ -164,7 +164,7 @@ std::string DnsName::to_string() const {
   return text;
 }
 
-std::size_t DnsName::labels() const noexcept { return Labels(wire_).count; }
+std::size_t DnsName::label_count() const noexcept { return Labels(wire_).count; }
 
 DnsName DnsName::parent() const {
   if (is_root()) return *this;

@@ -73,7 +73,7 @@ std::optional<BasicCredentials> parse_basic_credentials(std::string_view value) 
                           .password = decoded->substr(colon + 1)};
 }
 
-bool is_same_secret(std::string_view given, std::string_view expected) noexcept {
+bool constant_time_equal(std::string_view given, std::string_view expected) noexcept {
   if (given.size() != expected.size()) return false;
   unsigned difference = 0;
   for (std::size_t i = 0; i < given.size(); ++i)

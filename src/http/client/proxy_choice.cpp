@@ -105,7 +105,7 @@ ProxyChoice use_proxy(std::string proxy) {
   return [proxy = std::move(proxy)](const Url&) { return proxy; };
 }
 
-ProxySettings ProxySettings::of_environment() {
+ProxySettings ProxySettings::from_environment() {
   using client::variable;
   using client::with_scheme;
   return {.http = with_scheme(variable("http_proxy")),

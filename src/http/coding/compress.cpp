@@ -104,7 +104,7 @@ class Compressor final : public Responder {
                                           std::uint64_t size) override;
   Result<> end(const Fields& trailers) override;
   [[nodiscard]] Task<Result<>> flush() override;
-  [[nodiscard]] Task<Result<Tunnel>> open_tunnel() override;
+  [[nodiscard]] Task<Result<Tunnel>> upgrade() override;
   [[nodiscard]] TimePoint begun_at() const noexcept override { return outer_.begun_at(); }
   [[nodiscard]] bool is_broken() const noexcept override { return outer_.failed(); }
 
@@ -248,10 +248,10 @@ Task<Result<>> Compressor::flush() {
   co_return co_await outer_.flush();
 }
 
-Task<Result<Tunnel>> Compressor::open_tunnel() {
+Task<Result<Tunnel>> Compressor::upgrade() {
   if (response_.begun()) co_return failure(HttpError::response_begun);
   outer_.head() = response_.head();
-  auto tunnel = co_await outer_.open_tunnel();
+  auto tunnel = co_await outer_.upgrade();
   if (outer_.begun()) set_state(response_, ResponseState::ended);
   co_return tunnel;
 }

@@ -129,7 +129,7 @@ class ServerConnection final : private Exchange {
                                           std::uint64_t size) override;
   Result<> end(const Fields& trailers) override;
   [[nodiscard]] Task<Result<>> flush() override;
-  [[nodiscard]] Task<Result<Tunnel>> open_tunnel() override;
+  [[nodiscard]] Task<Result<Tunnel>> upgrade() override;
 
   [[nodiscard]] Result<> begin_response(const BodyFraming& framing);
   [[nodiscard]] Result<> begin_stream();

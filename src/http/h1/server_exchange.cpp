@@ -175,7 +175,7 @@ Result<> ServerConnection::check_tunnel() const noexcept {
   return is_asked_for ? Result<>() : failure(HttpError::not_an_upgrade);
 }
 
-Task<Result<Tunnel>> ServerConnection::open_tunnel() {
+Task<Result<Tunnel>> ServerConnection::upgrade() {
   if (const auto checked = check_tunnel(); !checked) co_return std::unexpected(checked.error());
   watch_.reset();
   if (!parser_.is_complete()) {

@@ -311,7 +311,7 @@ bool Connection::send(Buffer&& bytes) {
 bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer, std::size_t before) {
   if (ended_) return false;
   const std::size_t size = buffer != nullptr ? buffer->size() : bytes.size();
-  const std::size_t limit = callbacks_->limits.unsent_max;
+  const std::size_t limit = callbacks_->limits.unsent_bytes_max;
   if (before > 0 && size > limit - std::min(before, limit)) {
     end_at_limit(ENOBUFS);
     return false;

@@ -22,12 +22,12 @@ ConnectionHandle::Mailbox::Mailbox(Connection& connection) noexcept
 
 Connection* ConnectionHandle::Mailbox::connection_here() const noexcept {
   const std::lock_guard lock(mutex_);
-  return loop_ != nullptr && loop::core_of(*loop_).in_thread() ? connection_ : nullptr;
+  return loop_ != nullptr && loop::core_of(*loop_).in_group_thread() ? connection_ : nullptr;
 }
 
 Connection* ConnectionHandle::Mailbox::connection_for_direct_call() const noexcept {
   const std::lock_guard lock(mutex_);
-  const bool is_here = loop_ != nullptr && loop::core_of(*loop_).in_thread();
+  const bool is_here = loop_ != nullptr && loop::core_of(*loop_).in_group_thread();
   return is_here && operations_.empty() ? connection_ : nullptr;
 }
 

@@ -124,7 +124,7 @@ inline bool Connection::may_read_now() const noexcept {
 }
 
 inline void Connection::check_thread(const char* function) const noexcept {
-  if (!loop::core_of(*loop_).in_thread()) [[unlikely]]
+  if (!loop::core_of(*loop_).in_group_thread()) [[unlikely]]
     fail_thread_check(function);
 }
 

@@ -66,7 +66,7 @@ void Connection::receive_end() {
 void Connection::check_rest(std::size_t received, bool consumed) noexcept {
   const ConnectionLimits& limits = callbacks_->limits;
   // If the callback paused reading, the buffer does not grow.
-  if (input_.size() > limits.unread_max && !paused_) return end_at_limit(EMSGSIZE);
+  if (input_.size() > limits.unread_bytes_max && !paused_) return end_at_limit(EMSGSIZE);
   if (limits.message_timeout > Duration::zero()) note_message(received, consumed);
 }
 

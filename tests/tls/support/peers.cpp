@@ -36,7 +36,7 @@ int TlsPeerTest::run_client(TlsServerOptions options, std::function<Task<>(TcpSt
   ListenOptions how;
   how.tls = or_throw(TlsServerContext::create(std::move(options)));
   how.tls_early_data = starts_with_early_data;
-  how.on_refused = [this](SocketStream&, Error error) { refused.push_back(error); };
+  how.on_rejected = [this](SocketStream&, Error error) { refused.push_back(error); };
   auto server = TcpServer::listen(loop, Endpoint::loopback_v4(0), how).value();
   server.serve(std::move(handler));
   const std::string port = std::to_string(server.endpoint().port());

@@ -137,8 +137,8 @@ Task<Result<>> wait_until_ready(int fd) {
 
 }  // namespace
 
-Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
-                                    SuccessorOptions options) {
+Task<Result<pid_t>> start_new_process(std::vector<PassedListener> listeners,
+                                      NewProcessOptions options) {
   std::array<int, 2> fds{};
   if (::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK) != 0) co_return base::failure(errno);
   const UniqueFd ready_read_end(fds[0]);
@@ -153,14 +153,14 @@ Task<Result<pid_t>> start_successor(std::vector<PassedListener> listeners,
   prepared->copies.clear();
   prepared->tickets.reset(-1);
   // Killed if the wait fails, and also if this task is destroyed while it waits.
-  Process successor = std::move(*spawned);
+  Process started = std::move(*spawned);
   if (const auto waited =
           co_await task::within(options.ready_timeout, wait_until_ready(ready_read_end.get()));
       !waited)
     co_return std::unexpected(waited.error());
   for (const PassedListener& passed : listeners)
     std::visit([](auto* server) { server->keep_path(); }, passed.server);
-  co_return successor.release();
+  co_return started.release();
 }
 
 void notify_ready() noexcept {
