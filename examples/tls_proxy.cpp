@@ -1,12 +1,13 @@
 // A proxy that terminates TLS: decrypts each connection and forwards it to another server, on all
-// processors. It loads a renewed certificate when the file changes or on SIGHUP; a bad one is
-// reported, and the proxy goes on with the former one.
+// processors. It loads a renewed certificate when its files change; a bad one is reported, and the
+// proxy goes on with the former one.
 //
 //   tls_proxy CERTIFICATE KEY 0.0.0.0:443 127.0.0.1:80 [PROXY]
 //
 // With PROXY, it begins each connection with a header that describes the client and its TLS.
 #include <csignal>
 #include <cstdio>
+#include <expected>
 #include <string>
 
 #include <tambour/tambour.h>
@@ -42,15 +43,9 @@ Task<> proxy(TcpStream client, Endpoint target, bool describes) {
 
 void report(const TlsFailure& failure) { std::fprintf(stderr, "%s\n", failure.message.c_str()); }
 
-Task<> reload(TlsServerContext tls) {
-  // Reads files, so it runs on a worker thread.
-  const auto load = [](const TlsServerContext& own) { return own.reload(); };
-  const auto done = co_await WorkerPool::shared().run(load, tls);
-  if (done && *done) {
-    std::puts("loaded the certificate");
-  } else if (done) {
-    report(done->error());
-  }
+void report_reload(const std::expected<void, TlsFailure>& result) {
+  if (!result) return report(result.error());
+  std::puts("loaded the certificate");
   std::fflush(stdout);
 }
 
@@ -61,6 +56,7 @@ int main(int argc, char** argv) try {
   TlsServerOptions options;
   options.identities = {{.certificate = TlsPem::file(argv[1]), .key = TlsPem::file(argv[2])}};
   options.on_failure = report;
+  options.on_reload = report_reload;
   const auto tls = or_throw(TlsServerContext::create(options));
   ListenOptions how;
   how.tls = tls;
@@ -73,16 +69,7 @@ int main(int argc, char** argv) try {
   std::printf("listening on %s\n", server.endpoint().to_string().c_str());
   std::fflush(stdout);
 
-  // A tool that renews certificates writes two files. If only one is new, they do not match, and
-  // the former ones stay; the change of the other one loads them again.
-  const auto renew = [&] { spawn(loop, reload(tls)); };
-  FileStatus certificate(loop, argv[1], [&](const FileState&, const FileState&) { renew(); });
-  FileStatus key(loop, argv[2], [&](const FileState&, const FileState&) { renew(); });
-  Signal hangup(loop, SIGHUP, [&](int) { renew(); });
   Signal end(loop, SIGTERM, [&](int) { loop.stop(); });
-  or_throw(certificate.start(), argv[1]);
-  or_throw(key.start(), argv[2]);
-  or_throw(hangup.start());
   or_throw(end.start());
   loop.run();
 } catch (const std::exception& error) {

@@ -1,7 +1,7 @@
 // The configuration of TLS: certificates, verification, versions and application protocols.
 //
-// A context is created once and shared by all connections, on all loops. Certificates that are
-// renewed are loaded with reload(); open connections keep the former ones.
+// A context is created once and shared by all connections, on all loops. Files that change, such as
+// renewed certificates, are loaded again; open connections keep the former certificates.
 #pragma once
 
 #include <chrono>
@@ -109,6 +109,14 @@ struct TlsOptions {
   /// SSLKEYLOGFILE, for decryption with Wireshark. With this file, an attacker can decrypt and
   /// forge the connections. Empty: none; the environment variable is ignored.
   std::string key_log_path{};
+  /// The files of certificates, keys, OCSP responses and authorities are examined for changes at
+  /// most this often, when a handshake begins; then a worker of WorkerPool::files() loads them, as
+  /// reload() does, for the handshakes that begin afterwards. If they cannot be loaded, the former
+  /// ones stay in use until a file changes again. Zero: only reload() loads them.
+  Duration file_check_interval = std::chrono::seconds(1);
+  /// Invoked when changed files were loaded or could not be, on the thread of the loop whose
+  /// handshake has noticed the change; loops invoke it concurrently. Must not throw.
+  std::function<void(const std::expected<void, TlsFailure>& result)> on_reload{};
   /// Invoked when a handshake has failed, on the thread of its loop; loops invoke it concurrently.
   /// Must not throw. `failure` names the certificate and the reason.
   std::function<void(const TlsFailure& failure)> on_failure{};
@@ -171,8 +179,8 @@ class TlsServerContext {
   /// of opening a file, and with ENOMEM.
   [[nodiscard]] static std::expected<TlsServerContext, TlsFailure> create(TlsServerOptions options);
 
-  /// Loads the files again, or other options. New handshakes use them from now on; open connections
-  /// are not affected. If it fails, as create() does, nothing changes. Sessions continue to be
+  /// Loads the files again at once, or other options. New handshakes use them from now on; open
+  /// connections are not affected. If it fails, as create() does, nothing changes. Sessions continue to be
   /// resumable if clients are verified as before, with the same authorities. Reads files: do not
   /// call it on the thread of a busy loop, but on a worker (WorkerPool).
   [[nodiscard]] std::expected<void, TlsFailure> reload() const;

@@ -17,6 +17,9 @@ struct TlsStats {
   /// Complete handshakes with early data that the server has accepted, or rejected.
   std::uint64_t early_data_accepted = 0;
   std::uint64_t early_data_rejected = 0;
+  /// How often changed files were loaded, or could not be loaded: TlsOptions::file_check_interval.
+  std::uint64_t reloads = 0;
+  std::uint64_t failed_reloads = 0;
   /// Whether the kernel encrypts (kTLS), and the reason if not, with the result of asking the
   /// kernel for it now.
   bool kernel_tls = false;

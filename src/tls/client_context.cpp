@@ -192,27 +192,21 @@ int ClientGeneration::check_status(SSL* ssl, void* /*unused*/) noexcept {
 
 std::expected<TlsClientContext, TlsFailure> TlsClientContext::create(TlsClientOptions options) {
   auto state = std::make_shared<tls::ClientState>();
-  auto loaded = tls::ClientGeneration::load(std::move(options), nullptr);
-  if (!loaded) return std::unexpected(std::move(loaded.error()));
-  state->current.set(std::move(*loaded));
+  if (auto loaded = state->load(std::move(options)); !loaded)
+    return std::unexpected(std::move(loaded.error()));
   return TlsClientContext(std::move(state));
 }
 
 std::expected<void, TlsFailure> TlsClientContext::reload() const {
-  const auto current = tls::ContextAccess::generation(*this);
-  if (current == nullptr)
+  if (state_ == nullptr)
     return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
-  return reload(current->options());
+  return state_->load_again();
 }
 
 std::expected<void, TlsFailure> TlsClientContext::reload(TlsClientOptions options) const {
   if (state_ == nullptr)
     return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
-  const auto former = state_->current.get();
-  auto loaded = tls::ClientGeneration::load(std::move(options), former.get());
-  if (!loaded) return std::unexpected(std::move(loaded.error()));
-  state_->current.set(std::move(*loaded));
-  return {};
+  return state_->load(std::move(options));
 }
 
 TlsStats TlsClientContext::stats() const {

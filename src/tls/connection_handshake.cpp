@@ -38,8 +38,8 @@ void check_context(bool exists) noexcept {
 
 void tls_accept(Connection& connection, const TlsServerContext& context,
                 Callback<void(Connection&, Error)> done) {
-  auto generation = tls::ContextAccess::generation(context);
-  check_context(generation != nullptr);
+  check_context(bool(context));
+  auto generation = tls::ContextAccess::for_handshake(context, connection.loop());
   auto filter = tls::make_server_filter(generation);
   if (filter == nullptr) throw std::bad_alloc();
   begin(connection, std::move(generation), std::move(filter), std::move(done));
@@ -47,8 +47,8 @@ void tls_accept(Connection& connection, const TlsServerContext& context,
 
 void tls_connect(Connection& connection, const TlsClientContext& context, std::string host,
                  Callback<void(Connection&, Error)> done) {
-  auto generation = tls::ContextAccess::generation(context);
-  check_context(generation != nullptr);
+  check_context(bool(context));
+  auto generation = tls::ContextAccess::for_handshake(context, connection.loop());
   auto filter = tls::make_client_filter(generation, std::move(host), connection.peer_endpoint());
   if (!filter && filter.error() == system_error(ENOMEM)) throw std::bad_alloc();
   if (filter) return begin(connection, std::move(generation), std::move(*filter), std::move(done));

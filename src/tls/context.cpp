@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <openssl/err.h>
 
@@ -51,6 +53,22 @@ Loaded<std::string> encode_alpn(const std::vector<std::string>& protocols) {
     encoded += each;
   }
   return encoded;
+}
+
+/// The files that reload() reads.
+std::vector<std::string> paths_of(const TlsOptions& options,
+                                  const std::vector<TlsIdentity>& identities) {
+  std::vector<std::string> paths;
+  const auto add = [&](const std::string& path) {
+    if (!path.empty()) paths.push_back(path);
+  };
+  for (const TlsIdentity& each : identities) {
+    add(each.certificate.path);
+    add(each.key.path);
+    add(each.ocsp_response_path);
+  }
+  add(options.authorities.path);
+  return paths;
 }
 
 /// Returns whether both are the same, or certificates for one name with keys of different types.
@@ -153,6 +171,7 @@ Loaded<> Generation::load_common(const TlsOptions& options,
   auto encoded = encode_alpn(options.alpn);
   if (!encoded) return std::unexpected(std::move(encoded.error()));
   alpn_ = std::move(*encoded);
+  files_.start(paths_of(options, identities));
   identities_.reserve(identities.size());
   for (const TlsIdentity& each : identities) {
     auto loaded = load_identity(each);

@@ -9,10 +9,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include <tambour/event_loop.h>
 #include <tambour/tls_context.h>
 #include <tambour/unique_fd.h>
 
@@ -23,6 +25,7 @@
 #include "tls/resumption/sessions.h"
 #include "tls/resumption/strike_register.h"
 #include "tls/resumption/ticket_keys.h"
+#include "tls/source_files.h"
 
 namespace tambour::tls {
 
@@ -38,6 +41,7 @@ class Generation {
 
   [[nodiscard]] virtual const TlsOptions& common() const noexcept = 0;
   [[nodiscard]] Counters& counters() const noexcept { return *counters_; }
+  [[nodiscard]] SourceFiles& files() noexcept { return files_; }
 
   [[nodiscard]] static Generation& of(const SSL* ssl) noexcept {
     return *static_cast<Generation*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
@@ -67,6 +71,7 @@ class Generation {
   static void log_key(const SSL* ssl, const char* line) noexcept;
 
   const std::shared_ptr<Counters> counters_;
+  SourceFiles files_;
   std::vector<Identity> identities_;
   StorePointer authorities_;
   std::string alpn_;  ///< In the format of the protocol.
@@ -163,43 +168,62 @@ class ClientGeneration final : public Generation {
   Sessions sessions_;
 };
 
-/// The current generation. Thread: callable from any thread.
+/// What the handles of a context share. Thread: callable from any thread.
 template <class G>
-class Current {
+class State {
  public:
-  [[nodiscard]] std::shared_ptr<G> get() const noexcept {
+  using Options = std::remove_cvref_t<decltype(std::declval<const G&>().options())>;
+
+  [[nodiscard]] std::shared_ptr<G> current() const noexcept {
     const std::scoped_lock lock(mutex_);
-    return generation_;
+    return current_;
   }
-  void set(std::shared_ptr<G> generation) noexcept {
+
+  /// Replaces the current generation by one with these options.
+  [[nodiscard]] Loaded<> load(Options options) {
+    auto loaded = G::load(std::move(options), current().get());
+    if (!loaded) return std::unexpected(std::move(loaded.error()));
     const std::scoped_lock lock(mutex_);
-    generation_.swap(generation);
+    current_.swap(*loaded);
+    return {};
+  }
+
+  /// Loads the files of the current generation again.
+  [[nodiscard]] Loaded<> load_again() {
+    for (;;) {
+      const auto former = current();
+      auto loaded = G::load(former->options(), former.get());
+      if (!loaded) return std::unexpected(std::move(loaded.error()));
+      const std::scoped_lock lock(mutex_);
+      if (current_ != former) continue;  // Another thread has set other options meanwhile.
+      current_.swap(*loaded);
+      return {};
+    }
   }
 
  private:
   mutable std::mutex mutex_;
-  std::shared_ptr<G> generation_;
+  std::shared_ptr<G> current_;
 };
 
-class ServerState {
- public:
-  Current<ServerGeneration> current;
-};
-
-class ClientState {
- public:
-  Current<ClientGeneration> current;
-};
+class ServerState final : public State<ServerGeneration> {};
+class ClientState final : public State<ClientGeneration> {};
 
 struct ContextAccess {
   [[nodiscard]] static std::shared_ptr<ServerGeneration> generation(
       const TlsServerContext& context) noexcept {
-    return context.state_ != nullptr ? context.state_->current.get() : nullptr;
+    return context.state_ != nullptr ? context.state_->current() : nullptr;
   }
   [[nodiscard]] static std::shared_ptr<ClientGeneration> generation(
       const TlsClientContext& context) noexcept {
-    return context.state_ != nullptr ? context.state_->current.get() : nullptr;
+    return context.state_ != nullptr ? context.state_->current() : nullptr;
   }
+  /// The generation for a handshake on `loop`. If its files have changed, a task of the loop loads
+  /// them again for later handshakes.
+  [[nodiscard]] static std::shared_ptr<ServerGeneration> for_handshake(
+      const TlsServerContext& context, EventLoop& loop) noexcept;
+  [[nodiscard]] static std::shared_ptr<ClientGeneration> for_handshake(
+      const TlsClientContext& context, EventLoop& loop) noexcept;
 };
 
 }  // namespace tambour::tls

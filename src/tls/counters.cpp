@@ -53,6 +53,8 @@ TlsStats Counters::stats() const {
           .failed = failed_.load(std::memory_order_relaxed),
           .early_data_accepted = early_data_accepted_.load(std::memory_order_relaxed),
           .early_data_rejected = early_data_rejected_.load(std::memory_order_relaxed),
+          .reloads = reloads_.load(std::memory_order_relaxed),
+          .failed_reloads = failed_reloads_.load(std::memory_order_relaxed),
           .kernel_tls = false,
           .kernel_tls_reason = reason};
 }

@@ -14,6 +14,10 @@ class Counters {
  public:
   /// A handshake that is complete.
   void count(const TlsSession& session) noexcept;
+  /// Changed files that were loaded, or could not be.
+  void count_reload(bool succeeded) noexcept {
+    (succeeded ? reloads_ : failed_reloads_).fetch_add(1, std::memory_order_relaxed);
+  }
   void count_failed() noexcept { failed_.fetch_add(1, std::memory_order_relaxed); }
   /// Throws std::bad_alloc.
   [[nodiscard]] TlsStats stats() const;
@@ -24,6 +28,8 @@ class Counters {
   std::atomic<std::uint64_t> failed_{0};
   std::atomic<std::uint64_t> early_data_accepted_{0};
   std::atomic<std::uint64_t> early_data_rejected_{0};
+  std::atomic<std::uint64_t> reloads_{0};
+  std::atomic<std::uint64_t> failed_reloads_{0};
 };
 
 }  // namespace tambour::tls

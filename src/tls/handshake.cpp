@@ -143,8 +143,8 @@ std::optional<Error> misuse(const SocketStream& stream, bool has_context) noexce
 }  // namespace
 
 Task<Result<>> accept(SocketStream& stream, TlsServerContext context, Start start) {
-  auto generation = ContextAccess::generation(context);
-  if (const auto error = misuse(stream, generation != nullptr)) co_return std::unexpected(*error);
+  if (const auto error = misuse(stream, bool(context))) co_return std::unexpected(*error);
+  auto generation = ContextAccess::for_handshake(context, stream.loop());
   std::unique_ptr<Filter> filter = make_server_filter(generation);
   if (filter == nullptr) co_return base::failure(ENOMEM);
   filter->start_early(start == Start::with_early_data);
@@ -185,9 +185,8 @@ Task<Result<>> tls_complete_handshake(SocketStream& stream) {
 
 Task<Result<>> tls_connect(SocketStream& stream, TlsClientContext context, std::string host,
                            TlsReplayable data) {
-  auto generation = tls::ContextAccess::generation(context);
-  if (const auto error = tls::misuse(stream, generation != nullptr))
-    co_return std::unexpected(*error);
+  if (const auto error = tls::misuse(stream, bool(context))) co_return std::unexpected(*error);
+  auto generation = tls::ContextAccess::for_handshake(context, stream.loop());
   auto filter = tls::make_client_filter(generation, std::move(host), stream.peer_endpoint(),
                                         std::move(data.bytes));
   if (!filter) {

@@ -271,27 +271,21 @@ std::string save_ticket_keys(const TlsServerContext& context) {
 
 std::expected<TlsServerContext, TlsFailure> TlsServerContext::create(TlsServerOptions options) {
   auto state = std::make_shared<tls::ServerState>();
-  auto loaded = tls::ServerGeneration::load(std::move(options), nullptr);
-  if (!loaded) return std::unexpected(std::move(loaded.error()));
-  state->current.set(std::move(*loaded));
+  if (auto loaded = state->load(std::move(options)); !loaded)
+    return std::unexpected(std::move(loaded.error()));
   return TlsServerContext(std::move(state));
 }
 
 std::expected<void, TlsFailure> TlsServerContext::reload() const {
-  const auto current = tls::ContextAccess::generation(*this);
-  if (current == nullptr)
+  if (state_ == nullptr)
     return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
-  return reload(current->options());
+  return state_->load_again();
 }
 
 std::expected<void, TlsFailure> TlsServerContext::reload(TlsServerOptions options) const {
   if (state_ == nullptr)
     return tls::failure(TlsError::bad_configuration, "reload() of an empty context");
-  const auto former = state_->current.get();
-  auto loaded = tls::ServerGeneration::load(std::move(options), former.get());
-  if (!loaded) return std::unexpected(std::move(loaded.error()));
-  state_->current.set(std::move(*loaded));
-  return {};
+  return state_->load(std::move(options));
 }
 
 TlsStats TlsServerContext::stats() const {

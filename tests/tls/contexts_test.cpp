@@ -22,47 +22,18 @@
 #include "support/temporary_folder.h"
 #include "tls/failure.h"
 #include "tls/support/certificates.h"
+#include "tls/support/handshake.h"
 
 namespace tambour::contexts_test {
 namespace {
 
 using namespace std::chrono_literals;
 using test::Contexts;
+using test::handshake;
+using test::Seen;
 
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
-}
-
-/// What a client sees of a server.
-struct Seen {
-  Error error;
-  std::string subject;
-  bool resumed = false;
-};
-
-Seen handshake(EventLoop& loop, const TlsServerContext& server, const TlsClientContext& client,
-               const std::string& host) {
-  test::StreamEnds ends = test::open_stream_ends(loop);
-  Seen seen;
-  TaskScope scope(loop);
-  scope.spawn([](SocketStream& stream, TlsServerContext tls) -> Task<> {
-    if (!co_await tls_accept(stream, tls)) co_return;
-    static_cast<void>(co_await stream.write("x"));
-  }(ends.far, server));
-  scope.spawn(
-      [](SocketStream& stream, TlsClientContext tls, std::string name, Seen& into) -> Task<> {
-        const auto done = co_await tls_connect(stream, tls, name);
-        if (!done) {
-          into.error = done.error();
-          co_return;
-        }
-        into.subject = stream.tls()->peer_certificate()->subject;
-        into.resumed = stream.tls()->resumed();
-        Buffer buffer;
-        EXPECT_EQ(co_await stream.read(buffer), 1U);
-      }(ends.near, client, host, seen));
-  while (!scope.empty()) loop.run_once();
-  return seen;
 }
 
 class TlsContexts : public testing::Test {
