@@ -90,7 +90,7 @@ _STYLE = {
 }
 
 
-def _figure(width: float, height: float, left: float, below: float):
+def _figure(width: float, height: float, left: float, below: float, right: float = 0.16):
     """A figure with one set of axes. Margins are in inches, so that adjacent charts align."""
     import matplotlib
 
@@ -99,13 +99,16 @@ def _figure(width: float, height: float, left: float, below: float):
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
-    figure.subplots_adjust(left / width, below / height, 1 - 0.16 / width, 1 - 0.34 / height)
+    figure.subplots_adjust(left / width, below / height, 1 - right / width, 1 - 0.34 / height)
     return figure, figure.add_subplot()
 
 
 def _lines(chart: Lines, figures: Figures, legend: bool):
     below = 0.56 + (0.2 + 0.2 * math.ceil(len(figures.subjects) / _LEGEND_ABREAST)) * legend
-    figure, axes = _figure(5.6, 3.15 + below, 0.82, below)
+    largest = max(cell[chart.x] for cell in chart.cells)
+    # Half of the last label, which is centred below its tick, near the end of the axis.
+    right = max(0.16, 0.04 * len(f"{largest:,}"))
+    figure, axes = _figure(5.6, 3.15 + below, 0.82, below, right)
     drawn, values = [], []
     for subject in figures.subjects:
         points = [(cell[chart.x], figures.value(cell, subject, chart.metric,
@@ -199,7 +202,8 @@ def _bars(chart: Bars, figures: Figures, legend: bool):
             colour = palette.look(subject).light
             axes.barh(place, value, each * 0.86, color=colour if at == 0 else "#fefefd",
                       edgecolor=colour, linewidth=1.2, zorder=3)
-            words = f"{value:,.0f}" + (f"  {chart.labels[at]}" if row == 0 else "")
+            says_which = row == 0 and len(chart.cells) > 1
+            words = f"{value:,.0f}" + (f"  {chart.labels[at]}" if says_which else "")
             axes.text(value + most * 0.012, place, words, va="center", fontsize=8.5,
                       color="#010203")
     axes.set_yticks(range(len(subjects)), subjects)
