@@ -144,6 +144,8 @@ class FileRequests final : public loop::Service {
   [[nodiscard]] bool may_read_at_once(std::size_t size) noexcept;
 
  private:
+  [[nodiscard]] bool are_several_in_flight() noexcept;
+
   loop::Core& core_;
   std::uint64_t iteration_ = 0;  ///< The iteration of the last read at once.
   std::size_t read_ = 0;         ///< The cost of that iteration's reads.
