@@ -404,6 +404,37 @@ TEST_P(StartTls, works_between_two_connections) {
   EXPECT_EQ(ends, std::vector<Error>{Error()});
 }
 
+TEST_P(StartTls, an_end_that_is_requested_during_the_handshake_is_sent_after_it) {
+  for (void (Connection::*end)() noexcept :
+       {&Connection::shutdown_write, &Connection::close_after_write}) {
+    auto listening = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
+    ConnectionCallbacks callbacks;
+    callbacks.on_connection = [&](Connection& peer) {
+      tls_accept(peer, contexts.server,
+                 [this](Connection&, Error error) { outcomes.push_back(error); });
+      (peer.*end)();
+    };
+    callbacks.on_close = [this](Connection&, Error error) { ends.push_back(error); };
+    listening.serve(std::move(callbacks));
+    run([](Endpoint to, TlsClientContext tls) -> Task<> {
+      auto stream = co_await TcpStream::connect(to);
+      EXPECT_TRUE(stream);
+      if (!stream) co_return;
+      EXPECT_TRUE(co_await tls_connect(*stream, tls, "localhost"));
+      Buffer buffer;
+      const auto got = co_await timeout(20s, stream->read(buffer));
+      EXPECT_TRUE(got) << got.error().message();
+      if (got) {
+        EXPECT_EQ(*got, 0U);
+      }
+      EXPECT_TRUE(co_await stream->shutdown_write());
+    }(listening.endpoint(), contexts.client));
+    EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
+    EXPECT_EQ(std::exchange(outcomes, {}), std::vector<Error>{Error()});
+    EXPECT_EQ(std::exchange(ends, {}), std::vector<Error>{Error()});
+  }
+}
+
 TEST_P(StartTls, closing_during_the_handshake_is_silent) {
   auto listening = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
   ConnectionCallbacks callbacks;

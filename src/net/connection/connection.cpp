@@ -387,7 +387,9 @@ void Connection::close_after_write() noexcept {
 }
 
 void Connection::finish_output() noexcept {
-  if (ended_ || unsent_bytes() > 0 || (!close_requested_ && !half_closed_)) return;
+  // The end of TLS can be sent only after the handshake, which calls this function when it is
+  // complete.
+  if (ended_ || handshaking_ || unsent_bytes() > 0 || (!close_requested_ && !half_closed_)) return;
   const bool is_ended = filter() == nullptr || write_shut_down_;
   if (io::is_file(kind_) || (peer_half_closed_ && is_ended)) return end(0);
   if (write_shut_down_) return;

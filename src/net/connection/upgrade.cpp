@@ -56,6 +56,7 @@ void Connection::end_handshake(int error) {
     read_again_if_possible();
   }
   if (handshake->done) handshake->done(*this, error != 0 ? net::error_of(error) : Error());
+  finish_output();
 }
 
 }  // namespace tambour
