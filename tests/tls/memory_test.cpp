@@ -1,7 +1,10 @@
 // Each allocation fails once, those of OpenSSL included. Replaces operator new, and the memory
 // functions of OpenSSL.
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
@@ -15,6 +18,7 @@
 
 #include "support/scale.h"
 #include "support/streams.h"
+#include "tls/resumption/strike_register.h"
 #include "tls/support/certificates.h"
 
 namespace {
@@ -187,6 +191,25 @@ TEST(Memory, may_run_out_while_contexts_are_loaded) {
     }
   }
   EXPECT_TRUE(exchange(loop, contexts, std::string(50'000, 't')));
+}
+
+TEST(Memory, may_run_out_for_the_strike_register_of_a_forked_child) {
+  tls::StrikeRegister strikes;
+  const std::array<unsigned char, 32> random{1, 2, 3};
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    // The object, and the slots of two periods.
+    for (unsigned nth = 1; nth <= 3; ++nth) {
+      bool accepted = false;
+      if (!play_without(nth, [&] { accepted = strikes.accept(random); }) || accepted) ::_exit(1);
+    }
+    ::_exit(strikes.accept(random) && !strikes.accept(random) ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(strikes.accept(random));
 }
 
 }  // namespace

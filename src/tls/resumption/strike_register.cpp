@@ -45,18 +45,18 @@ struct Period {
 /// What one process has accepted.
 class StrikeRegister::Memory {
  public:
-  /// `of_parent`: kept, because a thread of the parent may have used it during fork(2). Throws
-  /// std::bad_alloc.
-  explicit Memory(std::unique_ptr<Memory> of_parent) : of_parent_(std::move(of_parent)) {
-    usable_ = RAND_bytes(identifier_.data(), int(identifier_.size())) == 1;
-  }
+  /// Throws std::bad_alloc.
+  Memory() { usable_ = RAND_bytes(identifier_.data(), int(identifier_.size())) == 1; }
+
+  /// Takes ownership of what this replaces in a forked child. It is kept, because a thread of the
+  /// parent may have used it during fork(2).
+  void keep(Memory* of_parent) noexcept { of_parent_.reset(of_parent); }
 
   [[nodiscard]] bool is_of_this_process() const noexcept {
     return process_ == base::process_number();
   }
   [[nodiscard]] const Identifier& identifier() const noexcept { return identifier_; }
   [[nodiscard]] bool accept(std::span<const unsigned char> random, std::int64_t now_s) noexcept;
-  void release_parent() noexcept { static_cast<void>(of_parent_.release()); }
 
  private:
   [[nodiscard]] std::uint64_t hash_of(std::span<const unsigned char> random) const noexcept;
@@ -75,7 +75,7 @@ class StrikeRegister::Memory {
 StrikeRegister::StrikeRegister(std::int64_t (*now_s)() noexcept)
     : now_s_(now_s != nullptr ? now_s : &seconds_of_day_clock) {
   base::count_forks();
-  memory_ = new Memory(nullptr);
+  memory_ = new Memory;
 }
 
 StrikeRegister::~StrikeRegister() { delete memory_.load(); }
@@ -86,14 +86,15 @@ StrikeRegister::Memory* StrikeRegister::memory() noexcept {
     return current;
   std::unique_ptr<Memory> made;
   try {
-    made = std::make_unique<Memory>(std::unique_ptr<Memory>(current));
+    made = std::make_unique<Memory>();
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
-  if (memory_.compare_exchange_strong(current, made.get())) return made.release();
-  // Another thread of the child was first.
-  made->release_parent();
-  return current;
+  Memory* const of_parent = current;
+  // Otherwise another thread of the child was first.
+  if (!memory_.compare_exchange_strong(current, made.get())) return current;
+  made->keep(of_parent);
+  return made.release();
 }
 
 /// Clients choose their random numbers, so the hash depends on the identifier, which they do not
