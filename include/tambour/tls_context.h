@@ -155,7 +155,8 @@ struct TlsClientOptions : TlsOptions {
   std::vector<TlsIdentity> identities{};
   TlsRevocation revocation = TlsRevocation::if_stapled;
   /// The number of sessions that are kept for resumption, of all servers together. Zero disables
-  /// resumption.
+  /// resumption. A session is resumed until the certificate of the server expires, at most 24 hours
+  /// after it was verified; then the handshake is a full one, which verifies it again.
   std::size_t sessions_max = 1000;
   /// SHA-256 digests of public keys (SubjectPublicKeyInfo) in base64, as in "pin-sha256" of RFC
   /// 7469. If not empty, a server must have one of these keys, and neither its chain nor its name

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <ctime>
 #include <exception>
 #include <new>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "net/outcome.h"
 #include "tls/context.h"
 #include "tls/filter.h"
+#include "tls/resumption/ticket_note.h"
 
 namespace tambour {
 namespace tls {
@@ -161,6 +163,9 @@ int ClientGeneration::note_certificate_missing(SSL* ssl, X509** /*certificate*/,
 int ClientGeneration::keep_session(SSL* ssl, SSL_SESSION* session) noexcept {
   const Filter& filter = Filter::of(ssl);
   if (filter.session_key().empty() || SSL_SESSION_is_resumable(session) != 1) return 0;
+  // A session that follows a resumption is a copy of the former one, with its note.
+  if (!TicketNote::of(session) && !TicketNote{.verified_s = std::time(nullptr)}.write_to(session))
+    return 0;
   SessionPointer owned(session);
   static_cast<ClientGeneration&>(of(ssl)).sessions_.put(filter.session_key(), std::move(owned));
   return 1;

@@ -107,7 +107,6 @@ class ServerGeneration final : public Generation {
   [[nodiscard]] bool configure(SSL_CTX* context) noexcept override;
   [[nodiscard]] bool configure_clients(SSL_CTX* context) noexcept;
   [[nodiscard]] bool compute_session_context() noexcept;
-  [[nodiscard]] bool may_resume(SSL_SESSION* session) const noexcept;
   [[nodiscard]] bool configure_early_data(SSL_CTX* context) noexcept;
 
   static ServerGeneration& of(const SSL* ssl) noexcept {

@@ -5,12 +5,17 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include "base/failure.h"
+#include "tls/resumption/ticket_note.h"
 
 namespace tambour::tls {
 namespace {
+
+/// After this time a client verifies the server again: its certificate may have been revoked.
+constexpr std::int64_t verified_age_s_max = 24 * 3600;
 
 std::string seconds_text(Duration time) {
   return std::to_string(std::chrono::duration<double>(time).count()) + " s";
@@ -38,7 +43,7 @@ void offer_session(ClientGeneration& generation, Filter& filter, const Result<En
   const std::string port = peer && peer->is_ip() ? std::to_string(peer->port()) : std::string();
   filter.set_session_key(filter.host() + " " + port);
   SessionPointer session = generation.sessions().take(filter.session_key());
-  if (session == nullptr) return;
+  if (session == nullptr || !is_still_verified(session.get(), verified_age_s_max)) return;
   const bool is_offered = SSL_set_session(filter.ssl(), session.get()) == 1;
   if (is_offered && !early_data.empty() &&
       early_data.size() <= SSL_SESSION_get_max_early_data(session.get()))

@@ -1,7 +1,6 @@
 // The contexts of servers.
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <new>
@@ -227,19 +226,6 @@ int ServerGeneration::write_note(SSL* ssl, void* /*unused*/) noexcept {
   return note.write_to(session) ? 1 : 0;
 }
 
-/// A resumption does not verify the client again, and issues a new ticket. Without a limit, a
-/// client could resume for ever.
-bool ServerGeneration::may_resume(SSL_SESSION* session) const noexcept {
-  const X509* const client = SSL_SESSION_get0_peer(session);
-  if (client == nullptr) return true;
-  const auto note = TicketNote::of(session);
-  if (!note || X509_cmp_current_time(X509_get0_notBefore(client)) > 0 ||
-      X509_cmp_current_time(X509_get0_notAfter(client)) < 0)
-    return false;
-  // In both directions, because the clock may have been set.
-  return std::abs(std::time(nullptr) - note->verified_s) <= options_.session_lifetime.count();
-}
-
 /// Called for the ticket of a client. If it is ignored, the handshake is a full one.
 SSL_TICKET_RETURN ServerGeneration::judge_ticket(SSL* ssl, SSL_SESSION* session,
                                                  const unsigned char* /*name*/,
@@ -247,7 +233,8 @@ SSL_TICKET_RETURN ServerGeneration::judge_ticket(SSL* ssl, SSL_SESSION* session,
                                                  SSL_TICKET_STATUS status,
                                                  void* /*unused*/) noexcept {
   const bool is_valid = status == SSL_TICKET_SUCCESS || status == SSL_TICKET_SUCCESS_RENEW;
-  if (!is_valid || !of(ssl).may_resume(session)) return SSL_TICKET_RETURN_IGNORE_RENEW;
+  if (!is_valid || !is_still_verified(session, of(ssl).options_.session_lifetime.count()))
+    return SSL_TICKET_RETURN_IGNORE_RENEW;
   return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
 }
 

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 namespace tambour::tls {
 namespace {
@@ -30,6 +32,17 @@ bool TicketNote::write_to(SSL_SESSION* session) const noexcept {
   std::memcpy(data.data(), &verified_s, time_bytes);
   std::memcpy(data.data() + time_bytes, strikes.data(), strikes.size());
   return SSL_SESSION_set1_ticket_appdata(session, data.data(), data.size()) == 1;
+}
+
+bool is_still_verified(SSL_SESSION* session, std::int64_t age_s_max) noexcept {
+  const X509* const peer = SSL_SESSION_get0_peer(session);
+  if (peer == nullptr) return true;
+  const auto note = TicketNote::of(session);
+  if (!note || X509_cmp_current_time(X509_get0_notBefore(peer)) > 0 ||
+      X509_cmp_current_time(X509_get0_notAfter(peer)) < 0)
+    return false;
+  // In both directions, because the clock may have been set.
+  return std::abs(std::time(nullptr) - note->verified_s) <= age_s_max;
 }
 
 }  // namespace tambour::tls

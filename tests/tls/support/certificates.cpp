@@ -99,7 +99,7 @@ struct Authority::Data {
 
 Authority::Authority(const std::string& name) : data_(std::make_unique<Data>()) {
   fill(data_->certificate.certificate, data_->certificate.certificate, data_->key.key,
-       data_->key.key, {.common_name = name}, true);
+       data_->key.key, {.common_name = name, .ends = std::chrono::hours(1000)}, true);
   pem_ = certified(data_->certificate.certificate, data_->key.key).certificate;
 }
 

@@ -1,5 +1,6 @@
-// Resumption by clients with certificates: when a server verifies them again. OpenSSL asks for the
-// time with time(2), which this file replaces in the whole program.
+// Resumption: when a server verifies clients with certificates again, and when a client verifies
+// the server again. OpenSSL asks for the time with time(2), which this file replaces in the whole
+// program.
 #include <chrono>
 #include <ctime>
 #include <string>
@@ -25,7 +26,7 @@ extern "C" std::time_t time(std::time_t* into) noexcept {
   return now.tv_sec;
 }
 
-namespace tambour::client_certificates_test {
+namespace tambour::reverification_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -38,23 +39,14 @@ struct Seen {
   bool resumed = false;
 };
 
-class ClientCertificates : public testing::TestWithParam<TlsVersion> {
+class Reverification : public testing::TestWithParam<TlsVersion> {
  protected:
-  ClientCertificates() {
+  Reverification() {
     options.identities = {Contexts::localhost().identity()};
-    options.authorities = Contexts::authority().pem();
-    options.client_certificate = TlsPeerCertificate::required;
+    client_options.version_max = GetParam();
+    client_options.authorities = Contexts::authority().pem();
   }
-  ~ClientCertificates() override { ahead_s = 0; }
-
-  static TlsClientContext client(std::chrono::seconds ends) {
-    TlsClientOptions with_certificate;
-    with_certificate.version_max = GetParam();
-    with_certificate.authorities = Contexts::authority().pem();
-    with_certificate.identities = {
-        Contexts::authority().issue({.common_name = "client", .ends = ends}).identity()};
-    return or_throw(TlsClientContext::create(with_certificate));
-  }
+  ~Reverification() override { ahead_s = 0; }
 
   Seen connect(const TlsServerContext& server, const TlsClientContext& tls) {
     test::StreamEnds ends = test::open_stream_ends(loop);
@@ -79,6 +71,21 @@ class ClientCertificates : public testing::TestWithParam<TlsVersion> {
 
   EventLoop loop;
   TlsServerOptions options;
+  TlsClientOptions client_options;
+};
+
+class ClientCertificates : public Reverification {
+ protected:
+  ClientCertificates() {
+    options.authorities = Contexts::authority().pem();
+    options.client_certificate = TlsPeerCertificate::required;
+  }
+
+  TlsClientContext client(std::chrono::seconds ends) {
+    client_options.identities = {
+        Contexts::authority().issue({.common_name = "client", .ends = ends}).identity()};
+    return or_throw(TlsClientContext::create(client_options));
+  }
 };
 
 TEST_P(ClientCertificates, that_have_expired_are_not_resumed) {
@@ -122,11 +129,55 @@ TEST_P(ClientCertificates, are_verified_again_with_other_authorities) {
   EXPECT_EQ(connect(server, tls).error, TlsError::peer_refused_certificate);
 }
 
+class ServerCertificates : public Reverification {
+ protected:
+  ServerCertificates() { options.session_lifetime = 7 * 24h; }
+
+  TlsClientContext client() { return or_throw(TlsClientContext::create(client_options)); }
+};
+
+TEST_P(ServerCertificates, that_have_expired_are_not_resumed) {
+  options.identities = {
+      Contexts::authority()
+          .issue({.common_name = "localhost", .names = {"DNS:localhost"}, .ends = 2h})
+          .identity()};
+  const auto server = or_throw(TlsServerContext::create(options));
+  const auto tls = client();
+  EXPECT_FALSE(connect(server, tls).resumed);
+  EXPECT_TRUE(connect(server, tls).resumed);
+  ahead_s = 3 * 3600;
+  const Seen seen = connect(server, tls);
+  EXPECT_FALSE(seen.resumed);
+  EXPECT_EQ(seen.error, TlsError::certificate_expired);
+}
+
+TEST_P(ServerCertificates, are_verified_again_after_a_day) {
+  options.identities = {
+      Contexts::authority()
+          .issue({.common_name = "localhost", .names = {"DNS:localhost"}, .ends = 1000h})
+          .identity()};
+  const auto server = or_throw(TlsServerContext::create(options));
+  const auto tls = client();
+  EXPECT_FALSE(connect(server, tls).resumed);
+  // In TLS 1.3, each connection gets new tickets, but the time of the verification remains.
+  for (const int hours : {10, 20}) {
+    ahead_s = hours * 3600;
+    EXPECT_TRUE(connect(server, tls).resumed) << hours;
+  }
+  ahead_s = 30 * 3600;
+  EXPECT_FALSE(connect(server, tls).resumed);
+  ahead_s = 50 * 3600;
+  EXPECT_TRUE(connect(server, tls).resumed);
+}
+
+std::string name_of_version(const testing::TestParamInfo<TlsVersion>& version) {
+  return version.param == TlsVersion::tls12 ? "tls12" : "tls13";
+}
+
 INSTANTIATE_TEST_SUITE_P(Tls, ClientCertificates,
-                         testing::Values(TlsVersion::tls12, TlsVersion::tls13),
-                         [](const testing::TestParamInfo<TlsVersion>& version) {
-                           return version.param == TlsVersion::tls12 ? "tls12" : "tls13";
-                         });
+                         testing::Values(TlsVersion::tls12, TlsVersion::tls13), &name_of_version);
+INSTANTIATE_TEST_SUITE_P(Tls, ServerCertificates,
+                         testing::Values(TlsVersion::tls12, TlsVersion::tls13), &name_of_version);
 
 }  // namespace
-}  // namespace tambour::client_certificates_test
+}  // namespace tambour::reverification_test
