@@ -114,8 +114,13 @@ class StreamClientState final : private ConnectionOwner {
 
   void begin_attempt() {
     outcome_.reset();
-    attempt_.emplace(loop_);
-    attempt_->spawn(attempt());
+    try {
+      attempt_.emplace(loop_);
+      attempt_->spawn(attempt());
+    } catch (const std::bad_alloc&) {
+      outcome_ = base::failure(ENOMEM);
+      attempt_ended_.start(Duration::zero());
+    }
   }
 
   Task<> attempt() {
@@ -136,10 +141,24 @@ class StreamClientState final : private ConnectionOwner {
       std::rethrow_exception(std::exchange(thrown_, nullptr));
     }
     Result<SocketStream> outcome = *std::exchange(outcome_, std::nullopt);
+    if (outcome && !open(*outcome)) outcome = base::failure(ENOMEM);
     if (!outcome) return fail(outcome.error());
-    attempts_ = 0;
+  }
+
+  /// Returns false if memory runs out before there is a connection. Otherwise on_connection may
+  /// have destroyed this.
+  [[nodiscard]] bool open(SocketStream& stream) {
+    const unsigned attempts = std::exchange(attempts_, 0);
     connected_ns_ = core_.now_ns();
-    ConnectionOwner::start(std::move(*outcome), callbacks_);
+    try {
+      ConnectionOwner::start(std::move(stream), callbacks_);
+    } catch (const std::bad_alloc&) {
+      // If the connection has taken the stream, on_connection has thrown.
+      if (!stream.is_open()) throw;
+      attempts_ = attempts;
+      return false;
+    }
+    return true;
   }
 
   void fail(const Error& error) {

@@ -20,7 +20,7 @@ namespace tambour {
 
 namespace net {
 
-void ConnectionOwner::start(SocketStream stream,
+void ConnectionOwner::start(SocketStream&& stream,
                             std::shared_ptr<const ConnectionCallbacks> callbacks) {
   Connection::start(std::move(stream), std::move(callbacks), this);
 }

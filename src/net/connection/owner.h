@@ -16,8 +16,8 @@ class ConnectionOwner {
   ConnectionOwner(const ConnectionOwner&) = delete;
   ConnectionOwner& operator=(const ConnectionOwner&) = delete;
 
-  /// Throws what on_connection throws, and std::bad_alloc.
-  void start(SocketStream stream, std::shared_ptr<const ConnectionCallbacks> callbacks);
+  /// Throws what on_connection throws, and std::bad_alloc, in which case `stream` is still open.
+  void start(SocketStream&& stream, std::shared_ptr<const ConnectionCallbacks> callbacks);
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   /// The connection that was added first, or null.
