@@ -134,13 +134,17 @@ bool ServerGeneration::configure_clients(SSL_CTX* context) noexcept {
                            ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT
                            : 0;
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | required, &note_verification);
-  // Clients choose their certificate by the names of the authorities.
+  // Clients choose their certificate by the names of the authorities. Other threads may verify with
+  // the same store; the first verification sorts its objects.
+  if (X509_STORE_lock(authorities()) != 1) return false;
   STACK_OF(X509_OBJECT)* const objects = X509_STORE_get0_objects(authorities());
-  for (int i = 0; i < sk_X509_OBJECT_num(objects); ++i) {
+  bool added = true;
+  for (int i = 0; i < sk_X509_OBJECT_num(objects) && added; ++i) {
     X509* const authority = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
-    if (authority != nullptr && SSL_CTX_add_client_CA(context, authority) != 1) return false;
+    added = authority == nullptr || SSL_CTX_add_client_CA(context, authority) == 1;
   }
-  return true;
+  X509_STORE_unlock(authorities());
+  return added;
 }
 
 /// The first identity is that of the SSL_CTX, so nothing has to be done for its first name.
