@@ -147,7 +147,8 @@ bool ServerGeneration::configure_clients(SSL_CTX* context) noexcept {
   return added;
 }
 
-/// The first identity is that of the SSL_CTX, so nothing has to be done for its first name.
+/// The SSL_CTX has the identities of the first name of the first one, so nothing has to be done for
+/// that name.
 int ServerGeneration::choose_identity(SSL* ssl, int* alert, void* /*unused*/) noexcept {
   const ServerGeneration& self = of(ssl);
   Filter& filter = Filter::of(ssl);
@@ -172,7 +173,9 @@ int ServerGeneration::choose_identity(SSL* ssl, int* alert, void* /*unused*/) no
     *alert = SSL_AD_UNRECOGNIZED_NAME;
     return SSL_TLSEXT_ERR_ALERT_FATAL;
   }
-  if (found.front() == &self.identities().front()) return SSL_TLSEXT_ERR_OK;
+  if (const Identity& first = self.identities().front();
+      found.front() == &first && found.data() == self.table_.find(first.names.front()).data())
+    return SSL_TLSEXT_ERR_OK;
   // Keys of other types of the default identity must not be offered for this name.
   SSL_certs_clear(ssl);
   for (const Identity* const each : found | std::views::reverse) {

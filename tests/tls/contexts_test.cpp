@@ -52,6 +52,13 @@ class TlsContexts : public testing::Test {
     options.sessions_max = 0;
     return or_throw(TlsClientContext::create(options));
   }
+  static TlsClientContext make_rsa_client() {
+    TlsClientOptions options;
+    options.authorities = Contexts::authority().pem();
+    options.version_max = TlsVersion::tls12;
+    options.ciphers_tls12 = "ECDHE-RSA-AES128-GCM-SHA256";
+    return or_throw(TlsClientContext::create(options));
+  }
   static TlsIdentity identity(std::vector<std::string> names, const std::string& common_name,
                               bool rsa = false) {
     return Contexts::authority()
@@ -166,13 +173,21 @@ TEST_F(TlsContexts, keys_of_two_types_serve_one_name) {
                         identity({"DNS:both.test"}, "rsa", true)};
   const auto server = or_throw(TlsServerContext::create(options));
   EXPECT_EQ(shake_hands(server, "both.test").subject, "CN=ecdsa");
-  TlsClientOptions only_rsa;
-  only_rsa.authorities = Contexts::authority().pem();
-  only_rsa.version_max = TlsVersion::tls12;
-  only_rsa.ciphers_tls12 = "ECDHE-RSA-AES128-GCM-SHA256";
-  const auto old = or_throw(TlsClientContext::create(only_rsa));
+  const auto old = make_rsa_client();
   EXPECT_EQ(handshake(loop, server, old, "both.test").subject, "CN=rsa");
   EXPECT_EQ(handshake(loop, server, old, "first.test").error, TlsError::no_common_cipher);
+}
+
+TEST_F(TlsContexts, keys_of_two_types_are_combined_for_each_name_of_the_first_identity) {
+  TlsServerOptions options;
+  options.identities = {identity({"DNS:a.test", "DNS:b.test"}, "ecdsa"),
+                        identity({"DNS:a.test"}, "rsa of a", true),
+                        identity({"DNS:b.test"}, "rsa of b", true)};
+  const auto server = or_throw(TlsServerContext::create(options));
+  EXPECT_EQ(shake_hands(server, "b.test").subject, "CN=ecdsa");
+  const auto old = make_rsa_client();
+  EXPECT_EQ(handshake(loop, server, old, "a.test").subject, "CN=rsa of a");
+  EXPECT_EQ(handshake(loop, server, old, "b.test").subject, "CN=rsa of b");
 }
 
 TEST_F(TlsContexts, a_reload_is_atomic_and_a_bad_one_changes_nothing) {
