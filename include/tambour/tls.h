@@ -35,7 +35,8 @@ namespace tambour {
 
 /// Performs the handshake of a client. `host` is the name or the IP address of the server: the
 /// server must prove, with its certificate, that it is this host. A name is also sent to it (SNI).
-/// Otherwise like tls_accept(). Fails with EINVAL if `host` is empty.
+/// Otherwise like tls_accept(). Fails with EINVAL if `host` is neither a name nor an address: if it
+/// is empty or begins with a dot, for example.
 [[nodiscard]] Task<Result<>> tls_connect(SocketStream& stream, TlsClientContext context,
                                          std::string host);
 [[nodiscard]] Task<Result<>> tls_connect(SocketStream& stream, const Buffer& plaintext,

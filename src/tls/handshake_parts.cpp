@@ -65,7 +65,9 @@ Result<std::unique_ptr<Filter>> make_client_filter(
     const std::shared_ptr<ClientGeneration>& generation, std::string host,
     const Result<Endpoint>& peer, std::string early_data) {
   if (host.ends_with('.')) host.pop_back();
-  if (host.empty() || host.size() > 255 || host.find('\0') != std::string::npos)
+  // OpenSSL would accept each subdomain for a name that begins with a dot.
+  if (host.empty() || host.size() > 255 || host.front() == '.' ||
+      host.find('\0') != std::string::npos)
     return base::failure(EINVAL);
   SSL_CTX* const context = generation->context();
   std::unique_ptr<Filter> filter;

@@ -28,6 +28,7 @@ namespace tambour::contexts_test {
 namespace {
 
 using namespace std::chrono_literals;
+using namespace std::string_literals;
 using test::Contexts;
 using test::handshake;
 using test::Seen;
@@ -125,6 +126,16 @@ TEST_F(TlsContexts, certificates_are_chosen_by_name) {
   const auto strict = or_throw(TlsServerContext::create(options));
   EXPECT_EQ(shake_hands(strict, "unknown.test").error, TlsError::unknown_server_name);
   EXPECT_EQ(shake_hands(strict, "wild.test").subject, "CN=wild");
+}
+
+TEST_F(TlsContexts, a_host_that_is_no_name_is_refused) {
+  TlsServerOptions options;
+  options.identities = {identity({"DNS:a.wild.test"}, "a")};
+  const auto server = or_throw(TlsServerContext::create(options));
+  // OpenSSL would accept the certificate of any subdomain for the second one.
+  for (const std::string& host :
+       {""s, ".wild.test"s, "."s, ".."s, "a.wild.test\0"s, std::string(256, 'a')})
+    EXPECT_EQ(shake_hands(server, host).error, system_error(EINVAL)) << host;
 }
 
 TEST_F(TlsContexts, server_names_are_in_lower_case_and_without_a_final_dot) {
