@@ -21,16 +21,22 @@ std::string seconds_text(Duration time) {
   return std::to_string(std::chrono::duration<double>(time).count()) + " s";
 }
 
-bool is_address(const std::string& host) noexcept {
+/// Returns the address as a certificate contains it: without its zone ("fe80::1%eth0"), which means
+/// something to this machine only. Empty if `host` is a name.
+std::string address_in(const std::string& host) {
   in6_addr address{};
-  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 ||
-         ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
+  if (::inet_pton(AF_INET, host.c_str(), &address) == 1) return host;
+  std::string without_zone = host.substr(0, host.find('%'));
+  if (::inet_pton(AF_INET6, without_zone.c_str(), &address) == 1) return without_zone;
+  return {};
 }
 
 /// Sets what the client expects. Returns false if memory runs out or OpenSSL refuses the name.
-bool expect_host(Filter& filter, const std::string& host) noexcept {
+/// Throws std::bad_alloc.
+bool expect_host(Filter& filter, const std::string& host) {
   X509_VERIFY_PARAM* const expected = SSL_get0_param(filter.ssl());
-  if (is_address(host)) return X509_VERIFY_PARAM_set1_ip_asc(expected, host.c_str()) == 1;
+  if (const std::string address = address_in(host); !address.empty())
+    return X509_VERIFY_PARAM_set1_ip_asc(expected, address.c_str()) == 1;
   // RFC 9525: only DNS names in the certificate count, not its common name.
   X509_VERIFY_PARAM_set_hostflags(
       expected, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
