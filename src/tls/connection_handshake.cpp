@@ -1,5 +1,4 @@
 // Handshakes on open connections.
-#include <cerrno>
 #include <memory>
 #include <new>
 #include <utility>
@@ -50,10 +49,8 @@ void tls_connect(Connection& connection, const TlsClientContext& context, std::s
   check_context(bool(context));
   auto generation = tls::ContextAccess::for_handshake(context, connection.loop());
   auto filter = tls::make_client_filter(generation, std::move(host), connection.peer_endpoint());
-  if (!filter && filter.error() == system_error(ENOMEM)) throw std::bad_alloc();
-  if (filter) return begin(connection, std::move(generation), std::move(*filter), std::move(done));
-  connection.close();
-  if (done) done(connection, filter.error());
+  if (filter == nullptr) throw std::bad_alloc();
+  begin(connection, std::move(generation), std::move(filter), std::move(done));
 }
 
 }  // namespace tambour

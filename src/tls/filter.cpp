@@ -178,6 +178,7 @@ void Filter::count_message(int is_sent, int /*version*/, int type, const void* /
 std::int32_t Filter::handshake(const io::Transport& below) noexcept {
   if (const std::int32_t flushed = flush(below); flushed < 0)
     return flushed == -EAGAIN ? -EINPROGRESS : flushed;
+  if (failure_ != 0) return failure_;
   if (established_ || may_start()) return 0;
   int ssl_error = SSL_ERROR_NONE;
   {

@@ -71,7 +71,8 @@ class Filter final : public io::TransportFilter, public TlsSession {
   /// true once.
   [[nodiscard]] bool begin_report() noexcept { return !std::exchange(is_reported_, true); }
 
-  /// For callbacks of OpenSSL: records why the handshake is about to fail. The first one counts.
+  /// Records why the handshake fails, before it begins or in a callback of OpenSSL. The first one
+  /// counts.
   void note_failure(std::int32_t outcome, std::string text) noexcept;
   /// For callbacks of OpenSSL: the server asked for a certificate, and the client has none.
   void note_certificate_missing() noexcept { certificate_missing_ = true; }

@@ -189,12 +189,11 @@ Task<Result<>> tls_connect(SocketStream& stream, TlsClientContext context, std::
   auto generation = tls::ContextAccess::for_handshake(context, stream.loop());
   auto filter = tls::make_client_filter(generation, std::move(host), stream.peer_endpoint(),
                                         std::move(data.bytes));
-  if (!filter) {
+  if (filter == nullptr) {
     stream.close();
-    co_return std::unexpected(filter.error());
+    co_return base::failure(ENOMEM);
   }
-  const Result<> done =
-      co_await tls::shake_hands(stream, std::move(generation), std::move(*filter));
+  const Result<> done = co_await tls::shake_hands(stream, std::move(generation), std::move(filter));
   if (!done) stream.close();
   co_return done;
 }

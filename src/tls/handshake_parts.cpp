@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/failure.h"
 #include "tls/resumption/ticket_note.h"
 
 namespace tambour::tls {
@@ -19,6 +18,13 @@ constexpr std::int64_t verified_age_s_max = 24 * 3600;
 
 std::string seconds_text(Duration time) {
   return std::to_string(std::chrono::duration<double>(time).count()) + " s";
+}
+
+/// Names are not checked further: a name that no certificate contains is not accepted. But OpenSSL
+/// would accept each subdomain for a name that begins with a dot.
+bool is_host(const std::string& host) noexcept {
+  return !host.empty() && host.size() <= 255 && host.front() != '.' &&
+         host.find('\0') == std::string::npos;
 }
 
 /// Returns the address as a certificate contains it: without its zone ("fe80::1%eth0"), which means
@@ -67,18 +73,19 @@ std::unique_ptr<Filter> make_server_filter(
   return context != nullptr ? Filter::create(context, true, generation) : nullptr;
 }
 
-Result<std::unique_ptr<Filter>> make_client_filter(
-    const std::shared_ptr<ClientGeneration>& generation, std::string host,
-    const Result<Endpoint>& peer, std::string early_data) {
-  if (host.ends_with('.')) host.pop_back();
-  // OpenSSL would accept each subdomain for a name that begins with a dot.
-  if (host.empty() || host.size() > 255 || host.front() == '.' ||
-      host.find('\0') != std::string::npos)
-    return base::failure(EINVAL);
+std::unique_ptr<Filter> make_client_filter(const std::shared_ptr<ClientGeneration>& generation,
+                                           std::string host, const Result<Endpoint>& peer,
+                                           std::string early_data) {
   SSL_CTX* const context = generation->context();
   std::unique_ptr<Filter> filter;
   if (context != nullptr) filter = Filter::create(context, false, generation);
-  if (filter == nullptr || !expect_host(*filter, host)) return base::failure(ENOMEM);
+  if (filter == nullptr) return nullptr;
+  if (host.ends_with('.')) host.pop_back();
+  if (!is_host(host)) {
+    filter->note_failure(-EINVAL, "\"" + printable(host) + "\" is neither a name nor an address");
+    return filter;
+  }
+  if (!expect_host(*filter, host)) return nullptr;
   filter->set_host(lower(std::move(host)));
   offer_session(*generation, *filter, peer, std::move(early_data));
   return filter;

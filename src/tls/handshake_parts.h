@@ -16,10 +16,9 @@ namespace tambour::tls {
 /// Null if memory runs out.
 [[nodiscard]] std::unique_ptr<Filter> make_server_filter(
     const std::shared_ptr<ServerGeneration>& generation) noexcept;
-/// `early_data` is sent if there is a session that permits it.
-/// Fails with EINVAL if `host` is neither a name nor an address, and with ENOMEM. Throws
-/// std::bad_alloc.
-[[nodiscard]] Result<std::unique_ptr<Filter>> make_client_filter(
+/// `early_data` is sent if there is a session that permits it. If `host` is neither a name nor an
+/// address, the handshake fails with EINVAL. Null if memory runs out; throws std::bad_alloc too.
+[[nodiscard]] std::unique_ptr<Filter> make_client_filter(
     const std::shared_ptr<ClientGeneration>& generation, std::string host,
     const Result<Endpoint>& peer, std::string early_data = {});
 

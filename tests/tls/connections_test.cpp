@@ -404,6 +404,39 @@ TEST_P(StartTls, works_between_two_connections) {
   EXPECT_EQ(ends, std::vector<Error>{Error()});
 }
 
+TEST_P(StartTls, a_host_that_is_no_name_ends_the_connection_later) {
+  auto listening = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
+  std::string history;
+  ConnectionCallbacks callbacks;
+  callbacks.on_connection = [&](Connection& peer) {
+    const auto note = [&](Connection&, Error error) {
+      outcomes.push_back(error);
+      history += "done ";
+    };
+    tls_connect(peer, contexts.client, ".localhost", note);
+    history += "called ";
+  };
+  callbacks.on_close = [&](Connection& peer, Error error) {
+    ends.push_back(error);
+    history += "closed ";
+    // Not invoked: the connection has ended.
+    tls_connect(peer, contexts.client, "", [](Connection&, Error) { ADD_FAILURE(); });
+  };
+  listening.serve(std::move(callbacks));
+  run([](Endpoint to) -> Task<> {
+    auto stream = co_await TcpStream::connect(to);
+    Buffer buffer;
+    EXPECT_EQ(co_await stream->read(buffer), 0U);
+  }(listening.endpoint()));
+  EXPECT_TRUE(run_until([&] { return !ends.empty(); }));
+  EXPECT_EQ(history, "called done closed ");
+  EXPECT_EQ(outcomes, std::vector<Error>{system_error(EINVAL)});
+  EXPECT_EQ(ends, std::vector<Error>{system_error(EINVAL)});
+  EXPECT_NE(contexts.last_failure->find("\".localhost\" is neither a name nor an address"),
+            std::string::npos)
+      << *contexts.last_failure;
+}
+
 TEST_P(StartTls, an_end_that_is_requested_during_the_handshake_is_sent_after_it) {
   for (void (Connection::*end)() noexcept :
        {&Connection::shutdown_write, &Connection::close_after_write}) {
