@@ -28,7 +28,8 @@ namespace tambour {
 ///
 /// No other task may use `stream` meanwhile. Fails with a TlsError, with the errors of the socket,
 /// with ETIMEDOUT after TlsOptions::handshake_timeout, and with ECANCELED. `stream` must be open,
-/// and must not use TLS yet.
+/// and must not use TLS yet. Throws std::bad_alloc before the handshake begins; `stream` is
+/// unchanged then.
 [[nodiscard]] Task<Result<>> tls_accept(SocketStream& stream, TlsServerContext context);
 [[nodiscard]] Task<Result<>> tls_accept(SocketStream& stream, const Buffer& plaintext,
                                         TlsServerContext context);

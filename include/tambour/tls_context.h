@@ -118,7 +118,8 @@ struct TlsOptions {
   /// handshake has noticed the change; loops invoke it concurrently. Must not throw.
   std::function<void(const std::expected<void, TlsFailure>& result)> on_reload{};
   /// Invoked when a handshake has failed, on the thread of its loop; loops invoke it concurrently.
-  /// Must not throw. `failure` names the certificate and the reason.
+  /// Must not throw; std::bad_alloc is ignored. `failure` names the certificate and the reason; its
+  /// message is empty if memory has run out.
   std::function<void(const TlsFailure& failure)> on_failure{};
 };
 

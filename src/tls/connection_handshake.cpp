@@ -13,15 +13,12 @@ namespace tambour {
 namespace {
 
 /// Keeps `generation` and with it its options alive.
-template <class Generation>
-void begin(Connection& connection, std::shared_ptr<Generation> generation,
+void begin(Connection& connection, std::shared_ptr<const tls::Generation> generation,
            std::unique_ptr<tls::Filter> filter, Callback<void(Connection&, Error)> done) {
-  const Duration limit = generation->options().handshake_timeout;
+  const Duration limit = generation->common().handshake_timeout;
   auto reported = [generation = std::move(generation), done = std::move(done)](
                       Connection& own, const Error& error) mutable {
-    if (error)
-      tls::report(own.peer_endpoint(), *generation, generation->options(), error,
-                  own.tls()->failure());
+    if (error) tls::report(own.peer_endpoint(), *generation, error, *own.tls());
     if (done) done(own, error);
   };
   net::ConnectionUpgrade::begin(connection, std::move(filter), limit, std::move(reported));

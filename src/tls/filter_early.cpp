@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <exception>
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "net/outcome.h"
@@ -122,13 +121,8 @@ std::int32_t Filter::read_early(const io::Transport& below, std::span<std::byte>
 /// The handler of a server has started before the handshake was complete, and now it has failed.
 void Filter::report_unfinished() noexcept {
   if (!begin_report()) return;
-  const Generation& generation = Generation::of(ssl());
-  try {
-    report(std::unexpected(system_error(ENOTCONN)), generation, generation.common(),
-           net::error_of(failure_), failure());
-  } catch (const std::bad_alloc&) {
-    return;  // It is counted, and the read fails.
-  }
+  report(std::unexpected(system_error(ENOTCONN)), Generation::of(ssl()), net::error_of(failure_),
+         *this);
 }
 
 }  // namespace tambour::tls

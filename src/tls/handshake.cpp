@@ -106,16 +106,14 @@ Task<Result<>> run(SocketStream& stream, Filter& filter, Duration time) {
   }
 }
 
-/// Keeps `generation` and with it `options` alive.
-template <class Generation>
-Task<Result<>> shake_hands(SocketStream& stream, std::shared_ptr<Generation> generation,
+/// Keeps `generation` and with it its options alive.
+Task<Result<>> shake_hands(SocketStream& stream, std::shared_ptr<const Generation> generation,
                            std::unique_ptr<Filter> filter) {
-  const TlsOptions& options = generation->options();
-  const Result<> done = co_await run(stream, *filter, options.handshake_timeout);
+  const Result<> done = co_await run(stream, *filter, generation->common().handshake_timeout);
   if (done) {
     net::StreamFilter::attach(stream, std::move(filter));
   } else {
-    report(stream.peer_endpoint(), *generation, options, done.error(), filter->failure());
+    report(stream.peer_endpoint(), *generation, done.error(), *filter);
   }
   co_return done;
 }
@@ -126,7 +124,7 @@ Task<Result<>> finish(SocketStream& stream, Filter& filter) {
   const Generation& generation = Generation::of(filter.ssl());
   const Result<> done = co_await run(stream, filter, generation.common().handshake_timeout);
   if (!done && filter.begin_report())
-    report(stream.peer_endpoint(), generation, generation.common(), done.error(), filter.failure());
+    report(stream.peer_endpoint(), generation, done.error(), filter);
   co_return done;
 }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <new>
 #include <utility>
 
 #include "tls/resumption/ticket_note.h"
@@ -65,6 +66,18 @@ void offer_session(ClientGeneration& generation, Filter& filter, const Result<En
     generation.sessions().put(filter.session_key(), std::move(session));
 }
 
+std::string message_of(const Result<Endpoint>& peer, const TlsOptions& options, const Error& error,
+                       const TlsSession& session) {
+  std::string message = "TLS handshake with ";
+  message += peer ? peer->to_string() : "the peer";
+  message += ": " + error.message();
+  const std::string text = error == system_error(ETIMEDOUT)
+                               ? "not complete within " + seconds_text(options.handshake_timeout)
+                               : session.failure();
+  if (!text.empty()) message += ": " + text;
+  return message;
+}
+
 }  // namespace
 
 std::unique_ptr<Filter> make_server_filter(
@@ -91,18 +104,23 @@ std::unique_ptr<Filter> make_client_filter(const std::shared_ptr<ClientGeneratio
   return filter;
 }
 
-void report(const Result<Endpoint>& peer, const Generation& generation, const TlsOptions& options,
-            const Error& error, std::string text) {
+void report(const Result<Endpoint>& peer, const Generation& generation, const Error& error,
+            const TlsSession& session) noexcept {
   if (error == system_error(ECANCELED)) return;
   generation.counters().count_failed();
+  const TlsOptions& options = generation.common();
   if (!options.on_failure) return;
   TlsFailure failure{.error = error};
-  failure.message = "TLS handshake with " + (peer ? peer->to_string() : std::string("the peer"));
-  if (error == system_error(ETIMEDOUT))
-    text = "not complete within " + seconds_text(options.handshake_timeout);
-  failure.message += ": " + error.message();
-  if (!text.empty()) failure.message += ": " + text;
-  options.on_failure(failure);
+  try {
+    failure.message = message_of(peer, options, error, session);
+  } catch (const std::bad_alloc&) {
+    failure.message.clear();  // The text is missing; the error is not.
+  }
+  try {
+    options.on_failure(failure);
+  } catch (const std::bad_alloc&) {
+    return;  // It has no memory to report the failure, which is counted.
+  }
 }
 
 }  // namespace tambour::tls

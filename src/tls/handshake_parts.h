@@ -22,8 +22,8 @@ namespace tambour::tls {
     const std::shared_ptr<ClientGeneration>& generation, std::string host,
     const Result<Endpoint>& peer, std::string early_data = {});
 
-/// Counts a failed handshake, and reports it to the context with these options.
-void report(const Result<Endpoint>& peer, const Generation& generation, const TlsOptions& options,
-            const Error& error, std::string text);
+/// Counts a failed handshake, and reports it to on_failure; without a message if memory runs out.
+void report(const Result<Endpoint>& peer, const Generation& generation, const Error& error,
+            const TlsSession& session) noexcept;
 
 }  // namespace tambour::tls

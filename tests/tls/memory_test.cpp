@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -166,6 +167,46 @@ TEST(Memory, may_run_out_in_handshakes_and_transfers) {
   }
   EXPECT_GT(nth, 200U);
   EXPECT_TRUE(exchange(loop, contexts, text));
+}
+
+/// A handshake that fails, because the server does not have the expected name. Returns whether an
+/// allocation was refused.
+bool fail_without(EventLoop& loop, const Contexts& contexts, unsigned nth) {
+  test::StreamEnds ends = test::open_stream_ends(loop);
+  const std::uint64_t failed_before = contexts.client.stats().failed;
+  bool has_thrown = false;
+  bool has_failed = false;
+  TaskScope scope(loop);
+  scope.spawn([](SocketStream& stream, const TlsServerContext& tls) -> Task<> {
+    static_cast<void>(co_await tls_accept(stream, tls));
+  }(ends.far, contexts.server));
+  const auto connect = [&]() -> Task<> {
+    try {
+      has_failed = !co_await tls_connect(ends.near, contexts.client, "wrong.test");
+    } catch (const std::bad_alloc&) {
+      has_thrown = true;
+      ends.far.close();
+    }
+  };
+  Task<> connecting = connect();
+  const bool was_refused = play_without(nth, [&] {
+    scope.spawn(std::move(connecting));
+    while (!scope.empty()) loop.run_once();
+  });
+  // If there is no memory for the tasks, the stream is unchanged and no failure is counted.
+  EXPECT_NE(has_thrown, has_failed);
+  EXPECT_EQ(ends.near.is_open(), has_thrown);
+  EXPECT_LE(contexts.client.stats().failed - failed_before, has_failed ? 1U : 0U);
+  return was_refused;
+}
+
+TEST(Memory, may_run_out_for_the_report_of_a_failure) {
+  EventLoop loop;
+  const Contexts contexts;
+  const unsigned step = test::sanitized ? 7 : 1;
+  for (unsigned nth = 1; fail_without(loop, contexts, nth) && !HasFailure(); nth += step) {
+  }
+  EXPECT_NE(contexts.last_failure->find("wrong.test"), std::string::npos);
 }
 
 TEST(Memory, may_run_out_while_contexts_are_loaded) {
