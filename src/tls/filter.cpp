@@ -129,31 +129,30 @@ std::int32_t Filter::flush(const io::Transport& below) noexcept {
 }
 
 /// Returns the outcome of a call of OpenSSL that has failed with `ssl_error`, and of all that
-/// follow.
+/// follow. Leaves no error in OpenSSL's queue, which other users of the thread may not expect.
 std::int32_t Filter::fail(int ssl_error) noexcept {
   may_read_now_ = true;
-  if (failure_ != 0) return failure_;
-  if (socket_error_ < 0) {
-    failure_ = socket_error_;
-    return failure_;
-  }
-  if (socket_ended_) {
-    failure_ = net::outcome_of(TlsError::truncated);
-    return failure_;
-  }
-  failure_ = ssl_error == SSL_ERROR_SSL || ssl_error == SSL_ERROR_SYSCALL
-                 ? outcome_of_queue(TlsError::protocol)
-                 : net::outcome_of(TlsError::protocol);
+  if (failure_ == 0) failure_ = outcome_of_failure(ssl_error);
+  ERR_clear_error();
+  return failure_;
+}
+
+std::int32_t Filter::outcome_of_failure(int ssl_error) noexcept {
+  if (socket_error_ < 0) return socket_error_;
+  if (socket_ended_) return net::outcome_of(TlsError::truncated);
+  std::int32_t outcome = ssl_error == SSL_ERROR_SSL || ssl_error == SSL_ERROR_SYSCALL
+                             ? outcome_of_queue(TlsError::protocol)
+                             : net::outcome_of(TlsError::protocol);
   // In TLS 1.2, a server that requires a certificate sends the same alert (RFC 5246, 7.4.6).
-  if (certificate_missing_ && failure_ == net::outcome_of(TlsError::no_common_cipher))
-    failure_ = net::outcome_of(TlsError::peer_requires_certificate);
+  if (certificate_missing_ && outcome == net::outcome_of(TlsError::no_common_cipher))
+    outcome = net::outcome_of(TlsError::peer_requires_certificate);
   try {
     if (failure_text_ == nullptr)
       failure_text_ = std::make_unique<const std::string>(take_queue_text());
   } catch (const std::bad_alloc&) {
-    ERR_clear_error();  // The text is missing; the error is not.
+    failure_text_.reset();  // The text is missing; the error is not.
   }
-  return failure_;
+  return outcome;
 }
 
 void Filter::note_failure(std::int32_t outcome, std::string text) noexcept {

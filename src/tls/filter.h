@@ -99,6 +99,7 @@ class Filter final : public io::TransportFilter, public TlsSession {
   Filter(SslPointer ssl, std::shared_ptr<const void> owner) noexcept;
 
   [[nodiscard]] std::int32_t fail(int ssl_error) noexcept;
+  [[nodiscard]] std::int32_t outcome_of_failure(int ssl_error) noexcept;
   /// For the BIO.
   [[nodiscard]] std::int32_t receive(std::span<std::byte> into) noexcept;
   void collect(std::span<const std::byte> bytes) noexcept;

@@ -9,6 +9,8 @@
 #include <new>
 #include <utility>
 
+#include <openssl/err.h>
+
 #include "tls/resumption/ticket_note.h"
 
 namespace tambour::tls {
@@ -19,6 +21,15 @@ constexpr std::int64_t verified_age_s_max = 24 * 3600;
 
 std::string seconds_text(Duration time) {
   return std::to_string(std::chrono::duration<double>(time).count()) + " s";
+}
+
+std::unique_ptr<Filter> make_filter(const std::shared_ptr<Generation>& generation,
+                                    bool is_server) noexcept {
+  SSL_CTX* const context = generation->context();
+  std::unique_ptr<Filter> filter;
+  if (context != nullptr) filter = Filter::create(context, is_server, generation);
+  if (filter == nullptr) ERR_clear_error();
+  return filter;
 }
 
 /// Names are not checked further: a name that no certificate contains is not accepted. But OpenSSL
@@ -82,16 +93,13 @@ std::string message_of(const Result<Endpoint>& peer, const TlsOptions& options, 
 
 std::unique_ptr<Filter> make_server_filter(
     const std::shared_ptr<ServerGeneration>& generation) noexcept {
-  SSL_CTX* const context = generation->context();
-  return context != nullptr ? Filter::create(context, true, generation) : nullptr;
+  return make_filter(generation, true);
 }
 
 std::unique_ptr<Filter> make_client_filter(const std::shared_ptr<ClientGeneration>& generation,
                                            std::string host, const Result<Endpoint>& peer,
                                            std::string early_data) {
-  SSL_CTX* const context = generation->context();
-  std::unique_ptr<Filter> filter;
-  if (context != nullptr) filter = Filter::create(context, false, generation);
+  std::unique_ptr<Filter> filter = make_filter(generation, false);
   if (filter == nullptr) return nullptr;
   if (host.ends_with('.')) host.pop_back();
   if (!is_host(host)) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <openssl/err.h>
 
 #include <tambour/tambour.h>
 
@@ -173,6 +174,29 @@ TEST_F(TlsContexts, messages_of_failures_contain_no_control_characters_of_the_pe
   EXPECT_EQ(shake_hands(server, "evil\nname").error, TlsError::unknown_server_name);
   EXPECT_NE(message.find("evil\\x0aname"), std::string::npos) << message;
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+}
+
+// Programs that use OpenSSL themselves may look at its queue after a call that has succeeded.
+TEST_F(TlsContexts, failures_leave_no_errors_in_the_queue_of_openssl) {
+  TlsServerOptions options;
+  options.identities = {identity({"DNS:example.test"}, "example")};
+  options.refuse_unknown_names = true;
+  const auto strict = or_throw(TlsServerContext::create(options));
+  options.refuse_unknown_names = false;
+  const auto server = or_throw(TlsServerContext::create(options));
+  EXPECT_EQ(shake_hands(strict, "unknown.test").error, TlsError::unknown_server_name);
+  EXPECT_EQ(ERR_peek_error(), 0U);
+  EXPECT_EQ(shake_hands(server, "unknown.test").error, TlsError::certificate_wrong_host);
+  EXPECT_EQ(ERR_peek_error(), 0U);
+  // The peer ends in the middle of the handshake.
+  test::StreamEnds ends = test::open_stream_ends(loop);
+  TaskScope scope(loop);
+  scope.spawn([](SocketStream& stream, TlsServerContext tls) -> Task<> {
+    EXPECT_EQ((co_await tls_accept(stream, tls)).error(), TlsError::truncated);
+  }(ends.far, server));
+  ends.near.close();
+  while (!scope.empty()) loop.run_once();
+  EXPECT_EQ(ERR_peek_error(), 0U);
 }
 
 TEST_F(TlsContexts, the_common_name_is_not_a_host_name) {
