@@ -57,8 +57,10 @@ Status stapled_status(SSL* ssl, X509_STORE* authorities) noexcept {
                                                &updated, &next) != 1)
       continue;
     if (OCSP_check_validity(updated, next, clock_tolerance_s, -1) != 1) return Status::missing;
-    if (status == V_OCSP_CERTSTATUS_GOOD) return Status::good;
     if (status == V_OCSP_CERTSTATUS_REVOKED) return Status::revoked;
+    // Without the time of the next update, the response would be valid for ever: a server whose
+    // certificate is revoked later could staple it as long as it likes.
+    if (status == V_OCSP_CERTSTATUS_GOOD && next != nullptr) return Status::good;
   }
   return Status::missing;
 }

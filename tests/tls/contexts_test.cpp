@@ -328,6 +328,7 @@ TEST_F(TlsContexts, a_revoked_certificate_is_refused) {
   TlsClientOptions strict_options;
   strict_options.authorities = Contexts::authority().pem();
   strict_options.revocation = TlsRevocation::required;
+  strict_options.sessions_max = 0;
   const auto strict = or_throw(TlsClientContext::create(strict_options));
   const auto without = or_throw(TlsServerContext::create(options));
   EXPECT_EQ(shake_hands(without, "localhost").error, Error());
@@ -340,6 +341,15 @@ TEST_F(TlsContexts, a_revoked_certificate_is_refused) {
   write_file(status, Contexts::authority().status_of(certified, true));
   EXPECT_TRUE(server.reload());
   EXPECT_EQ(shake_hands(server, "localhost").error, TlsError::certificate_revoked);
+  // A good status without the time of the next update proves nothing; a revocation remains one.
+  write_file(status, Contexts::authority().status_of(certified, true, false));
+  EXPECT_TRUE(server.reload());
+  EXPECT_EQ(shake_hands(server, "localhost").error, TlsError::certificate_revoked);
+  write_file(status, Contexts::authority().status_of(certified, false, false));
+  EXPECT_TRUE(server.reload());
+  EXPECT_EQ(shake_hands(server, "localhost").error, Error());
+  EXPECT_EQ(handshake(loop, server, strict, "localhost").error,
+            TlsError::certificate_status_missing);
   write_file(status, "nonsense");
   EXPECT_TRUE(server.reload());
   EXPECT_EQ(shake_hands(server, "localhost").error, Error());

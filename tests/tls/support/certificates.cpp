@@ -112,7 +112,7 @@ Certified Authority::issue(const CertificateOptions& options) const {
   return certified(made.certificate, key.key);
 }
 
-std::string Authority::status_of(const Certified& of, bool revoked) const {
+std::string Authority::status_of(const Certified& of, bool revoked, bool has_next_update) const {
   const Certificate certificate(of.certificate);
   OCSP_BASICRESP* const basic = OCSP_BASICRESP_new();
   OCSP_CERTID* const id =
@@ -121,7 +121,8 @@ std::string Authority::status_of(const Certified& of, bool revoked) const {
   ASN1_TIME* const next = X509_gmtime_adj(nullptr, 3600);
   check(OCSP_basic_add1_status(basic, id,
                                revoked ? V_OCSP_CERTSTATUS_REVOKED : V_OCSP_CERTSTATUS_GOOD, 0,
-                               revoked ? now : nullptr, now, next) != nullptr);
+                               revoked ? now : nullptr, now,
+                               has_next_update ? next : nullptr) != nullptr);
   check(OCSP_basic_sign(basic, data_->certificate.certificate, data_->key.key, EVP_sha256(),
                         nullptr, 0) == 1);
   OCSP_RESPONSE* const response = OCSP_response_create(OCSP_RESPONSE_STATUS_SUCCESSFUL, basic);

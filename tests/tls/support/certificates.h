@@ -43,7 +43,8 @@ class Authority {
   [[nodiscard]] const std::string& certificate() const noexcept { return pem_; }
   [[nodiscard]] TlsPem pem() const { return TlsPem::memory(pem_); }
   /// An OCSP response in DER format, signed by the authority.
-  [[nodiscard]] std::string status_of(const Certified& certified, bool revoked) const;
+  [[nodiscard]] std::string status_of(const Certified& certified, bool revoked,
+                                      bool has_next_update = true) const;
 
  private:
   struct Data;
