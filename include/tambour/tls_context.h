@@ -161,7 +161,9 @@ struct TlsClientOptions : TlsOptions {
   std::size_t sessions_max = 1000;
   /// SHA-256 digests of public keys (SubjectPublicKeyInfo) in base64, as in "pin-sha256" of RFC
   /// 7469. If not empty, a server must have one of these keys, and neither its chain nor its name
-  /// is verified: for servers that are known by their key, RFC 7858, section 4.2.
+  /// is verified: for servers that are known by their key, RFC 7858, section 4.2. Stapled OCSP
+  /// responses are not looked at, because a chain would be needed to verify them; create() fails
+  /// with bad_configuration if `revocation` is TlsRevocation::required.
   std::vector<std::string> pinned_keys{};
   /// Accepts any certificate of any server: an attacker who controls the network can read and
   /// change all bytes. Only for tests.

@@ -74,6 +74,10 @@ Loaded<std::shared_ptr<ClientGeneration>> ClientGeneration::load(TlsClientOption
   const TlsClientOptions& how = made->options_;
   if (how.identities.size() > 1)
     return failure(TlsError::bad_configuration, "a TLS client has at most one certificate");
+  if (!how.pinned_keys.empty() && how.revocation == TlsRevocation::required)
+    return failure(TlsError::bad_configuration,
+                   "pinned_keys cannot be combined with TlsRevocation::required: without a chain, no "
+                   "OCSP response can be verified");
   if (auto done = made->load_common(how, how.identities); !done)
     return std::unexpected(std::move(done.error()));
   auto store = load_authorities(how.authorities);

@@ -174,6 +174,15 @@ TEST_F(DnsOverTls, rejects_malformed_pins) {
   }
 }
 
+TEST_F(DnsOverTls, pins_cannot_be_combined_with_required_ocsp_responses) {
+  TlsClientOptions options;
+  options.pinned_keys = {pin_of(Contexts::localhost().certificate)};
+  options.revocation = TlsRevocation::required;
+  const auto made = TlsClientContext::create(options);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().error, TlsError::bad_configuration);
+}
+
 TEST_F(DnsOverTls, uses_the_next_server_if_one_is_not_trusted_or_gone) {
   // The first server has no TLS.
   servers[0].reset();
