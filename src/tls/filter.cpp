@@ -27,10 +27,6 @@ constexpr std::size_t small_record_bytes = 1360;
 constexpr std::uint32_t burst_bytes_min = 64 * 1024;
 /// After a pause of this length a burst begins again.
 constexpr std::int64_t burst_pause_ns = base::ns_per_s;
-/// The handshake messages, such as key updates and tickets, that a peer may send for each
-/// `messages_window_bytes` of data.
-constexpr std::uint16_t messages_max = 64;
-constexpr std::uint32_t messages_window_bytes = 1024 * 1024;
 
 std::string_view view(const char* text) noexcept {
   return text != nullptr ? std::string_view(text) : std::string_view();
@@ -165,13 +161,11 @@ void Filter::note_failure(std::int32_t outcome, std::string text) noexcept {
   }
 }
 
-/// Bounds the messages that cost more to process than to send: new keys, tickets, and attempts to
-/// renegotiate.
 void Filter::count_message(int is_sent, int /*version*/, int type, const void* /*bytes*/,
                            std::size_t size, SSL* ssl, void* /*unused*/) noexcept {
   if (is_sent != 0 || type != SSL3_RT_HANDSHAKE || size == 0) return;
   Filter& self = of(ssl);
-  if (self.established_) ++self.handshake_messages_;
+  if (self.established_) self.messages_.count(base::monotonic_ns());
 }
 
 std::int32_t Filter::handshake(const io::Transport& below) noexcept {
@@ -234,15 +228,11 @@ std::int32_t Filter::read(const io::Transport& below, std::span<std::byte> into,
       }
       break;
     }
-    if (handshake_messages_ > 0) answer_key_update();
+    if (messages_.any()) answer_key_update();
   }
-  received_since_reset_ += static_cast<std::uint32_t>(total);
-  if (handshake_messages_ > messages_max && !peer_closed_)
+  if (messages_.exceeded() && !peer_closed_)
     note_failure(net::outcome_of(TlsError::too_many_key_updates), {});
-  if (received_since_reset_ >= messages_window_bytes) {
-    received_since_reset_ = 0;
-    handshake_messages_ = 0;
-  }
+  messages_.note_data(total);
   if (total > 0) return static_cast<std::int32_t>(total);
   if (peer_closed_) return 0;
   if (failure_ != 0) {

@@ -15,6 +15,7 @@
 #include <tambour/tls_session.h>
 
 #include "io/transport.h"
+#include "tls/message_limit.h"
 #include "tls/openssl.h"
 
 namespace tambour::tls {
@@ -131,13 +132,12 @@ class Filter final : public io::TransportFilter, public TlsSession {
   std::unique_ptr<const std::string> failure_text_;
   std::string host_;
   std::string session_key_;
+  MessageLimit messages_;
   std::int64_t last_write_ns_ = 0;
-  std::uint32_t written_in_burst_ = 0;    ///< Saturates.
-  std::int32_t failure_ = 0;              ///< The outcome of all further transfers, if not 0.
-  std::int32_t socket_error_ = 0;         ///< Of receiving.
-  std::int32_t send_failure_ = 0;         ///< Of sending, the outcome of all further writes.
-  std::uint16_t handshake_messages_ = 0;  ///< Received since the last reset of the count.
-  std::uint32_t received_since_reset_ = 0;
+  std::uint32_t written_in_burst_ = 0;  ///< Saturates.
+  std::int32_t failure_ = 0;            ///< The outcome of all further transfers, if not 0.
+  std::int32_t socket_error_ = 0;       ///< Of receiving.
+  std::int32_t send_failure_ = 0;       ///< Of sending, the outcome of all further writes.
   bool socket_ended_ = false;
   bool established_ = false;
   bool is_reported_ = false;          ///< See begin_report().
