@@ -106,6 +106,16 @@ int write_to_socket(BIO* bio, const char* bytes, int size) noexcept {
   return static_cast<int>(n);
 }
 
+/// OpenSSL's internal number: bio.h reserves it.
+constexpr int start_kernel_tls = 72;
+
+/// With the option SSL_OP_ENABLE_KTLS, OpenSSL would let the kernel encrypt what is sent. Alerts
+/// and other records need the write function of OpenSSL then, to say that they are not data.
+long control_socket(BIO* bio, int command, long number, void* pointer) noexcept {
+  if (command == start_kernel_tls) return 0;
+  return BIO_meth_get_ctrl(BIO_s_socket())(bio, command, number, pointer);
+}
+
 BIO_METHOD* make_socket_method() noexcept {
   const BIO_METHOD* const original = BIO_s_socket();
   BIO_METHOD* const method = BIO_meth_new(BIO_TYPE_SOCKET, "socket of a bufferevent");
@@ -117,7 +127,9 @@ BIO_METHOD* make_socket_method() noexcept {
   BIO_meth_set_puts(method, [](BIO* bio, const char* text) noexcept {
     return write_to_socket(bio, text, static_cast<int>(std::strlen(text)));
   });
-  BIO_meth_set_ctrl(method, BIO_meth_get_ctrl(original));
+  BIO_meth_set_ctrl(method, [](BIO* bio, int command, long number, void* pointer) noexcept {
+    return control_socket(bio, command, number, pointer);
+  });
   BIO_meth_set_create(method, BIO_meth_get_create(original));
   BIO_meth_set_destroy(method, BIO_meth_get_destroy(original));
   return method;

@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,19 @@
 #include <openssl/ssl.h>
 
 #include "openssl_context.h"
+
+namespace {
+
+int kernel_tls_calls = 0;
+
+}  // namespace
+
+// OpenSSL calls it to start TLS in the kernel.
+extern "C" int setsockopt(int fd, int level, int option, const void* value,
+                          socklen_t size) noexcept {
+  if (level == SOL_TLS) ++kernel_tls_calls;
+  return static_cast<int>(::syscall(SYS_setsockopt, fd, level, option, value, size));
+}
 
 namespace {
 
@@ -330,6 +344,17 @@ TEST_P(Connection, renegotiation_with_tls_1_2_keeps_the_bytes) {
   server.expected = 5;
   wait();
   EXPECT_EQ(server.received, "after") << client.events << ' ' << server.events;
+}
+
+TEST_P(Connection, kernel_tls_is_not_started) {
+  SSL_CTX_set_options(context.get(), SSL_OP_ENABLE_KTLS);
+  kernel_tls_calls = 0;
+  open();
+  bufferevent_write(client.bev, "hello", 5);
+  server.expected = 5;
+  wait();
+  EXPECT_EQ(server.received, "hello");
+  EXPECT_EQ(kernel_tls_calls, 0);
 }
 
 TEST_P(Connection, writing_to_a_peer_that_is_gone_raises_no_signal) {
