@@ -95,7 +95,9 @@ struct ListenOptions {
   /// The maximum number of unfinished handshakes on each loop. At the maximum, the oldest one is
   /// closed, so that peers that do nothing do not keep others from being served. If the server has
   /// reached connections_max and another connection waits, the oldest one on the loop that accepts
-  /// is closed as soon as it has lasted 250 ms.
+  /// is closed as soon as it has lasted 250 ms. If the first loop of a group accepts for all, those
+  /// of the other loops are not closed: `tls_handshakes_max`, times the number of loops, should be
+  /// less than connections_max then.
   std::size_t tls_handshakes_max = 1024;
   /// Set: a handler starts when the first early data of a client has been received, before the
   /// handshake is complete, and must observe the rules of tls_early_data.h. Connections with
