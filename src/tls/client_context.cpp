@@ -65,6 +65,19 @@ Status stapled_status(SSL* ssl, X509_STORE* authorities) noexcept {
   return Status::missing;
 }
 
+/// The callback of verification. OpenSSL 3.0 copies the expected name or address of the connection
+/// for each verification. If there is no memory for the copy, it goes on without, and would accept
+/// the certificate of any host.
+int verify_server(int valid, X509_STORE_CTX* state) noexcept {
+  X509_VERIFY_PARAM* const expected = X509_STORE_CTX_get0_param(state);
+  if (valid == 1 && X509_VERIFY_PARAM_get0_host(expected, 0) == nullptr &&
+      TextPointer(X509_VERIFY_PARAM_get1_ip_asc(expected)) == nullptr) {
+    X509_STORE_CTX_set_error(state, X509_V_ERR_OUT_OF_MEM);
+    valid = 0;
+  }
+  return note_verification(valid, state);
+}
+
 }  // namespace
 
 Loaded<std::shared_ptr<ClientGeneration>> ClientGeneration::load(TlsClientOptions options,
@@ -138,7 +151,7 @@ bool ClientGeneration::configure(SSL_CTX* context) noexcept {
   if (options_.insecure_skip_verify) {
     SSL_CTX_set_verify(context, SSL_VERIFY_NONE, nullptr);
   } else {
-    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, &note_verification);
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, &verify_server);
     if (!pinned_keys_.empty()) SSL_CTX_set_cert_verify_callback(context, &check_pinned_key, this);
     if (options_.revocation != TlsRevocation::off) {
       SSL_CTX_set_tlsext_status_type(context, TLSEXT_STATUSTYPE_ocsp);
