@@ -190,8 +190,10 @@ int ClientGeneration::keep_session(SSL* ssl, SSL_SESSION* session) noexcept {
   return 1;
 }
 
-/// Called in a full handshake, after the certificate was verified.
+/// Called after the certificate was verified, and in TLS 1.3 also in a resumption, in which a server
+/// sends neither its certificate nor the status.
 int ClientGeneration::check_status(SSL* ssl, void* /*unused*/) noexcept {
+  if (SSL_session_reused(ssl) == 1) return 1;
   const auto& self = static_cast<ClientGeneration&>(of(ssl));
   const Status status = stapled_status(ssl, self.authorities());
   ERR_clear_error();

@@ -158,6 +158,7 @@ TEST_F(TlsContexts, server_names_are_in_lower_case_without_a_final_dot_and_no_ad
       EXPECT_TRUE(co_await tls_connect(stream, tls, to));
     }(ends.near, client, host));
     while (!scope.empty()) loop.run_once();
+    ASSERT_TRUE(ends.far.tls() != nullptr && ends.near.tls() != nullptr) << host;
     EXPECT_EQ(ends.far.tls()->server_name(), name);
     EXPECT_EQ(ends.near.tls()->server_name(), name);
   }
@@ -355,6 +356,28 @@ TEST_F(TlsContexts, a_revoked_certificate_is_refused) {
   EXPECT_EQ(shake_hands(server, "localhost").error, Error());
   EXPECT_EQ(handshake(loop, server, strict, "localhost").error,
             TlsError::certificate_status_missing);
+}
+
+TEST_F(TlsContexts, a_resumption_needs_no_status) {
+  const test::TemporaryFolder folder;
+  const test::Certified certified = Contexts::localhost();
+  TlsServerOptions options;
+  options.identities = {certified.identity()};
+  options.identities[0].ocsp_response_path = folder.path() + "/status.der";
+  write_file(options.identities[0].ocsp_response_path,
+             Contexts::authority().status_of(certified, false));
+  const auto server = or_throw(TlsServerContext::create(options));
+  for (const TlsVersion version : {TlsVersion::tls12, TlsVersion::tls13}) {
+    TlsClientOptions strict_options;
+    strict_options.authorities = Contexts::authority().pem();
+    strict_options.revocation = TlsRevocation::required;
+    strict_options.version_max = version;
+    const auto strict = or_throw(TlsClientContext::create(strict_options));
+    EXPECT_FALSE(handshake(loop, server, strict, "localhost").resumed);
+    const Seen seen = handshake(loop, server, strict, "localhost");
+    EXPECT_EQ(seen.error, Error());
+    EXPECT_TRUE(seen.resumed);
+  }
 }
 
 TEST_F(TlsContexts, keys_are_logged_on_request_only_for_the_owner) {
