@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <exception>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <tambour/http_event_stream.h>
@@ -13,6 +14,9 @@
 
 namespace tambour::http {
 namespace {
+
+static_assert(std::is_trivially_destructible_v<ServerEvent>,
+              "GCC 12 destroys an aggregate in braces inside co_await twice");
 
 constexpr std::string_view line_ends = "\r\n";
 
