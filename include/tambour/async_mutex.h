@@ -19,8 +19,8 @@ namespace tambour {
 ///
 ///   const auto guard = co_await mutex.lock();
 ///   if (!guard) co_return;
-///   co_await stream.write(head);
-///   co_await stream.write(body);
+///   if (!co_await stream.write(head)) co_return;
+///   if (!co_await stream.write(body)) co_return;
 ///
 /// Fairness: the tasks get the mutex in the order in which they wait for it. The task that gets it
 /// resumes in the next iteration of the loop. Not recursive: a task that locks it twice waits

@@ -43,8 +43,9 @@ struct ServerOptions {
   std::size_t body_rate_min = 500;  ///< In bytes per second; 0: received bytes extend nothing.
   /// The time without a request on a persistent connection; then it is closed.
   Duration idle_timeout = std::chrono::seconds(60);
-  /// The longest time in which the kernel accepts no byte of a response; then the connection is
-  /// closed. Detected after at most twice this time.
+  /// The longest time in which the kernel accepts no byte of a response. Then write() fails with
+  /// ETIMEDOUT and the connection is reset; if the handler has ended, the connection is closed.
+  /// Detected after at most twice this time.
   Duration write_timeout = std::chrono::seconds(60);
   /// The time for which a connection still reads, and discards, what the client sends after a
   /// response that ends the connection, for example 413. Without it, the kernel would reset the

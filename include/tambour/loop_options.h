@@ -16,8 +16,7 @@ class Backend;
 
 /// The kernel interface that a loop waits with.
 enum class BackendKind : std::uint8_t {
-  /// The value of TAMBOUR_BACKEND if it is set, otherwise the backend that measured fastest; see
-  /// docs/backends.md.
+  /// The value of TAMBOUR_BACKEND if it is set, otherwise epoll; see docs/backends.md.
   automatic,
   epoll,     ///< epoll(7).
   io_uring,  ///< io_uring(7); falls back to epoll if the kernel or a sandbox forbids io_uring.

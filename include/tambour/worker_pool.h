@@ -76,9 +76,9 @@ class WorkerPool {
   /// two are never destroyed: the exit of the program does not wait for their threads.
   static WorkerPool& shared();
 
-  /// The pool of File with backends other than io_uring: TAMBOUR_FILE_WORKERS threads, by default
-  /// as many as shared(); 65,536 queued requests. A file system that hangs (NFS without its server)
-  /// blocks only threads of this pool.
+  /// The pool of File: size() and truncate(), and every operation if no ring can be created.
+  /// TAMBOUR_FILE_WORKERS threads, by default as many as shared(); 65,536 queued requests. A file
+  /// system that hangs (NFS without its server) blocks only threads of this pool.
   static WorkerPool& files();
 
   /// The pool of Resolver::system(): TAMBOUR_RESOLVER_WORKERS threads, by default 16, because a
