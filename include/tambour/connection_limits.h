@@ -16,9 +16,9 @@ namespace tambour {
 /// Which connections stop reading at the high-water mark.
 ///
 /// Reading less than the peer sends is safe only if the peer goes on reading. Two ends that both
-/// stop reading because the other one does not read wait for each other forever (until
-/// `write_timeout`). Therefore only one end may use backpressure, and a peer that writes more than
-/// the mark and the kernel's buffers hold before it reads must not meet it.
+/// stop reading because the other one does not read wait for each other until `write_timeout`. Use
+/// backpressure at one end only. Do not use it with a peer that, before it reads, sends more than
+/// the mark plus the kernel's buffers.
 enum class Backpressure : std::uint8_t {
   accepted,  ///< Connections that a server accepted, but not those of Connection::start().
   all,

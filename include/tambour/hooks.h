@@ -22,7 +22,7 @@ enum class HookPoint : std::uint8_t {
   prepare,
   check,  ///< After the loop has waited, before the callbacks that have become due.
   /// When no callback of the same or a higher priority is due. While it is started, the loop never
-  /// sleeps.
+  /// waits.
   idle,
   fork,  ///< In the child process, in the iteration after EventLoop::after_fork().
   /// When the loop is destroyed; its watchers can still be used. Does not keep the loop running.

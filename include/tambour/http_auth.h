@@ -25,8 +25,7 @@ struct BasicCredentials {
 /// Throws std::bad_alloc.
 [[nodiscard]] std::optional<BasicCredentials> parse_basic_credentials(std::string_view value);
 
-/// Compares a secret without telling, by the time that it takes, how much of it is equal. The
-/// lengths are not secret.
+/// Compares two strings in time that depends only on their lengths.
 [[nodiscard]] bool constant_time_equal(std::string_view given, std::string_view expected) noexcept;
 
 }  // namespace tambour::http

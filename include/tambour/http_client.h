@@ -43,9 +43,9 @@ class Exchange;
 struct Shared;
 }  // namespace client
 
-/// Which requests are sent again, and when. A request is repeated only if that cannot do something
-/// twice: any request whose connection could not be made, and idempotent ones (RFC 9110, section
-/// 9.2.2) whose body is in memory. The delays count for ClientOptions::timeout.
+/// Which requests are sent again, and when. A request is retried only if it did not reach the
+/// server, because the connection could not be made, or if its method is idempotent (RFC 9110,
+/// section 9.2.2) and its body is in memory. The delays count for ClientOptions::timeout.
 struct RetryPolicy {
   /// Including the first attempt; 1: none is repeated.
   unsigned attempts_max = 1;

@@ -82,7 +82,7 @@ enum class HttpError : int {
   response_begun = 200,  ///< The response has already been sent, or its head has been.
   response_ended,        ///< The body has already ended.
   response_too_long,     ///< More bytes than its length, or a body where the status allows none.
-  response_too_short,    ///< Less bytes than its length.
+  response_too_short,    ///< Fewer bytes than its length.
   not_an_upgrade,        ///< The request does not ask for the protocol of the response.
 
   // Clients.

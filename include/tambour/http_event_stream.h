@@ -22,19 +22,19 @@ struct ServerEvent {
   std::optional<std::string_view> data{};
   std::string_view event{};  ///< The type; empty: "message".
   /// The client sends the last one in the field Last-Event-ID when it connects again. An empty
-  /// value, as opposed to none, makes it forget the last one.
+  /// string clears the client's last event ID; nullopt keeps it.
   std::optional<std::string_view> id{};
   /// The time after which the client connects again when the connection has ended.
   std::optional<std::chrono::milliseconds> retry{};
 };
 
 struct EventStreamOptions {
-  /// If nothing has been sent for so long, a comment is: proxies close connections that are silent,
-  /// and writing is the only way to notice that a client has vanished. Zero: no comments.
+  /// After this time without data, a comment is sent, because proxies close connections that are
+  /// silent, and only a write detects that a client has vanished. Zero: no comments.
   Duration keep_alive = std::chrono::seconds(15);
 };
 
-/// What the function of serve_events() sends events with.
+/// The event stream that serve_events() passes to its function.
 ///
 /// Thread: must be used on the loop's thread of the connection.
 class EventStream {

@@ -126,9 +126,8 @@ struct Form {
   [[nodiscard]] std::string_view value(std::string_view name) const noexcept;
 };
 
-/// Reads a form of either type into memory, of which it uses at most about `bytes_max` bytes twice.
-/// Fails like FormReader, and with HttpError::body_too_large if the body has more than `bytes_max`
-/// bytes.
+/// Reads a form of either type into memory. Uses at most about 2 * `bytes_max` bytes. Fails like
+/// FormReader, and with HttpError::body_too_large if the body has more than `bytes_max` bytes.
 [[nodiscard]] Task<Result<Form>> read_form(Request& request,
                                            std::size_t bytes_max = std::size_t{1024} * 1024,
                                            FormLimits limits = {});

@@ -27,11 +27,11 @@ struct HttpsRedirectOptions {
 [[nodiscard]] Handler redirect_to_https(HttpsRedirectOptions options = {});
 
 struct StrictTransportOptions {
-  /// The time for which browsers use nothing but HTTPS for the host. Begin with minutes: they
-  /// cannot be told to forget it over HTTP. Zero: they forget it.
+  /// How long browsers use only HTTPS for the host. Start with a few minutes: the policy cannot be
+  /// revoked over HTTP. Zero removes it.
   std::chrono::seconds max_age = std::chrono::hours(24 * 365);
   bool include_subdomains = false;
-  bool preload = false;  ///< Asks for a place in the lists of browsers: hstspreload.org.
+  bool preload = false;  ///< Adds the `preload` directive: see hstspreload.org.
 };
 
 /// Middleware that adds Strict-Transport-Security to the responses on connections with TLS.

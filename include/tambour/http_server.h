@@ -51,7 +51,7 @@ struct ServerOptions {
   /// response that ends the connection, for example 413. Without it, the kernel would reset the
   /// connection, and the client could lose the response.
   Duration linger = std::chrono::seconds(10);
-  /// After the begin of shut_down(): the time for which connections without a request stay open for
+  /// After shut_down() begins: the time for which connections without a request stay open for
   /// one that the client may have sent already. Its response says that the connection closes.
   Duration drain_timeout = std::chrono::seconds(1);
   /// If a handler has not read the whole body of a request, the server reads at most this many

@@ -39,7 +39,7 @@ class VirtualHost {
 struct LoopOptions {
   BackendKind backend = BackendKind::automatic;
 
-  /// The longest time for which the loop busy-polls before it sleeps. The loop polls only if recent
+  /// The longest time for which the loop busy-polls before it waits. The loop polls only if recent
   /// events arrived at least that fast. Saves the kernel's wakeup latency (a few to tens of
   /// microseconds per event), but uses a full processor while it polls. Zero, the default, disables
   /// polling.

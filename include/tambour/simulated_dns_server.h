@@ -1,4 +1,4 @@
-// A DNS server for simulations that answers badly: it loses, delays, reorders, truncates and
+// A DNS server with injected faults for simulations: it loses, delays, reorders, truncates and
 // refuses answers, and an attacker forges some. docs/dns.md shows how to use it.
 #pragma once
 
@@ -81,8 +81,7 @@ class SimulatedDnsServer {
   [[nodiscard]] DnsFaults& faults() noexcept;
   [[nodiscard]] const SimulatedDnsStats& stats() const noexcept;
 
-  /// True for the addresses in forged answers, which no record may have: if a program sees one, it
-  /// has believed the attacker.
+  /// Returns true if the address is from a forged response, which no record may contain.
   [[nodiscard]] static bool is_forged(const Endpoint& address);
 
  private:

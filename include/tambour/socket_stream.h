@@ -26,7 +26,8 @@ class SocketStream : public Stream {
   [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
 
   /// The header that a proxy sent at the start of the stream, or null if there was none; see
-  /// proxy_protocol.h. Servers that require a header set it; so may code that has read one itself.
+  /// proxy_protocol.h. Servers that require a header set it; code that reads the header itself may
+  /// call set_proxy_header().
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxy_header_.get(); }
   void set_proxy_header(std::unique_ptr<const ProxyHeader> header) noexcept {
     proxy_header_ = std::move(header);

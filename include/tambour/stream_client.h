@@ -47,8 +47,8 @@ struct StreamClientOptions {
   /// moment. Negative values count as zero.
   Duration retry_delay = std::chrono::milliseconds(500);
   Duration retry_delay_max = std::chrono::seconds(30);
-  /// A connection that was open for at least this time resets the delay to `retry_delay`. A server
-  /// that accepts connections and closes them at once is therefore not asked more and more often.
+  /// A connection that was open for at least this time resets the delay to `retry_delay`.
+  /// Therefore the delay keeps growing if a server closes each connection at once.
   Duration stable_after = std::chrono::seconds(10);
 
   /// The client stops after this many failed attempts without a connection; 0 means no limit.

@@ -44,8 +44,8 @@ enum class WhenStopped : std::uint8_t {
   abandon,  ///< The task gets ECANCELED at once; the call's result is discarded.
 };
 
-/// A bounded thread pool. Threads are started on demand, one after another. Calls start in the
-/// order of submission, as far as several threads have an order.
+/// A bounded thread pool. Threads are started on demand, one after another. The queue is first in,
+/// first out; calls on different threads may overlap.
 ///
 /// Thread: all functions may be called from any thread.
 /// Signals: a worker thread inherits the signal mask of the thread whose call started it, so signal
