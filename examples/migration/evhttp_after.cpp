@@ -1,6 +1,7 @@
 // The service of evhttp_before.cpp with Tambour: see docs/migrating-from-evhttp.md.
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <string>
 
 #include <tambour/tambour.h>
@@ -10,8 +11,13 @@ using http::Request;
 using http::Response;
 
 void hello(Request& request, Response& response) {
+  const auto parameters = http::parse_query(request.query().value_or(""));
+  if (!parameters) {  // More than 1,000.
+    response.send(http::Status::bad_request);
+    return;
+  }
   std::string text = "Hello, ";
-  for (const auto& [name, value] : or_throw(http::parse_query(request.query().value_or("")))) {
+  for (const auto& [name, value] : *parameters) {
     if (name == "name") text += value;
   }
   response.fields().set("Content-Type", "text/plain");
@@ -31,12 +37,23 @@ Task<> send_ticks(Request& /*request*/, Response& response) {
   }
 }
 
+/// Invoked with the exceptions of handlers.
+void log_exception(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+}
+
 int main() {
   EventLoop loop;
   http::Router router;
   router.get("/hello", hello).post("/echo", echo).get("/ticks", send_ticks);
-  auto server =
-      or_throw(http::Server::listen(loop, Endpoint::loopback_v4(0), std::move(router).handler()));
+  http::ServerOptions options;
+  options.listen.on_error = log_exception;
+  auto server = or_throw(
+      http::Server::listen(loop, Endpoint::loopback_v4(0), std::move(router).handler(), options));
   std::printf("http://%s\n", server.endpoint().to_string().c_str());
   std::fflush(stdout);
   loop.run();
