@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <string>
 
 #include <tambour/tambour.h>
@@ -48,26 +49,31 @@ void log_response(const Request& request, const Response& response) {
               static_cast<unsigned long long>(response.body_bytes()));
 }
 
-Task<> end(http::Server& server, EventLoop& loop) {
+/// Invoked with the exceptions of handlers, whose clients get 500.
+void log_exception(const std::exception_ptr& thrown) try {
+  std::rethrow_exception(thrown);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+}
+
+Task<> shut_down_and_stop(http::Server& server, EventLoop& loop) {
   co_await server.shut_down(std::chrono::seconds(10));
   loop.stop();
 }
 
-Task<> ask(http::Server& server, bool& answered) {
+Task<> ask(http::Server& server, EventLoop& loop, bool& answered) {
   auto stream = or_throw(co_await TcpStream::connect(server.endpoint()), "connect");
   or_throw(
-      co_await stream.write("GET /hello/world HTTP/1.1\r\nHost: localhost\r\n\r\n"
-                            "PUT /count HTTP/1.1\r\nHost: localhost\r\n"
-                            "Content-Length: 5\r\n\r\n12345"
-                            "GET /ticks HTTP/1.1\r\nHost: localhost\r\n\r\n"
-                            "GET /missing HTTP/1.1\r\nHost: localhost\r\n"
-                            "Connection: close\r\n\r\n"));
+      co_await stream.write("GET /hello/world HTTP/1.1\r\nHost: test\r\n\r\n"
+                            "PUT /count HTTP/1.1\r\nHost: test\r\nContent-Length: 5\r\n\r\n12345"
+                            "GET /ticks HTTP/1.1\r\nHost: test\r\n\r\n"
+                            "GET /missing HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"));
   Buffer received;
   while (or_throw(co_await stream.read(received), "read") > 0) {
   }
   answered = received.find("Hello, world") && received.find("\r\n\r\n5\n") &&
              received.find("tick 2") && received.find("404 Not Found");
-  co_await server.shut_down(std::chrono::seconds(1));
+  co_await shut_down_and_stop(server, loop);
 }
 
 int main(int argc, char** argv) try {
@@ -77,20 +83,16 @@ int main(int argc, char** argv) try {
   const Endpoint at = or_throw(Endpoint::parse(argc > 1 ? argv[1] : "127.0.0.1:0"));
   http::ServerOptions options;
   options.on_response = log_response;
+  options.listen.on_error = log_exception;
   auto server = or_throw(http::Server::listen(loop, at, std::move(router).handler(), options),
                          "listen on " + at.to_string());
-  std::printf("listening on http://%s\n", server.endpoint().to_string().c_str());
-  std::fflush(stdout);
-  const auto shut_down = [&](int) { spawn(loop, end(server, loop)); };
+  std::fprintf(stderr, "listening on http://%s\n", server.endpoint().to_string().c_str());
+  const auto shut_down = [&](int) { spawn(loop, shut_down_and_stop(server, loop)); };
   Signal interrupt(loop, SIGINT, shut_down);
   Signal terminate(loop, SIGTERM, shut_down);
+  for (Signal* signal : {&interrupt, &terminate}) or_throw(signal->start());
   bool answered = argc > 1;
-  if (argc > 1) {
-    or_throw(interrupt.start());
-    or_throw(terminate.start());
-  } else {
-    spawn(loop, ask(server, answered));
-  }
+  if (!answered) spawn(loop, ask(server, loop, answered));
   loop.run();
   return answered ? 0 : 1;
 } catch (const std::exception& error) {
