@@ -2,7 +2,7 @@
 // seconds is closed. While a client does not read, the server does not read from it either;
 // limits.cpp shows the other limits.
 //
-//   callback_echo 127.0.0.1:7000
+//   build/examples/callback_echo 127.0.0.1:7000
 //
 // Without an address, it serves a client of its own on a free port, and ends.
 #include <cstdio>

@@ -1,6 +1,6 @@
 // A chat server: each line from one client is sent to all others. With an address, it serves there:
 //
-//   chat 127.0.0.1:7000        and, in several terminals:        nc 127.0.0.1 7000
+//   build/examples/chat 127.0.0.1:7000        and, in several terminals:        nc 127.0.0.1 7000
 //
 // Without an address, three clients of its own talk and the program ends. Shows a server on all
 // processors, line framing with callbacks, and a ConnectionGroup that closes clients that do not

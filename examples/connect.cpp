@@ -1,7 +1,7 @@
 // Sends a text to a server and prints the answer:
 //
-//   connect example.org:80 "GET / HTTP/1.0\r\n\r\n"
-//   connect unix:/run/server.sock "status"
+//   build/examples/connect example.org:80 "GET / HTTP/1.0\r\n\r\n"
+//   build/examples/connect unix:/run/server.sock "status"
 //
 // Without arguments, it asks a server of its own: over TCP, where the first of two addresses
 // refuses the connection, and over a Unix-domain socket.

@@ -1,6 +1,6 @@
 // Copies a file, with four blocks in flight at a time:
 //
-//   copy_file from to
+//   build/examples/copy_file from to
 //
 // Without arguments, it copies its own executable and compares the copy.
 #include <array>

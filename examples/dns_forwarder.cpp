@@ -1,7 +1,7 @@
 // A caching DNS server for a local network: passes questions on to the servers of resolv.conf(5),
 // and answers repeated ones from its cache.
 //
-//   dns_forwarder 192.168.1.1:53
+//   build/examples/dns_forwarder 192.168.1.1:53
 //
 // Without arguments, asks itself for "localhost".
 #include <cstdio>

@@ -1,6 +1,6 @@
 // Looks up a host by DNS over TLS. The server has to prove its name:
 //
-//   dns_over_tls 9.9.9.9 dns.quad9.net example.org
+//   build/examples/dns_over_tls 9.9.9.9 dns.quad9.net example.org
 //
 // Without arguments, looks up "localhost", for which no server is asked.
 #include <cstdio>

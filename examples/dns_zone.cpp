@@ -1,6 +1,6 @@
 // An authoritative DNS server for the names of a file:
 //
-//   dns_zone 127.0.0.1:5353 FILE
+//   build/examples/dns_zone 127.0.0.1:5353 FILE
 //
 // Each line of the file is a name, a time to live, a type and its data: "www.test. 60 A 192.0.2.1".
 // The types are A, CNAME, MX and TXT. Without arguments, asks itself for a name.

@@ -1,6 +1,6 @@
 // An echo server as a coroutine. With an address, it serves there until it is interrupted:
 //
-//   echo 127.0.0.1:7000
+//   build/examples/echo 127.0.0.1:7000
 //
 // Without an address, it serves a client of its own on a free port and ends.
 #include <cstdio>

@@ -1,7 +1,7 @@
 // An echo server with a loop on each processor. With an address, it serves there until it is
 // interrupted:
 //
-//   echo_on_all_processors 127.0.0.1:7000
+//   build/examples/echo_on_all_processors 127.0.0.1:7000
 //
 // Without an address, it serves clients of its own on a free port and ends.
 #include <csignal>

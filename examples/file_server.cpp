@@ -1,7 +1,7 @@
 // Serves files to concurrent clients: a request is a line with the name of a file in the directory;
 // the response is a line with the file's size and then its bytes, or "-1" if it does not exist.
 //
-//   file_server 127.0.0.1:7000 /srv/files
+//   build/examples/file_server 127.0.0.1:7000 /srv/files
 //
 // Without arguments, it serves its own executable to clients of its own and ends.
 #include <cerrno>

@@ -1,7 +1,7 @@
 // Server-sent events: a page shows what its visitors write, as they write it. A visitor that reads
 // slowly delays no other.
 //
-//   http_events 127.0.0.1:8080     then open http://127.0.0.1:8080 in two windows
+//   build/examples/http_events 127.0.0.1:8080     then open http://127.0.0.1:8080 in two windows
 //
 // Without an address, it serves a client of its own and ends.
 #include <algorithm>

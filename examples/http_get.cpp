@@ -1,8 +1,8 @@
 // Fetches URLs at the same time, prints their bodies in the order of the arguments, and shows how a
 // large body is streamed to a file.
 //
-//   http_get https://example.org/ https://example.com/
-//   http_get -o FILE https://example.org/large
+//   build/examples/http_get https://example.org/ https://example.com/
+//   build/examples/http_get -o FILE https://example.org/large
 //
 // Without arguments, it fetches from a server of its own.
 #include <cstdio>

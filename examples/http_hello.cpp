@@ -1,7 +1,7 @@
 // A web service: routes with parameters, bodies that stream in both directions, an access log, and
 // a graceful shutdown on SIGINT and SIGTERM.
 //
-//   http_hello 127.0.0.1:8080
+//   build/examples/http_hello 127.0.0.1:8080
 //   curl http://127.0.0.1:8080/hello/Ann
 //   curl -T FILE http://127.0.0.1:8080/count
 //

@@ -1,6 +1,6 @@
 // Uploads: a form with files of any size, which are written to a directory as they arrive.
 //
-//   http_upload 127.0.0.1:8080 DIRECTORY     then open http://127.0.0.1:8080, or
+//   build/examples/http_upload 127.0.0.1:8080 DIRECTORY     then open http://127.0.0.1:8080, or
 //   curl -F note=hello -F file=@FILE http://127.0.0.1:8080
 //
 // Without arguments, it serves a client of its own and ends.

@@ -1,7 +1,7 @@
 // An echo server that closes connections after a number of milliseconds without data. Postponing
 // such an idle timeout takes constant time, independent of the number of connections.
 //
-//   kick_idle 127.0.0.1:7000 10000
+//   build/examples/kick_idle 127.0.0.1:7000 10000
 //
 // Without arguments, it serves two clients of its own, an active one and an idle one, and ends.
 #include <cstdio>

@@ -1,7 +1,7 @@
 // A line server with limits for every way in which a client can hold its memory: one that does not
 // read, one that sends a line byte by byte, and one that does not close its side.
 //
-//   limits 127.0.0.1:7000
+//   build/examples/limits 127.0.0.1:7000
 //
 // Without an address it serves one client of each kind on a free port, prints how each connection
 // ended, and exits.

@@ -1,8 +1,8 @@
 // Prints the addresses of a host, or the records of a name:
 //
-//   lookup example.org
-//   lookup example.org MX
-//   lookup 192.0.2.1
+//   build/examples/lookup example.org
+//   build/examples/lookup example.org MX
+//   build/examples/lookup 192.0.2.1
 #include <cstdio>
 #include <string>
 

@@ -1,7 +1,7 @@
 // A client for Redis and other servers with its protocol (RESP, version 2): one command, one reply.
 //
-//   redis 127.0.0.1:6379 SET greeting hello
-//   redis unix:/run/redis/redis.sock GET greeting
+//   build/examples/redis 127.0.0.1:6379 SET greeting hello
+//   build/examples/redis unix:/run/redis/redis.sock GET greeting
 //
 // Shows a protocol with nested lines and length-prefixed data.
 #include <charconv>

@@ -1,8 +1,8 @@
 // Zero-downtime restart: on SIGHUP, the server starts a new process and hands its listener to it,
 // so that no connection is refused.
 //
-//   restart 127.0.0.1:7000     then send SIGHUP to the process whose PID the server sends
-//   restart --demo             restarts itself three times while a client connects
+//   build/examples/restart 127.0.0.1:7000    then send SIGHUP to the process whose PID it sends
+//   build/examples/restart --demo            restarts itself three times while a client connects
 #include <unistd.h>
 
 #include <csignal>

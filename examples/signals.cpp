@@ -1,8 +1,8 @@
 // A service that reloads on SIGHUP and shuts down on SIGINT or SIGTERM, without code in a signal
 // handler.
 //
-//   examples/signals &        then: kill -HUP %1; kill -TERM %1
-//   examples/signals --demo   sends these signals to itself
+//   build/examples/signals &        then: kill -HUP %1; kill -TERM %1
+//   build/examples/signals --demo   sends these signals to itself
 #include <csignal>
 #include <cstdio>
 #include <string_view>

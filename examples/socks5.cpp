@@ -1,6 +1,7 @@
 // A SOCKS 5 proxy (RFC 1928): CONNECT to addresses and host names, without authentication.
 //
-//   socks5 127.0.0.1:1080    and then:    curl --socks5-hostname 127.0.0.1:1080 http://example.org/
+//   build/examples/socks5 127.0.0.1:1080
+//   curl --socks5-hostname 127.0.0.1:1080 http://example.org/
 //
 // Without an address, a client of its own connects through the proxy to an echo server of its own.
 #include <arpa/inet.h>

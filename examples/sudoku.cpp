@@ -1,7 +1,7 @@
 // A server with CPU-bound requests: each line is a sudoku of 81 digits, 0 for an empty cell; the
 // response is its solution, or "none". A thread pool solves the puzzles; the loop does the I/O.
 //
-//   sudoku 127.0.0.1:7000
+//   build/examples/sudoku 127.0.0.1:7000
 //
 // Without an address, it serves a client of its own on a free port and ends.
 #include <algorithm>

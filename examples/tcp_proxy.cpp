@@ -1,7 +1,7 @@
 // A TCP proxy: forwards each connection to another address, and sends the client's address to it
 // with the PROXY protocol (version 2).
 //
-//   tcp_proxy 0.0.0.0:7000 127.0.0.1:8000
+//   build/examples/tcp_proxy 0.0.0.0:7000 127.0.0.1:8000
 //
 // Without arguments, it forwards to a server of its own, which responds with the client's address.
 #include <cstdio>

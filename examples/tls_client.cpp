@@ -1,6 +1,6 @@
 // A client with mutual TLS: verifies the server, and proves its own identity with a certificate.
 //
-//   tls_client HOST PORT AUTHORITIES CLIENT TEXT
+//   build/examples/tls_client HOST PORT AUTHORITIES CLIENT TEXT
 //
 // AUTHORITIES contains the certificates that are trusted, CLIENT the certificate of the client and
 // its key; both are in PEM format. Sends TEXT as a line and prints the line that the server

@@ -2,7 +2,7 @@
 // server answers a request that does no harm if it is repeated at once, and others only when the
 // handshake is complete, because an attacker can replay early data.
 //
-//   tls_early_data CERTIFICATE KEY
+//   build/examples/tls_early_data CERTIFICATE KEY
 //
 // The files are in PEM format. The program serves clients of its own, which trust CERTIFICATE.
 #include <cstdio>

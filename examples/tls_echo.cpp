@@ -1,6 +1,6 @@
 // An echo server over TLS: echo.cpp with one argument more.
 //
-//   tls_echo CERTIFICATE KEY ADDRESS:PORT [AUTHORITIES]
+//   build/examples/tls_echo CERTIFICATE KEY ADDRESS:PORT [AUTHORITIES]
 //
 // The files are in PEM format. With AUTHORITIES, clients need a certificate that one of these has
 // issued. Without an address, it serves a client of its own, which trusts CERTIFICATE.

@@ -1,7 +1,7 @@
 // An echo server for datagrams with callbacks, and a client as a task. With an address, it serves
 // there until it is interrupted:
 //
-//   udp_echo 127.0.0.1:7000
+//   build/examples/udp_echo 127.0.0.1:7000
 //
 // Without an address, it serves a client of its own on a free port and ends.
 #include <chrono>

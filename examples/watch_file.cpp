@@ -1,7 +1,7 @@
 // Prints changes of the status of files until it is interrupted.
 //
-//   examples/watch_file PATH...
-//   examples/watch_file --demo    creates a file, writes to it and removes it
+//   build/examples/watch_file PATH...
+//   build/examples/watch_file --demo    creates a file, writes to it and removes it
 #include <unistd.h>
 
 #include <array>
