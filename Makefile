@@ -1,7 +1,7 @@
 # The entry point for developers. CMake does the work (CMakePresets.json). `make` without a target
 # lists the targets.
 #
-#   PREFIX        installation prefix of `make install` (default: /usr/local)
+#   PREFIX        prefix of `make install` and `make install-drop-ins` (default: /usr/local)
 #   JOBS          number of build processes (default: one per processor); twice as many tests run in
 #                 parallel
 #   FULL=1        `make bench` runs every suite in full instead of the quick set; the tests run in
@@ -139,9 +139,23 @@ fuzz: ## fuzz for FUZZ_SECONDS: loop calls (all backends, simulator), untrusted 
 	for name in $(FUZZED); do \
 	  echo "fuzzing $$name" && run $$name $$((($(FUZZ_SECONDS) + 9) / 10)) || exit 1; done
 
+# The build directory has neither tests nor benchmarks: an installation needs only the packages of
+# the library, and builds only what it installs.
 .PHONY: install
-install: build ## install the library under PREFIX
-	@cmake --install build --prefix $(abspath $(PREFIX))
+install: ## build and install the library under PREFIX
+	@tools/bootstrap --quiet build library
+	$(call configure,library,build/library)
+	$(call compile,build/library,tambour)
+	@cmake --install build/library --component library --prefix $(abspath $(PREFIX))
+
+# CMake looks again for the headers, which may have been missing when it configured the library.
+.PHONY: install-drop-ins
+install-drop-ins: ## build and install the drop-ins for libev and libevent under PREFIX
+	@tools/bootstrap --quiet build library drop-ins
+	$(call configure,library,build/library)
+	@cmake build/library >build/library/configure.log
+	$(call compile,build/library)
+	@cmake --install build/library --component drop_ins --prefix $(abspath $(PREFIX))
 
 .PHONY: clean
 clean: ## remove build/
@@ -149,4 +163,4 @@ clean: ## remove build/
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -3,6 +3,8 @@
 The fakes keep the list of installed packages in one file and log each apt-get call to another.
 """
 
+import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -85,7 +87,7 @@ class Bootstrap(unittest.TestCase):
         self.assertIn("liburing-dev        the io_uring backend", result.stdout)
         self.assertEqual(len(self.calls()), 2)
         self.assertTrue(self.calls()[0].endswith("update"))
-        self.assertIn("--no-install-recommends ninja-build pkg-config python3 liburing-dev",
+        self.assertIn("--no-install-recommends ninja-build pkg-config liburing-dev",
                       self.calls()[1])
         again = self.run_bootstrap("--quiet", "build", "library")
         self.assertEqual((again.returncode, again.stdout), (0, ""))
@@ -129,6 +131,22 @@ class Bootstrap(unittest.TestCase):
         self.assertIn("not a Debian system", result.stderr)
         self.fake("pkg-config")
         self.assertEqual(self.run_bootstrap("library").returncode, 0)
+
+    def test_an_installation_requires_only_the_packages_of_the_library(self) -> None:
+        environment = {name: value for name, value in os.environ.items() if "MAKE" not in name}
+        recipe = subprocess.run(["make", "--dry-run", "install", "PREFIX=/nowhere"], cwd=ROOT,
+                                env=environment, capture_output=True, text=True, check=True)
+        self.assertEqual(re.findall(r"tools/bootstrap (.*)", recipe.stdout),
+                         ["--quiet build library"])
+
+    def test_the_readme_names_the_packages_of_the_library(self) -> None:
+        listed = subprocess.run([ROOT / "tools/bootstrap", "--list", "build", "library"],
+                                capture_output=True, text=True, check=True).stdout
+        packages = {row.split()[1] for row in listed.splitlines()} - {"make"}
+        readme = (ROOT / "README.md").read_text().replace("\\\n", "")
+        command = re.search(r"apt-get install (.*)", readme)
+        self.assertIsNotNone(command)
+        self.assertEqual(set(command.group(1).split()), packages)
 
     def test_rejects_an_unknown_group(self) -> None:
         result = self.run_bootstrap("everything")
