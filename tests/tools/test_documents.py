@@ -85,6 +85,13 @@ class Documents(unittest.TestCase):
                 self.assertTrue(any(block in program for program in programs),
                                 f"not in a program:\n{block}")
 
+    def test_what_event_loop_md_quotes_is_in_the_example(self) -> None:
+        blocks = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs/event-loop.md").read_text(), re.DOTALL)
+        self.assertEqual(len(blocks), 4)
+        example = (ROOT / "examples/event_loop.cpp").read_text()
+        for block in blocks:
+            self.assertIn(block, example)
+
     def test_the_program_of_the_readme_is_an_example(self) -> None:
         block = re.search(r"```cpp\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
         self.assertIsNotNone(block)
