@@ -85,6 +85,16 @@ class Documents(unittest.TestCase):
                 self.assertTrue(any(block in program for program in programs),
                                 f"not in a program:\n{block}")
 
+    def test_the_counterparts_that_migrating_md_names_exist(self) -> None:
+        headers = "".join(path.read_text() for path in (ROOT / "include/tambour").rglob("*.h"))
+        known = set(re.findall(r"\w+", headers))
+        lines = (ROOT / "docs/migrating.md").read_text().replace("\\|", "").splitlines()
+        rows_of_tables = [line.strip("|").split("|") for line in lines if line.startswith("| `")]
+        self.assertGreater(len(rows_of_tables), 90)
+        for peer, counterpart in rows_of_tables:
+            names = re.findall(r"\w+", " ".join(re.findall(r"`([^`]*)`", counterpart)))
+            self.assertEqual([name for name in names if name not in known], [], peer)
+
     def test_what_event_loop_md_quotes_is_in_the_example(self) -> None:
         blocks = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs/event-loop.md").read_text(), re.DOTALL)
         self.assertEqual(len(blocks), 4)
