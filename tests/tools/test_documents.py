@@ -85,6 +85,11 @@ class Documents(unittest.TestCase):
                 self.assertTrue(any(block in program for program in programs),
                                 f"not in a program:\n{block}")
 
+    def test_examples_md_lists_every_example(self) -> None:
+        listed = set(re.findall(r"\(\.\./(examples/[^)]*)\)", (ROOT / "docs/examples.md").read_text()))
+        sources = [path for path in (ROOT / "examples").rglob("*") if path.suffix in (".cpp", ".h")]
+        self.assertEqual(listed, {str(path.relative_to(ROOT)) for path in sources})
+
     def test_the_counterparts_that_migrating_md_names_exist(self) -> None:
         headers = "".join(path.read_text() for path in (ROOT / "include/tambour").rglob("*.h"))
         known = set(re.findall(r"\w+", headers))
