@@ -85,8 +85,17 @@ class Documents(unittest.TestCase):
                 self.assertTrue(any(block in program for program in programs),
                                 f"not in a program:\n{block}")
 
+    def test_what_web_service_md_quotes_of_its_tests_is_in_them(self) -> None:
+        document = (ROOT / "docs/web-service.md").read_text().split("\n## Tests")[1]
+        blocks = re.findall(r"```cpp\n(.*?)```", document, re.DOTALL)
+        self.assertEqual(len(blocks), 2)
+        tests = (ROOT / "examples/web_service/test.cpp").read_text()
+        for block in blocks:
+            self.assertIn(block, tests)
+
     def test_examples_md_lists_every_example(self) -> None:
-        listed = set(re.findall(r"\(\.\./(examples/[^)]*)\)", (ROOT / "docs/examples.md").read_text()))
+        document = (ROOT / "docs/examples.md").read_text()
+        listed = set(re.findall(r"\(\.\./(examples/[^)]*)\)", document))
         sources = [path for path in (ROOT / "examples").rglob("*") if path.suffix in (".cpp", ".h")]
         self.assertEqual(listed, {str(path.relative_to(ROOT)) for path in sources})
 
@@ -101,7 +110,8 @@ class Documents(unittest.TestCase):
             self.assertEqual([name for name in names if name not in known], [], peer)
 
     def test_what_event_loop_md_quotes_is_in_the_example(self) -> None:
-        blocks = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs/event-loop.md").read_text(), re.DOTALL)
+        document = (ROOT / "docs/event-loop.md").read_text()
+        blocks = re.findall(r"```cpp\n(.*?)```", document, re.DOTALL)
         self.assertEqual(len(blocks), 4)
         example = (ROOT / "examples/event_loop.cpp").read_text()
         for block in blocks:
