@@ -500,6 +500,29 @@ TEST_F(DnsResolving, keeps_edns_if_a_server_fails_without_it_too) {
   EXPECT_TRUE(servers[0]->questions.back().edns);
 }
 
+/// An attacker repeats what the server has sent.
+TEST_F(DnsResolving, ignores_copies_of_a_response) {
+  for (const DnsRcode code : {DnsRcode::no_error, DnsRcode::bad_cookie}) {
+    make({.servers = {test::endpoint_of(*hosts[0])}});
+    test::NameServer& server = *servers[0];
+    server.set_spoofer([&](const DnsMessage& question, const Endpoint& from) {
+      DnsMessage copied = DnsMessage::response_to(question);
+      copied.rcode = code;
+      copied.truncated = code == DnsRcode::no_error;
+      for (int i = 0; i < 50; ++i) server.send(copied.write().value(), from);
+    });
+    // Connections are accepted, and queries on them are not answered.
+    server.set_change([](const DnsMessage&, DnsMessage&, bool) { return false; });
+    server.udp_questions = server.tcp_questions = server.tcp_connections = 0;
+    EXPECT_FALSE(resolve("www.example.org", AddressFamily::v4));
+    EXPECT_LE(server.udp_questions, 10U);
+    EXPECT_GE(server.tcp_questions, 1U);
+    EXPECT_EQ(server.tcp_questions, server.tcp_connections) << "repeated on a connection";
+    EXPECT_LE(server.tcp_connections, 5U);
+    server.set_spoofer(nullptr);
+  }
+}
+
 TEST_F(DnsResolving, sends_cookies_and_requires_those_that_a_server_has_sent) {
   bool sends = true;
   std::vector<std::string> received;

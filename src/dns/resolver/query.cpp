@@ -193,25 +193,18 @@ void Query::send_to_next() {
     if (each.get() != server && each->wants_probe(engine_.core().now_ns()))
       send(*each, transport, true);
   }
-  if (transport == Transport::tcp && waits_for_tcp(*server)) return;
   send(*server, transport);
-}
-
-/// Returns true if the query is on its way over TCP, which loses nothing as long as the connection
-/// exists.
-bool Query::waits_for_tcp(Server& server) {
-  const auto sent = std::ranges::find_if(attempts_, [&](const Attempt& each) {
-    return each.server == &server && each.port == nullptr;
-  });
-  if (sent == attempts_.end()) return false;
-  tried_ |= 1U << server.number();
-  start_timer(server);
-  server.tcp().renew_if_silent(sent->sent_ns);
-  return true;
 }
 
 void Query::send(Server& server, Transport transport, bool is_probe) {
   if (!is_probe) tried_ |= 1U << server.number();
+  const Attempt* const sent = transport == Transport::tcp ? attempt_over_tcp(server) : nullptr;
+  if (sent != nullptr) {
+    // TCP loses nothing as long as the connection exists.
+    if (is_probe) return;
+    start_timer(server);
+    return server.tcp().renew_if_silent(sent->sent_ns);
+  }
   UdpPort* port = nullptr;
   if (transport == Transport::udp) {
     Error error;
@@ -257,13 +250,24 @@ void Query::start_timer(const Server& server) noexcept {
   timer_.start(Duration(std::min({timeout_ns, limit_ns, deadline_ns_ - now_ns})));
 }
 
-std::int64_t Query::sent_ns(const Server& server, std::uint16_t id) const noexcept {
-  const auto sent = std::ranges::find_if(
-      attempts_, [&](const Attempt& each) { return each.server == &server && each.id == id; });
-  return sent != attempts_.end() ? sent->sent_ns : engine_.core().now_ns();
+const Query::Attempt* Query::attempt_over_tcp(const Server& server) const noexcept {
+  const auto found = std::ranges::find_if(attempts_, [&](const Attempt& each) {
+    return each.server == &server && each.port == nullptr;
+  });
+  return found != attempts_.end() ? &*found : nullptr;
 }
 
-void Query::take_udp(Server& server, std::uint16_t id, Bytes packet) {
+Query::Attempt Query::end_attempt(Server& server, UdpPort* port, std::uint16_t id) noexcept {
+  const auto found = std::ranges::find_if(attempts_, [&](const Attempt& each) {
+    return each.server == &server && each.port == port && each.id == id;
+  });
+  const Attempt ended = *found;
+  attempts_.erase(found);
+  forget(ended);
+  return ended;
+}
+
+void Query::take_udp(Server& server, UdpPort& port, std::uint16_t id, Bytes packet) {
   Answer answer;
   ResponseInfo info;
   const bool is_ours =
@@ -272,16 +276,15 @@ void Query::take_udp(Server& server, std::uint16_t id, Bytes packet) {
   const std::int64_t now_ns = engine_.core().now_ns();
   const bool uses_cookies = engine_.options().cookies && engine_.options().edns;
   if (!is_ours) return engine_.count_rejected();
-  if (uses_cookies && !info.truncated && !server.accept_cookie(info.cookie, now_ns)) {
-    engine_.count_rejected();
-    // Either the response is forged, or the server has stopped to send cookies. TCP needs none.
-    const std::uint32_t bit = 1U << server.number();
-    if (!info.cookie.empty() || (std::exchange(without_cookie_, without_cookie_ | bit) & bit) != 0)
-      return;
-    return send(server, Transport::tcp);
-  }
-  server.answered(now_ns - sent_ns(server, id));
-  take(server, Transport::udp, packet, std::move(answer), info);
+  const bool is_suspect =
+      uses_cookies && !info.truncated && !server.accept_cookie(info.cookie, now_ns);
+  if (is_suspect) engine_.count_rejected();
+  if (is_suspect && !info.cookie.empty()) return;
+  const Attempt attempt = end_attempt(server, &port, id);
+  // Either the response is forged, or the server has stopped to send cookies. TCP needs none.
+  if (is_suspect) return send(server, Transport::tcp);
+  server.answered(now_ns - attempt.sent_ns);
+  take(attempt, packet, std::move(answer), info);
 }
 
 bool Query::take_tcp(Server& server, std::uint16_t id, Bytes packet) {
@@ -293,13 +296,15 @@ bool Query::take_tcp(Server& server, std::uint16_t id, Bytes packet) {
     engine_.count_rejected();
     return false;
   }
-  if (server.is_tcp_only()) server.answered(engine_.core().now_ns() - sent_ns(server, id));
-  take(server, Transport::tcp, packet, std::move(answer), info);
+  const Attempt attempt = end_attempt(server, nullptr, id);
+  if (server.is_tcp_only()) server.answered(engine_.core().now_ns() - attempt.sent_ns);
+  take(attempt, packet, std::move(answer), info);
   return true;
 }
 
-void Query::take(Server& server, Transport transport, Bytes packet, Answer answer,
-                 const ResponseInfo& info) {
+void Query::take(const Attempt& attempt, Bytes packet, Answer answer, const ResponseInfo& info) {
+  Server& server = *attempt.server;
+  const Transport transport = attempt.port == nullptr ? Transport::tcp : Transport::udp;
   if (info.truncated) return send(server, Transport::tcp);
   const bool is_about_edns =
       answer.error == DnsError::format_error || answer.error == DnsError::not_implemented;
@@ -352,14 +357,16 @@ void Query::try_next(Server& server, DnsError error) {
   send_to_next();
 }
 
-void Query::forget_attempts() noexcept {
-  for (const Attempt& each : attempts_) {
-    if (each.port != nullptr) {
-      each.port->forget(*this);
-    } else {
-      each.server->tcp().forget(*this);
-    }
+void Query::forget(const Attempt& attempt) noexcept {
+  if (attempt.port != nullptr) {
+    attempt.port->forget(attempt.id);
+  } else {
+    attempt.server->tcp().forget(*this);
   }
+}
+
+void Query::forget_attempts() noexcept {
+  for (const Attempt& each : attempts_) forget(each);
   attempts_.clear();
 }
 

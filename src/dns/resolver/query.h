@@ -64,7 +64,7 @@ class Query {
   void restart();
 
   // Called by a port or channel; each may end the query, which destroys it.
-  void take_udp(Server& server, std::uint16_t id, Bytes packet);
+  void take_udp(Server& server, UdpPort& port, std::uint16_t id, Bytes packet);
   /// Returns false if the packet is not a response to this query.
   bool take_tcp(Server& server, std::uint16_t id, Bytes packet);
   /// `port`: null for TCP. It has forgotten this query. `error`: if it is not `timeout`, the server
@@ -74,6 +74,7 @@ class Query {
 
  private:
   friend class Waiter;
+  /// A packet whose response is waited for. Over TCP, each server has at most one.
   struct Attempt {
     Server* server;
     UdpPort* port;  ///< Null: over TCP.
@@ -84,7 +85,6 @@ class Query {
 
   void expired();
   void send_to_next();
-  [[nodiscard]] bool waits_for_tcp(Server& server);
   void send(Server& server, Transport transport, bool is_probe = false);
   /// Returns false if no server can be queried.
   [[nodiscard]] Server* choose() noexcept;
@@ -98,10 +98,12 @@ class Query {
   void server_failed(Server& server);
   void retry_later() noexcept;
   void start_timer(const Server& server) noexcept;
-  void take(Server& server, Transport transport, Bytes packet, Answer answer,
-            const ResponseInfo& info);
+  void take(const Attempt& attempt, Bytes packet, Answer answer, const ResponseInfo& info);
   void try_next(Server& server, DnsError error);
-  [[nodiscard]] std::int64_t sent_ns(const Server& server, std::uint16_t id) const noexcept;
+  [[nodiscard]] const Attempt* attempt_over_tcp(const Server& server) const noexcept;
+  /// Removes the attempt that a response belongs to, so that copies of the response have no effect.
+  [[nodiscard]] Attempt end_attempt(Server& server, UdpPort* port, std::uint16_t id) noexcept;
+  void forget(const Attempt& attempt) noexcept;
   void forget_attempts() noexcept;
   void finish(const AnswerPointer& answer);
   void finish_with(DnsError error);
@@ -119,7 +121,6 @@ class Query {
   Server* last_ = nullptr;  ///< The one that the timer is for.
   bool has_sent_ = false;
   bool retried_cookie_ = false;
-  std::uint32_t without_cookie_ = 0;  ///< Bits of the servers that are queried over TCP instead.
   DnsError error_ = DnsError::timeout;
   std::int64_t deadline_ns_ = 0;
   Timer timer_;

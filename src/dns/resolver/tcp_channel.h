@@ -29,7 +29,7 @@ class TcpChannel {
   TcpChannel& operator=(const TcpChannel&) = delete;
 
   /// Connects if necessary, and sends `packet`, which begins with `id`. A response is passed to the
-  /// query until forget().
+  /// query until forget(). The query must not wait here already.
   void send(Query& query, std::uint16_t id, std::string_view packet);
   void forget(const Query& query) noexcept;
   [[nodiscard]] bool has_id(std::uint16_t id) const noexcept;
@@ -49,7 +49,7 @@ class TcpChannel {
  private:
   struct Pending {
     std::uint16_t id;
-    Query* query;
+    Query* query;  ///< No other one has the same, so that a query may end when its attempt fails.
     std::string packet;  ///< With its length, to be sent again.
   };
 

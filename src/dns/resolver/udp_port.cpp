@@ -55,8 +55,11 @@ void UdpPort::send(Query& query, std::uint16_t id, std::string_view packet) {
   used_ns_ = engine_.core().now_ns();
 }
 
-void UdpPort::forget(const Query& query) noexcept {
-  std::erase_if(pending_, [&](const Pending& each) { return each.query == &query; });
+void UdpPort::forget(std::uint16_t id) noexcept {
+  const auto found = std::ranges::find(pending_, id, &Pending::id);
+  if (found == pending_.end()) return;
+  *found = pending_.back();
+  pending_.pop_back();
 }
 
 bool UdpPort::has_id(std::uint16_t id) const noexcept {
@@ -131,7 +134,7 @@ void UdpPort::take(Bytes packet) {
   const auto pending = std::ranges::find(pending_, id, &Pending::id);
   // An empty datagram is no end of file.
   if (reader.failed() || pending == pending_.end()) return engine_.count_rejected();
-  pending->query->take_udp(server_, id, packet);
+  pending->query->take_udp(server_, *this, id, packet);
 }
 
 void UdpPort::fail() {

@@ -39,8 +39,8 @@ class UdpPort {
   /// Sends `packet`, which begins with `id`, at the end of the iteration. A response is passed to
   /// the query until forget().
   void send(Query& query, std::uint16_t id, std::string_view packet);
-  /// Removes a query, if it waits here.
-  void forget(const Query& query) noexcept;
+  /// Removes what waits for a response with this id.
+  void forget(std::uint16_t id) noexcept;
   [[nodiscard]] bool has_id(std::uint16_t id) const noexcept;
 
   /// Sends what send() has queued.

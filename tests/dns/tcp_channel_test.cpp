@@ -1,0 +1,91 @@
+// Queries over TCP, and over the streams of a DnsTransport: servers whose connections end, fail,
+// or carry responses that cannot be used.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "dns/resolver_fixture.h"
+
+namespace tambour::tcp_channel_test {
+namespace {
+
+using namespace std::chrono_literals;
+using Answer = Result<DnsMessage>;
+
+class QueriesOverTcp : public test::ResolverTest {
+ protected:
+  QueriesOverTcp() { configure("options use-vc\n"); }
+
+  /// Only the first server is queried.
+  DnsResolver& with_one_server(std::shared_ptr<DnsTransport> transport = {}) {
+    return make({.servers = {test::endpoint_of(*hosts[0])},
+                 .settings = {"use-vc"},
+                 .transport = std::move(transport)});
+  }
+  void start(const std::string& name, std::optional<Answer>& into) {
+    spawn(*loop, [](DnsResolver& from, std::string asked, std::optional<Answer>& result) -> Task<> {
+      result = co_await from.query(asked, DnsType::a);
+    }(the_resolver(), name, into));
+  }
+  /// The server refuses EDNS, and does not answer the query without it, which is sent then. Its
+  /// connection is closed.
+  void start_without_edns(std::optional<Answer>& into) {
+    servers[0]->set_change([](const DnsMessage& question, DnsMessage& response, bool) {
+      response.rcode = DnsRcode::format_error;
+      response.edns.reset();
+      response.answers.clear();
+      return question.edns.has_value();
+    });
+    start("www.example.org", into);
+    simulation.run_for(100ms);
+    ASSERT_EQ(servers[0]->tcp_questions, 2U);
+    servers[0]->stop();
+    servers[0]->questions.clear();
+    servers[0]->set_change(nullptr);
+    servers[0]->start();
+    simulation.run_for(1s);
+    ASSERT_TRUE(into);
+  }
+};
+
+TEST_F(QueriesOverTcp, are_sent_once_on_the_next_connection_after_a_query_without_edns) {
+  with_one_server();
+  std::optional<Answer> answer;
+  start_without_edns(answer);
+  ASSERT_TRUE(answer && *answer);
+  EXPECT_EQ(servers[0]->questions.size(), 1U);
+  EXPECT_FALSE(servers[0]->questions.at(0).edns);
+}
+
+/// The first connection is made, and the handshakes of all others fail.
+class OneConnection final : public DnsTransport {
+ public:
+  Task<Result<SocketStream>> connect(Endpoint server) override {
+    auto stream = co_await TcpStream::connect(server);
+    if (!stream) co_return std::unexpected(stream.error());
+    if (connections_++ != 0)
+      co_return std::unexpected(make_error_code(TlsError::certificate_wrong_host));
+    co_return SocketStream(std::move(*stream));
+  }
+  std::uint16_t port() const noexcept override { return 53; }
+
+ private:
+  int connections_ = 0;
+};
+
+TEST_F(QueriesOverTcp, end_once_if_the_next_handshake_fails_after_a_query_without_edns) {
+  with_one_server(std::make_shared<OneConnection>());
+  std::optional<Answer> answer;
+  start_without_edns(answer);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->error(), DnsError::insecure_server);
+  EXPECT_EQ(resolver->stats().in_flight, 0U);
+}
+
+}  // namespace
+}  // namespace tambour::tcp_channel_test
