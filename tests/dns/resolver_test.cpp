@@ -486,6 +486,23 @@ TEST_F(DnsResolving, queries_without_edns_if_the_server_does_not_support_it) {
   EXPECT_EQ(servers[0]->udp_questions, 5U);
 }
 
+TEST_F(DnsResolving, queries_without_edns_although_the_query_was_repeated_with_it) {
+  // Later than the retransmission timeout of 400 ms.
+  simulation.options().delay_min = simulation.options().delay_max = 300ms;
+  servers[0]->set_change([](const DnsMessage& question, DnsMessage& response, bool) {
+    if (!question.edns) return true;
+    response.rcode = DnsRcode::format_error;
+    response.edns.reset();
+    response.answers.clear();
+    return true;
+  });
+  make({.servers = {test::endpoint_of(*hosts[0])}});
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  std::size_t with_edns = 0;
+  for (const DnsMessage& each : servers[0]->questions) with_edns += each.edns ? 1 : 0;
+  EXPECT_EQ(with_edns, 2U);
+}
+
 TEST_F(DnsResolving, keeps_edns_if_a_server_fails_without_it_too) {
   both([](test::NameServer& server) {
     server.set_change([](const DnsMessage& question, DnsMessage& response, bool) {

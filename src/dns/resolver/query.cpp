@@ -220,15 +220,19 @@ void Query::send(Server& server, Transport transport, bool is_probe) {
   const DnsResolverOptions& options = engine_.options();
   // An attacker can neither spoof nor read the packets of a secure transport, but see their sizes.
   const bool is_secure = options.transport != nullptr;
+  const bool has_edns = options.edns && server.has_edns() && !is_plain(server);
   std::string packet;
   write_query(packet, id, name_, type_of_key(key_),
               {.wants_ad = set_->conf->trust_ad,
-               .has_edns = options.edns && server.has_edns() && !is_plain(server),
+               .has_edns = has_edns,
                .cookie = options.cookies && !is_secure ? server.cookie() : std::string_view(),
                .is_padded = is_secure});
   if (std::exchange(has_sent_, true)) engine_.count_retry();
-  attempts_.push_back(
-      {.server = &server, .port = port, .id = id, .sent_ns = engine_.core().clock_ns()});
+  attempts_.push_back({.server = &server,
+                       .port = port,
+                       .id = id,
+                       .has_edns = has_edns,
+                       .sent_ns = engine_.core().clock_ns()});
   if (!is_probe) start_timer(server);
   try {
     if (port != nullptr) {
@@ -308,8 +312,9 @@ void Query::take(const Attempt& attempt, Bytes packet, Answer answer, const Resp
   if (info.truncated) return send(server, Transport::tcp);
   const bool is_about_edns =
       answer.error == DnsError::format_error || answer.error == DnsError::not_implemented;
-  const bool had_edns = engine_.options().edns && server.has_edns() && !is_plain(server);
-  if (is_about_edns && had_edns && !info.has_edns) {
+  if (is_about_edns && attempt.has_edns && !info.has_edns) {
+    // If the query was sent without EDNS already, its answer is still to come.
+    if (is_plain(server)) return;
     plain_ |= 1U << server.number();
     return send(server, transport);
   }
@@ -321,7 +326,7 @@ void Query::take(const Attempt& attempt, Bytes packet, Answer answer, const Resp
                          answer.error == DnsError::no_such_name;
   if (!is_answer) return try_next(server, answer.error);
   // Not at the first error, which may have another reason.
-  if (is_plain(server) && server.has_edns()) server.disable_edns();
+  if (is_plain(server) && !attempt.has_edns && server.has_edns()) server.disable_edns();
   answer.message.assign(reinterpret_cast<const char*>(packet.data()), packet.size());
   finish(std::make_shared<const Answer>(std::move(answer)));
 }

@@ -79,6 +79,7 @@ class Query {
     Server* server;
     UdpPort* port;  ///< Null: over TCP.
     std::uint16_t id;
+    bool has_edns;
     std::int64_t sent_ns;
   };
   enum class Transport : std::uint8_t { udp, tcp };
