@@ -15,7 +15,7 @@ enum class DnsError : int {
   no_such_name,      ///< NXDOMAIN: the name does not exist.
   not_implemented,   ///< NOTIMP.
   refused,           ///< REFUSED.
-  bad_response,      ///< Another response code.
+  bad_response,      ///< Another response code, or a malformed or truncated response over TCP.
 
   // Lookups.
   no_data = 100,     ///< The name exists, but has no records of the type.

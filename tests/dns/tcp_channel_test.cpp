@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -85,6 +86,34 @@ TEST_F(QueriesOverTcp, end_once_if_the_next_handshake_fails_after_a_query_withou
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->error(), DnsError::insecure_server);
   EXPECT_EQ(resolver->stats().in_flight, 0U);
+}
+
+TEST_F(QueriesOverTcp, fail_over_if_the_response_cannot_be_used) {
+  servers[0]->set_change([](const DnsMessage&, DnsMessage& response, bool) {
+    response.truncated = true;
+    return true;
+  });
+  const TimePoint begin = simulation.now();
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  EXPECT_LT(simulation.now() - begin, 100ms);
+  EXPECT_EQ(servers[0]->tcp_questions, 1U);
+  EXPECT_EQ(servers[1]->tcp_questions, 1U);
+  with_one_server();
+  EXPECT_EQ(run(resolver->query("www.example.org", DnsType::a)).error(), DnsError::bad_response);
+  EXPECT_EQ(servers[0]->tcp_questions, 2U) << "repeated at the speed of the network";
+}
+
+TEST_F(QueriesOverTcp, ignore_responses_to_other_questions) {
+  bool is_first = true;
+  servers[0]->set_change([&](const DnsMessage&, DnsMessage& response, bool) {
+    if (std::exchange(is_first, false))
+      response.questions[0].name = test::dns_name("other.example.org");
+    return true;
+  });
+  with_one_server();
+  EXPECT_TRUE(run(resolver->query("www.example.org", DnsType::a)));
+  // After some seconds of silence, the query was sent again.
+  EXPECT_EQ(servers[0]->tcp_connections, 2U);
 }
 
 }  // namespace

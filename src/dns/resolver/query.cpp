@@ -292,17 +292,22 @@ void Query::take_udp(Server& server, UdpPort& port, std::uint16_t id, Bytes pack
 }
 
 bool Query::take_tcp(Server& server, std::uint16_t id, Bytes packet) {
-  Answer answer;
-  ResponseInfo info;
-  const bool is_ours = is_response_to(packet, id, name_, type_of_key(key_), false) &&
-                       read_response(packet, key_, answer, info) && !info.truncated;
+  const bool is_ours = is_response_to(packet, id, name_, type_of_key(key_), false);
   if (!is_ours) {
     engine_.count_rejected();
     return false;
   }
   const Attempt attempt = end_attempt(server, nullptr, id);
   if (server.is_tcp_only()) server.answered(engine_.core().now_ns() - attempt.sent_ns);
-  take(attempt, packet, std::move(answer), info);
+  Answer answer;
+  ResponseInfo info;
+  if (read_response(packet, key_, answer, info) && !info.truncated) {
+    take(attempt, packet, std::move(answer), info);
+  } else {
+    // It would be the same again.
+    engine_.count_rejected();
+    try_next(server, DnsError::bad_response);
+  }
   return true;
 }
 

@@ -65,7 +65,7 @@ class Query {
 
   // Called by a port or channel; each may end the query, which destroys it.
   void take_udp(Server& server, UdpPort& port, std::uint16_t id, Bytes packet);
-  /// Returns false if the packet is not a response to this query.
+  /// Returns false if the packet is not a response to this query, which then waits on.
   bool take_tcp(Server& server, std::uint16_t id, Bytes packet);
   /// `port`: null for TCP. It has forgotten this query. `error`: if it is not `timeout`, the server
   /// is not queried again.

@@ -127,14 +127,13 @@ Task<bool> TcpChannel::read_answers() {
     in_.append(reinterpret_cast<const char*>(bytes.data()), *got);
     received_ns_ = engine_.core().now_ns();
     in_task_ = true;
-    const bool is_well_formed = take_packets();
+    take_packets();
     in_task_ = false;
-    if (!is_well_formed) co_return false;
   }
   co_return true;
 }
 
-bool TcpChannel::take_packets() {
+void TcpChannel::take_packets() {
   std::size_t at = 0;
   while (in_.size() - at >= 2) {
     const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(in_[at + i]); };
@@ -147,13 +146,11 @@ bool TcpChannel::take_packets() {
     const auto pending = std::ranges::find(pending_, id, &Pending::id);
     // The answer to a query that was dropped.
     if (reader.failed() || pending == pending_.end()) continue;
-    has_answered_ = true;
     used_ns_ = engine_.core().now_ns();
-    // Removes itself if it has accepted the response.
-    if (!pending->query->take_tcp(server_, id, packet)) return false;
+    // It may be the answer to a dropped query with the same id; then this query waits on.
+    if (pending->query->take_tcp(server_, id, packet)) has_answered_ = true;
   }
   in_.erase(0, at);
-  return true;
 }
 
 void TcpChannel::fail() noexcept {

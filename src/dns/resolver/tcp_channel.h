@@ -60,7 +60,7 @@ class TcpChannel {
   // These return false if the connection has ended.
   Task<bool> write_all();
   Task<bool> read_answers();
-  [[nodiscard]] bool take_packets();
+  void take_packets();
   /// The connection has ended. Sends what is pending on another one, if this one had answered
   /// before; otherwise the queries fail.
   void fail() noexcept;
@@ -76,8 +76,8 @@ class TcpChannel {
   bool is_writing_ = false;
   bool is_reading_ = false;
   bool in_task_ = false;
-  bool has_answered_ = false;
-  bool is_insecure_ = false;  ///< The handshake of TLS has failed.
+  bool has_answered_ = false;  ///< This connection has answered a query.
+  bool is_insecure_ = false;   ///< The handshake of TLS has failed.
   std::int64_t used_ns_ = 0;
   std::int64_t received_ns_ = 0;  ///< The last time, or when it was connected.
   /// Last member, because its tasks use the others.
