@@ -9,6 +9,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -197,6 +198,30 @@ TEST(Forking, leaves_both_processes_with_a_resolver) {
     EXPECT_EQ(status, 0);
     EXPECT_TRUE(ask(loop, resolver));
   }
+}
+
+TEST(Forking, keeps_the_queries_that_wait_until_others_end) {
+  const ServerProcess server;
+  EventLoop loop;
+  DnsResolver resolver(
+      loop,
+      {.resolv_conf = "", .servers = {server.endpoint()}, .cache_bytes_max = 0, .queries_max = 1});
+  std::vector<Error> errors;
+  for (const DnsType type : {DnsType::a, DnsType::aaaa, DnsType::mx}) {
+    spawn(loop, [](DnsResolver& from, DnsType asked, std::vector<Error>& into) -> Task<> {
+      const auto answer = co_await from.query("www.example.org", asked);
+      into.push_back(answer ? Error() : answer.error());
+    }(resolver, type, errors));
+  }
+  const std::vector<Error> expected{Error(), DnsError::no_data, DnsError::no_data};
+  const int status = test::in_child([&] {
+    if (!loop.after_fork()) return 1;
+    loop.run();
+    return errors == expected && resolver.stats().in_flight == 0 ? 0 : 2;
+  });
+  EXPECT_EQ(status, 0);
+  loop.run();
+  EXPECT_EQ(errors, expected);
 }
 
 }  // namespace

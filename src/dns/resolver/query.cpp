@@ -138,6 +138,7 @@ void Query::retry_later() noexcept {
 }
 
 void Query::restart() {
+  if (deadline_ns_ == 0) return;
   attempts_.clear();
   for (const auto& each : set_->servers) each->close_all();
   tried_ = 0;

@@ -60,7 +60,7 @@ class Query {
   void start();
   /// If it fails for lack of memory, tries again when the timer expires.
   void start_or_retry() noexcept;
-  /// Sends again, because all earlier packets are lost.
+  /// Sends again if it was started, because all earlier packets are lost.
   void restart();
 
   // Called by a port or channel; each may end the query, which destroys it.
@@ -123,7 +123,7 @@ class Query {
   bool has_sent_ = false;
   bool retried_cookie_ = false;
   DnsError error_ = DnsError::timeout;
-  std::int64_t deadline_ns_ = 0;
+  std::int64_t deadline_ns_ = 0;  ///< 0: not started.
   Timer timer_;
 };
 
