@@ -1,13 +1,19 @@
 // Changes of real files, and forked processes.
+#include <fcntl.h>
 #include <netdb.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -139,6 +145,25 @@ Result<DnsMessage> ask(EventLoop& loop, DnsResolver& resolver) {
   return std::move(result).value();
 }
 
+/// The socket of a name server that does not answer.
+UniqueFd silent_server() {
+  UniqueFd server(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const Endpoint any = Endpoint::loopback_v4(0);
+  EXPECT_EQ(::bind(server.get(), any.data(), any.size()), 0);
+  // So that a failed test ends.
+  constexpr timeval limit{.tv_sec = 10, .tv_usec = 0};
+  ::setsockopt(server.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  return server;
+}
+
+Endpoint bound_endpoint(const UniqueFd& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(::getsockname(socket.get(), any, &size), 0);
+  return Endpoint::from(any, size).value();
+}
+
 /// A name server in a process of its own.
 class ServerProcess {
  public:
@@ -222,6 +247,94 @@ TEST(Forking, keeps_the_queries_that_wait_until_others_end) {
   EXPECT_EQ(status, 0);
   loop.run();
   EXPECT_EQ(errors, expected);
+}
+
+/// A task that asks, and drops the answer.
+void start_query(EventLoop& loop, DnsResolver& resolver, const std::string& name) {
+  spawn(loop, [](DnsResolver& from, std::string asked) -> Task<> {
+    static_cast<void>(co_await from.query(asked, DnsType::a));
+  }(resolver, name));
+}
+
+TEST(Forking, gives_both_processes_ids_of_their_own) {
+  const UniqueFd server = silent_server();
+  EventLoop loop;
+  DnsResolver resolver(loop, {.resolv_conf = "", .servers = {bound_endpoint(server)}});
+  const std::vector<std::string> names{"b.test", "c.test", "d.test", "e.test"};
+  // The resolver has random numbers from now on.
+  start_query(loop, resolver, "a.test");
+  const auto ask_all = [&] {
+    for (const std::string& each : names) start_query(loop, resolver, each);
+    loop.run_ready();
+    return 0;
+  };
+  ASSERT_EQ(test::in_child([&] { return loop.after_fork() ? ask_all() : 1; }), 0);
+  ask_all();
+  std::map<std::string, std::vector<std::uint16_t>> ids;
+  std::size_t received = 0;
+  while (received < 2 * names.size()) {
+    std::array<std::byte, 1500> bytes;
+    const ssize_t got = ::recv(server.get(), bytes.data(), bytes.size(), 0);
+    ASSERT_GT(got, 0);
+    const auto query = DnsMessage::parse(std::span(bytes).first(static_cast<std::size_t>(got)));
+    ASSERT_TRUE(query);
+    const std::string name = query->questions.at(0).name.to_string();
+    if (name == "a.test.") continue;
+    ids[name].push_back(query->id);
+    ++received;
+  }
+  const auto are_equal = [](const auto& each) { return each.second[0] == each.second[1]; };
+  EXPECT_FALSE(std::ranges::all_of(ids, are_equal));
+}
+
+TEST(Forking, closes_the_sockets_that_order_addresses) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.path() + "/hosts") << "10.0.0.1 name\n10.0.0.2 name\n";
+  EventLoop loop;
+  DnsResolver resolver(loop, {.resolv_conf = "",
+                              .hosts = folder.path() + "/hosts",
+                              .nsswitch_conf = "",
+                              .environment = false});
+  const auto closed_in_child = [&] {
+    return test::in_child([&] {
+      const std::size_t before = test::open_descriptors();
+      if (!loop.after_fork()) return 255;
+      constexpr std::size_t opened_max = 100;
+      return static_cast<int>(opened_max + before - test::open_descriptors());
+    });
+  };
+  loop.run();
+  const int closed = closed_in_child();
+  std::size_t found = 0;
+  spawn(loop, [](DnsResolver& from, std::size_t& into) -> Task<> {
+    into = (co_await from.resolve("name", 80)).value().size();
+  }(resolver, found));
+  loop.run();
+  ASSERT_EQ(found, 2U);
+  EXPECT_GT(closed_in_child(), closed);
+}
+
+TEST_F(Reloading, leaves_the_files_of_a_child_that_has_closed_all_descriptors) {
+  // Nothing answers there.
+  write("resolv.conf", "nameserver 127.3.2.1\n");
+  write("nsswitch.conf", "");
+  start_query(loop, the_resolver(), "www.example.org");
+  // The query keeps its sockets.
+  write("resolv.conf", "nameserver 127.3.2.2\n");
+  ASSERT_EQ(the_resolver().servers().front().address(), "127.3.2.2");
+  start_query(loop, the_resolver(), "mail.example.org");
+  const int status = test::in_child([&] {
+    constexpr int descriptors = 64;
+    ::close_range(3, ~0U, 0);
+    for (int i = 3; i < descriptors; ++i) ::open("/dev/null", O_RDONLY);
+    if (!loop.after_fork()) return 1;
+    for (int i = 3; i < descriptors; ++i) {
+      if (::fcntl(i, F_GETFD) < 0) return 2;
+    }
+    return 0;
+  });
+  EXPECT_EQ(status, 0);
+  resolver.reset();
 }
 
 }  // namespace

@@ -217,11 +217,17 @@ void Engine::expire(std::int64_t now_ns) {
 
 void Engine::disown() noexcept {
   order_.disown();
-  if (servers_ == nullptr) return;
-  for (const auto& each : servers_->servers) each->disown();
+  if (servers_ != nullptr) servers_->disown();
+  // Those of earlier configurations.
+  for (const auto& [key, query] : queries_) query->servers().disown();
+  for (const ServerSet* each = retired_.get(); each != nullptr; each = each->next_retired.get())
+    each->disown();
 }
 
 void Engine::reopen() {
+  entropy_.reopen();
+  // Shared with the parent, as all sockets are.
+  order_.close();
   if (servers_ == nullptr) return;
   for (const auto& [key, query] : queries_) query->restart();
   for (const auto& each : servers_->servers) each->close_all();

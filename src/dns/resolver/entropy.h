@@ -15,6 +15,8 @@ class Entropy {
   explicit Entropy(backend::Backend& backend) noexcept : backend_(backend) {}
 
   [[nodiscard]] std::uint64_t next() noexcept;
+  /// In a forked child: drops the numbers that the parent has, too.
+  void reopen() noexcept { left_ = 0; }
 
  private:
   backend::Backend& backend_;

@@ -51,6 +51,7 @@ class Query {
   ~Query();
 
   [[nodiscard]] std::string_view key() const noexcept { return key_; }
+  [[nodiscard]] const ServerSet& servers() const noexcept { return *set_; }
   [[nodiscard]] bool has_waiters() const noexcept { return !waiters_.empty(); }
   void add(Waiter& waiter) noexcept;
   /// Passes the answer to the waiters.

@@ -90,6 +90,11 @@ class Server {
 
 /// The servers of one configuration. Queries in flight keep theirs when the configuration changes.
 struct ServerSet {
+  /// In a forked child that has lost the descriptors.
+  void disown() const noexcept {
+    for (const auto& each : servers) each->disown();
+  }
+
   std::shared_ptr<const ResolvConf> conf;
   std::vector<std::unique_ptr<Server>> servers{};
   std::size_t rotation = 0;
