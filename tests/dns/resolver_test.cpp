@@ -434,6 +434,24 @@ TEST_F(DnsResolving, obeys_nsswitch_conf) {
   EXPECT_EQ(resolver->stats().fallbacks, 1U);
 }
 
+TEST_F(DnsResolving, keeps_the_sources_of_its_start) {
+  test::write_file(client, "/etc/hosts", "10.1.1.1 own.example.org other.example.org\n");
+  test::write_file(client, "/etc/nsswitch.conf", "hosts: mdns4_minimal dns files\n");
+  std::optional<Found> found;
+  spawn(*loop, [](DnsResolver& from, std::optional<Found>& into) -> Task<> {
+    into = co_await from.resolve("own.example.org", 80);
+  }(make({.reload_interval = 0ns}), found));
+  // Before the answer arrives, another lookup reads a shorter list.
+  test::write_file(client, "/etc/nsswitch.conf", "hosts: files\n");
+  TaskScope scope(*loop);
+  scope.spawn(
+      [&]() -> Task<> { static_cast<void>(co_await resolver->resolve("other.example.org", 80)); });
+  simulation.run_for(1s);
+  EXPECT_TRUE(scope.empty());
+  ASSERT_TRUE(found && *found) << found->error().message();
+  EXPECT_EQ(found->value().front().address(), "10.1.1.1");
+}
+
 TEST_F(DnsResolving, uses_changed_files_within_a_tenth_of_a_second) {
   EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
   const auto before = servers[1]->udp_questions;

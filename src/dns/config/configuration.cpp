@@ -146,9 +146,10 @@ ResolvConf Configuration::make_conf(const std::string& text) const {
   return conf;
 }
 
-std::vector<Source> Configuration::make_sources(const std::string& text) const {
-  std::vector<Source> sources = parse_nsswitch(text);
-  if (options_.transport == nullptr || options_.fallback != nullptr) return sources;
+SourcesPointer Configuration::make_sources(const std::string& text) const {
+  auto made = std::make_shared<std::vector<Source>>(parse_nsswitch(text));
+  if (options_.transport == nullptr || options_.fallback != nullptr) return made;
+  std::vector<Source>& sources = *made;
   // The other sources would send names over the network in plaintext.
   const auto is_kept = [](const Source& each) {
     return each.kind == Source::Kind::files || each.kind == Source::Kind::dns;
@@ -156,7 +157,7 @@ std::vector<Source> Configuration::make_sources(const std::string& text) const {
   std::erase_if(sources, [&](const Source& each) { return !is_kept(each); });
   if (std::ranges::find(sources, Source::Kind::dns, &Source::kind) == sources.end())
     sources.push_back({.kind = Source::Kind::dns});
-  return sources;
+  return made;
 }
 
 bool Configuration::reload_conf() {

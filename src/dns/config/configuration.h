@@ -53,6 +53,8 @@ class WatchedFile {
   bool exists_ = false;
 };
 
+using SourcesPointer = std::shared_ptr<const std::vector<Source>>;
+
 class Configuration {
  public:
   Configuration(EventLoop& loop, backend::System& system, bool is_simulated,
@@ -62,7 +64,8 @@ class Configuration {
   bool refresh(std::int64_t now_ns);
 
   [[nodiscard]] const ResolvConf& resolv_conf() const noexcept { return conf_; }
-  [[nodiscard]] const std::vector<Source>& sources() const noexcept { return sources_; }
+  /// A lookup keeps those of its start.
+  [[nodiscard]] const SourcesPointer& sources() const noexcept { return sources_; }
   [[nodiscard]] const Hosts& hosts() const noexcept { return *hosts_; }
   [[nodiscard]] std::uint64_t reloads() const noexcept { return reloads_; }
   /// False in a simulation whose host has no resolv.conf: names are then those of the simulation.
@@ -70,7 +73,7 @@ class Configuration {
 
  private:
   [[nodiscard]] ResolvConf make_conf(const std::string& text) const;
-  [[nodiscard]] std::vector<Source> make_sources(const std::string& text) const;
+  [[nodiscard]] SourcesPointer make_sources(const std::string& text) const;
   bool examine(bool is_first);
   bool reload_conf();
   void reload_hosts();
@@ -85,7 +88,7 @@ class Configuration {
   std::optional<std::int64_t> examined_ns_;
   ResolvConf conf_;
   bool has_servers_ = true;
-  std::vector<Source> sources_;
+  SourcesPointer sources_;
   std::unique_ptr<Hosts> hosts_ = std::make_unique<Hosts>();
   std::uint64_t reloads_ = 0;
   // A new hosts file that is being loaded.

@@ -56,6 +56,7 @@ HostLookup::State HostLookup::start() {
       finish(DnsError::non_ascii_name);
     } else {
       engine_->refresh();
+      sources_ = engine_->configuration().sources();
       next_source();
     }
   }
@@ -93,10 +94,9 @@ bool HostLookup::use_localhost() {
 }
 
 void HostLookup::next_source() {
-  const std::vector<Source>& sources = engine_->configuration().sources();
   while (state_ == State::pending) {
-    if (source_ >= sources.size()) return finish(eai_error(source_error_));
-    switch (sources[source_].kind) {
+    if (source_ >= sources_->size()) return finish(eai_error(source_error_));
+    switch ((*sources_)[source_].kind) {
       case Source::Kind::files:
         source_error_ = EAI_NONAME;
         end_source(ask_hosts());
@@ -128,7 +128,7 @@ Status HostLookup::ask_hosts() {
 }
 
 void HostLookup::end_source(Status status) {
-  const Source& source = engine_->configuration().sources()[source_];
+  const Source& source = (*sources_)[source_];
   if (status == Status::success) {
     is_unsorted_ = true;
     return finish({});

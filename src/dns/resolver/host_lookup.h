@@ -82,6 +82,7 @@ class HostLookup {
   Error error_;
   std::vector<Address> addresses_;
   bool is_unsorted_ = false;
+  SourcesPointer sources_;  ///< Of nsswitch.conf(5), which may change during the lookup.
   std::size_t source_ = 0;
   int source_error_ = EAI_NONAME;  ///< Of the last source; the values are those of getaddrinfo(3).
   // The search list: resolv.conf(5).
