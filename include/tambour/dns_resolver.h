@@ -141,8 +141,9 @@ class DnsResolver final : public Resolver {
                                             AddressFamily family, Found found) override;
 
   /// Queries the servers for records of one type, without hosts file and search list. Returns the
-  /// response, with the remaining TTLs; it has at least one record of the type, or a CNAME. Fails
-  /// with DnsError: no_such_name, no_data, server_failure, timeout and others; with ECANCELED.
+  /// response, with the remaining TTLs; it has at least one record of the type, or a CNAME. Its
+  /// `authentic_data` is false unless the options have trust-ad: resolv.conf(5). Fails with
+  /// DnsError: no_such_name, no_data, server_failure, timeout and others; with ECANCELED.
   ///
   ///   auto mail = co_await resolver.query(name, DnsType::mx);
   ///   for (const DnsMx* each : mail->answers_of<DnsMx>()) ...

@@ -617,6 +617,24 @@ TEST_F(DnsResolving, returns_typed_records) {
   EXPECT_EQ(run(resolver->query("x..example.org", DnsType::mx)).error(), DnsError::bad_name);
 }
 
+TEST_F(DnsResolving, trusts_authentic_data_only_with_trust_ad) {
+  both([](test::NameServer& server) {
+    server.set_change([](const DnsMessage&, DnsMessage& response, bool) {
+      return response.authentic_data = true;
+    });
+  });
+  const auto is_authentic = [this] {
+    return run(resolver->query("www.example.org", DnsType::a)).value().authentic_data;
+  };
+  the_resolver();
+  EXPECT_FALSE(is_authentic());
+  EXPECT_FALSE(is_authentic()) << "from the cache";
+  configure("options trust-ad\n");
+  make();
+  EXPECT_TRUE(is_authentic());
+  EXPECT_TRUE(is_authentic());
+}
+
 TEST_F(DnsResolving, finds_the_addresses_of_a_service) {
   const auto add = [this](std::uint16_t priority, std::uint16_t weight, const char* target) {
     both([&](test::NameServer& server) {

@@ -75,6 +75,13 @@ void write_query(std::string& packet, std::uint16_t id, std::string_view name, D
   if (options.has_edns) write_edns(packet, writer, options);
 }
 
+/// A server, or an attacker, may set the bit. It counts if the configuration trusts both.
+void clear_authentic_data(std::string& message) noexcept {
+  constexpr std::size_t low_byte_of_flags = 3;
+  char& flags = message[low_byte_of_flags];
+  flags = static_cast<char>(static_cast<unsigned char>(flags) & ~Header::authentic_data);
+}
+
 }  // namespace
 
 void Waiter::leave() noexcept {
@@ -334,6 +341,7 @@ void Query::take(const Attempt& attempt, Bytes packet, Answer answer, const Resp
   // Not at the first error, which may have another reason.
   if (is_plain(server) && !attempt.has_edns && server.has_edns()) server.disable_edns();
   answer.message.assign(reinterpret_cast<const char*>(packet.data()), packet.size());
+  if (!set_->conf->trust_ad) clear_authentic_data(answer.message);
   finish(std::make_shared<const Answer>(std::move(answer)));
 }
 
