@@ -833,6 +833,21 @@ TEST_F(DnsResolving, closes_sockets_that_are_idle) {
   EXPECT_EQ(client.descriptors(), 0U);
 }
 
+TEST_F(DnsResolving, does_not_wake_the_loop_when_it_is_idle) {
+  test::write_file(client, "/etc/hosts", "10.1.1.1 local\n10.1.1.2 local\n");
+  EXPECT_TRUE(resolve("www.example.org"));
+  EXPECT_EQ(resolve("local")->size(), 2U);
+  pass(30s);
+  const std::uint64_t before = loop->stats().iterations;
+  pass(50min);
+  // The end of the sleep, and its task.
+  EXPECT_LE(loop->stats().iterations - before, 4U);
+  // The sockets that only order addresses are closed, too.
+  EXPECT_EQ(resolve("local")->size(), 2U);
+  pass(30s);
+  EXPECT_EQ(client.descriptors(), 0U);
+}
+
 TEST_F(DnsResolving, has_one_resolver_for_each_loop) {
   DnsResolver& own = DnsResolver::of(*loop);
   EXPECT_EQ(&DnsResolver::of(*loop), &own);

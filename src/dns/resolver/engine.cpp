@@ -12,8 +12,6 @@ namespace tambour::dns {
 namespace {
 
 constexpr std::int64_t second_ns = 1'000'000'000;
-/// How long sockets without queries stay open.
-constexpr std::int64_t idle_ns = 10 * second_ns;
 
 }  // namespace
 
@@ -198,8 +196,6 @@ std::int64_t Engine::before_wait() noexcept {
     set->next_retired.reset();
     set->is_retired = false;
   }
-  if (idle_check_ns_ == base::end_of_time_ns && stats_.udp_sent + stats_.tcp_sent != 0)
-    idle_check_ns_ = core_.now_ns() + idle_ns;
   return idle_check_ns_;
 }
 

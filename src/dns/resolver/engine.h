@@ -67,7 +67,12 @@ class Engine : private detail::ListHook<Engine> {
   [[nodiscard]] backend::System& system() const noexcept { return core_.backend().system(); }
   [[nodiscard]] const DnsResolverOptions& options() const noexcept { return options_; }
   [[nodiscard]] Entropy& entropy() noexcept { return entropy_; }
-  [[nodiscard]] AddressOrder& order() noexcept { return order_; }
+  /// The preferred one first. See AddressOrder::sort().
+  void sort(std::vector<Address>& addresses) {
+    // It may open sockets.
+    check_idle_later();
+    order_.sort(addresses, core_.now_ns());
+  }
   [[nodiscard]] Buffers& buffers();
 
   /// Examines the files if it is time. Call it before each lookup.
@@ -93,10 +98,16 @@ class Engine : private detail::ListHook<Engine> {
   void retire(std::shared_ptr<ServerSet> set) noexcept;
 
   // For ports.
-  void flush_later(UdpPort& port) { to_flush_.push_back(&port); }
+  void flush_later(UdpPort& port) {
+    to_flush_.push_back(&port);
+    check_idle_later();
+  }
   void forget(const UdpPort& port) noexcept { std::erase(to_flush_, &port); }
   void count_udp_sent(unsigned count) noexcept { stats_.udp_sent += count; }
-  void count_tcp_sent() noexcept { ++stats_.tcp_sent; }
+  void count_tcp_sent() noexcept {
+    ++stats_.tcp_sent;
+    check_idle_later();
+  }
   void count_retry() noexcept { ++stats_.retries; }
   void count_rejected() noexcept { ++stats_.rejected; }
   void count_fallback() noexcept { ++stats_.fallbacks; }
@@ -113,11 +124,17 @@ class Engine : private detail::ListHook<Engine> {
   friend class Service;
   friend class EngineReference;
   friend class detail::IntrusiveList<Engine>;
+  /// How long sockets without queries stay open.
+  static constexpr std::int64_t idle_ns = 10'000'000'000;
   using Queries = std::unordered_map<std::string, std::unique_ptr<Query>, KeyHash, std::equal_to<>>;
 
   void use_configuration();
   void keep(std::string_view key, const AnswerPointer& answer) noexcept;
   void start_queued() noexcept;
+  /// Sockets are open from now on: when they are idle, they are closed.
+  void check_idle_later() noexcept {
+    idle_check_ns_ = std::min(idle_check_ns_, core_.now_ns() + idle_ns);
+  }
 
   EventLoop& loop_;
   loop::Core& core_;
@@ -135,7 +152,7 @@ class Engine : private detail::ListHook<Engine> {
   std::size_t waiting_ = 0;
   std::vector<UdpPort*> to_flush_;
   std::unique_ptr<Buffers> buffers_;
-  std::int64_t idle_check_ns_;
+  std::int64_t idle_check_ns_;  ///< The end of time if no socket is open.
   bool ends_ = false;
   DnsResolverStats stats_{};
 };

@@ -272,7 +272,7 @@ const std::vector<Address>& HostLookup::addresses() {
                       each.answer->addresses.end());
     each.is_used = is_new = true;
   }
-  if (is_new) engine_->order().sort(addresses_, engine_->core().now_ns());
+  if (is_new) engine_->sort(addresses_);
   return addresses_;
 }
 
