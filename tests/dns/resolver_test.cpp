@@ -558,6 +558,25 @@ TEST_F(DnsResolving, ignores_copies_of_a_response) {
   }
 }
 
+TEST_F(DnsResolving, receives_a_limited_number_of_datagrams_in_each_iteration) {
+  make({.servers = {test::endpoint_of(*hosts[0])}});
+  simulation.options().delay_min = simulation.options().delay_max = 1ms;
+  constexpr int forged = 200;
+  servers[0]->set_spoofer([&](const DnsMessage&, const Endpoint& from) {
+    for (int i = 0; i < forged; ++i) servers[0]->send("x", from);
+  });
+  std::uint64_t last = 0;
+  std::uint64_t most = 0;
+  Prepare prepare(*loop, [&] {
+    const std::uint64_t now = resolver->stats().rejected;
+    most = std::max(most, now - std::exchange(last, now));
+  });
+  prepare.start();
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+  EXPECT_EQ(resolver->stats().rejected, forged);
+  EXPECT_LE(most, 64U);
+}
+
 TEST_F(DnsResolving, sends_cookies_and_requires_those_that_a_server_has_sent) {
   bool sends = true;
   std::vector<std::string> received;

@@ -15,6 +15,12 @@
 #include "loop/core.h"
 
 namespace tambour::dns {
+namespace {
+
+/// Received in one iteration, so that a flood of datagrams does not keep the loop from its timers.
+constexpr int batches_max = 4;
+
+}  // namespace
 
 UdpPort::UdpPort(Engine& engine, Server& server)
     : engine_(engine), server_(server), watch_(engine.core(), [this] { receive(); }) {}
@@ -107,7 +113,8 @@ void UdpPort::receive() {
   const InUse in_use(*this);
   backend::System& system = engine_.system();
   Engine::Buffers& buffers = engine_.buffers();
-  for (;;) {
+  // The watch reports what is left in the next iteration.
+  for (int batches = 0; batches < batches_max; ++batches) {
     const int got = system.recvmmsg(fd_, buffers.messages.data(),
                                     static_cast<unsigned>(buffers.messages.size()), 0);
     if (got < 0) {
