@@ -41,7 +41,8 @@ class DnsTransport {
   virtual ~DnsTransport() = default;
 
   /// Connects to a server, on the loop of the task. Messages on the stream have a length of two
-  /// bytes, as over TCP. The queries for the server wait until the task ends; it must end.
+  /// bytes, as over TCP. The queries for the server wait until the task ends. It is asked to stop
+  /// after the `timeout` of resolv.conf(5), and must end then.
   [[nodiscard]] virtual Task<Result<SocketStream>> connect(Endpoint server) = 0;
   /// The port of the servers in resolv.conf(5).
   [[nodiscard]] virtual std::uint16_t port() const noexcept = 0;

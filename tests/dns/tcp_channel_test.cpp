@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -114,6 +115,41 @@ TEST_F(QueriesOverTcp, ignore_responses_to_other_questions) {
   EXPECT_TRUE(run(resolver->query("www.example.org", DnsType::a)));
   // After some seconds of silence, the query was sent again.
   EXPECT_EQ(servers[0]->tcp_connections, 2U);
+}
+
+/// The packets of the first attempt to connect are lost, and the kernel would repeat them later and
+/// later.
+class SlowStart final : public DnsTransport {
+ public:
+  Task<Result<SocketStream>> connect(Endpoint server) override {
+    if (++connections == 1) static_cast<void>(co_await sleep_for(1h));
+    auto stream = co_await TcpStream::connect(server);
+    if (!stream) co_return std::unexpected(stream.error());
+    co_return SocketStream(std::move(*stream));
+  }
+  std::uint16_t port() const noexcept override { return 53; }
+  int connections = 0;
+};
+
+TEST_F(QueriesOverTcp, try_to_connect_again_while_there_are_others) {
+  const auto transport = std::make_shared<SlowStart>();
+  with_one_server(transport);
+  // Some query is always waiting.
+  constexpr int queries = 80;
+  std::vector<std::optional<Answer>> answers(queries);
+  TaskScope scope(*loop);
+  for (int i = 0; i < queries; ++i) {
+    scope.spawn([&, i]() -> Task<> {
+      static_cast<void>(co_await sleep_for(i * 100ms));
+      start("n" + std::to_string(i) + ".example.org", answers[static_cast<std::size_t>(i)]);
+    });
+  }
+  simulation.run_for(20s);
+  EXPECT_EQ(transport->connections, 2);
+  for (const auto& each : answers) {
+    ASSERT_TRUE(each);
+    EXPECT_EQ(each->error(), DnsError::no_such_name);
+  }
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "dns/resolver/query.h"
 #include "dns/resolver/server.h"
 #include "loop/core.h"
+#include "task/time_limit.h"
 
 namespace tambour::dns {
 namespace {
@@ -88,7 +89,8 @@ Task<Result<SocketStream>> TcpChannel::connect() {
 
 Task<bool> TcpChannel::write_all() {
   if (!stream_) {
-    auto connected = co_await connect();
+    // While there are queries, nothing else ends it: the kernel tries for minutes.
+    auto connected = co_await task::within(engine_.servers()->conf->timeout, connect());
     if (!connected) {
       // Other than an error of the network, an error of TLS does not go away.
       is_insecure_ = connected.error().category() != system_error(0).category();
