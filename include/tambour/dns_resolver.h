@@ -78,7 +78,7 @@ struct DnsResolverOptions {
   /// The number of tasks that may wait for this resolver; further lookups fail with
   /// DnsError::too_many_lookups.
   std::size_t lookups_max = std::size_t{1} << 16;
-  /// The number of queries in flight; further ones wait.
+  /// The number of queries in flight, from 1 to 32,768; further ones wait.
   std::size_t queries_max = 4096;
 
   /// EDNS with 1232 bytes, which avoids TCP for larger responses. Servers that do not support it

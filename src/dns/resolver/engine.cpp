@@ -12,6 +12,9 @@ namespace tambour::dns {
 namespace {
 
 constexpr std::int64_t second_ns = 1'000'000'000;
+/// One connection may carry all queries, each with another id of 16 bits. Half of the ids are
+/// enough to find a free one by chance.
+constexpr std::size_t queries_max_of_ids = std::size_t{1} << 15;
 
 }  // namespace
 
@@ -28,6 +31,7 @@ Engine::Engine(EventLoop& loop, DnsResolverOptions options)
       configuration_(loop, system(), core_.backend().has_virtual_time(), options_),
       cache_(options_.cache_bytes_max),
       idle_check_ns_(base::end_of_time_ns) {
+  options_.queries_max = std::clamp(options_.queries_max, std::size_t{1}, queries_max_of_ids);
   auto service = core_.open_service<Service>();
   if (!service) throw std::bad_alloc();
   core_.attach();
