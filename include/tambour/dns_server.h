@@ -53,8 +53,9 @@ struct DnsServerOptions {
   std::size_t tcp_tasks_max = 16;
   /// Response rate limiting: the number of UDP responses per second to one network (/24 of IPv4,
   /// /56 of IPv6). Of the responses above it, every second one is sent without records and
-  /// truncated, so that clients with genuine addresses retry over TCP; the others are dropped. 0:
-  /// no limit.
+  /// truncated, so that clients with genuine addresses retry over TCP; the others are dropped.
+  /// Networks are counted in 4,096 slots; those with the same one, which is random, share the
+  /// limit. 0: no limit.
   unsigned responses_per_second = 0;
   /// Invoked with exceptions of handlers, whose query is answered with SERVFAIL, and with a
   /// ListenerError. Must not destroy the server. If it is empty, the loop's run() throws them.

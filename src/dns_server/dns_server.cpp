@@ -23,6 +23,7 @@
 
 #include "base/failure.h"
 #include "dns/codec/reader.h"
+#include "dns/resolver/entropy.h"
 #include "dns_server/rate_limit.h"
 #include "dns_server/responses.h"
 #include "loop/core.h"
@@ -67,7 +68,7 @@ class State {
         handler_(std::move(handler)),
         task_handler_(std::move(task_handler)),
         options_(options),
-        limit_(options.responses_per_second),
+        limit_(options.responses_per_second, dns::Entropy(core_.backend()).next()),
         out_(64, std::max<std::size_t>(options.udp_bytes_max, DnsMessage::udp_bytes_plain)),
         turn_(loop),
         task_ended_(loop),

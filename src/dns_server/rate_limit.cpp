@@ -37,13 +37,13 @@ std::uint64_t network_of(const Endpoint& client) noexcept {
 
 Verdict RateLimit::check(const Endpoint& client, std::int64_t now_ns) {
   if (per_second_ == 0) return Verdict::send;
-  if (buckets_.empty()) buckets_.resize(slots);
-  const std::uint64_t network = network_of(client);
-  Bucket& bucket = buckets_[network * 0x9e3779b97f4a7c15U >> 52U];
-  if (bucket.network != network || now_ns - bucket.since_ns >= second_ns)
-    bucket = {.network = network, .since_ns = now_ns};
-  if (++bucket.sent <= per_second_) return Verdict::send;
-  return (bucket.sent - per_second_) % 2 == 0 ? Verdict::truncate : Verdict::drop;
+  if (slots_.empty()) slots_.resize(std::size_t{1} << slot_bits);
+  // Multiply-shift hashing: for a random odd key, two networks share a slot with a probability of
+  // at most 2 in the number of slots.
+  Slot& slot = slots_[network_of(client) * key_ >> (64U - slot_bits)];
+  if (now_ns - slot.since_ns >= second_ns) slot = {.since_ns = now_ns};
+  if (++slot.sent <= per_second_) return Verdict::send;
+  return (slot.sent - per_second_) % 2 == 0 ? Verdict::truncate : Verdict::drop;
 }
 
 }  // namespace tambour::dns_server

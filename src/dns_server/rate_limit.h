@@ -1,4 +1,4 @@
-// Response rate limiting: a bucket of tokens for each network of clients.
+// Response rate limiting: a limit for each network of clients.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,24 @@ enum class Verdict : std::uint8_t { send, truncate, drop };
 
 class RateLimit {
  public:
-  /// 0: no limit.
-  explicit RateLimit(unsigned per_second) noexcept : per_second_(per_second) {}
+  /// 0: no limit. `key`: random, so that an attacker does not know which networks share a slot.
+  RateLimit(unsigned per_second, std::uint64_t key) noexcept
+      : per_second_(per_second), key_(key | 1U) {}
 
   [[nodiscard]] Verdict check(const Endpoint& client, std::int64_t now_ns);
 
  private:
-  struct Bucket {
-    std::uint64_t network = 0;
+  struct Slot {
     std::int64_t since_ns = 0;
     unsigned sent = 0;  ///< In the second that began at `since_ns`.
   };
-  /// Networks with the same slot replace each other: memory is bounded, and an attacker who uses
-  /// many networks at most gets the limit for each.
-  static constexpr std::size_t slots = 4096;
+  /// Networks with the same slot share the limit: memory is bounded, and a client that takes turns
+  /// with another network gets no more.
+  static constexpr unsigned slot_bits = 12;
 
   unsigned per_second_;
-  std::vector<Bucket> buckets_;
+  std::uint64_t key_;
+  std::vector<Slot> slots_;
 };
 
 }  // namespace tambour::dns_server
