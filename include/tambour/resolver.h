@@ -28,7 +28,8 @@ struct ServiceEndpoint {
   std::uint16_t port = 0;
   /// The application protocols that the server supports, if its record is an HTTPS record.
   std::vector<std::string> alpn{};
-  /// Addresses, with the port, that may be used until those of the host are known.
+  /// Addresses, with the port, that may be used until those of the host are known. At most 32 of
+  /// each family.
   std::vector<Endpoint> address_hints{};
 
   bool operator==(const ServiceEndpoint&) const = default;

@@ -10,14 +10,19 @@
 namespace tambour::client {
 namespace {
 
-/// Alternates between address families and keeps the order within each: RFC 8305, section 4.
-std::vector<Endpoint> interleave(const std::vector<Endpoint>& addresses) {
+/// How many addresses are tried if DNS servers name them. The servers are not trusted: the time
+/// that collect() needs grows with the square of this number.
+constexpr std::size_t looked_up_max = 64;
+
+/// At most `count` addresses. Alternates between address families and keeps the order within each:
+/// RFC 8305, section 4.
+std::vector<Endpoint> interleave(const std::vector<Endpoint>& addresses, std::size_t count) {
   std::vector<Endpoint> ours;
   std::vector<Endpoint> others;
   for (const Endpoint& each : addresses)
     (each.family() == addresses.front().family() ? ours : others).push_back(each);
   std::vector<Endpoint> mixed;
-  for (std::size_t i = 0; mixed.size() < addresses.size(); ++i) {
+  for (std::size_t i = 0; mixed.size() < std::min(addresses.size(), count); ++i) {
     if (i < ours.size()) mixed.push_back(ours[i]);
     if (i < others.size()) mixed.push_back(others[i]);
   }
@@ -68,6 +73,7 @@ void Race::use(const std::vector<Endpoint>& addresses) {
 
 void Race::look_up(Resolver& resolver, std::string host, std::uint16_t port,
                    std::vector<std::string> alpn) {
+  candidates_max_ = looked_up_max;
   if (!options_.srv_service.empty()) {
     has_services_ = false;
     tasks_.spawn(look_up_srv(resolver, std::move(host), port));
@@ -174,14 +180,20 @@ void Race::collect() {
   is_complete_ = false;
   if (!has_services_) return;
   for (const auto& each : alternatives_) {
-    for (const Endpoint& address : interleave(each->addresses)) {
-      const bool is_known = std::ranges::find(tried_, address) != tried_.end() ||
-                            std::ranges::find(left_, address, &Candidate::to) != left_.end();
-      if (!is_known) left_.push_back({.to = address, .of = each.get()});
-    }
+    if (has_space()) add_candidates(*each);
     if (!each->is_complete) return;
   }
   is_complete_ = true;
+}
+
+void Race::add_candidates(const Alternative& of) {
+  for (const Endpoint& address : interleave(of.addresses, candidates_max_)) {
+    const bool is_known = std::ranges::find(tried_, address) != tried_.end() ||
+                          std::ranges::find(left_, address, &Candidate::to) != left_.end();
+    if (is_known) continue;
+    left_.push_back({.to = address, .of = &of});
+    if (!has_space()) return;
+  }
 }
 
 bool Race::may_begin() const noexcept {

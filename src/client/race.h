@@ -60,6 +60,10 @@ class Race {
   /// Addresses have become known.
   void update();
   void collect();
+  void add_candidates(const Alternative& of);
+  [[nodiscard]] bool has_space() const noexcept {
+    return tried_.size() + left_.size() < candidates_max_;
+  }
   [[nodiscard]] bool may_begin() const noexcept;
   void begin();
   void start_next();
@@ -68,7 +72,8 @@ class Race {
   EventLoop& loop_;
   const ConnectOptions options_;
   std::vector<std::unique_ptr<Alternative>> alternatives_;  ///< In the order of preference.
-  bool has_services_ = true;  ///< False while SRV or HTTPS records are looked up.
+  bool has_services_ = true;               ///< False while SRV or HTTPS records are looked up.
+  std::size_t candidates_max_ = SIZE_MAX;  ///< That are tried, in all.
   std::vector<Candidate> left_;
   std::vector<Endpoint> tried_;
   bool is_complete_ = false;  ///< No further addresses will become known.

@@ -149,6 +149,28 @@ TEST_F(Connecting, tries_no_address_twice_and_reports_the_last_failure) {
   expect_about(300ms);
 }
 
+TEST_F(Connecting, tries_a_limited_number_of_addresses_of_a_name) {
+  const auto addresses_with_server_at = [this](std::size_t index) {
+    std::vector<Endpoint> addresses;
+    for (std::uint16_t i = 1; i <= index; ++i) addresses.push_back(v4().with_port(port + i));
+    addresses.push_back(v4());
+    return addresses;
+  };
+  resolver.steps = {{0ms, addresses_with_server_at(63), true}};
+  EXPECT_EQ(connect_to_name(), v4().address());
+  resolver.steps = {{0ms, addresses_with_server_at(64), true}};
+  EXPECT_EQ(connect_to_name(), "Connection refused");
+  // The program may pass more.
+  bool is_connected = false;
+  TaskScope scope(loop);
+  scope.spawn([&]() -> Task<> {
+    is_connected = (co_await connect(addresses_with_server_at(200))).has_value();
+    simulation.stop();
+  });
+  simulation.run(1h);
+  EXPECT_TRUE(is_connected);
+}
+
 TEST_F(Connecting, fails_with_the_error_of_the_resolver) {
   resolver.error = resolver_error(EAI_AGAIN);
   EXPECT_EQ(connect_to_name(), resolver_error(EAI_AGAIN).message());

@@ -168,6 +168,15 @@ TEST_F(ServiceRecords, give_addresses_early) {
   EXPECT_LT(simulation.now() - begin, 60ms) << "waited for the addresses";
 }
 
+TEST_F(ServiceRecords, give_a_limited_number_of_addresses) {
+  DnsSvcParam v4{DnsSvcParam::ipv4hint, std::string(4 * 5000, '\x0a')};
+  DnsSvcParam v6{DnsSvcParam::ipv6hint, std::string(16 * 1000, '\x20')};
+  https("www.example.net", 1, "web1.example.net", {std::move(v4), std::move(v6)});
+  const auto found = run(the_resolver().find_https("www.example.net", 443));
+  ASSERT_EQ(found->size(), 1U);
+  EXPECT_EQ(found->front().address_hints.size(), 64U);
+}
+
 TEST_F(ServiceRecords, with_unknown_mandatory_parameters_are_ignored) {
   https("www.example.net", 1, "web1.example.net",
         {{DnsSvcParam::mandatory, std::string("\x02\x00", 2)}, {512, "x"}});

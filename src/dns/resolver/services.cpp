@@ -20,6 +20,8 @@ using Services = Result<std::vector<ServiceEndpoint>>;
 
 /// Of one service; further ones are ignored.
 constexpr std::size_t servers_max = 32;
+/// Of one service and family; further ones are ignored: hints only save the time of a lookup.
+constexpr std::size_t hints_max = 32;
 /// The length of a chain of aliases: RFC 9460, section 2.4.2.
 constexpr unsigned aliases_max = 8;
 constexpr std::uint16_t https_port = 443;
@@ -69,7 +71,8 @@ void add_hints(const DnsSvcParam* param, bool is_v6, std::uint16_t port,
                std::vector<Endpoint>& into) {
   if (param == nullptr) return;
   dns::Address address{.is_v6 = is_v6};
-  const std::string_view bytes = param->value;
+  const std::string_view bytes =
+      std::string_view(param->value).substr(0, hints_max * address.size());
   for (std::size_t i = 0; i + address.size() <= bytes.size(); i += address.size()) {
     std::memcpy(address.bytes.data(), bytes.data() + i, address.size());
     into.push_back(address.endpoint(port));
