@@ -105,8 +105,8 @@ void evdns_getaddrinfo_request::on_v6(int result, char /*type*/, int count, int 
 
 void evdns_getaddrinfo_request::take(Part& part, const Part& other, int result, int count,
                                      const void* addresses) noexcept {
-  // Discarded, in another thread, after its request had completed.
-  if (is_done_) return unlock(base.lock);
+  // Discarded or cancelled, in another thread, after its request had completed.
+  if (is_done_ || is_cancelled_) return unlock(base.lock);
   const char* const canonical = part.request->canonical_name();
   if (canonical_[0] == '\0' && canonical[0] != '\0')
     std::memcpy(canonical_.data(), canonical, std::strlen(canonical) + 1);
