@@ -143,11 +143,13 @@ evdns_server_port* evdns_add_server_port_with_base(event_base* base, evutil_sock
   void* const memory = event_mm_malloc_(sizeof(evdns_server_port));
   if (memory == nullptr) return nullptr;
   auto* const made = new (memory) evdns_server_port(socket, callback, user_data);
+  // Before the events, which another thread may run at once.
+  made->lock = libevent::make_lock(EVTHREAD_LOCKTYPE_RECURSIVE);
   if (!made->start(base)) {
+    libevent::free_lock(made->lock, EVTHREAD_LOCKTYPE_RECURSIVE);
     event_mm_free_(memory);
     return nullptr;
   }
-  made->lock = libevent::make_lock(EVTHREAD_LOCKTYPE_RECURSIVE);
   return made;
 }
 

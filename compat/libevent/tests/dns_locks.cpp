@@ -94,4 +94,33 @@ TEST_F(DnsLocks, lookups_may_be_cancelled_at_any_time) {
   }
 }
 
+TEST_F(DnsLocks, ports_of_servers_have_a_lock_before_they_have_events) {
+  const int fd = bound_socket();
+  const int client = bound_socket();
+  const sockaddr_in address = loopback(port_of(fd));
+  const std::string query = bytes("\1\2\1\0\0\1\0\0\0\0\0\0\4name\4test\0\0\1\0\1");
+  ASSERT_EQ(sendto(client, query.data(), query.size(), 0,
+                   reinterpret_cast<const sockaddr*>(&address), sizeof address),
+            static_cast<ssize_t>(query.size()));
+  int requests = 0;
+  // The loop of another thread.
+  Locks::before_allocation = [&] {
+    event_base_loop(base_, EVLOOP_NONBLOCK);
+    EXPECT_EQ(requests, 0);
+  };
+  evdns_server_port* const port = evdns_add_server_port_with_base(
+      base_, fd, 0,
+      [](evdns_server_request* request, void* argument) {
+        ++*static_cast<int*>(argument);
+        evdns_server_request_respond(request, 0);
+      },
+      &requests);
+  Locks::before_allocation = nullptr;
+  ASSERT_NE(port, nullptr);
+  wait_for([&] { return requests != 0; });
+  evdns_close_server_port(port);
+  settle();
+  close(client);
+}
+
 }  // namespace
