@@ -1,5 +1,6 @@
 // Queries over TCP, and over the streams of a DnsTransport: servers whose connections end, fail,
 // or carry responses that cannot be used.
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -149,6 +150,33 @@ TEST_F(QueriesOverTcp, try_to_connect_again_while_there_are_others) {
   for (const auto& each : answers) {
     ASSERT_TRUE(each);
     EXPECT_EQ(each->error(), DnsError::no_such_name);
+  }
+}
+
+/// Fails without waiting for anything.
+class Unusable final : public DnsTransport {
+ public:
+  Task<Result<SocketStream>> connect(Endpoint) override {
+    co_return std::unexpected(make_error_code(TlsError::certificate_wrong_host));
+  }
+  std::uint16_t port() const noexcept override { return 53; }
+};
+
+TEST_F(QueriesOverTcp, may_fail_at_once) {
+  make({.transport = std::make_shared<Unusable>(), .queries_max = 1});
+  constexpr int queries = 20'000;
+  std::vector<std::optional<Answer>> answers(queries);
+  for (int i = 0; i < queries; ++i)
+    start("n" + std::to_string(i) + ".example.org", answers[static_cast<std::size_t>(i)]);
+  simulation.run_for(10s);
+  const auto has_failed = [](const auto& each) {
+    return each && each->error() == DnsError::insecure_server;
+  };
+  EXPECT_EQ(std::ranges::count_if(answers, has_failed), queries);
+  // Dead servers are probed, too.
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(run(resolver->query("p" + std::to_string(i) + ".example.org", DnsType::a)));
+    pass(100ms);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <tambour/tcp_stream.h>
+#include <tambour/wait.h>
 
 #include "dns/resolver/engine.h"
 #include "dns/resolver/query.h"
@@ -89,6 +90,8 @@ Task<Result<SocketStream>> TcpChannel::connect() {
 
 Task<bool> TcpChannel::write_all() {
   if (!stream_) {
+    // A transport may fail at once, and a query must not end while it is being sent.
+    static_cast<void>(co_await sleep_for(Duration::zero()));
     // While there are queries, nothing else ends it: the kernel tries for minutes.
     auto connected = co_await task::within(engine_.servers()->conf->timeout, connect());
     if (!connected) {
