@@ -89,8 +89,8 @@ Loaded<std::shared_ptr<ClientGeneration>> ClientGeneration::load(TlsClientOption
     return failure(TlsError::bad_configuration, "a TLS client has at most one certificate");
   if (!how.pinned_keys.empty() && how.revocation == TlsRevocation::required)
     return failure(TlsError::bad_configuration,
-                   "pinned_keys cannot be combined with TlsRevocation::required: without a chain, no "
-                   "OCSP response can be verified");
+                   "pinned_keys cannot be combined with TlsRevocation::required: without a chain, "
+                   "no OCSP response can be verified");
   if (auto done = made->load_common(how, how.identities); !done)
     return std::unexpected(std::move(done.error()));
   auto store = load_authorities(how.authorities);
@@ -183,15 +183,15 @@ int ClientGeneration::keep_session(SSL* ssl, SSL_SESSION* session) noexcept {
   const Filter& filter = Filter::of(ssl);
   if (filter.session_key().empty() || SSL_SESSION_is_resumable(session) != 1) return 0;
   // A session that follows a resumption is a copy of the former one, with its note.
-  if (!TicketNote::of(session) && !TicketNote{.verified_s = std::time(nullptr)}.write_to(session))
-    return 0;
+  const TicketNote note{.verified_s = std::time(nullptr)};
+  if (!TicketNote::of(session) && !note.write_to(session)) return 0;
   SessionPointer owned(session);
   static_cast<ClientGeneration&>(of(ssl)).sessions_.put(filter.session_key(), std::move(owned));
   return 1;
 }
 
-/// Called after the certificate was verified, and in TLS 1.3 also in a resumption, in which a server
-/// sends neither its certificate nor the status.
+/// Called after the certificate was verified, and in TLS 1.3 also in a resumption, in which a
+/// server sends neither its certificate nor the status.
 int ClientGeneration::check_status(SSL* ssl, void* /*unused*/) noexcept {
   if (SSL_session_reused(ssl) == 1) return 1;
   const auto& self = static_cast<ClientGeneration&>(of(ssl));

@@ -1,11 +1,13 @@
 // A StreamClient whose attempts run out of memory.
+#include <tambour/stream_client.h>
+
 #include <cerrno>
+#include <chrono>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include <tambour/stream_client.h>
 #include <tambour/tambour.h>
 
 #include "faults/allocations.h"
@@ -31,9 +33,8 @@ TEST_P(StreamClients, connects_later_if_an_attempt_runs_out_of_memory) {
           co_return std::move(ends.near);
         },
         {.limits = {.idle_timeout = std::chrono::hours(1)}},
-        {.retry_delay = Duration::zero(), .on_failure = [&](const ConnectFailure& failure) {
-           failures.push_back(failure.error);
-         }});
+        {.retry_delay = Duration::zero(),
+         .on_failure = [&](const ConnectFailure& failure) { failures.push_back(failure.error); }});
     test::refuse_memory(nth);
     client.start();
     for (int i = 0; i < 100 && client.connection() == nullptr; ++i) loop().run_once();

@@ -141,8 +141,7 @@ TEST_F(TlsContexts, a_host_that_is_no_name_is_refused) {
 
 TEST_F(TlsContexts, server_names_are_in_lower_case_without_a_final_dot_and_no_addresses) {
   TlsServerOptions options;
-  options.identities = {
-      identity({"DNS:localhost", "IP:127.0.0.1", "IP:fe80::1"}, "localhost")};
+  options.identities = {identity({"DNS:localhost", "IP:127.0.0.1", "IP:fe80::1"}, "localhost")};
   const auto server = or_throw(TlsServerContext::create(options));
   for (const auto& [host, name] : {std::pair("LocalHost", "localhost"),
                                    {"LOCALHOST.", "localhost"},

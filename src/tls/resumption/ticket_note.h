@@ -1,5 +1,5 @@
-// What a session says beside the state of OpenSSL: in the tickets of a server, and among the sessions
-// that a client keeps.
+// What a session says beside the state of OpenSSL: in the tickets of a server, and among the
+// sessions that a client keeps.
 #pragma once
 
 #include <cstdint>

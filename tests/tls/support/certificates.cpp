@@ -119,10 +119,9 @@ std::string Authority::status_of(const Certified& of, bool revoked, bool has_nex
       OCSP_cert_to_id(EVP_sha1(), certificate.certificate, data_->certificate.certificate);
   ASN1_TIME* const now = X509_gmtime_adj(nullptr, -60);
   ASN1_TIME* const next = X509_gmtime_adj(nullptr, 3600);
-  check(OCSP_basic_add1_status(basic, id,
-                               revoked ? V_OCSP_CERTSTATUS_REVOKED : V_OCSP_CERTSTATUS_GOOD, 0,
-                               revoked ? now : nullptr, now,
-                               has_next_update ? next : nullptr) != nullptr);
+  check(OCSP_basic_add1_status(
+            basic, id, revoked ? V_OCSP_CERTSTATUS_REVOKED : V_OCSP_CERTSTATUS_GOOD, 0,
+            revoked ? now : nullptr, now, has_next_update ? next : nullptr) != nullptr);
   check(OCSP_basic_sign(basic, data_->certificate.certificate, data_->key.key, EVP_sha256(),
                         nullptr, 0) == 1);
   OCSP_RESPONSE* const response = OCSP_response_create(OCSP_RESPONSE_STATUS_SUCCESSFUL, basic);
