@@ -30,7 +30,8 @@ void Sim::submit(detail::Operation& op) noexcept {
   changed_ = true;
   if (!op.submitted() && machine_.file(op.fd) == nullptr) {
     op.result = -EBADF;
-    failed_.push_to_wait(op);
+    // An operation that is changed before its failure is delivered is queued only once.
+    if (!op.linked()) failed_.push_to_wait(op);
     return;
   }
   records_.submit(op);
