@@ -65,6 +65,16 @@ Task<Result<ProxyHeader>> read_proxy_header(SocketStream& stream, std::size_t by
       if (!header) co_return std::unexpected(header.error());
       co_return std::move(**header);
     }
+    if (stream.tls() != nullptr) {
+      // The socket has only encrypted bytes to peek at. A header without a length is short.
+      const auto got = co_await stream.read(taken, 1);
+      if (!got) co_return std::unexpected(got.error());
+      if (*got == 0) co_return end_after(!taken.empty());
+      auto header = take_proxy_header(taken, bytes_max);
+      if (!header) co_return std::unexpected(header.error());
+      if (*header) co_return std::move(**header);
+      continue;
+    }
     std::array<std::byte, 512> place;
     const auto got = co_await Peek(stream, place);
     if (!got) co_return std::unexpected(got.error());
