@@ -1,4 +1,6 @@
 // Early data (0-RTT) of clients and servers, and its replay, on every backend.
+#include "tls/support/early_data.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -20,102 +22,16 @@ namespace tambour::early_data_test {
 namespace {
 
 using namespace std::chrono_literals;
+using test::ask;
 using test::Contexts;
-
-TlsServerOptions with_early_data(std::size_t bytes_max = TlsServerOptions::early_data_bytes_limit) {
-  TlsServerOptions options;
-  options.early_data_bytes_max = bytes_max;
-  options.ticket_secret = std::string(32, 's');
-  return options;
-}
-
-/// What a client has seen.
-struct Outcome {
-  Error error{};
-  bool resumed = false;
-  TlsEarlyData early_data{};
-  std::string answer{};
-};
-
-/// Sends `request` early if possible, and otherwise after the handshake; reads until the end.
-Task<Outcome> ask(SocketStream& stream, TlsClientContext tls, std::string request) {
-  Outcome outcome;
-  const auto done = co_await tls_connect(stream, tls, "localhost", TlsReplayable(request));
-  if (!done) {
-    outcome.error = done.error();
-    co_return outcome;
-  }
-  outcome.resumed = stream.tls()->resumed();
-  outcome.early_data = stream.tls()->early_data();
-  EXPECT_TRUE(stream.tls()->handshake_complete());
-  if (outcome.early_data != TlsEarlyData::accepted) {
-    EXPECT_TRUE(co_await stream.write(request));
-  }
-  EXPECT_TRUE(co_await stream.shutdown_write());
-  Buffer all;
-  for (;;) {
-    const auto got = co_await stream.read(all);
-    if (!got) outcome.error = got.error();
-    if (!got || *got == 0) break;
-  }
-  outcome.answer = all.to_string();
-  co_return outcome;
-}
-
-/// Forwards, and records what it has forwarded before `to` has answered.
-Task<> relay(SocketStream& from, SocketStream& to, std::string& recorded, const bool& answered) {
-  for (;;) {
-    Buffer buffer;
-    const auto got = co_await from.read(buffer);
-    if (!got || *got == 0) break;
-    if (!answered) recorded += buffer.to_string();
-    if (!co_await to.write(buffer)) break;
-  }
-  static_cast<void>(co_await to.shutdown_write());
-}
-
-Task<> relay_answer(SocketStream& from, SocketStream& to, bool& answered) {
-  for (;;) {
-    Buffer buffer;
-    const auto got = co_await from.read(buffer);
-    if (!got || *got == 0) break;
-    answered = true;
-    if (!co_await to.write(buffer)) break;
-  }
-  static_cast<void>(co_await to.shutdown_write());
-}
-
-/// What a handler has seen.
-struct Seen {
-  std::string early;
-  std::string late;
-};
+using test::Outcome;
+using test::Received;
+using test::relay;
+using test::relay_answer;
+using test::with_early_data;
 
 class TlsEarlyDataTest : public test::OnEveryBackend {
  protected:
-  /// Answers with what it got first, as soon as it can.
-  Task<> answer(TcpStream stream) {
-    Buffer early;
-    const auto got = co_await tls_read_early(stream, early);
-    if (!got) co_return;
-    const bool is_early = *got > 0;
-    EXPECT_EQ(stream.tls()->handshake_complete(), !is_early);
-    const std::size_t index = seen.size();
-    seen.push_back({.early = early.to_string(), .late = {}});
-    if (is_early) {
-      EXPECT_TRUE(co_await stream.write("early " + early.to_string()));
-      EXPECT_EQ(co_await stream.shutdown_write(), std::unexpected<Error>(system_error(EBUSY)));
-    }
-    Buffer late;
-    for (;;) {
-      const auto more = co_await stream.read(late);
-      if (!more || *more == 0) break;
-      EXPECT_TRUE(stream.tls()->handshake_complete());
-    }
-    seen[index].late = late.to_string();
-    if (!is_early) static_cast<void>(co_await stream.write("late " + late.to_string()));
-    static_cast<void>(co_await stream.shutdown_write());
-  }
   TcpServer listen(const TlsServerContext& context, bool early = true) {
     ListenOptions how;
     how.tls = context;
@@ -125,7 +41,7 @@ class TlsEarlyDataTest : public test::OnEveryBackend {
   }
   TcpServer serve(const TlsServerContext& context) {
     TcpServer server = listen(context);
-    server.serve([this](TcpStream stream) { return answer(std::move(stream)); });
+    server.serve([this](TcpStream stream) { return test::answer_early(std::move(stream), seen); });
     return server;
   }
   Outcome ask_server(const TcpServer& server, const TlsClientContext& tls,
@@ -169,7 +85,7 @@ class TlsEarlyDataTest : public test::OnEveryBackend {
     EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
   }
 
-  std::vector<Seen> seen;
+  std::vector<Received> seen;
   std::vector<Error> refused;
 };
 
