@@ -1,7 +1,6 @@
-// Closing a descriptor with a pending operation takes effect at once, on every backend, without
-// another iteration of the loop: the peer sees EOF, and the port is free.
+// Closing a stream or descriptor with a pending operation takes effect at once, over every
+// transport, without another iteration of the loop: the peer sees the end, and the port is free.
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,76 +14,73 @@
 #include <tambour/tambour.h>
 
 #include "support/files.h"
-#include "support/on_every_backend.h"
+#include "support/peer.h"
+#include "support/streams.h"
+#include "transports/every_transport.h"
 
 namespace tambour::closing_test {
 namespace {
 
-/// Returns whether reading would return 0 now.
-bool sees_end(int fd) {
-  char byte = 0;
-  return ::recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+Task<> read_one(SocketStream& from) {
+  std::array<std::byte, 16> bytes;
+  static_cast<void>(co_await from.read(bytes));
 }
 
-class Closing : public test::OnEveryBackend {
- public:
-  using OnEveryBackend::loop;
+class Closing : public test::OnEveryBackend {};
 
-  struct Ends {
-    UnixStream near;
-    test::UniqueFd far;
-  };
-  Ends open_pair() {
-    std::array<int, 2> fds{};
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds.data()), 0);
-    return {UnixStream(loop(), fds[0]), test::UniqueFd(fds[1])};
-  }
-
-  static Task<> read_one(UnixStream& from) {
-    std::array<std::byte, 16> bytes;
-    static_cast<void>(co_await from.read(bytes));
-  }
-};
-
-TAMBOUR_ON_EVERY_BACKEND(Closing);
+TAMBOUR_ON_EVERY_TRANSPORT(Closing);
 
 TEST_P(Closing, the_peer_sees_the_end_of_a_stream_after_a_read) {
-  Ends pair = open_pair();
+  test::StreamEnds ends = test::open_stream_ends(loop());
   TaskScope scope(loop());
-  scope.spawn(read_one(pair.near));
+  scope.spawn(read_one(ends.near));
   run_iterations();
-  EXPECT_FALSE(sees_end(pair.far.get()));
-  pair.near.close();
-  EXPECT_TRUE(sees_end(pair.far.get()));
+  EXPECT_FALSE(test::has_ended(ends.far));
+  ends.near.close();
+  EXPECT_TRUE(test::has_ended(ends.far));
 }
 
 TEST_P(Closing, the_peer_sees_the_end_after_run_has_returned) {
-  Ends pair = open_pair();
-  spawn(loop(), [](EventLoop& own, UnixStream stream) -> Task<> {
+  test::StreamEnds ends = test::open_stream_ends(loop());
+  spawn(loop(), [](EventLoop& own, SocketStream stream) -> Task<> {
     static_cast<void>(co_await timeout(std::chrono::milliseconds(1), read_one(stream)));
     own.stop();
-  }(loop(), std::move(pair.near)));
+  }(loop(), std::move(ends.near)));
   loop().run();
-  EXPECT_TRUE(sees_end(pair.far.get()));
+  EXPECT_TRUE(test::has_ended(ends.far));
 }
 
 TEST_P(Closing, the_peer_sees_the_end_of_a_connection) {
-  Ends pair = open_pair();
+  test::StreamEnds ends = test::open_stream_ends(loop());
   bool closed = false;
   const auto on_close = [&](Connection&, Error) {
     closed = true;
     loop().stop();
   };
-  Connection::start(std::move(pair.near), std::make_shared<const ConnectionCallbacks>(
+  Connection::start(std::move(ends.near), std::make_shared<const ConnectionCallbacks>(
                                               ConnectionCallbacks{.on_close = on_close}));
   run_iterations();
-  ::shutdown(pair.far.get(), SHUT_WR);
+  test::shut_down_now(ends.far);
   loop().run();
   EXPECT_TRUE(closed);
-  EXPECT_TRUE(sees_end(pair.far.get()));
+  EXPECT_TRUE(test::has_ended(ends.far));
 }
 
-TEST_P(Closing, the_port_of_a_socket_that_received_can_be_bound_again) {
+TEST_P(Closing, the_port_of_a_server_can_be_bound_again) {
+  std::optional<TcpServer> server(test::listen(loop()).value());
+  const Endpoint at = server->endpoint();
+  server->serve(ConnectionCallbacks{});
+  run_iterations();
+  server.reset();
+  EXPECT_TRUE(test::listen(loop(), at));
+}
+
+/// What streams have no part in.
+class ClosingDescriptors : public test::OnEveryBackend {};
+
+TAMBOUR_ON_EVERY_BACKEND(ClosingDescriptors);
+
+TEST_P(ClosingDescriptors, the_port_of_a_socket_that_received_can_be_bound_again) {
   auto first = UdpSocket::bind(loop(), Endpoint::loopback_v4(0));
   ASSERT_TRUE(first);
   const Endpoint at = first->local_endpoint().value();
@@ -94,16 +90,8 @@ TEST_P(Closing, the_port_of_a_socket_that_received_can_be_bound_again) {
   EXPECT_TRUE(UdpSocket::bind(loop(), at));
 }
 
-TEST_P(Closing, the_port_of_a_server_can_be_bound_again) {
-  std::optional<TcpServer> server(TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value());
-  const Endpoint at = server->endpoint();
-  server->serve(ConnectionCallbacks{});
-  run_iterations();
-  server.reset();
-  EXPECT_TRUE(TcpServer::listen(loop(), at));
-}
-
-TEST_P(Closing, a_descriptor_whose_watcher_was_stopped_inside_run_is_free_when_run_returns) {
+TEST_P(ClosingDescriptors,
+       a_descriptor_whose_watcher_was_stopped_inside_run_is_free_when_run_returns) {
   test::Ends pipe = test::open_pipe();
   std::optional<FdWatcher> watcher(std::in_place, loop(), pipe.near.get(), Events::read,
                                    [](Events) {});
@@ -120,7 +108,7 @@ TEST_P(Closing, a_descriptor_whose_watcher_was_stopped_inside_run_is_free_when_r
   EXPECT_NE(polled.revents & POLLERR, 0) << "the reading end is still open";
 }
 
-TEST_P(Closing, a_descriptor_whose_watcher_was_stopped_outside_run_is_free_at_once) {
+TEST_P(ClosingDescriptors, a_descriptor_whose_watcher_was_stopped_outside_run_is_free_at_once) {
   test::Ends pipe = test::open_pipe();
   std::optional<FdWatcher> watcher(std::in_place, loop(), pipe.near.get(), Events::read,
                                    [](Events) {});
@@ -133,15 +121,17 @@ TEST_P(Closing, a_descriptor_whose_watcher_was_stopped_outside_run_is_free_at_on
   EXPECT_NE(polled.revents & POLLERR, 0) << "the reading end is still open";
 }
 
-TEST_P(Closing, a_socket_may_be_closed_after_its_loop) {
-  Ends pair = open_pair();
+TEST_P(ClosingDescriptors, a_socket_may_be_closed_after_its_loop) {
+  const test::Ends pair = test::open_socketpair();
   std::optional<UnixStream> late;
   {
     EventLoop other;
     late.emplace(other, ::dup(pair.far.get()));
   }
   late.reset();
-  EXPECT_FALSE(sees_end(pair.far.get()));
+  pollfd polled{.fd = pair.far.get(), .events = POLLOUT, .revents = 0};
+  EXPECT_EQ(::poll(&polled, 1, 0), 1);
+  EXPECT_EQ(polled.revents, POLLOUT) << "it was closed too";
 }
 
 }  // namespace

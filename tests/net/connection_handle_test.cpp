@@ -2,8 +2,6 @@
 // connection and of its loop.
 #include <tambour/connection_handle.h>
 
-#include <sys/socket.h>
-
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,8 +16,9 @@
 
 #include <tambour/tambour.h>
 
-#include "support/on_every_backend.h"
+#include "support/peer.h"
 #include "support/streams.h"
+#include "transports/every_transport.h"
 
 namespace tambour::connection_handle_test {
 namespace {
@@ -42,12 +41,7 @@ class Handles : public test::OnEveryBackend {
     handle = connection.handle();
     return connection;
   }
-  std::string peer_reads() {
-    std::string all(1 << 20, '\0');
-    const ssize_t got = ::recv(peer.descriptor(), all.data(), all.size(), MSG_DONTWAIT);
-    all.resize(got < 0 ? 0 : std::size_t(got));
-    return all;
-  }
+  std::string peer_reads() { return test::receive_now(peer); }
   bool run_until_end() {
     return run_until([this] { return !ends.empty(); });
   }
@@ -57,7 +51,7 @@ class Handles : public test::OnEveryBackend {
   std::vector<Error> ends;
 };
 
-TAMBOUR_ON_EVERY_BACKEND(Handles);
+TAMBOUR_ON_EVERY_TRANSPORT(Handles);
 
 TEST_P(Handles, an_operation_on_the_thread_of_the_loop_takes_effect_at_once) {
   Connection& connection = connect();
@@ -235,7 +229,7 @@ TEST_P(Handles, of_one_connection_are_equal) {
 }
 
 TEST_P(Handles, an_accepted_connection_ends_with_its_server) {
-  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  auto server = test::listen(loop());
   ASSERT_TRUE(server);
   server->serve({.on_connection = [this](Connection& own) { handle = own.handle(); }});
   std::vector<TcpStream> streams;

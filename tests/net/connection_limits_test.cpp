@@ -1,6 +1,5 @@
-// How many bytes a peer can make a connection hold, and what send() returns, on every backend.
-#include <sys/socket.h>
-
+// How many bytes a peer can make a connection hold, and what send() returns, over every
+// transport.
 #include <cerrno>
 #include <functional>
 #include <memory>
@@ -14,8 +13,9 @@
 #include <tambour/connection.h>
 #include <tambour/tcp.h>
 
-#include "support/on_every_backend.h"
+#include "support/peer.h"
 #include "support/streams.h"
+#include "transports/every_transport.h"
 
 namespace tambour::connection_limits_test {
 namespace {
@@ -34,24 +34,20 @@ class ConnectionSizes : public test::OnEveryBackend {
     const std::string piece(64 * 1024, 'x');
     std::size_t sent = 0;
     for (int refused = 0; refused < 10 && sent < most;) {
-      const ssize_t taken = ::send(peer.descriptor(), piece.data(), piece.size(), MSG_NOSIGNAL);
-      refused = taken < 0 ? refused + 1 : 0;
-      sent += taken < 0 ? 0 : std::size_t(taken);
+      const std::size_t taken = test::send_now(peer, piece);
+      refused = taken == 0 ? refused + 1 : 0;
+      sent += taken;
       run_iterations();
     }
     return sent;
   }
-  std::size_t peer_reads() {
-    static std::string all(1 << 20, '\0');
-    const ssize_t got = ::recv(peer.descriptor(), all.data(), all.size(), MSG_DONTWAIT);
-    return got < 0 ? 0 : std::size_t(got);
-  }
+  std::size_t peer_reads() { return test::receive_now(peer).size(); }
 
   Stream peer;
   std::vector<Error> ends;
 };
 
-TAMBOUR_ON_EVERY_BACKEND(ConnectionSizes);
+TAMBOUR_ON_EVERY_TRANSPORT(ConnectionSizes);
 
 TEST_P(ConnectionSizes, reading_stops_at_the_high_water_mark_and_continues_at_the_low_one) {
   Connection& connection =
@@ -86,7 +82,7 @@ TEST_P(ConnectionSizes, on_high_water_may_continue_reading) {
                                     .limits = {.backpressure = Backpressure::all}});
   connection.send(std::string(4 << 20, 'x'));
   EXPECT_EQ(high, 1);
-  EXPECT_EQ(::send(peer.descriptor(), "hello", 5, 0), 5);
+  EXPECT_EQ(test::send_now(peer, "hello"), 5U);
   EXPECT_TRUE(run_until([&] { return received == 5; }));
 }
 
@@ -120,7 +116,7 @@ TEST_P(ConnectionSizes, resuming_after_a_pause_does_not_override_the_high_water_
   EXPECT_TRUE(connection.send(std::string(4 << 20, 'x')));
   connection.pause_reading();
   connection.resume_reading();
-  EXPECT_EQ(::send(peer.descriptor(), "hello", 5, 0), 5);
+  EXPECT_EQ(test::send_now(peer, "hello"), 5U);
   run_iterations();
   EXPECT_EQ(received, 0U);
   EXPECT_TRUE(run_until([&] {

@@ -1,6 +1,4 @@
-// Connections: streams with callbacks, on every backend.
-#include <sys/socket.h>
-
+// Connections: streams with callbacks, over every transport.
 #include <chrono>
 #include <memory>
 #include <stdexcept>
@@ -13,9 +11,10 @@
 #include <tambour/connection.h>
 #include <tambour/tcp.h>
 
-#include "support/on_every_backend.h"
+#include "support/peer.h"
 #include "support/scale.h"
 #include "support/streams.h"
+#include "transports/every_transport.h"
 
 namespace tambour::connections_test {
 namespace {
@@ -39,27 +38,20 @@ class Connections : public test::OnEveryBackend {
   bool run_until_end() {
     return run_until([this] { return !ends.empty(); });
   }
-  void peer_sends(std::string_view text) {
-    ASSERT_EQ(::send(peer.descriptor(), text.data(), text.size(), 0), ssize_t(text.size()));
-  }
+  void peer_sends(std::string_view text) { ASSERT_EQ(test::send_now(peer, text), text.size()); }
   /// Returns everything that has arrived at the peer.
-  std::string peer_reads() {
-    std::string all(1 << 20, '\0');
-    const ssize_t got = ::recv(peer.descriptor(), all.data(), all.size(), MSG_DONTWAIT);
-    all.resize(got < 0 ? 0 : std::size_t(got));
-    return all;
-  }
+  std::string peer_reads() { return test::receive_now(peer); }
 
   Stream peer;
   std::vector<Error> ends;
 };
 
-TAMBOUR_ON_EVERY_BACKEND(Connections);
+TAMBOUR_ON_EVERY_TRANSPORT(Connections);
 
 static_assert(sizeof(Connection) == 184, "docs/streams.md gives the size of an idle connection");
 
 TEST_P(Connections, echo) {
-  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  auto server = test::listen(loop());
   ASSERT_TRUE(server);
   server->serve({.on_message = [](Connection& connection, Buffer& buffer) {
     connection.send(std::move(buffer));
@@ -68,7 +60,7 @@ TEST_P(Connections, echo) {
   for (std::size_t i = 0; i < sent.size(); i += 7) sent[i] = char('a' + i % 26);
   bool same = false;
   spawn(loop(), [](Endpoint to, const std::string& text, bool& equal) -> Task<> {
-    auto stream = co_await TcpStream::connect(to);
+    auto stream = co_await test::connect_to(to);
     EXPECT_TRUE(stream);
     TaskScope scope(stream->loop());
     scope.spawn([](TcpStream& out, const std::string& all) -> Task<> {
@@ -136,7 +128,7 @@ TEST_P(Connections, resuming_offers_the_remaining_bytes_again) {
                                         },
                                     .on_end = [&](Connection&) { ++ends_of_input; }});
   peer_sends("one\ntwo\nthree\nrest");
-  peer.close();
+  test::end_now(peer);
   for (std::size_t i = 1; i <= 3; ++i) {
     run_iterations();
     EXPECT_EQ(lines.size(), i);
@@ -184,13 +176,13 @@ TEST_P(Connections, a_half_closed_connection_continues_reading) {
   std::size_t count = 0;
   EXPECT_TRUE(run_until([&] { return (count += peer_reads().size()) == sent.size(); }));
   run_iterations();
-  EXPECT_EQ(::recv(peer.descriptor(), &count, 1, MSG_DONTWAIT), 0);
+  EXPECT_TRUE(test::has_ended(peer));
   EXPECT_EQ(received, "");
   connection.resume_reading();
   run_iterations();
   EXPECT_EQ(received, "answer");
   EXPECT_FALSE(at_end);
-  peer.close();
+  test::end_now(peer);
   EXPECT_TRUE(run_until_end());
   EXPECT_TRUE(at_end);
   EXPECT_EQ(ends, std::vector<Error>{Error()});
@@ -201,7 +193,7 @@ TEST_P(Connections, a_half_close_in_on_end_closes_after_the_remaining_bytes) {
       connect({.on_end = [](Connection& self) { self.shutdown_write(); }, .on_close = note_end()});
   const std::string sent(3'000'000, 'x');
   EXPECT_TRUE(connection.send(sent));
-  EXPECT_EQ(::shutdown(peer.descriptor(), SHUT_WR), 0);
+  test::shut_down_now(peer);
   std::size_t count = 0;
   EXPECT_TRUE(run_until([&] { return (count += peer_reads().size()) == sent.size(); }));
   EXPECT_TRUE(run_until_end());
@@ -247,8 +239,7 @@ TEST_P(Connections, sends_the_remaining_bytes_before_it_closes) {
   EXPECT_TRUE(run_until([&] { return (received += peer_reads().size()) == text.size(); }));
   run_iterations();
   EXPECT_TRUE(ends.empty());
-  char byte;
-  EXPECT_EQ(::recv(peer.descriptor(), &byte, 1, 0), 0);
+  EXPECT_TRUE(test::has_ended(peer));
   peer.close();
   EXPECT_TRUE(run_until_end());
   EXPECT_EQ(ends, std::vector<Error>{Error()});
@@ -263,7 +254,7 @@ TEST_P(Connections, can_answer_a_peer_that_half_closed) {
                },
            .on_close = note_end()});
   peer_sends("?");
-  ASSERT_EQ(::shutdown(peer.descriptor(), SHUT_WR), 0);
+  test::shut_down_now(peer);
   std::size_t received = 0;
   EXPECT_TRUE(run_until([&] {
     received += peer_reads().size();
@@ -313,7 +304,7 @@ TEST_P(Connections, can_answer_after_on_end_has_returned) {
   Connection& connection =
       connect({.on_end = [&](Connection&) { ++peer_ends; }, .on_close = note_end()});
   peer_sends("?");
-  ASSERT_EQ(::shutdown(peer.descriptor(), SHUT_WR), 0);
+  test::shut_down_now(peer);
   EXPECT_TRUE(run_until([&] { return peer_ends == 1; }));
   EXPECT_TRUE(sleeps_through(10ms));
   EXPECT_EQ(peer_ends, 1);
@@ -328,14 +319,14 @@ TEST_P(Connections, can_answer_after_on_end_has_returned) {
 TEST_P(Connections, on_end_may_close_and_is_not_invoked_after_close_after_write) {
   Connection& connection =
       connect({.on_end = [](Connection& own) { own.close(); }, .on_close = note_end()});
-  ASSERT_EQ(::shutdown(peer.descriptor(), SHUT_WR), 0);
+  test::shut_down_now(peer);
   EXPECT_TRUE(run_until_end());
   static_cast<void>(connection);
   ends.clear();
   connect({.on_end = [](Connection&) { FAIL() << "it had said itself that it would end"; },
            .on_close = note_end()})
       .close_after_write();
-  ASSERT_EQ(::shutdown(peer.descriptor(), SHUT_WR), 0);
+  test::shut_down_now(peer);
   EXPECT_TRUE(run_until_end());
   EXPECT_EQ(ends, std::vector<Error>{Error()});
 }
@@ -401,14 +392,13 @@ TEST_P(Connections, may_be_closed_in_any_callback) {
 }
 
 TEST_P(Connections, a_server_may_be_destroyed_by_its_own_connection) {
-  auto server = std::make_unique<TcpServer>(
-      std::move(TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value()));
+  auto server = std::make_unique<TcpServer>(std::move(test::listen(loop()).value()));
   server->serve(
       {.on_message = [&](Connection&, Buffer&) { server.reset(); }, .on_close = note_end()});
   bool ended = false;
   spawn(loop(), [](Endpoint to, bool& done) -> Task<> {
-    auto idle = co_await TcpStream::connect(to);
-    auto busy = co_await TcpStream::connect(to);
+    auto idle = co_await test::connect_to(to);
+    auto busy = co_await test::connect_to(to);
     EXPECT_TRUE(idle && busy && co_await busy->write("x"));
     Buffer nothing;
     static_cast<void>(co_await busy->read(nothing));
@@ -424,21 +414,18 @@ TEST_P(Connections, a_server_may_be_destroyed_by_its_own_connection) {
 
 TEST_P(Connections, a_destroyed_loop_closes_its_connections) {
   connect({.on_close = note_end()}).send(std::string(2'000'000, 'x'));
-  const int fd = peer.release();
   destroy_loop();
   EXPECT_TRUE(ends.empty());
-  std::string all(4'000'000, '\0');
-  EXPECT_GT(::recv(fd, all.data(), all.size(), MSG_WAITALL), 0);
-  EXPECT_EQ(::recv(fd, all.data(), all.size(), MSG_DONTWAIT), 0);
-  ::close(fd);
+  EXPECT_FALSE(test::receive_now(peer, 4'000'000).empty());
+  EXPECT_TRUE(test::has_ended(peer));
 }
 
 TEST_P(Connections, shutting_down_waits_and_then_closes) {
-  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  auto server = test::listen(loop());
   ASSERT_TRUE(server);
   server->serve({.on_close = note_end()});
   spawn(loop(), [](TcpServer& ending) -> Task<> {
-    auto stream = co_await TcpStream::connect(ending.endpoint());
+    auto stream = co_await test::connect_to(ending.endpoint());
     EXPECT_TRUE(stream && co_await stream->write("x"));
     while (ending.connections() == 0) co_await sleep_for(1ms);
     co_await ending.shut_down(1ms);
@@ -449,7 +436,7 @@ TEST_P(Connections, shutting_down_waits_and_then_closes) {
 }
 
 TEST_P(Connections, an_exception_of_on_connection_leaves_run_and_the_next_is_served) {
-  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0));
+  auto server = test::listen(loop());
   ASSERT_TRUE(server);
   int opened = 0;
   server->serve({.on_connection =

@@ -1,8 +1,5 @@
-// Streams and servers in tasks, on every backend.
+// Streams and servers in tasks, over every transport.
 #include "support/streams.h"
-
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -15,9 +12,9 @@
 
 #include <tambour/tcp.h>
 
-#include "support/files.h"
-#include "support/on_every_backend.h"
+#include "support/peer.h"
 #include "support/scale.h"
+#include "transports/every_transport.h"
 
 namespace tambour::streams_test {
 namespace {
@@ -39,13 +36,11 @@ class Streams : public test::OnEveryBackend {
   using OnEveryBackend::loop;
 
   TcpServer listen(const Endpoint& at = Endpoint::loopback_v4(0), const ListenOptions& how = {}) {
-    auto server = TcpServer::listen(loop(), at, how);
-    if (!server) throw std::system_error(server.error());
-    return std::move(*server);
+    return or_throw(test::listen(loop(), at, how));
   }
 };
 
-TAMBOUR_ON_EVERY_BACKEND(Streams);
+TAMBOUR_ON_EVERY_TRANSPORT(Streams);
 
 TEST_P(Streams, echo_over_tcp_4_and_tcp_6) {
   for (const Endpoint& at : {Endpoint::loopback_v4(0), Endpoint::loopback_v6(0)}) {
@@ -69,6 +64,7 @@ TEST_P(Streams, large_messages_arrive_unchanged) {
     EXPECT_TRUE(co_await stream.write(first));
     EXPECT_TRUE(first.empty());
     EXPECT_TRUE(co_await stream.write(std::string_view(text).substr(text.size() / 2)));
+    EXPECT_TRUE(co_await stream.shutdown_write());
   }(std::move(ends.near), sent));
   Buffer received;
   run([](Stream& stream, Buffer& into) -> Task<> {
@@ -129,19 +125,16 @@ TEST_P(Streams, a_wait_fails_when_the_stream_is_closed_moved_or_stopped) {
 
 TEST_P(Streams, destroying_the_loop_ends_all_waits) {
   auto other = std::make_unique<EventLoop>(options());
-  int fds[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-  SocketStream outlives(*other, fds[0]);
+  auto [outlives, destroyed] = test::open_stream_ends(*other);
   spawn(*other, [](Stream stream) -> Task<> {
     std::array<std::byte, 16> place;
     static_cast<void>(co_await stream.read(place));
     ADD_FAILURE() << "nothing was sent";
-  }(SocketStream(*other, fds[1])));
+  }(std::move(destroyed)));
   other->run_ready();
   other.reset();
   EXPECT_TRUE(outlives.is_open());
-  char byte;
-  EXPECT_EQ(::recv(outlives.descriptor(), &byte, 1, 0), 0);
+  EXPECT_TRUE(test::has_ended(outlives));
 }
 
 TEST_P(Streams, writing_to_a_closed_peer_fails_and_raises_no_signal) {
@@ -149,8 +142,7 @@ TEST_P(Streams, writing_to_a_closed_peer_fails_and_raises_no_signal) {
   ends.far.close();
   run([](Stream& stream) -> Task<> {
     EXPECT_EQ((co_await stream.write("x")).error(), system_error(EPIPE));
-    std::array<std::byte, 16> place;
-    EXPECT_EQ(co_await stream.read(place), 0U);
+    co_await test::expect_closed(stream);
   }(ends.near));
 }
 
@@ -189,22 +181,25 @@ TEST_P(Streams, reports_why_connect_or_listen_failed) {
 
 TEST_P(Streams, serves_at_most_connections_max_at_a_time) {
   TcpServer server = listen(Endpoint::loopback_v4(0), {.connections_max = 2});
-  std::size_t most = 0;
+  int served = 0;
+  int most = 0;
   server.serve([&](TcpStream stream) -> Task<> {
-    most = std::max(most, server.connections());
+    most = std::max(most, ++served);
     auto all = co_await read_all(stream);
     EXPECT_TRUE(all);
     co_await sleep_for(1ms);
+    --served;
   });
   TaskScope clients(loop());
   for (int i = 0; i < 7; ++i) {
     clients.spawn([](Endpoint to) -> Task<> {
-      auto stream = co_await TcpStream::connect(to);
+      auto stream = co_await test::connect_to(to);
       EXPECT_TRUE(stream && co_await stream->write("x"));
+      if (stream) co_await test::finish(*stream);
     }(server.endpoint()));
   }
   EXPECT_TRUE(run_until([&] { return server.accepted() == 7 && server.connections() == 0; }));
-  EXPECT_EQ(most, 2U);
+  EXPECT_EQ(most, 2);
 }
 
 TEST_P(Streams, a_server_shuts_down_when_its_handlers_have_ended) {
@@ -212,7 +207,7 @@ TEST_P(Streams, a_server_shuts_down_when_its_handlers_have_ended) {
   server.serve(test::echo<TcpStream>);
   Stream client;
   run([](TcpServer& from, Stream& into) -> Task<> {
-    auto stream = co_await TcpStream::connect(from.endpoint());
+    auto stream = co_await test::connect_to(from.endpoint());
     EXPECT_TRUE(stream);
     into = std::move(*stream);
     EXPECT_TRUE(co_await into.write("x"));
@@ -232,13 +227,13 @@ TEST_P(Streams, a_server_that_shuts_down_does_not_wait_forever) {
   TcpServer server = listen();
   server.serve(test::echo<TcpStream>);
   run([](TcpServer& from) -> Task<> {
-    auto stream = co_await TcpStream::connect(from.endpoint());
+    auto stream = co_await test::connect_to(from.endpoint());
     EXPECT_TRUE(stream && co_await stream->write("x"));
     Buffer back;
     EXPECT_EQ(co_await stream->read(back), 1U);
     co_await from.shut_down(1ms);
     EXPECT_EQ(from.connections(), 0U);
-    EXPECT_EQ(co_await stream->read(back), 0U);
+    co_await test::expect_closed(*stream);
   }(server));
   loop().run();
 }
@@ -252,11 +247,9 @@ TEST_P(Streams, an_exception_of_a_handler_leaves_run_and_the_server_keeps_servin
   });
   TaskScope clients(loop());
   auto connect = [](Endpoint to) -> Task<> {
-    auto stream = co_await TcpStream::connect(to);
+    auto stream = co_await test::connect_to(to);
     EXPECT_TRUE(stream);
-    Buffer nothing;
-    if (!stream) co_return;
-    EXPECT_EQ(co_await stream->read(nothing), 0U);
+    if (stream) co_await test::expect_closed(*stream);
   };
   clients.spawn(connect(server.endpoint()));
   EXPECT_THROW(loop().run(), std::runtime_error);

@@ -1,7 +1,5 @@
 // Malformed input on live servers: the peer is closed with a clear error, and the next peer is
 // served normally.
-#include <sys/socket.h>
-
 #include <chrono>
 #include <functional>
 #include <string>
@@ -13,8 +11,9 @@
 #include <tambour/proxy_protocol.h>
 #include <tambour/tcp.h>
 
-#include "support/on_every_backend.h"
 #include "support/process.h"
+#include "support/streams.h"
+#include "transports/every_transport.h"
 
 namespace tambour::bad_input_test {
 namespace {
@@ -27,7 +26,7 @@ class BadInput : public test::OnEveryBackend {
   std::string ask(const Endpoint& to, const std::string& question) {
     std::string answer;
     run([](Endpoint server, const std::string& text, std::string& into) -> Task<> {
-      auto stream = co_await TcpStream::connect(server);
+      auto stream = co_await test::connect_to(server);
       EXPECT_TRUE(stream);
       if (!stream) co_return;
       // The server may have closed the connection before it received everything.
@@ -43,7 +42,7 @@ class BadInput : public test::OnEveryBackend {
   }
   /// Echoes each line and records how each stream ended.
   TcpServer serve_lines(const ListenOptions& options = {}) {
-    auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value();
+    auto server = test::listen(loop(), Endpoint::loopback_v4(0), options).value();
     server.serve([this](TcpStream stream) -> Task<> {
       Buffer in;
       for (;;) {
@@ -70,9 +69,14 @@ class BadInput : public test::OnEveryBackend {
   std::vector<Error> errors;
 };
 
-TAMBOUR_ON_EVERY_BACKEND(BadInput);
+TAMBOUR_ON_EVERY_TRANSPORT(BadInput);
 
-TEST_P(BadInput, invalid_addresses_are_rejected_before_any_system_call) {
+/// Without streams, or with headers that precede TLS.
+class BadInputOfSockets : public BadInput {};
+
+TAMBOUR_ON_EVERY_BACKEND(BadInputOfSockets);
+
+TEST_P(BadInputOfSockets, invalid_addresses_are_rejected_before_any_system_call) {
   const std::size_t before = test::open_descriptors();
   for (const std::string text :
        {"", ":", "localhost:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1",
@@ -106,7 +110,7 @@ TEST_P(BadInput, a_line_that_is_too_long_closes_only_its_connection) {
 
 TEST_P(BadInput, a_length_prefix_above_the_limit_closes_only_its_connection) {
   const LengthOptions options{.length_bytes = 8, .bytes_max = 100};
-  auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
+  auto server = test::listen(loop()).value();
   server.serve([&](TcpStream stream) -> Task<> {
     Buffer in, out;
     auto message = co_await read_message(stream, in, options);
@@ -132,7 +136,7 @@ TEST_P(BadInput, a_length_prefix_above_the_limit_closes_only_its_connection) {
   EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
 }
 
-TEST_P(BadInput, truncated_or_invalid_proxy_headers_are_rejected) {
+TEST_P(BadInputOfSockets, truncated_or_invalid_proxy_headers_are_rejected) {
   std::vector<Error> refused;
   TcpServer server =
       serve_lines({.proxy_protocol = ProxyProtocol::required,

@@ -1,8 +1,6 @@
 // ConnectionGroup on one loop: who gets a message, slow members, and changes during a delivery.
 #include <tambour/connection_group.h>
 
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <optional>
 #include <stdexcept>
@@ -13,8 +11,9 @@
 
 #include <tambour/tambour.h>
 
-#include "support/on_every_backend.h"
+#include "support/peer.h"
 #include "support/streams.h"
+#include "transports/every_transport.h"
 
 namespace tambour::connection_group_test {
 namespace {
@@ -22,10 +21,10 @@ namespace {
 /// Pairs of a member of a group and the stream of its peer.
 class ConnectionGroups : public test::OnEveryBackend {
  protected:
-  Connection& open_member(const std::shared_ptr<const ConnectionCallbacks>& callbacks) {
-    auto [near, far] = test::open_stream_ends(loop());
-    peers_.push_back(std::move(far));
-    Connection& member = Connection::start(std::move(near), callbacks);
+  Connection& add_member(test::StreamEnds ends,
+                         const std::shared_ptr<const ConnectionCallbacks>& callbacks) {
+    peers_.push_back(std::move(ends.far));
+    Connection& member = Connection::start(std::move(ends.near), callbacks);
     group_->add(member);
     return member;
   }
@@ -33,24 +32,20 @@ class ConnectionGroups : public test::OnEveryBackend {
     if (!group_) group_.emplace(loop());
     std::vector<Connection*> members;
     const auto shared = std::make_shared<const ConnectionCallbacks>(std::move(callbacks));
-    for (int i = 0; i < count; ++i) members.push_back(&open_member(shared));
+    for (int i = 0; i < count; ++i)
+      members.push_back(&add_member(test::open_stream_ends(loop()), shared));
     return members;
   }
 
   /// What the peer has received so far.
-  std::string received(std::size_t peer) {
-    std::string text(100'000, '\0');
-    const ssize_t size = ::recv(peers_[peer].descriptor(), text.data(), text.size(), MSG_DONTWAIT);
-    text.resize(size < 0 ? 0 : std::size_t(size));
-    return text;
-  }
+  std::string received(std::size_t peer) { return test::receive_now(peers_[peer], 100'000); }
   void run_some() { run_iterations(5); }
 
   std::optional<ConnectionGroup> group_;
   std::vector<SocketStream> peers_;
 };
 
-TAMBOUR_ON_EVERY_BACKEND(ConnectionGroups);
+TAMBOUR_ON_EVERY_TRANSPORT(ConnectionGroups);
 
 TEST_P(ConnectionGroups, a_message_reaches_all_members) {
   const auto members = open_members(3);
@@ -176,6 +171,7 @@ TEST_P(ConnectionGroups, a_slow_member_may_be_closed) {
 
 TEST_P(ConnectionGroups, callbacks_may_change_the_members_during_a_delivery) {
   std::vector<Connection*> members;
+  test::StreamEnds later = test::open_stream_ends(loop());
   ConnectionCallbacks callbacks;
   callbacks.high_water_bytes = 1;
   callbacks.on_high_water = [&](Connection& own, std::size_t) {
@@ -184,7 +180,7 @@ TEST_P(ConnectionGroups, callbacks_may_change_the_members_during_a_delivery) {
     members[0]->close();
     members[1]->close();
     group_->remove(*members[2]);
-    open_members(1);
+    add_member(std::move(later), std::make_shared<const ConnectionCallbacks>());
     group_->send("later");
   };
   members = open_members(5, std::move(callbacks));

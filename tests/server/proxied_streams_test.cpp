@@ -1,6 +1,5 @@
-// Streams that begin with a PROXY header, on every backend.
+// Streams that begin with a PROXY header, over every transport.
 #include <malloc.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -16,8 +15,9 @@
 #include <tambour/tcp.h>
 #include <tambour/when.h>
 
-#include "support/on_every_backend.h"
+#include "support/peer.h"
 #include "support/streams.h"
+#include "transports/every_transport.h"
 
 namespace tambour::proxied_streams_test {
 namespace {
@@ -30,7 +30,7 @@ class ProxiedStreams : public test::OnEveryBackend {
  protected:
   TcpServer listen(ListenOptions options = {}) {
     options.proxy_protocol = ProxyProtocol::required;
-    return TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value();
+    return test::listen(loop(), Endpoint::loopback_v4(0), std::move(options)).value();
   }
   static std::string version_2() {
     Buffer header;
@@ -43,14 +43,14 @@ class ProxiedStreams : public test::OnEveryBackend {
   }
 };
 
-TAMBOUR_ON_EVERY_BACKEND(ProxiedStreams);
+TAMBOUR_ON_EVERY_TRANSPORT(ProxiedStreams);
 
 TEST_P(ProxiedStreams, are_read_only_to_the_end_of_the_header) {
   for (const std::string& header : {std::string(line), version_2()}) {
     for (const bool with_buffer : {false, true}) {
       auto ends = test::open_stream_ends(loop());
       const std::string text = header + "behind";
-      ASSERT_EQ(::send(ends.far.descriptor(), text.data(), text.size(), 0), ssize_t(text.size()));
+      ASSERT_EQ(test::send_now(ends.far, text), text.size());
       run([](SocketStream& stream, bool buffered) -> Task<> {
         Buffer buffer;
         Result<ProxyHeader> read;
@@ -85,7 +85,7 @@ TEST_P(ProxiedStreams, may_begin_byte_by_byte) {
     }(ends.near, is_read));
     for (std::size_t i = 0; i < header.size(); ++i) {
       EXPECT_FALSE(is_read);
-      ASSERT_EQ(::send(ends.far.descriptor(), &header[i], 1, 0), 1);
+      ASSERT_EQ(test::send_now(ends.far, header.substr(i, 1)), 1U);
       run_iterations(2);
       // The incomplete header does not keep the socket readable: the loop does not spin.
       if (i == 50) {
@@ -94,7 +94,7 @@ TEST_P(ProxiedStreams, may_begin_byte_by_byte) {
     }
     if (header == line) {
       EXPECT_TRUE(run_until([&] { return is_read; }));
-      ASSERT_EQ(::send(ends.far.descriptor(), "x", 1, 0), 1);
+      ASSERT_EQ(test::send_now(ends.far, "x"), 1U);
       EXPECT_TRUE(run_until([&] { return scope.empty(); }));
     }
   }
@@ -119,7 +119,7 @@ TEST_P(ProxiedStreams, byte_by_byte_hold_little_more_than_their_bytes) {
   std::size_t most = 0;
   const std::size_t before = heap_bytes();
   for (const char byte : text) {
-    ASSERT_EQ(::send(ends.far.descriptor(), &byte, 1, 0), 1);
+    ASSERT_EQ(test::send_now(ends.far, {&byte, 1}), 1U);
     run_iterations(2);
     most = std::max(most, heap_bytes());
   }
@@ -150,9 +150,9 @@ TEST_P(ProxiedStreams, that_end_too_early_report_it) {
       for (const bool with_buffer : {false, true}) {
         auto ends = test::open_stream_ends(loop());
         if (size > 0) {
-          ASSERT_EQ(::send(ends.far.descriptor(), header.data(), size, 0), ssize_t(size));
+          ASSERT_EQ(test::send_now(ends.far, std::string_view(header).substr(0, size)), size);
         }
-        ends.far.close();
+        test::end_now(ends.far);
         run([](SocketStream& stream, bool buffered, StreamError expected) -> Task<> {
           Buffer buffer;
           Result<ProxyHeader> read;
@@ -186,8 +186,8 @@ TEST_P(ProxiedStreams, have_the_addresses_that_the_proxy_reports) {
       auto stream = co_await TcpStream::connect(to);
       name = stream->local_endpoint()->to_string();
       EXPECT_TRUE(co_await stream->write(first));
-      Buffer nothing;
-      EXPECT_EQ(co_await stream->read(nothing), 0U);
+      EXPECT_TRUE(co_await test::secure(*stream));
+      co_await test::expect_closed(*stream);
     }(server.endpoint(), header, own));
   }
   EXPECT_EQ(sources, (std::vector<std::string>{"192.0.2.1:1234", "192.0.2.1:1234", own}));
@@ -205,10 +205,10 @@ TEST_P(ProxiedStreams, may_be_served_by_callbacks) {
                 .on_message = [&](Connection&, Buffer& buffer) { got = buffer.to_string(); }});
   run([](Endpoint to) -> Task<> {
     auto stream = co_await TcpStream::connect(to);
-    EXPECT_TRUE(co_await stream->write(std::string(line) + "hello"));
-    EXPECT_TRUE(co_await stream->shutdown_write());
-    Buffer nothing;
-    EXPECT_EQ(co_await stream->read(nothing), 0U);
+    EXPECT_TRUE(co_await stream->write(line));
+    EXPECT_TRUE(co_await test::secure(*stream));
+    EXPECT_TRUE(co_await stream->write("hello"));
+    co_await test::finish(*stream);
   }(server.endpoint()));
   EXPECT_EQ(source, "192.0.2.1:1234");
   EXPECT_EQ(got, "hello");
@@ -231,9 +231,10 @@ TEST_P(ProxiedStreams, without_a_header_do_not_block_others_and_are_closed_in_ti
     auto silent = co_await TcpStream::connect(to);
     auto stream = co_await TcpStream::connect(to);
     EXPECT_TRUE(co_await stream->write(line));
-    Buffer nothing;
-    EXPECT_EQ(co_await stream->read(nothing), 0U);
+    EXPECT_TRUE(co_await test::secure(*stream));
+    co_await test::expect_closed(*stream);
     EXPECT_EQ(count, 1);
+    Buffer nothing;
     EXPECT_EQ(co_await silent->read(nothing), 0U);
   }(server.endpoint(), served));
   EXPECT_TRUE(run_until([&] { return !refused.empty(); }));
@@ -252,8 +253,8 @@ TEST_P(ProxiedStreams, have_no_time_limit_if_it_is_zero) {
     auto stream = co_await TcpStream::connect(to);
     co_await sleep_for(1ms);  // Longer than the limit would be.
     EXPECT_TRUE(co_await stream->write(line));
-    Buffer nothing;
-    EXPECT_EQ(co_await stream->read(nothing), 0U);
+    EXPECT_TRUE(co_await test::secure(*stream));
+    co_await test::expect_closed(*stream);
   }(server.endpoint()));
   EXPECT_TRUE(served);
 }
@@ -269,11 +270,14 @@ TEST_P(ProxiedStreams, count_as_connections_while_their_header_is_pending) {
   for (int i = 0; i < 6; ++i) {
     clients.spawn([](Endpoint to, bool speaks) -> Task<> {
       auto stream = co_await TcpStream::connect(to);
-      if (speaks) {
-        EXPECT_TRUE(co_await stream->write(line));
+      if (!speaks) {
+        Buffer nothing;
+        EXPECT_EQ(co_await stream->read(nothing), 0U);
+        co_return;
       }
-      Buffer nothing;
-      EXPECT_EQ(co_await stream->read(nothing), 0U);
+      EXPECT_TRUE(co_await stream->write(line));
+      EXPECT_TRUE(co_await test::secure(*stream));
+      co_await test::expect_closed(*stream);
     }(server.endpoint(), i % 3 != 0));
   }
   EXPECT_TRUE(run_until([&] { return clients.empty() && server.connections() == 0; }));

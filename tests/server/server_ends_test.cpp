@@ -1,5 +1,4 @@
-// Servers that are destroyed, stopped and moved inside their own callbacks, on every backend and in
-// a simulation.
+// Servers that are destroyed, stopped and moved inside their own callbacks, over every transport.
 #include <sys/socket.h>
 
 #include <chrono>
@@ -17,10 +16,10 @@
 #include <tambour/unix.h>
 #include <tambour/wait.h>
 
-#include "support/on_every_backend.h"
 #include "support/process.h"
 #include "support/streams.h"
 #include "support/temporary_folder.h"
+#include "transports/every_transport.h"
 
 namespace tambour::server_ends_test {
 namespace {
@@ -30,10 +29,12 @@ using namespace std::chrono_literals;
 constexpr std::string_view header = "PROXY TCP4 192.0.2.1 192.0.2.2 1234 80\r\n";
 
 /// Sends, and reads until the server has closed the connection, or reset one that it never
-/// accepted. Connecting may fail if the server is already destroyed.
+/// accepted. Connecting may fail if the server is already destroyed. A PROXY header precedes TLS.
 template <class S = TcpStream>
 Task<> say_and_read_to_the_end(Endpoint to, std::string text, int& ended) {
   auto stream = co_await S::connect(to);
+  if (stream && text == header) static_cast<void>(co_await stream->write(std::exchange(text, {})));
+  if (stream && !co_await test::secure(*stream)) stream->close();
   if (stream && !text.empty()) static_cast<void>(co_await stream->write(text));
   Buffer back;
   while (stream) {
@@ -51,7 +52,7 @@ class ServerEnds : public test::OnEveryBackend {
   }
   void listen(ListenOptions options = {}) {
     server = std::make_unique<TcpServer>(
-        TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value());
+        test::listen(loop(), Endpoint::loopback_v4(0), std::move(options)).value());
   }
   void listen_behind_a_proxy(std::function<void(SocketStream&, Error)> on_rejected = {}) {
     listen({.proxy_protocol = ProxyProtocol::required, .on_rejected = std::move(on_rejected)});
@@ -79,7 +80,7 @@ class ServerEnds : public test::OnEveryBackend {
   int ended = 0;
 };
 
-TAMBOUR_ON_EVERY_BACKEND(ServerEnds);
+TAMBOUR_ON_EVERY_TRANSPORT(ServerEnds);
 
 TEST_P(ServerEnds, two_tasks_may_shut_down_a_server) {
   listen();
@@ -109,7 +110,12 @@ TEST_P(ServerEnds, a_task_that_shuts_down_a_server_may_be_destroyed) {
   EXPECT_EQ(server->connections(), 0U);
 }
 
-TEST_P(ServerEnds, a_server_that_can_no_longer_accept_reports_the_error) {
+/// With system calls on descriptors.
+class ServerEndsOfSockets : public ServerEnds {};
+
+TAMBOUR_ON_EVERY_BACKEND(ServerEndsOfSockets);
+
+TEST_P(ServerEndsOfSockets, a_server_that_can_no_longer_accept_reports_the_error) {
   listen();
   server->serve({});
   // Another process that shares the open file description shuts it down, as can happen to inherited
@@ -193,14 +199,17 @@ TEST_P(ServerEnds, a_server_may_be_destroyed_in_on_connection_of_a_later_connect
 
 TEST_P(ServerEnds, a_server_may_be_destroyed_in_any_callback_of_a_connection) {
   const std::string much(8'000'000, 'x');
+  // Bytes that are left would be offered again after each pause for backpressure.
+  const auto answer = [&](Connection& own, Buffer& question) {
+    question.clear();
+    own.send(much);
+  };
   std::vector<ConnectionCallbacks> ways(4);
   ways[0] = {.on_message = [this](Connection& own, Buffer&) { destroy()(own); },
              .on_close = never()};
   // While the server waits for it, this peer reads everything.
-  ways[1] = {.on_message = [&](Connection& own, Buffer&) { own.send(much); },
-             .on_write_complete = destroy(),
-             .on_close = never()};
-  ways[2] = {.on_message = [&](Connection& own, Buffer&) { own.send(much); },
+  ways[1] = {.on_message = answer, .on_write_complete = destroy(), .on_close = never()};
+  ways[2] = {.on_message = answer,
              .on_high_water = [this](Connection& own, std::size_t) { destroy()(own); },
              .high_water_bytes = 1,
              .on_close = never()};
@@ -217,7 +226,7 @@ TEST_P(ServerEnds, a_server_may_be_destroyed_in_any_callback_of_a_connection) {
   }
 }
 
-TEST_P(ServerEnds, a_server_behind_a_proxy_may_be_destroyed_in_on_connection) {
+TEST_P(ServerEndsOfSockets, a_server_behind_a_proxy_may_be_destroyed_in_on_connection) {
   listen_behind_a_proxy();
   server->serve({.on_connection = destroy(), .on_close = never()});
   std::vector<TcpStream> streams;
@@ -288,7 +297,7 @@ TEST_P(ServerEnds, a_server_may_be_replaced_in_on_connection) {
   server->serve({.on_connection =
                      [&](Connection&) {
                        ++called;
-                       auto second = TcpServer::listen(loop(), Endpoint::loopback_v4(0)).value();
+                       auto second = test::listen(loop()).value();
                        second.serve(test::echo<TcpStream>);
                        next = second.endpoint();
                        *server = std::move(second);
@@ -337,11 +346,11 @@ TEST_P(ServerEnds, a_handler_may_post_a_task_that_destroys_the_server) {
 TEST_P(ServerEnds, a_server_destroyed_in_on_connection_releases_its_name) {
   const test::TemporaryFolder folder;
   const auto at = Endpoint::unix_name(folder.path() + "/socket").value();
-  auto own = std::make_unique<UnixServer>(UnixServer::listen(loop(), at).value());
+  auto own = std::make_unique<UnixServer>(test::listen<UnixServer>(loop(), at).value());
   own->serve({.on_connection = [&](Connection&) {
     own.reset();
     // The path is free at once.
-    own = std::make_unique<UnixServer>(UnixServer::listen(loop(), at).value());
+    own = std::make_unique<UnixServer>(test::listen<UnixServer>(loop(), at).value());
     own->serve(test::echo<UnixStream>);
   }});
   spawn(loop(), say_and_read_to_the_end<UnixStream>(at, "", ended));

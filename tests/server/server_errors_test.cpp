@@ -1,4 +1,4 @@
-// ListenOptions::on_error: what handlers, callbacks and listeners throw, on every backend.
+// ListenOptions::on_error: what handlers, callbacks and listeners throw, over every transport.
 #include <sys/socket.h>
 
 #include <chrono>
@@ -17,8 +17,8 @@
 #include <tambour/tcp.h>
 #include <tambour/wait.h>
 
-#include "support/on_every_backend.h"
 #include "support/streams.h"
+#include "transports/every_transport.h"
 
 namespace tambour::server_errors_test {
 namespace {
@@ -35,7 +35,7 @@ std::string text_of(const std::exception_ptr& thrown) {
 
 /// Connects, sends a byte, and waits until the server has closed the connection.
 Task<> say_and_wait_for_end(Endpoint to) {
-  auto stream = co_await TcpStream::connect(to);
+  auto stream = co_await test::connect_to(to);
   if (!stream || !co_await stream->write("x")) co_return;
   Buffer nothing;
   while ((co_await stream->read(nothing)).value_or(0) != 0) {
@@ -50,7 +50,7 @@ class ServerErrors : public test::OnEveryBackend {
   }
   void listen(ListenOptions options) {
     server = std::make_unique<TcpServer>(
-        TcpServer::listen(loop(), Endpoint::loopback_v4(0), options).value());
+        test::listen(loop(), Endpoint::loopback_v4(0), std::move(options)).value());
   }
   void listen() {
     listen({.on_error = [this](const std::exception_ptr& thrown) {
@@ -68,7 +68,7 @@ class ServerErrors : public test::OnEveryBackend {
   std::vector<std::string> errors;
 };
 
-TAMBOUR_ON_EVERY_BACKEND(ServerErrors);
+TAMBOUR_ON_EVERY_TRANSPORT(ServerErrors);
 
 TEST_P(ServerErrors, exceptions_of_handlers_are_reported_and_the_server_keeps_serving) {
   listen();
@@ -130,7 +130,12 @@ TEST_P(ServerErrors, exceptions_of_callbacks_are_reported_and_close_only_their_c
   }
 }
 
-TEST_P(ServerErrors, a_listener_that_fails_is_reported_with_its_endpoint) {
+/// With system calls on the listener.
+class ServerErrorsOfSockets : public ServerErrors {};
+
+TAMBOUR_ON_EVERY_BACKEND(ServerErrorsOfSockets);
+
+TEST_P(ServerErrorsOfSockets, a_listener_that_fails_is_reported_with_its_endpoint) {
   bool called = false;
   listen({.on_error = [&](const std::exception_ptr& thrown) {
     called = true;
@@ -175,6 +180,10 @@ TEST_P(ServerErrors, on_error_may_destroy_the_server) {
     EXPECT_EQ(std::exchange(errors, {}), std::vector<std::string>{"thrown"});
     EXPECT_EQ(server, nullptr);
   }
+  loop().run();
+}
+
+TEST_P(ServerErrorsOfSockets, on_error_of_a_listener_may_destroy_the_server) {
   listen_until_error();
   server->serve({});
   ASSERT_EQ(::shutdown(server->descriptor(), SHUT_RDWR), 0);

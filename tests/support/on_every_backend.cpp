@@ -34,13 +34,22 @@ std::string name_of_variant(const testing::TestParamInfo<Variant>& variant) {
 }
 
 void OnEveryBackend::SetUp() {
+  options_ = GetParam().options;
+  if (GetParam().is_simulated) {
+    simulation_.emplace(1, SimulationOptions{.trace = false});
+    options_ = simulation_->add_host("host").loop_options();
+  }
+  if (GetParam().transport != nullptr) transport() = GetParam().transport();
   own_loop_.emplace(options());
   if (traits().kind != options().backend) {
     GTEST_SKIP() << GetParam().name << " cannot run on this machine: " << traits().fallback_reason;
   }
 }
 
-void OnEveryBackend::TearDown() { own_loop_.reset(); }
+void OnEveryBackend::TearDown() {
+  own_loop_.reset();
+  transport() = {};
+}
 
 void OnEveryBackend::run_iterations(int iterations) {
   for (int iteration = 0; iteration < iterations; ++iteration) loop().run_ready();

@@ -1,7 +1,8 @@
 // The fixture of the conformance suite, which verifies that every backend behaves the same.
 //
 // A test of the suite is a TEST_P of a class derived from OnEveryBackend. TAMBOUR_ON_EVERY_BACKEND
-// runs it on each variant. Variants that the machine cannot run are skipped, with the reason.
+// runs it on each variant; TAMBOUR_ON_EVERY_TRANSPORT (transports/every_transport.h) also over TLS
+// and in a simulation. Variants that the machine cannot run are skipped, with the reason.
 #pragma once
 
 #include <functional>
@@ -12,14 +13,19 @@
 
 #include <gtest/gtest.h>
 
+#include <tambour/simulation.h>
 #include <tambour/tambour.h>
+
+#include "support/transport.h"
 
 namespace tambour::test {
 
 /// A backend with options that must not change its behaviour.
 struct Variant {
   std::string name;
-  LoopOptions options;
+  LoopOptions options{};
+  bool is_simulated = false;           ///< The loop runs on a simulated host of its own.
+  Transport (*transport)() = nullptr;  ///< Null: sockets.
 };
 
 void PrintTo(const Variant& variant,
@@ -33,7 +39,8 @@ class OnEveryBackend : public testing::TestWithParam<Variant> {
   void SetUp() override;
   void TearDown() override;
 
-  [[nodiscard]] LoopOptions options() const { return GetParam().options; }
+  /// For other loops of the test.
+  [[nodiscard]] const LoopOptions& options() const { return options_; }
   [[nodiscard]] const BackendTraits& traits() const { return own_loop_->backend(); }
   [[nodiscard]] bool is(BackendKind kind) const { return options().backend == kind; }
 
@@ -66,6 +73,8 @@ class OnEveryBackend : public testing::TestWithParam<Variant> {
   [[nodiscard]] bool sleeps_through(Duration time);
 
  private:
+  std::optional<Simulation> simulation_;
+  LoopOptions options_;
   std::optional<EventLoop> own_loop_;
 };
 

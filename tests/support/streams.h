@@ -1,12 +1,8 @@
-// Helpers for stream tests: connected pairs, echo servers and clients.
+// Helpers for stream tests: connected pairs, echo servers and clients, over the transport of the
+// running test (transport.h).
 #pragma once
 
-#include <sys/socket.h>
-
-#include <array>
-#include <cerrno>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,9 +10,12 @@
 
 #include <tambour/buffer.h>
 #include <tambour/endpoint.h>
+#include <tambour/listen_options.h>
 #include <tambour/socket_stream.h>
 #include <tambour/task.h>
 #include <tambour/tcp.h>
+
+#include "support/transport.h"
 
 namespace tambour::test {
 
@@ -25,12 +24,39 @@ struct StreamEnds {
   SocketStream near, far;
 };
 
-inline StreamEnds open_stream_ends(EventLoop& loop) {
-  int fds[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0)
-    throw std::system_error(system_error(errno));
-  return {SocketStream(loop, fds[0]), SocketStream(loop, fds[1])};
+/// Over TLS, `near` is the server, and `far` has received everything that belongs to the handshake.
+/// Runs the loop then, so it must not be called in a callback.
+StreamEnds open_stream_ends(EventLoop& loop);
+
+template <class Server = TcpServer>
+Result<Server> listen(EventLoop& loop, const Endpoint& at = Endpoint::loopback_v4(0),
+                      ListenOptions options = {}) {
+  options.tls = transport().server;
+  return Server::listen(loop, at, options);
 }
+
+/// Over TLS, performs the handshake of a client.
+Task<Result<>> secure(SocketStream& stream);
+
+/// Connects to a server of listen().
+template <class S = TcpStream>
+Task<Result<S>> connect_to(Endpoint to) {
+  auto stream = co_await S::connect(to);
+  if (!stream) co_return stream;
+  if (const auto secured = co_await secure(*stream); !secured)
+    co_return std::unexpected(secured.error());
+  co_return stream;
+}
+
+/// Shuts down the write side, receives the rest, which must end in order, and closes. A client that
+/// closes before may lose its last bytes over TLS: docs/tls.md, "The end of a stream".
+Task<> finish(SocketStream& stream);
+
+/// What a stream or connection reports when its peer has closed without shutdown_write().
+inline Error error_of_close() { return transport().server ? TlsError::truncated : Error(); }
+
+/// Expects no more bytes, and that the peer closes without shutdown_write().
+Task<> expect_closed(Stream& stream);
 
 /// Echoes bytes until the end of the stream.
 template <class S>
@@ -59,10 +85,11 @@ Task<> expect_echo(S& stream, std::string_view text) {
 /// Connects to `to`, expects it as the peer's endpoint, sends `text` and expects its echo.
 template <class S = TcpStream>
 Task<> expect_echo_from(Endpoint to, std::string_view text = "hello") {
-  auto stream = co_await S::connect(to);
+  auto stream = co_await connect_to<S>(to);
   EXPECT_TRUE(stream) << to.to_string();
   if (!stream) co_return;
   EXPECT_EQ(stream->peer_endpoint(), to);
+  EXPECT_EQ(stream->tls() != nullptr, bool(transport().client));
   co_await expect_echo(*stream, text);
 }
 
@@ -70,7 +97,7 @@ Task<> expect_echo_from(Endpoint to, std::string_view text = "hello") {
 template <class S = TcpStream>
 Task<> connect_all(Endpoint to, int count, std::vector<S>& all) {
   for (int i = 0; i < count; ++i) {
-    auto stream = co_await S::connect(to);
+    auto stream = co_await connect_to<S>(to);
     EXPECT_TRUE(stream);
     if (stream) all.push_back(std::move(*stream));
   }

@@ -560,6 +560,16 @@ TEST_P(TlsStreams, an_idle_stream_keeps_its_bytes_when_it_moves) {
   }(ends.near, ends.far));
 }
 
+TEST_P(TlsStreams, send_file_is_not_supported) {
+  test::StreamEnds ends = open(Contexts());
+  run([](SocketStream& stream) -> Task<> {
+    const File file = or_throw(co_await File::open("/proc/self/exe"), "open");
+    std::uint64_t size = 10;
+    EXPECT_EQ((co_await stream.send_file(file, 0, size)).error(), system_error(EOPNOTSUPP));
+    EXPECT_EQ(size, 10U);
+  }(ends.near));
+}
+
 TEST_P(TlsStreams, writes_of_a_waiting_peer_do_not_spin) {
   test::StreamEnds ends = open(Contexts());
   TaskScope scope(loop());
