@@ -58,8 +58,8 @@ struct SimulationOptions {
   // Loops.
   bool shuffle = true;  ///< Events that are ready at the same time are reported in random order.
   double spurious_wakeup = 0;  ///< Probability of a spurious wakeup.
-  double spurious_event =
-      0;  ///< Probability that a wait reports a file descriptor that is not ready.
+  /// Probability that a wait reports a file descriptor that is not ready.
+  double spurious_event = 0;
   Duration lateness_max{0};  ///< The maximum delay of the end of a wait.
   /// The virtual time per loop iteration, at least one nanosecond, so that time also advances for a
   /// loop that never waits.

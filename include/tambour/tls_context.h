@@ -184,9 +184,9 @@ class TlsServerContext {
   [[nodiscard]] static std::expected<TlsServerContext, TlsFailure> create(TlsServerOptions options);
 
   /// Loads the files again at once, or other options. New handshakes use them from now on; open
-  /// connections are not affected. If it fails, as create() does, nothing changes. Sessions continue to be
-  /// resumable if clients are verified as before, with the same authorities. Reads files: do not
-  /// call it on the thread of a busy loop, but on a worker (WorkerPool).
+  /// connections are not affected. If it fails, as create() does, nothing changes. Sessions
+  /// continue to be resumable if clients are verified as before, with the same authorities. Reads
+  /// files: do not call it on the thread of a busy loop, but on a worker (WorkerPool).
   [[nodiscard]] std::expected<void, TlsFailure> reload() const;
   [[nodiscard]] std::expected<void, TlsFailure> reload(TlsServerOptions options) const;
 

@@ -142,8 +142,8 @@ TEST_F(TlsChangedFiles, a_link_to_other_files_is_followed) {
   };
   put_in("1");
   TlsServerOptions how = options();
-  how.identities = {{.certificate = TlsPem::file(link + "/cert.pem"),
-                     .key = TlsPem::file(link + "/key.pem")}};
+  how.identities = {
+      {.certificate = TlsPem::file(link + "/cert.pem"), .key = TlsPem::file(link + "/key.pem")}};
   const auto server = or_throw(TlsServerContext::create(how));
   EXPECT_EQ(shake_hands(server).subject, "CN=1");
   put_in("2");
@@ -222,7 +222,8 @@ TEST_F(TlsChangedFiles, a_simulation_examines_them_by_its_own_clock) {
     static_cast<void>(co_await stream.read(ignored));
   });
   std::vector<std::string> subjects;
-  const auto shake = [](Endpoint to, TlsClientContext tls, std::vector<std::string>& into) -> Task<> {
+  const auto shake = [](Endpoint to, TlsClientContext tls,
+                        std::vector<std::string>& into) -> Task<> {
     TcpStream stream = (co_await TcpStream::connect(to)).value();
     EXPECT_TRUE(co_await tls_connect(stream, tls, "localhost"));
     into.push_back(stream.tls()->peer_certificate()->subject);

@@ -18,8 +18,8 @@ struct Seen {
   bool resumed = false;
 };
 
-inline Seen handshake(EventLoop& loop, const TlsServerContext& server, const TlsClientContext& client,
-               const std::string& host) {
+inline Seen handshake(EventLoop& loop, const TlsServerContext& server,
+                      const TlsClientContext& client, const std::string& host) {
   test::StreamEnds ends = test::open_stream_ends(loop);
   Seen seen;
   TaskScope scope(loop);
