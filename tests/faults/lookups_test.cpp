@@ -12,6 +12,7 @@
 #include <tambour/tambour.h>
 
 #include "faults/allocations.h"
+#include "faults/faults.h"
 
 namespace tambour::lookups_test {
 namespace {
@@ -136,6 +137,35 @@ TEST_P(Lookups, continue_after_allocations_have_failed) {
     EXPECT_EQ(run_lookups(loop, resolver), 3U);
     EXPECT_EQ(resolver.stats().in_flight, 0U);
   }
+}
+
+TEST(LookupsOverUdp, continue_without_segments_if_the_kernel_refuses_them) {
+  for (const int error : {EIO, EINVAL, EMSGSIZE}) {
+    EventLoop loop;
+    Server server(loop);
+    DnsResolver resolver(
+        loop,
+        {.resolv_conf = "", .hosts = "", .nsswitch_conf = "", .servers = {server.endpoint()}});
+    test::Faults faults;
+    faults.fail(test::Call::sendmmsg, 1, error);
+    // Each asks for both families: the first one twice, and "big" once more over TCP.
+    EXPECT_EQ(run_lookups(loop, resolver), 3U);
+    EXPECT_TRUE(faults.hit());
+    EXPECT_EQ(faults.count(test::Call::sendmmsg), 1U + 3U);
+    EXPECT_EQ(resolver.stats().udp_sent, 6U);
+  }
+}
+
+TEST(LookupsOverUdp, do_not_use_segments_that_the_kernel_does_not_know) {
+  EventLoop loop;
+  Server server(loop);
+  DnsResolver resolver(
+      loop, {.resolv_conf = "", .hosts = "", .nsswitch_conf = "", .servers = {server.endpoint()}});
+  test::Faults faults;
+  faults.fail(test::Call::getsockopt, 1, ENOPROTOOPT);
+  EXPECT_EQ(run_lookups(loop, resolver), 3U);
+  EXPECT_TRUE(faults.hit());
+  EXPECT_EQ(resolver.stats().udp_sent, 6U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Several, Lookups, testing::Values(1U, 3U));

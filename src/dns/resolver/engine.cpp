@@ -57,14 +57,10 @@ Engine::~Engine() {
 }
 
 Engine::Buffers& Engine::buffers() {
-  if (buffers_ == nullptr) {
-    buffers_ = std::make_unique<Buffers>();
-    for (std::size_t i = 0; i < Buffers::count; ++i) {
-      buffers_->vectors[i] = {.iov_base = buffers_->bytes[i].data(),
-                              .iov_len = Buffers::bytes_each};
-    }
-  }
+  if (buffers_ != nullptr) return *buffers_;
+  buffers_ = std::make_unique<Buffers>();
   for (std::size_t i = 0; i < Buffers::count; ++i) {
+    buffers_->vectors[i] = {.iov_base = buffers_->bytes[i].data(), .iov_len = Buffers::bytes_each};
     buffers_->messages[i] = {};
     buffers_->messages[i].msg_hdr.msg_iov = &buffers_->vectors[i];
     buffers_->messages[i].msg_hdr.msg_iovlen = 1;

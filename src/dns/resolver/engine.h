@@ -104,7 +104,7 @@ class Engine : private detail::ListHook<Engine> {
     check_idle_later();
   }
   void forget(const UdpPort& port) noexcept { std::erase(to_flush_, &port); }
-  void count_udp_sent(unsigned count) noexcept { stats_.udp_sent += count; }
+  void count_udp_sent(std::size_t count) noexcept { stats_.udp_sent += count; }
   void count_tcp_sent() noexcept {
     ++stats_.tcp_sent;
     check_idle_later();

@@ -235,7 +235,8 @@ void Query::send(Server& server, Transport transport, bool is_probe) {
                .has_edns = has_edns,
                .cookie = options.cookies && !is_secure ? server.cookie() : std::string_view(),
                .is_padded = is_secure});
-  if (std::exchange(has_sent_, true)) engine_.count_retry();
+  const bool is_repeated = std::exchange(has_sent_, true);
+  if (is_repeated) engine_.count_retry();
   attempts_.push_back({.server = &server,
                        .port = port,
                        .id = id,
@@ -244,7 +245,7 @@ void Query::send(Server& server, Transport transport, bool is_probe) {
   if (!is_probe) start_timer(server);
   try {
     if (port != nullptr) {
-      port->send(*this, id, packet);
+      port->send(*this, id, packet, is_repeated);
     } else {
       server.tcp().send(*this, id, packet);
     }

@@ -1,5 +1,8 @@
 #include "dns/resolver/server.h"
 
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -117,6 +120,14 @@ bool Server::accept_cookie(std::string_view received, std::int64_t now_ns) {
   without_cookie_ns_ = 0;
   if (cookie_ != received) cookie_.assign(received);
   return true;
+}
+
+void Server::examine_socket(int fd) noexcept {
+  if (can_segment_) return;
+  // Kernels before 4.18 ignore the ancillary data, and would send one large datagram.
+  int value = 0;
+  socklen_t size = sizeof value;
+  can_segment_ = engine_.system().getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &value, &size) == 0;
 }
 
 std::int64_t Server::close_idle(std::int64_t since_ns) {

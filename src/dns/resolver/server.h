@@ -60,6 +60,13 @@ class Server {
   /// to be ignored.
   [[nodiscard]] bool accept_cookie(std::string_view received, std::int64_t now_ns);
 
+  /// True if the kernel can cut a message into packets to this server: UDP_SEGMENT of udp(7).
+  [[nodiscard]] bool can_segment() const noexcept { return can_segment_.value_or(false); }
+  /// Finds out with a socket that is connected to the server.
+  void examine_socket(int fd) noexcept;
+  /// The device on the route to the server cannot.
+  void disable_segments() noexcept { can_segment_ = false; }
+
   /// Closes ports that are spent or were not used since `since_ns`. Returns the time at which the
   /// next one was last used.
   std::int64_t close_idle(std::int64_t since_ns);
@@ -77,6 +84,7 @@ class Server {
   std::size_t number_;
   bool is_tcp_only_;
   std::vector<std::unique_ptr<UdpPort>> ports_;
+  std::optional<bool> can_segment_;
   std::int64_t smoothed_ns_ = 0;  ///< 0: unknown.
   std::int64_t deviation_ns_ = 0;
   unsigned failures_ = 0;  ///< In a row.

@@ -3,9 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <numeric>
 #include <utility>
 
 #include "base/failure.h"
@@ -19,6 +17,12 @@ namespace {
 
 /// Received in one iteration, so that a flood of datagrams does not keep the loop from its timers.
 constexpr int batches_max = 4;
+
+/// True if the kernel does not segment a message: the device has no checksum offload (EIO), or a
+/// segment exceeds the MTU (EINVAL, EMSGSIZE).
+bool refuses_segments(int error) noexcept {
+  return error == EIO || error == EINVAL || error == EMSGSIZE;
+}
 
 }  // namespace
 
@@ -41,20 +45,19 @@ Result<> UdpPort::open() noexcept {
   fd_ = system.socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP);
   if (fd_ < 0) return base::failure(errno);
   if (system.connect(fd_, to.data(), to.size()) != 0) return base::failure(errno);
+  server_.examine_socket(fd_);
   used_ns_ = engine_.core().now_ns();
   return watch_.start(fd_);
 }
 
-void UdpPort::send(Query& query, std::uint16_t id, std::string_view packet) {
+void UdpPort::send(Query& query, std::uint16_t id, std::string_view packet, bool is_repeated) {
   if (!is_queued_) engine_.flush_later(*this);
   is_queued_ = true;
-  bytes_ += packet;
+  queue_.add(packet, is_repeated);
   try {
-    sizes_.push_back(packet.size());
     pending_.push_back({.id = id, .query = &query});
   } catch (...) {
-    // The packet may be sent; its answer is ignored.
-    bytes_.resize(std::accumulate(sizes_.begin(), sizes_.end(), std::size_t{0}));
+    queue_.remove_last();
     throw;
   }
   ++served_;
@@ -75,38 +78,31 @@ bool UdpPort::has_id(std::uint16_t id) const noexcept {
 void UdpPort::flush() {
   is_queued_ = false;
   const InUse in_use(*this);
-  constexpr std::size_t at_once = 32;
-  std::array<mmsghdr, at_once> messages;
-  std::array<iovec, at_once> vectors;
-  std::size_t offset = 0;
+  SendQueue::Messages messages;
   bool has_retried = false;
-  for (std::size_t next = 0; next < sizes_.size();) {
-    const std::size_t count = std::min(at_once, sizes_.size() - next);
-    std::size_t begin = offset;
-    for (std::size_t i = 0; i < count; ++i) {
-      vectors[i] = {.iov_base = bytes_.data() + begin, .iov_len = sizes_[next + i]};
-      messages[i] = {};
-      messages[i].msg_hdr.msg_iov = &vectors[i];
-      messages[i].msg_hdr.msg_iovlen = 1;
-      begin += sizes_[next + i];
+  while (!queue_.empty()) {
+    queue_.prepare(messages, server_.can_segment());
+    const auto headers = messages.headers();
+    const int sent = engine_.system().sendmmsg(fd_, headers.data(),
+                                               static_cast<unsigned>(headers.size()), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      engine_.count_udp_sent(queue_.remove(messages, static_cast<std::size_t>(sent)));
+      continue;
     }
-    const int sent =
-        engine_.system().sendmmsg(fd_, messages.data(), static_cast<unsigned>(count), MSG_NOSIGNAL);
-    if (sent < 0) {
-      if (errno == EINTR) continue;
-      // The error may be that of an earlier datagram. If the send buffer is full, the datagrams
-      // count as lost.
-      if (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM) {
-        if (!std::exchange(has_retried, true)) continue;
-        fail();
-      }
-      break;
+    if (errno == EINTR) continue;
+    if (messages.packets(0) > 1 && refuses_segments(errno)) {
+      server_.disable_segments();
+      continue;
     }
-    for (int i = 0; i < sent; ++i) offset += sizes_[next++];
-    engine_.count_udp_sent(static_cast<unsigned>(sent));
+    // The error may be that of an earlier datagram. If the send buffer is full, the datagrams count
+    // as lost.
+    if (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM) {
+      if (!std::exchange(has_retried, true)) continue;
+      fail();
+    }
+    break;
   }
-  sizes_.clear();
-  bytes_.clear();
+  queue_.clear();
 }
 
 void UdpPort::receive() {

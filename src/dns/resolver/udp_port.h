@@ -7,10 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "dns/codec/reader.h"
+#include "dns/resolver/send_queue.h"
 #include "loop/service_watch.h"
 
 namespace tambour::loop {
@@ -37,8 +38,9 @@ class UdpPort {
   [[nodiscard]] Result<> open() noexcept;
 
   /// Sends `packet`, which begins with `id`, at the end of the iteration. A response is passed to
-  /// the query until forget().
-  void send(Query& query, std::uint16_t id, std::string_view packet);
+  /// the query until forget(). `is_repeated`: an earlier packet may have been lost, perhaps because
+  /// of the way in which it was sent, so this one is sent by itself.
+  void send(Query& query, std::uint16_t id, std::string_view packet, bool is_repeated);
   /// Removes what waits for a response with this id.
   void forget(std::uint16_t id) noexcept;
   [[nodiscard]] bool has_id(std::uint16_t id) const noexcept;
@@ -47,7 +49,7 @@ class UdpPort {
   void flush();
 
   [[nodiscard]] bool is_idle() const noexcept {
-    return pending_.empty() && sizes_.empty() && !in_use_;
+    return pending_.empty() && queue_.empty() && !in_use_;
   }
   /// True if packets wait for flush().
   [[nodiscard]] bool is_queued() const noexcept { return is_queued_; }
@@ -84,8 +86,7 @@ class UdpPort {
   bool is_queued_ = false;  ///< In the engine's list of ports to flush.
   std::int64_t used_ns_ = 0;
   std::vector<Pending> pending_;
-  std::string bytes_;  ///< The packets to send.
-  std::vector<std::size_t> sizes_;
+  SendQueue queue_;
   loop::ServiceWatch watch_;
 };
 
