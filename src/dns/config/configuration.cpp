@@ -65,11 +65,15 @@ std::string WatchedFile::read(backend::System& system) {
   if (fd < 0) return text;
   exists_ = true;
   constexpr std::size_t step = std::size_t{64} << 10;
+  const auto size = static_cast<std::size_t>(std::max<off_t>(stamp_.size, 0));
+  text.reserve(std::min(size, file_bytes_max) + step);
   for (;;) {
     const std::size_t before = text.size();
-    text.resize(before + step);
-    const ssize_t got = system.pread(fd, text.data() + before, step, static_cast<off_t>(before));
-    text.resize(before + (got > 0 ? static_cast<std::size_t>(got) : 0));
+    ssize_t got = 0;
+    text.resize_and_overwrite(before + step, [&](char* bytes, std::size_t) {
+      got = system.pread(fd, bytes + before, step, static_cast<off_t>(before));
+      return before + (got > 0 ? static_cast<std::size_t>(got) : 0);
+    });
     if ((got < 0 && errno != EINTR) || got == 0 || text.size() >= file_bytes_max) break;
   }
   system.close(fd);

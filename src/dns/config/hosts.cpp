@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "dns/codec/wire_name.h"
 #include "dns/config/words.h"
@@ -14,11 +15,19 @@ namespace {
 constexpr std::size_t name_bytes_max = 1024;
 constexpr std::size_t buckets_min = 64;
 
+/// Equal for names that differ only in case: letters differ only in the bit that is set here. Eight
+/// bytes at a time, because a large file has many names.
 std::uint32_t hash_of(std::string_view name) noexcept {
-  std::uint32_t hash = 2166136261U;
-  for (const char byte : name)
-    hash = (hash ^ static_cast<std::uint8_t>(to_lower(byte))) * 16777619U;
-  return hash ^ hash >> 16U;
+  constexpr std::uint64_t case_bits = 0x2020'2020'2020'2020U;
+  constexpr std::uint64_t factor = 0x9e37'79b9'7f4a'7c15U;
+  std::uint64_t hash = name.size();
+  for (std::size_t at = 0; at < name.size(); at += sizeof hash) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, name.data() + at, std::min(sizeof word, name.size() - at));
+    hash = (hash ^ (word | case_bits)) * factor;
+    hash ^= hash >> 32U;
+  }
+  return static_cast<std::uint32_t>(hash);
 }
 
 /// As in glibc, without zones.

@@ -34,10 +34,7 @@ void apply_actions(std::string_view text, Source& to) {
 
 std::vector<Source> parse_line(std::string_view line) {
   std::vector<Source> sources;
-  while (!line.empty()) {
-    const auto begin = line.find_first_not_of(blanks);
-    if (begin == std::string_view::npos) break;
-    line.remove_prefix(begin);
+  for (skip_blanks(line); !line.empty(); skip_blanks(line)) {
     if (line.front() == '[') {
       const auto end = line.find(']');
       if (!sources.empty())
@@ -59,9 +56,7 @@ std::vector<Source> parse_nsswitch(std::string_view text) {
   while (!text.empty()) {
     std::string_view line = take_line(text);
     line = line.substr(0, line.find('#'));
-    const auto begin = line.find_first_not_of(blanks);
-    if (begin == std::string_view::npos) continue;
-    line.remove_prefix(begin);
+    skip_blanks(line);
     constexpr std::string_view database = "hosts:";
     if (line.starts_with(database)) sources = parse_line(line.substr(database.size()));
   }

@@ -38,7 +38,7 @@ void ResolvConf::apply_file(std::string_view text) {
     std::string_view line = take_line(text);
     if (line.starts_with(';') || line.starts_with('#')) continue;
     // Keywords are at the beginning of a line.
-    if (line.empty() || blanks.contains(line.front())) continue;
+    if (line.empty() || is_blank(line.front())) continue;
     const std::string_view keyword = take_word(line);
     if (keyword == "nameserver") {
       const auto server = parse_server(take_word(line));
