@@ -11,8 +11,10 @@
 
 #include <tambour/tambour.h>
 
+#include "dns/resolver/address_order.h"
 #include "faults/allocations.h"
 #include "faults/faults.h"
+#include "loop/core.h"
 
 namespace tambour::lookups_test {
 namespace {
@@ -166,6 +168,31 @@ TEST(LookupsOverUdp, do_not_use_segments_that_the_kernel_does_not_know) {
   EXPECT_EQ(run_lookups(loop, resolver), 3U);
   EXPECT_TRUE(faults.hit());
   EXPECT_EQ(resolver.stats().udp_sent, 6U);
+}
+
+/// The number of times that the kernel is asked for a source address if the `nth` socket cannot be
+/// opened; 0: all can.
+unsigned questions_of_sorting(unsigned nth) {
+  EventLoop loop;
+  dns::AddressOrder order(loop::core_of(loop).backend().system());
+  test::Faults faults;
+  if (nth != 0) faults.fail(test::Call::socket, nth, EAFNOSUPPORT);
+  for (unsigned i = 0; i < 1000; ++i) {
+    const auto high = static_cast<std::uint8_t>(i / 250);
+    const auto low = static_cast<std::uint8_t>(i % 250 + 1);
+    std::vector<dns::Address> addresses{
+        {.bytes = {198, 51, high, low}},
+        {.is_v6 = true, .bytes = {0x20, 0x01, 0x0d, 0xb8, high, low, 1}}};
+    order.sort(addresses, 0);
+    EXPECT_EQ(addresses.size(), 2U);
+  }
+  return faults.count(test::Call::connect);
+}
+
+TEST(AddressesToSort, are_looked_up_once_for_each_range) {
+  EXPECT_LT(questions_of_sorting(0), 250U);
+  // Two sockets ask for the sources, and the third one reads the routes.
+  EXPECT_GE(questions_of_sorting(3), 2000U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Several, Lookups, testing::Values(1U, 3U));

@@ -22,6 +22,12 @@ struct Address {
 
   [[nodiscard]] std::size_t size() const noexcept { return is_v6 ? 16 : 4; }
 
+  /// IPv4 addresses as ::ffff:a.b.c.d.
+  [[nodiscard]] std::array<std::uint8_t, 16> mapped() const noexcept {
+    if (is_v6) return bytes;
+    return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, bytes[0], bytes[1], bytes[2], bytes[3]};
+  }
+
   static Address of(const Endpoint& endpoint) noexcept {
     Address address;
     address.is_v6 = endpoint.family() == AF_INET6;

@@ -7,15 +7,6 @@
 namespace tambour::dns {
 namespace {
 
-/// An IPv4 address as ::ffff:a.b.c.d.
-std::array<std::uint8_t, 16> mapped(const Address& address) noexcept {
-  if (address.is_v6) return address.bytes;
-  std::array<std::uint8_t, 16> v6{};
-  v6[10] = v6[11] = 0xff;
-  std::copy_n(address.bytes.begin(), 4, v6.begin() + 12);
-  return v6;
-}
-
 unsigned common_prefix(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b) noexcept {
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i] == b[i]) continue;
@@ -46,7 +37,7 @@ constexpr Policy policies[] = {
 };
 
 const Policy& policy_of(const Address& address) noexcept {
-  const auto bytes = mapped(address);
+  const auto bytes = address.mapped();
   return *std::ranges::find_if(
       policies, [&](const Policy& each) { return common_prefix(bytes, each.prefix) >= each.bits; });
 }
@@ -115,10 +106,24 @@ void AddressOrder::sort(std::vector<Address>& addresses, std::int64_t now_ns) {
 }
 
 const std::optional<Address>& AddressOrder::source_for(const Address& to, std::int64_t now_ns) {
-  if (known_.empty()) known_.resize(slots);
-  Known& known = known_[hash_of(to) % slots];
-  if (known.to == to && now_ns < known.until_ns) return known.from;
-  known = {.to = to, .from = ask_kernel(to), .until_ns = now_ns + remembered_ns};
+  if (known_.empty() || now_ns >= known_until_ns_) {
+    known_.assign(slots, Known());
+    known_until_ns_ = now_ns + remembered_ns;
+    routes_.clear();
+    asked_ = 0;
+  }
+  const auto slot_of = [this](const Address& range) -> Known& {
+    return known_[hash_of(range) % slots];
+  };
+  Address range = routes_.range_of(to);
+  if (const Known& known = slot_of(range); known.is_set && known.range == range) return known.from;
+  if (++asked_ == asked_max) {
+    routes_.load(system_);
+    known_.assign(slots, Known());
+    range = routes_.range_of(to);
+  }
+  Known& known = slot_of(range);
+  known = {.is_set = true, .range = range, .from = ask_kernel(to)};
   return known.from;
 }
 

@@ -12,6 +12,7 @@
 
 #include "backend/system.h"
 #include "dns/resolver/address.h"
+#include "dns/resolver/routes.h"
 
 namespace tambour::dns {
 
@@ -22,8 +23,9 @@ class AddressOrder {
   AddressOrder& operator=(const AddressOrder&) = delete;
   ~AddressOrder() { close(); }
 
-  /// Sorts the addresses, the preferred one first. The source address of each is looked up in the
-  /// routing table (connect(2) on a UDP socket), and remembered for ten seconds.
+  /// Sorts the addresses, the preferred one first. The kernel is asked for the source address of
+  /// each (connect(2) on a UDP socket), and the answer is remembered for at most ten seconds: for
+  /// this address, or after many of them, for all to which the same routes apply.
   void sort(std::vector<Address>& addresses, std::int64_t now_ns);
 
   /// Closes the sockets that the lookups use. They are opened again when they are needed.
@@ -33,19 +35,24 @@ class AddressOrder {
 
  private:
   struct Known {
-    Address to;
-    std::optional<Address> from;  ///< Empty if the address cannot be reached.
-    std::int64_t until_ns = 0;
+    bool is_set = false;
+    Address range;                ///< Of Routes::range_of().
+    std::optional<Address> from;  ///< Empty if the addresses cannot be reached.
   };
   static constexpr std::size_t slots = 256;
   static constexpr std::int64_t remembered_ns = 10'000'000'000;
+  /// Reading the routes costs about as much as asking for that many addresses.
+  static constexpr unsigned asked_max = 32;
 
   [[nodiscard]] const std::optional<Address>& source_for(const Address& to, std::int64_t now_ns);
   [[nodiscard]] std::optional<Address> ask_kernel(const Address& to) noexcept;
 
   backend::System& system_;
   std::array<int, 2> probes_{-1, -1};  ///< Sockets for IPv4 and IPv6, unconnected.
-  std::vector<Known> known_;  ///< By hash of the address; a newer one replaces an older one.
+  std::vector<Known> known_;           ///< By hash of the range; a newer one replaces an older one.
+  std::int64_t known_until_ns_ = 0;
+  unsigned asked_ = 0;
+  Routes routes_;
 };
 
 /// One destination of the rules, for tests.
