@@ -1,11 +1,14 @@
 #include "dns/resolver/cache.h"
 
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace tambour::dns {
 namespace {
 
-/// The nodes of the map and of the list, a slot of the map, and the control block of the answer.
+constexpr std::size_t slots_min = 64;
+/// The allocations of an entry, its slots, and the control block of the answer.
 constexpr std::size_t overhead_bytes = 256;
 
 std::size_t size_of(std::string_view key, const Answer& answer) noexcept {
@@ -15,58 +18,89 @@ std::size_t size_of(std::string_view key, const Answer& answer) noexcept {
 
 }  // namespace
 
-Cache::Hit Cache::find(std::string_view key, std::int64_t now_ns) {
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) return {};
-  Entry& entry = found->second;
-  if (now_ns >= entry.until_ns) {
-    remove(found);
+std::size_t Cache::slot_of(std::string_view key, std::size_t hash) const noexcept {
+  std::size_t slot = hash & (slots_.size() - 1);
+  for (; slots_[slot].entry != nullptr; slot = after(slot)) {
+    if (slots_[slot].hash == hash && slots_[slot].entry->key == key) break;
+  }
+  return slot;
+}
+
+Cache::Hit Cache::find(std::string_view key, std::int64_t now_ns) noexcept {
+  if (slots_.empty()) return {};
+  const std::size_t slot = slot_of(key, KeyHash()(key));
+  Entry* const entry = slots_[slot].entry;
+  if (entry == nullptr) return {};
+  if (now_ns >= entry->until_ns) {
+    remove(slot);
     return {};
   }
-  if (entry.used != order_.begin()) order_.splice(order_.begin(), order_, entry.used);
-  return {.answer = entry.answer, .age_ns = now_ns - entry.since_ns};
+  use(*entry);
+  return {.answer = entry->answer, .age_ns = now_ns - entry->since_ns};
 }
 
-void Cache::put(std::string_view key, AnswerPointer answer, std::int64_t now_ns,
+void Cache::put(std::string key, AnswerPointer answer, std::int64_t now_ns,
                 std::int64_t lifetime_ns) {
   const std::size_t bytes = size_of(key, *answer);
-  if (lifetime_ns <= 0 || bytes > bytes_max_) {
-    if (const auto former = entries_.find(key); former != entries_.end()) remove(former);
-    return;
+  const std::size_t hash = KeyHash()(key);
+  if (!slots_.empty()) {
+    const std::size_t former = slot_of(key, hash);
+    if (slots_[former].entry != nullptr) remove(former);
   }
-  const auto [added, is_new] = entries_.try_emplace(std::string(key));
-  Entry& entry = added->second;
-  if (is_new) {
-    try {
-      entry.used = order_.insert(order_.begin(), added);
-    } catch (...) {
-      entries_.erase(added);
-      throw;
-    }
-  } else {
-    bytes_ -= entry.bytes;
-    order_.splice(order_.begin(), order_, entry.used);
+  if (lifetime_ns <= 0 || bytes > bytes_max_) return;
+  while (bytes_ + bytes > bytes_max_) {
+    const Entry& oldest = *order_.front();
+    remove(slot_of(oldest.key, oldest.hash));
   }
-  // The new one is the first of at least two, or fits.
-  entry.bytes = 0;
-  while (bytes_ + bytes > bytes_max_) remove(order_.back());
-  entry.answer = std::move(answer);
-  entry.since_ns = now_ns;
-  entry.until_ns = now_ns > INT64_MAX - lifetime_ns ? INT64_MAX : now_ns + lifetime_ns;
-  entry.bytes = bytes;
+  grow();
+  auto added = std::make_unique<Entry>();
+  added->key = std::move(key);
+  added->hash = hash;
+  added->answer = std::move(answer);
+  added->since_ns = now_ns;
+  added->until_ns = now_ns > INT64_MAX - lifetime_ns ? INT64_MAX : now_ns + lifetime_ns;
+  added->bytes = bytes;
+  use(*added);
+  const std::size_t slot = slot_of(added->key, hash);
+  slots_[slot] = {.hash = hash, .entry = added.release()};
   bytes_ += bytes;
+  ++count_;
 }
 
-void Cache::remove(Map::iterator entry) noexcept {
-  bytes_ -= entry->second.bytes;
-  order_.erase(entry->second.used);
-  entries_.erase(entry);
+/// Makes room for one more: at most two thirds of the slots are used.
+void Cache::grow() {
+  if ((count_ + 1) * 3 <= slots_.size() * 2) return;
+  std::vector<Slot> former(std::max(slots_.size() * 2, slots_min));
+  former.swap(slots_);
+  for (const Slot& each : former) {
+    if (each.entry != nullptr) slots_[slot_of(each.entry->key, each.hash)] = each;
+  }
+}
+
+void Cache::use(Entry& entry) noexcept {
+  entry.unlink();
+  order_.push_back(entry);
+}
+
+void Cache::remove(std::size_t slot) noexcept {
+  const std::unique_ptr<Entry> removed(slots_[slot].entry);
+  bytes_ -= removed->bytes;
+  --count_;
+  // Moves the entries that follow closer to the slots of their hashes.
+  for (std::size_t next = after(slot); slots_[next].entry != nullptr; next = after(next)) {
+    const std::size_t mask = slots_.size() - 1;
+    const std::size_t distance = (next - slots_[next].hash) & mask;
+    if (distance < ((next - slot) & mask)) continue;
+    slots_[slot] = slots_[next];
+    slot = next;
+  }
+  slots_[slot] = {};
 }
 
 void Cache::clear() noexcept {
-  entries_.clear();
-  order_.clear();
-  bytes_ = 0;
+  for (const Slot& each : slots_) delete each.entry;
+  slots_.clear();
+  bytes_ = count_ = 0;
 }
 
 }  // namespace tambour::dns

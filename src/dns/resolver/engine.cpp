@@ -98,7 +98,7 @@ Cache::Hit Engine::look_up(const QuestionKey& key, Waiter& waiter) {
     return {};
   }
   try {
-    found->second = std::make_unique<Query>(*this, key.view());
+    found->second = std::make_unique<Query>(*this, found->first);
   } catch (...) {
     queries_.erase(found);
     throw;
@@ -122,7 +122,7 @@ Cache::Hit Engine::look_up(const QuestionKey& key, Waiter& waiter) {
   return {};
 }
 
-void Engine::keep(std::string_view key, const AnswerPointer& answer) noexcept {
+void Engine::keep(std::string&& key, const AnswerPointer& answer) noexcept {
   Duration lifetime = std::chrono::seconds(answer->ttl_s);
   const DnsError error = answer->error;
   if (error == no_error) {
@@ -133,7 +133,7 @@ void Engine::keep(std::string_view key, const AnswerPointer& answer) noexcept {
     lifetime = options_.failure_ttl;
   }
   try {
-    cache_.put(key, answer, core_.now_ns(), lifetime.count());
+    cache_.put(std::move(key), answer, core_.now_ns(), lifetime.count());
   } catch (const std::bad_alloc&) {
     // The answer is not kept.
     return;
@@ -141,20 +141,18 @@ void Engine::keep(std::string_view key, const AnswerPointer& answer) noexcept {
 }
 
 void Engine::end(Query& query, const AnswerPointer& answer) noexcept {
-  const auto found = queries_.find(query.key());
-  const std::unique_ptr<Query> ended = std::move(found->second);
-  queries_.erase(found);
+  auto ended = queries_.extract(queries_.find(query.key()));
   --started_;
-  keep(ended->key(), answer);
-  ended->finish_waiters(answer);
+  query.finish_waiters(answer);
+  // The query refers to its key.
+  ended.mapped().reset();
+  keep(std::move(ended.key()), answer);
   start_queued();
 }
 
 void Engine::drop(Query& query) noexcept {
   if (ends_) return;
-  const auto found = queries_.find(query.key());
-  const std::unique_ptr<Query> dropped = std::move(found->second);
-  queries_.erase(found);
+  const auto dropped = queries_.extract(queries_.find(query.key()));
   if (std::erase(queued_, &query) == 0) --started_;
   start_queued();
 }

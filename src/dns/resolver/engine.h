@@ -130,7 +130,7 @@ class Engine : private detail::ListHook<Engine> {
   using Queries = std::unordered_map<std::string, std::unique_ptr<Query>, KeyHash, std::equal_to<>>;
 
   void use_configuration();
-  void keep(std::string_view key, const AnswerPointer& answer) noexcept;
+  void keep(std::string&& key, const AnswerPointer& answer) noexcept;
   void start_queued() noexcept;
   /// Sockets are open from now on: when they are idle, they are closed.
   void check_idle_later() noexcept {
