@@ -38,6 +38,8 @@ bool Writer::is_at(std::size_t at, std::string_view wire) const noexcept {
 }
 
 void Writer::compressed_name(std::string_view wire) {
+  if (!offsets_) offsets_.emplace();
+  auto& offsets = *offsets_;
   // The hash of each suffix, from the shortest.
   std::array<std::uint8_t, DnsName::bytes_max / 2> labels;
   std::size_t count = 0;
@@ -53,12 +55,12 @@ void Writer::compressed_name(std::string_view wire) {
     const std::string_view suffix = wire.substr(labels[i]);
     std::size_t slot = hashes[i] % slots;
     std::size_t probes = 0;
-    for (; probes < probes_max && offsets_[slot] != 0; ++probes, slot = (slot + 1) % slots) {
-      if (!is_at(offsets_[slot], suffix)) continue;
-      return u16(static_cast<std::uint16_t>(pointer_bits | offsets_[slot]));
+    for (; probes < probes_max && offsets[slot] != 0; ++probes, slot = (slot + 1) % slots) {
+      if (!is_at(offsets[slot], suffix)) continue;
+      return u16(static_cast<std::uint16_t>(pointer_bits | offsets[slot]));
     }
     if (probes < probes_max && size() <= offset_max)
-      offsets_[slot] = static_cast<std::uint16_t>(size());
+      offsets[slot] = static_cast<std::uint16_t>(size());
     text(suffix.substr(0, static_cast<std::uint8_t>(suffix[0]) + 1U));
   }
   u8(0);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -53,7 +54,7 @@ class Writer {
   static constexpr std::size_t slots = 512;
   static constexpr std::size_t probes_max = 8;
   std::string& out_;
-  std::array<std::uint16_t, slots> offsets_{};
+  std::optional<std::array<std::uint16_t, slots>> offsets_;  ///< Made for the first such name.
 };
 
 }  // namespace tambour::dns

@@ -75,6 +75,8 @@ class Engine : private detail::ListHook<Engine> {
     order_.sort(addresses, core_.now_ns());
   }
   [[nodiscard]] Buffers& buffers();
+  /// For a query that is being written.
+  [[nodiscard]] std::string& packet() noexcept { return packet_; }
 
   /// Examines the files if it is time. Call it before each lookup.
   void refresh() {
@@ -153,6 +155,7 @@ class Engine : private detail::ListHook<Engine> {
   std::size_t waiting_ = 0;
   std::vector<UdpPort*> to_flush_;
   std::unique_ptr<Buffers> buffers_;
+  std::string packet_;
   std::int64_t idle_check_ns_;  ///< The end of time if no socket is open.
   bool ends_ = false;
   DnsResolverStats stats_{};

@@ -43,8 +43,8 @@ Error eai_error(int value) noexcept { return {value, resolver_category()}; }
 
 }  // namespace
 
-HostLookup::HostLookup(Engine& engine, std::string_view host, AddressFamily family)
-    : engine_(engine), host_(host), family_(family) {}
+HostLookup::HostLookup(Engine& engine, std::string_view host, AddressFamily family, Report report)
+    : engine_(engine), host_(host), family_(family), report_(report) {}
 
 HostLookup::State HostLookup::start() {
   // For getaddrinfo(3), a name ends at its first null byte.
@@ -188,11 +188,8 @@ void HostLookup::next_candidate() {
     ++candidate_;
     if (name.empty()) continue;  // Too long.
     ask_candidate(name);
-    if (parts_[0].is_answered && parts_[1].is_answered) {
-      end_candidate();
-    } else {
-      return;
-    }
+    if (!is_answered()) return;
+    end_candidate();
   }
 }
 
@@ -218,14 +215,15 @@ void HostLookup::ask_candidate(const WireName& name) {
 void HostLookup::Part::answered(AnswerPointer with) noexcept {
   is_answered = true;
   answer = std::move(with);
-  if (lookup.changed_) lookup.changed_->set();
+  const bool is_reported = lookup.report_ == Report::each_family || lookup.is_answered();
+  if (is_reported && lookup.changed_) lookup.changed_->set();
 }
 
 HostLookup::State HostLookup::proceed() {
   // An answer that arrived before the resolver was destroyed does not count either: what follows
   // needs the engine.
   if (!engine_) finish(system_error(ECANCELED));
-  if (state_ == State::pending && parts_[0].is_answered && parts_[1].is_answered) {
+  if (state_ == State::pending && is_answered()) {
     end_candidate();
     next_candidate();
   }

@@ -29,7 +29,12 @@ class HostLookup {
     fallback,  ///< Another resolver must be called.
   };
 
-  HostLookup(Engine& engine, std::string_view host, AddressFamily family);
+  enum class Report : std::uint8_t {
+    all,          ///< changed() is set when all addresses are known.
+    each_family,  ///< changed() is set at the first ones, too.
+  };
+
+  HostLookup(Engine& engine, std::string_view host, AddressFamily family, Report report);
   HostLookup(const HostLookup&) = delete;
   HostLookup& operator=(const HostLookup&) = delete;
   ~HostLookup() = default;
@@ -39,7 +44,7 @@ class HostLookup {
   [[nodiscard]] State state() const noexcept { return state_; }
   /// Continues after changed() was set. Fails with ECANCELED if the engine was destroyed.
   State proceed();
-  /// Set when a question was answered. Requires State::pending.
+  /// Set when proceed() has something to do. Requires State::pending.
   [[nodiscard]] TaskEvent& changed() noexcept { return *changed_; }
 
   /// Of a lookup that is done; empty if it has succeeded.
@@ -61,6 +66,9 @@ class HostLookup {
     AnswerPointer answer;
   };
 
+  [[nodiscard]] bool is_answered() const noexcept {
+    return parts_[0].is_answered && parts_[1].is_answered;
+  }
   [[nodiscard]] bool use_literal();
   [[nodiscard]] bool use_localhost();
   [[nodiscard]] bool wants(bool is_v6) const noexcept;
@@ -78,6 +86,7 @@ class HostLookup {
   EngineReference engine_;
   std::string_view host_;
   AddressFamily family_;
+  Report report_;
   State state_ = State::pending;
   Error error_;
   std::vector<Address> addresses_;

@@ -95,11 +95,11 @@ void Waiter::leave() noexcept {
 Query::Query(Engine& engine, std::string_view key)
     : engine_(engine),
       key_(key),
-      name_(name_of_key(key)),
       set_(engine.servers()),
       timer_(engine.loop(), [this] { expired(); }) {
   if (!engine.options().random_case) return;
-  for (char& byte : name_) {
+  cased_name_ = name_of_key(key);
+  for (char& byte : cased_name_) {
     if (byte >= 'a' && byte <= 'z' && engine.entropy().next() % 2 == 0)
       byte = static_cast<char>(byte - ('a' - 'A'));
   }
@@ -210,7 +210,7 @@ void Query::send(Server& server, Transport transport, bool is_probe) {
   if (sent != nullptr) {
     // TCP loses nothing as long as the connection exists.
     if (is_probe) return;
-    start_timer(server);
+    start_timer(server, engine_.core().clock_ns());
     return server.tcp().renew_if_silent(sent->sent_ns);
   }
   UdpPort* port = nullptr;
@@ -229,20 +229,19 @@ void Query::send(Server& server, Transport transport, bool is_probe) {
   // An attacker can neither spoof nor read the packets of a secure transport, but see their sizes.
   const bool is_secure = options.transport != nullptr;
   const bool has_edns = options.edns && server.has_edns() && !is_plain(server);
-  std::string packet;
-  write_query(packet, id, name_, type_of_key(key_),
+  std::string& packet = engine_.packet();
+  packet.clear();
+  write_query(packet, id, name(), type_of_key(key_),
               {.wants_ad = set_->conf->trust_ad,
                .has_edns = has_edns,
                .cookie = options.cookies && !is_secure ? server.cookie() : std::string_view(),
                .is_padded = is_secure});
   const bool is_repeated = std::exchange(has_sent_, true);
   if (is_repeated) engine_.count_retry();
-  attempts_.push_back({.server = &server,
-                       .port = port,
-                       .id = id,
-                       .has_edns = has_edns,
-                       .sent_ns = engine_.core().clock_ns()});
-  if (!is_probe) start_timer(server);
+  const std::int64_t now_ns = engine_.core().clock_ns();
+  attempts_.push_back(
+      {.server = &server, .port = port, .id = id, .has_edns = has_edns, .sent_ns = now_ns});
+  if (!is_probe) start_timer(server, now_ns);
   try {
     if (port != nullptr) {
       port->send(*this, id, packet, is_repeated);
@@ -255,12 +254,12 @@ void Query::send(Server& server, Transport transport, bool is_probe) {
   }
 }
 
-void Query::start_timer(const Server& server) noexcept {
+void Query::start_timer(const Server& server, std::int64_t now_ns) noexcept {
   last_ = const_cast<Server*>(&server);
-  const std::int64_t now_ns = engine_.core().clock_ns();
   const std::int64_t timeout_ns = server.timeout_ns() << std::min(rounds_, doublings_max);
   const std::int64_t limit_ns = set_->conf->timeout.count();
-  timer_.start(Duration(std::min({timeout_ns, limit_ns, deadline_ns_ - now_ns})));
+  timer_.start_at(
+      TimePoint(Duration(std::min(now_ns + std::min(timeout_ns, limit_ns), deadline_ns_))));
 }
 
 const Query::Attempt* Query::attempt_over_tcp(const Server& server) const noexcept {
@@ -284,7 +283,7 @@ void Query::take_udp(Server& server, UdpPort& port, std::uint16_t id, Bytes pack
   Answer answer;
   ResponseInfo info;
   const bool is_ours =
-      is_response_to(packet, id, name_, type_of_key(key_), engine_.options().random_case) &&
+      is_response_to(packet, id, name(), type_of_key(key_), engine_.options().random_case) &&
       read_response(packet, key_, answer, info);
   const std::int64_t now_ns = engine_.core().now_ns();
   const bool uses_cookies = engine_.options().cookies && engine_.options().edns;
@@ -301,7 +300,7 @@ void Query::take_udp(Server& server, UdpPort& port, std::uint16_t id, Bytes pack
 }
 
 bool Query::take_tcp(Server& server, std::uint16_t id, Bytes packet) {
-  const bool is_ours = is_response_to(packet, id, name_, type_of_key(key_), false);
+  const bool is_ours = is_response_to(packet, id, name(), type_of_key(key_), false);
   if (!is_ours) {
     engine_.count_rejected();
     return false;

@@ -45,6 +45,7 @@ class Waiter : private detail::ListHook<Waiter> {
 
 class Query {
  public:
+  /// Refers to `key`.
   Query(Engine& engine, std::string_view key);
   Query(const Query&) = delete;
   Query& operator=(const Query&) = delete;
@@ -85,6 +86,10 @@ class Query {
   };
   enum class Transport : std::uint8_t { udp, tcp };
 
+  /// In wire form, in the case in which it is sent.
+  [[nodiscard]] std::string_view name() const noexcept {
+    return cased_name_.empty() ? name_of_key(key_) : cased_name_;
+  }
   void expired();
   void send_to_next();
   void send(Server& server, Transport transport, bool is_probe = false);
@@ -99,7 +104,7 @@ class Query {
   [[nodiscard]] bool has_failed_everywhere() const noexcept;
   void server_failed(Server& server);
   void retry_later() noexcept;
-  void start_timer(const Server& server) noexcept;
+  void start_timer(const Server& server, std::int64_t now_ns) noexcept;
   void take(const Attempt& attempt, Bytes packet, Answer answer, const ResponseInfo& info);
   void try_next(Server& server, DnsError error);
   [[nodiscard]] const Attempt* attempt_over_tcp(const Server& server) const noexcept;
@@ -111,8 +116,8 @@ class Query {
   void finish_with(DnsError error);
 
   Engine& engine_;
-  std::string key_;
-  std::string name_;  ///< In the case in which it is sent.
+  std::string_view key_;
+  std::string cased_name_;  ///< Empty: the name is sent in the case of the key.
   std::shared_ptr<ServerSet> set_;
   detail::IntrusiveList<Waiter> waiters_;
   std::vector<Attempt> attempts_;

@@ -69,7 +69,7 @@ DnsResolver& DnsResolver::of(EventLoop& loop) {
 
 Task<Result<std::vector<Endpoint>>> DnsResolver::resolve(std::string host, std::uint16_t port,
                                                          AddressFamily family) {
-  HostLookup lookup(*engine_, host, family);
+  HostLookup lookup(*engine_, host, family, HostLookup::Report::all);
   lookup.start();
   while (lookup.state() == HostLookup::State::pending) {
     lookup.changed().reset();
@@ -89,7 +89,7 @@ Task<Result<std::vector<Endpoint>>> DnsResolver::resolve(std::string host, std::
 
 Task<Result<>> DnsResolver::resolve_each(std::string host, std::uint16_t port, AddressFamily family,
                                          Found found) {
-  HostLookup lookup(*engine_, host, family);
+  HostLookup lookup(*engine_, host, family, HostLookup::Report::each_family);
   lookup.start();
   std::size_t reported = 0;
   while (lookup.state() == HostLookup::State::pending) {
