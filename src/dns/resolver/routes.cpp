@@ -13,6 +13,8 @@
 #include <memory>
 #include <new>
 
+#include "base/seccomp.h"
+
 namespace tambour::dns {
 namespace {
 
@@ -181,6 +183,8 @@ bool Routes::read_all(backend::System& system, int fd) {
 
 void Routes::load(backend::System& system) {
   begins_.clear();
+  // A filter may kill the process for a socket of netlink.
+  if (base::seccomp_filter_was_inherited() || base::seccomp_filter_is_installed()) return;
   const int fd = system.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
   if (fd < 0) return;
   bool is_complete = false;
