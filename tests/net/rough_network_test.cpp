@@ -139,7 +139,9 @@ TEST_P(RoughNetwork, bytes_arrive_at_a_megabit_per_second) {
   });
 }
 
-TEST_P(RoughNetwork, each_peer_that_stops_responding_is_closed_once) {
+/// Over sockets only: the answers must not be sent before the packets are dropped, so the writes of
+/// all peers must fit into one iteration.
+TEST(SilentPeers, each_peer_that_stops_responding_is_closed_once) {
   if (!test::has_program("nft")) GTEST_SKIP() << "nft is not here";
   test::in_own_network([] {
     EventLoop loop;
