@@ -17,7 +17,7 @@ namespace tambour::tls {
 namespace {
 
 /// After this time a client verifies the server again: its certificate may have been revoked.
-constexpr std::int64_t verified_age_s_max = 24 * 3600;
+constexpr std::int64_t verified_age_s_max = 24 * std::int64_t{3600};
 
 std::string seconds_text(Duration time) {
   return std::to_string(std::chrono::duration<double>(time).count()) + " s";
@@ -103,7 +103,7 @@ std::unique_ptr<Filter> make_client_filter(const std::shared_ptr<ClientGeneratio
   if (filter == nullptr) return nullptr;
   if (host.ends_with('.')) host.pop_back();
   if (!is_host(host)) {
-    filter->note_failure(-EINVAL, "\"" + printable(host) + "\" is neither a name nor an address");
+    filter->note_failure(-EINVAL, '"' + printable(host) + "\" is neither a name nor an address");
     return filter;
   }
   if (!expect_host(*filter, host)) return nullptr;

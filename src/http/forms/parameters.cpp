@@ -43,8 +43,8 @@ std::optional<std::string> take_value(std::string_view& text) {
 }  // namespace
 
 const std::string* Parameterized::find(std::string_view name) const noexcept {
-  for (const auto& [each, value] : parameters) {
-    if (equal_ignoring_case(each, name)) return &value;
+  for (const auto& [each, content] : parameters) {
+    if (equal_ignoring_case(each, name)) return &content;
   }
   return nullptr;
 }
