@@ -6,6 +6,14 @@
 #include <cstdlib>
 
 namespace tambour::tls {
+namespace {
+
+base::FileVersion version_of(const std::string& path) noexcept {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 ? base::FileVersion::of(status) : base::FileVersion();
+}
+
+}  // namespace
 
 void SourceFiles::start(const std::vector<std::string>& paths) {
   files_.reserve(paths.size());
@@ -27,7 +35,7 @@ bool SourceFiles::have_changed(TimePoint now, Duration interval) noexcept {
   for (std::size_t i = std::min(files_.size(), files_per_call); i > 0; --i) {
     File& file = files_[next_];
     next_ = (next_ + 1) % files_.size();
-    const Version version = version_of(file.path);
+    const base::FileVersion version = version_of(file.path);
     if (version.size < 0 || version == file.version) continue;
     file.version = version;
     has_changed = true;
@@ -38,19 +46,6 @@ bool SourceFiles::have_changed(TimePoint now, Duration interval) noexcept {
 void SourceFiles::forget() noexcept {
   const std::scoped_lock lock(mutex_);
   is_forgotten_ = true;
-}
-
-SourceFiles::Version SourceFiles::version_of(const std::string& path) noexcept {
-  struct stat status;
-  if (::stat(path.c_str(), &status) != 0) return {};
-  const auto ns = [](const timespec& time) {
-    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-  };
-  return {.device = status.st_dev,
-          .inode = status.st_ino,
-          .size = status.st_size,
-          .modified_ns = ns(status.st_mtim),
-          .changed_ns = ns(status.st_ctim)};
 }
 
 }  // namespace tambour::tls

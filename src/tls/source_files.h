@@ -10,6 +10,8 @@
 
 #include <tambour/clock.h>
 
+#include "base/file_version.h"
+
 namespace tambour::tls {
 
 /// Thread: callable from any thread, except start().
@@ -31,22 +33,10 @@ class SourceFiles {
   static constexpr std::size_t files_per_call = 64;
 
  private:
-  /// Identifies a version of a file.
-  struct Version {
-    std::uint64_t device = 0;
-    std::uint64_t inode = 0;
-    std::int64_t size = -1;  ///< -1: it is not known.
-    std::int64_t modified_ns = 0;
-    std::int64_t changed_ns = 0;
-
-    bool operator==(const Version&) const = default;
-  };
   struct File {
     std::string path;
-    Version version{};
+    base::FileVersion version{};
   };
-
-  [[nodiscard]] static Version version_of(const std::string& path) noexcept;
 
   /// Of the clock of loops, in ns. Read without the lock.
   std::atomic<std::int64_t> examined_ns_{0};

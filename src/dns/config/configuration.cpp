@@ -1,6 +1,7 @@
 #include "dns/config/configuration.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,46 +27,35 @@ std::string_view domain_of_machine(char (&name)[256]) noexcept {
 
 }  // namespace
 
-WatchedFile::Stamp WatchedFile::stamp_of(const struct stat& status) noexcept {
-  const auto ns = [](const timespec& time) {
-    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-  };
-  return {.device = status.st_dev,
-          .inode = status.st_ino,
-          .size = status.st_size,
-          .modified_ns = ns(status.st_mtim),
-          .changed_ns = ns(status.st_ctim)};
-}
-
-WatchedFile::Stamp WatchedFile::stamp(backend::System& system) const noexcept {
+base::FileVersion WatchedFile::version(backend::System& system) const noexcept {
   struct stat status;
   if (system.lstat(path_.c_str(), &status) != 0) return {};
-  if (!S_ISLNK(status.st_mode)) return stamp_of(status);
+  if (!S_ISLNK(status.st_mode)) return base::FileVersion::of(status);
   const int fd = system.open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd < 0) return {};
   const bool is_known = system.fstat(fd, &status) == 0;
   system.close(fd);
-  return is_known ? stamp_of(status) : Stamp();
+  return is_known ? base::FileVersion::of(status) : base::FileVersion();
 }
 
 bool WatchedFile::may_have_changed(backend::System& system, bool always) noexcept {
   if (path_.empty()) return false;
-  const Stamp now = stamp(system);
-  return !was_read_ || now != stamp_ || (always && now.size >= 0);
+  const base::FileVersion now = version(system);
+  return !was_read_ || now != version_ || (always && now.size >= 0);
 }
 
 std::string WatchedFile::read(backend::System& system) {
   was_read_ = true;
   exists_ = false;
-  // If the file changes while it is read, the stamp is that of before.
-  stamp_ = stamp(system);
+  // If the file changes while it is read, the version is that of before.
+  version_ = version(system);
   std::string text;
   if (path_.empty()) return text;
   const int fd = system.open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd < 0) return text;
   exists_ = true;
   constexpr std::size_t step = std::size_t{64} << 10;
-  const auto size = static_cast<std::size_t>(std::max<off_t>(stamp_.size, 0));
+  const auto size = static_cast<std::size_t>(std::max<off_t>(version_.size, 0));
   text.reserve(std::min(size, file_bytes_max) + step);
   for (;;) {
     const std::size_t before = text.size();

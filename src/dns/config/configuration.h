@@ -5,8 +5,6 @@
 // links, and costs nothing while there are no lookups.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,6 +15,7 @@
 #include <tambour/timer.h>
 
 #include "backend/system.h"
+#include "base/file_version.h"
 #include "dns/config/hosts.h"
 #include "dns/config/nsswitch.h"
 #include "dns/config/resolv_conf.h"
@@ -36,19 +35,10 @@ class WatchedFile {
   [[nodiscard]] bool exists() const noexcept { return exists_; }
 
  private:
-  struct Stamp {
-    dev_t device = 0;
-    ino_t inode = 0;
-    off_t size = -1;
-    std::int64_t modified_ns = 0;
-    std::int64_t changed_ns = 0;
-    bool operator==(const Stamp&) const = default;
-  };
-  [[nodiscard]] Stamp stamp(backend::System& system) const noexcept;
-  static Stamp stamp_of(const struct stat& status) noexcept;
+  [[nodiscard]] base::FileVersion version(backend::System& system) const noexcept;
 
   std::string path_;
-  Stamp stamp_;
+  base::FileVersion version_;
   bool was_read_ = false;
   bool exists_ = false;
 };
