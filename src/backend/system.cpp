@@ -9,11 +9,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
-#include <ctime>
 #include <memory>
 
+#include "base/broken_pipe.h"
 #include "base/system_call.h"
 
 namespace tambour::backend {
@@ -21,36 +20,12 @@ namespace {
 
 using base::Call;
 
-/// Makes a call that has no MSG_NOSIGNAL, and returns what it returns. A SIGPIPE that it raises is
-/// directed to this thread and stays pending while blocked, so it is consumed here; one that was
-/// pending before is kept.
-template <class Function, class... Args>
-ssize_t call_quietly(Function function, Args... args) noexcept {
-  sigset_t broken_pipe;
-  sigemptyset(&broken_pipe);
-  sigaddset(&broken_pipe, SIGPIPE);
-  sigset_t before;
-  ::pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
-  sigset_t pending;
-  sigpending(&pending);
-  const ssize_t written = function(args...);
-  const int error = errno;
-  if (written < 0 && error == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
-    constexpr timespec at_once{};
-    while (::sigtimedwait(&broken_pipe, nullptr, &at_once) < 0 && errno == EINTR) {
-    }
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  errno = error;
-  return written;
-}
-
 ssize_t write_quietly(int fd, const void* from, std::size_t size) noexcept {
-  return call_quietly(::write, fd, from, size);
+  return base::without_sigpipe(size, ::write, fd, from, size);
 }
 
 ssize_t sendfile_quietly(int to, int from, off_t* offset, std::size_t size) noexcept {
-  return call_quietly(::sendfile, to, from, offset, size);
+  return base::without_sigpipe(size, ::sendfile, to, from, offset, size);
 }
 
 struct Kernel {

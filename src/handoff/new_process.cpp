@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <coroutine>
-#include <csignal>
 #include <utility>
 #include <variant>
 
@@ -16,6 +14,7 @@
 #include <tambour/wait.h>
 #include <tambour/when.h>
 
+#include "base/broken_pipe.h"
 #include "base/failure.h"
 #include "handoff/passed_tickets.h"
 #include "handoff/ready_pipe.h"
@@ -166,17 +165,8 @@ Task<Result<pid_t>> start_new_process(std::vector<PassedListener> listeners,
 void notify_ready() noexcept {
   const UniqueFd pipe = handoff::take_ready_pipe();
   if (!pipe.is_open()) return;
-  // If the previous process has exited, write(2) raises SIGPIPE, which would kill this process.
-  sigset_t broken;
-  sigset_t before;
-  ::sigemptyset(&broken);
-  ::sigaddset(&broken, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &broken, &before);
-  if (::write(pipe.get(), "1", 1) < 0 && errno == EPIPE) {
-    const timespec at_once{};
-    ::sigtimedwait(&broken, nullptr, &at_once);
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  // If the previous process has exited, write(2) fails with EPIPE.
+  base::without_sigpipe(1, ::write, pipe.get(), "1", 1);
 }
 
 }  // namespace tambour

@@ -1,13 +1,18 @@
 // Stream::send_file() on every backend.
+#include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -109,6 +114,50 @@ TEST_P(SendFile, fails_if_the_peer_has_closed_and_raises_no_signal) {
     std::uint64_t size = 10;
     const auto sent = co_await sender.send_file(file, 0, size);
     EXPECT_EQ(sent.error(), system_error(EPIPE));
+  }(*this, loop()));
+}
+
+/// Returns two connected sockets.
+std::array<int, 2> tcp_pair() {
+  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof address;
+  auto* const name = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(::bind(listener.get(), name, size), 0);
+  EXPECT_EQ(::listen(listener.get(), 1), 0);
+  EXPECT_EQ(::getsockname(listener.get(), name, &size), 0);
+  const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(::connect(client, name, size), 0);
+  return {::accept(listener.get(), nullptr, nullptr), client};
+}
+
+/// Ends its side of a connection, reads `size` bytes and closes the socket. The kernel answers what
+/// arrives later with a reset, which a sender that has received the end sees as EPIPE.
+void read_and_close(UniqueFd fd, std::size_t size) {
+  ::shutdown(fd.get(), SHUT_WR);
+  std::vector<char> in(64 * 1024);
+  while (size > 0) {
+    const ssize_t got = ::read(fd.get(), in.data(), std::min(size, in.size()));
+    if (got <= 0) return;
+    size -= std::min(size, static_cast<std::size_t>(got));
+  }
+}
+
+TEST_P(SendFile, raises_no_signal_if_the_peer_closes_during_a_call) {
+  run([](SendFile& test, EventLoop& loop) -> Task<> {
+    // sendfile(2) then returns the size of the part that it sent before, with SIGPIPE raised.
+    const std::uint64_t content_size = 8'000'000;
+    const File file = co_await test.file_of(numbers(content_size));
+    for (std::size_t round = 0; round < 50; ++round) {
+      const auto fds = tcp_pair();
+      SocketStream sender(loop, fds[0]);
+      std::thread peer(read_and_close, UniqueFd(fds[1]), 1'000'000 + round * 10'007);
+      std::uint64_t size = content_size;
+      const auto sent = co_await sender.send_file(file, 0, size);
+      peer.join();
+      EXPECT_FALSE(sent);
+      EXPECT_LT(size, content_size);
+    }
   }(*this, loop()));
 }
 

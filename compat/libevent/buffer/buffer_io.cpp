@@ -8,10 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstring>
-#include <ctime>
 
+#include "base/broken_pipe.h"
 #include "base/system_call.h"
 #include "libevent/buffer/buffer.h"
 #include "libevent/buffer/buffer_file.h"
@@ -108,46 +107,18 @@ int evbuffer_read(evbuffer* buffer, evutil_socket_t fd, int howmuch) {
 
 namespace {
 
-/// Keeps SIGPIPE from being raised by a call in the current thread. One that was pending before is
-/// kept.
-class BrokenPipeBlocked {
- public:
-  BrokenPipeBlocked() noexcept {
-    sigemptyset(&signal_);
-    sigaddset(&signal_, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &signal_, &before_);
-    sigpending(&pending_);
-  }
-  BrokenPipeBlocked(const BrokenPipeBlocked&) = delete;
-  BrokenPipeBlocked& operator=(const BrokenPipeBlocked&) = delete;
-  ~BrokenPipeBlocked() {
-    const int error = errno;
-    if (error == EPIPE && sigismember(&pending_, SIGPIPE) == 0) {
-      constexpr timespec at_once{};
-      while (::sigtimedwait(&signal_, nullptr, &at_once) < 0 && errno == EINTR) {
-      }
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    errno = error;
-  }
-
- private:
-  sigset_t signal_{};
-  sigset_t before_{};
-  sigset_t pending_{};
-};
-
-ssize_t write_extents(int fd, iovec* extents, int count, bool quiet) noexcept {
-  if (!quiet)
+ssize_t write_extents(int fd, iovec* extents, int count, std::size_t size, bool quiet) noexcept {
+  const auto write = [&] {
     return base::system_call(Call::write, ::writev, fd, static_cast<const iovec*>(extents), count);
+  };
+  if (!quiet) return write();
   msghdr message{};
   message.msg_iov = extents;
   message.msg_iovlen = static_cast<std::size_t>(count);
   const ssize_t n = base::system_call(Call::sendmsg, ::sendmsg, fd,
                                       static_cast<const msghdr*>(&message), MSG_NOSIGNAL);
   if (n >= 0 || errno != ENOTSOCK) return n;
-  const BrokenPipeBlocked blocked;
-  return base::system_call(Call::write, ::writev, fd, static_cast<const iovec*>(extents), count);
+  return base::without_sigpipe(size, write);
 }
 
 ssize_t send_file(int fd, const Chain& chain, std::size_t size, bool quiet) noexcept {
@@ -156,9 +127,7 @@ ssize_t send_file(int fd, const Chain& chain, std::size_t size, bool quiet) noex
   const auto send = [&] {
     return base::system_call(Call::write, ::sendfile, fd, source, &offset, size);
   };
-  if (!quiet) return send();
-  const BrokenPipeBlocked blocked;
-  return send();
+  return quiet ? base::without_sigpipe(size, send) : send();
 }
 
 }  // namespace
@@ -175,12 +144,14 @@ ssize_t tambour::libevent::write_from(evbuffer& buffer, int fd, std::size_t size
   } else {
     iovec extents[extents_max];
     int count = 0;
+    std::size_t total = 0;
     for (; size != 0 && count < extents_max && !chain->in_file(); chain = chain->next) {
       const std::size_t part = std::min(size, chain->size);
       extents[count++] = {chain->bytes(), part};
       size -= part;
+      total += part;
     }
-    n = write_extents(fd, extents, count, quiet);
+    n = write_extents(fd, extents, count, total, quiet);
   }
   if (n > 0) {
     buffer.drain(static_cast<std::size_t>(n));

@@ -1,0 +1,61 @@
+// Writing without SIGPIPE, by system calls that have no MSG_NOSIGNAL: write(2), writev(2),
+// sendfile(2), splice(2).
+//
+// The kernel raises the signal whenever it meets a closed peer, also if the call has transferred a
+// part before and therefore returns its size instead of EPIPE.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <ctime>
+
+namespace tambour::base {
+
+/// Blocks SIGPIPE in this thread while it exists. A signal that was pending before is kept.
+class BrokenPipeBlock {
+ public:
+  BrokenPipeBlock() noexcept {
+    sigemptyset(&broken_pipe_);
+    sigaddset(&broken_pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &broken_pipe_, &mask_before_);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) != 0;
+  }
+  BrokenPipeBlock(const BrokenPipeBlock&) = delete;
+  BrokenPipeBlock& operator=(const BrokenPipeBlock&) = delete;
+  ~BrokenPipeBlock() { ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr); }
+
+  /// Consumes the signal that a call may have raised: one that transferred less than all of its
+  /// bytes. It was directed to this thread, and stays pending while it is blocked. Preserves errno.
+  void consume_signal() const noexcept {
+    if (was_pending_) return;
+    const int error = errno;
+    constexpr timespec at_once{};
+    while (::sigtimedwait(&broken_pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+    errno = error;
+  }
+
+ private:
+  sigset_t broken_pipe_{};
+  sigset_t mask_before_{};
+  bool was_pending_ = false;
+};
+
+/// Calls `function`, which writes up to `size` bytes, without raising SIGPIPE, and returns what it
+/// returns.
+template <class Function, class... Args>
+ssize_t without_sigpipe(std::size_t size, Function function, Args... args) noexcept {
+  const BrokenPipeBlock block;
+  const ssize_t written = function(args...);
+  const bool failed = written < 0 && errno == EPIPE;
+  const bool is_partial = written >= 0 && static_cast<std::size_t>(written) < size;
+  if (failed || is_partial) block.consume_signal();
+  return written;
+}
+
+}  // namespace tambour::base
