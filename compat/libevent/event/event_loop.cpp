@@ -1,7 +1,6 @@
 // The iteration: waits, activates what is due, runs the active callbacks by priority.
 
 #include <cstdlib>
-#include <ctime>
 #include <utility>
 
 #include "libevent/event/base.h"
@@ -20,10 +19,9 @@ std::int64_t event_base::read_clock() noexcept {
 }
 
 std::int64_t event_base::timeout_begin() noexcept {
-  if (cached_us != 0 || (flags & EVENT_BASE_FLAG_PRECISE_TIMER) != 0) return now();
-  timespec at{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &at);
-  return at.tv_sec * le::us_per_s + at.tv_nsec / 1000;
+  if (cached_us != 0 && !runs_in_other_thread()) return cached_us;
+  // Rounded up: expiry rounds down, and no timeout may expire early.
+  return (poller->monotonic_ns() + 999) / 1000;
 }
 
 int event_base::wake() noexcept {
