@@ -35,7 +35,9 @@ function(tambour_layer name)
   add_library(tambour_${name} OBJECT ${layer_SOURCES})
   # In position-independent code, GCC otherwise inlines no exported function, because another
   # library could replace it. Clang always assumes that none does.
-  target_compile_options(tambour_${name} PRIVATE ${tambour_coverage} -fno-semantic-interposition)
+  # Public headers give what they declare default visibility; src/exports.map has the rest.
+  target_compile_options(tambour_${name} PRIVATE ${tambour_coverage} -fno-semantic-interposition
+                                                 -fvisibility=hidden)
   target_link_libraries(tambour_${name} PRIVATE $<BUILD_INTERFACE:tambour_options>)
   target_include_directories(tambour_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)

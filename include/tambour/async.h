@@ -8,6 +8,8 @@
 #include <tambour/callback.h>
 #include <tambour/detail/handle.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -61,3 +63,5 @@ class Async final : private detail::Handle<Async> {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -11,6 +11,8 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// A mutex that tasks await. Tasks of one loop run one at a time, so data that is not used across a
@@ -125,3 +127,5 @@ inline std::optional<AsyncMutex::Guard> AsyncMutex::try_lock() noexcept {
 }
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -21,6 +21,8 @@
 
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 namespace detail {
@@ -117,3 +119,5 @@ Task<AwaitResult<A>> as_task(A argument) {
 }
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

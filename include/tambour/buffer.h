@@ -23,6 +23,8 @@
 
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// An integer of 1, 2, 4 or 8 bytes, signed or unsigned, as protocols and file formats use.
@@ -235,3 +237,5 @@ class Buffer {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

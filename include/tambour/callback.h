@@ -21,6 +21,8 @@
 
 #include <tambour/cxx23.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 namespace detail {
@@ -208,3 +210,5 @@ class Callback<R(Args...)> {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

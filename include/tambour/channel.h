@@ -24,6 +24,8 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 namespace detail {
@@ -319,3 +321,5 @@ class [[nodiscard]] Channel<T>::Receive final : private detail::AssignedTaskWait
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -11,6 +11,8 @@
 #include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -125,3 +127,5 @@ class Child final : private detail::Handle<Child, detail::Operation, events::Chi
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

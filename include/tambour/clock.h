@@ -5,6 +5,8 @@
 
 #include <tambour/cxx23.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// CLOCK_MONOTONIC (clock_gettime(2)): cannot be set, never jumps, and does not advance while the
@@ -17,3 +19,5 @@ using TimePoint = std::chrono::time_point<Clock, Duration>;
 inline constexpr TimePoint never = TimePoint::max();
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -24,6 +24,8 @@
 #include <tambour/stream_error.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// Lines end with "\n" or "\r\n", which is not part of the line.
@@ -136,3 +138,5 @@ inline MessageWait read_exactly(Stream& stream, Buffer& buffer, std::size_t byte
 }
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

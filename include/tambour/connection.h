@@ -24,6 +24,8 @@
 #include <tambour/socket_stream.h>
 #include <tambour/stream.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class Connection;
@@ -282,3 +284,5 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -17,6 +17,8 @@
 #include <tambour/callback.h>
 #include <tambour/connection.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -107,3 +109,5 @@ class ConnectionGroup {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -16,6 +16,8 @@
 #include <tambour/buffer.h>
 #include <tambour/callback.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class Connection;
@@ -87,3 +89,5 @@ struct std::hash<tambour::ConnectionHandle> {
     return std::hash<std::shared_ptr<tambour::ConnectionHandle::Mailbox>>()(handle.mailbox_);
   }
 };
+
+#pragma GCC visibility pop

@@ -11,6 +11,8 @@
 
 #include <tambour/clock.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// Which connections stop reading at the high-water mark.
@@ -64,3 +66,5 @@ struct ConnectionLimits {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

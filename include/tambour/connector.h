@@ -18,6 +18,8 @@
 #include <tambour/tcp_options.h>
 #include <tambour/tls_context.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 struct ConnectOptions {
@@ -134,3 +136,5 @@ template <std::same_as<TlsClientContext> Context>
 }
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -21,6 +21,8 @@
 #include <tambour/endpoint.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// Explicit congestion notification, two bits of the IP header: RFC 3168, RFC 9331.
@@ -221,3 +223,5 @@ class DatagramBatch {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

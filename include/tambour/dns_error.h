@@ -6,6 +6,8 @@
 
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 enum class DnsError : int {
@@ -46,3 +48,5 @@ const std::error_category& dns_category() noexcept;
 
 template <>
 struct std::is_error_code_enum<tambour::DnsError> : std::true_type {};
+
+#pragma GCC visibility pop

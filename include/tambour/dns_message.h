@@ -16,6 +16,8 @@
 #include <tambour/dns_record.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// RFC 1035, section 4.1.1; RFC 6895. Codes above 15 require EDNS.
@@ -115,3 +117,5 @@ struct DnsMessage {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

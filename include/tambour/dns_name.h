@@ -15,6 +15,8 @@
 #include <tambour/dns_error.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// A domain name, always absolute, as a value type. At most 255 bytes with the lengths of its
@@ -81,3 +83,5 @@ template <>
 struct std::hash<tambour::DnsName> {
   std::size_t operator()(const tambour::DnsName& name) const noexcept { return name.hash(); }
 };
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 #include <tambour/dns_resolver.h>
 #include <tambour/tls_context.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// The standard port: RFC 7858, section 3.1.
@@ -35,3 +37,5 @@ inline constexpr std::uint16_t dns_over_tls_port = 853;
                                                          std::string server_name = {});
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

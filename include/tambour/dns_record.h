@@ -11,6 +11,8 @@
 #include <tambour/dns_name.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// Types of records. A value that is not listed is valid: `DnsType(65280)`.
@@ -175,3 +177,5 @@ struct DnsRecord {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

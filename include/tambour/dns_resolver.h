@@ -24,6 +24,8 @@
 #include <tambour/socket_stream.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -180,3 +182,5 @@ class DnsResolver final : public Resolver {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

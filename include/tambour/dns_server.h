@@ -21,6 +21,8 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -134,3 +136,5 @@ class DnsServer {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

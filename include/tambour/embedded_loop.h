@@ -9,6 +9,8 @@
 #include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -79,3 +81,5 @@ class EmbeddedLoop final : private detail::Handle<EmbeddedLoop, detail::Operatio
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

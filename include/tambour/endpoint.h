@@ -11,6 +11,8 @@
 
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// A socket address (socket(7), ip(7), ipv6(7), unix(7)) as a value type.
@@ -82,3 +84,5 @@ class Endpoint {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

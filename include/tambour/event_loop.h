@@ -13,6 +13,8 @@
 #include <tambour/loop_stats.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class TaskScope;
@@ -139,3 +141,5 @@ class EventLoop {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

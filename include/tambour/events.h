@@ -8,6 +8,8 @@
 
 #include <tambour/cxx23.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// A set of readiness events: the interest of a watcher, or the events passed to its callback.
@@ -44,3 +46,5 @@ constexpr bool has(Events set, Events wanted) noexcept { return (set & wanted) !
 enum class Trigger : std::uint8_t { level, edge };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include <tambour/events.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -84,3 +86,5 @@ class FdWatcher final : private detail::Operation {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -27,6 +27,8 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -223,3 +225,5 @@ class File {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

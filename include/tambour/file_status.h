@@ -12,6 +12,8 @@
 #include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -103,3 +105,5 @@ class FileStatus final {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

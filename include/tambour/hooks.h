@@ -9,6 +9,8 @@
 #include <tambour/callback.h>
 #include <tambour/detail/handle.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -78,3 +80,5 @@ using ForkHook = HookAt<HookPoint::fork>;
 using CleanupHook = HookAt<HookPoint::cleanup>;
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -14,6 +14,8 @@
 #include <tambour/http_request.h>
 #include <tambour/http_response.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 /// What a log says about a request and its response. Text is as the client has sent it, and may
@@ -60,3 +62,5 @@ struct AccessRecord {
 [[nodiscard]] std::string format_combined(const AccessRecord& record);
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include <tambour/http_error.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 struct BasicCredentials {
@@ -29,3 +31,5 @@ struct BasicCredentials {
 [[nodiscard]] bool constant_time_equal(std::string_view given, std::string_view expected) noexcept;
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -32,6 +32,8 @@
 #include <tambour/task.h>
 #include <tambour/tls_context.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 class EventLoop;
 }
@@ -259,3 +261,5 @@ class Client {
 };
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -12,6 +12,8 @@
 
 #include <tambour/cxx23.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 enum class Coding : std::uint8_t {
@@ -38,3 +40,5 @@ struct DecodingLimits {
 };
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

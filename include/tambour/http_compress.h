@@ -11,6 +11,8 @@
 #include <tambour/http_coding.h>  // IWYU pragma: export
 #include <tambour/http_router.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 struct CompressOptions {
@@ -60,3 +62,5 @@ struct CompressOptions {
 [[nodiscard]] Middleware decode_requests(DecodingLimits limits = {});
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

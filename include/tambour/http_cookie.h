@@ -23,6 +23,8 @@
 #include <tambour/http_url.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 // Servers.
@@ -171,3 +173,5 @@ class CookieJar {
 };
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include <tambour/http_method.h>
 #include <tambour/http_router.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 struct CorsOptions {
@@ -44,3 +46,5 @@ struct CorsOptions {
 [[nodiscard]] Middleware cors(CorsOptions options);
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 /// "Sun, 06 Nov 1994 08:49:37 GMT". The year must be between 0 and 9999.
@@ -21,3 +23,5 @@ namespace tambour::http {
                                std::chrono::system_clock::now())) noexcept;
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

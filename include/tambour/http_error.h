@@ -10,6 +10,8 @@
 
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 enum class HttpError : int {
@@ -117,3 +119,5 @@ const std::error_category& http_category() noexcept;
 
 template <>
 struct std::is_error_code_enum<tambour::HttpError> : std::true_type {};
+
+#pragma GCC visibility pop

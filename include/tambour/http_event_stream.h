@@ -13,6 +13,8 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 /// An event. Empty members are not sent.
@@ -95,3 +97,5 @@ using EventSource = std::function<Task<>(EventStream&)>;
                                  EventStreamOptions options = {});
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -17,6 +17,8 @@
 #include <tambour/http_error.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 namespace detail {
@@ -151,3 +153,5 @@ class Fields {
 };
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include <tambour/http_handler.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 struct FileOptions {
@@ -52,3 +54,5 @@ struct FileOptions {
 [[nodiscard]] std::string_view media_type_of(std::string_view name) noexcept;
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

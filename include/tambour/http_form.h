@@ -15,6 +15,8 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 namespace forms {
@@ -133,3 +135,5 @@ struct Form {
                                            FormLimits limits = {});
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

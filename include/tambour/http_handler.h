@@ -10,6 +10,8 @@
 #include <tambour/http_response.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 template <class F>
@@ -55,3 +57,5 @@ class Handler {
 };
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include <tambour/http_router.h>
 #include <tambour/http_status.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 struct HttpsRedirectOptions {
@@ -38,3 +40,5 @@ struct StrictTransportOptions {
 [[nodiscard]] Middleware strict_transport_security(StrictTransportOptions options = {});
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -15,6 +15,8 @@
 #include <tambour/http_method.h>
 #include <tambour/http_status.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 enum class Version : std::uint8_t {
@@ -86,3 +88,5 @@ struct MessageLimits {
 [[nodiscard]] Status status_for(const Error& error) noexcept;
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 #include <tambour/http_error.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 /// A request method: one of the constants below, or any other token (RFC 9110, section 9).
@@ -75,3 +77,5 @@ struct std::hash<tambour::http::Method> {
     return std::hash<std::string_view>()(method.name());
   }
 };
+
+#pragma GCC visibility pop

@@ -12,6 +12,8 @@
 
 #include <tambour/http_url.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 /// Returns the URL of the proxy for a request to this URL, or an empty text: no proxy. Invoked for
@@ -40,3 +42,5 @@ struct ProxySettings {
 [[nodiscard]] ProxyChoice use_proxies(ProxySettings settings);
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -19,6 +19,8 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 class SocketStream;
 }
@@ -150,3 +152,5 @@ class Request {
 };
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -14,6 +14,8 @@
 #include <tambour/socket_stream.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 class File;
 }
@@ -131,3 +133,5 @@ class Response {
 };
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -11,6 +11,8 @@
 #include <tambour/http_method.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 /// A function around a handler, for example for authentication or logging. It either awaits
@@ -102,3 +104,5 @@ class Router {
 };
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -22,6 +22,8 @@
 #include <tambour/stream_server.h>
 #include <tambour/unique_fd.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 /// A duration of zero disables a time limit.
@@ -121,3 +123,5 @@ class ServerGroup final : public ServerGroupBase {
 };
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

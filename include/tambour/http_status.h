@@ -6,6 +6,8 @@
 
 #include <tambour/cxx23.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 /// The registered status codes (RFC 9110, section 15, and later RFCs). Other codes are written
@@ -104,3 +106,5 @@ enum class Status : std::uint16_t {
 [[nodiscard]] std::string_view reason_phrase(Status status) noexcept;
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -18,6 +18,8 @@
 #include <tambour/http_error.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::http {
 
 /// The components of a URL, percent-encoded, without their delimiters. A component that is absent
@@ -163,3 +165,5 @@ using QueryParameters = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] std::string format_query(const QueryParameters& parameters);
 
 }  // namespace tambour::http
+
+#pragma GCC visibility pop

@@ -24,6 +24,8 @@
 #include <tambour/task.h>
 #include <tambour/unique_fd.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class ServerGroupBase;
@@ -111,3 +113,5 @@ struct NewProcessOptions {
 void notify_ready() noexcept;
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

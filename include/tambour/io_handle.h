@@ -14,6 +14,8 @@
 #include <tambour/events.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -198,3 +200,5 @@ class IoWait {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

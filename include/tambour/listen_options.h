@@ -18,6 +18,8 @@
 #include <tambour/tcp_options.h>
 #include <tambour/tls_context.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// Which loop of a group serves a connection.
@@ -127,3 +129,5 @@ struct ListenOptions {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

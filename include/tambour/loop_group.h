@@ -14,6 +14,8 @@
 #include <tambour/event_loop.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 namespace threads {
@@ -114,3 +116,5 @@ class LoopGroup {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include <tambour/clock.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 namespace backend {
@@ -77,3 +79,5 @@ struct BackendTraits {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

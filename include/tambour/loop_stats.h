@@ -7,6 +7,8 @@
 
 #include <tambour/clock.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// Counters since the loop was opened, and gauges of its current state. Computing the gauges takes
@@ -37,3 +39,5 @@ struct Stall {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

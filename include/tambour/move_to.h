@@ -8,6 +8,8 @@
 #include <tambour/event_loop.h>
 #include <tambour/io_handle.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 namespace detail {
@@ -44,3 +46,5 @@ void move_to(EventLoop& to, Handle handle, Then then) {
 }
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -4,6 +4,8 @@
 #include <tambour/result.h>
 #include <tambour/stream.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -36,3 +38,5 @@ struct PipeStream::Ends {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -23,6 +23,8 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -237,3 +239,5 @@ class [[nodiscard]] Process::Wait final : private detail::ReadyNode {
 inline Process::Wait Process::wait() noexcept { return Wait(state_); }
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -13,6 +13,8 @@
 #include <tambour/endpoint.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// An extension field (TLV) of a version 2 header: a type, and a value whose meaning depends on the
@@ -81,3 +83,5 @@ struct ProxyHeader {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

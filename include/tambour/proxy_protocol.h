@@ -16,6 +16,8 @@
 #include <tambour/stream.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// The maximum size of a version 2 header, in bytes. A version 1 header has at most 107 bytes.
@@ -55,3 +57,5 @@ inline constexpr std::size_t proxy_header_bytes_limit = 65551;
     SocketStream& stream, std::size_t bytes_max = proxy_header_bytes_limit);
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -11,6 +11,8 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 enum class AddressFamily : std::uint8_t { any, v4, v6 };
@@ -77,3 +79,5 @@ class Resolver {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

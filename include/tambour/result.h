@@ -15,6 +15,8 @@
 
 #include <tambour/cxx23.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 using Error = std::error_code;
@@ -50,3 +52,5 @@ T or_throw(Result<T> result, std::string_view context = {}) {
 }
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -11,6 +11,8 @@
 
 #include <tambour/cxx23.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// One run() call on the stack of this thread.
@@ -47,3 +49,5 @@ class Resumption {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -24,6 +24,8 @@
 #include <tambour/task_scope.h>
 #include <tambour/when.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -143,3 +145,5 @@ auto run_on(EventLoop& to, F&& callable, Args&&... arguments) {
 }
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -23,6 +23,8 @@
 #include <tambour/unique_fd.h>
 #include <tambour/unix_stream.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 namespace server {
@@ -169,3 +171,5 @@ using TcpServerGroup = StreamServerGroup<TcpStream>;
 using UnixServerGroup = StreamServerGroup<UnixStream>;
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include <tambour/detail/handle.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -90,3 +92,5 @@ class Signal final : private detail::Handle<Signal> {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

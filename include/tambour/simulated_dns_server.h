@@ -14,6 +14,8 @@
 #include <tambour/endpoint.h>
 #include <tambour/simulation.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// Faults of a simulated DNS server, besides those of the network (SimulationOptions).
@@ -90,3 +92,5 @@ class SimulatedDnsServer {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

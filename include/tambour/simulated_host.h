@@ -24,6 +24,8 @@
 
 #include <tambour/event_loop.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class Simulation;
@@ -174,3 +176,5 @@ class SimulatedHost final : public VirtualHost {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

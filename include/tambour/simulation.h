@@ -22,6 +22,8 @@
 #include <tambour/clock.h>
 #include <tambour/simulated_host.h>  // IWYU pragma: export
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// Fault injection. Probabilities range from 0 (never) to 1 (always). The defaults are a network
@@ -195,3 +197,5 @@ struct SimulationFailure {
     const std::function<SimulationOptions(std::uint64_t)>& options = &SimulationOptions::rough);
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

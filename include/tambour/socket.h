@@ -5,6 +5,8 @@
 #include <tambour/io_handle.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// A socket of any type. To read from and write to a connected stream socket, construct a
@@ -34,3 +36,5 @@ class Socket final : public IoHandle {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

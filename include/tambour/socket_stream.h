@@ -10,6 +10,8 @@
 #include <tambour/socket.h>
 #include <tambour/stream.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// A connected stream socket of any family.
@@ -43,3 +45,5 @@ class SocketStream : public Stream {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

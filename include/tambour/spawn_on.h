@@ -11,6 +11,8 @@
 #include <tambour/task.h>
 #include <tambour/task_scope.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// Moves `stream` to the loop `to` and spawns `handler(stream)`, which returns a Task<>, on that
@@ -34,3 +36,5 @@ void spawn_on(EventLoop& to, S stream, Handler handler) {
 }
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

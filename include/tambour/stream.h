@@ -20,6 +20,8 @@
 #include <tambour/io_handle.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class File;
@@ -218,3 +220,5 @@ class Stream : public IoHandle {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -22,6 +22,8 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -133,3 +135,5 @@ class StreamClient {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

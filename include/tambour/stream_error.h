@@ -11,6 +11,8 @@
 
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 enum class StreamError : int {
@@ -29,3 +31,5 @@ const std::error_category& stream_category() noexcept;
 
 template <>
 struct std::is_error_code_enum<tambour::StreamError> : std::true_type {};
+
+#pragma GCC visibility pop

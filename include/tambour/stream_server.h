@@ -21,6 +21,8 @@
 #include <tambour/task.h>
 #include <tambour/unique_fd.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -176,3 +178,5 @@ class StreamServer final : public StreamServerBase {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

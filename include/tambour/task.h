@@ -26,6 +26,8 @@
 #include <tambour/detail/task_promise.h>
 #include <tambour/task_context.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -188,3 +190,5 @@ struct ThisTask {
 inline constexpr ThisTask this_task;
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

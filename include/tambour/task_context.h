@@ -7,6 +7,8 @@
 #include <tambour/cxx23.h>
 #include <tambour/detail/stop_hook.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -32,3 +34,5 @@ concept HasTaskContext = requires(const Promise& promise) {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

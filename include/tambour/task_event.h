@@ -10,6 +10,8 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// A manual-reset event. Setting it resumes the waiting tasks in the next iteration of the loop;
@@ -64,3 +66,5 @@ class TaskEvent {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -18,6 +18,8 @@
 #include <tambour/event_loop.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 namespace server {
@@ -204,3 +206,5 @@ void spawn(EventLoop& loop, F&& callable, Args&&... arguments) {
 }
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

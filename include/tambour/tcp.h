@@ -4,8 +4,12 @@
 #include <tambour/stream_server.h>
 #include <tambour/tcp_stream.h>  // IWYU pragma: export
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 using TcpServer = StreamServer<TcpStream>;
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 
 #include <tambour/clock.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// If the peer's machine lost power, or the network drops all packets, the peer never answers. With
@@ -23,3 +25,5 @@ struct TcpOptions {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 #include <tambour/task.h>
 #include <tambour/tcp_options.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// A TCP stream. Small messages are sent at once (TCP_NODELAY), also on connections of a TcpServer.
@@ -44,3 +46,5 @@ class TcpStream final : public SocketStream {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -12,6 +12,8 @@
 #include <tambour/detail/timer_node.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -131,3 +133,5 @@ class Timer final : private detail::TimerNode {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -16,6 +16,8 @@
 #include <tambour/tls_error.h>    // IWYU pragma: export
 #include <tambour/tls_session.h>  // IWYU pragma: export
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// Performs the handshake of a server. `stream` then transfers its bytes through TLS: reads, writes
@@ -59,3 +61,5 @@ void tls_connect(Connection& connection, const TlsClientContext& context, std::s
                  Callback<void(Connection&, Error)> done);
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -21,6 +21,8 @@
 #include <tambour/tls_session.h>
 #include <tambour/tls_stats.h>  // IWYU pragma: export
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 namespace tls {
@@ -237,3 +239,5 @@ class TlsClientContext {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

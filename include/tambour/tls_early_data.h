@@ -20,6 +20,8 @@
 #include <tambour/task.h>
 #include <tambour/tls_context.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// Bytes whose repeated processing by the server does no harm.
@@ -66,3 +68,5 @@ struct TlsReplayable {
 [[nodiscard]] Task<Result<>> tls_complete_handshake(SocketStream& stream);
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -11,6 +11,8 @@
 
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 enum class TlsError : int {
@@ -60,3 +62,5 @@ const std::error_category& tls_category() noexcept;
 
 template <>
 struct std::is_error_code_enum<tambour::TlsError> : std::true_type {};
+
+#pragma GCC visibility pop

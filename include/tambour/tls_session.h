@@ -11,6 +11,8 @@
 
 #include <tambour/cxx23.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 enum class TlsVersion : std::uint8_t { tls12, tls13 };
@@ -75,3 +77,5 @@ class TlsSession {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

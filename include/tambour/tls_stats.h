@@ -6,6 +6,8 @@
 
 #include <tambour/cxx23.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// The counters of a TlsServerContext or TlsClientContext since create(), of all its loops and
@@ -27,3 +29,5 @@ struct TlsStats {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

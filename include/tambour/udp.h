@@ -17,6 +17,8 @@
 #include <tambour/io_handle.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -247,3 +249,5 @@ class UdpSocket final : public IoHandle {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 
 #include <tambour/cxx23.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// A move-only owner of a file descriptor, which it closes on destruction.
@@ -43,3 +45,5 @@ class UniqueFd {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -4,8 +4,12 @@
 #include <tambour/stream_server.h>
 #include <tambour/unix_stream.h>  // IWYU pragma: export
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 using UnixServer = StreamServer<UnixStream>;
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

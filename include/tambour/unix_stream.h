@@ -16,6 +16,8 @@
 #include <tambour/task.h>
 #include <tambour/unique_fd.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// The credentials of the peer process at the time of its connect(2), listen(2) or socketpair(2).
@@ -82,3 +84,5 @@ class UnixStream final : public SocketStream {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

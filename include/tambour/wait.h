@@ -16,6 +16,8 @@
 #include <tambour/task.h>
 #include <tambour/timer.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// Waits for `delay`; see Timer. Fails with ECANCELED if the task is asked to stop before the delay
@@ -148,3 +150,5 @@ class WaitForReadiness final : private detail::ReadyNode {
 }
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 #include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -111,3 +113,5 @@ class WallTimer final : private detail::ReadyNode {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -28,6 +28,8 @@
 #include <tambour/task.h>
 #include <tambour/wait.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 /// The element of tuples and variants for the result of a task: std::monostate for void.
@@ -429,3 +431,5 @@ Task<ResultOf<AwaitResult<A>>> timeout(Duration limit, A awaitable) {
 }
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -31,6 +31,8 @@
 #include <tambour/task.h>
 #include <tambour/when.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -219,3 +221,5 @@ class WorkerPool::Run {
 };
 
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -134,6 +134,23 @@ class Headers(CheckTest):
         self.assert_fault("headers", "include/tambour/loop.h:1", "does not compile on its own")
 
 
+    PUSH = "#pragma GCC visibility push(default)\n"
+    POP = "#pragma GCC visibility pop\n"
+    NAMESPACE = "namespace tambour {\nstruct Loop {};\n}\n"
+
+    def test_visibility(self) -> None:
+        path = "include/tambour/loop.h"
+        begin = "// The loop.\n#pragma once\n"
+        self.write(path, begin + self.PUSH + self.NAMESPACE + self.POP)
+        self.assert_clean("headers")
+        self.write(path, begin + self.NAMESPACE)
+        self.assert_fault("headers", f"{path}:1", "must contain")
+        self.write(path, begin + self.PUSH + self.POP + self.NAMESPACE)
+        self.assert_fault("headers", f"{path}:5", "is not between")
+        self.write(path, begin + self.PUSH + "#include <cstdint>\n" + self.NAMESPACE + self.POP)
+        self.assert_fault("headers", f"{path}:4", "after the visibility was set")
+
+
 class Style(CheckTest):
     def test_clean(self) -> None:
         self.assert_clean("style")

@@ -192,9 +192,9 @@ struct event_base {
   [[nodiscard]] std::int64_t now() noexcept { return cached_us != 0 ? cached_us : read_clock(); }
   std::int64_t read_clock() noexcept;
   /// When a timeout begins that is added now: in a callback at the cached time, else at the exact
-  /// time. The coarse clock, which the original reads, is up to a tick of the kernel (4 ms) late;
-  /// the original therefore waits by the coarse clock too. The loop of the drop-in waits by the exact
-  /// clock, and compared with it such a timeout would expire a tick early.
+  /// time. The original reads the coarse clock, which is up to a tick of the kernel (4 ms) late,
+  /// and also waits by it. The drop-in waits by the exact clock, with which such a timeout would
+  /// expire a tick early.
   [[nodiscard]] std::int64_t timeout_begin() noexcept;
   void update_cached_time() noexcept {
     cached_us = 0;

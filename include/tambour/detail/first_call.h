@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::detail {
 
 enum class FirstCall : std::uint8_t {
@@ -14,3 +16,5 @@ enum class FirstCall : std::uint8_t {
 };
 
 }  // namespace tambour::detail
+
+#pragma GCC visibility pop

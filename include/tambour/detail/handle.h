@@ -5,6 +5,8 @@
 #include <tambour/detail/intrusive_list.h>
 #include <tambour/detail/ready_node.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::detail {
 
 /// `T` is the handle, `Node` what the loop runs. A started handle is in the list of its loop. Each
@@ -25,3 +27,5 @@ class Handle : public Node, public HlistHook<T>, public HlistHook<T, Tags>... {
 };
 
 }  // namespace tambour::detail
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::base {
 class ReadyQueue;
 class TimingWheel;
@@ -207,3 +209,5 @@ class Hlist {
 };
 
 }  // namespace tambour::detail
+
+#pragma GCC visibility pop

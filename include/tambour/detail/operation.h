@@ -8,6 +8,8 @@
 #include <tambour/detail/ready_node.h>
 #include <tambour/events.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::detail {
 
 enum class OperationKind : std::uint8_t {
@@ -56,3 +58,5 @@ class Operation : public OperationData, public HlistHook<Operation> {
 };
 
 }  // namespace tambour::detail
+
+#pragma GCC visibility pop

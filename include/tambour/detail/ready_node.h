@@ -9,6 +9,8 @@
 #include <tambour/detail/intrusive_list.h>
 #include <tambour/priority.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::base {
 class ReadyQueue;
 }
@@ -56,3 +58,5 @@ class ReadyNode : public ListHook<ReadyNode> {
 using ReadyNodes = IntrusiveList<ReadyNode>;
 
 }  // namespace tambour::detail
+
+#pragma GCC visibility pop

@@ -12,6 +12,8 @@
 #include <tambour/task.h>
 #include <tambour/task_scope.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -127,3 +129,5 @@ class RemoteCall {
 
 }  // namespace detail
 }  // namespace tambour
+
+#pragma GCC visibility pop

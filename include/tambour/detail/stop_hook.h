@@ -10,6 +10,8 @@
 
 #include <tambour/detail/intrusive_list.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::detail {
 
 /// A wait in the list of a context. Destroying it removes it.
@@ -70,3 +72,5 @@ class StopHooks {
 };
 
 }  // namespace tambour::detail
+
+#pragma GCC visibility pop

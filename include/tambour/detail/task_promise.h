@@ -12,6 +12,8 @@
 #include <tambour/resumption.h>
 #include <tambour/task_context.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::detail {
 
 class TaskPromiseBase;
@@ -144,3 +146,5 @@ class TaskPromiseBase : public ListHook<TaskPromiseBase> {
 using ObservedTasks = IntrusiveList<TaskPromiseBase>;
 
 }  // namespace tambour::detail
+
+#pragma GCC visibility pop

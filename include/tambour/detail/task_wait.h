@@ -9,6 +9,8 @@
 #include <tambour/detail/stop_hook.h>
 #include <tambour/task.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 namespace loop {
@@ -84,3 +86,5 @@ class AssignedTaskWait : public TaskWait, private ListHook<AssignedTaskWait> {
 
 }  // namespace detail
 }  // namespace tambour
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 #include <tambour/detail/ready_node.h>
 #include <tambour/detail/wheel_node.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::detail {
 
 /// The flags of a timer. A base, so that they fit into the padding of ReadyNode.
@@ -28,3 +30,5 @@ class TimerNode : public ReadyNode, public TimerFlags, public WheelNode {
 };
 
 }  // namespace tambour::detail
+
+#pragma GCC visibility pop

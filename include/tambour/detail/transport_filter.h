@@ -11,6 +11,8 @@
 #include <span>
 #include <utility>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class TlsSession;
@@ -65,3 +67,5 @@ class TransportFilter {
 
 }  // namespace io
 }  // namespace tambour
+
+#pragma GCC visibility pop

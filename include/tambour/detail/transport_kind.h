@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::io {
 
 /// A decision that depends on the kind is a switch without `default`, so that the compiler finds
@@ -32,3 +34,5 @@ constexpr bool is_file(TransportKind kind) noexcept {
 }
 
 }  // namespace tambour::io
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 
 #include <tambour/detail/intrusive_list.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour::detail {
 
 /// An item of a base::TimingWheel. Moving a node puts the new one in the old one's position. A node
@@ -33,3 +35,5 @@ class WheelNode : private ListHook<WheelNode> {
 };
 
 }  // namespace tambour::detail
+
+#pragma GCC visibility pop

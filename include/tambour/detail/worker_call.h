@@ -10,6 +10,8 @@
 
 #include <tambour/detail/intrusive_list.h>
 
+#pragma GCC visibility push(default)
+
 namespace tambour {
 
 class EventLoop;
@@ -82,3 +84,5 @@ class WorkerCall : public ListHook<WorkerCall>, public ListHook<threads::WorkerR
 
 }  // namespace detail
 }  // namespace tambour
+
+#pragma GCC visibility pop
