@@ -82,6 +82,10 @@ class NameServer {
   void add(DnsRecord record) { records_.push_back(std::move(record)); }
   void clear() { records_.clear(); }
   void set_change(Change change) { change_ = std::move(change); }
+  /// Changes the bytes of each response.
+  void set_byte_change(std::function<void(std::string& response)> change) {
+    byte_change_ = std::move(change);
+  }
   /// Invoked before each datagram is answered.
   void set_spoofer(std::function<void(const DnsMessage& question, const Endpoint& from)> spoofer) {
     spoofer_ = std::move(spoofer);
@@ -141,6 +145,7 @@ class NameServer {
                               : question->edns ? question->edns->udp_bytes
                                                : DnsMessage::udp_bytes_plain;
     auto bytes = response.write(limit);
+    if (bytes && byte_change_) byte_change_(*bytes);
     return bytes ? std::optional(*bytes) : std::nullopt;
   }
 
@@ -189,6 +194,7 @@ class NameServer {
   std::optional<TcpServer> tcp_;
   std::vector<DnsRecord> records_;
   Change change_;
+  std::function<void(std::string&)> byte_change_;
   std::function<void(const DnsMessage&, const Endpoint&)> spoofer_;
   std::optional<std::uint32_t> negative_ttl_ = 30;
 };

@@ -12,7 +12,6 @@ using dns::RecordHead;
 using dns::ttl_of;
 using dns::WireName;
 
-constexpr unsigned aliases_max = 16;
 constexpr auto no_such_name = 3U;
 constexpr std::uint32_t ttl_unknown = UINT32_MAX;
 
@@ -27,8 +26,8 @@ class ReplyReader {
     if (reader_.failed() || (header.flags & Header::response) == 0 || header.opcode() != 0)
       return Verdict::foreign;
     // Servers that cannot parse a query, or do not want to, may omit the question.
+    if (header.questions == 0 && rcode != 0) return Verdict::complete;
     const bool is_refusal = rcode != 0 && rcode != no_such_name;
-    if (header.questions == 0 && is_refusal) return Verdict::complete;
     if (const Verdict verdict = match(header); verdict != Verdict::complete) return verdict;
     if ((header.flags & Header::truncated) != 0) return Verdict::truncated;
     if (is_refusal) return Verdict::complete;
@@ -57,7 +56,8 @@ class ReplyReader {
   /// addresses of the name before an alias that only tells its canonical name.
   void read_answers(unsigned count) noexcept {
     const Reader begin = reader_;
-    for (unsigned before = 0;; before = aliases_) {
+    for (unsigned records = 0; records <= dns::alias_records_max; records += count) {
+      const unsigned before = aliases_;
       reader_ = begin;
       for (unsigned i = 0; i < count && !reader_.failed(); ++i) read_answer();
       if (reader_.failed() || aliases_ == before || reply_.count != 0) return;
@@ -74,7 +74,7 @@ class ReplyReader {
     if (is_ours && head.type == question_.type) {
       ttl_s_ = std::min(ttl_s_, ttl_of(head.ttl));
       read_data(head);
-    } else if (is_ours && head.type == DnsType::cname && aliases_ < aliases_max) {
+    } else if (is_ours && head.type == DnsType::cname) {
       ++aliases_;
       ttl_s_ = std::min(ttl_s_, ttl_of(head.ttl));
       reader_.name(owner_);

@@ -5,6 +5,7 @@ namespace tambour::dns {
 namespace {
 
 constexpr std::uint8_t pointer_mask = 0xc0;
+constexpr unsigned pointers_max = DnsName::bytes_max / 2;
 
 }  // namespace
 
@@ -14,6 +15,7 @@ void Reader::name(WireName& into) noexcept {
   std::size_t end = end_;
   std::size_t begin = at_;  // Pointers must point before this.
   std::size_t after = 0;    // Where the name ends in the message: after its first pointer.
+  unsigned pointers = 0;
   for (;;) {
     if (at >= end) return fail(DnsError::bad_message);
     const std::uint8_t length = byte(at);
@@ -28,7 +30,7 @@ void Reader::name(WireName& into) noexcept {
     }
     if (length < pointer_mask || end - at < 2) return fail(DnsError::bad_message);
     const std::size_t target = (length & 0x3fU) << 8U | byte(at + 1);
-    if (target >= begin) return fail(DnsError::bad_pointer);
+    if (target >= begin || ++pointers > pointers_max) return fail(DnsError::bad_pointer);
     if (after == 0) after = at + 2;
     at = begin = target;
     end = message_.size();

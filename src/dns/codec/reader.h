@@ -20,6 +20,11 @@ using Bytes = std::span<const std::byte>;
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
+/// Aliases may stand in any order, so that an answer section is read several times. It is read
+/// again as long as fewer records than this were read: a chain of 90 aliases in reverse order is
+/// followed to its end, and a message with thousands of them is read twice.
+inline constexpr unsigned alias_records_max = 8192;
+
 class Reader {
  public:
   explicit Reader(Bytes message) noexcept : message_(message), end_(message.size()) {}
@@ -53,7 +58,8 @@ class Reader {
   std::string_view rest() noexcept { return text(left()); }
 
   /// Reads a name and follows its pointers, each of which must point before everything that was
-  /// read of the name so far: a name without a loop has no other.
+  /// read of the name so far: a name without a loop has no other. A name with more pointers than
+  /// labels fit into it fails, because its pointers cost work and shorten nothing.
   void name(WireName& into) noexcept;
   DnsName name();
   /// Moves past a name without following its pointers.

@@ -57,6 +57,8 @@ void ResolvConf::set_search(std::string_view text) {
   search.clear();
   has_search = true;
   for (std::string_view word = take_word(text); !word.empty(); word = take_word(text)) {
+    // Some tools write `.example.org`. The root alone is a name.
+    if (word.size() > 1 && word.front() == '.') word.remove_prefix(1);
     const auto name = DnsName::parse(word);
     if (name && search.size() < search_max) search.push_back(*name);
   }

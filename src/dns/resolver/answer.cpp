@@ -5,8 +5,6 @@
 namespace tambour::dns {
 namespace {
 
-/// More aliases than any name needs; servers follow about as many.
-constexpr unsigned cname_chain_max = 16;
 /// Sorting them takes a few system calls for each.
 constexpr std::size_t addresses_max = 256;
 constexpr std::uint16_t cookie_option = DnsOption::cookie;
@@ -32,13 +30,17 @@ class ResponseReader {
     const Header header = Header::read(reader_);
     info_.rcode = header.rcode();
     info_.truncated = (header.flags & Header::truncated) != 0;
-    reader_.skip_name();
-    reader_.u32();
+    info_.has_question = header.questions != 0;
+    if (info_.has_question) {
+      reader_.skip_name();
+      reader_.u32();
+    }
     if (info_.truncated || reader_.failed()) return !reader_.failed();
     read_answers(header.answers);
     for (unsigned i = 0; i < header.authorities && !reader_.failed(); ++i) read_authority();
     for (unsigned i = 0; i < header.additionals && !reader_.failed(); ++i) read_additional();
-    if (reader_.failed() || reader_.left() != 0) return false;
+    if (reader_.failed()) return false;
+    info_.size = reader_.position();
     conclude();
     return true;
   }
@@ -47,7 +49,7 @@ class ResponseReader {
   /// Usually the aliases are in order, and one pass finds everything.
   void read_answers(unsigned count) {
     const Reader begin = reader_;
-    for (unsigned pass = 0; pass < cname_chain_max; ++pass) {
+    for (unsigned records = 0; records <= alias_records_max; records += count) {
       reader_ = begin;
       const unsigned cnames_before = cnames_;
       for (unsigned i = 0; i < count && !reader_.failed(); ++i) read_answer();
@@ -66,7 +68,7 @@ class ResponseReader {
       ++found_;
       ttl_s_ = std::min(ttl_s_, ttl_of(head.ttl));
       read_data(head);
-    } else if (is_ours && head.type == DnsType::cname && cnames_ < cname_chain_max) {
+    } else if (is_ours && head.type == DnsType::cname) {
       ++cnames_;
       ttl_s_ = std::min(ttl_s_, ttl_of(head.ttl));
       found_ = 0;
@@ -109,7 +111,7 @@ class ResponseReader {
   }
 
   void read_additional() {
-    reader_.name(name_);
+    reader_.skip_name();
     const RecordHead head = RecordHead::read(reader_);
     const std::size_t former_end = reader_.enter(head.size);
     if (reader_.failed()) return;
@@ -170,7 +172,9 @@ bool is_response_to(Bytes packet, std::uint16_t id, std::string_view name, DnsTy
   Reader reader(packet);
   const Header header = Header::read(reader);
   if (reader.failed() || header.id != id || (header.flags & Header::response) == 0) return false;
-  if (header.opcode() != 0 || header.questions != 1) return false;
+  if (header.opcode() != 0) return false;
+  if (header.questions == 0) return header.rcode() != 0;
+  if (header.questions != 1) return false;
   const std::string_view question = reader.text(name.size());
   if (reader.failed()) return false;
   if (exact_case ? question != name : !equal_ignoring_case(question, name)) return false;
@@ -187,22 +191,26 @@ Result<DnsMessage> message_of(const Answer& answer, std::string_view key, std::u
   if (!message) return message;
   const DnsType type = type_of_key(key);
   DnsName owner = DnsNameAccess::make(name_of_key(key));
+  std::vector<DnsRecord>& answers = message->answers;
   std::vector<DnsRecord> kept;
-  for (unsigned pass = 0; pass < cname_chain_max && kept.size() < message->answers.size(); ++pass) {
-    bool has_cname = false;
-    for (DnsRecord& each : message->answers) {
-      if (each.record_class != DnsClass::in || each.name != owner) continue;
-      const auto* const cname = each.as<DnsCname>();
-      if (cname == nullptr && !is_wanted(each.type, type)) continue;
-      const bool follows = cname != nullptr && !is_wanted(each.type, type);
-      if (follows) owner = cname->target;
-      kept.push_back(each);
-      has_cname = has_cname || follows;
-      if (follows) break;
+  std::vector<bool> is_kept(answers.size());
+  std::size_t kept_before = SIZE_MAX;
+  // Usually the aliases are in order, and one pass finds everything.
+  for (std::size_t records = 0; records <= alias_records_max && kept.size() != kept_before;
+       records += answers.size()) {
+    kept_before = kept.size();
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      const DnsRecord& record = answers[i];
+      if (is_kept[i] || record.record_class != DnsClass::in || record.name != owner) continue;
+      const auto* const cname = record.as<DnsCname>();
+      const bool is_answer = is_wanted(record.type, type);
+      if (!is_answer && cname == nullptr) continue;
+      if (!is_answer) owner = cname->target;
+      kept.push_back(record);
+      is_kept[i] = true;
     }
-    if (!has_cname) break;
   }
-  message->answers = std::move(kept);
+  answers = std::move(kept);
   for (std::vector<DnsRecord>* section :
        {&message->answers, &message->authorities, &message->additionals}) {
     for (DnsRecord& each : *section) each.ttl -= std::min(each.ttl, age_s);

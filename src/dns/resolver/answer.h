@@ -31,12 +31,14 @@ using AnswerPointer = std::shared_ptr<const Answer>;
 struct ResponseInfo {
   unsigned rcode = 0;  ///< With the bits of EDNS.
   bool truncated = false;
+  bool has_question = true;  ///< Servers that cannot parse a query may omit it from their error.
   bool has_edns = false;
+  std::size_t size = 0;       ///< Of the message. Bytes may follow, as some middleboxes send them.
   std::string_view cookie{};  ///< The data of the option; empty if there is none.
 };
 
-/// True if the packet is a response with this id to exactly this question. `name` is compared byte
-/// by byte if `exact_case`.
+/// True if the packet is a response with this id to exactly this question, or an error with this id
+/// and no question. `name` is compared byte by byte if `exact_case`.
 [[nodiscard]] bool is_response_to(Bytes packet, std::uint16_t id, std::string_view name,
                                   DnsType type, bool exact_case) noexcept;
 

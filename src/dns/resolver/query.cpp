@@ -335,12 +335,15 @@ void Query::take(const Attempt& attempt, Bytes packet, Answer answer, const Resp
     // The response has brought a new cookie. If that one is not accepted either, TCP needs none.
     return send(server, std::exchange(retried_cookie_, true) ? Transport::tcp : Transport::udp);
   }
-  const bool is_answer = answer.error == no_error || answer.error == DnsError::no_data ||
-                         answer.error == DnsError::no_such_name;
+  // An error without the question could belong to another query, so that it says only that this
+  // server does not answer this query: it is not cached, and other servers are asked.
+  const bool is_answer =
+      info.has_question && (answer.error == no_error || answer.error == DnsError::no_data ||
+                            answer.error == DnsError::no_such_name);
   if (!is_answer) return try_next(server, answer.error);
   // Not at the first error, which may have another reason.
   if (is_plain(server) && !attempt.has_edns && server.has_edns()) server.disable_edns();
-  answer.message.assign(reinterpret_cast<const char*>(packet.data()), packet.size());
+  answer.message.assign(reinterpret_cast<const char*>(packet.data()), info.size);
   if (!set_->conf->trust_ad) clear_authentic_data(answer.message);
   finish(std::make_shared<const Answer>(std::move(answer)));
 }
