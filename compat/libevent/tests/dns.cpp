@@ -139,6 +139,42 @@ TEST_F(DnsResponses, aliases_are_followed_in_any_order) {
   EXPECT_EQ(found.canonical, "c");
 }
 
+TEST_F(DnsResponses, aliases_are_followed_in_any_number) {
+  for (const bool is_reversed : {false, true}) {
+    Nameserver server(base_, [=](const std::string& query) {
+      const auto name = [](int i) {
+        return '\1' + std::string(1, static_cast<char>('A' + i)) + '\0';
+      };
+      std::string records;
+      const auto add = [&](const std::string& record) {
+        records = is_reversed ? record + records : records + record;
+      };
+      add(bytes("\xc0\x0c\0\5\0\1\0\0\0\x33\0\3") + name(0));
+      for (int i = 0; i < 39; ++i) add(name(i) + bytes("\0\5\0\1\0\0\0\x33\0\3") + name(i + 1));
+      add(name(39) + bytes("\0\1\0\1\0\0\0\x63\0\4\1\2\3\4"));
+      return respond(query, "\x81\x80", bytes("\0\x29\0\0\0\0"), records);
+    });
+    evdns_base_clear_nameservers_and_suspend(dns_);
+    server.add_to(dns_);
+    evdns_base_resume(dns_);
+    Result result;
+    resolve("name.test", result);
+    wait_for(result);
+    EXPECT_EQ(result.data, "\1\2\3\4") << is_reversed;
+  }
+}
+
+TEST_F(DnsResponses, an_error_without_the_question_ends_a_request) {
+  Nameserver server(base_, [](const std::string& query) {
+    return query.substr(0, 2) + bytes("\x81\x83\0\0\0\0\0\0\0\0");
+  });
+  server.add_to(dns_);
+  Result result;
+  resolve("name.test", result);
+  wait_for(result);
+  EXPECT_EQ(result.error, DNS_ERR_NOTEXIST);
+}
+
 TEST_F(DnsResponses, an_alias_may_follow_the_addresses) {
   Nameserver server(base_, [](const std::string& query) {
     return respond(query, "\x81\x80", bytes("\0\2\0\0\0\0"),
