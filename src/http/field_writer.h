@@ -44,17 +44,35 @@ class FieldWriter {
     return true;
   }
 
+  /// The name of the last field that was added.
+  [[nodiscard]] std::string_view last_name(std::string_view text) const noexcept {
+    return text.substr(entries_.back().at, entries_.back().name_size);
+  }
+
+  /// The value of the last field ends at `end`, in a further line. Returns false like add().
+  [[nodiscard]] bool continue_last(std::size_t end) noexcept {
+    if (end > Fields::bytes_max) return false;
+    Fields::Entry& last = entries_.back();
+    last.value_size = static_cast<std::uint32_t>(end - last.at - last.name_size - last.value_gap);
+    request_repair();
+    return true;
+  }
+  /// A value has several lines or control characters: finish() replaces them by spaces.
+  void request_repair() noexcept { needs_repair_ = true; }
+
   /// Replaces `fields` by those that were added. `text` contains all places.
   void finish(Fields& fields, std::string_view text) {
     fields.text_.assign(text);
     fields.entries_.swap(entries_);
     fields.bytes_ = bytes_;
+    if (needs_repair_) repair(fields);
     clear();
   }
 
   void clear() noexcept {
     entries_.clear();
     bytes_ = 0;
+    needs_repair_ = false;
   }
 
   /// Clears `fields`, and frees their memory if it is large.
@@ -67,8 +85,11 @@ class FieldWriter {
   }
 
  private:
+  static void repair(Fields& fields) noexcept;
+
   std::vector<Fields::Entry> entries_;
   std::size_t bytes_ = 0;
+  bool needs_repair_ = false;
 };
 
 }  // namespace tambour::http::detail

@@ -16,15 +16,22 @@ namespace {
 using http::h1::RequestParser;
 using http::h1::ResponseParser;
 using test::Message;
+using test::StrictResponseParser;
 using test::Verdict;
 
 /// Why the model stops: the end of the text, a message that is not complete, or a bad one.
 enum class Stop { end, incomplete, rejected };
 
 struct ModelField {
+  std::string spelled_name;
   std::string name;  ///< In lower case.
   std::string value;
+  bool is_ignored = false;
 };
+
+bool is_framing(const ModelField& field) {
+  return field.name == "content-length" || field.name == "transfer-encoding";
+}
 
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -52,12 +59,24 @@ bool matches(const std::string& text, const std::string& pattern) {
   return matches(text, pattern, match);
 }
 
+bool is_control(char c) { return (static_cast<unsigned char>(c) < 32 && c != '\t') || c == 127; }
+
+/// Replaces control characters by spaces, and removes those at both ends.
+std::string repaired(std::string text) {
+  std::ranges::replace_if(text, is_control, ' ');
+  return trim(text);
+}
+
+enum class Mode { request, response, lenient_response };
+
 /// A plain parser of a whole text: it looks for the empty line after a head, and then checks each
 /// line with regular expressions.
 class Model {
  public:
-  Model(std::string text, bool has_requests)
-      : text_(std::move(text)), has_requests_(has_requests) {}
+  Model(std::string text, Mode mode)
+      : text_(std::move(text)),
+        has_requests_(mode == Mode::request),
+        is_lenient_(mode == Mode::lenient_response) {}
 
   Stop run() {
     while (true) {
@@ -91,10 +110,11 @@ class Model {
     std::vector<std::string> lines;
     std::size_t at = at_;
     while (true) {
-      const std::size_t end = text_.find("\r\n", at);
+      const std::size_t end = text_.find(is_lenient_ ? "\n" : "\r\n", at);
       if (end == std::string::npos) return std::nullopt;
-      const std::string line = text_.substr(at, end - at);
-      at = end + 2;
+      std::string line = text_.substr(at, end - at);
+      at = end + (is_lenient_ ? 1 : 2);
+      if (is_lenient_ && line.ends_with('\r')) line.pop_back();
       if (line.empty()) break;
       lines.push_back(line);
     }
@@ -104,16 +124,51 @@ class Model {
 
   bool read_fields(const std::vector<std::string>& lines, std::vector<ModelField>& fields) {
     for (const std::string& line : lines) {
-      const std::size_t colon = line.find(':');
-      if (colon == std::string::npos || !matches(line.substr(0, colon), token + "+")) return false;
-      const std::string value = trim(line.substr(colon + 1));
-      for (const char c : value) {
-        if ((static_cast<unsigned char>(c) < 32 && c != '\t') || c == 127) return false;
+      if (is_lenient_ && (line[0] == ' ' || line[0] == '\t')) {
+        if (!continue_field(line, fields)) return false;
+        continue;
       }
-      fields.push_back({lower(line.substr(0, colon)), value});
-      message_.fields += line.substr(0, colon) + ": " + value + '\n';
+      ModelField field;
+      std::smatch match;
+      if (!matches(line, "(" + token + "*)([ \t]*):([^]*)", match)) return false;
+      field.spelled_name = match[1].str();
+      field.name = lower(field.spelled_name);
+      field.is_ignored = field.name.empty();
+      const std::string blanks = match[2].str();
+      if (field.is_ignored ? !is_lenient_ || !blanks.empty()
+                           : !blanks.empty() && (!is_lenient_ || is_framing(field)))
+        return false;
+      field.value = trim(match[3].str());
+      if (!check_value(field.value, is_framing(field))) return false;
+      field.value = repaired(field.value);
+      fields.push_back(field);
+    }
+    for (const ModelField& field : fields) {
+      if (!field.is_ignored) message_.fields += field.spelled_name + ": " + field.value + '\n';
     }
     return true;
+  }
+
+  bool check_value(const std::string& value, bool is_framing) const {
+    if (!is_lenient_ || is_framing) return std::ranges::none_of(value, is_control);
+    return value.find('\r') == std::string::npos && value.find('\0') == std::string::npos;
+  }
+
+  bool continue_field(const std::string& line, std::vector<ModelField>& fields) {
+    if (fields.empty()) return false;
+    ModelField& last = fields.back();
+    const bool is_ignored = last.is_ignored || (in_trailers_ && is_forbidden_trailer(last));
+    if (!is_ignored && is_framing(last)) return false;
+    if (!check_value(trim(line), false)) return false;
+    const std::string more = repaired(line);
+    last.value += (last.value.empty() || more.empty() ? "" : " ") + more;
+    return true;
+  }
+
+  static bool is_forbidden_trailer(const ModelField& field) {
+    return matches(field.name,
+                   "authorization|connection|content-encoding|content-length|content-range|expect|"
+                   "host|proxy-authorization|te|trailer|transfer-encoding|upgrade");
   }
 
   static bool is_host(const std::string& text) {
@@ -158,10 +213,11 @@ class Model {
 
   bool check_status_line(const std::string& line) {
     std::smatch match;
-    if (!matches(line, "HTTP/1\\.([0-9]) ([1-9][0-9][0-9]) ([^]*)", match)) return false;
-    for (const char c : match[3].str()) {
-      if ((static_cast<unsigned char>(c) < 32 && c != '\t') || c == 127) return false;
-    }
+    const std::string pattern = is_lenient_ ? "HTTP/1\\.([0-9])[ \t]+([1-9][0-9][0-9])([ \t][^]*)?"
+                                            : "HTTP/1\\.([0-9]) ([1-9][0-9][0-9]) ([^]*)";
+    if (!matches(line, pattern, match) || line.find('\r') != std::string::npos) return false;
+    // The phrase has no meaning for clients.
+    if (!is_lenient_ && std::ranges::any_of(match[3].str(), is_control)) return false;
     is_old_ = match[1].str() == "0";
     message_.start = match[2].str();
     return true;
@@ -176,19 +232,33 @@ class Model {
     return values;
   }
 
+  /// The elements of all lists.
+  static std::vector<std::string> split(const std::vector<std::string>& values) {
+    std::vector<std::string> elements;
+    for (const std::string& value : values) {
+      std::size_t begin = 0;
+      for (std::size_t end = 0; end != std::string::npos; begin = end + 1) {
+        end = value.find(',', begin);
+        elements.push_back(trim(value.substr(begin, end - begin)));
+      }
+    }
+    return elements;
+  }
+
   Stop read_body(const std::vector<ModelField>& fields) {
-    const auto lengths = values_of(fields, "content-length");
+    auto lengths = values_of(fields, "content-length");
+    if (is_lenient_ && !lengths.empty()) lengths = split(lengths);
     const auto codings = values_of(fields, "transfer-encoding");
     if (!codings.empty()) {
       if (is_old_ || !lengths.empty() || codings.size() > 1 || lower(codings[0]) != "chunked")
         return Stop::rejected;
     }
-    if (lengths.size() > 1) return Stop::rejected;
+    if (lengths.size() > 1 && !is_lenient_) return Stop::rejected;
     std::uint64_t length = 0;
-    if (!lengths.empty()) {
-      if (!matches(lengths[0], "[0-9]{1,19}")) return Stop::rejected;
-      length = std::stoull(lengths[0]);
-      if (length > INT64_MAX) return Stop::rejected;
+    for (const std::string& text : lengths) {
+      if (!matches(text, "[0-9]{1,19}")) return Stop::rejected;
+      length = std::stoull(text);
+      if (length > INT64_MAX || length != std::stoull(lengths[0])) return Stop::rejected;
     }
     const std::string& start = message_.start;
     if (!has_requests_) {
@@ -212,15 +282,14 @@ class Model {
     const std::string quoted = "\"(?:[^\"\\\\]|\\\\.)*\"";
     const std::string extension =
         "[ \t]*;[ \t]*" + token + "+(?:[ \t]*=[ \t]*(?:" + token + "+|" + quoted + "))?";
+    const std::string pattern = is_lenient_ ? "([0-9A-Fa-f]{1,16})[ \t]*(?:;[^]*)?"
+                                            : "([0-9A-Fa-f]{1,15})(?:" + extension + ")*";
     while (true) {
       const std::size_t end = text_.find("\r\n", at_);
       if (end == std::string::npos) return Stop::incomplete;
       const std::string line = text_.substr(at_, end - at_);
       std::smatch match;
-      const bool has_control = std::ranges::any_of(line, [](char c) {
-        return (static_cast<unsigned char>(c) < 32 && c != '\t') || c == 127;
-      });
-      if (has_control || !matches(line, "([0-9A-Fa-f]{1,15})(?:" + extension + ")*", match))
+      if (std::ranges::any_of(line, is_control) || !matches(line, pattern, match))
         return Stop::rejected;
       at_ = end + 2;
       const std::uint64_t size = std::stoull(match[1].str(), nullptr, 16);
@@ -236,14 +305,15 @@ class Model {
     const auto lines = take_lines();
     if (!lines) return Stop::incomplete;
     std::vector<ModelField> trailers;
+    in_trailers_ = true;
     const std::string head = std::exchange(message_.fields, "");
     if (!read_fields(*lines, trailers)) return Stop::rejected;
-    message_.trailers = std::exchange(message_.fields, head);
+    in_trailers_ = false;
+    message_.fields = head;
     for (const ModelField& field : trailers) {
-      if (matches(field.name,
-                  "authorization|connection|content-encoding|content-length|content-range|expect|"
-                  "host|proxy-authorization|te|trailer|transfer-encoding|upgrade"))
-        return Stop::rejected;
+      if (is_forbidden_trailer(field) && !is_lenient_) return Stop::rejected;
+      if (!field.is_ignored && !is_forbidden_trailer(field))
+        message_.trailers += field.spelled_name + ": " + field.value + '\n';
     }
     return finish();
   }
@@ -256,6 +326,8 @@ class Model {
 
   std::string text_;
   bool has_requests_;
+  bool is_lenient_;
+  bool in_trailers_ = false;
   std::size_t at_ = 0;
   bool is_old_ = false;
   Message message_;
@@ -266,6 +338,11 @@ Verdict read(std::string_view text, const std::vector<std::size_t>& ends, bool i
   test::MessageReader<Parser> reader;
   return test::read_in_pieces(text, ends, reader, in_blocks);
 }
+
+template <class Parser>
+constexpr Mode mode_of = std::is_same_v<Parser, RequestParser>          ? Mode::request
+                         : std::is_same_v<Parser, StrictResponseParser> ? Mode::response
+                                                                        : Mode::lenient_response;
 
 template <class Parser>
 void check(const std::string& text, Bytes bytes) {
@@ -280,7 +357,7 @@ void check(const std::string& text, Bytes bytes) {
     expect(read<Parser>(text, ends, true) == whole, "the verdict depends on the pieces");
   }
 
-  Model model(text, std::is_same_v<Parser, RequestParser>);
+  Model model(text, mode_of<Parser>);
   const Stop stop = model.run();
   std::vector<Message> complete = whole.messages;
   if (!complete.empty() && !complete.back().is_complete) complete.pop_back();
@@ -297,7 +374,7 @@ void check(const std::string& text, Bytes bytes) {
   if (stop == Stop::incomplete && failed) {
     // The error was found before the end of a line or head, which must then be bad in every case.
     for (const char* rest : {"\r\n\r\n", "\r\n", "\"\r\n\r\n", "\n\r\n\r\n"})
-      expect(Model(text + rest, std::is_same_v<Parser, RequestParser>).run() != Stop::end,
+      expect(Model(text + rest, mode_of<Parser>).run() != Stop::end,
              "a message was rejected that may become valid");
   }
 }
@@ -308,10 +385,14 @@ void check_http(Bytes bytes) {
   const std::string text(text_of(bytes));
   check<RequestParser>(text, bytes);
   check<ResponseParser>(text, bytes);
+  check<StrictResponseParser>(text, bytes);
   const std::string head = "PUT / HTTP/1.1\r\nHost: a\r\n";
   check<RequestParser>(head + text, bytes);
   check<RequestParser>(head + "Transfer-Encoding: chunked\r\n\r\n" + text, bytes);
-  check<ResponseParser>("HTTP/1.1 200 OK\r\n" + text, bytes);
+  const std::string response = "HTTP/1.1 200 OK\r\n";
+  check<ResponseParser>(response + text, bytes);
+  check<StrictResponseParser>(response + text, bytes);
+  check<ResponseParser>(response + "Transfer-Encoding: chunked\r\n\r\n" + text, bytes);
 }
 
 }  // namespace tambour::fuzz

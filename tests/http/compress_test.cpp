@@ -213,7 +213,7 @@ TEST_F(HttpCompress, each_write_of_a_stream_arrives_at_once) {
     TcpStream stream = co_await own.open();
     static_cast<void>(co_await stream.write(
         std::string_view("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")));
-    http::h1::ResponseParser parser;
+    http::h1::ResponseParser parser({}, http::h1::ParsingMode::strict);
     Buffer in;
     Buffer body;
     http::coding::BodyDecoder decoder({Coding::gzip}, {});

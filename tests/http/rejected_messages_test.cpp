@@ -17,7 +17,7 @@ namespace {
 
 using http::Status;
 using http::h1::RequestParser;
-using http::h1::ResponseParser;
+using test::StrictResponseParser;
 using namespace std::string_literals;
 
 struct Rejected {
@@ -467,7 +467,7 @@ TEST(RejectedMessages, exceed_limits) {
 }
 
 TEST(RejectedResponses, are_malformed) {
-  expect_rejected<ResponseParser>(
+  expect_rejected<StrictResponseParser>(
       {
           {"\r\nHTTP/1.1 200 OK\r\n\r\n", HttpError::bad_version},
           {"HTTP/1.1 200\r\n\r\n", HttpError::bad_status_line, 500},
@@ -520,7 +520,7 @@ TEST(RejectedMessages, are_cut_off) {
   }
   const std::string response = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
   for (std::size_t size = 1; size < response.size(); ++size)
-    EXPECT_EQ(test::read_in_every_way<ResponseParser>(response.substr(0, size)).error,
+    EXPECT_EQ(test::read_in_every_way<StrictResponseParser>(response.substr(0, size)).error,
               StreamError::truncated);
 }
 

@@ -10,6 +10,9 @@ namespace {
 
 // A size below 2^60 cannot overflow when it is added to the size of a body.
 constexpr std::uint8_t digits_max = 15;
+/// Clients accept one more if the first digits are zeros.
+constexpr std::uint8_t lenient_digits_max = 16;
+constexpr std::uint64_t before_last_digit_max = std::uint64_t{1} << 56;
 
 constexpr bool is_space(char c) noexcept { return c == ' ' || c == '\t'; }
 
@@ -52,13 +55,15 @@ Result<> ChunkParser::parse_byte(char c) {
       // The CR after an extension is the end of the line.
       if (c != '\r' && ++extension_bytes_ > limits_->chunk_extension_bytes_max)
         return failure(HttpError::chunk_extensions_too_large);
-      return parse_extension(c);
+      return mode_ == ParsingMode::strict ? parse_extension(c) : parse_ignored_text(c);
   }
 }
 
 Result<> ChunkParser::parse_size(char c) {
   if (const int digit = hex_value(c); digit >= 0) {
-    if (digits_ == digits_max) return failure(HttpError::bad_chunk_size);
+    const bool is_lenient = mode_ == ParsingMode::lenient_response;
+    if (digits_ == (is_lenient ? lenient_digits_max : digits_max) || left_ >= before_last_digit_max)
+      return failure(HttpError::bad_chunk_size);
     ++digits_;
     left_ = left_ * 16 + static_cast<std::uint64_t>(digit);
     return {};
@@ -73,6 +78,20 @@ Result<> ChunkParser::parse_size(char c) {
   if (++extension_bytes_ > limits_->chunk_extension_bytes_max)
     return failure(HttpError::chunk_extensions_too_large);
   state_ = c == ';' ? State::before_name : State::before_semicolon;
+  if (c == ';' && mode_ == ParsingMode::lenient_response) state_ = State::ignored_text;
+  return {};
+}
+
+/// Extensions have no meaning for this library, and their line end is unambiguous.
+Result<> ChunkParser::parse_ignored_text(char c) {
+  if (c == '\r') {
+    state_ = State::line_feed;
+  } else if (state_ == State::before_semicolon && !is_space(c)) {
+    if (c != ';') return failure(HttpError::bad_chunk_size);
+    state_ = State::ignored_text;
+  } else if (!is(c, value_char)) {
+    return failure(HttpError::bad_chunk_extension);
+  }
   return {};
 }
 

@@ -9,14 +9,20 @@
 #include <tambour/http_message.h>
 #include <tambour/result.h>
 
+#include "http/h1/parsing_mode.h"
+
 namespace tambour::http::h1 {
 
 class ChunkParser {
  public:
   /// `limits` must outlive the parser.
-  explicit ChunkParser(const MessageLimits& limits) noexcept : limits_(&limits) {}
+  explicit ChunkParser(const MessageLimits& limits, ParsingMode mode = ParsingMode::strict) noexcept
+      : limits_(&limits), mode_(mode) {}
 
-  void restart() noexcept { *this = ChunkParser(*limits_); }
+  void restart() noexcept { *this = ChunkParser(*limits_, mode_); }
+  /// Only between two bodies. The lenient mode accepts any text as an extension, and blanks after a
+  /// size without one.
+  void set_mode(ParsingMode mode) noexcept { mode_ = mode; }
 
   /// A part of the bytes: `framing` bytes to discard, and `data` bytes of the body after them.
   struct Part {
@@ -53,6 +59,7 @@ class ChunkParser {
     quoted_pair,       ///< After the backslash in a quoted string.
     after_quote,       ///< After a quoted string.
     after_value,       ///< Space after a value.
+    ignored_text,      ///< In an extension, if the parser is lenient.
     line_feed,         ///< After the CR of the line.
     data,
     data_return,  ///< After the data.
@@ -65,6 +72,7 @@ class ChunkParser {
   [[nodiscard]] Result<> parse_extension(char c);
   [[nodiscard]] Result<> parse_extension_value(char c);
   [[nodiscard]] Result<> end_extension(char c);
+  [[nodiscard]] Result<> parse_ignored_text(char c);
   [[nodiscard]] Result<> end_line();
 
   const MessageLimits* limits_;
@@ -72,6 +80,7 @@ class ChunkParser {
   std::uint64_t body_bytes_ = 0;
   std::size_t extension_bytes_ = 0;
   std::uint8_t digits_ = 0;
+  ParsingMode mode_;
   State state_ = State::size;
 };
 

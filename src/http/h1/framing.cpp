@@ -40,6 +40,25 @@ Result<std::optional<std::uint64_t>> content_length(const Fields& fields) noexce
   return *length;
 }
 
+/// The same of a response, in which a length may be repeated: servers send the field twice, and
+/// every client reads it in the same way. No one else decides by it where the response ends.
+Result<std::optional<std::uint64_t>> repeated_content_length(const Fields& fields) noexcept {
+  std::optional<std::uint64_t> length;
+  for (std::size_t at = fields.find("Content-Length"); at != fields.size();
+       at = fields.find("Content-Length", at + 1)) {
+    const std::string_view value = fields[at].value;
+    for (std::size_t begin = 0; begin <= value.size();) {
+      const std::size_t end = std::min(value.find(',', begin), value.size());
+      const auto parsed = parse_length(trim(value.substr(begin, end - begin)));
+      if (!parsed) return std::unexpected(parsed.error());
+      if (length && *length != *parsed) return failure(HttpError::several_content_lengths);
+      length = *parsed;
+      begin = end + 1;
+    }
+  }
+  return length;
+}
+
 struct Codings {
   std::size_t total = 0;
   std::size_t chunked = 0;
@@ -91,13 +110,16 @@ Result<BodyFraming> framing_of(const RequestHead& head) noexcept {
   return BodyFraming{.kind = BodyKind::length, .length = **length};
 }
 
-Result<BodyFraming> framing_of(const ResponseHead& head, const Method& method) noexcept {
+Result<BodyFraming> framing_of(const ResponseHead& head, const Method& method,
+                               ParsingMode mode) noexcept {
   // Both fields are ignored here: RFC 9110, section 9.3.6.
   if (method == Method::connect && is_success(head.status))
     return BodyFraming{.kind = BodyKind::tunnel};
   const auto chunked = is_chunked(head.version, head.fields);
   if (!chunked) return std::unexpected(chunked.error());
-  const auto length = content_length(head.fields);
+  const bool is_lenient = mode == ParsingMode::lenient_response;
+  const auto length =
+      is_lenient ? repeated_content_length(head.fields) : content_length(head.fields);
   if (!length) return std::unexpected(length.error());
   if (head.status == Status::switching_protocols) return BodyFraming{.kind = BodyKind::tunnel};
   if (method == Method::head || has_no_body(head.status)) return BodyFraming{};

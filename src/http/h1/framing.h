@@ -6,6 +6,8 @@
 #include <tambour/http_message.h>
 #include <tambour/result.h>
 
+#include "http/h1/parsing_mode.h"
+
 namespace tambour::http::h1 {
 
 enum class BodyKind : std::uint8_t {
@@ -24,9 +26,9 @@ struct BodyFraming {
 /// Fails with the errors of HttpError about the end of a body, from bad_content_length to
 /// transfer_encoding_in_http_1_0.
 [[nodiscard]] Result<BodyFraming> framing_of(const RequestHead& head) noexcept;
-/// `method` is that of the request.
-[[nodiscard]] Result<BodyFraming> framing_of(const ResponseHead& head,
-                                             const Method& method) noexcept;
+/// `method` is that of the request. The lenient mode accepts a length that is repeated.
+[[nodiscard]] Result<BodyFraming> framing_of(const ResponseHead& head, const Method& method,
+                                             ParsingMode mode = ParsingMode::strict) noexcept;
 
 /// True if the connection may be used for another message: RFC 9112, section 9.3. The framing of
 /// the body must allow it too.

@@ -10,6 +10,8 @@ namespace tambour::http::h1 {
 namespace {
 
 constexpr std::size_t version_size = 8;
+constexpr std::size_t status_digits = 3;
+constexpr std::string_view blanks = " \t";
 
 /// The error of a text that must not contain `bad`.
 std::unexpected<Error> refusal(std::string_view text, HttpError error) noexcept {
@@ -34,6 +36,7 @@ void HeadParser::restart(HeadKind kind) noexcept {
   kind_ = kind;
   state_ = has_start_line(kind) ? State::before_start_line : State::fields;
   line_at_ = examined_ = field_bytes_ = 0;
+  ignores_field_ = false;
   fields_.clear();
 }
 
@@ -48,13 +51,13 @@ Result<std::optional<std::size_t>> HeadParser::parse(std::string_view text, Fiel
     }
     examined_ = feed + 1;
     const bool has_return = feed > line_at_ && text[feed - 1] == '\r';
-    if (!has_return) {
+    if (!has_return && !is_lenient()) {
       // The error of an earlier byte comes first, as if the line had arrived byte by byte.
       if (auto checked = check_partial_line(text.substr(line_at_, feed - line_at_)); !checked)
         return std::unexpected(checked.error());
       return failure(HttpError::bare_line_feed);
     }
-    const auto is_end = parse_line(text, feed - 1 - line_at_);
+    const auto is_end = parse_line(text, feed - (has_return ? 1 : 0) - line_at_);
     if (!is_end) return std::unexpected(is_end.error());
     line_at_ = feed + 1;
     if (*is_end) {
@@ -125,22 +128,29 @@ Result<> HeadParser::parse_request_line(std::string_view line) {
 
 Result<> HeadParser::parse_status_line(std::string_view line) {
   if (auto checked = check_size(line.size()); !checked) return checked;
-  // "HTTP/1.1 200 OK"; the space after the status is required, the phrase may be empty.
-  constexpr std::size_t status_at = version_size + 1;
-  constexpr std::size_t reason_at = status_at + 4;
   if (line.find('\r') != std::string_view::npos) return failure(HttpError::bare_carriage_return);
-  if (auto parsed = parse_version(line.substr(0, std::min(line.find(' '), line.size()))); !parsed)
-    return parsed;
-  if (line.size() < reason_at || line[reason_at - 1] != ' ' ||
-      !std::ranges::all_of(line.substr(status_at, 3), [](char c) { return is_digit(c); }))
+  // "HTTP/1.1 200 OK"; the phrase may be empty, but not the space before it. If the parser is
+  // lenient, the space may be missing, too, and there may be several blanks before the status.
+  const std::string_view separators = is_lenient() ? blanks : blanks.substr(0, 1);
+  const std::size_t version_end = std::min(line.find_first_of(separators), line.size());
+  if (auto parsed = parse_version(line.substr(0, version_end)); !parsed) return parsed;
+  std::size_t status_at = std::min(version_end + 1, line.size());
+  if (is_lenient()) status_at = std::min(line.find_first_not_of(blanks, status_at), line.size());
+  const std::size_t status_end = status_at + status_digits;
+  if (line.size() < status_end || (line.size() == status_end && !is_lenient()) ||
+      (line.size() > status_end && separators.find(line[status_end]) == std::string_view::npos) ||
+      !std::ranges::all_of(line.substr(status_at, status_digits),
+                           [](char c) { return is_digit(c); }))
     return failure(HttpError::bad_status_line);
   const int status = (line[status_at] - '0') * 100 + (line[status_at + 1] - '0') * 10 +
                      (line[status_at + 2] - '0');
   if (status < 100) return failure(HttpError::bad_status_line);
   status_ = Status(status);
-  rest_at_ = line_at_ + reason_at;
-  rest_size_ = line.size() - reason_at;
-  if (!all_are(line.substr(reason_at), value_char)) return failure(HttpError::bad_status_line);
+  const std::string_view reason = line.substr(std::min(status_end + 1, line.size()));
+  const bool is_valid = all_are(reason, value_char);
+  if (!is_valid && !is_lenient()) return failure(HttpError::bad_status_line);
+  rest_at_ = line_at_ + line.size() - reason.size();
+  rest_size_ = is_valid ? reason.size() : 0;  // It has no meaning.
   return {};
 }
 
@@ -156,29 +166,75 @@ Result<> HeadParser::parse_version(std::string_view text) {
 Result<> HeadParser::parse_field(std::string_view text, std::size_t size) {
   if (auto checked = check_size(size); !checked) return checked;
   field_bytes_ += size;
+  const std::string_view line = text.substr(line_at_, size);
+  if (line[0] == ' ' || line[0] == '\t') return continue_field(text, size);
   const std::size_t count_max = has_start_line(kind_) ? limits_->fields_max : limits_->trailers_max;
   if (fields_.size() == count_max) return failure(HttpError::too_many_fields);
-  const std::string_view line = text.substr(line_at_, size);
-  if (line[0] == ' ' || line[0] == '\t') return failure(HttpError::folded_field);
   std::size_t name_size = 0;
   while (name_size < size && is(line[name_size], token_char)) ++name_size;
   const std::string_view name = line.substr(0, name_size);
+  std::size_t colon = name_size;
   if (name_size == size || line[name_size] != ':' || name.empty()) {
-    if (line.find(':') == std::string_view::npos) return refusal(line, HttpError::missing_colon);
-    const std::size_t end = line.find_first_not_of(" \t", name_size);
-    if (end > name_size && line[end] == ':') return failure(HttpError::space_before_colon);
-    return refusal(line.substr(0, line.find(':')), HttpError::bad_field_name);
+    const auto found = find_colon(line, name_size);
+    if (!found) return std::unexpected(found.error());
+    colon = *found;
   }
-  const std::string_view value = trim(line.substr(name_size + 1));
-  if (!is_field_value(value)) return refusal(value, HttpError::bad_field_value);
-  if (kind_ == HeadKind::trailers && !may_be_trailer(name))
-    return failure(HttpError::trailer_not_allowed);
+  const std::string_view value = trim(line.substr(colon + 1));
+  if (auto checked = check_value(name, value); !checked) return checked;
+  const bool is_allowed = kind_ != HeadKind::trailers || may_be_trailer(name);
+  if (!is_allowed && !is_lenient()) return failure(HttpError::trailer_not_allowed);
+  ignores_field_ = name.empty() || !is_allowed;
+  if (ignores_field_) return {};
   const detail::FieldWriter::Place place = {
       .name_at = line_at_,
       .name_size = name_size,
       .value_at = static_cast<std::size_t>(value.data() - text.data()),
       .value_size = value.size()};
   if (!fields_.add(text, place)) return failure(HttpError::fields_too_large);
+  return {};
+}
+
+Result<std::size_t> HeadParser::find_colon(std::string_view line,
+                                           std::size_t name_size) const noexcept {
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return refusal(line, HttpError::missing_colon);
+  // A field without a name is ignored.
+  if (colon == 0 && is_lenient()) return colon;
+  const std::size_t end = line.find_first_not_of(blanks, name_size);
+  if (end == colon && end > name_size) {
+    const std::string_view name = line.substr(0, name_size);
+    if (name.empty() || !is_lenient() || is_framing_field(name))
+      return failure(HttpError::space_before_colon);
+    return colon;
+  }
+  return refusal(line.substr(0, colon), HttpError::bad_field_name);
+}
+
+Result<> HeadParser::check_value(std::string_view name, std::string_view value) noexcept {
+  if (is_field_value(value)) [[likely]]
+    return {};
+  // RFC 9110, section 5.5: null bytes and line ends are dangerous, other control characters are
+  // replaced.
+  constexpr std::string_view dangerous("\0\r", 2);
+  if (!is_lenient() || is_framing_field(name) ||
+      value.find_first_of(dangerous) != std::string_view::npos)
+    return refusal(value, HttpError::bad_field_value);
+  fields_.request_repair();
+  return {};
+}
+
+/// A line that begins with a blank continues the value of the field before it. A user agent must
+/// replace the line end by a space: RFC 9112, section 5.2.
+Result<> HeadParser::continue_field(std::string_view text, std::size_t size) {
+  if (!is_lenient() || (fields_.size() == 0 && !ignores_field_))
+    return failure(HttpError::folded_field);
+  const std::string_view name = ignores_field_ ? "" : fields_.last_name(text);
+  if (is_framing_field(name)) return failure(HttpError::folded_field);
+  const std::string_view value = trim(text.substr(line_at_, size));
+  if (auto checked = check_value(name, value); !checked) return checked;
+  if (ignores_field_ || value.empty()) return {};
+  if (!fields_.continue_last(static_cast<std::size_t>(value.data() - text.data()) + value.size()))
+    return failure(HttpError::fields_too_large);
   return {};
 }
 

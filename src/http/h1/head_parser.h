@@ -15,6 +15,7 @@
 #include <tambour/result.h>
 
 #include "http/field_writer.h"
+#include "http/h1/parsing_mode.h"
 
 namespace tambour::http::h1 {
 
@@ -24,10 +25,15 @@ enum class HeadKind : std::uint8_t { request, response, trailers, part };
 class HeadParser {
  public:
   /// `limits` must outlive the parser.
-  HeadParser(HeadKind kind, const MessageLimits& limits) noexcept : limits_(&limits), kind_(kind) {}
+  HeadParser(HeadKind kind, const MessageLimits& limits,
+             ParsingMode mode = ParsingMode::strict) noexcept
+      : limits_(&limits), kind_(kind), mode_(mode) {}
 
   /// Begins with another head.
   void restart(HeadKind kind) noexcept;
+  /// Only between two heads. The lenient mode is for responses and their trailers.
+  void set_mode(ParsingMode mode) noexcept { mode_ = mode; }
+  [[nodiscard]] ParsingMode mode() const noexcept { return mode_; }
 
   /// Parses the lines of `text`. Returns the size of the head, including the empty line, when it is
   /// complete, and replaces `fields` by its fields; nullopt if bytes are missing. `fields` do not
@@ -62,9 +68,17 @@ class HeadParser {
   [[nodiscard]] Result<> parse_status_line(std::string_view line);
   [[nodiscard]] Result<> parse_version(std::string_view text);
   [[nodiscard]] Result<> parse_field(std::string_view text, std::size_t size);
+  [[nodiscard]] Result<> continue_field(std::string_view text, std::size_t size);
+  /// Where the colon of a field is that does not follow a valid name.
+  [[nodiscard]] Result<std::size_t> find_colon(std::string_view line,
+                                               std::size_t name_size) const noexcept;
+  [[nodiscard]] Result<> check_value(std::string_view name, std::string_view value) noexcept;
+  [[nodiscard]] bool is_lenient() const noexcept { return mode_ == ParsingMode::lenient_response; }
 
   const MessageLimits* limits_;
   HeadKind kind_;
+  ParsingMode mode_;
+  bool ignores_field_ = false;  ///< The last field was not stored; neither are its further lines.
   State state_ = has_start_line(kind_) ? State::before_start_line : State::fields;
   Version version_ = Version::http_1_1;
   Status status_ = Status::ok;

@@ -168,7 +168,7 @@ Result<bool> ResponseParser::parse_head(Buffer& input, const Method& method) {
   head_.status = lines().status();
   head_.version = lines().version();
   head_.reason = lines().rest_of_start_line(*text);
-  const auto framing = framing_of(head_, method);
+  const auto framing = framing_of(head_, method, lines().mode());
   if (!framing) return fail(framing.error());
   begin_body(input, text->size(), *framing, h1::is_persistent(head_.version, head_.fields));
   return true;

@@ -57,11 +57,11 @@ class MessageParser {
   void set_body_bytes_max(std::uint64_t bytes) noexcept { limits_.body_bytes_max = bytes; }
 
  protected:
-  MessageParser(HeadKind kind, const MessageLimits& limits) noexcept
+  MessageParser(HeadKind kind, const MessageLimits& limits, ParsingMode mode) noexcept
       : limits_(limits),
         body_bytes_max_(limits.body_bytes_max),
-        lines_(kind, limits_),
-        chunks_(limits_) {}
+        lines_(kind, limits_, mode),
+        chunks_(limits_, mode) {}
   ~MessageParser() = default;
 
   /// Returns the text of the head if it is complete, otherwise an empty one. It must be removed
@@ -98,7 +98,7 @@ class MessageParser {
 class RequestParser final : public MessageParser {
  public:
   explicit RequestParser(const MessageLimits& limits = {}) noexcept
-      : MessageParser(HeadKind::request, limits) {}
+      : MessageParser(HeadKind::request, limits, ParsingMode::strict) {}
 
   /// Returns true when the head is complete; its bytes have been removed from `input`. Returns
   /// false if more input is needed. Throws std::bad_alloc.
@@ -120,10 +120,12 @@ class RequestParser final : public MessageParser {
   RequestHead head_;
 };
 
-class ResponseParser final : public MessageParser {
+class ResponseParser : public MessageParser {
  public:
-  explicit ResponseParser(const MessageLimits& limits = {}) noexcept
-      : MessageParser(HeadKind::response, limits) {}
+  /// Tests of servers use the strict mode.
+  explicit ResponseParser(const MessageLimits& limits = {},
+                          ParsingMode mode = ParsingMode::lenient_response) noexcept
+      : MessageParser(HeadKind::response, limits, mode) {}
 
   /// Like RequestParser::parse_head(). `method` is that of the request, which decides whether the
   /// response has a body.

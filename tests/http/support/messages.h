@@ -64,6 +64,13 @@ inline std::string start_of(http::ResponseHead& head) {
          std::to_string(static_cast<int>(head.version));
 }
 
+/// Accepts what RFC 9112 defines only.
+class StrictResponseParser final : public http::h1::ResponseParser {
+ public:
+  explicit StrictResponseParser(const http::MessageLimits& limits = {}) noexcept
+      : ResponseParser(limits, http::h1::ParsingMode::strict) {}
+};
+
 /// Reads messages until the input ends or an error occurs.
 template <class Parser>
 class MessageReader {

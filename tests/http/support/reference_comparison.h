@@ -75,7 +75,7 @@ class ReferenceComparison {
       MessageReader<http::h1::RequestParser> reader(limits_);
       return read_in_pieces(text, {}, reader);
     }
-    MessageReader<http::h1::ResponseParser> reader(limits_);
+    MessageReader<StrictResponseParser> reader(limits_);
     return read_in_pieces(text, {}, reader);
   }
 
