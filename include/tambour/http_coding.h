@@ -18,7 +18,8 @@ namespace tambour::http {
 
 enum class Coding : std::uint8_t {
   gzip,     ///< RFC 1952; also called "x-gzip".
-  deflate,  ///< The zlib format of RFC 1950. Decoded, but never offered or chosen by default.
+  deflate,  ///< The zlib format of RFC 1950. Decoded, but never offered or chosen by default. In
+            ///< responses, clients also decode data without the header of that format (RFC 1951).
   br,       ///< Brotli: RFC 7932.
   zstd,     ///< RFC 8878, with a window of at most 8 MiB (RFC 9659).
 };
@@ -37,6 +38,8 @@ struct DecodingLimits {
   /// Decoded bytes for each received byte, after the first MiB; zero: no limit. gzip reaches 1000
   /// with zeros, and 5 to 20 with text. More: HttpError::decoded_too_large.
   std::uint32_t ratio_max = 200;
+  // The other way round, a body of which 1 MiB more was received than 16 bytes for each decoded one
+  // fails with HttpError::coded_too_large: codings have parts that decode to nothing.
 };
 
 }  // namespace tambour::http

@@ -66,11 +66,13 @@ enum class HttpError : int {
   bad_chunk_end,                  ///< The data of a chunk is not followed by CRLF.
   trailer_not_allowed,            ///< A field that frames or routes a message, as a trailer.
   body_too_large,                 ///< More than MessageLimits::body_bytes_max.
+  connect_with_body,              ///< CONNECT has no body: RFC 9110, section 9.3.6.
 
   // Content codings: RFC 9110, section 8.4.
   bad_content_coding = 180,    ///< A body that is malformed in its coding (gzip, br, zstd).
   unsupported_content_coding,  ///< Content-Encoding names an unknown coding, or too many.
   decoded_too_large,           ///< More than DecodingLimits, or MessageLimits::body_bytes_max.
+  coded_too_large,             ///< Far more coded bytes than what they decode to.
 
   // Forms: RFC 7578, URL Standard.
   not_a_form = 190,     ///< Content-Type is not one of the types of forms.
@@ -86,11 +88,15 @@ enum class HttpError : int {
   response_too_long,     ///< More bytes than its length, or a body where the status allows none.
   response_too_short,    ///< Fewer bytes than its length.
   not_an_upgrade,        ///< The request does not ask for the protocol of the response.
+  interim_status,        ///< A status below 200, which a response of a handler must not have.
 
   // Clients.
   too_many_redirects = 250,    ///< More than ClientOptions::redirects_max.
   too_many_interim_responses,  ///< More than 32 responses with a status below 200.
   bad_credentials,             ///< A colon in a user name, or a control character.
+  bad_location,                ///< A redirect to something that is not a URL of HTTP.
+  negotiated_http_2,           ///< ALPN has chosen "h2", which the client does not speak.
+  negotiated_other_protocol,   ///< ALPN has chosen another protocol than "http/1.1".
 
   // Proxies of clients: see http_proxy.h.
   bad_proxy = 280,                ///< The proxy is not "http://host:port" or "socks5://host:port".

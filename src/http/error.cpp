@@ -122,12 +122,16 @@ class HttpCategory final : public std::error_category {
         return "A trailer field that must not be a trailer";
       case HttpError::body_too_large:
         return "The body of the message exceeds its limit";
+      case HttpError::connect_with_body:
+        return "A CONNECT request has a body, but the bytes after its head belong to the tunnel";
       case HttpError::bad_content_coding:
         return "The body is malformed in its content coding";
       case HttpError::unsupported_content_coding:
         return "The body has a content coding that is not supported";
       case HttpError::decoded_too_large:
         return "The decoded body exceeds its limit";
+      case HttpError::coded_too_large:
+        return "The body has far more coded bytes than what they decode to";
       default:
         return text_of_response(error);
     }
@@ -162,6 +166,8 @@ class HttpCategory final : public std::error_category {
         return "The body of the response is shorter than its length";
       case HttpError::not_an_upgrade:
         return "The request does not ask for the protocol in the field Upgrade of the response";
+      case HttpError::interim_status:
+        return "A status below 200 cannot be sent as the response; for 101, call upgrade()";
       default:
         return text_of_client(error);
     }
@@ -174,6 +180,14 @@ class HttpCategory final : public std::error_category {
         return "The server sends interim responses without end";
       case HttpError::bad_credentials:
         return "The user or the password contains a character that Basic does not allow";
+      case HttpError::bad_location:
+        return "The Location of the redirect is not a URL that the client can request";
+      case HttpError::negotiated_http_2:
+        return "ALPN has chosen \"h2\" (HTTP/2), which the client does not speak; offer only "
+               "\"http/1.1\" in TlsClientOptions::alpn";
+      case HttpError::negotiated_other_protocol:
+        return "ALPN has chosen another protocol than \"http/1.1\", which the client does not "
+               "speak; offer only \"http/1.1\" in TlsClientOptions::alpn";
       case HttpError::bad_proxy:
         return "The proxy is not a URL of a supported kind";
       case HttpError::proxy_authentication_required:
@@ -230,6 +244,7 @@ Status status_for(const Error& error) noexcept {
       return Status::request_header_fields_too_large;
     case HttpError::body_too_large:
     case HttpError::decoded_too_large:
+    case HttpError::coded_too_large:
     case HttpError::too_many_form_parts:
     case HttpError::form_part_too_large:
       return Status::content_too_large;
@@ -245,6 +260,7 @@ Status status_for(const Error& error) noexcept {
     case HttpError::response_too_long:
     case HttpError::response_too_short:
     case HttpError::not_an_upgrade:
+    case HttpError::interim_status:
       return Status::internal_server_error;
     default:
       return Status::bad_request;

@@ -195,6 +195,87 @@ TEST_F(HttpBodyDecoder, a_bomb_that_decodes_to_nothing) {
   EXPECT_EQ(body_of({Coding::gzip, Coding::gzip}, bomb, {.ratio_max = 0}), too_large);
 }
 
+/// What the coding of a body can contain without decoding to anything.
+std::string part_without_content(Coding coding) {
+  switch (coding) {
+    case Coding::gzip:
+      return encoded(Coding::gzip, "");
+    case Coding::deflate:
+      return std::string("\x00\x00\x00\xFF\xFF", 5);  // A stored block.
+    case Coding::br:
+      return "\x06";  // Empty metadata.
+    default:
+      return std::string("\x50\x2A\x4D\x18\x01\x00\x00\x00x", 9);  // A skippable frame.
+  }
+}
+
+TEST_F(HttpBodyDecoder, coded_bytes_that_decode_to_nothing_are_limited) {
+  for (const Coding coding : {Coding::gzip, Coding::deflate, Coding::br, Coding::zstd}) {
+    if (!http::is_available(coding)) continue;
+    BodyDecoder decoder({coding}, {.bytes_max = SIZE_MAX, .ratio_max = 0});
+    if (coding == Coding::deflate) decoder.append(Buffer("\x78\x9C"));
+    if (coding == Coding::br) decoder.append(Buffer("\x0C"));  // With the size of the window.
+    std::string piece;
+    while (piece.size() < 4096) piece += part_without_content(coding);
+    std::size_t received = 0;
+    Buffer output;
+    Error error;
+    while (!error && received < (std::size_t{2} << 20U)) {
+      decoder.append(Buffer(piece));
+      received += piece.size();
+      const auto got = decoder.read(output, 65536);
+      if (!got) error = got.error();
+    }
+    EXPECT_EQ(error, HttpError::coded_too_large) << http::name_of(coding) << " " << error.message();
+    EXPECT_GT(received, std::size_t{1} << 20U) << http::name_of(coding);
+    EXPECT_TRUE(output.empty());
+  }
+}
+
+TEST_F(HttpBodyDecoder, short_pieces_that_are_flushed_are_not_limited) {
+  for (const Coding coding : {Coding::gzip, Coding::br, Coding::zstd}) {
+    if (!http::is_available(coding)) continue;
+    const auto encoder = http::coding::make_encoder(coding, 4);
+    BodyDecoder decoder({coding}, {});
+    Buffer output;
+    for (int i = 0; i < 200'000; ++i) {
+      Buffer coded;
+      encoder->encode(Buffer("x"), Encoder::Mode::flush, coded);
+      decoder.append(std::move(coded));
+      if (i % 100 == 0) ASSERT_TRUE(decoder.read(output, 65536)) << http::name_of(coding) << i;
+    }
+    ASSERT_TRUE(decoder.read(output, 1'000'000));
+    EXPECT_EQ(output.size(), 200'000U) << http::name_of(coding);
+  }
+}
+
+#ifndef TAMBOUR_NO_ZLIB
+TEST_F(HttpBodyDecoder, deflate_without_the_zlib_format_is_decoded_in_responses) {
+  for (const std::string& text : {std::string(), std::string("x"), text_of_bytes(100'000)}) {
+    const std::string zlib = encoded(Coding::deflate, text);
+    const std::string raw = zlib.substr(2, zlib.size() - 6);
+    for (const std::string& coded : {zlib, raw}) {
+      for (const std::size_t piece : {std::size_t{1}, coded.size()}) {
+        BodyDecoder decoder({Coding::deflate}, {}, http::coding::RawDeflate::accepted);
+        Buffer output;
+        for (std::size_t at = 0; at < coded.size(); at += piece) {
+          decoder.append(Buffer(coded.substr(at, piece)));
+          for (;;) {
+            const auto got = decoder.read(output, 1000);
+            ASSERT_TRUE(got) << got.error().message();
+            if (*got == 0) break;
+          }
+          EXPECT_EQ(decoder.end().has_value(), at + piece >= coded.size());
+        }
+        EXPECT_EQ(output.to_string(), text);
+      }
+    }
+    EXPECT_EQ(body_of({Coding::deflate}, raw, {}),
+              make_error_code(HttpError::bad_content_coding).message());  // In a request.
+  }
+}
+#endif
+
 Fields fields_of(std::vector<std::string> values, std::string_view name) {
   Fields fields;
   for (const std::string& value : values) EXPECT_TRUE(fields.add(name, value));

@@ -20,6 +20,9 @@ constexpr std::uint64_t free_bytes = std::uint64_t{1024} * 1024;
 /// The limit between decoders, whatever the limit of their result: a chain of three could decode a
 /// KiB to a GiB that the last one discards.
 constexpr std::uint32_t inner_ratio_max = 200;
+/// Coded bytes for each decoded one, after the first MiB. A body that flushes after each byte has
+/// about 8. Empty members of gzip, skippable frames of zstd and the like decode to nothing at all.
+constexpr std::uint64_t coded_ratio_max = 16;
 
 }  // namespace
 
@@ -38,12 +41,13 @@ Result<std::vector<Coding>> codings_of(const Fields& fields) {
   return codings;
 }
 
-BodyDecoder::BodyDecoder(const std::vector<Coding>& codings, const DecodingLimits& limits)
+BodyDecoder::BodyDecoder(const std::vector<Coding>& codings, const DecodingLimits& limits,
+                         RawDeflate raw)
     : limits_(limits) {
   stages_.reserve(codings.size());
   // The coding that was applied last is removed first.
   for (const Coding each : std::views::reverse(codings))
-    stages_.push_back({.decoder = make_decoder(each), .input = {}});
+    stages_.push_back({.decoder = make_decoder(each, raw), .input = {}});
 }
 
 Result<std::size_t> BodyDecoder::read(Buffer& into, std::size_t bytes_max) {
@@ -52,7 +56,13 @@ Result<std::size_t> BodyDecoder::read(Buffer& into, std::size_t bytes_max) {
   decoded_ += *got;
   if (decoded_ > limits_.bytes_max || exceeds(decoded_, limits_.ratio_max))
     return failure(HttpError::decoded_too_large);
+  if (decodes_to_nothing()) return failure(HttpError::coded_too_large);
   return got;
+}
+
+bool BodyDecoder::decodes_to_nothing() const noexcept {
+  const std::uint64_t consumed = received_ - stages_.front().input.size();
+  return consumed > free_bytes && (consumed - free_bytes) / coded_ratio_max > decoded_;
 }
 
 Result<std::size_t> BodyDecoder::pull(std::size_t stage, Buffer& into, std::size_t bytes_max) {

@@ -26,7 +26,8 @@ namespace tambour::http::coding {
 class BodyDecoder {
  public:
   /// `codings` must be available, and at least one.
-  BodyDecoder(const std::vector<Coding>& codings, const DecodingLimits& limits);
+  BodyDecoder(const std::vector<Coding>& codings, const DecodingLimits& limits,
+              RawDeflate raw = RawDeflate::rejected);
 
   void append(Buffer received) {
     received_ += received.size();
@@ -34,8 +35,8 @@ class BodyDecoder {
   }
 
   /// Appends decoded bytes to `into`, at most `bytes_max` of them, and returns their number; 0
-  /// means that more bytes must be received. Fails with HttpError::bad_content_coding and
-  /// decoded_too_large. Throws std::bad_alloc.
+  /// means that more bytes must be received. Fails with HttpError::bad_content_coding,
+  /// coded_too_large and decoded_too_large. Throws std::bad_alloc.
   Result<std::size_t> read(Buffer& into, std::size_t bytes_max);
 
   /// Call it when all bytes were received and read() has returned 0. Fails with
@@ -50,6 +51,7 @@ class BodyDecoder {
   };
 
   Result<std::size_t> pull(std::size_t stage, Buffer& into, std::size_t bytes_max);
+  [[nodiscard]] bool decodes_to_nothing() const noexcept;
   [[nodiscard]] bool exceeds(std::uint64_t bytes, std::uint32_t ratio_max) const noexcept;
 
   std::vector<Stage> stages_;  ///< The first one gets what was received.

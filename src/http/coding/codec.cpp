@@ -80,12 +80,12 @@ std::unique_ptr<Encoder> make_encoder(Coding coding, [[maybe_unused]] int level)
   }
 }
 
-std::unique_ptr<Decoder> make_decoder(Coding coding) {
+std::unique_ptr<Decoder> make_decoder(Coding coding, [[maybe_unused]] RawDeflate raw) {
   switch (coding) {
 #ifndef TAMBOUR_NO_ZLIB
     case Coding::gzip:
     case Coding::deflate:
-      return make_zlib_decoder(coding == Coding::gzip);
+      return make_zlib_decoder(coding == Coding::gzip, raw);
 #endif
 #ifndef TAMBOUR_NO_BROTLI
     case Coding::br:

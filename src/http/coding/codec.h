@@ -24,6 +24,10 @@ struct Step {
   bool is_done = false;
 };
 
+/// Whether the coding "deflate" may lack the zlib format. Servers have sent it so, because the name
+/// is that of the format inside, and browsers accept both.
+enum class RawDeflate : std::uint8_t { rejected, accepted };
+
 class Encoder {
  public:
   enum class Mode : std::uint8_t {
@@ -76,11 +80,12 @@ class Decoder {
 
 /// `level` in the range of the coding. Returns null if the coding is not available.
 [[nodiscard]] std::unique_ptr<Encoder> make_encoder(Coding coding, int level);
-[[nodiscard]] std::unique_ptr<Decoder> make_decoder(Coding coding);
+[[nodiscard]] std::unique_ptr<Decoder> make_decoder(Coding coding,
+                                                    RawDeflate raw = RawDeflate::rejected);
 
 // One file for each library, compiled if the library was found.
 [[nodiscard]] std::unique_ptr<Encoder> make_zlib_encoder(bool is_gzip, int level);
-[[nodiscard]] std::unique_ptr<Decoder> make_zlib_decoder(bool is_gzip);
+[[nodiscard]] std::unique_ptr<Decoder> make_zlib_decoder(bool is_gzip, RawDeflate raw);
 [[nodiscard]] std::unique_ptr<Encoder> make_brotli_encoder(int quality);
 [[nodiscard]] std::unique_ptr<Decoder> make_brotli_decoder();
 [[nodiscard]] std::unique_ptr<Encoder> make_zstd_encoder(int level);

@@ -2,6 +2,8 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <limits>
 #include <new>
 
@@ -60,7 +62,8 @@ class ZlibEncoder final : public Encoder {
 
 class ZlibDecoder final : public Decoder {
  public:
-  explicit ZlibDecoder(bool is_gzip) : is_gzip_(is_gzip) {
+  ZlibDecoder(bool is_gzip, RawDeflate raw)
+      : is_gzip_(is_gzip), knows_format_(is_gzip || raw == RawDeflate::rejected) {
     if (inflateInit2(&stream_, is_gzip ? gzip_window_bits : zlib_window_bits) != Z_OK)
       throw std::bad_alloc();
   }
@@ -70,6 +73,31 @@ class ZlibDecoder final : public Decoder {
 
  private:
   Result<Step> step(std::span<const std::byte> in, std::span<std::byte> out) override {
+    if (!knows_format_) return read_header(in, out);
+    return inflate_step(in, out);
+  }
+
+  /// Keeps the first two bytes, in which the zlib format has a header with a checksum (RFC 1950,
+  /// section 2.2). A block of RFC 1951 that begins in the same way does not occur: it would have
+  /// bits that are not zero where an encoder aligns to a byte.
+  Result<Step> read_header(std::span<const std::byte> in, std::span<std::byte> out) {
+    std::size_t consumed = 0;
+    while (header_size_ < header_.size() && consumed < in.size())
+      header_[header_size_++] = in[consumed++];
+    if (header_size_ < header_.size()) return Step{.consumed = consumed};
+    knows_format_ = true;
+    const auto first = std::to_integer<unsigned>(header_[0]);
+    const auto second = std::to_integer<unsigned>(header_[1]);
+    const bool has_header =
+        (first & 15U) == Z_DEFLATED && (first >> 4U) <= 7 && (first * 256 + second) % 31 == 0;
+    if (!has_header && inflateReset2(&stream_, -zlib_window_bits) != Z_OK) throw std::bad_alloc();
+    // There is space for what two bytes may decode to, so both are consumed.
+    auto taken = inflate_step(header_, out);
+    if (taken) taken->consumed = consumed;
+    return taken;
+  }
+
+  Result<Step> inflate_step(std::span<const std::byte> in, std::span<std::byte> out) {
     set_memory(stream_, in, out);
     const std::size_t given = stream_.avail_in;
     const int result = inflate(&stream_, Z_NO_FLUSH);
@@ -87,6 +115,9 @@ class ZlibDecoder final : public Decoder {
 
   z_stream stream_{};
   bool is_gzip_;
+  bool knows_format_;
+  std::array<std::byte, 2> header_{};
+  std::size_t header_size_ = 0;
 };
 
 }  // namespace
@@ -94,8 +125,8 @@ class ZlibDecoder final : public Decoder {
 std::unique_ptr<Encoder> make_zlib_encoder(bool is_gzip, int level) {
   return std::make_unique<ZlibEncoder>(is_gzip, level);
 }
-std::unique_ptr<Decoder> make_zlib_decoder(bool is_gzip) {
-  return std::make_unique<ZlibDecoder>(is_gzip);
+std::unique_ptr<Decoder> make_zlib_decoder(bool is_gzip, RawDeflate raw) {
+  return std::make_unique<ZlibDecoder>(is_gzip, raw);
 }
 
 }  // namespace tambour::http::coding
