@@ -261,6 +261,8 @@ class Model {
       if (length > INT64_MAX || length != std::stoull(lengths[0])) return Stop::rejected;
     }
     const std::string& start = message_.start;
+    if (has_requests_ && start == "CONNECT" && (!codings.empty() || length > 0))
+      return Stop::rejected;
     if (!has_requests_) {
       if (start == "101") return Stop::incomplete;  // The connection is not HTTP any more.
       if (start[0] == '1' || start == "204" || start == "304") return finish();

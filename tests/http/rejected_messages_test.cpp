@@ -466,6 +466,18 @@ TEST(RejectedMessages, exceed_limits) {
   }
 }
 
+/// A front end that ignores the body takes it for the first bytes of the tunnel.
+TEST(RejectedRequests, are_connect_with_a_body) {
+  const std::string connect = "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n";
+  expect_requests_rejected({
+      {connect + "Content-Length: 5\r\n\r\nhello", HttpError::connect_with_body},
+      {connect + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", HttpError::connect_with_body},
+      {connect + "Content-Length: x\r\n\r\n", HttpError::bad_content_length},
+  });
+  Buffer input(connect + "Content-Length: 0\r\n\r\n");
+  EXPECT_EQ(RequestParser().parse_head(input), true);
+}
+
 TEST(RejectedResponses, are_malformed) {
   expect_rejected<StrictResponseParser>(
       {

@@ -262,7 +262,8 @@ TEST_F(HttpServer, reports_misuse_of_a_response) {
   serve([](Request& request, Response& response) -> Task<> {
     if (request.path() == "/status") {
       EXPECT_EQ(response.send(Status(99), "").error(), HttpError::bad_status);
-      EXPECT_EQ(response.send(Status::continue_, "").error(), HttpError::bad_status);
+      EXPECT_EQ(response.send(Status::continue_, "").error(), HttpError::interim_status);
+      EXPECT_EQ(response.send(Status::switching_protocols, "").error(), HttpError::interim_status);
     } else if (request.path() == "/twice") {
       EXPECT_TRUE(response.send("once"));
       EXPECT_EQ(response.send("again").error(), HttpError::response_begun);

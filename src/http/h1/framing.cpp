@@ -103,9 +103,13 @@ Result<bool> is_chunked(Version version, const Fields& fields) noexcept {
 Result<BodyFraming> framing_of(const RequestHead& head) noexcept {
   const auto chunked = is_chunked(head.version, head.fields);
   if (!chunked) return std::unexpected(chunked.error());
+  // A front end that knows that CONNECT has no body takes it for the first bytes of the tunnel.
+  const bool has_no_body = head.method == Method::connect;
+  if (*chunked && has_no_body) return failure(HttpError::connect_with_body);
   if (*chunked) return BodyFraming{.kind = BodyKind::chunked};
   const auto length = content_length(head.fields);
   if (!length) return std::unexpected(length.error());
+  if (has_no_body && length->value_or(0) > 0) return failure(HttpError::connect_with_body);
   if (!*length || **length == 0) return BodyFraming{};
   return BodyFraming{.kind = BodyKind::length, .length = **length};
 }

@@ -76,7 +76,7 @@ bool ServerConnection::is_bodiless() const noexcept {
 /// Appends the head.
 Result<> ServerConnection::begin_response(const BodyFraming& framing) {
   if (response_.begun()) return failure(HttpError::response_begun);
-  if (class_of(response_.status()) == 1) return failure(HttpError::bad_status);
+  if (class_of(response_.status()) == 1) return failure(HttpError::interim_status);
   const RequestHead& request = parser_.head();
   // A client that waits for "100 Continue" may send the body after this response, or may not.
   const bool awaits_continue = expects_continue_ && in_.empty();

@@ -42,6 +42,7 @@ inline constexpr std::array stricter = {
     Stricter{HttpError::unsupported_transfer_encoding, "leaves other codings to its user"},
     Stricter{HttpError::bad_chunk_size, "accepts sizes from 2^60 to 2^64 - 1"},
     Stricter{HttpError::bad_chunk_extension, "accepts empty names and values"},
+    Stricter{HttpError::connect_with_body, "takes the body for the first bytes of the tunnel"},
     Stricter{HttpError::trailer_not_allowed, "accepts any trailer"},
     Stricter{HttpError::body_too_large, "has no limits"},
     Stricter{HttpError::start_line_too_long, "has no limits"},
