@@ -139,12 +139,14 @@ struct ClientRequest {
       : method(chosen), url(std::move(to)), body(std::move(content)) {}
 
   Method method{};
-  /// With the scheme "http" or "https". A fragment is not sent. A userinfo ("user:password@") is
-  /// sent as Basic authentication, unless the request has the field Authorization, and only to this
-  /// origin.
+  /// With the scheme "http" or "https". Characters that a URL must not contain, such as spaces and
+  /// letters outside ASCII, are percent-encoded, except in the host. A fragment is not sent. A
+  /// userinfo ("user:password@") is sent as Basic authentication, unless the request has the field
+  /// Authorization, and only to this origin.
   std::string url{};
   /// Host, Content-Length, Transfer-Encoding and Connection are set by the client, and ignored
-  /// here, as is Proxy-Authorization: credentials of a proxy are part of its URL.
+  /// here, as is Proxy-Authorization: credentials of a proxy are part of its URL. A request with
+  /// the field Upgrade gets "Connection: upgrade".
   Fields fields{};
 
   Buffer body{};
@@ -188,7 +190,8 @@ class ClientResponse {
   /// the body, or the compressed data is incomplete, with ETIMEDOUT after
   /// ClientOptions::read_timeout, with HttpError::bad_content_coding and decoded_too_large
   /// (ClientOptions::decompress), with the errors of received messages (HttpError), and with those
-  /// of reading from a stream. A response that has failed fails again.
+  /// of reading from a stream. A response that has failed fails again. A response with the status
+  /// 101 has no body.
   [[nodiscard]] Task<Result<std::size_t>> read(Buffer& into,
                                                std::size_t bytes_max = std::size_t{256} * 1024);
 
@@ -205,8 +208,9 @@ class ClientResponse {
   /// True if the whole response has arrived and was read.
   [[nodiscard]] bool is_complete() const noexcept;
 
-  /// Returns the connection of a response to CONNECT, or with the status 101: it no longer carries
-  /// HTTP. `received` gets bytes that have arrived already. Fails with EINVAL for other responses.
+  /// Returns the connection of a response with the status 101: it no longer carries HTTP, and no
+  /// time limit of the client applies to it. `received` gets bytes that have arrived already. Fails
+  /// with EINVAL for other responses.
   [[nodiscard]] Result<SocketStream> upgrade(Buffer& received);
 
  private:
@@ -223,11 +227,18 @@ class ClientResponse {
 /// A request is sent at most once, with one exception: an idempotent request (RFC 9110, section
 /// 9.2.2) is repeated on a new connection if the server closed a connection that was kept open, and
 /// sent nothing in answer. A connection that its server has closed, or on which bytes arrived
-/// without a request, is not used again.
+/// without a request, is not used again: the client looks at the socket before each request.
+///
+/// Responses are read as curl and browsers read them: docs/http-client.md lists what is accepted
+/// beyond RFC 9112. A response with the status 101 fails with HttpError::not_an_upgrade unless the
+/// request has offered its protocol in the field Upgrade. CONNECT fails with HttpError::bad_target:
+/// use ClientOptions::proxy.
 ///
 /// Redirects: 301, 302 and 303 change the method to GET, unless it is HEAD, or it is not POST and
 /// the status is not 303; 307 and 308 keep the method and the body. Authorization and Cookie fields
-/// are not sent to another origin. A redirect from "https" to "http" is not followed.
+/// are not sent to another origin. Location may have characters that a URL must not contain, like
+/// ClientRequest::url; if it is no URL at all, the request fails with HttpError::bad_location. A
+/// redirect from "https" to "http", and one without a Location, is returned as the response.
 ///
 /// Thread: must be used on the loop's thread. Destroy it before its loop. Tasks that it has
 /// returned may outlive it.

@@ -31,7 +31,8 @@ class Transport;
 }
 namespace net {
 struct StreamFilter;
-}
+struct StreamInput;
+}  // namespace net
 
 /// A connected byte stream whose reads and writes are awaited by tasks. Programs open a TcpStream,
 /// a UnixStream or a PipeStream; functions that only read and write take a Stream&.
@@ -191,6 +192,7 @@ class Stream : public IoHandle {
  private:
   friend class Connection;
   friend struct net::StreamFilter;
+  friend struct net::StreamInput;
 
   [[nodiscard]] inline io::Transport transport() const noexcept;
   /// Returns the stream that the handle of a wait is.

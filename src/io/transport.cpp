@@ -17,6 +17,9 @@ constexpr int send_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
 /// The number of blocks of a buffer that one sendmsg(2) sends at most.
 constexpr std::size_t blocks_max = 16;
 
+/// The messages of a filter itself, for example tickets of TLS, that are read before its data.
+constexpr int filter_messages_max = 16;
+
 /// Of one sendfile(2).
 constexpr std::uint64_t sent_bytes_max = std::uint64_t{1} << 30U;
 
@@ -76,6 +79,29 @@ std::int32_t Transport::read(Buffer& into, std::uint32_t& read_size,
   if (answer >= 0 && (got < size || size < bytes_max))
     read_size = next_read_size(read_size, size, got);
   return answer;
+}
+
+bool Transport::has_input(Buffer& decoded) const noexcept {
+  std::byte byte{};
+  const std::span<std::byte> into(&byte, 1);
+  for (int i = 0; i < filter_messages_max; ++i) {
+    if (filter_ == nullptr || !filter_->may_read_now()) {
+      const std::int32_t peeked = retry(
+          [&] { return system_.recv(fd_, into.data(), into.size(), MSG_PEEK | MSG_DONTWAIT); });
+      if (peeked == -EAGAIN) return false;
+      if (filter_ == nullptr) return true;
+    }
+    const std::int32_t answer = filter_->read(below(), into, true);
+    if (answer == -EAGAIN) continue;
+    try {
+      if (answer > 0) decoded.append(std::span<const std::byte>(into));
+    } catch (const std::exception&) {
+      // The byte is lost, and so is the message.
+      return true;
+    }
+    return true;
+  }
+  return true;
 }
 
 std::int32_t Transport::write(std::span<const std::byte> from) const noexcept {

@@ -49,6 +49,10 @@ class Transport {
   [[nodiscard]] std::int32_t read(Buffer& into, std::uint32_t& read_size,
                                   std::size_t bytes_max = SIZE_MAX) const noexcept;
 
+  /// True if bytes, the end or an error can be read now. The descriptor must be a socket. Bytes
+  /// stay in the socket, except that a filter appends a decoded one to `decoded`.
+  [[nodiscard]] bool has_input(Buffer& decoded) const noexcept;
+
   /// Never raises SIGPIPE.
   [[nodiscard]] std::int32_t write(std::span<const std::byte> from) const noexcept;
   /// Removes the accepted bytes from the front of `from`.

@@ -10,6 +10,7 @@
 #include "io/transport.h"
 #include "loop/core.h"
 #include "net/outcome.h"
+#include "net/stream_input.h"
 
 namespace tambour {
 namespace {
@@ -34,6 +35,10 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 
 inline io::Transport Stream::transport() const noexcept {
   return {system(), descriptor(), kind_, filter_.get()};
+}
+
+bool net::StreamInput::has_arrived(Stream& stream, Buffer& decrypted) noexcept {
+  return stream.transport().has_input(decrypted);
 }
 
 void Stream::close() noexcept {

@@ -495,7 +495,9 @@ TEST_P(HttpClient, an_upgraded_connection_carries_other_bytes) {
     return answer;
   });
   Client client(loop());
-  auto response = sent(client, ClientRequest(server.url()));
+  ClientRequest request(server.url());
+  or_throw(request.fields.add("Upgrade", "echo"));
+  auto response = sent(client, std::move(request));
   ASSERT_TRUE(response);
   EXPECT_EQ(response->status(), Status::switching_protocols);
   Buffer received;

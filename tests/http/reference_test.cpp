@@ -62,7 +62,7 @@ TEST_F(Reference, agrees_on_requests_at_every_split) {
 }
 
 TEST_F(Reference, agrees_on_responses_at_every_split) {
-  expect_verdicts<http::h1::ResponseParser>(test::reference_responses(), false);
+  expect_verdicts<test::StrictResponseParser>(test::reference_responses(), false);
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
 // http::Client over TLS.
+#include <sys/socket.h>
+
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +11,7 @@
 
 #include <tambour/tambour.h>
 
+#include "http/support/kept_connections.h"
 #include "http/support/tunnel_proxy.h"
 #include "support/on_every_backend.h"
 #include "tls/support/certificates.h"
@@ -143,6 +147,66 @@ TEST_P(HttpsClient, tunnels_of_proxies) {
   Client client(loop(), options);
   EXPECT_EQ(got(client, url_of(server, "other.test")),
             "error: " + make_error_code(TlsError::certificate_wrong_host).message());
+}
+
+/// RFC 7301, section 3.2: what was negotiated is what must be spoken.
+TEST_P(HttpsClient, a_protocol_of_alpn_that_is_not_spoken_fails) {
+  for (const auto& [protocol, error] :
+       {std::pair<std::string, HttpError>("h2", HttpError::negotiated_http_2),
+        {"dot", HttpError::negotiated_other_protocol},
+        {"http/1.1", {}}}) {
+    TlsServerOptions server_options;
+    server_options.alpn = {protocol};
+    server_options.identities = {
+        test::Contexts::authority().issue({.names = {"DNS:localhost"}}).identity()};
+    ListenOptions listening;
+    listening.tls = or_throw(TlsServerContext::create(server_options));
+    test::KeptConnections server(loop(), listening);
+    TlsClientOptions client_options;
+    client_options.alpn = {"h2", "dot", "http/1.1"};
+    client_options.authorities = test::Contexts::authority().pem();
+    Client client(loop(), {.tls = or_throw(TlsClientContext::create(client_options))});
+    const std::string text = got(client, server.url("https"));
+    if (protocol == "http/1.1") {
+      EXPECT_EQ(text, "0");
+    } else {
+      EXPECT_EQ(text, "error: " + make_error_code(error).message());
+      EXPECT_EQ(client.connections(), 0U);
+    }
+  }
+  EXPECT_NE(make_error_code(HttpError::negotiated_http_2).message().find("\"h2\""),
+            std::string::npos);
+}
+
+/// Records, close_notify and the end of the socket that no iteration of the loop has noticed.
+TEST_P(HttpsClient, a_kept_connection_on_which_something_has_arrived_is_not_used) {
+  enum class Change : std::uint8_t { none, data, close_notify, end };
+  for (const Change change : {Change::none, Change::data, Change::close_notify, Change::end}) {
+    ListenOptions listening;
+    listening.tls = contexts.server;
+    test::KeptConnections server(loop(), listening);
+    Client client(loop(), {.tls = contexts.client});
+    std::string texts;
+    run([](Client& by, test::KeptConnections& at, Change what, std::string& into) -> Task<> {
+      const auto post = [](Client& with, std::string url) -> Task<std::string> {
+        auto response = co_await with.send(http::ClientRequest(http::Method::post, std::move(url)));
+        if (!response) co_return "error: " + response.error().message();
+        co_return (co_await response->read_text()).value_or("error in body");
+      };
+      into = co_await post(by, at.url("https"));
+      if (what == Change::data) {
+        const auto sent = co_await at.stream(0).write("HTTP/1.1 200 OK\r\n\r\nevil");
+        EXPECT_TRUE(sent);
+      } else if (what == Change::close_notify) {
+        const auto ended = co_await at.stream(0).shutdown_write();
+        EXPECT_TRUE(ended);
+      } else if (what == Change::end) {
+        EXPECT_EQ(::shutdown(at.stream(0).descriptor(), SHUT_WR), 0);
+      }
+      into += " " + co_await post(by, at.url("https"));
+    }(client, server, change, texts));
+    EXPECT_EQ(texts, change == Change::none ? "0 0" : "0 1") << static_cast<int>(change);
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <tambour/stream_error.h>
 #include <tambour/when.h>
 
+#include "http/coding/lists.h"
 #include "http/failure.h"
 #include "http/h1/writer.h"
 
@@ -23,14 +24,30 @@ constexpr int interim_responses_max = 32;
 /// How much of a body that has to be decoded is received at a time.
 constexpr std::size_t received_bytes_max = std::size_t{64} * 1024;
 
+/// Whether the protocols of a response with the status 101 were offered: RFC 9110, section 7.8.
+bool is_offered(const Fields& request, const Fields& response) {
+  std::size_t chosen = 0;
+  for (const Field field : response) {
+    if (!equal_ignoring_case(field.name, "Upgrade")) continue;
+    for (const std::string_view protocol : coding::ListElements(field.value)) {
+      if (!request.has_token("Upgrade", protocol)) return false;
+      ++chosen;
+    }
+  }
+  return chosen > 0;
+}
+
 }  // namespace
 
 Task<Result<ResponseHead>> Exchange::begin(const RequestHead& head, OutgoingBody body) {
   body_ = std::move(body);
   Buffer output;
-  if (auto written = h1::append_head(output, head, {.framing = body_.framing}); !written)
+  // A sender of Upgrade must name it there: RFC 9110, section 7.8.
+  const char* const connection = head.fields.contains("Upgrade") ? "upgrade" : "";
+  if (auto written =
+          h1::append_head(output, head, {.framing = body_.framing, .connection = connection});
+      !written)
     co_return std::unexpected(written.error());
-  const Method method = head.method;
   const bool is_small = body_.source == nullptr && body_.bytes.size() <= small_body_max;
   if (is_small && !body_.expects_continue) {
     // If this fails, the server may have answered before it closed the connection.
@@ -44,7 +61,11 @@ Task<Result<ResponseHead>> Exchange::begin(const RequestHead& head, OutgoingBody
     });
     sender_->spawn(send_concurrently(std::move(output)));
   }
-  auto received = co_await receive_head(method);
+  auto received = co_await receive_head(head);
+  if (received && received->status == Status::switching_protocols) {
+    const auto checked = co_await check_upgrade(head, *received);
+    if (!checked) received = std::unexpected(checked.error());
+  }
   if (!received) {
     end(false);
     co_return std::unexpected(cause_of(received.error()));
@@ -106,10 +127,18 @@ Task<Result<>> Exchange::send_source(Buffer output) {
   co_return {};
 }
 
-Task<Result<ResponseHead>> Exchange::receive_head(Method method) {
+Task<Result<>> Exchange::check_upgrade(const RequestHead& request, const ResponseHead& response) {
+  if (!is_offered(request.fields, response.fields)) co_return failure(HttpError::not_an_upgrade);
+  // The other protocol begins after the whole request.
+  if (sender_) co_await sender_->join();
+  if (!is_sent_) co_return failure(HttpError::not_an_upgrade);
+  co_return {};
+}
+
+Task<Result<ResponseHead>> Exchange::receive_head(const RequestHead& request) {
   Connection& connection = *lease_.operator->();
   for (int interim = 0;;) {
-    auto parsed = connection.parser.parse_head(connection.input, method);
+    auto parsed = connection.parser.parse_head(connection.input, request.method);
     if (!parsed) co_return std::unexpected(parsed.error());
     if (!*parsed) {
       if (auto received = co_await receive(); !received)
@@ -117,9 +146,7 @@ Task<Result<ResponseHead>> Exchange::receive_head(Method method) {
       continue;
     }
     ResponseHead& head = connection.parser.head();
-    const bool is_interim =
-        code_of(head.status) < 200 && head.status != Status::switching_protocols;
-    if (!is_interim) co_return std::move(head);
+    if (!is_interim(head.status)) co_return std::move(head);
     if (++interim > interim_responses_max) co_return failure(HttpError::too_many_interim_responses);
     if (head.status == Status::continue_ && may_send_body_) may_send_body_->set();
     connection.parser.restart();
@@ -138,10 +165,10 @@ Task<Result<>> Exchange::receive() {
 }
 
 void Exchange::decode(Fields& fields, const DecodingLimits& limits) {
-  if (is_complete_) return;
+  if (is_complete_ || is_tunnel()) return;
   const auto codings = coding::codings_of(fields);
   if (!codings || codings->empty()) return;
-  decoder_.emplace(*codings, limits);
+  decoder_.emplace(*codings, limits, coding::RawDeflate::accepted);
   for (const char* const name : {"Content-Encoding", "Content-Length"}) fields.remove(name);
 }
 
@@ -176,7 +203,8 @@ std::optional<Duration> Exchange::patience() const noexcept {
 
 Task<Result<std::size_t>> Exchange::read_received(Buffer& into, std::size_t bytes_max) {
   if (read_error_) co_return std::unexpected(read_error_);
-  if (is_complete_) co_return 0;
+  // What follows the status 101 is not a body: the program takes it with the connection.
+  if (is_complete_ || is_tunnel()) co_return 0;
   for (;;) {
     Connection& connection = *lease_.operator->();
     auto moved = connection.parser.read_body(connection.input, into, bytes_max);
@@ -185,7 +213,10 @@ Task<Result<std::size_t>> Exchange::read_received(Buffer& into, std::size_t byte
     Result<> received;
     if (!moved) {
       received = std::unexpected(moved.error());
-    } else if (const auto limit = patience()) {
+    } else if (const auto limit = patience(); limit && *limit <= Duration::zero()) {
+      // A read that succeeds at once would not notice it.
+      received = std::unexpected(system_error(ETIMEDOUT));
+    } else if (limit) {
       received = co_await timeout(*limit, receive());
     } else {
       received = co_await receive();
@@ -205,8 +236,7 @@ Error Exchange::cause_of(const Error& error) {
 }
 
 Result<SocketStream> Exchange::upgrade(Buffer& received) {
-  if (!lease_ || lease_->parser.framing().kind != h1::BodyKind::tunnel)
-    return std::unexpected(system_error(EINVAL));
+  if (!is_tunnel()) return std::unexpected(system_error(EINVAL));
   sender_.reset();
   received.append(std::move(lease_->input));
   SocketStream stream = std::move(lease_->stream);
@@ -216,8 +246,8 @@ Result<SocketStream> Exchange::upgrade(Buffer& received) {
 }
 
 void Exchange::complete() {
+  if (is_tunnel()) return;
   h1::ResponseParser& parser = lease_->parser;
-  if (parser.framing().kind == h1::BodyKind::tunnel) return;
   trailers_ = parser.trailers();
   is_complete_ = true;
   // Bytes after the response belong to no request.

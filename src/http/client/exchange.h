@@ -37,7 +37,7 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
   ~Exchange() { end(false); }
 
-  /// Sends the request, and returns the head of the response.
+  /// Sends the request, and returns the head of the response. `head` must exist until then.
   [[nodiscard]] Task<Result<ResponseHead>> begin(const RequestHead& head, OutgoingBody body);
   /// True if bytes of the response have arrived.
   [[nodiscard]] bool has_received() const noexcept { return has_received_; }
@@ -61,7 +61,14 @@ class Exchange {
   [[nodiscard]] Task<Result<>> send(Buffer output);
   [[nodiscard]] Task<Result<>> send_source(Buffer output);
   [[nodiscard]] Task<> send_concurrently(Buffer output);
-  [[nodiscard]] Task<Result<ResponseHead>> receive_head(Method method);
+  /// `request` must exist until the task has ended.
+  [[nodiscard]] Task<Result<ResponseHead>> receive_head(const RequestHead& request);
+  /// After a response with the status 101: waits until the request is sent.
+  [[nodiscard]] Task<Result<>> check_upgrade(const RequestHead& request,
+                                             const ResponseHead& response);
+  [[nodiscard]] bool is_tunnel() const noexcept {
+    return lease_ && lease_->parser.framing().kind == h1::BodyKind::tunnel;
+  }
   [[nodiscard]] Task<Result<>> receive();
   /// The time limit for the next bytes; no value: none.
   [[nodiscard]] std::optional<Duration> patience() const noexcept;

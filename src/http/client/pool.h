@@ -64,6 +64,7 @@ class Lease {
   explicit operator bool() const noexcept { return pool_ != nullptr; }
   [[nodiscard]] Connection* operator->() const noexcept { return connection_.get(); }
   [[nodiscard]] bool is_connected() const noexcept { return connection_ != nullptr; }
+  /// Replaces a connection that has ended, too.
   void connected(std::unique_ptr<Connection> connection) noexcept {
     connection_ = std::move(connection);
   }

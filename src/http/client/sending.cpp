@@ -20,6 +20,7 @@
 #include "http/client/shared.h"
 #include "http/failure.h"
 #include "loop/core.h"
+#include "net/stream_input.h"
 
 namespace tambour::http::client {
 namespace {
@@ -58,6 +59,20 @@ std::optional<Duration> retry_after(const ClientResponse& response, CookieJar::T
   const auto date = parse_date(*value, std::chrono::floor<std::chrono::seconds>(now));
   if (!date) return std::nullopt;
   return std::max(*date - now, CookieJar::Time::duration::zero());
+}
+
+/// The protocol that was negotiated must be the one that is spoken: RFC 7301, section 3.2.
+Result<> check_protocol(const SocketStream& stream) noexcept {
+  const TlsSession* const session = stream.tls();
+  const std::string_view protocol = session != nullptr ? session->alpn() : "";
+  if (protocol.empty() || protocol == "http/1.1" || protocol == "http/1.0") return {};
+  return failure(protocol == "h2" ? HttpError::negotiated_http_2
+                                  : HttpError::negotiated_other_protocol);
+}
+
+/// Whether the server has sent something, or has closed the connection, without a request.
+bool has_spoken(Connection& connection) noexcept {
+  return net::StreamInput::has_arrived(connection.stream, connection.input);
 }
 
 CookieJar::Time wall_time(EventLoop& loop) noexcept {
@@ -99,9 +114,16 @@ Task<Result<SocketStream>> Shared::open(Origin origin, const ProxyServer* proxy)
 
 Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {
   auto lease = co_await Pool::acquire(pool, origin);
-  if (!lease || lease->is_connected()) co_return lease;
+  if (!lease) co_return lease;
+  if (lease->is_connected()) {
+    // The loop may not have noticed yet what has arrived since the last response.
+    if (!has_spoken(*lease->operator->())) co_return lease;
+    lease->connected(nullptr);
+  }
   auto stream = co_await open(std::move(origin), proxy);
   if (!stream) co_return std::unexpected(stream.error());
+  if (const auto checked = check_protocol(*stream); !checked)
+    co_return std::unexpected(checked.error());
   lease->connected(std::make_unique<Connection>(std::move(*stream), options.limits));
   co_return lease;
 }
@@ -165,6 +187,8 @@ Task<Result<ClientResponse>> Shared::exchange_with_retries(Message& message, Tim
 Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, ClientRequest request,
                                           TimePoint deadline) {
   const ClientOptions& options = shared->options;
+  // The client opens tunnels itself, through a proxy.
+  if (request.method == Method::connect) co_return failure(HttpError::bad_target);
   auto url = parse_request_url(request.url);
   if (!url) co_return std::unexpected(url.error());
   auto message = Message::create(std::move(request), options, std::move(*url));
