@@ -3,8 +3,9 @@
 // A Url is a valid URI reference as RFC 3986 defines it: what it accepts, every other
 // implementation of the RFC reads in the same way. Text with other characters, for example spaces
 // or letters outside ASCII, is rejected and not repaired; encode such parts with percent_encode()
-// first. Components are returned as they are written, percent-encoded: decode after splitting,
-// because a decoded component may contain delimiters.
+// first. The HTTP client does so with URLs that programs and redirects give it. Components are
+// returned as they are written, percent-encoded: decode after splitting, because a decoded
+// component may contain delimiters.
 #pragma once
 
 #include <cstddef>

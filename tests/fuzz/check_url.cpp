@@ -5,6 +5,7 @@
 #include <tambour/http_url.h>
 
 #include "fuzz/bytes_checks.h"
+#include "http/client/encode_url.h"
 
 namespace tambour::fuzz {
 namespace {
@@ -111,6 +112,22 @@ void check_valid(const Url& url) {
   }
 }
 
+/// What clients make of text that need not be a URL.
+void check_encoded(std::string_view text) {
+  const std::string encoded = http::client::encode_url(text);
+  expect(http::client::encode_url(encoded) == encoded, "encoding twice changes the text");
+  const auto url = Url::parse(encoded);
+  const bool has_control = std::ranges::any_of(
+      encoded, [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; });
+  if (has_control) expect(!url, "a control character was accepted in a URL");
+  const bool has_space = encoded.find(' ') != std::string::npos;
+  if (has_space) expect(!url, "a space was accepted in a URL");
+  if (Url::parse(text)) expect(encoded == text, "a URL changed when it was encoded");
+  // Only hosts, ports, lengths and control characters can be wrong.
+  if (!url && !has_control && encoded.size() <= Url::size_max && encoded.find("//") == encoded.npos)
+    expect(false, "text without an authority was not made a URL");
+}
+
 }  // namespace
 
 void check_url(Bytes bytes) {
@@ -129,6 +146,7 @@ void check_url(Bytes bytes) {
            "a URL was rejected");
     if (!parts.authority) expect(!plausible, "a URL without an authority was rejected");
   }
+  check_encoded(text);
   for (const auto component :
        {UrlComponent::path, UrlComponent::path_segment, UrlComponent::query, UrlComponent::fragment,
         UrlComponent::user, UrlComponent::unreserved}) {

@@ -145,16 +145,18 @@ TEST(HttpRedirect, is_not_followed_without_a_valid_target) {
     if (location != nullptr) or_throw(head.fields.add("Location", location));
     const auto found =
         http::client::redirect_of(or_throw(Url::parse(from)), Method::get, head, false);
-    return found ? found->url.to_string() : "none";
+    if (!found) return found.error() == HttpError::bad_location ? "bad" : found.error().message();
+    return *found ? (*found)->url.to_string() : "none";
   };
   const char* const page = "https://example.org/a/b?q";
   EXPECT_EQ(target(page, Status::found, "c"), "https://example.org/a/c");
   EXPECT_EQ(target(page, Status::found, "?r"), "https://example.org/a/b?r");
   EXPECT_EQ(target(page, Status::found, "//example.com/x"), "https://example.com/x");
   EXPECT_EQ(target(page, Status::found, nullptr), "none");
+  EXPECT_EQ(target(page, Status::found, ""), "none");
   EXPECT_EQ(target(page, Status::found, "http://example.org/"), "none");  // Without encryption.
-  EXPECT_EQ(target(page, Status::found, "file:///etc/passwd"), "none");
-  EXPECT_EQ(target(page, Status::found, "https://a b/"), "none");
+  EXPECT_EQ(target(page, Status::found, "file:///etc/passwd"), "bad");
+  EXPECT_EQ(target(page, Status::found, "https://a b/"), "bad");
   EXPECT_EQ(target(page, Status::not_modified, "c"), "none");
   EXPECT_EQ(target(page, Status::multiple_choices, "c"), "none");
   EXPECT_EQ(target("http://example.org/", Status::found, "https://example.org/"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "http/characters.h"
+#include "http/client/encode_url.h"
 #include "http/failure.h"
 
 namespace tambour::http::client {
@@ -16,17 +17,28 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+/// A reference that is valid keeps its text.
+Result<Url> parse_reference(std::string_view text) {
+  auto url = Url::parse(text);
+  return url ? url : Url::parse(encode_url(text));
+}
+
+/// Only of the schemes http and https, with a host and a port.
+Result<Url> check_request_url(Url url) {
+  if (!url.is_absolute()) return failure(HttpError::url_not_absolute);
+  if (!equal_ignoring_case(url.scheme(), "http") && !equal_ignoring_case(url.scheme(), "https"))
+    return failure(HttpError::url_bad_scheme);
+  if (url.host().empty()) return failure(HttpError::url_bad_host);
+  if (url.port_or_default() == 0) return failure(HttpError::url_bad_port);
+  return url;
+}
+
 }  // namespace
 
 Result<Url> parse_request_url(std::string_view text) {
-  auto url = Url::parse(text);
+  auto url = parse_reference(text);
   if (!url) return url;
-  if (!url->is_absolute()) return failure(HttpError::url_not_absolute);
-  if (!equal_ignoring_case(url->scheme(), "http") && !equal_ignoring_case(url->scheme(), "https"))
-    return failure(HttpError::url_bad_scheme);
-  if (url->host().empty()) return failure(HttpError::url_bad_host);
-  if (url->port_or_default() == 0) return failure(HttpError::url_bad_port);
-  return url;
+  return check_request_url(std::move(*url));
 }
 
 Origin origin_of(const Url& url) {
@@ -56,8 +68,8 @@ Result<BasicCredentials> parse_userinfo(std::string_view userinfo) {
   return BasicCredentials{.user = std::move(*user), .password = std::move(*password)};
 }
 
-std::optional<Redirect> redirect_of(const Url& from, const Method& method, const ResponseHead& head,
-                                    bool had_source) {
+Result<std::optional<Redirect>> redirect_of(const Url& from, const Method& method,
+                                            const ResponseHead& head, bool had_source) {
   Redirect redirect{.url = {}, .method = method};
   switch (head.status) {
     case Status::moved_permanently:
@@ -77,13 +89,14 @@ std::optional<Redirect> redirect_of(const Url& from, const Method& method, const
   if (!redirect.keeps_body && method != Method::head) redirect.method = Method::get;
   if (redirect.keeps_body && had_source) return std::nullopt;
   const auto location = head.fields.get("Location");
-  if (!location) return std::nullopt;
-  const auto reference = Url::parse(*location);
-  if (!reference) return std::nullopt;
-  const auto resolved = from.resolve(*reference);
-  if (!resolved) return std::nullopt;
-  auto url = parse_request_url(resolved->to_string());
-  if (!url || (origin_of(from).is_secure && !origin_of(*url).is_secure)) return std::nullopt;
+  if (!location || location->empty()) return std::nullopt;
+  const auto reference = parse_reference(*location);
+  if (!reference) return failure(HttpError::bad_location);
+  auto resolved = from.resolve(*reference);
+  if (!resolved) return failure(HttpError::bad_location);
+  auto url = check_request_url(std::move(*resolved));
+  if (!url) return failure(HttpError::bad_location);
+  if (origin_of(from).is_secure && !origin_of(*url).is_secure) return std::nullopt;
   redirect.url = std::move(*url);
   return redirect;
 }

@@ -15,6 +15,7 @@
 namespace tambour::http::client {
 
 /// Parses the URL of a request: absolute, with the scheme "http" or "https", a host, and a port.
+/// Characters that a URL must not contain are encoded: see encode_url().
 /// Fails with the errors of Url::parse(), url_not_absolute, url_bad_scheme, url_bad_host and
 /// url_bad_port.
 [[nodiscard]] Result<Url> parse_request_url(std::string_view text);
@@ -34,9 +35,11 @@ struct Redirect {
 };
 
 /// Returns no value if the response is not a redirect, or one that must not be followed: without a
-/// valid Location, from https to http, or with a body that cannot be sent again.
-[[nodiscard]] std::optional<Redirect> redirect_of(const Url& from, const Method& method,
-                                                  const ResponseHead& head, bool had_source);
+/// Location, from https to http, or with a body that cannot be sent again. Fails with
+/// HttpError::bad_location.
+[[nodiscard]] Result<std::optional<Redirect>> redirect_of(const Url& from, const Method& method,
+                                                          const ResponseHead& head,
+                                                          bool had_source);
 
 /// Fields that must not be sent to another origin.
 void remove_credentials(Fields& fields) noexcept;

@@ -202,12 +202,13 @@ Task<Result<ClientResponse>> Shared::send(std::shared_ptr<Shared> shared, Client
     if (!response || options.redirects_max == 0) co_return response;
     auto redirect =
         redirect_of(message->url(), message->head().method, response->head(), had_source);
-    if (!redirect) co_return response;
+    if (!redirect) co_return std::unexpected(redirect.error());
+    if (!*redirect) co_return response;
     if (followed == options.redirects_max) co_return failure(HttpError::too_many_redirects);
     // Otherwise the connection could not be used again.
     auto discarded = co_await response->read_all(discarded_bytes_max);
     static_cast<void>(discarded);
-    message->follow(std::move(*redirect));
+    message->follow(std::move(**redirect));
   }
 }
 
