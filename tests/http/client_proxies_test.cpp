@@ -141,6 +141,13 @@ TEST_F(HttpClientProxies, socks_replies) {
       << "it is no SOCKS proxy";
 }
 
+TEST_F(HttpClientProxies, no_time_limit_for_connecting) {
+  ClientOptions options = through("socks5://" + proxy.authority());
+  options.connect.timeout = Duration::zero();
+  Client client(loop, options);
+  EXPECT_EQ(got(client, origin.url()), got_through("socks5://" + proxy.authority(), origin.url()));
+}
+
 TEST_F(HttpClientProxies, answers_to_connect) {
   const std::string url = "https://origin.test/";
   const std::string via = "http://me:secret@" + proxy.authority();

@@ -1,5 +1,7 @@
 // What a server sends without being asked: switched protocols, interim responses, bodies where
 // there is none, responses after the last one; and time limits while bytes keep arriving.
+#include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 #include <tambour/http_client.h>
 #include <tambour/stream_error.h>
 #include <tambour/tcp.h>
+#include <tambour/wait.h>
 
 #include "http/support/scripted_server.h"
 #include "support/on_every_backend.h"
@@ -19,6 +22,7 @@ namespace tambour::unsolicited_test {
 namespace {
 
 using http::Client;
+using http::ClientOptions;
 using http::ClientRequest;
 using http::ClientResponse;
 using http::Method;
@@ -237,6 +241,32 @@ TEST_P(HttpUnsolicited, the_total_time_limit_ends_a_body_that_never_ends) {
       if (!got) into = got.error();
       if (!got || *got == 0) co_return;
     }
+  }(client, "http://" + server.endpoint().to_string() + "/", error));
+  EXPECT_EQ(error, system_error(ETIMEDOUT)) << error.message();
+}
+
+/// Extensions of chunks are not bytes of the body.
+TEST_P(HttpUnsolicited, the_read_time_limit_ends_framing_without_a_body) {
+  TcpServer server = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0)));
+  server.serve([](TcpStream stream) -> Task<> {
+    std::string text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=";
+    for (bool is_open = true; is_open;) {
+      const auto written = co_await stream.write(text);
+      const auto slept = co_await sleep_for(5ms);
+      is_open = written && slept;
+      text = "x";
+    }
+  });
+  ClientOptions options{.read_timeout = 50ms};
+  options.limits.chunk_extension_bytes_max = SIZE_MAX;
+  Client client(loop(), options);
+  Error error;
+  run([](Client& by, std::string url, Error& into) -> Task<> {
+    auto response = co_await by.get(std::move(url));
+    EXPECT_TRUE(response);
+    if (!response) co_return;
+    const auto body = co_await response->read_all();
+    if (!body) into = body.error();
   }(client, "http://" + server.endpoint().to_string() + "/", error));
   EXPECT_EQ(error, system_error(ETIMEDOUT)) << error.message();
 }

@@ -193,11 +193,12 @@ Task<Result<std::size_t>> Exchange::read_decoded(Buffer& into, std::size_t bytes
   co_return std::unexpected(read_error_);
 }
 
-std::optional<Duration> Exchange::patience() const noexcept {
+std::optional<Duration> Exchange::patience(TimePoint since) const noexcept {
   std::optional<Duration> limit;
-  if (read_timeout_ > Duration::zero()) limit = read_timeout_;
+  const TimePoint now = loop_.now();
+  if (read_timeout_ > Duration::zero()) limit = read_timeout_ - (now - since);
   if (deadline_ == never) return limit;
-  const Duration left = std::max(deadline_ - loop_.now(), Duration::zero());
+  const Duration left = deadline_ - now;
   return limit ? std::min(*limit, left) : left;
 }
 
@@ -205,6 +206,8 @@ Task<Result<std::size_t>> Exchange::read_received(Buffer& into, std::size_t byte
   if (read_error_) co_return std::unexpected(read_error_);
   // What follows the status 101 is not a body: the program takes it with the connection.
   if (is_complete_ || is_tunnel()) co_return 0;
+  // Bytes that only frame the body do not extend the time.
+  const TimePoint since = loop_.now();
   for (;;) {
     Connection& connection = *lease_.operator->();
     auto moved = connection.parser.read_body(connection.input, into, bytes_max);
@@ -213,7 +216,7 @@ Task<Result<std::size_t>> Exchange::read_received(Buffer& into, std::size_t byte
     Result<> received;
     if (!moved) {
       received = std::unexpected(moved.error());
-    } else if (const auto limit = patience(); limit && *limit <= Duration::zero()) {
+    } else if (const auto limit = patience(since); limit && *limit <= Duration::zero()) {
       // A read that succeeds at once would not notice it.
       received = std::unexpected(system_error(ETIMEDOUT));
     } else if (limit) {

@@ -70,8 +70,9 @@ class Exchange {
     return lease_ && lease_->parser.framing().kind == h1::BodyKind::tunnel;
   }
   [[nodiscard]] Task<Result<>> receive();
-  /// The time limit for the next bytes; no value: none.
-  [[nodiscard]] std::optional<Duration> patience() const noexcept;
+  /// The time limit for the next bytes of the body, which are awaited since `since`; no value:
+  /// none.
+  [[nodiscard]] std::optional<Duration> patience(TimePoint since) const noexcept;
   [[nodiscard]] Task<Result<std::size_t>> read_received(Buffer& into, std::size_t bytes_max);
   [[nodiscard]] Task<Result<std::size_t>> read_decoded(Buffer& into, std::size_t bytes_max);
   void end(bool is_reusable) noexcept;

@@ -5,7 +5,6 @@
 
 #include <tambour/http_url.h>
 #include <tambour/stream_error.h>
-#include <tambour/when.h>
 
 #include "http/characters.h"
 #include "http/client/pool.h"
@@ -14,6 +13,7 @@
 #include "http/failure.h"
 #include "http/h1/parser.h"
 #include "http/h1/writer.h"
+#include "task/time_limit.h"
 
 namespace tambour::http::client {
 namespace {
@@ -111,7 +111,8 @@ Result<ProxyServer> parse_proxy(std::string_view text) {
 Task<Result<SocketStream>> connect_through(ProxyServer proxy, Origin origin, ConnectOptions options,
                                            MessageLimits limits) {
   const Duration limit = options.timeout;
-  return timeout(limit, connect_and_ask(std::move(proxy), std::move(origin), options, limits));
+  return task::within(limit,
+                      connect_and_ask(std::move(proxy), std::move(origin), options, limits));
 }
 
 }  // namespace tambour::http::client
