@@ -11,7 +11,8 @@ namespace tambour::http::client {
 /// - Blanks at both ends, and tabs anywhere, are removed.
 /// - In paths, queries, fragments and userinfo, characters that must not occur are percent-encoded,
 ///   as is a percent sign without two digits.
-/// - For http and https, a backslash before the query is a slash. The userinfo ends at the last "@".
+/// - For http and https, a backslash before the query is a slash.
+/// - The userinfo ends at the last "@".
 /// - A colon after text that is no scheme belongs to a relative path.
 ///
 /// Hosts, and control characters other than tabs, stay as they are, so that Url::parse() rejects

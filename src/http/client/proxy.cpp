@@ -111,8 +111,7 @@ Result<ProxyServer> parse_proxy(std::string_view text) {
 Task<Result<SocketStream>> connect_through(ProxyServer proxy, Origin origin, ConnectOptions options,
                                            MessageLimits limits) {
   const Duration limit = options.timeout;
-  return task::within(limit,
-                      connect_and_ask(std::move(proxy), std::move(origin), options, limits));
+  return task::within(limit, connect_and_ask(std::move(proxy), std::move(origin), options, limits));
 }
 
 }  // namespace tambour::http::client
