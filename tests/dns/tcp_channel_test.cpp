@@ -162,6 +162,23 @@ class Unusable final : public DnsTransport {
   std::uint16_t port() const noexcept override { return 53; }
 };
 
+/// A kept connection may have ended meanwhile, whether it has ever answered or not.
+TEST_F(QueriesOverTcp, are_sent_again_if_a_kept_connection_without_an_answer_has_ended) {
+  make({.servers = {test::endpoint_of(*hosts[0])},
+        .settings = {"use-vc", "attempts:1", "timeout:1"}});
+  servers[0]->set_change([](const DnsMessage&, DnsMessage&, bool) { return false; });
+  // Failures are remembered for some seconds.
+  EXPECT_EQ(run(resolver->query("other.example.org", DnsType::a)).error(), DnsError::timeout);
+  EXPECT_EQ(servers[0]->tcp_connections, 1U);
+  servers[0]->stop();
+  servers[0]->set_change(nullptr);
+  servers[0]->start();
+  simulation.run_for(100ms);
+  const auto answer = run(resolver->query("www.example.org", DnsType::a));
+  EXPECT_TRUE(answer) << answer.error().message();
+  EXPECT_EQ(servers[0]->tcp_connections, 2U);
+}
+
 TEST_F(QueriesOverTcp, may_fail_at_once) {
   make({.transport = std::make_shared<Unusable>(), .queries_max = 1});
   constexpr int queries = 20'000;
