@@ -121,9 +121,9 @@ Result<BodyFraming> framing_of(const ResponseHead& head, const Method& method,
     return BodyFraming{.kind = BodyKind::tunnel};
   const auto chunked = is_chunked(head.version, head.fields);
   if (!chunked) return std::unexpected(chunked.error());
-  const bool is_lenient = mode == ParsingMode::lenient_response;
-  const auto length =
-      is_lenient ? repeated_content_length(head.fields) : content_length(head.fields);
+  auto length = content_length(head.fields);
+  if (!length && mode == ParsingMode::lenient_response)
+    length = repeated_content_length(head.fields);
   if (!length) return std::unexpected(length.error());
   if (head.status == Status::switching_protocols) return BodyFraming{.kind = BodyKind::tunnel};
   if (method == Method::head || has_no_body(head.status)) return BodyFraming{};

@@ -131,14 +131,15 @@ Result<> HeadParser::parse_status_line(std::string_view line) {
   if (line.find('\r') != std::string_view::npos) return failure(HttpError::bare_carriage_return);
   // "HTTP/1.1 200 OK"; the phrase may be empty, but not the space before it. If the parser is
   // lenient, the space may be missing, too, and there may be several blanks before the status.
-  const std::string_view separators = is_lenient() ? blanks : blanks.substr(0, 1);
-  const std::size_t version_end = std::min(line.find_first_of(separators), line.size());
+  const auto is_separator = [this](char c) { return c == ' ' || (c == '\t' && is_lenient()); };
+  std::size_t version_end = 0;
+  while (version_end < line.size() && !is_separator(line[version_end])) ++version_end;
   if (auto parsed = parse_version(line.substr(0, version_end)); !parsed) return parsed;
   std::size_t status_at = std::min(version_end + 1, line.size());
-  if (is_lenient()) status_at = std::min(line.find_first_not_of(blanks, status_at), line.size());
+  while (is_lenient() && status_at < line.size() && is_separator(line[status_at])) ++status_at;
   const std::size_t status_end = status_at + status_digits;
   if (line.size() < status_end || (line.size() == status_end && !is_lenient()) ||
-      (line.size() > status_end && separators.find(line[status_end]) == std::string_view::npos) ||
+      (line.size() > status_end && !is_separator(line[status_end])) ||
       !std::ranges::all_of(line.substr(status_at, status_digits),
                            [](char c) { return is_digit(c); }))
     return failure(HttpError::bad_status_line);
@@ -180,7 +181,9 @@ Result<> HeadParser::parse_field(std::string_view text, std::size_t size) {
     colon = *found;
   }
   const std::string_view value = trim(line.substr(colon + 1));
-  if (auto checked = check_value(name, value); !checked) return checked;
+  if (!is_field_value(value)) [[unlikely]] {
+    if (auto checked = check_bad_value(name, value); !checked) return checked;
+  }
   const bool is_allowed = kind_ != HeadKind::trailers || may_be_trailer(name);
   if (!is_allowed && !is_lenient()) return failure(HttpError::trailer_not_allowed);
   ignores_field_ = name.empty() || !is_allowed;
@@ -210,9 +213,7 @@ Result<std::size_t> HeadParser::find_colon(std::string_view line,
   return refusal(line.substr(0, colon), HttpError::bad_field_name);
 }
 
-Result<> HeadParser::check_value(std::string_view name, std::string_view value) noexcept {
-  if (is_field_value(value)) [[likely]]
-    return {};
+Result<> HeadParser::check_bad_value(std::string_view name, std::string_view value) noexcept {
   // RFC 9110, section 5.5: null bytes and line ends are dangerous, other control characters are
   // replaced.
   constexpr std::string_view dangerous("\0\r", 2);
@@ -231,7 +232,9 @@ Result<> HeadParser::continue_field(std::string_view text, std::size_t size) {
   const std::string_view name = ignores_field_ ? "" : fields_.last_name(text);
   if (is_framing_field(name)) return failure(HttpError::folded_field);
   const std::string_view value = trim(text.substr(line_at_, size));
-  if (auto checked = check_value(name, value); !checked) return checked;
+  if (!is_field_value(value)) [[unlikely]] {
+    if (auto checked = check_bad_value(name, value); !checked) return checked;
+  }
   if (ignores_field_ || value.empty()) return {};
   if (!fields_.continue_last(static_cast<std::size_t>(value.data() - text.data()) + value.size()))
     return failure(HttpError::fields_too_large);

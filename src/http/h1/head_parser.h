@@ -72,7 +72,8 @@ class HeadParser {
   /// Where the colon of a field is that does not follow a valid name.
   [[nodiscard]] Result<std::size_t> find_colon(std::string_view line,
                                                std::size_t name_size) const noexcept;
-  [[nodiscard]] Result<> check_value(std::string_view name, std::string_view value) noexcept;
+  /// Of a value with control characters.
+  [[nodiscard]] Result<> check_bad_value(std::string_view name, std::string_view value) noexcept;
   [[nodiscard]] bool is_lenient() const noexcept { return mode_ == ParsingMode::lenient_response; }
 
   const MessageLimits* limits_;
