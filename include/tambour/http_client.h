@@ -226,8 +226,9 @@ class ClientResponse {
 ///
 /// A request is sent at most once, with one exception: an idempotent request (RFC 9110, section
 /// 9.2.2) is repeated on a new connection if the server closed a connection that was kept open, and
-/// sent nothing in answer. A connection that its server has closed, or on which bytes arrived
-/// without a request, is not used again: the client looks at the socket before each request.
+/// sent nothing in answer, or 408 (Request Timeout). A connection that its server has closed, or on
+/// which bytes arrived without a request, is not used again: the client looks at the socket before
+/// each request.
 ///
 /// Responses are read as curl and browsers read them: docs/http-client.md lists what is accepted
 /// beyond RFC 9112. A response with the status 101 fails with HttpError::not_an_upgrade unless the

@@ -67,9 +67,9 @@ class Response {
 
   /// The whole response. It is sent when the handler has ended, together with responses to
   /// pipelined requests; call flush() to send it earlier. Fails with HttpError::response_begun,
-  /// with bad_status if the status is not between 200 and 999, with bad_reason, and with
-  /// response_too_long if a status without a body (204, 304) has one; nothing is sent then. Throws
-  /// std::bad_alloc.
+  /// with interim_status or bad_status if the status is not between 200 and 999, with bad_reason,
+  /// and with response_too_long if a status without a body (204, 304) has one; nothing is sent
+  /// then. Throws std::bad_alloc.
   Result<> send(Buffer body);
   Result<> send(std::string_view body) { return send(Buffer(body)); }
   /// Sets the status too.
@@ -82,8 +82,8 @@ class Response {
   /// accepted it. Only one task may write at a time. A write that is cancelled ends the connection,
   /// because a part of it may have been sent. Fails with EPIPE, ECONNRESET, ETIMEDOUT
   /// (ServerOptions::write_timeout), ECANCELED, and with HttpError::response_ended,
-  /// response_too_long if there are more bytes than set_length() has said, bad_status or
-  /// bad_reason.
+  /// response_too_long if there are more bytes than set_length() has said, interim_status,
+  /// bad_status or bad_reason.
   [[nodiscard]] Task<Result<>> write(Buffer piece);
   [[nodiscard]] Task<Result<>> write(std::string_view piece);
 

@@ -75,6 +75,27 @@ TEST_P(HttpKeptConnections, are_not_used_after_a_response_without_a_request) {
   }
 }
 
+/// The server ends an idle connection with 408, while the next request is on its way.
+TEST_P(HttpKeptConnections, end_with_a_timeout_that_crosses_with_a_request) {
+  test::ScriptedServer server(loop(), [](const test::Arrived& arrived) -> test::Answer {
+    if (arrived.request == 0) return test::ok(std::to_string(arrived.connection));
+    return test::and_close(
+        "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
+        "Content-Length: 4\r\n\r\nlate");
+  });
+  Client client(loop());
+  std::string texts;
+  run([](Client& by, std::string url, std::string& into) -> Task<> {
+    for (const Method method : {Method::get, Method::get, Method::post}) {
+      auto response = co_await by.send(ClientRequest(method, url));
+      EXPECT_TRUE(response);
+      if (!response) co_return;
+      into += (co_await response->read_text()).value_or("error") + " ";
+    }
+  }(client, server.url(), texts));
+  EXPECT_EQ(texts, "0 1 late ");
+}
+
 /// A connection that another request waits for is passed on when its response ends.
 TEST_P(HttpKeptConnections, are_not_passed_to_a_waiting_request_after_their_end) {
   test::ScriptedServer server(loop(), [](const test::Arrived& arrived) {

@@ -148,11 +148,15 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
     auto exchange =
         std::make_unique<Exchange>(loop, std::move(*lease), options.read_timeout, deadline);
     auto head = co_await exchange->begin(message.head(), message.take_body());
-    if (head) {
+    // Servers that close an idle connection may send 408 first, which crosses with the request: RFC
+    // 9110, section 15.5.9.
+    const bool has_crossed = head && was_used && head->status == Status::request_timeout;
+    if (head && !(has_crossed && may_be_repeated)) {
       if (message.decodes()) exchange->decode(head->fields, {options.limits.body_bytes_max, 0});
       co_return Attempt(ClientResponse(std::move(*head), message.url(), std::move(exchange)));
     }
-    const bool is_lost = was_used && !exchange->has_received() && is_stale(head.error());
+    const bool is_lost =
+        has_crossed || (was_used && !exchange->has_received() && is_stale(head.error()));
     if (!is_lost || !may_be_repeated) co_return Attempt(head.error(), true);
     // The server has probably closed all connections that were idle.
     pool->close_idle(origin);
