@@ -124,7 +124,8 @@ class File {
   /// terminal or a socket fails without waiting. If the task is destroyed meanwhile, the file is
   /// closed again. Fails with the errors of openat(2), for example ENOENT, EACCES, EISDIR or
   /// EMFILE; with ESPIPE for a FIFO or a terminal; with ENXIO for a socket, or for writing to a
-  /// FIFO without a reader; and with EINVAL if the file system does not support FileCache::none.
+  /// FIFO without a reader; and with EINVAL if the path contains a null byte, or if the file system
+  /// does not support FileCache::none.
   [[nodiscard]] static Open open(std::string path, FileMode mode = FileMode::read,
                                  mode_t permissions = 0666, FileCache cache = FileCache::kernel) {
     return {std::move(path), mode, permissions, cache};

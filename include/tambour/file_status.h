@@ -78,7 +78,8 @@ class FileStatus final {
   FileStatus& operator=(FileStatus&& other) noexcept;
   ~FileStatus();
 
-  /// Reads the current status and reports later changes. Fails with ENOMEM. No effect if started.
+  /// Reads the current status and reports later changes. Fails with ENOMEM, and with EINVAL if the
+  /// path contains a null byte. No effect if started.
   [[nodiscard]] Result<> start() noexcept;
 
   /// Stops watching. A callback that was due is not invoked.

@@ -28,9 +28,9 @@ struct ProxySettings {
   std::string http{};   ///< For URLs with the scheme http.
   std::string https{};  ///< For URLs with the scheme https.
   std::string all{};    ///< Where the other two are empty.
-  /// A list with commas: host names, which include the hosts below them, addresses, networks
-  /// ("192.168.0.0/16", "fd00::/8"), each except networks with an optional port, or "*" for every
-  /// host.
+  /// A list with commas or spaces: host names, which include the hosts below them ("*.name": only
+  /// those), addresses in any spelling, networks ("192.168.0.0/16", "fd00::/8"), each except
+  /// networks with an optional port, or "*" for every host. Names never match addresses.
   std::string except{};
 
   /// The values of the environment variables http_proxy, https_proxy, all_proxy and no_proxy. Those

@@ -1,9 +1,11 @@
 #include <tambour/file_status.h>
 
+#include <cerrno>
 #include <utility>
 
 #include <tambour/event_loop.h>
 
+#include "base/failure.h"
 #include "events/file_status_path.h"
 
 namespace tambour {
@@ -34,7 +36,10 @@ FileStatus::FileStatus(FileStatus&& other) noexcept = default;
 FileStatus& FileStatus::operator=(FileStatus&& other) noexcept = default;
 FileStatus::~FileStatus() = default;
 
-Result<> FileStatus::start() noexcept { return watched_->start(); }
+Result<> FileStatus::start() noexcept {
+  if (path().contains('\0')) return base::failure(EINVAL);
+  return watched_->start();
+}
 void FileStatus::stop() noexcept {
   if (started()) watched_->stop();
 }

@@ -44,6 +44,11 @@ bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
     outcome_ = -EBADF;
     return false;
   }
+  // For openat(2), the path would end at its first null byte, and name another file.
+  if (opens && path_.contains('\0')) {
+    outcome_ = -EINVAL;
+    return false;
+  }
   // Checked here for all backends: pread(2) and pwrite(2) reject an offset that is negative as
   // off_t, but io_uring interprets -1 as the file's current position.
   constexpr auto offset_max = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());

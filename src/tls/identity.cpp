@@ -28,6 +28,9 @@ Loaded<SecretText> read_file(const std::string& path) {
     const int error = errno;
     return failure(system_error(error), path + ": " + std::strerror(error));
   };
+  // For open(2), the path would end at its first null byte, and name another file.
+  errno = EINVAL;
+  if (path.contains('\0')) return failed();
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return failed();
   SecretText text(std::string(16384, '\0'));

@@ -91,6 +91,12 @@ TEST_P(FileStatusTest, a_file_appears_grows_and_disappears) {
   }
 }
 
+TEST_P(FileStatusTest, a_path_with_a_null_byte_names_no_file) {
+  FileStatus status(loop(), std::string("/tmp\0x", 6), {});
+  EXPECT_EQ(status.start().error(), system_error(EINVAL));
+  EXPECT_FALSE(status.started());
+}
+
 TEST_P(FileStatusTest, an_action_that_changes_nothing_is_not_reported) {
   write_file(path, "text");
   FileStatus watcher(loop(), path, note());

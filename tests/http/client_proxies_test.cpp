@@ -219,7 +219,18 @@ TEST(HttpProxySettings, exceptions) {
            {"10.0.0.0/8", "http://10.200.3.4/"},
            {"192.168.1.128/25", "http://192.168.1.129/"},
            {"fd00::/8", "http://[fd12::1]/"},
-           {"0.0.0.0/0", "http://1.2.3.4/"}})
+           {"0.0.0.0/0", "http://1.2.3.4/"},
+           {"0:0:0:0:0:0:0:1", "http://[::1]/"},
+           {"[0::0:1]:80", "http://[::1]/"},
+           {"FD00::A", "http://[fd00:0:0::a]/"},
+           {"[fd00::]/8", "http://[fd12::1]/"},
+           {"::ffff:10.0.0.1", "http://10.0.0.1/"},
+           {"10.0.0.1", "http://[::ffff:a00:1]/"},
+           {"*.x.test", "http://a.x.test/"},
+           {"x.test.", "http://x.test/"},
+           {"x.test", "http://a.x.test./"},
+           {"a.test b.test\tx.test", "http://x.test/"},
+           {" , ,a.test ,  x.test:80 ", "http://x.test/"}})
     EXPECT_TRUE(is_excepted(list, url)) << list << " " << url;
   for (const auto& [list, url] : std::vector<std::pair<std::string, std::string>>{
            {"", "http://x.test/"},
@@ -233,7 +244,15 @@ TEST(HttpProxySettings, exceptions) {
            {"10.0.0.0/", "http://10.0.0.0/"},
            {"10.0.0.0/8", "http://x.test/"},
            {"::/0", "http://1.2.3.4/"},
-           {".", "http://x.test/"}})
+           {".", "http://x.test/"},
+           {"*.x.test", "http://x.test/"},
+           {"*.x.test", "http://badx.test/"},
+           {"0.0.1", "http://10.0.0.1/"},
+           {".0.0.1", "http://10.0.0.1/"},
+           {"1", "http://[::1]/"},
+           {"x.test", "http://10.0.0.1/"},
+           {"[::1]:8x", "http://[::1]/"},
+           {"x.test:080x", "http://x.test/"}})
     EXPECT_FALSE(is_excepted(list, url)) << list << " " << url;
 }
 

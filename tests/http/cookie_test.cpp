@@ -146,7 +146,8 @@ TEST(HttpCookies, dates) {
   for (const char* const text :
        {"", "21 Oct 2015", "Oct 2015 07:28:00", "31 Feb 2015 07:28:00", "21 Oct 2015 24:00:00",
         "21 Oct 2015 07:60:00", "21 Oct 1600 07:28:00", "21 Oct 20155 07:28:00", "now",
-        "0 Oct 2015 07:28:00"})
+        "0 Oct 2015 07:28:00", "91:22:33 21 Oct 2015", "21 Oct 2015 91:22:33",
+        "9:22:93 Oct 2015 07:28:00", "24:00:00 Oct 2015 07:28:00", "1:60:00 Oct 2015 07:28:00"})
     EXPECT_FALSE(http::cookies::parse_cookie_date(text)) << text;
 }
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -45,6 +46,14 @@ TEST_P(SpecialFiles, a_fifo_is_refused_at_once) {
   run(expect_refusal(path(), FileMode::update, ESPIPE));
   run(expect_refusal(path(), FileMode::create, ESPIPE));
   run(expect_refusal(path(), FileMode::write, ENXIO));
+}
+
+TEST_P(SpecialFiles, a_path_with_a_null_byte_names_no_file) {
+  const std::string regular = path() + ".regular";
+  std::ofstream(regular) << "text";
+  run(expect_refusal(regular + std::string("\0.txt", 5), FileMode::read, EINVAL));
+  run(expect_refusal(regular + '\0', FileMode::create, EINVAL));
+  run(expect_refusal(std::string(1, '\0'), FileMode::create, EINVAL));
 }
 
 TEST_P(SpecialFiles, many_fifos_do_not_stop_files) {

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -14,7 +16,6 @@
 
 #include "http/characters.h"
 #include "http/client/redirect.h"
-#include "http/coding/lists.h"
 
 namespace tambour::http {
 namespace client {
@@ -23,33 +24,47 @@ namespace {
 struct Address {
   std::array<unsigned char, 16> bytes{};
   unsigned bits = 0;  ///< 32 or 128.
+
+  bool operator==(const Address&) const = default;
 };
 
-std::optional<Address> parse_address(const std::string& text) noexcept {
+/// Parses an address in any spelling. IPv4 addresses that are mapped to IPv6 count as IPv4.
+std::optional<Address> parse_address(std::string_view text) {
+  const std::string copy(text.substr(0, text.find('%')));
   Address address;
-  if (::inet_pton(AF_INET, text.c_str(), address.bytes.data()) == 1) {
+  if (::inet_pton(AF_INET, copy.c_str(), address.bytes.data()) == 1) {
     address.bits = 32;
-  } else if (::inet_pton(AF_INET6, text.c_str(), address.bytes.data()) == 1) {
-    address.bits = 128;
-  } else {
-    return std::nullopt;
+    return address;
   }
-  return address;
+  if (::inet_pton(AF_INET6, copy.c_str(), address.bytes.data()) != 1) return std::nullopt;
+  address.bits = 128;
+  constexpr std::array<unsigned char, 12> mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  if (!std::ranges::equal(std::span(address.bytes).first(12), mapped)) return address;
+  Address v4{.bits = 32};
+  std::ranges::copy(std::span(address.bytes).last(4), v4.bytes.begin());
+  return v4;
 }
 
-bool is_in_network(const std::string& host, std::string_view network) {
+std::optional<unsigned> parse_number(std::string_view digits) noexcept {
+  unsigned number = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool is_number = read.ec == std::errc() && read.ptr == digits.data() + digits.size();
+  return is_number ? std::optional(number) : std::nullopt;
+}
+
+std::string_view without_brackets(std::string_view text) noexcept {
+  const bool has_brackets = text.starts_with('[') && text.ends_with(']');
+  return has_brackets ? text.substr(1, text.size() - 2) : text;
+}
+
+bool is_in_network(const Address& address, std::string_view network) {
   const std::size_t slash = network.find('/');
-  const auto address = parse_address(host);
-  const auto base = parse_address(std::string(network.substr(0, slash)));
-  const std::string_view digits = network.substr(slash + 1);
-  unsigned bits = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), bits);
-  if (!address || !base || address->bits != base->bits || read.ec != std::errc() ||
-      read.ptr != digits.data() + digits.size() || bits > base->bits)
-    return false;
-  for (unsigned i = 0; i < bits; ++i) {
+  const auto base = parse_address(without_brackets(network.substr(0, slash)));
+  const auto bits = parse_number(network.substr(slash + 1));
+  if (!base || !bits || address.bits != base->bits || *bits > base->bits) return false;
+  for (unsigned i = 0; i < *bits; ++i) {
     const unsigned mask = 128U >> (i % 8);
-    if (((address->bytes[i / 8] ^ base->bytes[i / 8]) & mask) != 0) return false;
+    if (((address.bytes[i / 8] ^ base->bytes[i / 8]) & mask) != 0) return false;
   }
   return true;
 }
@@ -62,29 +77,50 @@ bool take_port(std::string_view& element, std::uint16_t port) noexcept {
   if (colon == std::string_view::npos || is_address) return true;
   const std::string_view digits = element.substr(colon + 1);
   if (digits.find(']') != std::string_view::npos) return true;
-  const bool is_same = digits == std::to_string(port);
   element = element.substr(0, colon);
-  return is_same;
+  return parse_number(digits) == port;
 }
 
-bool matches_host(const Origin& origin, std::string_view element) {
+void remove_final_dot(std::string_view& name) noexcept {
+  if (name.size() > 1 && name.ends_with('.')) name.remove_suffix(1);
+}
+
+/// `domain` stands for itself and what is below it, also with a leading dot; `*.domain` only for
+/// what is below it.
+bool matches_name(std::string_view host, std::string_view domain) noexcept {
+  const bool is_below_only = domain.starts_with("*.");
+  if (is_below_only) domain.remove_prefix(1);
+  if (domain.starts_with('.')) domain.remove_prefix(1);
+  remove_final_dot(domain);
+  remove_final_dot(host);
+  if (domain.empty() || host.size() < domain.size()) return false;
+  const std::size_t rest = host.size() - domain.size();
+  if (!equal_ignoring_case(host.substr(rest), domain)) return false;
+  return rest == 0 ? !is_below_only : host[rest - 1] == '.';
+}
+
+bool matches(const Origin& origin, std::string_view element) {
   if (element == "*") return true;
-  if (element.find('/') != std::string_view::npos) return is_in_network(origin.host, element);
+  const auto address = parse_address(without_brackets(origin.host));
+  if (element.find('/') != std::string_view::npos)
+    return address && is_in_network(*address, element);
   if (!take_port(element, origin.port)) return false;
-  if (element.starts_with('[') && element.ends_with(']'))
-    element = element.substr(1, element.size() - 2);
-  if (element.starts_with('.')) element.remove_prefix(1);
-  const std::string_view host = origin.host;
-  if (element.empty() || host.size() < element.size()) return false;
-  const std::size_t rest = host.size() - element.size();
-  return equal_ignoring_case(host.substr(rest), element) && (rest == 0 || host[rest - 1] == '.');
+  // An address has no domains: 10.0.0.1 is not below 0.0.1.
+  if (address) return parse_address(without_brackets(element)) == address;
+  return matches_name(origin.host, element);
 }
 
+/// The elements are separated by commas, spaces or both.
 bool is_excepted(const Url& url, std::string_view list) {
   const Origin origin = origin_of(url);
-  return std::ranges::any_of(coding::ListElements(list), [&origin](std::string_view element) {
-    return matches_host(origin, element);
-  });
+  constexpr std::string_view separators = ", \t";
+  for (;;) {
+    list.remove_prefix(std::min(list.find_first_not_of(separators), list.size()));
+    if (list.empty()) return false;
+    const std::string_view element = list.substr(0, list.find_first_of(separators));
+    if (matches(origin, element)) return true;
+    list.remove_prefix(element.size());
+  }
 }
 
 std::string variable(const char* name, const char* other = nullptr) {

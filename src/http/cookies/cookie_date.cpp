@@ -35,6 +35,7 @@ struct Parts {
   std::optional<int> day;
   std::optional<unsigned> month;
   std::optional<int> year;
+  bool is_invalid = false;  ///< A token has the form of a time, but is none.
 
   void read(std::string_view token) noexcept {
     if (!time && read_time(token)) return;
@@ -56,7 +57,9 @@ struct Parts {
     if (!minutes || !token.starts_with(':')) return false;
     token.remove_prefix(1);
     const auto seconds = take_number(token, 1, 2);
-    if (!seconds || *hours > 23 || *minutes > 59 || *seconds > 59) return false;
+    if (!seconds) return false;
+    // RFC 6265, section 5.1.1: such a date fails; the token is not read as a day.
+    is_invalid = is_invalid || *hours > 23 || *minutes > 59 || *seconds > 59;
     time = std::chrono::hours(*hours) + std::chrono::minutes(*minutes) +
            std::chrono::seconds(*seconds);
     return true;
@@ -84,7 +87,8 @@ std::optional<std::chrono::sys_seconds> parse_cookie_date(std::string_view text)
     parts.read(std::string_view(begin, end));
     text = std::string_view(end, text.end());
   }
-  if (!parts.time || !parts.day || !parts.month || !parts.year) return std::nullopt;
+  if (parts.is_invalid || !parts.time || !parts.day || !parts.month || !parts.year)
+    return std::nullopt;
   int year = *parts.year;
   if (year >= 70 && year <= 99) year += 1900;
   if (year >= 0 && year <= 69) year += 2000;
