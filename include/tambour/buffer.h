@@ -4,6 +4,15 @@
 // A block is shared by all buffers that show part of it, and is written only while a single buffer
 // owns it. Blocks come from a per-thread pool, so that an active connection does not allocate, and
 // an empty buffer holds no memory. Any change of a buffer invalidates the pointers into it.
+//
+// Memory: a buffer of n bytes holds at most 128 n + 512 bytes, after any sequence of calls and for
+// pieces of any size. A queue to which pieces are appended, as text or as buffers made of text or
+// read from a stream, holds at most 20 n + 512; as text, about 2 n once it has some kilobytes. So a
+// limit of bytes is a limit of memory too, whatever the peer sends. To hold that bound, short
+// pieces are copied rather than linked, and what is left of a large block moves to a small one.
+// Not counted are the memory of the owners of append_shared(), with about 300 bytes for each call
+// of it; memory that prepare() has returned, until commit(); and the free blocks in the pool, at
+// most 2.5 MiB for each thread. A block that several buffers share counts for each of them.
 #pragma once
 
 #include <sys/uio.h>
@@ -64,6 +73,9 @@ class Buffer {
   /// The number of bytes.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  /// The memory that the buffer holds: its blocks, those that it shares with other buffers
+  /// included, but neither the memory of owners nor what prepare() has returned. O(blocks).
+  [[nodiscard]] std::size_t memory_bytes() const noexcept;
   static constexpr std::size_t max_size() noexcept { return PTRDIFF_MAX; }
 
   void clear() noexcept;
@@ -71,9 +83,11 @@ class Buffer {
   /// Appends a copy of `bytes`, which may be part of this buffer.
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
-  /// Moves the contents of `other` to the end; `other` is then empty.
+  /// Moves the contents of `other` to the end; `other` is then empty. Links its blocks, or copies
+  /// the bytes if they are few (1024 or less).
   void append(Buffer&& other);
-  /// Appends `bytes` without copying. `owner` keeps them alive; they must not be modified.
+  /// Appends `bytes` without copying. `owner` keeps them alive; they must not be modified. Each
+  /// call takes about 100 bytes, so append() is better for short text.
   void append_shared(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
   /// Prepends a copy of `bytes`. Cheap if `bytes` is small or the first block has free space in
@@ -133,7 +147,7 @@ class Buffer {
   void consume(std::size_t size) noexcept;
   /// Removes the first `size` bytes, or all if there are fewer, and returns them as a new buffer. A
   /// small part of a large block is copied, so that a program that keeps a short message does not
-  /// keep the block; the result holds at most 64 times its size. Throws std::bad_alloc; the buffer
+  /// keep the block. Throws std::bad_alloc; the buffer
   /// is then unchanged.
   [[nodiscard]] Buffer take(std::size_t size);
   /// Returns another buffer with the same contents. It shares the blocks and copies no bytes.
@@ -190,6 +204,7 @@ class Buffer {
 
  private:
   struct Block;
+  struct ForeignBlock;
   struct Segment;
   struct Pool;
 
@@ -222,6 +237,18 @@ class Buffer {
   void push_back(Segment* segment) noexcept;
   void push_front(Segment* segment) noexcept;
   Segment* pop_front() noexcept;
+  void push_back_compact(Segment* segment) noexcept;
+  void push_back_part(const Segment& segment, std::byte* begin, std::size_t size);
+  void replace(Segment* segment, Segment* replacement) noexcept;
+  void tighten(Segment* segment) noexcept;
+  void tighten_last() noexcept;
+  void tighten_ends() noexcept;
+  void append_in_new_block(std::span<const std::byte> bytes);
+  void append_copy(const Buffer& piece);
+  [[nodiscard]] static bool is_copied_out(const Block& block, std::size_t here,
+                                          std::size_t size) noexcept;
+  void link(Buffer& other) noexcept;
+  void drop_all() noexcept;
   /// Adjusts size_ and the search state after `size` bytes were removed from the front.
   void lose_front(std::size_t size) noexcept;
   [[nodiscard]] std::size_t room_behind() const noexcept;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <span>
@@ -26,17 +27,29 @@ struct Buffer::Segment {
   };
 
   Segment* next;
+  Segment* previous;
   Block* block;
   std::byte* begin;
   std::byte* end;
   Searched searched{};  ///< Used in the last segment of a chain only.
 
   [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(end - begin); }
+  [[nodiscard]] bool is_short() const noexcept { return size() <= io::tiny_block_bytes; }
+  /// Returns whether the bytes move to the next block that a neighbour needs.
+  [[nodiscard]] inline bool is_merged() const noexcept;
+  /// Returns whether the block is too large for the bytes of the segment to be kept.
+  [[nodiscard]] inline bool is_sparse() const noexcept;
+  /// Returns whether a read received much less than the block has room for.
+  [[nodiscard]] inline bool is_mostly_free() const noexcept;
   [[nodiscard]] inline std::size_t room_behind() const noexcept;
   [[nodiscard]] inline std::size_t room_before() const noexcept;
 
   /// Returns an empty segment at the start of a new block.
   static inline Segment* make(std::size_t capacity);
+  /// As make(), but a short message gets a tiny block.
+  static inline Segment* make_compact(std::size_t capacity);
+  /// Returns null if there is no memory.
+  static inline Segment* try_make_tiny() noexcept;
   /// Returns an empty segment at the start of a new block of little more than `capacity` bytes, for
   /// bytes that the program may keep for a long time.
   static inline Segment* make_for_keeping(std::size_t capacity);
@@ -45,10 +58,14 @@ struct Buffer::Segment {
   /// Returns another segment of the same block.
   [[nodiscard]] Segment* slice(std::byte* from, std::byte* to) const;
   static inline void drop(Segment* segment) noexcept;
+
+  /// Copies bytes behind the last one, or before the first one. The block must have the room.
+  inline void append(std::span<const std::byte> bytes) noexcept;
+  inline void prepend(std::span<const std::byte> bytes) noexcept;
 };
 
 /// A block of memory and the number of segments that refer to it. The bytes follow the header in
-/// memory; those of a foreign block belong to `owner`.
+/// memory; those of a foreign block belong to the owner of a ForeignBlock.
 struct Buffer::Block {
   enum class Kind : std::uint8_t { small, large, huge, tiny, odd, foreign };
 
@@ -57,8 +74,7 @@ struct Buffer::Block {
   std::byte* data;
   Kind kind;
   /// The first segment of this block, usually the only one.
-  Segment own{.next = nullptr, .block = this, .begin = data, .end = data};
-  std::shared_ptr<const void> owner{};  ///< Keeps the bytes of a foreign block alive.
+  Segment own{.next = nullptr, .previous = nullptr, .block = this, .begin = data, .end = data};
 
   [[nodiscard]] bool is_unshared() const noexcept {
     // Acquire: reads of the block by former owners happen before this thread writes to it.
@@ -73,7 +89,7 @@ struct Buffer::Block {
   /// thousands of times their size. A shared part keeps at most 64 times its size alive.
   [[nodiscard]] bool is_copied_out(std::size_t size) const noexcept {
     return kind != Kind::foreign && capacity > io::tiny_block_bytes && size <= capacity / 4 &&
-           (size <= 1024 || size <= capacity / 64);
+           (size <= io::copied_bytes_max || size <= capacity / 64);
   }
 
   static inline Block* make(std::size_t capacity);
@@ -81,6 +97,11 @@ struct Buffer::Block {
   static inline Block* make(Kind kind, std::size_t capacity);
   /// Releases one reference.
   static inline void drop(Block* block) noexcept;
+};
+
+/// A block whose bytes are not in its own memory.
+struct Buffer::ForeignBlock : Block {
+  std::shared_ptr<const void> owner;  ///< Keeps the bytes alive.
 };
 
 /// The blocks and segments that this thread freed last, kept for reuse.
@@ -149,6 +170,19 @@ inline std::size_t Buffer::Segment::room_before() const noexcept {
   return block->writable() ? static_cast<std::size_t>(begin - block->data) : 0;
 }
 
+inline bool Buffer::Segment::is_merged() const noexcept {
+  return is_short() && block->kind != Block::Kind::foreign;
+}
+
+inline bool Buffer::Segment::is_sparse() const noexcept {
+  return size() <= block->capacity / 64 && block->capacity > io::tiny_block_bytes &&
+         block->kind != Block::Kind::foreign;
+}
+
+inline bool Buffer::Segment::is_mostly_free() const noexcept {
+  return size() <= block->capacity / 16 && block->capacity > io::small_block_bytes;
+}
+
 inline Buffer::Block* Buffer::Block::make(std::size_t capacity) {
   // A size close to a pooled size is rounded up to it.
   Kind kind = Kind::odd;
@@ -180,13 +214,28 @@ inline Buffer::Block* Buffer::Block::make(Kind kind, std::size_t capacity) {
 inline void Buffer::Block::drop(Block* block) noexcept {
   if (!block->is_unshared() && block->owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const Kind kind = block->kind;
-  block->~Block();
   if (kind < Kind::odd) return Pool::mine.free_list_of(kind).give(block);
-  ::operator delete(block);
+  if (kind == Kind::foreign) {
+    delete static_cast<ForeignBlock*>(block);
+  } else {
+    ::operator delete(block);
+  }
 }
 
 inline Buffer::Segment* Buffer::Segment::make(std::size_t capacity) {
   return &Block::make(capacity)->own;
+}
+
+inline Buffer::Segment* Buffer::Segment::try_make_tiny() noexcept try {
+  return &Block::make(Block::Kind::tiny, io::tiny_block_bytes)->own;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+inline Buffer::Segment* Buffer::Segment::make_compact(std::size_t capacity) {
+  if (capacity <= io::tiny_block_bytes)
+    return &Block::make(Block::Kind::tiny, io::tiny_block_bytes)->own;
+  return make(capacity);
 }
 
 inline Buffer::Segment* Buffer::Segment::make_for_keeping(std::size_t capacity) {
@@ -197,6 +246,16 @@ inline void Buffer::Segment::drop(Segment* segment) noexcept {
   Block* const block = segment->block;
   if (segment != &block->own) Pool::mine.segments.give(segment);
   Block::drop(block);
+}
+
+inline void Buffer::Segment::append(std::span<const std::byte> bytes) noexcept {
+  std::memcpy(end, bytes.data(), bytes.size());
+  end += bytes.size();
+}
+
+inline void Buffer::Segment::prepend(std::span<const std::byte> bytes) noexcept {
+  begin -= bytes.size();
+  std::memcpy(begin, bytes.data(), bytes.size());
 }
 
 inline Buffer::Segment* Buffer::first() const noexcept {

@@ -16,7 +16,7 @@ std::span<const std::byte> Buffer::peek(std::size_t size) {
   size = std::min(size, size_);
   if (size == 0) return {};
   if (first()->size() < size) {
-    Segment* const together = Segment::make(size);
+    Segment* const together = Segment::make_compact(size);
     copy_to({together->begin, size});
     together->end += size;
     consume(size);
@@ -110,6 +110,21 @@ std::optional<std::size_t> Buffer::search(char what) noexcept {
 
 bool Buffer::equals(std::string_view text) const noexcept {
   return size_ == text.size() && (text.empty() || begins_with(first(), first()->begin, text));
+}
+
+std::size_t Buffer::memory_bytes() const noexcept {
+  std::size_t bytes = 0;
+  const Block* counted = nullptr;
+  const auto count = [&](const Segment& segment) {
+    if (segment.block != std::exchange(counted, segment.block)) {
+      const bool is_foreign = segment.block->kind == Block::Kind::foreign;
+      bytes += is_foreign ? sizeof(ForeignBlock) : sizeof(Block) + segment.block->capacity;
+    }
+    if (&segment != &segment.block->own) bytes += sizeof(Segment);
+  };
+  for (const Segment* segment = first(); segment != nullptr; segment = after(segment))
+    count(*segment);
+  return bytes;
 }
 
 std::byte Buffer::operator[](std::size_t index) const noexcept {

@@ -14,8 +14,13 @@ inline constexpr std::size_t small_block_bytes = 4096;
 inline constexpr std::size_t large_block_bytes = std::size_t{64} * 1024;
 inline constexpr std::size_t huge_block_bytes = std::size_t{256} * 1024;
 
-/// The capacity of the block for a short message that is copied out of one of the blocks above.
+/// The capacity of the block of a short message.
 inline constexpr std::size_t tiny_block_bytes = 128;
+
+/// A piece of at most this size is copied to the end of a buffer rather than linked. Copying it
+/// costs no more than another element of the vector of sendmsg(2), and a linked one could be in a
+/// block of many times its size.
+inline constexpr std::size_t copied_bytes_max = 1024;
 
 /// Returns the size of the next read; 0: the space that the current block has left. If a read fills
 /// its block, the next read gets a larger one. If a read is small, the size decreases gradually,

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/blocks.h"
 #include "support/process.h"
 #include "support/random.h"
 #include "support/scale.h"
@@ -50,7 +51,7 @@ Taken in_pieces(std::string_view bytes, Take take, std::size_t most, test::Rando
     if (random.below(2) == 0) {
       buffer.append(bytes.substr(0, size));
     } else {
-      buffer.append(Buffer(bytes.substr(0, size)));
+      test::append_block(buffer, bytes.substr(0, size));
     }
     bytes.remove_prefix(size);
     take_all(buffer, take, taken);

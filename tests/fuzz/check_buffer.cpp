@@ -109,6 +109,7 @@ class Player {
       case 2: {
         auto owner = std::make_shared<const std::string>(more);
         buffer.append_shared(bytes_of(*owner), owner);
+        ++shared_;
         break;
       }
       case 3:
@@ -260,12 +261,20 @@ class Player {
       expect(buffers_[i].size() == texts_[i].size(), "size()");
       expect(buffers_[i] == texts_[i], "the contents of the buffer are wrong");
       expect(buffers_[i].empty() == buffers_[i].front().empty(), "front()");
+      expect(buffers_[i].memory_bytes() <= memory_max(i), "memory_bytes()");
       // After each step, so that there is always a stored result of the last search.
       expect(buffers_[i].search('d').value_or(none) == texts_[i].find('d'), "search() again");
     }
   }
 
+  /// The bound that the header of Buffer promises; `shared_` calls of append_shared() may concern
+  /// this buffer..
+  [[nodiscard]] std::size_t memory_max(std::size_t i) const {
+    return 128 * texts_[i].size() + 512 + 300 * shared_;
+  }
+
   Input input_;
+  std::size_t shared_ = 0;
   std::array<Buffer, count> buffers_;
   std::array<std::string, count> texts_;
   std::size_t made_ = 0;

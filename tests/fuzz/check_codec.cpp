@@ -6,6 +6,7 @@
 
 #include "fuzz/bytes_checks.h"
 #include "fuzz/input.h"
+#include "support/blocks.h"
 
 namespace tambour::fuzz {
 namespace {
@@ -29,7 +30,7 @@ Reading read(std::string_view stream, const Take& take, const std::function<std:
   while (!stream.empty()) {
     const std::string_view piece = stream.substr(0, std::max<std::size_t>(next(), 1));
     stream.remove_prefix(piece.size());
-    in_own_blocks ? buffer.append(Buffer(piece)) : buffer.append(piece);
+    in_own_blocks ? test::append_block(buffer, piece) : buffer.append(piece);
     while (!reading.refused) {
       const std::size_t size = buffer.size();
       auto message = take(buffer);

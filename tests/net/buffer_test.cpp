@@ -31,10 +31,11 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Returns a buffer with one segment for each text.
+/// Returns a buffer with one segment for each text, which must outlive it: short text of other
+/// buffers would be copied.
 Buffer in_pieces(std::initializer_list<std::string_view> texts) {
   Buffer whole;
-  for (const std::string_view text : texts) whole.append(Buffer(text));
+  for (const std::string_view text : texts) whole.append_shared(bytes_of(text), nullptr);
   return whole;
 }
 

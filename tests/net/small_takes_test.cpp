@@ -11,6 +11,8 @@
 #include <tambour/buffer.h>
 #include <tambour/codec.h>
 
+#include "support/blocks.h"
+
 namespace tambour::small_takes_test {
 namespace {
 
@@ -74,8 +76,8 @@ TEST(SmallTakes, short_reads_into_large_blocks_share_one) {
 
 TEST(SmallTakes, combine_the_bytes_of_several_blocks) {
   Buffer buffer("abc");
-  buffer.append(Buffer("def"));
-  buffer.append(Buffer("ghi"));
+  test::append_block(buffer, "def");
+  test::append_block(buffer, "ghi");
   Buffer shared = buffer.slice(1, 6);
   EXPECT_EQ(shared, "bcdefg");
   EXPECT_EQ(buffer.take(5), "abcde");

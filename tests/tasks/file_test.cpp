@@ -25,6 +25,7 @@
 #include <tambour/wait.h>
 #include <tambour/worker_pool.h>
 
+#include "support/blocks.h"
 #include "support/on_every_backend.h"
 #include "support/process.h"
 #include "support/scale.h"
@@ -109,7 +110,7 @@ Task<> play_with_files(std::string folder) {
 Buffer in_blocks(std::string_view text, std::size_t step) {
   Buffer buffer;
   for (std::size_t at = 0; at < text.size(); at += step)
-    buffer.append(Buffer(text.substr(at, step)));
+    test::append_block(buffer, text.substr(at, step));
   return buffer;
 }
 
