@@ -91,6 +91,14 @@ struct ResultOfAwaiting<Task<T>> {
   using Type = T;
 };
 
+/// An awaitable that ignores stop requests when a task awaits it alone, but not in a combinator,
+/// which awaits an A::Stoppable in its place.
+template <class A>
+concept HasStoppable = std::constructible_from<typename A::Stoppable, A>;
+
+template <HasStoppable A>
+struct ResultOfAwaiting<A> : ResultOfAwaiting<typename A::Stoppable> {};
+
 /// A value or an lvalue reference.
 template <class T>
 using StoredResult = std::conditional_t<std::is_lvalue_reference_v<T>, T,
@@ -109,6 +117,8 @@ Task<AwaitResult<A>> as_task(A argument) {
   using Returned = Task<AwaitResult<A>>;
   if constexpr (detail::is_task<A>) {
     return argument;
+  } else if constexpr (detail::HasStoppable<A>) {
+    return as_task(typename A::Stoppable(std::move(argument)));
   } else if constexpr (Awaitable<A>) {
     return [](A own) -> Returned { co_return co_await std::move(own); }(std::move(argument));
   } else {

@@ -2,6 +2,7 @@
 // in a scope that is joined.
 #pragma once
 
+#include <cerrno>
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
@@ -15,7 +16,9 @@
 #include <tambour/awaitable.h>
 #include <tambour/callback.h>
 #include <tambour/detail/ready_node.h>
+#include <tambour/detail/stop_hook.h>
 #include <tambour/event_loop.h>
+#include <tambour/result.h>
 #include <tambour/task.h>
 
 #pragma GCC visibility push(default)
@@ -111,36 +114,70 @@ class TaskScope final : private detail::TaskObserver {
   /// propagates out of the loop's run().
   void set_exception_handler(Callback<void(std::exception_ptr)> handler) noexcept;
 
-  class Join final : private detail::ReadyNode {
+  class StoppableJoin;
+  class Join : private detail::ReadyNode {
    public:
-    explicit Join(TaskScope& scope) noexcept : ReadyNode(&run), scope_(scope) {}
+    using Stoppable = StoppableJoin;
+
+    explicit Join(TaskScope& scope) noexcept : ReadyNode(&run), scope_(&scope) {}
     Join(Join&& other) noexcept : ReadyNode(&run), scope_(other.scope_) {
       check_not_awaited(other.awaiting_, "TaskScope::join()");
     }
     Join& operator=(Join&&) = delete;
     ~Join() = default;
 
-    [[nodiscard]] bool await_ready() const noexcept { return scope_.empty(); }
+    [[nodiscard]] bool await_ready() const noexcept { return scope_->empty(); }
     void await_suspend(std::coroutine_handle<> awaiting) noexcept {
       awaiting_ = awaiting;
-      scope_.joins_.push_back(*this);
+      scope_->joins_.push_back(*this);
     }
     void await_resume() {
-      if (!awaiting_) thrown_ = std::exchange(scope_.thrown_, nullptr);
+      if (!awaiting_) thrown_ = std::exchange(scope_->thrown_, nullptr);
       if (thrown_ != nullptr) std::rethrow_exception(std::move(thrown_));
     }
 
    private:
     friend class TaskScope;
+    friend class StoppableJoin;
     static void run(ReadyNode& ready) { Resumption::run(static_cast<Join&>(ready).awaiting_); }
 
-    TaskScope& scope_;
+    TaskScope* scope_;  ///< Null if the wait has ended.
     std::coroutine_handle<> awaiting_;
     std::exception_ptr thrown_;
   };
 
+  /// What when_all(), when_any() and timeout() await in place of a Join. Fails with ECANCELED if it
+  /// is asked to stop before the tasks have ended, which keep running.
+  class StoppableJoin final : public Join, private detail::StopHook {
+   public:
+    using Stoppable = void;  ///< Not that of Join.
+
+    explicit StoppableJoin(Join&& join) noexcept : Join(std::move(join)), StopHook(&cancel) {}
+    StoppableJoin(StoppableJoin&& other) noexcept : StoppableJoin(static_cast<Join&&>(other)) {}
+    StoppableJoin& operator=(StoppableJoin&&) = delete;
+    ~StoppableJoin() = default;
+
+    template <HasTaskContext Promise>
+    void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+      Join::await_suspend(awaiting);
+      const TaskContext& context = awaiting.promise().context();
+      context.waits.add(*this, context.stop);
+    }
+    Result<> await_resume() {
+      ignore_stop();
+      if (cancelled_) return std::unexpected(system_error(ECANCELED));
+      Join::await_resume();
+      return {};
+    }
+
+   private:
+    static void cancel(StopHook& hook) noexcept;
+    bool cancelled_ = false;
+  };
+
   /// Waits until all tasks have ended, even if the caller is asked to stop: to stop the tasks as
-  /// well, create the scope with the stop token of the caller's task. If several tasks wait, the
+  /// well, create the scope with the stop token of the caller's task. In when_all(), when_any() and
+  /// timeout(), the wait fails with ECANCELED when it is asked to stop. If several tasks wait, the
   /// first of them gets the exception and is resumed first; the others are resumed in the next
   /// iteration of the loop. A join() also ends when the scope is destroyed.
   [[nodiscard]] Join join() noexcept { return Join(*this); }
@@ -164,6 +201,8 @@ class TaskScope final : private detail::TaskObserver {
   std::coroutine_handle<> task_ended(detail::TaskPromiseBase& task) noexcept override;
   void report(std::exception_ptr thrown) noexcept;
   std::coroutine_handle<> finish_joins() noexcept;
+  /// Null if no task waits.
+  Join* take_first_join() noexcept;
 
   loop::Core* core_;  ///< Reference-counted; may outlive the loop.
   std::stop_source stop_;

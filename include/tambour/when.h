@@ -415,7 +415,8 @@ class [[nodiscard]] Timeout final : public TaskTuple<FirstOfTasks, T, Result<>> 
 /// passed and the task was asked to stop, unless the task still returned a Result without an error.
 /// Fails with ECANCELED if the awaiting task was asked to stop, unless the task returned another
 /// result. Returns only after the task has ended: an awaitable that ignores stop requests, such as
-/// TaskScope::join(), is awaited to its end.
+/// a call of a WorkerPool that has begun, is awaited to its end. `timeout(limit, scope.join())`
+/// ends the wait, and the tasks of the scope keep running.
 ///
 ///   auto got = co_await timeout(5s, stream.read(buffer));
 ///

@@ -32,13 +32,10 @@ TaskScope::~TaskScope() {
   if (destroyed_ != nullptr) *destroyed_ = true;
   if (auto* const first = joins_.front())
     static_cast<Join*>(first)->thrown_ = std::exchange(thrown_, nullptr);
-  if (!core_->closed()) {
-    while (auto* const join = joins_.front()) {
-      join->unlink();
-      core_->queue(*static_cast<Join*>(join));
-    }
-    if (thrown_ != nullptr) core_->throw_out_of_run(std::move(thrown_));
+  while (Join* const join = take_first_join()) {
+    if (!core_->closed()) core_->queue(*join);
   }
+  if (thrown_ != nullptr && !core_->closed()) core_->throw_out_of_run(std::move(thrown_));
   core_->defer_delete(handler_.release());
   core_->defer_delete(ended_.release());
   core_->detach();
@@ -103,16 +100,31 @@ std::coroutine_handle<> TaskScope::task_ended(detail::TaskPromiseBase& task) noe
   return nullptr;
 }
 
+void TaskScope::StoppableJoin::cancel(StopHook& hook) noexcept {
+  auto& self = static_cast<StoppableJoin&>(hook);
+  Join& join = self;
+  // If all tasks have ended or the scope was destroyed, the awaiting task is about to be resumed.
+  if (join.scope_ == nullptr) return;
+  self.cancelled_ = true;
+  join.unlink();
+  loop::Core& core = *std::exchange(join.scope_, nullptr)->core_;
+  if (!core.closed()) core.queue(join);
+}
+
+TaskScope::Join* TaskScope::take_first_join() noexcept {
+  auto* const join = static_cast<Join*>(joins_.front());
+  if (join == nullptr) return nullptr;
+  join->unlink();
+  join->scope_ = nullptr;
+  return join;
+}
+
 std::coroutine_handle<> TaskScope::finish_joins() noexcept {
-  auto* const first = static_cast<Join*>(joins_.front());
+  Join* const first = take_first_join();
   if (first == nullptr) return nullptr;
-  first->unlink();
   first->thrown_ = std::exchange(thrown_, nullptr);
   // Resuming the first task may destroy the scope and other waiting tasks.
-  while (auto* const join = joins_.front()) {
-    join->unlink();
-    core_->queue(*static_cast<Join*>(join));
-  }
+  while (Join* const join = take_first_join()) core_->queue(*join);
   return first->awaiting_;
 }
 

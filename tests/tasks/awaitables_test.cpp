@@ -3,9 +3,11 @@
 #include <coroutine>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -160,18 +162,69 @@ TEST_P(Awaitables, a_time_limit_does_not_change_results) {
   }(loop()));
 }
 
-/// join() ignores stop requests.
-TEST_P(Awaitables, a_time_limit_for_a_join_reports_when_the_tasks_have_ended) {
+TEST_P(Awaitables, a_time_limit_ends_the_wait_in_join_but_not_the_tasks) {
   run([](EventLoop& loop) -> Task<> {
     TaskScope scope(loop);
+    TaskEvent event(loop);
     bool ended = false;
-    scope.spawn([](bool& done) -> Task<> {
-      co_await sleep_for(5ms);
+    scope.spawn([](TaskEvent& awaited, bool& done) -> Task<> {
+      static_cast<void>(co_await awaited.wait());
       done = true;
-    }(ended));
+    }(event, ended));
     EXPECT_EQ((co_await timeout(1ms, scope.join())).error(), system_error(ETIMEDOUT));
+    EXPECT_FALSE(scope.stop_requested());
+    EXPECT_EQ(scope.size(), 1U);
+    const auto first = co_await when_any(scope.join(), sleep_for(1ms));
+    EXPECT_EQ(first.index(), 1U);
+    event.set();
+    EXPECT_TRUE(co_await timeout(1h, scope.join()));
     EXPECT_TRUE(ended);
   }(loop()));
+}
+
+TEST_P(Awaitables, a_join_that_is_stopped_leaves_the_exception_to_the_next_one) {
+  run([](EventLoop& loop) -> Task<> {
+    TaskScope scope(loop);
+    TaskEvent event(loop);
+    scope.spawn([](TaskEvent& awaited) -> Task<> {
+      static_cast<void>(co_await awaited.wait());
+      throw std::runtime_error("failed");
+    }(event));
+    EXPECT_EQ((co_await timeout(1ms, scope.join())).error(), system_error(ETIMEDOUT));
+    event.set();
+    EXPECT_THROW(static_cast<void>(co_await timeout(1h, scope.join())), std::runtime_error);
+  }(loop()));
+}
+
+TEST_P(Awaitables, a_time_limit_for_a_join_fails_if_its_task_is_stopped) {
+  TaskScope outer(loop());
+  std::vector<Error> errors;
+  outer.spawn([](EventLoop& loop, std::vector<Error>& seen) -> Task<> {
+    TaskScope scope(loop);
+    scope.spawn(as_task(sleep_for(1h)));
+    const Result<> joined = co_await timeout(2h, scope.join());
+    if (!joined) seen.push_back(joined.error());
+  }(loop(), errors));
+  outer.request_stop();
+  loop().run();
+  EXPECT_EQ(errors, std::vector<Error>{system_error(ECANCELED)});
+}
+
+TEST_P(Awaitables, a_join_ends_when_its_scope_is_destroyed_after_it_was_stopped) {
+  std::optional<TaskScope> scope(std::in_place, loop());
+  TaskScope waiting(loop());
+  scope->spawn(as_task(sleep_for(1h)));
+  int ended = 0;
+  const auto wait = [](TaskScope& joined, int& count) -> Task<> {
+    static_cast<void>(co_await timeout(2h, joined.join()));
+    ++count;
+  };
+  waiting.spawn(wait(*scope, ended));
+  waiting.spawn(wait(*scope, ended));
+  waiting.request_stop();
+  scope.reset();
+  loop().run();
+  EXPECT_EQ(ended, 2);
 }
 
 /// What a task has received in spite of the stop must not be lost.
