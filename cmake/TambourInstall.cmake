@@ -8,6 +8,7 @@ install(TARGETS tambour EXPORT tambourTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY include/tambour DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(PROGRAMS tools/tambour-check-coroutines DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(EXPORT tambourTargets NAMESPACE tambour::
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tambour)
 

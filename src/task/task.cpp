@@ -1,6 +1,7 @@
 #include <tambour/task.h>
 
 #include <source_location>
+#include <string_view>
 #include <utility>
 
 #include <tambour/resumption.h>
@@ -76,6 +77,19 @@ void detail::TaskPromiseBase::destroy_suspended() noexcept {
     task = &parent;
   }
   handle().destroy();
+}
+
+void detail::fail_on_misplaced_frame(std::source_location at) noexcept {
+  // "void greet(greet(tambour::TcpStream)::....Frame*)" is the function that resumes greet().
+  std::string_view name(at.function_name());
+  if (name.starts_with("void ")) name.remove_prefix(5);
+  name = name.substr(0, name.find('('));
+  base::fail_check(
+      "GCC 12 has compiled the coroutine %.*s (%s:%u) so that it cannot be resumed, because it has "
+      "a co_await in the condition of if, while, do, for or switch and declares no variable: write "
+      "`const auto result = co_await ...;` before the condition, or use clang 19 or GCC 13; "
+      "tambour-check-coroutines finds all such coroutines",
+      static_cast<int>(name.size()), name.data(), at.file_name(), unsigned(at.line()));
 }
 
 void fail_on_empty_task(const char* function, std::source_location at) noexcept {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <source_location>
 
 #include <tambour/detail/intrusive_list.h>
 #include <tambour/resumption.h>
@@ -17,6 +18,15 @@
 namespace tambour::detail {
 
 class TaskPromiseBase;
+
+/// Aborts with a message that names the coroutine.
+[[noreturn]] void fail_on_misplaced_frame(std::source_location at) noexcept;
+
+// GCC 12 places the value of some conditions with co_await before the resume pointer of the frame,
+// where no coroutine handle finds it; see "GCC 12 and co_await" in docs/tasks.md.
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+#define TAMBOUR_CHECKS_FRAMES
+#endif
 
 /// Observes tasks that no coroutine awaits directly, for example those of a scope or of when_all().
 class TaskObserver {
@@ -44,7 +54,25 @@ class TaskPromiseBase : public ListHook<TaskPromiseBase> {
     static void await_resume() noexcept {}
   };
 
-  static std::suspend_always initial_suspend() noexcept { return {}; }
+#ifdef TAMBOUR_CHECKS_FRAMES
+  /// Suspends, and aborts with a message if the compiler has misplaced the promise.
+  struct Initial {
+    [[nodiscard]] static bool await_ready() noexcept { return false; }
+    template <std::derived_from<TaskPromiseBase> Promise>
+    static void await_suspend(std::coroutine_handle<Promise> created,
+                              std::source_location at = std::source_location::current()) noexcept {
+      // In a misplaced frame, this reads another member of the promise, which is null.
+      const TaskPromiseBase& promise = created.promise();
+      if (promise.context_ != &no_context) [[unlikely]]
+        fail_on_misplaced_frame(at);
+    }
+    static void await_resume() noexcept {}
+  };
+#else
+  using Initial = std::suspend_always;
+#endif
+
+  static Initial initial_suspend() noexcept { return {}; }
   static Final final_suspend() noexcept { return {}; }
 
   [[nodiscard]] const TaskContext& context() const noexcept { return *context_; }
@@ -144,6 +172,8 @@ class TaskPromiseBase : public ListHook<TaskPromiseBase> {
 
 /// The tasks of one observer.
 using ObservedTasks = IntrusiveList<TaskPromiseBase>;
+
+#undef TAMBOUR_CHECKS_FRAMES
 
 }  // namespace tambour::detail
 
