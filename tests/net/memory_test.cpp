@@ -34,6 +34,14 @@ void* operator new(std::size_t size) {
   live_bytes += ::malloc_usable_size(memory) + sizeof(std::size_t);
   return memory;
 }
+// Also this form: sanitizers have their own one, which does not fit to the functions that free.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept {
   if (memory != nullptr) live_bytes -= ::malloc_usable_size(memory) + sizeof(std::size_t);
   std::free(memory);
