@@ -104,6 +104,10 @@ struct ProcessOptions {
   std::vector<PassedDescriptor> descriptors{};
 
   ProcessGroup group = ProcessGroup::inherited;
+  /// When the child ends, sends SIGKILL to the rest of the group that it leads, before wait()
+  /// completes. `group` must be `own` or `session`. Processes that have left the group are not
+  /// killed.
+  bool kill_group_at_exit = false;
   std::vector<ResourceLimit> limits{};
   std::optional<ProcessCredentials> credentials{};
   /// By default, the child blocks no signal and all dispositions are the default. If set, signals
@@ -122,13 +126,19 @@ std::vector<std::string> current_environment();
 /// A child process.
 ///
 /// Ownership: destroying a Process whose child is running sends SIGKILL, closes its streams, and
-/// returns at once; its loop reaps the child. To leave the child running, use release(). In a
+/// returns at once; its loop reaps the child. If terminate() was called, what is left of the group
+/// gets SIGKILL too. Other processes of the group survive a child that has ended by itself, unless
+/// `kill_group_at_exit` is set. To leave the child running, use release(). In a
 /// forked copy of this process, destroying a Process of the parent sends no signal.
 /// Thread: must be used on the loop's thread, which is checked. If it is destroyed after its loop,
 /// the killed child may stay a zombie.
 /// Loop: a child that is running, or was killed and not yet reaped, keeps EventLoop::run() from
 /// returning.
 /// Descriptors: a running child uses one or two file descriptors, and one more for each pipe.
+/// Groups: a child that leads a process group and has ended stays a zombie, with a file descriptor,
+/// until the Process is destroyed: only then can the rest of the group be signalled safely. With
+/// `kill_group_at_exit` it is reaped at once. If an `any_child` watcher (Child) is started in this
+/// program, it reaps the zombie; the group can then be signalled on Linux 6.9 or later.
 ///
 /// The pid is never used after the child was reaped: signals are sent through a pidfd
 /// (pidfd_send_signal(2)) if the kernel supports it. As with Child, SIGCHLD must not be ignored,
@@ -155,7 +165,7 @@ class Process final {
 
   /// 0 if there is no child.
   [[nodiscard]] pid_t pid() const noexcept;
-  /// True until the child has been reaped.
+  /// True until the child has ended and its loop has taken its status.
   [[nodiscard]] bool running() const noexcept;
   /// How the child ended; nullopt while it runs.
   [[nodiscard]] std::optional<ChildStatus> status() const noexcept;
@@ -184,13 +194,15 @@ class Process final {
 
   /// Sends a signal to the child: kill(2). Fails with ESRCH if it has ended, EINVAL or EPERM.
   [[nodiscard]] Result<> send_signal(int number) noexcept;
-  /// Sends a signal to the process group of the child. Fails like send_signal(), and with EINVAL
-  /// unless `group` was `own` or `session`.
+  /// Sends a signal to the process group of the child, also after the child has ended. Fails like
+  /// send_signal(), and with EINVAL unless `group` was `own` or `session`. Succeeds if the ended
+  /// child is all that is left of the group.
   [[nodiscard]] Result<> send_signal_to_group(int number) noexcept;
 
   /// Sends SIGTERM and, if the child has not ended after `grace`, SIGKILL. If `grace` is zero,
-  /// sends SIGKILL at once. Signals the whole group if the child leads one. No effect if the child
-  /// has ended.
+  /// sends SIGKILL at once. If the child leads a group, signals the whole group, also what is left
+  /// of it after the child has ended; a SIGKILL that is due then does not keep EventLoop::run()
+  /// from returning. Otherwise no effect if the child has ended.
   void terminate(Duration grace = std::chrono::seconds(5)) noexcept;
 
   /// Leaves the child running and returns its pid; the caller must wait for it (Child).

@@ -1,7 +1,9 @@
 #include "events/child_table.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -23,6 +25,10 @@ constinit std::mutex mutex;
 std::array<ChildTable::Bucket, 256> buckets;
 Child* any = nullptr;
 
+/// Leaders of process groups, hashed in the same way.
+std::array<detail::Hlist<ChildTable::GroupLeader, ChildTable>, 256> leaders;
+int leader_count = 0;
+
 /// The number of Launching instances, and whether an `any_child` watcher postponed its poll for
 /// them.
 int launching = 0;
@@ -34,6 +40,9 @@ std::uint64_t epoch = 1;
 
 // P_PIDFD, since Linux 5.4; older headers do not define it.
 constexpr auto by_pidfd = static_cast<idtype_t>(3);
+
+// PIDFD_SIGNAL_PROCESS_GROUP of pidfd_send_signal(2), since Linux 6.9.
+constexpr unsigned signal_process_group = 1U << 2U;
 
 int flags_for(ChildChanges changes) noexcept {
   const int stops = changes == ChildChanges::all ? WSTOPPED | WCONTINUED : 0;
@@ -80,6 +89,8 @@ void ChildTable::clear_all() noexcept {
   launching = 0;
   poll_postponed = false;
   for (Bucket& bucket : buckets) bucket.abandon();
+  for (auto& bucket : leaders) bucket.abandon();
+  leader_count = 0;
   any = nullptr;
   ++epoch;
 }
@@ -169,7 +180,8 @@ bool ChildTable::poll_locked(Child& child) noexcept {
 
 bool ChildTable::poll_named(Child& child) noexcept {
   siginfo_t info{};
-  const int flags = flags_for(child.changes_);
+  GroupLeader* const leader = leader_of(child.pid_);
+  const int flags = flags_for(child.changes_) | (leader != nullptr ? WNOWAIT : 0);
   int outcome = -1;
   errno = EINVAL;
   // A pidfd always refers to this child, even if other code reaps it and its pid is reused.
@@ -181,8 +193,23 @@ bool ChildTable::poll_named(Child& child) noexcept {
     return true;
   }
   if (info.si_pid == 0) return false;
+  if (leader != nullptr) take_from_leader(*leader, info);
   store_for_named(status_of(info));
   return child.has_status_;
+}
+
+/// Completes a wait with WNOWAIT. A leader that has ended stays a zombie.
+void ChildTable::take_from_leader(GroupLeader& leader, siginfo_t& info) noexcept {
+  if (!status_of(info).ended()) {
+    siginfo_t taken{};
+    const bool is_taken = leader.wait(taken, WSTOPPED | WCONTINUED | WNOHANG) == 0;
+    if (is_taken && taken.si_pid != 0) info = taken;
+  } else if (leader.at_exit_ == GroupLeader::AtExit::kill_group) {
+    ::kill(-leader.pid_, SIGKILL);
+    siginfo_t taken{};
+    leader.wait(taken, WEXITED | WNOHANG);
+    leader.leave_locked();
+  }
 }
 
 bool ChildTable::poll_any(Child& child) noexcept {
@@ -192,9 +219,21 @@ bool ChildTable::poll_any(Child& child) noexcept {
   }
   for (;;) {
     siginfo_t info{};
-    if (wait_id(P_ALL, 0, info, flags_for(child.changes_)) != 0 || info.si_pid == 0) return false;
+    const int flags = flags_for(child.changes_);
+    const int peek = leader_count > 0 ? WNOWAIT : 0;
+    if (wait_id(P_ALL, 0, info, flags | peek) != 0 || info.si_pid == 0) return false;
+    GroupLeader* const leader = leader_of(info.si_pid);
+    const bool is_leader = leader != nullptr;
+    if (is_leader && status_of(info).ended() && leader->at_exit_ == GroupLeader::AtExit::kill_group)
+      ::kill(-leader->pid_, SIGKILL);
+    if (peek != 0) {
+      const auto pid = static_cast<id_t>(info.si_pid);
+      info = {};
+      if (wait_id(P_PID, pid, info, flags) != 0 || info.si_pid == 0) continue;
+    }
     const ChildStatus status = status_of(info);
-    if (store_for_named(status)) continue;
+    if (is_leader && status.ended()) leader->leave_locked();
+    if (store_for_named(status) || is_leader) continue;
     store(child, status);
     return true;
   }
@@ -231,7 +270,7 @@ ChildTable::Launching::~Launching() {
   if (std::exchange(poll_postponed, false)) SignalSlot::raise(SIGCHLD);
 }
 
-Result<> ChildTable::send_signal(const Child& child, pid_t target, int number) noexcept {
+Result<> ChildTable::send_signal(const Child& child, int number) noexcept {
   const std::scoped_lock lock(mutex);
   siginfo_t info{};
   const bool is_reaped =
@@ -239,8 +278,70 @@ Result<> ChildTable::send_signal(const Child& child, pid_t target, int number) n
       (child.has_status_ && child.status_.ended()) ||
       wait_id(P_PID, static_cast<id_t>(child.pid_), info, WEXITED | WNOHANG | WNOWAIT) != 0;
   if (is_reaped) return base::failure(ESRCH);
-  if (::kill(target, number) != 0) return base::failure(errno);
+  if (::kill(child.pid_, number) != 0) return base::failure(errno);
   return {};
+}
+
+ChildTable::GroupLeader* ChildTable::leader_of(pid_t pid) noexcept {
+  if (leader_count == 0) return nullptr;
+  GroupLeader* leader = leaders[static_cast<std::size_t>(pid) % leaders.size()].front();
+  while (leader != nullptr && leader->pid_ != pid) leader = leader->InTable::next();
+  return leader;
+}
+
+void ChildTable::GroupLeader::enter(pid_t pid, int pidfd, AtExit at_exit) noexcept {
+  register_fork_handlers();
+  const std::scoped_lock lock(mutex);
+  pid_ = pid;
+  pidfd_ = pidfd;
+  at_exit_ = at_exit;
+  epoch_ = epoch;
+  leaders[static_cast<std::size_t>(pid) % leaders.size()].push_front(*this);
+  ++leader_count;
+}
+
+bool ChildTable::GroupLeader::in_table() const noexcept {
+  return epoch_ == epoch && InTable::listed();
+}
+
+void ChildTable::GroupLeader::leave_locked() noexcept {
+  if (!in_table()) return;
+  InTable::unlist();
+  --leader_count;
+}
+
+void ChildTable::GroupLeader::leave() noexcept {
+  const std::scoped_lock lock(mutex);
+  leave_locked();
+}
+
+void ChildTable::GroupLeader::reap() noexcept {
+  const std::scoped_lock lock(mutex);
+  siginfo_t info{};
+  if (in_table()) wait(info, WEXITED | WNOHANG);
+  leave_locked();
+}
+
+int ChildTable::GroupLeader::wait(siginfo_t& info, int flags) const noexcept {
+  if (pidfd_ >= 0) {
+    const int outcome = wait_id(by_pidfd, static_cast<id_t>(pidfd_), info, flags);
+    if (outcome == 0 || errno != EINVAL) return outcome;  // Linux 5.3 has no P_PIDFD.
+  }
+  return wait_id(P_PID, static_cast<id_t>(pid_), info, flags);
+}
+
+Result<> ChildTable::GroupLeader::send_signal(int number) const noexcept {
+  const std::scoped_lock lock(mutex);
+  if (epoch_ != epoch) return base::failure(ESRCH);
+  siginfo_t info{};
+  if (in_table() && wait(info, WEXITED | WNOHANG | WNOWAIT) == 0) {
+    if (::kill(-pid_, number) == 0) return {};
+    return base::failure(errno);
+  }
+  if (pidfd_ < 0) return base::failure(ESRCH);
+  if (::syscall(SYS_pidfd_send_signal, pidfd_, number, nullptr, signal_process_group) == 0)
+    return {};
+  return base::failure(errno == EPERM ? EPERM : ESRCH);
 }
 
 }  // namespace tambour::events

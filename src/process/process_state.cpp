@@ -103,11 +103,17 @@ ProcessState::~ProcessState() {
   end_waits();
   exit_call_.unlink();
   child_.stop();
+  stop_deadline();
   core_->defer_delete(on_exit_.release());
   core_->detach();
-  // The loop is being destroyed before it has reaped a child that was killed. Usually the child has
-  // already ended.
-  if (is_abandoned_ && !status_) base::reap(pid(), WNOHANG);
+  if (!status_ && !is_abandoned_) return;  // It was released, or not started.
+  if (leads_group_) {
+    leader_.reap();
+  } else if (!status_) {
+    // The loop is being destroyed before it has reaped a child that was killed. Usually the child
+    // has already ended.
+    base::reap(pid(), WNOHANG);
+  }
 }
 
 Result<> ProcessState::check(const ProcessOptions& options) noexcept {
@@ -124,6 +130,7 @@ Result<> ProcessState::check(const ProcessOptions& options) noexcept {
     is_good =
         is_good && passed.as > STDERR_FILENO && static_cast<rlim_t>(passed.as) < files.rlim_cur;
   }
+  if (options.group == ProcessGroup::inherited && options.kill_group_at_exit) is_good = false;
   if (!is_good) return base::failure(EINVAL);
   return {};
 }
@@ -185,15 +192,22 @@ Result<> ProcessState::launch(EventLoop& loop, const ProcessOptions& options) {
   if (!launched) return std::unexpected(launched.error());
   pidfd_ = std::move(launched->pidfd);
   child_ = Child(loop, launched->pid, [this](const ChildStatus& status) { ended(status); });
+  if (leads_group_) {
+    using AtExit = events::ChildTable::GroupLeader::AtExit;
+    const bool kills = options.kill_group_at_exit;
+    leader_.enter(launched->pid, pidfd_.get(), kills ? AtExit::kill_group : AtExit::keep_group);
+  }
   if (auto started = child_.start(); !started) {
+    leader_.leave();
     // ECHILD: the kernel killed the child before it executed the program, or reaped it because
     // SIGCHLD is ignored. After any other error the child has not been reaped, and the pid is still
     // its own.
-    if (started.error() != system_error(ECHILD)) ::kill(launched->pid, SIGKILL);
+    if (started.error() != system_error(ECHILD))
+      ::kill(leads_group_ ? -launched->pid : launched->pid, SIGKILL);
     base::reap(launched->pid, __WALL);
     return started;
   }
-  if (options.timeout > Duration::zero()) deadline_.start(options.timeout);
+  if (options.timeout > Duration::zero()) start_deadline(options.timeout);
   return {};
 }
 
@@ -217,35 +231,50 @@ Result<> ProcessState::send_signal(int number) noexcept {
     // to signal the child, both fail with EPERM.
     if (errno != ENOSYS && errno != EPERM) return base::failure(errno);
   }
-  return events::ChildTable::send_signal(child_, pid(), number);
+  return events::ChildTable::send_signal(child_, number);
 }
 
 Result<> ProcessState::send_signal_to_group(int number) noexcept {
   if (!leads_group_) return base::failure(EINVAL);
-  if (status_ || parent_ != ::getpid()) return base::failure(ESRCH);
-  return events::ChildTable::send_signal(child_, -pid(), number);
+  if (parent_ != ::getpid()) return base::failure(ESRCH);
+  return leader_.send_signal(number);
 }
 
 void ProcessState::send_to_all(int number) noexcept {
-  // If the group leader has been reaped, the group id may have been reused.
   if (leads_group_ && send_signal_to_group(number)) return;
   static_cast<void>(send_signal(number));
 }
 
+void ProcessState::start_deadline(Duration delay) noexcept {
+  stop_deadline();
+  deadline_.start(delay);
+  // wait() has completed, and the rest of the group may have ended too, which no event reports.
+  if (!status_) return;
+  core_->drop_reference();
+  is_unreferenced_ = true;
+}
+
+void ProcessState::stop_deadline() noexcept {
+  deadline_.stop();
+  if (std::exchange(is_unreferenced_, false)) core_->add_reference();
+}
+
 void ProcessState::terminate(Duration grace) noexcept {
-  if (status_) return;
+  if (status_ && !leads_group_) return;
   const bool at_once = grace <= Duration::zero();
   send_to_all(at_once ? SIGKILL : SIGTERM);
-  if (!child_.started()) return;
+  if (!child_.started() && !status_) return;
+  if (core_->closed()) return;
   is_terminating_ = true;
   if (at_once) {
-    deadline_.stop();
+    stop_deadline();
   } else {
-    deadline_.start(grace);
+    start_deadline(grace);
   }
 }
 
 void ProcessState::deadline_passed() noexcept {
+  stop_deadline();
   if (is_terminating_) return send_to_all(SIGKILL);
   timed_out_ = true;
   terminate(grace_);
@@ -253,8 +282,15 @@ void ProcessState::deadline_passed() noexcept {
 
 void ProcessState::ended(const ChildStatus& status) {
   status_ = status;
-  pidfd_.reset(-1);
-  deadline_.stop();
+  // What terminate() has not ended of the group still gets SIGKILL.
+  const bool kills_rest = leads_group_ && is_terminating_ && deadline_.started();
+  if (!leads_group_) pidfd_.reset(-1);
+  if (kills_rest && !is_abandoned_) {
+    core_->drop_reference();
+    is_unreferenced_ = true;
+  } else {
+    stop_deadline();
+  }
   if (is_abandoned_) {
     delete this;
     return;
@@ -294,7 +330,7 @@ void ProcessState::abandon() noexcept {
   input.close();
   output.close();
   error_output.close();
-  if (!status_) terminate(Duration::zero());
+  if (!status_ || is_terminating_) terminate(Duration::zero());
   is_abandoned_ = parent_ == ::getpid();
   if (status_ || !is_abandoned_ || !child_.started()) {
     delete this;

@@ -13,6 +13,7 @@
 #include <tambour/unique_fd.h>
 
 #include "base/launch.h"
+#include "events/child_table.h"
 #include "loop/core.h"
 
 namespace tambour::process {
@@ -71,6 +72,8 @@ class ProcessState final : public detail::LoopOwned {
   Result<> open_stream(EventLoop& loop, Stdio stdio, int as, PipeStream& stream,
                        Preparation& preparation);
   void send_to_all(int number) noexcept;
+  void start_deadline(Duration delay) noexcept;
+  void stop_deadline() noexcept;
   void ended(const ChildStatus& status);
   void end_waits() noexcept;
   void deadline_passed() noexcept;
@@ -81,8 +84,10 @@ class ProcessState final : public detail::LoopOwned {
   bool is_terminating_ = false;
   bool timed_out_ = false;
   bool is_abandoned_ = false;
+  bool is_unreferenced_ = false;  ///< The deadline does not keep the loop running.
   Duration grace_;
   UniqueFd pidfd_;
+  events::ChildTable::GroupLeader leader_;  ///< In the table only if `leads_group_`.
   Child child_;
   Timer deadline_;
   std::optional<ChildStatus> status_;
