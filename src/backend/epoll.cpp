@@ -122,7 +122,7 @@ int Epoll::wait_milliseconds(std::int64_t timeout_ns) noexcept {
 int Epoll::wait_with_ppoll(std::int64_t timeout_ns) noexcept {
   constexpr std::int64_t ns_per_ms = 1'000'000;
   if (timeout_ns >= ns_per_ms) {
-    const std::int64_t until_ns = base::monotonic_ns() + timeout_ns;
+    const std::int64_t until_ns = base::saturating_add(base::monotonic_ns(), timeout_ns);
     const int count = checked(call_epoll_wait(static_cast<int>(timeout_ns / ns_per_ms)));
     timeout_ns = until_ns - base::monotonic_ns();
     if (count != 0 || timeout_ns <= 0) return count;

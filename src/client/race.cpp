@@ -7,6 +7,8 @@
 #include <tambour/tcp_stream.h>
 #include <tambour/unix_stream.h>
 
+#include "base/clock.h"
+
 namespace tambour::client {
 namespace {
 
@@ -160,7 +162,9 @@ void Race::use_services() {
 void Race::update() {
   collect();
   if (has_begun_) {
-    if (!left_.empty() && !pace_.started()) pace_.start_at(started_ + options_.attempt_delay);
+    if (!left_.empty() && !pace_.started()) {
+      pace_.start_at(base::saturating_add(started_, options_.attempt_delay));
+    }
   } else if (!has_services_) {
     const bool has_addresses = !alternatives_.empty() && !alternatives_.front()->addresses.empty();
     if (has_addresses && !services_.started()) services_.start(options_.resolution_delay);

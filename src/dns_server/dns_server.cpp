@@ -21,6 +21,7 @@
 #include <tambour/udp.h>
 #include <tambour/when.h>
 
+#include "base/clock.h"
 #include "base/failure.h"
 #include "dns/codec/reader.h"
 #include "dns/resolver/entropy.h"
@@ -297,7 +298,7 @@ class State {
   Task<> read_queries(Connection& connection, TaskScope& handlers) {
     std::string in;
     std::array<std::byte, read_bytes> bytes;
-    TimePoint deadline = loop_.now() + options_.tcp_idle_timeout;
+    TimePoint deadline = base::saturating_add(loop_.now(), options_.tcp_idle_timeout);
     while (!is_stopping_) {
       Result<std::size_t> got = 0;
       if (options_.tcp_idle_timeout > Duration::zero()) {
@@ -314,7 +315,7 @@ class State {
           co_return;
         }
         co_await start_answer(connection, handlers, std::move(*packet));
-        deadline = loop_.now() + options_.tcp_idle_timeout;
+        deadline = base::saturating_add(loop_.now(), options_.tcp_idle_timeout);
       }
     }
   }

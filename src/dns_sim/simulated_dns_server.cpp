@@ -111,10 +111,11 @@ class SimulatedDnsServer::State {
   }
 
   [[nodiscard]] Duration delay() {
-    const std::int64_t range = (faults.delay_max - faults.delay_min).count();
+    const Duration least = std::max(faults.delay_min, Duration::zero());
+    const std::int64_t range = (faults.delay_max - least).count();
     const std::uint64_t more =
         range > 0 ? simulation.random(static_cast<std::uint64_t>(range) + 1) : 0;
-    return faults.delay_min + Duration(static_cast<std::int64_t>(more));
+    return least + Duration(static_cast<std::int64_t>(more));
   }
 
   /// What an attacker may send that sees the question, but not its id, or the other way round.

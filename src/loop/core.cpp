@@ -290,7 +290,7 @@ bool Core::spin(std::int64_t until_ns) noexcept {
 
 void Core::sleep(std::int64_t until_ns) noexcept {
   std::int64_t timeout_ns = -1;
-  if (collect_io_ns_ + collect_timeout_ns_ != 0) until_ns = collect(until_ns);
+  if ((collect_io_ns_ | collect_timeout_ns_) != 0) until_ns = collect(until_ns);
   if (until_ns != base::end_of_time_ns) {
     // Reads the clock again, because the callbacks of this iteration took time.
     timeout_ns = until_ns - clock_ns();

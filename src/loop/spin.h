@@ -5,7 +5,10 @@
 // should sleep. The decision depends on the duration of recent waits.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+
+#include "base/clock.h"
 
 namespace tambour::loop {
 
@@ -25,7 +28,7 @@ class Spin {
   void note_wait(std::int64_t waited_ns) noexcept {
     // A moving average over about eight waits. A wait counts for at most four times the budget, so
     // that a burst after a long idle period is noticed within a few events.
-    const std::int64_t counted = waited_ns < 4 * longest_ns_ ? waited_ns : 4 * longest_ns_;
+    const std::int64_t counted = std::min(waited_ns, base::saturating_multiply(longest_ns_, 4));
     usual_wait_ns_ += (counted - usual_wait_ns_) / 8;
   }
 

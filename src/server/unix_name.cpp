@@ -10,6 +10,7 @@
 #include <chrono>
 #include <ctime>
 
+#include "base/clock.h"
 #include "base/failure.h"
 #include "base/process_number.h"
 #include "base/system_call.h"
@@ -60,7 +61,7 @@ class NameLock {
   /// Both arguments must outlive this object. Fails with EADDRINUSE if another process has kept the
   /// lock for lock_patience, or if the name is not a regular file.
   Result<> take(int directory, const char* name) noexcept {
-    const auto give_up = std::chrono::steady_clock::now() + lock_patience;
+    const auto give_up = base::saturating_add(std::chrono::steady_clock::now(), lock_patience);
     do {
       const auto taken = try_take(directory, name);
       if (!taken || *taken) return taken ? Result<>() : std::unexpected(taken.error());

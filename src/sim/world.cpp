@@ -73,7 +73,7 @@ bool World::make_due_step() {
 }
 
 std::int64_t World::draw_delay_ns() noexcept {
-  const std::int64_t least_ns = options.delay_min.count();
+  const std::int64_t least_ns = std::max<std::int64_t>(options.delay_min.count(), 0);
   std::int64_t range_ns = std::max<std::int64_t>(options.delay_max.count() - least_ns, 0);
   // Each range is half as likely as the next narrower one.
   if (options.delay_mostly_short) range_ns >>= 6 - std::min(std::countr_zero(random.next()), 6);

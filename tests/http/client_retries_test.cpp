@@ -124,6 +124,14 @@ TEST_F(HttpClientRetries, unavailable_servers) {
   answers[0] = "HTTP/1.1 503 Busy\r\nRetry-After: 31\r\nContent-Length: 0\r\n\r\n";
   requests = 0;
   EXPECT_EQ(got(client, ClientRequest(server.url())), "503 ") << "too late";
+  // Nanoseconds end in the year 2262.
+  for (const int year : {2200, 2262, 2263, 3000, 9999}) {
+    const std::chrono::sys_days day(std::chrono::year(year) / 12 / 31);
+    answers[0] = "HTTP/1.1 503 Busy\r\nRetry-After: " + http::format_date(day) +
+                 "\r\nContent-Length: 0\r\n\r\n";
+    requests = 0;
+    EXPECT_EQ(got(client, ClientRequest(server.url())), "503 ") << year;
+  }
   answers[0] =
       "HTTP/1.1 429 Slow\r\nRetry-After: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: "
       "0\r\n\r\n";

@@ -176,6 +176,31 @@ class Style(CheckTest):
                 self.write("src/base/list.h", text)
                 self.assert_fault("style", f"src/base/list.h:{line}", message)
 
+    def test_times_and_durations_of_options_are_added_with_saturation(self) -> None:
+        self.write("include/tambour/loop.h",
+                   "// The loop.\n#pragma once\n\nstruct LoopOptions {\n  Duration patience = 5s;\n"
+                   "  std::optional<Duration> rest{};\n};\n")
+        for line in [
+            "auto end = loop.now() + limit;",
+            "auto end = limit + core().now_ns();",
+            "end_ns_ += core_->clock_ns();",
+            "auto end = started_ + options_.patience;",
+            "auto end = options().patience.count() + now_ns;",
+            "auto end = begin + *options->rest;",
+            "auto all = options.patience * 2;",
+            "auto end =\n    begin +\n    options_.patience;",
+        ]:
+            with self.subTest(line):
+                self.write("src/base/list.h", f"// A list.\n#pragma once\n{line}\n")
+                number = 4 if "\n" in line else 3
+                self.assert_fault("style", f"src/base/list.h:{number}", "saturating_add")
+        self.write("src/base/list.h",
+                   "// A list: loop.now() + limit.\n#pragma once\n"
+                   "auto end = base::saturating_add(loop.now(), options_.patience);\n"
+                   "auto left = end - loop.now();\n"
+                   "auto text = \"in \" + text_of(options_.patience);\n")
+        self.assert_clean("style")
+
     def test_coroutines_are_resumed_in_one_place(self) -> None:
         text = "// Tasks.\nvoid run() {\n  handle.resume();\n}\n"
         self.write("src/task/task.cpp", text)

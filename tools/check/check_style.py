@@ -29,6 +29,12 @@ LOOP = re.compile(r"\bwhile ?\(")
 AWAIT_LAST = re.compile(r"(&&|\|\|).*\bco_await\b", re.DOTALL)
 AWAIT_IN_CHAIN = re.compile(r"(&&|\|\|).*\bco_await\b.*(&&|\|\|)", re.DOTALL)
 AWAIT_WITH_CHOICE = re.compile(r"\bco_await\b.* \? | \? .*\bco_await\b", re.DOTALL)
+# A time limit may be Duration::max(), the sum with a time then overflows.
+OPTIONS = re.compile(r"^struct \w*(?:Options|Limits|Policy|Request|Faults) \{.*?^\};", re.M | re.S)
+OPTION = re.compile(r"^\s+(?:Duration|std::optional<Duration>)\s+(\w+)\s*(?:=|\{|;)", re.M)
+PATH_TO = r"\*?(?:[\w:.]|->|\(\))*"
+TIME = r"\b(?:now|now_ns|clock_ns|wall_ns|monotonic_ns)\(\)"
+TIME_SUM = re.compile(rf"{TIME}\s*\+|\+=?\s*{PATH_TO}{TIME}")
 COMMENT_OR_STRING = re.compile(
     r"//[^\n]*|R\"\((?:.|\n)*?\)\"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'"
 )
@@ -83,6 +89,24 @@ def check_awaits(tree: Tree, path: str) -> Iterator[Fault]:
         number += statement.count("\n")
 
 
+def option_sum(tree: Tree) -> re.Pattern:
+    """Matches sums and products of the durations in the options of public headers."""
+    names = {name for path in tree.under("include/", suffixes=(".h",))
+             for options in OPTIONS.findall("\n".join(tree.lines(path)))
+             for name in OPTION.findall(options)}
+    option = rf"(?:\.|->)(?:{'|'.join(sorted(names)) or '(?!)'})\b(?:\.count\(\)|\.value\(\))?"
+    return re.compile(rf"{option}\s*[+*]|[+*]=?\s*{PATH_TO}{option}")
+
+
+def check_durations(tree: Tree, path: str, options: re.Pattern) -> Iterator[Fault]:
+    text = COMMENT_OR_STRING.sub(
+        lambda found: "\n" * found.group().count("\n"), "\n".join(tree.lines(path)))
+    for pattern in (TIME_SUM, options):
+        for found in pattern.finditer(text):
+            yield Fault(path, text.count("\n", 0, found.start()) + 1,
+                        "the sum or product may overflow: base::saturating_add(), _multiply()")
+
+
 def check_source(tree: Tree, path: str) -> Iterator[Fault]:
     """The rules for the library's own sources."""
     lines = tree.lines(path)
@@ -124,8 +148,10 @@ def run(tree: Tree) -> Iterator[Fault]:
             yield from check_lines(tree, path)
         if path.endswith(CPP):
             yield from check_awaits(tree, path)
+    options = option_sum(tree)
     for path in tree.under("src/", "include/", suffixes=CPP):
         yield from check_source(tree, path)
+        yield from check_durations(tree, path, options)
     for path in tree.under("tests/", suffixes=("_test.cpp",)):
         yield from check_test(tree, path)
     yield from check_folders(tree)

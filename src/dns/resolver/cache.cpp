@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace tambour::dns {
 namespace {
 
@@ -58,7 +60,7 @@ void Cache::put(std::string key, AnswerPointer answer, std::int64_t now_ns,
   added->hash = hash;
   added->answer = std::move(answer);
   added->since_ns = now_ns;
-  added->until_ns = now_ns > INT64_MAX - lifetime_ns ? INT64_MAX : now_ns + lifetime_ns;
+  added->until_ns = base::saturating_add(now_ns, lifetime_ns);
   added->bytes = bytes;
   use(*added);
   const std::size_t slot = slot_of(added->key, hash);

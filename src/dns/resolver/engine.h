@@ -16,6 +16,7 @@
 #include <tambour/event_loop.h>
 
 #include "backend/backend.h"
+#include "base/clock.h"
 #include "dns/config/configuration.h"
 #include "dns/resolver/address_order.h"
 #include "dns/resolver/cache.h"
@@ -136,7 +137,7 @@ class Engine : private detail::ListHook<Engine> {
   void start_queued() noexcept;
   /// Sockets are open from now on: when they are idle, they are closed.
   void check_idle_later() noexcept {
-    idle_check_ns_ = std::min(idle_check_ns_, core_.now_ns() + idle_ns);
+    idle_check_ns_ = std::min(idle_check_ns_, base::saturating_add(core_.now_ns(), idle_ns));
   }
 
   EventLoop& loop_;

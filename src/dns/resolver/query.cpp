@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "dns/codec/writer.h"
 #include "dns/resolver/engine.h"
 #include "loop/core.h"
@@ -127,7 +128,8 @@ void Query::finish_waiters(const AnswerPointer& answer) noexcept {
 void Query::start() {
   const ResolvConf& conf = *set_->conf;
   // The time of the loop is that of its last iteration, which is long past if it does not run.
-  deadline_ns_ = engine_.core().clock_ns() + conf.timeout.count() * conf.attempts;
+  deadline_ns_ = base::saturating_add(
+      engine_.core().clock_ns(), base::saturating_multiply(conf.timeout.count(), conf.attempts));
   send_to_next();
 }
 
@@ -258,8 +260,8 @@ void Query::start_timer(const Server& server, std::int64_t now_ns) noexcept {
   last_ = const_cast<Server*>(&server);
   const std::int64_t timeout_ns = server.timeout_ns() << std::min(rounds_, doublings_max);
   const std::int64_t limit_ns = set_->conf->timeout.count();
-  timer_.start_at(
-      TimePoint(Duration(std::min(now_ns + std::min(timeout_ns, limit_ns), deadline_ns_))));
+  const std::int64_t end_ns = base::saturating_add(now_ns, std::min(timeout_ns, limit_ns));
+  timer_.start_at(TimePoint(Duration(std::min(end_ns, deadline_ns_))));
 }
 
 const Query::Attempt* Query::attempt_over_tcp(const Server& server) const noexcept {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/clock.h"
 #include "dns/resolver/engine.h"
 #include "loop/core.h"
 
@@ -98,7 +99,7 @@ bool Server::wants_probe(std::int64_t now_ns) noexcept {
 bool Server::has_edns() const noexcept { return engine_.core().now_ns() >= without_edns_until_ns_; }
 
 void Server::disable_edns() noexcept {
-  without_edns_until_ns_ = engine_.core().now_ns() + without_edns_ns;
+  without_edns_until_ns_ = base::saturating_add(engine_.core().now_ns(), without_edns_ns);
 }
 
 bool Server::accept_cookie(std::string_view received, std::int64_t now_ns) {

@@ -4,6 +4,7 @@
 
 #include <tambour/http_client.h>
 
+#include "base/clock.h"
 #include "http/client/exchange.h"
 #include "http/client/shared.h"
 #include "http/failure.h"
@@ -73,7 +74,7 @@ Task<Result<ClientResponse>> Client::send(ClientRequest request) {
   TimePoint deadline = never;
   if (total && *total > Duration::zero()) {
     limit = limit > Duration::zero() ? std::min(limit, *total) : *total;
-    deadline = shared_->loop.now() + *total;
+    deadline = base::saturating_add(shared_->loop.now(), *total);
   }
   return task::within(limit, client::Shared::send(shared_, std::move(request), deadline));
 }

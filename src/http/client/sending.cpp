@@ -58,7 +58,9 @@ std::optional<Duration> retry_after(const ClientResponse& response, CookieJar::T
     return std::chrono::seconds(*seconds);
   const auto date = parse_date(*value, std::chrono::floor<std::chrono::seconds>(now));
   if (!date) return std::nullopt;
-  return std::max(*date - now, CookieJar::Time::duration::zero());
+  // Nanoseconds end in the year 2262.
+  constexpr auto end = std::chrono::floor<std::chrono::seconds>(CookieJar::Time::max());
+  return std::max(std::clamp(*date, std::chrono::sys_seconds(), end) - now, Duration::zero());
 }
 
 /// The protocol that was negotiated must be the one that is spoken: RFC 7301, section 3.2.

@@ -3,6 +3,7 @@
 
 #include <tambour/http_cookie.h>
 
+#include "base/clock.h"
 #include "http/characters.h"
 #include "http/cookies/public_suffix.h"
 #include "http/cookies/rules.h"
@@ -73,10 +74,10 @@ bool hides_secure(const std::vector<CookieJar::Entry>& site, const CookieJar::En
 }
 
 CookieJar::Time expiry_of(const SetCookie& cookie, CookieJar::Time now) noexcept {
-  const CookieJar::Time most = now + lifetime_max;
+  const CookieJar::Time most = base::saturating_add(now, lifetime_max);
   if (cookie.max_age) {
     if (*cookie.max_age <= std::chrono::seconds(0)) return CookieJar::Time::min();
-    return *cookie.max_age < lifetime_max ? now + *cookie.max_age : most;
+    return *cookie.max_age < lifetime_max ? base::saturating_add(now, *cookie.max_age) : most;
   }
   if (!cookie.expires) return CookieJar::Time::max();
   // Nanoseconds end in the year 2262.

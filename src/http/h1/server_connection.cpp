@@ -11,6 +11,7 @@
 #include <tambour/stream_error.h>
 
 #include "backend/system.h"
+#include "base/clock.h"
 #include "http/characters.h"
 #include "loop/core.h"
 #include "server/error_reporting.h"
@@ -97,7 +98,7 @@ bool ServerConnection::begin_receiving() noexcept {
   const Duration patience =
       is_idle_ && has_served_ ? options().idle_timeout : options().header_timeout;
   if (head_deadline_ == never && patience > Duration::zero())
-    head_deadline_ = loop_.now() + patience;
+    head_deadline_ = base::saturating_add(loop_.now(), patience);
   start_reading(Duration::zero());
   if (head_deadline_ != never) read_timer_.start_at(head_deadline_);
   if (is_idle_ && drains()) begin_drain();
@@ -293,7 +294,7 @@ void ServerConnection::send_status(Status status, std::string_view reason) {
 /// An idle connection stays open for a request that the client may have sent already.
 void ServerConnection::begin_drain() noexcept {
   if (!is_idle_) return;
-  const TimePoint deadline = loop_.now() + options().drain_timeout;
+  const TimePoint deadline = base::saturating_add(loop_.now(), options().drain_timeout);
   if (!read_timer_.started() || deadline < read_timer_.deadline()) read_timer_.start_at(deadline);
 }
 

@@ -6,6 +6,7 @@
 
 #include <tambour/stream_error.h>
 
+#include "base/clock.h"
 #include "http/date.h"
 #include "http/failure.h"
 #include "http/h1/server_connection.h"
@@ -65,7 +66,7 @@ void ServerConnection::use_body_time(Duration spent, std::size_t received) noexc
   if (const std::size_t rate = options().body_rate_min; rate > 0)
     gained = std::chrono::nanoseconds(received * std::uint64_t{1'000'000'000} / rate);
   // At least a nanosecond, because zero means no limit.
-  body_time_ = std::clamp(body_time_ - spent + gained, Duration(1), most);
+  body_time_ = std::clamp(base::saturating_add(body_time_ - spent, gained), Duration(1), most);
 }
 
 bool ServerConnection::is_bodiless() const noexcept {

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace tambour::sim {
 
 void DatagramSocket::pair(DatagramSocket& one, DatagramSocket& other) noexcept {
@@ -104,7 +106,9 @@ ssize_t DatagramSocket::send_udp(const Address& to, std::string bytes) {
     transmit(*target, to, bytes, world.draw_delay_ns());
   std::int64_t delay_ns = world.draw_delay_ns();
   if (world.random.chance(options.datagram_reordering))
-    delay_ns += world.random.between(0, 10 * options.delay_max.count());
+    delay_ns = base::saturating_add(
+        delay_ns,
+        world.random.between(0, base::saturating_multiply(options.delay_max.count(), 10)));
   transmit(*target, to, std::move(bytes), delay_ns);
   return size;
 }
