@@ -147,8 +147,7 @@ class Buffer {
   void consume(std::size_t size) noexcept;
   /// Removes the first `size` bytes, or all if there are fewer, and returns them as a new buffer. A
   /// small part of a large block is copied, so that a program that keeps a short message does not
-  /// keep the block. Throws std::bad_alloc; the buffer
-  /// is then unchanged.
+  /// keep the block. Throws std::bad_alloc; the buffer is then unchanged.
   [[nodiscard]] Buffer take(std::size_t size);
   /// Returns another buffer with the same contents. It shares the blocks and copies no bytes.
   [[nodiscard]] Buffer slice() const;

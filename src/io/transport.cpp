@@ -95,9 +95,8 @@ bool Transport::has_input(Buffer& decoded) const noexcept {
     if (answer == -EAGAIN) continue;
     try {
       if (answer > 0) decoded.append(std::span<const std::byte>(into));
-    } catch (const std::exception&) {
-      // The byte is lost, and so is the message.
-      return true;
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+      // The byte is lost. The answer is the same, after which the caller closes the connection.
     }
     return true;
   }

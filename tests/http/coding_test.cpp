@@ -242,7 +242,8 @@ TEST_F(HttpBodyDecoder, short_pieces_that_are_flushed_are_not_limited) {
       Buffer coded;
       encoder->encode(Buffer("x"), Encoder::Mode::flush, coded);
       decoder.append(std::move(coded));
-      if (i % 100 == 0) ASSERT_TRUE(decoder.read(output, 65536)) << http::name_of(coding) << i;
+      if (i % 100 != 0) continue;
+      ASSERT_TRUE(decoder.read(output, 65536)) << http::name_of(coding) << i;
     }
     ASSERT_TRUE(decoder.read(output, 1'000'000));
     EXPECT_EQ(output.size(), 200'000U) << http::name_of(coding);

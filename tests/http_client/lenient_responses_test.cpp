@@ -27,20 +27,20 @@ struct Accepted {
 
 /// The text must be one response with these parts for clients, and none in the strict mode.
 void expect_accepted(const std::vector<Accepted>& table) {
-  for (const Accepted& each : table) {
-    const test::Verdict verdict = test::read_in_every_way<ResponseParser>(each.text);
-    EXPECT_EQ(verdict.error, StreamError::eof) << verdict.error.message() << ":\n" << each.text;
-    ASSERT_EQ(verdict.messages.size(), 1U) << each.text;
+  for (const Accepted& response : table) {
+    const test::Verdict verdict = test::read_in_every_way<ResponseParser>(response.text);
+    EXPECT_EQ(verdict.error, StreamError::eof) << verdict.error.message() << ":\n" << response.text;
+    ASSERT_EQ(verdict.messages.size(), 1U) << response.text;
     const test::Message& message = verdict.messages[0];
-    EXPECT_TRUE(message.is_complete) << each.text;
-    EXPECT_EQ(message.start, each.start) << each.text;
-    EXPECT_EQ(message.fields, each.fields) << each.text;
-    EXPECT_EQ(message.body, each.body) << each.text;
-    EXPECT_EQ(message.trailers, each.trailers) << each.text;
-    EXPECT_EQ(message.end, each.text.size()) << each.text;
-    const Error strict = test::read_in_every_way<StrictResponseParser>(each.text).error;
-    EXPECT_NE(strict, StreamError::eof) << each.text;
-    EXPECT_EQ(strict.category(), http_category()) << each.text;
+    EXPECT_TRUE(message.is_complete) << response.text;
+    EXPECT_EQ(message.start, response.start) << response.text;
+    EXPECT_EQ(message.fields, response.fields) << response.text;
+    EXPECT_EQ(message.body, response.body) << response.text;
+    EXPECT_EQ(message.trailers, response.trailers) << response.text;
+    EXPECT_EQ(message.end, response.text.size()) << response.text;
+    const Error strict = test::read_in_every_way<StrictResponseParser>(response.text).error;
+    EXPECT_NE(strict, StreamError::eof) << response.text;
+    EXPECT_EQ(strict.category(), http_category()) << response.text;
   }
 }
 
@@ -225,11 +225,11 @@ TEST(LenientResponses, are_rejected_if_their_framing_is_not_certain) {
       {chunked("0\r\nContent-Length : 5\r\n\r\n"), HttpError::space_before_colon},
       {chunked("0\r\nContent-Length: 5\0\r\n\r\n"s), HttpError::bad_field_value},
   };
-  for (const Rejected& each : table) {
-    const test::Verdict verdict = test::read_in_every_way<ResponseParser>(each.text);
-    EXPECT_EQ(verdict.error, each.error) << verdict.error.message() << ":\n" << each.text;
+  for (const Rejected& response : table) {
+    const test::Verdict verdict = test::read_in_every_way<ResponseParser>(response.text);
+    EXPECT_EQ(verdict.error, response.error) << verdict.error.message() << ":\n" << response.text;
     for (const test::Message& message : verdict.messages)
-      EXPECT_FALSE(message.is_complete) << each.text;
+      EXPECT_FALSE(message.is_complete) << response.text;
   }
 }
 
@@ -248,9 +248,9 @@ TEST(LenientResponses, have_the_limits_of_strict_ones) {
       {chunked("5" + std::string(17, ' ') + "\r\n"), HttpError::chunk_extensions_too_large},
       {chunked("5;" + std::string(16, 'a') + "\r\n"), HttpError::chunk_extensions_too_large},
   };
-  for (const Rejected& each : table) {
-    const test::Verdict verdict = test::read_in_every_way<ResponseParser>(each.text, small);
-    EXPECT_EQ(verdict.error, each.error) << verdict.error.message() << ":\n" << each.text;
+  for (const Rejected& response : table) {
+    const test::Verdict verdict = test::read_in_every_way<ResponseParser>(response.text, small);
+    EXPECT_EQ(verdict.error, response.error) << verdict.error.message() << ":\n" << response.text;
   }
   // The size of a value includes its further lines.
   const test::Verdict verdict = test::read_in_every_way<ResponseParser>(

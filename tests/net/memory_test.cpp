@@ -2,11 +2,7 @@
 // hold with pieces of 1, 2, 100 and 1,000 bytes. Replaces operator new, to count.
 #include <memory>
 
-#include <malloc.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,40 +12,15 @@
 #include <tambour/buffer.h>
 #include <tambour/connection.h>
 
+#include "support/live_memory.h"
 #include "support/peer.h"
 #include "support/streams.h"
 #include "transports/every_transport.h"
 
-namespace {
-
-/// The memory that operator new has returned and that is in use. The tests use one thread.
-std::size_t live_bytes = 0;
-
-}  // namespace
-
-// In no namespace, because the language demands it.
-void* operator new(std::size_t size) {
-  void* const memory = std::malloc(size > 0 ? size : 1);
-  if (memory == nullptr) throw std::bad_alloc();
-  live_bytes += ::malloc_usable_size(memory) + sizeof(std::size_t);
-  return memory;
-}
-// Also this form: sanitizers have their own one, which does not fit to the functions that free.
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  try {
-    return operator new(size);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-void operator delete(void* memory) noexcept {
-  if (memory != nullptr) live_bytes -= ::malloc_usable_size(memory) + sizeof(std::size_t);
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t /*size*/) noexcept { operator delete(memory); }
-
 namespace tambour::memory_test {
 namespace {
+
+using test::live_bytes;
 
 /// What the pool may keep: see the header of Buffer.
 constexpr std::size_t pool_bytes_max = 2'500'000;

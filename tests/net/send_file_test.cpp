@@ -120,7 +120,9 @@ TEST_P(SendFile, fails_if_the_peer_has_closed_and_raises_no_signal) {
 /// Returns two connected sockets.
 std::array<int, 2> tcp_pair() {
   const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
   auto* const name = reinterpret_cast<sockaddr*>(&address);
   EXPECT_EQ(::bind(listener.get(), name, size), 0);

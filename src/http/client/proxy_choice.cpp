@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <span>
@@ -14,6 +14,7 @@
 
 #include <tambour/http_proxy.h>
 
+#include "base/parse_number.h"
 #include "http/characters.h"
 #include "http/client/redirect.h"
 
@@ -45,13 +46,6 @@ std::optional<Address> parse_address(std::string_view text) {
   return v4;
 }
 
-std::optional<unsigned> parse_number(std::string_view digits) noexcept {
-  unsigned number = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  const bool is_number = read.ec == std::errc() && read.ptr == digits.data() + digits.size();
-  return is_number ? std::optional(number) : std::nullopt;
-}
-
 std::string_view without_brackets(std::string_view text) noexcept {
   const bool has_brackets = text.starts_with('[') && text.ends_with(']');
   return has_brackets ? text.substr(1, text.size() - 2) : text;
@@ -60,7 +54,7 @@ std::string_view without_brackets(std::string_view text) noexcept {
 bool is_in_network(const Address& address, std::string_view network) {
   const std::size_t slash = network.find('/');
   const auto base = parse_address(without_brackets(network.substr(0, slash)));
-  const auto bits = parse_number(network.substr(slash + 1));
+  const auto bits = base::parse_number<unsigned>(network.substr(slash + 1));
   if (!base || !bits || address.bits != base->bits || *bits > base->bits) return false;
   for (unsigned i = 0; i < *bits; ++i) {
     const unsigned mask = 128U >> (i % 8);
@@ -78,15 +72,15 @@ bool take_port(std::string_view& element, std::uint16_t port) noexcept {
   const std::string_view digits = element.substr(colon + 1);
   if (digits.find(']') != std::string_view::npos) return true;
   element = element.substr(0, colon);
-  return parse_number(digits) == port;
+  return base::parse_number<std::uint16_t>(digits) == port;
 }
 
 void remove_final_dot(std::string_view& name) noexcept {
   if (name.size() > 1 && name.ends_with('.')) name.remove_suffix(1);
 }
 
-/// `domain` stands for itself and what is below it, also with a leading dot; `*.domain` only for
-/// what is below it.
+/// `domain` matches itself and the names below it, also with a leading dot; `*.domain` matches only
+/// the names below it.
 bool matches_name(std::string_view host, std::string_view domain) noexcept {
   const bool is_below_only = domain.starts_with("*.");
   if (is_below_only) domain.remove_prefix(1);
@@ -99,9 +93,10 @@ bool matches_name(std::string_view host, std::string_view domain) noexcept {
   return rest == 0 ? !is_below_only : host[rest - 1] == '.';
 }
 
-bool matches(const Origin& origin, std::string_view element) {
+/// `address` is that of the origin's host, if that is no name.
+bool matches(const Origin& origin, const std::optional<Address>& address,
+             std::string_view element) {
   if (element == "*") return true;
-  const auto address = parse_address(without_brackets(origin.host));
   if (element.find('/') != std::string_view::npos)
     return address && is_in_network(*address, element);
   if (!take_port(element, origin.port)) return false;
@@ -113,12 +108,13 @@ bool matches(const Origin& origin, std::string_view element) {
 /// The elements are separated by commas, spaces or both.
 bool is_excepted(const Url& url, std::string_view list) {
   const Origin origin = origin_of(url);
+  const auto address = parse_address(without_brackets(origin.host));
   constexpr std::string_view separators = ", \t";
   for (;;) {
     list.remove_prefix(std::min(list.find_first_not_of(separators), list.size()));
     if (list.empty()) return false;
     const std::string_view element = list.substr(0, list.find_first_of(separators));
-    if (matches(origin, element)) return true;
+    if (matches(origin, address, element)) return true;
     list.remove_prefix(element.size());
   }
 }

@@ -74,16 +74,16 @@ bool hides_secure(const std::vector<CookieJar::Entry>& site, const CookieJar::En
 }
 
 CookieJar::Time expiry_of(const SetCookie& cookie, CookieJar::Time now) noexcept {
-  const CookieJar::Time most = base::saturating_add(now, lifetime_max);
+  const CookieJar::Time latest = base::saturating_add(now, lifetime_max);
   if (cookie.max_age) {
     if (*cookie.max_age <= std::chrono::seconds(0)) return CookieJar::Time::min();
-    return *cookie.max_age < lifetime_max ? base::saturating_add(now, *cookie.max_age) : most;
+    return *cookie.max_age < lifetime_max ? base::saturating_add(now, *cookie.max_age) : latest;
   }
   if (!cookie.expires) return CookieJar::Time::max();
   // Nanoseconds end in the year 2262.
-  return *cookie.expires < std::chrono::floor<std::chrono::seconds>(most)
+  return *cookie.expires < std::chrono::floor<std::chrono::seconds>(latest)
              ? CookieJar::Time(std::max(*cookie.expires, std::chrono::sys_seconds()))
-             : most;
+             : latest;
 }
 
 }  // namespace

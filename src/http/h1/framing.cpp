@@ -41,7 +41,7 @@ Result<std::optional<std::uint64_t>> content_length(const Fields& fields) noexce
 }
 
 /// The same of a response, in which a length may be repeated: servers send the field twice, and
-/// every client reads it in the same way. No one else decides by it where the response ends.
+/// every client reads it in the same way. Only the client decides by it where the response ends.
 Result<std::optional<std::uint64_t>> repeated_content_length(const Fields& fields) noexcept {
   std::optional<std::uint64_t> length;
   for (std::size_t at = fields.find("Content-Length"); at != fields.size();
