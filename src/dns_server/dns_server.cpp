@@ -19,6 +19,7 @@
 #include <tambour/tcp.h>
 #include <tambour/timer.h>
 #include <tambour/udp.h>
+#include <tambour/wait.h>
 #include <tambour/when.h>
 
 #include "base/clock.h"
@@ -28,6 +29,7 @@
 #include "dns_server/rate_limit.h"
 #include "dns_server/responses.h"
 #include "loop/core.h"
+#include "loop/turn.h"
 #include "task/time_limit.h"
 
 namespace tambour {
@@ -273,6 +275,7 @@ class State {
     TcpStream stream;
     Endpoint peer;
     AsyncMutex writing;
+    loop::Turn turn;
     std::size_t answering = 0;  ///< Queries.
     std::exception_ptr thrown;  ///< By a handler.
   };
@@ -308,7 +311,14 @@ class State {
       }
       if (!got || *got == 0) co_return;
       in.append(reinterpret_cast<const char*>(bytes.data()), *got);
-      while (auto packet = take_packet(in)) {
+      std::size_t used = 0;
+      while (auto packet = take_packet(in, used)) {
+        while (connection.turn.is_over(core_)) {
+          ++connection.answering;  // The query has been received.
+          const Result<> slept = co_await sleep_for(Duration::zero());
+          --connection.answering;
+          if (!slept) co_return;
+        }
         if (!is_query(dns::as_bytes(*packet))) {
           ++stats_.malformed;
           connection.stream.close();
@@ -317,6 +327,7 @@ class State {
         co_await start_answer(connection, handlers, std::move(*packet));
         deadline = base::saturating_add(loop_.now(), options_.tcp_idle_timeout);
       }
+      in.erase(0, used);
     }
   }
 
@@ -343,15 +354,16 @@ class State {
     co_await std::move(answered);
   }
 
-  /// Removes the first complete message, without its length.
-  static std::optional<std::string> take_packet(std::string& in) {
+  /// Returns the first complete message from `used` on, without its length, and adds the size of
+  /// both to `used`.
+  static std::optional<std::string> take_packet(std::string_view in, std::size_t& used) {
+    in.remove_prefix(used);
     if (in.size() < 2) return std::nullopt;
     const std::size_t size =
         static_cast<std::uint8_t>(in[0]) * 256U + static_cast<std::uint8_t>(in[1]);
     if (in.size() - 2 < size) return std::nullopt;
-    std::string packet = in.substr(2, size);
-    in.erase(0, size + 2);
-    return packet;
+    used += size + 2;
+    return std::string(in.substr(2, size));
   }
 
   Task<> answer(Connection& connection, DnsRequest request, std::optional<Slot> slot) {

@@ -100,7 +100,7 @@ void Core::update_io_budget() noexcept {
   constexpr unsigned limit = 65'536;
   constexpr std::int64_t long_ns = 50'000'000;
   io_budget_exhausted_ =
-      io_budget_exhausted_ || at_once_ >= limit || clock_ns() - now_ns_ > long_ns;
+      io_budget_exhausted_ || at_once_ >= limit || clock_ns() - iteration_began_ns_ > long_ns;
 }
 
 void Core::drop_owned() noexcept {
@@ -252,6 +252,7 @@ bool Core::run_iteration(Wait wait) {
     backend_->poll(0, ready_);
   }
   update_now();
+  iteration_began_ns_ = now_ns_;
   if (measure_times_) stats_.wait_time += Duration(now_ns_ - before_ns);
   run_hooks(HookPoint::check);
   timers_.expire(now_ns_, ready_);
@@ -260,7 +261,7 @@ bool Core::run_iteration(Wait wait) {
   if (!hooks_at(HookPoint::idle).empty()) queue_idle_hooks();
   if (!any_due()) return false;
   dispatch();
-  if (measure_times_) note_times(now_ns_);
+  if (measure_times_) note_times(iteration_began_ns_);
   return true;
 }
 

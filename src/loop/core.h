@@ -137,6 +137,13 @@ class Core {
     return io_budget_exhausted_;
   }
 
+  /// True if the callbacks of this iteration have run for so long that a connection with further
+  /// work should leave it to the next iteration. Reads the clock.
+  [[nodiscard]] bool iteration_is_long() const noexcept {
+    constexpr std::int64_t long_ns = 10'000'000;
+    return clock_ns() - iteration_began_ns_ > long_ns;
+  }
+
   /// Objects deleted with the loop if they still exist. To delete one earlier, unlink it and pass
   /// it to defer_delete().
   [[nodiscard]] detail::IntrusiveList<detail::LoopOwned>& owned() noexcept { return owned_; }
@@ -314,6 +321,7 @@ class Core {
   const EventLoop* loop_ = nullptr;  ///< Null until register_loop().
   Core* next_on_thread_ = nullptr;   ///< Next in the thread's list of registered cores.
   std::int64_t now_ns_ = 0;
+  std::int64_t iteration_began_ns_ = 0;  ///< Unlike now_ns_, not changed by update_now().
   std::int64_t references_ = 0;
   int depth_ = 0;         ///< Nesting depth of run().
   unsigned at_once_ = 0;  ///< I/O attempts made without waiting in this iteration.

@@ -215,6 +215,26 @@ TEST_F(DnsServing, answers_pipelined_queries_in_the_order_in_which_tasks_end) {
   EXPECT_EQ(run(resolver->resolve("www.test", 80, AddressFamily::v4))->size(), 1U);
 }
 
+/// So that a connection does not starve the others.
+TEST_F(DnsServing, handles_a_limited_number_of_pipelined_queries_in_an_iteration) {
+  std::uint64_t iteration = 0;
+  int handled = 0;
+  int handled_max = 0;
+  serve([&](const DnsRequest& request, DnsMessage& response) {
+    if (std::exchange(iteration, server_loop.stats().iterations) != server_loop.stats().iterations)
+      handled = 0;
+    handled_max = std::max(handled_max, ++handled);
+    answer(request, response);
+  });
+  std::string queries;
+  for (int i = 0; i < 500; ++i)
+    queries += framed(DnsMessage::query(dns_name("www.test"), DnsType::a, std::uint16_t(i)));
+  const auto messages = messages_in(run(exchange_over_tcp(queries, 500)));
+  EXPECT_EQ(messages.size(), 500U);
+  EXPECT_EQ(messages.back().id, 499);
+  EXPECT_LE(handled_max, 64);
+}
+
 TEST_F(DnsServing, limits_the_tasks_of_handlers) {
   serve(answer_later, {.tasks_max = 5});
   TaskScope scope(loop);
