@@ -91,7 +91,8 @@ class RequestBody {
 
 /// A request. Exists until its handler has ended and its response has been completed.
 ///
-/// Ownership: owned by the connection. Views into the head are valid as long as the request, unless
+/// Ownership: owned by the connection. A use after the handler has ended aborts, if the connection
+/// still exists: see Response. Views into the head are valid as long as the request, unless
 /// the program changes the head.
 /// Thread: must be used on the loop's thread of its connection.
 class Request {
@@ -122,15 +123,16 @@ class Request {
   /// The connection, for its endpoints, its PROXY header and its TLS session. Its bytes must not be
   /// read or written.
   [[nodiscard]] const SocketStream& stream() const noexcept;
-  /// EventLoop::now() when the head was complete.
+  /// EventLoop::now() when the head was complete. With ServerOptions::on_response, the server calls
+  /// EventLoop::update_now() before.
   [[nodiscard]] TimePoint received_at() const noexcept;
 
   /// A stop is requested when the client has closed or half-closed the connection, or the
   /// connection has failed. A client that has half-closed it still receives the response. The first
   /// call begins to watch the connection, as soon as the whole body has been read; up to 128 KiB of
-  /// requests that follow are read ahead. A client that has sent more of them is not watched, and
-  /// one that vanishes without closing is not noticed. No stop is requested after the handler has
-  /// ended or has opened a tunnel. Throws std::bad_alloc.
+  /// requests that follow are read ahead. With the select backend, a client that has sent more of
+  /// them is not watched. A client that vanishes without closing is not noticed. No stop is
+  /// requested after the handler has ended or has opened a tunnel. Throws std::bad_alloc.
   [[nodiscard]] std::stop_token disconnect_token() const;
   /// A stop is requested when the server begins to shut down: see StreamServer::shutdown_token().
   /// Handlers of long responses end them then.

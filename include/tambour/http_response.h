@@ -41,6 +41,10 @@ struct Tunnel {
 /// the server answers 500; later, it resets the connection, so that the client does not take the
 /// part for the whole.
 ///
+/// Lifetime: until its handler has ended. A handler whose response comes from another task must be
+/// a coroutine that waits for that task. A task that uses the response later aborts the program
+/// with a message, if the connection still exists: it never answers another request.
+///
 /// Framing: the server sets Content-Length, Transfer-Encoding, Connection and Date; fields with
 /// the first three names are ignored. "Connection: close" closes the connection after the response.
 /// A response to HEAD gets the same head as that to GET, and its body is not sent.
@@ -114,7 +118,8 @@ class Response {
   /// True if the head cannot be changed any more.
   [[nodiscard]] bool begun() const noexcept { return state_ != State::none; }
   [[nodiscard]] bool ended() const noexcept { return state_ == State::ended; }
-  /// EventLoop::now() when the head was made; after begun().
+  /// EventLoop::now() when the head was made; after begun(). With ServerOptions::on_response, the
+  /// server calls EventLoop::update_now() before.
   [[nodiscard]] TimePoint begun_at() const noexcept;
   /// True if the response could not be completed or sent, so that the client does not have it.
   [[nodiscard]] bool failed() const noexcept;

@@ -54,7 +54,8 @@ struct ServerOptions {
   /// connection, and the client could lose the response.
   Duration linger = std::chrono::seconds(10);
   /// After shut_down() begins: the time for which connections without a request stay open for
-  /// one that the client may have sent already. Its response says that the connection closes.
+  /// one that the client may have sent already. Its response says that the connection closes. Also
+  /// the longest `linger` then.
   Duration drain_timeout = std::chrono::seconds(1);
   /// If a handler has not read the whole body of a request, the server reads at most this many
   /// bytes of it, so that the connection can be used again. If more is left, it is closed.

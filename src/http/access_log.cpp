@@ -67,7 +67,9 @@ AccessRecord access_record(const Request& request, const Response& response) {
   if (head.method != Method::head) record.body_bytes = response.body_bytes();
   record.failed = response.failed();
   EventLoop& loop = request.stream().loop();
-  record.time_total = loop.now() - request.received_at();
+  // Not loop.now(), which is the time before the handler has computed.
+  const TimePoint now(Duration(loop::core_of(loop).clock_ns()));
+  record.time_total = now - request.received_at();
   record.time_to_head = record.time_total;
   if (response.begun()) record.time_to_head = response.begun_at() - request.received_at();
   const std::chrono::nanoseconds wall(loop::core_of(loop).wall_ns());

@@ -6,6 +6,7 @@
 
 #include <tambour/task_scope.h>
 
+#include "base/check.h"
 #include "http/coding/body_decoder.h"
 #include "http/failure.h"
 
@@ -14,7 +15,55 @@ namespace {
 
 constexpr std::size_t piece_bytes_max = std::size_t{256} * 1024;
 
+[[noreturn]] void fail_use(const char* function) noexcept {
+  base::fail_check(
+      "http::%s was called after the handler of the request had ended; a handler whose response "
+      "comes from another task must be a coroutine that waits for this task",
+      function);
+}
+
+class EndedExchange final : public Exchange {
+ public:
+  Result<> send(Buffer /*body*/) override { fail_use("Response::send()"); }
+  Task<Result<>> write(Buffer /*piece*/) override { fail_use("Response::write()"); }
+  Task<Result<>> write_file(const File& /*file*/, std::uint64_t /*offset*/,
+                            std::uint64_t /*size*/) override {
+    fail_use("Response::write_file()");
+  }
+  Result<> end(const Fields& /*trailers*/) override { fail_use("Response::end()"); }
+  Task<Result<>> flush() override { fail_use("Response::flush()"); }
+  Task<Result<Tunnel>> upgrade() override { fail_use("Response::upgrade()"); }
+  TimePoint begun_at() const noexcept override { fail_use("Response::begun_at()"); }
+  bool is_broken() const noexcept override { fail_use("Response::failed()"); }
+  RequestHead& request_head() noexcept override { fail_use("Request::head()"); }
+  const SocketStream& stream() const noexcept override { fail_use("Request::stream()"); }
+  TimePoint received_at() const noexcept override { fail_use("Request::received_at()"); }
+  std::stop_token disconnect_token() override { fail_use("Request::disconnect_token()"); }
+  const std::stop_token& shutdown_token() const noexcept override {
+    fail_use("Request::shutdown_token()");
+  }
+  std::optional<std::uint64_t> body_length() const noexcept override {
+    fail_use("RequestBody::length()");
+  }
+  bool body_ended() const noexcept override { fail_use("RequestBody::ended()"); }
+  const Fields& trailers() const noexcept override { fail_use("RequestBody::trailers()"); }
+  void set_body_bytes_max(std::uint64_t /*bytes_max*/) noexcept override {
+    fail_use("RequestBody::set_bytes_max()");
+  }
+  Task<Result<Buffer>> read_body(std::size_t /*bytes_max*/) override {
+    fail_use("RequestBody::read()");
+  }
+  std::unexpected<Error> fail_body(const Error& /*error*/) noexcept override {
+    fail_use("RequestBody::reject()");
+  }
+};
+
 }  // namespace
+
+Exchange& ended_exchange() noexcept {
+  static EndedExchange ended;
+  return ended;
+}
 
 RequestBody::RequestBody(Exchange& exchange) noexcept : exchange_(&exchange) {}
 RequestBody::~RequestBody() = default;
@@ -51,6 +100,7 @@ Task<Result<Buffer>> RequestBody::read_decoded(std::size_t bytes_max) {
     }
     auto received = co_await exchange_->read_body(piece_bytes_max);
     if (!received) co_return received;
+    if (decoder_ == nullptr) fail_use("RequestBody::read()");
     decoder_->append(std::move(*received));
   }
 }

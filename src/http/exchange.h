@@ -41,14 +41,19 @@ class Responder {
   Responder() = default;
   ~Responder() = default;
 
-  /// Prepares for the next request.
-  static void restart(Response& response) noexcept {
+  /// Prepares `response` for the next request, which `responder` answers.
+  static void restart(Response& response, Responder& responder) noexcept {
+    response.responder_ = &responder;
     response.head_.status = Status::ok;
     response.head_.reason.clear();
     response.head_.fields.clear();
     response.length_.reset();
     response.body_bytes_ = 0;
     response.state_ = ResponseState::none;
+  }
+  /// Ends the use of `response` by the program. It keeps what it has until restart().
+  static void end_use(Response& response, Responder& ended) noexcept {
+    response.responder_ = &ended;
   }
   static void set_state(Response& response, ResponseState state) noexcept {
     response.state_ = state;
@@ -76,16 +81,26 @@ class Exchange : public Responder {
   virtual std::unexpected<Error> fail_body(const Error& error) noexcept = 0;
 
  protected:
+  using Responder::end_use;
   using Responder::restart;
 
   Exchange() = default;
   ~Exchange() = default;
 
-  /// Prepares for the next request.
-  static void restart(Request& request) noexcept {
+  /// Prepares `request` for the next one of `exchange`.
+  static void restart(Request& request, Exchange& exchange) noexcept {
+    request.exchange_ = request.body_.exchange_ = &exchange;
     request.parameters_.clear();
+  }
+  /// Frees the memory of its decoder.
+  static void end_use(Request& request, Exchange& ended) noexcept {
+    request.exchange_ = request.body_.exchange_ = &ended;
     request.body_.stop_decoding();
   }
 };
+
+/// The exchange of a Request or a Response whose handler has ended: each use by a program that has
+/// kept a reference aborts with a message.
+[[nodiscard]] Exchange& ended_exchange() noexcept;
 
 }  // namespace tambour::http

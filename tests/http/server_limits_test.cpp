@@ -356,6 +356,42 @@ TEST_F(HttpDrain, requests_in_progress_are_answered_and_idle_connections_end) {
   EXPECT_LT(*time, 20s);
 }
 
+/// A client that keeps its connection open after its last response.
+TEST_F(HttpDrain, lingering_connections_do_not_hold_up_a_shutdown) {
+  // The handler ends when the server shuts down, or earlier.
+  const auto handler = [](Request& request, Response& response) -> Task<> {
+    const bool is_late = request.path() == "/late";
+    while (is_late && !request.shutdown_token().stop_requested())
+      static_cast<void>(co_await sleep_for(10ms));
+    response.fields().set("Connection", "close");
+    response.send("bye");
+  };
+  for (const std::string request :
+       {"GET /late HTTP/1.1\r\nHost: a\r\n\r\n",
+        // More follows, so the connection lingers already.
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"}) {
+    server_.reset();
+    serve(handler);
+    std::optional<Duration> time;
+    std::string answer;
+    spawn(server_loop_, [](HttpDrain& own, std::optional<Duration>& took) -> Task<> {
+      static_cast<void>(co_await sleep_for(1s));
+      const TimePoint begin = own.server_loop_.now();
+      co_await own.server_->shut_down(1h);
+      took = own.server_loop_.now() - begin;
+    }(*this, time));
+    run([](HttpDrain& own, std::string text, std::string& received) -> Task<> {
+      TcpStream stream = co_await own.open();
+      EXPECT_TRUE(co_await stream.write(std::string_view(text)));
+      received = co_await read_all(stream);
+      static_cast<void>(co_await sleep_for(30s));
+    }(*this, request, answer));
+    EXPECT_EQ(answer, response_of("200 OK", "bye", "Connection: close\r\n"));
+    ASSERT_TRUE(time) << request;
+    EXPECT_LT(*time, 1100ms) << request;
+  }
+}
+
 TEST_F(HttpDrain, handlers_are_asked_to_stop_after_the_grace_period) {
   bool is_cancelled = false;
   serve([&is_cancelled](Request&, Response&) -> Task<> {

@@ -438,6 +438,45 @@ TEST_F(HttpServer, a_handler_takes_the_connection_over) {
   EXPECT_EQ(server_->connections(), 0U);
 }
 
+class HttpTunnel : public HttpServer {
+ public:
+  /// Sends the pieces one after the other, and the end.
+  std::string half_close_after(std::vector<std::string> pieces) {
+    return run([](HttpTunnel& test, std::vector<std::string> texts) -> Task<std::string> {
+      TcpStream stream = co_await test.open();
+      for (const std::string& text : texts) {
+        EXPECT_TRUE(co_await stream.write(text));
+        static_cast<void>(co_await sleep_for(1s));
+      }
+      static_cast<void>(co_await stream.shutdown_write());
+      co_return co_await read_all(stream);
+    }(*this, std::move(pieces)));
+  }
+};
+
+/// RFC 9110, section 7.8.
+TEST_F(HttpTunnel, asks_for_the_body_first) {
+  serve(echo_tunnel);
+  EXPECT_EQ(
+      half_close_after({"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n"
+                        "Expect: 100-continue\r\nContent-Length: 4\r\n\r\n",
+                        "bodyearly"}),
+      "HTTP/1.1 100 Continue\r\n\r\n"
+      "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n"
+      "hello\nearly");
+}
+
+/// A client that has sent the body already, or a part of it, is not asked.
+TEST_F(HttpTunnel, does_not_ask_for_a_body_that_has_arrived) {
+  serve(echo_tunnel);
+  const std::string head = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n";
+  for (const std::string& request : {head + "Expect: 100-continue\r\nContent-Length: 4\r\n\r\nbody",
+                                     head + "Expect: 100-continue\r\n\r\n"})
+    EXPECT_EQ(half_close_after({request}),
+              "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n"
+              "hello\n");
+}
+
 TEST_F(HttpServer, refuses_a_tunnel_that_the_client_does_not_ask_for) {
   serve(echo_tunnel);
   const std::string upgrade = "Connection: upgrade, close\r\nUpgrade: echo\r\n\r\n";

@@ -105,6 +105,18 @@ TEST_P(HttpDisconnect, is_noticed_behind_pipelined_requests) {
   }
 }
 
+/// More than the server reads ahead.
+TEST_P(HttpDisconnect, is_noticed_behind_more_requests_than_are_read_ahead) {
+  serve(waiting_handler());
+  std::string text;
+  while (text.size() < 200'000) text += "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  static_cast<void>(run(leave(text)));
+  EXPECT_GE(disconnected_, 1);
+  EXPECT_GE(cancelled_, 1);
+  EXPECT_LT(waited_, 2s);
+  EXPECT_EQ(server_->connections(), 0U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, HttpDisconnect,
                          testing::Values(Goodbye::close, Goodbye::half_close, Goodbye::reset));
 

@@ -143,6 +143,46 @@ TEST_F(HttpAccessLog, has_a_line_for_each_response) {
   EXPECT_FALSE(failed_[0]);
 }
 
+/// The clock of a loop does not advance while a handler computes.
+TEST(HttpAccessLogDurations, contain_the_time_in_which_a_handler_computes) {
+  const auto compute = [] {
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin < 30ms) {
+    }
+  };
+  EventLoop loop;
+  std::vector<AccessRecord> records;
+  http::ServerOptions options;
+  options.on_response = http::access_log([&](const AccessRecord& record) {
+    records.push_back(record);
+    if (records.size() == 3) loop.stop();
+  });
+  auto server = or_throw(http::Server::listen(
+      loop, Endpoint::loopback_v4(0),
+      [&](Request& request, Response& response) {
+        if (request.path() == "/before") compute();
+        response.send("x");
+        if (request.path() == "/after") compute();
+      },
+      options));
+  spawn(loop, [&]() -> Task<> {
+    TcpStream stream = or_throw(co_await TcpStream::connect(server.endpoint()));
+    EXPECT_TRUE(
+        co_await stream.write("GET /before HTTP/1.1\r\nHost: a\r\n\r\n"
+                              "GET /fast HTTP/1.1\r\nHost: a\r\n\r\n"
+                              "GET /after HTTP/1.1\r\nHost: a\r\n\r\n"));
+    static_cast<void>(co_await sleep_for(1min));
+    loop.stop();
+  });
+  loop.run();
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_GE(records[0].time_to_head, 30ms);
+  EXPECT_GE(records[0].time_total, records[0].time_to_head);
+  EXPECT_GE(records[2].time_total, records[2].time_to_head + 30ms);
+  // The time of an earlier handler is not that of this request.
+  EXPECT_GE(records[1].received_at, records[0].received_at + 30ms);
+}
+
 TEST_F(HttpAccessLog, contains_rejected_requests) {
   serve([](Request&, Response& response) { response.send("x"); }, logging());
   ask("GET /first HTTP/1.1\r\nHost: a\r\n\r\nPUT /second HTTP/1.0\r\nBad Field: x\r\n\r\n");

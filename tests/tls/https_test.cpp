@@ -16,7 +16,10 @@ using namespace std::chrono_literals;
 using http::Request;
 using http::Response;
 
-class Https : public test::OnEveryBackend {};
+class Https : public test::OnEveryBackend {
+ protected:
+  bool notices_the_end_behind(std::size_t request_bytes);
+};
 
 TAMBOUR_ON_EVERY_BACKEND(Https);
 
@@ -61,21 +64,25 @@ TEST_P(Https, handlers_do_not_see_the_difference) {
   run([](http::Server& own) -> Task<> { co_await own.shut_down(10s); }(*server));
 }
 
-Task<> leave(Endpoint to, TlsClientContext tls) {
+Task<> leave(Endpoint to, TlsClientContext tls, std::size_t request_bytes) {
   auto stream = co_await connect("localhost", to.port(), std::move(tls));
   EXPECT_TRUE(stream);
   if (!stream) co_return;
-  EXPECT_TRUE(co_await stream->write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+  std::string requests;
+  do requests += "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  while (requests.size() < request_bytes);
+  EXPECT_TRUE(co_await stream->write(std::string_view(requests)));
   static_cast<void>(co_await sleep_for(10ms));
   stream->close();
 }
 
-TEST_P(Https, a_handler_that_waits_notices_that_its_client_has_gone) {
+/// Returns true if a handler that waits has noticed that its client has gone.
+bool Https::notices_the_end_behind(std::size_t request_bytes) {
   const test::Contexts contexts;
   http::ServerOptions options;
   options.listen.tls = contexts.server;
   bool is_cancelled = false;
-  auto server = http::Server::listen(
+  auto server = or_throw(http::Server::listen(
       loop(), Endpoint::loopback_v4(0),
       [&](Request& request, Response&) -> Task<> {
         co_await request.while_connected([](bool& cancelled) -> Task<> {
@@ -83,11 +90,20 @@ TEST_P(Https, a_handler_that_waits_notices_that_its_client_has_gone) {
           cancelled = !slept;
         }(is_cancelled));
       },
-      options);
-  ASSERT_TRUE(server);
-  run(leave(server->endpoint(), contexts.client));
-  EXPECT_TRUE(run_until([&] { return server->connections() == 0; }));
-  EXPECT_TRUE(is_cancelled);
+      options));
+  run(leave(server.endpoint(), contexts.client, request_bytes));
+  EXPECT_TRUE(run_until([&] { return server.connections() == 0; }));
+  return is_cancelled;
+}
+
+TEST_P(Https, a_handler_that_waits_notices_that_its_client_has_gone) {
+  EXPECT_TRUE(notices_the_end_behind(1));
+}
+
+/// The server reads only a part of them ahead.
+TEST_P(Https, a_handler_that_waits_notices_it_behind_many_requests) {
+  if (!traits().reports_peer_closed) GTEST_SKIP() << "select(2) cannot report it";
+  EXPECT_TRUE(notices_the_end_behind(200'000));
 }
 
 }  // namespace

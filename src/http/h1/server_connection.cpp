@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <tambour/stream_error.h>
+#include <tambour/wait.h>
 
 #include "backend/system.h"
 #include "base/clock.h"
@@ -70,6 +71,8 @@ Task<> ServerConnection::serve() {
       if (more) more = end_receiving(co_await stream_.read(in_, read_bytes));
       continue;
     }
+    while (more && turn_.is_over(loop::core_of(loop_))) more = co_await begin_next_turn();
+    if (!more) break;
     begin_exchange();
     start_handler();
     if (!handlers_.empty()) {
@@ -78,9 +81,11 @@ Task<> ServerConnection::serve() {
       co_await handlers_.join();
     }
     watch_.reset();
+    const bool is_left = !response().ended();
     finish_response();
     report_response();
     report_exception();
+    end_handled(is_left);
     if (is_tunnel_ || is_broken_ || !persistent_) break;
     if (out_.size() >= collected_bytes_max || !parser_.is_complete())
       static_cast<void>(co_await flush());
@@ -122,12 +127,22 @@ bool ServerConnection::end_receiving(Result<std::size_t> received) {
   return false;
 }
 
+/// Lets the other connections of the loop run before the next request, which has been received
+/// already. Returns false if this connection has failed, or its task was asked to stop.
+Task<bool> ServerConnection::begin_next_turn() {
+  const bool is_flushed = (co_await flush()).has_value();
+  if (is_flushed && co_await sleep_for(Duration::zero())) co_return true;
+  stream_.close();
+  co_return false;
+}
+
 void ServerConnection::begin_exchange() {
   has_served_ = true;
   head_deadline_ = never;
+  update_now();
   received_at_ = loop_.now();
-  restart(response_);
-  restart(request_);
+  restart(response(), *this);
+  restart(request(), *this);
   const RequestHead& head = parser_.head();
   method_ = head.method;
   framing_ = {};
@@ -135,6 +150,28 @@ void ServerConnection::begin_exchange() {
   body_error_ = {};
   body_time_ = options().body_timeout;
   expects_continue_ = false;
+}
+
+/// Keeps a handler that has ended from answering the next request. A handler that leaves its
+/// response to another task ends before the response: its objects are set aside, so that the next
+/// request has others. They are used again after `left_max` others.
+void ServerConnection::end_handled(bool is_left) noexcept {
+  end_use(request(), ended_exchange());
+  end_use(response(), ended_exchange());
+  if (!is_left || !persistent_) return;
+  try {
+    if (left_.size() < left_max) left_.push_back(std::make_unique<Handled>(exchange()));
+  } catch (const std::bad_alloc&) {
+    if (left_.empty()) return;
+  }
+  response().head() = ResponseHead();
+  if (next_left_ == left_.size()) next_left_ = 0;
+  std::swap(handled_, left_[next_left_++]);
+}
+
+/// Durations are measured exactly if the program logs them.
+void ServerConnection::update_now() noexcept {
+  if (options().on_response) loop_.update_now();
 }
 
 void ServerConnection::start_handler() {
@@ -149,7 +186,7 @@ void ServerConnection::start_handler() {
     }
   }
   try {
-    Task<> task = settings_->handler.start(request_, response_);
+    Task<> task = settings_->handler.start(request(), response());
     if (task) handlers_.spawn(std::move(task));
   } catch (...) {
     thrown_ = std::current_exception();
@@ -180,6 +217,9 @@ Task<> ServerConnection::watch_client() {
     watch_->disconnected.request_stop();
     co_return;
   }
+  // What the client sends now stays in the socket. The kernel still says when the client has
+  // closed the connection, except to select(2).
+  if (co_await ready(stream_.descriptor(), Events::closed)) watch_->disconnected.request_stop();
 }
 
 /// Completes what the handler has left undone.
@@ -189,12 +229,12 @@ void ServerConnection::finish_response() {
   } else if (thrown_ != nullptr) {
     persistent_ = false;
     lingers_ = true;
-    if (!response_.begun()) return send_status(Status::internal_server_error, {});
-    is_broken_ = is_broken_ || !response_.ended();
-  } else if (!response_.begun()) {
+    if (!response().begun()) return send_status(Status::internal_server_error, {});
+    is_broken_ = is_broken_ || !response().ended();
+  } else if (!response().begun()) {
     if (body_error_) return send_status(status_for(body_error_), body_error_.message());
     if (!send(Buffer())) send_status(Status::internal_server_error, "invalid response");
-  } else if (!response_.ended()) {
+  } else if (!response().ended()) {
     if (!end(Fields())) is_broken_ = true;
   }
 }
@@ -202,7 +242,7 @@ void ServerConnection::finish_response() {
 void ServerConnection::report_response() noexcept {
   if (!options().on_response) return;
   try {
-    options().on_response(request_, response_);
+    options().on_response(request(), response());
   } catch (...) {
     persistent_ = false;
     if (thrown_ == nullptr) thrown_ = std::current_exception();
@@ -234,7 +274,6 @@ void ServerConnection::pass_exception_on() noexcept {
 Task<bool> ServerConnection::discard_body() {
   const std::size_t bytes_max = options().discarded_bytes_max;
   bool is_small = parser_.bytes_left().value_or(0) <= bytes_max;
-  expects_continue_ = false;
   std::size_t total = 0;
   while (is_small && !parser_.is_complete()) {
     const Result<Buffer> piece = co_await read_body(read_bytes);
@@ -252,11 +291,12 @@ Task<> ServerConnection::close_gracefully() {
   if (is_broken_) stream_.reset();
   if (!is_flushed || !stream_.is_open()) co_return;
   lingers_ = lingers_ || drains() || !in_.empty() || (parser_.has_head() && !parser_.is_complete());
-  const bool waits = lingers_ && options().linger > Duration::zero();
+  const Duration limit = linger_limit();
+  const bool waits = lingers_ && limit > Duration::zero();
   // The end of TLS is a message, without which the client would take the response for a part.
   if (!waits && stream_.tls() == nullptr) co_return;
   is_closing_ = true;
-  start_reading(waits ? options().linger : options().write_timeout);
+  start_reading(waits ? limit : options().write_timeout);
   const Result<> shut = co_await stream_.shutdown_write();
   bool is_open = shut.has_value() && waits;
   while (is_open && !read_expired_) {
@@ -265,6 +305,11 @@ Task<> ServerConnection::close_gracefully() {
     is_open = got.value_or(0) > 0;
   }
   read_timer_.stop();
+}
+
+/// While the server shuts down, a client that keeps its connection open does not hold it up.
+Duration ServerConnection::linger_limit() const noexcept {
+  return drains() ? std::min(options().linger, options().drain_timeout) : options().linger;
 }
 
 /// Answers a message that is not a request.
@@ -281,19 +326,20 @@ void ServerConnection::reject(const Error& error) {
 
 /// Sends a response without the handler, with a short text as its body.
 void ServerConnection::send_status(Status status, std::string_view reason) {
-  restart(response_);
+  restart(response(), *this);
   persistent_ = persistent_ && !body_error_;
-  response_.set_status(status);
+  response().set_status(status);
   std::string text = std::to_string(code_of(status));
   text.append(" ").append(reason_phrase(status));
   if (!reason.empty()) text.append(": ").append(reason);
-  static_cast<void>(response_.fields().add("Content-Type", "text/plain"));
+  static_cast<void>(response().fields().add("Content-Type", "text/plain"));
   if (!send(Buffer(text.append("\n")))) is_broken_ = true;
 }
 
-/// An idle connection stays open for a request that the client may have sent already.
+/// An idle connection stays open for a request that the client may have sent already, and one that
+/// lingers for what the client is still sending.
 void ServerConnection::begin_drain() noexcept {
-  if (!is_idle_) return;
+  if (!is_idle_ && !is_closing_) return;
   const TimePoint deadline = base::saturating_add(loop_.now(), options().drain_timeout);
   if (!read_timer_.started() || deadline < read_timer_.deadline()) read_timer_.start_at(deadline);
 }

@@ -14,6 +14,7 @@
 #include <optional>
 #include <stop_token>
 #include <string_view>
+#include <vector>
 
 #include <tambour/buffer.h>
 #include <tambour/event_loop.h>
@@ -24,11 +25,15 @@
 #include "http/exchange.h"
 #include "http/h1/parser.h"
 #include "http/server_settings.h"
+#include "loop/turn.h"
 
 namespace tambour::http::h1 {
 
 /// The maximum size of a read.
 inline constexpr std::size_t read_bytes = std::size_t{64} * 1024;
+
+/// The number of Handled that a connection sets aside.
+inline constexpr std::size_t left_max = 16;
 
 /// A stream whose waits can be ended by a timer without closing it.
 class InterruptibleStream final : public SocketStream {
@@ -68,6 +73,14 @@ struct ClientWatch {
   TaskScope reading;  ///< At most one task, which reads ahead.
 };
 
+/// What a handler gets.
+struct Handled {
+  explicit Handled(Exchange& exchange) noexcept : request(exchange), response(exchange) {}
+
+  Request request;
+  Response response;
+};
+
 class ServerConnection final : private Exchange {
  public:
   /// `stop` is the token of the task that calls serve().
@@ -89,7 +102,14 @@ class ServerConnection final : private Exchange {
   // The requests (server_connection.cpp).
   [[nodiscard]] bool begin_receiving() noexcept;
   [[nodiscard]] bool end_receiving(Result<std::size_t> received);
+  [[nodiscard]] Task<bool> begin_next_turn();
   void begin_exchange();
+  void end_handled(bool is_left) noexcept;
+  void update_now() noexcept;
+  [[nodiscard]] Exchange& exchange() noexcept { return *this; }
+  [[nodiscard]] Request& request() noexcept { return handled_->request; }
+  [[nodiscard]] Response& response() noexcept { return handled_->response; }
+  [[nodiscard]] const Response& response() const noexcept { return handled_->response; }
   void start_handler();
   void finish_response();
   void report_response() noexcept;
@@ -97,6 +117,7 @@ class ServerConnection final : private Exchange {
   void pass_exception_on() noexcept;
   [[nodiscard]] Task<bool> discard_body();
   [[nodiscard]] Task<> close_gracefully();
+  [[nodiscard]] Duration linger_limit() const noexcept;
   void reject(const Error& error);
   void send_status(Status status, std::string_view reason);
   void begin_drain() noexcept;
@@ -158,8 +179,10 @@ class ServerConnection final : private Exchange {
   std::shared_ptr<const ServerSettings> settings_;
   InterruptibleStream stream_;
   RequestParser parser_;
-  Request request_{*this};
-  Response response_{*this};
+  loop::Turn turn_;
+  std::unique_ptr<Handled> handled_ = std::make_unique<Handled>(exchange());
+  std::vector<std::unique_ptr<Handled>> left_;  ///< By handlers that ended before their responses.
+  std::size_t next_left_ = 0;                   ///< The index at which the next one is set aside.
   Method method_;        ///< Of the request, whose head the handler may change.
   BodyFraming framing_;  ///< Of the response.
   TimePoint received_at_{};

@@ -43,16 +43,17 @@ Task<Result<Buffer>> ServerConnection::read_body(std::size_t bytes_max) {
       start_watching();
       co_return piece;
     }
-    if (std::exchange(expects_continue_, false) && !response_.begun()) {
+    if (std::exchange(expects_continue_, false) && !response().begun()) {
       out_.append(continue_response);
       const Result<> sent = co_await flush();
       if (!sent) co_return fail_body(sent.error());
     }
-    const TimePoint begin = loop_.now();
+    // Not loop_.now(), which is the time before the handler has computed.
+    const TimePoint begin(Duration(loop::core_of(loop_).clock_ns()));
     start_reading(body_time_);
     const Result<std::size_t> got = end_reading(co_await stream_.read(in_, read_bytes));
     if (!got) co_return fail_body(got.error());
-    use_body_time(loop_.now() - begin, *got);
+    use_body_time(std::max(loop_.now() - begin, Duration::zero()), *got);
     if (*got > 0) continue;
     if (const Result<> ended = parser_.end_input(in_); !ended) co_return fail_body(ended.error());
   }
@@ -70,30 +71,31 @@ void ServerConnection::use_body_time(Duration spent, std::size_t received) noexc
 }
 
 bool ServerConnection::is_bodiless() const noexcept {
-  return has_no_body(response_.status()) ||
-         (method_ == Method::connect && is_success(response_.status()));
+  return has_no_body(response().status()) ||
+         (method_ == Method::connect && is_success(response().status()));
 }
 
 /// Appends the head.
 Result<> ServerConnection::begin_response(const BodyFraming& framing) {
-  if (response_.begun()) return failure(HttpError::response_begun);
-  if (class_of(response_.status()) == 1) return failure(HttpError::interim_status);
+  if (response().begun()) return failure(HttpError::response_begun);
+  if (class_of(response().status()) == 1) return failure(HttpError::interim_status);
   const RequestHead& request = parser_.head();
   // A client that waits for "100 Continue" may send the body after this response, or may not.
   const bool awaits_continue = expects_continue_ && in_.empty();
   const bool ends = drains() || body_error_ || awaits_continue ||
                     framing.kind == BodyKind::until_close || method_ == Method::connect ||
-                    response_.fields().has_token("Connection", "close");
+                    response().fields().has_token("Connection", "close");
   HeadOptions head{.framing = framing};
   const bool stays = persistent_ && !ends;
   if (!stays) head.connection = "close";
   if (stays && request.version == Version::http_1_0) head.connection = "keep-alive";
   head.date = cached_date(loop::core_of(loop_).wall_ns());
-  if (auto appended = append_head(out_, response_.head(), head); !appended) return appended;
+  if (auto appended = append_head(out_, response().head(), head); !appended) return appended;
   persistent_ = stays;
   framing_ = framing;
+  update_now();
   begun_at_ = loop_.now();
-  set_state(response_, ResponseState::begun);
+  set_state(response(), ResponseState::begun);
   return {};
 }
 
@@ -103,35 +105,35 @@ Result<> ServerConnection::send(Buffer body) {
   BodyFraming framing;
   // A handler of HEAD need not make the body. Its size is then unknown unless the handler states
   // it.
-  const bool is_unknown = !sends_body() && body.empty() && !response_.length();
+  const bool is_unknown = !sends_body() && body.empty() && !response().length();
   if (!bodiless && !is_unknown)
     framing = {.kind = BodyKind::length,
-               .length = body.empty() ? response_.length().value_or(0) : body.size()};
+               .length = body.empty() ? response().length().value_or(0) : body.size()};
   if (auto begun = begin_response(framing); !begun) return begun;
-  add_body_bytes(response_, body.size());
+  add_body_bytes(response(), body.size());
   if (sends_body()) out_.append(std::move(body));
-  set_state(response_, ResponseState::ended);
+  set_state(response(), ResponseState::ended);
   return {};
 }
 
 /// The head of a response whose body follows in pieces.
 Result<> ServerConnection::begin_stream() {
   if (is_bodiless()) return begin_response({});
-  if (response_.length())
-    return begin_response({.kind = BodyKind::length, .length = *response_.length()});
+  if (response().length())
+    return begin_response({.kind = BodyKind::length, .length = *response().length()});
   const bool is_old = parser_.head().version == Version::http_1_0;
   return begin_response({.kind = is_old ? BodyKind::until_close : BodyKind::chunked});
 }
 
 bool ServerConnection::is_too_long(std::uint64_t bytes) const noexcept {
   const bool is_limited = framing_.kind == BodyKind::length || framing_.kind == BodyKind::none;
-  return is_limited && bytes > framing_.length - response_.body_bytes();
+  return is_limited && bytes > framing_.length - response().body_bytes();
 }
 
 Result<> ServerConnection::add_to_body(Buffer piece) {
-  if (response_.ended()) return failure(HttpError::response_ended);
+  if (response().ended()) return failure(HttpError::response_ended);
   if (is_too_long(piece.size())) return failure(HttpError::response_too_long);
-  add_body_bytes(response_, piece.size());
+  add_body_bytes(response(), piece.size());
   if (piece.empty() || !sends_body()) return {};
   if (framing_.kind == BodyKind::chunked) {
     append_chunk(out_, std::move(piece));
@@ -142,7 +144,7 @@ Result<> ServerConnection::add_to_body(Buffer piece) {
 }
 
 Task<Result<>> ServerConnection::write(Buffer piece) {
-  if (!response_.begun()) {
+  if (!response().begun()) {
     if (auto begun = begin_stream(); !begun) co_return begun;
   }
   if (auto added = add_to_body(std::move(piece)); !added) co_return added;
@@ -150,26 +152,26 @@ Task<Result<>> ServerConnection::write(Buffer piece) {
 }
 
 Result<> ServerConnection::end(const Fields& trailers) {
-  if (response_.ended()) return failure(HttpError::response_ended);
-  if (!response_.begun()) {
+  if (response().ended()) return failure(HttpError::response_ended);
+  if (!response().begun()) {
     if (auto begun = begin_stream(); !begun) return begun;
   }
-  const bool has_all = !sends_body() || response_.body_bytes() == framing_.length;
+  const bool has_all = !sends_body() || response().body_bytes() == framing_.length;
   if (framing_.kind == BodyKind::length && !has_all) return failure(HttpError::response_too_short);
   if (framing_.kind == BodyKind::chunked && sends_body()) {
     if (auto appended = append_last_chunk(out_, trailers); !appended) return appended;
   }
-  set_state(response_, ResponseState::ended);
+  set_state(response(), ResponseState::ended);
   return {};
 }
 
 /// Whether the connection may become a tunnel: RFC 9110, sections 7.8 and 9.3.6.
 Result<> ServerConnection::check_tunnel() const noexcept {
-  if (response_.begun()) return failure(HttpError::response_begun);
+  if (response().begun()) return failure(HttpError::response_begun);
   if (method_ == Method::connect)
-    return is_success(response_.status()) ? Result<>() : failure(HttpError::bad_status);
+    return is_success(response().status()) ? Result<>() : failure(HttpError::bad_status);
   const RequestHead& request = parser_.head();
-  const auto protocol = response_.fields().get("Upgrade");
+  const auto protocol = response().fields().get("Upgrade");
   const bool is_asked_for = request.version != Version::http_1_0 && protocol &&
                             request.fields.has_token("Connection", "upgrade") &&
                             request.fields.has_token("Upgrade", *protocol);
@@ -185,12 +187,12 @@ Task<Result<Tunnel>> ServerConnection::upgrade() {
   }
   HeadOptions head{.date = cached_date(loop::core_of(loop_).wall_ns())};
   if (method_ != Method::connect) {
-    response_.set_status(Status::switching_protocols);
+    response().set_status(Status::switching_protocols);
     head.connection = "upgrade";
   }
-  if (auto appended = append_head(out_, response_.head(), head); !appended)
+  if (auto appended = append_head(out_, response().head(), head); !appended)
     co_return std::unexpected(appended.error());
-  set_state(response_, ResponseState::ended);
+  set_state(response(), ResponseState::ended);
   persistent_ = false;
   const Result<> flushed = co_await flush();
   if (!flushed) co_return std::unexpected(flushed.error());

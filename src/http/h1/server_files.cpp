@@ -22,13 +22,13 @@ constexpr std::uint64_t direct_bytes = std::uint64_t{512} * 1024;
 
 Task<Result<>> ServerConnection::write_file(const File& file, std::uint64_t offset,
                                             std::uint64_t size) {
-  if (response_.ended()) co_return failure(HttpError::response_ended);
-  if (!response_.begun()) {
+  if (response().ended()) co_return failure(HttpError::response_ended);
+  if (!response().begun()) {
     if (auto begun = begin_stream(); !begun) co_return begun;
   }
   if (is_too_long(size)) co_return failure(HttpError::response_too_long);
   if (!sends_body()) {
-    add_body_bytes(response_, size);
+    add_body_bytes(response(), size);
     co_return co_await flush();
   }
   bool may_be_direct = framing_.kind == BodyKind::length && stream_.tls() == nullptr;
@@ -72,7 +72,7 @@ Task<Result<>> ServerConnection::send_file(const File& file, std::uint64_t offse
   write_expired_ = false;
   if (options().write_timeout > Duration::zero()) write_timer_.start(options().write_timeout);
   const Result<> sent = co_await stream_.send_file(file, offset, file_unsent_);
-  add_body_bytes(response_, size - file_unsent_);
+  add_body_bytes(response(), size - file_unsent_);
   if (sent) co_return {};
   const bool is_unsupported = sent.error() == system_error(EOPNOTSUPP) && file_unsent_ == size;
   if (!is_unsupported) write_error_ = write_expired_ ? system_error(ETIMEDOUT) : sent.error();

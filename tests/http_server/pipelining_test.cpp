@@ -1,0 +1,142 @@
+// Connections that pipeline many requests do not starve the other connections of their loop.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <tambour/tambour.h>
+
+#include "http/support/serving.h"
+#include "support/on_every_backend.h"
+
+namespace tambour::pipelining_test {
+namespace {
+
+using namespace std::chrono_literals;
+using http::Request;
+using http::Response;
+
+std::string requests(std::size_t count) {
+  std::string text;
+  for (std::size_t i = 1; i < count; ++i) text += "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  return text + "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+}
+
+std::size_t count_of(const std::string& text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size())
+    ++count;
+  return count;
+}
+
+/// Counts the handlers that run in each iteration of a loop.
+class Iterations {
+ public:
+  void count(EventLoop& loop) {
+    const std::uint64_t current = loop.stats().iterations;
+    if (current != last_) handled_.push_back(0);
+    last_ = current;
+    ++handled_.back();
+  }
+  [[nodiscard]] std::size_t handled_max() const { return *std::ranges::max_element(handled_); }
+  [[nodiscard]] std::size_t size() const { return handled_.size(); }
+
+ private:
+  std::uint64_t last_ = 0;
+  std::vector<std::size_t> handled_;
+};
+
+class HttpPipelining : public test::Serving {};
+
+TEST_F(HttpPipelining, one_iteration_handles_a_limited_number_of_requests) {
+  Iterations iterations;
+  serve([&](Request& request, Response& response) {
+    iterations.count(request.stream().loop());
+    response.send(http::Status::no_content);
+  });
+  EXPECT_EQ(count_of(ask(requests(2'000)), "HTTP/1.1 204 No Content\r\n"), 2'000U);
+  EXPECT_LE(iterations.handled_max(), 64U);
+}
+
+TEST_F(HttpPipelining, coroutines_that_do_not_wait_count_too) {
+  Iterations iterations;
+  serve([&](Request& request, Response& response) -> Task<> {
+    iterations.count(request.stream().loop());
+    response.send("hello");
+    static_cast<void>(co_await response.flush());
+  });
+  EXPECT_EQ(count_of(ask(requests(500)), "hello"), 500U);
+  EXPECT_LE(iterations.handled_max(), 64U);
+}
+
+TEST_F(HttpPipelining, a_connection_that_is_asked_to_stop_between_requests_ends) {
+  int handled = 0;
+  serve([&](Request&, Response& response) {
+    response.send("hello");
+    // The connection has the rest of the requests then.
+    if (++handled == 64) server_loop_.post([this] { server_.reset(); });
+  });
+  const std::string received = ask(requests(500));
+  EXPECT_LE(handled, 2 * 64);
+  EXPECT_LE(count_of(received, "hello"), static_cast<std::size_t>(handled));
+}
+
+TEST_F(HttpPipelining, a_shutdown_between_requests_answers_one_more) {
+  int handled = 0;
+  serve([&](Request&, Response& response) {
+    response.send("hello");
+    if (++handled == 64) spawn(server_loop_, server_->shut_down(10s));
+  });
+  const std::string received = ask(requests(500));
+  EXPECT_EQ(count_of(received, "hello"), static_cast<std::size_t>(handled));
+  EXPECT_LE(handled, 65);
+}
+
+/// Each handler computes for 2 ms.
+class HttpTurns : public test::OnEveryBackend {
+ protected:
+  /// Sends pipelined requests on some connections. Returns when all have been answered.
+  void ask(std::size_t connections, std::size_t requests_each) {
+    auto server = or_throw(http::Server::listen(
+        loop(), Endpoint::loopback_v4(0), [this](Request& request, Response& response) {
+          iterations.count(request.stream().loop());
+          const auto begin = std::chrono::steady_clock::now();
+          while (std::chrono::steady_clock::now() - begin < 2ms) {
+          }
+          response.send("hello");
+        }));
+    std::size_t answered = 0;
+    const auto client = [&](std::string text) -> Task<> {
+      TcpStream stream = or_throw(co_await TcpStream::connect(server.endpoint()));
+      EXPECT_TRUE(co_await stream.write(std::string_view(text)));
+      Buffer all;
+      for (Result<std::size_t> got = 1; got && *got > 0;) got = co_await stream.read(all);
+      answered += count_of(all.to_string(), "hello");
+    };
+    TaskScope clients(loop());
+    for (std::size_t i = 0; i < connections; ++i) clients.spawn(client, requests(requests_each));
+    run([](TaskScope& scope) -> Task<> { co_await scope.join(); }(clients));
+    EXPECT_EQ(answered, connections * requests_each);
+  }
+
+  Iterations iterations;  // NOLINT(readability-identifier-naming)
+};
+
+TAMBOUR_ON_EVERY_BACKEND(HttpTurns);
+
+TEST_P(HttpTurns, a_connection_with_slow_handlers_yields_by_time) {
+  ask(1, 100);
+  // After 10 ms; the clock is read once in four requests.
+  EXPECT_LE(iterations.handled_max(), 9U);
+}
+
+TEST_P(HttpTurns, connections_share_the_time_of_an_iteration) {
+  ask(10, 20);
+  EXPECT_LE(iterations.handled_max(), 9U + 9U);
+}
+
+}  // namespace
+}  // namespace tambour::pipelining_test
