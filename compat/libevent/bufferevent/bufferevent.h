@@ -69,6 +69,7 @@ inline constexpr std::uint16_t bandwidth = 0x02;
 inline constexpr std::uint16_t group_bandwidth = 0x04;
 inline constexpr std::uint16_t lookup = 0x08;
 inline constexpr std::uint16_t filter = 0x10;
+inline constexpr std::uint16_t read_ahead = 0x20;  ///< By evhttp.
 }  // namespace suspended
 
 class BufferEvent : public bufferevent {

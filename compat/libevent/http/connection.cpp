@@ -62,6 +62,7 @@ void evhttp_connection::invoke_close_callback() noexcept {
 void evhttp_connection::reset() noexcept {
   const Kept kept(*this);
   cancel_reading();
+  resume_reading();
   bufferevent_setcb(bufev, nullptr, nullptr, nullptr, nullptr);
   // An attempt to connect would still time out.
   bufferevent_disable_hard_(bufev, EV_READ | EV_WRITE);

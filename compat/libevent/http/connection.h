@@ -74,6 +74,8 @@ struct evhttp_connection {
   bool in_close_callback = false;
   bool waits_for_retry = false;
   bool reads_more = false;  ///< `read_more` is scheduled.
+  /// What has been read ahead is parsed before more is read.
+  bool suspends_reading = false;
   int references = 1;
 
   tambour::libevent::MessageReader reader;
@@ -107,6 +109,7 @@ struct evhttp_connection {
   }
   [[nodiscard]] evhttp_request* current() const noexcept { return TAILQ_FIRST(&requests); }
   [[nodiscard]] evbuffer* input() const noexcept { return bufferevent_get_input(bufev); }
+  [[nodiscard]] bool is_input_full() const noexcept;
   [[nodiscard]] evbuffer* output() const noexcept { return bufferevent_get_output(bufev); }
 
   /// Removes the request from the list.
@@ -116,6 +119,8 @@ struct evhttp_connection {
 
   void schedule_reading() noexcept;
   void cancel_reading() noexcept;
+  void suspend_reading() noexcept;
+  void resume_reading() noexcept;
   /// Begins to read a message.
   void start_reading() noexcept;
   /// Writes what is in the output, and then invokes the function.

@@ -17,9 +17,9 @@ namespace flags_of = tambour::libevent::connection_flags;
 void evhttp_connection::start_writing(Written then, void* argument) noexcept {
   written = then;
   written_argument = argument;
-  // Reading detects the end of the connection.
   bufferevent_setcb(bufev, &on_read, &on_written, &on_event, this);
-  bufferevent_enable(bufev, EV_READ | EV_WRITE);
+  // Reading detects the end of the connection. Each part of a response would admit a transfer.
+  bufferevent_enable(bufev, is_input_full() ? EV_WRITE : EV_READ | EV_WRITE);
 }
 
 void evhttp_connection::on_written(bufferevent* /*bev*/, void* argument) {

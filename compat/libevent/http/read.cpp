@@ -8,6 +8,7 @@
 #include <event2/keyvalq_struct.h>
 #include <event2/util.h>
 
+#include "libevent/bufferevent/bufferevent.h"
 #include "libevent/http/connection.h"
 #include "libevent/http/http_text.h"
 #include "libevent/http/server.h"
@@ -21,13 +22,31 @@ namespace flags_of = tambour::libevent::connection_flags;
 
 namespace {
 
-// While a response is written, requests that follow are read up to this size.
-constexpr std::size_t pipelined_max = 65536;
+// What follows the current message is read up to this size, and one transfer more.
+constexpr std::size_t read_ahead_max = 65536;
 
 }  // namespace
 
+bool evhttp_connection::is_input_full() const noexcept {
+  return evbuffer_get_length(input()) >= read_ahead_max;
+}
+
+/// Independent of whether reading is enabled, which the program may change in its callbacks.
+void evhttp_connection::suspend_reading() noexcept {
+  bufferevent_suspend_read_(bufev, tambour::libevent::suspended::read_ahead);
+  suspends_reading = true;
+}
+
+void evhttp_connection::resume_reading() noexcept {
+  if (suspends_reading)
+    bufferevent_unsuspend_read_(bufev, tambour::libevent::suspended::read_ahead);
+  suspends_reading = false;
+}
+
 void evhttp_connection::start_reading() noexcept {
   bufferevent_disable(bufev, EV_WRITE);
+  // Otherwise each message would admit another transfer.
+  if (is_input_full()) suspend_reading();
   bufferevent_enable(bufev, EV_READ);
   const evhttp_request* const request = current();
   state = State::reading_head;
@@ -60,18 +79,24 @@ void evhttp_connection::read() noexcept {
   if (request == nullptr) return;
   switch (state) {
     case State::reading_head:
-      return read_head(*request);
+      read_head(*request);
+      break;
     case State::reading_body:
-      return read_body(*request);
+      read_body(*request);
+      break;
     case State::reading_trailers:
-      return read_trailers(*request);
+      read_trailers(*request);
+      break;
     case State::writing:
       // The end of the connection is detected by reading.
-      if (evbuffer_get_length(input()) >= pipelined_max) bufferevent_disable(bufev, EV_READ);
-      return;
+      if (is_input_full()) bufferevent_disable(bufev, EV_READ);
+      break;
     default:
-      return;
+      break;
   }
+  // The message is longer than the input, or is complete and has disabled reading. If the next one
+  // has begun, its part of the input has not been parsed yet.
+  if (!freed && !reads_more) resume_reading();
 }
 
 void evhttp_connection::fail_reading(ReadResult result, evhttp_request_error invalid) noexcept {

@@ -127,28 +127,6 @@ TEST_F(EvhttpServer, answers_a_client_that_has_half_closed_the_connection) {
   EXPECT_TRUE(peer.contains("the answer")) << peer.received;
 }
 
-TEST_F(EvhttpServer, reads_a_bounded_number_of_pipelined_bytes_while_a_response_is_written) {
-  evhttp_request* pending = nullptr;
-  handler = [&](evhttp_request* request) {
-    pending = request;
-    // Waits for the end of the connection from now on.
-    evhttp_send_reply_start(request, HTTP_OK, "OK");
-  };
-  Peer peer = connect();
-  peer.send("GET / HTTP/1.1\r\n\r\n");
-  ASSERT_TRUE(run([&] { return pending != nullptr; }));
-  const std::string requests_after(std::size_t{64} << 10, 'G');
-  int rounds_without_progress = 0;
-  run([&] {
-    rounds_without_progress = peer.send(requests_after) > 0 ? 0 : rounds_without_progress + 1;
-    return rounds_without_progress == 50;
-  });
-  evbuffer* const input = bufferevent_get_input(
-      evhttp_connection_get_bufferevent(evhttp_request_get_connection(pending)));
-  EXPECT_LT(evbuffer_get_length(input), std::size_t{256} << 10);
-  evhttp_send_reply_end(pending);
-}
-
 TEST_F(EvhttpServer, limits_heads_without_a_setting) {
   std::string head = "GET / HTTP/1.1\r\n";
   for (int i = 0; i < 5000; ++i) head += "X: y\r\n";
