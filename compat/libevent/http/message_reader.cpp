@@ -20,8 +20,6 @@ using tambour::http::h1::HeadKind;
 namespace tambour::libevent {
 namespace {
 
-constexpr std::size_t line_end = 2;
-
 unsigned type_of(const http::Method& method) noexcept {
   struct Known {
     const http::Method* method;
@@ -66,8 +64,14 @@ void MessageReader::restart(evhttp_request_kind kind, std::size_t head_bytes_max
   head_bytes_max_ = head_bytes_max == SIZE_MAX ? head_bytes_default
                                                : std::min(head_bytes_max, http::Fields::bytes_max);
   limits_.start_line_bytes_max = limits_.fields_bytes_max = head_bytes_max_;
-  limits_.fields_max = fields_max;
+  limits_.trailers_bytes_max = head_bytes_max_;
+  limits_.fields_max = limits_.trailers_max = fields_max;
   limits_.body_bytes_max = body_bytes_max;
+  // A server must read a request as strictly as any front end; a client meets odd servers.
+  const auto mode =
+      is_request_ ? http::h1::ParsingMode::strict : http::h1::ParsingMode::lenient_response;
+  lines_.set_mode(mode);
+  chunks_.set_mode(mode);
   lines_.restart(is_request_ ? HeadKind::request : HeadKind::response);
   chunks_.restart();
   framing_ = {};
@@ -116,8 +120,8 @@ bool MessageReader::trim_request_line(evbuffer* input) {
 }
 
 bool MessageReader::check_framing(const http::Method& method) noexcept {
-  const auto framing =
-      is_request_ ? http::h1::framing_of(request_) : http::h1::framing_of(response_, method);
+  const auto framing = is_request_ ? http::h1::framing_of(request_)
+                                   : http::h1::framing_of(response_, method, lines_.mode());
   if (framing) framing_ = *framing;
   return framing.has_value();
 }
@@ -148,8 +152,7 @@ bool MessageReader::store_fields(evhttp_request& message) noexcept {
 
 ReadResult MessageReader::store(std::string_view text, evhttp_request& message,
                                 const http::Method& method) noexcept {
-  const std::size_t lines = fields().size() + 2 + (text.starts_with("\r\n") ? 1 : 0);
-  message.headers_size = text.size() - lines * line_end + trimmed_;
+  message.headers_size = lines_.line_bytes() + trimmed_;
   if (message.headers_size > head_bytes_max_) return ReadResult::too_long;
   request_.version = response_.version = lines_.version();
   response_.status = lines_.status();
@@ -203,12 +206,11 @@ ReadResult MessageReader::read_chunk(evbuffer* input, evbuffer* body) noexcept {
 ReadResult MessageReader::read_trailers(evbuffer* input, evhttp_request& message) noexcept {
   try {
     const Lines lines = read_lines(input);
-    if (lines.result == ReadResult::complete) {
-      message.headers_size += lines.text.size() - (fields().size() + 1) * line_end;
-      evbuffer_drain(input, lines.text.size());
-    }
     if (lines.result != ReadResult::incomplete) fields().clear();
-    return lines.result;
+    if (lines.result != ReadResult::complete) return lines.result;
+    message.headers_size += lines_.line_bytes();
+    evbuffer_drain(input, lines.text.size());
+    return message.headers_size > head_bytes_max_ ? ReadResult::too_long : ReadResult::complete;
   } catch (const std::exception&) {
     return ReadResult::no_memory;
   }

@@ -1,6 +1,7 @@
 // Reads messages of HTTP/1 from an evbuffer, with the parsers of the layer `http`.
 //
-// Those parsers are strict: docs/decisions/0029. What they reject and libevent accepts is listed in
+// Requests are parsed strictly (docs/decisions/0029), and responses leniently, if no framing
+// depends on it (docs/decisions/0039). What libevent accepts and this reader rejects is listed in
 // tests/differences.md.
 #pragma once
 

@@ -35,7 +35,7 @@ Result<> check_method(std::string_view line) noexcept {
 void HeadParser::restart(HeadKind kind) noexcept {
   kind_ = kind;
   state_ = has_start_line(kind) ? State::before_start_line : State::fields;
-  line_at_ = examined_ = field_bytes_ = 0;
+  line_at_ = examined_ = start_line_bytes_ = field_bytes_ = 0;
   ignores_field_ = false;
   fields_.clear();
 }
@@ -105,6 +105,7 @@ Result<bool> HeadParser::parse_line(std::string_view text, std::size_t size) {
   const auto parsed =
       kind_ == HeadKind::request ? parse_request_line(line) : parse_status_line(line);
   if (!parsed) return std::unexpected(parsed.error());
+  start_line_bytes_ = size;
   state_ = State::fields;
   return false;
 }

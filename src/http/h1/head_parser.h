@@ -49,6 +49,8 @@ class HeadParser {
     return has_start_line(kind_) && state_ == State::fields;
   }
   [[nodiscard]] std::size_t start_line_end() const noexcept { return rest_at_ + rest_size_; }
+  /// The size of the lines, without their ends, when the head is complete.
+  [[nodiscard]] std::size_t line_bytes() const noexcept { return start_line_bytes_ + field_bytes_; }
   /// The request target, or the reason phrase.
   [[nodiscard]] std::string_view rest_of_start_line(std::string_view text) const noexcept {
     return text.substr(rest_at_, rest_size_);
@@ -85,8 +87,9 @@ class HeadParser {
   Status status_ = Status::ok;
   Method method_;
   detail::FieldWriter fields_;
-  std::size_t line_at_ = 0;      ///< Where the current line begins.
-  std::size_t examined_ = 0;     ///< The bytes in which no line feed was found.
+  std::size_t line_at_ = 0;   ///< Where the current line begins.
+  std::size_t examined_ = 0;  ///< The bytes in which no line feed was found.
+  std::size_t start_line_bytes_ = 0;
   std::size_t field_bytes_ = 0;  ///< The size of the lines with fields.
   std::size_t rest_at_ = 0;
   std::size_t rest_size_ = 0;

@@ -121,7 +121,7 @@ TEST_F(EvhttpPipelining, long_messages_behind_many_others_are_read) {
       "GET / HTTP/1.1\r\nX: " + field + "\r\n\r\n",
       some,
       "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4b000\r\n" + body + "\r\n0\r\n\r\n",
-      "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: " + field.substr(0, 4000) +
+      "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: " + field.substr(0, 50000) +
           "\r\n\r\n",
       some,
       "GET /last HTTP/1.1\r\nConnection: close\r\n\r\n"};

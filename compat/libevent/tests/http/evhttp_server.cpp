@@ -44,6 +44,7 @@ constexpr std::array rejected = {
     Rejected{"several_hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"},
     Rejected{"space_in_target", "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n"},
     Rejected{"control_character_in_target", "GET /a\x01 HTTP/1.1\r\nHost: a\r\n\r\n"},
+    Rejected{"http_1_10", "GET / HTTP/1.10\r\nHost: a\r\n\r\n"},
     Rejected{"http_0_9", "GET /path HTTP/0.9\r\nHost: a\r\n\r\n"},
     Rejected{"size_of_chunk_overflows",
              "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n"},

@@ -153,6 +153,48 @@ static void responses(void) {
       answer(all[i].type, all[i].head, all[i].rest, with_callbacks);
 }
 
+/* What breaks RFC 9112. The first responses are accepted, because their ends are certain. */
+static void odd_responses(void) {
+  static const char* const all[] = {
+      "HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello",
+      "HTTP/1.0 200\r\nContent-Length: 5\r\n\r\nhello",
+      "HTTP/1.1 200 \r\nContent-Length: 5\r\n\r\nhello",
+      "HTTP/1.1 200 OK\nX: a\nContent-Length: 5\n\nhello",
+      "HTTP/1.1 200 OK\r\nX: a\nContent-Length: 5\r\n\nhello",
+      "HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\tc\r\nContent-Length: 5\r\n\r\nhello",
+      "HTTP/1.1 200 OK\r\nX: a\r\n b\r\nX: c\r\n d\r\nContent-Length: 5\r\n\r\nhello",
+      "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5 \r\nhello\r\n0  \r\n\r\n",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5  \r\nhello\r\n0\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5 ;x\r\nhello\r\n0 ;\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n000000000005\r\nhello\r\n00\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nHost: a\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nContent-Length: "
+      "9\r\nConnection: close\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: a\r\n b\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: a\n\n",
+      "HTTP/1.1 200 OK\r\nX: a\t \r\n b \t\r\nContent-Length: 5\r\n\r\nhello",
+      "HTTP/1.1 200 OK\r\nContent-Length: 5 \r\n\r\nhello",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+      "HTTP/1.2 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+      /* Both libraries reject these. */
+      "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\nhello",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 5\r\n\r\nhello",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: "
+      "5\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+      "\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+      "http/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+      "HTTP/1.1 200 OK\r\nX: a\rb\r\nContent-Length: 5\r\n\r\nhello",
+      "HTTP/1.1 200 OK\r\nX\r\nContent-Length: 5\r\n\r\nhello",
+      "HTTP/1.1 200 OK\r\n X: a\r\nContent-Length: 5\r\n\r\nhello"};
+  size_t i;
+  for (i = 0; i < sizeof all / sizeof *all; ++i) {
+    say(" %zu", i);
+    answer(EVHTTP_REQ_GET, all[i], NULL, 0);
+  }
+}
+
 static void bad_responses(void) {
   static const char* const all[] = {"",
                                     "HTTP/1.1 200 OK\r\nContent-",
@@ -276,8 +318,12 @@ static void retried(void) {
   stop_site(&site);
 }
 
-const struct section client_sections[] = {
-    {"evhttp responses", responses},           {"evhttp bad responses", bad_responses},
-    {"evhttp verdicts about heads", verdicts}, {"evhttp limits of clients", limits},
-    {"evhttp timeouts of clients", timeouts},  {"evhttp refused connections", refused},
-    {"evhttp retried connections", retried},   {NULL, NULL}};
+const struct section client_sections[] = {{"evhttp responses", responses},
+                                          {"evhttp odd responses", odd_responses},
+                                          {"evhttp bad responses", bad_responses},
+                                          {"evhttp verdicts about heads", verdicts},
+                                          {"evhttp limits of clients", limits},
+                                          {"evhttp timeouts of clients", timeouts},
+                                          {"evhttp refused connections", refused},
+                                          {"evhttp retried connections", retried},
+                                          {NULL, NULL}};
