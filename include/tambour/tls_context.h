@@ -206,7 +206,8 @@ class TlsServerContext {
 };
 
 /// The TLS configuration of clients. The certificate of a server is verified for the host name, or
-/// the address, to which the client connects.
+/// the address, to which the client connects. A wildcard, such as "*.example.org", stands for one
+/// label of letters, digits, hyphens and underscores.
 ///
 /// Ownership: a handle; copies share one state.
 /// Thread: callable from any thread. The same handle must not be assigned to and used concurrently.

@@ -14,6 +14,7 @@
 #include "net/outcome.h"
 #include "tls/context.h"
 #include "tls/filter.h"
+#include "tls/host_name.h"
 #include "tls/resumption/ticket_note.h"
 
 namespace tambour {
@@ -65,6 +66,16 @@ Status stapled_status(SSL* ssl, X509_STORE* authorities) noexcept {
   return Status::missing;
 }
 
+/// Whether OpenSSL reports that the certificate is not valid for the host, and it is: OpenSSL
+/// refuses wildcards for labels with underscores, and all names if memory runs out while it decodes
+/// them.
+bool is_wrong_mismatch(X509_STORE_CTX* state) noexcept {
+  const char* const host = X509_VERIFY_PARAM_get0_host(X509_STORE_CTX_get0_param(state), 0);
+  return X509_STORE_CTX_get_error(state) == X509_V_ERR_HOSTNAME_MISMATCH &&
+         X509_STORE_CTX_get_error_depth(state) == 0 && host != nullptr &&
+         is_valid_for(X509_STORE_CTX_get0_cert(state), host);
+}
+
 /// The callback of verification. OpenSSL 3.0 copies the expected name or address of the connection
 /// for each verification. If there is no memory for the copy, it goes on without, and would accept
 /// the certificate of any host.
@@ -74,6 +85,10 @@ int verify_server(int valid, X509_STORE_CTX* state) noexcept {
       TextPointer(X509_VERIFY_PARAM_get1_ip_asc(expected)) == nullptr) {
     X509_STORE_CTX_set_error(state, X509_V_ERR_OUT_OF_MEM);
     valid = 0;
+  }
+  if (valid == 0 && is_wrong_mismatch(state)) {
+    X509_STORE_CTX_set_error(state, X509_V_OK);
+    valid = 1;
   }
   return note_verification(valid, state);
 }

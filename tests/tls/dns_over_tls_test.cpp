@@ -147,6 +147,14 @@ TEST_F(DnsOverTls, verifies_the_address_without_a_name) {
   EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
 }
 
+TEST_F(DnsOverTls, accepts_a_name_with_an_underscore) {
+  TlsServerOptions options;
+  options.identities = {Contexts::authority().issue({.names = {"DNS:*.example.org"}}).identity()};
+  serve_tls(or_throw(TlsServerContext::create(options)));
+  with(contexts.client, "dns_1.example.org");
+  EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1") << *contexts.last_failure;
+}
+
 TEST_F(DnsOverTls, accepts_a_pinned_key) {
   // Nothing else about the certificate is valid.
   const test::Certified own = test::self_signed({.common_name = "me", .ends = -1h});

@@ -202,14 +202,49 @@ bool fail_without(EventLoop& loop, const Contexts& contexts, const char* host, u
 
 TEST(Memory, may_run_out_while_a_wrong_host_is_refused) {
   EventLoop loop;
-  const Contexts contexts;
+  TlsServerOptions options;
+  options.identities = {Contexts::authority().issue({.names = {"DNS:*.right.test"}}).identity()};
+  const Contexts contexts(std::move(options), {});
   const unsigned step = test::sanitized ? 7 : 1;
-  for (const char* const host : {"wrong.test", "192.0.2.1"}) {
+  for (const char* const host : {"wrong.test", "wrong_name.test", "192.0.2.1"}) {
     SCOPED_TRACE(host);
     for (unsigned nth = 1; fail_without(loop, contexts, host, nth) && !HasFailure(); nth += step) {
     }
     EXPECT_NE(contexts.last_failure->find(host), std::string::npos);
   }
+}
+
+/// The name is verified with or without OpenSSL's own copy of it, but never left out.
+TEST(Memory, may_run_out_while_a_name_with_an_underscore_is_verified) {
+  EventLoop loop;
+  TlsServerOptions options;
+  options.identities = {Contexts::authority().issue({.names = {"DNS:*.right.test"}}).identity()};
+  const Contexts contexts(std::move(options), {});
+  const unsigned step = test::sanitized ? 7 : 1;
+  bool has_succeeded = false;
+  for (unsigned nth = 1;; nth += step) {
+    SCOPED_TRACE(nth);
+    EXPECT_TRUE(contexts.client.reload());
+    test::StreamEnds ends = test::open_stream_ends(loop);
+    TaskScope scope(loop);
+    scope.set_exception_handler([&](std::exception_ptr) { ends.far.close(); });
+    scope.spawn([](SocketStream& stream, const TlsServerContext& tls) -> Task<> {
+      static_cast<void>(co_await tls_accept(stream, tls));
+    }(ends.far, contexts.server));
+    const auto connect = [&]() -> Task<> {
+      has_succeeded =
+          (co_await tls_connect(ends.near, contexts.client, "x_y.right.test")).has_value();
+      ends.near.close();
+    };
+    has_succeeded = false;
+    Task<> connecting = connect();
+    const bool was_refused = play_without(nth, [&] {
+      scope.spawn(std::move(connecting));
+      while (!scope.empty()) loop.run_once();
+    });
+    if (!was_refused || HasFailure()) break;
+  }
+  EXPECT_TRUE(has_succeeded);
 }
 
 TEST(Memory, may_run_out_while_contexts_are_loaded) {

@@ -59,6 +59,17 @@ void add_extension(X509* certificate, X509* issuer, int kind, const std::string&
   X509_EXTENSION_free(extension);
 }
 
+void add_encoded_names(X509* certificate, const std::string& encoded) {
+  ASN1_OCTET_STRING* const value = ASN1_OCTET_STRING_new();
+  check(ASN1_OCTET_STRING_set(value, reinterpret_cast<const unsigned char*>(encoded.data()),
+                              int(encoded.size())) == 1);
+  X509_EXTENSION* const extension =
+      X509_EXTENSION_create_by_NID(nullptr, NID_subject_alt_name, 0, value);
+  check(extension != nullptr && X509_add_ext(certificate, extension, -1) == 1);
+  X509_EXTENSION_free(extension);
+  ASN1_OCTET_STRING_free(value);
+}
+
 void fill(X509* certificate, X509* issuer, EVP_PKEY* key, EVP_PKEY* issuer_key,
           const CertificateOptions& options, bool is_authority) {
   static std::atomic<long> serial{1000};
@@ -77,7 +88,11 @@ void fill(X509* certificate, X509* issuer, EVP_PKEY* key, EVP_PKEY* issuer_key,
   add_extension(certificate, issuer, NID_subject_key_identifier, "hash");
   std::string names;
   for (const std::string& each : options.names) names += (names.empty() ? "" : ",") + each;
-  if (!names.empty()) add_extension(certificate, issuer, NID_subject_alt_name, names);
+  if (!options.encoded_names.empty()) {
+    add_encoded_names(certificate, options.encoded_names);
+  } else if (!names.empty()) {
+    add_extension(certificate, issuer, NID_subject_alt_name, names);
+  }
   if (!options.purpose.empty())
     add_extension(certificate, issuer, NID_ext_key_usage, options.purpose);
   check(X509_sign(certificate, issuer_key, EVP_sha256()) > 0);

@@ -14,6 +14,8 @@ struct CertificateOptions {
   std::string common_name = "server";
   /// Subject alternative names in OpenSSL's format: "DNS:example.org", "IP:127.0.0.1".
   std::vector<std::string> names{};
+  /// Subject alternative names in DER format, instead of `names`; they may be malformed.
+  std::string encoded_names{};
   /// Relative to now.
   std::chrono::seconds begins = std::chrono::hours(-1);
   std::chrono::seconds ends = std::chrono::hours(24);

@@ -1,0 +1,63 @@
+#include "tls/host_name.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace tambour::tls {
+namespace {
+
+constexpr char lower_case(char byte) noexcept {
+  return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+}
+
+/// Only of ASCII: certificates contain no other letters.
+bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
+  return std::ranges::equal(a, b, {}, lower_case, lower_case);
+}
+
+bool is_label(std::string_view text) noexcept {
+  return !text.empty() && std::ranges::all_of(text, [](char byte) {
+    const char letter = lower_case(byte);
+    return (letter >= 'a' && letter <= 'z') || (byte >= '0' && byte <= '9') || byte == '-' ||
+           byte == '_';
+  });
+}
+
+/// Whether `text` consists of labels, at least two.
+bool has_two_labels(std::string_view text) noexcept {
+  std::size_t labels = 1;
+  for (std::size_t dot = text.find('.'); dot != std::string_view::npos; dot = text.find('.')) {
+    if (!is_label(text.substr(0, dot))) return false;
+    text.remove_prefix(dot + 1);
+    ++labels;
+  }
+  return is_label(text) && labels >= 2;
+}
+
+}  // namespace
+
+bool is_name_of(std::string_view name, std::string_view host) noexcept {
+  if (equal_ignoring_case(name, host)) return !host.empty();
+  if (!name.starts_with("*.")) return false;
+  const std::string_view suffix = name.substr(2);
+  const std::size_t dot = host.find('.');
+  return dot != std::string_view::npos && is_label(host.substr(0, dot)) &&
+         equal_ignoring_case(suffix, host.substr(dot + 1)) && has_two_labels(suffix);
+}
+
+bool is_valid_for(const X509* certificate, std::string_view host) noexcept {
+  const NamesPointer names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_DNS || ASN1_STRING_length(name->d.dNSName) <= 0) continue;
+    // With its length, because a name may contain null bytes.
+    const std::string_view text(
+        reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.dNSName)),
+        static_cast<std::size_t>(ASN1_STRING_length(name->d.dNSName)));
+    if (is_name_of(text, host)) return true;
+  }
+  return false;
+}
+
+}  // namespace tambour::tls
