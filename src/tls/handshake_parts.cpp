@@ -67,7 +67,11 @@ void offer_session(ClientGeneration& generation, Filter& filter, const Result<En
   const std::string port = peer && peer->is_ip() ? std::to_string(peer->port()) : std::string();
   filter.set_session_key(filter.host() + " " + port);
   SessionPointer session = generation.sessions().take(filter.session_key());
-  if (session == nullptr || !is_still_verified(session.get(), verified_age_s_max)) return;
+  // OpenSSL marks the session of a connection that fails later, also by truncation. It would not
+  // resume it, and fail to send early data.
+  if (session == nullptr || SSL_SESSION_is_resumable(session.get()) != 1 ||
+      !is_still_verified(session.get(), verified_age_s_max))
+    return;
   const bool is_offered = SSL_set_session(filter.ssl(), session.get()) == 1;
   if (is_offered && !early_data.empty() &&
       early_data.size() <= SSL_SESSION_get_max_early_data(session.get()))

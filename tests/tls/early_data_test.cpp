@@ -91,6 +91,46 @@ class TlsEarlyDataTest : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(TlsEarlyDataTest);
 
+/// Reads until the end, and returns the error of the end.
+Task<> visit(Endpoint at, TlsClientContext tls, std::vector<TlsEarlyData>& early,
+             std::vector<Error>& ends) {
+  auto stream = or_throw(co_await TcpStream::connect(at));
+  const auto done = co_await tls_connect(stream, tls, "localhost", TlsReplayable("hello"));
+  EXPECT_TRUE(done) << done.error().message();
+  if (!done) co_return;
+  early.push_back(stream.tls()->early_data());
+  Buffer buffer;
+  for (;;) {
+    const auto got = co_await stream.read(buffer);
+    if (got && *got > 0) continue;
+    ends.push_back(got ? Error() : got.error());
+    co_return;
+  }
+}
+
+/// OpenSSL makes the session of a connection that has failed unusable.
+TEST_P(TlsEarlyDataTest, is_not_sent_with_the_session_of_a_connection_that_was_truncated) {
+  for (const bool is_truncated : {false, true}) {
+    const Contexts contexts(with_early_data(), {});
+    TcpServer server = listen(contexts.server, false);
+    server.serve([&](TcpStream stream) -> Task<> {
+      const auto written = co_await stream.write("bye");
+      EXPECT_TRUE(written);
+      if (is_truncated) co_return stream.close();
+      const auto ended = co_await stream.shutdown_write();
+      EXPECT_TRUE(ended);
+    });
+    std::vector<TlsEarlyData> early;
+    std::vector<Error> ends;
+    for (int i = 0; i < 3; ++i) run(visit(server.endpoint(), contexts.client, early, ends));
+    const Error end = is_truncated ? Error(TlsError::truncated) : Error();
+    const TlsEarlyData later = is_truncated ? TlsEarlyData::none : TlsEarlyData::accepted;
+    EXPECT_EQ(ends, std::vector<Error>(3, end));
+    EXPECT_EQ(early, (std::vector{TlsEarlyData::none, later, later}));
+    EXPECT_EQ(contexts.client.stats().failed, 0U) << *contexts.last_failure;
+  }
+}
+
 TEST_P(TlsEarlyDataTest, is_answered_before_the_handshake_is_complete) {
   const Contexts contexts(with_early_data(), {});
   const TcpServer server = serve(contexts.server);
