@@ -24,8 +24,10 @@ enum class DnsError : int {
   timeout,           ///< No server answered in time.
   non_ascii_name,    ///< A host name with bytes outside ASCII; convert it to its A-label.
   too_many_lookups,  ///< DnsResolverOptions::lookups_max is reached.
-  insecure_server,   ///< TLS with the servers failed, or they did not prove their identity.
-  no_service,        ///< The domain declares that it does not offer the service (target ".").
+  /// TLS with the servers failed, they did not prove their identity, or ALPN has chosen another
+  /// protocol than "dot".
+  insecure_server,
+  no_service,  ///< The domain declares that it does not offer the service (target ".").
 
   // Names and messages.
   bad_name = 200,    ///< Not the text of a name.

@@ -29,7 +29,8 @@ inline constexpr std::uint16_t dns_over_tls_port = 853;
 /// The resolver keeps the connection to a server for 10 s without queries, and sends concurrent
 /// queries over it; a later connection resumes the session. TlsOptions::on_failure of the context
 /// gets the reason if a handshake fails; lookups then fail with DnsError::insecure_server, or
-/// EAI_AGAIN. `context` must not be empty.
+/// EAI_AGAIN. So they do if the server chooses another protocol of TlsOptions::alpn than "dot": the
+/// list should be empty, or {"dot"}. `context` must not be empty.
 ///
 /// Ownership: the resolvers share the result.
 /// Thread: resolvers on several loops may use the same result. Throws std::bad_alloc.

@@ -90,12 +90,16 @@ enum class HttpError : int {
   not_an_upgrade,        ///< The request does not ask for the protocol of the response.
   interim_status,        ///< A status below 200, which a response of a handler must not have.
 
-  // Clients.
+  // The TLS context of a server: see http_server.h.
+  offered_http_2 = 230,    ///< Its ALPN names "h2", which the server does not speak.
+  offered_other_protocol,  ///< Its ALPN names another protocol than "http/1.1".
+
+  // Clients. Servers report the last two as well.
   too_many_redirects = 250,    ///< More than ClientOptions::redirects_max.
   too_many_interim_responses,  ///< More than 32 responses with a status below 200.
   bad_credentials,             ///< A colon in a user name, or a control character.
   bad_location,                ///< A redirect to something that is not a URL of HTTP.
-  negotiated_http_2,           ///< ALPN has chosen "h2", which the client does not speak.
+  negotiated_http_2,           ///< ALPN has chosen "h2", which this end does not speak.
   negotiated_other_protocol,   ///< ALPN has chosen another protocol than "http/1.1".
 
   // Proxies of clients: see http_proxy.h.

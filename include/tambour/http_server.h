@@ -29,7 +29,9 @@ namespace tambour::http {
 /// A duration of zero disables a time limit.
 struct ServerOptions {
   /// The listener: TLS, the PROXY protocol, the maximum number of connections, on_error for
-  /// exceptions of handlers.
+  /// exceptions of handlers. TlsOptions::alpn may name "http/1.1" and "http/1.0". If reload() adds
+  /// another protocol, connections that negotiate it are closed, and passed to on_rejected with
+  /// HttpError::negotiated_http_2 or negotiated_other_protocol.
   ListenOptions listen{};
   /// A request that exceeds one is answered with 413, 414 or 431, and the connection is closed.
   MessageLimits limits{};
@@ -83,10 +85,13 @@ struct ServerOptions {
 /// Thread: must be used on the loop's thread.
 class Server final : public StreamServerBase {
  public:
-  /// Listens on an IP address or a Unix path. Fails like StreamServer::listen().
+  /// Listens on an IP address or a Unix path. Fails like StreamServer::listen(), and with
+  /// HttpError::offered_http_2 or offered_other_protocol if the TLS context offers a protocol that
+  /// the server does not speak.
   [[nodiscard]] static Result<Server> listen(EventLoop& loop, const Endpoint& at, Handler handler,
                                              ServerOptions options = {});
   /// Serves on a listener that is already open: see StreamServer::adopt() and InheritedListeners.
+  /// Also fails with the errors of HttpError of listen().
   [[nodiscard]] static Result<Server> adopt(EventLoop& loop, UniqueFd listener, Handler handler,
                                             ServerOptions options = {});
 
@@ -107,10 +112,10 @@ class Server final : public StreamServerBase {
 /// handler concurrently. See StreamServerGroup for its threads and lifetime.
 class ServerGroup final : public ServerGroupBase {
  public:
-  /// Fails like StreamServerGroup::listen().
+  /// Fails like StreamServerGroup::listen(), and with the errors of HttpError of Server::listen().
   [[nodiscard]] static Result<ServerGroup> listen(LoopGroup& group, const Endpoint& at,
                                                   Handler handler, ServerOptions options = {});
-  /// See StreamServerGroup::adopt().
+  /// See StreamServerGroup::adopt(). Also fails with the errors of HttpError of Server::listen().
   [[nodiscard]] static Result<ServerGroup> adopt(LoopGroup& group, std::vector<UniqueFd> listeners,
                                                  Handler handler, ServerOptions options = {});
 

@@ -107,9 +107,10 @@ struct ListenOptions {
   bool tls_early_data = false;
 
   /// Invoked for a stream that is closed without being served, with the reason: ETIMEDOUT, an error
-  /// of read_proxy_header(), or an error of tls_accept(). Runs on the loop that read the header or
-  /// made the handshake. May destroy a server on one loop, but not a server over a group. The
-  /// stream is open, except after TlsError::too_many_handshakes.
+  /// of read_proxy_header() or of tls_accept(), or, by HTTP servers, HttpError::negotiated_http_2
+  /// or negotiated_other_protocol. Runs on the loop that read the header or made the handshake. May
+  /// destroy a server on one loop, but not a server over a group. The stream is open, except after
+  /// TlsError::too_many_handshakes.
   std::function<void(SocketStream&, Error)> on_rejected{};
 
   /// Invoked with what would otherwise be thrown out of EventLoop::run(): exceptions of handlers,
@@ -127,6 +128,11 @@ struct ListenOptions {
   /// for adopted listeners, which keep their own options.
   TcpOptions tcp{.keepalive_idle = std::chrono::seconds(60)};
 };
+
+namespace detail {
+/// Whether a server of one protocol serves a stream after its handshake of TLS; if not, why.
+using HandshakeCheck = Result<> (*)(const SocketStream& stream) noexcept;
+}  // namespace detail
 
 }  // namespace tambour
 

@@ -96,7 +96,9 @@ class ServerGroupBase {
   static Result<ServerGroupBase> open(LoopGroup& group, std::vector<UniqueFd> listeners,
                                       bool (*supports)(const Endpoint&),
                                       const ListenOptions& options);
-  void serve_with(const std::function<Task<>(SocketStream)>& handler);
+  /// `check` may be null. ListenOptions::on_rejected gets the streams that it rejects.
+  void serve_with(const std::function<Task<>(SocketStream)>& handler,
+                  detail::HandshakeCheck check = nullptr);
 
  private:
   static Result<ServerGroupBase> open(LoopGroup& group, server::ListenerSource source,

@@ -94,7 +94,9 @@ class StreamServerBase {
                                        const ListenOptions& options,
                                        const std::source_location& function);
   Task<Result<SocketStream>> accept_stream();
-  void serve_with(std::function<Task<>(SocketStream)> handler);
+  /// `check` may be null. ListenOptions::on_rejected gets the streams that it rejects.
+  void serve_with(std::function<Task<>(SocketStream)> handler,
+                  detail::HandshakeCheck check = nullptr);
 
  private:
   static Result<StreamServerBase> create(EventLoop& loop, const ListenOptions& options,

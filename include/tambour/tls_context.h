@@ -194,6 +194,8 @@ class TlsServerContext {
 
   /// Thread: callable from any thread. Throws std::bad_alloc.
   [[nodiscard]] TlsStats stats() const;
+  /// TlsOptions::alpn of the current options; empty for an empty context. Throws std::bad_alloc.
+  [[nodiscard]] std::vector<std::string> alpn() const;
 
   [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
 

@@ -1,9 +1,12 @@
 #include <tambour/dns_over_tls.h>
 
+#include <string_view>
 #include <utility>
 
+#include <tambour/dns_error.h>
 #include <tambour/tcp_stream.h>
 #include <tambour/tls.h>
+#include <tambour/tls_session.h>
 
 #include "base/check.h"
 
@@ -22,6 +25,10 @@ class DnsOverTls final : public DnsTransport {
     std::string name = server_name_.empty() ? server.address() : server_name_;
     const auto secured = co_await tls_connect(stream, context_, std::move(name));
     if (!secured) co_return std::unexpected(secured.error());
+    // RFC 7301, section 3.2: another protocol that both ends support must not be answered with DNS.
+    const std::string_view protocol = stream.tls()->alpn();
+    if (!protocol.empty() && protocol != "dot")
+      co_return std::unexpected<Error>(DnsError::insecure_server);
     co_return stream;
   }
   std::uint16_t port() const noexcept override { return dns_over_tls_port; }

@@ -168,6 +168,12 @@ class HttpCategory final : public std::error_category {
         return "The request does not ask for the protocol in the field Upgrade of the response";
       case HttpError::interim_status:
         return "A status below 200 cannot be sent as the response; for 101, call upgrade()";
+      case HttpError::offered_http_2:
+        return "The TLS context of the server offers \"h2\" (HTTP/2) with ALPN, which is not "
+               "supported; name only \"http/1.1\" in TlsOptions::alpn";
+      case HttpError::offered_other_protocol:
+        return "The TLS context of the server offers another protocol than \"http/1.1\" with ALPN, "
+               "which is not supported; name only \"http/1.1\" in TlsOptions::alpn";
       default:
         return text_of_client(error);
     }
@@ -183,11 +189,11 @@ class HttpCategory final : public std::error_category {
       case HttpError::bad_location:
         return "The Location of the redirect is not a URL that the client can request";
       case HttpError::negotiated_http_2:
-        return "ALPN has chosen \"h2\" (HTTP/2), which the client does not speak; offer only "
-               "\"http/1.1\" in TlsClientOptions::alpn";
+        return "ALPN has chosen \"h2\" (HTTP/2), which is not supported; name only \"http/1.1\" "
+               "in TlsOptions::alpn";
       case HttpError::negotiated_other_protocol:
-        return "ALPN has chosen another protocol than \"http/1.1\", which the client does not "
-               "speak; offer only \"http/1.1\" in TlsClientOptions::alpn";
+        return "ALPN has chosen another protocol than \"http/1.1\", which is not supported; name "
+               "only \"http/1.1\" in TlsOptions::alpn";
       case HttpError::bad_proxy:
         return "The proxy is not a URL of a supported kind";
       case HttpError::proxy_authentication_required:

@@ -1,17 +1,30 @@
 // Server and ServerGroup.
 #include <memory>
 #include <stop_token>
+#include <string>
 #include <utility>
 
 #include <tambour/http_server.h>
 #include <tambour/loop_group.h>
 
+#include "http/failure.h"
+#include "http/h1/negotiation.h"
 #include "http/server_settings.h"
 
 namespace tambour::http {
 namespace {
 
 bool supports_all(const Endpoint&) noexcept { return true; }
+
+/// A client that supports another protocol, too, would use that.
+Result<> check_offered(const ListenOptions& options) {
+  for (const std::string& protocol : options.tls.alpn()) {
+    if (!h1::is_spoken(protocol))
+      return failure(protocol == "h2" ? HttpError::offered_http_2
+                                      : HttpError::offered_other_protocol);
+  }
+  return {};
+}
 
 std::shared_ptr<const ServerSettings> settings_of(Handler handler, ServerOptions options) {
   return std::make_shared<const ServerSettings>(std::move(handler), std::move(options));
@@ -21,12 +34,16 @@ std::shared_ptr<const ServerSettings> settings_of(Handler handler, ServerOptions
 
 Result<Server> Server::listen(EventLoop& loop, const Endpoint& at, Handler handler,
                               ServerOptions options) {
+  if (auto checked = check_offered(options.listen); !checked)
+    return std::unexpected(checked.error());
   auto base = open(loop, at, options.listen, std::source_location::current());
   return start(std::move(base), std::move(handler), std::move(options));
 }
 
 Result<Server> Server::adopt(EventLoop& loop, UniqueFd listener, Handler handler,
                              ServerOptions options) {
+  if (auto checked = check_offered(options.listen); !checked)
+    return std::unexpected(checked.error());
   auto base = open(loop, std::move(listener), &supports_all, options.listen,
                    std::source_location::current());
   return start(std::move(base), std::move(handler), std::move(options));
@@ -36,21 +53,27 @@ Result<Server> Server::start(Result<StreamServerBase> base, Handler handler,
                              ServerOptions options) {
   if (!base) return std::unexpected(base.error());
   Server server(std::move(*base));
-  server.serve_with([settings = settings_of(std::move(handler), std::move(options)),
-                     shutdown = server.shutdown_token()](SocketStream stream) {
-    return serve_connection(std::move(stream), settings, shutdown);
-  });
+  server.serve_with(
+      [settings = settings_of(std::move(handler), std::move(options)),
+       shutdown = server.shutdown_token()](SocketStream stream) {
+        return serve_connection(std::move(stream), settings, shutdown);
+      },
+      &h1::check_negotiated);
   return server;
 }
 
 Result<ServerGroup> ServerGroup::listen(LoopGroup& group, const Endpoint& at, Handler handler,
                                         ServerOptions options) {
+  if (auto checked = check_offered(options.listen); !checked)
+    return std::unexpected(checked.error());
   auto base = open(group, at, options.listen);
   return start(group, std::move(base), std::move(handler), std::move(options));
 }
 
 Result<ServerGroup> ServerGroup::adopt(LoopGroup& group, std::vector<UniqueFd> listeners,
                                        Handler handler, ServerOptions options) {
+  if (auto checked = check_offered(options.listen); !checked)
+    return std::unexpected(checked.error());
   auto base = open(group, std::move(listeners), &supports_all, options.listen);
   return start(group, std::move(base), std::move(handler), std::move(options));
 }
@@ -62,11 +85,13 @@ Result<ServerGroup> ServerGroup::start(LoopGroup& group, Result<ServerGroupBase>
   std::vector<std::stop_token> tokens;
   tokens.reserve(group.size());
   for (std::size_t i = 0; i < group.size(); ++i) tokens.push_back(server.shutdown_token(group[i]));
-  server.serve_with([settings = settings_of(std::move(handler), std::move(options)), &group,
-                     tokens](SocketStream stream) {
-    const std::stop_token& shutdown = tokens[group.index_of(stream.loop())];
-    return serve_connection(std::move(stream), settings, shutdown);
-  });
+  server.serve_with(
+      [settings = settings_of(std::move(handler), std::move(options)), &group,
+       tokens](SocketStream stream) {
+        const std::stop_token& shutdown = tokens[group.index_of(stream.loop())];
+        return serve_connection(std::move(stream), settings, shutdown);
+      },
+      &h1::check_negotiated);
   return server;
 }
 

@@ -93,8 +93,9 @@ Result<> Acceptor::add(Result<Listener> listener) {
   return {};
 }
 
-void Acceptor::serve(std::function<Task<>(SocketStream)> handler) {
+void Acceptor::serve(std::function<Task<>(SocketStream)> handler, detail::HandshakeCheck check) {
   handler_ = std::move(handler);
+  check_ = check;
   start_ = [this](SocketStream stream, ConnectionSlot& slot) {
     const Counted starting(starting_);
     Task<> task = handler_(std::move(stream));
@@ -267,6 +268,7 @@ Task<> Acceptor::shake_hands(SocketStream stream, ConnectionSlot slot) {
   if (dropped_) co_return;
   handshake.leave();
   const Counted calling(calls_);
+  if (done && check_ != nullptr) done = check_(stream);
   if (done) {
     start(std::move(stream), std::move(slot));
     co_return;

@@ -57,8 +57,9 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   Result<> listen(const Endpoint& at, bool reuse_port);
   Result<> adopt(UniqueFd listener, bool (*supports)(const Endpoint&));
 
-  /// From now on each connection that arrives is served with `handler` or `callbacks`.
-  void serve(std::function<Task<>(SocketStream)> handler);
+  /// From now on each connection that arrives is served with `handler` or `callbacks`, unless
+  /// `check`, if not null, rejects it after the handshake of TLS.
+  void serve(std::function<Task<>(SocketStream)> handler, detail::HandshakeCheck check);
   void serve(std::shared_ptr<const ConnectionCallbacks> callbacks);
   [[nodiscard]] bool serves() const noexcept { return start_ != nullptr; }
   /// Starts accepting from the listeners. If there is a group, all of its acceptors must serve.
@@ -174,6 +175,7 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   /// destroy the server, so it is invoked when no handler is starting.
   std::vector<std::exception_ptr> deferred_errors_;
   std::function<Task<>(SocketStream)> handler_;
+  detail::HandshakeCheck check_ = nullptr;
   /// Starts the handler or connection. Releases the slot as soon as that is counted by itself.
   std::function<void(SocketStream, ConnectionSlot&)> start_;
   CapacityEvent capacity_;

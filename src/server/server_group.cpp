@@ -98,12 +98,13 @@ Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, server::Listener
   return server;
 }
 
-void ServerGroupBase::serve_with(const std::function<Task<>(SocketStream)>& handler) {
+void ServerGroupBase::serve_with(const std::function<Task<>(SocketStream)>& handler,
+                                 detail::HandshakeCheck check) {
   server::AcceptorGroup& acceptors = usable(acceptors_, "serve");
   acceptors.begin_serving();
   // All acceptors are prepared before any accepts, because an accepted connection may be delivered
   // to any of them.
-  acceptors.for_each_acceptor([&](server::Acceptor& acceptor) { acceptor.serve(handler); });
+  acceptors.for_each_acceptor([&](server::Acceptor& acceptor) { acceptor.serve(handler, check); });
   acceptors.for_each_acceptor([](server::Acceptor& acceptor) { acceptor.accept(); });
 }
 

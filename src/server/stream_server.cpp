@@ -140,9 +140,10 @@ void StreamServerBase::serve(ConnectionCallbacks callbacks) {
   acceptor.accept();
 }
 
-void StreamServerBase::serve_with(std::function<Task<>(SocketStream)> handler) {
+void StreamServerBase::serve_with(std::function<Task<>(SocketStream)> handler,
+                                  detail::HandshakeCheck check) {
   server::Acceptor& acceptor = usable_and_idle(acceptor_.get());
-  acceptor.serve(std::move(handler));
+  acceptor.serve(std::move(handler), check);
   acceptor.accept();
 }
 

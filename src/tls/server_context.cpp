@@ -287,4 +287,9 @@ TlsStats TlsServerContext::stats() const {
   return current != nullptr ? current->counters().stats() : TlsStats();
 }
 
+std::vector<std::string> TlsServerContext::alpn() const {
+  const auto current = tls::ContextAccess::generation(*this);
+  return current != nullptr ? current->options().alpn : std::vector<std::string>();
+}
+
 }  // namespace tambour

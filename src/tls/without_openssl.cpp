@@ -40,6 +40,7 @@ std::expected<void, TlsFailure> TlsServerContext::reload(TlsServerOptions /*opti
 std::expected<TlsClientContext, TlsFailure> TlsClientContext::create(TlsClientOptions /*options*/) {
   return not_supported();
 }
+std::vector<std::string> TlsServerContext::alpn() const { return {}; }
 std::vector<std::string> TlsClientContext::alpn() const { return {}; }
 std::expected<void, TlsFailure> TlsClientContext::reload() const { return not_supported(); }
 std::expected<void, TlsFailure> TlsClientContext::reload(TlsClientOptions /*options*/) const {

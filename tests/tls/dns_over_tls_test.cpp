@@ -75,7 +75,8 @@ class DnsOverTls : public test::ResolverTest {
     const auto answer = run(resolver->query("www.example.org", DnsType::a));
     EXPECT_LT(simulation.now() - begin, 1s) << "the error is final";
     EXPECT_EQ(questions(), 0U);
-    EXPECT_EQ(resolve("www.example.org").error(), resolver_error(EAI_AGAIN));
+    const auto resolved = resolve("www.example.org");
+    EXPECT_EQ(resolved ? Error() : resolved.error(), resolver_error(EAI_AGAIN));
     EXPECT_EQ(questions(), 0U);
     return answer ? Error() : answer.error();
   }
@@ -153,6 +154,30 @@ TEST_F(DnsOverTls, accepts_a_name_with_an_underscore) {
   serve_tls(or_throw(TlsServerContext::create(options)));
   with(contexts.client, "dns_1.example.org");
   EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1") << *contexts.last_failure;
+}
+
+/// RFC 7301, section 3.2: what was negotiated is what must be spoken.
+TEST_F(DnsOverTls, queries_no_server_that_has_chosen_another_protocol) {
+  TlsClientOptions client_options;
+  client_options.authorities = Contexts::authority().pem();
+  client_options.alpn = {"http/1.1", "dot"};
+  const TlsClientContext context = client_with(std::move(client_options));
+  for (const auto& [protocols, is_spoken] : {std::pair<std::vector<std::string>, bool>{{}, true},
+                                             {{"dot"}, true},
+                                             {{"dot", "http/1.1"}, true},
+                                             {{"http/1.1", "dot"}, false},
+                                             {{"http/1.1"}, false}}) {
+    TlsServerOptions options;
+    options.identities = {Contexts::localhost().identity()};
+    options.alpn = protocols;
+    serve_tls(or_throw(TlsServerContext::create(std::move(options))));
+    with(context, "localhost");
+    if (is_spoken) {
+      EXPECT_EQ(text_of("www.example.org", AddressFamily::v4), "192.0.2.1");
+    } else {
+      EXPECT_EQ(refusal(), DnsError::insecure_server);
+    }
+  }
 }
 
 TEST_F(DnsOverTls, accepts_a_pinned_key) {

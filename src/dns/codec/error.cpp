@@ -33,7 +33,8 @@ class DnsCategory final : public std::error_category {
       case DnsError::too_many_lookups:
         return "Too many lookups are waiting for the resolver";
       case DnsError::insecure_server:
-        return "TLS with the DNS server failed, or the server did not prove its identity";
+        return "TLS with the DNS server failed, the server did not prove its identity, or ALPN has "
+               "chosen another protocol than \"dot\"";
       case DnsError::no_service:
         return "The domain declares that it does not offer this service";
       default:

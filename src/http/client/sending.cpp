@@ -19,6 +19,7 @@
 #include "http/client/redirect.h"
 #include "http/client/shared.h"
 #include "http/failure.h"
+#include "http/h1/negotiation.h"
 #include "loop/core.h"
 #include "net/stream_input.h"
 
@@ -61,15 +62,6 @@ std::optional<Duration> retry_after(const ClientResponse& response, CookieJar::T
   // Nanoseconds end in the year 2262.
   constexpr auto end = std::chrono::floor<std::chrono::seconds>(CookieJar::Time::max());
   return std::max(std::clamp(*date, std::chrono::sys_seconds(), end) - now, Duration::zero());
-}
-
-/// The protocol that was negotiated must be the one that is spoken: RFC 7301, section 3.2.
-Result<> check_protocol(const SocketStream& stream) noexcept {
-  const TlsSession* const session = stream.tls();
-  const std::string_view protocol = session != nullptr ? session->alpn() : "";
-  if (protocol.empty() || protocol == "http/1.1" || protocol == "http/1.0") return {};
-  return failure(protocol == "h2" ? HttpError::negotiated_http_2
-                                  : HttpError::negotiated_other_protocol);
 }
 
 /// Whether the server has sent something, or has closed the connection, without a request.
@@ -124,7 +116,7 @@ Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {
   }
   auto stream = co_await open(std::move(origin), proxy);
   if (!stream) co_return std::unexpected(stream.error());
-  if (const auto checked = check_protocol(*stream); !checked)
+  if (const auto checked = h1::check_negotiated(*stream); !checked)
     co_return std::unexpected(checked.error());
   lease->connected(std::make_unique<Connection>(std::move(*stream), options.limits));
   co_return lease;
