@@ -92,7 +92,9 @@ unsigned ev_embeddable_backends() noexcept {
 ev_tstamp ev_time() noexcept { return tambour::libev::Clock::wall_now(); }
 
 void ev_sleep(ev_tstamp delay) noexcept {
+  constexpr ev_tstamp longest = 1e9;
   if (!(delay > 0.)) return;
+  if (delay > longest) delay = longest;
   const auto whole = static_cast<std::time_t>(delay);
   timespec rest{.tv_sec = whole,
                 .tv_nsec = static_cast<long>((delay - static_cast<ev_tstamp>(whole)) * 1e9)};

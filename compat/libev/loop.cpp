@@ -93,7 +93,7 @@ void Loop::wait(int how) {
 
 ev_tstamp Loop::time_to_wait(ev_tstamp before) noexcept {
   ev_tstamp seconds = without_end;
-  if (!timers.empty()) seconds = timers.next() - clock.monotonic;
+  if (!timers.empty()) seconds = std::min(seconds, timers.next() - clock.monotonic);
   if (!periodics.empty()) {
     seconds = std::min(seconds, periodics.next() - clock.wall);
     if (!timerfd_.is_open()) seconds = std::min(seconds, longest_unwatched_wait);

@@ -64,21 +64,23 @@ void Timers::verify() noexcept {
   });
 }
 
-void Periodics::put_after_now(ev_periodic& periodic) const noexcept {
+ev_tstamp Periodics::time_after_now(const ev_periodic& periodic) const noexcept {
   constexpr ev_tstamp least_interval = 1. / 8192.;
+  // More than an interval below the least one, or an offset with the precision of a second, need.
+  constexpr int steps_max = 4096;
   const ev_tstamp now = loop_.clock.wall;
   const ev_tstamp interval =
       periodic.interval > least_interval ? periodic.interval : least_interval;
   ev_tstamp at = periodic.offset + interval * std::floor((now - periodic.offset) / interval);
-  while (at <= now) {
+  // Not a number if the interval or the offset is infinite. Almost always too early.
+  for (int steps = 0; at <= now; ++steps) {
+    // The offset is so large that the sum lost the time.
+    if (steps == steps_max) at += periodic.interval * std::floor((now - at) / periodic.interval);
     const ev_tstamp next = at + periodic.interval;
-    if (next == at) {  // Too small to change a time of this magnitude.
-      at = now;
-      break;
-    }
+    if (next == at) return now;  // Too small to change a time of this magnitude.
     at = next;
   }
-  periodic.at = at;
+  return at;
 }
 
 void Periodics::start(ev_periodic& periodic) noexcept {
@@ -87,7 +89,7 @@ void Periodics::start(ev_periodic& periodic) noexcept {
     periodic.at = periodic.reschedule_cb(&periodic, loop_.clock.wall);
   } else if (periodic.interval != 0.) {
     base::check(periodic.interval >= 0., "ev_periodic_start: negative interval");
-    put_after_now(periodic);
+    periodic.at = time_after_now(periodic);
   } else {
     periodic.at = periodic.offset;
   }
@@ -112,7 +114,7 @@ void Periodics::expire() noexcept {
       base::check(periodic.at >= now, "ev_periodic: the reschedule callback returned a past time");
       heap_.raise_top_key(key_of(periodic.at));
     } else if (periodic.interval != 0.) {
-      put_after_now(periodic);
+      periodic.at = time_after_now(periodic);
       heap_.raise_top_key(key_of(periodic.at));
     } else {
       ev_periodic_stop(loop_.handle(), &periodic);
@@ -129,7 +131,7 @@ void Periodics::reschedule() noexcept {
     if (periodic.reschedule_cb != nullptr) {
       periodic.at = periodic.reschedule_cb(&periodic, loop_.clock.wall);
     } else if (periodic.interval != 0.) {
-      put_after_now(periodic);
+      periodic.at = time_after_now(periodic);
     }
   }
   int count = 0;

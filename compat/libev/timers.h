@@ -1,11 +1,13 @@
 // The ev_timer watchers of one loop, in a timing wheel, and the ev_periodic watchers, in a heap.
 //
 // Both need integer keys: the bits of non-negative doubles, read as integers, have the same order
-// as the doubles.
+// as the doubles. A time that is not a number never comes, like an infinite one.
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include <ev.h>
 
@@ -18,7 +20,10 @@ namespace tambour::libev {
 struct Loop;
 
 inline std::int64_t key_of(ev_tstamp at) noexcept {
-  return at > 0. ? std::bit_cast<std::int64_t>(at) : 0;
+  if (at > 0.) [[likely]]
+    return std::bit_cast<std::int64_t>(at);
+  if (!std::isnan(at)) return 0;
+  return std::bit_cast<std::int64_t>(std::numeric_limits<ev_tstamp>::infinity());
 }
 inline ev_tstamp time_of(std::int64_t key) noexcept { return std::bit_cast<ev_tstamp>(key); }
 
@@ -82,7 +87,8 @@ class Periodics {
   void verify() const noexcept;
 
  private:
-  void put_after_now(ev_periodic& periodic) const noexcept;
+  /// The first time after now at which a periodic with an interval expires.
+  [[nodiscard]] ev_tstamp time_after_now(const ev_periodic& periodic) const noexcept;
 
   Loop& loop_;
   base::QuadHeap<ev_periodic, PlaceInHeap> heap_;

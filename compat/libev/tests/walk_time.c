@@ -298,6 +298,96 @@ static void many_iterations(void) {
   ev_loop_destroy(loop);
 }
 
+/* Times that are no numbers, infinite, or out of proportion. Each watcher is alone on its loop,
+   because the order of libev's heap is undefined with NaN. */
+static int odd_calls;
+static void odd_callback(Loop* loop, ev_periodic* w, int revents) {
+  (void)loop, (void)w, (void)revents;
+  ++odd_calls;
+}
+static void odd_timer_callback(Loop* loop, ev_timer* w, int revents) {
+  (void)loop, (void)w, (void)revents;
+  ++odd_calls;
+}
+
+static void run_for_some_time(Loop* loop) {
+  ev_timer end;
+  ev_timer_init(&end, ended, .005, 0.);
+  end.data = "end";
+  ev_timer_start(loop, &end);
+  while (ev_is_active(&end)) ev_run(loop, EVRUN_ONCE);
+}
+
+static const char* kind_of(ev_tstamp at, ev_tstamp now) {
+  if (isnan(at)) return "no number";
+  if (isinf(at)) return "infinite";
+  return at > now ? "in the future" : at == now ? "now" : "past";
+}
+
+static void try_periodic(double offset, double interval,
+                         ev_tstamp (*next)(ev_periodic*, ev_tstamp) EV_NOEXCEPT) {
+  Loop* loop = ev_loop_new(0);
+  ev_periodic w;
+  ev_periodic_init(&w, odd_callback, offset, interval, next);
+  odd_calls = 0;
+  ev_now_update(loop);
+  ev_periodic_start(loop, &w);
+  say(" %g, %g: %s", offset, interval, kind_of(ev_periodic_at(&w), ev_now(loop)));
+  run_for_some_time(loop);
+  ev_suspend(loop);
+  ev_resume(loop);
+  run_for_some_time(loop);
+  say("  active %d, called %d", !!ev_is_active(&w), odd_calls != 0);
+  ev_periodic_again(loop, &w);
+  ev_periodic_stop(loop, &w);
+  ev_loop_destroy(loop);
+}
+
+static ev_tstamp never(ev_periodic* w, ev_tstamp now) EV_NOEXCEPT {
+  (void)w, (void)now;
+  return INFINITY;
+}
+
+static void odd_periodics(void) {
+  static const double intervals[] = {INFINITY, 1.7e308, 1e18};
+  static const double offsets[] = {0., 10., -10., 1e18, -1e18, 1.7e308, INFINITY, -INFINITY, NAN};
+  static const double small[] = {1e-300, 5e-324, 1e-9, 1e-7, 3e-7, 1e-6, 1. / 8192.};
+  size_t i, k;
+  for (i = 0; i < sizeof intervals / sizeof *intervals; ++i)
+    for (k = 0; k < sizeof offsets / sizeof *offsets; ++k)
+      try_periodic(offsets[k], intervals[i], 0);
+  for (i = 0; i < sizeof small / sizeof *small; ++i) try_periodic(.5, small[i], 0);
+  for (k = 0; k < sizeof offsets / sizeof *offsets; ++k) try_periodic(offsets[k], 0., 0);
+  try_periodic(INFINITY, 1., 0);
+  try_periodic(-INFINITY, 1., 0);
+  try_periodic(NAN, 1., 0);
+  try_periodic(1e16, 10., 0);
+  try_periodic(-1e16, 10., 0);
+  try_periodic(0., 0., never);
+}
+
+static void odd_timers(void) {
+  static const double after[] = {INFINITY, -INFINITY, NAN, 1e300, -1e300};
+  static const double repeat[] = {0., INFINITY, 1e300, 1e-300};
+  size_t i, k;
+  for (i = 0; i < sizeof after / sizeof *after; ++i)
+    for (k = 0; k < sizeof repeat / sizeof *repeat; ++k) {
+      Loop* loop = ev_loop_new(0);
+      ev_timer w;
+      ev_timer_init(&w, odd_timer_callback, after[i], repeat[k]);
+      odd_calls = 0;
+      ev_timer_start(loop, &w);
+      run_for_some_time(loop);
+      ev_suspend(loop);
+      ev_resume(loop);
+      say(" %g, %g: active %d, called %d, remaining %s", after[i], repeat[k], !!ev_is_active(&w),
+          odd_calls != 0, kind_of(ev_timer_remaining(loop, &w), 0.));
+      ev_timer_again(loop, &w);
+      ev_timer_stop(loop, &w);
+      ev_loop_destroy(loop);
+    }
+}
+
 const struct section time_sections[] = {{"expiry", expiry},
                                         {"order of expiry", order_of_expiry},
                                         {"repeating", repeating},
@@ -308,4 +398,6 @@ const struct section time_sections[] = {{"expiry", expiry},
                                         {"periodic", periodics},
                                         {"no timerfd", no_timerfd},
                                         {"many iterations", many_iterations},
+                                        {"odd periodics", odd_periodics},
+                                        {"odd timers", odd_timers},
                                         {0, 0}};
