@@ -249,9 +249,14 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   Deadlines& make_deadlines();
   void start_deadlines(std::int64_t Deadlines::* since) noexcept;
   [[nodiscard]] std::int64_t next_deadline_ns() const noexcept;
+  void start_lingering() noexcept;
+  [[nodiscard]] bool lingers() const noexcept;
+  [[nodiscard]] std::int64_t linger_ns() const noexcept;
+  [[nodiscard]] std::int64_t next_sample_ns() const noexcept;
   void arm_deadlines() noexcept;
   void check_deadlines() noexcept;
   [[nodiscard]] bool sample_acknowledged() noexcept;
+  void note_acknowledged(std::int64_t now_ns) noexcept;
   void drop_unneeded() noexcept;
   void note_message(std::size_t received, bool consumed) noexcept;
 

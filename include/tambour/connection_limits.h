@@ -61,7 +61,8 @@ struct ConnectionLimits {
   /// time that is left never exceeds `message_timeout`.
   std::size_t message_rate_min = 0;
   /// After close_after_write(): the longest time without progress of the remaining bytes and, once
-  /// the peer has acknowledged them, until it closes its side. Then the connection is reset.
+  /// the peer has acknowledged them, until it closes its side. Then the connection is reset. While
+  /// the server shuts down, it waits at most a second for a peer that has acknowledged everything.
   Duration linger = std::chrono::seconds(10);
 };
 

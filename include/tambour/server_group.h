@@ -65,9 +65,9 @@ class ServerGroupBase {
   void stop();
 
   /// Graceful shutdown: stops accepting, requests a stop of the shutdown tokens, waits up to
-  /// `grace` for all handlers to end, requests the remaining ones to stop, and waits for those. May
-  /// be awaited on any loop. Aborts if a handler of this server awaits it: spawn it on a loop
-  /// instead.
+  /// `grace` for all handlers to end, requests the remaining ones to stop, and waits for those, as
+  /// StreamServer::shut_down() does. May be awaited on any loop. Aborts if a handler of this server
+  /// awaits it: spawn it on a loop instead.
   Task<> shut_down(Duration grace);
 
   /// The token of a loop of the group, whose stop is requested when shut_down() begins: see

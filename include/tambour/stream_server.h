@@ -58,9 +58,10 @@ class StreamServerBase {
   void stop() noexcept;
 
   /// Graceful shutdown: stops accepting, requests a stop of shutdown_token(), waits up to `grace`
-  /// for the handlers to end, requests the remaining ones to stop, and waits for those. Aborts if a
-  /// handler of this server awaits it, because it would wait for itself: spawn shut_down() on the
-  /// loop instead.
+  /// for the handlers to end, requests the remaining ones to stop, and waits for those. A
+  /// connection after close_after_write() whose peer has acknowledged everything is reset after at
+  /// most a second (ConnectionLimits::linger). Aborts if a handler of this server awaits it,
+  /// because it would wait for itself: spawn shut_down() on the loop instead.
   Task<> shut_down(Duration grace);
 
   /// A token whose stop is requested when shut_down() begins, so that handlers and callbacks can

@@ -336,6 +336,7 @@ void Acceptor::stop() noexcept {
 
 void Acceptor::begin_shutdown() noexcept {
   stop();
+  begin_drain();
   shutdown_.request_stop();
 }
 

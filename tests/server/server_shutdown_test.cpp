@@ -124,6 +124,34 @@ TEST_P(ServerShutdown, connections_may_be_closed_after_their_answers) {
   EXPECT_TRUE(run_until([&] { return clients.empty(); }));
 }
 
+/// One connection closes before the shutdown begins, the other one because it begins.
+TEST_P(ServerShutdown, a_peer_that_keeps_its_socket_open_does_not_hold_the_server) {
+  server->serve({.limits = {.linger = 1h}});
+  std::vector<TcpStream> streams = connect_to_callbacks(2);
+  const auto say_goodbye = [](Connection& connection) {
+    connection.send("bye");
+    connection.close_after_write();
+  };
+  bool is_first = true;
+  server->for_each_connection([&](Connection& connection) {
+    if (std::exchange(is_first, false)) say_goodbye(connection);
+  });
+  const std::stop_callback notice(server->shutdown_token(),
+                                  [&] { server->for_each_connection(say_goodbye); });
+  TaskScope clients(loop());
+  for (TcpStream& stream : streams)
+    clients.spawn([](TcpStream& own) -> Task<> {
+      Buffer received;
+      while (received.size() < 3 && (co_await own.read(received)).value_or(0) != 0) {
+      }
+      EXPECT_EQ(received, "bye");
+    }(stream));
+  const TimePoint begin = loop().now();
+  run([](TcpServer& own) -> Task<> { co_await own.shut_down(1h); }(*server));
+  EXPECT_GE(loop().now() - begin, 900ms);
+  EXPECT_TRUE(clients.empty());
+}
+
 TEST_P(ServerShutdown, stop_is_no_shutdown_and_the_token_outlives_the_server) {
   const std::stop_token token = server->shutdown_token();
   server->serve(test::echo<TcpStream>);

@@ -297,6 +297,49 @@ TEST_F(ConnectionTimeouts, lingering_lasts_while_the_peer_reads_bytes) {
   expect_timeout_in_one_second();
 }
 
+TEST_F(ConnectionTimeouts, lingering_ends_in_time_after_the_peer_has_acknowledged_everything) {
+  Connection& connection = connect({});
+  EXPECT_TRUE(connection.send("bye"));
+  connection.close_after_write();
+  pass(1s);
+  EXPECT_EQ(peer_reads(100), 3U);
+  pass(8s);
+  EXPECT_TRUE(is_open());
+  pass(2s);
+  EXPECT_EQ(end, std::optional(system_error(ETIMEDOUT)));
+}
+
+TEST_F(ConnectionTimeouts, lingering_ends_soon_after_the_last_progress) {
+  // A part of the bytes, or none, waits in the connection.
+  for (const int send_buffer : {2'000'000, 4'000'000}) {
+    Connection& connection = connect({});
+    set_send_buffer(connection, send_buffer);
+    EXPECT_TRUE(connection.send(much));
+    connection.close_after_write();
+    pass(1s);
+    EXPECT_EQ(peer_reads(1'000), 1'000U);
+    pass(9s);
+    EXPECT_TRUE(is_open());
+    // The progress was one second after the close, and seen an eighth of the limit later.
+    pass(1s + 10s / 8 + 1ms);
+    EXPECT_EQ(end, std::optional(system_error(ETIMEDOUT))) << send_buffer;
+    end.reset();
+  }
+}
+
+TEST_F(ConnectionTimeouts, closing_again_does_not_extend_lingering) {
+  Connection& connection = connect({.on_message = [](Connection& self, Buffer& bytes) {
+    bytes.clear();
+    self.close_after_write();
+  }});
+  EXPECT_TRUE(connection.send(much));
+  for (int i = 0; i < 9; ++i) {
+    peer_sends("x");
+    pass(1s);
+  }
+  expect_timeout_in_one_second();
+}
+
 TEST_F(ConnectionTimeouts, a_peer_that_closes_ends_lingering) {
   Connection& connection = connect({});
   connection.close_after_write();

@@ -47,6 +47,12 @@ void ConnectionOwner::close_all() noexcept {
     static_cast<Connection&>(*owned).close();
 }
 
+void ConnectionOwner::begin_drain() noexcept {
+  drains_ = true;
+  for (auto* owned = connections_.front(); owned != nullptr; owned = connections_.after(*owned))
+    static_cast<Connection&>(*owned).arm_deadlines();
+}
+
 void ConnectionOwner::drop_all() noexcept {
   while (auto* const owned = connections_.front()) {
     auto& connection = static_cast<Connection&>(*owned);
@@ -381,9 +387,10 @@ bool Connection::pauses_at_high_water() const noexcept {
 void Connection::close_after_write() noexcept {
   check_thread("close_after_write");
   if (ended_) return;
+  const bool is_first = !close_requested_;
   close_requested_ = true;
   if (unsent_bytes() == 0) return finish_output();
-  if (callbacks_->limits.linger > Duration::zero()) start_deadlines(&Deadlines::close_requested_ns);
+  if (is_first) start_lingering();
 }
 
 void Connection::finish_output() noexcept {
@@ -396,16 +403,14 @@ void Connection::finish_output() noexcept {
   // The end of TLS is a message, for which the socket may have no space: once it has been sent,
   // this function is called again.
   if (transport().shutdown_write() == -EAGAIN) {
-    if (close_requested_ && callbacks_->limits.linger > Duration::zero())
-      start_deadlines(&Deadlines::close_requested_ns);
+    if (close_requested_) start_lingering();
     return ended_ ? void() : watch();
   }
   if (peer_half_closed_) return end(0);
   // After shutdown_write() the connection goes on reading, as long as the peer sends.
   if (!close_requested_) return;
   write_shut_down_ = true;
-  if (deadlines() != nullptr) static_cast<void>(sample_acknowledged());
-  if (callbacks_->limits.linger > Duration::zero()) start_deadlines(&Deadlines::close_requested_ns);
+  start_lingering();
   if (ended_) return;
   // Even if reading is paused, the connection waits for the peer's EOF.
   watch();

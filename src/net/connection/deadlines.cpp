@@ -1,6 +1,11 @@
 // The timeouts of a connection.
+//
+// The kernel does not report acknowledgements, so the connection asks for them: if a limit expires,
+// and during lingering also every eighth of the limit. Lingering has to end soon after the last
+// progress, because the program has no use for the connection any more.
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <memory>
 #include <new>
 #include <utility>
@@ -8,6 +13,14 @@
 #include "net/connection/parts.h"
 
 namespace tambour {
+namespace {
+
+/// The longest time of lingering while the server shuts down, after the peer has acknowledged
+/// everything.
+constexpr std::int64_t drain_linger_ns = base::ns_per_s;
+constexpr std::int64_t samples_per_linger = 8;
+
+}  // namespace
 
 /// Throws std::bad_alloc; in that case nothing has changed.
 Connection::Deadlines& Connection::make_deadlines() {
@@ -36,6 +49,42 @@ void Connection::start_deadlines(std::int64_t Deadlines::* since) noexcept {
   }
 }
 
+/// Starts the limit of close_after_write() unless it has been started, and takes a sample: what the
+/// peer acknowledges later is progress.
+void Connection::start_lingering() noexcept {
+  if (callbacks_->limits.linger <= Duration::zero()) return;
+  Deadlines* const times = deadlines();
+  if (times != nullptr && times->lingers_since_ns > 0) {
+    note_acknowledged(loop::core_of(*loop_).now_ns());
+    return arm_deadlines();
+  }
+  if (times != nullptr) static_cast<void>(sample_acknowledged());
+  start_deadlines(&Deadlines::lingers_since_ns);
+}
+
+/// Returns whether the limit of close_after_write() counts.
+bool Connection::lingers() const noexcept {
+  return callbacks_->limits.linger > Duration::zero() && deadlines()->lingers_since_ns > 0 &&
+         (unsent_bytes() > 0 || write_shut_down_);
+}
+
+std::int64_t Connection::linger_ns() const noexcept {
+  const std::int64_t limit_ns = callbacks_->limits.linger.count();
+  const bool all_acknowledged = write_shut_down_ && deadlines()->queued == 0;
+  const bool is_short = owner_ != nullptr && owner_->drains() && all_acknowledged;
+  return is_short ? std::min(limit_ns, drain_linger_ns) : limit_ns;
+}
+
+/// When the peer may have acknowledged bytes that the limit of lingering has to know about.
+std::int64_t Connection::next_sample_ns() const noexcept {
+  if (!lingers() || (write_shut_down_ && deadlines()->queued == 0)) return base::end_of_time_ns;
+  const bool drains = owner_ != nullptr && owner_->drains();
+  const std::int64_t limit_ns = callbacks_->limits.linger.count();
+  return base::saturating_add(
+      deadlines()->sampled_ns,
+      (drains ? std::min(limit_ns, drain_linger_ns) : limit_ns) / samples_per_linger);
+}
+
 std::int64_t Connection::next_deadline_ns() const noexcept {
   const Deadlines& times = *extras_->deadlines;
   const ConnectionLimits& limits = callbacks_->limits;
@@ -51,11 +100,8 @@ std::int64_t Connection::next_deadline_ns() const noexcept {
   }
   if (unsent_bytes() > 0) {
     consider(times.accepted_ns, limits.write_timeout.count());
-    if (close_requested_)
-      consider(std::max(times.accepted_ns, times.close_requested_ns), limits.linger.count());
-  } else if (write_shut_down_) {
-    consider(std::max(times.accepted_ns, times.close_requested_ns), limits.linger.count());
   }
+  if (lingers()) consider(std::max(times.accepted_ns, times.lingers_since_ns), linger_ns());
   return next_ns;
 }
 
@@ -64,7 +110,7 @@ std::int64_t Connection::next_deadline_ns() const noexcept {
 void Connection::arm_deadlines() noexcept {
   Deadlines* const times = deadlines();
   if (times == nullptr || !times->timer) return;
-  const std::int64_t next_ns = next_deadline_ns();
+  const std::int64_t next_ns = std::min(next_deadline_ns(), next_sample_ns());
   if (next_ns < times->timer->deadline().time_since_epoch().count())
     times->timer->start_at(TimePoint(Duration(next_ns)));
 }
@@ -74,6 +120,7 @@ void Connection::arm_deadlines() noexcept {
 /// progress when the kernel accepted them.
 bool Connection::sample_acknowledged() noexcept {
   Deadlines& times = *extras_->deadlines;
+  times.sampled_ns = loop::core_of(*loop_).now_ns();
   const auto queued =
       static_cast<std::int64_t>(loop::core_of(*loop_).backend().system().unacknowledged(fd));
   const bool in_flight = std::max(queued, std::exchange(times.queued, queued)) > 0;
@@ -85,11 +132,21 @@ bool Connection::sample_acknowledged() noexcept {
 /// has become free. Progress of a slow peer shows only in what the peer has acknowledged.
 void Connection::check_deadlines() noexcept {
   const std::int64_t now_ns = loop::core_of(*loop_).now_ns();
-  if (next_deadline_ns() <= now_ns && sample_acknowledged()) deadlines()->accepted_ns = now_ns;
+  if (std::min(next_deadline_ns(), next_sample_ns()) <= now_ns) note_acknowledged(now_ns);
   const std::int64_t next_ns = next_deadline_ns();
   if (next_ns <= now_ns) return end_at_limit(ETIMEDOUT);
   if (next_ns == base::end_of_time_ns) return drop_unneeded();
-  deadlines()->timer->start_at(TimePoint(Duration(next_ns)));
+  deadlines()->timer->start_at(TimePoint(Duration(std::min(next_ns, next_sample_ns()))));
+}
+
+void Connection::note_acknowledged(std::int64_t now_ns) noexcept {
+  Deadlines& times = *deadlines();
+  const std::int64_t before_ns = times.sampled_ns;
+  if (!sample_acknowledged()) return;
+  // The last acknowledgement cannot be followed by progress. Its time is not known, only that it
+  // came after the sample before; the earlier time keeps the limit of lingering.
+  const bool is_last = write_shut_down_ && times.queued == 0;
+  times.accepted_ns = is_last ? std::max(times.accepted_ns, before_ns) : now_ns;
 }
 
 /// Frees what an idle connection does not need. The deadlines of a connection whose reading is

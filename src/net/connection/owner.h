@@ -37,6 +37,10 @@ class ConnectionOwner {
   /// too.
   void close_all() noexcept;
   [[nodiscard]] bool closing() const noexcept { return closing_; }
+  /// From now on, a connection that has sent everything and called close_after_write() waits for
+  /// its peer for at most a second.
+  void begin_drain() noexcept;
+  [[nodiscard]] bool drains() const noexcept { return drains_; }
   /// Closes all connections without invoking callbacks.
   void drop_all() noexcept;
 
@@ -61,6 +65,7 @@ class ConnectionOwner {
   detail::IntrusiveList<detail::LoopOwned> connections_;
   std::size_t size_ = 0;
   bool closing_ = false;
+  bool drains_ = false;
 };
 
 /// Is told when a connection ends or moves to another loop. Thread: that of the connection's loop.

@@ -28,11 +28,14 @@ struct Connection::Deadlines {
   /// since.
   std::int64_t accepted_ns = 0;
   std::int64_t taken = 0;  ///< The bytes that the kernel has accepted since this was created.
-  /// The queue of the kernel at the last sample, and `taken` less that queue.
+  /// The queue of the kernel at the last sample, `taken` less that queue, and the time of the
+  /// sample.
   std::int64_t queued = 0;
   std::int64_t acknowledged = 0;
-  /// When close_after_write() was called; after that, when the write side was shut down.
-  std::int64_t close_requested_ns = 0;
+  std::int64_t sampled_ns = 0;
+  /// When close_after_write() was called, or when the handshake was complete if that was later. 0:
+  /// not yet.
+  std::int64_t lingers_since_ns = 0;
   /// When the first bytes of an incomplete message arrived, plus the time that bytes received since
   /// then have earned. 0: no message is incomplete.
   std::int64_t message_started_ns = 0;
