@@ -67,9 +67,10 @@ struct FormPart {
 ///     }
 ///   }
 ///
-/// Strict: lines end with CRLF, nothing precedes the first part, only CRLF may follow the last one,
-/// and each part has one Content-Disposition "form-data" with one name. In names, "%22", "%0D" and
-/// "%0A" become the characters that browsers encode so; "filename*" is ignored.
+/// Lines end with CRLF, and each part has one Content-Disposition "form-data" with one name. What
+/// precedes the first part, follows the last one, or pads a boundary with spaces and tabs is
+/// ignored, up to 64 KiB in total (RFC 2046, section 5.1.1). In names, "%22", "%0D" and "%0A"
+/// become the characters that browsers encode so; "filename*" is ignored.
 ///
 /// Errors: as those of RequestBody::read(): the server answers if the handler does not. An error is
 /// final.
@@ -85,8 +86,9 @@ class FormReader {
 
   /// Discards what is left of the current part, and waits for the head of the next one. Returns
   /// false after the last one, at the end of the body. Fails like RequestBody::read(), with
-  /// HttpError::bad_delimiter, bad_disposition, too_many_form_parts, form_part_too_large, with the
-  /// errors of fields, and with StreamError::truncated. Throws std::bad_alloc.
+  /// HttpError::bad_delimiter, bad_disposition, too_many_form_parts, form_part_too_large,
+  /// body_too_large if too much is to be ignored, with the errors of fields, and with
+  /// StreamError::truncated. Throws std::bad_alloc.
   [[nodiscard]] Task<Result<bool>> next();
   /// The current part. Valid until the call of next().
   [[nodiscard]] const FormPart& part() const noexcept { return part_; }

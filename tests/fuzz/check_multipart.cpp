@@ -43,10 +43,9 @@ class FormModel {
 
   Parts run() {
     Parts parsed;
-    if (text_.size() < 3) return parsed;
-    parsed.ending = Ending::rejected;
-    if (!text_.starts_with("--b")) return parsed;
-    at_ = 3;
+    const std::size_t preamble = text_.find("\r\n--b");
+    if (!text_.starts_with("--b") && preamble == std::string::npos) return parsed;
+    at_ = text_.starts_with("--b") ? 3 : preamble + 5;
     for (std::size_t parts = 0;; ++parts) {
       Part part;
       parsed.ending = read_delimiter(parts);
@@ -60,11 +59,13 @@ class FormModel {
  private:
   /// Returns `truncated` if a part follows, too.
   Ending read_delimiter(std::size_t parts) {
+    const bool is_last = text_.substr(at_, 2) == "--";
+    if (is_last) at_ += 2;
+    at_ = std::min(text_.find_first_not_of(" \t", at_), text_.size());
     const std::string mark = text_.substr(at_, 2);
-    const std::string rest = text_.substr(std::min(at_ + 2, text_.size()));
+    if (is_last) return mark.empty() || mark == "\r\n" ? Ending::complete : Ending::rejected;
     at_ = mark.size() < 2 ? std::string::npos : at_ + 2;
     if (mark.size() < 2) return Ending::truncated;
-    if (mark == "--") return rest.empty() || rest == "\r\n" ? Ending::complete : Ending::rejected;
     return mark == "\r\n" && parts < limits.parts_max ? Ending::truncated : Ending::rejected;
   }
 

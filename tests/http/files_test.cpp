@@ -217,6 +217,12 @@ TEST_P(HttpFiles, ranges_are_sent) {
   // Of a file that is read in several pieces.
   EXPECT_EQ(ask("/big.bin", "Range: bytes=70000-299998\r\n").body,
             content_of(300'000).substr(70'000, 229'999));
+  for (const std::string value : {"bytes=0-", "bytes=0-99", "bytes=-5", "bytes=0-0,-1"}) {
+    const test::Reply empty = ask("/empty.html", "Range: " + value + "\r\n");
+    EXPECT_EQ(empty.status, Status::ok) << value;
+    EXPECT_EQ(empty.fields.get("Content-Length"), "0");
+    EXPECT_FALSE(empty.fields.contains("Content-Range"));
+  }
   // Not for HEAD.
   EXPECT_EQ(ask("/a.txt", "Range: bytes=2-4\r\n", "HEAD").status, Status::ok);
 }

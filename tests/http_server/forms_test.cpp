@@ -96,15 +96,19 @@ TEST_F(HttpForms, are_refused_if_they_are_malformed) {
   serve_description();
   const std::string good = part("name=\"a\"", "one");
   for (const std::string& body :
-       {std::string("x") + good + "--b--\r\n",
-        "\r\n" + good + "--b--\r\n",
-        good + "--b--\r\nx",
+       {std::string("x") + good.substr(0, good.size() - 2),
+        good + "--b--x\r\n",
+        good + "--b-- x",
+        good + "--b -- \r\n",
+        good + "--b x\r\n" + good + "--b--\r\n",
+        good + "--b--\r",
+        good + "--b-- \rx",
+        "preamble\r\n--bx\r\n" + good + "--b--\r\n",
         good + "--b--\n",
         good + "--b-",
         good,
         std::string(),
         good + "--bx\r\n\r\n",
-        good + "--b \r\n" + good + "--b--\r\n",
         std::string("--b\r\n\r\none\r\n--b--\r\n"),
         std::string("--b\nContent-Disposition: form-data; name=a\n\none\n--b--\n"),
         part("filename=\"a\"", "x") + "--b--",
@@ -126,6 +130,45 @@ TEST_F(HttpForms, are_refused_if_they_are_malformed) {
         "12345678901234567890123456789012345678901234567890123456789012345678901"}) {
     const std::string response = answer(post(type, good));
     EXPECT_TRUE(response.starts_with("400 ")) << type << response;
+  }
+}
+
+/// RFC 2046, section 5.1.1.
+TEST_F(HttpForms, ignore_what_is_around_the_parts) {
+  serve_description();
+  const std::string good = part("name=\"a\"", "one");
+  const std::string padded = "--b \t \r\n" + good.substr(5);
+  for (const std::string& body :
+       {"This is a message with several parts.\r\n" + good + "--b--\r\n",
+        "\r\n" + good + "--b--\r\n", "--\r\n--a\r\n" + good + "--b--", padded + "--b--\r\n",
+        good + "--b-- \t ", good + "--b--\t\r\n", good + "--b--\r\nepilogue",
+        good + "--b--\r\n" + good + "--b--\r\n",
+        "preamble --b\r\n\r\n" + padded + "--b-- \r\nepilogue\r\n--b\r\n"}) {
+    EXPECT_EQ(answer(multipart(body)), "200 a|none|text/plain|one;") << body;
+    const std::string whole = multipart(body);
+    for (std::size_t at = whole.find("\r\n\r\n") + 4; at < whole.size(); ++at) {
+      const std::string response = ask_in_pieces({whole.substr(0, at), whole.substr(at)});
+      EXPECT_TRUE(response.ends_with("\r\n\r\na|none|text/plain|one;")) << at;
+    }
+  }
+  const std::string long_text(60'000, ' ');
+  EXPECT_TRUE(answer(multipart(long_text + "\r\n" + good + "--b--")).starts_with("200 "));
+  EXPECT_TRUE(
+      answer(multipart(long_text + "\r\n" + good + "--b--" + long_text)).starts_with("413 "));
+  for (const std::string& body :
+       {long_text + long_text, "--b" + long_text + long_text, "--b--" + long_text + long_text,
+        "--b--\r\n" + long_text + long_text})
+    EXPECT_TRUE(answer(multipart(body)).starts_with("413 ")) << body.substr(0, 10);
+}
+
+TEST_F(HttpForms, have_boundaries_without_quotes) {
+  serve_description();
+  for (const std::string boundary : {"----=_Part_1_2.3", "=", "a:b/c?(d)=", "==x=="}) {
+    const std::string body = "--" + boundary +
+                             "\r\nContent-Disposition: form-data; name=a\r\n\r\none\r\n--" +
+                             boundary + "--\r\n";
+    EXPECT_EQ(answer(post("multipart/form-data; boundary=" + boundary + "; x=y", body)),
+              "200 a|none|text/plain|one;");
   }
 }
 

@@ -37,7 +37,7 @@ std::optional<ByteRange> parse_range(std::string_view text, std::uint64_t size) 
 
 std::optional<std::vector<ByteRange>> parse_ranges(std::string_view value, std::uint64_t size) {
   constexpr std::string_view unit = "bytes=";
-  if (!equal_ignoring_case(value.substr(0, unit.size()), unit)) return std::nullopt;
+  if (size == 0 || !equal_ignoring_case(value.substr(0, unit.size()), unit)) return std::nullopt;
   value.remove_prefix(unit.size());
   std::vector<ByteRange> ranges;
   std::uint64_t total = 0;

@@ -21,7 +21,8 @@ inline constexpr std::size_t ranges_max = 16;
 
 /// The ranges of a representation of `size` bytes that "bytes=..." asks for; empty if none of them
 /// has a byte, which is answered with 416. No value if the field is malformed, of another unit, or
-/// asks for more than `ranges_max` ranges or more bytes than there are: then it is ignored.
+/// asks for more than `ranges_max` ranges or more bytes than there are, and if there are no bytes:
+/// then it is ignored.
 [[nodiscard]] std::optional<std::vector<ByteRange>> parse_ranges(std::string_view value,
                                                                  std::uint64_t size);
 

@@ -14,10 +14,14 @@ namespace {
 constexpr std::string_view line_end = "\r\n";
 constexpr std::size_t boundary_size_max = 70;
 constexpr std::size_t fields_max = 32;
+/// Of preamble, padding and epilogue.
+constexpr std::size_t ignored_bytes_max = std::size_t{64} * 1024;
 
 std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
+
+bool is_padding(char c) noexcept { return c == ' ' || c == '\t'; }
 
 }  // namespace
 
@@ -53,6 +57,8 @@ Result<MultipartParser::Event> MultipartParser::parse_next(Buffer& input, Buffer
   switch (state_) {
     case State::begin:
       return parse_begin(input);
+    case State::preamble:
+      return parse_preamble(input);
     case State::after_delimiter:
       return parse_after_delimiter(input);
     case State::head:
@@ -65,24 +71,56 @@ Result<MultipartParser::Event> MultipartParser::parse_next(Buffer& input, Buffer
   return Event::none;
 }
 
-/// The CRLF before the first delimiter is that of the head of the message.
+/// Counts bytes that mean nothing. Fails if they are too many.
+Result<> MultipartParser::ignore(Buffer& input, std::size_t size) noexcept {
+  if (size > ignored_bytes_max - ignored_) return failure(HttpError::body_too_large);
+  ignored_ += size;
+  input.consume(size);
+  return {};
+}
+
+/// The CRLF before the first delimiter is that of the head of the message, unless there is a
+/// preamble.
 Result<MultipartParser::Event> MultipartParser::parse_begin(Buffer& input) {
   const std::string_view first = std::string_view(delimiter_).substr(line_end.size());
   if (input.size() < first.size()) return Event::none;
-  if (text_of(input.peek(first.size())) != first) return failure(HttpError::bad_delimiter);
-  input.consume(first.size());
+  const bool has_preamble = text_of(input.peek(first.size())).substr(0, first.size()) != first;
+  if (!has_preamble) input.consume(first.size());
+  state_ = has_preamble ? State::preamble : State::after_delimiter;
+  return Event::none;
+}
+
+Result<MultipartParser::Event> MultipartParser::parse_preamble(Buffer& input) {
+  const auto at = input.find(delimiter_);
+  // The last bytes may be the begin of a delimiter.
+  const std::size_t kept = delimiter_.size() - 1;
+  const Result<> ignored = ignore(input, at ? *at : std::max(input.size(), kept) - kept);
+  if (!ignored) return std::unexpected(ignored.error());
+  if (!at) return Event::none;
+  input.consume(delimiter_.size());
   state_ = State::after_delimiter;
   return Event::none;
 }
 
+/// Spaces and tabs before the line end are padding.
 Result<MultipartParser::Event> MultipartParser::parse_after_delimiter(Buffer& input) {
-  if (input.size() < 2) return Event::none;
-  const std::string_view text = text_of(input.peek(2));
-  const bool is_last = text == "--";
-  if (!is_last && text != line_end) return failure(HttpError::bad_delimiter);
+  while (true) {
+    if (input.size() < 2) return Event::none;
+    const std::string_view text = text_of(input.peek(2)).substr(0, 2);
+    if (text == line_end) break;
+    if (text == "--" && !is_padded_) {
+      input.consume(2);
+      state_ = State::after_last;
+      return Event::end;
+    }
+    if (!is_padding(text[0])) return failure(HttpError::bad_delimiter);
+    is_padded_ = true;
+    const Result<> ignored = ignore(input, 1);
+    if (!ignored) return std::unexpected(ignored.error());
+  }
   input.consume(2);
-  state_ = is_last ? State::after_last : State::head;
-  if (is_last) return Event::end;
+  is_padded_ = false;
+  state_ = State::head;
   if (parts_++ == limits_.parts_max) return failure(HttpError::too_many_form_parts);
   fields_.clear();
   head_parser_.restart(h1::HeadKind::part);
@@ -125,19 +163,26 @@ Result<MultipartParser::Event> MultipartParser::parse_contents(Buffer& input, Bu
   return Event::data;
 }
 
+/// Padding, and an epilogue after a line end.
 Result<MultipartParser::Event> MultipartParser::parse_after_last(Buffer& input) {
   while (!input.empty()) {
-    if (after_last_ == line_end.size() || text_of(input.front())[0] != line_end[after_last_])
-      return failure(HttpError::bad_delimiter);
-    ++after_last_;
-    input.consume(1);
+    std::size_t size = input.size();
+    if (line_end_ < line_end.size()) {
+      const char next = text_of(input.front())[0];
+      const bool is_padded = line_end_ == 0 && is_padding(next);
+      if (!is_padded && next != line_end[line_end_]) return failure(HttpError::bad_delimiter);
+      line_end_ += is_padded ? 0 : 1;
+      size = 1;
+    }
+    const Result<> ignored = ignore(input, size);
+    if (!ignored) return std::unexpected(ignored.error());
   }
   return Event::none;
 }
 
 Result<> MultipartParser::end_input() const noexcept {
   if (state_ != State::after_last) return std::unexpected(StreamError::truncated);
-  if (after_last_ == 1) return failure(HttpError::bad_delimiter);
+  if (line_end_ == 1) return failure(HttpError::bad_delimiter);
   return {};
 }
 

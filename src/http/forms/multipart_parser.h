@@ -1,7 +1,8 @@
 // Parses the body of multipart/form-data: RFC 7578, RFC 2046 section 5.1.1.
 //
-// Strict: each delimiter is a whole line, nothing precedes the first one, and only CRLF may follow
-// the last one. The verdict and the parts do not depend on how the bytes arrive.
+// Each delimiter is a whole line, at the end of which spaces and tabs are padding. What precedes
+// the first line and follows the last one is ignored, up to a limit. The verdict and the parts do
+// not depend on how the bytes arrive.
 #pragma once
 
 #include <cstddef>
@@ -48,10 +49,12 @@ class MultipartParser {
   [[nodiscard]] Fields& fields() noexcept { return fields_; }
 
  private:
-  enum class State : std::uint8_t { begin, after_delimiter, head, contents, after_last };
+  enum class State : std::uint8_t { begin, preamble, after_delimiter, head, contents, after_last };
 
   [[nodiscard]] Result<Event> parse_next(Buffer& input, Buffer& output, std::size_t bytes_max);
+  [[nodiscard]] Result<> ignore(Buffer& input, std::size_t size) noexcept;
   [[nodiscard]] Result<Event> parse_begin(Buffer& input);
+  [[nodiscard]] Result<Event> parse_preamble(Buffer& input);
   [[nodiscard]] Result<Event> parse_after_delimiter(Buffer& input);
   [[nodiscard]] Result<Event> parse_head(Buffer& input);
   [[nodiscard]] Result<Event> parse_contents(Buffer& input, Buffer& output, std::size_t bytes_max);
@@ -65,8 +68,10 @@ class MultipartParser {
   Error error_{};
   State state_ = State::begin;
   std::size_t parts_ = 0;
-  std::size_t clear_ = 0;  ///< The bytes of the input that are known to be contents.
-  std::size_t after_last_ = 0;
+  std::size_t clear_ = 0;     ///< The bytes of the input that are known to be contents.
+  std::size_t line_end_ = 0;  ///< The bytes of the line end after the last delimiter.
+  std::size_t ignored_ = 0;   ///< The bytes of preamble, padding and epilogue.
+  bool is_padded_ = false;    ///< There are blanks after the current delimiter.
   std::uint64_t part_bytes_ = 0;
 };
 

@@ -30,9 +30,13 @@ std::optional<std::string> take_quoted(std::string_view& text) {
   return std::nullopt;
 }
 
+/// Without quotes, a value must be a token. Clients also send other characters of boundaries so,
+/// for example those of "----=_Part_1"; none of them separates parameters or fields.
 std::optional<std::string> take_value(std::string_view& text) {
+  constexpr std::string_view others = "()/:=?";
   if (text.starts_with('"')) return take_quoted(text);
-  const auto end = std::ranges::find_if_not(text, [](char c) { return is(c, token_char); });
+  const auto end = std::ranges::find_if_not(
+      text, [others](char c) { return is(c, token_char) || others.contains(c); });
   const auto size = static_cast<std::size_t>(end - text.begin());
   if (size == 0) return std::nullopt;
   std::string value(text.substr(0, size));
