@@ -32,10 +32,10 @@
 namespace tambour {
 
 class EventLoop;
-namespace io {
+namespace files {
 class FileRequest;
 class OpenFile;
-}  // namespace io
+}  // namespace files
 
 /// The access mode of open(2). O_CLOEXEC is always set.
 enum class FileMode : std::uint8_t {
@@ -79,10 +79,10 @@ class FileWait {
   }
 
  protected:
-  explicit FileWait(io::FileRequest& request) noexcept : request_(&request) {}
+  explicit FileWait(files::FileRequest& request) noexcept : request_(&request) {}
   ~FileWait();
 
-  [[nodiscard]] io::FileRequest& request() const noexcept { return *request_; }
+  [[nodiscard]] files::FileRequest& request() const noexcept { return *request_; }
   /// The result, or a negated errno value.
   [[nodiscard]] std::int64_t outcome() const noexcept;
 
@@ -94,7 +94,7 @@ class FileWait {
   bool begin(EventLoop& loop, std::coroutine_handle<> awaiting, const std::stop_token& stop);
   void request_stop() noexcept;
 
-  io::FileRequest* request_;  ///< Null after a move.
+  files::FileRequest* request_;  ///< Null after a move.
   std::optional<std::stop_callback<Stop>> stop_;
 };
 
@@ -202,7 +202,7 @@ class File {
 
   class Done final : public FileWait {
    public:
-    explicit Done(io::FileRequest& request) noexcept : FileWait(request) {}
+    explicit Done(files::FileRequest& request) noexcept : FileWait(request) {}
     [[nodiscard]] Result<> await_resume() const noexcept;
   };
   /// Waits until all written data is on the disk: fsync(2). An error (EIO, ENOSPC) is reported
@@ -213,16 +213,16 @@ class File {
 
   class Size final : public FileWait {
    public:
-    explicit Size(io::FileRequest& request) noexcept : FileWait(request) {}
+    explicit Size(files::FileRequest& request) noexcept : FileWait(request) {}
     [[nodiscard]] Result<std::uint64_t> await_resume() const noexcept;
   };
   /// The size of the file in bytes: fstat(2).
   [[nodiscard]] Size size() const;
 
  private:
-  explicit File(std::shared_ptr<io::OpenFile> file) noexcept : file_(std::move(file)) {}
+  explicit File(std::shared_ptr<files::OpenFile> file) noexcept : file_(std::move(file)) {}
 
-  std::shared_ptr<io::OpenFile> file_;
+  std::shared_ptr<files::OpenFile> file_;
 };
 
 }  // namespace tambour

@@ -24,8 +24,8 @@
 
 #include "base/clock.h"
 #include "base/failure.h"
-#include "dns/codec/reader.h"
 #include "dns/resolver/entropy.h"
+#include "dns_message/reader.h"
 #include "dns_server/rate_limit.h"
 #include "dns_server/responses.h"
 #include "loop/core.h"

@@ -8,7 +8,7 @@
 
 #include <tambour/dns_message.h>
 
-#include "dns/codec/reader.h"
+#include "dns_message/reader.h"
 
 namespace tambour::dns_server {
 

@@ -7,7 +7,7 @@
 #include <tambour/http_cors.h>
 
 #include "base/check.h"
-#include "http/characters.h"
+#include "http_message/characters.h"
 
 namespace tambour::http {
 namespace {

@@ -10,7 +10,7 @@
 #include <tambour/task_scope.h>
 #include <tambour/when.h>
 
-#include "http/failure.h"
+#include "http_message/failure.h"
 
 namespace tambour::http {
 namespace {

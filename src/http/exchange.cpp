@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "http/coding/body_decoder.h"
-#include "http/failure.h"
+#include "http_message/failure.h"
 
 namespace tambour::http {
 namespace {

@@ -5,7 +5,7 @@
 #include <tambour/http_https.h>
 #include <tambour/socket_stream.h>
 
-#include "http/url_syntax.h"
+#include "http_message/url_syntax.h"
 
 namespace tambour::http {
 namespace {

@@ -5,9 +5,9 @@
 #include <tambour/http_router.h>
 
 #include "base/check.h"
-#include "http/characters.h"
 #include "http/route_tree.h"
-#include "http/url_syntax.h"
+#include "http_message/characters.h"
+#include "http_message/url_syntax.h"
 
 namespace tambour::http {
 namespace {

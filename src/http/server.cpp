@@ -7,7 +7,7 @@
 #include <tambour/http_server.h>
 #include <tambour/loop_group.h>
 
-#include "http/failure.h"
+#include "http_message/failure.h"
 #include "http/h1/negotiation.h"
 #include "http/server_settings.h"
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <exception>
 
-#include "io/read_size.h"
+#include "bytes/read_size.h"
 
 namespace tambour::io {
 namespace {
@@ -54,7 +54,7 @@ std::int32_t Transport::read_decoded(Buffer& into, std::uint32_t& read_size,
     const std::size_t got = answer > 0 ? static_cast<std::size_t>(answer) : 0;
     into.commit(got);
     if (answer >= 0 && (got < size || total + size < bytes_max))
-      read_size = next_read_size(read_size, size, got);
+      read_size = bytes::next_read_size(read_size, size, got);
     if (answer <= 0) return total > 0 ? static_cast<std::int32_t>(total) : answer;
     total += got;
   } while (total < bytes_max && filter_->may_read_now());
@@ -77,7 +77,7 @@ std::int32_t Transport::read(Buffer& into, std::uint32_t& read_size,
   // A read that was limited by `most` rather than by the space in the buffer does not show how much
   // was available.
   if (answer >= 0 && (got < size || size < bytes_max))
-    read_size = next_read_size(read_size, size, got);
+    read_size = bytes::next_read_size(read_size, size, got);
   return answer;
 }
 

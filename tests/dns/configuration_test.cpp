@@ -11,10 +11,10 @@
 
 #include <tambour/endpoint.h>
 
-#include "dns/config/hosts.h"
-#include "dns/config/nsswitch.h"
-#include "dns/config/resolv_conf.h"
 #include "dns/resolver/address_order.h"
+#include "dns_message/hosts.h"
+#include "dns_message/nsswitch.h"
+#include "dns_message/resolv_conf.h"
 
 namespace tambour::configuration_test {
 namespace {

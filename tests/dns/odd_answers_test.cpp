@@ -10,9 +10,9 @@
 
 #include <tambour/tambour.h>
 
-#include "dns/codec/reader.h"
 #include "dns/name_server.h"
 #include "dns/resolver_fixture.h"
+#include "dns_message/reader.h"
 
 namespace tambour::odd_answers_test {
 namespace {

@@ -8,7 +8,7 @@
 #include <tambour/tambour.h>
 
 #include "fuzz/bytes_checks.h"
-#include "http/h1/parser.h"
+#include "http_message/h1/parser.h"
 
 namespace tambour::fuzz {
 namespace {

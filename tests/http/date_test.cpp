@@ -1,5 +1,5 @@
 // Dates in HTTP fields.
-#include "http/date.h"
+#include "http_message/date.h"
 
 #include <cerrno>
 #include <chrono>

@@ -1,5 +1,5 @@
 // Messages of HTTP/1.1 as they are sent.
-#include "http/h1/writer.h"
+#include "http_message/h1/writer.h"
 
 #include <random>
 #include <string>

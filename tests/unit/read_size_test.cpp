@@ -1,12 +1,12 @@
 // next_read_size(): grows the read buffer when more data arrives, and shrinks it gradually.
-#include "io/read_size.h"
+#include "bytes/read_size.h"
 
 #include <cstddef>
 #include <cstdint>
 
 #include <gtest/gtest.h>
 
-namespace tambour::io::read_size_test {
+namespace tambour::bytes::read_size_test {
 namespace {
 
 TEST(NextReadSize, a_read_that_fits_into_a_small_block_requests_no_larger_one) {
@@ -54,4 +54,4 @@ TEST(NextReadSize, repeated_small_messages_shrink_the_block) {
 }
 
 }  // namespace
-}  // namespace tambour::io::read_size_test
+}  // namespace tambour::bytes::read_size_test

@@ -21,9 +21,10 @@ from tree import Fault, Tree
 OUTSIDE = {
     "compat/common/": ["backend"],
     "compat/libev/": ["events"],
-    "compat/libevent/": ["events", "dns"],
-    "compat/libevent/http/": ["events", "http"],
-    "compat/libevent/rpc/": ["events", "http"],
+    "compat/libevent/": ["events"],
+    "compat/libevent/evdns/": ["events", "dns_message"],
+    "compat/libevent/http/": ["events", "http_message"],
+    "compat/libevent/rpc/": ["events", "http_message"],
     "bindings/": None,  # Public headers only.
     "examples/": None,
 }

@@ -14,7 +14,7 @@
 #include <event2/dns.h>
 #include <event2/event.h>
 
-#include "dns/config/hosts.h"
+#include "dns_message/hosts.h"
 #include "libevent/evdns/request.h"
 #include "libevent/evdns/search.h"
 #include "libevent/event/core.h"

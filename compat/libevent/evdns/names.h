@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "dns/codec/wire_name.h"
+#include "dns_message/wire_name.h"
 
 namespace tambour::libevent {
 

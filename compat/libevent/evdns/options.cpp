@@ -10,7 +10,7 @@
 
 #include <event2/util.h>
 
-#include "dns/config/words.h"
+#include "dns_message/words.h"
 #include "libevent/evdns/base.h"
 #include "libevent/util/addrinfo.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "dns/codec/reader.h"
+#include "dns_message/reader.h"
 #include "libevent/evdns/names.h"
 
 namespace tambour::libevent {

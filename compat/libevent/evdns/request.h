@@ -12,7 +12,7 @@
 #include <event2/dns.h>
 #include <event2/event_struct.h>
 
-#include "dns/resolver/address.h"
+#include "dns_message/address.h"
 #include "libevent/evdns/reply.h"
 #include "libevent/evdns/search.h"
 

@@ -11,7 +11,7 @@
 #include <event2/dns_struct.h>
 #include <event2/event_struct.h>
 
-#include "dns/codec/reader.h"
+#include "dns_message/reader.h"
 
 namespace tambour::libevent {
 

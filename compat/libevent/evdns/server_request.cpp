@@ -14,7 +14,7 @@
 #include <tambour/dns_message.h>
 
 #include "base/system_call.h"
-#include "dns/codec/writer.h"
+#include "dns_message/writer.h"
 #include "libevent/evdns/base.h"
 #include "libevent/evdns/names.h"
 #include "libevent/evdns/server_port.h"

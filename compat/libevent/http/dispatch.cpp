@@ -7,7 +7,7 @@
 #include <event2/buffer.h>
 #include <event2/util.h>
 
-#include "http/characters.h"
+#include "http_message/characters.h"
 #include "libevent/event/core.h"
 #include "libevent/http/server.h"
 

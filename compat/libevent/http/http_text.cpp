@@ -13,7 +13,7 @@
 #include <event2/keyvalq_struct.h>
 #include <event2/util.h>
 
-#include "http/characters.h"
+#include "http_message/characters.h"
 #include "libevent/event/core.h"
 #include "libevent/http/http_characters.h"
 

@@ -9,7 +9,7 @@
 #include <event2/http.h>
 #include <event2/http_struct.h>
 
-#include "http/characters.h"
+#include "http_message/characters.h"
 #include "libevent/http/connection.h"
 #include "libevent/http/message_reader.h"
 

@@ -10,7 +10,7 @@
 #include <event2/buffer.h>
 #include <event2/keyvalq_struct.h>
 
-#include "http/characters.h"
+#include "http_message/characters.h"
 #include "libevent/event/core.h"
 #include "libevent/http/connection.h"
 #include "libevent/http/http_text.h"

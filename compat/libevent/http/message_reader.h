@@ -14,9 +14,9 @@
 
 #include <tambour/http_message.h>
 
-#include "http/h1/chunk_parser.h"
-#include "http/h1/framing.h"
-#include "http/h1/head_parser.h"
+#include "http_message/h1/chunk_parser.h"
+#include "http_message/h1/framing.h"
+#include "http_message/h1/head_parser.h"
 
 namespace tambour::libevent {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "backend/system.h"
-#include "dns/resolver/address.h"
 #include "dns/resolver/routes.h"
+#include "dns_message/address.h"
 
 namespace tambour::dns {
 

@@ -13,9 +13,9 @@
 #include <tambour/dns_error.h>
 #include <tambour/dns_message.h>
 
-#include "dns/codec/reader.h"
-#include "dns/resolver/address.h"
 #include "dns/resolver/question.h"
+#include "dns_message/address.h"
+#include "dns_message/reader.h"
 
 namespace tambour::dns {
 

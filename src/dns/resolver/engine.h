@@ -17,7 +17,7 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
-#include "dns/config/configuration.h"
+#include "dns/configuration.h"
 #include "dns/resolver/address_order.h"
 #include "dns/resolver/cache.h"
 #include "dns/resolver/entropy.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/failure.h"
-#include "dns/codec/wire_name.h"
+#include "dns_message/wire_name.h"
 
 namespace tambour::dns {
 namespace {

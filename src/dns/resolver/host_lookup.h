@@ -13,10 +13,10 @@
 #include <tambour/resolver.h>
 #include <tambour/task_event.h>
 
-#include "dns/config/nsswitch.h"
-#include "dns/resolver/address.h"
 #include "dns/resolver/engine.h"
 #include "dns/resolver/query.h"
+#include "dns_message/address.h"
+#include "dns_message/nsswitch.h"
 
 namespace tambour::dns {
 

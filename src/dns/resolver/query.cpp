@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "dns/codec/writer.h"
 #include "dns/resolver/engine.h"
+#include "dns_message/writer.h"
 #include "loop/core.h"
 
 namespace tambour::dns {

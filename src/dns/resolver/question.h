@@ -9,7 +9,7 @@
 
 #include <tambour/dns_record.h>
 
-#include "dns/codec/wire_name.h"
+#include "dns_message/wire_name.h"
 
 namespace tambour::dns {
 

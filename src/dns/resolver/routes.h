@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backend/system.h"
-#include "dns/resolver/address.h"
+#include "dns_message/address.h"
 
 namespace tambour::dns {
 

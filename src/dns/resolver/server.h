@@ -12,9 +12,9 @@
 
 #include <tambour/endpoint.h>
 
-#include "dns/config/resolv_conf.h"
 #include "dns/resolver/tcp_channel.h"
 #include "dns/resolver/udp_port.h"
+#include "dns_message/resolv_conf.h"
 
 namespace tambour::dns {
 

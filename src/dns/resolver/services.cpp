@@ -10,8 +10,8 @@
 
 #include <tambour/dns_resolver.h>
 
-#include "dns/resolver/address.h"
 #include "dns/resolver/engine.h"
+#include "dns_message/address.h"
 
 namespace tambour {
 namespace {

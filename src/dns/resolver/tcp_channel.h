@@ -14,7 +14,7 @@
 #include <tambour/task.h>
 #include <tambour/task_scope.h>
 
-#include "dns/codec/reader.h"
+#include "dns_message/reader.h"
 
 namespace tambour::dns {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "dns/codec/reader.h"
 #include "dns/resolver/send_queue.h"
+#include "dns_message/reader.h"
 #include "loop/service_watch.h"
 
 namespace tambour::loop {

@@ -6,8 +6,8 @@
 
 #include <tambour/http_auth.h>
 
-#include "http/characters.h"
-#include "http/failure.h"
+#include "http_message/characters.h"
+#include "http_message/failure.h"
 
 namespace tambour::http {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "http/client/exchange.h"
 #include "http/client/shared.h"
-#include "http/failure.h"
+#include "http_message/failure.h"
 #include "task/time_limit.h"
 
 namespace tambour::http {

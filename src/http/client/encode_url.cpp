@@ -4,7 +4,7 @@
 
 #include <tambour/http_url.h>
 
-#include "http/characters.h"
+#include "http_message/characters.h"
 
 namespace tambour::http::client {
 namespace {

@@ -8,8 +8,8 @@
 #include <tambour/when.h>
 
 #include "http/coding/lists.h"
-#include "http/failure.h"
-#include "http/h1/writer.h"
+#include "http_message/failure.h"
+#include "http_message/h1/writer.h"
 
 namespace tambour::http::client {
 namespace {

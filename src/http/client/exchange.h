@@ -16,7 +16,7 @@
 
 #include "http/client/pool.h"
 #include "http/coding/body_decoder.h"
-#include "http/h1/framing.h"
+#include "http_message/h1/framing.h"
 
 namespace tambour::http::client {
 

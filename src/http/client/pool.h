@@ -20,7 +20,7 @@
 #include <tambour/task_scope.h>
 #include <tambour/timer.h>
 
-#include "http/h1/parser.h"
+#include "http_message/h1/parser.h"
 
 namespace tambour::http::client {
 

@@ -6,13 +6,13 @@
 #include <tambour/http_url.h>
 #include <tambour/stream_error.h>
 
-#include "http/characters.h"
 #include "http/client/pool.h"
 #include "http/client/redirect.h"
 #include "http/client/socks5.h"
-#include "http/failure.h"
-#include "http/h1/parser.h"
-#include "http/h1/writer.h"
+#include "http_message/characters.h"
+#include "http_message/failure.h"
+#include "http_message/h1/parser.h"
+#include "http_message/h1/writer.h"
 #include "task/time_limit.h"
 
 namespace tambour::http::client {

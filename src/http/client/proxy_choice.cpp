@@ -15,8 +15,8 @@
 #include <tambour/http_proxy.h>
 
 #include "base/parse_number.h"
-#include "http/characters.h"
 #include "http/client/redirect.h"
+#include "http_message/characters.h"
 
 namespace tambour::http {
 namespace client {

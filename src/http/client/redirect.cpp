@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "http/characters.h"
 #include "http/client/encode_url.h"
-#include "http/failure.h"
+#include "http_message/characters.h"
+#include "http_message/failure.h"
 
 namespace tambour::http::client {
 namespace {

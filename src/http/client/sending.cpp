@@ -18,8 +18,8 @@
 #include "http/client/exchange.h"
 #include "http/client/redirect.h"
 #include "http/client/shared.h"
-#include "http/failure.h"
 #include "http/h1/negotiation.h"
+#include "http_message/failure.h"
 #include "loop/core.h"
 #include "net/stream_input.h"
 

@@ -9,7 +9,7 @@
 
 #include <tambour/buffer.h>
 
-#include "http/failure.h"
+#include "http_message/failure.h"
 
 namespace tambour::http::client {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <tambour/stream_error.h>
 
-#include "http/characters.h"
 #include "http/coding/lists.h"
-#include "http/failure.h"
+#include "http_message/characters.h"
+#include "http_message/failure.h"
 
 namespace tambour::http::coding {
 namespace {

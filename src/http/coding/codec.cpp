@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "http/characters.h"
-#include "http/failure.h"
+#include "http_message/characters.h"
+#include "http_message/failure.h"
 
 namespace tambour::http {
 namespace coding {

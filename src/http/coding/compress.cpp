@@ -9,14 +9,14 @@
 #include <tambour/http_compress.h>
 
 #include "base/check.h"
-#include "http/characters.h"
 #include "http/coding/codec.h"
 #include "http/coding/lists.h"
 #include "http/coding/negotiation.h"
 #include "http/exchange.h"
-#include "http/failure.h"
 #include "http/files/copy.h"
-#include "http/h1/trailers.h"
+#include "http_message/characters.h"
+#include "http_message/failure.h"
+#include "http_message/h1/trailers.h"
 
 namespace tambour::http {
 namespace coding {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "http/characters.h"
+#include "http_message/characters.h"
 
 namespace tambour::http::coding {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "http/characters.h"
 #include "http/coding/lists.h"
+#include "http_message/characters.h"
 
 namespace tambour::http::coding {
 namespace {

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "http/coding/codec.h"
-#include "http/failure.h"
+#include "http_message/failure.h"
 
 namespace tambour::http::coding {
 namespace {

@@ -5,10 +5,10 @@
 #include <tambour/http_cookie.h>
 #include <tambour/http_date.h>
 
-#include "http/characters.h"
 #include "http/cookies/cookie_date.h"
 #include "http/cookies/rules.h"
-#include "http/failure.h"
+#include "http_message/characters.h"
+#include "http_message/failure.h"
 
 namespace tambour::http {
 namespace cookies {

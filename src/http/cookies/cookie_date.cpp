@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-#include "http/characters.h"
+#include "http_message/characters.h"
 
 namespace tambour::http::cookies {
 namespace {

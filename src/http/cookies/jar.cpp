@@ -4,10 +4,10 @@
 #include <tambour/http_cookie.h>
 
 #include "base/clock.h"
-#include "http/characters.h"
 #include "http/cookies/public_suffix.h"
 #include "http/cookies/rules.h"
-#include "http/failure.h"
+#include "http_message/characters.h"
+#include "http_message/failure.h"
 
 namespace tambour::http {
 namespace cookies {

@@ -6,7 +6,7 @@
 
 #include <tambour/http_cookie.h>
 
-#include "http/characters.h"
+#include "http_message/characters.h"
 
 namespace tambour::http::cookies {
 

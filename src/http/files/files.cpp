@@ -16,10 +16,10 @@
 #include <tambour/task_context.h>
 
 #include "backend/system.h"
-#include "http/characters.h"
 #include "http/coding/negotiation.h"
 #include "http/files/conditions.h"
 #include "http/files/ranges.h"
+#include "http_message/characters.h"
 #include "loop/core.h"
 
 namespace tambour::http {

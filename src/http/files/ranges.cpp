@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "http/characters.h"
+#include "http_message/characters.h"
 
 namespace tambour::http {
 namespace {

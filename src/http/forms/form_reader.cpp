@@ -5,10 +5,10 @@
 #include <tambour/http_form.h>
 #include <tambour/http_url.h>
 
-#include "http/characters.h"
-#include "http/failure.h"
 #include "http/forms/multipart_parser.h"
 #include "http/forms/parameters.h"
+#include "http_message/characters.h"
+#include "http_message/failure.h"
 
 namespace tambour::http {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <tambour/stream_error.h>
 
-#include "http/characters.h"
-#include "http/failure.h"
+#include "http_message/characters.h"
+#include "http_message/failure.h"
 
 namespace tambour::http::forms {
 namespace {

@@ -15,7 +15,7 @@
 #include <tambour/http_form.h>
 #include <tambour/result.h>
 
-#include "http/h1/head_parser.h"
+#include "http_message/h1/head_parser.h"
 
 namespace tambour::http::forms {
 

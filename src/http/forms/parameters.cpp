@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "http/characters.h"
+#include "http_message/characters.h"
 
 namespace tambour::http::forms {
 namespace {

@@ -8,7 +8,7 @@
 #include <tambour/socket_stream.h>
 #include <tambour/tls_session.h>
 
-#include "http/failure.h"
+#include "http_message/failure.h"
 
 namespace tambour::http::h1 {
 

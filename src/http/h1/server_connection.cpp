@@ -13,7 +13,7 @@
 
 #include "backend/system.h"
 #include "base/clock.h"
-#include "http/characters.h"
+#include "http_message/characters.h"
 #include "loop/core.h"
 #include "server/error_reporting.h"
 

@@ -23,8 +23,8 @@
 #include <tambour/timer.h>
 
 #include "http/exchange.h"
-#include "http/h1/parser.h"
 #include "http/server_settings.h"
+#include "http_message/h1/parser.h"
 #include "loop/turn.h"
 
 namespace tambour::http::h1 {

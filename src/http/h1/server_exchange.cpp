@@ -7,10 +7,10 @@
 #include <tambour/stream_error.h>
 
 #include "base/clock.h"
-#include "http/date.h"
-#include "http/failure.h"
 #include "http/h1/server_connection.h"
-#include "http/h1/writer.h"
+#include "http_message/date.h"
+#include "http_message/failure.h"
+#include "http_message/h1/writer.h"
 #include "loop/core.h"
 
 namespace tambour::http::h1 {

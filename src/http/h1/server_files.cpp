@@ -7,9 +7,9 @@
 #include <tambour/stream_error.h>
 
 #include "backend/system.h"
-#include "http/failure.h"
 #include "http/files/copy.h"
 #include "http/h1/server_connection.h"
+#include "http_message/failure.h"
 #include "loop/core.h"
 
 namespace tambour::http::h1 {

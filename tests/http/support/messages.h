@@ -14,7 +14,7 @@
 #include <tambour/buffer.h>
 #include <tambour/stream_error.h>
 
-#include "http/h1/parser.h"
+#include "http_message/h1/parser.h"
 
 namespace tambour::test {
 

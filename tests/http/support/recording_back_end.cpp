@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "http/characters.h"
+#include "http_message/characters.h"
 
 namespace tambour::test {
 namespace {

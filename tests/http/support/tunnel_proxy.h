@@ -11,7 +11,7 @@
 
 #include <tambour/tambour.h>
 
-#include "http/h1/parser.h"
+#include "http_message/h1/parser.h"
 
 namespace tambour::test {
 

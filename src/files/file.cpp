@@ -1,0 +1,154 @@
+#include <tambour/file.h>
+
+#include <fcntl.h>
+
+#include <utility>
+
+#include "base/failure.h"
+#include "files/file_request.h"
+
+namespace tambour {
+namespace {
+
+using files::FileRequest;
+using files::OpenFile;
+
+int flags_of(FileMode mode) noexcept {
+  switch (mode) {
+    case FileMode::read:
+      return O_RDONLY;
+    case FileMode::write:
+      return O_WRONLY;
+    case FileMode::update:
+      return O_RDWR;
+    case FileMode::create:
+      return O_RDWR | O_CREAT;
+    case FileMode::replace:
+      return O_RDWR | O_CREAT | O_TRUNC;
+    case FileMode::create_new:
+      return O_RDWR | O_CREAT | O_EXCL;
+    case FileMode::append:
+      return O_WRONLY | O_CREAT | O_APPEND;
+  }
+  return O_RDONLY;
+}
+
+FileRequest& request_to(detail::OperationKind kind, const std::shared_ptr<OpenFile>& file) {
+  return *new FileRequest(kind, file);
+}
+
+FileRequest& request_at(detail::OperationKind kind, const std::shared_ptr<OpenFile>& file,
+                        void* data, std::size_t size, std::uint64_t offset) {
+  FileRequest& request = request_to(kind, file);
+  request.operation().data = data;
+  request.operation().size = size;
+  request.operation().offset = offset;
+  return request;
+}
+
+FileRequest& request_write(const std::shared_ptr<OpenFile>& file, std::span<const std::byte> from,
+                           std::uint64_t offset) {
+  return request_at(detail::OperationKind::file_write, file,
+                    const_cast<std::byte*>(from.data()),  // NOLINT: pwrite(2) only reads.
+                    from.size(), offset);
+}
+
+FileRequest& request_write(const std::shared_ptr<OpenFile>& file, Buffer& from,
+                           std::uint64_t offset) {
+  FileRequest& request = request_write(file, std::span<const std::byte>(), offset);
+  request.set_bytes(std::move(from));
+  return request;
+}
+
+FileRequest& request_open(std::string path, FileMode mode, mode_t permissions, FileCache cache) {
+  FileRequest& request = request_to(detail::OperationKind::file_open, nullptr);
+  request.set_path(std::move(path));
+  // O_NONBLOCK: open(2) must not block on a FIFO; System::confirm_file() clears the flag.
+  request.operation().flags = flags_of(mode) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
+                              (cache == FileCache::none ? O_DIRECT : 0);
+  request.operation().permissions = permissions;
+  return request;
+}
+
+}  // namespace
+
+FileWait::~FileWait() {
+  stop_.reset();
+  if (request_ != nullptr) request_->abandon();
+}
+
+bool FileWait::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
+                     const std::stop_token& stop) {
+  return request_->begin(loop, awaiting, stop);
+}
+
+void FileWait::request_stop() noexcept { request_->request_stop(); }
+
+std::int64_t FileWait::outcome() const noexcept { return request_->outcome(); }
+
+int File::descriptor() const noexcept { return file_ != nullptr ? file_->descriptor() : -1; }
+
+File::Open::Open(std::string path, FileMode mode, mode_t permissions, FileCache cache)
+    : FileWait(request_open(std::move(path), mode, permissions, cache)) {}
+
+Result<File> File::Open::await_resume() const {
+  if (outcome() < 0) return base::failure(int(outcome()));
+  return File(request().take_file());
+}
+
+File::Read::Read(const File& file, std::span<std::byte> into, std::uint64_t offset)
+    : FileWait(request_at(detail::OperationKind::file_read, file.file_, into.data(), into.size(),
+                          offset)) {}
+
+Result<std::size_t> File::Read::await_resume() const noexcept {
+  if (outcome() < 0) return base::failure(int(outcome()));
+  return static_cast<std::size_t>(outcome());
+}
+
+File::Write::Write(const File& file, std::span<const std::byte> from, std::uint64_t offset)
+    : FileWait(request_write(file.file_, from, offset)) {}
+
+File::Write::Write(const File& file, std::span<const std::byte> from)
+    : FileWait(request_write(file.file_, from, 0)) {
+  request().set_append();
+}
+
+Result<> File::Write::await_resume() const noexcept {
+  if (outcome() < 0) return base::failure(int(outcome()));
+  return {};
+}
+
+File::WriteBuffer::WriteBuffer(const File& file, Buffer& from, std::uint64_t offset,
+                               bool returns_rest)
+    : FileWait(request_write(file.file_, from, offset)), rest_(returns_rest ? &from : nullptr) {}
+
+File::WriteBuffer::WriteBuffer(const File& file, Buffer& from, bool returns_rest)
+    : WriteBuffer(file, from, 0, returns_rest) {
+  request().set_append();
+}
+
+Result<> File::WriteBuffer::await_resume() noexcept {
+  if (rest_ != nullptr) rest_->prepend(request().take_bytes());
+  if (outcome() < 0) return base::failure(int(outcome()));
+  return {};
+}
+
+File::Done File::sync() { return Done(request_to(detail::OperationKind::file_sync, file_)); }
+
+File::Done File::truncate(std::uint64_t size) {
+  return Done(request_at(detail::OperationKind::file_truncate, file_, nullptr, 0, size));
+}
+
+Result<> File::Done::await_resume() const noexcept {
+  if (outcome() < 0) return base::failure(int(outcome()));
+  return {};
+}
+
+File::Size File::size() const { return Size(request_to(detail::OperationKind::file_size, file_)); }
+
+Result<std::uint64_t> File::Size::await_resume() const noexcept {
+  if (outcome() < 0) return base::failure(int(outcome()));
+  return static_cast<std::uint64_t>(outcome());
+}
+
+}  // namespace tambour

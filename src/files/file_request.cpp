@@ -1,0 +1,301 @@
+#include "files/file_request.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <limits>
+#include <new>
+
+#include <tambour/event_loop.h>
+
+#include "base/seccomp.h"
+#include "loop/core.h"
+
+namespace tambour::files {
+
+OpenFile::OpenFile(backend::System& system, int fd, int flags) noexcept
+    : system_(system),
+      fd_(fd),
+      flags_(flags),
+      // A filter may kill the process for preadv2(2). O_DIRECT does not use the page cache.
+      reads_cached_(!is_direct() && !base::seccomp_filter_was_inherited() &&
+                    !base::seccomp_filter_is_installed()) {}
+
+FileRequest::FileRequest(detail::OperationKind kind, std::shared_ptr<OpenFile> file)
+    : operation_(kind, *this), file_(std::move(file)) {
+  if (file_ != nullptr) operation_.fd = file_->descriptor();
+}
+
+FileRequest::~FileRequest() {
+  if (opened_ >= 0) system_->close(opened_);
+}
+
+std::shared_ptr<OpenFile> FileRequest::take_file() {
+  auto taken = std::make_shared<OpenFile>(*system_, opened_, operation_.flags);
+  opened_ = -1;
+  return taken;
+}
+
+bool FileRequest::begin(EventLoop& loop, std::coroutine_handle<> awaiting,
+                        const std::stop_token& stop) {
+  const bool opens = operation_.kind == detail::OperationKind::file_open;
+  if (!opens && file_ == nullptr) {
+    outcome_ = -EBADF;
+    return false;
+  }
+  // For openat(2), the path would end at its first null byte, and name another file.
+  if (opens && path_.contains('\0')) {
+    outcome_ = -EINVAL;
+    return false;
+  }
+  // Checked here for all backends: pread(2) and pwrite(2) reject an offset that is negative as
+  // off_t, but io_uring interprets -1 as the file's current position.
+  constexpr auto offset_max = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+  if (borrows() && operation_.offset > offset_max) {
+    outcome_ = -EINVAL;
+    return false;
+  }
+  // With O_APPEND, pwrite(2) ignores the offset; without it, there is none to append at.
+  if (operation_.kind == detail::OperationKind::file_write && file_->appends() != appends_) {
+    outcome_ = -EBADF;
+    return false;
+  }
+  loop::Core& core = loop::core_of(loop);
+  core.check_thread();
+  system_ = opens ? &core.backend().system() : &file_->system();
+  if (core.backend().supports(operation_.kind) && !stop.stop_requested()) {
+    const auto requests = core.open_service<FileRequests>();
+    if (!requests) throw std::bad_alloc();
+    if (operation_.kind == detail::OperationKind::file_read && read_cached(**requests))
+      return false;
+    waiting_ = awaiting;
+    submit(core, **requests);
+  } else {
+    // An operation that does not use the task's buffer need not be awaited when it is stopped.
+    start(WorkerPool::files(), loop, awaiting, stop,
+          borrows() ? WhenStopped::wait : WhenStopped::abandon);
+  }
+  return true;
+}
+
+bool FileRequest::read_cached(FileRequests& requests) noexcept {
+  // An error is left to the operation, which reports it.
+  while (file_->may_read_cached() && requests.may_read_at_once(operation_.size)) {
+    const ssize_t count = system_->pread_cached(operation_.fd, operation_.data, operation_.size,
+                                                static_cast<off_t>(operation_.offset));
+    if (count < 0) {
+      if (errno == EOPNOTSUPP || errno == ENOSYS) file_->note_never_cached();
+      return false;
+    }
+    if (!process_result(count)) return true;
+  }
+  return false;
+}
+
+void FileRequest::submit(loop::Core& core, FileRequests& requests) {
+  requests.add(*this);
+  core_ = &core;
+  core.attach();
+  core.add_reference();
+  holds_loop_ = true;
+  retain();  // The backend's reference.
+  core.backend().submit(operation_);
+}
+
+std::int64_t FileRequest::confirm(int fd) noexcept {
+  if (system_->confirm_file(fd, operation_.flags) != 0) {
+    const int error = errno;
+    system_->close(fd);
+    return -error;
+  }
+  opened_ = fd;
+  return fd;
+}
+
+bool FileRequest::process_result(std::int64_t answer) noexcept {
+  if (answer < 0) {
+    // With O_DIRECT, if the end of the file is not aligned, the rest of the read is not either:
+    // EINVAL then means end of file.
+    const bool ended = answer == -EINVAL && outcome_ > 0 && file_->is_direct() &&
+                       operation_.kind == detail::OperationKind::file_read;
+    if (!ended) outcome_ = answer;
+    return false;
+  }
+  if (operation_.kind == detail::OperationKind::file_open) {
+    answer = confirm(static_cast<int>(answer));
+  }
+  if (!borrows()) {
+    outcome_ = answer;
+    return false;
+  }
+  outcome_ += answer;
+  const auto count = static_cast<std::size_t>(answer);
+  advance(count);
+  if (operation_.size == 0) return false;
+  if (count != 0) return true;
+  // A read of 0 bytes is the end of the file. No known file system writes 0 bytes without an error,
+  // so that is reported as EIO.
+  if (operation_.kind == detail::OperationKind::file_write) outcome_ = -EIO;
+  return false;
+}
+
+void FileRequest::next_piece() noexcept {
+  constexpr std::size_t piece_size = std::size_t{64} * 1024;
+  // Copying a small piece costs less than a system call or a worker's.
+  constexpr std::size_t small_size = std::size_t{16} * 1024;
+  auto piece = bytes_.front();
+  if (bytes_.size() <= piece_size || piece.size() < small_size) {
+    try {
+      piece = bytes_.peek(piece_size);
+    } catch (const std::bad_alloc&) {
+      piece = bytes_.front();  // Without a copy.
+    }
+  }
+  operation_.data = const_cast<std::byte*>(piece.data());  // NOLINT: pwrite(2) only reads.
+  operation_.size = piece.size();
+}
+
+/// Skips the bytes that one call has transferred.
+void FileRequest::advance(std::size_t count) noexcept {
+  operation_.offset += count;
+  if (owns_bytes_) {
+    bytes_.consume(count);
+    return next_piece();
+  }
+  operation_.data = static_cast<std::byte*>(operation_.data) + count;
+  operation_.size -= count;
+}
+
+std::int64_t FileRequest::call() noexcept {
+  const FileOperation& op = operation_;
+  const auto offset = static_cast<off_t>(op.offset);
+  std::int64_t answer = -1;
+  struct stat status{};
+  switch (op.kind) {
+    case detail::OperationKind::file_open:
+      answer = system_->open(op.path, op.flags, op.permissions);
+      break;
+    case detail::OperationKind::file_read:
+      answer = system_->pread(op.fd, op.data, op.size, offset);
+      break;
+    case detail::OperationKind::file_write:
+      answer = system_->pwrite(op.fd, op.data, op.size, offset);
+      break;
+    case detail::OperationKind::file_sync:
+      answer = system_->fsync(op.fd);
+      break;
+    case detail::OperationKind::file_size:
+      answer = system_->fstat(op.fd, &status);
+      if (answer == 0) answer = status.st_size;
+      break;
+    case detail::OperationKind::file_truncate:
+      answer = system_->ftruncate(op.fd, offset);
+      break;
+    case detail::OperationKind::poll:
+      errno = EINVAL;
+      break;
+  }
+  return answer < 0 ? -errno : answer;
+}
+
+void FileRequest::work() noexcept {
+  std::int64_t answer;
+  do {
+    answer = call();
+  } while (answer == -EINTR || process_result(answer));
+}
+
+void FileRequest::completed(detail::ReadyNode& ready) {
+  FileRequest& self = static_cast<Operation&>(ready).request;
+  const bool is_awaited = self.waiting_ != nullptr;
+  const std::int32_t answer = std::exchange(self.operation_.result, 0);
+  if (self.process_result(answer)) {
+    if (!self.stopped_) {
+      self.core_->backend().submit(self.operation_);
+      return;
+    }
+    self.outcome_ = -ECANCELED;
+  }
+  const std::coroutine_handle<> waiting = std::exchange(self.waiting_, nullptr);
+  self.end();
+  if (is_awaited) Resumption::run(waiting);
+}
+
+void FileRequest::release_loop() noexcept {
+  if (std::exchange(holds_loop_, false)) core_->drop_reference();
+}
+
+/// Call when the backend has released the operation.
+void FileRequest::end() noexcept {
+  InFlight::unlink();
+  release_loop();
+  std::exchange(core_, nullptr)->detach();
+  release();
+}
+
+void FileRequest::request_stop() noexcept {
+  if (core_ == nullptr) {
+    detail::WorkerCall::request_stop();
+    return;
+  }
+  stopped_ = true;
+  core_->backend().cancel(operation_);
+}
+
+void FileRequest::abandon() noexcept {
+  waiting_ = nullptr;
+  if (core_ == nullptr) {
+    detail::WorkerCall::abandon(borrows());
+    return;
+  }
+  core_->check_thread();
+  if (borrows()) {
+    core_->backend().cancel_and_wait(operation_);
+    end();
+  } else {
+    // It completes later, and its result is discarded; a file that it opened is then closed.
+    core_->backend().cancel(operation_);
+    release_loop();
+  }
+  release();
+}
+
+void FileRequest::lose_loop() noexcept {
+  core_->backend().cancel_and_wait(operation_);
+  if (operation_.kind == detail::OperationKind::file_open && operation_.result >= 0)
+    opened_ = operation_.result;
+  waiting_ = nullptr;
+  end();
+}
+
+bool FileRequests::are_several_in_flight() noexcept {
+  // Measured with reads of 4 KiB.
+  constexpr int several = 4;
+  int count = 0;
+  for (FileRequest* each = in_flight_.front(); each != nullptr; each = in_flight_.after(*each)) {
+    if (++count == several) return true;
+  }
+  return false;
+}
+
+bool FileRequests::may_read_at_once(std::size_t size) noexcept {
+  // 128 reads of 4 KiB, or 15 of 64 KiB: a few tenths of a millisecond.
+  constexpr std::size_t call_cost = 4096;
+  constexpr std::size_t cost_max = std::size_t{1} << 20;
+  if (iteration_ != core_.iteration_number()) {
+    iteration_ = core_.iteration_number();
+    read_ = 0;
+  }
+  if (size > cost_max || read_ + call_cost + size > cost_max) return false;
+  // The ring then performs all of them with one system call.
+  if (are_several_in_flight()) return false;
+  read_ += call_cost + size;
+  return true;
+}
+
+void FileRequests::close() noexcept {
+  while (FileRequest* const request = in_flight_.front()) request->lose_loop();
+}
+
+}  // namespace tambour::files

@@ -1,0 +1,155 @@
+// An operation on a file, shared by the awaiting task and its executor: the loop's backend or a
+// worker thread.
+#pragma once
+
+#include <fcntl.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <tambour/buffer.h>
+#include <tambour/worker_pool.h>
+
+#include "backend/file_operation.h"
+#include "backend/system.h"
+#include "loop/service.h"
+
+namespace tambour::files {
+
+class FileRequests;
+
+/// Owns a descriptor. The operations on it share this object, so that the number cannot be reused
+/// before the last of them has completed.
+class OpenFile {
+ public:
+  /// `flags` are those of open(2).
+  OpenFile(backend::System& system, int fd, int flags) noexcept;
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() { system_.close(fd_); }
+
+  [[nodiscard]] int descriptor() const noexcept { return fd_; }
+  /// True if the file was opened with O_DIRECT.
+  [[nodiscard]] bool is_direct() const noexcept { return (flags_ & O_DIRECT) != 0; }
+  /// True if the file was opened with O_APPEND, which makes every pwrite(2) append.
+  [[nodiscard]] bool appends() const noexcept { return (flags_ & O_APPEND) != 0; }
+  [[nodiscard]] backend::System& system() const noexcept { return system_; }
+  /// False if the file does not support reads that fail instead of waiting for the disk.
+  [[nodiscard]] bool may_read_cached() const noexcept {
+    return reads_cached_.load(std::memory_order_relaxed);
+  }
+  void note_never_cached() noexcept { reads_cached_.store(false, std::memory_order_relaxed); }
+
+ private:
+  backend::System& system_;
+  int fd_;
+  int flags_;
+  std::atomic<bool> reads_cached_;  ///< Loops of several threads may use the file.
+};
+
+/// Shared by the awaiting task and the executor.
+class FileRequest final : public detail::WorkerCall, private detail::ListHook<FileRequests> {
+ public:
+  /// `file` is null when opening; otherwise a null file makes the operation fail with EBADF.
+  FileRequest(detail::OperationKind kind, std::shared_ptr<OpenFile> file);
+  ~FileRequest() override;
+
+  FileOperation& operation() noexcept { return operation_; }
+  void set_path(std::string path) {
+    path_ = std::move(path);
+    operation_.path = path_.c_str();
+  }
+
+  /// Makes the request write `bytes`, which it owns from now on.
+  void set_bytes(Buffer&& bytes) noexcept {
+    bytes_ = std::move(bytes);
+    owns_bytes_ = true;
+    next_piece();
+  }
+  /// The bytes of set_bytes() that were not written. Requires that the operation has ended.
+  [[nodiscard]] Buffer take_bytes() noexcept { return std::move(bytes_); }
+  /// Makes the request append: the file must have been opened with O_APPEND.
+  void set_append() noexcept { appends_ = true; }
+
+  /// Returns false if the operation has already failed.
+  bool begin(EventLoop& loop, std::coroutine_handle<> awaiting, const std::stop_token& stop);
+  void request_stop() noexcept;
+  /// Call when the awaiting task is destroyed.
+  void abandon() noexcept;
+  /// Call when the loop is destroyed: its backend completes no operation after that.
+  void lose_loop() noexcept;
+
+  [[nodiscard]] std::int64_t outcome() const noexcept { return error() != 0 ? -error() : outcome_; }
+  /// The opened file; the caller takes ownership.
+  std::shared_ptr<OpenFile> take_file();
+
+ private:
+  struct Operation final : FileOperation {
+    Operation(detail::OperationKind what, FileRequest& of) noexcept
+        : FileOperation(what, &completed), request(of) {}
+    FileRequest& request;
+  };
+  friend class FileRequests;
+  /// The place in the list of the operations that the loop's backend executes.
+  using InFlight = detail::ListHook<FileRequests>;
+
+  static void completed(detail::ReadyNode& ready);
+  void work() noexcept override;
+  [[nodiscard]] std::int64_t call() noexcept;
+  [[nodiscard]] bool borrows() const noexcept {
+    return operation_.kind == detail::OperationKind::file_read ||
+           operation_.kind == detail::OperationKind::file_write;
+  }
+  /// Keeps an opened descriptor if its file supports reads and writes at an offset; otherwise
+  /// closes it and returns the negated errno value.
+  [[nodiscard]] std::int64_t confirm(int fd) noexcept;
+  /// Processes the result of one call. Returns true if there is more to do.
+  bool process_result(std::int64_t answer) noexcept;
+  /// Makes the operation write the first bytes of `bytes_`.
+  void next_piece() noexcept;
+  void advance(std::size_t count) noexcept;
+  /// Reads from the page cache. Returns false if there is more to do.
+  bool read_cached(FileRequests& requests) noexcept;
+  void submit(loop::Core& core, FileRequests& requests);
+  void end() noexcept;
+  void release_loop() noexcept;
+
+  Operation operation_;
+  std::shared_ptr<OpenFile> file_;
+  std::string path_;
+  Buffer bytes_;
+  bool owns_bytes_ = false;
+  bool appends_ = false;
+  backend::System* system_ = nullptr;
+  std::int64_t outcome_ = 0;
+  int opened_ = -1;             ///< The opened descriptor, until take_file().
+  loop::Core* core_ = nullptr;  ///< The core of the loop whose backend executes the operation.
+  bool holds_loop_ = false;
+  bool stopped_ = false;
+  std::coroutine_handle<> waiting_;
+};
+
+/// The operations that a loop's backend executes.
+class FileRequests final : public loop::Service {
+ public:
+  explicit FileRequests(loop::Core& core) noexcept : core_(core) {}
+  void add(FileRequest& request) noexcept { in_flight_.push_back(request); }
+  /// Waits for all of them.
+  void close() noexcept override;
+  /// Returns whether a task may read `size` bytes at once, without waiting for the next iteration.
+  [[nodiscard]] bool may_read_at_once(std::size_t size) noexcept;
+
+ private:
+  [[nodiscard]] bool are_several_in_flight() noexcept;
+
+  loop::Core& core_;
+  std::uint64_t iteration_ = 0;  ///< The iteration of the last read at once.
+  std::size_t read_ = 0;         ///< The cost of that iteration's reads.
+  detail::IntrusiveList<FileRequest, FileRequests> in_flight_;
+};
+
+}  // namespace tambour::files

@@ -1,0 +1,213 @@
+// Dates in HTTP fields.
+#include "http_message/date.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <optional>
+
+#include <tambour/http_date.h>
+
+#include "base/failure.h"
+
+namespace tambour::http {
+namespace {
+
+using std::chrono::days;
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using std::chrono::sys_days;
+using std::chrono::sys_seconds;
+using std::chrono::weekday;
+using std::chrono::year;
+using std::chrono::year_month_day;
+using std::chrono::years;
+
+constexpr std::array<std::string_view, 7> day_names = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                                       "Thursday", "Friday", "Saturday"};
+constexpr std::array<std::string_view, 12> month_names = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                          "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
+void put_number(char* at, int value, int digits) noexcept {
+  for (int i = digits - 1; i >= 0; --i, value /= 10) at[i] = static_cast<char>('0' + value % 10);
+}
+
+/// Takes tokens of fixed formats from the front of a text.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) noexcept : text_(text) {}
+
+  [[nodiscard]] bool failed() const noexcept { return failed_; }
+  [[nodiscard]] bool ended() const noexcept { return text_.empty() && !failed_; }
+
+  void literal(std::string_view expected) noexcept {
+    if (!text_.starts_with(expected)) return fail();
+    text_.remove_prefix(expected.size());
+  }
+
+  int number(std::size_t digits) noexcept {
+    if (text_.size() < digits) return fail(), 0;
+    int value = 0;
+    for (std::size_t i = 0; i < digits; ++i) {
+      if (text_[i] < '0' || text_[i] > '9') return fail(), 0;
+      value = value * 10 + (text_[i] - '0');
+    }
+    text_.remove_prefix(digits);
+    return value;
+  }
+
+  /// Returns the index of the name that the text begins with.
+  template <std::size_t count>
+  unsigned name(const std::array<std::string_view, count>& names, std::size_t size) noexcept {
+    for (unsigned i = 0; i < count; ++i) {
+      const std::string_view wanted = names[i].substr(0, size);
+      if (!text_.starts_with(wanted)) continue;
+      text_.remove_prefix(wanted.size());
+      return i;
+    }
+    return fail(), 0;
+  }
+
+  /// A day of asctime(3), whose first digit may be a space.
+  int padded_number() noexcept {
+    if (!text_.starts_with(' ')) return number(2);
+    literal(" ");
+    return number(1);
+  }
+
+  /// "08:49:37"
+  seconds time_of_day() noexcept {
+    const int hour = number(2);
+    literal(":");
+    const int minute = number(2);
+    literal(":");
+    // 60 is a leap second.
+    const int second = number(2);
+    if (hour > 23 || minute > 59 || second > 60) fail();
+    return hours(hour) + minutes(minute) + seconds(second);
+  }
+
+ private:
+  void fail() noexcept { failed_ = true; }
+
+  std::string_view text_;
+  bool failed_ = false;
+};
+
+struct Parsed {
+  unsigned day_of_week = 0;
+  int day = 0;
+  unsigned month = 0;  ///< From 0.
+  int year = 0;
+  seconds time{};
+};
+
+std::optional<Parsed> parse_fixdate(std::string_view text) noexcept {
+  Scanner scanner(text);
+  Parsed parsed;
+  parsed.day_of_week = scanner.name(day_names, 3);
+  scanner.literal(", ");
+  parsed.day = scanner.number(2);
+  scanner.literal(" ");
+  parsed.month = scanner.name(month_names, 3);
+  scanner.literal(" ");
+  parsed.year = scanner.number(4);
+  scanner.literal(" ");
+  parsed.time = scanner.time_of_day();
+  scanner.literal(" GMT");
+  if (!scanner.ended()) return std::nullopt;
+  return parsed;
+}
+
+/// RFC 850, with a year of two digits.
+std::optional<Parsed> parse_rfc850(std::string_view text) noexcept {
+  Scanner scanner(text);
+  Parsed parsed;
+  parsed.day_of_week = scanner.name(day_names, std::string_view::npos);
+  scanner.literal(", ");
+  parsed.day = scanner.number(2);
+  scanner.literal("-");
+  parsed.month = scanner.name(month_names, 3);
+  scanner.literal("-");
+  parsed.year = scanner.number(2);
+  scanner.literal(" ");
+  parsed.time = scanner.time_of_day();
+  scanner.literal(" GMT");
+  if (!scanner.ended()) return std::nullopt;
+  return parsed;
+}
+
+std::optional<Parsed> parse_asctime(std::string_view text) noexcept {
+  Scanner scanner(text);
+  Parsed parsed;
+  parsed.day_of_week = scanner.name(day_names, 3);
+  scanner.literal(" ");
+  parsed.month = scanner.name(month_names, 3);
+  scanner.literal(" ");
+  parsed.day = scanner.padded_number();
+  scanner.literal(" ");
+  parsed.time = scanner.time_of_day();
+  scanner.literal(" ");
+  parsed.year = scanner.number(4);
+  if (!scanner.ended()) return std::nullopt;
+  return parsed;
+}
+
+Result<sys_seconds> time_of(const Parsed& parsed) noexcept {
+  const year_month_day date{year(parsed.year), std::chrono::month(parsed.month + 1),
+                            std::chrono::day(static_cast<unsigned>(parsed.day))};
+  if (!date.ok() || weekday(sys_days(date)).c_encoding() != parsed.day_of_week)
+    return base::failure(EINVAL);
+  return sys_days(date) + parsed.time;
+}
+
+}  // namespace
+
+void write_date(sys_seconds time, std::span<char, date_size> to) noexcept {
+  const sys_days day = std::chrono::floor<days>(time);
+  const year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  constexpr std::string_view pattern = "Sun, 06 Nov 1994 08:49:37 GMT";
+  pattern.copy(to.data(), to.size());
+  day_names[weekday(day).c_encoding()].copy(to.data(), 3);
+  put_number(&to[5], static_cast<int>(static_cast<unsigned>(date.day())), 2);
+  month_names[static_cast<unsigned>(date.month()) - 1].copy(&to[8], 3);
+  put_number(&to[12], static_cast<int>(date.year()), 4);
+  put_number(&to[17], static_cast<int>(clock.hours().count()), 2);
+  put_number(&to[20], static_cast<int>(clock.minutes().count()), 2);
+  put_number(&to[23], static_cast<int>(clock.seconds().count()), 2);
+}
+
+std::string format_date(sys_seconds time) {
+  std::array<char, date_size> text;
+  write_date(time, text);
+  return {text.data(), text.size()};
+}
+
+std::string_view cached_date(std::int64_t wall_ns) noexcept {
+  struct Cache {
+    std::int64_t second = -1;
+    std::array<char, date_size> text{};
+  };
+  thread_local Cache cache;
+  const std::int64_t second = wall_ns / 1'000'000'000;
+  if (second != cache.second) [[unlikely]] {
+    write_date(sys_seconds(seconds(second)), cache.text);
+    cache.second = second;
+  }
+  return {cache.text.data(), cache.text.size()};
+}
+
+Result<sys_seconds> parse_date(std::string_view text, sys_seconds now) noexcept {
+  auto parsed = parse_fixdate(text);
+  if (!parsed) parsed = parse_asctime(text);
+  if (parsed) return time_of(*parsed);
+  parsed = parse_rfc850(text);
+  if (!parsed) return base::failure(EINVAL);
+  const int this_year = static_cast<int>(year_month_day(std::chrono::floor<days>(now)).year());
+  parsed->year += this_year / 100 * 100 + 100;
+  while (parsed->year > this_year + 50) parsed->year -= 100;
+  return time_of(*parsed);
+}
+
+}  // namespace tambour::http

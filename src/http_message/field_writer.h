@@ -1,0 +1,95 @@
+// Collects received lines and makes Fields of them, whose text is copied once, when all are known.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tambour/http_fields.h>
+
+#include "http_message/field_hash.h"
+
+namespace tambour::http::detail {
+
+class FieldWriter {
+ public:
+  /// Where a field is in the text.
+  struct Place {
+    std::size_t name_at = 0;
+    std::size_t name_size = 0;
+    std::size_t value_at = 0;
+    std::size_t value_size = 0;
+  };
+
+  /// The number of fields that were added.
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+
+  /// Returns false if the field exceeds what an entry can describe.
+  [[nodiscard]] bool add(std::string_view text, const Place& place) {
+    constexpr std::size_t size_max = std::numeric_limits<std::uint16_t>::max();
+    const std::size_t gap = place.value_at - place.name_at - place.name_size;
+    if (place.name_size > size_max || gap > size_max ||
+        place.value_at + place.value_size > Fields::bytes_max)
+      return false;
+    entries_.push_back({.at = static_cast<std::uint32_t>(place.name_at),
+                        .hash = hash_of_name(text.substr(place.name_at, place.name_size)),
+                        .value_size = static_cast<std::uint32_t>(place.value_size),
+                        .name_size = static_cast<std::uint16_t>(place.name_size),
+                        .value_gap = static_cast<std::uint16_t>(gap)});
+    bytes_ += place.name_size + place.value_size;
+    return true;
+  }
+
+  /// The name of the last field that was added.
+  [[nodiscard]] std::string_view last_name(std::string_view text) const noexcept {
+    return text.substr(entries_.back().at, entries_.back().name_size);
+  }
+
+  /// The value of the last field ends at `end`, in a further line. Returns false like add().
+  [[nodiscard]] bool continue_last(std::size_t end) noexcept {
+    if (end > Fields::bytes_max) return false;
+    Fields::Entry& last = entries_.back();
+    last.value_size = static_cast<std::uint32_t>(end - last.at - last.name_size - last.value_gap);
+    request_repair();
+    return true;
+  }
+  /// A value has several lines or control characters: finish() replaces them by spaces.
+  void request_repair() noexcept { needs_repair_ = true; }
+
+  /// Replaces `fields` by those that were added. `text` contains all places.
+  void finish(Fields& fields, std::string_view text) {
+    fields.text_.assign(text);
+    fields.entries_.swap(entries_);
+    fields.bytes_ = bytes_;
+    if (needs_repair_) repair(fields);
+    clear();
+  }
+
+  void clear() noexcept {
+    entries_.clear();
+    bytes_ = 0;
+    needs_repair_ = false;
+  }
+
+  /// Clears `fields`, and frees their memory if it is large.
+  static void release(Fields& fields) noexcept {
+    constexpr std::size_t kept_bytes_max = 4096;
+    fields.clear();
+    if (fields.text_.capacity() > kept_bytes_max) fields.text_ = std::string();
+    if (fields.entries_.capacity() > kept_bytes_max / sizeof(Fields::Entry))
+      fields.entries_ = std::vector<Fields::Entry>();
+  }
+
+ private:
+  static void repair(Fields& fields) noexcept;
+
+  std::vector<Fields::Entry> entries_;
+  std::size_t bytes_ = 0;
+  bool needs_repair_ = false;
+};
+
+}  // namespace tambour::http::detail

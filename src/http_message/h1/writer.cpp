@@ -1,0 +1,134 @@
+#include "http_message/h1/writer.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "http_message/characters.h"
+#include "http_message/failure.h"
+#include "http_message/h1/trailers.h"
+#include "http_message/request_target.h"
+
+namespace tambour::http::h1 {
+namespace {
+
+constexpr std::string_view line_end = "\r\n";
+constexpr std::size_t number_digits_max = 20;
+
+/// Writes text into memory of a buffer whose size was computed before.
+class TextWriter {
+ public:
+  TextWriter(Buffer& to, std::size_t size) : to_(to), memory_(to.prepare(size)) {}
+  TextWriter(const TextWriter&) = delete;
+  TextWriter& operator=(const TextWriter&) = delete;
+  ~TextWriter() { to_.commit(written_); }
+
+  TextWriter& operator<<(std::string_view text) noexcept {
+    text.copy(reinterpret_cast<char*>(memory_.data()) + written_, text.size());
+    written_ += text.size();
+    return *this;
+  }
+
+  TextWriter& operator<<(std::uint64_t number) noexcept {
+    std::array<char, number_digits_max> digits;
+    const auto end = std::to_chars(digits.begin(), digits.end(), number).ptr;
+    return *this << std::string_view(digits.begin(), end);
+  }
+
+  void field(std::string_view name, std::string_view value) noexcept {
+    *this << name << ": " << value << line_end;
+  }
+
+ private:
+  Buffer& to_;
+  std::span<std::byte> memory_;
+  std::size_t written_ = 0;
+};
+
+bool is_written_by_options(std::string_view name, bool is_request) noexcept {
+  switch (name.size()) {
+    case 4:
+      return is_request && equal_ignoring_case(name, "Host");
+    case 10:
+      return equal_ignoring_case(name, "Connection");
+    case 14:
+      return equal_ignoring_case(name, "Content-Length");
+    case 17:
+      return equal_ignoring_case(name, "Transfer-Encoding");
+    default:
+      return false;
+  }
+}
+
+/// At least the size of what write_fields() writes.
+std::size_t size_of_fields(const Fields& fields, const HeadOptions& options) noexcept {
+  constexpr std::size_t own_fields = 128;
+  return fields.bytes() + 4 * fields.size() + options.connection.size() + options.date.size() +
+         own_fields;
+}
+
+void write_fields(TextWriter& writer, const Fields& fields, const HeadOptions& options,
+                  bool is_request) noexcept {
+  for (const Field field : fields) {
+    if (!is_written_by_options(field.name, is_request)) writer.field(field.name, field.value);
+  }
+  if (!options.date.empty() && !fields.contains("Date")) writer.field("Date", options.date);
+  if (options.framing.kind == BodyKind::chunked) writer.field("Transfer-Encoding", "chunked");
+  if (options.framing.kind == BodyKind::length)
+    writer << "Content-Length: " << options.framing.length << line_end;
+  if (!options.connection.empty()) writer.field("Connection", options.connection);
+  writer << line_end;
+}
+
+}  // namespace
+
+Result<> append_head(Buffer& to, const RequestHead& head, const HeadOptions& options) {
+  if (auto checked = check_target(head); !checked) return checked;
+  const bool is_absolute = head.form == TargetForm::absolute;
+  constexpr std::size_t separators = 64;
+  TextWriter writer(to, head.method.name().size() + head.scheme.size() + 2 * head.authority.size() +
+                            head.target.size() + separators + size_of_fields(head.fields, options));
+  writer << head.method.name() << " ";
+  if (is_absolute) writer << head.scheme << "://" << head.authority;
+  // The server as a whole is named by an absolute target without a path.
+  if (!is_absolute || head.target != "*") writer << head.target;
+  writer << " HTTP/1.1\r\n";
+  writer.field("Host", head.authority);
+  write_fields(writer, head.fields, options, true);
+  return {};
+}
+
+Result<> append_head(Buffer& to, const ResponseHead& head, const HeadOptions& options) {
+  const int code = code_of(head.status);
+  if (code < 100 || code > 999) return failure(HttpError::bad_status);
+  const std::string_view reason =
+      head.reason.empty() ? reason_phrase(head.status) : std::string_view(head.reason);
+  if (!all_are(reason, value_char)) return failure(HttpError::bad_reason);
+  constexpr std::size_t separators = 32;
+  TextWriter writer(to, reason.size() + separators + size_of_fields(head.fields, options));
+  writer << "HTTP/1.1 " << static_cast<std::uint64_t>(code) << " " << reason << line_end;
+  write_fields(writer, head.fields, options, false);
+  return {};
+}
+
+void append_chunk(Buffer& to, Buffer data) {
+  std::array<char, number_digits_max> line;
+  char* const end = std::to_chars(line.data(), line.data() + line.size() - 2, data.size(), 16).ptr;
+  line_end.copy(end, line_end.size());
+  to.append(std::string_view(line.data(), end + line_end.size()));
+  to.append(std::move(data));
+  to.append(line_end);
+}
+
+Result<> append_last_chunk(Buffer& to, const Fields& trailers) {
+  for (const Field field : trailers) {
+    if (!may_be_trailer(field.name)) return failure(HttpError::trailer_not_allowed);
+  }
+  TextWriter writer(to, trailers.bytes() + 4 * trailers.size() + 5);
+  writer << "0\r\n";
+  for (const Field field : trailers) writer.field(field.name, field.value);
+  writer << line_end;
+  return {};
+}
+
+}  // namespace tambour::http::h1

@@ -1,0 +1,45 @@
+// Writes messages of HTTP/1.1: RFC 9112.
+//
+// The framing of the body and the persistence of the connection are arguments: the fields
+// Content-Length, Transfer-Encoding and Connection of a head are not written, nor is the Host field
+// of a request, so that they cannot contradict them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <tambour/buffer.h>
+#include <tambour/http_message.h>
+#include <tambour/result.h>
+
+#include "http_message/h1/framing.h"
+
+namespace tambour::http::h1 {
+
+/// What a head says about the connection.
+struct HeadOptions {
+  BodyFraming framing{};
+  /// BodyKind::length with 0 bytes is written, BodyKind::none is not.
+  std::string_view connection{};  ///< The value of the Connection field; empty: no field.
+  std::string_view date{};        ///< Unless the head has a Date; empty: no field.
+};
+
+/// Appends the head of a request, whose target has the form of `head.form`. Fails with
+/// HttpError::bad_target or bad_host if the target or the authority is invalid; nothing is appended
+/// then. Throws std::bad_alloc.
+[[nodiscard]] Result<> append_head(Buffer& to, const RequestHead& head, const HeadOptions& options);
+
+/// Appends the head of a response, always as HTTP/1.1. Fails with HttpError::bad_status or
+/// bad_reason.
+[[nodiscard]] Result<> append_head(Buffer& to, const ResponseHead& head,
+                                   const HeadOptions& options);
+
+/// Appends a chunk with `data`, which must not be empty: that would be the last chunk. Throws
+/// std::bad_alloc.
+void append_chunk(Buffer& to, Buffer data);
+
+/// Appends the last chunk and the trailers. Fails with HttpError::trailer_not_allowed. Throws
+/// std::bad_alloc.
+[[nodiscard]] Result<> append_last_chunk(Buffer& to, const Fields& trailers);
+
+}  // namespace tambour::http::h1
