@@ -87,6 +87,9 @@ class LoopGroup {
   /// Returns size() if `loop` does not belong to the group.
   [[nodiscard]] std::size_t index_of(const EventLoop& loop) const noexcept;
 
+  /// Expires when the group is destroyed: for objects that refer to the group and may outlive it.
+  [[nodiscard]] std::weak_ptr<const void> lifetime() const noexcept { return state_; }
+
   /// True if the calling thread belongs to the group.
   [[nodiscard]] bool in_group_thread() const noexcept;
 
@@ -110,8 +113,6 @@ class LoopGroup {
   void join();
 
  private:
-  friend class ServerGroupBase;
-  /// Shared so that servers can detect, by a std::weak_ptr, that the group was destroyed.
   std::shared_ptr<threads::LoopGroupState> state_;
 };
 

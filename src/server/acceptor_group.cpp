@@ -44,10 +44,9 @@ struct AcceptorGroup::ShutdownWaiter : detail::ListHook<ShutdownWaiter> {
   Async wakeup;
 };
 
-AcceptorGroup::AcceptorGroup(LoopGroup& group, std::weak_ptr<const void> token,
-                             const ListenOptions& options)
+AcceptorGroup::AcceptorGroup(LoopGroup& group, const ListenOptions& options)
     : group_(group),
-      group_exists_(std::move(token)),
+      group_exists_(group.lifetime()),
       options_(std::make_shared<const ListenOptions>(options)),
       placement_(group, options.placement.value_or(Placement::kernel)),
       acceptors_(group.size()),

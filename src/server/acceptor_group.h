@@ -42,7 +42,7 @@ struct ListenerSource {
 /// `token` expires when the LoopGroup is destroyed.
 class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
  public:
-  AcceptorGroup(LoopGroup& group, std::weak_ptr<const void> token, const ListenOptions& options);
+  AcceptorGroup(LoopGroup& group, const ListenOptions& options);
 
   /// Opens the acceptor of `loop`. Called on the thread of that loop, for one loop after another.
   Result<> open_acceptor(EventLoop& loop, ListenerSource& source);

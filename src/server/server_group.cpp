@@ -83,7 +83,7 @@ Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, std::vector<Uniq
 
 Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, server::ListenerSource source,
                                               const ListenOptions& options) {
-  ServerGroupBase server(std::make_shared<server::AcceptorGroup>(group, group.state_, options));
+  ServerGroupBase server(std::make_shared<server::AcceptorGroup>(group, options));
   if (server.acceptors_->placement().each_loop_listens() && !source.at.is_ip())
     return base::failure(EOPNOTSUPP);
   // Sequentially: the first listener determines the port, and steering depends on the order.
