@@ -178,14 +178,15 @@ struct event_base {
   void wait_for_callback() noexcept;
 
   [[nodiscard]] bool has_events() const noexcept { return virtual_count > 0 || event_count > 0; }
+  // A decrease does not change a maximum, which may have been cleared.
   void count(const event_callback& each, int by) noexcept {
     if ((each.evcb_flags & EVLIST_INTERNAL) != 0) return;
     event_count += by;
-    if (event_count > event_count_max) event_count_max = event_count;
+    if (by > 0 && event_count > event_count_max) event_count_max = event_count;
   }
   void count_active(int by) noexcept {
     active_count += by;
-    if (active_count > active_count_max) active_count_max = active_count;
+    if (by > 0 && active_count > active_count_max) active_count_max = active_count;
   }
 
   // The time, in microseconds of the monotonic clock.

@@ -32,10 +32,9 @@ void on_exit_time(int, short, void* argument) {
   base.exit_asked = true;
 }
 
-int take_max(int& most, int now, int clear) noexcept {
+int take_max(int& most, int clear) noexcept {
   const int result = most;
   if (clear != 0) most = 0;
-  static_cast<void>(now);
   return result;
 }
 
@@ -75,12 +74,9 @@ int event_base_get_num_events(event_base* base, unsigned type) {
 int event_base_get_max_events(event_base* base, unsigned type, int clear) {
   const BaseLock locked(*base);
   int result = 0;
-  if ((type & EVENT_BASE_COUNT_ACTIVE) != 0)
-    result += take_max(base->active_count_max, base->active_count, clear);
-  if ((type & EVENT_BASE_COUNT_VIRTUAL) != 0)
-    result += take_max(base->virtual_count_max, base->virtual_count, clear);
-  if ((type & EVENT_BASE_COUNT_ADDED) != 0)
-    result += take_max(base->event_count_max, base->event_count, clear);
+  if ((type & EVENT_BASE_COUNT_ACTIVE) != 0) result += take_max(base->active_count_max, clear);
+  if ((type & EVENT_BASE_COUNT_VIRTUAL) != 0) result += take_max(base->virtual_count_max, clear);
+  if ((type & EVENT_BASE_COUNT_ADDED) != 0) result += take_max(base->event_count_max, clear);
   return result;
 }
 

@@ -256,7 +256,7 @@ int event_base_loop(event_base* base, int flags) {
     base->poll(may_block);
     base->update_cached_time();
     base->activate_expired();
-    base->signals.activate_arrived();
+    base->signals.queue_arrived();
     if (base->active_count != 0) {
       const int count = base->process_active();
       done = (flags & EVLOOP_ONCE) != 0 && base->active_count == 0 && count != 0;

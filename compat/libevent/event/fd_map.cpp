@@ -23,14 +23,6 @@ short from_events(std::int32_t events) noexcept {
   return static_cast<short>(result);
 }
 
-Events wanted_by(const FdRecord& record) noexcept {
-  Events wanted = Events::none;
-  if (record.readers != 0) wanted |= Events::read;
-  if (record.writers != 0) wanted |= Events::write;
-  if (record.closers != 0) wanted |= Events::closed;
-  return wanted;
-}
-
 void on_ready(detail::ReadyNode& ready) {
   auto& record = static_cast<FdRecord&>(ready);
   const std::int32_t result = std::exchange(record.result, 0);
@@ -77,8 +69,14 @@ FdMap::~FdMap() {
 }
 
 FdRecord* FdMap::make(int fd) noexcept {
+  // From here on, the table is large, and must not be made for a number that no descriptor has.
+  constexpr int unchecked_end = 65536;
   const unsigned chunk = static_cast<unsigned>(fd) / chunk_size;
   if (chunk >= chunk_count_) {
+    if (fd >= unchecked_end && error_of(fd) == EBADF) {
+      errno = EBADF;
+      return nullptr;
+    }
     unsigned wanted = chunk_count_ == 0 ? 4 : chunk_count_ * 2;
     if (wanted <= chunk) wanted = chunk + 1;
     void* const grown = event_mm_realloc_(static_cast<void*>(chunks_), wanted * sizeof(FdRecord*));
@@ -97,6 +95,16 @@ FdRecord* FdMap::make(int fd) noexcept {
   return chunks_[chunk] + static_cast<unsigned>(fd) % chunk_size;
 }
 
+Events FdMap::wanted_by(const FdRecord& record) const noexcept {
+  Events wanted = Events::none;
+  if (record.readers != 0) wanted |= Events::read;
+  if (record.writers != 0) wanted |= Events::write;
+  // With select, EV_CLOSED is never reported.
+  if (record.closers != 0 && (base_.method->features & EV_FEATURE_EARLY_CLOSE) != 0)
+    wanted |= Events::closed;
+  return wanted;
+}
+
 void FdMap::note_change(FdRecord& record) noexcept {
   if (record.changed) return;
   // In order, because the kernel reports descriptors in the order in which they were added.
@@ -110,6 +118,14 @@ int FdMap::add(event& ev) noexcept {
   const int fd = ev.ev_fd;
   if (fd < 0) return 0;
   FdRecord* const found = find(fd);
+  const bool is_known = found != nullptr && (found->submitted() || found->changed);
+  if (!is_known && base_.method->kind == BackendKind::epoll) {
+    if (const int error = error_of(fd)) {
+      errno = error;
+      event_warn("Epoll ADD on fd %d failed", fd);
+      return -1;
+    }
+  }
   FdRecord* const record = found != nullptr ? found : make(fd);
   if (record == nullptr) return -1;
   constexpr int most = 0xffff;
@@ -121,13 +137,6 @@ int FdMap::add(event& ev) noexcept {
       (record->first->ev_events & EV_ET) != (ev.ev_events & EV_ET)) {
     event_warnx("Tried to mix edge-triggered and non-edge-triggered events on fd %d", fd);
     return -1;
-  }
-  if (!record->submitted() && !record->changed && base_.method->kind == BackendKind::epoll) {
-    if (const int error = error_of(fd)) {
-      errno = error;
-      event_warn("Epoll ADD on fd %d failed", fd);
-      return -1;
-    }
   }
   const bool was_unwatched = record->first == nullptr;
   const Events before = wanted_by(*record);

@@ -85,7 +85,9 @@ class FdMap {
  private:
   static constexpr unsigned chunk_size = 16;
 
+  /// Returns null, with errno, if there is no memory or no such descriptor.
   FdRecord* make(int fd) noexcept;
+  [[nodiscard]] Events wanted_by(const FdRecord& record) const noexcept;
   void note_change(FdRecord& record) noexcept;
   void fail(FdRecord& record, int error) noexcept;
 

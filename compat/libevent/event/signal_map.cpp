@@ -24,7 +24,14 @@ SignalMap::Readable::Readable(SignalMap& owner) noexcept
   run_at_once();
 }
 
-SignalMap::SignalMap(event_base& base) noexcept : base_(base), readable_(*this) {}
+SignalMap::SignalMap(event_base& base) noexcept : base_(base), readable_(*this) {
+  arrived_.evcb_flags = EVLIST_INTERNAL;
+  arrived_.evcb_closure = closure_self;
+  arrived_.evcb_cb_union.evcb_selfcb = [](event_callback* /*callback*/, void* self) {
+    static_cast<SignalMap*>(self)->activate_arrived();
+  };
+  arrived_.evcb_arg = this;
+}
 
 SignalMap::~SignalMap() {
   const SignalMap* self = this;
@@ -92,9 +99,13 @@ void SignalMap::receive() noexcept {
     slot_->take_count(std::countr_zero(come) + 1);
 }
 
-void SignalMap::activate_arrived() noexcept {
+void SignalMap::queue_arrived() noexcept {
   const bool has_arrived = std::exchange(is_readable_, false) || was_pending_;
-  if (slot_ == nullptr || !has_arrived) return;
+  if (slot_ != nullptr && has_arrived) base_.insert_active(arrived_);
+}
+
+void SignalMap::activate_arrived() noexcept {
+  const BaseLock locked(base_);
   const bool receives = receiver_.load() == this;
   for (std::uint64_t come = slot_->take_pending(); come != 0; come &= come - 1) {
     const int number = std::countr_zero(come) + 1;

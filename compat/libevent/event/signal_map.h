@@ -40,10 +40,13 @@ class SignalMap {
   [[nodiscard]] bool any_pending() const noexcept {
     return slot_ != nullptr && slot_->any_pending();
   }
-  /// Activates the events of the signals that have arrived, unless all of them came after the wait:
-  /// what has become readable before such a signal was not reported either, and has to be read
-  /// first.
-  void activate_arrived() noexcept;
+  /// Queues a callback that activates the events of the signals that have arrived, unless all of
+  /// them came after the wait: what has become readable before such a signal was not reported
+  /// either, and has to be read first.
+  ///
+  /// The callback runs after those that are active already. One of them may be that of an event of
+  /// the signal, by event_active(); it then runs again for the signal.
+  void queue_arrived() noexcept;
   void activate(int number, int calls) noexcept;
 
   template <class F>
@@ -71,11 +74,14 @@ class SignalMap {
     SignalMap& map;
   };
 
+  void activate_arrived() noexcept;
+
   static std::atomic<const SignalMap*> receiver_;
 
   event_base& base_;
   Slot* slot_ = nullptr;
   Readable readable_;
+  event_callback arrived_{};
   bool must_submit_ = false;
   bool is_readable_ = false;
   bool was_pending_ = false;  ///< A signal had arrived before the wait.
