@@ -1,6 +1,7 @@
 // The list of chains of an evbuffer, and the operations on it that invoke no callbacks.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "libevent/buffer/buffer.h"
@@ -20,11 +21,25 @@ constexpr std::size_t grown_max = std::size_t{16} * 1024;
 constexpr std::size_t moved_max = 2048;
 // A chain is replaced by a larger one if it has no more bytes than this.
 constexpr std::size_t copied_max = 4096;
+// No more bytes than this are copied if they are moved to a buffer that has space for them. The
+// smallest chain has 1024 bytes, so a program that collects what it reads would hold 1024 bytes for
+// each byte of a peer that sends them one by one.
+constexpr std::size_t short_max = 1024;
 
 /// Whether moving the bytes of a chain to its beginning makes space for `size` bytes, and pays.
 bool worth_aligning(const Chain& chain, std::size_t size) noexcept {
   return chain.writable && chain.capacity - chain.size >= size && chain.size < chain.capacity / 2 &&
          chain.size <= moved_max;
+}
+
+/// Whether the bytes of a buffer are to be copied when they are moved.
+bool is_short(const evbuffer& buffer) noexcept {
+  if (buffer.length > short_max) return false;
+  // Other memory has an owner, who is told when the buffer no longer needs it.
+  for (const Chain* chain = buffer.first; chain != nullptr; chain = chain->next) {
+    if (chain->kind != Chain::Kind::memory) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -61,6 +76,11 @@ void evbuffer::drop_chains() noexcept {
 void evbuffer::take_back(evbuffer& from) noexcept {
   drop_spares();
   if (from.first == nullptr) return;
+  if (tail != nullptr && tail->space() >= from.length && is_short(from)) {
+    for (Chain* chain = from.first; chain != nullptr; chain = chain->next)
+      store(tail, chain->bytes(), chain->size);
+    return from.drop_chains();
+  }
   from.first->previous = last;
   (last != nullptr ? last->next : first) = from.first;
   last = from.last;
@@ -74,6 +94,16 @@ void evbuffer::take_front(evbuffer& from) noexcept {
   if (length == 0) return take_back(from);
   from.drop_spares();
   if (from.first == nullptr) return;
+  if (is_short(from)) {
+    std::array<unsigned char, short_max> bytes;
+    std::size_t size = 0;
+    for (const Chain* chain = from.first; chain != nullptr; chain = chain->next) {
+      std::memcpy(bytes.data() + size, chain->bytes(), chain->size);
+      size += chain->size;
+    }
+    // If there is no memory for another chain, those of `from` move.
+    if (prepend(bytes.data(), size)) return from.drop_chains();
+  }
   from.last->next = first;
   first->previous = from.last;
   first = from.first;
