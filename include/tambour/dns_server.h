@@ -30,7 +30,8 @@ namespace dns_server {
 class State;
 }
 
-/// A query with exactly one question.
+/// A query with exactly one question. Of its records, it has those that belong to queries: SOA, SIG
+/// and TSIG, and what the OPT record says (DnsMessage::edns).
 struct DnsRequest {
   DnsMessage query;
   Endpoint from;
@@ -86,9 +87,10 @@ struct DnsServerStats {
 /// DnsServerOptions::on_error.
 ///
 /// The server answers by itself: malformed queries and those with other than one question with
-/// FORMERR, other opcodes than QUERY with NOTIMP, versions of EDNS above 0 with BADVERS. A response
-/// that does not fit into a datagram is truncated. Over TCP, an answer to AXFR that does not fit
-/// into one message is sent as several.
+/// FORMERR, as those with more than 4096 bytes or more than 16 questions and records, other opcodes
+/// than QUERY with NOTIMP, versions of EDNS above 0 with BADVERS. A response that does not fit into
+/// a datagram is truncated. Over TCP, an answer to AXFR that does not fit into one message is sent
+/// as several.
 ///
 /// Ownership: owns its sockets. Destroying it closes them, and destroys the tasks of handlers; a
 /// handler must not destroy it.

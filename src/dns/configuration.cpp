@@ -191,7 +191,7 @@ void Configuration::load_slice() {
   if (loaded_ < text_.size()) return next_slice_.start(Duration::zero());
   next_slice_.stop();
   hosts_ = std::move(loading_);
-  text_ = std::string();
+  std::string().swap(text_);  // Assigning an empty one would keep the memory.
   ++reloads_;
 }
 

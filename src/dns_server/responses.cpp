@@ -1,12 +1,37 @@
 #include "dns_server/responses.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
+#include <vector>
+
+#include "base/failure.h"
 
 namespace tambour::dns_server {
 namespace {
 
 constexpr std::size_t records_max = 1000;
+/// A query has one question, and records for EDNS, a signature and IXFR. The limits keep a peer
+/// from making a server hold much memory while a handler runs: a parsed record, string or option
+/// takes up to 40 times the memory that it takes in the packet.
+constexpr std::size_t query_bytes_max = 4096;
+constexpr std::size_t query_entries_max = 16;
+
+/// The records of queries: RFC 1995 (SOA), RFC 2931 (SIG), RFC 8945 (TSIG). DnsMessage::edns is
+/// what an OPT record says.
+bool belongs_to_query(const DnsRecord& record) noexcept {
+  constexpr DnsType sig{24};
+  constexpr DnsType tsig{250};
+  return record.type == DnsType::soa || record.type == sig || record.type == tsig;
+}
+
+void keep_records_of_queries(std::vector<DnsRecord>& records) {
+  std::vector<DnsRecord> kept;
+  for (DnsRecord& record : records) {
+    if (belongs_to_query(record)) kept.push_back(std::move(record));
+  }
+  records = std::move(kept);
+}
 
 bool is_zone_transfer(const DnsMessage& response) noexcept {
   return !response.questions.empty() && response.questions.front().type == DnsType::axfr &&
@@ -26,17 +51,25 @@ std::optional<DnsMessage> refuse(dns::Bytes packet, DnsMessage& query) {
     response.rcode = code;
     return response;
   };
-  auto parsed = DnsMessage::parse(packet);
+  dns::Reader reader(packet);
+  const dns::Header header = dns::Header::read(reader);
+  const std::size_t entries =
+      std::size_t{header.questions} + header.answers + header.authorities + header.additionals;
+  const bool is_long = entries > query_entries_max || packet.size() > query_bytes_max;
+  auto parsed = is_long ? Result<DnsMessage>(base::failure(EMSGSIZE)) : DnsMessage::parse(packet);
   if (!parsed) {
     // What has a header may be a query.
-    dns::Reader reader(packet);
-    const dns::Header header = dns::Header::read(reader);
     DnsMessage response;
     response.id = header.id;
+    response.opcode = static_cast<DnsOpcode>(header.opcode());
     response.is_response = true;
-    return with_code(std::move(response), DnsRcode::format_error);
+    const bool is_other = is_long && response.opcode != DnsOpcode::query;
+    return with_code(std::move(response),
+                     is_other ? DnsRcode::not_implemented : DnsRcode::format_error);
   }
   query = std::move(*parsed);
+  for (auto* records : {&query.answers, &query.authorities, &query.additionals})
+    keep_records_of_queries(*records);
   const DnsMessage response = DnsMessage::response_to(query);
   if (query.opcode != DnsOpcode::query) return with_code(response, DnsRcode::not_implemented);
   if (query.questions.size() != 1) return with_code(response, DnsRcode::format_error);

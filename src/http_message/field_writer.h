@@ -79,7 +79,8 @@ class FieldWriter {
   static void release(Fields& fields) noexcept {
     constexpr std::size_t kept_bytes_max = 4096;
     fields.clear();
-    if (fields.text_.capacity() > kept_bytes_max) fields.text_ = std::string();
+    // Assigning an empty string would keep the memory.
+    if (fields.text_.capacity() > kept_bytes_max) std::string().swap(fields.text_);
     if (fields.entries_.capacity() > kept_bytes_max / sizeof(Fields::Entry))
       fields.entries_ = std::vector<Fields::Entry>();
   }

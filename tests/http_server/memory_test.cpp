@@ -33,6 +33,14 @@ std::vector<Buffer> empty_pool() {
   return held;
 }
 
+/// The memory in use, without what the pool of buffers keeps.
+std::size_t used_bytes() {
+  const std::vector<Buffer> pool = empty_pool();
+  std::size_t bytes = live_bytes;
+  for (const Buffer& block : pool) bytes -= block.memory_bytes();
+  return bytes;
+}
+
 class HttpMemory : public test::OnEveryBackend {
  protected:
   http::Server serve(http::Handler handler) {
@@ -144,6 +152,115 @@ TEST_P(HttpMemory, of_a_response_in_short_pieces) {
     ASSERT_TRUE(run_until([&] { return complete; }));
     EXPECT_EQ(all.size(), count);
     EXPECT_LE(live_bytes - before, 10 * count + 300'000) << chunk;
+  }
+}
+
+/// `count` fields with a name and a value of `size` bytes.
+std::string fields_of(std::size_t count, std::size_t size) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i)
+    text.append(std::string(size, 'a')).append(":").append(std::string(size, 'b')).append("\r\n");
+  return text;
+}
+
+TEST_P(HttpMemory, of_fields_and_trailers_of_a_request) {
+  for (const std::size_t size : {1U, 2U, 100U, 160U}) {
+    TaskEvent end(loop());
+    int waiting = 0;
+    const http::Server server =
+        serve([&](http::Request& request, http::Response& response) -> Task<> {
+          static_cast<void>(co_await request.body().read_all());
+          EXPECT_FALSE(request.body().trailers().empty());
+          ++waiting;
+          static_cast<void>(co_await end.wait());
+          response.send("");
+        });
+    constexpr std::size_t count = 20;
+    std::vector<TcpStream> peers;
+    for (std::size_t i = 0; i < count; ++i) peers.push_back(connect(server.endpoint()));
+    run_iterations();
+    const std::size_t before = used_bytes();
+    const std::size_t trailers = std::min<std::size_t>(32, 8000 / (2 * size));
+    const std::size_t fields = std::min<std::size_t>(98, 32'000 / (2 * size));
+    for (TcpStream& peer : peers) {
+      send_pieces(peer,
+                  "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n" +
+                      fields_of(fields, size) + "\r\n0\r\n" + fields_of(trailers, size) + "\r\n",
+                  100'000);
+    }
+    ASSERT_TRUE(run_until([&] { return waiting == count; }));
+    const std::size_t bytes = 2 * size * (fields + trailers);
+    EXPECT_LE(used_bytes() - before, count * (3 * bytes / 2 + 10'000)) << size;
+    end.set();
+    run_iterations(100);
+    EXPECT_LE(used_bytes() - before, count * 9000) << "idle, " << size;
+  }
+}
+
+TEST_P(HttpMemory, of_fields_of_a_response) {
+  for (const std::size_t size : {1U, 2U, 100U, 160U}) {
+    TcpServer server = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0)));
+    const std::string text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" +
+                             fields_of(99, size) + "\r\n0\r\n" + fields_of(25, size) + "\r\n";
+    std::vector<TcpStream> streams;
+    server.serve([&](TcpStream stream) -> Task<> {
+      Buffer request;
+      static_cast<void>(co_await stream.read(request));
+      static_cast<void>(co_await stream.write(text));
+      streams.push_back(std::move(stream));
+    });
+    http::Client client(loop());
+    const std::size_t before = used_bytes();
+    std::optional<http::ClientResponse> response;
+    run([](http::Client& from, Endpoint at, std::optional<http::ClientResponse>& into) -> Task<> {
+      into = or_throw(co_await from.get("http://" + at.to_string() + "/"));
+      EXPECT_TRUE((co_await into->read_all()).has_value());
+    }(client, server.endpoint(), response));
+    EXPECT_EQ(response->trailers().size(), 25U);
+    EXPECT_LE(used_bytes() - before, 3 * size * 124 + 30'000) << size;
+  }
+}
+
+TEST_P(HttpMemory, of_a_line_of_the_access_log) {
+  for (const char byte : {'a', '\x01', '"', '\xff'}) {
+    http::AccessRecord record;
+    const std::string text(10'000, byte);
+    record.method = "GET";
+    record.target = record.referer = record.user_agent = text;
+    const std::size_t before = used_bytes();
+    const std::string line = http::format_combined(record);
+    EXPECT_LE(line.size(), 4 * 3 * text.size() + 200);
+    EXPECT_LE(used_bytes() - before, 2 * line.size() + 200);
+  }
+}
+
+TEST_P(HttpMemory, of_requests_that_wait_for_a_connection) {
+  TcpServer server = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0)));
+  std::vector<TcpStream> streams;
+  server.serve([&](TcpStream stream) -> Task<> {
+    streams.push_back(std::move(stream));
+    co_return;
+  });
+  for (const std::size_t size : {1U, 2U, 100U, 1000U}) {
+    http::Client client(loop(), {.connections_per_origin_max = 1});
+    const std::string url = "http://" + server.endpoint().to_string() + "/";
+    std::size_t refused = 0;
+    constexpr std::size_t count = 1000;
+    const std::size_t before = used_bytes();
+    TaskScope scope(loop());
+    for (std::size_t i = 0; i < count; ++i) {
+      scope.spawn(
+          [](http::Client& to, std::string at, std::size_t bytes, std::size_t& failed) -> Task<> {
+            http::ClientRequest request;
+            request.method = http::Method::post;
+            request.url = std::move(at);
+            request.body = Buffer(std::string(bytes, 'x'));
+            if (!co_await to.send(std::move(request))) ++failed;
+          }(client, url, size, refused));
+    }
+    run_iterations();
+    EXPECT_LE(used_bytes() - before, count * (8'000 + 5 * size)) << size;
+    EXPECT_EQ(refused, 0U);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "http_message/h1/parser.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 #include <tambour/stream_error.h>
@@ -15,6 +16,12 @@ constexpr std::size_t small_piece = 1024;
 
 std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Frees the memory of a text if it is large. Assigning an empty text would keep it.
+void release(std::string& text) noexcept {
+  constexpr std::size_t kept_bytes_max = 512;
+  if (text.capacity() > kept_bytes_max) std::string().swap(text);
 }
 
 }  // namespace
@@ -159,6 +166,8 @@ void RequestParser::keep_start_line(Buffer& input) {
 void RequestParser::restart() noexcept {
   MessageParser::restart(HeadKind::request);
   detail::FieldWriter::release(head_.fields);
+  release(head_.target);
+  release(head_.authority);
 }
 
 Result<bool> ResponseParser::parse_head(Buffer& input, const Method& method) {
@@ -177,6 +186,7 @@ Result<bool> ResponseParser::parse_head(Buffer& input, const Method& method) {
 void ResponseParser::restart() noexcept {
   MessageParser::restart(HeadKind::response);
   detail::FieldWriter::release(head_.fields);
+  release(head_.reason);
 }
 
 }  // namespace tambour::http::h1
