@@ -4,7 +4,9 @@
 #include <fstream>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -136,6 +138,71 @@ TEST(HttpMemory, allocations_may_fail_at_any_point) {
     }
   }
   EXPECT_EQ(exchange(loop, folder.path()).size(), expected.size());
+}
+
+/// Returns false if `text` has anything else than whole responses with bodies of x, or a part of
+/// one at the end.
+bool is_sequence_of_responses(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = text.find("\r\n\r\n");
+    if (end == std::string_view::npos) return text.starts_with("HTTP/1.1 ");
+    const std::string_view head = text.substr(0, end);
+    if (!head.starts_with("HTTP/1.1 200 OK\r\n")) return false;
+    text.remove_prefix(end + 4);
+    const bool is_chunked = head.contains("chunked");
+    const std::string body =
+        is_chunked ? "3e8\r\n" + std::string(1000, 'x') + "\r\n0\r\n\r\n" : std::string(1000, 'x');
+    const bool is_empty = head.contains("Content-Length: 0\r\n");
+    const std::string_view present = text.substr(0, is_empty ? 0 : body.size());
+    if (!body.starts_with(present)) return false;
+    text.remove_prefix(present.size());
+  }
+  return true;
+}
+
+/// A head without its body would be followed by the next response, as if that were the body.
+TEST(HttpMemory, a_body_that_cannot_be_appended_ends_the_connection) {
+  EventLoop loop;
+  for (const bool is_chunked : {false, true}) {
+    bool refused = true;
+    for (unsigned nth = 1; refused; ++nth) {
+      SCOPED_TRACE(testing::Message() << "allocation " << nth << (is_chunked ? ", chunked" : ""));
+      refused = false;
+      std::vector<Buffer> taken;
+      auto server = or_throw(http::Server::listen(
+          loop, Endpoint::loopback_v4(0), [&](Request&, Response& response) -> Task<> {
+            // Otherwise blocks of the pool would serve instead of allocations.
+            for (int i = 0; i < 100; ++i) taken.emplace_back(std::string(3000, 'y'));
+            Buffer body(std::string(1000, 'x'));
+            test::refuse_memory(nth, 1000);
+            try {
+              if (is_chunked) {
+                static_cast<void>(co_await response.write(std::move(body)));
+              } else {
+                response.send(std::move(body));
+              }
+            } catch (const std::bad_alloc&) {
+              refused = true;
+            }
+            test::grant_memory();
+          }));
+      std::string received;
+      TaskScope client(loop);
+      client.spawn([](Endpoint to, std::string& into) -> Task<> {
+        TcpStream stream = or_throw(co_await TcpStream::connect(to));
+        std::string requests;
+        for (int i = 0; i < 9; ++i) requests += "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        requests += "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        EXPECT_TRUE(co_await stream.write(std::string_view(requests)));
+        Buffer in;
+        while ((co_await stream.read(in)).value_or(0) > 0) {
+        }
+        into = in.to_string();
+      }(server.endpoint(), received));
+      while (!client.empty()) loop.run_once();
+      EXPECT_TRUE(is_sequence_of_responses(received)) << received;
+    }
+  }
 }
 
 }  // namespace

@@ -243,6 +243,8 @@ TEST(HttpProxySettings, exceptions) {
            {"10.0.0.0/33", "http://10.0.0.0/"},
            {"10.0.0.0/", "http://10.0.0.0/"},
            {"10.0.0.0/8", "http://x.test/"},
+           {"10.0.0.0/8", "http://10.0.0.1%2eevil.test/"},
+           {"10.0.0.1", "http://10.0.0.1%41.evil.test/"},
            {"::/0", "http://1.2.3.4/"},
            {".", "http://x.test/"},
            {"*.x.test", "http://x.test/"},

@@ -169,6 +169,23 @@ TEST_P(HttpUnsolicited, a_protocol_that_is_switched_before_the_body_of_the_reque
   EXPECT_EQ(status(), make_error_code(HttpError::not_an_upgrade).message());
 }
 
+/// The client waits until it has sent the body, but no longer than its time limits.
+TEST_P(HttpUnsolicited, a_protocol_switch_without_reading_the_request_body_times_out) {
+  auto server = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0)));
+  server.serve([](TcpStream stream) -> Task<> {
+    Buffer head;
+    EXPECT_TRUE(co_await stream.read(head));
+    EXPECT_TRUE(co_await stream.write(switching("Upgrade: a\r\n")));
+    static_cast<void>(co_await sleep_for(std::chrono::hours(1)));
+  });
+  Client client(loop(), {.total_timeout = std::chrono::seconds(1)});
+  ClientRequest request = offering("http://" + server.endpoint().to_string() + "/", "a");
+  request.method = Method::post;
+  request.body = Buffer(std::string(std::size_t{50} << 20U, 'x'));
+  EXPECT_EQ(error_of(client, std::move(request)), system_error(ETIMEDOUT));
+  EXPECT_EQ(client.connections(), 0U);
+}
+
 TEST_P(HttpUnsolicited, bodies_where_there_is_none_do_not_answer_the_next_request) {
   std::string first;
   ScriptedServer server(

@@ -129,8 +129,11 @@ Task<Result<>> Exchange::send_source(Buffer output) {
 
 Task<Result<>> Exchange::check_upgrade(const RequestHead& request, const ResponseHead& response) {
   if (!is_offered(request.fields, response.fields)) co_return failure(HttpError::not_an_upgrade);
-  // The other protocol begins after the whole request.
-  if (sender_) co_await sender_->join();
+  // The other protocol begins after the whole request. A time limit ends the wait.
+  if (sender_) {
+    auto sent = as_task(sender_->join());
+    if (const Result<> joined = co_await std::move(sent); !joined) co_return joined;
+  }
   if (!is_sent_) co_return failure(HttpError::not_an_upgrade);
   co_return {};
 }

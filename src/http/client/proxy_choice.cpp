@@ -31,12 +31,13 @@ struct Address {
 
 /// Parses an address in any spelling. IPv4 addresses that are mapped to IPv6 count as IPv4.
 std::optional<Address> parse_address(std::string_view text) {
-  const std::string copy(text.substr(0, text.find('%')));
   Address address;
-  if (::inet_pton(AF_INET, copy.c_str(), address.bytes.data()) == 1) {
+  if (::inet_pton(AF_INET, std::string(text).c_str(), address.bytes.data()) == 1) {
     address.bits = 32;
     return address;
   }
+  // Only an IPv6 address has a zone.
+  const std::string copy(text.substr(0, text.find('%')));
   if (::inet_pton(AF_INET6, copy.c_str(), address.bytes.data()) != 1) return std::nullopt;
   address.bits = 128;
   constexpr std::array<unsigned char, 12> mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};

@@ -110,8 +110,12 @@ Result<> ServerConnection::send(Buffer body) {
     framing = {.kind = BodyKind::length,
                .length = body.empty() ? response().length().value_or(0) : body.size()};
   if (auto begun = begin_response(framing); !begun) return begun;
-  add_body_bytes(response(), body.size());
+  const std::size_t size = body.size();
+  // A head without its body would make the client take the next response for the body.
+  const bool was_broken = std::exchange(is_broken_, true);
   if (sends_body()) out_.append(std::move(body));
+  is_broken_ = was_broken;
+  add_body_bytes(response(), size);
   set_state(response(), ResponseState::ended);
   return {};
 }
@@ -133,13 +137,19 @@ bool ServerConnection::is_too_long(std::uint64_t bytes) const noexcept {
 Result<> ServerConnection::add_to_body(Buffer piece) {
   if (response().ended()) return failure(HttpError::response_ended);
   if (is_too_long(piece.size())) return failure(HttpError::response_too_long);
-  add_body_bytes(response(), piece.size());
-  if (piece.empty() || !sends_body()) return {};
+  const std::size_t size = piece.size();
+  if (size == 0 || !sends_body()) {
+    add_body_bytes(response(), size);
+    return {};
+  }
+  const bool was_broken = std::exchange(is_broken_, true);  // Until the whole piece is appended.
   if (framing_.kind == BodyKind::chunked) {
     append_chunk(out_, std::move(piece));
   } else {
     out_.append(std::move(piece));
   }
+  is_broken_ = was_broken;
+  add_body_bytes(response(), size);
   return {};
 }
 
