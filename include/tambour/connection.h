@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <span>
 #include <string_view>
 
@@ -76,6 +77,9 @@ struct ConnectionCallbacks {
   /// callback runs on its thread.
   Callback<void(Connection&)> on_move{};
   ConnectionLimits limits{};
+  /// What the stall detector names. A server and a StreamClient replace it by the place in which
+  /// they got the callbacks.
+  std::source_location created_at = std::source_location::current();
 };
 
 /// A connected byte stream with callbacks.

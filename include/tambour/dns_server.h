@@ -104,12 +104,13 @@ class DnsServer {
   /// free for both. Fails with EADDRINUSE, EACCES, EADDRNOTAVAIL, and with EAFNOSUPPORT if `at` is
   /// not an IP address.
   template <class F>
-  [[nodiscard]] static Result<DnsServer> listen(EventLoop& loop, const Endpoint& at, F handler,
-                                                const DnsServerOptions& options = {}) {
+  [[nodiscard]] static Result<DnsServer> listen(
+      EventLoop& loop, const Endpoint& at, F handler, const DnsServerOptions& options = {},
+      std::source_location created_at = std::source_location::current()) {
     if constexpr (std::same_as<std::invoke_result_t<F&, const DnsRequest&, DnsMessage&>, Task<>>) {
-      return open(loop, at, nullptr, TaskHandler(std::move(handler)), options);
+      return open(loop, at, nullptr, TaskHandler(std::move(handler)), options, created_at);
     } else {
-      return open(loop, at, Handler(std::move(handler)), nullptr, options);
+      return open(loop, at, Handler(std::move(handler)), nullptr, options, created_at);
     }
   }
 
@@ -132,7 +133,8 @@ class DnsServer {
  private:
   explicit DnsServer(std::unique_ptr<dns_server::State> state) noexcept;
   static Result<DnsServer> open(EventLoop& loop, const Endpoint& at, Handler handler,
-                                TaskHandler task_handler, const DnsServerOptions& options);
+                                TaskHandler task_handler, const DnsServerOptions& options,
+                                const std::source_location& created_at);
 
   std::unique_ptr<dns_server::State> state_;
 };

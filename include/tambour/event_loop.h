@@ -78,8 +78,8 @@ class EventLoop {
   /// Runs `task` on the loop's thread, in the order of posting. Callable from any thread. A task
   /// that is posted inside a callback runs in the next iteration. Throws only std::bad_alloc, on
   /// out of memory or if eight million tasks are queued. Destroying the loop destroys the remaining
-  /// tasks without running them.
-  void post(Callback<void()> task);
+  /// tasks without running them. The stall detector names `at`.
+  void post(Callback<void()> task, std::source_location at = std::source_location::current());
 
   /// Wakes the loop if it is waiting. Callable from any thread; async-signal-safe.
   void wake() noexcept;

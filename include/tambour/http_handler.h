@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <functional>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -28,8 +29,10 @@ class Handler {
 
   template <class F>
     requires(!std::same_as<F, Handler>) && HandlerFunction<F>
-  Handler(F function)  // NOLINT(google-explicit-constructor): functions are passed as handlers.
-      : start_([function = std::move(function)](Request& request,
+  // NOLINTNEXTLINE(google-explicit-constructor): functions are passed as handlers.
+  Handler(F function, std::source_location created_at = std::source_location::current())
+      : created_at_(created_at),
+        start_([function = std::move(function)](Request& request,
                                                 Response& response) mutable -> Task<> {
           if constexpr (std::is_void_v<std::invoke_result_t<F&, Request&, Response&>>) {
             function(request, response);
@@ -40,6 +43,9 @@ class Handler {
         }) {}
 
   explicit operator bool() const noexcept { return start_ != nullptr; }
+
+  /// Where the function was made a handler: the stall detector names it.
+  [[nodiscard]] const std::source_location& created_at() const noexcept { return created_at_; }
 
   /// Invokes the function. Returns its task, which has not started, or an empty Task if the
   /// function has done its work. Throws what the function throws.
@@ -53,6 +59,7 @@ class Handler {
   }
 
  private:
+  std::source_location created_at_;
   std::function<Task<>(Request&, Response&)> start_;
 };
 

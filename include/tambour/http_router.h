@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -94,8 +95,8 @@ class Router {
   /// is valid until this router is moved from or destroyed. Call it for the outermost router only.
   [[nodiscard]] Router& host(std::string_view name);
 
-  /// The handler. The router is empty afterwards.
-  [[nodiscard]] Handler handler() &&;
+  /// The handler. The router is empty afterwards. The stall detector names `at`.
+  [[nodiscard]] Handler handler(std::source_location at = std::source_location::current()) &&;
 
  private:
   struct State;

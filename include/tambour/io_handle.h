@@ -162,6 +162,8 @@ class IoWait {
   [[nodiscard]] bool try_now_or_wait() noexcept;
   /// Starts a registered wait again, after it has completed, when the descriptor is ready.
   void wait_again() noexcept;
+  /// Sets what the stall detector names. The wait must be pending; a task sets it by itself.
+  void set_created_at(const std::source_location& created_at) noexcept;
   /// Makes a pending wait complete with ECANCELED, unless it is about to complete already.
   void cancel() noexcept;
   /// Ends the wait without a completion, if it is pending, and its registration.

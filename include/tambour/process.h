@@ -227,6 +227,7 @@ class [[nodiscard]] Process::Wait final : private detail::ReadyNode {
   template <HasTaskContext Promise>
   void await_suspend(std::coroutine_handle<Promise> awaiting) {
     awaiting_ = awaiting;
+    set_created_at(awaiting.promise().context().spawned_at);
     enlist();
     stop_.emplace(awaiting.promise().context().stop, Stop{*this});
   }

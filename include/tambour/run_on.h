@@ -51,7 +51,7 @@ class [[nodiscard("nothing happens until this is awaited")]] RunOn {
   void await_suspend(std::coroutine_handle<Promise> awaiting) {
     const TaskContext& context = awaiting.promise().context();
     awaiting_ = awaiting;
-    call_->start(*context.loop, to_, awaiting, context.stop);
+    call_->start(*context.loop, to_, awaiting, context);
     stop_.emplace(context.stop, Stop{*call_});
   }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
@@ -49,7 +50,8 @@ class ServerGroupBase {
   /// Serves with callbacks: each accepted stream becomes a Connection. All loops share the
   /// callbacks, so several threads invoke them concurrently, each for its own connections. Aborts
   /// if the server already serves.
-  void serve(ConnectionCallbacks callbacks);
+  void serve(ConnectionCallbacks callbacks,
+             std::source_location at = std::source_location::current());
 
   /// Returns duplicates of its listeners for a replacement process (start_new_process() calls this
   /// itself), in the order that adopt() expects; empty after stop(). Fails with EMFILE. Callable
@@ -97,8 +99,9 @@ class ServerGroupBase {
                                       bool (*supports)(const Endpoint&),
                                       const ListenOptions& options);
   /// `check` may be null. ListenOptions::on_rejected gets the streams that it rejects.
+  /// The stall detector names `created_at`.
   void serve_with(const std::function<Task<>(SocketStream)>& handler,
-                  detail::HandshakeCheck check = nullptr);
+                  const std::source_location& created_at, detail::HandshakeCheck check = nullptr);
 
  private:
   static Result<ServerGroupBase> open(LoopGroup& group, server::ListenerSource source,
@@ -159,10 +162,10 @@ class StreamServerGroup final : public ServerGroupBase {
   /// server already serves.
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
-  void serve(Handler handler) {
-    serve_with([handler = std::move(handler)](SocketStream stream) mutable -> Task<> {
-      return handler(S(std::move(stream)));
-    });
+  void serve(Handler handler, std::source_location at = std::source_location::current()) {
+    serve_with([handler = std::move(handler)](
+                   SocketStream stream) mutable -> Task<> { return handler(S(std::move(stream))); },
+               at);
   }
 
  private:

@@ -48,7 +48,8 @@ class StreamServerBase {
 
   /// Serves with callbacks: each accepted stream becomes a Connection. Aborts if the server already
   /// serves.
-  void serve(ConnectionCallbacks callbacks);
+  void serve(ConnectionCallbacks callbacks,
+             std::source_location at = std::source_location::current());
 
   /// Prevents stop() from removing the Unix path, for use when another process listens on it or
   /// will do so. A forked child need not call it: its copy of the server never removes the path.
@@ -96,8 +97,9 @@ class StreamServerBase {
                                        const std::source_location& function);
   Task<Result<SocketStream>> accept_stream();
   /// `check` may be null. ListenOptions::on_rejected gets the streams that it rejects.
+  /// The stall detector names `created_at`.
   void serve_with(std::function<Task<>(SocketStream)> handler,
-                  detail::HandshakeCheck check = nullptr);
+                  const std::source_location& created_at, detail::HandshakeCheck check = nullptr);
 
  private:
   static Result<StreamServerBase> create(EventLoop& loop, const ListenOptions& options,
@@ -163,10 +165,10 @@ class StreamServer final : public StreamServerBase {
   /// out of the loop's run(). Aborts if the server already serves.
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
-  void serve(Handler handler) {
-    serve_with([handler = std::move(handler)](SocketStream stream) mutable -> Task<> {
-      return handler(S(std::move(stream)));
-    });
+  void serve(Handler handler, std::source_location at = std::source_location::current()) {
+    serve_with([handler = std::move(handler)](
+                   SocketStream stream) mutable -> Task<> { return handler(S(std::move(stream))); },
+               at);
   }
 
   /// Waits for one connection. Aborts if serve() was called.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <source_location>
 #include <stop_token>
 
 #include <tambour/cxx23.h>
@@ -21,8 +22,11 @@ struct TaskContext {
   /// the loop's thread.
   std::stop_token stop;
   /// when_all(), when_any() and timeout() give their tasks a context of their own; `outer` is then
-  /// the context of the awaiting task. Null in the context of a TaskScope.
+  /// the context of the awaiting task. A TaskScope has a context for each place in which tasks are
+  /// spawned; `outer` is null in the first one, and refers to it in the others.
   const TaskContext* outer = nullptr;
+  /// Where the task was spawned: for the stall detector.
+  std::source_location spawned_at = {};
   /// Of the library: the pending waits that a stop request cancels.
   mutable detail::StopHooks waits = {};
 };

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <source_location>
 #include <stop_token>
 #include <type_traits>
@@ -79,26 +80,45 @@ class TaskScope final : private detail::TaskObserver {
   TaskScope& operator=(const TaskScope&) = delete;
   ~TaskScope();
 
-  /// Starts `task`, which runs immediately until it first suspends. It must not be empty.
+  /// Starts `task`, which runs immediately until it first suspends. It must not be empty. The stall
+  /// detector names `at`.
   template <class T>
   void spawn(Task<T> task, std::source_location at = std::source_location::current()) {
     if (!task) [[unlikely]]
       fail_on_empty_task("spawn()", at);
-    start(task.release(), std::source_location::current());
+    start(task.release(), at, std::source_location::current());
   }
 
   /// Starts `callable(arguments...)`, which returns a Task, and keeps copies of the callable and
   /// its arguments in a coroutine frame until the task has ended. Use it for a lambda with
   /// captures: `scope.spawn([&]() -> Task<> { ... }())` would destroy the lambda before its
   /// coroutine resumes. The arguments are passed as rvalues, as by std::thread; pass a reference
-  /// with std::ref().
+  /// with std::ref(). With more than two arguments, the stall detector names the place in which the
+  /// scope was created.
+  template <class F>
+    requires TaskFunction<std::decay_t<F>>
+  void spawn(F&& callable, std::source_location at = std::source_location::current()) {
+    start_call(at, std::source_location::current(), std::forward<F>(callable));
+  }
+  template <class F, class A>
+    requires TaskFunction<std::decay_t<F>, std::decay_t<A>>
+  void spawn(F&& callable, A&& argument,
+             std::source_location at = std::source_location::current()) {
+    start_call(at, std::source_location::current(), std::forward<F>(callable),
+               std::forward<A>(argument));
+  }
+  template <class F, class A, class B>
+    requires TaskFunction<std::decay_t<F>, std::decay_t<A>, std::decay_t<B>>
+  void spawn(F&& callable, A&& first, B&& second,
+             std::source_location at = std::source_location::current()) {
+    start_call(at, std::source_location::current(), std::forward<F>(callable),
+               std::forward<A>(first), std::forward<B>(second));
+  }
   template <class F, class... Args>
-    requires TaskFunction<std::decay_t<F>, std::decay_t<Args>...>
+    requires(sizeof...(Args) > 2) && TaskFunction<std::decay_t<F>, std::decay_t<Args>...>
   void spawn(F&& callable, Args&&... arguments) {
-    start(call_as_task(std::decay_t<F>(std::forward<F>(callable)),
-                       std::decay_t<Args>(std::forward<Args>(arguments))...)
-              .release(),
-          std::source_location::current());
+    start_call(created_at_, std::source_location::current(), std::forward<F>(callable),
+               std::forward<Args>(arguments)...);
   }
 
   /// Asks the tasks to stop: their waits fail with ECANCELED. May be called more than once; no
@@ -127,8 +147,10 @@ class TaskScope final : private detail::TaskObserver {
     ~Join() = default;
 
     [[nodiscard]] bool await_ready() const noexcept { return scope_->empty(); }
-    void await_suspend(std::coroutine_handle<> awaiting) noexcept {
+    template <HasTaskContext Promise>
+    void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
       awaiting_ = awaiting;
+      set_created_at(awaiting.promise().context().spawned_at);
       scope_->joins_.push_back(*this);
     }
     void await_resume() {
@@ -184,12 +206,23 @@ class TaskScope final : private detail::TaskObserver {
 
  private:
   friend class server::Acceptor;
+  struct OtherPlace;
   struct Forward {
     TaskScope& scope;
     void operator()() const noexcept;
   };
 
-  void start(detail::TaskPromiseBase& promise, const std::source_location& function);
+  template <class F, class... Args>
+  void start_call(const std::source_location& at, const std::source_location& function,
+                  F&& callable, Args&&... arguments) {
+    start(call_as_task(std::decay_t<F>(std::forward<F>(callable)),
+                       std::decay_t<Args>(std::forward<Args>(arguments))...)
+              .release(),
+          at, function);
+  }
+  void start(detail::TaskPromiseBase& promise, const std::source_location& at,
+             const std::source_location& function);
+  [[nodiscard]] const TaskContext& context_at(const std::source_location& at) noexcept;
   /// True if the task with this context is one of the scope's tasks, or is awaited by one of them.
   [[nodiscard]] bool runs(const TaskContext& context) const noexcept {
     const TaskContext* own = &context;
@@ -206,7 +239,7 @@ class TaskScope final : private detail::TaskObserver {
 
   loop::Core* core_;  ///< Reference-counted; may outlive the loop.
   std::stop_source stop_;
-  TaskContext context_;
+  TaskContext context_;  ///< Of the tasks that were spawned in the place of the first one.
   detail::ObservedTasks tasks_;
   std::size_t size_ = 0;
   /// Set by the destructor, for member functions that are still on the stack.
@@ -216,6 +249,7 @@ class TaskScope final : private detail::TaskObserver {
   Callback<void(std::exception_ptr)> handler_;
   Callback<void()> ended_;
   std::source_location created_at_;
+  std::unique_ptr<OtherPlace> places_;  ///< In which further tasks were spawned.
   std::stop_callback<Forward> outer_;
 };
 
@@ -238,8 +272,27 @@ void spawn(EventLoop& loop, Task<T> task,
 ///   spawn(loop, [peer = std::move(peer)]() mutable -> Task<> { co_await serve(peer); });
 ///
 /// Without this form, that lambda would be destroyed at the end of the statement.
+template <class F>
+  requires TaskFunction<std::decay_t<F>>
+void spawn(EventLoop& loop, F&& callable,
+           std::source_location at = std::source_location::current()) {
+  loop.tasks().spawn(std::forward<F>(callable), at);
+}
+template <class F, class A>
+  requires TaskFunction<std::decay_t<F>, std::decay_t<A>>
+void spawn(EventLoop& loop, F&& callable, A&& argument,
+           std::source_location at = std::source_location::current()) {
+  loop.tasks().spawn(std::forward<F>(callable), std::forward<A>(argument), at);
+}
+template <class F, class A, class B>
+  requires TaskFunction<std::decay_t<F>, std::decay_t<A>, std::decay_t<B>>
+void spawn(EventLoop& loop, F&& callable, A&& first, B&& second,
+           std::source_location at = std::source_location::current()) {
+  loop.tasks().spawn(std::forward<F>(callable), std::forward<A>(first), std::forward<B>(second),
+                     at);
+}
 template <class F, class... Args>
-  requires TaskFunction<std::decay_t<F>, std::decay_t<Args>...>
+  requires(sizeof...(Args) > 2) && TaskFunction<std::decay_t<F>, std::decay_t<Args>...>
 void spawn(EventLoop& loop, F&& callable, Args&&... arguments) {
   loop.tasks().spawn(std::forward<F>(callable), std::forward<Args>(arguments)...);
 }

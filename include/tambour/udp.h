@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <source_location>
 #include <span>
 #include <string_view>
 
@@ -51,6 +52,8 @@ struct UdpCallbacks {
   /// Receiving failed, usually because of an earlier send: ECONNREFUSED. Receiving continues unless
   /// the socket cannot be watched (EBADF, or an error listed at FdWatcher).
   std::function<void(UdpSocket&, Error)> on_error{};
+  /// Where the callbacks were given: the stall detector names it.
+  std::source_location created_at = std::source_location::current();
 };
 
 /// A UDP socket.

@@ -55,7 +55,10 @@ class TaskGroup : protected detail::TaskObserver {
   bool begin(std::coroutine_handle<Promise> awaiting, std::size_t tasks, auto start_all) {
     const TaskContext& outer = awaiting.promise().context();
     awaiting_ = awaiting;
-    context_ = {.loop = outer.loop, .stop = stop_.get_token(), .outer = &outer};
+    context_ = {.loop = outer.loop,
+                .stop = stop_.get_token(),
+                .outer = &outer,
+                .spawned_at = outer.spawned_at};
     outer_.emplace(outer.stop, Forward{stop_});
     if constexpr (std::derived_from<Promise, detail::TaskPromiseBase>)
       parent_ = &awaiting.promise();

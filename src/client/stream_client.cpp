@@ -22,6 +22,15 @@ namespace tambour {
 static_assert(std::is_trivially_copyable_v<ConnectOptions>);
 
 namespace net {
+namespace {
+
+std::shared_ptr<const ConnectionCallbacks> share(ConnectionCallbacks callbacks,
+                                                 const std::source_location& created_at) {
+  callbacks.created_at = created_at;
+  return std::make_shared<const ConnectionCallbacks>(std::move(callbacks));
+}
+
+}  // namespace
 
 /// A callback may destroy the client, and this with it. Callbacks are invoked by timers, as the
 /// last action of a function, never by the task that connects.
@@ -33,7 +42,7 @@ class StreamClientState final : private ConnectionOwner {
       : core_(loop::core_of(loop)),
         loop_(loop),
         connect_(std::move(connect)),
-        callbacks_(std::make_shared<const ConnectionCallbacks>(std::move(callbacks))),
+        callbacks_(share(std::move(callbacks), created_at)),
         options_(std::move(options)),
         backoff_(options_.retry_delay, options_.retry_delay_max),
         retry_(

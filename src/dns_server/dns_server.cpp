@@ -65,8 +65,9 @@ DatagramOptions reply_to(const Datagram& query) noexcept {
 class State {
  public:
   State(EventLoop& loop, DnsServer::Handler handler, DnsServer::TaskHandler task_handler,
-        const DnsServerOptions& options)
+        const DnsServerOptions& options, const std::source_location& created_at)
       : loop_(loop),
+        created_at_(created_at),
         core_(loop::core_of(loop)),
         handler_(std::move(handler)),
         task_handler_(std::move(task_handler)),
@@ -102,9 +103,10 @@ class State {
       tcp_ = std::move(*tcp);
       break;
     }
-    tcp_->serve([this](TcpStream stream) { return serve(std::move(stream)); });
+    tcp_->serve([this](TcpStream stream) { return serve(std::move(stream)); }, created_at_);
     // An error refers to a datagram that could not be delivered.
-    return udp_.serve({.on_datagrams = [this](UdpSocket&, DatagramBatch& batch) { take(batch); }});
+    return udp_.serve({.on_datagrams = [this](UdpSocket&, DatagramBatch& batch) { take(batch); },
+                       .created_at = created_at_});
   }
 
   void stop() noexcept {
@@ -216,7 +218,8 @@ class State {
       ++stats_.overloaded;
       return;
     }
-    tasks_.spawn(answer_datagram(Slot(*this), std::move(request), std::move(response), how));
+    tasks_.spawn(answer_datagram(Slot(*this), std::move(request), std::move(response), how),
+                 created_at_);
   }
 
   Task<> answer_datagram(Slot /*held*/, DnsRequest request, DnsMessage response,
@@ -350,7 +353,7 @@ class State {
     const bool waits = handler_ || request.question().type == DnsType::axfr ||
                        handlers.size() + 1 >= options_.tcp_tasks_max;
     auto answered = answer(connection, std::move(request), std::move(slot));
-    if (!waits) co_return handlers.spawn(std::move(answered));
+    if (!waits) co_return handlers.spawn(std::move(answered), created_at_);
     co_await std::move(answered);
   }
 
@@ -397,6 +400,7 @@ class State {
   }
 
   EventLoop& loop_;
+  std::source_location created_at_;
   loop::Core& core_;
   DnsServer::Handler handler_;
   DnsServer::TaskHandler task_handler_;
@@ -424,9 +428,10 @@ DnsServer& DnsServer::operator=(DnsServer&& other) noexcept = default;
 DnsServer::~DnsServer() = default;
 
 Result<DnsServer> DnsServer::open(EventLoop& loop, const Endpoint& at, Handler handler,
-                                  TaskHandler task_handler, const DnsServerOptions& options) {
+                                  TaskHandler task_handler, const DnsServerOptions& options,
+                                  const std::source_location& created_at) {
   auto state = std::make_unique<dns_server::State>(loop, std::move(handler),
-                                                   std::move(task_handler), options);
+                                                   std::move(task_handler), options, created_at);
   if (auto listening = state->listen(at); !listening) return std::unexpected(listening.error());
   return DnsServer(std::move(state));
 }

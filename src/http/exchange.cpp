@@ -147,7 +147,7 @@ Task<> Request::while_connected(Task<> work) const {
   TaskScope scope(*context.loop, context.stop);
   const std::stop_callback disconnected(exchange_->disconnect_token(),
                                         [&scope] { scope.request_stop(); });
-  scope.spawn(std::move(work));
+  scope.spawn(std::move(work), context.spawned_at);
   co_await scope.join();
 }
 

@@ -13,10 +13,13 @@ namespace tambour::http {
 namespace {
 
 Handler surround(Handler inner, const std::vector<Middleware>& all) {
+  const std::source_location created_at = inner.created_at();
   for (std::size_t i = all.size(); i-- > 0;)
-    inner = [middleware = all[i], next = std::move(inner)](Request& request, Response& response) {
-      return middleware(request, response, next);
-    };
+    inner = Handler(
+        [middleware = all[i], next = std::move(inner)](Request& request, Response& response) {
+          return middleware(request, response, next);
+        },
+        created_at);
   return inner;
 }
 
@@ -167,7 +170,7 @@ Router& Router::host(std::string_view name) {
   return *state_->hosts.back().second;
 }
 
-Handler Router::handler() && {
+Handler Router::handler(std::source_location at) && {
   const std::unique_ptr<State> state = std::exchange(state_, std::make_unique<State>());
   auto routes = std::make_shared<Routes>();
   routes->tree = std::move(state->tree);
@@ -181,9 +184,10 @@ Handler Router::handler() && {
   for (auto& [name, router] : state->hosts)
     routes->hosts.emplace_back(name, std::move(*router).handler());
   const std::shared_ptr<const Routes> shared = std::move(routes);
-  return surround(
-      [shared](Request& request, Response& response) { return shared->start(request, response); },
-      state->middleware);
+  return surround(Handler([shared](Request& request,
+                                   Response& response) { return shared->start(request, response); },
+                          at),
+                  state->middleware);
 }
 
 }  // namespace tambour::http

@@ -53,12 +53,13 @@ Result<Server> Server::start(Result<StreamServerBase> base, Handler handler,
                              ServerOptions options) {
   if (!base) return std::unexpected(base.error());
   Server server(std::move(*base));
+  const std::source_location created_at = handler.created_at();
   server.serve_with(
       [settings = settings_of(std::move(handler), std::move(options)),
        shutdown = server.shutdown_token()](SocketStream stream) {
         return serve_connection(std::move(stream), settings, shutdown);
       },
-      &h1::check_negotiated);
+      created_at, &h1::check_negotiated);
   return server;
 }
 
@@ -82,6 +83,7 @@ Result<ServerGroup> ServerGroup::start(LoopGroup& group, Result<ServerGroupBase>
                                        Handler handler, ServerOptions options) {
   if (!base) return std::unexpected(base.error());
   ServerGroup server(std::move(*base));
+  const std::source_location created_at = handler.created_at();
   std::vector<std::stop_token> tokens;
   tokens.reserve(group.size());
   for (std::size_t i = 0; i < group.size(); ++i) tokens.push_back(server.shutdown_token(group[i]));
@@ -91,7 +93,7 @@ Result<ServerGroup> ServerGroup::start(LoopGroup& group, Result<ServerGroupBase>
         const std::stop_token& shutdown = tokens[group.index_of(stream.loop())];
         return serve_connection(std::move(stream), settings, shutdown);
       },
-      &h1::check_negotiated);
+      created_at, &h1::check_negotiated);
   return server;
 }
 

@@ -134,6 +134,10 @@ void IoWait::resume_when_completed(std::coroutine_handle<> awaiting,
   operation().set_awaiting(awaiting, context);
 }
 
+void IoWait::set_created_at(const std::source_location& created_at) noexcept {
+  operation().set_created_at(created_at);
+}
+
 bool IoWait::finish(std::int32_t answer) noexcept {
   if (answer == -EAGAIN) return false;
   outcome = answer;

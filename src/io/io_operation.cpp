@@ -24,6 +24,7 @@ void IoOperation::start(loop::Core& core, int descriptor, Events readiness) noex
 void IoOperation::set_awaiting(std::coroutine_handle<> awaiting,
                                const TaskContext& context) noexcept {
   awaiting_ = awaiting;
+  set_created_at(context.spawned_at);
   context.waits.add(*this, context.stop);
 }
 

@@ -230,8 +230,8 @@ void Core::run_ready(std::source_location function) {
   run_iteration(Wait::none);
 }
 
-void Core::post(Callback<void()>&& task) {
-  posted_.push(std::move(task));
+void Core::post(Callback<void()>&& task, const std::source_location& posted_at) {
+  posted_.push(std::move(task), posted_at);
   wake_if_waiting();
 }
 
@@ -332,19 +332,34 @@ void Core::run_pending(std::source_location function) {
   const std::size_t count = run_queue();
   TAMBOUR_PROBE1(dispatch, count);
   stats_.callbacks += count;
-  stats_.posted += posted_.run();
+  stats_.posted += run_posted();
+}
+
+template <class Call>
+void Core::detect_stall(const std::source_location& created_at, Call call) {
+  const std::int64_t began_ns = clock_ns();
+  call();
+  const std::int64_t took_ns = clock_ns() - began_ns;
+  if (took_ns > stall_ns_ && report_stall_)
+    report_stall_({.created_at = created_at, .duration = Duration(took_ns)});
 }
 
 std::size_t Core::run_queue() {
   if (!report_stall_) return running_queue_.run_all();
   return running_queue_.run_all([this](const detail::ReadyNode& item, auto call) {
-    const std::source_location created_at = item.created_at();
-    const std::int64_t began_ns = clock_ns();
-    call();
-    const std::int64_t took_ns = clock_ns() - began_ns;
-    if (took_ns > stall_ns_ && report_stall_)
-      report_stall_({.created_at = created_at, .duration = Duration(took_ns)});
+    // The item may be destroyed by its own callback.
+    detect_stall(std::source_location(item.created_at()), call);
   });
+}
+
+std::size_t Core::run_posted() {
+  if (!report_stall_) return posted_.run();
+  std::size_t count = 0;
+  for (PostQueue::Posted posted; posted_.take_next(posted); ++count) {
+    const Callback<void()> task = std::move(posted.task);
+    if (task) detect_stall(posted.posted_at, [&task] { task(); });
+  }
+  return count;
 }
 
 void Core::note_times(std::int64_t before_ns) noexcept {

@@ -73,7 +73,8 @@ class Core {
   }
 
   /// Callable from any thread. Throws std::bad_alloc; the caller then keeps `task`.
-  void post(Callback<void()>&& task);
+  void post(Callback<void()>&& task,
+            const std::source_location& posted_at = std::source_location::current());
   void wake() noexcept { backend_->wake(); }
   Result<> reopen() noexcept;
 
@@ -297,6 +298,9 @@ class Core {
   /// Rethrows an exception of a task if stop() ended run() before the exception was dispatched.
   void rethrow_pending();
   std::size_t run_queue();
+  std::size_t run_posted();
+  template <class Call>
+  void detect_stall(const std::source_location& created_at, Call call);
   void note_times(std::int64_t before_ns) noexcept;
   void run_hooks(HookPoint point);
   void queue_hooks(HookPoint point, ReadyQueue& queue) noexcept;

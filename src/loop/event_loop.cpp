@@ -72,7 +72,9 @@ void EventLoop::update_now() noexcept {
   core_->update_now();
 }
 
-void EventLoop::post(Callback<void()> task) { core_->post(std::move(task)); }
+void EventLoop::post(Callback<void()> task, std::source_location at) {
+  core_->post(std::move(task), at);
+}
 void EventLoop::wake() noexcept { core_->wake(); }
 
 void EventLoop::ref() noexcept {

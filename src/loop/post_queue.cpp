@@ -86,7 +86,7 @@ void PostQueue::keep_spare(Segment* segment) noexcept {
   delete segment;
 }
 
-void PostQueue::push(Callback<void()>&& task) {
+void PostQueue::push(Callback<void()>&& task, const std::source_location& posted_at) {
   Slot* const directory = prepare();
   const std::uint64_t index = tail_.fetch_add(1, std::memory_order_seq_cst);
   Slot& slot = directory[slot_of(index)];
@@ -95,6 +95,7 @@ void PostQueue::push(Callback<void()>&& task) {
   Place& place =
       segment != nullptr ? segment->places[index % segment_size] : wait_for_place(slot, index);
   place.task.swap(task);
+  place.posted_at = posted_at;
   place.is_there.store(true, std::memory_order_release);
 }
 
@@ -153,6 +154,14 @@ std::size_t PostQueue::run() {
     if (task) task();
   }
   return count;
+}
+
+bool PostQueue::take_next(Posted& into) noexcept {
+  Place* const place = head_ != taken_ ? place_at_head() : nullptr;
+  if (place == nullptr) return false;
+  into.posted_at = place->posted_at;
+  into.task = take_from(*place);
+  return true;
 }
 
 void PostQueue::clear() noexcept {

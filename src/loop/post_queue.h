@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <source_location>
 
 #include <tambour/callback.h>
 #include <tambour/result.h>
@@ -32,7 +33,8 @@ class PostQueue {
 
   /// Callable from any thread. Throws std::bad_alloc if out of memory or beyond tasks_max; the
   /// caller then keeps `task`.
-  void push(Callback<void()>&& task);
+  void push(Callback<void()>&& task,
+            const std::source_location& posted_at = std::source_location::current());
 
   /// Consumer only: true if no cell is claimed.
   [[nodiscard]] bool empty() const noexcept {
@@ -51,6 +53,14 @@ class PostQueue {
   /// throws, it has been removed, and the next call continues with the task after it. Returns the
   /// number of tasks run.
   std::size_t run();
+
+  struct Posted {
+    Callback<void()> task;
+    std::source_location posted_at;
+  };
+  /// Consumer only: takes the next of the tasks taken, for callers that run it themselves. Returns
+  /// false if there is none, or if it is not stored yet.
+  [[nodiscard]] bool take_next(Posted& into) noexcept;
 
   /// Consumer only: destroys all posted tasks without running them.
   void clear() noexcept;
@@ -71,6 +81,7 @@ class PostQueue {
   struct Place {
     std::atomic<bool> is_there{false};
     Callback<void()> task;
+    std::source_location posted_at;
   };
   struct Segment {
     std::array<Place, segment_size> places;

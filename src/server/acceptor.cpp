@@ -93,14 +93,15 @@ Result<> Acceptor::add(Result<Listener> listener) {
   return {};
 }
 
-void Acceptor::serve(std::function<Task<>(SocketStream)> handler, detail::HandshakeCheck check) {
+void Acceptor::serve(std::function<Task<>(SocketStream)> handler,
+                     const std::source_location& created_at, detail::HandshakeCheck check) {
   handler_ = std::move(handler);
   check_ = check;
-  start_ = [this](SocketStream stream, ConnectionSlot& slot) {
+  start_ = [this, created_at](SocketStream stream, ConnectionSlot& slot) {
     const Counted starting(starting_);
     Task<> task = handler_(std::move(stream));
     slot.release();
-    handlers_->spawn(std::move(task));
+    handlers_->spawn(std::move(task), created_at);
   };
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <stop_token>
 #include <utility>
 #include <vector>
@@ -59,7 +60,8 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
 
   /// From now on each connection that arrives is served with `handler` or `callbacks`, unless
   /// `check`, if not null, rejects it after the handshake of TLS.
-  void serve(std::function<Task<>(SocketStream)> handler, detail::HandshakeCheck check);
+  void serve(std::function<Task<>(SocketStream)> handler, const std::source_location& created_at,
+             detail::HandshakeCheck check);
   void serve(std::shared_ptr<const ConnectionCallbacks> callbacks);
   [[nodiscard]] bool serves() const noexcept { return start_ != nullptr; }
   /// Starts accepting from the listeners. If there is a group, all of its acceptors must serve.

@@ -99,16 +99,19 @@ Result<ServerGroupBase> ServerGroupBase::open(LoopGroup& group, server::Listener
 }
 
 void ServerGroupBase::serve_with(const std::function<Task<>(SocketStream)>& handler,
+                                 const std::source_location& created_at,
                                  detail::HandshakeCheck check) {
   server::AcceptorGroup& acceptors = usable(acceptors_, "serve");
   acceptors.begin_serving();
   // All acceptors are prepared before any accepts, because an accepted connection may be delivered
   // to any of them.
-  acceptors.for_each_acceptor([&](server::Acceptor& acceptor) { acceptor.serve(handler, check); });
+  acceptors.for_each_acceptor(
+      [&](server::Acceptor& acceptor) { acceptor.serve(handler, created_at, check); });
   acceptors.for_each_acceptor([](server::Acceptor& acceptor) { acceptor.accept(); });
 }
 
-void ServerGroupBase::serve(ConnectionCallbacks callbacks) {
+void ServerGroupBase::serve(ConnectionCallbacks callbacks, std::source_location at) {
+  callbacks.created_at = at;
   server::AcceptorGroup& acceptors = usable(acceptors_, "serve");
   acceptors.begin_serving();
   const auto shared = server::share_callbacks(std::move(callbacks), acceptors.options());

@@ -134,16 +134,18 @@ Task<Result<SocketStream>> StreamServerBase::accept_stream() {
   return acceptor.accept_stream();
 }
 
-void StreamServerBase::serve(ConnectionCallbacks callbacks) {
+void StreamServerBase::serve(ConnectionCallbacks callbacks, std::source_location at) {
+  callbacks.created_at = at;
   server::Acceptor& acceptor = usable_and_idle(acceptor_.get());
   acceptor.serve(server::share_callbacks(std::move(callbacks), acceptor.options()));
   acceptor.accept();
 }
 
 void StreamServerBase::serve_with(std::function<Task<>(SocketStream)> handler,
+                                  const std::source_location& created_at,
                                   detail::HandshakeCheck check) {
   server::Acceptor& acceptor = usable_and_idle(acceptor_.get());
-  acceptor.serve(std::move(handler), check);
+  acceptor.serve(std::move(handler), created_at, check);
   acceptor.accept();
 }
 

@@ -1,5 +1,8 @@
 #include <tambour/task_scope.h>
 
+#include <cstddef>
+#include <memory>
+#include <new>
 #include <utility>
 
 #include <tambour/event_loop.h>
@@ -59,9 +62,48 @@ void TaskScope::set_exception_handler(Callback<void(std::exception_ptr)> handler
   handler_ = std::move(handler);
 }
 
-void TaskScope::start(detail::TaskPromiseBase& promise, const std::source_location& function) {
+/// Tasks that were spawned in the same place share a context.
+struct TaskScope::OtherPlace {
+  static constexpr std::size_t max = 64;  ///< In one scope, which is searched.
+
+  TaskContext context;
+  std::size_t number;
+  std::unique_ptr<OtherPlace> next;
+};
+
+namespace {
+
+bool is_same(const std::source_location& a, const std::source_location& b) noexcept {
+  return a.line() == b.line() && a.column() == b.column() && a.file_name() == b.file_name();
+}
+
+}  // namespace
+
+/// Without memory, and beyond the maximum, the context of the first place.
+const TaskContext& TaskScope::context_at(const std::source_location& at) noexcept {
+  if (context_.spawned_at.line() == 0) context_.spawned_at = at;
+  if (is_same(context_.spawned_at, at)) return context_;
+  for (const OtherPlace* place = places_.get(); place != nullptr; place = place->next.get()) {
+    if (is_same(place->context.spawned_at, at)) return place->context;
+  }
+  const std::size_t number = places_ != nullptr ? places_->number + 1 : 1;
+  if (number > OtherPlace::max) return context_;
+  auto* const place = new (std::nothrow) OtherPlace{.context = {.loop = context_.loop,
+                                                                .stop = context_.stop,
+                                                                .outer = &context_,
+                                                                .spawned_at = at},
+                                                    .number = number,
+                                                    .next = nullptr};
+  if (place == nullptr) return context_;
+  place->next = std::exchange(places_, nullptr);
+  places_.reset(place);
+  return place->context;
+}
+
+void TaskScope::start(detail::TaskPromiseBase& promise, const std::source_location& at,
+                      const std::source_location& function) {
   core_->check_thread_of(created_at_, function);
-  promise.observe_from(*this, context_);
+  promise.observe_from(*this, context_at(at));
   tasks_.push_back(promise);
   ++size_;
   Resumption::run(promise.handle());

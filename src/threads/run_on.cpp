@@ -29,7 +29,7 @@ class detail::RemoteCall::RemoteEnd {
 };
 
 void detail::RemoteCall::start(EventLoop& home, EventLoop& to, std::coroutine_handle<> awaiting,
-                               const std::stop_token& stop) {
+                               const TaskContext& context) {
   loop::Core& core = loop::core_of(home);
   core.check_thread();
   auto inbox = core.open_service<threads::LoopInbox>();
@@ -37,15 +37,16 @@ void detail::RemoteCall::start(EventLoop& home, EventLoop& to, std::coroutine_ha
   mailbox_ = (*inbox)->mailbox();
   inbox_ = *inbox;
   awaiting_ = awaiting;
+  spawned_at_ = context.spawned_at;
   inbox_->expect(returned_);
-  if (stop.stop_requested()) {
+  if (context.stop.stop_requested()) {
     home_error_ = ECANCELED;
     return inbox_->deliver_later(returned_);
   }
   error_ = ECANCELED;
   retain();
   try {
-    to.post([end = RemoteEnd(*this), &to]() mutable { arrive(std::move(end), to); });
+    to.post([end = RemoteEnd(*this), &to]() mutable { arrive(std::move(end), to); }, spawned_at_);
   } catch (const std::bad_alloc&) {
     // The RemoteEnd is destroyed, so the task resumes in the next iteration.
     error_ = ENOMEM;
@@ -66,7 +67,8 @@ void detail::RemoteCall::arrive(RemoteEnd end, EventLoop& loop) noexcept {
       call.remote_ = mailbox;
     }
     call.arrived_ = true;
-    spawn(loop, serve(std::move(end), loop));
+    const std::source_location spawned_at = call.spawned_at_;
+    spawn(loop, serve(std::move(end), loop), spawned_at);
   } catch (const std::bad_alloc&) {
     return;  // The RemoteEnd is destroyed.
   }
@@ -87,7 +89,7 @@ Task<> detail::RemoteCall::serve(RemoteEnd end, EventLoop& loop) {
     TaskScope scope(loop);
     const ScopeReset reset(call);
     call.scope_ = &scope;
-    scope.spawn(call.run());
+    scope.spawn(call.run(), call.spawned_at_);
     co_await scope.join();
   } catch (...) {
     call.thrown_ = std::current_exception();

@@ -18,7 +18,10 @@ class UdpSocket::Serving final : private IoWait, private detail::LoopOwned {
     auto* const self = new Serving(socket, std::move(callbacks), std::move(batch));
     self->core_.owned().push_back(static_cast<detail::LoopOwned&>(*self));
     // Receiving always waits first; an error of watching the descriptor is reported later.
-    if (!self->try_now_or_wait()) return {};
+    if (!self->try_now_or_wait()) {
+      self->set_created_at(self->callbacks_.created_at);
+      return {};
+    }
     const std::int32_t error = self->outcome;
     self->end();
     return base::failure(error);

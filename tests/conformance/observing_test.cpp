@@ -137,6 +137,116 @@ TEST_P(Observing, stalls_of_tasks_name_the_line_where_the_task_waited) {
   EXPECT_EQ(lines, (std::vector<unsigned>{line + 2, line + 4}));
 }
 
+/// What continues a task need not know its source: the stall is that of its spawn().
+class StallsOfTasks : public Observing {
+ protected:
+  void SetUp() override {
+    Observing::SetUp();
+    loop().set_stall_detector(2ms, [this](const Stall& stall) {
+      lines.push_back(stall.created_at.line());
+      EXPECT_TRUE(std::string(stall.created_at.file_name()).ends_with("observing_test.cpp"))
+          << stall.created_at.file_name();
+    });
+  }
+  static void stall() { std::this_thread::sleep_for(3ms); }
+  static Task<> stall_after(Task<> wait) {
+    co_await std::move(wait);
+    stall();
+  }
+  static Task<> wait_for(TaskEvent& event) { EXPECT_TRUE(co_await event.wait()); }
+  static Task<> read_from(TcpStream stream) {
+    Buffer buffer;
+    EXPECT_TRUE(co_await stream.read(buffer));
+  }
+
+  std::vector<unsigned> lines;  // NOLINT(readability-identifier-naming)
+};
+
+TAMBOUR_ON_EVERY_BACKEND(StallsOfTasks);
+
+TEST_P(StallsOfTasks, name_the_line_in_which_the_task_was_spawned) {
+  TaskEvent event(loop());
+  TaskScope scope(loop());
+  const auto joining = [](TaskScope& joined) -> Task<> { co_await joined.join(); };
+  const unsigned line = __LINE__;
+  spawn(loop(), stall_after(wait_for(event)));
+  scope.spawn(stall_after(wait_for(event)));
+  scope.spawn(stall_after(wait_for(event)));
+  spawn(loop(), stall_after(joining(scope)));  // Continued by the last task of the scope.
+  spawn(loop(), stall_after(joining(scope)));
+  spawn(loop(), [&] { return stall_after(wait_for(event)); });
+  spawn(loop(), [](TaskEvent& other) { return stall_after(wait_for(other)); }, std::ref(event));
+  scope.spawn([&] { return stall_after(wait_for(event)); });
+  run_iterations();
+  EXPECT_TRUE(lines.empty());
+  event.set();
+  loop().run();
+  std::ranges::sort(lines);
+  EXPECT_EQ(lines, (std::vector<unsigned>{line + 1, line + 2, line + 3, line + 5, line + 6,
+                                          line + 7, line + 8}));
+}
+
+TEST_P(StallsOfTasks, name_the_spawn_of_a_task_inside_combinators) {
+  TaskEvent event(loop());
+  const auto combined = [](TaskEvent& first) -> Task<> {
+    static_cast<void>(co_await timeout(1min, stall_after(wait_for(first))));
+  };
+  const unsigned line = __LINE__ + 1;
+  spawn(loop(), combined(event));
+  run_iterations();
+  event.set();
+  loop().run();
+  EXPECT_EQ(lines, std::vector<unsigned>{line});
+}
+
+TEST_P(StallsOfTasks, many_places_of_a_scope_are_told_apart) {
+  TaskEvent event(loop());
+  TaskScope scope(loop());
+  for (unsigned i = 1; i <= 100; ++i) {
+    struct Place {
+      static std::source_location current(
+          std::source_location at = std::source_location::current()) {
+        return at;
+      }
+    };
+    scope.spawn(wait_for(event), Place::current());
+  }
+  event.set();
+  loop().run();
+  EXPECT_TRUE(scope.empty());
+}
+
+TEST_P(StallsOfTasks, and_handlers_and_connections_name_where_they_were_given) {
+  auto tasks = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0)));
+  auto connections = or_throw(TcpServer::listen(loop(), Endpoint::loopback_v4(0)));
+  ConnectionCallbacks callbacks;
+  callbacks.on_message = [](Connection& connection, Buffer& received) {
+    received.clear();
+    stall();
+    connection.close();
+  };
+  const unsigned line = __LINE__;
+  tasks.serve([](TcpStream stream) { return stall_after(read_from(std::move(stream))); });
+  connections.serve(std::move(callbacks));
+  for (const Endpoint& to : {tasks.endpoint(), connections.endpoint()})
+    run([](Endpoint server) -> Task<> {
+      TcpStream stream = or_throw(co_await TcpStream::connect(server));
+      EXPECT_TRUE(co_await stream.write("x"));
+      Buffer buffer;
+      static_cast<void>(co_await stream.read(buffer));
+    }(to));
+  EXPECT_EQ(lines, (std::vector<unsigned>{line + 1, line + 2}));
+}
+
+TEST_P(StallsOfTasks, and_posted_functions_name_the_call_of_post) {
+  const unsigned line = __LINE__ + 1;
+  loop().post([] { stall(); });
+  loop().post([] {});
+  loop().post([] { stall(); });
+  loop().run();
+  EXPECT_EQ(lines, (std::vector<unsigned>{line, line + 2}));
+}
+
 TEST_P(Observing, fed_events_reach_the_watchers_interested_in_them) {
   std::vector<Events> events_seen;
   FdWatcher reader(loop(), pipe.near.get(), Events::read,

@@ -31,6 +31,7 @@ class ReadyNode : public ListHook<ReadyNode> {
       : run_(run), created_at_(created_at) {}
 
   [[nodiscard]] std::source_location created_at() const noexcept { return created_at_; }
+  void set_created_at(const std::source_location& created_at) noexcept { created_at_ = created_at; }
 
   [[nodiscard]] int priority() const noexcept { return priority_max - urgency_; }
 

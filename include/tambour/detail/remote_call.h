@@ -6,6 +6,7 @@
 #include <coroutine>
 #include <exception>
 #include <memory>
+#include <source_location>
 #include <stop_token>
 
 #include <tambour/detail/intrusive_list.h>
@@ -61,7 +62,7 @@ class RemoteCall {
 
   /// Throws std::bad_alloc; the call is then not started.
   void start(EventLoop& home, EventLoop& to, std::coroutine_handle<> awaiting,
-             const std::stop_token& stop);
+             const TaskContext& context);
   /// Called when the awaiting task is asked to stop.
   void request_stop() noexcept;
   /// Drops the ownership of the awaiting task, which is destroyed.
@@ -106,6 +107,7 @@ class RemoteCall {
   }
 
   std::atomic<unsigned> owners_{1};
+  std::source_location spawned_at_;                ///< Of the awaiting task.
   Returned returned_;                              ///< Sent to the home loop.
   Stop stop_;                                      ///< Sent to the remote loop.
   std::shared_ptr<threads::LoopMailbox> mailbox_;  ///< Of the home loop.

@@ -49,6 +49,7 @@ class TaskWait : public ReadyNode, private StopHook {
     awaiting_ = awaiting;
     queue.push_back(*this);
     const TaskContext& context = awaiting.promise().context();
+    set_created_at(context.spawned_at);
     context.waits.add(*this, context.stop);
   }
 

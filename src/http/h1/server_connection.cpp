@@ -187,7 +187,7 @@ void ServerConnection::start_handler() {
   }
   try {
     Task<> task = settings_->handler.start(request(), response());
-    if (task) handlers_.spawn(std::move(task));
+    if (task) handlers_.spawn(std::move(task), settings_->handler.created_at());
   } catch (...) {
     thrown_ = std::current_exception();
   }

@@ -133,7 +133,7 @@ Connection& Connection::start(Stream&& stream, std::unique_ptr<const ProxyHeader
 
 Connection::Connection(Stream&& stream, std::unique_ptr<const ProxyHeader> header,
                        std::shared_ptr<const ConnectionCallbacks> callbacks)
-    : detail::Operation(detail::OperationKind::poll, &run),
+    : detail::Operation(detail::OperationKind::poll, &run, callbacks->created_at),
       loop_(&stream.loop()),
       owner_(nullptr),
       callbacks_(std::move(callbacks)),
