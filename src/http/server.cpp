@@ -7,9 +7,9 @@
 #include <tambour/http_server.h>
 #include <tambour/loop_group.h>
 
-#include "http_message/failure.h"
 #include "http/h1/negotiation.h"
 #include "http/server_settings.h"
+#include "http_message/failure.h"
 
 namespace tambour::http {
 namespace {
