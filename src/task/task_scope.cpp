@@ -12,6 +12,15 @@
 
 namespace tambour {
 
+/// Tasks that were spawned in the same place share a context.
+struct TaskScope::OtherPlace {
+  static constexpr std::size_t max = 64;  ///< In one scope, which is searched.
+
+  TaskContext context;
+  std::size_t number;
+  std::unique_ptr<OtherPlace> next;
+};
+
 TaskScope::TaskScope(EventLoop& loop, std::source_location created_at)
     : TaskScope(loop, std::stop_token(), created_at) {}
 
@@ -61,15 +70,6 @@ void TaskScope::set_exception_handler(Callback<void(std::exception_ptr)> handler
   core_->defer_delete(handler_.release());
   handler_ = std::move(handler);
 }
-
-/// Tasks that were spawned in the same place share a context.
-struct TaskScope::OtherPlace {
-  static constexpr std::size_t max = 64;  ///< In one scope, which is searched.
-
-  TaskContext context;
-  std::size_t number;
-  std::unique_ptr<OtherPlace> next;
-};
 
 namespace {
 
