@@ -32,14 +32,14 @@ enum class Coding : std::uint8_t {
 [[nodiscard]] bool is_available(Coding coding) noexcept;
 
 /// How much a compressed body may become. A few KiB can decode to gigabytes ("zip bomb").
+/// Conversely, a body fails with HttpError::coded_too_large if its encoded size exceeds 1 MiB plus
+/// 16 bytes for each decoded byte.
 struct DecodingLimits {
   /// Of the decoded body. More: HttpError::decoded_too_large.
   std::uint64_t bytes_max = std::uint64_t{64} * 1024 * 1024;
   /// Decoded bytes for each received byte, after the first MiB; zero: no limit. gzip reaches 1000
   /// with zeros, and 5 to 20 with text. More: HttpError::decoded_too_large.
   std::uint32_t ratio_max = 200;
-  // The other way round, a body of which 1 MiB more was received than 16 bytes for each decoded one
-  // fails with HttpError::coded_too_large: codings have parts that decode to nothing.
 };
 
 }  // namespace tambour::http
