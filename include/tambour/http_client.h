@@ -189,9 +189,9 @@ class ClientResponse {
   /// means the end of the body. Fails with StreamError::truncated if the connection ended within
   /// the body, or the compressed data is incomplete, with ETIMEDOUT after
   /// ClientOptions::read_timeout, with HttpError::bad_content_coding, decoded_too_large
-  /// and coded_too_large (ClientOptions::decompress), with the errors of received messages (HttpError), and with those
-  /// of reading from a stream. A response that has failed fails again. A response with the status
-  /// 101 has no body.
+  /// and coded_too_large (ClientOptions::decompress), with the errors of received messages
+  /// (HttpError), and with those of reading from a stream. A response that has failed fails again.
+  /// A response with the status 101 has no body.
   [[nodiscard]] Task<Result<std::size_t>> read(Buffer& into,
                                                std::size_t bytes_max = std::size_t{256} * 1024);
 

@@ -71,9 +71,9 @@ class RequestBody {
   /// and the field is removed from the head, with Content-Length. Does nothing if there is no
   /// coding. Call it before the first read(). Reading then also fails with
   /// HttpError::bad_content_coding if the body is malformed (400), and with decoded_too_large or
-  /// coded_too_large if it exceeds `limits` (413). `MessageLimits::body_bytes_max` counts what is received. Fails with
-  /// HttpError::unsupported_content_coding (415) if a coding is unknown or not available, or if
-  /// there are more than four. Throws std::bad_alloc.
+  /// coded_too_large if it exceeds `limits` (413). `MessageLimits::body_bytes_max` counts what is
+  /// received. Fails with HttpError::unsupported_content_coding (415) if a coding is unknown or not
+  /// available, or if there are more than four. Throws std::bad_alloc.
   Result<> decode(const DecodingLimits& limits = {});
 
   /// The fields after a chunked body; empty until ended(). Never part of the head's fields.

@@ -195,9 +195,9 @@ class Process final {
   /// Sends a signal to the child: kill(2). Fails with ESRCH if it has ended, EINVAL or EPERM.
   [[nodiscard]] Result<> send_signal(int number) noexcept;
   /// Sends a signal to the process group of the child, also after the child has ended. Fails with
-  /// EINVAL unless `group` was `own` or `session`, with EPERM, and with ESRCH if the ended child has
-  /// been reaped (see Groups) and no member is left. Succeeds if the ended child is all that is left
-  /// of the group.
+  /// EINVAL unless `group` was `own` or `session`, with EPERM, and with ESRCH if the ended child
+  /// has been reaped (see Groups) and no member is left. Succeeds if the ended child is all that is
+  /// left of the group.
   [[nodiscard]] Result<> send_signal_to_group(int number) noexcept;
 
   /// Sends SIGTERM and, if the child has not ended after `grace`, SIGKILL. If `grace` is zero,
