@@ -77,7 +77,7 @@ enum class HttpError : int {
   // Forms: RFC 7578, URL Standard.
   not_a_form = 190,     ///< Content-Type is not one of the types of forms.
   bad_boundary,         ///< multipart/form-data without a valid boundary.
-  bad_delimiter,        ///< Text behind a boundary in its line.
+  bad_delimiter,        ///< Text after a boundary on its line.
   bad_disposition,      ///< A part without a valid Content-Disposition with a name.
   too_many_form_parts,  ///< More than FormLimits::parts_max.
   form_part_too_large,  ///< More than FormLimits::part_bytes_max.

@@ -39,7 +39,6 @@ struct ListenerSource {
 
 /// Thread: callable from any thread, except where noted. An Acceptor belongs to its loop's thread.
 /// Lifetime: shared by the server, its acceptors and the sockets on their way between loops.
-/// `token` expires when the LoopGroup is destroyed.
 class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
  public:
   AcceptorGroup(LoopGroup& group, const ListenOptions& options);
