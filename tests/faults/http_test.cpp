@@ -152,7 +152,7 @@ bool is_sequence_of_responses(std::string_view text) {
     const bool is_chunked = head.contains("chunked");
     const std::string body =
         is_chunked ? "3e8\r\n" + std::string(1000, 'x') + "\r\n0\r\n\r\n" : std::string(1000, 'x');
-    const bool is_empty = head.contains("Content-Length: 0\r\n");
+    const bool is_empty = head.contains("Content-Length: 0");
     const std::string_view present = text.substr(0, is_empty ? 0 : body.size());
     if (!body.starts_with(present)) return false;
     text.remove_prefix(present.size());

@@ -14,6 +14,7 @@
 #include <optional>
 #include <stop_token>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tambour/buffer.h>
@@ -63,6 +64,23 @@ class Writing {
   bool& flag_;
   Timer& timer_;
   TaskEvent& ended_;
+};
+
+/// Appends a part of a message. If an exception ends that, the message may have been cut: the
+/// connection is then broken.
+class Appending {
+ public:
+  explicit Appending(bool& is_broken) noexcept
+      : is_broken_(is_broken), was_broken_(std::exchange(is_broken, true)) {}
+  Appending(const Appending&) = delete;
+  Appending& operator=(const Appending&) = delete;
+  ~Appending() = default;
+
+  void complete() noexcept { is_broken_ = was_broken_; }
+
+ private:
+  bool& is_broken_;
+  bool was_broken_;
 };
 
 /// Notices that the client has closed the connection while a handler neither reads nor writes.

@@ -44,7 +44,9 @@ Task<Result<Buffer>> ServerConnection::read_body(std::size_t bytes_max) {
       co_return piece;
     }
     if (std::exchange(expects_continue_, false) && !response().begun()) {
+      Appending appending(is_broken_);
       out_.append(continue_response);
+      appending.complete();
       const Result<> sent = co_await flush();
       if (!sent) co_return fail_body(sent.error());
     }
@@ -90,7 +92,10 @@ Result<> ServerConnection::begin_response(const BodyFraming& framing) {
   if (!stays) head.connection = "close";
   if (stays && request.version == Version::http_1_0) head.connection = "keep-alive";
   head.date = cached_date(loop::core_of(loop_).wall_ns());
-  if (auto appended = append_head(out_, response().head(), head); !appended) return appended;
+  Appending appending(is_broken_);
+  const Result<> appended = append_head(out_, response().head(), head);
+  appending.complete();
+  if (!appended) return appended;
   persistent_ = stays;
   framing_ = framing;
   update_now();
@@ -112,9 +117,9 @@ Result<> ServerConnection::send(Buffer body) {
   if (auto begun = begin_response(framing); !begun) return begun;
   const std::size_t size = body.size();
   // A head without its body would make the client take the next response for the body.
-  const bool was_broken = std::exchange(is_broken_, true);
+  Appending appending(is_broken_);
   if (sends_body()) out_.append(std::move(body));
-  is_broken_ = was_broken;
+  appending.complete();
   add_body_bytes(response(), size);
   set_state(response(), ResponseState::ended);
   return {};
@@ -142,13 +147,13 @@ Result<> ServerConnection::add_to_body(Buffer piece) {
     add_body_bytes(response(), size);
     return {};
   }
-  const bool was_broken = std::exchange(is_broken_, true);  // Until the whole piece is appended.
+  Appending appending(is_broken_);
   if (framing_.kind == BodyKind::chunked) {
     append_chunk(out_, std::move(piece));
   } else {
     out_.append(std::move(piece));
   }
-  is_broken_ = was_broken;
+  appending.complete();
   add_body_bytes(response(), size);
   return {};
 }
@@ -169,7 +174,10 @@ Result<> ServerConnection::end(const Fields& trailers) {
   const bool has_all = !sends_body() || response().body_bytes() == framing_.length;
   if (framing_.kind == BodyKind::length && !has_all) return failure(HttpError::response_too_short);
   if (framing_.kind == BodyKind::chunked && sends_body()) {
-    if (auto appended = append_last_chunk(out_, trailers); !appended) return appended;
+    Appending appending(is_broken_);
+    const Result<> appended = append_last_chunk(out_, trailers);
+    appending.complete();
+    if (!appended) return appended;
   }
   set_state(response(), ResponseState::ended);
   return {};
@@ -200,8 +208,10 @@ Task<Result<Tunnel>> ServerConnection::upgrade() {
     response().set_status(Status::switching_protocols);
     head.connection = "upgrade";
   }
-  if (auto appended = append_head(out_, response().head(), head); !appended)
-    co_return std::unexpected(appended.error());
+  Appending appending(is_broken_);
+  const Result<> appended = append_head(out_, response().head(), head);
+  appending.complete();
+  if (!appended) co_return std::unexpected(appended.error());
   set_state(response(), ResponseState::ended);
   persistent_ = false;
   const Result<> flushed = co_await flush();
