@@ -124,7 +124,7 @@ coverage: ## report lines and branches the tests reach; pages in build/coverage/
 # that fail are written to build/fuzz. The loop gets half of the time, split between the real kernel
 # and the simulator. The parsers share the other half.
 FUZZ := -max_len=512 -timeout=20 -print_funcs=0 -verbosity=0 -print_final_stats=1
-FUZZED := $(sort $(patsubst tests/fuzz/check_%.cpp,%,$(wildcard tests/fuzz/check_*.cpp)))
+FUZZED := $(sort $(patsubst tests/fuzz/checks/check_%.cpp,%,$(wildcard tests/fuzz/checks/*.cpp)))
 .PHONY: fuzz
 fuzz: ## fuzz for FUZZ_SECONDS: loop calls (all backends, simulator), untrusted input
 	@tools/bootstrap --quiet build library checks

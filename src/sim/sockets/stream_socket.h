@@ -2,7 +2,7 @@
 //
 // The result of each call in each state is that of Linux, which differs between tcp(7) and unix(7):
 // the close of a peer is reported to a TCP socket by a reset, and to a Unix socket immediately.
-// tests/simulation makes the same calls on kernel sockets and on these.
+// tests/sim makes the same calls on kernel sockets and on these.
 #pragma once
 
 #include <cstddef>

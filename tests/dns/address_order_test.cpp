@@ -1,0 +1,56 @@
+// The order in which the addresses of a name are tried.
+#include "dns/resolver/address_order.h"
+
+#include <optional>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include <tambour/endpoint.h>
+
+namespace tambour::address_order_test {
+namespace {
+
+dns::Address address(std::string_view text) {
+  return dns::Address::of(Endpoint::parse(text, 0).value());
+}
+
+struct Preference {
+  const char* preferred;
+  const char* source;  ///< Empty: cannot be reached.
+  const char* other;
+  const char* source_of_other;
+};
+
+dns::Destination destination(std::string_view to, std::string_view from) {
+  return {.to = address(to), .from = from.empty() ? std::nullopt : std::optional(address(from))};
+}
+
+TEST(AddressOrder, follows_rfc_6724) {
+  // Among them the examples of section 10.2.
+  for (const Preference& each : {
+           Preference{"198.51.100.121", "198.51.100.117", "2001:db8:1::1", "fe80::1"},
+           Preference{"2001:db8:1::1", "2001:db8:1::2", "198.51.100.121", "169.254.13.78"},
+           Preference{"2001:db8:1::1", "2001:db8:1::2", "10.1.2.3", "10.1.2.4"},
+           Preference{"fe80::1", "fe80::2", "2001:db8:1::1", "2001:db8:1::2"},
+           Preference{"2001:db8:1::1", "2001:db8:1::2", "2002:c633:6401::1", "2002:c633:6401::2"},
+           Preference{"2002:c633:6401::1", "2002:c633:6401::2", "2001:db8:1::1",
+                      "2002:c633:6401::2"},
+           Preference{"2001:db8:1::1", "2001:db8:1::2", "2001:db8:3ffe::1", "2001:db8:3f44::2"},
+           Preference{"192.0.2.1", "192.0.2.2", "2001:db8::1", ""},
+           Preference{"::1", "::1", "127.0.0.1", "127.0.0.1"},
+           Preference{"10.0.0.1", "10.0.0.2", "fd00::1", "fd00::2"},
+       }) {
+    const auto a = destination(each.preferred, each.source);
+    const auto b = destination(each.other, each.source_of_other);
+    EXPECT_TRUE(dns::is_preferred(a, b)) << each.preferred << ' ' << each.other;
+    EXPECT_FALSE(dns::is_preferred(b, a)) << each.preferred << ' ' << each.other;
+  }
+  const auto one = destination("192.0.2.1", "192.0.2.100");
+  const auto two = destination("198.51.100.1", "192.0.2.100");
+  EXPECT_FALSE(dns::is_preferred(one, two) || dns::is_preferred(two, one))
+      << "the order of IPv4 addresses is that of the server";
+}
+
+}  // namespace
+}  // namespace tambour::address_order_test
