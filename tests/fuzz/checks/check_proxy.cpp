@@ -102,8 +102,8 @@ ProxyHeader header_of(Input& input) {
 }
 
 /// Serializes a header derived from the bytes. Checks some of its prefixes, which must be
-/// incomplete, and some flipped bits, chosen by the bytes; tests/framing/proxy_header_test.cpp checks
-/// all.
+/// incomplete, and some flipped bits, chosen by the bytes;
+/// tests/framing/proxy_header_test.cpp checks all.
 void check_written(Input input) {
   const ProxyHeader header = header_of(input);
   Buffer buffer;
