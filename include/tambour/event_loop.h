@@ -17,7 +17,6 @@
 
 namespace tambour {
 
-class TaskScope;
 class EventLoop;
 namespace loop {
 class Core;
@@ -128,11 +127,6 @@ class EventLoop {
   [[nodiscard]] Result<> after_fork() noexcept;
 
   [[nodiscard]] const BackendTraits& backend() const noexcept;
-
-  /// The scope of the tasks that were spawned on the loop itself; see spawn() in
-  /// <tambour/task_scope.h>. The first call may throw std::bad_alloc.
-  /// `function` is the public function that a failed thread check names.
-  [[nodiscard]] TaskScope& tasks(std::source_location function = std::source_location::current());
 
  private:
   friend loop::Core& loop::core_of(EventLoop& loop) noexcept;

@@ -26,8 +26,8 @@
 
 namespace tambour {
 
-namespace server {
-class Acceptor;
+namespace task {
+struct ScopeAccess;
 }
 
 /// A callable that returns a Task when it is invoked with rvalues of these types.
@@ -205,7 +205,7 @@ class TaskScope final : private detail::TaskObserver {
   [[nodiscard]] Join join() noexcept { return Join(*this); }
 
  private:
-  friend class server::Acceptor;
+  friend struct task::ScopeAccess;
   struct OtherPlace;
   struct Forward {
     TaskScope& scope;
@@ -253,6 +253,12 @@ class TaskScope final : private detail::TaskObserver {
   std::stop_callback<Forward> outer_;
 };
 
+/// The scope of the tasks that were spawned on the loop itself. Must be called on the loop's
+/// thread; `function` is the public function that a failed check of the thread names. The first
+/// call may throw std::bad_alloc.
+[[nodiscard]] TaskScope& tasks_of(EventLoop& loop,
+                                  std::source_location function = std::source_location::current());
+
 /// Runs `task`, which must not be empty, on `loop`: immediately until it first suspends. The loop
 /// owns the task; destroying the loop first destroys the tasks that are still suspended. An
 /// exception thrown by the task propagates out of the loop's run(), like an exception of a
@@ -261,7 +267,7 @@ class TaskScope final : private detail::TaskObserver {
 template <class T>
 void spawn(EventLoop& loop, Task<T> task,
            std::source_location at = std::source_location::current()) {
-  loop.tasks().spawn(std::move(task), at);
+  tasks_of(loop).spawn(std::move(task), at);
 }
 
 /// Runs the task that `callable(arguments...)` returns, on `loop`. The callable and the arguments
@@ -276,25 +282,25 @@ template <class F>
   requires TaskFunction<std::decay_t<F>>
 void spawn(EventLoop& loop, F&& callable,
            std::source_location at = std::source_location::current()) {
-  loop.tasks().spawn(std::forward<F>(callable), at);
+  tasks_of(loop).spawn(std::forward<F>(callable), at);
 }
 template <class F, class A>
   requires TaskFunction<std::decay_t<F>, std::decay_t<A>>
 void spawn(EventLoop& loop, F&& callable, A&& argument,
            std::source_location at = std::source_location::current()) {
-  loop.tasks().spawn(std::forward<F>(callable), std::forward<A>(argument), at);
+  tasks_of(loop).spawn(std::forward<F>(callable), std::forward<A>(argument), at);
 }
 template <class F, class A, class B>
   requires TaskFunction<std::decay_t<F>, std::decay_t<A>, std::decay_t<B>>
 void spawn(EventLoop& loop, F&& callable, A&& first, B&& second,
            std::source_location at = std::source_location::current()) {
-  loop.tasks().spawn(std::forward<F>(callable), std::forward<A>(first), std::forward<B>(second),
-                     at);
+  tasks_of(loop).spawn(std::forward<F>(callable), std::forward<A>(first), std::forward<B>(second),
+                       at);
 }
 template <class F, class... Args>
   requires(sizeof...(Args) > 2) && TaskFunction<std::decay_t<F>, std::decay_t<Args>...>
 void spawn(EventLoop& loop, F&& callable, Args&&... arguments) {
-  loop.tasks().spawn(std::forward<F>(callable), std::forward<Args>(arguments)...);
+  tasks_of(loop).spawn(std::forward<F>(callable), std::forward<Args>(arguments)...);
 }
 
 }  // namespace tambour

@@ -19,11 +19,18 @@
 #include "base/process_number.h"
 #include "base/ready_queue.h"
 
-namespace tambour::loop {
-class Core;
-}
-
 namespace tambour::backend {
+
+/// What owns a backend: the core of a loop derives from it.
+class Owner {
+ public:
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+
+ protected:
+  Owner() = default;
+  ~Owner() = default;
+};
 
 class Backend {
  public:
@@ -145,7 +152,7 @@ class Backend {
   [[nodiscard]] virtual std::uint64_t random() noexcept;
 
   /// Sets the loop that owns this backend. The simulator uses it to schedule its loops.
-  virtual void belong_to(loop::Core&) noexcept {}
+  virtual void belong_to(Owner&) noexcept {}
 
   /// The number of system calls made so far.
   [[nodiscard]] std::uint64_t system_calls() const noexcept { return system_calls_; }

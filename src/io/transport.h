@@ -33,8 +33,8 @@ std::int32_t retry(Call&& call) noexcept {
 /// filter. Owns nothing; created for each use.
 ///
 /// Each function makes one transfer without blocking and returns the number of bytes, or a negated
-/// errno value: EAGAIN if the descriptor is not ready. For TLS, the error may also be a negated
-/// number of net/outcome.h.
+/// errno value: EAGAIN if the descriptor is not ready. With a filter, the error may also be one of
+/// the filter's protocol: see TransportFilter.
 class Transport {
  public:
   /// `filter` must be set if the kind is TransportKind::tls.
@@ -61,6 +61,11 @@ class Transport {
   /// -EOPNOTSUPP if the descriptor is no socket, uses a filter, or the file does not support it.
   [[nodiscard]] std::int32_t send_file(int file, std::uint64_t offset,
                                        std::uint64_t size) const noexcept;
+  /// True if read() failed with `outcome` because the peer has ended the connection without the
+  /// message by which the filter's protocol ends.
+  [[nodiscard]] bool is_truncation(std::int32_t outcome) const noexcept {
+    return filter_ != nullptr && filter_->is_truncation(outcome);
+  }
   /// Continues the handshake of the filter: see TransportFilter::handshake().
   [[nodiscard]] std::int32_t handshake() const noexcept { return filter_->handshake(below()); }
   /// The last step of a write: returns 0 when the kernel has accepted all bytes, or an error.

@@ -34,7 +34,7 @@
 
 namespace tambour::loop {
 
-class Core {
+class Core final : public backend::Owner {
  public:
   Core(std::unique_ptr<backend::Backend> backend, const LoopOptions& options,
        std::source_location created_at) noexcept;

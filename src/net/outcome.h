@@ -1,29 +1,25 @@
-// Outcomes of transfers: numbers of bytes, and errors of the system and of TLS in one range.
+// Outcomes of transfers: numbers of bytes, or negated numbers of errors. Errors of the system have
+// their errno values. A protocol between stream and socket, such as TLS, has a range of numbers for
+// the errors of its own category.
 #pragma once
 
 #include <cstdint>
+#include <system_error>
 
 #include <tambour/result.h>
-#include <tambour/tls_error.h>
-
-#include "base/failure.h"
 
 namespace tambour::net {
 
-/// The numbers from here on are those of TlsError; Linux has no errno value above 4095. They fit
-/// into 16 bits.
-inline constexpr std::int32_t tls_errors_begin = 4096;
+/// Linux has no errno value above 4095, and no category has an error above it.
+inline constexpr std::int32_t error_range = 4096;
 
-[[nodiscard]] constexpr std::int32_t outcome_of(TlsError error) noexcept {
-  return -(tls_errors_begin + static_cast<std::int32_t>(error));
-}
+/// Returns the number of the category's error 0, a multiple of `error_range`. The first call
+/// assigns it; a process can have seven such categories. The numbers fit into 16 bits. Callable
+/// from any thread.
+[[nodiscard]] std::int32_t error_range_of(const std::error_category& category) noexcept;
 
 /// `outcome` may be negated.
-[[nodiscard]] inline Error error_of(std::int32_t outcome) noexcept {
-  const std::int32_t number = outcome < 0 ? -outcome : outcome;
-  if (number > tls_errors_begin) return TlsError(number - tls_errors_begin);
-  return system_error(number);
-}
+[[nodiscard]] Error error_of(std::int32_t outcome) noexcept;
 
 [[nodiscard]] inline Result<> result_of(std::int32_t outcome) noexcept {
   if (outcome < 0) return std::unexpected(error_of(outcome));

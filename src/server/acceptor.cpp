@@ -51,9 +51,9 @@ Acceptor::Acceptor(EventLoop& loop, std::shared_ptr<const ListenOptions> options
       accepting_(std::in_place, loop) {
   for (TaskScope* scope : {&*handlers_, &*preparing_, &*accepting_})
     scope->set_exception_handler([this](std::exception_ptr thrown) { report(std::move(thrown)); });
-  handlers_->set_ended_handler([this] { ended(); });
-  preparing_->set_ended_handler([this] { capacity_.set(); });
-  accepting_->set_ended_handler([this] { note_end_of_accepting(); });
+  task::ScopeAccess::set_ended_handler(*handlers_, [this] { ended(); });
+  task::ScopeAccess::set_ended_handler(*preparing_, [this] { capacity_.set(); });
+  task::ScopeAccess::set_ended_handler(*accepting_, [this] { note_end_of_accepting(); });
   core_.attach();
 }
 

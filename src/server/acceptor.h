@@ -28,6 +28,7 @@
 #include "server/capacity_event.h"
 #include "server/connection_slot.h"
 #include "server/listener.h"
+#include "task/scope_access.h"
 
 namespace tambour::server {
 
@@ -105,7 +106,7 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   [[nodiscard]] const Listener& listener() const noexcept { return listeners_.front(); }
   /// Returns whether the task with this context is one of the handlers here.
   [[nodiscard]] bool runs(const TaskContext& context) const noexcept {
-    return handlers_ && handlers_->runs(context);
+    return handlers_ && task::ScopeAccess::runs(*handlers_, context);
   }
   /// The connections of this loop, including those whose PROXY header or handshake is incomplete.
   [[nodiscard]] std::size_t connections() const noexcept;

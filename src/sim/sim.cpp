@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "loop/core.h"
 #include "sim/world.h"
 
 namespace tambour::sim {
@@ -19,6 +20,8 @@ Sim::Sim(Machine& machine) : machine_(machine) {
   label_ = machine_.name + "#" + std::to_string(++machine_.loops_made);
   machine_.world.loops.push_back(this);  // Last, in case the code above throws.
 }
+
+void Sim::belong_to(backend::Owner& owner) noexcept { core_ = &static_cast<loop::Core&>(owner); }
 
 Sim::~Sim() {
   for (std::size_t i = 0; i < watches_.size(); ++i)

@@ -46,7 +46,7 @@ class Sim final : public backend::Backend, private Watcher {
   }
   [[nodiscard]] std::uint64_t random() noexcept override { return machine_.world.random.next(); }
   [[nodiscard]] backend::System& system() noexcept override { return *machine_.system; }
-  void belong_to(loop::Core& core) noexcept override { core_ = &core; }
+  void belong_to(backend::Owner& owner) noexcept override;
   [[nodiscard]] bool must_poll() const noexcept override {
     return changed_ || !candidates_.empty() || woken_.load(std::memory_order_relaxed) != 0;
   }

@@ -1,4 +1,4 @@
-// EventLoop::tasks(): the scope of the tasks that were spawned on the loop itself.
+// tasks_of(): the scope of the tasks that were spawned on the loop itself.
 
 #include <memory>
 #include <utility>
@@ -40,11 +40,12 @@ class LoopTasks final : public loop::Service {
 
 }  // namespace
 
-TaskScope& EventLoop::tasks(std::source_location function) {
-  core_->check_thread(function);
-  auto tasks = core_->open_service<LoopTasks>();
+TaskScope& tasks_of(EventLoop& loop, std::source_location function) {
+  loop::Core& core = loop::core_of(loop);
+  core.check_thread(function);
+  auto tasks = core.open_service<LoopTasks>();
   if (!tasks) throw std::bad_alloc();
-  return (*tasks)->scope(*this);
+  return (*tasks)->scope(loop);
 }
 
 }  // namespace tambour

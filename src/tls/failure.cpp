@@ -10,7 +10,7 @@
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
 
-#include "net/outcome.h"
+#include "tls/outcome.h"
 
 namespace tambour::tls {
 namespace {
@@ -163,8 +163,8 @@ std::unexpected<TlsFailure> failure(Error error, std::string message) {
 std::int32_t outcome_of_queue(TlsError otherwise) noexcept {
   const unsigned long first = ERR_peek_error();
   if (ERR_GET_REASON(first) == ERR_R_MALLOC_FAILURE) return -ENOMEM;
-  if (ERR_GET_LIB(first) != ERR_LIB_SSL) return net::outcome_of(otherwise);
-  return net::outcome_of(error_of_reason(ERR_GET_REASON(first), otherwise));
+  if (ERR_GET_LIB(first) != ERR_LIB_SSL) return outcome_of(otherwise);
+  return outcome_of(error_of_reason(ERR_GET_REASON(first), otherwise));
 }
 
 std::string take_queue_text() {

@@ -11,10 +11,9 @@
 #include <openssl/err.h>
 
 #include "base/clock.h"
-#include "net/outcome.h"
 #include "tls/bio.h"
 #include "tls/call.h"
-#include "tls/context.h"
+#include "tls/context/context.h"
 #include "tls/failure.h"
 
 namespace tambour::tls {
@@ -135,13 +134,13 @@ std::int32_t Filter::fail(int ssl_error) noexcept {
 
 std::int32_t Filter::outcome_of_failure(int ssl_error) noexcept {
   if (socket_error_ < 0) return socket_error_;
-  if (socket_ended_) return net::outcome_of(TlsError::truncated);
+  if (socket_ended_) return outcome_of(TlsError::truncated);
   std::int32_t outcome = ssl_error == SSL_ERROR_SSL || ssl_error == SSL_ERROR_SYSCALL
                              ? outcome_of_queue(TlsError::protocol)
-                             : net::outcome_of(TlsError::protocol);
+                             : outcome_of(TlsError::protocol);
   // In TLS 1.2, a server that requires a certificate sends the same alert (RFC 5246, 7.4.6).
-  if (certificate_missing_ && outcome == net::outcome_of(TlsError::no_common_cipher))
-    outcome = net::outcome_of(TlsError::peer_requires_certificate);
+  if (certificate_missing_ && outcome == outcome_of(TlsError::no_common_cipher))
+    outcome = outcome_of(TlsError::peer_requires_certificate);
   try {
     if (failure_text_ == nullptr)
       failure_text_ = std::make_unique<const std::string>(take_queue_text());
@@ -231,7 +230,7 @@ std::int32_t Filter::read(const io::Transport& below, std::span<std::byte> into,
     if (messages_.any()) answer_key_update();
   }
   if (messages_.exceeded() && !peer_closed_)
-    note_failure(net::outcome_of(TlsError::too_many_key_updates), {});
+    note_failure(outcome_of(TlsError::too_many_key_updates), {});
   messages_.note_data(total);
   if (total > 0) return static_cast<std::int32_t>(total);
   if (peer_closed_) return 0;

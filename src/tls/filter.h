@@ -17,6 +17,7 @@
 #include "io/transport.h"
 #include "tls/message_limit.h"
 #include "tls/openssl.h"
+#include "tls/outcome.h"
 
 namespace tambour::tls {
 
@@ -47,6 +48,12 @@ class Filter final : public io::TransportFilter, public TlsSession {
   std::int32_t flush(const io::Transport& below) noexcept override;
   std::int32_t shutdown_write(const io::Transport& below) noexcept override;
   void close(const io::Transport& below) noexcept override;
+  [[nodiscard]] bool is_truncation(std::int32_t outcome) const noexcept override {
+    return outcome == outcome_of(TlsError::truncated);
+  }
+  [[nodiscard]] std::int32_t unread_input() const noexcept override {
+    return outcome_of(TlsError::unread_plaintext);
+  }
   [[nodiscard]] const TlsSession& session() const noexcept override { return *this; }
 
   [[nodiscard]] TlsVersion version() const noexcept override;

@@ -7,7 +7,7 @@
 
 #include "net/outcome.h"
 #include "tls/call.h"
-#include "tls/context.h"
+#include "tls/context/context.h"
 #include "tls/handshake_parts.h"
 
 namespace tambour::tls {

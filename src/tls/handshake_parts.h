@@ -8,7 +8,7 @@
 #include <tambour/result.h>
 #include <tambour/tls_context.h>
 
-#include "tls/context.h"
+#include "tls/context/context.h"
 #include "tls/filter.h"
 
 namespace tambour::tls {

@@ -1,5 +1,5 @@
 // The order in which the addresses of a name are tried.
-#include "dns/resolver/address_order.h"
+#include "dns/addresses/address_order.h"
 
 #include <optional>
 #include <string_view>

@@ -1,5 +1,5 @@
 // The ranges of addresses that the kernel sends from the same source address.
-#include "dns/resolver/routes.h"
+#include "dns/addresses/routes.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>

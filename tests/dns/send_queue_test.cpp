@@ -1,5 +1,5 @@
 // The packets that a port of the resolver sends at the end of an iteration.
-#include "dns/resolver/send_queue.h"
+#include "dns/transport/send_queue.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -11,7 +11,7 @@
 
 #include <tambour/tambour.h>
 
-#include "dns/resolver/address_order.h"
+#include "dns/addresses/address_order.h"
 #include "faults/allocations.h"
 #include "faults/faults.h"
 #include "loop/core.h"

@@ -7,10 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tambour/tls_error.h>
-
 #include "io/transport.h"
-#include "net/outcome.h"
 #include "net/stream_filter.h"
 
 namespace tambour::test {
@@ -49,7 +46,7 @@ std::string receive_now(Stream& stream, std::size_t bytes_max) {
 bool has_ended(Stream& stream) {
   std::array<std::byte, 1> place;
   const std::int32_t got = transport_of(stream).read(place);
-  return got == 0 || got == net::outcome_of(TlsError::truncated);
+  return got == 0 || transport_of(stream).is_truncation(got);
 }
 
 void shut_down_now(Stream& stream) { EXPECT_EQ(transport_of(stream).shutdown_write(), 0); }

@@ -62,7 +62,7 @@ std::optional<T> result_of(EventLoop& loop, Task<T> task) {
   spawn(loop, [](Task<T> own, std::optional<T>& to) -> Task<> {
     to.emplace(co_await std::move(own));
   }(std::move(task), result));
-  EXPECT_TRUE(loop.tasks().empty());
+  EXPECT_TRUE(tasks_of(loop).empty());
   return result;
 }
 

@@ -132,7 +132,7 @@ TEST_F(ScopeEnds, waits_for_an_event_that_is_destroyed_end) {
   event.reset();
   loop.run();
   EXPECT_EQ(ends, (std::vector<Error>{system_error(ECANCELED), system_error(ECANCELED)}));
-  EXPECT_TRUE(loop.tasks().empty());
+  EXPECT_TRUE(tasks_of(loop).empty());
   // An event that was set completes its waits.
   event = std::make_unique<TaskEvent>(loop);
   spawn(loop, wait_for(*event, ends));

@@ -48,7 +48,7 @@ TEST_P(Spawn, captures_of_a_lambda_exist_until_its_task_has_ended) {
   loop().run();
   EXPECT_EQ(log, (std::vector<std::string>{long_text, long_text}));
   EXPECT_TRUE(watched.expired());
-  EXPECT_TRUE(loop().tasks().empty());
+  EXPECT_TRUE(tasks_of(loop()).empty());
 }
 
 TEST_P(Spawn, arguments_are_copied_or_moved_into_the_frame) {

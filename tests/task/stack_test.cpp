@@ -186,7 +186,7 @@ TEST_F(TaskStack, an_awaitable_of_the_program_may_resume_a_task_directly) {
   }(loop, ended));
   loop.run();
   EXPECT_EQ(ended, many + 3);
-  EXPECT_TRUE(loop.tasks().empty());
+  EXPECT_TRUE(tasks_of(loop).empty());
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST_P(Tasks, does_nothing_until_it_is_awaited) {
   }(std::move(task), log));
   // None of these tasks suspends.
   EXPECT_EQ(log, (std::vector<std::string>{"number 1", "awaited 1"}));
-  EXPECT_TRUE(loop().tasks().empty());
+  EXPECT_TRUE(tasks_of(loop()).empty());
 }
 
 TEST_P(Tasks, returns_references_and_move_only_values) {
@@ -86,7 +86,7 @@ TEST_P(Tasks, returns_references_and_move_only_values) {
     const auto moved = co_await second(7);
     EXPECT_EQ(*moved, 7);
   }(refer, move, there));
-  EXPECT_TRUE(loop().tasks().empty());
+  EXPECT_TRUE(tasks_of(loop()).empty());
 }
 
 TEST_P(Tasks, a_long_chain_of_tasks_that_end_at_once_does_not_grow_the_stack) {

@@ -141,7 +141,7 @@ TEST_P(RunOnLoop, a_task_that_has_not_started_never_starts_after_a_stop) {
   EXPECT_EQ(ends, std::vector<Error>(2, cancelled));
   other->run_ready();
   other->run_ready();
-  EXPECT_TRUE(other->tasks().empty());
+  EXPECT_TRUE(tasks_of(*other).empty());
 }
 
 TEST_P(RunOnLoop, the_wait_ends_when_the_other_loop_is_destroyed) {
@@ -155,7 +155,7 @@ TEST_P(RunOnLoop, the_wait_ends_when_the_other_loop_is_destroyed) {
       end = co_await run_on(*other, sleep, std::move(witness));
     });
     for (int i = 0; i < iterations; ++i) other->run_ready();
-    EXPECT_EQ(other->tasks().size(), iterations == 0 ? 0U : 1U);
+    EXPECT_EQ(tasks_of(*other).size(), iterations == 0 ? 0U : 1U);
     run_iterations();
     EXPECT_FALSE(end);
     other.reset();

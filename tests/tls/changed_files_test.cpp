@@ -13,7 +13,7 @@
 #include <tambour/tambour.h>
 
 #include "support/temporary_folder.h"
-#include "tls/source_files.h"
+#include "tls/context/source_files.h"
 #include "tls/support/certificates.h"
 #include "tls/support/handshake.h"
 

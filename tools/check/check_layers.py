@@ -1,4 +1,5 @@
-"""Checks that no #include leaves the layers that a file may use.
+"""Checks that files use only their own layer and those below it: in an #include, in a declaration
+in advance, and as a friend; and that the drop-ins compile no source of a layer.
 
 Each layer is a directory of src/ whose CMakeLists.txt declares it:
 
@@ -142,6 +143,95 @@ def check_file(tree: Tree, graph: Graph, path: str, allowed: list[str] | None,
                         f'"{name}": {includer} may include only public headers and its own')
 
 
+COMMENT_OR_STRING = re.compile(
+    r"//[^\n]*|/\*.*?\*/|R\"\(.*?\)\"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'", re.DOTALL)
+CLASS = (r"(?:class|struct|union|enum(?:\s+(?:class|struct))?)\s+"
+         r"(?:\[\[[^\]]*\]\]\s*|alignas\([^)]*\)\s*)*")
+SCOPES = re.compile(
+    r"\bnamespace\s*(?P<namespace>[\w:]*)\s*\{"
+    rf"|\bfriend\s+(?:class\s+|struct\s+)?(?P<friend>[\w:]+)\s*(?:<[^;{{}}]*>)?\s*;"
+    rf"|\b{CLASS}(?P<declared>\w+)\s*(?::\s*\w+\s*)?;"
+    rf"|\b{CLASS}(?P<defined>[\w:]+)\s*(?:final\s*)?(?::(?!:)[^;{{}}]*)?\{{"
+    r"|(?P<open>\{)|(?P<close>\})")
+
+
+@dataclass
+class Mention:
+    """A class that is declared in advance or named as a friend."""
+
+    path: str
+    line: int
+    scope: list[str]  # The namespaces and classes around it.
+    name: str
+    kind: str
+
+
+def classes_of(tree: Tree, path: str) -> tuple[list[str], list[Mention]]:
+    """The qualified names of the classes that a file defines, and those that it only mentions."""
+    text = COMMENT_OR_STRING.sub(lambda found: "\n" * found.group().count("\n"),
+                                 "\n".join(tree.lines(path)))
+    defined, mentioned = [], []
+    scopes: list[list[str] | None] = []  # None: a function, or a namespace without a name.
+    for found in SCOPES.finditer(text):
+        if found["close"]:
+            if scopes:
+                scopes.pop()
+            continue
+        scope = [name for names in scopes if names is not None for name in names]
+        is_visible = None not in scopes
+        line = text.count("\n", 0, found.start()) + 1
+        if found["open"]:
+            scopes.append(None)
+        elif found["namespace"] is not None:
+            scopes.append(found["namespace"].split("::") if found["namespace"] else None)
+        elif found["defined"]:
+            if is_visible:
+                defined.append("::".join([*scope, found["defined"]]))
+            scopes.append(found["defined"].split("::"))
+        elif found["friend"] and is_visible:
+            mentioned.append(Mention(path, line, scope, found["friend"], "befriends"))
+        elif found["declared"] and is_visible:
+            mentioned.append(Mention(path, line, scope, found["declared"], "declares"))
+    return defined, mentioned
+
+
+def check_mentions(tree: Tree, graph: Graph) -> Iterator[Fault]:
+    """A class of a higher layer must be neither declared in advance nor a friend."""
+    layers_of: dict[str, set[str]] = {}
+    mentions: list[tuple[str, Mention]] = []
+    for path in tree.under("src/", "include/", suffixes=(".h", ".cpp")):
+        layer = (path.split("/")[1] if path.startswith("src/")
+                 else graph.owner.get(path.removeprefix("include/"), ""))
+        if layer not in graph.layers:
+            continue
+        defined, mentioned = classes_of(tree, path)
+        for name in defined:
+            layers_of.setdefault(name, set()).add(layer)
+        mentions += [(layer, mention) for mention in mentioned]
+    for layer, mention in mentions:
+        for depth in range(len(mention.scope), -1, -1):
+            owners = layers_of.get("::".join([*mention.scope[:depth], mention.name]), set())
+            if owners:
+                if not owners & set(graph.allowed([layer])):
+                    yield Fault(mention.path, mention.line,
+                                f"layer {layer} {mention.kind} {mention.name}, which belongs to "
+                                f"layer {min(owners)}")
+                break
+
+
+# A source of a layer, or the prefix of a list of them.
+LAYER_SOURCE = re.compile(r"[\w./${}-]*\bsrc/(?:[\w./${}-]+\.(?:cpp|cc|c)\b|[\w/-]*(?=[\s)]))")
+
+
+def check_compiled_sources(tree: Tree) -> Iterator[Fault]:
+    """Drop-ins link layers: a program that uses both must not contain a source twice."""
+    for path in tree.under("compat/", suffixes=("CMakeLists.txt", ".cmake")):
+        for number, line in enumerate(tree.lines(path), start=1):
+            if found := LAYER_SOURCE.search(line.partition("#")[0]):
+                yield Fault(path, number, f"{found.group()}: compat/ links layers and compiles "
+                                          "none of their sources")
+
+
 def run(tree: Tree) -> Iterator[Fault]:
     graph = Graph(tree)
     yield from graph.faults()
@@ -170,3 +260,5 @@ def run(tree: Tree) -> Iterator[Fault]:
         for path in tree.under(directory, suffixes=SOURCES):
             if not path.startswith(inner):
                 yield from check_file(tree, graph, path, allowed, directory.rstrip("/"))
+    yield from check_mentions(tree, graph)
+    yield from check_compiled_sources(tree)

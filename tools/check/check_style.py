@@ -8,7 +8,7 @@ from tree import Fault, Tree
 
 COLUMNS_MAX = 100
 LINES_MAX = 500
-FILES_MAX = 30
+FILES_MAX = 25
 
 CPP = (".h", ".hpp", ".c", ".cpp", ".cc", ".ipp")
 # Markdown is exempt from the line length: its tables cannot be wrapped.

@@ -24,9 +24,9 @@ class Transport;
 /// Encodes what is written and decodes what is read. Owned by the stream or connection, which calls
 /// it through its Transport; `below` is the transport of the socket.
 ///
-/// Outcomes are as those of Transport: a number of bytes, or a negated errno value or number of
-/// tls_error.h. EAGAIN means that the socket is not ready. No call has to be repeated with the same
-/// bytes.
+/// Outcomes are as those of Transport: a number of bytes, or a negated errno value. Errors of the
+/// protocol have negated numbers above those of errno. EAGAIN means that the socket is not ready.
+/// No call has to be repeated with the same bytes.
 class TransportFilter {
  public:
   TransportFilter() = default;
@@ -49,6 +49,13 @@ class TransportFilter {
   virtual std::int32_t shutdown_write(const Transport& below) noexcept = 0;
   /// Called before the socket is closed.
   virtual void close(const Transport& below) noexcept = 0;
+
+  /// True if read() failed with `outcome` because the connection has ended without the message by
+  /// which the protocol ends.
+  [[nodiscard]] virtual bool is_truncation(std::int32_t outcome) const noexcept = 0;
+  /// The outcome of a handshake on a socket from which bytes were received before, and not read:
+  /// they would be taken for bytes of the protocol.
+  [[nodiscard]] virtual std::int32_t unread_input() const noexcept = 0;
 
   [[nodiscard]] virtual const TlsSession& session() const noexcept = 0;
 

@@ -17,13 +17,13 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "dns/addresses/address_order.h"
 #include "dns/configuration.h"
-#include "dns/resolver/address_order.h"
 #include "dns/resolver/cache.h"
 #include "dns/resolver/entropy.h"
 #include "dns/resolver/query.h"
 #include "dns/resolver/question.h"
-#include "dns/resolver/server.h"
+#include "dns/transport/server.h"
 #include "loop/core.h"
 
 namespace tambour::dns {

@@ -15,7 +15,7 @@
 #include <tambour/timer.h>
 
 #include "dns/resolver/answer.h"
-#include "dns/resolver/server.h"
+#include "dns/transport/server.h"
 
 namespace tambour::dns {
 

@@ -14,7 +14,7 @@ void Connection::read_some() {
   // The write end of a pipe reports an event to read when its reader has closed it.
   if (answer == -EBADF && io::is_file(kind_)) return end(EPIPE);
   // After close_after_write() input is discarded, so none can be missing.
-  if (answer == net::outcome_of(TlsError::truncated) && write_shut_down_) return receive_end();
+  if (answer < 0 && write_shut_down_ && transport().is_truncation(answer)) return receive_end();
   if (answer < 0) return end(-answer);
   if (answer == 0) return receive_end();
   if (Deadlines* const times = deadlines()) times->received_ns = loop::core_of(*loop_).now_ns();

@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <utility>
 
-#include <tambour/tls_error.h>
-
 #include "base/check.h"
 #include "io/transport.h"
 #include "net/connection/parts.h"
@@ -28,8 +26,7 @@ void net::ConnectionUpgrade::begin(Connection& connection,
   if (limit > Duration::zero()) extras.handshake->limit.start(limit);
   // Bytes of plaintext must neither be taken for bytes of TLS, nor be sent among them.
   if (!extras.output.empty()) extras.handshake->error = EBUSY;
-  if (!connection.input_.empty())
-    extras.handshake->error = -net::outcome_of(TlsError::unread_plaintext);
+  if (!connection.input_.empty()) extras.handshake->error = -filter->unread_input();
   extras.filter = std::move(filter);
   connection.kind_ = io::TransportKind::tls;
   connection.handshaking_ = true;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backend/system.h"
-#include "dns/resolver/routes.h"
+#include "dns/addresses/routes.h"
 #include "dns_message/address.h"
 
 namespace tambour::dns {

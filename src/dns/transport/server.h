@@ -12,8 +12,8 @@
 
 #include <tambour/endpoint.h>
 
-#include "dns/resolver/tcp_channel.h"
-#include "dns/resolver/udp_port.h"
+#include "dns/transport/tcp_channel.h"
+#include "dns/transport/udp_port.h"
 #include "dns_message/resolv_conf.h"
 
 namespace tambour::dns {

@@ -1,4 +1,4 @@
-#include "dns/resolver/udp_port.h"
+#include "dns/transport/udp_port.h"
 
 #include <sys/socket.h>
 
@@ -9,7 +9,7 @@
 #include "base/failure.h"
 #include "dns/resolver/engine.h"
 #include "dns/resolver/query.h"
-#include "dns/resolver/server.h"
+#include "dns/transport/server.h"
 #include "loop/core.h"
 
 namespace tambour::dns {

@@ -8,7 +8,7 @@
 #include <event2/http_struct.h>
 #include <event2/keyvalq_struct.h>
 
-#include "walk_buffer.h"
+#include "walks/walk_buffer.h"
 
 extern const struct section reply_sections[];
 extern const struct section body_sections[];

@@ -1,4 +1,4 @@
-#include "tls/context.h"
+#include "tls/context/context.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 
 #include <openssl/err.h>
 
-#include "net/outcome.h"
 #include "tls/filter.h"
+#include "tls/outcome.h"
 
 namespace tambour::tls {
 namespace {
@@ -119,8 +119,7 @@ int note_verification(int valid, X509_STORE_CTX* state) noexcept {
     text.clear();
   }
   const bool no_memory = error == X509_V_ERR_OUT_OF_MEM;
-  filter.note_failure(no_memory ? -ENOMEM : net::outcome_of(verification_error(error)),
-                      std::move(text));
+  filter.note_failure(no_memory ? -ENOMEM : outcome_of(verification_error(error)), std::move(text));
   return 0;
 }
 

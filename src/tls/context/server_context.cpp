@@ -11,9 +11,9 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
-#include "net/outcome.h"
-#include "tls/context.h"
+#include "tls/context/context.h"
 #include "tls/filter.h"
+#include "tls/outcome.h"
 #include "tls/resumption/saved_ticket_keys.h"
 #include "tls/resumption/ticket_note.h"
 
@@ -160,7 +160,7 @@ int ServerGeneration::choose_identity(SSL* ssl, int* alert, void* /*unused*/) no
     if (name.ends_with('.')) name.pop_back();
     found = self.table_.find(name);
     if (found.empty() && self.options_.refuse_unknown_names)
-      filter.note_failure(net::outcome_of(TlsError::unknown_server_name),
+      filter.note_failure(outcome_of(TlsError::unknown_server_name),
                           "no certificate for the name " + printable(name));
     filter.set_host(std::move(name));
   } catch (const std::bad_alloc&) {
@@ -198,7 +198,7 @@ int ServerGeneration::choose_protocol(SSL* ssl, const unsigned char** chosen, un
     *chosen = found;
     return SSL_TLSEXT_ERR_OK;
   }
-  Filter::of(ssl).note_failure(net::outcome_of(TlsError::no_common_alpn), {});
+  Filter::of(ssl).note_failure(outcome_of(TlsError::no_common_alpn), {});
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 

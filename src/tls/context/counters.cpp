@@ -1,4 +1,4 @@
-#include "tls/counters.h"
+#include "tls/context/counters.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

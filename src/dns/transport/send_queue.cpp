@@ -1,4 +1,4 @@
-#include "dns/resolver/send_queue.h"
+#include "dns/transport/send_queue.h"
 
 #include <netinet/udp.h>
 

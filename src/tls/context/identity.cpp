@@ -1,4 +1,4 @@
-#include "tls/identity.h"
+#include "tls/context/identity.h"
 
 #include <fcntl.h>
 #include <unistd.h>

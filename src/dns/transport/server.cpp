@@ -1,4 +1,4 @@
-#include "dns/resolver/server.h"
+#include "dns/transport/server.h"
 
 #include <netinet/in.h>
 #include <netinet/udp.h>

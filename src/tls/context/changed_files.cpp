@@ -9,7 +9,7 @@
 #include <tambour/task_scope.h>
 #include <tambour/worker_pool.h>
 
-#include "tls/context.h"
+#include "tls/context/context.h"
 
 namespace tambour::tls {
 namespace {

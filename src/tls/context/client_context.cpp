@@ -11,10 +11,10 @@
 #include <openssl/evp.h>
 #include <openssl/ocsp.h>
 
-#include "net/outcome.h"
-#include "tls/context.h"
+#include "tls/context/context.h"
 #include "tls/filter.h"
 #include "tls/host_name.h"
+#include "tls/outcome.h"
 #include "tls/resumption/ticket_note.h"
 
 namespace tambour {
@@ -157,8 +157,7 @@ int ClientGeneration::check_pinned_key(X509_STORE_CTX* state, void* self) noexce
   } catch (const std::exception&) {
     text.clear();
   }
-  Filter::of(ssl).note_failure(net::outcome_of(TlsError::certificate_unknown_issuer),
-                               std::move(text));
+  Filter::of(ssl).note_failure(outcome_of(TlsError::certificate_unknown_issuer), std::move(text));
   return 0;
 }
 
@@ -225,7 +224,7 @@ int ClientGeneration::check_status(SSL* ssl, void* /*unused*/) noexcept {
   } catch (const std::bad_alloc&) {
     text.clear();
   }
-  Filter::of(ssl).note_failure(net::outcome_of(error), std::move(text));
+  Filter::of(ssl).note_failure(outcome_of(error), std::move(text));
   return 0;
 }
 

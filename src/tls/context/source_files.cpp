@@ -1,4 +1,4 @@
-#include "tls/source_files.h"
+#include "tls/context/source_files.h"
 
 #include <sys/stat.h>
 

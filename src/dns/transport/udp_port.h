@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dns/resolver/send_queue.h"
+#include "dns/transport/send_queue.h"
 #include "dns_message/reader.h"
 #include "loop/service_watch.h"
 

@@ -1,4 +1,4 @@
-#include "dns/resolver/routes.h"
+#include "dns/addresses/routes.h"
 
 #include <linux/fib_rules.h>
 #include <linux/if_addrlabel.h>

@@ -1,4 +1,4 @@
-#include "dns/resolver/address_order.h"
+#include "dns/addresses/address_order.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "dns/resolver/tcp_channel.h"
+#include "dns/transport/tcp_channel.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "dns/resolver/engine.h"
 #include "dns/resolver/query.h"
-#include "dns/resolver/server.h"
+#include "dns/transport/server.h"
 #include "loop/core.h"
 #include "task/time_limit.h"
 

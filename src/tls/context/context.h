@@ -18,14 +18,14 @@
 #include <tambour/tls_context.h>
 #include <tambour/unique_fd.h>
 
-#include "tls/counters.h"
+#include "tls/context/counters.h"
+#include "tls/context/identity.h"
+#include "tls/context/source_files.h"
 #include "tls/failure.h"
-#include "tls/identity.h"
 #include "tls/openssl.h"
 #include "tls/resumption/sessions.h"
 #include "tls/resumption/strike_register.h"
 #include "tls/resumption/ticket_keys.h"
-#include "tls/source_files.h"
 
 namespace tambour::tls {
 
