@@ -251,11 +251,13 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   // Time limits.
   [[nodiscard]] Deadlines* deadlines() const noexcept;
   Deadlines& make_deadlines();
-  void start_deadlines(std::int64_t Deadlines::* since) noexcept;
+  template <class Start>
+  void start_deadline(Start start) noexcept;
+  void start_write_timeout() noexcept;
   [[nodiscard]] std::int64_t next_deadline_ns() const noexcept;
   void start_lingering() noexcept;
   [[nodiscard]] bool lingers() const noexcept;
-  [[nodiscard]] std::int64_t linger_ns() const noexcept;
+  [[nodiscard]] bool drains() const noexcept;
   [[nodiscard]] std::int64_t next_sample_ns() const noexcept;
   void arm_deadlines() noexcept;
   void check_deadlines() noexcept;

@@ -35,6 +35,11 @@ class SocketStream : public Stream {
     proxy_header_ = std::move(header);
   }
 
+  /// Closes the stream so that the peer's reads fail with ECONNRESET. What the kernel still has to
+  /// send is lost. Use it if the peer must not take what it has received for complete. Reads and
+  /// writes fail with ECANCELED. No effect on a closed stream.
+  void reset() noexcept;
+
   /// setsockopt(2) with an int.
   [[nodiscard]] Result<> set_option(int level, int option, int value) noexcept;
 

@@ -54,6 +54,13 @@ class Stream : public IoHandle {
   /// ECANCELED. The state of TLS is lost.
   [[nodiscard]] int release() noexcept;
 
+  /// Makes the read, or the write or shutdown_write(), that a task awaits fail with ECANCELED,
+  /// unless it is about to complete. The stream stays open. Bytes that were received are not lost;
+  /// what a cancelled write(Buffer&) has not sent stays in the buffer. No effect if none is
+  /// awaited.
+  void cancel_read() noexcept { stop_waiting(false); }
+  void cancel_write() noexcept { stop_waiting(true); }
+
   class Read final : public IoWait {
    public:
     Read(Stream& stream, std::span<std::byte> into) noexcept

@@ -20,7 +20,6 @@
 #include <tambour/timer.h>
 #include <tambour/udp.h>
 #include <tambour/wait.h>
-#include <tambour/when.h>
 
 #include "base/clock.h"
 #include "base/failure.h"
@@ -30,7 +29,7 @@
 #include "dns_server/responses.h"
 #include "loop/core.h"
 #include "loop/turn.h"
-#include "task/time_limit.h"
+#include "net/pace/stream_timers.h"
 
 namespace tambour {
 namespace dns_server {
@@ -268,7 +267,7 @@ class State {
   /// What the tasks of one connection share.
   struct Connection : detail::ListHook<Connection> {
     Connection(EventLoop& loop, TcpStream of, Endpoint from)
-        : stream(std::move(of)), peer(from), writing(loop) {}
+        : stream(std::move(of)), peer(from), writing(loop), reads(stream), writes(stream) {}
 
     /// At a shutdown: closes the connection unless a query is being answered.
     void close_if_idle() noexcept {
@@ -278,6 +277,8 @@ class State {
     TcpStream stream;
     Endpoint peer;
     AsyncMutex writing;
+    net::ReadTimer reads;
+    net::WriteTimer writes;  ///< For a whole message.
     loop::Turn turn;
     std::size_t answering = 0;  ///< Queries.
     std::exception_ptr thrown;  ///< By a handler.
@@ -306,12 +307,10 @@ class State {
     std::array<std::byte, read_bytes> bytes;
     TimePoint deadline = base::saturating_add(loop_.now(), options_.tcp_idle_timeout);
     while (!is_stopping_) {
-      Result<std::size_t> got = 0;
-      if (options_.tcp_idle_timeout > Duration::zero()) {
-        got = co_await timeout(deadline - loop_.now(), connection.stream.read(bytes));
-      } else {
-        got = co_await connection.stream.read(bytes);
-      }
+      connection.reads.start(Duration::zero());
+      if (options_.tcp_idle_timeout > Duration::zero()) connection.reads.start_at(deadline);
+      const Result<std::size_t> received = co_await connection.stream.read(bytes);
+      const Result<std::size_t> got = connection.reads.finish(received);
       if (!got || *got == 0) co_return;
       in.append(reinterpret_cast<const char*>(bytes.data()), *got);
       std::size_t used = 0;
@@ -390,8 +389,9 @@ class State {
     Messages messages(std::move(response));
     for (std::string bytes = messages.next(); !bytes.empty(); bytes = messages.next()) {
       const std::string_view view = bytes;
-      const auto written =
-          co_await task::within(options_.tcp_idle_timeout, connection.stream.write(view));
+      connection.writes.start(options_.tcp_idle_timeout);
+      const Result<> written = co_await connection.stream.write(view);
+      connection.writes.stop();
       if (written) continue;
       // The reader notices it.
       connection.stream.close();

@@ -12,6 +12,7 @@
 #include "base/failure.h"
 #include "io/transport.h"
 #include "loop/core.h"
+#include "net/socket_calls.h"
 
 namespace tambour::net {
 namespace {
@@ -78,11 +79,7 @@ Task<Result<SocketStream>> connect_stream(Endpoint to) {
     if (const Error error = co_await Connect(*socket, to)) co_return std::unexpected(error);
     if (!is_connected_to_itself(*socket, to)) co_return SocketStream(std::move(*socket));
     // Closing with a reset avoids TIME_WAIT, which would occupy the port.
-    constexpr linger reset{.l_onoff = 1, .l_linger = 0};
-    loop::core_of(*context.loop)
-        .backend()
-        .system()
-        .setsockopt(socket->descriptor(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    reset_on_close(loop::core_of(*context.loop).backend().system(), socket->descriptor());
   }
   co_return base::failure(ECONNREFUSED);
 }

@@ -40,4 +40,11 @@ inline Result<> set_option(backend::System& system, int fd, int level, int optio
   return {};
 }
 
+/// From now on, close(2) resets the connection and discards what the kernel still has to send:
+/// socket(7), SO_LINGER with a time of zero.
+inline void reset_on_close(backend::System& system, int fd) noexcept {
+  constexpr linger no_linger{.l_onoff = 1, .l_linger = 0};
+  static_cast<void>(system.setsockopt(fd, SOL_SOCKET, SO_LINGER, &no_linger, sizeof(no_linger)));
+}
+
 }  // namespace tambour::net

@@ -30,6 +30,12 @@ Result<Endpoint> SocketStream::peer_endpoint() const noexcept {
   return net::peer_endpoint(system(), descriptor());
 }
 
+void SocketStream::reset() noexcept {
+  if (!is_open()) return;
+  net::reset_on_close(system(), descriptor());
+  close();
+}
+
 Result<> SocketStream::set_option(int level, int option, int value) noexcept {
   if (!is_open()) return base::failure(EBADF);
   return net::set_option(system(), descriptor(), level, option, value);

@@ -269,8 +269,7 @@ std::size_t Connection::write_now(Bytes& bytes) noexcept {
   }
   const std::int64_t accepted = filter() != nullptr ? filter()->take_progress() : answer;
   if (Deadlines* const times = deadlines(); times != nullptr && accepted > 0) {
-    times->accepted_ns = loop::core_of(*loop_).now_ns();
-    times->taken += accepted;
+    times->sending.accept(accepted, loop::core_of(*loop_).now_ns());
   }
   return answer > 0 ? static_cast<std::size_t>(answer) : 0;
 }
@@ -339,7 +338,7 @@ bool Connection::send_later(std::span<const std::byte> bytes, Buffer* buffer, st
 /// Called when bytes begin to wait, or when more do: `before` is the number that waited before.
 bool Connection::note_unsent(std::size_t before) {
   if (before == 0 && callbacks_->limits.write_timeout > Duration::zero()) {
-    start_deadlines(&Deadlines::accepted_ns);
+    start_write_timeout();
     if (ended_) return false;
   }
   const std::size_t mark = callbacks_->high_water_bytes;
@@ -474,11 +473,7 @@ void Connection::invoke_on_close() {
 void Connection::leave() noexcept {
   loop::Core& core = loop::core_of(*loop_);
   backend::System& system = core.backend().system();
-  if (resets_) {
-    // socket(7): with a linger time of zero, close(2) resets the connection.
-    const linger no_linger{.l_onoff = 1, .l_linger = 0};
-    static_cast<void>(system.setsockopt(fd, SOL_SOCKET, SO_LINGER, &no_linger, sizeof(no_linger)));
-  }
+  if (resets_) net::reset_on_close(system, fd);
   close_descriptor();
   core.drop_reference();
   core.defer_delete(this);

@@ -1,8 +1,4 @@
-// The timeouts of a connection.
-//
-// The kernel does not report acknowledgements, so the connection asks for them: if a limit expires,
-// and during lingering also every eighth of the limit. Lingering has to end soon after the last
-// progress, because the program has no use for the connection any more.
+// The timeouts of a connection: which of the limits of net/pace/ count, and one timer for all.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -17,19 +13,16 @@ namespace {
 
 /// The longest time of lingering while the server shuts down, after the peer has acknowledged
 /// everything.
-constexpr std::int64_t drain_linger_ns = base::ns_per_s;
-constexpr std::int64_t samples_per_linger = 8;
+constexpr Duration drain_linger = std::chrono::seconds(1);
 
 }  // namespace
 
 /// Throws std::bad_alloc; in that case nothing has changed.
 Connection::Deadlines& Connection::make_deadlines() {
   if (deadlines() == nullptr) {
-    auto made = std::make_unique<Deadlines>();
-    const std::int64_t now_ns = loop::core_of(*loop_).clock_ns();
-    if (!idle_off_) made->idle_ns = callbacks_->limits.idle_timeout.count();
-    made->received_ns = made->accepted_ns = now_ns;
-    extras().deadlines = std::move(made);
+    auto times = std::make_unique<Deadlines>(loop::core_of(*loop_).clock_ns());
+    if (!idle_off_) times->idle_ns = callbacks_->limits.idle_timeout.count();
+    extras().deadlines = std::move(times);
     // In the constructor `fd` is not set yet; start() takes the sample.
     if (fd >= 0) static_cast<void>(sample_acknowledged());
   }
@@ -38,15 +31,21 @@ Connection::Deadlines& Connection::make_deadlines() {
   return times;
 }
 
-/// Sets `since` to now and starts the limits that count from it. If memory runs out, the connection
-/// is closed with ENOMEM, because it must not continue without its limits.
-void Connection::start_deadlines(std::int64_t Deadlines::* since) noexcept {
+/// Starts a limit, which counts from now. If memory runs out, the connection is closed with ENOMEM,
+/// because it must not continue without its limits.
+template <class Start>
+void Connection::start_deadline(Start start) noexcept {
   try {
-    make_deadlines().*since = loop::core_of(*loop_).clock_ns();
+    start(make_deadlines(), loop::core_of(*loop_).clock_ns());
     arm_deadlines();
   } catch (const std::bad_alloc&) {
     end(ENOMEM);
   }
+}
+
+/// Bytes begin to wait.
+void Connection::start_write_timeout() noexcept {
+  start_deadline([](Deadlines& times, std::int64_t now_ns) { times.sending.restart(now_ns); });
 }
 
 /// Starts the limit of close_after_write() unless it has been started, and takes a sample: what the
@@ -54,35 +53,29 @@ void Connection::start_deadlines(std::int64_t Deadlines::* since) noexcept {
 void Connection::start_lingering() noexcept {
   if (callbacks_->limits.linger <= Duration::zero()) return;
   Deadlines* const times = deadlines();
-  if (times != nullptr && times->lingers_since_ns > 0) {
+  if (times != nullptr && times->linger.is_started()) {
     note_acknowledged(loop::core_of(*loop_).now_ns());
     return arm_deadlines();
   }
   if (times != nullptr) static_cast<void>(sample_acknowledged());
-  start_deadlines(&Deadlines::lingers_since_ns);
+  start_deadline([](Deadlines& later, std::int64_t now_ns) { later.linger.start(now_ns); });
 }
 
 /// Returns whether the limit of close_after_write() counts.
 bool Connection::lingers() const noexcept {
-  return callbacks_->limits.linger > Duration::zero() && deadlines()->lingers_since_ns > 0 &&
+  return callbacks_->limits.linger > Duration::zero() && deadlines()->linger.is_started() &&
          (unsent_bytes() > 0 || write_shut_down_);
 }
 
-std::int64_t Connection::linger_ns() const noexcept {
-  const std::int64_t limit_ns = callbacks_->limits.linger.count();
-  const bool all_acknowledged = write_shut_down_ && deadlines()->queued == 0;
-  const bool is_short = owner_ != nullptr && owner_->drains() && all_acknowledged;
-  return is_short ? std::min(limit_ns, drain_linger_ns) : limit_ns;
-}
+bool Connection::drains() const noexcept { return owner_ != nullptr && owner_->drains(); }
 
 /// When the peer may have acknowledged bytes that the limit of lingering has to know about.
 std::int64_t Connection::next_sample_ns() const noexcept {
-  if (!lingers() || (write_shut_down_ && deadlines()->queued == 0)) return base::end_of_time_ns;
-  const bool drains = owner_ != nullptr && owner_->drains();
-  const std::int64_t limit_ns = callbacks_->limits.linger.count();
-  return base::saturating_add(
-      deadlines()->sampled_ns,
-      (drains ? std::min(limit_ns, drain_linger_ns) : limit_ns) / samples_per_linger);
+  const Deadlines& times = *deadlines();
+  if (!lingers() || (write_shut_down_ && times.sending.is_acknowledged()))
+    return base::end_of_time_ns;
+  return net::LingerTime::next_sample_ns(
+      times.sending, net::linger_limit(callbacks_->limits.linger, drains(), drain_linger));
 }
 
 std::int64_t Connection::next_deadline_ns() const noexcept {
@@ -92,16 +85,21 @@ std::int64_t Connection::next_deadline_ns() const noexcept {
   const auto consider = [&next_ns](std::int64_t since_ns, std::int64_t limit_ns) {
     if (limit_ns > 0) next_ns = std::min(next_ns, base::saturating_add(since_ns, limit_ns));
   };
-  consider(std::max(times.received_ns, times.accepted_ns), times.idle_ns);
+  consider(std::max(times.received_ns, times.sending.progressed_ns()), times.idle_ns);
   if (reads()) {
     consider(times.received_ns, limits.read_timeout.count());
-    if (times.message_started_ns > 0)
-      consider(times.message_started_ns, limits.message_timeout.count());
+    if (times.message.is_started() && limits.message_timeout > Duration::zero())
+      next_ns = std::min(next_ns, times.message.deadline_ns(limits.message_timeout.count()));
   }
   if (unsent_bytes() > 0) {
-    consider(times.accepted_ns, limits.write_timeout.count());
+    consider(times.sending.progressed_ns(), limits.write_timeout.count());
   }
-  if (lingers()) consider(std::max(times.accepted_ns, times.lingers_since_ns), linger_ns());
+  if (lingers()) {
+    const bool is_acknowledged = write_shut_down_ && times.sending.is_acknowledged();
+    const Duration limit =
+        net::linger_limit(limits.linger, is_acknowledged && drains(), drain_linger);
+    next_ns = std::min(next_ns, times.linger.deadline_ns(times.sending, limit));
+  }
   return next_ns;
 }
 
@@ -115,21 +113,11 @@ void Connection::arm_deadlines() noexcept {
     times->timer->start_at(TimePoint(Duration(next_ns)));
 }
 
-/// Returns true if the peer has acknowledged more bytes than at the last sample. Bytes that were
-/// sent and acknowledged between two samples do not count if the queue was empty at both: they were
-/// progress when the kernel accepted them.
 bool Connection::sample_acknowledged() noexcept {
-  Deadlines& times = *extras_->deadlines;
-  times.sampled_ns = loop::core_of(*loop_).now_ns();
-  const auto queued =
-      static_cast<std::int64_t>(loop::core_of(*loop_).backend().system().unacknowledged(fd));
-  const bool in_flight = std::max(queued, std::exchange(times.queued, queued)) > 0;
-  const std::int64_t acknowledged = times.taken - queued;
-  return acknowledged > std::exchange(times.acknowledged, acknowledged) && in_flight;
+  loop::Core& core = loop::core_of(*loop_);
+  return extras_->deadlines->sending.sample(core.backend().system(), fd, core.now_ns());
 }
 
-/// The kernel accepts more only after a large part of its send buffer, which may hold megabytes,
-/// has become free. Progress of a slow peer shows only in what the peer has acknowledged.
 void Connection::check_deadlines() noexcept {
   const std::int64_t now_ns = loop::core_of(*loop_).now_ns();
   if (std::min(next_deadline_ns(), next_sample_ns()) <= now_ns) note_acknowledged(now_ns);
@@ -140,13 +128,8 @@ void Connection::check_deadlines() noexcept {
 }
 
 void Connection::note_acknowledged(std::int64_t now_ns) noexcept {
-  Deadlines& times = *deadlines();
-  const std::int64_t before_ns = times.sampled_ns;
-  if (!sample_acknowledged()) return;
-  // The last acknowledgement cannot be followed by progress. Its time is not known, only that it
-  // came after the sample before; the earlier time keeps the limit of lingering.
-  const bool is_last = write_shut_down_ && times.queued == 0;
-  times.accepted_ns = is_last ? std::max(times.accepted_ns, before_ns) : now_ns;
+  backend::System& system = loop::core_of(*loop_).backend().system();
+  deadlines()->sending.update(system, fd, now_ns, write_shut_down_);
 }
 
 /// Frees what an idle connection does not need. The deadlines of a connection whose reading is
@@ -155,7 +138,7 @@ void Connection::drop_unneeded() noexcept {
   if (const Deadlines* const times = deadlines();
       times != nullptr && next_deadline_ns() == base::end_of_time_ns) {
     const bool has_read_limit =
-        callbacks_->limits.read_timeout > Duration::zero() || times->message_started_ns > 0;
+        callbacks_->limits.read_timeout > Duration::zero() || times->message.is_started();
     if (reads() || peer_half_closed_ || !has_read_limit) extras_->deadlines.reset();
   }
   if (extras_ != nullptr && extras_->is_default()) extras_.reset();
@@ -166,20 +149,12 @@ void Connection::note_message(std::size_t received, bool consumed) noexcept {
   const ConnectionLimits& limits = callbacks_->limits;
   Deadlines* const times = deadlines();
   if (input_.empty()) {
-    if (times != nullptr) times->message_started_ns = 0;
+    if (times != nullptr) times->message.stop();
     return;
   }
-  if (times != nullptr && !consumed && times->message_started_ns > 0) {
-    if (limits.message_rate_min == 0) return;
-    const std::uint64_t earned_ns =
-        static_cast<std::uint64_t>(base::ns_per_s) * received / limits.message_rate_min;
-    // At most the whole `message_timeout` is left, or a fast peer could save up hours.
-    times->message_started_ns = std::min(
-        base::saturating_add(times->message_started_ns, static_cast<std::int64_t>(earned_ns)),
-        loop::core_of(*loop_).clock_ns());
-    return;
-  }
-  start_deadlines(&Deadlines::message_started_ns);
+  if (times != nullptr && !consumed && times->message.is_started())
+    return times->message.earn(received, limits.message_rate_min, loop::core_of(*loop_).clock_ns());
+  start_deadline([](Deadlines& later, std::int64_t now_ns) { later.message.start(now_ns); });
 }
 
 void Connection::set_idle_timeout(Duration time) {

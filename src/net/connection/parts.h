@@ -14,6 +14,9 @@
 #include "loop/core.h"
 #include "net/connection/mailbox.h"
 #include "net/connection/owner.h"
+#include "net/pace/lingering_close.h"
+#include "net/pace/rate_budget.h"
+#include "net/pace/send_progress.h"
 
 namespace tambour {
 
@@ -21,27 +24,16 @@ namespace tambour {
 /// is armed for the earliest. Progress only stores a time; if the timer expires too early for that
 /// reason, it is armed again.
 struct Connection::Deadlines {
-  std::int64_t idle_ns = 0;      ///< The idle timeout, a duration; 0: none.
-  std::int64_t received_ns = 0;  ///< When bytes were last received, or reading was last resumed.
-  /// The last known progress of sending: when the kernel last accepted bytes, when it first
-  /// accepted only a part of them, or when a limit expired and the peer had acknowledged more
-  /// since.
-  std::int64_t accepted_ns = 0;
-  std::int64_t taken = 0;  ///< The bytes that the kernel has accepted since this was created.
-  /// The queue of the kernel at the last sample, `taken` less that queue, and the time of the
-  /// sample.
-  std::int64_t queued = 0;
-  std::int64_t acknowledged = 0;
-  std::int64_t sampled_ns = 0;
-  /// When close_after_write() was called, or when the handshake was complete if that was later. 0:
-  /// not yet.
-  std::int64_t lingers_since_ns = 0;
-  /// When the first bytes of an incomplete message arrived, plus the time that bytes received since
-  /// then have earned. 0: no message is incomplete.
-  std::int64_t message_started_ns = 0;
+  std::int64_t idle_ns = 0;  ///< The idle timeout, a duration; 0: none.
+  std::int64_t received_ns;  ///< When bytes were last received, or reading was last resumed.
+  net::SendProgress sending;
+  net::LingerTime linger{};   ///< After close_after_write().
+  net::RateBudget message{};  ///< Of an incomplete message; stopped if there is none.
   std::int64_t fixed_ns = base::end_of_time_ns;  ///< The deadline of set_deadline().
   /// Empty while the connection moves to another loop.
   std::optional<Timer> timer{};
+
+  explicit Deadlines(std::int64_t now_ns) noexcept : received_ns(now_ns), sending(now_ns) {}
 };
 
 /// A connection that is being moved to another loop. If it is destroyed before open(), it closes

@@ -92,7 +92,7 @@ void Connection::continue_reading() noexcept {
   if (Deadlines* const times = deadlines()) {
     const std::int64_t now_ns = loop::core_of(*loop_).clock_ns();
     times->received_ns = now_ns;
-    if (times->message_started_ns > 0) times->message_started_ns = now_ns;
+    if (times->message.is_started()) times->message.start(now_ns);
     arm_deadlines();
   }
   // Bytes that on_message left before the pause. In on_message the callback has just seen them.

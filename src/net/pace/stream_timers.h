@@ -1,0 +1,69 @@
+// Time limits of the reads and writes of tasks on a stream.
+//
+// A timer rather than timeout(), because a connection of a server has one for its whole life: a
+// limit costs neither a task nor an allocation. When it expires, the pending read or write fails;
+// the stream stays open, and the owner decides what follows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <tambour/callback.h>
+#include <tambour/clock.h>
+#include <tambour/result.h>
+#include <tambour/stream.h>
+#include <tambour/timer.h>
+
+namespace tambour::net {
+
+/// The time limit of reads. A read is between start() and finish(). The stream must outlive it.
+class ReadTimer {
+ public:
+  explicit ReadTimer(Stream& stream);
+  ReadTimer(const ReadTimer&) = delete;
+  ReadTimer& operator=(const ReadTimer&) = delete;
+
+  /// Begins a read with a time limit; zero: none.
+  void start(Duration limit) noexcept;
+  void start_at(TimePoint deadline) noexcept;
+  /// Makes the limit of the current read expire at `deadline` unless it does so earlier.
+  void end_by(TimePoint deadline) noexcept;
+  /// Returns what the read has returned: ETIMEDOUT if the limit has expired.
+  [[nodiscard]] Result<std::size_t> finish(Result<std::size_t> received) noexcept;
+
+ private:
+  Stream& stream_;
+  Timer timer_;
+  bool has_expired_ = false;
+};
+
+/// The time limit of writes. A write is between start() and finish(). The stream must outlive it.
+class WriteTimer {
+ public:
+  /// `unsent` returns the number of bytes that are left of the current write: the limit then is the
+  /// longest time without progress, which is detected after at most twice the limit. If it is
+  /// empty, the limit is the time for the whole write.
+  explicit WriteTimer(Stream& stream, Callback<std::uint64_t()> unsent = {});
+  WriteTimer(const WriteTimer&) = delete;
+  WriteTimer& operator=(const WriteTimer&) = delete;
+
+  /// Begins a write with a time limit; zero: none.
+  void start(Duration limit) noexcept;
+  /// The write has ended, or its coroutine was destroyed.
+  void stop() noexcept { timer_.stop(); }
+  /// Returns what the write has returned: ETIMEDOUT if the limit has expired.
+  [[nodiscard]] Result<> finish(Result<> written) noexcept;
+
+ private:
+  void check() noexcept;
+
+  Stream& stream_;
+  Callback<std::uint64_t()> unsent_;
+  Timer timer_;
+  Duration limit_{};
+  std::uint64_t unsent_before_ = 0;  ///< When the timer was started.
+  bool has_expired_ = false;
+};
+
+}  // namespace tambour::net
