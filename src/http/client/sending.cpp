@@ -18,7 +18,7 @@
 #include "http/client/exchange.h"
 #include "http/client/redirect.h"
 #include "http/client/shared.h"
-#include "http/h1/negotiation.h"
+#include "http/protocol.h"
 #include "http_message/failure.h"
 #include "loop/core.h"
 #include "net/stream_input.h"

@@ -7,8 +7,8 @@
 #include <tambour/http_server.h>
 #include <tambour/loop_group.h>
 
-#include "http/h1/negotiation.h"
-#include "http/server_settings.h"
+#include "http/exchange/settings.h"
+#include "http/protocol.h"
 #include "http_message/failure.h"
 
 namespace tambour::http {

@@ -7,8 +7,8 @@
 #include <tambour/stream_error.h>
 
 #include "backend/system.h"
-#include "http/files/copy.h"
-#include "http/h1/server_connection.h"
+#include "http/exchange/copy_file.h"
+#include "http/server/h1_connection.h"
 #include "http_message/failure.h"
 #include "loop/core.h"
 

@@ -7,7 +7,7 @@
 #include <tambour/stream_error.h>
 
 #include "base/clock.h"
-#include "http/h1/server_connection.h"
+#include "http/server/h1_connection.h"
 #include "http_message/date.h"
 #include "http_message/failure.h"
 #include "http_message/h1/writer.h"

@@ -1,4 +1,4 @@
-#include "http/route_tree.h"
+#include "http/middleware/route_tree.h"
 
 #include <algorithm>
 #include <optional>

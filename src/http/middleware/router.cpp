@@ -5,7 +5,7 @@
 #include <tambour/http_router.h>
 
 #include "base/check.h"
-#include "http/route_tree.h"
+#include "http/middleware/route_tree.h"
 #include "http_message/characters.h"
 #include "http_message/url_syntax.h"
 

@@ -1,5 +1,5 @@
 // Request and Response, which are views of an exchange.
-#include "http/exchange.h"
+#include "http/exchange/exchange.h"
 
 #include <algorithm>
 #include <utility>

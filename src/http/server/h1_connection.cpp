@@ -1,4 +1,4 @@
-#include "http/h1/server_connection.h"
+#include "http/server/h1_connection.h"
 
 #include <sys/socket.h>
 

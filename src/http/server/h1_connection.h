@@ -23,8 +23,8 @@
 #include <tambour/task_scope.h>
 #include <tambour/timer.h>
 
-#include "http/exchange.h"
-#include "http/server_settings.h"
+#include "http/exchange/exchange.h"
+#include "http/exchange/settings.h"
 #include "http_message/h1/parser.h"
 #include "loop/turn.h"
 

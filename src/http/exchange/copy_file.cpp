@@ -1,11 +1,11 @@
-#include "http/files/copy.h"
+#include "http/exchange/copy_file.h"
 
 #include <algorithm>
 #include <utility>
 
 #include <tambour/stream_error.h>
 
-#include "http/exchange.h"
+#include "http/exchange/exchange.h"
 
 namespace tambour::http {
 
