@@ -21,6 +21,7 @@
 #include <utility>
 
 #include <tambour/buffer.h>
+#include <tambour/byte_stream.h>
 #include <tambour/clock.h>
 #include <tambour/connector.h>
 #include <tambour/http_cookie.h>
@@ -209,9 +210,9 @@ class ClientResponse {
   [[nodiscard]] bool is_complete() const noexcept;
 
   /// Returns the connection of a response with the status 101: it no longer carries HTTP, and no
-  /// time limit of the client applies to it. `received` gets bytes that have arrived already. Fails
-  /// with EINVAL for other responses.
-  [[nodiscard]] Result<SocketStream> upgrade(Buffer& received);
+  /// time limit of the client applies to it. Fails with EINVAL for other responses. Throws
+  /// std::bad_alloc.
+  [[nodiscard]] Result<ByteStream> upgrade();
 
  private:
   friend struct client::Shared;

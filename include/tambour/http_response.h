@@ -8,10 +8,10 @@
 #include <utility>
 
 #include <tambour/buffer.h>
+#include <tambour/byte_stream.h>
 #include <tambour/clock.h>
 #include <tambour/http_message.h>
 #include <tambour/result.h>
-#include <tambour/socket_stream.h>
 #include <tambour/task.h>
 
 #pragma GCC visibility push(default)
@@ -23,12 +23,6 @@ class File;
 namespace tambour::http {
 
 class Responder;
-
-/// A connection that is not HTTP any more.
-struct Tunnel {
-  SocketStream stream;
-  Buffer received{};  ///< What the client has sent after the request: to be read before the stream.
-};
 
 /// The response to one request. Set the status (default: 200) and the fields first; then either
 /// call send() once, or write() any number of times and end():
@@ -107,13 +101,14 @@ class Response {
   /// Waits until the kernel has accepted everything. Fails like write().
   [[nodiscard]] Task<Result<>> flush();
 
-  /// Ends HTTP on the connection, and returns it to the handler. In response to CONNECT, the status
+  /// Ends HTTP on the connection, and returns it to the handler. What the client has sent after the
+  /// request is read from it first. In response to CONNECT, the status
   /// must be 2xx. Otherwise the handler sets the field Upgrade; the response is 101, and the client
   /// must have asked for that protocol with HTTP/1.1. A body that has not been read is discarded.
   /// The connection counts as served until the handler ends; the time limits of the server do not
   /// apply any more, and Request::stream() is closed. Fails with HttpError::not_an_upgrade,
   /// response_begun, bad_status and body_too_large, and like flush().
-  [[nodiscard]] Task<Result<Tunnel>> upgrade();
+  [[nodiscard]] Task<Result<ByteStream>> upgrade();
 
   /// True if the head cannot be changed any more.
   [[nodiscard]] bool begun() const noexcept { return state_ != State::none; }

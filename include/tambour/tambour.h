@@ -5,6 +5,7 @@
 #include <tambour/async_mutex.h>           // IWYU pragma: export
 #include <tambour/awaitable.h>             // IWYU pragma: export
 #include <tambour/buffer.h>                // IWYU pragma: export
+#include <tambour/byte_stream.h>           // IWYU pragma: export
 #include <tambour/callback.h>              // IWYU pragma: export
 #include <tambour/channel.h>               // IWYU pragma: export
 #include <tambour/child.h>                 // IWYU pragma: export

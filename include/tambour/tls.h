@@ -1,12 +1,13 @@
 // TLS handshakes on streams that are already connected.
 //
-// Servers perform them if ListenOptions::tls is set, and connect() if it gets a TlsClientContext.
+// Servers perform them if ListenOptions::tls is set, and connect() if ConnectOptions::tls is set.
 // The functions below serve other streams, and protocols that begin without TLS (STARTTLS).
 #pragma once
 
 #include <string>
 
 #include <tambour/buffer.h>
+#include <tambour/byte_stream.h>
 #include <tambour/callback.h>
 #include <tambour/connection.h>
 #include <tambour/result.h>
@@ -29,9 +30,12 @@ namespace tambour {
 /// they came through TLS, so the function fails with TlsError::unread_plaintext (CVE-2011-0411).
 ///
 /// No other task may use `stream` meanwhile. Fails with a TlsError, with the errors of the socket,
-/// with ETIMEDOUT after TlsOptions::handshake_timeout, and with ECANCELED. `stream` must be open,
-/// and must not use TLS yet. Throws std::bad_alloc before the handshake begins; `stream` is
-/// unchanged then.
+/// with ETIMEDOUT after TlsOptions::handshake_timeout, and with ECANCELED. `stream` must be open.
+/// Throws std::bad_alloc before the handshake begins; `stream` is unchanged then.
+///
+/// If `stream` uses TLS already, the new session is carried inside the former one, as through a
+/// proxy that is reached with TLS; tls() returns the new session. Fails with EALREADY if there are
+/// four sessions already.
 [[nodiscard]] Task<Result<>> tls_accept(SocketStream& stream, TlsServerContext context);
 [[nodiscard]] Task<Result<>> tls_accept(SocketStream& stream, const Buffer& plaintext,
                                         TlsServerContext context);
@@ -44,6 +48,13 @@ namespace tambour {
                                          std::string host);
 [[nodiscard]] Task<Result<>> tls_connect(SocketStream& stream, const Buffer& plaintext,
                                          TlsClientContext context, std::string host);
+
+/// The same for a byte stream of any kind: the result transfers its bytes through TLS. The stream
+/// is closed if the handshake fails. Bytes that a ByteStream has received already belong to the
+/// handshake, because it is the caller who decides that TLS begins with them.
+[[nodiscard]] Task<Result<ByteStream>> tls_accept(ByteStream stream, TlsServerContext context);
+[[nodiscard]] Task<Result<ByteStream>> tls_connect(ByteStream stream, TlsClientContext context,
+                                                   std::string host);
 
 /// The same for an open connection, for STARTTLS. `done` is invoked in a later iteration, or not at
 /// all if the connection ends before. If it gets an error, on_close follows with the same error;

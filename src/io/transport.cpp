@@ -25,15 +25,16 @@ constexpr std::uint64_t sent_bytes_max = std::uint64_t{1} << 30U;
 
 }  // namespace
 
-std::int32_t Transport::read(std::span<std::byte> into) const noexcept {
+std::int32_t Transport::read(std::span<std::byte> into, bool may_receive) const noexcept {
   switch (kind_) {
     case TransportKind::socket:
+      if (!may_receive) return -EAGAIN;
       return retry([&] { return system_.recv(fd_, into.data(), into.size(), MSG_DONTWAIT); });
     case TransportKind::file:
     case TransportKind::shared_file:
       return retry([&] { return system_.read(fd_, into.data(), into.size()); });
     case TransportKind::tls:
-      return filter_->read(below(), into, true);
+      return filter_->read(below(), into, may_receive);
   }
   return -EBADF;
 }
@@ -148,6 +149,7 @@ std::int32_t Transport::send_file(int file, std::uint64_t offset,
 std::int32_t Transport::shutdown_write() const noexcept {
   if (filter_ != nullptr) {
     if (const std::int32_t answer = filter_->shutdown_write(below()); answer < 0) return answer;
+    return below().shutdown_write();
   }
   return retry([&] { return system_.shutdown(fd_, SHUT_WR); });
 }

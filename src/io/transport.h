@@ -42,8 +42,10 @@ class Transport {
             TransportFilter* filter = nullptr) noexcept
       : system_(system), filter_(filter), fd_(fd), kind_(kind) {}
 
-  /// 0: end of file.
-  [[nodiscard]] std::int32_t read(std::span<std::byte> into) const noexcept;
+  /// 0: end of file. Unless `may_receive`, only filters return bytes that they hold; a socket fails
+  /// with EAGAIN.
+  [[nodiscard]] std::int32_t read(std::span<std::byte> into,
+                                  bool may_receive = true) const noexcept;
   /// Appends at most `bytes_max` bytes to `into`. Allocates memory for the read, and releases it if
   /// the read fails; fails with ENOMEM. `read_size` is the estimated size of the next read.
   [[nodiscard]] std::int32_t read(Buffer& into, std::uint32_t& read_size,
@@ -85,7 +87,10 @@ class Transport {
 
   /// To be called before the descriptor is closed.
   void before_close() const noexcept {
-    if (filter_ != nullptr) filter_->close(below());
+    if (filter_ != nullptr) {
+      filter_->close(below());
+      below().before_close();
+    }
     restore_mode();
   }
   /// To be called before the descriptor is released: clears O_NONBLOCK on a shared file.
@@ -94,9 +99,11 @@ class Transport {
   }
 
  private:
-  /// The transport of the socket, for the filter.
+  /// The transport of the socket or of the next filter, for the filter.
   [[nodiscard]] Transport below() const noexcept {
-    return Transport(system_, fd_, TransportKind::socket);
+    TransportFilter* const next = filter_->below();
+    return Transport(system_, fd_, next != nullptr ? TransportKind::tls : TransportKind::socket,
+                     next);
   }
   [[nodiscard]] std::int32_t read_decoded(Buffer& into, std::uint32_t& read_size,
                                           std::size_t bytes_max) const noexcept;

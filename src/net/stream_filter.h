@@ -15,10 +15,20 @@ struct StreamFilter {
   }
   /// The stream must have one.
   [[nodiscard]] static io::TransportFilter& of(Stream& stream) noexcept { return *stream.filter_; }
-  /// From now on the stream, a socket, transfers its bytes through `filter`.
+  /// From now on the stream, a socket, transfers its bytes through `filter`, and through the one
+  /// that detach() has returned, which `filter` owns.
   static void attach(Stream& stream, std::unique_ptr<io::TransportFilter> filter) noexcept {
     stream.filter_ = std::move(filter);
     stream.kind_ = io::TransportKind::tls;
+  }
+  /// The number of filters.
+  [[nodiscard]] static unsigned depth(const Stream& stream) noexcept {
+    return stream.filter_ != nullptr ? stream.filter_->depth() + 1 : 0;
+  }
+  /// Removes the filter; null: there is none.
+  [[nodiscard]] static std::unique_ptr<io::TransportFilter> detach(Stream& stream) noexcept {
+    if (stream.filter_ != nullptr) stream.kind_ = io::TransportKind::socket;
+    return std::move(stream.filter_);
   }
 };
 

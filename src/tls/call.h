@@ -22,18 +22,25 @@ struct Scratch {
   std::array<std::byte, record_bytes_max> plain;
 };
 
-/// Null if memory runs out.
-inline Scratch* scratch_of_thread() noexcept {
-  static thread_local std::unique_ptr<Scratch> scratch;
-  if (scratch == nullptr) scratch.reset(new (std::nothrow) Scratch);
-  return scratch.get();
+/// A call of one filter makes calls of the filters below it, so that each depth has its own memory.
+inline constexpr unsigned filters_max = 4;
+
+/// Null if memory runs out. `depth` is less than `filters_max`.
+inline Scratch* scratch_of_thread(unsigned depth) noexcept {
+  static thread_local std::array<std::unique_ptr<Scratch>, filters_max> scratch;
+  std::unique_ptr<Scratch>& chosen = scratch[depth];
+  if (chosen == nullptr) chosen.reset(new (std::nothrow) Scratch);
+  return chosen.get();
 }
 
 /// A call of OpenSSL, which may read and write through the BIO.
 class Filter::Call {
  public:
   Call(Filter& filter, const io::Transport& transport, bool receives) noexcept
-      : below(transport), scratch(scratch_of_thread()), may_receive(receives), filter_(filter) {
+      : below(transport),
+        scratch(scratch_of_thread(filter.depth())),
+        may_receive(receives),
+        filter_(filter) {
     filter.call_ = this;
     ERR_clear_error();
   }

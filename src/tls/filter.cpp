@@ -64,8 +64,11 @@ Filter::Filter(SslPointer ssl, std::shared_ptr<const void> owner) noexcept
 Filter::~Filter() { SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN); }
 
 std::int32_t Filter::receive(std::span<std::byte> into) noexcept {
-  if (call_ == nullptr || !call_->may_receive) return -EAGAIN;
-  const std::int32_t answer = call_->below.read(into);
+  if (call_ == nullptr) return -EAGAIN;
+  // The filter below may hold bytes, for which the socket does not become readable.
+  const bool may_read_below = below() != nullptr && below()->may_read_now();
+  if (!call_->may_receive && !may_read_below) return -EAGAIN;
+  const std::int32_t answer = call_->below.read(into, call_->may_receive);
   if (answer == 0) socket_ended_ = true;
   if (answer < 0 && answer != -EAGAIN) socket_error_ = answer;
   call_->may_receive = false;
@@ -120,7 +123,7 @@ std::int32_t Filter::flush(const io::Transport& below) noexcept {
   }
   unsent_records_ = {};
   unsent_ = 0;
-  return 0;
+  return below.flush();
 }
 
 /// Returns the outcome of a call of OpenSSL that has failed with `ssl_error`, and of all that
@@ -184,7 +187,7 @@ std::int32_t Filter::handshake(const io::Transport& below) noexcept {
   // client that writes a long request before it reads; reads and writes send them.
   const bool only_tickets =
       established_ && SSL_is_server(ssl()) == 1 && version() == TlsVersion::tls13;
-  if (unsent_ > 0 && !only_tickets) return -EINPROGRESS;
+  if (unsent() > 0 && !only_tickets) return -EINPROGRESS;
   return established_ || may_start() ? 0 : -EAGAIN;
 }
 
@@ -198,7 +201,7 @@ void Filter::note_established() noexcept {
 std::int32_t Filter::read(const io::Transport& below, std::span<std::byte> into,
                           bool may_receive) noexcept {
   // An answer to the peer must not wait for the next write.
-  if (unsent_ > 0) static_cast<void>(flush(below));
+  if (unsent() > 0) static_cast<void>(flush(below));
   if (peer_closed_ || into.empty()) return 0;
   if (failure_ == 0 && early_ != nullptr) {
     const std::int32_t answer = read_early(below, into, may_receive);
@@ -300,7 +303,7 @@ std::size_t Filter::write_pieces(std::span<const iovec> from, std::size_t record
 }
 
 std::int32_t Filter::write(const io::Transport& below, std::span<const iovec> from) noexcept {
-  if (unsent_ > 0) {
+  if (unsent() > 0) {
     if (const std::int32_t flushed = flush(below); flushed < 0) return flushed;
   }
   if (failure_ != 0) return failure_;
@@ -339,7 +342,7 @@ std::int32_t Filter::shutdown_write(const io::Transport& below) noexcept {
 /// Whether the messages of this end are complete is known only to shutdown_write(). If the peer has
 /// ended its side, it expects nothing more, and gets an answer if there is space for it.
 void Filter::close(const io::Transport& below) noexcept {
-  if (!peer_closed_ || unsent_ > 0) return;
+  if (!peer_closed_ || unsent() > 0) return;
   const Call call(*this, below, false);
   send_close_notify();
 }

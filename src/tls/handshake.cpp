@@ -19,6 +19,7 @@
 #include "loop/core.h"
 #include "net/outcome.h"
 #include "net/stream_filter.h"
+#include "tls/call.h"
 #include "tls/context/context.h"
 #include "tls/filter.h"
 #include "tls/handshake_parts.h"
@@ -72,8 +73,8 @@ class HandshakeWait final : public IoWait {
  private:
   friend class TimeLimit;
   [[nodiscard]] bool step(loop::Core& core) noexcept override {
-    const io::Transport below(core.backend().system(), fd(), io::TransportKind::socket);
-    const std::int32_t answer = filter_.handshake(below);
+    const io::Transport all(core.backend().system(), fd(), io::TransportKind::tls, &filter_);
+    const std::int32_t answer = all.handshake();
     if (answer == (readiness() == Events::write ? -EINPROGRESS : -EAGAIN)) return false;
     outcome = answer;
     return true;
@@ -90,9 +91,10 @@ void TimeLimit::expire() noexcept {
 
 Task<Result<>> run(SocketStream& stream, Filter& filter, Duration time) {
   TimeLimit limit(stream.loop(), time);
-  // A server begins with receiving, for which it usually has to wait.
-  auto first =
-      SSL_is_server(filter.ssl()) == 1 ? detail::FirstCall::when_ready : detail::FirstCall::at_once;
+  // A server begins with receiving, for which it usually has to wait. A filter below may hold
+  // bytes.
+  const bool waits_first = SSL_is_server(filter.ssl()) == 1 && filter.below() == nullptr;
+  auto first = waits_first ? detail::FirstCall::when_ready : detail::FirstCall::at_once;
   bool to_write = false;
   for (;;) {
     HandshakeWait wait(stream, filter, limit, to_write, first);
@@ -106,11 +108,35 @@ Task<Result<>> run(SocketStream& stream, Filter& filter, Duration time) {
   }
 }
 
+/// During a handshake inside another TLS session, the new filter owns the one of the stream, which
+/// gets it back if the handshake fails or the task is destroyed: it never becomes plaintext.
+class Nesting {
+ public:
+  Nesting(SocketStream& stream, Filter& filter) noexcept : stream_(stream), filter_(&filter) {
+    filter.set_below(net::StreamFilter::detach(stream));
+  }
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
+  ~Nesting() {
+    if (filter_ == nullptr || filter_->below() == nullptr) return;
+    auto below = filter_->take_below();
+    if (stream_.is_open()) net::StreamFilter::attach(stream_, std::move(below));
+  }
+
+  void complete() noexcept { filter_ = nullptr; }
+
+ private:
+  SocketStream& stream_;
+  Filter* filter_;
+};
+
 /// Keeps `generation` and with it its options alive.
 Task<Result<>> shake_hands(SocketStream& stream, std::shared_ptr<const Generation> generation,
                            std::unique_ptr<Filter> filter) {
+  Nesting nesting(stream, *filter);
   const Result<> done = co_await run(stream, *filter, generation->common().handshake_timeout);
   if (done) {
+    nesting.complete();
     net::StreamFilter::attach(stream, std::move(filter));
   } else {
     report(stream.peer_endpoint(), *generation, done.error(), *filter);
@@ -134,7 +160,7 @@ std::optional<Error> misuse(const SocketStream& stream, bool has_context) noexce
               "tls_accept() or tls_connect() was called with an empty context; create one with "
               "TlsServerContext::create() or TlsClientContext::create()");
   if (!stream.is_open()) return system_error(EBADF);
-  if (stream.tls() != nullptr) return system_error(EALREADY);
+  if (net::StreamFilter::depth(stream) >= filters_max) return system_error(EALREADY);
   return std::nullopt;
 }
 

@@ -65,6 +65,13 @@ Task<Result<>> tls_connect(SocketStream& /*stream*/, TlsClientContext /*context*
                            std::string /*host*/, TlsReplayable /*data*/) {
   co_return refuse();
 }
+Task<Result<ByteStream>> tls_accept(ByteStream /*stream*/, TlsServerContext /*context*/) {
+  co_return std::unexpected<Error>(TlsError::not_supported);
+}
+Task<Result<ByteStream>> tls_connect(ByteStream /*stream*/, TlsClientContext /*context*/,
+                                     std::string /*host*/) {
+  co_return std::unexpected<Error>(TlsError::not_supported);
+}
 Task<Result<>> tls_accept_early(SocketStream& /*stream*/, TlsServerContext /*context*/) {
   co_return refuse();
 }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -22,7 +23,8 @@ namespace io {
 class Transport;
 
 /// Encodes what is written and decodes what is read. Owned by the stream or connection, which calls
-/// it through its Transport; `below` is the transport of the socket.
+/// it through its Transport. Filters stack: `below` is the transport of the socket, or of the next
+/// filter, which this one owns.
 ///
 /// Outcomes are as those of Transport: a number of bytes, or a negated errno value. Errors of the
 /// protocol have negated numbers above those of errno. EAGAIN means that the socket is not ready.
@@ -47,7 +49,7 @@ class TransportFilter {
   virtual std::int32_t flush(const Transport& below) noexcept = 0;
   /// Sends the end of the stream. To be called again after EAGAIN.
   virtual std::int32_t shutdown_write(const Transport& below) noexcept = 0;
-  /// Called before the socket is closed.
+  /// Called before the socket is closed, for each filter of the stack.
   virtual void close(const Transport& below) noexcept = 0;
 
   /// True if read() failed with `outcome` because the connection has ended without the message by
@@ -60,16 +62,35 @@ class TransportFilter {
   [[nodiscard]] virtual const TlsSession& session() const noexcept = 0;
 
   /// False if read() has no bytes, end or error to return before the socket is readable.
-  [[nodiscard]] bool may_read_now() const noexcept { return may_read_now_; }
-  /// The number of encoded bytes that wait for the socket.
-  [[nodiscard]] std::size_t unsent() const noexcept { return unsent_; }
+  [[nodiscard]] bool may_read_now() const noexcept {
+    return may_read_now_ || (below_ != nullptr && below_->may_read_now());
+  }
+  /// The number of encoded bytes that wait for the socket, in this filter and those below.
+  [[nodiscard]] std::size_t unsent() const noexcept {
+    return below_ == nullptr ? unsent_ : unsent_ + below_->unsent();
+  }
   /// Returns the number of encoded bytes that the socket has accepted since the last call.
-  [[nodiscard]] std::int64_t take_progress() noexcept { return std::exchange(accepted_, 0); }
+  [[nodiscard]] std::int64_t take_progress() noexcept {
+    const std::int64_t accepted = std::exchange(accepted_, 0);
+    return below_ == nullptr ? accepted : below_->take_progress();
+  }
+
+  /// The filter between this one and the socket; null: none.
+  [[nodiscard]] TransportFilter* below() const noexcept { return below_.get(); }
+  void set_below(std::unique_ptr<TransportFilter> filter) noexcept { below_ = std::move(filter); }
+  [[nodiscard]] std::unique_ptr<TransportFilter> take_below() noexcept { return std::move(below_); }
+  /// The number of filters below.
+  [[nodiscard]] unsigned depth() const noexcept {
+    return below_ == nullptr ? 0 : below_->depth() + 1;
+  }
 
  protected:
   bool may_read_now_ = true;   // NOLINT(readability-identifier-naming): for derived classes.
   std::size_t unsent_ = 0;     // NOLINT(readability-identifier-naming)
   std::int64_t accepted_ = 0;  // NOLINT(readability-identifier-naming)
+
+ private:
+  std::unique_ptr<TransportFilter> below_;
 };
 
 }  // namespace io

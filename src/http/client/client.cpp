@@ -51,9 +51,7 @@ Task<Result<std::string>> ClientResponse::read_text(std::size_t bytes_max) {
 
 const Fields& ClientResponse::trailers() const noexcept { return exchange_->trailers(); }
 bool ClientResponse::is_complete() const noexcept { return exchange_->is_complete(); }
-Result<SocketStream> ClientResponse::upgrade(Buffer& received) {
-  return exchange_->upgrade(received);
-}
+Result<ByteStream> ClientResponse::upgrade() { return exchange_->upgrade(); }
 
 Client::Client(EventLoop& loop, ClientOptions options)
     : shared_(std::make_shared<client::Shared>(loop, std::move(options))) {}

@@ -241,11 +241,10 @@ Error Exchange::cause_of(const Error& error) {
   return send_error_ ? send_error_ : error;
 }
 
-Result<SocketStream> Exchange::upgrade(Buffer& received) {
+Result<ByteStream> Exchange::upgrade() {
   if (!is_tunnel()) return std::unexpected(system_error(EINVAL));
   sender_.reset();
-  received.append(std::move(lease_->input));
-  SocketStream stream = std::move(lease_->stream);
+  ByteStream stream(std::move(lease_->stream), std::move(lease_->input));
   end(false);
   is_complete_ = true;
   return stream;

@@ -54,7 +54,7 @@ class Exchange {
     return is_complete_ && (!decoder_ || decoder_->has_ended());
   }
   [[nodiscard]] const Fields& trailers() const noexcept { return trailers_; }
-  [[nodiscard]] Result<SocketStream> upgrade(Buffer& received);
+  [[nodiscard]] Result<ByteStream> upgrade();
   void close() noexcept;
 
  private:

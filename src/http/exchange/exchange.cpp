@@ -32,7 +32,7 @@ class EndedExchange final : public Exchange {
   }
   Result<> end(const Fields& /*trailers*/) override { fail_use("Response::end()"); }
   Task<Result<>> flush() override { fail_use("Response::flush()"); }
-  Task<Result<Tunnel>> upgrade() override { fail_use("Response::upgrade()"); }
+  Task<Result<ByteStream>> upgrade() override { fail_use("Response::upgrade()"); }
   TimePoint begun_at() const noexcept override { fail_use("Response::begun_at()"); }
   bool is_broken() const noexcept override { fail_use("Response::failed()"); }
   RequestHead& request_head() noexcept override { fail_use("Request::head()"); }
@@ -178,6 +178,6 @@ Task<Result<>> Response::write_file(const File& file, std::uint64_t offset, std:
 }
 Result<> Response::end(const Fields& trailers) { return responder_->end(trailers); }
 Task<Result<>> Response::flush() { return responder_->flush(); }
-Task<Result<Tunnel>> Response::upgrade() { return responder_->upgrade(); }
+Task<Result<ByteStream>> Response::upgrade() { return responder_->upgrade(); }
 
 }  // namespace tambour::http

@@ -30,7 +30,7 @@ class Responder {
                                                   std::uint64_t size) = 0;
   virtual Result<> end(const Fields& trailers) = 0;
   [[nodiscard]] virtual Task<Result<>> flush() = 0;
-  [[nodiscard]] virtual Task<Result<Tunnel>> upgrade() = 0;
+  [[nodiscard]] virtual Task<Result<ByteStream>> upgrade() = 0;
   [[nodiscard]] virtual TimePoint begun_at() const noexcept = 0;
   /// True if the response cannot be completed, or sent.
   [[nodiscard]] virtual bool is_broken() const noexcept = 0;

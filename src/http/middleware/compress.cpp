@@ -104,7 +104,7 @@ class Compressor final : public Responder {
                                           std::uint64_t size) override;
   Result<> end(const Fields& trailers) override;
   [[nodiscard]] Task<Result<>> flush() override;
-  [[nodiscard]] Task<Result<Tunnel>> upgrade() override;
+  [[nodiscard]] Task<Result<ByteStream>> upgrade() override;
   [[nodiscard]] TimePoint begun_at() const noexcept override { return outer_.begun_at(); }
   [[nodiscard]] bool is_broken() const noexcept override { return outer_.failed(); }
 
@@ -248,7 +248,7 @@ Task<Result<>> Compressor::flush() {
   co_return co_await outer_.flush();
 }
 
-Task<Result<Tunnel>> Compressor::upgrade() {
+Task<Result<ByteStream>> Compressor::upgrade() {
   if (response_.begun()) co_return failure(HttpError::response_begun);
   outer_.head() = response_.head();
   auto tunnel = co_await outer_.upgrade();

@@ -168,7 +168,7 @@ class ServerConnection final : private Exchange {
                                           std::uint64_t size) override;
   Result<> end(const Fields& trailers) override;
   [[nodiscard]] Task<Result<>> flush() override;
-  [[nodiscard]] Task<Result<Tunnel>> upgrade() override;
+  [[nodiscard]] Task<Result<ByteStream>> upgrade() override;
 
   [[nodiscard]] Result<> begin_response(const BodyFraming& framing);
   [[nodiscard]] Result<> begin_stream();

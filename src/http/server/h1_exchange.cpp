@@ -196,7 +196,7 @@ Result<> ServerConnection::check_tunnel() const noexcept {
   return is_asked_for ? Result<>() : failure(HttpError::not_an_upgrade);
 }
 
-Task<Result<Tunnel>> ServerConnection::upgrade() {
+Task<Result<ByteStream>> ServerConnection::upgrade() {
   if (const auto checked = check_tunnel(); !checked) co_return std::unexpected(checked.error());
   watch_.reset();
   if (!parser_.is_complete()) {
@@ -217,7 +217,7 @@ Task<Result<Tunnel>> ServerConnection::upgrade() {
   const Result<> flushed = co_await flush();
   if (!flushed) co_return std::unexpected(flushed.error());
   is_tunnel_ = true;
-  co_return Tunnel{.stream = SocketStream(std::move(stream_)), .received = std::move(in_)};
+  co_return ByteStream(SocketStream(std::move(stream_)), std::move(in_));
 }
 
 /// Several tasks may call it: the handler, and the task of the connection.

@@ -288,7 +288,7 @@ TEST_F(HttpCompress, a_protocol_upgrade) {
     auto tunnel = co_await response.upgrade();
     EXPECT_TRUE(tunnel);
     EXPECT_FALSE(response.send("late"));
-    if (tunnel) static_cast<void>(co_await tunnel->stream.write(std::string_view("hello")));
+    if (tunnel) static_cast<void>(co_await tunnel->write("hello"));
   });
   EXPECT_TRUE(ask("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nUpgrade: echo\r\n"
                   "Connection: upgrade\r\n\r\n")

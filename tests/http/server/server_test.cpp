@@ -408,12 +408,11 @@ Task<> echo_tunnel(Request& request, Response& response) {
     co_return;
   }
   EXPECT_FALSE(request.stream().is_open());
-  EXPECT_TRUE(co_await tunnel->stream.write("hello\n"));
+  EXPECT_TRUE(co_await tunnel->write("hello\n"));
+  Buffer bytes;
   for (Result<std::size_t> got = std::size_t{1}; got && *got > 0;) {
-    if (!tunnel->received.empty()) {
-      EXPECT_TRUE(co_await tunnel->stream.write(tunnel->received));
-    }
-    got = co_await tunnel->stream.read(tunnel->received);
+    got = co_await tunnel->read(bytes);
+    EXPECT_TRUE(co_await tunnel->write(bytes));
   }
 }
 
