@@ -1,3 +1,4 @@
+// ev_io: the watchers of each descriptor, and the one operation of the backend that serves them.
 #include "descriptors.h"
 
 #include <memory>

@@ -1,3 +1,5 @@
+// One iteration of a libev loop: in the order of libev's ev_run(), hooks, the wait, timers,
+// periodics, and the pending callbacks.
 #include "loop.h"
 
 #include <poll.h>

@@ -1,3 +1,5 @@
+// ev_signal: the process-wide table of signals, and how a loop receives them: by the signal
+// handler, or by a signalfd.
 #include "signals.h"
 
 #include <sys/signalfd.h>

@@ -1,3 +1,5 @@
+// ev_stat: paths are watched with inotify(7) where that reports all changes, and otherwise by
+// stat(2) at intervals.
 #include "stats.h"
 
 #include <sys/inotify.h>

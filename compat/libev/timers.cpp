@@ -1,3 +1,4 @@
+// ev_timer and ev_periodic: starting, stopping, and expiring in the order of libev.
 #include "timers.h"
 
 #include <cmath>

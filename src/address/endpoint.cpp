@@ -1,3 +1,5 @@
+// Endpoint: parsing, formatting and comparing socket addresses, and their conversion from and to
+// sockaddr.
 #include <tambour/endpoint.h>
 
 #include <arpa/inet.h>

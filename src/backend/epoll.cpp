@@ -1,3 +1,5 @@
+// The poller of epoll(7). Waits with the precision of nanoseconds where the kernel has
+// epoll_pwait2(2), and with ppoll(2) where a seccomp filter may forbid that call.
 #include "backend/epoll.h"
 
 #include <poll.h>

@@ -1,3 +1,5 @@
+// The parts of FdRecords that are not called for each event: growth, delivery to all, and what a
+// fork or a broken descriptor requires.
 #include "backend/fd_records.h"
 
 #include <fcntl.h>

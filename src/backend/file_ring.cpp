@@ -1,3 +1,5 @@
+// FileRing: an io_uring for file operations, whose completions an eventfd announces to the poller
+// of the loop.
 #include "backend/file_ring.h"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// The poller of poll(2): one array of pollfd for all descriptors.
 #include "backend/poll.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// RingFiles: submits file operations to a ring, continues those that the kernel has done in part,
+// and finds out which operations it supports.
 #include "backend/ring_files.h"
 
 #include <fcntl.h>

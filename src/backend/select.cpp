@@ -1,3 +1,4 @@
+// The poller of select(2): three bit sets, which every wait copies.
 #include "backend/select.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// System: the calls of the real kernel. Writing to a closed pipe raises no SIGPIPE.
 #include "backend/system.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// The backend io_uring: polls, changes of interest and file operations are entries of one ring.
 #include "backend/uring.h"
 
 #include <poll.h>

@@ -1,3 +1,4 @@
+// WakeUp: a write to an eventfd ends the wait of the backend.
 #include "backend/wake_up.h"
 
 #include <sys/eventfd.h>

@@ -1,3 +1,4 @@
+// What a failed check does: it prints one line that names the function and the fix, and aborts.
 #include "base/check.h"
 
 #include <unistd.h>

@@ -1,3 +1,5 @@
+// Reads the id of an eventfd from /proc/self/fdinfo, which tells it from another file with the same
+// number.
 #include "base/eventfd_identity.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// Starts a program: a child made by clone(2) with CLONE_VFORK prepares descriptors, signals, limits
+// and credentials, calls execve(2), and returns its error in the shared memory.
 #include "base/launch.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Counts the forks of this process with a handler of pthread_atfork(3).
 #include "base/process_number.h"
 
 #include <pthread.h>

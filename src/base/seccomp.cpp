@@ -1,3 +1,5 @@
+// Finds seccomp filters: by /proc/self/status and by prctl(2), without a call that a filter might
+// forbid.
 #include "base/seccomp.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// The parts of TimingWheel that are not on the path of each timer: finding the next deadline,
+// distributing slots of higher levels, and sorting.
 #include "base/timing_wheel.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Buffer: blocks and segments, appending and removing at both ends, sharing, and the pool of free
+// blocks of a thread.
 #include <tambour/buffer.h>
 
 #include <algorithm>

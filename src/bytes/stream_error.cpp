@@ -1,3 +1,4 @@
+// The error category of StreamError, with the text of each error.
 #include <tambour/stream_error.h>
 
 namespace tambour {

@@ -1,3 +1,4 @@
+// Configuration: loads resolv.conf, hosts and nsswitch.conf when they have changed.
 #include "dns/configuration.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Hosts: parses the lines of hosts(5), and finds addresses by name in a hash table.
 #include "dns_message/hosts.h"
 
 #include <arpa/inet.h>

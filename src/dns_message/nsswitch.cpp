@@ -1,3 +1,4 @@
+// Parses the line "hosts:" with its sources and their actions.
 #include "dns_message/nsswitch.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reader: names with pointers that must lead backwards, headers, and the fixed part of records.
 #include "dns_message/reader.h"
 
 namespace tambour::dns {

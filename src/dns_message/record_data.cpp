@@ -1,3 +1,4 @@
+// Reads, checks and writes the data of each type of record.
 #include "dns_message/record_data.h"
 
 #include <algorithm>

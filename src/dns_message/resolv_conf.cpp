@@ -1,3 +1,4 @@
+// Parses resolv.conf(5) and the variables LOCALDOMAIN and RES_OPTIONS, with the limits of glibc.
 #include "dns_message/resolv_conf.h"
 
 #include <arpa/inet.h>

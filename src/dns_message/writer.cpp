@@ -1,3 +1,4 @@
+// The compression of names: a small table of the names that the message contains already.
 #include "dns_message/writer.h"
 
 namespace tambour::dns {

@@ -1,3 +1,4 @@
+// The network of a client, and the state of its limit.
 #include "dns_server/rate_limit.h"
 
 #include <netinet/in.h>

@@ -1,3 +1,5 @@
+// Builds responses: of errors, truncated for UDP, with a length for TCP, and zone transfers in
+// several messages.
 #include "dns_server/responses.h"
 
 #include <algorithm>

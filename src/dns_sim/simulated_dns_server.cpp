@@ -1,3 +1,4 @@
+// SimulatedDnsServer: answers from its records by UDP and TCP, with the faults of its options.
 #include <tambour/simulated_dns_server.h>
 
 #include <fcntl.h>

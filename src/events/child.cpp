@@ -1,3 +1,5 @@
+// Child: the handle. The table of the process and the watches of the loop are in child_table.cpp
+// and children.cpp.
 #include <tambour/child.h>
 
 #include <memory>

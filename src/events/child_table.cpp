@@ -1,3 +1,5 @@
+// ChildTable: finds the watchers of a child, collects its status once, and empties the table in a
+// forked child.
 #include "events/child_table.h"
 
 #include <pthread.h>

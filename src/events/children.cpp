@@ -1,3 +1,4 @@
+// Children: one loop watches its children by pidfd_open(2), or by SIGCHLD where pidfds are missing.
 #include "events/children.h"
 
 #include <sys/syscall.h>

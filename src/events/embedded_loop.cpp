@@ -1,3 +1,4 @@
+// EmbeddedLoop: the handle, and running the inner loop from the outer one.
 #include <tambour/embedded_loop.h>
 
 #include <cerrno>

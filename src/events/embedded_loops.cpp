@@ -1,3 +1,5 @@
+// EmbeddedLoops: before the outer loop waits, the inner loops that have work run, and their
+// deadlines and descriptors join its wait.
 #include "events/embedded_loops.h"
 
 #include <cerrno>

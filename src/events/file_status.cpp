@@ -1,3 +1,4 @@
+// FileStatus: the handle, and the comparison of two results of stat(2).
 #include <tambour/file_status.h>
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// Inotify: one instance for a loop. Events of an inode go to every path that refers to it.
 #include "events/file_status_inotify.h"
 
 #include <sys/inotify.h>

@@ -1,3 +1,5 @@
+// WatchedPath: which entries and links of a path inotify watches, and when stat(2) is called at
+// intervals instead.
 #include "events/file_status_path.h"
 
 #include <sys/vfs.h>

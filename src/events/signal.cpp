@@ -1,3 +1,4 @@
+// Signal: the handle. Signals arrive in signal_slot.cpp and are distributed in signals.cpp.
 #include <tambour/signal.h>
 
 #include <memory>

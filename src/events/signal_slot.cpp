@@ -1,3 +1,5 @@
+// SignalSlot: the handler of the process, the counters that it increments, and the eventfd by which
+// it wakes the loop.
 #include "events/signal_slot.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// Signals: the service of a loop that queues the watchers of the signals that have arrived.
 #include "events/signals.h"
 
 #include <bit>

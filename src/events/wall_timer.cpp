@@ -1,3 +1,4 @@
+// WallTimer: the handle, and the next time of aligned and computed timers.
 #include <tambour/wall_timer.h>
 
 #include <cerrno>

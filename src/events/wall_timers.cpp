@@ -1,3 +1,4 @@
+// WallTimers: the heap of a loop, its timerfd, and what happens when the clock is set.
 #include "events/wall_timers.h"
 
 #include <sys/timerfd.h>

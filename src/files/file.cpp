@@ -1,3 +1,4 @@
+// File: its operations as awaitables, and the requests that they make.
 #include <tambour/file.h>
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// FileRequest: runs on the ring of the loop, or on a worker thread if there is none; reads what is
+// in the page cache at once; survives the task that awaits it.
 #include "files/file_request.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// The codecs of lines, of length prefixes and of fixed sizes, and the wait for a message on a
+// stream.
 #include <tambour/codec.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// InheritedListeners: takes the descriptors of LISTEN_FDS, by name or by address.
 #include <tambour/inherited_listeners.h>
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// PassedTickets: writes the keys of session tickets into a memfd, and reads them in the new
+// process.
 #include "handoff/passed_tickets.h"
 
 #include <fcntl.h>

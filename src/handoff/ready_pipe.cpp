@@ -1,3 +1,4 @@
+// Finds the pipe of the environment, and verifies that the descriptor is the write end of a pipe.
 #include "handoff/ready_pipe.h"
 
 #include <fcntl.h>

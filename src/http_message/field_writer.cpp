@@ -1,3 +1,4 @@
+// Repairs field values that span lines (obs-fold) before they are copied.
 #include "http_message/field_writer.h"
 
 #include <span>

@@ -1,3 +1,4 @@
+// The four forms of request targets, and the host that a target or the field Host names.
 #include "http_message/request_target.h"
 
 #include "http_message/characters.h"

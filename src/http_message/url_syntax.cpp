@@ -1,3 +1,4 @@
+// Which characters each component of a URL may have, and the syntax of hosts and ports.
 #include "http_message/url_syntax.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,5 @@
+// IoHandle and IoWait: closing a descriptor while tasks wait for it, moving it to another loop, and
+// waiting for readiness.
 #include <tambour/io_handle.h>
 
 #include <cerrno>

@@ -1,3 +1,5 @@
+// A process-wide table counts the streams of each open file description. The last one restores
+// blocking mode.
 #include "io/shared_nonblocking.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Transport: one transfer of bytes, with or without a filter.
 #include "io/transport.h"
 
 #include <sys/socket.h>

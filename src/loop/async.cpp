@@ -1,3 +1,4 @@
+// Async: send() sets a flag and wakes the loop, which queues the callback.
 #include <tambour/async.h>
 
 #include <utility>

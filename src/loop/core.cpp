@@ -1,3 +1,4 @@
+// Core: one iteration of the loop, its threads and services, and exceptions of callbacks.
 #include "loop/core.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// EventLoop: the public functions, which forward to Core.
 #include <tambour/event_loop.h>
 
 #include <sys/prctl.h>

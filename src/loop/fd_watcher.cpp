@@ -1,3 +1,4 @@
+// FdWatcher: a handle on a poll operation of the backend.
 #include <tambour/fd_watcher.h>
 
 #include <memory>

@@ -1,3 +1,5 @@
+// Prepare, Check, Idle, ForkHook and CleanupHook: one base class, which enters the list of its
+// kind.
 #include <tambour/hooks.h>
 
 #include <memory>

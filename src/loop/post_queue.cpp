@@ -1,3 +1,5 @@
+// PostQueue: the paths that are not taken by each task: new segments, waiting for a slow producer,
+// and closing.
 #include "loop/post_queue.h"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// Services: invokes each service of a loop at its points of an iteration, in the order of opening.
 #include "loop/service.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// ServiceWatch: a poll operation that calls its service instead of a watcher.
 #include "loop/service_watch.h"
 
 #include <sys/select.h>

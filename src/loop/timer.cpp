@@ -1,3 +1,4 @@
+// Timer: the handle. The wheel is in base/timing_wheel.h.
 #include <tambour/timer.h>
 
 #include <algorithm>

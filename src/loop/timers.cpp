@@ -1,3 +1,4 @@
+// Timers: moves what has expired from the wheel to the ready queue.
 #include "loop/timers.h"
 
 #include <array>

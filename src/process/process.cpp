@@ -1,3 +1,4 @@
+// Process: the public handle, which shares its ProcessState with the loop.
 #include <tambour/process.h>
 
 #include <unistd.h>

@@ -1,3 +1,5 @@
+// ProcessState: pipes, spawning, signals to the child or its group, time limits, and the end that
+// tasks await.
 #include "process/process_state.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// Acceptor: from accept(2) to the handler: capacity, the choice of a loop, the PROXY header, the
+// TLS handshake, serving and shutting down.
 #include "server/acceptor.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// AcceptorGroup: opens and closes an acceptor on each loop of a group, and combines their counters.
 #include "server/acceptor_group.h"
 
 #include <fcntl.h>

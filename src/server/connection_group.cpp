@@ -1,3 +1,4 @@
+// ConnectionGroup: each loop has a shard with its members, and a message visits every shard once.
 #include <tambour/connection_group.h>
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Counts a connection on its loop from accept(2) on, and on the loop to which it moves.
 #include "server/connection_slot.h"
 
 #include "server/acceptor_group.h"

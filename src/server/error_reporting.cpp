@@ -1,3 +1,4 @@
+// Wraps handlers and callbacks, so that their exceptions reach ListenOptions::on_error.
 #include "server/error_reporting.h"
 
 #include <exception>

@@ -1,3 +1,5 @@
+// Listener: binds, adopts, accepts and closes a listening socket; and which errors of accept(2)
+// concern only one connection.
 #include "server/listener.h"
 
 #include <fcntl.h>

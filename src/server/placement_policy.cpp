@@ -1,3 +1,4 @@
+// Chooses the next loop, the least busy one, or the one that the peer's address selects.
 #include "server/placement_policy.h"
 
 #include <netinet/in.h>

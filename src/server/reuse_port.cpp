@@ -1,3 +1,4 @@
+// Attaches a BPF program that selects the listener of the processor on which a connection arrives.
 #include "server/reuse_port.h"
 
 #include <linux/filter.h>

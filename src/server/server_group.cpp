@@ -1,3 +1,4 @@
+// ServerGroupBase: the public server of a group, which shares its AcceptorGroup with the loops.
 #include <tambour/server_group.h>
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// StreamServerBase: the public server of one loop, and the checks of its use.
 #include <tambour/stream_server.h>
 
 #include <cerrno>

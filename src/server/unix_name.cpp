@@ -1,3 +1,5 @@
+// UnixName: finds out whether another server uses a path, replaces a stale socket file, and removes
+// only its own.
 #include "server/unix_name.h"
 
 #include <fcntl.h>

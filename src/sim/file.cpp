@@ -1,3 +1,4 @@
+// File: queues the watches of a file when its readiness changes.
 #include "sim/file.h"
 
 #include <utility>

@@ -1,3 +1,5 @@
+// Machine: the table of descriptors of a host, its ports and names, and the faults that the test
+// has asked for.
 #include "sim/machine.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Sim: the backend whose wait advances the virtual clock to the next event.
 #include "sim/sim.h"
 
 #include <algorithm>

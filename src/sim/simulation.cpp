@@ -1,3 +1,4 @@
+// Simulation: hosts, the network between them, the clock, and the failure of a run.
 #include <tambour/simulation.h>
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Formats the lines of the trace.
 #include "sim/trace.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// World: scheduled steps in the order of their time, delays of the network, and partitions.
 #include "sim/world.h"
 
 #include <algorithm>

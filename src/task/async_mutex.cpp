@@ -1,3 +1,4 @@
+// AsyncMutex: the queue of tasks that wait, and the transfer to the first of them.
 #include <tambour/async_mutex.h>
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// ChannelBase: the part of Channel that does not depend on the type of its items.
 #include <tambour/channel.h>
 
 #include "loop/core.h"

@@ -1,3 +1,5 @@
+// Resuming, transferring and destroying coroutines, and the aborts for misused tasks. Only this
+// file resumes a coroutine handle.
 #include <tambour/task.h>
 
 #include <source_location>

@@ -1,3 +1,4 @@
+// TaskEvent: wakes all tasks that wait.
 #include <tambour/task_event.h>
 
 #include <cerrno>

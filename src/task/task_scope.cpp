@@ -1,3 +1,4 @@
+// TaskScope: starting and ending tasks, exceptions, stop requests, and joins.
 #include <tambour/task_scope.h>
 
 #include <cstddef>

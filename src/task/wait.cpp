@@ -1,3 +1,4 @@
+// The stop requests of sleep_for() and of waits for readiness.
 #include <tambour/wait.h>
 
 #include <cerrno>

@@ -1,3 +1,5 @@
+// LoopGroup: starts the threads, names and pins them, waits until their loops exist, and stops them
+// in order.
 #include <tambour/loop_group.h>
 
 #include <pthread.h>

@@ -1,3 +1,5 @@
+// LoopMailbox and LoopInbox: messages are put under a lock by any thread, and run by the loop, or
+// refused after its end.
 #include "threads/loop_inbox.h"
 
 #include <new>

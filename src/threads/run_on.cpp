@@ -1,3 +1,4 @@
+// RemoteCall: carries a call to another loop and its result back, if both loops still exist.
 #include <tambour/run_on.h>
 
 #include <cerrno>

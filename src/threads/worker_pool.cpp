@@ -1,3 +1,4 @@
+// WorkerPool: the pools of the process, and the calls that tasks submit to them.
 #include <tambour/worker_pool.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// WorkerQueue: starts threads as calls are queued, up to the limit; runs, withdraws and returns
+// calls.
 #include "threads/worker_queue.h"
 
 #include <pthread.h>

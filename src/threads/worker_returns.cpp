@@ -1,3 +1,5 @@
+// WorkerMailbox and WorkerReturns: calls come back to their loop, which resumes the tasks that
+// await them.
 #include "threads/worker_returns.h"
 
 #include <cerrno>

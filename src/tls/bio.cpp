@@ -1,3 +1,4 @@
+// The methods of the BIO, which pass bytes between OpenSSL and a filter.
 #include "tls/bio.h"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Translates errors of OpenSSL and of the verification of certificates, and describes certificates.
 #include "tls/failure.h"
 
 #include <algorithm>

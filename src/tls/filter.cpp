@@ -1,3 +1,5 @@
+// Filter: the handshake, records in both directions, and the end of the session. Early data is in
+// filter_early.cpp.
 #include "tls/filter.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes the filters of clients and servers, and the message of a failed handshake.
 #include "tls/handshake_parts.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+// Compares names of a certificate with the host, with wildcards in the first label.
 #include "tls/host_name.h"
 
 #include <algorithm>

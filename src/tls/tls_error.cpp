@@ -1,3 +1,4 @@
+// The error category of TlsError, with the text of each error.
 #include <tambour/tls_error.h>
 
 namespace tambour {

@@ -1,3 +1,5 @@
+// DatagramBatch: divides a block of memory into pieces of equal datagrams, for reading and for
+// sending.
 #include <tambour/datagrams.h>
 
 #include <algorithm>

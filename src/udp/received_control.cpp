@@ -1,3 +1,5 @@
+// Takes the addresses, the hop limit, the congestion mark and the segment size out of control
+// messages.
 #include "udp/received_control.h"
 
 #include <netinet/udp.h>

@@ -1,3 +1,5 @@
+// UdpSocket: opening, options, and sending and receiving in tasks. Multicast and callbacks are in
+// files of their own.
 #include <tambour/udp.h>
 
 #include <netinet/in.h>

@@ -1,3 +1,5 @@
+// Allocates and releases the chains of an evbuffer: blocks of memory of its own, memory of the
+// caller, and parts of files.
 #include "libevent/buffer/buffer_chain.h"
 
 #include <bit>

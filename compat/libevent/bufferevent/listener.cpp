@@ -1,3 +1,5 @@
+// evconnlistener: accepts until the kernel has no more connections, and pauses while descriptors or
+// memory are short.
 #include "libevent/bufferevent/listener.h"
 
 #include <sys/socket.h>

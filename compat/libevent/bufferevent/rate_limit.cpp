@@ -1,3 +1,4 @@
+// Rate limits: how much a bufferevent may transfer now, and when it and its group are resumed.
 #include "libevent/bufferevent/rate_limit.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// evdns_base: which nameserver gets a request, the limit of requests in flight, and the queue of
+// those that wait.
 #include "libevent/evdns/base.h"
 
 #include <cstdarg>

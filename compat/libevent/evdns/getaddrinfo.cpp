@@ -1,3 +1,5 @@
+// evdns_getaddrinfo(): asks for A and AAAA at the same time, and combines the results or the
+// errors.
 #include "libevent/evdns/getaddrinfo.h"
 
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+// Converts between the names of evdns and the names of DNS messages.
 #include "libevent/evdns/names.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A nameserver of evdns: its socket, and probes that find out whether a failed server answers
+// again.
 #include "libevent/evdns/nameserver.h"
 
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+// Reads a reply with the codec of layer dns_message, and follows the aliases of the name.
 #include "libevent/evdns/reply.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The life of a lookup: it is sent, repeated, moved to other nameservers or to TCP, searched in the
+// next domain, and reported.
 #include "libevent/evdns/request.h"
 
 #include <algorithm>

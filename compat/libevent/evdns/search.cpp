@@ -1,3 +1,4 @@
+// The list of search domains is shared by the lookups that use it, and copied when it changes.
 #include "libevent/evdns/search.h"
 
 #include <cstring>

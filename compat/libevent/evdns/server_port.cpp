@@ -1,3 +1,4 @@
+// DNS servers: reads requests from the socket, and keeps the responses that it does not accept.
 #include "libevent/evdns/server_port.h"
 
 #include <unistd.h>

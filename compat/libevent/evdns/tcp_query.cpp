@@ -1,3 +1,4 @@
+// One query over TCP: connects, writes the query with its length, and reads the response.
 #include "libevent/evdns/tcp_query.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// The table of events that were set up, and the aborts for those that were not.
 #include "libevent/event/debug_mode.h"
 
 #include <fcntl.h>

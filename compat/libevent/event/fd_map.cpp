@@ -1,3 +1,5 @@
+// Combines the events of a descriptor into one operation of the backend, and activates those that
+// are ready.
 #include "libevent/event/fd_map.h"
 
 #include <sys/stat.h>

@@ -1,3 +1,5 @@
+// Installs the handlers of signals while events wait for them, and activates the events of signals
+// that have arrived.
 #include "libevent/event/signal_map.h"
 
 #include <algorithm>

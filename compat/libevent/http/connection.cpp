@@ -1,3 +1,5 @@
+// The part of evhttp_connection that clients and servers share: its life, its timeouts, and its
+// end.
 #include "libevent/http/connection.h"
 
 #include <sys/socket.h>

@@ -1,3 +1,5 @@
+// Reads and discards what the peer still sends, until it closes, sends too much, or the time is
+// over.
 #include "libevent/http/lingering_close.h"
 
 #include <sys/socket.h>

@@ -1,3 +1,5 @@
+// Passes lines and bodies to the parsers of layer http_message, and stores what they find in an
+// evhttp_request.
 #include "libevent/http/message_reader.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Two methods of BIOs: one over the evbuffers of a bufferevent, the other over a socket.
 #include "libevent/openssl/bufferevent_bio.h"
 
 #include <sys/socket.h>

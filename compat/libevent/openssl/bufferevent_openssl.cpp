@@ -1,3 +1,4 @@
+// bufferevent_openssl: handshakes, reading and writing, and the choice of events to wait for.
 #include "libevent/openssl/bufferevent_openssl.h"
 
 #include <unistd.h>

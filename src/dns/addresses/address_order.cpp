@@ -1,3 +1,5 @@
+// Sorts addresses by RFC 6724. The source address for each destination comes from the routes that
+// are known, or from the kernel by connect(2) of a UDP socket.
 #include "dns/addresses/address_order.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reads the routes and rules of the kernel by rtnetlink(7), and finds the ranges of destinations
+// that have one source address.
 #include "dns/addresses/routes.h"
 
 #include <linux/fib_rules.h>

@@ -1,3 +1,5 @@
+// Reads a response: checks that it answers the question, follows aliases, and takes the records,
+// their time to live and the error.
 #include "dns/resolver/answer.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The table of the cache: open addressing, a list in the order of use, and removal when the limit
+// of bytes is reached.
 #include "dns/resolver/cache.h"
 
 #include <algorithm>

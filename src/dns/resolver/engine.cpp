@@ -1,3 +1,5 @@
+// Engine: joins lookups of the same question, asks the cache, starts queries, and ends when its
+// last reference goes.
 #include "dns/resolver/engine.h"
 
 #include <algorithm>

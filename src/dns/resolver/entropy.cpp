@@ -1,3 +1,4 @@
+// Entropy: takes random numbers from the kernel in blocks, by getrandom(2).
 #include "dns/resolver/entropy.h"
 
 #include <sys/random.h>

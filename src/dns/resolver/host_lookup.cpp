@@ -1,3 +1,5 @@
+// HostLookup: goes through literals, localhost, the sources of nsswitch.conf and the search
+// domains, and reports addresses as they become known.
 #include "dns/resolver/host_lookup.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,5 @@
+// Query: which server is asked, when it is asked again, by UDP or TCP, with or without EDNS, and
+// what each response or error leads to.
 #include "dns/resolver/query.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The service of a loop through which its resolvers send packets, close sockets and survive
+// fork(2).
 #include "dns/resolver/service.h"
 
 #include <algorithm>

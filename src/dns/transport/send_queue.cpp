@@ -1,3 +1,5 @@
+// SendQueue: which packets share one call with UDP segmentation (udp(7)), and the message of that
+// call.
 #include "dns/transport/send_queue.h"
 
 #include <netinet/udp.h>

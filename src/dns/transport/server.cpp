@@ -1,3 +1,4 @@
+// What is known about a server: its round-trip time, errors, cookies and EDNS; and its sockets.
 #include "dns/transport/server.h"
 
 #include <netinet/in.h>

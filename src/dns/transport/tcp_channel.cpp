@@ -1,3 +1,5 @@
+// TcpChannel: connects, writes queries that are queued, reads answers, and fails the queries whose
+// connection ends.
 #include "dns/transport/tcp_channel.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// UdpPort: a socket with a random port, the queries in flight on it, and its receiving and sending.
 #include "dns/transport/udp_port.h"
 
 #include <sys/socket.h>

@@ -1,3 +1,5 @@
+// ChunkParser: a state machine over single bytes, because the size line of a chunk may be divided
+// anywhere.
 #include "http_message/h1/chunk_parser.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Decides where a body ends, from Content-Length, Transfer-Encoding, the status and the method;
+// rejects what two parsers could read differently.
 #include "http_message/h1/framing.h"
 
 #include <algorithm>

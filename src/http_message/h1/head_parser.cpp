@@ -1,3 +1,5 @@
+// HeadParser: parses lines as they become complete, and checks the limits of size and of number
+// while they are not.
 #include "http_message/h1/head_parser.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// MessageParser, RequestParser and ResponseParser: the sequence of head, body and trailers on one
+// connection.
 #include "http_message/h1/parser.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Writes heads and chunks. A value that would end a line is an error, so that no field can inject
+// another one.
 #include "http_message/h1/writer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Addresses of simulated sockets, with the checks that Linux makes of sockaddr.
 #include "sim/sockets/address.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,5 @@
+// Channel: segments are delayed, stalled while the network is cut, delivered in order, and
+// acknowledged.
 #include "sim/sockets/channel.h"
 
 #include <algorithm>

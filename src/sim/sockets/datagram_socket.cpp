@@ -1,3 +1,5 @@
+// DatagramSocket: sends to sockets of the host, or over the network, where datagrams are lost,
+// duplicated or refused.
 #include "sim/sockets/datagram_socket.h"
 
 #include <algorithm>

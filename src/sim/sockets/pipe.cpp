@@ -1,3 +1,4 @@
+// PipeEnd and EventCounter: pipe(2) and eventfd(2) with the results of Linux.
 #include "sim/sockets/pipe.h"
 
 #include <algorithm>

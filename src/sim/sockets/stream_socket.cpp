@@ -1,3 +1,5 @@
+// StreamSocket: reading, writing, shutting down and closing. Connecting and accepting are in
+// stream_setup.cpp.
 #include "sim/sockets/stream_socket.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Generation: makes an SSL_CTX from options: versions, ciphers, ALPN, authorities, tickets and the
+// key log.
 #include "tls/context/context.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Counts handshakes, resumptions and errors, and why the kernel does not encrypt.
 #include "tls/context/counters.h"
 
 #include <netinet/in.h>

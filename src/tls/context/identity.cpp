@@ -1,3 +1,4 @@
+// Loads certificates and keys, erases the text of keys, and finds the identity for a server name.
 #include "tls/context/identity.h"
 
 #include <fcntl.h>

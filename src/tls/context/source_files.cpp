@@ -1,3 +1,4 @@
+// Compares the versions of the files with those that were loaded.
 #include "tls/context/source_files.h"
 
 #include <sys/stat.h>

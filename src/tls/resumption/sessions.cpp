@@ -1,3 +1,4 @@
+// Sessions: keeps sessions by server, and hands them out.
 #include "tls/resumption/sessions.h"
 
 #include <new>

@@ -1,3 +1,5 @@
+// StrikeRegister: what was accepted in the current and the last period, and the new identifier of a
+// forked process.
 #include "tls/resumption/strike_register.h"
 
 #include <algorithm>

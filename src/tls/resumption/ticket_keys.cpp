@@ -1,3 +1,5 @@
+// TicketKeys: makes and rotates keys, or derives them from a secret; saves and loads them; passes
+// them to OpenSSL.
 #include "tls/resumption/ticket_keys.h"
 
 #include <algorithm>

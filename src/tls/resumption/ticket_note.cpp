@@ -1,3 +1,5 @@
+// Encodes the note into the application data of a session, and decides whether its certificate
+// counts as verified.
 #include "tls/resumption/ticket_note.h"
 
 #include <array>
