@@ -19,7 +19,7 @@
 #include "loop/core.h"
 #include "net/outcome.h"
 #include "task/time_limit.h"
-#include "tls/context.h"
+#include "tls/context/context.h"
 #include "tls/filter.h"
 #include "tls/handshake_parts.h"
 
