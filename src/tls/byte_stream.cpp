@@ -64,6 +64,8 @@ class Bridge final : public io::TransportFilter {
   std::int32_t flush(const io::Transport& /*below*/) noexcept override { return 0; }
   std::int32_t shutdown_write(const io::Transport& /*below*/) noexcept override { return 0; }
   void close(const io::Transport& /*below*/) noexcept override {}
+  bool is_truncation(std::int32_t /*outcome*/) const noexcept override { return false; }
+  std::int32_t unread_input() const noexcept override { return -EBUSY; }
   const TlsSession& session() const noexcept override {
     base::fail_check("the stream below a TLS session was asked for its TLS session");
   }
