@@ -1,3 +1,4 @@
+// Allocates pages of cells.
 #include "cells.h"
 
 namespace tambour::perl {

@@ -1,3 +1,4 @@
+// Due: grows the queue of due callbacks, and closes its gaps.
 #include "due.h"
 
 namespace tambour::perl {

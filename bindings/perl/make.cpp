@@ -1,3 +1,4 @@
+// Makes watchers from the arguments of Perl, and starts them.
 #include "make.h"
 
 namespace tambour::perl {

@@ -1,3 +1,5 @@
+// State: the loop of an interpreter, which exists once for each thread of Perl, and its end in
+// forked processes.
 #include "state.h"
 
 #include <pthread.h>

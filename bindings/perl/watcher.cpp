@@ -1,3 +1,5 @@
+// The types of watchers that are more than a handle of the library, and the invocation of Perl's
+// callbacks.
 #include "watcher.h"
 
 #include "state.h"

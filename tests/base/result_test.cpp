@@ -1,3 +1,4 @@
+// Result and the functions that make errors and exceptions from it.
 #include <tambour/result.h>
 
 #include <cerrno>

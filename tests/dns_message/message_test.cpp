@@ -1,3 +1,4 @@
+// DNS messages: reading and writing each type of record, limits of size, and malformed messages.
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,3 +1,4 @@
+// Names of DNS: text, escapes, limits, comparison and order.
 #include <array>
 #include <cstddef>
 #include <string>

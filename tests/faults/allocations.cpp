@@ -1,3 +1,4 @@
+// Replaces operator new, so that a test can refuse memory.
 #include "faults/allocations.h"
 
 #include <algorithm>

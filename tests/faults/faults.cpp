@@ -1,3 +1,4 @@
+// Decides which call or completion fails, and rewrites completions of io_uring.
 #include "faults/faults.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// Scenarios of loops: watchers, timers, signals, children, processes and files.
 #include "faults/scenarios.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Plays a scenario again and again; each time another call, completion or allocation fails.
 #include "faults/sweep.h"
 
 #include <new>

@@ -1,3 +1,4 @@
+// The descriptors that a player watches: of the kernel, or of a simulated host.
 #include "fuzz/descriptors.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Model: what a loop must do after each call, written plainly.
 #include "fuzz/model.h"
 
 #include <poll.h>

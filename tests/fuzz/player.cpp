@@ -1,3 +1,4 @@
+// Player: opens the world of an input, runs its loop, and compares what happened with the model.
 #include "fuzz/player.h"
 
 #include <poll.h>

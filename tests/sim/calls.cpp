@@ -1,3 +1,5 @@
+// Recorder: makes system calls and writes down their results, for the kernel and for a simulated
+// host.
 #include "sim/calls.h"
 
 #include <arpa/inet.h>

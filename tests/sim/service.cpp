@@ -1,3 +1,4 @@
+// A server of lines and its client, written with watchers.
 #include "sim/service.h"
 
 #include <array>

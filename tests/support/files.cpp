@@ -1,3 +1,4 @@
+// Makes descriptors of each kind of file, and fills, drains and awaits them.
 #include "support/files.h"
 
 #include <arpa/inet.h>

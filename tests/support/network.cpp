@@ -1,3 +1,4 @@
+// Network namespaces, in which tests may change addresses, routes and queues.
 #include "support/network.h"
 
 #include <fcntl.h>

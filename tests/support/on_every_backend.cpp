@@ -1,3 +1,4 @@
+// The variants of loops on which tests run, and the fixture that opens one of them.
 #include "support/on_every_backend.h"
 
 #include <exception>

@@ -1,3 +1,4 @@
+// Acts as the peer of a connection, without waiting.
 #include "support/peer.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// What a process uses, its limits, and code that runs in a child.
 #include "support/process.h"
 
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+// Seccomp filters that forbid some system calls.
 #include "support/sandbox.h"
 
 #include <linux/filter.h>

@@ -1,3 +1,4 @@
+// Opens listeners, connections and pairs of streams, over the transport of the test.
 #include "support/streams.h"
 
 #include <array>

@@ -16,9 +16,10 @@ CLEAN = {
     "include/tambour/loop.h": "// The loop.\n#pragma once\n\n#include <tambour/events.h>\n",
     "src/base/list.h": "// A list.\n#pragma once\n",
     "src/backend/epoll.h": '// epoll.\n#pragma once\n\n#include "base/list.h"\n',
-    "src/backend/epoll.cpp": '#include "backend/epoll.h"\n\n#include <tambour/events.h>\n',
+    "src/backend/epoll.cpp":
+        '// epoll.\n#include "backend/epoll.h"\n\n#include <tambour/events.h>\n',
     "src/loop/loop.cpp": '// The loop.\n#include <liburing.h>\n\n#include "backend/epoll.h"\n',
-    "compat/libev/ev.c": '#include "loop/loop.h"\n',
+    "compat/libev/ev.c": '// libev.\n#include "loop/loop.h"\n',
     "src/loop/loop.h": "// The loop.\n#pragma once\n",
     "examples/echo.cpp": "// Echo.\n#include <tambour/loop.h>\n",
     "src/base/CMakeLists.txt": "tambour_layer(base SOURCES list.cpp)\n",
@@ -272,17 +273,20 @@ class Style(CheckTest):
                 self.write("tests/net/read.cpp", f"// Reads.\nvoid f() {{\n  {statement}\n}}\n")
                 self.assert_clean("style")
 
-    def test_opening_comment_is_required_without_a_header(self) -> None:
-        self.write("src/loop/events.cpp", "#include <tambour/events.h>\n")
-        self.write("src/base/list.cpp", '#include "base/list.h"\n')
+    def test_opening_comment(self) -> None:
+        self.write("src/base/list.cpp", '// List: growing.\n#include "base/list.h"\n')
+        self.write("compat/libev/ev.c", '/* libev. */\n#include "loop/loop.h"\n')
         self.assert_clean("style")
-        self.write("src/base/heap.cpp", '#include "base/list.h"\n')
-        self.assert_fault("style", "src/base/heap.cpp:1", "the file must begin with")
+        for path in ("src/base/list.cpp", "compat/libev/ev.c", "tests/net/peer.cpp"):
+            with self.subTest(path):
+                self.write(path, '#include "base/list.h"\n')
+                self.assert_fault("style", f"{path}:1", "the file must begin with a comment")
 
     def test_test_files_have_a_namespace(self) -> None:
-        self.write("tests/net/read_test.cpp", "namespace tambour::read_test {\n}\n")
+        self.write("tests/net/read_test.cpp",
+                   "// Reads.\nnamespace tambour::read_test {\n}\n")
         self.assert_clean("style")
-        self.write("tests/net/read_test.cpp", "namespace tambour {\n}\n")
+        self.write("tests/net/read_test.cpp", "// Reads.\nnamespace tambour {\n}\n")
         self.assert_fault("style", "tests/net/read_test.cpp:1", "namespace tambour::read_test")
 
     def test_script_without_extension_is_checked(self) -> None:
@@ -295,9 +299,9 @@ class Style(CheckTest):
 
     def test_number_of_files_in_a_directory(self) -> None:
         for number in range(25):
-            self.write(f"tests/net/file{number}.h", "")
+            self.write(f"tests/net/file{number}.h", "// A test.\n")
         self.assert_clean("style")
-        self.write("tests/net/file25.cpp", "")
+        self.write("tests/net/file25.cpp", "// A test.\n")
         self.assert_fault("style", "tests/net:1", "26 sources, limit 25")
 
 

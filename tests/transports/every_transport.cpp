@@ -1,3 +1,4 @@
+// The variants of backends, and the same over TLS.
 #include "transports/every_transport.h"
 
 #include <cstddef>

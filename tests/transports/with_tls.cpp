@@ -1,3 +1,4 @@
+// TLS of builds that have it: contexts with certificates of the tests.
 #include "tls/support/certificates.h"
 #include "transports/tls.h"
 

@@ -1,3 +1,4 @@
+// TLS of builds that do not have it (TAMBOUR_TLS=OFF).
 #include "transports/tls.h"
 
 namespace tambour::test {

@@ -10,6 +10,10 @@ COLUMNS_MAX = 100
 LINES_MAX = 500
 FILES_MAX = 25
 
+# Directories whose sources begin with a comment.
+OPENED = ("src/", "include/", "compat/", "bindings/", "tests/", "examples/")
+NOT_OPENED = ("src/client/", "src/http/", "src/net/")
+
 CPP = (".h", ".hpp", ".c", ".cpp", ".cc", ".ipp")
 # Markdown is exempt from the line length: its tables cannot be wrapped.
 CODE = CPP + (".py", ".sh", ".cmake", ".in", "CMakeLists.txt", "Makefile")
@@ -115,15 +119,17 @@ def check_source(tree: Tree, path: str) -> Iterator[Fault]:
     for number, line in enumerate(lines, start=1):
         if path != RESUMES and RESUME.search(line.partition("//")[0]):
             yield Fault(path, number, "resume coroutines with Resumption::run()")
-    # A source file with a header of its own is described by that header.
-    stem = path.rsplit(".", 1)[0]
-    headers = {f"{stem}.h", f"include/tambour/{stem.rsplit('/', 1)[-1]}.h"} - {path}
-    if not headers & set(tree.paths) and not (lines and lines[0].startswith("//")):
-        yield Fault(path, 1, "the file must begin with a comment that states its purpose")
     if path.endswith(".h") and "#pragma once" not in lines:
         yield Fault(path, 1, "#pragma once is missing")
     if not FILE_NAME.fullmatch(path.rsplit("/", 1)[-1]):
         yield Fault(path, 1, "file names must be snake_case")
+
+
+def check_opening(tree: Tree, path: str) -> Iterator[Fault]:
+    """A source file of a class that has several says which part of the class it is."""
+    if not tree.first_line(path).startswith(("//", "/*")):
+        yield Fault(path, 1, "the file must begin with a comment that states its purpose, or which "
+                             "part of a class it has")
 
 
 def check_test(tree: Tree, path: str) -> Iterator[Fault]:
@@ -152,6 +158,9 @@ def run(tree: Tree) -> Iterator[Fault]:
     for path in tree.under("src/", "include/", suffixes=CPP):
         yield from check_source(tree, path)
         yield from check_durations(tree, path, options)
+    for path in tree.under(*OPENED, suffixes=CPP):
+        if not path.startswith(NOT_OPENED):
+            yield from check_opening(tree, path)
     for path in tree.under("tests/", suffixes=("_test.cpp",)):
         yield from check_test(tree, path)
     yield from check_folders(tree)

@@ -1,3 +1,4 @@
+/* Runs the sections of the walk, and prints what happens in them. */
 #define _GNU_SOURCE
 #include "walk.h"
 

@@ -1,3 +1,4 @@
+// Calls on four buffers that share blocks, compared with strings.
 #include <array>
 #include <cstdint>
 #include <memory>

@@ -1,3 +1,4 @@
+// Messages in a stream that is divided in several ways, compared with a parser of the whole stream.
 #include <cerrno>
 #include <functional>
 #include <vector>

@@ -1,3 +1,4 @@
+// DNS messages, compared with a plain walk over their structure and with their round trip.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,3 +1,4 @@
+// Text and socket addresses as endpoints, compared with inet_pton(3).
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <sys/socket.h>

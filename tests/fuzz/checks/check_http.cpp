@@ -1,3 +1,4 @@
+// Messages of HTTP/1.1, divided in several ways, compared with a plain parser of the whole text.
 #include <arpa/inet.h>
 
 #include <algorithm>

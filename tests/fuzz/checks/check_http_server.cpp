@@ -1,3 +1,4 @@
+// Bytes of a connection to an HTTP server: each request gets one response, or the connection ends.
 #include <netinet/in.h>
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// Forms as multipart/form-data, divided in several ways, compared with a plain parser.
 #include <algorithm>
 #include <regex>
 #include <string>

@@ -1,3 +1,4 @@
+// PROXY headers: arbitrary bytes, and headers that were written from values and then changed.
 #include <cerrno>
 
 #include <tambour/proxy_protocol.h>

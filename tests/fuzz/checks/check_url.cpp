@@ -1,3 +1,4 @@
+// URLs, compared with a plain division of the text, and with their normal form.
 #include <algorithm>
 #include <optional>
 #include <string>

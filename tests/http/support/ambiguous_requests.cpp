@@ -1,3 +1,4 @@
+// Requests whose end two servers may see in different places.
 #include "http/support/ambiguous_requests.h"
 
 #include <array>

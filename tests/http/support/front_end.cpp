@@ -1,3 +1,4 @@
+// Starts nginx, HAProxy or h2o as a proxy in front of a server.
 #include "http/support/front_end.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// The requests for which curl is the oracle.
 #include "http/support/http_requests.h"
 
 #include <initializer_list>

@@ -1,3 +1,4 @@
+// Starts nginx with a configuration of its own.
 #include "http/support/nginx_server.h"
 
 #include <netinet/in.h>

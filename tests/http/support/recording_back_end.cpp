@@ -1,3 +1,4 @@
+// A relay between a proxy and a server, which records what each connection carries.
 #include "http/support/recording_back_end.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Messages on which Tambour's parser and llhttp are compared.
 #include "http/support/reference_messages.h"
 
 #include <initializer_list>

@@ -1,3 +1,4 @@
+// Reads messages with llhttp, if it was found.
 #include "http/support/reference_parser.h"
 
 #ifdef TAMBOUR_HAS_LLHTTP

@@ -1,3 +1,4 @@
+// Makes authorities and certificates when a test needs them.
 #include "tls/support/certificates.h"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Clients and servers of early data, and relays between them.
 #include "tls/support/early_data.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Starts peers that use other implementations of TLS.
 #include "tls/support/peers.h"
 
 #include <chrono>

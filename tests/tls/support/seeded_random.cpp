@@ -1,3 +1,4 @@
+// Replaces the random numbers of OpenSSL, so that a simulation is reproducible.
 #include "tls/support/seeded_random.h"
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+/* The walk through evdns: its main program, and the nameservers and helpers of its sections. */
 #define _GNU_SOURCE
 #include "walk_dns.h"
 
