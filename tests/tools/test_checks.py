@@ -163,6 +163,35 @@ class Layers(CheckTest):
         self.assert_clean("layers")
 
 
+class Links(CheckTest):
+    DOCUMENT = ("# Loops\n\n## Use in C++: `run()`\n\nSee [the header](../include/tambour/loop.h), "
+                "[use](#use-in-c-run), [other](other.md#a-b), [src](..), `src/base/`,\n"
+                "`base/list_test`, [site](https://example.org/x).\n"
+                "```\n[capture](value)\n```\n`[capture](value)`\n")
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.write("tests/base/list_test.cpp", "// Lists.\n")
+        self.write("docs/other.md", "# Other\n### A [b](other.md)\n")
+        self.write("docs/loops.md", self.DOCUMENT)
+
+    def test_clean(self) -> None:
+        self.assert_clean("links")
+
+    def test_seeded_fault(self) -> None:
+        for text, message in {
+            "[the header](../include/tambour/lost.h)": "../include/tambour/lost.h does not exist",
+            "[heading](#uses)": "docs/loops.md has no heading #uses",
+            "[heading](other.md#c)": "docs/other.md has no heading #c",
+            "`src/base/heap.h`": "src/base/heap.h does not exist",
+            "`tests/base/heap_test.cpp`": "tests/base/heap_test.cpp does not exist",
+            "`base/heap_test`": "no test tests/base/heap_test.cpp",
+        }.items():
+            with self.subTest(text):
+                self.write("docs/loops.md", self.DOCUMENT + text + "\n")
+                self.assert_fault("links", "docs/loops.md:11", message)
+
+
 class Headers(CheckTest):
     def test_clean(self) -> None:
         self.assert_clean("headers")
