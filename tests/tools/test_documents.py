@@ -119,6 +119,22 @@ class Documents(unittest.TestCase):
         for block in blocks:
             self.assertIn(block, example)
 
+    def test_the_picture_of_the_layers_is_that_of_cmake(self) -> None:
+        needs = {}
+        for file in (ROOT / "src").glob("*/CMakeLists.txt"):
+            for call in re.findall(r"tambour_layer\(([^)]*)\)", file.read_text()):
+                lower = re.search(r"\bNEEDS((?:\s+[a-z_]+)+)", call)
+                needs[call.split()[0]] = lower[1].split() if lower else []
+        document = (ROOT / "docs/internals.md").read_text()
+        picture = document.split("```layers\n")[1].split("```")[0]
+        # The first column has a word for each row.
+        rows = {name: number for number, row in enumerate(picture.splitlines())
+                for name in row[18:].split()}
+        self.assertEqual(rows.keys(), needs.keys())
+        for layer, lower in needs.items():
+            for need in lower:
+                self.assertLess(rows[layer], rows[need], f"{layer} is not above {need}")
+
     def test_the_program_of_the_readme_is_an_example(self) -> None:
         block = re.search(r"```cpp\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
         self.assertIsNotNone(block)
