@@ -75,9 +75,9 @@ class EventLoop {
   void update_now() noexcept;
 
   /// Runs `task` on the loop's thread, in the order of posting. Callable from any thread. A task
-  /// that is posted inside a callback runs in the next iteration. Throws only std::bad_alloc, on
-  /// out of memory or if eight million tasks are queued. Destroying the loop destroys the remaining
-  /// tasks without running them. The stall detector names `at`.
+  /// that is posted inside a callback runs in the next iteration. Throws std::bad_alloc on out
+  /// of memory, and std::system_error with EAGAIN if eight million tasks are queued. Destroying the
+  /// loop destroys the remaining tasks without running them. The stall detector names `at`.
   void post(Callback<void()> task, std::source_location at = std::source_location::current());
 
   /// Wakes the loop if it is waiting. Callable from any thread; async-signal-safe.

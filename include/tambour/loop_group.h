@@ -93,8 +93,8 @@ class LoopGroup {
   /// True if the calling thread belongs to the group.
   [[nodiscard]] bool in_group_thread() const noexcept;
 
-  /// Posts `function` to each loop; the loops run it concurrently. Throws std::bad_alloc, possibly
-  /// after it has posted to some of the loops.
+  /// Posts `function` to each loop; the loops run it concurrently. Throws like
+  /// EventLoop::post(), possibly after it has posted to some of the loops.
   void post_to_all(const std::function<void(EventLoop&)>& function);
 
   /// Posts `function` to each loop, and waits until all loops have run it. Must not be called from

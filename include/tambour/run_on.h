@@ -106,13 +106,14 @@ class [[nodiscard("nothing happens until this is awaited")]] RunOn {
 /// the wait ends when it has ended. If it has not started yet, it never starts, and the wait fails
 /// with ECANCELED at once. Errors: fails with ECANCELED if the loop `to` is destroyed, or its
 /// LoopGroup stops, before the task has ended; with ENOMEM or std::bad_alloc if memory is exhausted
-/// on either loop. Lifetime: `to` must exist when this is awaited. A loop that is not run makes no
-/// progress. If the awaiting task is destroyed during the wait, the other one is asked to stop, may
-/// still run for a while, and its result is discarded on its thread: objects that it refers to must
-/// live that long. Thread: the frame of `task` is created on this thread; the task runs, and its
-/// frame is destroyed, on the other one. It must not use objects of this loop. Fork: in a child
-/// after fork(2), the wait fails with ECANCELED when the loop is reopened. Memory: allocates the
-/// call, and a few frames on the other loop.
+/// on either loop, and with EAGAIN if the queue of `to` is full (EventLoop::post()). Lifetime: `to`
+/// must exist when this is awaited. A loop that is not run makes no progress. If the awaiting task
+/// is destroyed during the wait, the other one is asked to stop, may still run for a while, and its
+/// result is discarded on its thread: objects that it refers to must live that long. Thread: the
+/// frame of `task` is created on this thread; the task runs, and its frame is destroyed, on the
+/// other one. It must not use objects of this loop. Fork: in a child after fork(2), the wait fails
+/// with ECANCELED when the loop is reopened. Memory: allocates the call, and a few frames on the
+/// other loop.
 template <class T>
   requires(!std::is_reference_v<T>)
 RunOn<T> run_on(EventLoop& to, Task<T> task,

@@ -81,10 +81,10 @@ void Core::throw_out_of_run(std::exception_ptr thrown) noexcept {
     thrown_.what = std::move(thrown);
     return queue(thrown_);
   }
-  // An exception is already pending: post this one behind it. On ENOMEM it is dropped.
+  // An exception is already pending: post this one behind it. If that fails, it is dropped.
   try {
     post([thrown = std::move(thrown)] { std::rethrow_exception(thrown); });
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {
     return;
   }
 }

@@ -72,7 +72,7 @@ class Core final : public backend::Owner {
     wake_if_waiting();
   }
 
-  /// Callable from any thread. Throws std::bad_alloc; the caller then keeps `task`.
+  /// Callable from any thread. Throws like EventLoop::post(); the caller then keeps `task`.
   void post(Callback<void()>&& task,
             const std::source_location& posted_at = std::source_location::current());
   void wake() noexcept { backend_->wake(); }

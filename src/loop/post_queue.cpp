@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -49,7 +50,8 @@ PostQueue::Slot* PostQueue::prepare_slowly(std::uint64_t tail) {
       std::free(made);
     }
   }
-  if (is_full(tail)) throw std::bad_alloc();
+  if (is_full(tail)) [[unlikely]]
+    throw std::system_error(system_error(EAGAIN), "tambour: the queue of posted tasks is full");
   for (const std::uint64_t index : {tail, tail + ahead}) {
     Slot& slot = directory[slot_of(index)];
     if (slot.load(std::memory_order_acquire) == nullptr) add_segment(slot);

@@ -31,8 +31,8 @@ class PostQueue {
   /// Approximate maximum number of queued tasks.
   static constexpr std::uint64_t tasks_max = std::uint64_t{1} << 23;
 
-  /// Callable from any thread. Throws std::bad_alloc if out of memory or beyond tasks_max; the
-  /// caller then keeps `task`.
+  /// Callable from any thread. Throws std::bad_alloc if out of memory, and std::system_error with
+  /// EAGAIN beyond tasks_max; the caller then keeps `task`.
   void push(Callback<void()>&& task,
             const std::source_location& posted_at = std::source_location::current());
 

@@ -299,7 +299,7 @@ bool LoopGroupState::for_each(const std::function<void(EventLoop&)>& function) {
       EventLoop& loop = *members_[i].loop.load(std::memory_order_relaxed);
       try {
         loop.post([call, &loop] { call->make(loop); });
-      } catch (const std::bad_alloc&) {
+      } catch (const std::exception&) {
         // The functions already posted may refer to the stack of this caller, so still wait for
         // them.
         call->give_up(members_.size() - i, std::current_exception());

@@ -7,6 +7,7 @@
 
 #include <tambour/event_loop.h>
 
+#include "base/current_error.h"
 #include "loop/core.h"
 #include "threads/loop_inbox.h"
 
@@ -48,9 +49,9 @@ void detail::RemoteCall::start(EventLoop& home, EventLoop& to, std::coroutine_ha
   retain();
   try {
     to.post([end = RemoteEnd(*this), &to]() mutable { arrive(std::move(end), to); }, spawned_at_);
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     // The RemoteEnd is destroyed, so the task resumes in the next iteration.
-    error_ = ENOMEM;
+    error_ = base::errno_of_current_exception();
   }
 }
 
