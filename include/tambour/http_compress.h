@@ -10,6 +10,7 @@
 
 #include <tambour/http_coding.h>  // IWYU pragma: export
 #include <tambour/http_router.h>
+#include <tambour/result.h>
 
 #pragma GCC visibility push(default)
 
@@ -54,8 +55,9 @@ struct CompressOptions {
 /// piece by piece while it is sent, so that other connections are served meanwhile.
 ///
 /// Memory: while a body is sent, about 260 KiB (gzip), 1 MiB (br), or 1.3 MiB (zstd).
-/// Checks: a level outside its range aborts with a message.
-[[nodiscard]] Middleware compress(CompressOptions options = {});
+[[nodiscard]] Middleware compress();
+/// Fails with HttpError::bad_coding_level if a level is outside its range.
+[[nodiscard]] Result<Middleware> compress(CompressOptions options);
 
 /// A middleware that calls RequestBody::decode(): handlers get the bodies of requests decoded. It
 /// answers 415 with Accept-Encoding if the coding is not supported.

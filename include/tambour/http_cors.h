@@ -8,6 +8,7 @@
 
 #include <tambour/http_method.h>
 #include <tambour/http_router.h>
+#include <tambour/result.h>
 
 #pragma GCC visibility push(default)
 
@@ -36,14 +37,16 @@ struct CorsOptions {
 /// preflight requests (OPTIONS with Access-Control-Request-Method) itself: 204, or 403 if the
 /// origin is not listed.
 ///
-///   router.use(http::cors({.origins = {"https://example.org"}, .credentials = true}));
+///   router.use(or_throw(http::cors({.origins = {"https://example.org"}, .credentials = true})));
 ///
 /// Requests of other origins are passed on without the fields: the browser keeps the response from
 /// the page, but the handler has run. CORS does not protect a server against requests.
 ///
-/// An origin is compared as a whole, and never reflected unless it is listed. Aborts with a message
-/// if "*" is combined with credentials, or an option is no valid value of its field.
-[[nodiscard]] Middleware cors(CorsOptions options);
+/// An origin is compared as a whole, and never reflected unless it is listed. Fails with
+/// HttpError::bad_origin, with HttpError::bad_field_name, and with
+/// HttpError::credentials_for_any_origin if "*" is combined with credentials, because every page
+/// could use them.
+[[nodiscard]] Result<Middleware> cors(CorsOptions options);
 
 }  // namespace tambour::http
 

@@ -34,6 +34,9 @@ enum class HttpError : int {
   bad_cookie,        ///< A character, a size or a combination of attributes: see SetCookie.
   fields_too_large,  ///< More than Fields::bytes_max bytes; received: more than the limit.
   bad_event,         ///< A line end in the type or id of a ServerEvent, or a null byte in its id.
+  bad_origin,        ///< An origin of CorsOptions that browsers do not send.
+  credentials_for_any_origin,  ///< CorsOptions with "*" and credentials.
+  bad_coding_level,            ///< A level of CompressOptions outside its range.
 
   // Received messages of HTTP/1.1: RFC 9112.
   bad_request_line = 100,  ///< Not a method, a target and a version, separated by one space each.

@@ -54,6 +54,12 @@ class HttpCategory final : public std::error_category {
         return "The fields exceed the bytes that they may have";
       case HttpError::bad_event:
         return "The type or id of the event contains a line end or a null byte";
+      case HttpError::bad_origin:
+        return "An origin is not a scheme and a host, such as \"https://example.org\"";
+      case HttpError::credentials_for_any_origin:
+        return "The origin \"*\" cannot be combined with credentials; list the origins";
+      case HttpError::bad_coding_level:
+        return "A level of compression is outside its range";
       default:
         return text_of_message(error);
     }
@@ -260,6 +266,9 @@ Status status_for(const Error& error) noexcept {
     case HttpError::bad_status:
     case HttpError::bad_reason:
     case HttpError::bad_event:
+    case HttpError::bad_origin:
+    case HttpError::credentials_for_any_origin:
+    case HttpError::bad_coding_level:
     case HttpError::bad_status_line:
     case HttpError::response_begun:
     case HttpError::response_ended:

@@ -75,7 +75,7 @@ Task<> pass_on(Request& request, Response& response, const http::Handler& next) 
 
 http::Handler handler_for(const std::string& folder) {
   http::Router router;
-  router.use(pass_on).use(http::cors({.origins = {"https://a"}}));
+  router.use(pass_on).use(or_throw(http::cors({.origins = {"https://a"}})));
   router.post("/{name}", answer).get("/files/{path...}", http::serve_files(folder));
   router.post("/form", answer_form).get("/events", http::serve_events(answer_events));
   return std::move(router).handler();

@@ -8,7 +8,6 @@
 
 #include <tambour/http_compress.h>
 
-#include "base/check.h"
 #include "http/coding/codec.h"
 #include "http/coding/lists.h"
 #include "http/coding/negotiation.h"
@@ -286,23 +285,26 @@ Task<> run_decoded(DecodingLimits limits, Request& request, Response& response,
   static_cast<void>(response.send(Status::unsupported_media_type));
 }
 
-void check_level(const char* name, int level, int least, int most) {
-  if (level >= least && level <= most) return;
-  base::fail_check("http::compress: %s is %d, but must be between %d and %d", name, level, least,
-                   most);
+Middleware middleware_of(CompressOptions options) {
+  auto shared = std::make_shared<const CompressOptions>(std::move(options));
+  return [shared](Request& request, Response& response, const Handler& next) {
+    return run_compressed(shared, request, response, next);
+  };
 }
+
+bool is_between(int level, int min, int max) { return level >= min && level <= max; }
 
 }  // namespace
 }  // namespace coding
 
-Middleware compress(CompressOptions options) {
-  coding::check_level("gzip_level", options.gzip_level, 1, 9);
-  coding::check_level("brotli_quality", options.brotli_quality, 0, 11);
-  coding::check_level("zstd_level", options.zstd_level, 1, 19);
-  auto shared = std::make_shared<const CompressOptions>(std::move(options));
-  return [shared](Request& request, Response& response, const Handler& next) {
-    return coding::run_compressed(shared, request, response, next);
-  };
+Middleware compress() { return coding::middleware_of({}); }
+
+Result<Middleware> compress(CompressOptions options) {
+  const bool are_valid = coding::is_between(options.gzip_level, 1, 9) &&
+                         coding::is_between(options.brotli_quality, 0, 11) &&
+                         coding::is_between(options.zstd_level, 1, 19);
+  if (!are_valid) return failure(HttpError::bad_coding_level);
+  return coding::middleware_of(std::move(options));
 }
 
 Middleware decode_requests(DecodingLimits limits) {

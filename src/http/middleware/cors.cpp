@@ -6,8 +6,8 @@
 
 #include <tambour/http_cors.h>
 
-#include "base/check.h"
 #include "http_message/characters.h"
+#include "http_message/failure.h"
 
 namespace tambour::http {
 namespace {
@@ -52,23 +52,16 @@ std::string join(const auto& parts, auto text_of) {
   return list;
 }
 
-CorsPolicy policy_of(CorsOptions options) {
-  for (const std::string& origin : options.origins) {
-    if (!is_origin(origin)) [[unlikely]]
-      base::fail_check(
-          "http::cors: \"%s\" is not an origin; write \"https://example.org\", \"*\" "
-          "or \"null\"",
-          origin.c_str());
-  }
+Result<CorsPolicy> policy_of(CorsOptions options) {
+  if (!std::ranges::all_of(options.origins, is_origin)) return failure(HttpError::bad_origin);
+  if (!is_name_list(options.fields) || !is_name_list(options.exposed_fields))
+    return failure(HttpError::bad_field_name);
   const auto itself = [](const std::string& text) -> std::string_view { return text; };
   CorsPolicy policy;
   policy.any_origin = std::ranges::find(options.origins, "*") != options.origins.end();
   policy.credentials = options.credentials;
-  base::check(!policy.any_origin || !policy.credentials,
-              "http::cors: \"*\" cannot be combined with credentials, because every page could use "
-              "them; list the origins");
-  base::check(is_name_list(options.fields) && is_name_list(options.exposed_fields),
-              "http::cors: the name of a field is not a token");
+  if (policy.any_origin && policy.credentials)
+    return failure(HttpError::credentials_for_any_origin);
   policy.origins = std::move(options.origins);
   policy.methods = join(options.methods, [](const Method& method) { return method.name(); });
   policy.fields = join(options.fields, itself);
@@ -102,9 +95,11 @@ void answer_preflight(const CorsPolicy& policy, std::string_view origin, Respons
 
 }  // namespace
 
-Middleware cors(CorsOptions options) {
-  const auto policy = std::make_shared<const CorsPolicy>(policy_of(std::move(options)));
-  return [policy](Request& request, Response& response, const Handler& next) -> Task<> {
+Result<Middleware> cors(CorsOptions options) {
+  auto checked = policy_of(std::move(options));
+  if (!checked) return std::unexpected(checked.error());
+  const auto policy = std::make_shared<const CorsPolicy>(std::move(*checked));
+  return Middleware([policy](Request& request, Response& response, const Handler& next) -> Task<> {
     // Caches must not give the response for one origin to another one.
     if (!policy->any_origin) static_cast<void>(response.fields().add("Vary", "Origin"));
     const bool has_origin = request.fields().count("Origin") == 1;
@@ -120,7 +115,7 @@ Middleware cors(CorsOptions options) {
       set_field(response, "Access-Control-Expose-Headers", policy->exposed_fields);
     }
     return next.start(request, response);
-  };
+  });
 }
 
 }  // namespace tambour::http

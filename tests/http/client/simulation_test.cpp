@@ -84,7 +84,7 @@ class Service {
  private:
   static http::Handler compressed(http::Handler handler) {
     http::Router router;
-    router.use(http::compress({.codings = {http::Coding::gzip}, .bytes_min = 100}));
+    router.use(or_throw(http::compress({.codings = {http::Coding::gzip}, .bytes_min = 100})));
     router.any("/{path...}", std::move(handler));
     return std::move(router).handler();
   }

@@ -62,7 +62,7 @@ class HttpCompress : public test::Serving {
   void serve_compressed(Handler handler, http::CompressOptions options = {},
                         http::ServerOptions server = {}) {
     Router router;
-    router.use(http::compress(std::move(options))).any("/{path...}", std::move(handler));
+    router.use(or_throw(http::compress(std::move(options)))).any("/{path...}", std::move(handler));
     serve(std::move(router).handler(), std::move(server));
   }
   test::Reply reply(std::string fields = "Accept-Encoding: gzip\r\n", std::string method = "GET",
@@ -386,6 +386,17 @@ TEST(HttpCompressCurl, agrees) {
   loop.run();
   client.join();
   EXPECT_EQ(wrong, std::vector<std::string>{});
+}
+
+TEST(HttpCompressOptions, a_level_outside_its_range_is_an_error) {
+  const auto error_of = [](const http::CompressOptions& options) {
+    const auto made = http::compress(options);
+    return made ? Error() : made.error();
+  };
+  EXPECT_FALSE(error_of({}));
+  EXPECT_EQ(error_of({.gzip_level = 0}), HttpError::bad_coding_level);
+  EXPECT_EQ(error_of({.brotli_quality = 12}), HttpError::bad_coding_level);
+  EXPECT_EQ(error_of({.zstd_level = 20}), HttpError::bad_coding_level);
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ http::Handler web_service(const std::string& folder) {
   add_cookies(router);
   http::CompressOptions compressed;
   compressed.codings = {http::Coding::gzip};
-  router.use(http::compress(compressed));
+  router.use(or_throw(http::compress(compressed)));
   router.get("/{path...}", http::serve_files(folder));
   router.put("/put/{name}", [folder](Request& request, Response& response) -> Task<> {
     auto body = co_await request.body().read_all(std::size_t{4} * 1024 * 1024);
