@@ -8,6 +8,7 @@
 #include <any>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <source_location>
 #include <span>
@@ -76,6 +77,11 @@ struct ConnectionCallbacks {
   /// move_to() has moved the connection to another loop. loop() returns the new loop, and the
   /// callback runs on its thread.
   Callback<void(Connection&)> on_move{};
+  /// One of the callbacks above has thrown. The connection has been closed; on_close follows,
+  /// unless it is what has thrown. A server sets it, if it is empty, to report the exception: see
+  /// ListenOptions::on_error. Without it, the exception leaves run(), or the function that has
+  /// invoked the callback, and the connection stays open. An exception that it throws leaves run().
+  Callback<void(std::exception_ptr)> on_exception{};
   ConnectionLimits limits{};
   /// What the stall detector names. A server and a StreamClient replace it by the place in which
   /// they got the callbacks.
@@ -108,7 +114,7 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   /// close(), after shutdown_write() and close_after_write() (which the peer's EOF implies if
   /// on_end is empty), and if the connection has failed or fails now (EPIPE, ECONNRESET, ENOBUFS,
   /// ENOMEM). on_close is invoked later, with the error, so a program may ignore the result. Throws
-  /// only what on_high_water throws.
+  /// only what on_high_water throws, if on_exception is empty.
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
   /// Sends the bytes without copying them; `bytes` is empty afterwards. Otherwise like send(span).
@@ -161,8 +167,8 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   /// Until the callback that calls move_to() returns, the connection is still on this loop and may
   /// be used; afterwards this thread must not access it. The connection leaves its server, which no
   /// longer counts it, unless the server also serves on `to` (TcpServerGroup). In a simulation,
-  /// both loops must be on the same host. Throws std::bad_alloc; if memory runs out during the
-  /// move, on_close gets ENOMEM.
+  /// both loops must be on the same host. Throws std::bad_alloc. If memory runs out during the
+  /// move, on_close gets ENOMEM; if the queue of `to` is full (EventLoop::post()), EAGAIN.
   void move_to(EventLoop& to);
 
   /// The file descriptor, which the connection still owns.
@@ -206,6 +212,10 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   [[noreturn]] void fail_thread_check(const char* function) const noexcept;
 
   static void run(ReadyNode& ready);
+  void handle_events(Events events);
+  template <class Function>
+  void call_guarded(Function function);
+  void pass_exception_on();
   void read_some();
   void offer(std::size_t received);
   void receive_end();

@@ -87,7 +87,7 @@ class ConnectionGroup {
 
   /// Sends the message to all members. Returns false if a loop has queued_bytes_max or more bytes
   /// waiting: the members on that loop do not get the message, which counts as skipped. Throws
-  /// std::bad_alloc; the message is then queued for some of the loops only.
+  /// like EventLoop::post(); the message is then queued for some of the loops only.
   bool send(Buffer message);
   bool send(std::string_view message) { return send(Buffer(message)); }
   /// Sends the message to all members but one, for example to all except its author.

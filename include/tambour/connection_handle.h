@@ -32,8 +32,9 @@ class Connection;
 /// Connection::handle() makes; a connection that has no handle costs nothing. A handle does not
 /// keep the connection open and does not keep run() from returning.
 /// Limits: queued bytes count towards ConnectionLimits::unsent_bytes_max when the loop takes them,
-/// in its next iteration. Errors: functions that queue throw std::bad_alloc, and the operation is
-/// then not queued. On the loop's thread, send() also throws what on_high_water throws.
+/// in its next iteration. Errors: functions that queue throw like EventLoop::post(), and the
+/// operation is then not queued. On the loop's thread, send() also throws what on_high_water
+/// throws.
 class ConnectionHandle {
  public:
   /// Refers to no connection; is like the handle of a connection that has ended.

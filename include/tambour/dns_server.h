@@ -61,7 +61,9 @@ struct DnsServerOptions {
   /// limit. 0: no limit.
   unsigned responses_per_second = 0;
   /// Invoked with exceptions of handlers, whose query is answered with SERVFAIL, and with a
-  /// ListenerError. Must not destroy the server. If it is empty, the loop's run() throws them.
+  /// ListenerError. Must not destroy the server. An exception that it throws is thrown out of the
+  /// loop's run(). If it is empty, each exception of a handler is reported as one line on standard
+  /// error, of at most 10 lines a second, and run() throws a ListenerError.
   std::function<void(std::exception_ptr)> on_error{};
 };
 
@@ -70,10 +72,11 @@ struct DnsServerStats {
   std::uint64_t udp_queries = 0;
   std::uint64_t tcp_queries = 0;
   std::uint64_t tcp_connections = 0;
-  std::uint64_t malformed = 0;     ///< Messages that were dropped or answered with FORMERR.
-  std::uint64_t truncated = 0;     ///< UDP responses that did not fit.
-  std::uint64_t rate_limited = 0;  ///< Dropped or emptied by the rate limit.
-  std::uint64_t overloaded = 0;    ///< Dropped because of `tasks_max`.
+  std::uint64_t malformed = 0;           ///< Messages that were dropped or answered with FORMERR.
+  std::uint64_t truncated = 0;           ///< UDP responses that did not fit.
+  std::uint64_t rate_limited = 0;        ///< Dropped or emptied by the rate limit.
+  std::uint64_t overloaded = 0;          ///< Dropped because of `tasks_max`.
+  std::uint64_t handler_exceptions = 0;  ///< Exceptions of handlers.
 };
 
 /// A server on one loop.

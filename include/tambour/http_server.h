@@ -77,8 +77,8 @@ struct ServerOptions {
 ///   }));
 ///
 /// Rejected requests never reach the handler: the server answers with status_for(error) and closes
-/// the connection. An exception of a handler is passed to ListenOptions::on_error; without it, it
-/// is thrown out of the loop's run().
+/// the connection. An exception of a handler ends its request, which is answered with 500 unless
+/// the response has begun, and its connection: see ListenOptions::on_error.
 ///
 /// Lifetime: destroying the server closes all connections and destroys the tasks of handlers. A
 /// handler must not destroy it. The loop must outlive the server.

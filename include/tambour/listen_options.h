@@ -70,8 +70,12 @@ struct ListenOptions {
   bool reuse_port = false;
   bool v6_only = false;  ///< IPV6_V6ONLY.
   /// The maximum number of concurrent connections, of all loops together; further ones wait in the
-  /// backlog. If each loop of a group listens, each has an equal share, of at least one.
-  std::size_t connections_max = SIZE_MAX;
+  /// backlog. If each loop of a group listens, each has an equal share, of at least one. Default:
+  /// seven eighths of the file descriptors that the process may open (RLIMIT_NOFILE: getrlimit(2))
+  /// when the server is opened, less if fewer than 64 would be left for other uses, but at least
+  /// half of them. Set it if a connection needs several descriptors, as in a proxy, or if the
+  /// process has several servers. Servers on simulated hosts have no limit by default.
+  std::optional<std::size_t> connections_max{};
 
   /// Permissions of the socket file of a Unix path, 0660 for example, independent of the umask; a
   /// client needs write permission to connect (unix(7)). The file never has other permissions, not
@@ -113,15 +117,17 @@ struct ListenOptions {
   /// TlsError::too_many_handshakes.
   std::function<void(SocketStream&, Error)> on_rejected{};
 
-  /// Invoked with what would otherwise be thrown out of EventLoop::run(): exceptions of handlers,
-  /// of ConnectionCallbacks and of on_rejected, and a ListenerError if a listener fails. The
-  /// connection of a handler or callback that has thrown is closed; the others, and the loop, go
-  /// on. Runs on the loop of the connection or listener, at the latest when the callback that has
-  /// thrown returns. May destroy a server on one loop, but not a server over a group. An exception
-  /// that on_error throws is thrown out of run(). Does not apply to accept(), which returns its
-  /// errors.
+  /// Invoked with the exceptions of handlers, of ConnectionCallbacks and of on_rejected, and with a
+  /// ListenerError if a listener fails. An exception ends only its request or connection, out of
+  /// memory (std::bad_alloc) too; the others, and the loop, go on. handler_exceptions() of the
+  /// server counts them. Runs on the loop of the connection or listener, at the latest when the
+  /// callback that has thrown returns. May destroy a server on one loop, but not a server over a
+  /// group. An exception that on_error throws is thrown out of EventLoop::run(); in a group of
+  /// loops, that stops the group. Does not apply to accept(), which returns its errors.
   ///
-  /// If it is empty, run() throws. In a group of loops, that stops the group.
+  /// If it is empty, each exception of a handler or callback is reported as one line on standard
+  /// error, of at most 10 lines a second, and a ListenerError is thrown out of run(), so that a
+  /// server that accepts no more connections does not go on unnoticed.
   std::function<void(std::exception_ptr)> on_error{};
 
   /// Set on the listener; accepted connections inherit them. Ignored for Unix-domain sockets, and

@@ -30,6 +30,7 @@ namespace tambour {
 
 namespace server {
 class AcceptorGroup;
+class ErrorReporter;
 struct ListenerSource;
 }  // namespace server
 
@@ -89,6 +90,11 @@ class ServerGroupBase {
   /// thread.
   [[nodiscard]] std::size_t connections() const noexcept;
   [[nodiscard]] std::uint64_t accepted() const noexcept;
+  /// The number of exceptions of handlers and callbacks that have each ended their request or
+  /// connection: see ListenOptions::on_error.
+  [[nodiscard]] std::uint64_t handler_exceptions() const noexcept;
+  /// The limit of concurrent connections: ListenOptions::connections_max, or what was derived.
+  [[nodiscard]] std::size_t connections_max() const noexcept;
 
  protected:
   explicit ServerGroupBase(std::shared_ptr<server::AcceptorGroup> acceptors) noexcept;
@@ -102,6 +108,7 @@ class ServerGroupBase {
   /// The stall detector names `created_at`.
   void serve_with(const std::function<Task<>(SocketStream)>& handler,
                   const std::source_location& created_at, detail::HandshakeCheck check = nullptr);
+  [[nodiscard]] const std::shared_ptr<server::ErrorReporter>& reporter() const noexcept;
 
  private:
   static Result<ServerGroupBase> open(LoopGroup& group, server::ListenerSource source,
@@ -157,9 +164,8 @@ class StreamServerGroup final : public ServerGroupBase {
   using ServerGroupBase::serve;
 
   /// Starts accepting and runs `handler(stream)`, which returns a Task<>, for each stream. Each
-  /// loop has its own copy of the handler. An exception thrown by a handler is passed to
-  /// ListenOptions::on_error; without one, it propagates out of the loop's run(). Aborts if the
-  /// server already serves.
+  /// loop has its own copy of the handler. An exception of a handler ends only its stream: see
+  /// ListenOptions::on_error. Aborts if the server already serves.
   template <class Handler>
     requires std::is_invocable_r_v<Task<>, Handler&, S>
   void serve(Handler handler, std::source_location at = std::source_location::current()) {

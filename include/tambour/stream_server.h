@@ -28,7 +28,8 @@ namespace tambour {
 class EventLoop;
 namespace server {
 class Acceptor;
-}
+class ErrorReporter;
+}  // namespace server
 
 /// The part that does not depend on the type of stream; programs use StreamServer.
 class StreamServerBase {
@@ -79,6 +80,11 @@ class StreamServerBase {
   /// The number of streams that are being served, and the total number accepted.
   [[nodiscard]] std::size_t connections() const noexcept;
   [[nodiscard]] std::uint64_t accepted() const noexcept;
+  /// The number of exceptions of handlers and callbacks that have each ended their request or
+  /// connection: see ListenOptions::on_error.
+  [[nodiscard]] std::uint64_t handler_exceptions() const noexcept;
+  /// The limit of concurrent connections: ListenOptions::connections_max, or what was derived.
+  [[nodiscard]] std::size_t connections_max() const noexcept;
 
  protected:
   struct Destroy {
@@ -96,6 +102,7 @@ class StreamServerBase {
                                        const ListenOptions& options,
                                        const std::source_location& function);
   Task<Result<SocketStream>> accept_stream();
+  [[nodiscard]] const std::shared_ptr<server::ErrorReporter>& reporter() const noexcept;
   /// `check` may be null. ListenOptions::on_rejected gets the streams that it rejects.
   /// The stall detector names `created_at`.
   void serve_with(std::function<Task<>(SocketStream)> handler,

@@ -30,6 +30,7 @@
 #include "loop/core.h"
 #include "loop/turn.h"
 #include "net/pace/stream_timers.h"
+#include "server/error_reporting.h"
 
 namespace tambour {
 namespace dns_server {
@@ -71,6 +72,7 @@ class State {
         handler_(std::move(handler)),
         task_handler_(std::move(task_handler)),
         options_(options),
+        reporter_(options.on_error),
         limit_(options.responses_per_second, dns::Entropy(core_.backend()).next()),
         out_(64, std::max<std::size_t>(options.udp_bytes_max, DnsMessage::udp_bytes_plain)),
         turn_(loop),
@@ -78,7 +80,7 @@ class State {
         tasks_(loop) {
     // Otherwise the scope would keep it until it is destroyed.
     tasks_.set_exception_handler(
-        [](const std::exception_ptr& thrown) { std::rethrow_exception(thrown); });
+        [this](std::exception_ptr thrown) { reporter_.report(core_, std::move(thrown)); });
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -98,6 +100,7 @@ class State {
       if (!tcp && at.port() == 0 && tcp.error() == system_error(EADDRINUSE) && i < attempts)
         continue;
       if (!tcp) return std::unexpected(tcp.error());
+      reporter_.set_endpoint(*bound);
       udp_ = std::move(*udp);
       tcp_ = std::move(*tcp);
       break;
@@ -126,7 +129,11 @@ class State {
   }
 
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return tcp_->endpoint(); }
-  [[nodiscard]] const DnsServerStats& stats() const noexcept { return stats_; }
+  [[nodiscard]] DnsServerStats stats() const noexcept {
+    DnsServerStats stats = stats_;
+    stats.handler_exceptions = reporter_.count() + tcp_->handler_exceptions();
+    return stats;
+  }
 
  private:
   /// The right to run one handler as a task.
@@ -160,12 +167,11 @@ class State {
     co_return Slot(*this);
   }
 
-  /// For a handler that has thrown: the program gets the exception, and the client SERVFAIL.
+  /// For a handler that has thrown: the exception is reported, and the client gets SERVFAIL.
   void report(const DnsRequest& request, DnsMessage& response) {
-    if (!options_.on_error) throw;
+    reporter_.report(core_, std::current_exception());
     response = DnsMessage::response_to(request.query);
     response.rcode = DnsRcode::server_failure;
-    options_.on_error(std::current_exception());
   }
 
   void handle(const DnsRequest& request, DnsMessage& response) {
@@ -186,7 +192,13 @@ class State {
 
   // UDP.
   void take(DatagramBatch& batch) {
-    for (const Datagram each : batch) take_datagram(each);
+    for (const Datagram datagram : batch) {
+      try {
+        take_datagram(datagram);
+      } catch (...) {  // Out of memory: the query is dropped.
+        reporter_.report(core_, std::current_exception());
+      }
+    }
     batch.clear();
     flush();
   }
@@ -405,6 +417,7 @@ class State {
   DnsServer::Handler handler_;
   DnsServer::TaskHandler task_handler_;
   DnsServerOptions options_;
+  server::ErrorReporter reporter_;
   DnsServerStats stats_;
   RateLimit limit_;
   DatagramBatch out_;

@@ -14,7 +14,7 @@
 
 #include "base/check.h"
 #include "server/acceptor_group.h"
-#include "server/error_reporting.h"
+#include "server/connection_limit.h"
 #include "task/time_limit.h"
 #include "tls/handshake.h"
 
@@ -45,14 +45,18 @@ Acceptor::Acceptor(EventLoop& loop, std::shared_ptr<const ListenOptions> options
       loop_(loop),
       options_(std::move(options)),
       group_(std::move(group)),
+      reporter_(group_ ? group_->reporter() : std::make_shared<ErrorReporter>(options_->on_error)),
       shutdown_(group_ ? group_->shutdown_source_on(loop) : std::stop_source()),
-      connections_max_(group_ ? group_->connections_max_on(loop) : options_->connections_max),
+      connections_max_(group_ ? group_->connections_max_on(loop)
+                              : connections_max_of(*options_, core_.backend().system())),
       capacity_(loop),
       handlers_(std::in_place, loop),
       preparing_(std::in_place, loop),
       accepting_(std::in_place, loop) {
-  for (TaskScope* scope : {&*handlers_, &*preparing_, &*accepting_})
+  for (TaskScope* scope : {&*handlers_, &*preparing_})
     scope->set_exception_handler([this](std::exception_ptr thrown) { report(std::move(thrown)); });
+  accepting_->set_exception_handler(
+      [this](std::exception_ptr thrown) { report_listener(std::move(thrown)); });
   task::ScopeAccess::set_ended_handler(*handlers_, [this] { ended(); });
   task::ScopeAccess::set_ended_handler(*preparing_, [this] { capacity_.set(); });
   task::ScopeAccess::set_ended_handler(*accepting_, [this] { note_end_of_accepting(); });
@@ -89,6 +93,7 @@ Result<> Acceptor::adopt(UniqueFd listener, bool (*supports)(const Endpoint&)) {
 Result<> Acceptor::add(Result<Listener> listener) {
   if (!listener) return std::unexpected(listener.error());
   listeners_.push_back(std::move(*listener));
+  if (group_ == nullptr) reporter_->set_endpoint(listeners_.back().endpoint());
   if (group_ != nullptr) group_->add_listener(listeners_.back().descriptor());
   listens_ = true;
   if (group_ != nullptr && !std::exchange(counts_as_listening_, true)) group_->begin_listening();
@@ -289,13 +294,23 @@ void Acceptor::start(SocketStream stream, ConnectionSlot slot) {
 void Acceptor::report(std::exception_ptr thrown) noexcept {
   if (starting_ == 0) {
     const Counted calling(calls_);
-    return report_error(*options_, core_, std::move(thrown));
+    // on_error may destroy the acceptor, and with it the last reference to the reporter.
+    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+    const std::shared_ptr<ErrorReporter> reporter = reporter_;
+    return reporter->report(core_, std::move(thrown));
   }
   try {
     deferred_errors_.push_back(thrown);
   } catch (const std::bad_alloc&) {
     core_.throw_out_of_run(std::move(thrown));
   }
+}
+
+void Acceptor::report_listener(std::exception_ptr thrown) noexcept {
+  const Counted calling(calls_);
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): see report().
+  const std::shared_ptr<ErrorReporter> reporter = reporter_;
+  reporter->report_listener(core_, std::move(thrown));
 }
 
 void Acceptor::report_deferred() noexcept {

@@ -27,6 +27,7 @@
 #include "net/connection/owner.h"
 #include "server/capacity_event.h"
 #include "server/connection_slot.h"
+#include "server/error_reporting.h"
 #include "server/listener.h"
 #include "task/scope_access.h"
 
@@ -101,6 +102,10 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   [[nodiscard]] const std::shared_ptr<const ListenOptions>& options() const noexcept {
     return options_;
   }
+  [[nodiscard]] const std::shared_ptr<ErrorReporter>& reporter() const noexcept {
+    return reporter_;
+  }
+  [[nodiscard]] std::size_t connections_max() const noexcept { return connections_max_; }
   [[nodiscard]] bool listens() const noexcept { return listens_; }
   /// The first listener. Requires listen() or adopt().
   [[nodiscard]] const Listener& listener() const noexcept { return listeners_.front(); }
@@ -149,6 +154,7 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   }
   void report(std::exception_ptr thrown) noexcept;
   void report_deferred() noexcept;
+  void report_listener(std::exception_ptr thrown) noexcept;
   void ended() noexcept;
   [[nodiscard]] const Endpoint& endpoint() const noexcept;
   void note_end_of_accepting() noexcept;
@@ -164,6 +170,7 @@ class Acceptor final : public detail::LoopOwned, public net::ConnectionOwner {
   EventLoop& loop_;
   const std::shared_ptr<const ListenOptions> options_;
   const std::shared_ptr<AcceptorGroup> group_;
+  const std::shared_ptr<ErrorReporter> reporter_;  ///< Of all acceptors of a group.
   std::stop_source shutdown_;
   std::vector<Listener> listeners_;
   /// The limit of this acceptor alone. A group may have another one for all of its acceptors.

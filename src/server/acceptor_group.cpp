@@ -12,10 +12,12 @@
 #include <tambour/timer.h>
 #include <tambour/wait.h>
 
+#include "backend/system.h"
 #include "base/check.h"
 #include "base/failure.h"
 #include "loop/core.h"
 #include "server/acceptor.h"
+#include "server/connection_limit.h"
 #include "server/reuse_port.h"
 
 namespace tambour::server {
@@ -49,6 +51,8 @@ AcceptorGroup::AcceptorGroup(LoopGroup& group, const ListenOptions& options)
     : group_(group),
       group_exists_(group.lifetime()),
       options_(std::make_shared<const ListenOptions>(options)),
+      reporter_(std::make_shared<ErrorReporter>(options.on_error)),
+      connections_max_(connections_max_of(options, backend::kernel())),
       placement_(group, options.placement.value_or(Placement::kernel)),
       acceptors_(group.size()),
       shutdown_sources_(group.size()) {}
@@ -64,7 +68,10 @@ Result<> AcceptorGroup::open_acceptor(EventLoop& loop, ListenerSource& source) {
   loop::core_of(loop).owned().push_back(static_cast<detail::LoopOwned&>(*acceptor));
   if (index > 0 && !placement_.each_loop_listens()) return {};
   if (auto opened = open_listeners(*acceptor, index, source); !opened) return opened;
-  if (index == 0) endpoint_ = acceptor->listener().endpoint();
+  if (index == 0) {
+    endpoint_ = acceptor->listener().endpoint();
+    reporter_->set_endpoint(endpoint_);
+  }
   if (placement_.placement() != Placement::processor) return {};
   return steer_by_processor(*acceptor);
 }
@@ -121,7 +128,7 @@ void AcceptorGroup::count_out(const EventLoop& loop) noexcept {
       waiting->post([self = shared_from_this(), waiting] {
         if (Acceptor* const acceptor = self->acceptor_on(*waiting)) acceptor->notify_capacity();
       });
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {  // Out of memory, or the queue of the loop is full.
       waits_for_capacity_ = waiting;  // The next connection that ends tries again.
     }
   }
@@ -135,14 +142,14 @@ void AcceptorGroup::move_count(const EventLoop& from, const EventLoop& to) noexc
 
 std::size_t AcceptorGroup::connections_max_on(const EventLoop& loop) const noexcept {
   if (!placement_.each_loop_listens()) return SIZE_MAX;
-  const std::size_t limit = options_->connections_max;
+  const std::size_t limit = connections_max_;
   const std::size_t loops = acceptors_.size();
   const bool has_one_more = group_.index_of(loop) < limit % loops;
   return std::max<std::size_t>(limit / loops + (has_one_more ? 1 : 0), 1);
 }
 
 bool AcceptorGroup::is_full(EventLoop& loop) noexcept {
-  const std::size_t limit = options_->connections_max;
+  const std::size_t limit = connections_max_;
   if (placement_.each_loop_listens() || connections_ < limit) return false;
   // The order matters: a connection that ends decrements the count and then checks for a waiting
   // loop, so either this thread sees the lower count or the other one sees the waiting loop.

@@ -22,6 +22,7 @@
 #include <tambour/task_event.h>
 #include <tambour/unique_fd.h>
 
+#include "server/error_reporting.h"
 #include "server/listener.h"
 #include "server/placement_policy.h"
 
@@ -50,6 +51,9 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   [[nodiscard]] const std::shared_ptr<const ListenOptions>& options() const noexcept {
     return options_;
   }
+  [[nodiscard]] const std::shared_ptr<ErrorReporter>& reporter() const noexcept {
+    return reporter_;
+  }
   [[nodiscard]] PlacementPolicy& placement() noexcept { return placement_; }
   /// Null if the loop has none: it is not of this group, or the server has been destroyed.
   [[nodiscard]] Acceptor* acceptor_on(const EventLoop& loop) const noexcept;
@@ -67,6 +71,7 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   void count_out(const EventLoop& loop) noexcept;
   void move_count(const EventLoop& from, const EventLoop& to) noexcept;
 
+  [[nodiscard]] std::size_t connections_max() const noexcept { return connections_max_; }
   /// The limit of the acceptor of `loop` alone: its share if each loop listens.
   [[nodiscard]] std::size_t connections_max_on(const EventLoop& loop) const noexcept;
   /// Returns whether all acceptors together have reached their limit. The acceptor of `loop` is
@@ -107,6 +112,8 @@ class AcceptorGroup final : public std::enable_shared_from_this<AcceptorGroup> {
   LoopGroup& group_;
   const std::weak_ptr<const void> group_exists_;
   const std::shared_ptr<const ListenOptions> options_;
+  const std::shared_ptr<ErrorReporter> reporter_;
+  const std::size_t connections_max_;
   PlacementPolicy placement_;
   Endpoint endpoint_;
   std::atomic<bool> serves_{false};

@@ -210,7 +210,7 @@ void GroupShard::close() noexcept {
   if (loop::core_of(loop_).in_group_thread()) return clear();
   try {
     post_delivery();
-  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     // The members stay until they end. They receive nothing.
   }
 }

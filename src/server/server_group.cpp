@@ -115,7 +115,7 @@ void ServerGroupBase::serve(ConnectionCallbacks callbacks, std::source_location 
   callbacks.created_at = at;
   server::AcceptorGroup& acceptors = usable(acceptors_, "serve");
   acceptors.begin_serving();
-  const auto shared = server::share_callbacks(std::move(callbacks), acceptors.options());
+  const auto shared = server::share_callbacks(std::move(callbacks), acceptors.reporter());
   acceptors.for_each_acceptor([&](server::Acceptor& acceptor) { acceptor.serve(shared); });
   acceptors.for_each_acceptor([](server::Acceptor& acceptor) { acceptor.accept(); });
 }
@@ -151,6 +151,15 @@ std::size_t ServerGroupBase::connections() const noexcept {
 }
 std::uint64_t ServerGroupBase::accepted() const noexcept {
   return existing(acceptors_, "accepted").accepted();
+}
+std::uint64_t ServerGroupBase::handler_exceptions() const noexcept {
+  return existing(acceptors_, "handler_exceptions").reporter()->count();
+}
+std::size_t ServerGroupBase::connections_max() const noexcept {
+  return existing(acceptors_, "connections_max").connections_max();
+}
+const std::shared_ptr<server::ErrorReporter>& ServerGroupBase::reporter() const noexcept {
+  return existing(acceptors_, "serve").reporter();
 }
 
 }  // namespace tambour

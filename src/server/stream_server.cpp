@@ -127,6 +127,15 @@ std::size_t StreamServerBase::connections() const noexcept {
 std::uint64_t StreamServerBase::accepted() const noexcept {
   return existing(acceptor_.get(), "accepted").accepted();
 }
+std::uint64_t StreamServerBase::handler_exceptions() const noexcept {
+  return existing(acceptor_.get(), "handler_exceptions").reporter()->count();
+}
+std::size_t StreamServerBase::connections_max() const noexcept {
+  return existing(acceptor_.get(), "connections_max").connections_max();
+}
+const std::shared_ptr<server::ErrorReporter>& StreamServerBase::reporter() const noexcept {
+  return existing(acceptor_.get(), "serve").reporter();
+}
 Task<Result<SocketStream>> StreamServerBase::accept_stream() {
   server::Acceptor& acceptor = usable(acceptor_.get(), "accept");
   if (acceptor.serves()) [[unlikely]]
@@ -138,7 +147,7 @@ Task<Result<SocketStream>> StreamServerBase::accept_stream() {
 void StreamServerBase::serve(ConnectionCallbacks callbacks, std::source_location at) {
   callbacks.created_at = at;
   server::Acceptor& acceptor = usable_and_idle(acceptor_.get());
-  acceptor.serve(server::share_callbacks(std::move(callbacks), acceptor.options()));
+  acceptor.serve(server::share_callbacks(std::move(callbacks), acceptor.reporter()));
   acceptor.accept();
 }
 

@@ -435,7 +435,7 @@ TEST_P(Connections, shutting_down_waits_and_then_closes) {
   EXPECT_EQ(ends, std::vector<Error>{Error()});
 }
 
-TEST_P(Connections, an_exception_of_on_connection_leaves_run_and_the_next_is_served) {
+TEST_P(Connections, an_exception_of_on_connection_ends_it_and_the_next_is_served) {
   auto server = test::listen(loop());
   ASSERT_TRUE(server);
   int opened = 0;
@@ -445,14 +445,53 @@ TEST_P(Connections, an_exception_of_on_connection_leaves_run_and_the_next_is_ser
                      },
                  .on_message = [](Connection& own, Buffer& bytes) { own.send(std::move(bytes)); }});
   std::vector<TcpStream> streams;
-  EXPECT_THROW(
-      {
-        run(test::connect_all(server->endpoint(), 1, streams));
-        static_cast<void>(run_until([&opened] { return opened > 1; }));
-      },
-      std::runtime_error);
+  testing::internal::CaptureStderr();
+  run(test::connect_all(server->endpoint(), 1, streams));
+  EXPECT_TRUE(run_until([&server] { return server->handler_exceptions() == 1; }));
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("by the first"), std::string::npos);
   run(test::expect_echo_from(server->endpoint()));
   EXPECT_EQ(opened, 2);
+}
+
+TEST_P(Connections, on_exception_gets_what_a_callback_throws) {
+  test::StreamEnds ends = test::open_stream_ends(loop());
+  std::vector<std::string> order;
+  Connection::start(std::move(ends.near),
+                    std::make_shared<const ConnectionCallbacks>(ConnectionCallbacks{
+                        .on_message =
+                            [&](Connection&, Buffer&) {
+                              order.emplace_back("on_message");
+                              throw std::runtime_error("thrown");
+                            },
+                        .on_close =
+                            [&](Connection&, const Error& error) {
+                              EXPECT_FALSE(error);
+                              order.emplace_back("on_close");
+                            },
+                        .on_exception =
+                            [&](const std::exception_ptr& thrown) {
+                              EXPECT_THROW(std::rethrow_exception(thrown), std::runtime_error);
+                              order.emplace_back("on_exception");
+                            }}));
+  run([](SocketStream& far) -> Task<> {
+    EXPECT_TRUE(co_await far.write("x"));
+    co_await test::expect_closed(far);
+  }(ends.far));
+  EXPECT_EQ(order, (std::vector<std::string>{"on_message", "on_exception", "on_close"}));
+}
+
+TEST_P(Connections, without_on_exception_an_exception_leaves_run_and_the_connection_stays_open) {
+  test::StreamEnds ends = test::open_stream_ends(loop());
+  int messages = 0;
+  Connection& connection = Connection::start(
+      std::move(ends.near), std::make_shared<const ConnectionCallbacks>(
+                                ConnectionCallbacks{.on_message = [&](Connection&, Buffer& bytes) {
+                                  bytes.clear();
+                                  if (++messages == 1) throw std::runtime_error("thrown");
+                                }}));
+  run([](SocketStream& far) -> Task<> { EXPECT_TRUE(co_await far.write("x")); }(ends.far));
+  EXPECT_THROW(static_cast<void>(run_until([&] { return messages > 1; })), std::runtime_error);
+  EXPECT_TRUE(connection.is_open());
 }
 
 }  // namespace

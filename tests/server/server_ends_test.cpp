@@ -174,8 +174,9 @@ TEST_P(ServerEnds, on_connection_may_destroy_the_server_and_then_throw) {
     throw std::runtime_error("after the end");
   }});
   connect(2);
-  EXPECT_THROW(static_cast<void>(run_until_ended(2)), std::runtime_error);
+  testing::internal::CaptureStderr();
   EXPECT_TRUE(run_until_ended(2));
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("after the end"), std::string::npos);
   EXPECT_EQ(called, 1);
   loop().run();
 }

@@ -1,10 +1,12 @@
 // ListenOptions::on_error: what handlers, callbacks and listeners throw, over every transport.
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -199,6 +201,80 @@ TEST_P(ServerErrors, exceptions_of_on_refused_are_reported) {
   server->serve([](TcpStream) -> Task<> { co_return; });
   run(say_and_wait_for_end(server->endpoint()));
   EXPECT_EQ(errors, std::vector<std::string>{"on_rejected"});
+}
+
+TEST_P(ServerErrors, without_on_error_exceptions_end_their_connections_and_are_written) {
+  const std::function<void()> ways[] = {[this] {
+                                          server->serve([](TcpStream peer) -> Task<> {
+                                            Buffer buffer;
+                                            static_cast<void>(co_await peer.read(buffer));
+                                            throw std::runtime_error("thrown\n\x1b");
+                                          });
+                                        },
+                                        [this] {
+                                          server->serve({.on_message = [](Connection&, Buffer&) {
+                                            throw std::runtime_error("thrown\n\x1b");
+                                          }});
+                                        }};
+  for (const auto& serve : ways) {
+    listen({});
+    serve();
+    testing::internal::CaptureStderr();
+    run(say_and_wait_for_end(server->endpoint()));
+    run(say_and_wait_for_end(server->endpoint()));
+    EXPECT_TRUE(run_until([this] { return server->connections() == 0; }));
+    const std::string written = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(server->handler_exceptions(), 2U);
+    const std::string line =
+        "tambour: a handler or callback of the server at " + server->endpoint().to_string() +
+        " has thrown std::runtime_error: thrown??; set on_error to handle it\n";
+    // Lines of the tests before may have used up those of this second.
+    EXPECT_TRUE(written.empty() || written.find(line) != std::string::npos) << written;
+    server.reset();
+  }
+}
+
+TEST_P(ServerErrors, out_of_memory_in_a_handler_ends_only_its_connection) {
+  listen();
+  int served = 0;
+  server->serve([&served](TcpStream peer) -> Task<> {
+    if (++served == 1) throw std::bad_alloc();
+    co_await test::echo(std::move(peer));
+  });
+  run(say_and_wait_for_end(server->endpoint()));
+  run(test::expect_echo_from(server->endpoint()));
+  EXPECT_EQ(errors.size(), 1U);
+  EXPECT_EQ(server->handler_exceptions(), 1U);
+}
+
+TEST_P(ServerErrors, at_most_ten_lines_a_second_are_written) {
+  listen({});
+  server->serve({.on_connection = [](Connection&) { throw std::runtime_error("thrown"); }});
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 25; ++i) run(say_and_wait_for_end(server->endpoint()));
+  EXPECT_TRUE(run_until([this] { return server->handler_exceptions() == 25; }));
+  const std::string written = testing::internal::GetCapturedStderr();
+  // Two seconds may have begun.
+  EXPECT_LE(std::ranges::count(written, '\n'), 21) << written;
+}
+
+TEST_P(ServerErrors, a_program_may_handle_the_exceptions_of_its_callbacks_itself) {
+  listen();
+  int handled = 0;
+  server->serve({.on_message = [](Connection&, Buffer&) { throw std::runtime_error("thrown"); },
+                 .on_exception = [&handled](const std::exception_ptr&) { ++handled; }});
+  run(say_and_wait_for_end(server->endpoint()));
+  EXPECT_EQ(handled, 1);
+  EXPECT_EQ(server->handler_exceptions(), 1U);
+  EXPECT_TRUE(errors.empty());
+}
+
+TEST_P(ServerErrorsOfSockets, without_on_error_a_listener_that_fails_leaves_run) {
+  listen({});
+  server->serve({});
+  ASSERT_EQ(::shutdown(server->descriptor(), SHUT_RDWR), 0);
+  EXPECT_THROW(static_cast<void>(run_until([] { return false; })), ListenerError);
+  EXPECT_EQ(server->handler_exceptions(), 0U);
 }
 
 TEST_P(ServerErrors, exceptions_of_on_error_leave_run) {

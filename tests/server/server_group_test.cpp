@@ -420,6 +420,7 @@ TEST_P(ServerGroups, report_exceptions_on_their_loops_and_keep_serving) {
       for (int i = 0; i < 4; ++i) EXPECT_EQ(co_await ask(to), -1);
     }(server.endpoint()));
     EXPECT_TRUE(eventually([&] { return reported == 4 && server.connections() == 0; }));
+    EXPECT_EQ(server.handler_exceptions(), 4U);
     group.stop();
     group.join();  // Throws nothing.
   }

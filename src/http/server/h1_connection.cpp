@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "http_message/characters.h"
 #include "loop/core.h"
-#include "server/error_reporting.h"
 
 namespace tambour::http::h1 {
 namespace {
@@ -259,15 +258,14 @@ void ServerConnection::report_exception() noexcept {
     loop_.post([weak = std::weak_ptr<ServerConnection*>(self_)] {
       if (const auto self = weak.lock()) (*self)->pass_exception_on();
     });
-  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): serve() throws it.
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): serve() throws it.
   }
 }
 
 void ServerConnection::pass_exception_on() noexcept {
   // on_error may destroy this connection, and with it the last reference to the settings.
   const std::shared_ptr<const ServerSettings> settings = settings_;
-  server::report_error(settings->options.listen, loop::core_of(loop_),
-                       std::exchange(thrown_, nullptr));
+  settings->reporter->report(loop::core_of(loop_), std::exchange(thrown_, nullptr));
 }
 
 /// Reads what the handler has not read of the body. Returns false if that is too much.

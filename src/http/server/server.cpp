@@ -26,8 +26,10 @@ Result<> check_offered(const ListenOptions& options) {
   return {};
 }
 
-std::shared_ptr<const ServerSettings> settings_of(Handler handler, ServerOptions options) {
-  return std::make_shared<const ServerSettings>(std::move(handler), std::move(options));
+std::shared_ptr<const ServerSettings> settings_of(Handler handler, ServerOptions options,
+                                                  std::shared_ptr<server::ErrorReporter> reporter) {
+  return std::make_shared<const ServerSettings>(std::move(handler), std::move(options),
+                                                std::move(reporter));
 }
 
 }  // namespace
@@ -55,7 +57,7 @@ Result<Server> Server::start(Result<StreamServerBase> base, Handler handler,
   Server server(std::move(*base));
   const std::source_location created_at = handler.created_at();
   server.serve_with(
-      [settings = settings_of(std::move(handler), std::move(options)),
+      [settings = settings_of(std::move(handler), std::move(options), server.reporter()),
        shutdown = server.shutdown_token()](SocketStream stream) {
         return serve_connection(std::move(stream), settings, shutdown);
       },
@@ -88,7 +90,7 @@ Result<ServerGroup> ServerGroup::start(LoopGroup& group, Result<ServerGroupBase>
   tokens.reserve(group.size());
   for (std::size_t i = 0; i < group.size(); ++i) tokens.push_back(server.shutdown_token(group[i]));
   server.serve_with(
-      [settings = settings_of(std::move(handler), std::move(options)), &group,
+      [settings = settings_of(std::move(handler), std::move(options), server.reporter()), &group,
        tokens](SocketStream stream) {
         const std::stop_token& shutdown = tokens[group.index_of(stream.loop())];
         return serve_connection(std::move(stream), settings, shutdown);

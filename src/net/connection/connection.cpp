@@ -18,73 +18,6 @@
 
 namespace tambour {
 
-namespace net {
-
-void ConnectionOwner::start(SocketStream&& stream,
-                            std::shared_ptr<const ConnectionCallbacks> callbacks) {
-  Connection::start(std::move(stream), std::move(callbacks), this);
-}
-
-Connection* ConnectionOwner::front() const noexcept {
-  auto* const owned = connections_.front();
-  return owned != nullptr ? static_cast<Connection*>(owned) : nullptr;
-}
-
-void ConnectionOwner::add(Connection& connection) noexcept {
-  connections_.push_back(static_cast<detail::LoopOwned&>(connection));
-  ++size_;
-}
-
-void ConnectionOwner::remove(Connection& connection) noexcept {
-  static_cast<detail::LoopOwned&>(connection).unlink();
-  --size_;
-  connection_removed();
-}
-
-void ConnectionOwner::close_all() noexcept {
-  closing_ = true;
-  for (auto* owned = connections_.front(); owned != nullptr; owned = connections_.after(*owned))
-    static_cast<Connection&>(*owned).close();
-}
-
-void ConnectionOwner::begin_drain() noexcept {
-  drains_ = true;
-  for (auto* owned = connections_.front(); owned != nullptr; owned = connections_.after(*owned))
-    static_cast<Connection&>(*owned).arm_deadlines();
-}
-
-void ConnectionOwner::drop_all() noexcept {
-  while (auto* const owned = connections_.front()) {
-    auto& connection = static_cast<Connection&>(*owned);
-    connection.end(0);
-    static_cast<detail::ReadyNode&>(connection).unlink();
-    owned->unlink();
-    --size_;
-    connection.owner_ = nullptr;
-    connection.leave();
-  }
-}
-
-ConnectionObserver* ConnectionObserver::find(const Connection& connection,
-                                             const void* key) noexcept {
-  connection.check_thread("find");
-  if (connection.extras_ == nullptr) return nullptr;
-  const auto& observers = connection.extras_->observers;
-  ConnectionObserver* observer = observers.front();
-  while (observer != nullptr && observer->key_ != key) observer = observers.after(*observer);
-  return observer;
-}
-
-void ConnectionObserver::close(Connection& connection, int error) noexcept {
-  connection.end_at_limit(error);
-}
-
-void ConnectionObserver::observe(Connection& connection) {
-  connection.extras().observers.push_back(*this);
-}
-
-}  // namespace net
-
 Connection& Connection::start(Stream stream, std::shared_ptr<const ConnectionCallbacks> callbacks) {
   return start(std::move(stream), nullptr, std::move(callbacks), nullptr);
 }
@@ -127,7 +60,8 @@ Connection& Connection::start(Stream&& stream, std::unique_ptr<const ProxyHeader
   // Before the callback, which may throw.
   self->arm_deadlines();
   if (owner != nullptr && owner->closing()) self->close();
-  if (self->callbacks_->on_connection) self->callbacks_->on_connection(*self);
+  if (self->callbacks_->on_connection)
+    self->call_guarded([self] { self->callbacks_->on_connection(*self); });
   return *self;
 }
 
@@ -233,27 +167,44 @@ void Connection::watch() noexcept {
 
 void Connection::run(detail::ReadyNode& ready) {
   auto& self = static_cast<Connection&>(ready);
-  if (self.ended_) return self.invoke_on_close();
+  if (self.ended_) return self.call_guarded([&self] { self.invoke_on_close(); });
   if (self.moving_) return self.depart();
   if (self.result < 0) return self.end(-self.result);
   const Events got = Events(std::uint16_t(std::exchange(self.result, 0)));
-  if (self.handshaking_) self.continue_handshake();
-  // Before reading, so that EOF does not overtake the bytes. If reading has been paused again, the
-  // next resume_reading() queues the connection again.
-  if (self.offers_input_ && self.reads()) self.offer(0);
-  // If the descriptor has an error, reading or writing returns it.
-  const bool broken = has(got, Events::error);
-  const bool may_read = broken || has(got, Events::read) || self.may_read_now();
-  if (!self.ended_ && !self.handshaking_ && !self.moving_ && self.reads() && may_read)
-    self.read_some();
-  if (!self.ended_ && !self.handshaking_ && self.unsent_bytes() > 0 &&
-      (broken || has(got, Events::write)))
-    self.write_some();
+  self.call_guarded([&self, got] { self.handle_events(got); });
   // No callback of this connection is on the stack here, so on_close need not wait for the next
   // iteration. If a callback destroyed the server, the connection is already unlinked.
   if (!self.ended_ || !ready.linked()) return;
   ready.unlink();
-  self.invoke_on_close();
+  self.call_guarded([&self] { self.invoke_on_close(); });
+}
+
+inline void Connection::handle_events(Events got) {
+  if (handshaking_) continue_handshake();
+  // Before reading, so that EOF does not overtake the bytes. If reading has been paused again, the
+  // next resume_reading() queues the connection again.
+  if (offers_input_ && reads()) offer(0);
+  // If the descriptor has an error, reading or writing returns it.
+  const bool broken = has(got, Events::error);
+  const bool may_read = broken || has(got, Events::read) || may_read_now();
+  if (!ended_ && !handshaking_ && !moving_ && reads() && may_read) read_some();
+  if (!ended_ && !handshaking_ && unsent_bytes() > 0 && (broken || has(got, Events::write)))
+    write_some();
+}
+
+/// Called while an exception of a callback is handled. The connection exists until the end of the
+/// iteration, although the callback may have destroyed its owner.
+void Connection::pass_exception_on() {
+  // on_exception may destroy the server, and with it the connection if no loop runs.
+  const std::shared_ptr<const ConnectionCallbacks> callbacks = callbacks_;
+  if (!callbacks->on_exception) throw;
+  loop::Core& core = loop::core_of(*loop_);
+  end(0);
+  try {
+    callbacks->on_exception(std::current_exception());
+  } catch (...) {
+    core.throw_out_of_run(std::current_exception());
+  }
 }
 
 io::Transport Connection::transport() const noexcept {
@@ -345,7 +296,8 @@ bool Connection::note_unsent(std::size_t before) {
   const bool reaches_mark = before < mark && unsent_bytes() >= mark;
   if (reaches_mark && pauses_at_high_water()) throttled_ = true;
   watch();
-  if (reaches_mark && callbacks_->on_high_water) callbacks_->on_high_water(*this, unsent_bytes());
+  if (reaches_mark && callbacks_->on_high_water)
+    call_guarded([this] { callbacks_->on_high_water(*this, unsent_bytes()); });
   return !ended_;
 }
 

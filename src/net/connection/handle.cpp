@@ -9,6 +9,7 @@
 #include <tambour/connection_handle.h>
 #include <tambour/event_loop.h>
 
+#include "base/current_error.h"
 #include "loop/core.h"
 #include "net/connection/mailbox.h"
 #include "net/connection/parts.h"
@@ -104,7 +105,7 @@ void ConnectionHandle::Mailbox::drain(EventLoop& at) {
       next.splice(next.end(), operations_, operations_.begin());
     }
     try {
-      next.front().perform(*connection);
+      connection->call_guarded([&] { next.front().perform(*connection); });
     } catch (...) {
       finish_drain(at);
       throw;
@@ -114,6 +115,7 @@ void ConnectionHandle::Mailbox::drain(EventLoop& at) {
 }
 
 void ConnectionHandle::Mailbox::finish_drain(EventLoop& at) noexcept {
+  int error = 0;
   Connection* connection = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -122,12 +124,13 @@ void ConnectionHandle::Mailbox::finish_drain(EventLoop& at) noexcept {
     if (operations_.empty()) return;
     try {
       return post_drain();
-    } catch (const std::bad_alloc&) {
+    } catch (...) {
+      error = base::errno_of_current_exception();
       connection = connection_;  // Ended below, without the mutex.
     }
   }
   // Operations of the program must not be dropped silently.
-  connection->end(ENOMEM);
+  connection->end(error);
 }
 
 void ConnectionHandle::Mailbox::close() noexcept {

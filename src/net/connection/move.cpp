@@ -6,6 +6,7 @@
 #include <tambour/callback.h>
 
 #include "base/check.h"
+#include "base/current_error.h"
 #include "net/connection/parts.h"
 
 namespace tambour {
@@ -47,13 +48,14 @@ void Connection::depart() noexcept {
   loop_ = &to;
   try {
     loop::core_of(to).post(std::move(task));
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
+    const int error = base::errno_of_current_exception();
     arrival.unpack();
     loop_ = &from;
     owner_ = owner != nullptr ? owner->on(from) : nullptr;
     enter_list();
     core.add_reference();
-    end(ENOMEM);
+    end(error);
   }
 }
 
@@ -68,15 +70,15 @@ void Connection::arrive(net::ConnectionOwner* owner) {
   try {
     if (deadlines() != nullptr) make_deadlines();
     if (ConnectionHandle::Mailbox* const operations = mailbox()) operations->arrive(*this);
-  } catch (const std::bad_alloc&) {
-    return end(ENOMEM);
+  } catch (...) {
+    return end(base::errno_of_current_exception());
   }
   arm_deadlines();
   watch();
   if (offers_input_) core.queue(*this);
   read_again_if_possible();
   if (owner_ != nullptr && owner_->closing()) return end(0);
-  if (callbacks_->on_move) callbacks_->on_move(*this);
+  if (callbacks_->on_move) call_guarded([this] { callbacks_->on_move(*this); });
 }
 
 }  // namespace tambour

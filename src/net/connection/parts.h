@@ -118,6 +118,16 @@ inline bool Connection::may_read_now() const noexcept {
   return used != nullptr && used->may_read_now();
 }
 
+/// Calls a function that invokes callbacks, and passes what it throws to on_exception.
+template <class Function>
+void Connection::call_guarded(Function function) {
+  try {
+    function();
+  } catch (...) {
+    pass_exception_on();
+  }
+}
+
 inline void Connection::check_thread(const char* function) const noexcept {
   if (!loop::core_of(*loop_).in_group_thread()) [[unlikely]]
     fail_thread_check(function);

@@ -310,6 +310,20 @@ TEST_F(HttpServer, flushes_a_response_before_the_handler_ends) {
   }(*this, ended));
 }
 
+TEST_F(HttpServer, without_on_error_counts_exceptions_and_goes_on) {
+  serve([](Request& request, Response& response) {
+    if (request.path() == "/throw") throw std::runtime_error("broken");
+    response.send("hello");
+  });
+  testing::internal::CaptureStderr();
+  ask("GET /throw HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("std::runtime_error: broken"),
+            std::string::npos);
+  EXPECT_EQ(server_->handler_exceptions(), 1U);
+  const std::string answer = ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK")) << answer;
+}
+
 /// The connection lingers for ten seconds then.
 TEST_F(HttpServer, reports_an_exception_before_the_connection_has_ended) {
   bool is_reported = false;
