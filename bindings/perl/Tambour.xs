@@ -183,17 +183,17 @@ due()
 void
 suspend()
   CODE:
-    state(aTHX).loop().suspend();
+    tambour::suspend_timers(state(aTHX).loop());
 
 void
 resume()
   CODE:
-    state(aTHX).loop().resume();
+    tambour::resume_timers(state(aTHX).loop());
 
 void
 feed_fd(SV* handle, IV events)
   CODE:
-    state(aTHX).loop().feed_fd(fd_of(aTHX_ handle, false), events_of(events));
+    tambour::feed_fd(state(aTHX).loop(), fd_of(aTHX_ handle, false), events_of(events));
 
 void
 feed_signal(SV* signal)

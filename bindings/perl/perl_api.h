@@ -22,6 +22,7 @@
 #include <tambour/fd_watcher.h>
 #include <tambour/file_status.h>
 #include <tambour/hooks.h>
+#include <tambour/loop_control.h>
 #include <tambour/signal.h>
 #include <tambour/timer.h>
 #include <tambour/wall_timer.h>

@@ -1,14 +1,12 @@
 // The event loop: waits for file descriptors, timers and posted tasks, and invokes their callbacks.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <source_location>
 
 #include <tambour/callback.h>
 #include <tambour/clock.h>
-#include <tambour/events.h>
 #include <tambour/loop_options.h>  // IWYU pragma: export
 #include <tambour/loop_stats.h>
 #include <tambour/result.h>
@@ -89,35 +87,12 @@ class EventLoop {
   void ref() noexcept;
   void unref() noexcept;
 
-  /// The number of callbacks that are due and have not run yet.
-  [[nodiscard]] std::size_t pending_count() const noexcept;
-
-  /// Invokes `runner` in each iteration instead of running the due callbacks, for example to hold a
-  /// lock meanwhile. `runner` must call run_pending(). An empty `runner` restores the default.
-  void set_pending_runner(Callback<void()> runner) noexcept;
-
-  /// Runs the due callbacks now. May be called inside a callback.
-  void run_pending();
-
-  /// Trades latency for fewer iterations: the loop waits at least `io` between two polls for events
-  /// and lets timers expire up to `timeout` late, so that each iteration handles more events.
-  void set_collect_intervals(Duration io, Duration timeout) noexcept;
-
-  /// Between suspend() and resume(), time stands still for timers, as if the process had been
-  /// stopped by SIGSTOP. The loop must not be run meanwhile. A second suspend(), or a resume()
-  /// without a suspend(), has no effect.
-  void suspend() noexcept;
-  void resume() noexcept;
-
   [[nodiscard]] LoopStats stats() const noexcept;
 
   /// Invokes `report` after each callback that ran longer than `threshold`, with the source
   /// location where its watcher, timer or hook was created. Costs two clock readings per callback.
   /// An empty `report` disables the detector.
   void set_stall_detector(Duration threshold, Callback<void(const Stall&)> report) noexcept;
-
-  /// Delivers `events` to the watchers of `fd` as if the kernel had reported them.
-  void feed_fd(int fd, Events events) noexcept;
 
   /// Recreates the kernel objects of the loop; all watchers and timers keep their state. Call it in
   /// the child process after fork(2), before any other use of the loop. The parent's loop is not

@@ -60,6 +60,7 @@
 #include <tambour/inherited_listeners.h>   // IWYU pragma: export
 #include <tambour/io_handle.h>             // IWYU pragma: export
 #include <tambour/listen_options.h>        // IWYU pragma: export
+#include <tambour/loop_control.h>          // IWYU pragma: export
 #include <tambour/loop_group.h>            // IWYU pragma: export
 #include <tambour/loop_options.h>          // IWYU pragma: export
 #include <tambour/loop_stats.h>            // IWYU pragma: export

@@ -38,7 +38,7 @@ using WallTime = std::chrono::sys_time<Duration>;
 /// Lifetime: may be moved or destroyed at any time, including inside its own callback; the callback
 /// is not invoked afterwards. It may outlive its loop.
 /// Thread: must be used on the loop's thread.
-/// Loop: a started WallTimer keeps the loop running. EventLoop::suspend() does not suspend it.
+/// Loop: a started WallTimer keeps the loop running. suspend_timers() does not suspend it.
 class WallTimer final : private detail::ReadyNode {
  public:
   using Function = Callback<void()>;

@@ -391,11 +391,11 @@ void Core::set_pending_runner(Callback<void()> runner) noexcept {
   pending_runner_ = std::move(runner);
 }
 
-void Core::suspend() noexcept {
+void Core::suspend_timers() noexcept {
   if (!suspended_ns_) suspended_ns_ = clock_ns();
 }
 
-void Core::resume() noexcept {
+void Core::resume_timers() noexcept {
   if (!suspended_ns_) return;
   update_now();
   timers_.shift(now_ns_ - *std::exchange(suspended_ns_, std::nullopt));

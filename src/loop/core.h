@@ -195,8 +195,8 @@ class Core final : public backend::Owner {
     collect_io_ns_ = io_ns > 0 ? io_ns : 0;
     collect_timeout_ns_ = timeout_ns > 0 ? timeout_ns : 0;
   }
-  void suspend() noexcept;
-  void resume() noexcept;
+  void suspend_timers() noexcept;
+  void resume_timers() noexcept;
   /// The number of the current iteration.
   [[nodiscard]] std::uint64_t iteration_number() const noexcept { return stats_.iterations; }
   [[nodiscard]] LoopStats stats() const noexcept;
@@ -351,7 +351,7 @@ class Core final : public backend::Owner {
   Callback<void(const Stall&)> report_stall_;
   std::int64_t collect_io_ns_ = 0;
   std::int64_t collect_timeout_ns_ = 0;
-  std::optional<std::int64_t> suspended_ns_;  ///< Time of suspend(), if suspended.
+  std::optional<std::int64_t> suspended_ns_;  ///< Time of suspend_timers(), if suspended.
   PostQueue posted_;
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> any_async_sent_{false};

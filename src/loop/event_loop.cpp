@@ -88,33 +88,6 @@ void EventLoop::unref() noexcept {
   core_->drop_reference();
 }
 
-std::size_t EventLoop::pending_count() const noexcept {
-  core_->check_thread();
-  return core_->pending_count();
-}
-
-void EventLoop::set_pending_runner(Callback<void()> runner) noexcept {
-  core_->check_thread();
-  core_->set_pending_runner(std::move(runner));
-}
-
-void EventLoop::run_pending() { core_->run_pending(); }
-
-void EventLoop::set_collect_intervals(Duration io, Duration timeout) noexcept {
-  core_->check_thread();
-  core_->set_collect_intervals(io.count(), timeout.count());
-}
-
-void EventLoop::suspend() noexcept {
-  core_->check_thread();
-  core_->suspend();
-}
-
-void EventLoop::resume() noexcept {
-  core_->check_thread();
-  core_->resume();
-}
-
 LoopStats EventLoop::stats() const noexcept {
   core_->check_thread();
   return core_->stats();
@@ -124,11 +97,6 @@ void EventLoop::set_stall_detector(Duration threshold,
                                    Callback<void(const Stall&)> report) noexcept {
   core_->check_thread();
   core_->set_stall_detector(threshold.count(), std::move(report));
-}
-
-void EventLoop::feed_fd(int fd, Events events) noexcept {
-  core_->check_thread();
-  core_->feed_fd(fd, events);
 }
 
 Result<> EventLoop::after_fork() noexcept {

@@ -252,11 +252,11 @@ TEST_P(Observing, fed_events_reach_the_watchers_interested_in_them) {
   FdWatcher reader(loop(), pipe.near.get(), Events::read,
                    [&](Events events) { events_seen.push_back(events); });
   ASSERT_TRUE(reader.start());
-  loop().feed_fd(pipe.near.get(), Events::write);
-  loop().feed_fd(pipe.near.get(), Events::read);
-  loop().feed_fd(-1, Events::read);
-  loop().feed_fd(1'000'000, Events::read);
-  EXPECT_EQ(loop().pending_count(), 1U);
+  feed_fd(loop(), pipe.near.get(), Events::write);
+  feed_fd(loop(), pipe.near.get(), Events::read);
+  feed_fd(loop(), -1, Events::read);
+  feed_fd(loop(), 1'000'000, Events::read);
+  EXPECT_EQ(pending_count(loop()), 1U);
   loop().run_ready();
   EXPECT_EQ(events_seen, std::vector<Events>{Events::read});
 }
@@ -265,16 +265,16 @@ TEST_P(Observing, pending_callbacks_are_run_by_the_runner_of_the_caller) {
   int runs = 0;
   Timer timer(loop(), [this] { ++calls; });
   timer.start(0ms);
-  loop().set_pending_runner([&] {
+  set_pending_runner(loop(), [&] {
     ++runs;
-    EXPECT_EQ(loop().pending_count(), 1U);
+    EXPECT_EQ(pending_count(loop()), 1U);
     EXPECT_EQ(calls, 0);
-    loop().run_pending();
+    run_pending(loop());
   });
   loop().run();
   EXPECT_EQ(runs, 1);
   EXPECT_EQ(calls, 1);
-  loop().set_pending_runner({});
+  set_pending_runner(loop(), {});
   timer.start(0ms);
   loop().run();
   EXPECT_EQ(runs, 1);
@@ -285,8 +285,8 @@ TEST_P(Observing, a_runner_that_runs_nothing_leaves_callbacks_pending) {
   int runs = 0;
   Timer timer(loop(), [this] { ++calls; });
   timer.start(0ms);
-  loop().set_pending_runner([&] {
-    if (++runs == 3) loop().run_pending();
+  set_pending_runner(loop(), [&] {
+    if (++runs == 3) run_pending(loop());
   });
   loop().run();
   EXPECT_EQ(runs, 3);
@@ -296,9 +296,9 @@ TEST_P(Observing, a_runner_that_runs_nothing_leaves_callbacks_pending) {
 TEST_P(Observing, no_time_passes_while_suspended) {
   Timer timer(loop(), [this] { ++calls; });
   timer.start(30ms);
-  loop().suspend();
+  suspend_timers(loop());
   std::this_thread::sleep_for(60ms);
-  loop().resume();
+  resume_timers(loop());
   const TimePoint resumed = loop().now();
   EXPECT_GT(timer.deadline(), resumed + 10ms);
   loop().run_ready();
@@ -311,21 +311,21 @@ TEST_P(Observing, only_the_first_suspend_and_resume_count) {
   Timer timer(loop(), [this] { ++calls; });
   timer.start(30ms);
   const TimePoint deadline = timer.deadline();
-  loop().resume();
+  resume_timers(loop());
   EXPECT_EQ(timer.deadline(), deadline);
-  loop().suspend();
+  suspend_timers(loop());
   std::this_thread::sleep_for(20ms);
-  loop().suspend();
-  loop().resume();
+  suspend_timers(loop());
+  resume_timers(loop());
   const TimePoint shifted = timer.deadline();
   EXPECT_GE(shifted, deadline + 20ms);
   EXPECT_LT(shifted, deadline + 10s);
-  loop().resume();
+  resume_timers(loop());
   EXPECT_EQ(timer.deadline(), shifted);
 }
 
 TEST_P(Observing, collecting_handles_the_same_events_in_fewer_iterations) {
-  loop().set_collect_intervals(2ms, 20ms);
+  set_collect_intervals(loop(), 2ms, 20ms);
   const std::uint64_t before = loop().stats().iterations;
   std::vector<Timer> timers;
   for (int i = 0; i < 20; ++i) {

@@ -156,9 +156,9 @@ Error play_timers(EventLoop& loop) {
 }
 
 Error play_collecting(EventLoop& loop) {
-  loop.set_collect_intervals(1ms, 100us);
+  set_collect_intervals(loop, 1ms, 100us);
   const Error error = echo(loop, Trigger::level);
-  loop.set_collect_intervals(0ms, 0ms);
+  set_collect_intervals(loop, 0ms, 0ms);
   return error;
 }
 

@@ -124,7 +124,7 @@ void Player::check_state() {
   check(loop_->stats().references == references, "stats().references is not what was started");
   const std::int64_t due = model_.count_due();
   // pending_count() also counts wakeups of wake() and the loop's own watcher of signals.
-  if (due >= 0 && !silent()) check(loop_->pending_count() >= std::size_t(due), "pending_count()");
+  if (due >= 0 && !silent()) check(pending_count(*loop_) >= std::size_t(due), "pending_count()");
   for (auto& slot : timers_) {
     if (slot.handle == nullptr) continue;
     const Item& item = model_.at(slot.id);
@@ -187,7 +187,7 @@ void Player::run_loop(Run how) {
     case Run::pending:
       model_.begin_pending();
       state_ = State::dispatching;
-      loop_->run_pending();
+      run_pending(*loop_);
       break;
   }
   if (silent()) return;

@@ -133,8 +133,8 @@ void Player::act_on_file() {
 
 // --- The loop.
 
-/// All deadlines were shifted by the time since suspend(), which was called between the two given
-/// times.
+/// All deadlines were shifted by the time since suspend_timers(), which was called between the two
+/// given times.
 void Player::check_resumed(std::int64_t suspended_from, std::int64_t suspended_to) {
   const std::int64_t now = loop_->now().time_since_epoch().count();
   for (auto& slot : timers_) {
@@ -144,7 +144,7 @@ void Player::check_resumed(std::int64_t suspended_from, std::int64_t suspended_t
     const std::int64_t deadline = slot.handle->deadline().time_since_epoch().count();
     check(deadline >= after(item.deadline, Duration(now - suspended_to)) &&
               deadline <= after(item.deadline, Duration(now - suspended_from)),
-          "a deadline after resume()");
+          "a deadline after resume_timers()");
     item.deadline = deadline;
   }
 }
@@ -173,17 +173,17 @@ void Player::act_on_loop() {
       const File& file = files_[input_.below(files_.size())];
       const Events fed = Events(std::uint16_t(events()) | (input_.below(4) == 3 ? 8 : 0));
       note("feed " + std::to_string(unsigned(fed)) + " to " + std::to_string(file.fd));
-      loop_->feed_fd(file.fd, fed);
+      feed_fd(*loop_, file.fd, fed);
       return file.fd < 0 ? void() : model_.feed(file.fd, fed);
     }
     case 6: {
       const Duration time = std::chrono::microseconds(input_.byte());
       note("suspend for " + text(time));
       const std::int64_t before = descriptors_->now_ns();
-      loop_->suspend();
+      suspend_timers(*loop_);
       const std::int64_t after = descriptors_->now_ns();
       descriptors_->spend(time);
-      loop_->resume();
+      resume_timers(*loop_);
       return check_resumed(before, after);
     }
     case 7:
@@ -212,10 +212,10 @@ void Player::act_on_loop() {
           return model_.disturb();
         case 2:
           note("set_pending_runner");
-          return loop_->set_pending_runner([this] { loop_->run_pending(); });
+          return set_pending_runner(*loop_, [this] { run_pending(*loop_); });
         default:
           note("set_pending_runner: none");
-          return loop_->set_pending_runner({});
+          return set_pending_runner(*loop_, {});
       }
     default:
       note("stop the loop");

@@ -54,8 +54,16 @@ TEST_F(Contracts, a_loop_is_run_by_its_own_thread) {
                wrong_thread_in("EventLoop::run_once"));
   EXPECT_DEATH(in_another_thread([this] { loop.run_ready(); }),
                wrong_thread_in("EventLoop::run_ready"));
-  EXPECT_DEATH(in_another_thread([this] { loop.run_pending(); }),
-               wrong_thread_in("EventLoop::run_pending"));
+  EXPECT_DEATH(in_another_thread([this] { run_pending(loop); }), wrong_thread_in("run_pending"));
+}
+
+TEST_F(Contracts, the_internals_of_a_loop_are_controlled_by_its_own_thread) {
+  EXPECT_DEATH(in_another_thread([this] { suspend_timers(loop); }),
+               wrong_thread_in("suspend_timers"));
+  EXPECT_DEATH(in_another_thread([this] { feed_fd(loop, 0, Events::read); }),
+               wrong_thread_in("feed_fd"));
+  EXPECT_DEATH(in_another_thread([this] { static_cast<void>(pending_count(loop)); }),
+               wrong_thread_in("pending_count"));
 }
 
 TEST_F(Contracts, a_loop_is_changed_by_its_own_thread) {

@@ -101,7 +101,7 @@ TEST(SimulatedTime, spinning_and_collecting_terminate) {
   LoopOptions options = simulation.add_host("host").loop_options();
   options.spin = 50us;
   EventLoop loop(options);
-  loop.set_collect_intervals(10ms, 10ms);
+  set_collect_intervals(loop, 10ms, 10ms);
   bool rang = false;
   Timer timer(loop, [&] { rang = true; });
   timer.start(1h);
