@@ -25,7 +25,7 @@ class Core;
 /// using it before it is destroyed.
 /// Thread: all functions except send() must be called on the loop's thread.
 /// Loop: a started Async keeps the loop running.
-class Async final : private detail::Handle<Async> {
+class Async final : private detail::Handle<Async, Callback<void()>> {
  public:
   using Function = Callback<void()>;
 
@@ -53,13 +53,14 @@ class Async final : private detail::Handle<Async> {
   using ReadyNode::priority;
   using ReadyNode::set_priority;
 
+  /// Replaces the callback. May be called inside the callback.
+  void set_function(Function function) noexcept;
+
  private:
   friend class loop::Core;
   static void run(ReadyNode& ready);
 
   std::atomic<bool> sent_{false};
-  loop::Core* core_;
-  Function function_;
 };
 
 }  // namespace tambour

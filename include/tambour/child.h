@@ -80,7 +80,8 @@ inline constexpr AnyChild any_child{};
 /// Loop: a started Child keeps the loop running.
 /// Fork: after fork(2) and EventLoop::after_fork() in the child process, named children are
 /// reported as `lost`, because they are the parent's.
-class Child final : private detail::Handle<Child, detail::Operation, events::ChildTable> {
+class Child final : private detail::Handle<Child, Callback<void(const ChildStatus&)>,
+                                           detail::Operation, events::ChildTable> {
  public:
   using Function = Callback<void(const ChildStatus&)>;
 
@@ -122,8 +123,6 @@ class Child final : private detail::Handle<Child, detail::Operation, events::Chi
   bool has_status_ = false;  ///< Consumed but not reported yet. Other loops may set it: ChildTable.
   ChildStatus status_;
   std::uint64_t epoch_ = 0;  ///< The epoch of the table that contains it.
-  loop::Core* core_;
-  Function function_;
 };
 
 }  // namespace tambour

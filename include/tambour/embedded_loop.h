@@ -37,7 +37,8 @@ class Core;
 /// Thread: both loops must belong to the thread that uses it.
 /// Loop: while started, it keeps the outer loop running, even if the inner loop has nothing to do.
 /// stop() of the inner loop affects only the next run() of that loop.
-class EmbeddedLoop final : private detail::Handle<EmbeddedLoop, detail::Operation> {
+class EmbeddedLoop final
+    : private detail::Handle<EmbeddedLoop, Callback<void()>, detail::Operation> {
  public:
   using Function = Callback<void()>;
 
@@ -69,15 +70,18 @@ class EmbeddedLoop final : private detail::Handle<EmbeddedLoop, detail::Operatio
   using ReadyNode::priority;
   using ReadyNode::set_priority;
 
+  /// Replaces the callback. If `function` is empty, the inner loop is run instead. May be called
+  /// inside the callback.
+  void set_function(Function function) noexcept;
+
  private:
   friend class events::EmbeddedLoops;
   static void run(ReadyNode& ready);
 
-  loop::Core* outer_;
+  /// Null if moved from. The outer loop is that of the callback.
   loop::Core* inner_;
   /// The time at which the inner loop has something to do, on the outer loop's clock.
   std::int64_t due_ns_ = 0;
-  Function function_;
 };
 
 }  // namespace tambour

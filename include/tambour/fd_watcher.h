@@ -4,6 +4,7 @@
 #include <source_location>
 
 #include <tambour/callback.h>
+#include <tambour/detail/loop_callback.h>
 #include <tambour/detail/operation.h>
 #include <tambour/events.h>
 #include <tambour/result.h>
@@ -33,7 +34,8 @@ class Core;
 /// (Events::closed without Events::read with the select backend). A pending error of the file
 /// descriptor itself is different: Events::error is then reported together with the requested
 /// events, and the watcher stays started. Regular files are always ready, as in poll(2).
-class FdWatcher final : private detail::Operation {
+class FdWatcher final : private detail::Operation,
+                        private detail::LoopCallback<Callback<void(Events)>> {
  public:
   using Function = Callback<void(Events)>;
 
@@ -80,9 +82,6 @@ class FdWatcher final : private detail::Operation {
 
  private:
   static void run(ReadyNode& ready);
-
-  loop::Core* core_;
-  Function function_;
 };
 
 }  // namespace tambour

@@ -38,7 +38,7 @@ enum class HookPoint : std::uint8_t {
 /// outlive its loop.
 /// Thread: must be used on the loop's thread.
 /// Loop: a started hook, except a cleanup hook, keeps the loop running.
-class Hook : private detail::Handle<Hook> {
+class Hook : private detail::Handle<Hook, Callback<void()>> {
  public:
   using Function = Callback<void()>;
 
@@ -56,13 +56,14 @@ class Hook : private detail::Handle<Hook> {
   using ReadyNode::priority;
   using ReadyNode::set_priority;
 
+  /// Replaces the callback. May be called inside the callback.
+  void set_function(Function function) noexcept;
+
  private:
   friend class loop::Core;
   static void run(ReadyNode& ready);
 
   HookPoint point_;
-  loop::Core* core_;
-  Function function_;
 };
 
 template <HookPoint where>

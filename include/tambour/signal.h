@@ -44,7 +44,7 @@ class Core;
 /// is not invoked afterwards. It may outlive its loop.
 /// Thread: must be used on the loop's thread.
 /// Loop: a started Signal keeps the loop running.
-class Signal final : private detail::Handle<Signal> {
+class Signal final : private detail::Handle<Signal, Callback<void(int)>> {
  public:
   using Function = Callback<void(int)>;  ///< The argument is the signal number.
 
@@ -87,8 +87,6 @@ class Signal final : private detail::Handle<Signal> {
   static void run(ReadyNode& ready);
 
   int number_;
-  loop::Core* core_;
-  Function function_;
 };
 
 }  // namespace tambour

@@ -9,6 +9,7 @@
 
 #include <tambour/callback.h>
 #include <tambour/clock.h>
+#include <tambour/detail/loop_callback.h>
 #include <tambour/detail/timer_node.h>
 #include <tambour/result.h>
 
@@ -33,7 +34,7 @@ class Timers;
 /// Lifetime: may be moved or destroyed at any time, including inside its own callback; the callback
 /// is not invoked afterwards.
 /// Thread: must be used on the loop's thread.
-class Timer final : private detail::TimerNode {
+class Timer final : private detail::TimerNode, private detail::LoopCallback<Callback<void()>> {
  public:
   using Function = Callback<void()>;
 
@@ -124,12 +125,6 @@ class Timer final : private detail::TimerNode {
   }
   void arm(std::int64_t deadline_ns) noexcept;
   void arm_after(std::int64_t from_ns, std::int64_t delay_ns) noexcept;
-
-  // A reset touches the flags, the links of the wheel and the next two members: less than a cache
-  // line.
-  loop::Core* core_;
-  std::int64_t period_ns_ = 0;  ///< The interval if repeating, otherwise the last delay.
-  Function function_;
 };
 
 }  // namespace tambour

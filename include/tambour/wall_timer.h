@@ -7,7 +7,8 @@
 
 #include <tambour/callback.h>
 #include <tambour/clock.h>
-#include <tambour/detail/operation.h>
+#include <tambour/detail/loop_callback.h>
+#include <tambour/detail/ready_node.h>
 #include <tambour/result.h>
 
 #pragma GCC visibility push(default)
@@ -39,7 +40,7 @@ using WallTime = std::chrono::sys_time<Duration>;
 /// is not invoked afterwards. It may outlive its loop.
 /// Thread: must be used on the loop's thread.
 /// Loop: a started WallTimer keeps the loop running. suspend_timers() does not suspend it.
-class WallTimer final : private detail::ReadyNode {
+class WallTimer final : private detail::ReadyNode, private detail::LoopCallback<Callback<void()>> {
  public:
   using Function = Callback<void()>;
   /// Computes the next expiry after `now`; WallTime::max() means never. Must not stop, start or
@@ -103,13 +104,11 @@ class WallTimer final : private detail::ReadyNode {
   bool started_ = false;
   bool computing_ = false;        ///< next_ is being called.
   std::uint32_t heap_index_ = 0;  ///< 0: not in the heap.
-  loop::Core* core_;
   WallTimer* next_in_list_ = nullptr;
   std::int64_t deadline_ns_ = 0;
   std::int64_t interval_ns_ = 0;
   std::int64_t offset_ns_ = 0;
   Next next_;
-  Function function_;
 };
 
 }  // namespace tambour

@@ -2,7 +2,6 @@
 // and children.cpp.
 #include <tambour/child.h>
 
-#include <memory>
 #include <utility>
 
 #include <tambour/event_loop.h>
@@ -11,22 +10,21 @@
 #include "events/children.h"
 #include "events/signals.h"
 #include "loop/core.h"
+#include "loop/loop_callback.h"
 
 namespace tambour {
 
 Child::Child(EventLoop& loop, pid_t pid, Function function, ChildChanges changes,
              std::source_location created_at) noexcept
-    : Handle(detail::OperationKind::poll, &run, created_at),
+    : Handle(loop::core_of(loop), std::move(function), detail::OperationKind::poll, &run,
+             created_at),
       pid_(pid),
       any_(false),
-      changes_(changes),
-      core_(&loop::core_of(loop)),
-      function_(std::move(function)) {
+      changes_(changes) {
   events = Events::read;
   // A child traced by another process (ptrace(2)) can be a zombie that waitid(2) does not report
   // yet: a level-triggered pidfd would make the loop spin until it does.
   trigger = Trigger::edge;
-  core_->attach();
 }
 
 Child::Child(EventLoop& loop, AnyChild /*any*/, Function function, ChildChanges changes,
@@ -39,28 +37,15 @@ Child::Child(Child&& other) noexcept
     : Handle(static_cast<Handle&&>(other)),
       pid_(other.pid_),
       any_(other.any_),
-      changes_(other.changes_),
-      core_(std::exchange(other.core_, nullptr)),
-      function_(std::move(other.function_)) {
+      changes_(other.changes_) {
   if (!started()) return;
   other.fd = -1;
   events::ChildTable::move(other, *this);
 }
 
-Child& Child::operator=(Child&& other) noexcept {
-  if (this != &other) {
-    std::destroy_at(this);
-    std::construct_at(this, std::move(other));
-  }
-  return *this;
-}
+Child& Child::operator=(Child&& other) noexcept { return loop::replace_handle(*this, other); }
 
-Child::~Child() {
-  if (core_ == nullptr) return;  // Moved from.
-  stop();
-  core_->defer_delete(function_.release());
-  core_->detach();
-}
+Child::~Child() { stop(); }
 
 Result<> Child::start() noexcept {
   core_->check_thread();
@@ -81,8 +66,7 @@ void Child::stop() noexcept {
 
 void Child::set_function(Function function) noexcept {
   core_->check_thread();
-  core_->defer_delete(function_.release());
-  function_ = std::move(function);
+  replace_function(std::move(function));
 }
 
 void Child::run(detail::ReadyNode& ready) {

@@ -2,13 +2,13 @@
 #include <tambour/embedded_loop.h>
 
 #include <cerrno>
-#include <memory>
 #include <utility>
 
 #include <tambour/event_loop.h>
 
 #include "events/embedded_loops.h"
 #include "loop/core.h"
+#include "loop/loop_callback.h"
 
 namespace tambour {
 
@@ -18,38 +18,27 @@ EmbeddedLoop::EmbeddedLoop(EventLoop& outer, EventLoop& inner,
 
 EmbeddedLoop::EmbeddedLoop(EventLoop& outer, EventLoop& inner, Function function,
                            std::source_location created_at) noexcept
-    : Handle(detail::OperationKind::poll, &run, created_at),
-      outer_(&loop::core_of(outer)),
-      inner_(&loop::core_of(inner)),
-      function_(std::move(function)) {
+    : Handle(loop::core_of(outer), std::move(function), detail::OperationKind::poll, &run,
+             created_at),
+      inner_(&loop::core_of(inner)) {
   events = Events::read;
-  outer_->attach();
   inner_->attach();
 }
 
 EmbeddedLoop::EmbeddedLoop(EmbeddedLoop&& other) noexcept
     : Handle(static_cast<Handle&&>(other)),
-      outer_(std::exchange(other.outer_, nullptr)),
       inner_(std::exchange(other.inner_, nullptr)),
-      due_ns_(other.due_ns_),
-      function_(std::move(other.function_)) {
+      due_ns_(other.due_ns_) {
   if (started()) events::EmbeddedLoops::moved(*this);
 }
 
 EmbeddedLoop& EmbeddedLoop::operator=(EmbeddedLoop&& other) noexcept {
-  if (this != &other) {
-    std::destroy_at(this);
-    std::construct_at(this, std::move(other));
-  }
-  return *this;
+  return loop::replace_handle(*this, other);
 }
 
 EmbeddedLoop::~EmbeddedLoop() {
-  if (outer_ == nullptr) return;  // Moved from.
   stop();
-  outer_->defer_delete(function_.release());
-  inner_->detach();
-  outer_->detach();
+  if (inner_ != nullptr) inner_->detach();
 }
 
 bool EmbeddedLoop::possible(const EventLoop& inner) noexcept {
@@ -58,17 +47,22 @@ bool EmbeddedLoop::possible(const EventLoop& inner) noexcept {
 }
 
 Result<> EmbeddedLoop::start() noexcept {
-  outer_->check_thread();
+  core_->check_thread();
   if (started()) return {};
-  auto service = outer_->open_service<events::EmbeddedLoops>();
+  auto service = core_->open_service<events::EmbeddedLoops>();
   if (!service) return std::unexpected(service.error());
   return (*service)->add(*this);
 }
 
 void EmbeddedLoop::stop() noexcept {
   if (!started()) return;
-  outer_->check_thread();
-  outer_->service<events::EmbeddedLoops>().remove(*this);
+  core_->check_thread();
+  core_->service<events::EmbeddedLoops>().remove(*this);
+}
+
+void EmbeddedLoop::set_function(Function function) noexcept {
+  core_->check_thread();
+  replace_function(std::move(function));
 }
 
 void EmbeddedLoop::run_inner() {

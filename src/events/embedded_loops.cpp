@@ -20,7 +20,7 @@ bool EmbeddedLoops::contains(loop::Core& inner, loop::Core* outer) noexcept {
     if (outer == &inner) return true;
     const EmbeddedLoop* embedded = around(*outer);
     if (embedded == nullptr) return false;
-    outer = embedded->outer_;
+    outer = embedded->core_;
   }
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/system_call.h"
 #include "loop/core.h"
+#include "loop/loop_callback.h"
 
 namespace tambour::events {
 namespace {
@@ -104,32 +105,24 @@ Duration interval_of(const FileStatusOptions& options) noexcept {
 WatchedPath::WatchedPath(EventLoop& loop, loop::Core& core, std::string path,
                          FileStatus::Function function, const FileStatusOptions& options,
                          std::source_location created_at)
-    : Handle(&run, created_at),
-      core_(core),
+    : Handle(core, std::move(function), &run, created_at),
       path_(std::move(path)),
       options_(options),
       target_(*this),
       holder_(*this),
-      timer_(
-          loop, [this] { queue_check(false); }, created_at),
-      function_(std::move(function)) {
+      timer_(loop, [this] { queue_check(false); }, created_at) {
   scratch_.reserve(path_.size() + 1);
-  core_.attach();
 }
 
-WatchedPath::~WatchedPath() {
-  stop();
-  core_.defer_delete(function_.release());
-  core_.detach();
-}
+WatchedPath::~WatchedPath() { stop(); }
 
 Result<> WatchedPath::start() noexcept {
-  core_.check_thread();
+  core_->check_thread();
   if (started()) return {};
-  auto service = core_.open_service<Inotify>();
+  auto service = core_->open_service<Inotify>();
   if (!service) return std::unexpected(service.error());
   (*service)->enter(*this);
-  core_.add_reference();
+  core_->add_reference();
   must_renew_ = true;
   current_ = read_state();
   return {};
@@ -137,31 +130,30 @@ Result<> WatchedPath::start() noexcept {
 
 void WatchedPath::stop() noexcept {
   if (!started()) return;
-  core_.check_thread();
+  core_->check_thread();
   unlink();
   set_polling(false);
-  Inotify& inotify = core_.service<Inotify>();
+  Inotify& inotify = core_->service<Inotify>();
   inotify.unwatch(target_);
   inotify.unwatch(holder_);
   inotify.leave(*this);
-  core_.drop_reference();
+  core_->drop_reference();
 }
 
 void WatchedPath::update() noexcept {
-  core_.check_thread();
+  core_->check_thread();
   unlink();
   current_ = started() ? read_state() : state_of(path_.c_str());
 }
 
 void WatchedPath::queue_check(bool must_renew) noexcept {
   must_renew_ |= must_renew;
-  core_.queue_now(*this);
+  core_->queue_now(*this);
 }
 
 void WatchedPath::set_function(FileStatus::Function function) noexcept {
-  core_.check_thread();
-  core_.defer_delete(function_.release());
-  function_ = std::move(function);
+  core_->check_thread();
+  replace_function(std::move(function));
 }
 
 void WatchedPath::run(detail::ReadyNode& ready) {
@@ -196,7 +188,7 @@ FileState WatchedPath::renew_watches() noexcept {
 
 /// Returns true if inotify will report every change.
 bool WatchedPath::watch_existing() noexcept {
-  Inotify& inotify = core_.service<Inotify>();
+  Inotify& inotify = core_->service<Inotify>();
   bool is_notified =
       inotify.watch_file(target_, path_.c_str()) == 0 && only_changes_here(path_.c_str());
   struct ::stat link{};
@@ -214,7 +206,7 @@ bool WatchedPath::watch_existing() noexcept {
 }
 
 bool WatchedPath::watch_ancestor(const FileState& state) noexcept {
-  Inotify& inotify = core_.service<Inotify>();
+  Inotify& inotify = core_->service<Inotify>();
   inotify.unwatch(holder_);
   struct ::stat link{};
   // Of a dangling symbolic link, only the link itself can be watched.
@@ -249,9 +241,9 @@ void WatchedPath::set_polling(bool polling) noexcept {
   // outlast an EventLoop::unref().
   if (polling) {
     timer_.start(interval_of(options_), interval_of(options_));
-    core_.drop_reference();
+    core_->drop_reference();
   } else {
-    core_.add_reference();
+    core_->add_reference();
     timer_.stop();
   }
 }

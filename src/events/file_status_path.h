@@ -14,7 +14,7 @@ namespace tambour::events {
 
 /// An event on the path queues it; it calls stat(2) when dispatched. All events until then count as
 /// one change.
-class WatchedPath final : public detail::Handle<WatchedPath> {
+class WatchedPath final : public detail::Handle<WatchedPath, FileStatus::Function> {
  public:
   WatchedPath(EventLoop& loop, loop::Core& core, std::string path, FileStatus::Function function,
               const FileStatusOptions& options, std::source_location created_at);
@@ -48,7 +48,6 @@ class WatchedPath final : public detail::Handle<WatchedPath> {
   [[nodiscard]] bool missed_a_directory() noexcept;
   void set_polling(bool polling) noexcept;
 
-  loop::Core& core_;
   std::string path_;
   FileStatusOptions options_;
   FileState current_;
@@ -57,7 +56,6 @@ class WatchedPath final : public detail::Handle<WatchedPath> {
   WatchedPlace holder_;  ///< If the path is a symbolic link, the directory that contains the link.
   std::string scratch_;  ///< A buffer for directory names.
   Timer timer_;
-  FileStatus::Function function_;
 };
 
 }  // namespace tambour::events

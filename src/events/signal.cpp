@@ -1,7 +1,6 @@
 // Signal: the handle. Signals arrive in signal_slot.cpp and are distributed in signals.cpp.
 #include <tambour/signal.h>
 
-#include <memory>
 #include <utility>
 
 #include <tambour/event_loop.h>
@@ -9,43 +8,21 @@
 #include "events/signal_slot.h"
 #include "events/signals.h"
 #include "loop/core.h"
+#include "loop/loop_callback.h"
 
 namespace tambour {
 
 Signal::Signal(EventLoop& loop, int number, Function function,
                std::source_location created_at) noexcept
-    : Handle(&run, created_at),
-      number_(number),
-      core_(&loop::core_of(loop)),
-      function_(std::move(function)) {
-  core_->attach();
-}
+    : Handle(loop::core_of(loop), std::move(function), &run, created_at), number_(number) {}
 
 Signal::Signal(loop::Core& core, int number, Function function) noexcept
-    : Handle(&run), number_(number), core_(&core), function_(std::move(function)) {
-  core_->attach();
-}
+    : Handle(core, std::move(function), &run, std::source_location::current()), number_(number) {}
 
-Signal::Signal(Signal&& other) noexcept
-    : Handle(static_cast<Handle&&>(other)),
-      number_(other.number_),
-      core_(std::exchange(other.core_, nullptr)),
-      function_(std::move(other.function_)) {}
+Signal::Signal(Signal&& other) noexcept = default;
+Signal& Signal::operator=(Signal&& other) noexcept { return loop::replace_handle(*this, other); }
 
-Signal& Signal::operator=(Signal&& other) noexcept {
-  if (this != &other) {
-    std::destroy_at(this);
-    std::construct_at(this, std::move(other));
-  }
-  return *this;
-}
-
-Signal::~Signal() {
-  if (core_ == nullptr) return;  // Moved from.
-  stop();
-  core_->defer_delete(function_.release());
-  core_->detach();
-}
+Signal::~Signal() { stop(); }
 
 Result<> Signal::start() noexcept {
   core_->check_thread();
@@ -63,8 +40,7 @@ void Signal::stop() noexcept {
 
 void Signal::set_function(Function function) noexcept {
   core_->check_thread();
-  core_->defer_delete(function_.release());
-  function_ = std::move(function);
+  replace_function(std::move(function));
 }
 
 void Signal::feed(int number) noexcept { events::SignalSlot::raise(number); }

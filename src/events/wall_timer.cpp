@@ -2,7 +2,6 @@
 #include <tambour/wall_timer.h>
 
 #include <cerrno>
-#include <memory>
 #include <utility>
 
 #include <tambour/event_loop.h>
@@ -11,6 +10,7 @@
 #include "base/failure.h"
 #include "events/wall_timers.h"
 #include "loop/core.h"
+#include "loop/loop_callback.h"
 
 namespace tambour {
 namespace {
@@ -25,42 +25,30 @@ namespace {
 }  // namespace
 
 WallTimer::WallTimer(EventLoop& loop, Function function, std::source_location created_at) noexcept
-    : detail::ReadyNode(&run, created_at),
-      core_(&loop::core_of(loop)),
-      function_(std::move(function)) {
-  core_->attach();
-}
+    : detail::ReadyNode(&run, created_at), LoopCallback(loop::core_of(loop), std::move(function)) {}
 
 WallTimer::WallTimer(WallTimer&& other) noexcept
     : detail::ReadyNode(static_cast<detail::ReadyNode&&>(other)),
+      LoopCallback(static_cast<LoopCallback&&>(other)),
       rule_(other.rule_),
       started_(std::exchange(other.started_, false)),
       heap_index_(std::exchange(other.heap_index_, 0)),
-      core_(std::exchange(other.core_, nullptr)),
       deadline_ns_(other.deadline_ns_),
       interval_ns_(other.interval_ns_),
       offset_ns_(other.offset_ns_),
-      next_(std::move(other.next_)),
-      function_(std::move(other.function_)) {
+      next_(std::move(other.next_)) {
   if (other.computing_) [[unlikely]]
     fail_while_computing("moved", created_at());
   if (started_) core_->service<events::WallTimers>().moved(*this);
 }
 
 WallTimer& WallTimer::operator=(WallTimer&& other) noexcept {
-  if (this != &other) {
-    std::destroy_at(this);
-    std::construct_at(this, std::move(other));
-  }
-  return *this;
+  return loop::replace_handle(*this, other);
 }
 
 WallTimer::~WallTimer() {
-  if (core_ == nullptr) return;  // Moved from.
   stop();
-  core_->defer_delete(next_.release());
-  core_->defer_delete(function_.release());
-  core_->detach();
+  if (core_ != nullptr) core_->defer_delete(next_.release());
 }
 
 /// Stops the timer and makes sure that it can be started.
@@ -145,8 +133,7 @@ void WallTimer::stop() noexcept {
 
 void WallTimer::set_function(Function function) noexcept {
   core_->check_thread();
-  core_->defer_delete(function_.release());
-  function_ = std::move(function);
+  replace_function(std::move(function));
 }
 
 void WallTimer::run(detail::ReadyNode& ready) {

@@ -6,19 +6,14 @@
 #include <tambour/event_loop.h>
 
 #include "loop/core.h"
+#include "loop/loop_callback.h"
 
 namespace tambour {
 
 Async::Async(EventLoop& loop, Function function, std::source_location created_at) noexcept
-    : Handle(&run, created_at), core_(&loop::core_of(loop)), function_(std::move(function)) {
-  core_->attach();
-}
+    : Handle(loop::core_of(loop), std::move(function), &run, created_at) {}
 
-Async::~Async() {
-  stop();
-  core_->defer_delete(function_.release());
-  core_->detach();
-}
+Async::~Async() { stop(); }
 
 void Async::start() noexcept {
   core_->check_thread();
@@ -35,6 +30,11 @@ void Async::stop() noexcept {
 void Async::send() noexcept {
   // Set the flag before waking the loop: if another wakeup arrives first, the loop must find it.
   if (!sent_.exchange(true, std::memory_order_seq_cst)) core_->async_sent();
+}
+
+void Async::set_function(Function function) noexcept {
+  core_->check_thread();
+  replace_function(std::move(function));
 }
 
 void Async::run(detail::ReadyNode& ready) {

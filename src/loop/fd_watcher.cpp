@@ -1,45 +1,30 @@
 // FdWatcher: a handle on a poll operation of the backend.
 #include <tambour/fd_watcher.h>
 
-#include <memory>
 #include <utility>
 
 #include <tambour/event_loop.h>
 
 #include "base/failure.h"
 #include "loop/core.h"
+#include "loop/loop_callback.h"
 
 namespace tambour {
 
 FdWatcher::FdWatcher(EventLoop& loop, int watched, Events interest, Function function,
                      Trigger wanted, std::source_location created_at) noexcept
     : detail::Operation(detail::OperationKind::poll, &run, created_at),
-      core_(&loop::core_of(loop)),
-      function_(std::move(function)) {
+      LoopCallback(loop::core_of(loop), std::move(function)) {
   core_->check_thread_of(created_at);
-  core_->attach();
   set(watched, interest, wanted);
 }
 
-FdWatcher::FdWatcher(FdWatcher&& other) noexcept
-    : detail::Operation(static_cast<detail::Operation&&>(other)),
-      core_(std::exchange(other.core_, nullptr)),
-      function_(std::move(other.function_)) {}
-
+FdWatcher::FdWatcher(FdWatcher&& other) noexcept = default;
 FdWatcher& FdWatcher::operator=(FdWatcher&& other) noexcept {
-  if (this != &other) {
-    std::destroy_at(this);
-    std::construct_at(this, std::move(other));
-  }
-  return *this;
+  return loop::replace_handle(*this, other);
 }
 
-FdWatcher::~FdWatcher() {
-  if (core_ == nullptr) return;  // Moved from.
-  stop();
-  core_->defer_delete(function_.release());
-  core_->detach();
-}
+FdWatcher::~FdWatcher() { stop(); }
 
 Result<> FdWatcher::start() noexcept {
   core_->check_thread_of(created_at());
@@ -93,8 +78,7 @@ void FdWatcher::set(int watched, Events interest, Trigger wanted) noexcept {
 
 void FdWatcher::set_function(Function function) noexcept {
   core_->check_thread_of(created_at());
-  core_->defer_delete(function_.release());
-  function_ = std::move(function);
+  replace_function(std::move(function));
 }
 
 void FdWatcher::run(detail::ReadyNode& ready) {

@@ -2,44 +2,23 @@
 // kind.
 #include <tambour/hooks.h>
 
-#include <memory>
 #include <utility>
 
 #include <tambour/event_loop.h>
 
 #include "loop/core.h"
+#include "loop/loop_callback.h"
 
 namespace tambour {
 
 Hook::Hook(EventLoop& loop, HookPoint point, Function function,
            std::source_location created_at) noexcept
-    : Handle(&run, created_at),
-      point_(point),
-      core_(&loop::core_of(loop)),
-      function_(std::move(function)) {
-  core_->attach();
-}
+    : Handle(loop::core_of(loop), std::move(function), &run, created_at), point_(point) {}
 
-Hook::Hook(Hook&& other) noexcept
-    : Handle(static_cast<Handle&&>(other)),
-      point_(other.point_),
-      core_(std::exchange(other.core_, nullptr)),
-      function_(std::move(other.function_)) {}
+Hook::Hook(Hook&& other) noexcept = default;
+Hook& Hook::operator=(Hook&& other) noexcept { return loop::replace_handle(*this, other); }
 
-Hook& Hook::operator=(Hook&& other) noexcept {
-  if (this != &other) {
-    std::destroy_at(this);
-    std::construct_at(this, std::move(other));
-  }
-  return *this;
-}
-
-Hook::~Hook() {
-  if (core_ == nullptr) return;  // Moved from.
-  stop();
-  core_->defer_delete(function_.release());
-  core_->detach();
-}
+Hook::~Hook() { stop(); }
 
 void Hook::start() noexcept {
   core_->check_thread();
@@ -51,6 +30,11 @@ void Hook::stop() noexcept {
   core_->check_thread();
   unlink();
   core_->remove(*this);
+}
+
+void Hook::set_function(Function function) noexcept {
+  core_->check_thread();
+  replace_function(std::move(function));
 }
 
 void Hook::run(detail::ReadyNode& ready) { static_cast<Hook&>(ready).function_(); }

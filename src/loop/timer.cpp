@@ -2,7 +2,6 @@
 #include <tambour/timer.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include <tambour/event_loop.h>
@@ -10,6 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "loop/core.h"
+#include "loop/loop_callback.h"
 
 namespace tambour {
 namespace {
@@ -24,32 +24,15 @@ void check_function(const Timer::Function& function, std::source_location create
 }  // namespace
 
 Timer::Timer(EventLoop& loop, Function function, std::source_location created_at)
-    : TimerNode(&run, created_at), core_(&loop::core_of(loop)), function_(std::move(function)) {
+    : TimerNode(&run, created_at), LoopCallback(loop::core_of(loop), std::move(function)) {
   core_->check_thread_of(created_at);
   check_function(function_, created_at);
-  core_->attach();
 }
 
-Timer::Timer(Timer&& other) noexcept
-    : TimerNode(static_cast<TimerNode&&>(other)),
-      core_(std::exchange(other.core_, nullptr)),
-      period_ns_(other.period_ns_),
-      function_(std::move(other.function_)) {}
+Timer::Timer(Timer&& other) noexcept = default;
+Timer& Timer::operator=(Timer&& other) noexcept { return loop::replace_handle(*this, other); }
 
-Timer& Timer::operator=(Timer&& other) noexcept {
-  if (this != &other) {
-    std::destroy_at(this);
-    std::construct_at(this, std::move(other));
-  }
-  return *this;
-}
-
-Timer::~Timer() {
-  if (core_ == nullptr) return;  // Moved from.
-  stop();
-  core_->defer_delete(function_.release());
-  core_->detach();
-}
+Timer::~Timer() { stop(); }
 
 void Timer::arm(std::int64_t deadline_ns) noexcept {
   unqueue();
@@ -104,8 +87,7 @@ void Timer::stop() noexcept {
 void Timer::set_function(Function function) noexcept {
   core_->check_thread_of(created_at());
   check_function(function, created_at());
-  core_->defer_delete(function_.release());
-  function_ = std::move(function);
+  replace_function(std::move(function));
 }
 
 void Timer::run(detail::ReadyNode& ready) {

@@ -195,6 +195,20 @@ TEST_P(Hooks, of_one_phase_run_by_priority_and_a_stopped_hook_does_not_run) {
   EXPECT_EQ(order, (std::vector<std::string>{"high", "middle"}));
 }
 
+TEST_P(Hooks, invoke_the_callback_that_was_set_last) {
+  Prepare prepare(loop(), note("first"));
+  prepare.set_function([&] {
+    order.emplace_back("second");
+    // Destroys the closure that is running, which is used afterwards.
+    const std::string third = "third";
+    prepare.set_function([this, third] { order.push_back(third); });
+    order.emplace_back("second again");
+  });
+  prepare.start();
+  run_iterations(2);
+  EXPECT_EQ(order, (std::vector<std::string>{"second", "second again", "third"}));
+}
+
 TEST_P(Hooks, events_run_by_priority) {
   std::vector<test::Ends> pipes(5);
   std::vector<std::unique_ptr<FdWatcher>> watchers;
@@ -291,6 +305,18 @@ TEST_P(Asyncs, stopped_while_due_are_invoked_after_the_next_start) {
 }
 
 Async* rung_by_signal = nullptr;
+
+TEST_P(Asyncs, invoke_the_callback_that_was_set_last) {
+  int first = 0;
+  int second = 0;
+  Async async(loop(), [&first] { ++first; });
+  async.start();
+  async.send();
+  async.set_function([&second] { ++second; });
+  run_iterations();
+  EXPECT_EQ(first, 0);
+  EXPECT_EQ(second, 1);
+}
 
 TEST_P(Asyncs, may_be_sent_from_a_signal_handler) {
   int calls = 0;

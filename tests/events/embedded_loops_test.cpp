@@ -50,6 +50,23 @@ class EmbeddedLoops : public test::OnEveryBackend {
 
 TAMBOUR_ON_EVERY_BACKEND(EmbeddedLoops);
 
+TEST_P(EmbeddedLoops, a_function_replaces_the_iteration_of_the_inner_loop) {
+  with_each_inner([this](EventLoop& inner, EmbeddedLoop& embedded) {
+    int posted = 0;
+    inner.post([&posted] { ++posted; });
+    embedded.set_function([this, &posted] {
+      ++calls;
+      EXPECT_EQ(posted, 0);
+    });
+    run_iterations();
+    EXPECT_GT(calls, 0);
+    EXPECT_EQ(posted, 0);
+    embedded.set_function({});
+    run_iterations();
+    EXPECT_EQ(posted, 1);
+  });
+}
+
 TEST_P(EmbeddedLoops, events_of_the_inner_loop_are_reported) {
   with_each_inner([this](EventLoop& inner, EmbeddedLoop&) {
     const auto pipe = test::open_pipe();

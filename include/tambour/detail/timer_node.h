@@ -2,6 +2,7 @@
 // and must have a known size.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 
 #include <tambour/detail/ready_node.h>
@@ -25,8 +26,14 @@ class TimerNode : public ReadyNode, public TimerFlags, public WheelNode {
   TimerNode(TimerNode&& other) noexcept
       : ReadyNode(static_cast<ReadyNode&&>(other)),
         TimerFlags(std::exchange(static_cast<TimerFlags&>(other), {})),
-        WheelNode(static_cast<WheelNode&&>(other)) {}
+        WheelNode(static_cast<WheelNode&&>(other)),
+        period_ns_(other.period_ns_) {}
   TimerNode& operator=(TimerNode&&) = delete;
+
+ protected:
+  // A reset touches the flags, the links of the wheel, this member and the core of the loop, which
+  // follows: less than a cache line.
+  std::int64_t period_ns_ = 0;  ///< The interval if repeating, otherwise the last delay.
 };
 
 }  // namespace tambour::detail
