@@ -8,14 +8,15 @@
 #include <tambour/callback.h>
 #include <tambour/detail/handle.h>
 
+namespace tambour::loop {
+class Core;
+}  // namespace tambour::loop
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace loop {
-class Core;
-}
 
 /// Invokes its callback on the loop's thread after send(), which any thread may call. All sends
 /// since the last callback are coalesced into one callback. To run a function on the loop's thread,

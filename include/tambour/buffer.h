@@ -202,10 +202,10 @@ class Buffer {
   }
 
  private:
-  struct Block;
-  struct ForeignBlock;
-  struct Segment;
-  struct Pool;
+  struct [[gnu::visibility("hidden")]] Block;
+  struct [[gnu::visibility("hidden")]] ForeignBlock;
+  struct [[gnu::visibility("hidden")]] Segment;
+  struct [[gnu::visibility("hidden")]] Pool;
 
   template <class T, std::endian order>
   [[nodiscard]] static std::array<std::byte, sizeof(T)> encode(T value) noexcept {

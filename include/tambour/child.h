@@ -11,18 +11,19 @@
 #include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
+namespace tambour::events {
+class ChildTable;
+class Children;
+}  // namespace tambour::events
+namespace tambour::loop {
+class Core;
+}  // namespace tambour::loop
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace events {
-class Children;
-class ChildTable;
-}  // namespace events
-namespace loop {
-class Core;
-}  // namespace loop
 
 /// The status of a child (waitid(2)). A status is lost, usually with ECHILD, if other code has
 /// waited for the child, SIGCHLD is ignored, or this process is a fork of the child's parent.

@@ -26,6 +26,15 @@
 #include <tambour/socket_stream.h>
 #include <tambour/stream.h>
 
+namespace tambour::io {
+class Transport;
+}  // namespace tambour::io
+namespace tambour::net {
+class ConnectionObserver;
+class ConnectionOwner;
+struct ConnectionUpgrade;
+}  // namespace tambour::net
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
@@ -34,14 +43,8 @@ class Connection;
 class EventLoop;
 class TlsSession;
 namespace io {
-class Transport;
 class TransportFilter;
 }  // namespace io
-namespace net {
-class ConnectionObserver;
-class ConnectionOwner;
-struct ConnectionUpgrade;
-}  // namespace net
 
 /// Callbacks are optional; leave the ones you do not need empty. They run on the connection's loop,
 /// and may close the connection and destroy its server (TcpServer, UnixServer).
@@ -193,10 +196,10 @@ class Connection final : private detail::Operation, private detail::LoopOwned {
   friend class net::ConnectionObserver;
   friend class net::ConnectionOwner;
   friend struct net::ConnectionUpgrade;
-  class Arrival;
-  struct Deadlines;
-  struct Extras;
-  struct Handshake;
+  class [[gnu::visibility("hidden")]] Arrival;
+  struct [[gnu::visibility("hidden")]] Deadlines;
+  struct [[gnu::visibility("hidden")]] Extras;
+  struct [[gnu::visibility("hidden")]] Handshake;
   static Connection& start(SocketStream&& stream,
                            std::shared_ptr<const ConnectionCallbacks> callbacks,
                            net::ConnectionOwner* owner);

@@ -17,15 +17,16 @@
 #include <tambour/callback.h>
 #include <tambour/connection.h>
 
+namespace tambour::server {
+class GroupShard;
+}  // namespace tambour::server
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
 class LoopGroup;
-namespace server {
-class GroupShard;
-}
 
 /// What happens to a member that has ConnectionGroupOptions::unsent_bytes_max or more unsent bytes
 /// when a message is sent, because its peer does not read.

@@ -75,7 +75,7 @@ class ConnectionHandle {
  private:
   friend class Connection;
   friend struct std::hash<ConnectionHandle>;
-  class Mailbox;
+  class [[gnu::visibility("hidden")]] Mailbox;
   explicit ConnectionHandle(std::shared_ptr<Mailbox> mailbox) noexcept
       : mailbox_(std::move(mailbox)) {}
 

@@ -103,7 +103,7 @@ class Datagram {
  private:
   friend class DatagramBatch;
   friend class UdpSocket;
-  struct Piece;
+  struct [[gnu::visibility("hidden")]] Piece;
   Datagram(const Piece& piece, std::span<const std::byte> bytes) noexcept
       : piece_(&piece), bytes_(bytes) {}
 

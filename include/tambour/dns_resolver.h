@@ -24,14 +24,15 @@
 #include <tambour/socket_stream.h>
 #include <tambour/task.h>
 
+namespace tambour::dns {
+class Engine;
+}  // namespace tambour::dns
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace dns {
-class Engine;
-}
 
 /// How a resolver connects to its servers, if not over UDP and plain TCP: for example with
 /// dns_over_tls() of <tambour/dns_over_tls.h>. Used by the loops of the resolvers that have it.

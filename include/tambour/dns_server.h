@@ -21,14 +21,15 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+namespace tambour::dns_server {
+class State;
+}  // namespace tambour::dns_server
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace dns_server {
-class State;
-}
 
 /// A query with exactly one question. Of its records, it has those that belong to queries: SOA, SIG
 /// and TSIG, and what the OPT record says (DnsMessage::edns).

@@ -9,17 +9,18 @@
 #include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
+namespace tambour::events {
+class EmbeddedLoops;
+}  // namespace tambour::events
+namespace tambour::loop {
+class Core;
+}  // namespace tambour::loop
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace events {
-class EmbeddedLoops;
-}  // namespace events
-namespace loop {
-class Core;
-}  // namespace loop
 
 /// Makes an outer loop wait on behalf of an inner loop in the same thread: whenever the inner loop
 /// has something to do (file descriptors, timers, idle hooks or posted tasks), the outer loop runs

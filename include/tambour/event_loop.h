@@ -11,13 +11,16 @@
 #include <tambour/loop_stats.h>
 #include <tambour/result.h>
 
+namespace tambour::loop {
+class Core;
+}  // namespace tambour::loop
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
 namespace loop {
-class Core;
 Core& core_of(EventLoop& loop) noexcept;
 }  // namespace loop
 

@@ -9,14 +9,15 @@
 #include <tambour/events.h>
 #include <tambour/result.h>
 
+namespace tambour::loop {
+class Core;
+}  // namespace tambour::loop
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace loop {
-class Core;
-}
 
 /// Invokes its callback when a file descriptor is ready. Several watchers may watch the same file
 /// descriptor.

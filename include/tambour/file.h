@@ -27,15 +27,16 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+namespace tambour::files {
+class FileRequest;
+class OpenFile;
+}  // namespace tambour::files
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace files {
-class FileRequest;
-class OpenFile;
-}  // namespace files
 
 /// The access mode of open(2). O_CLOEXEC is always set.
 enum class FileMode : std::uint8_t {

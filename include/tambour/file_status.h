@@ -12,14 +12,15 @@
 #include <tambour/detail/operation.h>
 #include <tambour/result.h>
 
+namespace tambour::events {
+class WatchedPath;
+}  // namespace tambour::events
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace events {
-class WatchedPath;
-}
 
 /// The result of stat(2) for a path.
 struct FileState {

@@ -9,14 +9,15 @@
 #include <tambour/callback.h>
 #include <tambour/detail/handle.h>
 
+namespace tambour::loop {
+class Core;
+}  // namespace tambour::loop
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace loop {
-class Core;
-}
 
 /// The point at which a hook is invoked.
 enum class HookPoint : std::uint8_t {

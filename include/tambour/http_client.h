@@ -33,6 +33,11 @@
 #include <tambour/task.h>
 #include <tambour/tls_context.h>
 
+namespace tambour::http::client {
+class Exchange;
+struct Shared;
+}  // namespace tambour::http::client
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
@@ -40,11 +45,6 @@ class EventLoop;
 }
 
 namespace tambour::http {
-
-namespace client {
-class Exchange;
-struct Shared;
-}  // namespace client
 
 /// Which requests are sent again, and when. A request is retried only if it did not reach the
 /// server, because the connection could not be made, or if its method is idempotent (RFC 9110,

@@ -17,13 +17,13 @@
 #include <tambour/http_error.h>
 #include <tambour/result.h>
 
+namespace tambour::http::detail {
+class FieldWriter;
+}  // namespace tambour::http::detail
+
 #pragma GCC visibility push(default)
 
 namespace tambour::http {
-
-namespace detail {
-class FieldWriter;
-}
 
 /// The name and value of one field, as views into a Fields.
 struct Field {

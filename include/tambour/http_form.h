@@ -15,13 +15,13 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+namespace tambour::http::forms {
+class MultipartParser;
+}  // namespace tambour::http::forms
+
 #pragma GCC visibility push(default)
 
 namespace tambour::http {
-
-namespace forms {
-class MultipartParser;
-}
 
 /// The size of the whole form is limited by MessageLimits::body_bytes_max.
 struct FormLimits {

@@ -19,6 +19,13 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+namespace tambour::http {
+class Exchange;
+}  // namespace tambour::http
+namespace tambour::http::coding {
+class BodyDecoder;
+}  // namespace tambour::http::coding
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
@@ -26,11 +33,6 @@ class SocketStream;
 }
 
 namespace tambour::http {
-
-class Exchange;
-namespace coding {
-class BodyDecoder;
-}
 
 /// The body of a request. The server reads from the connection only what the handler asks for: a
 /// slow handler slows down its client.

@@ -14,6 +14,10 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+namespace tambour::http {
+class Responder;
+}  // namespace tambour::http
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
@@ -22,7 +26,6 @@ class File;
 
 namespace tambour::http {
 
-class Responder;
 
 /// The response to one request. Set the status (default: 200) and the fields first; then either
 /// call send() once, or write() any number of times and end():

@@ -99,7 +99,7 @@ class Router {
   [[nodiscard]] Handler handler(std::source_location at = std::source_location::current()) &&;
 
  private:
-  struct State;
+  struct [[gnu::visibility("hidden")]] State;
 
   std::unique_ptr<State> state_;
 };

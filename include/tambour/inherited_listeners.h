@@ -24,14 +24,15 @@
 #include <tambour/task.h>
 #include <tambour/unique_fd.h>
 
+namespace tambour::handoff {
+class PassedTickets;
+}  // namespace tambour::handoff
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class ServerGroupBase;
-namespace handoff {
-class PassedTickets;
-}
 
 /// The inherited file descriptors. The destructor closes those that were not taken.
 class InheritedListeners {

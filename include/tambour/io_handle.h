@@ -14,23 +14,24 @@
 #include <tambour/events.h>
 #include <tambour/task.h>
 
+namespace tambour::backend {
+class System;
+}  // namespace tambour::backend
+namespace tambour::io {
+class IoOperation;
+}  // namespace tambour::io
+namespace tambour::loop {
+class Core;
+}  // namespace tambour::loop
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
 class IoWait;
-namespace backend {
-class System;
-}
 namespace detail {
 struct LoopChange;
-}
-namespace io {
-class IoOperation;
-}
-namespace loop {
-class Core;
 }
 
 /// A file descriptor on a loop, or a closed handle. At most one task may wait to read, and one to

@@ -14,13 +14,13 @@
 #include <tambour/event_loop.h>
 #include <tambour/result.h>
 
+namespace tambour::threads {
+class LoopGroupState;
+}  // namespace tambour::threads
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
-
-namespace threads {
-class LoopGroupState;
-}
 
 struct LoopGroupOptions {
   /// The number of threads. 0: the number of processors available to the process

@@ -8,13 +8,13 @@
 #include <tambour/clock.h>
 #include <tambour/result.h>
 
+namespace tambour::backend {
+class Backend;
+}  // namespace tambour::backend
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
-
-namespace backend {
-class Backend;
-}
 
 /// The kernel interface that a loop waits with.
 enum class BackendKind : std::uint8_t {

@@ -23,14 +23,15 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+namespace tambour::process {
+class ProcessState;
+}  // namespace tambour::process
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace process {
-class ProcessState;
-}
 
 /// The standard input, output or error of a child.
 class Stdio {

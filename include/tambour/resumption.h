@@ -39,7 +39,7 @@ class Resumption {
   [[nodiscard]] const void* running() const noexcept { return running_; }
 
  private:
-  class OnStack;
+  class [[gnu::visibility("hidden")]] OnStack;
   Resumption() = default;
   ~Resumption() = default;
 

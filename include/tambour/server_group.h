@@ -24,15 +24,15 @@
 #include <tambour/unique_fd.h>
 #include <tambour/unix_stream.h>
 
-#pragma GCC visibility push(default)
-
-namespace tambour {
-
-namespace server {
+namespace tambour::server {
 class AcceptorGroup;
 class ErrorReporter;
 struct ListenerSource;
-}  // namespace server
+}  // namespace tambour::server
+
+#pragma GCC visibility push(default)
+
+namespace tambour {
 
 /// The part that does not depend on the type of stream; programs use StreamServerGroup.
 class ServerGroupBase {

@@ -8,18 +8,19 @@
 #include <tambour/detail/handle.h>
 #include <tambour/result.h>
 
+namespace tambour::events {
+class Children;
+class Signals;
+}  // namespace tambour::events
+namespace tambour::loop {
+class Core;
+}  // namespace tambour::loop
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace events {
-class Children;
-class Signals;
-}  // namespace events
-namespace loop {
-class Core;
-}  // namespace loop
 
 /// Invokes its callback after the process has received a signal. Any number of watchers, in any
 /// number of loops and threads, may watch the same signal; each is notified on the thread of its

@@ -87,7 +87,7 @@ class SimulatedDnsServer {
   [[nodiscard]] static bool is_forged(const Endpoint& address);
 
  private:
-  class State;
+  class [[gnu::visibility("hidden")]] State;
   std::unique_ptr<State> state_;
 };
 

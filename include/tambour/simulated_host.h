@@ -24,16 +24,17 @@
 
 #include <tambour/event_loop.h>
 
+namespace tambour::sim {
+class Machine;
+class Sim;
+class World;
+}  // namespace tambour::sim
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class Simulation;
-namespace sim {
-class Machine;
-class Sim;
-class World;
-}  // namespace sim
 
 /// The system calls that fail_next() can make fail. Each includes its variants with `v`, `msg`,
 /// `from` or `to`.

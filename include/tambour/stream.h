@@ -20,19 +20,20 @@
 #include <tambour/io_handle.h>
 #include <tambour/result.h>
 
+namespace tambour::io {
+class Transport;
+}  // namespace tambour::io
+namespace tambour::net {
+struct StreamFilter;
+struct StreamInput;
+}  // namespace tambour::net
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class File;
 class TlsSession;
-namespace io {
-class Transport;
-}
-namespace net {
-struct StreamFilter;
-struct StreamInput;
-}  // namespace net
 
 /// A connected byte stream whose reads and writes are awaited by tasks. Programs open a TcpStream,
 /// a UnixStream or a PipeStream; functions that only read and write take a Stream&.

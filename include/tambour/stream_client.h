@@ -22,14 +22,15 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+namespace tambour::net {
+class StreamClientState;
+}  // namespace tambour::net
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace net {
-class StreamClientState;
-}
 
 /// A failed attempt of a StreamClient.
 struct ConnectFailure {

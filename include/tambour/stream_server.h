@@ -21,15 +21,16 @@
 #include <tambour/task.h>
 #include <tambour/unique_fd.h>
 
+namespace tambour::server {
+class Acceptor;
+class ErrorReporter;
+}  // namespace tambour::server
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace server {
-class Acceptor;
-class ErrorReporter;
-}  // namespace server
 
 /// The part that does not depend on the type of stream; programs use StreamServer.
 class StreamServerBase {

@@ -22,13 +22,13 @@
 #include <tambour/result.h>
 #include <tambour/task.h>
 
+namespace tambour::task {
+struct ScopeAccess;
+}  // namespace tambour::task
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
-
-namespace task {
-struct ScopeAccess;
-}
 
 /// A callable that returns a Task when it is invoked with rvalues of these types.
 template <class F, class... Args>
@@ -206,7 +206,7 @@ class TaskScope final : private detail::TaskObserver {
 
  private:
   friend struct task::ScopeAccess;
-  struct OtherPlace;
+  struct [[gnu::visibility("hidden")]] OtherPlace;
   struct Forward {
     TaskScope& scope;
     void operator()() const noexcept;

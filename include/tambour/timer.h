@@ -13,15 +13,16 @@
 #include <tambour/detail/timer_node.h>
 #include <tambour/result.h>
 
+namespace tambour::loop {
+class Core;
+class Timers;
+}  // namespace tambour::loop
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace loop {
-class Core;
-class Timers;
-}  // namespace loop
 
 /// Invokes its callback when its deadline has passed, never before. The resolution is that of the
 /// clock (nanoseconds); how late a timer expires depends on the kernel's timer slack (prctl(2),

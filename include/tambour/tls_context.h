@@ -21,15 +21,15 @@
 #include <tambour/tls_session.h>
 #include <tambour/tls_stats.h>  // IWYU pragma: export
 
+namespace tambour::tls {
+class ClientState;
+struct ContextAccess;
+class ServerState;
+}  // namespace tambour::tls
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
-
-namespace tls {
-struct ContextAccess;
-class ClientState;
-class ServerState;
-}  // namespace tls
 
 /// Why TLS could not be set up, or why a handshake failed.
 struct TlsFailure {

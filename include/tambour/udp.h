@@ -229,7 +229,7 @@ class UdpSocket final : public IoHandle {
   [[nodiscard]] Result<> set_multicast_interface(unsigned interface) noexcept;
 
  private:
-  class Serving;
+  class [[gnu::visibility("hidden")]] Serving;
   template <class Sending>
   [[nodiscard]] static Result<> at_once(Sending&& sending) noexcept;
   /// Makes one system call and returns its result or a negated errno value.

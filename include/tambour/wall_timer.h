@@ -11,17 +11,18 @@
 #include <tambour/detail/ready_node.h>
 #include <tambour/result.h>
 
+namespace tambour::events {
+class WallTimers;
+}  // namespace tambour::events
+namespace tambour::loop {
+class Core;
+}  // namespace tambour::loop
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace events {
-class WallTimers;
-}  // namespace events
-namespace loop {
-class Core;
-}  // namespace loop
 
 /// CLOCK_REALTIME: nanoseconds since 1970 (UTC) without leap seconds. The range ends in the year
 /// 2262.

@@ -31,14 +31,15 @@
 #include <tambour/task.h>
 #include <tambour/when.h>
 
+namespace tambour::threads {
+class WorkerQueue;
+}  // namespace tambour::threads
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace threads {
-class WorkerQueue;
-}
 
 /// What happens if a task is asked to stop while a worker runs its call.
 enum class WhenStopped : std::uint8_t {
@@ -136,7 +137,7 @@ class WorkerPool {
 
  private:
   friend class detail::WorkerCall;
-  struct Generation;
+  struct [[gnu::visibility("hidden")]] Generation;
 
   [[nodiscard]] const std::shared_ptr<threads::WorkerQueue>& queue();
 

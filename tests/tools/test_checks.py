@@ -221,6 +221,25 @@ class Headers(CheckTest):
         self.write(path, begin + self.PUSH + "#include <cstdint>\n" + self.NAMESPACE + self.POP)
         self.assert_fault("headers", f"{path}:4", "after the visibility was set")
 
+    def test_exported_internal_classes(self) -> None:
+        self.write("src/loop/loop.h",
+                   "// The loop.\n#pragma once\nnamespace tambour {\nclass Core {};\n"
+                   "struct Loop::Parts {};\n}\n")
+        path = "include/tambour/loop.h"
+        begin = "// The loop.\n#pragma once\n"
+        in_advance = "namespace tambour {\nclass Core;\n}\n"
+        members = ("namespace tambour {\nclass Other;\nstruct Loop {\n  {}Parts;\n"
+                   "  friend class Core;\n};\nclass Other {};\n}\n")
+        hidden = members.replace("{}Parts", 'struct [[gnu::visibility("hidden")]] Parts')
+        self.write(path, begin + in_advance + self.PUSH + hidden + self.POP)
+        self.assert_clean("headers")
+        self.write(path, begin + self.PUSH + in_advance + hidden + self.POP)
+        self.assert_fault("headers", f"{path}:5", "tambour::Core is internal")
+        self.write(path, begin + self.PUSH + members.replace("{}Parts", "struct Parts") + self.POP)
+        self.assert_fault("headers", f"{path}:7", "tambour::Loop::Parts is internal")
+        self.write(path, begin + in_advance + "int x;\n" + self.PUSH + hidden + self.POP)
+        self.assert_fault("headers", f"{path}:6", "is not between")
+
 
 class Style(CheckTest):
     def test_clean(self) -> None:

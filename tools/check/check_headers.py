@@ -1,10 +1,13 @@
 """Checks that each public header compiles on its own, included twice, without a warning, and gives
-its declarations default visibility: the shared library hides all others."""
+its declarations default visibility: the shared library hides all others, internal classes that a
+header declares in advance among them."""
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 
+from check_layers import classes_of
 from tree import Fault, Tree, in_parallel, tool
 
 FLAGS = ["-std=c++23", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
@@ -12,6 +15,9 @@ FLAGS = ["-std=c++23", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werr
 
 PUSH = "#pragma GCC visibility push(default)"
 POP = "#pragma GCC visibility pop"
+
+
+DECLARATIONS = re.compile(r"(namespace [\w:]+ \{|(class|struct) \w+;|\}.*|//.*|)")
 
 
 def visibility_fault(lines: list[str]) -> tuple[int, str] | None:
@@ -22,12 +28,39 @@ def visibility_fault(lines: list[str]) -> tuple[int, str] | None:
         if lines.count(pragma) != 1:
             return 1, f"must contain `{pragma}` once: before the first and after the last namespace"
     push, pop = lines.index(PUSH), lines.index(POP)
+    is_in_namespace = False
     for number, line in enumerate(lines):
         if line.startswith("#include") and number > push:
             return number + 1, "a header is included after the visibility was set"
-        if line.startswith("namespace ") and not push < number < pop:
-            return number + 1, "a namespace is not between the visibility pragmas"
+        is_in_namespace |= line.startswith("namespace ")
+        # Before the push only internal classes may be declared.
+        is_outside = number > pop or (number < push and not DECLARATIONS.fullmatch(line))
+        if is_in_namespace and is_outside and line:
+            return number + 1, "a declaration is not between the visibility pragmas"
     return None
+
+
+def internal_classes(tree: Tree) -> set[str]:
+    """The classes that sources define and public headers do not."""
+    defined: dict[str, set[str]] = {"include/": set(), "src/": set()}
+    for folder, names in defined.items():
+        for path in tree.under(folder, suffixes=(".h", ".cpp")):
+            names.update(classes_of(tree, path)[0])
+    return defined["src/"] - defined["include/"]
+
+
+def exported_classes(tree: Tree, header: str, internal: set[str]) -> Iterator[Fault]:
+    """Internal classes to which a public header gives default visibility."""
+    lines = tree.lines(header)
+    push = lines.index(PUSH) if PUSH in lines else len(lines)
+    for mention in classes_of(tree, header)[1]:
+        name = "::".join([*mention.scope, mention.name])
+        if mention.kind != "declares" or name not in internal or mention.line - 1 < push:
+            continue
+        if 'gnu::visibility("hidden")' not in lines[mention.line - 1]:
+            yield Fault(header, mention.line,
+                        f"{name} is internal and would be exported: declare it before the push, or "
+                        'with [[gnu::visibility("hidden")]] if it is a member of a class')
 
 
 def run(tree: Tree) -> Iterator[Fault]:
@@ -40,7 +73,9 @@ def run(tree: Tree) -> Iterator[Fault]:
                               input=source, capture_output=True, text=True, check=False)
 
     headers = tree.under("include/tambour/", suffixes=(".h",))
+    internal = internal_classes(tree)
     for header in headers:
+        yield from exported_classes(tree, header, internal)
         fault = visibility_fault((tree.root / header).read_text().splitlines())
         if fault:
             yield Fault(header, *fault)

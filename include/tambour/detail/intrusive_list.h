@@ -7,12 +7,12 @@
 #include <type_traits>
 #include <utility>
 
-#pragma GCC visibility push(default)
-
 namespace tambour::base {
 class ReadyQueue;
 class TimingWheel;
 }  // namespace tambour::base
+
+#pragma GCC visibility push(default)
 
 namespace tambour::detail {
 

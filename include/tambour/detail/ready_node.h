@@ -9,11 +9,11 @@
 #include <tambour/detail/intrusive_list.h>
 #include <tambour/priority.h>
 
-#pragma GCC visibility push(default)
-
 namespace tambour::base {
 class ReadyQueue;
-}
+}  // namespace tambour::base
+
+#pragma GCC visibility push(default)
 
 namespace tambour::detail {
 

@@ -13,15 +13,16 @@
 #include <tambour/task.h>
 #include <tambour/task_scope.h>
 
+namespace tambour::threads {
+class LoopInbox;
+class LoopMailbox;
+}  // namespace tambour::threads
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
 
 class EventLoop;
-namespace threads {
-class LoopInbox;
-class LoopMailbox;
-}  // namespace threads
 
 namespace detail {
 
@@ -82,7 +83,7 @@ class RemoteCall {
   [[nodiscard]] const std::exception_ptr& thrown() const noexcept { return thrown_; }
 
  private:
-  class RemoteEnd;
+  class [[gnu::visibility("hidden")]] RemoteEnd;
   struct Returned final : LoopMessage {
     explicit Returned(RemoteCall& owner) noexcept : call(owner) {}
     void deliver() override;

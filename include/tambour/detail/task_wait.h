@@ -9,13 +9,13 @@
 #include <tambour/detail/stop_hook.h>
 #include <tambour/task.h>
 
+namespace tambour::loop {
+class Core;
+}  // namespace tambour::loop
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
-
-namespace loop {
-class Core;
-}
 
 namespace detail {
 

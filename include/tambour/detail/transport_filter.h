@@ -12,6 +12,10 @@
 #include <span>
 #include <utility>
 
+namespace tambour::io {
+class Transport;
+}  // namespace tambour::io
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
@@ -19,8 +23,6 @@ namespace tambour {
 class TlsSession;
 
 namespace io {
-
-class Transport;
 
 /// Encodes what is written and decodes what is read. Owned by the stream or connection, which calls
 /// it through its Transport. Filters stack: `below` is the transport of the socket, or of the next

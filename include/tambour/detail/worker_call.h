@@ -10,6 +10,12 @@
 
 #include <tambour/detail/intrusive_list.h>
 
+namespace tambour::threads {
+class WorkerMailbox;
+class WorkerQueue;
+class WorkerReturns;
+}  // namespace tambour::threads
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
@@ -17,11 +23,6 @@ namespace tambour {
 class EventLoop;
 class WorkerPool;
 enum class WhenStopped : std::uint8_t;
-namespace threads {
-class WorkerMailbox;
-class WorkerQueue;
-class WorkerReturns;
-}  // namespace threads
 
 namespace detail {
 
