@@ -1,6 +1,7 @@
 // The hash of field names.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,12 +11,20 @@ namespace tambour::http {
 
 /// The same for names that differ only in the case of letters. It distinguishes names; it does not
 /// resist attacks, because lookups compare each name with equal hash.
-[[nodiscard]] inline std::uint32_t hash_of_name(std::string_view name) noexcept {
+[[nodiscard]] constexpr std::uint32_t hash_of_name(std::string_view name) noexcept {
   // The bit that distinguishes lower case from upper case, and other characters from others, which
   // then have equal hashes.
   constexpr std::uint64_t lower_case = 0x2020202020202020;
   const auto load = [](const char* from, auto word) -> std::uint64_t {
-    std::memcpy(&word, from, sizeof(word));
+    if consteval {
+      constexpr bool is_little = std::endian::native == std::endian::little;
+      for (std::size_t i = 0; i < sizeof(word); ++i) {
+        const std::size_t at = is_little ? i : sizeof(word) - 1 - i;
+        word |= static_cast<decltype(word)>(static_cast<unsigned char>(from[i])) << (8 * at);
+      }
+    } else {
+      std::memcpy(&word, from, sizeof(word));
+    }
     return word;
   };
   const std::size_t size = name.size();

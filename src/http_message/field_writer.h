@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,9 @@ namespace tambour::http::detail {
 
 class FieldWriter {
  public:
+  /// A field of the list, as a place in the text.
+  using Entry = Fields::Entry;
+
   /// Where a field is in the text.
   struct Place {
     std::size_t name_at = 0;
@@ -73,6 +77,20 @@ class FieldWriter {
     entries_.clear();
     bytes_ = 0;
     needs_repair_ = false;
+  }
+
+  /// Replaces `fields` by `entries`, whose places are in `text`. If memory is exhausted, `fields`
+  /// are empty.
+  static void assign(Fields& fields, std::string_view text, std::span<const Entry> entries) {
+    fields.clear();
+    fields.entries_.reserve(entries.size());
+    fields.text_.assign(text);
+    fields.entries_.assign(entries.begin(), entries.end());
+    for (const Entry& entry : entries) fields.bytes_ += entry.name_size + entry.value_size;
+  }
+  /// The hash of the name of a field.
+  [[nodiscard]] static std::uint32_t hash_of(const Fields& fields, std::size_t index) noexcept {
+    return fields.entries_[index].hash;
   }
 
   /// Clears `fields`, and frees their memory if it is large.

@@ -66,6 +66,20 @@ Result<> set_host(RequestHead& head) {
   return {};
 }
 
+/// Checks a target of another form than that of CONNECT.
+Result<> check_other_form(const RequestHead& head, const HostAndPort& host) noexcept {
+  if (head.form == TargetForm::absolute) {
+    if (host.host.empty()) return failure(HttpError::bad_host);
+    if (head.scheme != "http" && head.scheme != "https") return failure(HttpError::bad_target);
+  }
+  const bool is_asterisk = head.target == "*" && head.method == Method::options;
+  if (head.form == TargetForm::asterisk || is_asterisk) {
+    const bool may_be = is_asterisk && head.form != TargetForm::origin;
+    return may_be ? Result<>() : failure(HttpError::bad_target);
+  }
+  return check_origin_form(head.target);
+}
+
 }  // namespace
 
 Result<> set_target(RequestHead& head, std::string_view target) {
@@ -96,16 +110,15 @@ Result<> check_target(const RequestHead& head) noexcept {
       return failure(HttpError::bad_target);
     return {};
   }
-  if (head.form == TargetForm::absolute) {
-    if (host->host.empty()) return failure(HttpError::bad_host);
-    if (head.scheme != "http" && head.scheme != "https") return failure(HttpError::bad_target);
-  }
-  const bool is_asterisk = head.target == "*" && head.method == Method::options;
-  if (head.form == TargetForm::asterisk || is_asterisk) {
-    const bool may_be = is_asterisk && head.form != TargetForm::origin;
-    return may_be ? Result<>() : failure(HttpError::bad_target);
-  }
-  return check_origin_form(head.target);
+  return check_other_form(head, *host);
+}
+
+Result<> check_extended_connect(const RequestHead& head) noexcept {
+  const auto host = parse_host_and_port(head.authority);
+  if (!host) return failure(HttpError::bad_host);
+  if (head.form == TargetForm::authority || head.form == TargetForm::asterisk)
+    return failure(HttpError::bad_target);
+  return check_other_form(head, *host);
 }
 
 }  // namespace tambour::http

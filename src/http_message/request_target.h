@@ -23,4 +23,8 @@ namespace tambour::http {
 /// would accept. Fails with HttpError::bad_target or bad_host.
 [[nodiscard]] Result<> check_target(const RequestHead& head) noexcept;
 
+/// The same for a request whose method is CONNECT but whose target has another form: an extended
+/// CONNECT (RFC 8441).
+[[nodiscard]] Result<> check_extended_connect(const RequestHead& head) noexcept;
+
 }  // namespace tambour::http

@@ -8,58 +8,11 @@
 #include <string_view>
 
 #include "http_message/characters.h"
+#include "http_message/content_length.h"
 #include "http_message/failure.h"
 
 namespace tambour::http::h1 {
 namespace {
-
-constexpr std::uint64_t length_max = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t length_digits_max = 19;
-
-Result<std::uint64_t> parse_length(std::string_view text) noexcept {
-  if (text.empty() || text.size() > length_digits_max)
-    return failure(HttpError::bad_content_length);
-  std::uint64_t length = 0;
-  for (const char c : text) {
-    if (!is_digit(c)) return failure(HttpError::bad_content_length);
-    length = length * 10 + static_cast<std::uint64_t>(c - '0');
-  }
-  if (length > length_max) return failure(HttpError::bad_content_length);
-  return length;
-}
-
-/// Returns no value if the field is missing. A list of equal lengths is rejected too, as RFC 9110,
-/// section 8.6, permits.
-Result<std::optional<std::uint64_t>> content_length(const Fields& fields) noexcept {
-  const std::size_t at = fields.find("Content-Length");
-  if (at == fields.size()) return std::nullopt;
-  const std::string_view value = fields[at].value;
-  if (fields.find("Content-Length", at + 1) != fields.size() ||
-      value.find(',') != std::string_view::npos)
-    return failure(HttpError::several_content_lengths);
-  const auto length = parse_length(value);
-  if (!length) return std::unexpected(length.error());
-  return *length;
-}
-
-/// The same of a response, in which a length may be repeated: servers send the field twice, and
-/// every client reads it in the same way. Only the client decides by it where the response ends.
-Result<std::optional<std::uint64_t>> repeated_content_length(const Fields& fields) noexcept {
-  std::optional<std::uint64_t> length;
-  for (std::size_t at = fields.find("Content-Length"); at != fields.size();
-       at = fields.find("Content-Length", at + 1)) {
-    const std::string_view value = fields[at].value;
-    for (std::size_t begin = 0; begin <= value.size();) {
-      const std::size_t end = std::min(value.find(',', begin), value.size());
-      const auto parsed = parse_length(trim(value.substr(begin, end - begin)));
-      if (!parsed) return std::unexpected(parsed.error());
-      if (length && *length != *parsed) return failure(HttpError::several_content_lengths);
-      length = *parsed;
-      begin = end + 1;
-    }
-  }
-  return length;
-}
 
 struct Codings {
   std::size_t total = 0;
