@@ -32,6 +32,10 @@
 
 #include <tambour/result.h>
 
+namespace tambour::detail {
+class BufferMemory;
+}
+
 #pragma GCC visibility push(default)
 
 namespace tambour {
@@ -202,6 +206,8 @@ class Buffer {
   }
 
  private:
+  friend class detail::BufferMemory;
+
   struct [[gnu::visibility("hidden")]] Block;
   struct [[gnu::visibility("hidden")]] ForeignBlock;
   struct [[gnu::visibility("hidden")]] Segment;

@@ -1,0 +1,15 @@
+#include "bytes/buffer_memory.h"
+
+#include "bytes/buffer_blocks.h"
+
+namespace tambour::detail {
+
+std::span<std::byte> BufferMemory::writable_front(Buffer& buffer) noexcept {
+  Buffer::Segment* const first = buffer.first();
+  if (first == nullptr || !first->block->writable()) return {};
+  // The caller may write what a former search did not find.
+  buffer.last_->searched = {};
+  return {first->begin, first->end};
+}
+
+}  // namespace tambour::detail
