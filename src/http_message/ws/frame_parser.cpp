@@ -1,0 +1,232 @@
+#include "http_message/ws/frame_parser.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <span>
+
+#include "http_message/ws/masking.h"
+
+namespace tambour::http::ws {
+namespace {
+
+constexpr std::uint8_t final_bit = 0x80;
+constexpr std::uint8_t compressed_bit = 0x40;
+constexpr std::uint8_t other_reserved_bits = 0x30;
+constexpr std::uint8_t mask_bit = 0x80;
+/// A size in the second byte that announces a size of two or eight bytes.
+constexpr std::uint8_t size_of_two_bytes = 126;
+constexpr std::uint8_t size_of_eight_bytes = 127;
+
+constexpr bool is_known_opcode(unsigned opcode) noexcept {
+  return opcode <= 2 || (opcode >= 8 && opcode <= 10);
+}
+
+constexpr std::uint64_t read_be(std::span<const std::uint8_t> bytes) noexcept {
+  std::uint64_t value = 0;
+  for (const std::uint8_t byte : bytes) value = value << 8U | byte;
+  return value;
+}
+
+}  // namespace
+
+Result<FrameParser::Event> FrameParser::parse(Buffer& input, Buffer& payload,
+                                              std::size_t bytes_max) {
+  if (stage_ == Stage::failed) return std::unexpected(error_);
+  if (stage_ == Stage::closed) {
+    input.clear();
+    return Event::none;
+  }
+  auto event = parse_event(input, payload, bytes_max);
+  if (!event) {
+    stage_ = Stage::failed;
+    error_ = event.error();
+  }
+  return event;
+}
+
+Result<FrameParser::Event> FrameParser::parse_event(Buffer& input, Buffer& payload,
+                                                    std::size_t bytes_max) {
+  std::size_t added = 0;
+  for (;;) {
+    if (stage_ == Stage::header) {
+      const Result<bool> has_header = parse_header(input);
+      if (!has_header) return std::unexpected(has_header.error());
+      if (!*has_header) break;
+    }
+    if (is_control(header_.opcode)) {
+      // The event that reports the data comes first.
+      if (added > 0) break;
+      return read_control_frame(input);
+    }
+    const auto size = static_cast<std::size_t>(
+        std::min<std::uint64_t>(left_, std::min(input.size(), bytes_max - added)));
+    if (auto moved = move_data(input, payload, size); !moved) return std::unexpected(moved.error());
+    added += size;
+    if (left_ > 0) break;
+    stage_ = Stage::header;
+    if (!header_.is_final) continue;
+    if (!validator_.is_complete()) return failure(WebSocketError::invalid_utf8);
+    is_within_message_ = false;
+    control_frames_ = 0;
+    return Event::message_end;
+  }
+  if (added == 0) return Event::none;
+  control_frames_ = 0;
+  return Event::data;
+}
+
+/// Returns false if the header is incomplete. A wrong byte is an error as soon as it has arrived.
+Result<bool> FrameParser::parse_header(Buffer& input) {
+  std::array<std::uint8_t, frame_header_bytes_max> bytes;
+  const std::size_t size = input.copy_to(std::as_writable_bytes(std::span(bytes)));
+  if (size == 0) return false;
+  if (auto checked = check_first_byte(bytes[0]); !checked) return std::unexpected(checked.error());
+  if (size == 1) return false;
+  if (auto checked = check_second_byte(bytes[1]); !checked) return std::unexpected(checked.error());
+  const std::uint8_t short_size = bytes[1] & static_cast<std::uint8_t>(~mask_bit);
+  const std::size_t size_bytes = short_size == size_of_eight_bytes ? 8
+                                 : short_size == size_of_two_bytes ? 2
+                                                                   : 0;
+  const std::size_t mask_bytes = role_ == Role::server ? 4 : 0;
+  if (size < 2 + size_bytes) return false;
+  std::uint64_t payload_bytes = short_size;
+  if (size_bytes > 0) {
+    payload_bytes = read_be(std::span(bytes).subspan(2, size_bytes));
+    if (payload_bytes < (size_bytes == 2 ? size_of_two_bytes : 65536U))
+      return failure(WebSocketError::size_not_minimal);
+    if (payload_bytes > std::uint64_t{std::numeric_limits<std::int64_t>::max()})
+      return failure(WebSocketError::size_out_of_range);
+  }
+  header_ = {.opcode = static_cast<Opcode>(bytes[0] & 15U),
+             .is_final = (bytes[0] & final_bit) != 0,
+             .is_compressed = (bytes[0] & compressed_bit) != 0,
+             .payload_bytes = payload_bytes};
+  const auto begun = is_control(header_.opcode) ? begin_control_frame() : begin_data_frame();
+  if (!begun) return std::unexpected(begun.error());
+  if (size < 2 + size_bytes + mask_bytes) return false;
+  if (mask_bytes > 0) {
+    MaskKey& key = header_.mask.emplace();
+    for (std::size_t i = 0; i < key.size(); ++i)
+      key[i] = static_cast<std::byte>(bytes[2 + size_bytes + i]);
+  }
+  input.consume(2 + size_bytes + mask_bytes);
+  left_ = payload_bytes;
+  stage_ = Stage::payload;
+  if (is_control(header_.opcode)) {
+    ++control_frames_;
+    return true;
+  }
+  if (!is_within_message_) {
+    is_within_message_ = true;
+    is_text_ = header_.opcode == Opcode::text;
+    is_compressed_ = header_.is_compressed;
+    message_bytes_ = 0;
+    fragments_ = 0;
+  }
+  message_bytes_ += payload_bytes;
+  ++fragments_;
+  return true;
+}
+
+Result<> FrameParser::check_first_byte(std::uint8_t byte) const noexcept {
+  const unsigned opcode = byte & 15U;
+  if (!is_known_opcode(opcode)) return failure(WebSocketError::reserved_opcode);
+  const bool is_first = opcode == static_cast<unsigned>(Opcode::text) ||
+                        opcode == static_cast<unsigned>(Opcode::binary);
+  // Only the first fragment of a message tells whether it is compressed: RFC 7692, section 6.1.
+  if ((byte & other_reserved_bits) != 0 ||
+      ((byte & compressed_bit) != 0 && (!is_first || !allows_compressed_)))
+    return failure(WebSocketError::reserved_bits);
+  if (is_control(static_cast<Opcode>(opcode))) {
+    if ((byte & final_bit) == 0) return failure(WebSocketError::fragmented_control_frame);
+    return {};
+  }
+  if (is_first && is_within_message_) return failure(WebSocketError::missing_continuation);
+  if (!is_first && !is_within_message_) return failure(WebSocketError::unexpected_continuation);
+  return {};
+}
+
+Result<> FrameParser::check_second_byte(std::uint8_t byte) const noexcept {
+  const bool is_masked = (byte & mask_bit) != 0;
+  if (is_masked && role_ == Role::client) return failure(WebSocketError::masked_frame);
+  if (!is_masked && role_ == Role::server) return failure(WebSocketError::unmasked_frame);
+  return {};
+}
+
+Result<> FrameParser::begin_control_frame() noexcept {
+  if (header_.payload_bytes > control_bytes_max)
+    return failure(WebSocketError::control_frame_too_large);
+  if (control_frames_ >= limits_->control_frames_max)
+    return failure(WebSocketError::too_many_control_frames);
+  return {};
+}
+
+Result<> FrameParser::begin_data_frame() noexcept {
+  const std::uint64_t before = is_within_message_ ? message_bytes_ : 0;
+  const std::uint32_t fragments_before = is_within_message_ ? fragments_ : 0;
+  if (header_.payload_bytes > limits_->frame_bytes_max)
+    return failure(WebSocketError::frame_too_large);
+  // Both are at most message_bytes_max or 2^63, so the difference cannot wrap around.
+  if (header_.payload_bytes > limits_->message_bytes_max ||
+      before > limits_->message_bytes_max - header_.payload_bytes)
+    return failure(WebSocketError::message_too_large);
+  if (fragments_before >= limits_->fragments_max)
+    return failure(WebSocketError::too_many_fragments);
+  return {};
+}
+
+Result<> FrameParser::move_data(Buffer& input, Buffer& payload, std::size_t size) {
+  const bool is_validated = is_text_ && !is_compressed_;
+  bool is_valid = true;
+  const auto validate = [&](std::span<const std::byte> bytes) {
+    if (is_validated && is_valid) is_valid = validator_.append(bytes);
+  };
+  if (header_.mask) {
+    const auto offset = static_cast<std::size_t>(header_.payload_bytes - left_);
+    move_masked(input, payload, size, *header_.mask, offset, validate);
+  } else {
+    for (std::size_t taken = 0; taken < size;) {
+      const std::size_t here = std::min(input.front().size(), size - taken);
+      validate(input.front().first(here));
+      payload.append(input.take(here));
+      taken += here;
+    }
+  }
+  left_ -= size;
+  if (!is_valid) return failure(WebSocketError::invalid_utf8);
+  return {};
+}
+
+Result<FrameParser::Event> FrameParser::read_control_frame(Buffer& input) {
+  const auto size = static_cast<std::size_t>(left_);
+  if (input.size() < size) return Event::none;
+  control_payload_.resize(size);
+  const auto bytes = std::as_writable_bytes(std::span(control_payload_));
+  input.copy_to(bytes);
+  input.consume(size);
+  if (header_.mask) mask_copy(bytes, bytes.data(), *header_.mask, 0);
+  left_ = 0;
+  stage_ = Stage::header;
+  if (header_.opcode == Opcode::ping) return Event::ping;
+  if (header_.opcode == Opcode::pong) return Event::pong;
+  if (auto read = read_close(); !read) return std::unexpected(read.error());
+  stage_ = Stage::closed;
+  input.clear();
+  return Event::close;
+}
+
+Result<> FrameParser::read_close() {
+  if (control_payload_.empty()) return {};
+  if (control_payload_.size() == 1) return failure(WebSocketError::bad_close_payload);
+  const auto byte = [&](std::size_t at) {
+    return static_cast<unsigned char>(control_payload_[at]);
+  };
+  close_code_ = static_cast<CloseCode>(byte(0) << 8U | byte(1));
+  if (!is_sent(close_code_)) return failure(WebSocketError::bad_close_code);
+  control_payload_.erase(0, 2);
+  if (!is_utf8(control_payload_)) return failure(WebSocketError::invalid_utf8);
+  return {};
+}
+
+}  // namespace tambour::http::ws

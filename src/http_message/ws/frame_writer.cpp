@@ -1,0 +1,106 @@
+#include "http_message/ws/frame_writer.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "http_message/ws/masking.h"
+#include "http_message/ws/utf8.h"
+
+namespace tambour::http::ws {
+namespace {
+
+/// A payload of at most so many bytes is copied behind the header, so that a frame is one piece of
+/// memory. Buffer::append() copies them in any case.
+constexpr std::size_t joined_bytes_max = 1024;
+
+}  // namespace
+
+std::size_t write_header(std::span<std::byte, frame_header_bytes_max> target,
+                         const FrameHeader& header) noexcept {
+  const auto set = [&](std::size_t at, std::uint64_t value) {
+    target[at] = static_cast<std::byte>(value);
+  };
+  const std::uint64_t size = header.payload_bytes;
+  const std::size_t size_bytes = size < 126 ? 0 : size < 65536 ? 2 : 8;
+  set(0, (header.is_final ? 0x80U : 0U) | (header.is_compressed ? 0x40U : 0U) |
+             static_cast<unsigned>(header.opcode));
+  set(1, (header.mask ? 0x80U : 0U) | (size_bytes == 0 ? size : size_bytes == 2 ? 126U : 127U));
+  for (std::size_t i = 0; i < size_bytes; ++i) set(2 + i, size >> 8 * (size_bytes - 1 - i));
+  if (!header.mask) return 2 + size_bytes;
+  std::ranges::copy(*header.mask, target.begin() + static_cast<std::ptrdiff_t>(2 + size_bytes));
+  return 2 + size_bytes + header.mask->size();
+}
+
+FrameWriter::FrameWriter(Role role, RandomBytes random) noexcept : random_(random), role_(role) {
+  base::check(role == Role::server || random != nullptr,
+              "FrameWriter of a client constructed without a source of random bytes: pass one");
+}
+
+void FrameWriter::append_message(Buffer& to, Buffer payload, const MessageOptions& options) {
+  base::check(
+      !is_within_message_,
+      "FrameWriter::append_message() called within a streamed message: append its last part "
+      "first");
+  append_part(to, std::move(payload), true, options);
+}
+
+void FrameWriter::append_part(Buffer& to, Buffer payload, bool is_last,
+                              const MessageOptions& options) {
+  for (bool is_done = false; !is_done;) {
+    const bool is_whole =
+        options.fragment_bytes_max == 0 || payload.size() <= options.fragment_bytes_max;
+    Buffer fragment = is_whole ? std::move(payload) : payload.take(options.fragment_bytes_max);
+    FrameHeader header{.opcode = is_within_message_ ? Opcode::continuation : options.opcode,
+                       .is_final = is_whole && is_last,
+                       .is_compressed = !is_within_message_ && options.is_compressed,
+                       .payload_bytes = fragment.size()};
+    append_frame(to, header, std::move(fragment));
+    is_within_message_ = !header.is_final;
+    is_done = is_whole;
+  }
+}
+
+void FrameWriter::append_frame(Buffer& to, FrameHeader header, Buffer payload) {
+  if (role_ == Role::client) random_(header.mask.emplace());
+  const std::size_t joined = payload.size() <= joined_bytes_max ? payload.size() : 0;
+  const std::span<std::byte> memory = to.prepare(frame_header_bytes_max + joined);
+  const std::size_t size = write_header(memory.first<frame_header_bytes_max>(), header);
+  payload.copy_to(memory.subspan(size, joined));
+  if (header.mask) {
+    const std::span<std::byte> bytes = memory.subspan(size, joined);
+    mask_copy(bytes, bytes.data(), *header.mask, 0);
+  }
+  to.commit(size + joined);
+  if (joined == payload.size()) return;
+  if (!header.mask) return to.append(std::move(payload));
+  const std::size_t payload_bytes = payload.size();
+  move_masked(payload, to, payload_bytes, *header.mask, 0, [](std::span<const std::byte>) {});
+}
+
+Result<> FrameWriter::append_control(Buffer& to, Opcode opcode, std::string_view payload) {
+  if (payload.size() > control_bytes_max) return failure(WebSocketError::control_frame_too_large);
+  append_frame(to, {.opcode = opcode, .payload_bytes = payload.size()}, Buffer(payload));
+  return {};
+}
+
+Result<> FrameWriter::append_ping(Buffer& to, std::string_view payload) {
+  return append_control(to, Opcode::ping, payload);
+}
+
+Result<> FrameWriter::append_pong(Buffer& to, std::string_view payload) {
+  return append_control(to, Opcode::pong, payload);
+}
+
+Result<> FrameWriter::append_close(Buffer& to, CloseCode code, std::string_view reason) {
+  if (code == CloseCode::no_status && reason.empty()) return append_control(to, Opcode::close, {});
+  if (!is_sent(code)) return failure(WebSocketError::bad_close_code);
+  if (!is_utf8(reason)) return failure(WebSocketError::invalid_utf8);
+  const auto number = static_cast<unsigned>(code);
+  std::string payload{static_cast<char>(number >> 8U), static_cast<char>(number)};
+  payload += reason;
+  return append_control(to, Opcode::close, payload);
+}
+
+}  // namespace tambour::http::ws

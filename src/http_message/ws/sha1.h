@@ -1,0 +1,13 @@
+// SHA-1 (RFC 3174), for the opening handshake of WebSockets only: it is not secure any more, and
+// the handshake does not need it to be. Codecs do not depend on OpenSSL.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace tambour::http::ws {
+
+[[nodiscard]] std::array<std::byte, 20> sha1(std::string_view text) noexcept;
+
+}  // namespace tambour::http::ws
