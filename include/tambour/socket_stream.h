@@ -37,7 +37,8 @@ class SocketStream : public Stream {
 
   /// Closes the stream so that the peer's reads fail with ECONNRESET. What the kernel still has to
   /// send is lost. Use it if the peer must not take what it has received for complete. Reads and
-  /// writes fail with ECANCELED. No effect on a closed stream.
+  /// writes fail with ECANCELED. A Unix socket is closed: it has no reset. No effect on a closed
+  /// stream.
   void reset() noexcept;
 
   /// setsockopt(2) with an int.

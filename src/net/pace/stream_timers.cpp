@@ -20,7 +20,7 @@ void ReadTimer::start(Duration limit) noexcept {
 
 void ReadTimer::start_at(TimePoint deadline) noexcept {
   start(Duration::zero());
-  timer_.start_at(deadline);
+  if (deadline != never) timer_.start_at(deadline);
 }
 
 void ReadTimer::end_by(TimePoint deadline) noexcept {
@@ -36,10 +36,10 @@ Result<std::size_t> ReadTimer::finish(Result<std::size_t> received) noexcept {
 WriteTimer::WriteTimer(Stream& stream, Callback<std::uint64_t()> unsent)
     : stream_(stream), unsent_(std::move(unsent)), timer_(stream.loop(), [this] { check(); }) {}
 
-void WriteTimer::start(Duration limit) noexcept {
+void WriteTimer::start(Duration limit, std::uint64_t unsent) noexcept {
   has_expired_ = false;
   limit_ = limit;
-  if (unsent_) unsent_before_ = unsent_();
+  unsent_before_ = unsent;
   if (limit > Duration::zero()) timer_.start(limit);
 }
 

@@ -26,7 +26,7 @@ class ReadTimer {
 
   /// Begins a read with a time limit; zero: none.
   void start(Duration limit) noexcept;
-  void start_at(TimePoint deadline) noexcept;
+  void start_at(TimePoint deadline) noexcept;  ///< `never`: no limit.
   /// Makes the limit of the current read expire at `deadline` unless it does so earlier.
   void end_by(TimePoint deadline) noexcept;
   /// Returns what the read has returned: ETIMEDOUT if the limit has expired.
@@ -48,8 +48,8 @@ class WriteTimer {
   WriteTimer(const WriteTimer&) = delete;
   WriteTimer& operator=(const WriteTimer&) = delete;
 
-  /// Begins a write with a time limit; zero: none.
-  void start(Duration limit) noexcept;
+  /// Begins a write of `unsent` bytes with a time limit; zero: none.
+  void start(Duration limit, std::uint64_t unsent = 0) noexcept;
   /// The write has ended, or its coroutine was destroyed.
   void stop() noexcept { timer_.stop(); }
   /// Returns what the write has returned: ETIMEDOUT if the limit has expired.
