@@ -25,10 +25,12 @@ Task<> echo(S peer) {
 
 template <class To>
 Task<> ask(To to, std::string question, int& status) {
-  auto stream =
-      co_await connect(std::move(to), {.timeout = std::chrono::seconds(10), .attempts_max = 3});
+  ConnectOptions options;
+  options.timeout = std::chrono::seconds(10);
+  options.retry.attempts_max = 3;
+  auto stream = co_await connect(std::move(to), options);
   if (!stream) {
-    std::fprintf(stderr, "%s\n", stream.error().message().c_str());
+    std::fprintf(stderr, "%s\n", stream.error().describe().c_str());
     co_return;
   }
   // Before the answer: a socket whose connection has ended has no peer.

@@ -56,12 +56,11 @@ int main() {
                                 own.send("line\n");
                               },
                           .on_close = [](Connection&, Error) { std::printf("disconnected\n"); }},
-      StreamClientOptions{.retry_delay = 5ms,
-                          .retry_delay_max = 20ms,
-                          .on_failure = [](const ConnectFailure& failure) {
-                            std::printf("attempt %u: %s\n", failure.attempts,
-                                        failure.error.message().c_str());
-                          }});
+      StreamClientOptions{
+          .retry = {.attempts_max = RetryPolicy::unlimited, .delay = 5ms, .delay_max = 20ms},
+          .on_failure = [](const ConnectFailure& failure) {
+            std::printf("attempt %u: %s\n", failure.attempts, failure.error.describe().c_str());
+          }});
   client->start();
   loop.run();
   std::printf("%d answers\n", answers);

@@ -67,7 +67,9 @@ Task<> serve(TcpStream client) {
   if (!co_await client.write(method) || !may_come) co_return;
   const auto target = co_await timeout(10s, read_target(client, in));
   Result<SocketStream> server = std::unexpected(target ? Error() : target.error());
-  if (target) server = co_await connect(*target, {.timeout = 10s});
+  ConnectOptions options;
+  options.timeout = 10s;
+  if (target) server = co_await connect(*target, options);
   const std::string reply = reply_to(server ? Error() : server.error());
   if (!co_await client.write(reply) || !server) co_return;
   co_await when_all(pass_on(client, *server, std::move(in)), pass_on(*server, client));

@@ -15,9 +15,11 @@ using namespace tambour;
 using namespace std::chrono_literals;
 
 Task<> talk(std::string host, int port, TlsClientContext tls, std::string text, bool& done) {
-  auto stream = co_await connect(host, port, tls, {.timeout = 10s});
+  ConnectOptions options(tls);
+  options.timeout = 10s;
+  auto stream = co_await connect(host, port, options);
   if (!stream) {
-    std::fprintf(stderr, "%s: %s\n", host.c_str(), stream.error().message().c_str());
+    std::fprintf(stderr, "%s: %s\n", host.c_str(), stream.error().describe().c_str());
     co_return;
   }
   const auto server = stream->tls()->peer_certificate();

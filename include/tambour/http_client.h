@@ -26,12 +26,10 @@
 #include <tambour/connector.h>
 #include <tambour/http_cookie.h>
 #include <tambour/http_message.h>
-#include <tambour/http_proxy.h>
 #include <tambour/http_url.h>
 #include <tambour/result.h>
-#include <tambour/socket_stream.h>
+#include <tambour/retry_policy.h>
 #include <tambour/task.h>
-#include <tambour/tls_context.h>
 
 namespace tambour::http::client {
 class Exchange;
@@ -46,26 +44,13 @@ class EventLoop;
 
 namespace tambour::http {
 
-/// Which requests are sent again, and when. A request is retried only if it did not reach the
-/// server, because the connection could not be made, or if its method is idempotent (RFC 9110,
-/// section 9.2.2) and its body is in memory. The delays count for ClientOptions::timeout.
-struct RetryPolicy {
-  /// Including the first attempt; 1: none is repeated.
-  unsigned attempts_max = 1;
-  /// Before the second attempt; it doubles with each further one up to `delay_max`. The actual
-  /// delay is a random value between half and all of it.
-  Duration delay = std::chrono::milliseconds(100);
-  Duration delay_max = std::chrono::seconds(10);
-  /// Also repeats idempotent requests that are answered with 503 or 429 and Retry-After, when the
-  /// server asks for it, but not if that is later than `retry_after_max`.
-  bool unavailable = false;
-  Duration retry_after_max = std::chrono::seconds(30);
-};
 
 struct ClientOptions {
-  /// For URLs with the scheme "https". If empty, a context with the certificates of the system is
-  /// created for the first of them, which reads files.
-  TlsClientContext tls{};
+  /// How connections are opened. `connect.tls` is for URLs with the scheme "https"; if it is empty,
+  /// a context with the certificates of the system is created for the first of them, which reads
+  /// files. `connect.proxy` chooses a proxy for each request: its URL, a function, or
+  /// ProxyChoice::from_environment(). Proxies of HTTP forward requests for "http", and open tunnels
+  /// for "https". Connections through different proxies are not exchanged.
   ConnectOptions connect{};
 
   /// The limits of responses. The body of a response is streamed, so its size has no limit by
@@ -94,13 +79,15 @@ struct ClientOptions {
   /// How many redirects are followed. Zero: they are returned as responses.
   unsigned redirects_max = 10;
 
-  /// Requests that are sent again. By default, only those whose kept connection was lost are.
+  /// Which requests are sent again, and when. By default, only those whose kept connection was lost
+  /// are. A request is retried only if it did not reach the server, because the connection could
+  /// not be made, or if its method is idempotent (RFC 9110, section 9.2.2) and its body is in
+  /// memory. The delays count for `timeout`.
   RetryPolicy retry{};
-
-  /// Chooses a proxy for each request: use_proxy(), or
-  /// use_proxies(ProxySettings::from_environment()). Empty: no proxies. Connections through
-  /// different proxies are not exchanged.
-  ProxyChoice proxy{};
+  /// Also repeats idempotent requests that are answered with 503 or 429 and Retry-After, when the
+  /// server asks for it, but not if that is later than `retry_after_max`.
+  bool retry_unavailable = false;
+  Duration retry_after_max = std::chrono::seconds(30);
 
   /// Offers the codings gzip, br and zstd (Accept-Encoding), and decodes the bodies of responses,
   /// whose fields then lack Content-Encoding and Content-Length. Not for requests that set
@@ -234,7 +221,7 @@ class ClientResponse {
 /// Responses are read as curl and browsers read them: docs/http-client.md lists what is accepted
 /// beyond RFC 9112. A response with the status 101 fails with HttpError::not_an_upgrade unless the
 /// request has offered its protocol in the field Upgrade. CONNECT fails with HttpError::bad_target:
-/// use ClientOptions::proxy.
+/// use ConnectOptions::proxy.
 ///
 /// Redirects: 301, 302 and 303 change the method to GET, unless it is HEAD, or it is not POST and
 /// the status is not 303; 307 and 308 keep the method and the body. Authorization and Cookie fields
@@ -255,9 +242,9 @@ class Client {
   /// Sends a request and returns the response when its head has arrived, whatever its status.
   /// Fails with HttpError (an invalid URL, a scheme other than http and https, too many redirects,
   /// a malformed response), with the errors of connect(), TLS and streams, with StreamError::eof if
-  /// the server closed the connection without an answer, with the errors of proxies in HttpError,
-  /// with ETIMEDOUT, with EAGAIN if too many
-  /// requests wait, and with ECANCELED if the task was asked to stop. Throws std::bad_alloc.
+  /// the server closed the connection without an answer, with ProxyError, with ETIMEDOUT,
+  /// with EAGAIN if too many requests wait, and with ECANCELED if the task was asked to stop.
+  /// Throws std::bad_alloc.
   [[nodiscard]] Task<Result<ClientResponse>> send(ClientRequest request);
 
   [[nodiscard]] Task<Result<ClientResponse>> get(std::string url);

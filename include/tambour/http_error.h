@@ -104,21 +104,6 @@ enum class HttpError : int {
   bad_location,                ///< A redirect to something that is not a URL of HTTP.
   negotiated_http_2,           ///< ALPN has chosen "h2", which this end does not speak.
   negotiated_other_protocol,   ///< ALPN has chosen another protocol than "http/1.1".
-
-  // Proxies of clients: see http_proxy.h.
-  bad_proxy = 280,                ///< The proxy is not "http://host:port" or "socks5://host:port".
-  proxy_authentication_required,  ///< 407, or a SOCKS proxy that rejects the user.
-  proxy_refused,                  ///< Another status than 2xx in answer to CONNECT.
-  proxy_bad_answer,               ///< The proxy does not follow its protocol, or ends early.
-  // The replies of SOCKS 5: RFC 1928, section 6.
-  socks_failure = 290,          ///< 1: "general failure", or an unknown reply.
-  socks_not_allowed,            ///< 2: by the rules of the proxy.
-  socks_network_unreachable,    ///< 3
-  socks_host_unreachable,       ///< 4: also names that do not exist.
-  socks_connection_refused,     ///< 5: by the origin.
-  socks_expired,                ///< 6: "TTL expired".
-  socks_command_not_supported,  ///< 7
-  socks_address_not_supported,  ///< 8
 };
 
 const std::error_category& http_category() noexcept;

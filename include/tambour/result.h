@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cerrno>
+#include <concepts>
 #include <expected>
 #include <string>
 #include <string_view>
@@ -46,6 +47,14 @@ namespace detail {
 ///   TcpServer server = or_throw(TcpServer::listen(loop, at), "listen on " + at.to_string());
 template <class T>
 T or_throw(Result<T> result, std::string_view context = {}) {
+  if (!result) [[unlikely]]
+    detail::throw_error(result.error(), context);
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+/// The same for errors that are an Error and more, such as those of connect().
+template <class T, std::derived_from<Error> E>
+  requires(!std::same_as<E, Error>)
+T or_throw(std::expected<T, E> result, std::string_view context = {}) {
   if (!result) [[unlikely]]
     detail::throw_error(result.error(), context);
   if constexpr (!std::is_void_v<T>) return std::move(*result);

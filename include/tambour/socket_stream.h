@@ -1,6 +1,7 @@
 // Streams that are sockets: the common part of TcpStream and UnixStream.
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <utility>
 
@@ -49,6 +50,13 @@ class SocketStream : public Stream {
 
   std::unique_ptr<const ProxyHeader> proxy_header_;
 };
+
+namespace detail {
+/// Whether S is a stream whose class does not say its family, so that a TcpStream or a UnixStream
+/// can be made of it.
+template <class S>
+inline constexpr bool is_stream_of_any_family = std::same_as<S, SocketStream>;
+}  // namespace detail
 
 }  // namespace tambour
 

@@ -20,6 +20,7 @@
 #include <tambour/connector.h>
 #include <tambour/endpoint.h>
 #include <tambour/result.h>
+#include <tambour/retry_policy.h>
 #include <tambour/task.h>
 
 namespace tambour::net {
@@ -34,28 +35,27 @@ class EventLoop;
 
 /// A failed attempt of a StreamClient.
 struct ConnectFailure {
-  Error error;            ///< The error of connect().
+  ConnectError error;     ///< The error of connect(), and the step that failed.
   unsigned attempts = 0;  ///< The attempts since the last connection, this one included.
-  /// The time until the next attempt; empty if the client has stopped because of `attempts_max`.
+  /// The time until the next attempt; empty if the client has stopped because of
+  /// RetryPolicy::attempts_max.
   std::optional<Duration> retry_delay{};
 };
 
 struct StreamClientOptions {
-  /// The options of each attempt. An attempt may try several addresses, until `connect.timeout`.
+  /// The options of each attempt: TLS, a proxy and the others. An attempt may try several
+  /// addresses, until `connect.timeout`.
   ConnectOptions connect{};
 
-  /// The delay after the first failed attempt, and before a lost connection is made again. It
-  /// doubles with each attempt up to `retry_delay_max`. The actual delay is a random value between
-  /// half and all of it, so that the clients of a server that was down do not reconnect at the same
-  /// moment. Negative values count as zero.
-  Duration retry_delay = std::chrono::milliseconds(500);
-  Duration retry_delay_max = std::chrono::seconds(30);
-  /// A connection that was open for at least this time resets the delay to `retry_delay`.
+  /// The attempts without a connection, after which the client stops, and the delays: after the
+  /// first failed attempt, and before a lost connection is made again. All errors are retried.
+  RetryPolicy retry{.attempts_max = RetryPolicy::unlimited,
+                    .delay = std::chrono::milliseconds(500),
+                    .delay_max = std::chrono::seconds(30)};
+  /// A connection that was open for at least this time resets the delay to `retry.delay`.
   /// Therefore the delay keeps growing if a server closes each connection at once.
   Duration stable_after = std::chrono::seconds(10);
 
-  /// The client stops after this many failed attempts without a connection; 0 means no limit.
-  unsigned attempts_max = 0;
   /// Whether the client connects again when its connection has ended, for any reason. If false, it
   /// stops then.
   bool reconnect = true;
@@ -93,21 +93,21 @@ class StreamClient {
   StreamClient(EventLoop& loop, std::string host, Port port, ConnectionCallbacks callbacks,
                StreamClientOptions options = {},
                std::source_location created_at = std::source_location::current())
-      : StreamClient(
-            loop,
-            [host = std::move(host), port, how = options.connect] {
-              return tambour::connect(host, port, how);
-            },
-            std::move(callbacks), std::move(options), created_at) {}
+      // Braces: the lambda is created before the options are moved.
+      : StreamClient{loop,
+                     [host = std::move(host), port, how = options.connect] {
+                       return tambour::connect(host, port, how);
+                     },
+                     std::move(callbacks), std::move(options), created_at} {}
   /// Connects to the first of these addresses that answers.
   StreamClient(EventLoop& loop, std::vector<Endpoint> to, ConnectionCallbacks callbacks,
                StreamClientOptions options = {},
                std::source_location created_at = std::source_location::current());
-  /// Each attempt awaits the task that `connect` returns, for example one that connects through a
-  /// proxy; StreamClientOptions::connect is not used. An exception that it throws, other than
-  /// std::bad_alloc, stops the client and propagates out of the loop's run(). `connect` must not
-  /// stop or destroy the client.
-  StreamClient(EventLoop& loop, Callback<Task<Result<SocketStream>>()> connect,
+  /// Each attempt awaits the task that `connect` returns, for example one that speaks a protocol
+  /// before the connection begins; StreamClientOptions::connect is not used. An exception that it
+  /// throws, other than std::bad_alloc, stops the client and propagates out of the loop's run().
+  /// `connect` must not stop or destroy the client.
+  StreamClient(EventLoop& loop, Callback<Task<ConnectResult>()> connect,
                ConnectionCallbacks callbacks, StreamClientOptions options = {},
                std::source_location created_at = std::source_location::current());
   StreamClient(StreamClient&& other) noexcept;

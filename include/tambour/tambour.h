@@ -50,7 +50,6 @@
 #include <tambour/http_https.h>            // IWYU pragma: export
 #include <tambour/http_message.h>          // IWYU pragma: export
 #include <tambour/http_method.h>           // IWYU pragma: export
-#include <tambour/http_proxy.h>            // IWYU pragma: export
 #include <tambour/http_request.h>          // IWYU pragma: export
 #include <tambour/http_response.h>         // IWYU pragma: export
 #include <tambour/http_router.h>           // IWYU pragma: export
@@ -68,10 +67,12 @@
 #include <tambour/pipe.h>                  // IWYU pragma: export
 #include <tambour/priority.h>              // IWYU pragma: export
 #include <tambour/process.h>               // IWYU pragma: export
+#include <tambour/proxy.h>                 // IWYU pragma: export
 #include <tambour/proxy_header.h>          // IWYU pragma: export
 #include <tambour/proxy_protocol.h>        // IWYU pragma: export
 #include <tambour/resolver.h>              // IWYU pragma: export
 #include <tambour/result.h>                // IWYU pragma: export
+#include <tambour/retry_policy.h>          // IWYU pragma: export
 #include <tambour/run_on.h>                // IWYU pragma: export
 #include <tambour/server_group.h>          // IWYU pragma: export
 #include <tambour/signal.h>                // IWYU pragma: export

@@ -36,8 +36,9 @@ class UnixStream final : public SocketStream {
   /// Takes ownership of `fd`, a connected stream socket.
   UnixStream(EventLoop& loop, int fd) noexcept : SocketStream(loop, fd) {}
   /// `stream` must not be a TcpStream.
-  template <std::same_as<SocketStream> S>
-  explicit UnixStream(S&& stream) noexcept : SocketStream(std::forward<S>(stream)) {}
+  template <std::derived_from<SocketStream> S>
+    requires(detail::is_stream_of_any_family<S>)
+  explicit UnixStream(S&& stream) noexcept : SocketStream(std::move(stream)) {}
 
   /// Connects on the loop of the awaiting task. Fails with ECONNREFUSED if no server listens on the
   /// name, with ENOENT, with EAGAIN if the listener's backlog is full, and with EAFNOSUPPORT if

@@ -12,6 +12,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <exception>
+#include <expected>
 #include <optional>
 #include <ranges>
 #include <source_location>
@@ -372,10 +373,12 @@ WhenAnyOfRange<RangeResult<R>> when_any(R&& range) {
 
 template <class T>
 inline constexpr bool is_result = false;
-template <class T>
-inline constexpr bool is_result<Result<T>> = true;
+template <class T, std::convertible_to<Error> E>
+  requires(std::convertible_to<Error, E>)
+inline constexpr bool is_result<std::expected<T, E>> = true;
 
-/// A Result<T> is unchanged; any other type T becomes Result<T>.
+/// A Result<T> is unchanged, and so is another std::expected whose error may be any Error; any
+/// other type T becomes Result<T>.
 template <class T>
 using ResultOf = std::conditional_t<is_result<T>, T, Result<T>>;
 

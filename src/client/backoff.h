@@ -1,25 +1,27 @@
-// Delays between attempts to connect: exponential back-off with jitter.
+// Delays between attempts: exponential back-off with jitter.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include <tambour/clock.h>
+#include <tambour/retry_policy.h>
 
 namespace tambour::client {
 
 class Backoff {
  public:
-  /// Negative durations count as zero.
-  Backoff(Duration first, Duration max) noexcept
-      : max_(std::max(max, Duration::zero())),
-        first_(std::clamp(first, Duration::zero(), max_)),
-        next_(first_) {}
+  explicit Backoff(const RetryPolicy& policy) noexcept
+      : max_(std::max(policy.delay_max, Duration::zero())),
+        first_(std::clamp(policy.delay, Duration::zero(), max_)),
+        next_(first_),
+        jitter_(policy.jitter > 0 ? std::min(policy.jitter, 1.0) : 0) {}  // NaN: none.
 
-  /// Returns a delay between half of the current one and all of it, and doubles the current one.
+  /// Returns a delay from which a random part may be subtracted, and doubles the next one.
   Duration next(std::uint64_t random) noexcept {
-    const auto half = static_cast<std::uint64_t>(next_.count() / 2);
-    const Duration delay = next_ - Duration(static_cast<std::int64_t>(random % (half + 1)));
+    const auto range = static_cast<std::uint64_t>(static_cast<double>(next_.count()) * jitter_);
+    const auto less = std::min(static_cast<std::int64_t>(random % (range + 1)), next_.count());
+    const Duration delay = next_ - Duration(less);
     next_ = std::min(next_, max_ / 2) * 2;
     return delay;
   }
@@ -30,6 +32,7 @@ class Backoff {
   Duration max_;
   Duration first_;
   Duration next_;
+  double jitter_;
 };
 
 }  // namespace tambour::client

@@ -1,16 +1,15 @@
+// connect(): one attempt after the other, each of names, addresses, a proxy and TLS.
 #include <tambour/connector.h>
-
-#include <netdb.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
-#include <tambour/dns_error.h>
 #include <tambour/dns_resolver.h>
 #include <tambour/event_loop.h>
 #include <tambour/tls.h>
@@ -20,6 +19,9 @@
 #include "base/failure.h"
 #include "base/parse_number.h"
 #include "client/backoff.h"
+#include "client/may_pass.h"
+#include "client/proxy.h"
+#include "client/proxy_context.h"
 #include "client/race.h"
 #include "loop/core.h"
 #include "net/tcp_options.h"
@@ -28,29 +30,23 @@
 namespace tambour {
 namespace {
 
-static_assert(std::is_trivially_destructible_v<ConnectOptions>,
+static_assert(!std::is_aggregate_v<ConnectOptions>,
               "GCC 12 destroys an aggregate in braces inside co_await twice");
+static_assert(std::is_trivially_destructible_v<RetryPolicy>);
 
+using client::ProxyServer;
 using client::Race;
-using client::Streamed;
 
 /// What to connect to: addresses, or a name that is still to be resolved.
 struct Target {
-  std::vector<Endpoint> addresses;
+  std::vector<Endpoint> addresses{};
   std::string host{};
   std::uint16_t port = 0;
-  std::vector<std::string> alpn{};  ///< With TLS: the application protocols of this end.
-};
 
-bool may_pass(const Error& error, const Target& target) noexcept {
-  if (error.category() == resolver_category()) return error.value() == EAI_AGAIN;
-  if (error.category() == dns_category()) return error == DnsError::too_many_lookups;
-  // A Unix server that restarts removes its path and creates it again.
-  const auto is_unix = [](const Endpoint& each) { return !each.is_ip(); };
-  if (error.value() == ENOENT) return std::ranges::any_of(target.addresses, is_unix);
-  constexpr int lasting[] = {EINVAL, EACCES, EPERM, EAFNOSUPPORT, ECANCELED};
-  return std::ranges::find(lasting, error.value()) == std::end(lasting);
-}
+  [[nodiscard]] bool is_unix() const noexcept {
+    return std::ranges::any_of(addresses, [](const Endpoint& at) { return !at.is_ip(); });
+  }
+};
 
 /// Parses "name:port".
 std::optional<Target> parse_name(std::string_view text) {
@@ -60,105 +56,224 @@ std::optional<Target> parse_name(std::string_view text) {
   const auto port = base::parse_number<std::uint16_t>(text.substr(colon + 1));
   if (host.find_first_of(":[]") != std::string_view::npos) return std::nullopt;
   if (!port || *port == 0) return std::nullopt;
-  return Target{.addresses = {}, .host = std::string(host), .port = *port};
+  return Target{.host = std::string(host), .port = *port};
 }
 
-Target host_target(std::string host, std::uint16_t port) {
-  // Without a host there is no address either, which fails with EINVAL.
-  if (port == 0) host.clear();
-  return {.addresses = {}, .host = std::move(host), .port = port};
+/// Applies the local address, and returns what is wrong.
+Error prepare(Target& target, ConnectOptions& options) {
+  if (target.addresses.empty() && (target.host.empty() || target.port == 0))
+    return system_error(EINVAL);
+  // Nothing else says which server it must be.
+  if (options.tls && options.tls_host.empty() && target.is_unix()) return system_error(EINVAL);
+  if (!options.local) return {};
+  const int family = options.local->family();
+  std::erase_if(target.addresses, [&](const Endpoint& at) { return at.family() != family; });
+  if (!target.host.empty()) {
+    if (!options.local->is_ip()) return system_error(EAFNOSUPPORT);
+    const auto only = family == AF_INET6 ? AddressFamily::v6 : AddressFamily::v4;
+    if (options.family != AddressFamily::any && options.family != only)
+      return system_error(EAFNOSUPPORT);
+    options.family = only;
+  } else if (target.addresses.empty()) {
+    return system_error(EAFNOSUPPORT);
+  }
+  return {};
 }
 
-Task<Streamed> try_once(Target target, ConnectOptions options) {
+bool may_pass(const Error& error, const Target& target) noexcept {
+  // A Unix server that restarts removes its path and creates it again; its backlog may be full.
+  if (target.is_unix() && (error == system_error(ENOENT) || error == system_error(EAGAIN)))
+    return true;
+  return client::may_pass(error);
+}
+
+Result<> set_tcp_options(SocketStream& stream, const TcpOptions& options) noexcept {
+  const bool any_option =
+      options.keepalive_idle > Duration::zero() || options.user_timeout > Duration::zero();
+  if (!any_option) return {};
+  // A stream to a Unix endpoint has no TCP options.
+  const auto peer = stream.peer_endpoint();
+  if (!peer || !peer->is_ip()) return {};
+  backend::System& system = loop::core_of(stream.loop()).backend().system();
+  return net::set_tcp_options(system, stream.descriptor(), options);
+}
+
+std::string proxy_of(const Target& target, const ConnectOptions& options) {
+  if (!options.proxy || target.is_unix()) return {};
+  if (target.addresses.empty())
+    return options.proxy(ProxyTarget{.host = target.host, .port = target.port});
+  const Endpoint& first = target.addresses.front();
+  return options.proxy(ProxyTarget{.host = first.address(), .port = first.port()});
+}
+
+/// The first address that answers.
+Task<ConnectResult> reach(Target target, const ConnectOptions& options, ConnectStep& step) {
   const TaskContext& context = co_await this_task;
-  Race race(*context.loop, context.stop, options);
+  step = target.host.empty() ? ConnectStep::connect : ConnectStep::resolve;
+  Race race(*context.loop, context.stop, options, step);
   if (target.host.empty()) {
     race.use(target.addresses);
   } else {
     Resolver& resolver =
         options.resolver != nullptr ? *options.resolver : DnsResolver::of(*context.loop);
-    race.look_up(resolver, std::move(target.host), target.port, std::move(target.alpn));
+    std::vector<std::string> alpn;
+    if (options.https_records && options.tls) alpn = options.tls.alpn();
+    race.look_up(resolver, std::move(target.host), target.port, std::move(alpn));
   }
-  co_return co_await race.run();
+  auto stream = co_await race.run();
+  if (!stream) co_return stream;
+  if (const auto set = set_tcp_options(*stream, options.tcp); !set)
+    co_return std::unexpected<ConnectError>(set.error());
+  co_return stream;
 }
 
-Task<Streamed> try_rounds(Target target, ConnectOptions options) {
+/// The target, through a proxy.
+Task<ConnectResult> reach_through(std::string url, const Target& target,
+                                  const ConnectOptions& options, ConnectStep& step) {
+  step = ConnectStep::proxy;
+  auto proxy = client::parse_proxy(url);
+  if (!proxy) co_return std::unexpected<ConnectError>(proxy.error());
+  ConnectOptions to_proxy = options;
+  to_proxy.https_records = false;
+  to_proxy.srv_service.clear();
+  Target at;
+  at.host = proxy->host;
+  at.port = proxy->port;
+  ConnectStep ignored = step;
+  auto stream = co_await reach(std::move(at), to_proxy, ignored);
+  if (!stream) co_return std::unexpected(ConnectError(stream.error(), step));
+  if (proxy->kind == ProxyServer::Kind::https) {
+    auto context = client::proxy_context(options);
+    if (!context) co_return std::unexpected<ConnectError>(context.error());
+    const auto secured = co_await tls_connect(*stream, std::move(*context), proxy->host);
+    if (!secured) co_return std::unexpected<ConnectError>(secured.error());
+  }
+  ServiceEndpoint server;
+  server.host = target.host.empty() ? target.addresses.front().address() : target.host;
+  server.port = target.host.empty() ? target.addresses.front().port() : target.port;
+  const auto opened = co_await client::open_tunnel(*stream, *proxy, server.host, server.port);
+  if (!opened) co_return std::unexpected<ConnectError>(opened.error());
+  co_return ConnectedStream(std::move(*stream), std::move(server), std::move(url));
+}
+
+/// The name that the server must prove.
+std::string tls_host_of(const Target& target, const ConnectOptions& options,
+                        const ConnectedStream& stream) {
+  if (!options.tls_host.empty()) return options.tls_host;
+  if (!target.host.empty()) return target.host;
+  if (!stream.proxy().empty()) return stream.server().host;
+  const auto peer = stream.peer_endpoint();
+  return peer ? peer->address() : std::string();
+}
+
+Task<ConnectResult> try_once(const Target& target, const ConnectOptions& options,
+                             ConnectStep& step) {
+  std::string proxy = proxy_of(target, options);
+  Task<ConnectResult> reaching = proxy.empty()
+                                     ? reach(target, options, step)
+                                     : reach_through(std::move(proxy), target, options, step);
+  auto stream = co_await std::move(reaching);
+  if (!stream || !options.tls) co_return stream;
+  step = ConnectStep::tls;
+  std::string host = tls_host_of(target, options, *stream);
+  const auto secured = co_await tls_connect(*stream, options.tls, std::move(host));
+  if (!secured) co_return std::unexpected<ConnectError>(secured.error());
+  co_return stream;
+}
+
+Task<ConnectResult> try_rounds(const Target& target, const ConnectOptions& options,
+                               ConnectStep& step) {
   const TaskContext& context = co_await this_task;
-  client::Backoff backoff(options.retry_delay, options.retry_delay_max);
+  client::Backoff backoff(options.retry);
   for (unsigned round = 1;; ++round) {
-    auto stream = co_await try_once(target, options);
-    if (stream || round >= options.attempts_max || !may_pass(stream.error(), target))
+    auto stream = co_await try_once(target, options, step);
+    if (stream || round >= options.retry.attempts_max || !may_pass(stream.error(), target))
       co_return stream;
     const Duration delay = backoff.next(loop::core_of(*context.loop).backend().random());
-    if (auto slept = co_await sleep_for(delay); !slept) co_return std::unexpected(slept.error());
+    const auto slept = co_await sleep_for(delay);
+    if (!slept) co_return std::unexpected<ConnectError>(slept.error());
   }
 }
 
-Task<Streamed> connect_within(Target target, ConnectOptions options) {
-  const Duration limit = options.timeout;
-  Streamed stream = co_await task::within(limit, try_rounds(std::move(target), options));
-  const TcpOptions& tcp = options.tcp;
-  const bool any_option =
-      tcp.keepalive_idle > Duration::zero() || tcp.user_timeout > Duration::zero();
-  if (!stream || !any_option) co_return stream;
-  // A stream to a Unix endpoint has no TCP options.
-  if (const auto peer = stream->peer_endpoint(); peer && peer->is_ip()) {
-    backend::System& system = loop::core_of(stream->loop()).backend().system();
-    if (auto set = net::set_tcp_options(system, stream->descriptor(), tcp); !set)
-      co_return std::unexpected(set.error());
-  }
+Task<ConnectResult> connect_within(Target target, ConnectOptions options) {
+  ConnectStep step = ConnectStep::arguments;
+  if (const Error wrong = prepare(target, options))
+    co_return std::unexpected(ConnectError(wrong, step));
+  auto trying = task::within(options.timeout, try_rounds(target, options, step));
+  auto stream = co_await std::move(trying);
+  if (!stream && stream.error().step() == ConnectStep::none)
+    stream = std::unexpected(ConnectError(stream.error(), step));
   co_return stream;
 }
 
 }  // namespace
 
-Task<Result<SocketStream>> connect(std::vector<Endpoint> addresses, ConnectOptions options) {
-  return connect_within({.addresses = std::move(addresses)}, options);
-}
-
-Task<Result<SocketStream>> connect(std::string to, ConnectOptions options) {
-  // A coroutine, so that a parse error is also returned through the task's result.
-  auto literal = Endpoint::parse(to);
-  std::optional<Target> target;
-  if (literal) {
-    target = Target{.addresses = {*literal}};
-  } else {
-    target = parse_name(to);
+Result<TlsClientContext> client::proxy_context(const ConnectOptions& options) {
+  if (options.proxy_tls) return options.proxy_tls;
+  struct Shared {
+    std::mutex mutex;
+    TlsClientContext context;
+  };
+  // Never destroyed: threads may connect while the program exits.
+  static auto* const shared = new Shared;
+  const std::lock_guard lock(shared->mutex);
+  if (!shared->context) {
+    auto created = TlsClientContext::create();
+    if (!created) return std::unexpected(created.error().error);
+    shared->context = std::move(*created);
   }
-  if (!target) co_return base::failure(EINVAL);
-  co_return co_await connect_within(std::move(*target), options);
+  return shared->context;
 }
 
-Task<Result<SocketStream>> detail::connect_to_host(std::string host, std::uint16_t port,
-                                                   ConnectOptions options) {
-  return connect_within(host_target(std::move(host), port), options);
-}
+ConnectOptions::ConnectOptions() noexcept = default;
+ConnectOptions::ConnectOptions(TlsClientContext context) noexcept : tls(std::move(context)) {}
 
-Task<Result<SocketStream>> detail::connect_with_tls(std::string host, std::uint16_t port,
-                                                    TlsClientContext tls, ConnectOptions options) {
-  Target target = host_target(host, port);
-  if (options.https_records && tls) target.alpn = tls.alpn();
-  auto stream = co_await connect_within(std::move(target), options);
-  if (!stream) co_return stream;
-  const auto secured = co_await tls_connect(*stream, std::move(tls), std::move(host));
-  if (!secured) co_return std::unexpected(secured.error());
-  co_return stream;
-}
-
-Task<Result<SocketStream>> detail::connect_with_tls(std::string to, TlsClientContext tls,
-                                                    ConnectOptions options) {
-  const auto literal = Endpoint::parse(to);
-  if (literal && literal->is_ip()) {
-    std::string host = literal->to_string();
-    host.erase(host.rfind(':'));
-    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
-    const std::uint16_t port = literal->port();
-    co_return co_await connect_with_tls(std::move(host), port, std::move(tls), options);
+const char* to_string(ConnectStep step) noexcept {
+  switch (step) {
+    case ConnectStep::none:
+      break;
+    case ConnectStep::arguments:
+      return "arguments of connect()";
+    case ConnectStep::resolve:
+      return "resolving the name";
+    case ConnectStep::connect:
+      return "connecting";
+    case ConnectStep::proxy:
+      return "proxy";
+    case ConnectStep::tls:
+      return "TLS handshake";
   }
-  auto target = literal ? std::nullopt : parse_name(to);
-  if (!target) co_return base::failure(EINVAL);
-  co_return co_await connect_with_tls(std::move(target->host), target->port, std::move(tls),
-                                      options);
+  return "";
+}
+
+std::string ConnectError::describe() const {
+  if (step_ == ConnectStep::none) return message();
+  return std::string(to_string(step_)) + ": " + message();
+}
+
+Task<ConnectResult> connect(std::vector<Endpoint> addresses, ConnectOptions options) {
+  Target target;
+  target.addresses = std::move(addresses);
+  return connect_within(std::move(target), std::move(options));
+}
+
+Task<ConnectResult> connect(std::string to, ConnectOptions options) {
+  Target target;
+  if (const auto literal = Endpoint::parse(to)) {
+    target.addresses.push_back(*literal);
+  } else if (auto named = parse_name(to)) {
+    target = std::move(*named);
+  }
+  // Otherwise the target is empty, which is an error of the task.
+  return connect_within(std::move(target), std::move(options));
+}
+
+Task<ConnectResult> detail::connect_to_host(std::string host, std::uint16_t port,
+                                            ConnectOptions options) {
+  Target target;
+  target.host = std::move(host);
+  target.port = port;
+  return connect_within(std::move(target), std::move(options));
 }
 
 }  // namespace tambour

@@ -2,10 +2,10 @@
 
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include <tambour/connector.h>
 #include <tambour/dns_error.h>
-#include <tambour/tcp_stream.h>
-#include <tambour/tls.h>
 #include <tambour/tls_session.h>
 
 #include "base/check.h"
@@ -19,12 +19,13 @@ class DnsOverTls final : public DnsTransport {
       : context_(std::move(context)), server_name_(std::move(server_name)) {}
 
   Task<Result<SocketStream>> connect(Endpoint server) override {
-    auto connected = co_await TcpStream::connect(server);
-    if (!connected) co_return std::unexpected(connected.error());
+    ConnectOptions options(context_);
+    options.tls_host = server_name_;
+    options.timeout = Duration::zero();  // The resolver has one.
+    std::vector<Endpoint> addresses(1, server);
+    auto connected = co_await tambour::connect(std::move(addresses), std::move(options));
+    if (!connected) co_return std::unexpected<Error>(connected.error());
     SocketStream stream(std::move(*connected));
-    std::string name = server_name_.empty() ? server.address() : server_name_;
-    const auto secured = co_await tls_connect(stream, context_, std::move(name));
-    if (!secured) co_return std::unexpected(secured.error());
     // RFC 7301, section 3.2: another protocol that both ends support must not be answered with DNS.
     const std::string_view protocol = stream.tls()->alpn();
     if (!protocol.empty() && protocol != "dot")

@@ -1,13 +1,14 @@
 #include "client/race.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
-#include <tambour/tcp_stream.h>
-#include <tambour/unix_stream.h>
-
 #include "base/clock.h"
+#include "net/connect.h"
 
 namespace tambour::client {
 namespace {
@@ -42,18 +43,12 @@ bool is_supported(const ServiceEndpoint& service, const std::vector<std::string>
          });
 }
 
-template <class S>
-Task<Streamed> connect_as(Endpoint to) {
-  auto stream = co_await S::connect(to);
-  if (!stream) co_return std::unexpected(stream.error());
-  co_return SocketStream(std::move(*stream));
-}
-
 }  // namespace
 
-Race::Race(EventLoop& loop, std::stop_token stop, const ConnectOptions& options)
+Race::Race(EventLoop& loop, std::stop_token stop, const ConnectOptions& options, ConnectStep& step)
     : loop_(loop),
       options_(options),
+      step_(step),
       last_error_(system_error(EINVAL)),
       changed_(loop),
       begin_(loop, [this] { begin(); }),
@@ -87,7 +82,7 @@ void Race::look_up(Resolver& resolver, std::string host, std::uint16_t port,
     tasks_.spawn(look_up_https(resolver, std::move(host), port, std::move(alpn)));
 }
 
-Task<Streamed> Race::run() {
+Task<ConnectResult> Race::run() {
   for (;;) {
     if (thrown_ != nullptr) std::rethrow_exception(thrown_);
     if (winner_) co_return std::move(*winner_);
@@ -97,10 +92,11 @@ Task<Streamed> Race::run() {
       start_next();
       continue;
     }
-    if (attempts_ == 0 && left_.empty() && is_complete_) co_return std::unexpected(last_error_);
+    if (attempts_ == 0 && left_.empty() && is_complete_)
+      co_return std::unexpected(ConnectError(last_error_, step_));
     changed_.reset();
     if (const auto waited = co_await changed_.wait(); !waited)
-      co_return std::unexpected(waited.error());
+      co_return std::unexpected<ConnectError>(waited.error());
   }
 }
 
@@ -142,7 +138,7 @@ Task<> Race::look_up_https(Resolver& resolver, std::string host, std::uint16_t p
 }
 
 Task<> Race::look_up_srv(Resolver& resolver, std::string host, std::uint16_t port) {
-  auto found = co_await resolver.find_srv(std::string(options_.srv_service) + '.' + host);
+  auto found = co_await resolver.find_srv(options_.srv_service + '.' + host);
   if (!found) {
     last_error_ = found.error();
   } else if (found->empty()) {
@@ -220,6 +216,7 @@ void Race::start_next() {
   left_.erase(left_.begin());
   tried_.push_back(next.to);
   started_ = loop_.now();
+  step_ = ConnectStep::connect;
   if (!left_.empty()) pace_.start(options_.attempt_delay);
   ++attempts_;
   tasks_.spawn(attempt(next));
@@ -227,17 +224,15 @@ void Race::start_next() {
 }
 
 Task<> Race::attempt(Candidate candidate) {
-  const Endpoint to = candidate.to;
-  // A named variable: GCC 12 destroys a conditional temporary of a co_await expression twice.
-  Task<Streamed> connecting = to.is_ip() ? connect_as<TcpStream>(to) : connect_as<UnixStream>(to);
-  auto stream = co_await std::move(connecting);
+  auto stream = co_await net::connect_stream(candidate.to, options_.local);
   --attempts_;
   if (!stream) {
     last_error_ = stream.error();
     has_failed_ = true;
   } else if (!winner_) {
-    winner_ = std::move(*stream);
-    if (options_.connected_to != nullptr) *options_.connected_to = candidate.of->service;
+    // Unlike a Unix-domain stream, it delays small messages otherwise.
+    if (candidate.to.is_ip()) static_cast<void>(stream->set_option(IPPROTO_TCP, TCP_NODELAY, 1));
+    winner_ = ConnectedStream(std::move(*stream), candidate.of->service);
     pace_.stop();
   }
   changed_.set();

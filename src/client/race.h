@@ -14,7 +14,6 @@
 #include <tambour/connector.h>
 #include <tambour/event_loop.h>
 #include <tambour/resolver.h>
-#include <tambour/socket_stream.h>
 #include <tambour/task.h>
 #include <tambour/task_event.h>
 #include <tambour/task_scope.h>
@@ -22,11 +21,11 @@
 
 namespace tambour::client {
 
-using Streamed = Result<SocketStream>;
-
 class Race {
  public:
-  Race(EventLoop& loop, std::stop_token stop, const ConnectOptions& options);
+  /// The options and the step must exist as long as this object. `step` becomes
+  /// ConnectStep::connect with the first attempt.
+  Race(EventLoop& loop, std::stop_token stop, const ConnectOptions& options, ConnectStep& step);
   Race(const Race&) = delete;
   Race& operator=(const Race&) = delete;
 
@@ -36,7 +35,7 @@ class Race {
   void look_up(Resolver& resolver, std::string host, std::uint16_t port,
                std::vector<std::string> alpn);
 
-  [[nodiscard]] Task<Streamed> run();
+  [[nodiscard]] Task<ConnectResult> run();
 
  private:
   /// A server, and its addresses that are known so far.
@@ -70,7 +69,8 @@ class Race {
   Task<> attempt(Candidate candidate);
 
   EventLoop& loop_;
-  const ConnectOptions options_;
+  const ConnectOptions& options_;
+  ConnectStep& step_;
   std::vector<std::unique_ptr<Alternative>> alternatives_;  ///< In the order of preference.
   bool has_services_ = true;               ///< False while SRV or HTTPS records are looked up.
   std::size_t candidates_max_ = SIZE_MAX;  ///< That are tried, in all.
@@ -83,7 +83,7 @@ class Race {
   Error last_error_;
   bool has_failed_ = false;
   std::exception_ptr thrown_;
-  std::optional<SocketStream> winner_;
+  std::optional<ConnectedStream> winner_;
   TaskEvent changed_;
   Timer begin_;
   Timer services_;

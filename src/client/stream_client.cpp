@@ -18,9 +18,6 @@
 
 namespace tambour {
 
-// Copying them out of options that are moved at the same time relies on it.
-static_assert(std::is_trivially_copyable_v<ConnectOptions>);
-
 namespace net {
 namespace {
 
@@ -36,7 +33,7 @@ std::shared_ptr<const ConnectionCallbacks> share(ConnectionCallbacks callbacks,
 /// last action of a function, never by the task that connects.
 class StreamClientState final : private ConnectionOwner {
  public:
-  StreamClientState(EventLoop& loop, Callback<Task<Result<SocketStream>>()> connect,
+  StreamClientState(EventLoop& loop, Callback<Task<ConnectResult>()> connect,
                     ConnectionCallbacks callbacks, StreamClientOptions options,
                     std::source_location created_at)
       : core_(loop::core_of(loop)),
@@ -44,7 +41,7 @@ class StreamClientState final : private ConnectionOwner {
         connect_(std::move(connect)),
         callbacks_(share(std::move(callbacks), created_at)),
         options_(std::move(options)),
-        backoff_(options_.retry_delay, options_.retry_delay_max),
+        backoff_(options_.retry),
         retry_(
             loop, [this] { begin_attempt(); }, created_at),
         attempt_ended_(
@@ -127,7 +124,7 @@ class StreamClientState final : private ConnectionOwner {
       attempt_.emplace(loop_);
       attempt_->spawn(attempt());
     } catch (const std::bad_alloc&) {
-      outcome_ = base::failure(ENOMEM);
+      outcome_ = std::unexpected<ConnectError>(system_error(ENOMEM));
       attempt_ended_.start(Duration::zero());
     }
   }
@@ -136,7 +133,7 @@ class StreamClientState final : private ConnectionOwner {
     try {
       outcome_ = co_await connect_();
     } catch (const std::bad_alloc&) {
-      outcome_ = base::failure(ENOMEM);
+      outcome_ = std::unexpected<ConnectError>(system_error(ENOMEM));
     } catch (...) {
       thrown_ = std::current_exception();
     }
@@ -149,8 +146,8 @@ class StreamClientState final : private ConnectionOwner {
       started_ = false;
       std::rethrow_exception(std::exchange(thrown_, nullptr));
     }
-    Result<SocketStream> outcome = *std::exchange(outcome_, std::nullopt);
-    if (outcome && !open(*outcome)) outcome = base::failure(ENOMEM);
+    ConnectResult outcome = *std::exchange(outcome_, std::nullopt);
+    if (outcome && !open(*outcome)) outcome = std::unexpected<ConnectError>(system_error(ENOMEM));
     if (!outcome) return fail(outcome.error());
   }
 
@@ -170,9 +167,10 @@ class StreamClientState final : private ConnectionOwner {
     return true;
   }
 
-  void fail(const Error& error) {
+  void fail(const ConnectError& error) {
     ConnectFailure failure{.error = error, .attempts = ++attempts_};
-    if (options_.attempts_max == 0 || attempts_ < options_.attempts_max) {
+    if (attempts_ < options_.retry.attempts_max ||
+        options_.retry.attempts_max == RetryPolicy::unlimited) {
       failure.retry_delay = retry_later();
     } else {
       started_ = false;
@@ -209,7 +207,7 @@ class StreamClientState final : private ConnectionOwner {
 
   loop::Core& core_;  ///< Outlives the loop, unlike `loop_`.
   EventLoop& loop_;
-  Callback<Task<Result<SocketStream>>()> connect_;
+  Callback<Task<ConnectResult>()> connect_;
   std::shared_ptr<const ConnectionCallbacks> callbacks_;
   StreamClientOptions options_;
   client::Backoff backoff_;
@@ -218,7 +216,7 @@ class StreamClientState final : private ConnectionOwner {
   bool moves_away_ = false;  ///< The connection is moving to another loop.
   unsigned attempts_ = 0;
   std::int64_t connected_ns_ = 0;
-  std::optional<Result<SocketStream>> outcome_;  ///< The result of an attempt that has ended.
+  std::optional<ConnectResult> outcome_;  ///< The result of an attempt that has ended.
   std::exception_ptr thrown_;
   Timer retry_;
   Timer attempt_ended_;
@@ -231,19 +229,19 @@ class StreamClientState final : private ConnectionOwner {
 
 StreamClient::StreamClient(EventLoop& loop, std::string to, ConnectionCallbacks callbacks,
                            StreamClientOptions options, std::source_location created_at)
-    : StreamClient(
-          // NOLINTNEXTLINE(bugprone-use-after-move): moving leaves `connect` as it is.
+    // Braces: the lambda is created before the options are moved.
+    : StreamClient{
           loop, [to = std::move(to), how = options.connect] { return tambour::connect(to, how); },
-          std::move(callbacks), std::move(options), created_at) {}
+          std::move(callbacks), std::move(options), created_at} {}
 
 StreamClient::StreamClient(EventLoop& loop, std::vector<Endpoint> to, ConnectionCallbacks callbacks,
                            StreamClientOptions options, std::source_location created_at)
-    : StreamClient(
-          // NOLINTNEXTLINE(bugprone-use-after-move): moving leaves `connect` as it is.
+    // Braces: the lambda is created before the options are moved.
+    : StreamClient{
           loop, [to = std::move(to), how = options.connect] { return tambour::connect(to, how); },
-          std::move(callbacks), std::move(options), created_at) {}
+          std::move(callbacks), std::move(options), created_at} {}
 
-StreamClient::StreamClient(EventLoop& loop, Callback<Task<Result<SocketStream>>()> connect,
+StreamClient::StreamClient(EventLoop& loop, Callback<Task<ConnectResult>()> connect,
                            ConnectionCallbacks callbacks, StreamClientOptions options,
                            std::source_location created_at) {
   loop::core_of(loop).check_thread();

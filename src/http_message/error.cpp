@@ -200,30 +200,6 @@ class HttpCategory final : public std::error_category {
       case HttpError::negotiated_other_protocol:
         return "ALPN has chosen another protocol than \"http/1.1\", which is not supported; name "
                "only \"http/1.1\" in TlsOptions::alpn";
-      case HttpError::bad_proxy:
-        return "The proxy is not a URL of a supported kind";
-      case HttpError::proxy_authentication_required:
-        return "The proxy requires a user and a password, or rejects them";
-      case HttpError::proxy_refused:
-        return "The proxy refuses to open a tunnel";
-      case HttpError::proxy_bad_answer:
-        return "The proxy does not follow its protocol";
-      case HttpError::socks_failure:
-        return "SOCKS: general failure of the proxy";
-      case HttpError::socks_not_allowed:
-        return "SOCKS: not allowed by the rules of the proxy";
-      case HttpError::socks_network_unreachable:
-        return "SOCKS: the proxy cannot reach the network";
-      case HttpError::socks_host_unreachable:
-        return "SOCKS: the proxy cannot reach the host";
-      case HttpError::socks_connection_refused:
-        return "SOCKS: the host refuses the connection";
-      case HttpError::socks_expired:
-        return "SOCKS: the time to live has expired";
-      case HttpError::socks_command_not_supported:
-        return "SOCKS: the proxy does not support connections";
-      case HttpError::socks_address_not_supported:
-        return "SOCKS: the proxy does not support the type of the address";
       default:
         return text_of_form(error);
     }

@@ -1,5 +1,6 @@
 #include "net/connect.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -60,6 +61,24 @@ class Connect final : public IoWait {
 
 }  // namespace
 
+namespace {
+
+/// Failures to set the options are ignored: without them fewer ports can be used.
+Result<> bind_to(Socket& socket, const Endpoint& local, backend::System& system) noexcept {
+  if (local.is_ip()) {
+    // With a port, several sockets with different peers may use it. Without one, the port is chosen
+    // by connect(2), so that only the pair of endpoints must be unique (Linux 4.2).
+    const bool has_port = local.port() != 0;
+    static_cast<void>(has_port ? socket.set_option(SOL_SOCKET, SO_REUSEADDR, 1)
+                               : socket.set_option(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1));
+  }
+  if (system.bind(socket.descriptor(), local.data(), local.size()) != 0)
+    return base::failure(errno);
+  return {};
+}
+
+}  // namespace
+
 bool is_connected_to_itself(const Socket& socket, const Endpoint& to) noexcept {
   if (!to.is_ip()) return false;
   const auto local = socket.local_endpoint();
@@ -69,13 +88,18 @@ bool is_connected_to_itself(const Socket& socket, const Endpoint& to) noexcept {
   return peer && *peer == *local;
 }
 
-Task<Result<SocketStream>> connect_stream(Endpoint to) {
+Task<Result<SocketStream>> connect_stream(Endpoint to, std::optional<Endpoint> local) {
   const TaskContext& context = co_await this_task;
   // A new socket usually gets another local port.
   constexpr int attempts = 3;
   for (int i = 0; i < attempts; ++i) {
     auto socket = Socket::open(*context.loop, to.family(), SOCK_STREAM);
     if (!socket) co_return std::unexpected(socket.error());
+    if (local) {
+      backend::System& system = loop::core_of(*context.loop).backend().system();
+      if (const auto bound = bind_to(*socket, *local, system); !bound)
+        co_return std::unexpected(bound.error());
+    }
     if (const Error error = co_await Connect(*socket, to)) co_return std::unexpected(error);
     if (!is_connected_to_itself(*socket, to)) co_return SocketStream(std::move(*socket));
     // Closing with a reset avoids TIME_WAIT, which would occupy the port.

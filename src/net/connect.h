@@ -1,6 +1,8 @@
 // Connects a stream socket of any family.
 #pragma once
 
+#include <optional>
+
 #include <tambour/endpoint.h>
 #include <tambour/result.h>
 #include <tambour/socket.h>
@@ -14,9 +16,10 @@ namespace tambour::net {
 /// the local port, and the simultaneous open with itself succeeds (RFC 9293, section 3.5).
 bool is_connected_to_itself(const Socket& socket, const Endpoint& to) noexcept;
 
-/// Opens and connects a stream socket on the loop of the awaiting task; see TcpStream::connect.
+/// Opens and connects a stream socket on the loop of the awaiting task; see TcpStream::connect. If
+/// there is a `local` address, it is bound to it first, and fails with the errors of bind(2).
 /// Closes a socket that is connected to itself and tries again; after three of them the error is
 /// ECONNREFUSED.
-Task<Result<SocketStream>> connect_stream(Endpoint to);
+Task<Result<SocketStream>> connect_stream(Endpoint to, std::optional<Endpoint> local = {});
 
 }  // namespace tambour::net

@@ -85,7 +85,9 @@ class Connecting : public testing::Test {
     const TimePoint began = simulation.now();
     TaskScope scope(loop);
     scope.spawn([](Connecting& test, std::string& into, TimePoint began_at) -> Task<> {
-      auto stream = co_await connect("name", port, {.resolver = &test.resolver});
+      ConnectOptions options;
+      options.resolver = &test.resolver;
+      auto stream = co_await connect("name", port, options);
       test.took = test.simulation.now() - began_at;
       into = stream ? stream->peer_endpoint()->address() : stream.error().message();
       test.simulation.stop();

@@ -67,7 +67,7 @@ class Net {
   void isolate(int server) { simulation.partition(client, *hosts[server]); }
 
   struct Outcome {
-    Error error;
+    ConnectError error;
     Duration took{};
     std::string peer{};
   };
@@ -76,17 +76,17 @@ class Net {
   Outcome connect_to(To to, ConnectOptions options = {}) {
     std::optional<Outcome> outcome;
     TaskScope scope(*client_loop);
-    scope.spawn([](Net& net, To whither, ConnectOptions how,
-                   std::optional<Outcome>& result) -> Task<> {
-      const TimePoint began = net.simulation.now();
-      auto stream = co_await connect(std::move(whither), how);
-      result =
-          Outcome{.error = stream ? Error() : stream.error(), .took = net.simulation.now() - began};
-      if (const auto peer = stream ? stream->peer_endpoint() : std::unexpected(Error()))
-        result->peer = peer->address();
-      net.open_then = net.client.descriptors();
-      net.simulation.stop();
-    }(*this, std::move(to), options, outcome));
+    scope.spawn(
+        [](Net& net, To whither, ConnectOptions how, std::optional<Outcome>& result) -> Task<> {
+          const TimePoint began = net.simulation.now();
+          auto stream = co_await connect(std::move(whither), how);
+          result = Outcome{.error = stream ? ConnectError() : stream.error(),
+                           .took = net.simulation.now() - began};
+          if (const auto peer = stream ? stream->peer_endpoint() : std::unexpected(Error()))
+            result->peer = peer->address();
+          net.open_then = net.client.descriptors();
+          net.simulation.stop();
+        }(*this, std::move(to), options, outcome));
     if (stop_after) simulation.after(*stop_after, [&scope] { scope.request_stop(); });
     simulation.run(1h);
     EXPECT_TRUE(outcome) << "did not end";
@@ -102,6 +102,15 @@ class Net {
   std::size_t open_then = 0;  ///< Descriptors of the client when connect() returned.
   std::optional<Duration> stop_after;
 };
+
+ConnectOptions within(Duration timeout, RetryPolicy retry = {}) {
+  ConnectOptions options;
+  options.timeout = timeout;
+  options.retry = retry;
+  return options;
+}
+
+ConnectOptions retrying(RetryPolicy retry) { return within(30s, retry); }
 
 /// The most time that packets and iterations take here.
 constexpr Duration soon = 5ms;
@@ -173,7 +182,9 @@ TEST(Connector, a_slow_ipv6_loses_to_ipv4_of_the_same_host) {
   Net net(simulation, 1);
   net.isolate(0);
   simulation.after(100ms, [&] { simulation.heal(); });
-  const auto outcome = net.connect_to("server0:7000", {.attempt_delay = 300ms});
+  ConnectOptions options;
+  options.attempt_delay = 300ms;
+  const auto outcome = net.connect_to("server0:7000", options);
   EXPECT_EQ(outcome.peer, net.hosts[0]->ip());
   expect_about(outcome.took, 300ms);
 }
@@ -185,16 +196,16 @@ TEST(Connector, reports_the_last_failure_or_a_timeout) {
   net.isolate(1);
   auto outcome = net.connect_to(std::vector{v4(*net.hosts[0])});
   EXPECT_EQ(outcome.error, system_error(ECONNREFUSED));
-  outcome = net.connect_to(std::vector{v4(*net.hosts[0]), v4(*net.hosts[1])}, {.timeout = 3s});
+  outcome = net.connect_to(std::vector{v4(*net.hosts[0]), v4(*net.hosts[1])}, within(3s));
   EXPECT_EQ(outcome.error, system_error(ETIMEDOUT));
   expect_about(outcome.took, 3s);
   EXPECT_EQ(net.open_then, 0U);
-  EXPECT_FALSE(net.connect_to(std::vector{v6(*net.hosts[2])}, {.timeout = 0s}).error);
+  EXPECT_FALSE(net.connect_to(std::vector{v6(*net.hosts[2])}, within(0s)).error);
   EXPECT_EQ(net.connect_to(std::vector<Endpoint>{}).error, system_error(EINVAL));
   for (const char* wrong : {"", "server1", "server1:", "server1:0", "server1:65536", ":x", "a:b:1",
                             "[server1]:80", "server1:80 "})
     EXPECT_EQ(net.connect_to(std::string(wrong)).error, system_error(EINVAL)) << wrong;
-  outcome = net.connect_to("nobody:80", {.attempts_max = 5});
+  outcome = net.connect_to("nobody:80", retrying({.attempts_max = 5}));
   EXPECT_EQ(outcome.error, resolver_error(EAI_NONAME));
   expect_about(outcome.took, 0ms);
 }
@@ -203,20 +214,22 @@ TEST(Connector, connects_to_a_host_and_a_port) {
   Simulation simulation;
   Net net(simulation, 1);
   const auto outcome_of = [&](std::string host, auto to, ConnectOptions options = {}) {
-    Result<SocketStream> result = std::unexpected(system_error(EDEADLK));
+    ConnectResult result = std::unexpected(ConnectError(system_error(EDEADLK)));
     TaskScope scope(*net.client_loop);
     scope.spawn([](Simulation& in, std::string name, decltype(to) at, ConnectOptions how,
-                   Result<SocketStream>& stream) -> Task<> {
+                   ConnectResult& stream) -> Task<> {
       stream = co_await connect(name, at, how);
       in.stop();
     }(simulation, std::move(host), to, options, result));
     simulation.run(1h);
     return result ? result->peer_endpoint().value().port() : -result.error().value();
   };
+  ConnectOptions only_v6;
+  only_v6.family = AddressFamily::v6;
   EXPECT_EQ(outcome_of("server0", port), port);
   EXPECT_EQ(outcome_of("server0", long{port}), port);
   EXPECT_EQ(outcome_of(net.hosts[0]->ip(), port), port);
-  EXPECT_EQ(outcome_of("fd00::2", port, {.family = AddressFamily::v6}), port);
+  EXPECT_EQ(outcome_of("fd00::2", port, only_v6), port);
   for (const int wrong : {0, -1, 65'536, 65'536 + port})
     EXPECT_EQ(outcome_of("server0", wrong), -EINVAL) << wrong;
   EXPECT_EQ(outcome_of("", port), -EINVAL);
@@ -243,8 +256,7 @@ TEST(Connector, retries_with_increasing_delays) {
     Net net(simulation, 1);
     net.refuse(0);
     const auto outcome = net.connect_to(
-        "server0:7000",
-        {.timeout = 1h, .attempts_max = rounds, .retry_delay = 100ms, .retry_delay_max = 300ms});
+        "server0:7000", within(1h, {.attempts_max = rounds, .delay = 100ms, .delay_max = 300ms}));
     EXPECT_EQ(outcome.error, system_error(ECONNREFUSED));
     return outcome.took;
   };
@@ -268,10 +280,9 @@ TEST(Connector, negative_delays_are_zero) {
   Net net(simulation, 1);
   net.refuse(0);
   for (const Duration wrong : {Duration(-1ns), Duration(-2ns), Duration::min()}) {
-    for (const ConnectOptions& options :
-         {ConnectOptions{.attempts_max = 3, .retry_delay_max = wrong},
-          ConnectOptions{.attempts_max = 3, .retry_delay = wrong}}) {
-      const auto outcome = net.connect_to("server0:7000", options);
+    for (const RetryPolicy& policy : {RetryPolicy{.attempts_max = 3, .delay_max = wrong},
+                                      RetryPolicy{.attempts_max = 3, .delay = wrong}}) {
+      const auto outcome = net.connect_to("server0:7000", retrying(policy));
       EXPECT_EQ(outcome.error, system_error(ECONNREFUSED));
       expect_about(outcome.took, 0ms);
     }
@@ -283,7 +294,7 @@ TEST(Connector, a_restarted_server_is_reconnected) {
   Net net(simulation, 1);
   net.refuse(0);
   simulation.after(400ms, [&] { net.listen(0); });
-  const auto outcome = net.connect_to("server0:7000", {.attempts_max = 10});
+  const auto outcome = net.connect_to("server0:7000", retrying({.attempts_max = 10}));
   EXPECT_FALSE(outcome.error);
   EXPECT_GE(outcome.took, 400ms);
 }
@@ -297,11 +308,45 @@ TEST(Connector, a_restarted_unix_server_is_reconnected) {
         UnixServer::listen(*net.client_loop, Endpoint::unix_name("/socket").value()).value());
     server->serve([](UnixStream) -> Task<> { co_return; });
   });
-  auto outcome = net.connect_to("unix:/socket", {.attempts_max = 2});
+  auto outcome = net.connect_to("unix:/socket", retrying({.attempts_max = 2}));
   EXPECT_EQ(outcome.error, system_error(ENOENT));
-  outcome = net.connect_to("unix:/socket", {.attempts_max = 10});
+  outcome = net.connect_to("unix:/socket", retrying({.attempts_max = 10}));
   EXPECT_FALSE(outcome.error);
   EXPECT_TRUE(server);
+}
+
+TEST(Connector, binds_to_a_local_address) {
+  Simulation simulation;
+  Net net(simulation, 1);
+  ConnectOptions options;
+  options.local = or_throw(Endpoint::parse(net.client.ip(), 0));
+  auto outcome = net.connect_to("server0:7000", options);
+  EXPECT_FALSE(outcome.error);
+  EXPECT_EQ(outcome.peer, net.hosts[0]->ip()) << "the IPv4 address, as the local one";
+  options.local = or_throw(Endpoint::parse(net.hosts[0]->ip(), 0));
+  outcome = net.connect_to("server0:7000", options);
+  EXPECT_EQ(outcome.error, system_error(EADDRNOTAVAIL));
+  EXPECT_EQ(outcome.error.step(), ConnectStep::connect);
+}
+
+TEST(Connector, errors_name_their_step) {
+  Simulation simulation;
+  Net net(simulation, 1);
+  EXPECT_EQ(net.connect_to("nobody:80").error.step(), ConnectStep::resolve);
+  EXPECT_EQ(net.connect_to("nobody").error.step(), ConnectStep::arguments);
+  net.isolate(0);
+  EXPECT_EQ(net.connect_to("server0:7000", within(1s)).error.step(), ConnectStep::connect);
+}
+
+TEST(Connector, delays_without_jitter_are_exact) {
+  Simulation simulation;
+  Net net(simulation, 1);
+  net.refuse(0);
+  const auto outcome = net.connect_to(
+      "server0:7000",
+      retrying({.attempts_max = 4, .delay = 100ms, .delay_max = 300ms, .jitter = 0}));
+  EXPECT_GE(outcome.took, 600ms);
+  EXPECT_LT(outcome.took, 600ms + 4 * soon);
 }
 
 TEST(Connector, leaks_nothing_in_a_thousand_simulations) {
@@ -320,7 +365,7 @@ TEST(Connector, leaks_nothing_in_a_thousand_simulations) {
       to.push_back(v4(*host));
     }
     const auto outcome = net.connect_to(
-        std::move(to), {.timeout = 5s, .attempts_max = unsigned(1 + simulation.random(3))});
+        std::move(to), within(5s, {.attempts_max = unsigned(1 + simulation.random(3))}));
     if (net.open_then != (outcome.error ? 0U : 1U)) simulation.fail("losers were left open");
     if (net.client.descriptors() != 0) simulation.fail("a descriptor was left");
     if (outcome.took > 5s + 100ms) simulation.fail("took too long");

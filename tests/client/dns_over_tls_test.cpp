@@ -306,15 +306,13 @@ TEST_F(DnsOverTls, connect_skips_servers_without_a_common_protocol) {
   client_options.authorities = Contexts::authority().pem();
   const TlsClientContext context = or_throw(TlsClientContext::create(client_options));
   with(contexts.client, "localhost");
-  ServiceEndpoint chosen;
-  ConnectOptions connecting;
+  ConnectOptions connecting(context);
   connecting.https_records = true;
-  connecting.connected_to = &chosen;
   connecting.resolver = resolver.get();
-  const auto stream = run(tambour::connect("localhost.example.org", 443, context, connecting));
+  const auto stream = run(tambour::connect("localhost.example.org", 443, connecting));
   ASSERT_TRUE(stream) << stream.error().message();
-  EXPECT_EQ(chosen.host, "h2.example.org");
-  EXPECT_EQ(chosen.alpn, std::vector<std::string>{"h2"});
+  EXPECT_EQ(stream->server().host, "h2.example.org");
+  EXPECT_EQ(stream->server().alpn, std::vector<std::string>{"h2"});
   EXPECT_EQ(stream->tls()->alpn(), "h2");
 }
 

@@ -81,11 +81,11 @@ class ServiceRecords : public test::ResolverTest {
   /// Returns "web0:443", or the error.
   std::string connect_to(const std::string& host, std::uint16_t port, ConnectOptions options) {
     chosen = {};
-    options.connected_to = &chosen;
     options.resolver = &the_resolver();
     options.family = AddressFamily::v4;
     const auto stream = run(tambour::connect(host, port, options));
     if (!stream) return stream.error().message();
+    chosen = stream->server();
     const Endpoint peer = stream->peer_endpoint().value();
     for (const SimulatedHost* each : webs) {
       if (each->ip() == peer.address()) return each->name() + ':' + std::to_string(peer.port());
@@ -93,7 +93,9 @@ class ServiceRecords : public test::ResolverTest {
     return peer.to_string();
   }
   std::string by_https(const std::string& host, std::uint16_t port = 443) {
-    return connect_to(host, port, {.https_records = true});
+    ConnectOptions options;
+    options.https_records = true;
+    return connect_to(host, port, options);
   }
 
   std::vector<SimulatedHost*> webs;
@@ -200,7 +202,8 @@ TEST_F(ServiceRecords, are_not_waited_for_if_the_addresses_are_known) {
 }
 
 TEST_F(ServiceRecords, of_srv_lead_to_another_host_and_port) {
-  const ConnectOptions imaps{.srv_service = "_imaps._tcp"};
+  ConnectOptions imaps;
+  imaps.srv_service = "_imaps._tcp";
   EXPECT_EQ(connect_to("www.example.net", 443, imaps), "web0:443");
   srv("_imaps._tcp.example.net", 1, 1, "web1.example.net");
   srv("_imaps._tcp.example.net", 2, 993, "web1.example.net");

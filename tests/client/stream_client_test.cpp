@@ -44,9 +44,10 @@ class StreamClients : public testing::Test {
             .on_close = [this](Connection&, Error) { note("closed"); }};
   }
   StreamClientOptions options() {
-    return {.connect = {.timeout = 5s},
-            .retry_delay = 100ms,
-            .retry_delay_max = 400ms,
+    ConnectOptions connect;
+    connect.timeout = 5s;
+    return {.connect = connect,
+            .retry = {.attempts_max = RetryPolicy::unlimited, .delay = 100ms, .delay_max = 400ms},
             .on_failure = [this](const ConnectFailure& failure) {
               failures.push_back({failure.error, failure.attempts, failure.retry_delay});
               note("failed");
@@ -150,7 +151,7 @@ TEST_F(StreamClients, tries_again_with_increasing_delays) {
 
 TEST_F(StreamClients, stops_after_attempts_max) {
   StreamClientOptions how = options();
-  how.attempts_max = 3;
+  how.retry.attempts_max = 3;
   make(std::move(how));
   run(10s);
   ASSERT_EQ(failures.size(), 3U);
@@ -363,7 +364,7 @@ TEST_F(StreamClients, a_connection_that_moves_to_another_loop_leaves_the_client)
 
 TEST_F(StreamClients, an_exception_of_the_connect_function_propagates) {
   int calls = 0;
-  const auto broken = [&calls]() -> Task<Result<SocketStream>> {
+  const auto broken = [&calls]() -> Task<ConnectResult> {
     ++calls;
     throw std::runtime_error("expected");
     co_return std::unexpected(Error());
@@ -378,7 +379,7 @@ TEST_F(StreamClients, an_exception_of_the_connect_function_propagates) {
 
 TEST_F(StreamClients, memory_that_runs_out_is_retried) {
   int calls = 0;
-  const auto poor = [&calls]() -> Task<Result<SocketStream>> {
+  const auto poor = [&calls]() -> Task<ConnectResult> {
     ++calls;
     throw std::bad_alloc();
     co_return std::unexpected(Error());
@@ -442,20 +443,22 @@ TEST_P(StreamClientsOnLoopback, reconnects_to_a_restarted_server) {
   server->serve(echo());
   int echoed = 0;
   int failed = 0;
-  StreamClient client(loop(), "localhost", at.port(),
-                      {.on_connection = [](Connection& own) { own.send("x"); },
-                       .on_message =
-                           [&](Connection&, Buffer& bytes) {
-                             ++echoed;
-                             bytes.clear();
-                           }},
-                      {.connect = {.family = AddressFamily::v4},
-                       .retry_delay = 1ms,
-                       .retry_delay_max = 10ms,
-                       .on_failure = [&](const ConnectFailure& failure) {
-                         EXPECT_EQ(failure.error, system_error(ECONNREFUSED));
-                         ++failed;
-                       }});
+  ConnectOptions connect;
+  connect.family = AddressFamily::v4;
+  StreamClient client(
+      loop(), "localhost", at.port(),
+      {.on_connection = [](Connection& own) { own.send("x"); },
+       .on_message =
+           [&](Connection&, Buffer& bytes) {
+             ++echoed;
+             bytes.clear();
+           }},
+      {.connect = connect,
+       .retry = {.attempts_max = RetryPolicy::unlimited, .delay = 1ms, .delay_max = 10ms},
+       .on_failure = [&](const ConnectFailure& failure) {
+         EXPECT_EQ(failure.error, system_error(ECONNREFUSED));
+         ++failed;
+       }});
   client.start();
   ASSERT_TRUE(run_until([&] { return echoed == 1; }));
   server.reset();

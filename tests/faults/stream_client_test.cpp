@@ -28,12 +28,12 @@ TEST_P(StreamClients, connects_later_if_an_attempt_runs_out_of_memory) {
     std::vector<Error> failures;
     StreamClient client(
         loop(),
-        [&]() -> Task<Result<SocketStream>> {
+        [&]() -> Task<ConnectResult> {
           ends = test::open_stream_ends(loop());
-          co_return std::move(ends.near);
+          co_return ConnectedStream(std::move(ends.near));
         },
         {.limits = {.idle_timeout = std::chrono::hours(1)}},
-        {.retry_delay = Duration::zero(),
+        {.retry = {.attempts_max = RetryPolicy::unlimited, .delay = Duration::zero()},
          .on_failure = [&](const ConnectFailure& failure) { failures.push_back(failure.error); }});
     test::refuse_memory(nth);
     client.start();

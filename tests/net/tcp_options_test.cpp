@@ -60,7 +60,9 @@ TEST(TcpOptions, are_inherited_from_the_listener_and_set_on_connect) {
   EventLoop loop;
   std::optional<TcpStream> near;
   std::optional<TcpStream> far;
-  spawn(loop, connect_with(loop, {.tcp = all}, {.tcp = all}, near, far));
+  ConnectOptions connecting;
+  connecting.tcp = all;
+  spawn(loop, connect_with(loop, {.tcp = all}, connecting, near, far));
   loop.run();
   ASSERT_TRUE(near && far);
   expect_all(near->descriptor());

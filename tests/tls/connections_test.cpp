@@ -275,7 +275,7 @@ TEST_P(TlsConnections, a_client_connects_again) {
                              EXPECT_EQ(buffer, "hello");
                              client_done = true;
                            }},
-                      {.retry_delay = 1ms});
+                      {.retry = {.attempts_max = RetryPolicy::unlimited, .delay = 1ms}});
   client.start();
   EXPECT_TRUE(run_until([&] { return client_done; }));
   EXPECT_EQ(connections, 3);

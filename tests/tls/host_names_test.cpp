@@ -278,7 +278,9 @@ TEST_P(TlsClientsByName, http_client_accepts_underscores) {
         response.send(std::string(request.stream().tls()->server_name()));
       },
       options));
-  http::Client client(loop(), {.tls = contexts->client, .connect = {.resolver = resolver.get()}});
+  ConnectOptions connecting(contexts->client);
+  connecting.resolver = resolver.get();
+  http::Client client(loop(), {.connect = connecting});
   std::string text;
   run([](http::Client& by, std::uint16_t port, std::string& into) -> Task<> {
     const std::string url = "https://x_y.example.org:" + std::to_string(port) + "/";
@@ -293,12 +295,12 @@ TEST_P(TlsClientsByName, stream_client_accepts_underscores) {
   how.tls = contexts->server;
   auto server = TcpServer::listen(loop(), Endpoint::loopback_v4(0), how).value();
   server.serve(test::echo<TcpStream>);
-  const auto connecting = [this, port = server.endpoint().port()] {
-    return connect("x_y.example.org", port, contexts->client, {.resolver = resolver.get()});
-  };
+  ConnectOptions connecting(contexts->client);
+  connecting.resolver = resolver.get();
   bool is_open = false;
-  StreamClient client(loop(), connecting, {.on_connection = [&](Connection&) { is_open = true; }},
-                      {.attempts_max = 1});
+  StreamClient client(loop(), "x_y.example.org", server.endpoint().port(),
+                      {.on_connection = [&](Connection&) { is_open = true; }},
+                      {.connect = connecting, .retry = {.attempts_max = 1}});
   client.start();
   EXPECT_TRUE(run_until([&] { return is_open; })) << *contexts->last_failure;
 }

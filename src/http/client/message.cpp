@@ -30,7 +30,7 @@ Result<Message> Message::create(ClientRequest request, const ClientOptions& opti
   // The user and the password of a proxy are in its URL.
   fields.remove("Proxy-Authorization");
   if (const auto userinfo = url.userinfo(); userinfo && !fields.contains("Authorization")) {
-    const auto credentials = parse_userinfo(*userinfo);
+    const auto credentials = tambour::client::parse_userinfo(*userinfo);
     if (!credentials) return std::unexpected(credentials.error());
     const auto value = format_basic_credentials(*credentials);
     if (!value) return std::unexpected(value.error());
@@ -57,7 +57,7 @@ void Message::set_cookies(CookieJar& jar, CookieJar::Time now) {
   if (!field.empty()) static_cast<void>(head_.fields.set("Cookie", field));
 }
 
-void Message::set_forwarder(const ProxyServer* proxy) {
+void Message::set_forwarder(const tambour::client::ProxyServer* proxy) {
   head_.fields.remove("Proxy-Authorization");
   head_.form = proxy == nullptr ? TargetForm::origin : TargetForm::absolute;
   head_.scheme = proxy == nullptr ? "" : "http";

@@ -13,8 +13,8 @@
 #include <tambour/http_url.h>
 #include <tambour/result.h>
 
+#include "client/proxy.h"
 #include "http/client/exchange.h"
-#include "http/client/proxy.h"
 #include "http/client/redirect.h"
 
 namespace tambour::http::client {
@@ -39,7 +39,7 @@ class Message {
   /// Sets the cookies for the URL, after those that the program has set.
   void set_cookies(CookieJar& jar, CookieJar::Time now);
   /// The form that a proxy forwards, with its credentials; null: the form for the origin itself.
-  void set_forwarder(const ProxyServer* proxy);
+  void set_forwarder(const tambour::client::ProxyServer* proxy);
   /// The bytes are shared, so that the request can be sent again.
   [[nodiscard]] OutgoingBody take_body();
   /// Removes what must not be sent to the URL of a redirect.

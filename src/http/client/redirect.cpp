@@ -59,15 +59,6 @@ std::string authority_of(const Url& url) {
   return authority;
 }
 
-Result<BasicCredentials> parse_userinfo(std::string_view userinfo) {
-  const std::size_t colon = std::min(userinfo.find(':'), userinfo.size());
-  auto user = percent_decode(userinfo.substr(0, colon));
-  if (!user) return std::unexpected(user.error());
-  auto password = percent_decode(userinfo.substr(std::min(colon + 1, userinfo.size())));
-  if (!password) return std::unexpected(password.error());
-  return BasicCredentials{.user = std::move(*user), .password = std::move(*password)};
-}
-
 Result<std::optional<Redirect>> redirect_of(const Url& from, const Method& method,
                                             const ResponseHead& head, bool had_source) {
   Redirect redirect{.url = {}, .method = method};

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include <tambour/http_auth.h>
 #include <tambour/http_message.h>
 #include <tambour/http_url.h>
 #include <tambour/result.h>
@@ -24,9 +23,6 @@ namespace tambour::http::client {
 [[nodiscard]] Origin origin_of(const Url& url);
 /// The value of the Host field: host and port, without a userinfo.
 [[nodiscard]] std::string authority_of(const Url& url);
-
-/// "user:password", percent-encoded. Fails with HttpError::url_bad_encoding.
-[[nodiscard]] Result<BasicCredentials> parse_userinfo(std::string_view userinfo);
 
 struct Redirect {
   Url url;

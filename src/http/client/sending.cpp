@@ -1,20 +1,18 @@
 // Requests: connecting, repeating, following redirects.
-#include <netdb.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
 
 #include <tambour/http_date.h>
-#include <tambour/resolver.h>
 #include <tambour/stream_error.h>
-#include <tambour/tls.h>
 #include <tambour/tls_error.h>
 #include <tambour/wait.h>
 
 #include "base/parse_number.h"
 #include "client/backoff.h"
+#include "client/may_pass.h"
+#include "client/proxy_context.h"
 #include "http/client/exchange.h"
 #include "http/client/redirect.h"
 #include "http/client/shared.h"
@@ -26,6 +24,8 @@
 namespace tambour::http::client {
 namespace {
 
+using tambour::client::ProxyServer;
+
 /// How much of the body of a redirect is read so that its connection can be used again.
 constexpr std::size_t discarded_bytes_max = std::size_t{64} * 1024;
 
@@ -33,18 +33,6 @@ constexpr std::size_t discarded_bytes_max = std::size_t{64} * 1024;
 bool is_stale(const Error& error) noexcept {
   return error == StreamError::eof || error == TlsError::truncated ||
          error == system_error(ECONNRESET) || error == system_error(EPIPE);
-}
-
-/// Whether the same request may succeed later.
-bool may_pass(const Error& error) noexcept {
-  if (is_stale(error) || error == Error(EAI_AGAIN, resolver_category())) return true;
-  for (const int code :
-       {ECONNREFUSED, ECONNABORTED, EHOSTUNREACH, EHOSTDOWN, ENETUNREACH, ENETDOWN, ETIMEDOUT}) {
-    if (error == system_error(code)) return true;
-  }
-  return error == HttpError::socks_connection_refused ||
-         error == HttpError::socks_host_unreachable ||
-         error == HttpError::socks_network_unreachable || error == HttpError::socks_failure;
 }
 
 /// When the server wants to get the request again, if it has not executed it: RFC 9110, sections
@@ -76,34 +64,42 @@ CookieJar::Time wall_time(EventLoop& loop) noexcept {
 }  // namespace
 
 Result<TlsClientContext> Shared::tls_context() {
-  if (!options.tls) {
+  TlsClientContext& context = options.connect.tls;
+  if (!context) {
     TlsClientOptions defaults;
     defaults.alpn = {"http/1.1"};
     auto created = TlsClientContext::create(std::move(defaults));
     if (!created) return std::unexpected(created.error().error);
-    options.tls = std::move(*created);
+    context = std::move(*created);
   }
-  return options.tls;
+  return context;
 }
 
-Task<Result<SocketStream>> Shared::open(Origin origin, const ProxyServer* proxy) {
-  const bool is_forwarded = proxy != nullptr && proxy->kind == ProxyServer::Kind::http;
-  if (!origin.is_secure) {
-    if (proxy == nullptr)
-      co_return co_await tambour::connect(origin.host, origin.port, options.connect);
-    if (is_forwarded)
-      co_return co_await tambour::connect(proxy->host, proxy->port, options.connect);
-    co_return co_await connect_through(*proxy, origin, options.connect, options.limits);
+Task<ConnectResult> Shared::open(Origin origin, const ProxyServer* proxy) {
+  ConnectOptions how = options.connect;
+  how.tls = TlsClientContext();
+  how.proxy = ProxyChoice();
+  if (origin.is_secure) {
+    const auto context = tls_context();
+    if (!context) co_return std::unexpected<ConnectError>(context.error());
+    how.tls = *context;
+  } else if (proxy != nullptr && proxy->is_http()) {
+    // It forwards the request.
+    origin.host = proxy->host;
+    origin.port = proxy->port;
+    how.https_records = false;
+    how.srv_service.clear();
+    how.tls_host.clear();
+    if (proxy->kind == ProxyServer::Kind::https) {
+      const auto context = tambour::client::proxy_context(options.connect);
+      if (!context) co_return std::unexpected<ConnectError>(context.error());
+      how.tls = *context;
+    }
+    proxy = nullptr;
   }
-  const auto tls = tls_context();
-  if (!tls) co_return std::unexpected(tls.error());
-  if (proxy == nullptr)
-    co_return co_await tambour::connect(origin.host, origin.port, *tls, options.connect);
-  auto stream = co_await connect_through(*proxy, origin, options.connect, options.limits);
-  if (!stream) co_return stream;
-  const auto secured = co_await tls_connect(*stream, *tls, origin.host);
-  if (!secured) co_return std::unexpected(secured.error());
-  co_return stream;
+  if (proxy != nullptr) how.proxy = ProxyChoice(origin.proxy);
+  auto connecting = tambour::connect(std::move(origin.host), origin.port, std::move(how));
+  co_return co_await std::move(connecting);
 }
 
 Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {
@@ -115,7 +111,7 @@ Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {
     lease->connected(nullptr);
   }
   auto stream = co_await open(std::move(origin), proxy);
-  if (!stream) co_return std::unexpected(stream.error());
+  if (!stream) co_return std::unexpected<Error>(stream.error());
   if (const auto checked = h1::check_negotiated(*stream); !checked)
     co_return std::unexpected(checked.error());
   lease->connected(std::make_unique<Connection>(std::move(*stream), options.limits));
@@ -125,14 +121,20 @@ Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {
 Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
   Origin origin = origin_of(message.url());
   std::optional<ProxyServer> proxy;
-  if (options.proxy) origin.proxy = options.proxy(message.url());
+  if (options.connect.proxy) {
+    ProxyTarget target;
+    target.scheme = origin.is_secure ? "https" : "http";
+    target.host = origin.host;
+    target.port = origin.port;
+    origin.proxy = options.connect.proxy(target);
+  }
   if (!origin.proxy.empty()) {
-    auto parsed = parse_proxy(origin.proxy);
+    auto parsed = tambour::client::parse_proxy(origin.proxy);
     if (!parsed) co_return Attempt(parsed.error(), false);
     proxy = std::move(*parsed);
   }
   const ProxyServer* const chosen = proxy ? &*proxy : nullptr;
-  const bool is_forwarded = proxy && proxy->kind == ProxyServer::Kind::http && !origin.is_secure;
+  const bool is_forwarded = proxy && proxy->is_http() && !origin.is_secure;
   message.set_forwarder(is_forwarded ? chosen : nullptr);
   const bool may_be_repeated = message.may_be_repeated();
   for (;;) {
@@ -159,7 +161,7 @@ Task<Attempt> Shared::exchange(Message& message, TimePoint deadline) {
 
 Task<Result<ClientResponse>> Shared::exchange_with_retries(Message& message, TimePoint deadline) {
   const RetryPolicy& policy = options.retry;
-  tambour::client::Backoff backoff(policy.delay, policy.delay_max);
+  tambour::client::Backoff backoff(policy);
   for (unsigned attempts = 1;; ++attempts) {
     const bool may_be_repeated = message.may_be_repeated();
     Attempt attempt = co_await exchange(message, deadline);
@@ -169,12 +171,12 @@ Task<Result<ClientResponse>> Shared::exchange_with_retries(Message& message, Tim
     Duration delay = backoff.next(loop::core_of(loop).backend().random());
     if (response) {
       const auto asked = retry_after(*response, wall_time(loop));
-      if (!policy.unavailable || !asked || *asked > policy.retry_after_max)
+      if (!options.retry_unavailable || !asked || *asked > options.retry_after_max)
         co_return std::move(response);
       delay = std::max(delay, *asked);
       auto discarded = co_await response->read_all(discarded_bytes_max);
       static_cast<void>(discarded);
-    } else if (!may_pass(response.error())) {
+    } else if (!tambour::client::may_pass(response.error())) {
       co_return std::move(response);
     }
     const auto slept = co_await sleep_for(delay);

@@ -11,9 +11,9 @@
 #include <tambour/task.h>
 #include <tambour/tls_context.h>
 
+#include "client/proxy.h"
 #include "http/client/message.h"
 #include "http/client/pool.h"
-#include "http/client/proxy.h"
 
 namespace tambour::http::client {
 
@@ -41,8 +41,9 @@ struct Shared : public std::enable_shared_from_this<Shared> {
  private:
   [[nodiscard]] Result<TlsClientContext> tls_context();
   /// `proxy` is null if there is none. It must exist until the task has ended.
-  [[nodiscard]] Task<Result<Lease>> connect(Origin origin, const ProxyServer* proxy);
-  [[nodiscard]] Task<Result<SocketStream>> open(Origin origin, const ProxyServer* proxy);
+  [[nodiscard]] Task<Result<Lease>> connect(Origin origin,
+                                            const tambour::client::ProxyServer* proxy);
+  [[nodiscard]] Task<ConnectResult> open(Origin origin, const tambour::client::ProxyServer* proxy);
   [[nodiscard]] Task<Attempt> exchange(Message& message, TimePoint deadline);
   [[nodiscard]] Task<Result<ClientResponse>> exchange_with_retries(Message& message,
                                                                    TimePoint deadline);

@@ -70,7 +70,7 @@ TAMBOUR_ON_EVERY_BACKEND(HttpsClient);
 
 TEST_P(HttpsClient, requests_share_a_connection_and_new_ones_resume_the_session) {
   http::Server server = serve();
-  Client client(loop(), {.tls = contexts.client});
+  Client client(loop(), {.connect = contexts.client});
   const std::string large(300'000, 'x');
   EXPECT_EQ(got(client, url_of(server), large), "full " + large);
   EXPECT_EQ(got(client, url_of(server), "a"), "full a");
@@ -86,7 +86,7 @@ TEST_P(HttpsClient, the_server_must_prove_its_name) {
   options.identities = {test::Contexts::authority().issue(of_another_host).identity()};
   contexts.server = or_throw(TlsServerContext::create(options));
   http::Server server = serve();
-  Client client(loop(), {.tls = contexts.client});
+  Client client(loop(), {.connect = contexts.client});
   EXPECT_EQ(got(client, url_of(server)),
             "error: " + make_error_code(TlsError::certificate_wrong_host).message());
   Client of_the_system(loop());
@@ -96,7 +96,7 @@ TEST_P(HttpsClient, the_server_must_prove_its_name) {
 
 TEST_P(HttpsClient, a_redirect_to_a_url_without_tls_is_returned) {
   http::Server server = serve("http://localhost:1/");
-  Client client(loop(), {.tls = contexts.client});
+  Client client(loop(), {.connect = contexts.client});
   EXPECT_EQ(got(client, url_of(server)), "");
 }
 
@@ -118,7 +118,7 @@ TEST_P(HttpsClient, a_request_is_repeated_if_a_kept_connection_ends_without_clos
       if (!co_await stream.write("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")) co_return;
     }
   });
-  Client client(loop(), {.tls = contexts.client});
+  Client client(loop(), {.connect = contexts.client});
   const std::string url = "https://localhost:" + std::to_string(server.endpoint().port()) + "/";
   EXPECT_EQ(got(client, url), "x");
   EXPECT_EQ(got(client, url), "x");
@@ -130,9 +130,9 @@ TEST_P(HttpsClient, tunnels_of_proxies) {
   test::TunnelProxy proxy(loop());
   const std::string port = ":" + std::to_string(server.endpoint().port());
   http::ClientOptions options;
-  options.tls = contexts.client;
+  options.connect.tls = contexts.client;
   for (const std::string scheme : {"http", "socks5"}) {
-    options.proxy = http::use_proxy(scheme + "://user:password@" + proxy.authority());
+    options.connect.proxy = scheme + "://user:password@" + proxy.authority();
     Client client(loop(), options);
     EXPECT_EQ(got(client, url_of(server), "a").back(), 'a');
     EXPECT_EQ(got(client, url_of(server), "b").back(), 'b');
@@ -143,7 +143,7 @@ TEST_P(HttpsClient, tunnels_of_proxies) {
   EXPECT_EQ(server.accepted(), 2U);
   // The server proves its own name, and not that of the proxy.
   proxy.host = "localhost";
-  options.proxy = http::use_proxy("http://" + proxy.authority());
+  options.connect.proxy = "http://" + proxy.authority();
   Client client(loop(), options);
   EXPECT_EQ(got(client, url_of(server, "other.test")),
             "error: " + make_error_code(TlsError::certificate_wrong_host).message());
@@ -165,7 +165,7 @@ TEST_P(HttpsClient, a_protocol_of_alpn_that_is_not_spoken_fails) {
     TlsClientOptions client_options;
     client_options.alpn = {"h2", "dot", "http/1.1"};
     client_options.authorities = test::Contexts::authority().pem();
-    Client client(loop(), {.tls = or_throw(TlsClientContext::create(client_options))});
+    Client client(loop(), {.connect = or_throw(TlsClientContext::create(client_options))});
     const std::string text = got(client, server.url("https"));
     if (protocol == "http/1.1") {
       EXPECT_EQ(text, "0");
@@ -185,7 +185,7 @@ TEST_P(HttpsClient, a_kept_connection_on_which_something_has_arrived_is_not_used
     ListenOptions listening;
     listening.tls = contexts.server;
     test::KeptConnections server(loop(), listening);
-    Client client(loop(), {.tls = contexts.client});
+    Client client(loop(), {.connect = contexts.client});
     std::string texts;
     run([](Client& by, test::KeptConnections& at, Change what, std::string& into) -> Task<> {
       const auto post = [](Client& with, std::string url) -> Task<std::string> {

@@ -53,7 +53,7 @@ http::ServerOptions server_options(Duration value) {
 ConnectOptions connect_options(Duration value) {
   ConnectOptions options;
   options.attempt_delay = options.resolution_delay = options.timeout = value;
-  options.retry_delay = options.retry_delay_max = value;
+  options.retry.delay = options.retry.delay_max = value;
   return options;
 }
 
@@ -62,7 +62,8 @@ http::ClientOptions client_options(Duration value) {
   options.connect = connect_options(value);
   options.idle_timeout = options.timeout = options.read_timeout = value;
   options.total_timeout = value;
-  options.retry = {.attempts_max = 2, .delay = value, .delay_max = value, .retry_after_max = value};
+  options.retry = {.attempts_max = 2, .delay = value, .delay_max = value};
+  options.retry_after_max = value;
   return options;
 }
 
@@ -209,7 +210,7 @@ TEST_P(LongestDurations, of_clients_connect_again) {
     server.serve({.on_connection = [](Connection& connection) { connection.close(); }});
     StreamClientOptions options;
     options.connect = connect_options(value);
-    options.retry_delay = options.retry_delay_max = options.stable_after = value;
+    options.retry.delay = options.retry.delay_max = options.stable_after = value;
     int count = 0;
     StreamClient client(loop(), server.endpoint().to_string(),
                         {.on_connection = [&](Connection&) { ++count; }}, std::move(options));

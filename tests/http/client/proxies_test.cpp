@@ -21,7 +21,6 @@ namespace {
 using http::Client;
 using http::ClientOptions;
 using http::ClientRequest;
-using http::ProxySettings;
 using http::Url;
 using test::Answer;
 using test::Arrived;
@@ -43,7 +42,7 @@ class HttpClientProxies : public testing::Test {
  protected:
   static ClientOptions through(std::string by) {
     ClientOptions options;
-    options.proxy = http::use_proxy(std::move(by));
+    options.connect.proxy = std::move(by);
     return options;
   }
   /// The body, or the error's message.
@@ -70,7 +69,7 @@ class HttpClientProxies : public testing::Test {
     Client client(loop, through(std::move(by)));
     return got(client, std::move(url));
   }
-  static std::string message(HttpError error) { return make_error_code(error).message(); }
+  static std::string message(auto error) { return make_error_code(error).message(); }
 
   EventLoop loop;
   ScriptedServer origin{loop, [](const Arrived& arrived) { return ok(form_of(arrived.head)); }};
@@ -96,8 +95,8 @@ TEST_F(HttpClientProxies, credentials_of_a_proxy_are_not_sent_to_origins) {
   });
   direct_url = origin.url("/direct");
   ClientOptions options;
-  options.proxy = [&](const Url& url) {
-    return url.host() == "origin.test" ? "http://me:secret@" + forwarder.authority() : "";
+  options.connect.proxy = [&](const ProxyTarget& target) {
+    return target.host == "origin.test" ? "http://me:secret@" + forwarder.authority() : "";
   };
   Client client(loop, std::move(options));
   EXPECT_EQ(got(client, "http://origin.test/"), "200 " + origin.authority() + "/direct");
@@ -118,26 +117,26 @@ TEST_F(HttpClientProxies, socks) {
             "200 name.test" + port + "/");
   EXPECT_EQ(proxy.log, "SOCKS name.test" + port + " me:secret\n") << "the proxy resolves names";
   EXPECT_EQ(got_through("socks5://" + proxy.authority(), "http://[::1]" + port + "/"),
-            message(HttpError::proxy_authentication_required));
+            message(ProxyError::authentication_required));
   EXPECT_EQ(got_through("socks5://me:wrong@" + proxy.authority(), "http://[::1]" + port + "/"),
-            message(HttpError::proxy_authentication_required));
+            message(ProxyError::authentication_required));
   EXPECT_EQ(got_through("socks5://me:secret@" + proxy.authority(), "http://[::1]" + port + "/"),
             "200 [::1]" + port + "/");
   EXPECT_TRUE(proxy.log.ends_with("SOCKS ::1" + port + " me:secret\n")) << proxy.log;
 }
 
 TEST_F(HttpClientProxies, socks_replies) {
-  const auto first = static_cast<int>(HttpError::socks_failure);
+  const auto first = static_cast<int>(ProxyError::socks_failure);
   for (std::uint8_t reply = 1; reply <= 8; ++reply) {
     proxy.reply = reply;
     EXPECT_EQ(got_through("socks5://" + proxy.authority(), origin.url()),
-              message(static_cast<HttpError>(first + reply - 1)));
+              message(static_cast<ProxyError>(first + reply - 1)));
   }
   proxy.reply = 99;
   EXPECT_EQ(got_through("socks5://" + proxy.authority(), origin.url()),
-            message(HttpError::socks_failure));
+            message(ProxyError::socks_failure));
   EXPECT_EQ(got_through("socks5://" + origin.authority(), origin.url()),
-            message(HttpError::proxy_bad_answer))
+            message(ProxyError::bad_answer))
       << "it is no SOCKS proxy";
 }
 
@@ -152,14 +151,14 @@ TEST_F(HttpClientProxies, answers_to_connect) {
   const std::string url = "https://origin.test/";
   const std::string via = "http://me:secret@" + proxy.authority();
   proxy.http_answer = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";
-  EXPECT_EQ(got_through(via, url), message(HttpError::proxy_authentication_required));
+  EXPECT_EQ(got_through(via, url), message(ProxyError::authentication_required));
   EXPECT_EQ(proxy.log, "CONNECT origin.test:443 Basic bWU6c2VjcmV0\n");
   proxy.http_answer = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n";
-  EXPECT_EQ(got_through(via, url), message(HttpError::proxy_refused));
+  EXPECT_EQ(got_through(via, url), message(ProxyError::refused));
   proxy.http_answer = "HTTP/1.1 200 OK\r\n\r\nspeaks first";
-  EXPECT_EQ(got_through(via, url), message(HttpError::proxy_bad_answer));
+  EXPECT_EQ(got_through(via, url), message(ProxyError::bad_answer));
   proxy.http_answer = "HTTP/1.1 200";
-  EXPECT_EQ(got_through(via, url), message(HttpError::proxy_bad_answer));
+  EXPECT_EQ(got_through(via, url), message(ProxyError::bad_answer));
   proxy.http_answer = "nonsense\r\n\r\n";
   EXPECT_EQ(got_through(via, url), message(HttpError::bad_version));
   EXPECT_EQ(proxy.connections(), 0U);
@@ -167,10 +166,10 @@ TEST_F(HttpClientProxies, answers_to_connect) {
 
 TEST_F(HttpClientProxies, urls_of_proxies) {
   for (const char* const bad :
-       {"proxy.test:80", "https://proxy.test", "http://", "http://proxy.test/path",
-        "http://proxy.test?query", "ftp://proxy.test", "http://proxy.test:0", "socks4://proxy.test",
+       {"proxy.test:80", "https://", "http://", "http://proxy.test/path", "http://proxy.test?query",
+        "ftp://proxy.test", "http://proxy.test:0", "socks4://proxy.test",
         "socks5://:password@proxy.test", "http://a%3ab:c@proxy.test", "http://a%0a:c@proxy.test"})
-    EXPECT_EQ(got_through(bad, origin.url()), message(HttpError::bad_proxy)) << bad;
+    EXPECT_EQ(got_through(bad, origin.url()), message(ProxyError::bad_url)) << bad;
 }
 
 TEST_F(HttpClientProxies, a_proxy_that_does_not_answer) {
@@ -178,7 +177,7 @@ TEST_F(HttpClientProxies, a_proxy_that_does_not_answer) {
   ClientOptions options = through("socks5://" + silent.authority());
   options.connect.timeout = 50ms;
   Client client(loop, std::move(options));
-  EXPECT_EQ(got(client, origin.url()), message(HttpError::proxy_bad_answer));
+  EXPECT_EQ(got(client, origin.url()), message(ProxyError::bad_answer));
   TcpServer deaf = or_throw(TcpServer::listen(loop, Endpoint::loopback_v4(0)));
   options = through("socks5://" + deaf.endpoint().to_string());
   options.connect.timeout = 50ms;
@@ -190,18 +189,30 @@ TEST_F(HttpClientProxies, a_proxy_that_does_not_answer) {
 // The choice.
 
 std::string chosen(const ProxySettings& settings, std::string_view url) {
-  return http::use_proxies(settings)(or_throw(Url::parse(url)));
+  const Url parsed = or_throw(Url::parse(url));
+  ProxyTarget target;
+  target.scheme = parsed.scheme();
+  std::ranges::transform(target.scheme, target.scheme.begin(), ::tolower);
+  target.host = parsed.host();
+  target.port = parsed.port_or_default();
+  return ProxyChoice(settings)(target);
 }
 
-TEST(HttpProxySettings, schemes) {
+TEST(ProxySettings, schemes) {
   const ProxySettings settings{.http = "a", .https = "b"};
   EXPECT_EQ(chosen(settings, "http://x.test/"), "a");
   EXPECT_EQ(chosen(settings, "HTTPS://x.test/"), "b");
   EXPECT_EQ(chosen({.http = "a", .all = "c"}, "https://x.test/"), "c");
   EXPECT_EQ(chosen({}, "http://x.test/"), "");
+  // Other protocols.
+  EXPECT_EQ(ProxyChoice(settings)(ProxyTarget{.host = "x.test", .port = 443}), "");
+  EXPECT_EQ(ProxyChoice(ProxySettings{.http = "a", .all = "c"})(ProxyTarget{.host = "x.test"}),
+            "c");
+  EXPECT_FALSE(ProxyChoice(ProxySettings()));
+  EXPECT_FALSE(ProxyChoice(""));
 }
 
-TEST(HttpProxySettings, exceptions) {
+TEST(ProxySettings, exceptions) {
   const auto is_excepted = [](std::string list, std::string_view url) {
     return chosen({.all = "proxy", .except = std::move(list)}, url).empty();
   };
@@ -320,7 +331,7 @@ TEST_F(HttpRealProxies, tinyproxy) {
   EXPECT_TRUE(got_through("http://me:wrong@" + real.endpoint.to_string(), origin.url())
                   .starts_with("401 "));
   EXPECT_EQ(got_through("http://me:secret@" + real.endpoint.to_string(), "https://127.0.0.1:1/"),
-            message(HttpError::proxy_refused));
+            message(ProxyError::refused));
   real.process.terminate();
 }
 
@@ -337,7 +348,7 @@ TEST_F(HttpRealProxies, dante) {
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(got(client, origin.url("/" + std::to_string(i))),
               "200 " + origin.authority() + "/" + std::to_string(i));
-  EXPECT_EQ(got(client, "http://127.0.0.1:1/"), message(HttpError::socks_connection_refused));
+  EXPECT_EQ(got(client, "http://127.0.0.1:1/"), message(ProxyError::socks_connection_refused));
   real.process.terminate();
 }
 

@@ -111,7 +111,7 @@ TEST_F(HttpClientRetries, unavailable_servers) {
   ClientOptions options = retrying(5);
   Client not_asked(loop, options);
   EXPECT_EQ(got(not_asked, ClientRequest(server.url())), "503 busy");
-  options.retry.unavailable = true;
+  options.retry_unavailable = true;
   Client client(loop, options);
   requests = 0;
   EXPECT_EQ(got(client, ClientRequest(server.url())), "200 done");

@@ -163,7 +163,7 @@ class Machine {
     if (proxy.empty()) {
       chosen.retry.attempts_max = 2;
     } else {
-      chosen.proxy = http::use_proxy(proxy);
+      chosen.connect.proxy = proxy;
     }
     return chosen;
   }

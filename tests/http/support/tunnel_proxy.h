@@ -17,8 +17,9 @@ namespace tambour::test {
 
 class TunnelProxy {
  public:
-  explicit TunnelProxy(EventLoop& loop, const Endpoint& at = Endpoint::loopback_v4(0))
-      : server_(or_throw(TcpServer::listen(loop, at, ignoring_exceptions()))) {
+  explicit TunnelProxy(EventLoop& loop, const Endpoint& at = Endpoint::loopback_v4(0),
+                       TlsServerContext tls = {})
+      : server_(or_throw(TcpServer::listen(loop, at, ignoring_exceptions(std::move(tls))))) {
     server_.serve([this](TcpStream stream) { return serve(std::move(stream)); });
   }
 
@@ -35,8 +36,9 @@ class TunnelProxy {
 
  private:
   /// Without it, the exception of a simulated lack of memory would end the loop.
-  static ListenOptions ignoring_exceptions() {
+  static ListenOptions ignoring_exceptions(TlsServerContext tls) {
     ListenOptions options;
+    options.tls = std::move(tls);
     options.on_error = [](const std::exception_ptr&) {};
     return options;
   }

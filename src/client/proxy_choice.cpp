@@ -1,4 +1,4 @@
-// use_proxy(), use_proxies() and ProxySettings.
+// ProxyChoice and ProxySettings.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
@@ -12,14 +12,12 @@
 #include <string_view>
 #include <utility>
 
-#include <tambour/http_proxy.h>
+#include <tambour/proxy.h>
 
 #include "base/parse_number.h"
-#include "http/client/redirect.h"
 #include "http_message/characters.h"
 
-namespace tambour::http {
-namespace client {
+namespace tambour {
 namespace {
 
 struct Address {
@@ -90,32 +88,31 @@ bool matches_name(std::string_view host, std::string_view domain) noexcept {
   remove_final_dot(host);
   if (domain.empty() || host.size() < domain.size()) return false;
   const std::size_t rest = host.size() - domain.size();
-  if (!equal_ignoring_case(host.substr(rest), domain)) return false;
+  if (!http::equal_ignoring_case(host.substr(rest), domain)) return false;
   return rest == 0 ? !is_below_only : host[rest - 1] == '.';
 }
 
-/// `address` is that of the origin's host, if that is no name.
-bool matches(const Origin& origin, const std::optional<Address>& address,
+/// `address` is that of the target's host, if that is no name.
+bool matches(const ProxyTarget& target, const std::optional<Address>& address,
              std::string_view element) {
   if (element == "*") return true;
   if (element.find('/') != std::string_view::npos)
     return address && is_in_network(*address, element);
-  if (!take_port(element, origin.port)) return false;
+  if (!take_port(element, target.port)) return false;
   // An address has no domains: 10.0.0.1 is not below 0.0.1.
   if (address) return parse_address(without_brackets(element)) == address;
-  return matches_name(origin.host, element);
+  return matches_name(target.host, element);
 }
 
 /// The elements are separated by commas, spaces or both.
-bool is_excepted(const Url& url, std::string_view list) {
-  const Origin origin = origin_of(url);
-  const auto address = parse_address(without_brackets(origin.host));
+bool is_excepted(const ProxyTarget& target, std::string_view list) {
+  const auto address = parse_address(without_brackets(target.host));
   constexpr std::string_view separators = ", \t";
   for (;;) {
     list.remove_prefix(std::min(list.find_first_not_of(separators), list.size()));
     if (list.empty()) return false;
     const std::string_view element = list.substr(0, list.find_first_of(separators));
-    if (matches(origin, address, element)) return true;
+    if (matches(target, address, element)) return true;
     list.remove_prefix(element.size());
   }
 }
@@ -132,27 +129,29 @@ std::string with_scheme(std::string proxy) {
 }
 
 }  // namespace
-}  // namespace client
-
-ProxyChoice use_proxy(std::string proxy) {
-  return [proxy = std::move(proxy)](const Url&) { return proxy; };
-}
 
 ProxySettings ProxySettings::from_environment() {
-  using client::variable;
-  using client::with_scheme;
   return {.http = with_scheme(variable("http_proxy")),
           .https = with_scheme(variable("https_proxy", "HTTPS_PROXY")),
           .all = with_scheme(variable("all_proxy", "ALL_PROXY")),
           .except = variable("no_proxy", "NO_PROXY")};
 }
 
-ProxyChoice use_proxies(ProxySettings settings) {
-  return [settings = std::move(settings)](const Url& url) {
-    if (client::is_excepted(url, settings.except)) return std::string();
-    const std::string& chosen = client::origin_of(url).is_secure ? settings.https : settings.http;
+ProxyChoice::ProxyChoice(std::string url) {
+  if (!url.empty()) choose_ = [url = std::move(url)](const ProxyTarget&) { return url; };
+}
+
+ProxyChoice::ProxyChoice(ProxySettings settings) {
+  if (settings.http.empty() && settings.https.empty() && settings.all.empty()) return;
+  choose_ = [settings = std::move(settings)](const ProxyTarget& target) {
+    if (is_excepted(target, settings.except)) return std::string();
+    std::string chosen;
+    if (target.scheme == "http") chosen = settings.http;
+    if (target.scheme == "https") chosen = settings.https;
     return chosen.empty() ? settings.all : chosen;
   };
 }
 
-}  // namespace tambour::http
+ProxyChoice ProxyChoice::from_environment() { return ProxySettings::from_environment(); }
+
+}  // namespace tambour

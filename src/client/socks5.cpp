@@ -1,4 +1,4 @@
-#include "http/client/socks5.h"
+#include "client/socks5.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -8,10 +8,9 @@
 #include <utility>
 
 #include <tambour/buffer.h>
+#include <tambour/proxy.h>
 
-#include "http_message/failure.h"
-
-namespace tambour::http::client {
+namespace tambour::client {
 namespace {
 
 // RFC 1928, sections 3 to 6; RFC 1929, section 2.
@@ -26,12 +25,14 @@ constexpr std::uint8_t type_name = 3;
 constexpr std::uint8_t type_ipv6 = 4;
 constexpr std::uint8_t reply_last = 8;
 
+std::unexpected<Error> failure(ProxyError error) { return std::unexpected<Error>(error); }
+
 Task<Result<Buffer>> read_bytes(SocketStream& stream, std::size_t count) {
   Buffer bytes;
   while (bytes.size() < count) {
     const auto got = co_await stream.read(bytes, count - bytes.size());
     if (!got) co_return std::unexpected(got.error());
-    if (*got == 0) co_return failure(HttpError::proxy_bad_answer);
+    if (*got == 0) co_return failure(ProxyError::bad_answer);
   }
   co_return bytes;
 }
@@ -45,7 +46,7 @@ void append_text(Buffer& to, std::string_view text) {
   to.append(text);
 }
 
-Task<Result<>> authenticate(SocketStream& stream, const BasicCredentials& credentials) {
+Task<Result<>> authenticate(SocketStream& stream, const http::BasicCredentials& credentials) {
   Buffer output;
   output.append_be<std::uint8_t>(password_version);
   append_text(output, credentials.user);
@@ -54,13 +55,13 @@ Task<Result<>> authenticate(SocketStream& stream, const BasicCredentials& creden
   if (!sent) co_return sent;
   const auto answer = co_await read_bytes(stream, 2);
   if (!answer) co_return std::unexpected(answer.error());
-  if (byte_of(*answer, 0) != password_version) co_return failure(HttpError::proxy_bad_answer);
-  if (byte_of(*answer, 1) != 0) co_return failure(HttpError::proxy_authentication_required);
+  if (byte_of(*answer, 0) != password_version) co_return failure(ProxyError::bad_answer);
+  if (byte_of(*answer, 1) != 0) co_return failure(ProxyError::authentication_required);
   co_return {};
 }
 
 Task<Result<>> choose_method(SocketStream& stream,
-                             const std::optional<BasicCredentials>& credentials) {
+                             const std::optional<http::BasicCredentials>& credentials) {
   Buffer output;
   output.append_be<std::uint8_t>(socks_version);
   output.append_be<std::uint8_t>(credentials ? 2 : 1);
@@ -71,10 +72,10 @@ Task<Result<>> choose_method(SocketStream& stream,
   const auto answer = co_await read_bytes(stream, 2);
   if (!answer) co_return std::unexpected(answer.error());
   const std::uint8_t method = byte_of(*answer, 1);
-  if (byte_of(*answer, 0) != socks_version) co_return failure(HttpError::proxy_bad_answer);
-  if (method == no_acceptable_method) co_return failure(HttpError::proxy_authentication_required);
+  if (byte_of(*answer, 0) != socks_version) co_return failure(ProxyError::bad_answer);
+  if (method == no_acceptable_method) co_return failure(ProxyError::authentication_required);
   if (method == without_authentication) co_return {};
-  if (method != with_password || !credentials) co_return failure(HttpError::proxy_bad_answer);
+  if (method != with_password || !credentials) co_return failure(ProxyError::bad_answer);
   co_return co_await authenticate(stream, *credentials);
 }
 
@@ -97,12 +98,12 @@ Task<Result<>> read_reply(SocketStream& stream) {
   // The first byte of the address is the length of a name.
   const auto head = co_await read_bytes(stream, 5);
   if (!head) co_return std::unexpected(head.error());
-  if (byte_of(*head, 0) != socks_version) co_return failure(HttpError::proxy_bad_answer);
+  if (byte_of(*head, 0) != socks_version) co_return failure(ProxyError::bad_answer);
   const std::uint8_t reply = byte_of(*head, 1);
-  if (reply > reply_last) co_return failure(HttpError::socks_failure);
+  if (reply > reply_last) co_return failure(ProxyError::socks_failure);
   if (reply != 0) {
-    const auto first = static_cast<int>(HttpError::socks_failure);
-    co_return failure(static_cast<HttpError>(first + reply - 1));
+    const auto first = static_cast<int>(ProxyError::socks_failure);
+    co_return failure(static_cast<ProxyError>(first + reply - 1));
   }
   std::size_t rest = sizeof(std::uint16_t);
   switch (byte_of(*head, 3)) {
@@ -116,7 +117,7 @@ Task<Result<>> read_reply(SocketStream& stream) {
       rest += byte_of(*head, 4);
       break;
     default:
-      co_return failure(HttpError::proxy_bad_answer);
+      co_return failure(ProxyError::bad_answer);
   }
   const auto address = co_await read_bytes(stream, rest);
   if (!address) co_return std::unexpected(address.error());
@@ -125,9 +126,9 @@ Task<Result<>> read_reply(SocketStream& stream) {
 
 }  // namespace
 
-Task<Result<>> open_socks5(SocketStream& stream, std::optional<BasicCredentials> credentials,
+Task<Result<>> open_socks5(SocketStream& stream, std::optional<http::BasicCredentials> credentials,
                            std::string host, std::uint16_t port) {
-  if (host.size() > 255) co_return failure(HttpError::bad_proxy);
+  if (host.size() > 255) co_return failure(ProxyError::bad_host);
   const auto chosen = co_await choose_method(stream, credentials);
   if (!chosen) co_return chosen;
   Buffer output;
@@ -141,4 +142,4 @@ Task<Result<>> open_socks5(SocketStream& stream, std::optional<BasicCredentials>
   co_return co_await read_reply(stream);
 }
 
-}  // namespace tambour::http::client
+}  // namespace tambour::client

@@ -1,0 +1,42 @@
+// Tunnels through proxies: HTTP (CONNECT) and SOCKS 5 (RFC 1928, 1929).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tambour/http_auth.h>
+#include <tambour/proxy.h>
+#include <tambour/result.h>
+#include <tambour/socket_stream.h>
+#include <tambour/task.h>
+
+namespace tambour::client {
+
+struct ProxyServer {
+  enum class Kind : std::uint8_t { http, https, socks5 };
+
+  /// Speaks HTTP, so that it can forward requests.
+  [[nodiscard]] bool is_http() const noexcept { return kind != Kind::socks5; }
+
+  Kind kind = Kind::http;
+  std::string host{};  ///< An IPv6 address without brackets.
+  std::uint16_t port = 0;
+  std::optional<http::BasicCredentials> credentials{};
+  std::string authorization{};  ///< The value of Proxy-Authorization; may be empty.
+};
+
+/// Fails with ProxyError::bad_url.
+[[nodiscard]] Result<ProxyServer> parse_proxy(std::string_view text);
+
+/// "user:password", percent-encoded. Fails with HttpError::url_bad_encoding.
+[[nodiscard]] Result<http::BasicCredentials> parse_userinfo(std::string_view userinfo);
+
+/// Asks the proxy at the other end of `stream` for a connection to the host. What is sent next goes
+/// there. `proxy` must exist until the task has ended. Fails with ProxyError, with HttpError if a
+/// proxy of HTTP answers something else, and with the errors of the stream.
+[[nodiscard]] Task<Result<>> open_tunnel(SocketStream& stream, const ProxyServer& proxy,
+                                         std::string host, std::uint16_t port);
+
+}  // namespace tambour::client
