@@ -85,7 +85,7 @@ TEST_P(ConnectorOnLoopback, connects_to_unix_endpoints) {
       EXPECT_TRUE(co_await connect(addresses, with_tcp_options));
       const std::vector<Endpoint> nowhere{addresses.front()};
       const auto refused = co_await connect(nowhere);
-      EXPECT_EQ(refused ? Error() : refused.error(), system_error(ENOENT));
+      EXPECT_EQ(refused ? ConnectError() : refused.error(), system_error(ENOENT));
     }(at));
   }
 }

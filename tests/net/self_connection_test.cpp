@@ -53,7 +53,7 @@ void expect_refused(const Endpoint& to) {
       EXPECT_EQ(stream ? Error() : stream.error(), system_error(ECONNREFUSED));
       const std::vector<Endpoint> addresses{own_port};
       const auto by_name = co_await connect(addresses);
-      EXPECT_EQ(by_name ? Error() : by_name.error(), system_error(ECONNREFUSED));
+      EXPECT_EQ(by_name ? ConnectError() : by_name.error(), system_error(ECONNREFUSED));
     }
     ended = 1;
   }(to, done));
