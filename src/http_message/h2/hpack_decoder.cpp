@@ -121,7 +121,7 @@ std::expected<void, Violation> HpackDecoder::decode_size_updates(Reader& input) 
     required_size_max_ = UINT32_MAX;
     table_.set_size_max(*size);
   }
-  if (required_size_max_ != UINT32_MAX && !input.empty())
+  if (required_size_max_ != UINT32_MAX)
     return std::unexpected(Violation::missing_table_size_update);
   return {};
 }
