@@ -43,6 +43,12 @@ void check_evdns(Bytes bytes);
 void check_url(Bytes bytes);
 /// Messages of HTTP/1.1, divided in several ways, compared with a plain parser of the whole text.
 void check_http(Bytes bytes);
+/// Field blocks of HTTP/2, compared with libnghttp2; lists of fields and texts that are encoded and
+/// decoded again.
+void check_hpack(Bytes bytes);
+/// Frames of HTTP/2, divided in several ways, compared with a plain parser of the whole text; and
+/// frames that are written and read again.
+void check_h2_frames(Bytes bytes);
 /// What a client sends to an HTTP server in a simulation: each request gets one complete response,
 /// and the connection ends.
 void check_http_server(Bytes bytes);

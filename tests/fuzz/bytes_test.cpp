@@ -75,6 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Target{"codec", fuzz::check_codec}, Target{"proxy", fuzz::check_proxy},
                     Target{"dns", fuzz::check_dns}, Target{"evdns", fuzz::check_evdns},
                     Target{"url", fuzz::check_url}, Target{"http", fuzz::check_http},
+                    Target{"hpack", fuzz::check_hpack},
+                    Target{"h2_frames", fuzz::check_h2_frames},
                     Target{"http_server", fuzz::check_http_server},
                     Target{"coding", fuzz::check_coding}, Target{"cookie", fuzz::check_cookie},
                     Target{"multipart", fuzz::check_multipart}),
