@@ -59,5 +59,8 @@ void check_cookie(Bytes bytes);
 /// Forms of multipart/form-data, divided in several ways, compared with a plain search for the
 /// boundary; parameters of fields, and names of files.
 void check_multipart(Bytes bytes);
+/// WebSocket frames, divided in several ways, compared with a plain parser of the whole text;
+/// UTF-8, handshakes and compressed messages.
+void check_websocket(Bytes bytes);
 
 }  // namespace tambour::fuzz

@@ -79,7 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Target{"h2_frames", fuzz::check_h2_frames},
                     Target{"http_server", fuzz::check_http_server},
                     Target{"coding", fuzz::check_coding}, Target{"cookie", fuzz::check_cookie},
-                    Target{"multipart", fuzz::check_multipart}),
+                    Target{"multipart", fuzz::check_multipart},
+                    Target{"websocket", fuzz::check_websocket}),
     [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace

@@ -163,6 +163,9 @@ Result<std::size_t> Inflater::step(Buffer& input, bool has_tail, std::span<std::
   const std::size_t consumed = given - stream_->avail_in;
   const std::size_t added = memory.size() - stream_->avail_out;
   has_more_ = stream_->avail_out == 0;
+  // zlib sets the bit if it expects the header of a block, but clears it in a call without input.
+  constexpr int expects_block = 128;
+  if (consumed > 0 || added > 0) is_between_blocks_ = (stream_->data_type & expects_block) != 0;
   if (has_tail) {
     tail_bytes_used_ += static_cast<std::uint8_t>(consumed);
   } else {
@@ -198,17 +201,17 @@ Result<> Inflater::check_limits() const {
 }
 
 Result<> Inflater::end_message() {
-  // zlib sets the bit if it expects the header of a block. Otherwise the message was cut.
-  constexpr int expects_block = 128;
   if (is_at_final_block_) {
     restart_after_final_block();
-  } else if ((stream_->data_type & expects_block) == 0) {
+  } else if (!is_between_blocks_) {
+    // The message was cut.
     return failure(WebSocketError::bad_deflate);
   }
   received_bytes_ = 0;
   message_bytes_ = 0;
   tail_bytes_used_ = 0;
   has_more_ = false;
+  is_between_blocks_ = false;
   if (!settings_.has_context_takeover && inflateReset(stream_.get()) != Z_OK)
     throw std::bad_alloc();
   return {};

@@ -120,6 +120,7 @@ class Inflater {
   std::uint64_t message_bytes_ = 0;   ///< Decompressed.
   std::uint8_t tail_bytes_used_ = 0;  ///< Of the end that the sender has removed.
   bool has_more_ = false;             ///< zlib may hold output.
+  bool is_between_blocks_ = false;    ///< The last byte was the end of a block.
   bool is_at_final_block_ = false;    ///< The last block was marked as the last of a stream.
 };
 
