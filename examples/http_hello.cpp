@@ -27,7 +27,7 @@ void hello(Request& request, Response& response) {
 Task<> count(Request& request, Response& response) {
   request.body().set_bytes_max(UINT64_MAX);
   std::uint64_t total = 0;
-  while (!request.body().ended()) {
+  while (!request.body().is_complete()) {
     const auto piece = co_await request.body().read();
     if (!piece) co_return;  // The server answers, for example with 408.
     total += piece->size();

@@ -31,7 +31,7 @@ class Tambour {
   }
 
   static tambour::Task<> receive(http::Request& request, http::Response& response) {
-    while (!request.body().ended()) {
+    while (!request.body().is_complete()) {
       const auto piece = co_await request.body().read();
       if (!piece) co_return;
     }

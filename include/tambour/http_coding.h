@@ -1,7 +1,7 @@
 // Content codings (compression): RFC 9110, section 8.4.
 //
 // A server compresses responses with the middleware compress() of http_compress.h, and decodes the
-// body of a request if its handler calls RequestBody::decode(). A client decodes responses by
+// body of a request if its handler calls IncomingBody::decode(). A client decodes responses by
 // itself: see ClientOptions::decompress. The codings use zlib, libbrotli and libzstd; a library
 // that was built without one of them does not have its codings.
 #pragma once

@@ -59,7 +59,7 @@ struct CompressOptions {
 /// Fails with HttpError::bad_coding_level if a level is outside its range.
 [[nodiscard]] Result<Middleware> compress(CompressOptions options);
 
-/// A middleware that calls RequestBody::decode(): handlers get the bodies of requests decoded. It
+/// A middleware that calls IncomingBody::decode(): handlers get the bodies of requests decoded. It
 /// answers 415 with Accept-Encoding if the coding is not supported.
 [[nodiscard]] Middleware decode_requests(DecodingLimits limits = {});
 

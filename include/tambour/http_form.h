@@ -72,9 +72,8 @@ struct FormPart {
 /// ignored, up to 64 KiB in total (RFC 2046, section 5.1.1). In names, "%22", "%0D" and "%0A"
 /// become the characters that browsers encode so; "filename*" is ignored.
 ///
-/// Errors: as those of RequestBody::read(): the server answers if the handler does not. An error is
-/// final.
-/// Lifetime: the request must exist longer. May be moved while no task waits.
+/// Errors: as those of IncomingBody::read(): the server answers if the handler does not. An error
+/// is final. Lifetime: the request must exist longer. May be moved while no task waits.
 class FormReader {
  public:
   /// Fails with HttpError::not_a_form if Content-Type is not multipart/form-data, and bad_boundary.
@@ -85,7 +84,7 @@ class FormReader {
   ~FormReader();
 
   /// Discards what is left of the current part, and waits for the head of the next one. Returns
-  /// false after the last one, at the end of the body. Fails like RequestBody::read(), with
+  /// false after the last one, at the end of the body. Fails like IncomingBody::read(), with
   /// HttpError::bad_delimiter, bad_disposition, too_many_form_parts, form_part_too_large,
   /// body_too_large if too much is to be ignored, with the errors of fields, and with
   /// StreamError::truncated. Throws std::bad_alloc.

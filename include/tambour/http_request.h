@@ -1,9 +1,6 @@
 // Requests that a server has received: the head, and the body as a stream.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -11,84 +8,51 @@
 #include <utility>
 #include <vector>
 
-#include <tambour/buffer.h>
 #include <tambour/clock.h>
 #include <tambour/endpoint.h>
-#include <tambour/http_coding.h>
+#include <tambour/http_body.h>  // IWYU pragma: export
 #include <tambour/http_message.h>
+#include <tambour/proxy_header.h>
 #include <tambour/result.h>
 #include <tambour/task.h>
 
 namespace tambour::http {
 class Exchange;
-}  // namespace tambour::http
-namespace tambour::http::coding {
-class BodyDecoder;
-}  // namespace tambour::http::coding
+}
 
 #pragma GCC visibility push(default)
 
 namespace tambour {
+class EventLoop;
 class SocketStream;
-}
+class TlsSession;
+}  // namespace tambour
 
 namespace tambour::http {
 
-/// The body of a request. The server reads from the connection only what the handler asks for: a
-/// slow handler slows down its client.
+/// The connection on which a request has arrived. Several requests may share it.
 ///
-/// Errors: if reading fails, the response of the handler closes the connection; if the handler
-/// sends none, the server answers with status_for(error): 400, 408 or 413.
-class RequestBody {
+/// Lifetime: that of the Request. After Response::upgrade(), the handler has the stream, and the
+/// endpoints are unknown here (EBADF). Thread: the loop's.
+class RequestConnection {
  public:
-  explicit RequestBody(Exchange& exchange) noexcept;
-  RequestBody(const RequestBody&) = delete;
-  RequestBody& operator=(const RequestBody&) = delete;
-  ~RequestBody();
+  RequestConnection(EventLoop& loop, const SocketStream& stream) noexcept
+      : loop_(&loop), stream_(&stream) {}
 
-  /// The size in bytes; no value if the body is chunked or decoded.
-  [[nodiscard]] std::optional<std::uint64_t> length() const noexcept;
-  /// True if the whole body has been read; at once if there is none.
-  [[nodiscard]] bool ended() const noexcept;
-
-  /// Waits for data and returns at most `bytes_max` bytes; an empty buffer at the end of the body.
-  /// The first call sends "100 Continue" if the client waits for it. Only one task may read at a
-  /// time. Fails with HttpError::body_too_large, with the errors of chunks and trailers, with
-  /// ETIMEDOUT (ServerOptions::body_timeout), StreamError::truncated, ECONNRESET, and ECANCELED.
-  [[nodiscard]] Task<Result<Buffer>> read(std::size_t bytes_max = std::size_t{64} * 1024);
-
-  /// Reads the rest of the body. Fails like read(), and with HttpError::body_too_large if it has
-  /// more than `bytes_max` bytes; at once if length() has.
-  [[nodiscard]] Task<Result<Buffer>> read_all(std::size_t bytes_max = std::size_t{1024} * 1024);
-
-  /// Records that the body is not what the handler expects, as if reading had failed with `error`,
-  /// which is returned: `co_return request.body().reject(error)` in a function that parses bodies.
-  std::unexpected<Error> reject(const Error& error) noexcept;
-
-  /// Replaces MessageLimits::body_bytes_max for this request, for example for large uploads. Call
-  /// it before the first read().
-  void set_bytes_max(std::uint64_t bytes_max) noexcept;
-
-  /// From now on, read() and read_all() return the body without its codings (Content-Encoding),
-  /// and the field is removed from the head, with Content-Length. Does nothing if there is no
-  /// coding. Call it before the first read(). Reading then also fails with
-  /// HttpError::bad_content_coding if the body is malformed (400), and with decoded_too_large or
-  /// coded_too_large if it exceeds `limits` (413). `MessageLimits::body_bytes_max` counts what is
-  /// received. Fails with HttpError::unsupported_content_coding (415) if a coding is unknown or not
-  /// available, or if there are more than four. Throws std::bad_alloc.
-  Result<> decode(const DecodingLimits& limits = {});
-
-  /// The fields after a chunked body; empty until ended(). Never part of the head's fields.
-  [[nodiscard]] const Fields& trailers() const noexcept;
+  [[nodiscard]] EventLoop& loop() const noexcept { return *loop_; }
+  [[nodiscard]] Result<Endpoint> local_endpoint() const noexcept;
+  /// For a proxied connection, the endpoint that the proxy reported.
+  [[nodiscard]] Result<Endpoint> peer_endpoint() const noexcept;
+  /// Null if there was none: see proxy_protocol.h.
+  [[nodiscard]] const ProxyHeader* proxy_header() const noexcept;
+  /// Null if the connection is not encrypted.
+  [[nodiscard]] const TlsSession* tls() const noexcept;
+  /// The protocol that TLS has negotiated; empty: none.
+  [[nodiscard]] std::string_view alpn() const noexcept;
 
  private:
-  friend class Exchange;
-
-  [[nodiscard]] Task<Result<Buffer>> read_decoded(std::size_t bytes_max);
-  void stop_decoding() noexcept;
-
-  Exchange* exchange_;
-  std::unique_ptr<coding::BodyDecoder> decoder_;
+  EventLoop* loop_;
+  const SocketStream* stream_;
 };
 
 /// A request. Exists until its handler has ended and its response has been completed.
@@ -99,7 +63,7 @@ class RequestBody {
 /// Thread: must be used on the loop's thread of its connection.
 class Request {
  public:
-  explicit Request(Exchange& exchange) noexcept : exchange_(&exchange), body_(exchange) {}
+  explicit Request(Exchange* exchange) noexcept : exchange_(exchange), body_(nullptr) {}
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
   ~Request() = default;
@@ -113,7 +77,7 @@ class Request {
   [[nodiscard]] std::optional<std::string_view> query() const noexcept { return head().query(); }
   [[nodiscard]] const Fields& fields() const noexcept { return head().fields; }
 
-  [[nodiscard]] RequestBody& body() noexcept { return body_; }
+  [[nodiscard]] IncomingBody& body() noexcept { return body_; }
 
   /// A parameter of the route, percent-decoded: see Router. Empty if there is none with this name.
   [[nodiscard]] std::string_view parameter(std::string_view name) const noexcept;
@@ -122,9 +86,8 @@ class Request {
   void set_parameter(std::string_view name, std::string value);
   void clear_parameters() noexcept { parameters_.clear(); }
 
-  /// The connection, for its endpoints, its PROXY header and its TLS session. Its bytes must not be
-  /// read or written.
-  [[nodiscard]] const SocketStream& stream() const noexcept;
+  /// The connection: its endpoints, its PROXY header and its TLS session.
+  [[nodiscard]] RequestConnection connection() const noexcept;
   /// EventLoop::now() when the head was complete. With ServerOptions::on_response, the server calls
   /// EventLoop::update_now() before.
   [[nodiscard]] TimePoint received_at() const noexcept;
@@ -150,8 +113,8 @@ class Request {
  private:
   friend class Exchange;
 
-  Exchange* exchange_;
-  RequestBody body_;
+  Exchange* exchange_;  ///< Null after the end of the handler.
+  IncomingBody body_;
   std::vector<std::pair<std::string, std::string>> parameters_;
 };
 

@@ -15,7 +15,9 @@
 #include <tambour/task.h>
 
 namespace tambour::http {
-class Responder;
+class Exchange;
+class ResponseFilter;
+class ResponseSink;
 }  // namespace tambour::http
 
 #pragma GCC visibility push(default)
@@ -26,6 +28,7 @@ class File;
 
 namespace tambour::http {
 
+class IncomingBody;
 
 /// The response to one request. Set the status (default: 200) and the fields first; then either
 /// call send() once, or write() any number of times and end():
@@ -48,7 +51,7 @@ namespace tambour::http {
 /// Thread: must be used on the loop's thread of its connection.
 class Response {
  public:
-  explicit Response(Responder& responder) noexcept : responder_(&responder) {}
+  explicit Response(Exchange* exchange) noexcept : exchange_(exchange) {}
   Response(const Response&) = delete;
   Response& operator=(const Response&) = delete;
   ~Response() = default;
@@ -101,6 +104,13 @@ class Response {
   Result<> end(const Fields& trailers);
   Result<> end() { return end(Fields()); }
 
+  /// Passes a body on piece by piece: that of the request, or that of the response to a Client. The
+  /// client gets its length, if it is known, and its trailers; a slow client slows down the reading
+  /// of the body. Set the status and the fields before. Fails like IncomingBody::read(), and like
+  /// write() and end(). If the body fails, and the response has begun, it cannot be completed: the
+  /// connection is reset, so that the client does not take the part for the whole.
+  [[nodiscard]] Task<Result<>> forward(IncomingBody& body);
+
   /// Waits until the kernel has accepted everything. Fails like write().
   [[nodiscard]] Task<Result<>> flush();
 
@@ -109,7 +119,7 @@ class Response {
   /// must be 2xx. Otherwise the handler sets the field Upgrade; the response is 101, and the client
   /// must have asked for that protocol with HTTP/1.1. A body that has not been read is discarded.
   /// The connection counts as served until the handler ends; the time limits of the server do not
-  /// apply any more, and Request::stream() is closed. Fails with HttpError::not_an_upgrade,
+  /// apply any more. Fails with HttpError::not_an_upgrade,
   /// response_begun, bad_status and body_too_large, and like flush().
   [[nodiscard]] Task<Result<ByteStream>> upgrade();
 
@@ -121,16 +131,24 @@ class Response {
   [[nodiscard]] TimePoint begun_at() const noexcept;
   /// True if the response could not be completed or sent, so that the client does not have it.
   [[nodiscard]] bool failed() const noexcept;
-  /// The size of the body so far, without chunk headers. Counted also if it is not sent (HEAD).
+  /// The size of the body so far as it is sent, without chunk headers. Counted also if it is not
+  /// sent (HEAD).
   [[nodiscard]] std::uint64_t body_bytes() const noexcept { return body_bytes_; }
 
  private:
-  friend class Responder;
+  friend class Exchange;
+  friend class ResponseFilter;
   enum class State : std::uint8_t { none, begun, ended };
 
-  Responder* responder_;
+  [[nodiscard]] Result<> begin();
+  [[nodiscard]] Result<> prepare(std::uint64_t bytes);
+  [[nodiscard]] Task<Result<>> write_checked(Buffer piece);
+
+  Exchange* exchange_;            ///< Null after the end of the handler.
+  ResponseSink* sink_ = nullptr;  ///< The exchange, or a filter in front of it.
   ResponseHead head_;
   std::optional<std::uint64_t> length_;
+  std::optional<std::uint64_t> bytes_left_;  ///< Of a body whose length was stated.
   std::uint64_t body_bytes_ = 0;
   State state_ = State::none;
 };

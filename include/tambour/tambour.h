@@ -35,6 +35,7 @@
 #include <tambour/hooks.h>                 // IWYU pragma: export
 #include <tambour/http_access_log.h>       // IWYU pragma: export
 #include <tambour/http_auth.h>             // IWYU pragma: export
+#include <tambour/http_body.h>             // IWYU pragma: export
 #include <tambour/http_client.h>           // IWYU pragma: export
 #include <tambour/http_coding.h>           // IWYU pragma: export
 #include <tambour/http_compress.h>         // IWYU pragma: export

@@ -1,8 +1,17 @@
-// What ALPN may choose for a connection of HTTP/1: RFC 7301.
+// The one place that chooses the version of HTTP on a connection: by ALPN (RFC 7301) or by the
+// first bytes.
+//
+// A protocol that is not served fails with an error that names it: the peer has chosen it, and
+// would not understand another one (RFC 7301, section 3.2). To serve another protocol, add it here,
+// and to serve_connection() or the client's connections.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include <tambour/buffer.h>
 #include <tambour/http_error.h>
 #include <tambour/result.h>
 #include <tambour/socket_stream.h>
@@ -10,19 +19,39 @@
 
 #include "http_message/failure.h"
 
-namespace tambour::http::h1 {
+namespace tambour::http {
 
-[[nodiscard]] constexpr bool is_spoken(std::string_view protocol) noexcept {
-  return protocol == "http/1.1" || protocol == "http/1.0";
+enum class Protocol : std::uint8_t { http_1 };
+
+/// By its name in ALPN. Fails with HttpError::negotiated_http_2 or negotiated_other_protocol.
+[[nodiscard]] inline Result<Protocol> protocol_named(std::string_view name) noexcept {
+  if (name == "http/1.1" || name == "http/1.0") return Protocol::http_1;
+  return failure(name == "h2" ? HttpError::negotiated_http_2
+                              : HttpError::negotiated_other_protocol);
 }
 
-/// The protocol that was negotiated must be the one that is spoken: section 3.2.
-inline Result<> check_negotiated(const SocketStream& stream) noexcept {
+/// The protocol of a connection. Without TLS, and without ALPN, it is HTTP/1.
+[[nodiscard]] inline Result<Protocol> negotiated_protocol(const SocketStream& stream) noexcept {
   const TlsSession* const session = stream.tls();
-  const std::string_view protocol = session != nullptr ? session->alpn() : "";
-  if (protocol.empty() || is_spoken(protocol)) return {};
-  return failure(protocol == "h2" ? HttpError::negotiated_http_2
-                                  : HttpError::negotiated_other_protocol);
+  const std::string_view name = session != nullptr ? session->alpn() : "";
+  if (name.empty()) return Protocol::http_1;
+  return protocol_named(name);
 }
 
-}  // namespace tambour::http::h1
+/// A client that supports one of them would choose it. Fails with HttpError::offered_http_2 or
+/// offered_other_protocol.
+[[nodiscard]] inline Result<> check_offered(const std::vector<std::string>& protocols) noexcept {
+  for (const std::string& name : protocols) {
+    if (!protocol_named(name))
+      return failure(name == "h2" ? HttpError::offered_http_2 : HttpError::offered_other_protocol);
+  }
+  return {};
+}
+
+/// True if the first bytes are those of a client that speaks HTTP/2 without negotiation: RFC 9113,
+/// section 3.4.
+[[nodiscard]] inline bool has_http_2_preface(Buffer& first_bytes) {
+  return first_bytes.coalesce().starts_with("PRI * HTTP/2.0\r\n");
+}
+
+}  // namespace tambour::http

@@ -283,7 +283,7 @@ TEST_P(TlsConnect, failures_of_a_stream_client_name_their_step) {
 
 TEST_P(TlsConnect, an_http_client_through_a_proxy_with_tls) {
   const auto answer = [](http::Request& request, http::Response& response) {
-    response.send(std::string(request.head().target) + (request.stream().tls() ? " TLS" : ""));
+    response.send(std::string(request.head().target) + (request.connection().tls() ? " TLS" : ""));
   };
   http::ServerOptions with_tls;
   with_tls.listen.tls = contexts.server;

@@ -275,7 +275,7 @@ TEST_P(TlsClientsByName, http_client_accepts_underscores) {
   http::Server server = or_throw(http::Server::listen(
       loop(), Endpoint::loopback_v4(0),
       [](http::Request& request, http::Response& response) {
-        response.send(std::string(request.stream().tls()->server_name()));
+        response.send(std::string(request.connection().tls()->server_name()));
       },
       options));
   ConnectOptions connecting(contexts->client);

@@ -112,8 +112,8 @@ Task<Result<Lease>> Shared::connect(Origin origin, const ProxyServer* proxy) {
   }
   auto stream = co_await open(std::move(origin), proxy);
   if (!stream) co_return std::unexpected<Error>(stream.error());
-  if (const auto checked = h1::check_negotiated(*stream); !checked)
-    co_return std::unexpected(checked.error());
+  if (const auto protocol = negotiated_protocol(*stream); !protocol)
+    co_return std::unexpected(protocol.error());
   lease->connected(std::make_unique<Connection>(std::move(*stream), options.limits));
   co_return lease;
 }

@@ -5,12 +5,12 @@
 
 #include <tambour/stream_error.h>
 
-#include "http/exchange/exchange.h"
+#include "http/exchange/response_sink.h"
 
 namespace tambour::http {
 
 Task<Result<>> copy_file(const File& file, std::uint64_t offset, std::uint64_t size,
-                         Responder& to) {
+                         ResponseSink& to) {
   while (size > 0) {
     const auto part = static_cast<std::size_t>(std::min(size, copied_bytes));
     Buffer piece;

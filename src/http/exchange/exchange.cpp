@@ -1,183 +1,308 @@
-// Request and Response, which are views of an exchange.
+// Exchange: the handler of a request, the errors that a server answers, and the end of a response.
 #include "http/exchange/exchange.h"
 
-#include <algorithm>
+#include <new>
+#include <string>
 #include <utility>
 
-#include <tambour/task_scope.h>
-
-#include "base/check.h"
-#include "http/coding/body_decoder.h"
+#include "http_message/characters.h"
 #include "http_message/failure.h"
+#include "loop/core.h"
+#include "server/error_reporting.h"
 
 namespace tambour::http {
 namespace {
 
-constexpr std::size_t piece_bytes_max = std::size_t{256} * 1024;
+/// The number of Handled that an exchange sets aside.
+constexpr std::size_t left_max = 16;
 
-[[noreturn]] void fail_use(const char* function) noexcept {
-  base::fail_check(
-      "http::%s was called after the handler of the request had ended; a handler whose response "
-      "comes from another task must be a coroutine that waits for this task",
-      function);
-}
-
-class EndedExchange final : public Exchange {
- public:
-  Result<> send(Buffer /*body*/) override { fail_use("Response::send()"); }
-  Task<Result<>> write(Buffer /*piece*/) override { fail_use("Response::write()"); }
-  Task<Result<>> write_file(const File& /*file*/, std::uint64_t /*offset*/,
-                            std::uint64_t /*size*/) override {
-    fail_use("Response::write_file()");
-  }
-  Result<> end(const Fields& /*trailers*/) override { fail_use("Response::end()"); }
-  Task<Result<>> flush() override { fail_use("Response::flush()"); }
-  Task<Result<ByteStream>> upgrade() override { fail_use("Response::upgrade()"); }
-  TimePoint begun_at() const noexcept override { fail_use("Response::begun_at()"); }
-  bool is_broken() const noexcept override { fail_use("Response::failed()"); }
-  RequestHead& request_head() noexcept override { fail_use("Request::head()"); }
-  const SocketStream& stream() const noexcept override { fail_use("Request::stream()"); }
-  TimePoint received_at() const noexcept override { fail_use("Request::received_at()"); }
-  std::stop_token disconnect_token() override { fail_use("Request::disconnect_token()"); }
-  const std::stop_token& shutdown_token() const noexcept override {
-    fail_use("Request::shutdown_token()");
-  }
-  std::optional<std::uint64_t> body_length() const noexcept override {
-    fail_use("RequestBody::length()");
-  }
-  bool body_ended() const noexcept override { fail_use("RequestBody::ended()"); }
-  const Fields& trailers() const noexcept override { fail_use("RequestBody::trailers()"); }
-  void set_body_bytes_max(std::uint64_t /*bytes_max*/) noexcept override {
-    fail_use("RequestBody::set_bytes_max()");
-  }
-  Task<Result<Buffer>> read_body(std::size_t /*bytes_max*/) override {
-    fail_use("RequestBody::read()");
-  }
-  std::unexpected<Error> fail_body(const Error& /*error*/) noexcept override {
-    fail_use("RequestBody::reject()");
-  }
-};
+/// The size of a read of a body that is discarded.
+constexpr std::size_t discarded_piece_bytes = std::size_t{64} * 1024;
 
 }  // namespace
 
-Exchange& ended_exchange() noexcept {
-  static EndedExchange ended;
-  return ended;
+Exchange::Exchange(Wire& wire, EventLoop& loop, std::shared_ptr<const ServerSettings> settings,
+                   std::stop_token shutdown, std::stop_token stop)
+    : wire_(wire),
+      loop_(loop),
+      settings_(std::move(settings)),
+      body_budget_(settings_->options.body_timeout, settings_->options.body_rate_min),
+      shutdown_(std::move(shutdown)),
+      handlers_(loop_, std::move(stop)) {
+  handlers_.set_exception_handler([this](std::exception_ptr thrown) {
+    if (thrown_ == nullptr) thrown_ = std::move(thrown);
+  });
 }
 
-RequestBody::RequestBody(Exchange& exchange) noexcept : exchange_(&exchange) {}
-RequestBody::~RequestBody() = default;
-
-std::optional<std::uint64_t> RequestBody::length() const noexcept {
-  return decoder_ == nullptr ? exchange_->body_length() : std::nullopt;
-}
-bool RequestBody::ended() const noexcept {
-  return decoder_ == nullptr ? exchange_->body_ended() : decoder_->has_ended();
-}
-const Fields& RequestBody::trailers() const noexcept { return exchange_->trailers(); }
-void RequestBody::set_bytes_max(std::uint64_t bytes_max) noexcept {
-  exchange_->set_body_bytes_max(bytes_max);
+/// Durations are measured exactly if the program logs them.
+void Exchange::update_now() noexcept {
+  if (options().on_response) loop_.update_now();
 }
 
-std::unexpected<Error> RequestBody::reject(const Error& error) noexcept {
-  return exchange_->fail_body(error);
+void Exchange::start(RequestHead& head) noexcept {
+  update_now();
+  received_at_ = loop_.now();
+  head_ = &head;
+  method_ = head.method;
+  restart_response();
+  Request& next = request();
+  next.exchange_ = this;
+  BodyAccess::attach(next.body_, *this);
+  next.parameters_.clear();
+  body_error_ = {};
+  body_budget_.restart();
+  expects_continue_ = false;
 }
 
-Task<Result<Buffer>> RequestBody::read(std::size_t bytes_max) {
-  bytes_max = std::max<std::size_t>(bytes_max, 1);
-  return decoder_ == nullptr ? exchange_->read_body(bytes_max) : read_decoded(bytes_max);
+void Exchange::restart_response() noexcept {
+  Response& next = response();
+  next.exchange_ = this;
+  next.sink_ = this;
+  next.head_.status = Status::ok;
+  next.head_.reason.clear();
+  next.head_.fields.clear();
+  next.length_.reset();
+  next.body_bytes_ = 0;
+  next.state_ = Response::State::none;
+  has_ended_ = false;
 }
 
-Task<Result<Buffer>> RequestBody::read_decoded(std::size_t bytes_max) {
-  Buffer piece;
-  for (;;) {
-    const auto got = decoder_->read(piece, bytes_max);
-    if (!got) co_return exchange_->fail_body(got.error());
-    if (*got > 0 || decoder_->has_ended()) co_return piece;
-    if (exchange_->body_ended()) {
-      if (const auto ended = decoder_->end(); !ended) co_return exchange_->fail_body(ended.error());
-      co_return piece;
+void Exchange::start_handler() {
+  const RequestHead& head = *head_;
+  if (head.version != Version::http_1_0) {
+    if (const auto expect = head.fields.get("Expect")) {
+      if (!equal_ignoring_case(*expect, "100-continue")) {
+        is_last_ = true;
+        return send_status(Status::expectation_failed, "only 100-continue is supported");
+      }
+      expects_continue_ = !wire_.is_body_complete();
     }
-    auto received = co_await exchange_->read_body(piece_bytes_max);
-    if (!received) co_return received;
-    if (decoder_ == nullptr) fail_use("RequestBody::read()");
-    decoder_->append(std::move(*received));
+  }
+  try {
+    Task<> task = settings_->handler.start(request(), response());
+    if (task) handlers_.spawn(std::move(task), settings_->handler.created_at());
+  } catch (...) {
+    thrown_ = std::current_exception();
   }
 }
 
-void RequestBody::stop_decoding() noexcept { decoder_.reset(); }
+void Exchange::finish(bool has_failed) {
+  disconnected_.reset();
+  const bool is_left = !response().ended();
+  complete_response(has_failed);
+  report_response();
+  report_exception();
+  end_use(is_left);
+}
 
-Result<> RequestBody::decode(const DecodingLimits& limits) {
-  if (decoder_ != nullptr) return {};
-  Fields& fields = exchange_->request_head().fields;
-  const auto codings = coding::codings_of(fields);
-  if (!codings) return exchange_->fail_body(codings.error());
-  if (!codings->empty()) {
-    decoder_ = std::make_unique<coding::BodyDecoder>(*codings, limits);
-    fields.remove("Content-Length");
+void Exchange::complete_response(bool has_failed) {
+  if (has_failed) {
+    is_broken_ = true;
+  } else if (thrown_ != nullptr) {
+    is_last_ = true;
+    lingers_ = true;
+    if (!response().begun()) return send_status(Status::internal_server_error, {});
+  } else if (!response().begun()) {
+    if (body_error_) return send_status(status_for(body_error_), body_error_.message());
+    if (!response().send(Buffer()))
+      return send_status(Status::internal_server_error, "invalid response");
+  } else if (!response().ended()) {
+    static_cast<void>(response().end());
   }
-  fields.remove("Content-Encoding");
+  is_broken_ = is_broken_ || !has_ended_;
+}
+
+/// Keeps a handler that has ended from answering the next request. A handler that leaves its
+/// response to another task ends before the response: its objects are set aside, so that the next
+/// request has others. They are used again after `left_max` others.
+void Exchange::end_use(bool is_left) noexcept {
+  request().exchange_ = nullptr;
+  BodyAccess::detach(request().body_);
+  response().exchange_ = nullptr;
+  if (!is_left || is_last_) return;
+  try {
+    if (left_.size() < left_max) left_.push_back(std::make_unique<Handled>());
+  } catch (const std::bad_alloc&) {
+    if (left_.empty()) return;
+  }
+  response().head() = ResponseHead();
+  if (next_left_ == left_.size()) next_left_ = 0;
+  std::swap(handled_, left_[next_left_++]);
+}
+
+void Exchange::reject(RequestHead& head, const Error& error) {
+  start(head);
+  method_ = Method::get;
+  is_last_ = true;
+  lingers_ = true;
+  send_status(status_for(error), error.message());
+  report_response();
+  report_exception();
+}
+
+/// Sends a response without the handler, with a short text as its body.
+void Exchange::send_status(Status status, std::string_view reason) {
+  restart_response();
+  is_last_ = is_last_ || body_error_;
+  response().set_status(status);
+  std::string text = std::to_string(code_of(status));
+  text.append(" ").append(reason_phrase(status));
+  if (!reason.empty()) text.append(": ").append(reason);
+  static_cast<void>(response().fields().add("Content-Type", "text/plain"));
+  if (!response().send(Buffer(text.append("\n")))) is_broken_ = true;
+}
+
+void Exchange::report_response() noexcept {
+  if (!options().on_response) return;
+  try {
+    options().on_response(request(), response());
+  } catch (...) {
+    is_last_ = true;
+    if (thrown_ == nullptr) thrown_ = std::current_exception();
+  }
+}
+
+/// Reports the exception soon, and not when the connection has ended, which may take the time of
+/// lingering. From the loop, because on_error may destroy the server, and with it this exchange. If
+/// the connection ends first, its task throws the exception.
+void Exchange::report_exception() noexcept {
+  if (thrown_ == nullptr) return;
+  try {
+    self_ = std::make_shared<Exchange*>(this);
+    loop_.post([weak = std::weak_ptr<Exchange*>(self_)] {
+      if (const auto self = weak.lock()) (*self)->pass_exception_on();
+    });
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the connection throws it.
+  }
+}
+
+void Exchange::pass_exception_on() noexcept {
+  // on_error may destroy this exchange, and with it the last reference to the settings.
+  const std::shared_ptr<const ServerSettings> settings = settings_;
+  settings->reporter->report(loop::core_of(loop_), take_exception());
+}
+
+std::unexpected<Error> Exchange::fail_body(const Error& error) noexcept {
+  if (!body_error_) body_error_ = error;
+  is_last_ = true;
+  lingers_ = true;
+  return std::unexpected(error);
+}
+
+Task<bool> Exchange::discard_body() {
+  const std::size_t bytes_max = options().discarded_bytes_max;
+  bool is_small = wire_.body_bytes_left().value_or(0) <= bytes_max;
+  std::size_t total = 0;
+  while (is_small && !wire_.is_body_complete()) {
+    const Result<Buffer> piece = co_await wire_.read(discarded_piece_bytes);
+    total += piece ? piece->size() : 0;
+    is_small = piece && total <= bytes_max;
+  }
+  lingers_ = !is_small;
+  co_return is_small;
+}
+
+std::stop_token Exchange::disconnect_token() {
+  if (!disconnected_) disconnected_.emplace();
+  wire_.watch();
+  return disconnected_->get_token();
+}
+
+void Exchange::disconnected() noexcept {
+  if (disconnected_) disconnected_->request_stop();
+}
+
+/// Queues the head, and decides whether the connection may be used again.
+Result<> Exchange::begin_head(const ResponseHead& head, BodyPlan& plan) {
+  plan.is_sent = !is_head();
+  plan.is_last = is_last_ || is_shutting_down() || method_ == Method::connect;
+  const Result<> begun = wire_.begin(head, plan);
+  if (!begun) return begun;
+  update_now();
+  begun_at_ = loop_.now();
+  return begun;
+}
+
+Result<> Exchange::begin(ResponseHead& head, BodyPlan plan) {
+  Appending appending(is_broken_);
+  const Result<> begun = begin_head(head, plan);
+  appending.complete();
+  return begun;
+}
+
+Result<> Exchange::send(ResponseHead& head, BodyPlan plan, Buffer body) {
+  // A head without its body would make the client take the next response for the body.
+  Appending appending(is_broken_);
+  const Result<> begun = begin_head(head, plan);
+  if (begun) {
+    count_sent(body.size());
+    if (plan.is_sent) wire_.write(std::move(body));
+    has_ended_ = true;
+  }
+  appending.complete();
+  return begun;
+}
+
+Task<Result<>> Exchange::write(Buffer piece) {
+  const std::size_t size = piece.size();
+  if (size > 0 && !is_head()) {
+    Appending appending(is_broken_);
+    wire_.write(std::move(piece));
+    appending.complete();
+  }
+  count_sent(size);
+  return wire_.flush();
+}
+
+Task<Result<>> Exchange::write_file(const File& file, std::uint64_t offset, std::uint64_t size) {
+  if (!is_head()) return wire_.write_file(file, offset, size);
+  count_sent(size);
+  return wire_.flush();
+}
+
+Result<> Exchange::end(const Fields& trailers) {
+  if (!is_head()) {
+    Appending appending(is_broken_);
+    const Result<> ended = wire_.end(trailers);
+    appending.complete();
+    if (!ended) return ended;
+  }
+  has_ended_ = true;
   return {};
 }
 
-Task<Result<Buffer>> RequestBody::read_all(std::size_t bytes_max) {
-  if (length().value_or(0) > bytes_max) co_return exchange_->fail_body(HttpError::body_too_large);
-  Buffer all;
-  while (!ended()) {
-    // One byte more than the limit, to notice that there are more.
-    const std::size_t left = std::min(bytes_max - all.size(), piece_bytes_max) + 1;
-    Result<Buffer> piece = co_await read(left);
-    if (!piece) co_return std::unexpected(piece.error());
-    all.append(std::move(*piece));
-    if (all.size() > bytes_max) co_return exchange_->fail_body(HttpError::body_too_large);
+/// Whether the connection may become a tunnel: RFC 9110, sections 7.8 and 9.3.6.
+Result<> Exchange::check_tunnel() const noexcept {
+  if (response().begun()) return failure(HttpError::response_begun);
+  if (method_ == Method::connect)
+    return is_success(response().status()) ? Result<>() : failure(HttpError::bad_status);
+  const auto protocol = response().fields().get("Upgrade");
+  const bool is_asked_for = head_->version != Version::http_1_0 && protocol &&
+                            head_->fields.has_token("Connection", "upgrade") &&
+                            head_->fields.has_token("Upgrade", *protocol);
+  return is_asked_for ? Result<>() : failure(HttpError::not_an_upgrade);
+}
+
+Task<Result<ByteStream>> Exchange::upgrade() {
+  if (const auto checked = check_tunnel(); !checked) co_return std::unexpected(checked.error());
+  disconnected_.reset();
+  wire_.stop_watching();
+  if (!wire_.is_body_complete()) {
+    const bool is_small = co_await discard_body();
+    if (!is_small) co_return fail_body(HttpError::body_too_large);
   }
-  co_return all;
+  if (method_ != Method::connect) response().set_status(Status::switching_protocols);
+  Appending appending(is_broken_);
+  const Result<> begun = wire_.begin(response().head(), {.kind = BodyPlan::Kind::tunnel});
+  appending.complete();
+  if (!begun) co_return std::unexpected(begun.error());
+  response().state_ = Response::State::ended;
+  has_ended_ = true;
+  is_last_ = true;
+  const Result<> flushed = co_await wire_.flush();
+  if (!flushed) co_return std::unexpected(flushed.error());
+  is_tunnel_ = true;
+  co_return wire_.take_stream();
 }
-
-RequestHead& Request::head() noexcept { return exchange_->request_head(); }
-const RequestHead& Request::head() const noexcept { return exchange_->request_head(); }
-const SocketStream& Request::stream() const noexcept { return exchange_->stream(); }
-TimePoint Request::received_at() const noexcept { return exchange_->received_at(); }
-
-std::stop_token Request::disconnect_token() const { return exchange_->disconnect_token(); }
-std::stop_token Request::shutdown_token() const noexcept { return exchange_->shutdown_token(); }
-
-Task<> Request::while_connected(Task<> work) const {
-  const TaskContext& context = co_await this_task;
-  TaskScope scope(*context.loop, context.stop);
-  const std::stop_callback disconnected(exchange_->disconnect_token(),
-                                        [&scope] { scope.request_stop(); });
-  scope.spawn(std::move(work), context.spawned_at);
-  co_await scope.join();
-}
-
-std::string_view Request::parameter(std::string_view name) const noexcept {
-  for (const auto& [each, value] : parameters_) {
-    if (each == name) return value;
-  }
-  return {};
-}
-
-void Request::set_parameter(std::string_view name, std::string value) {
-  for (auto& [each, old] : parameters_) {
-    if (each == name) {
-      old = std::move(value);
-      return;
-    }
-  }
-  parameters_.emplace_back(name, std::move(value));
-}
-
-TimePoint Response::begun_at() const noexcept { return responder_->begun_at(); }
-bool Response::failed() const noexcept { return responder_->is_broken(); }
-Result<> Response::send(Buffer body) { return responder_->send(std::move(body)); }
-Task<Result<>> Response::write(Buffer piece) { return responder_->write(std::move(piece)); }
-Task<Result<>> Response::write(std::string_view piece) { return responder_->write(Buffer(piece)); }
-Task<Result<>> Response::write_file(const File& file, std::uint64_t offset, std::uint64_t size) {
-  return responder_->write_file(file, offset, size);
-}
-Result<> Response::end(const Fields& trailers) { return responder_->end(trailers); }
-Task<Result<>> Response::flush() { return responder_->flush(); }
-Task<Result<ByteStream>> Response::upgrade() { return responder_->upgrade(); }
 
 }  // namespace tambour::http

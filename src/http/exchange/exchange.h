@@ -3,104 +3,193 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <memory>
 #include <optional>
 #include <stop_token>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <tambour/buffer.h>
 #include <tambour/clock.h>
+#include <tambour/event_loop.h>
 #include <tambour/http_message.h>
 #include <tambour/http_request.h>
 #include <tambour/http_response.h>
 #include <tambour/result.h>
-#include <tambour/socket_stream.h>
 #include <tambour/task.h>
+#include <tambour/task_scope.h>
+
+#include "http/body/body_stream.h"
+#include "http/exchange/body_budget.h"
+#include "http/exchange/response_sink.h"
+#include "http/exchange/settings.h"
+#include "http/exchange/wire.h"
 
 namespace tambour::http {
 
-/// What a Response asks: of its connection, or of a middleware that changes the response.
-class Responder {
+/// Queues a part of a message. If an exception ends that, the message may have been cut: the
+/// response is then broken.
+class Appending {
  public:
-  Responder(const Responder&) = delete;
-  Responder& operator=(const Responder&) = delete;
+  explicit Appending(bool& is_broken) noexcept
+      : is_broken_(is_broken), was_broken_(std::exchange(is_broken, true)) {}
+  Appending(const Appending&) = delete;
+  Appending& operator=(const Appending&) = delete;
+  ~Appending() = default;
 
-  // The functions of Response with the same names.
-  virtual Result<> send(Buffer body) = 0;
-  [[nodiscard]] virtual Task<Result<>> write(Buffer piece) = 0;
-  [[nodiscard]] virtual Task<Result<>> write_file(const File& file, std::uint64_t offset,
-                                                  std::uint64_t size) = 0;
-  virtual Result<> end(const Fields& trailers) = 0;
-  [[nodiscard]] virtual Task<Result<>> flush() = 0;
-  [[nodiscard]] virtual Task<Result<ByteStream>> upgrade() = 0;
-  [[nodiscard]] virtual TimePoint begun_at() const noexcept = 0;
-  /// True if the response cannot be completed, or sent.
-  [[nodiscard]] virtual bool is_broken() const noexcept = 0;
+  void complete() noexcept { is_broken_ = was_broken_; }
 
- protected:
-  using ResponseState = Response::State;
-
-  Responder() = default;
-  ~Responder() = default;
-
-  /// Prepares `response` for the next request, which `responder` answers.
-  static void restart(Response& response, Responder& responder) noexcept {
-    response.responder_ = &responder;
-    response.head_.status = Status::ok;
-    response.head_.reason.clear();
-    response.head_.fields.clear();
-    response.length_.reset();
-    response.body_bytes_ = 0;
-    response.state_ = ResponseState::none;
-  }
-  /// Ends the use of `response` by the program. It keeps what it has until restart().
-  static void end_use(Response& response, Responder& ended) noexcept {
-    response.responder_ = &ended;
-  }
-  static void set_state(Response& response, ResponseState state) noexcept {
-    response.state_ = state;
-  }
-  static void add_body_bytes(Response& response, std::uint64_t bytes) noexcept {
-    response.body_bytes_ += bytes;
-  }
+ private:
+  bool& is_broken_;
+  bool was_broken_;
 };
 
-/// What Request and Response ask of their connection.
-class Exchange : public Responder {
+/// All policy of a server: runs the handler, answers errors, completes and reports responses, and
+/// limits bodies. Its wire carries the messages.
+///
+/// Ownership: owned by the connection. One of HTTP/1 uses its exchange for one request after the
+/// other. Thread: that of the connection's loop.
+class Exchange final : public ResponseSink, public BodyStream {
  public:
-  [[nodiscard]] virtual RequestHead& request_head() noexcept = 0;
-  [[nodiscard]] virtual const SocketStream& stream() const noexcept = 0;
-  [[nodiscard]] virtual TimePoint received_at() const noexcept = 0;
-  [[nodiscard]] virtual std::stop_token disconnect_token() = 0;
-  [[nodiscard]] virtual const std::stop_token& shutdown_token() const noexcept = 0;
-
-  [[nodiscard]] virtual std::optional<std::uint64_t> body_length() const noexcept = 0;
-  [[nodiscard]] virtual bool body_ended() const noexcept = 0;
-  [[nodiscard]] virtual const Fields& trailers() const noexcept = 0;
-  virtual void set_body_bytes_max(std::uint64_t bytes_max) noexcept = 0;
-  [[nodiscard]] virtual Task<Result<Buffer>> read_body(std::size_t bytes_max) = 0;
-  /// Records that the body cannot be used; returns `error`.
-  virtual std::unexpected<Error> fail_body(const Error& error) noexcept = 0;
-
- protected:
-  using Responder::end_use;
-  using Responder::restart;
-
-  Exchange() = default;
+  /// `stop` is the token of the task that serves the connection.
+  Exchange(Wire& wire, EventLoop& loop, std::shared_ptr<const ServerSettings> settings,
+           std::stop_token shutdown, std::stop_token stop);
   ~Exchange() = default;
 
-  /// Prepares `request` for the next one of `exchange`.
-  static void restart(Request& request, Exchange& exchange) noexcept {
-    request.exchange_ = request.body_.exchange_ = &exchange;
-    request.parameters_.clear();
-  }
-  /// Frees the memory of its decoder.
-  static void end_use(Request& request, Exchange& ended) noexcept {
-    request.exchange_ = request.body_.exchange_ = &ended;
-    request.body_.stop_decoding();
-  }
-};
+  // The connection calls start(), start_handler(), waits for the tasks of handlers(), and calls
+  // finish(). For a message that is not a request it calls reject() alone.
 
-/// The exchange of a Request or a Response whose handler has ended: each use by a program that has
-/// kept a reference aborts with a message.
-[[nodiscard]] Exchange& ended_exchange() noexcept;
+  void start(RequestHead& head) noexcept;
+  void start_handler();
+  [[nodiscard]] TaskScope& handlers() noexcept { return handlers_; }
+  /// Completes what the handler has left undone. `has_failed`: nothing can be sent any more.
+  void finish(bool has_failed);
+  void reject(RequestHead& head, const Error& error);
+  /// Reads what the handler has not read of the body. Returns false if that is too much.
+  [[nodiscard]] Task<bool> discard_body();
+
+  [[nodiscard]] const ServerOptions& options() const noexcept { return settings_->options; }
+  /// True if the connection must not carry a further request.
+  [[nodiscard]] bool is_last() const noexcept { return is_last_; }
+  /// True if the client may still be sending what is not read.
+  [[nodiscard]] bool lingers() const noexcept { return lingers_; }
+  /// True if the handler has the stream.
+  [[nodiscard]] bool is_tunnel() const noexcept { return is_tunnel_; }
+  [[nodiscard]] bool is_shutting_down() const noexcept { return shutdown_.stop_requested(); }
+  [[nodiscard]] std::exception_ptr take_exception() noexcept {
+    return std::exchange(thrown_, nullptr);
+  }
+
+  // The wire calls these.
+
+  [[nodiscard]] const Error& body_error() const noexcept { return body_error_; }
+  [[nodiscard]] BodyBudget& body_budget() noexcept { return body_budget_; }
+  [[nodiscard]] bool expects_continue() const noexcept { return expects_continue_; }
+  /// Before a wait for the body. Returns true if the client must be asked for it.
+  [[nodiscard]] bool begin_body_wait() noexcept {
+    return std::exchange(expects_continue_, false) && !response().begun();
+  }
+  /// A part of the body has arrived, or its end.
+  void body_arrived() noexcept { expects_continue_ = false; }
+  [[nodiscard]] bool is_watched() const noexcept { return disconnected_.has_value(); }
+  /// The client has closed or half-closed the connection, or it has failed.
+  void disconnected() noexcept;
+  void count_sent(std::uint64_t bytes) noexcept { response().body_bytes_ += bytes; }
+  [[nodiscard]] Appending append() noexcept { return Appending(is_broken_); }
+
+  // Request and Response.
+
+  [[nodiscard]] RequestHead& head() const noexcept { return *head_; }
+  [[nodiscard]] bool is_head() const noexcept { return method_ == Method::head; }
+  /// True if the response never has a body, not even to GET.
+  [[nodiscard]] bool is_bodiless(Status status) const noexcept {
+    return has_no_body(status) || (method_ == Method::connect && is_success(status));
+  }
+  [[nodiscard]] RequestConnection connection() const noexcept {
+    return RequestConnection(loop_, wire_.stream());
+  }
+  [[nodiscard]] TimePoint received_at() const noexcept { return received_at_; }
+  [[nodiscard]] TimePoint begun_at() const noexcept { return begun_at_; }
+  /// True if the response cannot be completed, or sent.
+  [[nodiscard]] bool is_broken() const noexcept { return is_broken_; }
+  /// The response cannot be completed: the connection is reset, so that the client notices.
+  void abandon() noexcept { is_broken_ = true; }
+  [[nodiscard]] std::stop_token disconnect_token();
+  [[nodiscard]] const std::stop_token& shutdown_token() const noexcept { return shutdown_; }
+  [[nodiscard]] Task<Result<ByteStream>> upgrade();
+
+  // BodyStream.
+
+  [[nodiscard]] Fields& body_fields() noexcept override { return head_->fields; }
+  [[nodiscard]] std::optional<std::uint64_t> body_length() const noexcept override {
+    return wire_.body_length();
+  }
+  [[nodiscard]] bool is_body_complete() const noexcept override { return wire_.is_body_complete(); }
+  [[nodiscard]] const Fields& body_trailers() const noexcept override { return wire_.trailers(); }
+  void set_body_bytes_max(std::uint64_t bytes_max) noexcept override {
+    wire_.set_body_bytes_max(bytes_max);
+  }
+  [[nodiscard]] Task<Result<Buffer>> read_body(std::size_t bytes_max) override {
+    return wire_.read(bytes_max);
+  }
+  std::unexpected<Error> fail_body(const Error& error) noexcept override;
+
+  // ResponseSink.
+
+  [[nodiscard]] Result<> begin(ResponseHead& head, BodyPlan plan) override;
+  [[nodiscard]] Result<> send(ResponseHead& head, BodyPlan plan, Buffer body) override;
+  [[nodiscard]] Task<Result<>> write(Buffer piece) override;
+  [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
+                                          std::uint64_t size) override;
+  [[nodiscard]] Result<> end(const Fields& trailers) override;
+  [[nodiscard]] Task<Result<>> flush() override { return wire_.flush(); }
+
+ private:
+  /// What a handler gets.
+  struct Handled {
+    Request request{nullptr};
+    Response response{nullptr};
+  };
+
+  [[nodiscard]] Request& request() noexcept { return handled_->request; }
+  [[nodiscard]] Response& response() noexcept { return handled_->response; }
+  [[nodiscard]] const Response& response() const noexcept { return handled_->response; }
+  void restart_response() noexcept;
+  [[nodiscard]] Result<> begin_head(const ResponseHead& head, BodyPlan& plan);
+  void complete_response(bool has_failed);
+  void send_status(Status status, std::string_view reason);
+  [[nodiscard]] Result<> check_tunnel() const noexcept;
+  void report_response() noexcept;
+  void report_exception() noexcept;
+  void pass_exception_on() noexcept;
+  void end_use(bool is_left) noexcept;
+  void update_now() noexcept;
+
+  Wire& wire_;
+  EventLoop& loop_;
+  std::shared_ptr<const ServerSettings> settings_;
+  RequestHead* head_ = nullptr;  ///< Owned by the wire.
+  std::unique_ptr<Handled> handled_ = std::make_unique<Handled>();
+  std::vector<std::unique_ptr<Handled>> left_;  ///< By handlers that ended before their responses.
+  std::size_t next_left_ = 0;                   ///< The index at which the next one is set aside.
+  Method method_;  ///< Of the request, whose head the handler may change.
+  TimePoint received_at_{};
+  TimePoint begun_at_{};
+  BodyBudget body_budget_;
+  Error body_error_{};
+  std::exception_ptr thrown_;
+  std::shared_ptr<Exchange*> self_;  ///< Expires with this exchange.
+  std::stop_token shutdown_;
+  std::optional<std::stop_source> disconnected_;  ///< If the handler asks for it.
+  bool has_ended_ = false;                        ///< The wire has the end of the response.
+  bool is_last_ = false;
+  bool lingers_ = false;
+  bool is_tunnel_ = false;
+  bool is_broken_ = false;
+  bool expects_continue_ = false;
+  TaskScope handlers_;  ///< Last, because its tasks use the other members.
+};
 
 }  // namespace tambour::http

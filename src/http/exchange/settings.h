@@ -1,11 +1,9 @@
-// What the connections of a server share.
+// What the exchanges of a server share.
 #pragma once
 
 #include <memory>
-#include <stop_token>
 
 #include <tambour/http_server.h>
-#include <tambour/task.h>
 
 #include "server/error_reporting.h"
 
@@ -16,10 +14,5 @@ struct ServerSettings {
   ServerOptions options;
   std::shared_ptr<server::ErrorReporter> reporter;
 };
-
-/// Serves a connection until it ends. `shutdown` asks for its graceful end.
-[[nodiscard]] Task<> serve_connection(SocketStream stream,
-                                      std::shared_ptr<const ServerSettings> settings,
-                                      std::stop_token shutdown);
 
 }  // namespace tambour::http

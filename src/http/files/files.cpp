@@ -279,7 +279,7 @@ Task<> serve_path(Request& request, Response& response, std::shared_ptr<const Se
   if (is_folder && options.index.empty()) co_return fail_with(response, Status::not_found);
   if (is_folder) relative += options.index;
   const std::string path = served->folder + "/" + relative;
-  EventLoop& loop = request.stream().loop();
+  EventLoop& loop = request.connection().loop();
   Result<Opened> opened = co_await open_best(request, loop, path, options.precompressed);
   if (!opened) co_return fail_with(response, status_of(opened.error()));
   if (S_ISREG(opened->status.st_mode))
@@ -308,7 +308,7 @@ Handler serve_files(std::string folder, FileOptions options) {
 
 Task<> send_file(Request& request, Response& response, std::string path, FileOptions options) {
   if (!is_read(request, response)) co_return;
-  EventLoop& loop = request.stream().loop();
+  EventLoop& loop = request.connection().loop();
   Result<Opened> opened = co_await open_best(request, loop, path, options.precompressed);
   if (opened && !S_ISREG(opened->status.st_mode)) opened = std::unexpected(system_error(ENOENT));
   if (!opened) co_return fail_with(response, status_of(opened.error()));

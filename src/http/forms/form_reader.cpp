@@ -118,7 +118,7 @@ Task<Result<bool>> FormReader::next() {
       co_return true;
     }
     if (*event != MultipartParser::Event::none) continue;
-    const bool is_last = request_->body().ended();
+    const bool is_last = request_->body().is_complete();
     const Result<> received = co_await receive();
     if (!received) co_return std::unexpected(received.error());
     if (is_last) break;

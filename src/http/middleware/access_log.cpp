@@ -56,7 +56,7 @@ std::string_view name_of(Version version) noexcept {
 AccessRecord access_record(const Request& request, const Response& response) {
   const RequestHead& head = request.head();
   AccessRecord record;
-  if (const auto peer = request.stream().peer_endpoint()) record.peer = *peer;
+  if (const auto peer = request.connection().peer_endpoint()) record.peer = *peer;
   if (!head.target.empty()) record.method = head.method.name();
   record.target = head.target;
   record.version = head.version;
@@ -66,7 +66,7 @@ AccessRecord access_record(const Request& request, const Response& response) {
   record.status = response.status();
   if (head.method != Method::head) record.body_bytes = response.body_bytes();
   record.failed = response.failed();
-  EventLoop& loop = request.stream().loop();
+  EventLoop& loop = request.connection().loop();
   // Not loop.now(), which is the time before the handler has computed.
   const TimePoint now(Duration(loop::core_of(loop).clock_ns()));
   record.time_total = now - request.received_at();

@@ -12,7 +12,7 @@
 #include "http/coding/lists.h"
 #include "http/coding/negotiation.h"
 #include "http/exchange/copy_file.h"
-#include "http/exchange/exchange.h"
+#include "http/exchange/response_sink.h"
 #include "http_message/characters.h"
 #include "http_message/failure.h"
 #include "http_message/h1/trailers.h"
@@ -81,162 +81,138 @@ void set_coding(Fields& fields, Coding coding) {
   make_tag_weak(fields);
 }
 
-/// The response that the handler gets. It decides when the response begins, and passes it on to the
-/// response of the connection.
-class Compressor final : public Responder {
+/// Compresses the body of a response on its way to the connection. It decides when the response
+/// begins.
+class Compressor final : public ResponseFilter {
  public:
-  Compressor(const CompressOptions& options, const Request& request, Response& outer)
-      : options_(options), request_(request), outer_(outer) {
-    // What earlier middleware has set.
-    response_.head() = std::move(outer.head());
-  }
-
-  [[nodiscard]] Response& response() noexcept { return response_; }
+  Compressor(const CompressOptions& options, const Request& request, Response& response)
+      : ResponseFilter(response), options_(options), request_(request) {}
 
   /// Sends the rest after the handler has ended. Throws if the response is incomplete.
   [[nodiscard]] Task<> complete();
 
  private:
-  Result<> send(Buffer body) override;
+  [[nodiscard]] Result<> begin(ResponseHead& head, BodyPlan plan) override;
+  [[nodiscard]] Result<> send(ResponseHead& head, BodyPlan plan, Buffer body) override;
   [[nodiscard]] Task<Result<>> write(Buffer piece) override;
   [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
                                           std::uint64_t size) override;
-  Result<> end(const Fields& trailers) override;
+  [[nodiscard]] Result<> end(const Fields& trailers) override;
   [[nodiscard]] Task<Result<>> flush() override;
-  [[nodiscard]] Task<Result<ByteStream>> upgrade() override;
-  [[nodiscard]] TimePoint begun_at() const noexcept override { return outer_.begun_at(); }
-  [[nodiscard]] bool is_broken() const noexcept override { return outer_.failed(); }
 
-  void begin(std::optional<std::uint64_t> bytes);
+  void choose(ResponseHead& head, const BodyPlan& plan);
+  [[nodiscard]] Result<> send_encoded(ResponseHead& head, BodyPlan plan, Buffer body);
   [[nodiscard]] Task<Result<>> write_encoded(Buffer piece);
   [[nodiscard]] Task<Result<>> send_rest();
   [[nodiscard]] bool is_head() const noexcept { return request_.method() == Method::head; }
 
   const CompressOptions& options_;
   const Request& request_;
-  Response& outer_;
-  Response response_{*this};
   std::unique_ptr<Encoder> encoder_;  ///< Null if the body is sent as it is.
   Buffer rest_;                       ///< Of a large body: not compressed yet.
   Fields trailers_;
   bool has_rest_ = false;  ///< The end of the body was not sent yet.
 };
 
-/// Decides, and prepares the head of the outer response.
-void Compressor::begin(std::optional<std::uint64_t> bytes) {
-  ResponseHead head = response_.head();
+/// Decides, and changes the head accordingly.
+void Compressor::choose(ResponseHead& head, const BodyPlan& plan) {
+  std::optional<std::uint64_t> bytes;
+  if (plan.kind != BodyPlan::Kind::unknown) bytes = plan.length;
   const bool may = request_.method() != Method::connect && is_compressible(head, bytes, options_);
-  if (may || head.status == Status::not_modified) add_vary(head.fields);
-  if (may) {
-    if (const auto coding = choose_coding(request_.fields(), options_.codings)) {
-      encoder_ = make_encoder(*coding, level_of(options_, *coding));
-      set_coding(head.fields, *coding);
-    }
-  }
+  const bool is_same = head.status == Status::not_modified;
+  if (!may && !is_same) return;
+  add_vary(head.fields);
+  const auto coding = choose_coding(request_.fields(), options_.codings);
+  if (!coding) return;
   // The tag of the response that the client has stored, compressed or not: a weak tag matches both.
-  if (head.status == Status::not_modified && choose_coding(request_.fields(), options_.codings))
-    make_tag_weak(head.fields);
-  outer_.head() = std::move(head);
-  if (encoder_ == nullptr && response_.length()) outer_.set_length(*response_.length());
+  if (is_same) return make_tag_weak(head.fields);
+  encoder_ = make_encoder(*coding, level_of(options_, *coding));
+  set_coding(head.fields, *coding);
 }
 
-Result<> Compressor::send(Buffer body) {
-  if (response_.begun()) return failure(HttpError::response_begun);
-  const std::size_t size = body.size();
+Result<> Compressor::begin(ResponseHead& head, BodyPlan plan) {
+  Fields unchanged = head.fields;
+  choose(head, plan);
+  if (encoder_ != nullptr) plan = {.kind = BodyPlan::Kind::unknown};
+  const Result<> begun = next().begin(head, plan);
+  if (begun) return begun;
+  head.fields = std::move(unchanged);
+  encoder_.reset();
+  return begun;
+}
+
+Result<> Compressor::send(ResponseHead& head, BodyPlan plan, Buffer body) {
+  Fields unchanged = head.fields;
+  choose(head, plan);
+  const Result<> sent = encoder_ == nullptr ? next().send(head, plan, std::move(body))
+                                            : send_encoded(head, plan, std::move(body));
+  if (sent) return sent;
+  head.fields = std::move(unchanged);
+  encoder_.reset();
+  return sent;
+}
+
+Result<> Compressor::send_encoded(ResponseHead& head, BodyPlan plan, Buffer body) {
   // The handler of a HEAD request need not make the body.
-  const bool has_length = is_head() && size == 0 && response_.length();
-  begin(has_length ? *response_.length() : size);
-  Result<> sent;
-  if (encoder_ == nullptr) {
-    sent = outer_.send(std::move(body));
-  } else if (has_length) {
-    sent = outer_.end();
-  } else if (size <= slice_bytes) {
+  if (is_head() && body.empty()) {
+    const Result<> begun = next().begin(head, {.kind = BodyPlan::Kind::unknown});
+    return begun ? next().end(Fields()) : begun;
+  }
+  if (body.size() <= slice_bytes) {
     Buffer encoded;
     encoder_->encode(std::move(body), Encoder::Mode::finish, encoded);
-    sent = outer_.send(std::move(encoded));
-  } else {
-    rest_ = std::move(body);
-    has_rest_ = true;
+    plan.length = encoded.size();
+    return next().send(head, plan, std::move(encoded));
   }
-  if (!sent) {
-    encoder_.reset();
-    return sent;
-  }
-  add_body_bytes(response_, size);
-  set_state(response_, ResponseState::ended);
+  const Result<> begun = next().begin(head, {.kind = BodyPlan::Kind::unknown});
+  if (!begun) return begun;
+  rest_ = std::move(body);
+  has_rest_ = true;
   return {};
 }
 
 Task<Result<>> Compressor::write(Buffer piece) {
-  if (response_.ended()) co_return failure(HttpError::response_ended);
-  if (!response_.begun()) {
-    begin(response_.length());
-    set_state(response_, ResponseState::begun);
-  }
-  const std::size_t size = piece.size();
-  if (encoder_ != nullptr && response_.length() &&
-      size > *response_.length() - response_.body_bytes())
-    co_return failure(HttpError::response_too_long);
-  add_body_bytes(response_, size);
   // The body of a response to HEAD is not sent.
-  if (encoder_ == nullptr || is_head()) co_return co_await outer_.write(std::move(piece));
-  co_return co_await write_encoded(std::move(piece));
+  if (encoder_ == nullptr || is_head()) return next().write(std::move(piece));
+  return write_encoded(std::move(piece));
 }
 
 Task<Result<>> Compressor::write_file(const File& file, std::uint64_t offset, std::uint64_t size) {
-  if (response_.ended()) co_return failure(HttpError::response_ended);
-  if (!response_.begun()) {
-    begin(response_.length());
-    set_state(response_, ResponseState::begun);
-  }
-  if (encoder_ != nullptr) co_return co_await copy_file(file, offset, size, *this);
-  add_body_bytes(response_, size);
-  co_return co_await outer_.write_file(file, offset, size);
+  if (encoder_ == nullptr || is_head()) return next().write_file(file, offset, size);
+  return copy_file(file, offset, size, *this);
 }
 
 Task<Result<>> Compressor::write_encoded(Buffer piece) {
   do {
     Buffer encoded;
     encoder_->encode(piece.take(slice_bytes), Encoder::Mode::flush, encoded);
-    const auto written = co_await outer_.write(std::move(encoded));
+    const auto written = co_await next().write(std::move(encoded));
     if (!written) co_return written;
   } while (!piece.empty());
   co_return {};
 }
 
 Result<> Compressor::end(const Fields& trailers) {
-  if (response_.ended()) return failure(HttpError::response_ended);
-  if (!response_.begun()) begin(response_.length());
-  if (encoder_ == nullptr) {
-    if (auto ended = outer_.end(trailers); !ended) return ended;
-    set_state(response_, ResponseState::ended);
-    return {};
-  }
-  const bool has_all =
-      is_head() || response_.body_bytes() == response_.length().value_or(response_.body_bytes());
-  if (!has_all) return failure(HttpError::response_too_short);
+  if (encoder_ == nullptr || is_head()) return next().end(trailers);
   for (const Field field : trailers) {
     if (!h1::may_be_trailer(field.name)) return failure(HttpError::trailer_not_allowed);
   }
   trailers_ = trailers;
   has_rest_ = true;
-  set_state(response_, ResponseState::ended);
   return {};
 }
 
 Task<Result<>> Compressor::send_rest() {
   has_rest_ = false;
-  while (!is_head()) {
-    const bool is_last = rest_.size() <= slice_bytes;
+  for (bool is_last = false; !is_last;) {
+    is_last = rest_.size() <= slice_bytes;
     Buffer encoded;
     encoder_->encode(rest_.take(slice_bytes),
                      is_last ? Encoder::Mode::finish : Encoder::Mode::append, encoded);
-    const auto written = co_await outer_.write(std::move(encoded));
+    const auto written = co_await next().write(std::move(encoded));
     if (!written) co_return written;
-    if (is_last) break;
   }
-  co_return outer_.end(trailers_);
+  co_return next().end(trailers_);
 }
 
 Task<Result<>> Compressor::flush() {
@@ -244,27 +220,14 @@ Task<Result<>> Compressor::flush() {
     const auto sent = co_await send_rest();
     if (!sent) co_return sent;
   }
-  co_return co_await outer_.flush();
-}
-
-Task<Result<ByteStream>> Compressor::upgrade() {
-  if (response_.begun()) co_return failure(HttpError::response_begun);
-  outer_.head() = response_.head();
-  auto tunnel = co_await outer_.upgrade();
-  if (outer_.begun()) set_state(response_, ResponseState::ended);
-  co_return tunnel;
+  co_return co_await next().flush();
 }
 
 Task<> Compressor::complete() {
-  if (!response_.begun()) {
-    // The server sends an empty response, or answers an error of the request's body.
-    outer_.head() = std::move(response_.head());
-    if (response_.length()) outer_.set_length(*response_.length());
-    co_return;
-  }
-  if (!response_.ended() && encoder_ != nullptr) {
+  if (encoder_ == nullptr) co_return;
+  if (!response().ended()) {
     // Otherwise the client would take the part for the whole.
-    if (const auto ended = end(Fields()); !ended) throw std::system_error(ended.error());
+    if (const auto ended = response().end(); !ended) throw std::system_error(ended.error());
   }
   // If it fails, the connection has ended.
   if (has_rest_) static_cast<void>(co_await send_rest());
@@ -273,7 +236,7 @@ Task<> Compressor::complete() {
 Task<> run_compressed(std::shared_ptr<const CompressOptions> options, Request& request,
                       Response& response, const Handler& next) {
   Compressor compressor(*options, request, response);
-  co_await next.run(request, compressor.response());
+  co_await next.run(request, response);
   co_await compressor.complete();
 }
 

@@ -46,7 +46,7 @@ Middleware strict_transport_security(StrictTransportOptions options) {
   if (options.preload) value += "; preload";
   return [value](Request& request, Response& response, const Handler& next) -> Task<> {
     // Browsers ignore the field over HTTP, and a server must not send it: RFC 6797, section 7.2.
-    if (request.stream().tls() != nullptr)
+    if (request.connection().tls() != nullptr)
       static_cast<void>(response.fields().set("Strict-Transport-Security", value));
     return next.start(request, response);
   };

@@ -9,6 +9,7 @@
 
 #include "http/exchange/settings.h"
 #include "http/protocol.h"
+#include "http/server/serve.h"
 #include "http_message/failure.h"
 
 namespace tambour::http {
@@ -16,14 +17,9 @@ namespace {
 
 bool supports_all(const Endpoint&) noexcept { return true; }
 
-/// A client that supports another protocol, too, would use that.
-Result<> check_offered(const ListenOptions& options) {
-  for (const std::string& protocol : options.tls.alpn()) {
-    if (!h1::is_spoken(protocol))
-      return failure(protocol == "h2" ? HttpError::offered_http_2
-                                      : HttpError::offered_other_protocol);
-  }
-  return {};
+Result<> check_protocol(const SocketStream& stream) noexcept {
+  const Result<Protocol> protocol = negotiated_protocol(stream);
+  return protocol ? Result<>() : std::unexpected(protocol.error());
 }
 
 std::shared_ptr<const ServerSettings> settings_of(Handler handler, ServerOptions options,
@@ -36,7 +32,7 @@ std::shared_ptr<const ServerSettings> settings_of(Handler handler, ServerOptions
 
 Result<Server> Server::listen(EventLoop& loop, const Endpoint& at, Handler handler,
                               ServerOptions options) {
-  if (auto checked = check_offered(options.listen); !checked)
+  if (auto checked = check_offered(options.listen.tls.alpn()); !checked)
     return std::unexpected(checked.error());
   auto base = open(loop, at, options.listen, std::source_location::current());
   return start(std::move(base), std::move(handler), std::move(options));
@@ -44,7 +40,7 @@ Result<Server> Server::listen(EventLoop& loop, const Endpoint& at, Handler handl
 
 Result<Server> Server::adopt(EventLoop& loop, UniqueFd listener, Handler handler,
                              ServerOptions options) {
-  if (auto checked = check_offered(options.listen); !checked)
+  if (auto checked = check_offered(options.listen.tls.alpn()); !checked)
     return std::unexpected(checked.error());
   auto base = open(loop, std::move(listener), &supports_all, options.listen,
                    std::source_location::current());
@@ -61,13 +57,13 @@ Result<Server> Server::start(Result<StreamServerBase> base, Handler handler,
        shutdown = server.shutdown_token()](SocketStream stream) {
         return serve_connection(std::move(stream), settings, shutdown);
       },
-      created_at, &h1::check_negotiated);
+      created_at, &check_protocol);
   return server;
 }
 
 Result<ServerGroup> ServerGroup::listen(LoopGroup& group, const Endpoint& at, Handler handler,
                                         ServerOptions options) {
-  if (auto checked = check_offered(options.listen); !checked)
+  if (auto checked = check_offered(options.listen.tls.alpn()); !checked)
     return std::unexpected(checked.error());
   auto base = open(group, at, options.listen);
   return start(group, std::move(base), std::move(handler), std::move(options));
@@ -75,7 +71,7 @@ Result<ServerGroup> ServerGroup::listen(LoopGroup& group, const Endpoint& at, Ha
 
 Result<ServerGroup> ServerGroup::adopt(LoopGroup& group, std::vector<UniqueFd> listeners,
                                        Handler handler, ServerOptions options) {
-  if (auto checked = check_offered(options.listen); !checked)
+  if (auto checked = check_offered(options.listen.tls.alpn()); !checked)
     return std::unexpected(checked.error());
   auto base = open(group, std::move(listeners), &supports_all, options.listen);
   return start(group, std::move(base), std::move(handler), std::move(options));
@@ -95,7 +91,7 @@ Result<ServerGroup> ServerGroup::start(LoopGroup& group, Result<ServerGroupBase>
         const std::stop_token& shutdown = tokens[group.index_of(stream.loop())];
         return serve_connection(std::move(stream), settings, shutdown);
       },
-      created_at, &h1::check_negotiated);
+      created_at, &check_protocol);
   return server;
 }
 

@@ -38,7 +38,7 @@ class HttpsClient : public test::OnEveryBackend {
             or_throw(response.fields().set("Location", redirect_to));
             response.send(http::Status::found);
           } else {
-            const bool resumed = request.stream().tls()->resumed();
+            const bool resumed = request.connection().tls()->resumed();
             response.send((resumed ? "resumed " : "full ") + body->to_string());
           }
         },

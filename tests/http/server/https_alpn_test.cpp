@@ -72,7 +72,7 @@ class HttpsAlpn : public test::OnEveryBackend {
 TAMBOUR_ON_EVERY_BACKEND(HttpsAlpn);
 
 void answer_with_alpn(Request& request, Response& response) {
-  response.send("alpn " + std::string(request.stream().tls()->alpn()));
+  response.send("alpn " + std::string(request.connection().tls()->alpn()));
 }
 
 TEST_P(HttpsAlpn, contexts_that_offer_other_protocols_are_rejected) {

@@ -47,7 +47,7 @@ TEST_P(Https, handlers_do_not_see_the_difference) {
   http::Router router;
   router.use(http::strict_transport_security({.max_age = 60s, .include_subdomains = true}));
   router.post("/", [](Request& request, Response& response) -> Task<> {
-    EXPECT_NE(request.stream().tls(), nullptr);
+    EXPECT_NE(request.connection().tls(), nullptr);
     auto body = co_await request.body().read_all();
     EXPECT_TRUE(body);
     response.send(std::move(*body));

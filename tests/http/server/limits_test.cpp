@@ -58,7 +58,7 @@ void hello(Request&, Response& response) { response.send("hello"); }
 
 Task<> count_body(Request& request, Response& response) {
   std::uint64_t total = 0;
-  while (!request.body().ended()) {
+  while (!request.body().is_complete()) {
     const auto piece = co_await request.body().read();
     if (!piece) co_return;
     total += piece->size();

@@ -48,7 +48,7 @@ Task<> count_or_send(Request& request, Response& response) {
   }
   request.body().set_bytes_max(UINT64_MAX);
   std::uint64_t total = 0;
-  for (std::size_t count = 1; !request.body().ended(); ++count) {
+  for (std::size_t count = 1; !request.body().is_complete(); ++count) {
     const auto got = co_await request.body().read();
     if (!got) co_return;
     total += got->size();

@@ -67,7 +67,7 @@ TEST_F(HttpMisuse, each_function_after_its_handler) {
       [](Request&, Response& response) { static_cast<void>(response.upgrade()); },
       [](Request&, Response& response) { static_cast<void>(response.failed()); },
       [](Request& request, Response&) { static_cast<void>(request.path()); },
-      [](Request& request, Response&) { static_cast<void>(request.stream()); },
+      [](Request& request, Response&) { static_cast<void>(request.connection()); },
       [](Request& request, Response&) { static_cast<void>(request.received_at()); },
       [](Request& request, Response&) { static_cast<void>(request.disconnect_token()); },
       [](Request& request, Response&) { static_cast<void>(request.body().read()); },

@@ -54,7 +54,7 @@ class HttpPipelining : public test::Serving {};
 TEST_F(HttpPipelining, one_iteration_handles_a_limited_number_of_requests) {
   Iterations iterations;
   serve([&](Request& request, Response& response) {
-    iterations.count(request.stream().loop());
+    iterations.count(request.connection().loop());
     response.send(http::Status::no_content);
   });
   EXPECT_EQ(count_of(ask(requests(2'000)), "HTTP/1.1 204 No Content\r\n"), 2'000U);
@@ -64,7 +64,7 @@ TEST_F(HttpPipelining, one_iteration_handles_a_limited_number_of_requests) {
 TEST_F(HttpPipelining, coroutines_that_do_not_wait_count_too) {
   Iterations iterations;
   serve([&](Request& request, Response& response) -> Task<> {
-    iterations.count(request.stream().loop());
+    iterations.count(request.connection().loop());
     response.send("hello");
     static_cast<void>(co_await response.flush());
   });
@@ -102,7 +102,7 @@ class HttpTurns : public test::OnEveryBackend {
   void ask(std::size_t connections, std::size_t requests_each) {
     auto server = or_throw(http::Server::listen(
         loop(), Endpoint::loopback_v4(0), [this](Request& request, Response& response) {
-          iterations.count(request.stream().loop());
+          iterations.count(request.connection().loop());
           const auto begin = std::chrono::steady_clock::now();
           while (std::chrono::steady_clock::now() - begin < 2ms) {
           }

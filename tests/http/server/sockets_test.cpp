@@ -25,7 +25,7 @@ using test::read_reply;
 /// Sends the body back, as it arrives.
 Task<> echo(Request& request, Response& response) {
   if (const auto length = request.body().length()) response.set_length(*length);
-  while (!request.body().ended()) {
+  while (!request.body().is_complete()) {
     auto piece = co_await request.body().read();
     if (!piece) co_return;
     const auto written = co_await response.write(std::move(*piece));

@@ -149,7 +149,7 @@ Task<> RecordingBackEnd::relay(UnixStream from) {
 }
 
 RecordedConnection& RecordingBackEnd::connection_of(const http::Request& request) {
-  return connections_[or_throw(request.stream().peer_endpoint()).port()];
+  return connections_[or_throw(request.connection().peer_endpoint()).port()];
 }
 
 Task<> RecordingBackEnd::answer(http::Request& request, http::Response& response) {

@@ -1,0 +1,133 @@
+// Response: the one place that checks which calls are valid.
+#include <utility>
+
+#include <tambour/http_body.h>
+#include <tambour/http_response.h>
+
+#include "http/body/checked.h"
+#include "http/exchange/exchange.h"
+#include "http_message/failure.h"
+
+namespace tambour::http {
+
+TimePoint Response::begun_at() const noexcept {
+  return checked(exchange_, "Response::begun_at()").begun_at();
+}
+
+bool Response::failed() const noexcept {
+  return checked(exchange_, "Response::failed()").is_broken();
+}
+
+Result<> Response::send(Buffer body) {
+  const Exchange& exchange = checked(exchange_, "Response::send()");
+  if (state_ != State::none) return failure(HttpError::response_begun);
+  if (class_of(head_.status) == 1) return failure(HttpError::interim_status);
+  const std::size_t size = body.size();
+  BodyPlan plan{.kind = BodyPlan::Kind::known, .length = size};
+  if (exchange.is_bodiless(head_.status)) {
+    if (size > 0) return failure(HttpError::response_too_long);
+    plan.kind = BodyPlan::Kind::none;
+  } else if (size == 0 && exchange.is_head()) {
+    // A handler of HEAD need not make the body. Its size is then unknown unless it is stated.
+    if (!length_) plan.kind = BodyPlan::Kind::none;
+    plan.length = length_.value_or(0);
+  }
+  const Result<> sent = sink_->send(head_, plan, std::move(body));
+  if (sent) state_ = State::ended;
+  return sent;
+}
+
+/// The head of a response whose body follows in pieces.
+Result<> Response::begin() {
+  if (class_of(head_.status) == 1) return failure(HttpError::interim_status);
+  BodyPlan plan{.kind = BodyPlan::Kind::unknown};
+  bytes_left_ = length_;
+  if (exchange_->is_bodiless(head_.status)) {
+    plan.kind = BodyPlan::Kind::none;
+    bytes_left_ = 0;
+  } else if (length_) {
+    plan = {.kind = BodyPlan::Kind::known, .length = *length_};
+  }
+  const Result<> begun = sink_->begin(head_, plan);
+  if (begun) state_ = State::begun;
+  return begun;
+}
+
+/// Before `bytes` more of the body.
+Result<> Response::prepare(std::uint64_t bytes) {
+  if (state_ == State::ended) return failure(HttpError::response_ended);
+  if (state_ == State::none) {
+    if (auto begun = begin(); !begun) return begun;
+  }
+  if (!bytes_left_) return {};
+  if (bytes > *bytes_left_) return failure(HttpError::response_too_long);
+  *bytes_left_ -= bytes;
+  return {};
+}
+
+Task<Result<>> Response::write(Buffer piece) {
+  static_cast<void>(checked(exchange_, "Response::write()"));
+  return write_checked(std::move(piece));
+}
+
+Task<Result<>> Response::write_checked(Buffer piece) {
+  static_cast<void>(checked(exchange_, "Response::write()"));
+  if (auto prepared = prepare(piece.size()); !prepared) co_return prepared;
+  co_return co_await sink_->write(std::move(piece));
+}
+
+Task<Result<>> Response::write(std::string_view piece) {
+  static_cast<void>(checked(exchange_, "Response::write()"));
+  return write_checked(Buffer(piece));
+}
+
+Task<Result<>> Response::write_file(const File& file, std::uint64_t offset, std::uint64_t size) {
+  static_cast<void>(checked(exchange_, "Response::write_file()"));
+  if (auto prepared = prepare(size); !prepared) co_return prepared;
+  co_return co_await sink_->write_file(file, offset, size);
+}
+
+Result<> Response::end(const Fields& trailers) {
+  const Exchange& exchange = checked(exchange_, "Response::end()");
+  if (state_ == State::ended) return failure(HttpError::response_ended);
+  if (state_ == State::none) {
+    if (auto begun = begin(); !begun) return begun;
+  }
+  if (bytes_left_.value_or(0) > 0 && !exchange.is_head())
+    return failure(HttpError::response_too_short);
+  const Result<> ended = sink_->end(trailers);
+  if (ended) state_ = State::ended;
+  return ended;
+}
+
+Task<Result<>> Response::flush() {
+  static_cast<void>(checked(exchange_, "Response::flush()"));
+  return sink_->flush();
+}
+
+Task<Result<ByteStream>> Response::upgrade() {
+  return checked(exchange_, "Response::upgrade()").upgrade();
+}
+
+Task<Result<>> Response::forward(IncomingBody& body) {
+  static_cast<void>(checked(exchange_, "Response::forward()"));
+  if (!begun() && body.length()) set_length(*body.length());
+  // A body without a length may arrive slowly, as events do: its head does not wait for it.
+  if (!body.length() && !body.is_complete()) {
+    const Result<> begun = co_await write(Buffer());
+    if (!begun) co_return begun;
+  }
+  while (!body.is_complete()) {
+    auto piece = co_await body.read();
+    if (!piece) {
+      // The client must not take the part for the whole.
+      if (begun()) checked(exchange_, "Response::forward()").abandon();
+      co_return std::unexpected(piece.error());
+    }
+    const Result<> written = co_await write(std::move(*piece));
+    if (!written) co_return written;
+  }
+  co_return end(body.trailers());
+}
+
+}  // namespace tambour::http

@@ -1,0 +1,189 @@
+#include "http/server/h1_wire.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <tambour/stream_error.h>
+#include <tambour/wait.h>
+
+#include "backend/system.h"
+#include "http/exchange/copy_file.h"
+#include "http_message/date.h"
+#include "http_message/failure.h"
+#include "http_message/h1/writer.h"
+#include "loop/core.h"
+
+namespace tambour::http {
+namespace {
+
+constexpr std::string_view continue_response = "HTTP/1.1 100 Continue\r\n\r\n";
+
+/// A part that sendfile(2) sends. Its last byte shows whether all of it is in the page cache.
+constexpr std::uint64_t direct_bytes = std::uint64_t{512} * 1024;
+
+}  // namespace
+
+void InterruptibleStream::reset() noexcept {
+  if (!is_open()) return;
+  const linger no_linger{.l_onoff = 1, .l_linger = 0};
+  static_cast<void>(
+      system().setsockopt(descriptor(), SOL_SOCKET, SO_LINGER, &no_linger, sizeof no_linger));
+  close();
+}
+
+H1Wire::H1Wire(SocketStream stream, const ServerOptions& options)
+    : loop_(stream.loop()),
+      stream_(std::move(stream)),
+      input_(loop_, stream_),
+      output_(loop_, stream_, options.write_timeout),
+      parser_(options.limits) {}
+
+std::optional<std::uint64_t> H1Wire::body_length() const noexcept {
+  const h1::BodyFraming& framing = parser_.framing();
+  if (framing.kind == h1::BodyKind::chunked) return std::nullopt;
+  return framing.kind == h1::BodyKind::length ? framing.length : 0;
+}
+
+Task<Result<Buffer>> H1Wire::read(std::size_t bytes_max) {
+  Exchange& exchange = *exchange_;
+  Buffer piece;
+  while (!exchange.body_error()) {
+    const Result<std::size_t> parsed = parser_.read_body(input_.bytes(), piece, bytes_max);
+    if (!parsed) co_return exchange.fail_body(parsed.error());
+    if (*parsed > 0 || parser_.is_complete()) {
+      exchange.body_arrived();
+      if (exchange.is_watched()) watch();
+      co_return piece;
+    }
+    if (exchange.begin_body_wait()) {
+      Appending appending = exchange.append();
+      output_.queue().append(continue_response);
+      appending.complete();
+      const Result<> sent = co_await flush();
+      if (!sent) co_return exchange.fail_body(sent.error());
+    }
+    // Not loop_.now(), which is the time before the handler has computed.
+    const TimePoint begin(Duration(loop::core_of(loop_).clock_ns()));
+    input_.begin(exchange.body_budget().left());
+    const Result<std::size_t> got = input_.end(co_await stream_.read(input_.bytes(), read_bytes));
+    if (!got) co_return exchange.fail_body(got.error());
+    exchange.body_budget().use(std::max(loop_.now() - begin, Duration::zero()), *got);
+    if (*got > 0) continue;
+    if (const Result<> ended = parser_.end_input(input_.bytes()); !ended)
+      co_return exchange.fail_body(ended.error());
+  }
+  co_return std::unexpected(exchange.body_error());
+}
+
+/// The bytes of a body are read only when the handler asks for them, so that it slows down a client
+/// that sends faster: the watch begins at the end of the body.
+void H1Wire::watch() {
+  if (!parser_.is_complete() || !stream_.is_open()) return;
+  if (watching_ != nullptr) return;
+  watching_ = std::make_unique<TaskScope>(loop_);
+  watching_->spawn(watch_client());
+}
+
+/// Reads ahead until the client has closed the connection. The end of TLS is a message, too, which
+/// only a read finds.
+Task<> H1Wire::watch_client() {
+  while (input_.bytes().size() < read_bytes) {
+    const Result<std::size_t> got = co_await stream_.read(input_.bytes(), read_bytes);
+    if (got && *got > 0) continue;
+    if (!got) output_.fail(got.error());
+    exchange_->disconnected();
+    co_return;
+  }
+  // What the client sends now stays in the socket. The kernel still says when the client has
+  // closed the connection, except to select(2).
+  if (co_await ready(stream_.descriptor(), Events::closed)) exchange_->disconnected();
+}
+
+h1::BodyFraming H1Wire::framing_of(const BodyPlan& plan) const noexcept {
+  if (plan.kind == BodyPlan::Kind::known)
+    return {.kind = h1::BodyKind::length, .length = plan.length};
+  if (plan.kind != BodyPlan::Kind::unknown) return {};
+  const bool is_old = parser_.head().version == Version::http_1_0;
+  return {.kind = is_old ? h1::BodyKind::until_close : h1::BodyKind::chunked};
+}
+
+Result<> H1Wire::begin(const ResponseHead& head, const BodyPlan& plan) {
+  h1::HeadOptions options{.framing = framing_of(plan)};
+  // A client that waits for "100 Continue" may send the body after this response, or may not.
+  const bool awaits_continue = exchange_->expects_continue() && input_.bytes().empty();
+  bool stays = is_persistent_ && !plan.is_last && !awaits_continue &&
+               options.framing.kind != h1::BodyKind::until_close &&
+               !head.fields.has_token("Connection", "close");
+  if (plan.kind == BodyPlan::Kind::tunnel) {
+    stays = false;
+    if (head.status == Status::switching_protocols) options.connection = "upgrade";
+  } else if (!stays) {
+    options.connection = "close";
+  } else if (parser_.head().version == Version::http_1_0) {
+    options.connection = "keep-alive";
+  }
+  options.date = cached_date(loop::core_of(loop_).wall_ns());
+  const Result<> appended = h1::append_head(output_.queue(), head, options);
+  if (!appended) return appended;
+  is_persistent_ = stays;
+  framing_ = options.framing;
+  return {};
+}
+
+void H1Wire::write(Buffer piece) {
+  if (piece.empty()) return;
+  if (framing_.kind == h1::BodyKind::chunked) {
+    h1::append_chunk(output_.queue(), std::move(piece));
+  } else {
+    output_.queue().append(std::move(piece));
+  }
+}
+
+Result<> H1Wire::end(const Fields& trailers) {
+  if (framing_.kind != h1::BodyKind::chunked) return {};
+  return h1::append_last_chunk(output_.queue(), trailers);
+}
+
+Task<Result<>> H1Wire::write_file(const File& file, std::uint64_t offset, std::uint64_t size) {
+  bool may_be_direct = framing_.kind == h1::BodyKind::length && stream_.tls() == nullptr;
+  while (size > 0) {
+    std::uint64_t part = std::min(size, direct_bytes);
+    // The head, and what is in front of it, is better sent together with the first bytes.
+    const bool is_direct =
+        may_be_direct && output_.queue().empty() && is_cached(file, offset, part);
+    Result<> sent;
+    if (is_direct) {
+      std::uint64_t unsent = part;
+      sent = co_await output_.send_file(file, offset, unsent);
+      exchange_->count_sent(part - unsent);
+      if (!sent && sent.error() == system_error(EOPNOTSUPP) && unsent == part) {
+        may_be_direct = false;
+        continue;
+      }
+    } else {
+      part = std::min(part, copied_bytes);
+      sent = co_await copy_file(file, offset, part, *exchange_);
+    }
+    if (!sent) co_return sent;
+    offset += part;
+    size -= part;
+  }
+  co_return {};
+}
+
+/// True if sendfile(2) will not wait for the disk. The kernel reads ahead of what is read, so that
+/// the last byte is cached after the others.
+bool H1Wire::is_cached(const File& file, std::uint64_t offset, std::uint64_t size) noexcept {
+  std::byte last{};
+  backend::System& system = loop::core_of(loop_).backend().system();
+  return system.pread_cached(file.descriptor(), &last, 1, static_cast<off_t>(offset + size - 1)) ==
+         1;
+}
+
+ByteStream H1Wire::take_stream() {
+  return ByteStream(SocketStream(std::move(stream_)), std::move(input_.bytes()));
+}
+
+}  // namespace tambour::http

@@ -1,0 +1,87 @@
+// The messages of HTTP/1.1 and HTTP/1.0 on the connection of a server.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <tambour/buffer.h>
+#include <tambour/event_loop.h>
+#include <tambour/http_message.h>
+#include <tambour/result.h>
+#include <tambour/task.h>
+#include <tambour/task_scope.h>
+
+#include "http/exchange/exchange.h"
+#include "http/exchange/wire.h"
+#include "http/server/input.h"
+#include "http/server/interruptible_stream.h"
+#include "http/server/output.h"
+#include "http_message/h1/framing.h"
+#include "http_message/h1/parser.h"
+
+namespace tambour::http {
+
+/// One wire carries all messages of a connection, one after the other. The connection reads heads,
+/// and sends what is queued when no handler does.
+///
+/// Ownership: owned by the connection; owns the stream. Thread: that of the loop.
+class H1Wire final : public Wire {
+ public:
+  H1Wire(SocketStream stream, const ServerOptions& options);
+  ~H1Wire() = default;
+
+  /// To be called before anything else.
+  void attach(Exchange& exchange) noexcept { exchange_ = &exchange; }
+
+  [[nodiscard]] InterruptibleStream& socket() noexcept { return stream_; }
+  [[nodiscard]] Input& input() noexcept { return input_; }
+  [[nodiscard]] Output& output() noexcept { return output_; }
+  [[nodiscard]] h1::RequestParser& parser() noexcept { return parser_; }
+
+  /// The head of a request has been parsed.
+  void start() noexcept { is_persistent_ = parser_.is_persistent(); }
+  /// True if the connection may carry a further request.
+  [[nodiscard]] bool is_persistent() const noexcept { return is_persistent_; }
+
+  [[nodiscard]] Task<Result<Buffer>> read(std::size_t bytes_max) override;
+  [[nodiscard]] std::optional<std::uint64_t> body_length() const noexcept override;
+  [[nodiscard]] std::optional<std::uint64_t> body_bytes_left() const noexcept override {
+    return parser_.bytes_left();
+  }
+  [[nodiscard]] bool is_body_complete() const noexcept override { return parser_.is_complete(); }
+  [[nodiscard]] const Fields& trailers() const noexcept override { return parser_.trailers(); }
+  void set_body_bytes_max(std::uint64_t bytes_max) noexcept override {
+    parser_.set_body_bytes_max(bytes_max);
+  }
+  void watch() override;
+  void stop_watching() noexcept override { watching_.reset(); }
+
+  [[nodiscard]] Result<> begin(const ResponseHead& head, const BodyPlan& plan) override;
+  void write(Buffer piece) override;
+  [[nodiscard]] Task<Result<>> write_file(const File& file, std::uint64_t offset,
+                                          std::uint64_t size) override;
+  [[nodiscard]] Result<> end(const Fields& trailers) override;
+  [[nodiscard]] Task<Result<>> flush() override { return output_.flush(); }
+
+  [[nodiscard]] ByteStream take_stream() override;
+  [[nodiscard]] const SocketStream& stream() const noexcept override { return stream_; }
+
+ private:
+  [[nodiscard]] h1::BodyFraming framing_of(const BodyPlan& plan) const noexcept;
+  [[nodiscard]] Task<> watch_client();
+  [[nodiscard]] bool is_cached(const File& file, std::uint64_t offset, std::uint64_t size) noexcept;
+
+  EventLoop& loop_;
+  Exchange* exchange_ = nullptr;
+  InterruptibleStream stream_;
+  Input input_;
+  Output output_;
+  h1::RequestParser parser_;
+  h1::BodyFraming framing_;  ///< Of the response.
+  bool is_persistent_ = true;
+  std::unique_ptr<TaskScope> watching_;  ///< At most one task, which reads ahead.
+};
+
+}  // namespace tambour::http

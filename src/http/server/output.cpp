@@ -1,0 +1,88 @@
+#include "http/server/output.h"
+
+#include <cerrno>
+#include <utility>
+
+namespace tambour::http {
+
+/// A write in progress. Its coroutine may be destroyed.
+class Output::Writing {
+ public:
+  explicit Writing(Output& output) noexcept : output_(output) { output_.is_writing_ = true; }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+  ~Writing() {
+    // A part of a file that was not sent cannot be continued.
+    if (output_.file_unsent_ != nullptr && *output_.file_unsent_ > 0)
+      output_.fail(system_error(ECANCELED));
+    output_.file_unsent_ = nullptr;
+    output_.is_writing_ = false;
+    output_.timer_.stop();
+    output_.written_.set();
+  }
+
+ private:
+  Output& output_;
+};
+
+Output::Output(EventLoop& loop, InterruptibleStream& stream, Duration timeout)
+    : stream_(stream),
+      timeout_(timeout),
+      timer_(loop, [this] { check_progress(); }),
+      written_(loop) {}
+
+Task<Result<>> Output::flush() {
+  while (is_writing_) {
+    written_.reset();
+    const Result<> waited = co_await written_.wait();
+    if (!waited) co_return waited;
+  }
+  const Writing writing(*this);
+  while (begin_writing()) end_writing(co_await stream_.write(sending_));
+  if (error_) co_return std::unexpected(error_);
+  co_return {};
+}
+
+bool Output::begin_writing() noexcept {
+  // What a write that was destroyed has left cannot be continued: it may have sent a part.
+  if (unsent() > 0) fail(system_error(ECANCELED));
+  if (queue_.empty() || error_) return false;
+  sending_ = std::move(queue_);
+  start_timer();
+  return true;
+}
+
+void Output::end_writing(const Result<>& written) noexcept {
+  timer_.stop();
+  if (!written) error_ = has_expired_ ? system_error(ETIMEDOUT) : written.error();
+}
+
+void Output::start_timer() noexcept {
+  unsent_before_ = unsent();
+  has_expired_ = false;
+  if (timeout_ > Duration::zero()) timer_.start(timeout_);
+}
+
+/// Ends a write that has made no progress since the timer was started.
+void Output::check_progress() noexcept {
+  if (std::exchange(unsent_before_, unsent()) != unsent()) return timer_.start(timeout_);
+  has_expired_ = true;
+  stream_.stop_waiting(true);
+}
+
+Task<Result<>> Output::send_file(const File& file, std::uint64_t offset, std::uint64_t& size) {
+  const Result<> flushed = co_await flush();  // Waits for the end of another write.
+  if (!flushed) co_return flushed;
+  const Writing writing(*this);
+  const std::uint64_t whole = size;
+  file_unsent_ = &size;
+  start_timer();
+  const Result<> sent = co_await stream_.send_file(file, offset, size);
+  file_unsent_ = nullptr;
+  if (sent) co_return {};
+  const bool is_unsupported = sent.error() == system_error(EOPNOTSUPP) && size == whole;
+  if (!is_unsupported) error_ = has_expired_ ? system_error(ETIMEDOUT) : sent.error();
+  co_return sent;
+}
+
+}  // namespace tambour::http

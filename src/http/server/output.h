@@ -1,0 +1,74 @@
+// The output of a connection: a queue of bytes, and a timer that ends writes without progress.
+#pragma once
+
+#include <cstdint>
+
+#include <tambour/buffer.h>
+#include <tambour/clock.h>
+#include <tambour/event_loop.h>
+#include <tambour/file.h>
+#include <tambour/result.h>
+#include <tambour/task.h>
+#include <tambour/task_event.h>
+#include <tambour/timer.h>
+
+#include "http/server/interruptible_stream.h"
+
+namespace tambour::http {
+
+/// After an error nothing more is sent: what was sent before cannot be known.
+///
+/// Thread: that of the loop. Several tasks may call flush().
+class Output {
+ public:
+  /// `timeout`: the longest time in which the kernel accepts no byte; zero: no limit.
+  Output(EventLoop& loop, InterruptibleStream& stream, Duration timeout);
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output() = default;
+
+  [[nodiscard]] Buffer& queue() noexcept { return queue_; }
+  [[nodiscard]] const Error& error() const noexcept { return error_; }
+  void fail(const Error& error) noexcept {
+    if (!error_) error_ = error;
+  }
+
+  /// Waits until the kernel has accepted the queue. Fails with the errors of writing to a stream,
+  /// and with ETIMEDOUT. A write that was destroyed fails all that follow with ECANCELED.
+  [[nodiscard]] Task<Result<>> flush();
+
+  /// Sends a part of a file by sendfile(2), and reduces `size` by what was sent. Fails with
+  /// EOPNOTSUPP, if nothing was sent, if the file does not support it.
+  [[nodiscard]] Task<Result<>> send_file(const File& file, std::uint64_t offset,
+                                         std::uint64_t& size);
+
+  // The same as flush(), for a task that alone uses the output: without a frame of its own. A write
+  // of sending() is between begin_writing(), which returns false if there is none to make, and
+  // end_writing().
+  [[nodiscard]] bool begin_writing() noexcept;
+  [[nodiscard]] Buffer& sending() noexcept { return sending_; }
+  void end_writing(const Result<>& written) noexcept;
+
+ private:
+  class Writing;
+
+  [[nodiscard]] std::uint64_t unsent() const noexcept {
+    return sending_.size() + (file_unsent_ != nullptr ? *file_unsent_ : 0);
+  }
+  void start_timer() noexcept;
+  void check_progress() noexcept;
+
+  InterruptibleStream& stream_;
+  Duration timeout_;
+  Buffer queue_;
+  Buffer sending_;                              ///< Being written.
+  const std::uint64_t* file_unsent_ = nullptr;  ///< Of a part of a file that is being sent.
+  std::uint64_t unsent_before_ = 0;             ///< When the timer was started.
+  Timer timer_;
+  TaskEvent written_;
+  Error error_{};
+  bool has_expired_ = false;
+  bool is_writing_ = false;
+};
+
+}  // namespace tambour::http

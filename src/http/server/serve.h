@@ -1,0 +1,20 @@
+// Serves the connections of a server, with the protocol that was negotiated.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+
+#include <tambour/socket_stream.h>
+#include <tambour/task.h>
+
+#include "http/exchange/settings.h"
+
+namespace tambour::http {
+
+/// Serves a connection until it ends. `shutdown` asks for its graceful end. The protocol must have
+/// been checked: see protocol.h.
+[[nodiscard]] Task<> serve_connection(SocketStream stream,
+                                      std::shared_ptr<const ServerSettings> settings,
+                                      std::stop_token shutdown);
+
+}  // namespace tambour::http
