@@ -117,6 +117,18 @@ class Layers(CheckTest):
         self.write("src/base/CMakeLists.txt", "tambour_layer(base NEEDS cellar)\n")
         self.assert_fault("layers", "src/base/CMakeLists.txt:1", "is not declared")
 
+    def test_circle_of_directories(self) -> None:
+        self.write("src/http/CMakeLists.txt", "tambour_layer(http SOURCES files/a.cpp NEEDS net)\n")
+        self.write("src/http/protocol.h", "// A.\n#pragma once\n")
+        self.write("src/http/coding/b.h", '// B.\n#pragma once\n\n#include "http/protocol.h"\n')
+        self.write("src/http/server/c.h", '// C.\n#pragma once\n\n#include "http/coding/b.h"\n')
+        self.write("src/http/files/a.cpp", '// A.\n#include "http/server/c.h"\n')
+        self.assert_clean("layers")
+        self.write("src/http/files/d.h", "// D.\n#pragma once\n")
+        self.write("src/http/coding/b.h", '// B.\n#pragma once\n\n#include "http/files/d.h"\n')
+        for place in ["src/http/coding/b.h:4", "src/http/server/c.h:4", "src/http/files/a.cpp:2"]:
+            self.assert_fault("layers", place, "include each other")
+
     def test_unknown_layer(self) -> None:
         self.write("src/attic/old.cpp", "// Old.\n")
         self.assert_fault("layers", "src/attic/old.cpp:1", "is not a layer")

@@ -10,6 +10,8 @@ the public headers (include/tambour) that the layer implements. A source or head
 headers of its own layer and of the layers it depends on. Public headers include only public
 headers.
 Bindings and examples may include only what users can include.
+
+The directories of a large layer form a directed acyclic graph, too: see ACYCLIC.
 """
 
 import re
@@ -29,6 +31,9 @@ OUTSIDE = {
     "bindings/": None,  # Public headers only.
     "examples/": None,
 }
+
+# Layers whose directories must not include each other in a circle.
+ACYCLIC = ("http",)
 
 # This public header includes all others.
 UMBRELLA = "tambour/tambour.h"
@@ -232,9 +237,45 @@ def check_compiled_sources(tree: Tree) -> Iterator[Fault]:
                                           "none of their sources")
 
 
+def directory_graph(tree: Tree, layer: str) -> dict[str, dict[str, tuple[str, int]]]:
+    """For each directory of the layer: the directories it includes, and the first place of each."""
+    graph: dict[str, dict[str, tuple[str, int]]] = {}
+    for path in tree.under(f"src/{layer}/", suffixes=SOURCES):
+        own = path.removeprefix("src/").rsplit("/", 1)[0]
+        for line, _, name in tree.includes(path):
+            included = name.rsplit("/", 1)[0]
+            if name.startswith(f"{layer}/") and included != own:
+                graph.setdefault(own, {}).setdefault(included, (path, line))
+    return graph
+
+
+def check_circles(tree: Tree, layer: str) -> Iterator[Fault]:
+    """Reports the edges of the circles: those whose end leads back to their beginning."""
+    graph = directory_graph(tree, layer)
+
+    def reaches(begin: str, end: str) -> bool:
+        found, left = set(), [begin]
+        while left:
+            directory = left.pop()
+            if directory == end:
+                return True
+            if directory not in found:
+                found.add(directory)
+                left += graph.get(directory, {})
+        return False
+
+    for own, edges in graph.items():
+        for included, (path, line) in edges.items():
+            if reaches(included, own):
+                yield Fault(path, line, f"src/{own} and src/{included} include each other, "
+                                        "directly or through other directories")
+
+
 def run(tree: Tree) -> Iterator[Fault]:
     graph = Graph(tree)
     yield from graph.faults()
+    for layer in ACYCLIC:
+        yield from check_circles(tree, layer)
     for path in tree.under("include/", suffixes=SOURCES):
         name = path.removeprefix("include/")
         owner = graph.owner.get(name)
